@@ -1,0 +1,108 @@
+use std::fmt;
+use std::ops::Range;
+
+use crate::Span;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Nothing can be produced.
+    Error,
+    /// The result is right but something deserves a look.
+    Warning,
+}
+
+/// A remark attached to a place in the user's Rust source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What is to be said about this place.
+    pub text: String,
+}
+
+/// A piece of text that the user gave (a layout in notation, a line of edited CUDA) with the offending part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snippet {
+    /// What the text is called: `<layout>`, or a file name with a line.
+    pub origin: String,
+    /// The text, one line.
+    pub text: String,
+    /// Byte range of the offending part inside `text`.
+    pub range: Range<usize>,
+    /// What is to be said about that part.
+    pub label: String,
+}
+
+/// One finding: code, message, the places it concerns, and what would be legal.
+///
+/// The same value serves the terminal, `--json` and the tests, so it holds no formatting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Stable code, such as `L0103`; each has a page in `docs/src/diagnostics.md`.
+    pub code: &'static str,
+    /// Error or warning.
+    pub severity: Severity,
+    /// One sentence in the user's terms.
+    pub message: String,
+    /// Places in the user's Rust source, the most important first.
+    pub labels: Vec<Label>,
+    /// The offending text, for errors in text rather than in Rust.
+    pub snippet: Option<Snippet>,
+    /// Facts that help to understand, one per line.
+    pub notes: Vec<String>,
+    /// What to do, one suggestion per line.
+    pub help: Vec<String>,
+}
+
+impl Diagnostic {
+    /// An error without places yet.
+    pub fn error(code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            labels: Vec::new(),
+            snippet: None,
+            notes: Vec::new(),
+            help: Vec::new(),
+        }
+    }
+
+    /// Adds a place in the user's source.
+    pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// Sets the offending text.
+    pub fn snippet(mut self, snippet: Snippet) -> Diagnostic {
+        self.snippet = Some(snippet);
+        self
+    }
+
+    /// Adds a fact.
+    pub fn note(mut self, text: impl Into<String>) -> Diagnostic {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// Adds a suggestion.
+    pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
+        self.help.push(text.into());
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    /// The first line only: `error[L0103]: ...`. Rendering with places belongs to `tilewright-viz`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(f, "{severity}[{}]: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for Diagnostic {}

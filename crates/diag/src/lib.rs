@@ -1,0 +1,8 @@
+//! Diagnostics as data: where in the user's Rust a thing was written ([`Span`]), and what is wrong with it
+//! ([`Diagnostic`]). Nothing here renders text for people; `tilewright-viz` does.
+
+mod diagnostic;
+mod span;
+
+pub use diagnostic::{Diagnostic, Label, Severity, Snippet};
+pub use span::Span;

@@ -1,0 +1,328 @@
+use std::fmt;
+use std::sync::Arc;
+
+use crate::range::{ValueRange, gcd};
+
+/// A variable: a name, and the values it can take. Two variables are the same if both agree.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Var(Arc<(String, ValueRange)>);
+
+impl Var {
+    /// A variable with values from `lo` to `hi`, both included.
+    pub fn new(name: impl Into<String>, lo: i64, hi: i64) -> Var {
+        Var(Arc::new((name.into(), ValueRange::new(lo, hi))))
+    }
+
+    /// Its name, as it is printed.
+    pub fn name(&self) -> &str {
+        &self.0.0
+    }
+
+    /// The values it can take.
+    pub fn range(&self) -> ValueRange {
+        self.0.1
+    }
+}
+
+/// One operation of an index expression. Division and remainder are those of floor division.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    /// A number.
+    Const(i64),
+    /// A variable.
+    Var(Var),
+    /// Sum.
+    Add(Expr, Expr),
+    /// Product.
+    Mul(Expr, Expr),
+    /// Floor division.
+    Div(Expr, Expr),
+    /// Remainder of floor division.
+    Mod(Expr, Expr),
+    /// Bitwise exclusive or.
+    Xor(Expr, Expr),
+    /// Bitwise and.
+    And(Expr, Expr),
+}
+
+/// An integer expression; cheap to clone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Expr(Arc<Node>);
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EvalError {
+    /// The environment has no value for this variable.
+    Unbound(String),
+    /// A divisor was zero or negative.
+    Divisor(i64),
+    /// A result does not fit 64 bits.
+    Overflow,
+}
+
+impl fmt::Display for EvalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EvalError::Unbound(name) => write!(f, "`{name}` has no value"),
+            EvalError::Divisor(value) => write!(f, "division by {value}, which is not positive"),
+            EvalError::Overflow => write!(f, "the value does not fit 64 bits"),
+        }
+    }
+}
+
+impl std::error::Error for EvalError {}
+
+impl Expr {
+    /// A number.
+    pub fn constant(value: i64) -> Expr {
+        Expr::from_node(Node::Const(value))
+    }
+
+    /// A variable.
+    pub fn var(var: &Var) -> Expr {
+        Expr::from_node(Node::Var(var.clone()))
+    }
+
+    pub(crate) fn from_node(node: Node) -> Expr {
+        Expr(Arc::new(node))
+    }
+
+    /// The operation at the root.
+    pub fn node(&self) -> &Node {
+        &self.0
+    }
+
+    /// The number, if this is one.
+    pub fn as_const(&self) -> Option<i64> {
+        match self.node() {
+            Node::Const(value) => Some(*value),
+            Node::Var(_)
+            | Node::Add(..)
+            | Node::Mul(..)
+            | Node::Div(..)
+            | Node::Mod(..)
+            | Node::Xor(..)
+            | Node::And(..) => None,
+        }
+    }
+
+    /// The two operands, if this is an operation.
+    pub fn operands(&self) -> Option<(&Expr, &Expr)> {
+        match self.node() {
+            Node::Const(_) | Node::Var(_) => None,
+            Node::Add(a, b)
+            | Node::Mul(a, b)
+            | Node::Div(a, b)
+            | Node::Mod(a, b)
+            | Node::Xor(a, b)
+            | Node::And(a, b) => Some((a, b)),
+        }
+    }
+
+    /// Calls `visit` on every variable, once per occurrence, left to right.
+    pub fn for_each_var(&self, visit: &mut dyn FnMut(&Var)) {
+        if let Node::Var(var) = self.node() {
+            visit(var);
+        }
+        if let Some((a, b)) = self.operands() {
+            a.for_each_var(visit);
+            b.for_each_var(visit);
+        }
+    }
+
+    /// True when `var` occurs.
+    pub fn mentions(&self, var: &Var) -> bool {
+        let mut found = false;
+        self.for_each_var(&mut |v| found |= v == var);
+        found
+    }
+
+    /// Its value where `env` gives the values of the variables.
+    pub fn eval(&self, env: &dyn Fn(&Var) -> Option<i64>) -> Result<i64, EvalError> {
+        let (a, b) = match self.node() {
+            Node::Const(value) => return Ok(*value),
+            Node::Var(var) => return env(var).ok_or_else(|| EvalError::Unbound(var.name().to_string())),
+            Node::Add(a, b)
+            | Node::Mul(a, b)
+            | Node::Div(a, b)
+            | Node::Mod(a, b)
+            | Node::Xor(a, b)
+            | Node::And(a, b) => (a.eval(env)?, b.eval(env)?),
+        };
+        self.apply(a, b)
+    }
+
+    /// The root operation on two numbers.
+    fn apply(&self, a: i64, b: i64) -> Result<i64, EvalError> {
+        match self.node() {
+            Node::Const(value) => Ok(*value),
+            Node::Var(var) => Err(EvalError::Unbound(var.name().to_string())),
+            Node::Add(..) => a.checked_add(b).ok_or(EvalError::Overflow),
+            Node::Mul(..) => a.checked_mul(b).ok_or(EvalError::Overflow),
+            Node::Div(..) if b <= 0 => Err(EvalError::Divisor(b)),
+            Node::Div(..) => Ok(a.div_euclid(b)),
+            Node::Mod(..) if b <= 0 => Err(EvalError::Divisor(b)),
+            Node::Mod(..) => Ok(a.rem_euclid(b)),
+            Node::Xor(..) => Ok(a ^ b),
+            Node::And(..) => Ok(a & b),
+        }
+    }
+
+    /// An interval that holds every value.
+    pub fn range(&self) -> ValueRange {
+        match self.node() {
+            Node::Const(value) => ValueRange::point(*value),
+            Node::Var(var) => var.range(),
+            Node::Add(a, b) => a.range().add(b.range()),
+            Node::Mul(a, b) => a.range().mul(b.range()),
+            Node::Div(a, b) => a.range().div(b.range()),
+            Node::Mod(a, b) => a.range().rem(b.range()),
+            Node::Xor(a, b) => a.range().xor(b.range()),
+            Node::And(a, b) => a.range().and(b.range()),
+        }
+    }
+
+    /// A number that divides every value (0 if the only value is 0).
+    pub fn multiple(&self) -> i64 {
+        match self.node() {
+            Node::Const(value) => value.saturating_abs(),
+            Node::Var(var) => var.range().constant().map_or(1, i64::saturating_abs),
+            Node::Add(a, b) => gcd(a.multiple(), b.multiple()),
+            Node::Mul(a, b) => a.multiple().saturating_mul(b.multiple()),
+            Node::Div(a, b) => match b.as_const() {
+                Some(c) if c > 0 && a.multiple() % c == 0 => a.multiple() / c,
+                _ => 1,
+            },
+            Node::Mod(a, b) => gcd(a.multiple(), b.multiple()).max(1),
+            Node::Xor(a, b) => power_of_two_part(gcd(a.multiple(), b.multiple())),
+            Node::And(a, b) => power_of_two_part(a.multiple()).max(power_of_two_part(b.multiple())),
+        }
+    }
+
+    /// The same expression with variables replaced where `replace` says so; nothing is simplified but constants.
+    pub fn substitute(&self, replace: &dyn Fn(&Var) -> Option<Expr>) -> Expr {
+        match self.node() {
+            Node::Const(_) => self.clone(),
+            Node::Var(var) => replace(var).unwrap_or_else(|| self.clone()),
+            Node::Add(a, b) => a.substitute(replace) + b.substitute(replace),
+            Node::Mul(a, b) => a.substitute(replace) * b.substitute(replace),
+            Node::Div(a, b) => a.substitute(replace) / b.substitute(replace),
+            Node::Mod(a, b) => a.substitute(replace) % b.substitute(replace),
+            Node::Xor(a, b) => a.substitute(replace) ^ b.substitute(replace),
+            Node::And(a, b) => a.substitute(replace) & b.substitute(replace),
+        }
+    }
+
+    /// Replaces one variable by a number and folds what became constant.
+    pub fn with(&self, var: &Var, value: i64) -> Expr {
+        let replaced = self.substitute(&|v| (v == var).then(|| Expr::constant(value)));
+        crate::linear::normalize(&replaced)
+    }
+}
+
+fn power_of_two_part(value: i64) -> i64 {
+    if value == 0 { 0 } else { value & value.wrapping_neg() }
+}
+
+impl From<i64> for Expr {
+    fn from(value: i64) -> Expr {
+        Expr::constant(value)
+    }
+}
+
+impl From<&Expr> for Expr {
+    fn from(expr: &Expr) -> Expr {
+        expr.clone()
+    }
+}
+
+impl From<&Var> for Expr {
+    fn from(var: &Var) -> Expr {
+        Expr::var(var)
+    }
+}
+
+impl fmt::Debug for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// How tightly an operation binds when printed; the order of C, with `^` and `&` weaker than sums.
+fn precedence(node: &Node) -> u8 {
+    match node {
+        Node::Const(value) if *value < 0 => 2,
+        Node::Const(_) | Node::Var(_) => 4,
+        Node::Mul(..) | Node::Div(..) | Node::Mod(..) => 3,
+        Node::Add(..) => 2,
+        Node::And(..) => 1,
+        Node::Xor(..) => 0,
+    }
+}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let node = self.node();
+        let level = precedence(node);
+        let (a, symbol, b) = match node {
+            Node::Const(value) => return write!(f, "{value}"),
+            Node::Var(var) => return write!(f, "{}", var.name()),
+            Node::Add(a, b) => return print_sum(f, a, b),
+            Node::Mul(a, b) => (a, "*", b),
+            Node::Div(a, b) => (a, "/", b),
+            Node::Mod(a, b) => (a, "%", b),
+            Node::Xor(a, b) => (a, " ^ ", b),
+            Node::And(a, b) => (a, " & ", b),
+        };
+        print_operand(f, a, level)?;
+        write!(f, "{symbol}")?;
+        print_operand(f, b, level + 1)
+    }
+}
+
+fn print_operand(f: &mut fmt::Formatter<'_>, operand: &Expr, least: u8) -> fmt::Result {
+    if precedence(operand.node()) < least { write!(f, "({operand})") } else { write!(f, "{operand}") }
+}
+
+fn print_sum(f: &mut fmt::Formatter<'_>, a: &Expr, b: &Expr) -> fmt::Result {
+    print_operand(f, a, 2)?;
+    match b.as_const() {
+        Some(value) if value < 0 => write!(f, " - {}", value.unsigned_abs()),
+        _ => {
+            write!(f, " + ")?;
+            print_operand(f, b, 2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn x() -> Expr {
+        Expr::var(&Var::new("x", -5, 9))
+    }
+
+    #[test]
+    fn division_is_floor_division() {
+        let e = x() / 4 * 10 + x() % 4;
+        assert_eq!(e.eval(&|_| Some(-3)), Ok(-10 + 1));
+    }
+
+    #[test]
+    fn division_by_zero_is_an_error_not_a_panic() {
+        let zero = Expr::var(&Var::new("z", 0, 0));
+        assert_eq!((x() / zero).eval(&|v| Some(if v.name() == "z" { 0 } else { 1 })), Err(EvalError::Divisor(0)));
+    }
+
+    #[test]
+    fn printing_keeps_the_meaning_with_few_parentheses() {
+        let e = (x() + 1) * 3 + (x() ^ (x() / 8 % 4)) - 7;
+        assert_eq!(e.to_string(), "(x + 1)*3 + (x ^ x/8%4) - 7");
+    }
+
+    #[test]
+    fn multiple_of_a_sum_is_the_common_divisor() {
+        assert_eq!((x() * 12 + 8).multiple(), 4);
+    }
+}

@@ -1,0 +1,272 @@
+//! The canonical form of sums: `c1*atom1 + c2*atom2 + ... + constant`, coefficients descending, then atoms in order.
+//!
+//! An atom is anything that is not a sum or a product with a number. Sums are flattened, sorted and merged here, and
+//! split over division and remainder by a number, so that egg never needs associativity (six terms would cost it a
+//! thousand nodes, ten terms two hundred thousand).
+
+use crate::expr::{Expr, Node};
+use crate::range::{ValueRange, gcd};
+
+/// A sum in canonical form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Linear {
+    /// Atoms with their coefficients (never 0): largest absolute coefficient first, ties in the order of atoms.
+    pub terms: Vec<(i64, Expr)>,
+    /// The number added.
+    pub constant: i64,
+}
+
+impl Linear {
+    fn of_constant(constant: i64) -> Linear {
+        Linear { terms: Vec::new(), constant }
+    }
+
+    fn of_atom(atom: Expr) -> Linear {
+        match atom.as_const() {
+            Some(value) => Linear::of_constant(value),
+            None => Linear { terms: vec![(1, atom)], constant: 0 },
+        }
+    }
+
+    /// The expression, in canonical order. `None` when a coefficient would overflow.
+    pub fn to_expr(&self) -> Expr {
+        let mut sum: Option<Expr> = None;
+        for (coefficient, atom) in &self.terms {
+            let term = atom * *coefficient;
+            sum = Some(match sum {
+                None => term,
+                Some(sum) => sum + term,
+            });
+        }
+        match sum {
+            None => Expr::constant(self.constant),
+            Some(sum) => sum + self.constant,
+        }
+    }
+
+    fn range(&self) -> ValueRange {
+        self.terms.iter().fold(ValueRange::point(self.constant), |range, (c, atom)| {
+            range.add(ValueRange::point(*c).mul(atom.range()))
+        })
+    }
+
+    fn scaled(mut self, factor: i64) -> Option<Linear> {
+        if factor == 0 {
+            return Some(Linear::of_constant(0));
+        }
+        for (coefficient, _) in &mut self.terms {
+            *coefficient = coefficient.checked_mul(factor)?;
+        }
+        self.constant = self.constant.checked_mul(factor)?;
+        Some(self)
+    }
+
+    fn plus(self, other: Linear) -> Option<Linear> {
+        let mut terms = self.terms;
+        for (coefficient, atom) in other.terms {
+            match terms.iter_mut().find(|(_, known)| *known == atom) {
+                Some((sum, _)) => *sum = sum.checked_add(coefficient)?,
+                None => terms.push((coefficient, atom)),
+            }
+        }
+        let constant = self.constant.checked_add(other.constant)?;
+        Some(Linear { terms, constant }.sorted())
+    }
+
+    fn sorted(mut self) -> Linear {
+        self.terms.retain(|(c, _)| *c != 0);
+        self.terms.sort_by(|(c, a), (d, b)| d.unsigned_abs().cmp(&c.unsigned_abs()).then_with(|| a.cmp(b)));
+        self
+    }
+
+    /// Splits into (quotient, rest) with `self = quotient * divisor + rest`: terms that the divisor divides go to the
+    /// quotient, and the constant of the rest lies in `0..divisor`.
+    fn split(self, divisor: i64) -> (Linear, Linear) {
+        let (whole, rest): (Vec<_>, Vec<_>) = self.terms.into_iter().partition(|(c, _)| c % divisor == 0);
+        let whole = whole.into_iter().map(|(c, atom)| (c / divisor, atom)).collect();
+        (
+            Linear { terms: whole, constant: self.constant.div_euclid(divisor) }.sorted(),
+            Linear { terms: rest, constant: self.constant.rem_euclid(divisor) }.sorted(),
+        )
+    }
+
+    /// Greatest divisor of `bound` that divides every coefficient.
+    fn common_divisor(&self, bound: i64) -> i64 {
+        self.terms.iter().fold(bound, |g, (c, _)| gcd(g, *c))
+    }
+
+    /// Divides coefficients by `g` (which divides them) and the constant with floor.
+    fn reduced(self, g: i64) -> Linear {
+        let terms = self.terms.into_iter().map(|(c, atom)| (c / g, atom)).collect();
+        Linear { terms, constant: self.constant.div_euclid(g) }
+    }
+}
+
+/// The canonical sum equal to `expr`; operations that overflow are left as atoms.
+pub fn linear(expr: &Expr) -> Linear {
+    match expr.node() {
+        Node::Const(value) => Linear::of_constant(*value),
+        Node::Var(var) => match var.range().constant() {
+            Some(value) => Linear::of_constant(value),
+            None => Linear::of_atom(expr.clone()),
+        },
+        Node::Add(a, b) => {
+            let (a, b) = (linear(a), linear(b));
+            let sum = a.clone().plus(b.clone()).map(recombined);
+            sum.unwrap_or_else(|| Linear::of_atom(Expr::from_node(Node::Add(a.to_expr(), b.to_expr()))))
+        }
+        Node::Mul(a, b) => product(linear(a), linear(b)),
+        Node::Div(a, b) => quotient(linear(a), normalize(b)),
+        Node::Mod(a, b) => remainder(linear(a), normalize(b)),
+        Node::Xor(a, b) => {
+            let (a, b) = (normalize(a), normalize(b));
+            Linear::of_atom(if a == b {
+                Expr::constant(0)
+            } else if b.as_const().is_none() && (a.as_const().is_some() || a <= b) {
+                a ^ b
+            } else {
+                b ^ a
+            })
+        }
+        Node::And(a, b) => masked(normalize(a), normalize(b)),
+    }
+}
+
+/// The same value with every sum inside in canonical form.
+pub fn normalize(expr: &Expr) -> Expr {
+    linear(expr).to_expr()
+}
+
+fn product(a: Linear, b: Linear) -> Linear {
+    let (number, other) = match (a.terms.is_empty(), b.terms.is_empty()) {
+        (true, _) => (a.constant, b.clone()),
+        (_, true) => (b.constant, a.clone()),
+        (false, false) => {
+            let (a, b) = (a.to_expr(), b.to_expr());
+            return Linear::of_atom(if a <= b { a * b } else { b * a });
+        }
+    };
+    other.scaled(number).map(Linear::sorted).unwrap_or_else(|| Linear::of_atom(a.to_expr() * b.to_expr()))
+}
+
+/// `floor((c*q + rest) / c) = q + floor(rest / c)`, then common factors of rest and divisor cancel.
+fn quotient(value: Linear, divisor: Expr) -> Linear {
+    let Some(c) = divisor.as_const().filter(|c| *c > 0) else {
+        return Linear::of_atom(value.to_expr() / divisor);
+    };
+    let original = value.clone();
+    let (whole, rest) = value.split(c);
+    let range = rest.range();
+    if range.lo.div_euclid(c) == range.hi.div_euclid(c) {
+        let known = Linear::of_constant(range.lo.div_euclid(c));
+        return whole.plus(known).unwrap_or_else(|| Linear::of_atom(original.to_expr() / c));
+    }
+    let g = rest.common_divisor(c);
+    let atom = Linear::of_atom(rest.reduced(g).to_expr() / (c / g));
+    whole.plus(atom).unwrap_or_else(|| Linear::of_atom(original.to_expr() / c))
+}
+
+/// `(c*q + rest) mod c = rest mod c`, then common factors of rest and divisor move out.
+fn remainder(value: Linear, divisor: Expr) -> Linear {
+    let Some(c) = divisor.as_const().filter(|c| *c > 0) else {
+        return Linear::of_atom(value.to_expr() % divisor);
+    };
+    let (_, rest) = value.split(c);
+    let range = rest.range();
+    if range.lo.div_euclid(c) == range.hi.div_euclid(c) {
+        let below = Linear::of_constant(-(range.lo.div_euclid(c) * c));
+        return rest.clone().plus(below).unwrap_or_else(|| Linear::of_atom(rest.to_expr() % c));
+    }
+    let g = rest.common_divisor(c);
+    let low = Linear::of_constant(rest.constant.rem_euclid(g));
+    let atom = Linear::of_atom(rest.clone().reduced(g).to_expr() % (c / g));
+    let high = atom.scaled(g);
+    high.and_then(|high| high.plus(low)).unwrap_or_else(|| Linear::of_atom(rest.to_expr() % c))
+}
+
+/// A mask of adjacent ones is a remainder of a quotient; other masks stay.
+fn masked(a: Expr, b: Expr) -> Linear {
+    let (value, mask) = if a.as_const().is_some() { (b, a) } else { (a, b) };
+    match mask.as_const() {
+        Some(bits) if bits > 0 && value.range().is_non_negative() && is_run_of_ones(bits) => {
+            let low = 1i64 << bits.trailing_zeros();
+            linear(&((value / low % (bits / low + 1)) * low))
+        }
+        Some(_) => Linear::of_atom(value & mask),
+        None if value == mask => Linear::of_atom(value),
+        None if value <= mask => Linear::of_atom(value & mask),
+        None => Linear::of_atom(mask & value),
+    }
+}
+
+fn is_run_of_ones(bits: i64) -> bool {
+    let shifted = bits >> bits.trailing_zeros();
+    shifted != i64::MAX && (shifted & (shifted + 1)) == 0
+}
+
+/// `c*k*(x / k) + c*(x mod k) = c*x`, wherever both terms occur.
+fn recombined(mut sum: Linear) -> Linear {
+    while let Some((quotient, remainder, whole)) = find_recombination(&sum) {
+        let (first, second) = (quotient.max(remainder), quotient.min(remainder));
+        sum.terms.remove(first);
+        sum.terms.remove(second);
+        match sum.clone().plus(whole) {
+            Some(next) => sum = next,
+            None => return sum,
+        }
+    }
+    sum
+}
+
+fn find_recombination(sum: &Linear) -> Option<(usize, usize, Linear)> {
+    for (at, (coefficient, atom)) in sum.terms.iter().enumerate() {
+        let Node::Mod(value, divisor) = atom.node() else { continue };
+        let Some(k) = divisor.as_const() else { continue };
+        let partner = value.clone() / k;
+        let Some(wanted) = coefficient.checked_mul(k) else { continue };
+        let found = sum.terms.iter().position(|(c, other)| *c == wanted && *other == partner);
+        if let (Some(other), Some(whole)) = (found, linear(value).scaled(*coefficient)) {
+            return Some((other, at, whole));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Var;
+
+    fn v(name: &str, hi: i64) -> Expr {
+        Expr::var(&Var::new(name, 0, hi))
+    }
+
+    #[test]
+    fn terms_are_merged_and_sorted_by_coefficient() {
+        let e = v("lane", 31) + v("s", 3) * 128 + v("lane", 31) * 3 + 5 - 2;
+        assert_eq!(normalize(&e).to_string(), "s*128 + lane*4 + 3");
+    }
+
+    #[test]
+    fn division_splits_what_the_divisor_divides() {
+        assert_eq!(normalize(&((v("lane", 31) + v("j", 3) * 32) / 32)).to_string(), "j");
+        assert_eq!(normalize(&((v("lane", 63) + v("j", 3) * 32) / 32)).to_string(), "j + lane/32");
+    }
+
+    #[test]
+    fn quotient_and_remainder_recombine() {
+        let t = v("tid", 127);
+        assert_eq!(normalize(&(&t / 32 * 32 + &t % 32)).to_string(), "tid");
+    }
+
+    #[test]
+    fn a_mask_of_adjacent_ones_becomes_quotient_and_remainder() {
+        assert_eq!(normalize(&(v("x", 1000) & 0b1110000)).to_string(), "x/16%8*16");
+    }
+
+    #[test]
+    fn common_factors_cancel() {
+        assert_eq!(normalize(&((v("x", 99) * 6 + 3) / 9)).to_string(), "(x*2 + 1)/3");
+        assert_eq!(normalize(&((v("x", 99) * 6 + 4) % 9)).to_string(), "(x*2 + 1)%3*3 + 1");
+    }
+}

@@ -1,0 +1,164 @@
+//! What a memory access of one warp costs: wavefronts in shared memory, sectors in global memory.
+//!
+//! This is the documented model; it has not yet been compared with a GPU. Shared memory has 32 banks of 4 bytes (CUDA
+//! C++ Programming Guide, "Shared Memory"). One pass over the banks is a *wavefront*. An access is judged as follows:
+//!
+//! - what counts is the number of distinct 4-byte words per bank; lanes in the same word merge;
+//! - accesses of up to 4 bytes a lane are one group of 32 lanes, 8 bytes two groups of 16 (half warps), 16 bytes four
+//!   groups of 8 (quarter warps), and the wavefronts of the groups add up;
+//! - an 8- or 16-byte *load* in which all pairs of lanes `n, n^1`, or all pairs `n, n^2`, have the same address is
+//!   judged in groups twice as large, which takes half the passes;
+//! - inactive lanes count nothing.
+
+/// Lanes of a warp.
+pub const LANES: usize = 32;
+const BANKS: u64 = 32;
+const WORD: u64 = 4;
+/// Bytes of a global-memory sector.
+pub const SECTOR: u64 = 32;
+/// Bytes that one wavefront can move: every bank once.
+pub const WAVEFRONT_BYTES: i64 = 128;
+
+/// Load or store; only loads merge pairs of lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// Reads.
+    Load,
+    /// Writes.
+    Store,
+}
+
+/// One access of one warp.
+#[derive(Clone, Debug)]
+pub struct WarpAccess {
+    /// Byte address of each lane; `None` for an inactive lane. Aligned to `width`.
+    pub addresses: [Option<u64>; LANES],
+    /// Bytes per lane: 1, 2, 4, 8 or 16.
+    pub width: u64,
+    /// Load or store.
+    pub kind: AccessKind,
+}
+
+impl WarpAccess {
+    /// The access in which lane `l` touches `width` bytes at `address(l)`.
+    pub fn of(width: u64, kind: AccessKind, address: impl Fn(usize) -> Option<u64>) -> WarpAccess {
+        WarpAccess { addresses: std::array::from_fn(address), width, kind }
+    }
+
+    /// Wavefronts that shared memory takes; 0 if no lane is active.
+    pub fn wavefronts(&self) -> u32 {
+        self.addresses.chunks(self.group()).map(|lanes| self.group_wavefronts(lanes)).sum()
+    }
+
+    /// The fewest wavefronts that an access to as many distinct words, with as many lanes a group, could take.
+    pub fn ideal_wavefronts(&self) -> u32 {
+        self.addresses.chunks(self.group()).map(|lanes| (self.words(lanes).len() as u32).div_ceil(BANKS as u32)).sum()
+    }
+
+    /// Distinct 32-byte sectors of global memory.
+    pub fn sectors(&self) -> u32 {
+        self.distinct(&self.addresses, SECTOR).len() as u32
+    }
+
+    /// The fewest sectors that hold as many distinct bytes.
+    pub fn ideal_sectors(&self) -> u32 {
+        self.distinct(&self.addresses, 1).len().div_ceil(SECTOR as usize) as u32
+    }
+
+    /// Lanes that are served together.
+    fn group(&self) -> usize {
+        let single = match self.width {
+            0..=4 => return LANES,
+            5..=8 => LANES / 2,
+            _ => LANES / 4,
+        };
+        if self.kind == AccessKind::Load && (self.pairs_agree(1) || self.pairs_agree(2)) { single * 2 } else { single }
+    }
+
+    /// True when every lane whose partner `n ^ step` is active too has the same address.
+    fn pairs_agree(&self, step: usize) -> bool {
+        (0..LANES).all(|lane| match (self.addresses[lane], self.addresses[lane ^ step]) {
+            (Some(a), Some(b)) => a == b,
+            _ => true,
+        })
+    }
+
+    fn group_wavefronts(&self, lanes: &[Option<u64>]) -> u32 {
+        let mut per_bank = [0u32; BANKS as usize];
+        for word in self.words(lanes) {
+            per_bank[(word % BANKS) as usize] += 1;
+        }
+        per_bank.into_iter().max().unwrap_or(0)
+    }
+
+    fn words(&self, lanes: &[Option<u64>]) -> Vec<u64> {
+        self.distinct(lanes, WORD)
+    }
+
+    /// The distinct units of `unit` bytes that these lanes touch, in order.
+    fn distinct(&self, lanes: &[Option<u64>], unit: u64) -> Vec<u64> {
+        let mut units: Vec<u64> = Vec::with_capacity(lanes.len() * 4);
+        for address in lanes.iter().flatten() {
+            units.extend(address / unit..=(address + self.width - 1) / unit);
+        }
+        units.sort_unstable();
+        units.dedup();
+        units
+    }
+}
+
+/// The fewest wavefronts in which a warp can move a dense tile of `bytes` through shared memory once.
+pub fn tile_floor(bytes: i64) -> i64 {
+    (bytes + WAVEFRONT_BYTES - 1) / WAVEFRONT_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strided(width: u64, stride: u64, kind: AccessKind) -> u32 {
+        WarpAccess::of(width, kind, |lane| Some(lane as u64 * stride)).wavefronts()
+    }
+
+    #[test]
+    fn words_of_one_bank_take_turns() {
+        let seen: Vec<u32> = [4, 8, 16, 128, 132].iter().map(|s| strided(4, *s, AccessKind::Load)).collect();
+        assert_eq!(seen, [1, 2, 4, 32, 1]);
+    }
+
+    #[test]
+    fn lanes_in_the_same_word_merge() {
+        assert_eq!(
+            (strided(4, 0, AccessKind::Load), strided(1, 1, AccessKind::Store), strided(2, 2, AccessKind::Store)),
+            (1, 1, 1)
+        );
+    }
+
+    #[test]
+    fn wide_accesses_are_judged_by_half_and_quarter_warp() {
+        assert_eq!((strided(8, 8, AccessKind::Store), strided(16, 16, AccessKind::Store)), (2, 4));
+        assert_eq!((strided(8, 16, AccessKind::Store), strided(16, 32, AccessKind::Store)), (4, 8));
+    }
+
+    #[test]
+    fn loads_whose_pairs_agree_take_half() {
+        let pairs = |kind, step: usize| WarpAccess::of(8, kind, |lane| Some((lane & !step) as u64 * 8)).wavefronts();
+        assert_eq!((pairs(AccessKind::Load, 1), pairs(AccessKind::Load, 2), pairs(AccessKind::Load, 4)), (2, 2, 2));
+        assert_eq!(pairs(AccessKind::Store, 1), 2);
+        let dense_pairs = |kind| WarpAccess::of(8, kind, |lane| Some((lane / 2) as u64 * 8)).wavefronts();
+        assert_eq!((dense_pairs(AccessKind::Load), dense_pairs(AccessKind::Store)), (1, 2));
+    }
+
+    #[test]
+    fn inactive_lanes_count_nothing() {
+        let access = WarpAccess::of(4, AccessKind::Load, |lane| (lane < 2).then_some(lane as u64 * 128));
+        assert_eq!(access.wavefronts(), 2);
+        assert_eq!(WarpAccess::of(4, AccessKind::Load, |_| None).wavefronts(), 0);
+    }
+
+    #[test]
+    fn sectors_are_distinct_32_byte_blocks() {
+        let access = |stride| WarpAccess::of(4, AccessKind::Load, move |lane| Some(lane as u64 * stride)).sectors();
+        assert_eq!((access(4), access(8), access(32), access(0)), (4, 8, 32, 1));
+    }
+}

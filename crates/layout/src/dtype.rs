@@ -1,0 +1,64 @@
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! dtypes {
+    ($($variant:ident, $name:literal, $bytes:literal, $doc:literal;)*) => {
+        /// The type of an element. `b8` to `b128` are opaque: they move, nothing is computed with them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum DType {
+            $(#[doc = $doc] $variant,)*
+        }
+
+        impl DType {
+            /// Every dtype.
+            pub const ALL: &'static [DType] = &[$(DType::$variant),*];
+
+            /// Its name in notation, plans and the command line.
+            pub fn name(self) -> &'static str {
+                match self { $(DType::$variant => $name,)* }
+            }
+
+            /// Bytes of one element.
+            pub fn bytes(self) -> i64 {
+                match self { $(DType::$variant => $bytes,)* }
+            }
+        }
+    };
+}
+
+dtypes! {
+    F64, "f64", 8, "IEEE 754 double.";
+    F32, "f32", 4, "IEEE 754 single.";
+    F16, "f16", 2, "IEEE 754 half.";
+    BF16, "bf16", 2, "bfloat16.";
+    I8, "i8", 1, "Signed 8-bit integer.";
+    I16, "i16", 2, "Signed 16-bit integer.";
+    I32, "i32", 4, "Signed 32-bit integer.";
+    I64, "i64", 8, "Signed 64-bit integer.";
+    U8, "u8", 1, "Unsigned 8-bit integer.";
+    U16, "u16", 2, "Unsigned 16-bit integer.";
+    U32, "u32", 4, "Unsigned 32-bit integer.";
+    U64, "u64", 8, "Unsigned 64-bit integer.";
+    B8, "b8", 1, "1 opaque byte.";
+    B16, "b16", 2, "2 opaque bytes.";
+    B32, "b32", 4, "4 opaque bytes.";
+    B64, "b64", 8, "8 opaque bytes.";
+    B128, "b128", 16, "16 opaque bytes.";
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for DType {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DType, String> {
+        DType::ALL.iter().copied().find(|dtype| dtype.name() == text).ok_or_else(|| {
+            let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
+            format!("`{text}` is no dtype; there are {}", names.join(", "))
+        })
+    }
+}

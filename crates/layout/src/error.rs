@@ -1,0 +1,193 @@
+use std::fmt;
+use std::ops::Range;
+
+use tilewright_diag::{Diagnostic, Snippet};
+
+/// What can be wrong with a layout or a question put to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LayoutError {
+    /// Text that is no layout in notation.
+    Notation {
+        /// The text.
+        text: String,
+        /// Byte range of the offending part.
+        range: Range<usize>,
+        /// What is wrong there.
+        problem: String,
+        /// An example of what is legal.
+        legal: &'static str,
+    },
+    /// An extent below 1.
+    Extent {
+        /// The extent.
+        extent: i64,
+    },
+    /// As many extents as strides are needed.
+    Lengths {
+        /// How many extents there are.
+        extents: usize,
+        /// How many strides there are.
+        strides: usize,
+    },
+    /// A coordinate of the wrong rank.
+    Rank {
+        /// Rank that was given.
+        given: usize,
+        /// Rank that is needed.
+        needed: usize,
+    },
+    /// A shape with another number of elements than the layout.
+    Size {
+        /// The shape that was given.
+        shape: Vec<i64>,
+        /// Elements of the layout.
+        size: i64,
+    },
+    /// An index outside its extent.
+    OutOfRange {
+        /// The index.
+        index: i64,
+        /// The extent of its dimension.
+        extent: i64,
+    },
+    /// A region that is empty, inverted or not inside the shape.
+    Region {
+        /// Dimension.
+        dimension: usize,
+        /// First index of the region.
+        begin: i64,
+        /// One past its last index.
+        end: i64,
+        /// The extent of the dimension.
+        extent: i64,
+    },
+    /// A shape whose boundaries do not nest with those of the iters.
+    NotGroupable {
+        /// The layout.
+        layout: String,
+        /// The shape.
+        shape: Vec<i64>,
+        /// The dimension at which it fails.
+        dimension: usize,
+    },
+    /// A region of a layout that no single layout describes.
+    NotAffine {
+        /// The dimension whose positions are no mixed-radix sequence.
+        dimension: usize,
+        /// The first index of the region.
+        begin: i64,
+        /// One past its last index.
+        end: i64,
+    },
+    /// A swizzle over something that is not linear memory, or with impossible parameters.
+    Swizzle {
+        /// What is wrong.
+        problem: String,
+    },
+    /// The question would need more points than [`crate::ENUMERATION_LIMIT`].
+    TooLarge {
+        /// How many points there are.
+        points: i64,
+    },
+    /// Sizes beyond 64 bits.
+    Overflow,
+}
+
+/// `(4,32)`, as shapes are printed everywhere.
+pub(crate) fn tuple(values: &[i64]) -> String {
+    let inner: Vec<String> = values.iter().map(i64::to_string).collect();
+    format!("({})", inner.join(","))
+}
+
+impl LayoutError {
+    /// The stable code of its page in the docs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            LayoutError::Notation { .. } => "L0101",
+            LayoutError::Extent { .. } => "L0102",
+            LayoutError::Lengths { .. } => "L0103",
+            LayoutError::Rank { .. } => "L0104",
+            LayoutError::Size { .. } => "L0105",
+            LayoutError::OutOfRange { .. } => "L0106",
+            LayoutError::Region { .. } => "L0107",
+            LayoutError::NotGroupable { .. } => "L0108",
+            LayoutError::NotAffine { .. } => "L0109",
+            LayoutError::Swizzle { .. } => "L0110",
+            LayoutError::TooLarge { .. } => "L0111",
+            LayoutError::Overflow => "L0112",
+        }
+    }
+
+    /// The finding as data; add the user's place with [`Diagnostic::label`].
+    pub fn diagnostic(&self) -> Diagnostic {
+        match self {
+            LayoutError::Notation { text, range, problem, legal } => {
+                Diagnostic::error(self.code(), "this is not a layout in notation")
+                    .snippet(Snippet {
+                        origin: "<layout>".to_string(),
+                        text: text.clone(),
+                        range: range.clone(),
+                        label: problem.clone(),
+                    })
+                    .help(format!("legal, for example: {legal}"))
+            }
+            LayoutError::NotGroupable { .. } => Diagnostic::error(self.code(), self.to_string()).help(
+                "split the dimensions where the iters end, or write the layout with iters that nest with the shape",
+            ),
+            LayoutError::NotAffine { .. } => Diagnostic::error(self.code(), self.to_string())
+                .help("take a region that begins and ends on a boundary of the iters"),
+            LayoutError::TooLarge { .. } => Diagnostic::error(self.code(), self.to_string())
+                .help("ask about a tile of the buffer instead of the whole"),
+            LayoutError::Extent { .. }
+            | LayoutError::Lengths { .. }
+            | LayoutError::Rank { .. }
+            | LayoutError::Size { .. }
+            | LayoutError::OutOfRange { .. }
+            | LayoutError::Region { .. }
+            | LayoutError::Swizzle { .. }
+            | LayoutError::Overflow => Diagnostic::error(self.code(), self.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LayoutError::Notation { text, range, problem, .. } => {
+                write!(f, "{problem}, at character {} of `{text}`", text[..range.start].chars().count() + 1)
+            }
+            LayoutError::Extent { extent } => write!(f, "an extent must be at least 1, not {extent}"),
+            LayoutError::Lengths { extents, strides } => {
+                write!(f, "{extents} extents but {strides} strides: every extent needs one stride")
+            }
+            LayoutError::Rank { given, needed } => {
+                write!(f, "a coordinate of rank {given} where rank {needed} is needed")
+            }
+            LayoutError::Size { shape, size } => {
+                let elements: i64 = shape.iter().product();
+                write!(f, "shape {} has {elements} elements, the layout {size}", tuple(shape))
+            }
+            LayoutError::OutOfRange { index, extent } => write!(f, "index {index} is outside 0..{extent}"),
+            LayoutError::Region { dimension, begin, end, extent } => {
+                write!(f, "region {begin}..{end} of dimension {dimension} is empty or outside 0..{extent}")
+            }
+            LayoutError::NotGroupable { layout, shape, dimension } => {
+                write!(f, "{layout} does not group by {}: dimension {dimension} ends inside an iter", tuple(shape))
+            }
+            LayoutError::NotAffine { dimension, begin, end } => {
+                write!(f, "the region {begin}..{end} of dimension {dimension} is not one affine layout")
+            }
+            LayoutError::Swizzle { problem } => write!(f, "{problem}"),
+            LayoutError::TooLarge { points } => {
+                write!(
+                    f,
+                    "this needs {points} points, more than the {} that may be enumerated",
+                    crate::ENUMERATION_LIMIT
+                )
+            }
+            LayoutError::Overflow => write!(f, "the layout's size does not fit 64 bits"),
+        }
+    }
+}
+
+impl std::error::Error for LayoutError {}

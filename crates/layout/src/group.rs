@@ -1,0 +1,179 @@
+//! Regrouping: iters split so that every dimension of a shape owns a run of them.
+
+use crate::error::LayoutError;
+use crate::tile::{Iter, TileLayout};
+
+/// A layout whose shard iters fall into one run per dimension of a shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grouped {
+    /// The same map with iters split where dimensions end.
+    pub layout: TileLayout,
+    /// Dimension `d` owns the iters `separators[d]..separators[d + 1]`.
+    pub separators: Vec<usize>,
+}
+
+/// A layout whose shard iters fall into runs for several shapes at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupedMany {
+    /// The same map with iters split where a dimension of any of the shapes ends.
+    pub layout: TileLayout,
+    /// Separators for each shape, as in [`Grouped`].
+    pub separators: Vec<Vec<usize>>,
+}
+
+impl Grouped {
+    /// The iters of one dimension, slowest first.
+    pub fn dimension(&self, dimension: usize) -> &[Iter] {
+        &self.layout.shard()[self.separators[dimension]..self.separators[dimension + 1]]
+    }
+}
+
+impl TileLayout {
+    /// Splits iters so that every dimension of `shape` owns a run of them; nothing is reordered, and a dimension of
+    /// extent 1 owns a unit iter. Errors: another size, or a dimension that ends inside an iter that it cannot split.
+    pub fn group(&self, shape: &[i64]) -> Result<Grouped, LayoutError> {
+        let many = self.group_many(&[shape.to_vec()])?;
+        let separators = many.separators.into_iter().next().unwrap_or_default();
+        Ok(Grouped { layout: many.layout, separators })
+    }
+
+    /// The coarsest split of the iters in which every dimension of every shape owns a run.
+    pub fn group_many(&self, shapes: &[Vec<i64>]) -> Result<GroupedMany, LayoutError> {
+        for shape in shapes {
+            self.check_shape(shape)?;
+        }
+        let mut refined = Refined::new(self);
+        for shape in shapes {
+            refined.cut_by(self, shape)?;
+        }
+        let separators = shapes.iter().map(|shape| refined.separators(shape)).collect();
+        let layout = TileLayout::new(refined.iters(), self.replica().to_vec(), self.offset().clone())?;
+        Ok(GroupedMany { layout, separators })
+    }
+}
+
+/// Iters in order, each with the number of elements behind it (the product of all later extents).
+struct Refined {
+    iters: Vec<Iter>,
+    size: i64,
+}
+
+impl Refined {
+    fn new(layout: &TileLayout) -> Refined {
+        Refined { iters: layout.shard().to_vec(), size: layout.size() }
+    }
+
+    /// Splits the iter in which a boundary falls. `behind` is the number of elements behind the boundary.
+    fn cut(&mut self, behind: i64) -> bool {
+        let mut after = self.size;
+        for at in 0..self.iters.len() {
+            let before = after;
+            after /= self.iters[at].extent;
+            if behind == before || behind == after {
+                return true;
+            }
+            if behind < before && behind > after {
+                return self.split(at, before, behind, after);
+            }
+        }
+        behind == after
+    }
+
+    fn split(&mut self, at: usize, before: i64, behind: i64, after: i64) -> bool {
+        if before % behind != 0 || behind % after != 0 {
+            return false;
+        }
+        let Iter { stride, axis, .. } = self.iters[at].clone();
+        let inner = behind / after;
+        self.iters[at] = Iter { extent: before / behind, stride: stride * inner, axis: axis.clone() };
+        self.iters.insert(at + 1, Iter { extent: inner, stride, axis });
+        true
+    }
+
+    fn cut_by(&mut self, layout: &TileLayout, shape: &[i64]) -> Result<(), LayoutError> {
+        let mut behind = self.size;
+        for (dimension, extent) in shape.iter().enumerate() {
+            behind /= extent;
+            if !self.cut(behind) {
+                return Err(LayoutError::NotGroupable { layout: layout.to_string(), shape: shape.to_vec(), dimension });
+            }
+        }
+        self.own_unit_dimensions(shape);
+        Ok(())
+    }
+
+    /// Gives each dimension of extent 1 a unit iter of its own, where there is none yet.
+    fn own_unit_dimensions(&mut self, shape: &[i64]) {
+        let mut at = 0;
+        for &extent in shape {
+            let mut rest = extent;
+            if extent == 1 && self.iters.get(at).is_none_or(|iter| iter.extent != 1) {
+                let next = self.iters.get(at).or(self.iters.last());
+                let (stride, axis) = match next {
+                    Some(iter) if at < self.iters.len() => (iter.stride * iter.extent, iter.axis.clone()),
+                    Some(iter) => (1, iter.axis.clone()),
+                    None => (1, crate::axis::M),
+                };
+                self.iters.insert(at, Iter { extent: 1, stride, axis });
+            }
+            if extent == 1 {
+                at += 1;
+                continue;
+            }
+            while rest > 1 {
+                rest /= self.iters[at].extent;
+                at += 1;
+            }
+        }
+    }
+
+    /// Walks the iters once; unit iters behind the last dimension belong to it.
+    fn separators(&self, shape: &[i64]) -> Vec<usize> {
+        let mut separators = vec![0];
+        let mut at = 0;
+        for (dimension, &extent) in shape.iter().enumerate() {
+            let mut rest = extent;
+            if extent == 1 {
+                at += 1;
+            }
+            while rest > 1 {
+                rest /= self.iters[at].extent;
+                at += 1;
+            }
+            if dimension + 1 == shape.len() {
+                at = self.iters.len();
+            }
+            separators.push(at);
+        }
+        separators
+    }
+
+    fn iters(self) -> Vec<Iter> {
+        self.iters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::TileLayout;
+
+    fn grouped(text: &str, shape: &[i64]) -> String {
+        match text.parse::<TileLayout>().unwrap().group(shape) {
+            Ok(g) => format!("{} {:?}", g.layout, g.separators),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    fn iters_split_where_dimensions_end() {
+        assert_eq!(grouped("S[24:1]", &[4, 6]), "S[(4,6):(6@m,1@m)] [0, 1, 2]");
+        assert_eq!(grouped("S[(4,6):(7,1)]", &[1, 24]), "S[(1,4,6):(28@m,7@m,1@m)] [0, 1, 3]");
+        assert_eq!(grouped("S[(4,6):(7,1)]", &[24, 1]), "S[(4,6,1):(7@m,1@m,1@m)] [0, 2, 3]");
+    }
+
+    #[test]
+    fn a_dimension_that_ends_inside_an_iter_is_an_error() {
+        let said = "S[(2,3,4):(50@m,9@m,1@m)] does not group by (4,6): dimension 0 ends inside an iter";
+        assert_eq!(grouped("S[(2,3,4):(50,9,1)]", &[4, 6]), said);
+    }
+}

@@ -1,0 +1,45 @@
+//! Layouts: where each element of a tile lives.
+//!
+//! A [`TileLayout`] is shard + replica + offset over named axes, `L(x) = { D(x) + r + O | r in R }`. Memory tiles,
+//! register fragments, tensor memory and device meshes are all described by it. In text and in Rust it reads the same:
+//!
+//! ```
+//! use tilewright_layout::axis::{LANEID, M, WARPID};
+//! use tilewright_layout::{R, S, TileLayout};
+//! let built = (S([8, 2, 4, 2], [4 * LANEID, 1 * WARPID, 1 * LANEID, 1 * M]) + R([2], [4 * WARPID]) + 5 * WARPID)
+//!     .build()?;
+//! let parsed: TileLayout = "S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid".parse()?;
+//! assert_eq!(built, parsed);
+//! assert_eq!(built.to_string(), "S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1@m)] + R[2:4@warpid] + 5@warpid");
+//! # Ok::<(), tilewright_layout::LayoutError>(())
+//! ```
+//!
+//! Questions are decided, never "not provable": on the iters where the map is affine, else by enumeration.
+
+pub mod access;
+pub mod axis;
+mod canonical;
+mod dtype;
+mod error;
+mod group;
+mod index;
+mod injective;
+mod layout;
+mod parse;
+mod print;
+mod slice;
+mod spec;
+mod swizzle;
+mod tile;
+
+pub use axis::Axis;
+pub use dtype::DType;
+pub use error::LayoutError;
+pub use group::{Grouped, GroupedMany};
+pub use layout::Layout;
+pub use spec::{LayoutSpec, R, ReplicaSpec, S, Term};
+pub use swizzle::{ComposeLayout, SwizzleLayout};
+pub use tile::{Coord, Iter, TileLayout};
+
+/// The most points that a question may enumerate; beyond it the answer is [`LayoutError::TooLarge`].
+pub const ENUMERATION_LIMIT: i64 = 1 << 22;

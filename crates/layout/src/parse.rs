@@ -1,0 +1,303 @@
+//! The notation read back: `S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid`,
+//! optionally behind `swizzle(M=3,B=3,S=3) o`.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use crate::axis::{Axis, M};
+use crate::error::LayoutError;
+use crate::layout::Layout;
+use crate::swizzle::{ComposeLayout, SwizzleLayout};
+use crate::tile::{Iter, TileLayout};
+
+const EXAMPLE: &str = "S[(8,4):(4@laneid,1@laneid)] + R[2:4@warpid] + 5@warpid";
+const SWIZZLE_EXAMPLE: &str = "swizzle(M=3,B=3,S=3) o S[(8,64):(64,1)]";
+
+impl FromStr for TileLayout {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<TileLayout, LayoutError> {
+        match text.parse::<Layout>()? {
+            Layout::Tile(tile) => Ok(tile),
+            Layout::Compose(_) => {
+                Err(Parser::new(text).problem(0..text.len(), "a plain layout is needed here, without a swizzle"))
+            }
+        }
+    }
+}
+
+impl FromStr for Layout {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<Layout, LayoutError> {
+        let mut parser = Parser::new(text);
+        let swizzle = if parser.word_ahead("swizzle") { Some(parser.swizzle()?) } else { None };
+        let tile = parser.sum()?;
+        match swizzle {
+            None => Ok(Layout::Tile(tile)),
+            Some(swizzle) => Ok(Layout::Compose(ComposeLayout::new(swizzle, tile)?)),
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// The parts of a sum seen so far.
+#[derive(Default)]
+struct Parts {
+    shard: Option<Vec<Iter>>,
+    replica: Option<Vec<Iter>>,
+    offset: Vec<(Axis, i64)>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str) -> Parser<'a> {
+        Parser { text, at: 0 }
+    }
+
+    fn problem(&self, range: Range<usize>, problem: impl Into<String>) -> LayoutError {
+        let legal = if self.text.trim_start().starts_with("swizzle") { SWIZZLE_EXAMPLE } else { EXAMPLE };
+        LayoutError::Notation { text: self.text.to_string(), range, problem: problem.into(), legal }
+    }
+
+    /// A problem with the character that comes next.
+    fn problem_here(&mut self, expected: &str) -> LayoutError {
+        self.skip_space();
+        match self.peek() {
+            Some(c) => self.problem(self.at..self.at + c.len_utf8(), format!("expected {expected}, not `{c}`")),
+            None => self.problem(self.text.len()..self.text.len(), format!("expected {expected}, but the text ends")),
+        }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.text[self.at..].chars().next()
+    }
+
+    fn skip_space(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    fn next_is(&mut self, wanted: char) -> bool {
+        self.skip_space();
+        self.peek() == Some(wanted)
+    }
+
+    fn take(&mut self, wanted: char) -> bool {
+        let found = self.next_is(wanted);
+        if found {
+            self.at += wanted.len_utf8();
+        }
+        found
+    }
+
+    fn expect(&mut self, wanted: char) -> Result<(), LayoutError> {
+        if self.take(wanted) { Ok(()) } else { Err(self.problem_here(&format!("`{wanted}`"))) }
+    }
+
+    fn word_ahead(&mut self, word: &str) -> bool {
+        self.skip_space();
+        self.text[self.at..].starts_with(word)
+    }
+
+    /// `[-]digits`
+    fn integer(&mut self) -> Result<i64, LayoutError> {
+        self.skip_space();
+        let rest = &self.text[self.at..];
+        let sign = usize::from(rest.starts_with('-'));
+        let digits = rest[sign..].len() - rest[sign..].trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        if digits == 0 {
+            return Err(self.problem_here("a number"));
+        }
+        let range = self.at..self.at + sign + digits;
+        let value = self.text[range.clone()].parse();
+        self.at = range.end;
+        value.map_err(|_| self.problem(range, "this number does not fit 64 bits"))
+    }
+
+    /// An axis name.
+    fn name(&mut self) -> Result<Axis, LayoutError> {
+        self.skip_space();
+        let rest = &self.text[self.at..];
+        let length = rest.len() - rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_').len();
+        if length == 0 || rest.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(self.problem_here("the name of an axis, such as `laneid` or `m`"));
+        }
+        let name = &rest[..length];
+        self.at += length;
+        Ok(Axis::named(name))
+    }
+
+    /// `4@laneid`, `4` (on `m`) or `laneid` (one step).
+    fn stride(&mut self) -> Result<(i64, Axis), LayoutError> {
+        self.skip_space();
+        if self.peek().is_some_and(|c| c.is_alphabetic() || c == '_') {
+            return Ok((1, self.name()?));
+        }
+        let value = self.integer()?;
+        let axis = if self.take('@') { self.name()? } else { M };
+        Ok((value, axis))
+    }
+
+    /// `x`, `x, y` or `(x, y)`, possibly empty inside parentheses.
+    fn list<T>(&mut self, item: fn(&mut Parser<'a>) -> Result<T, LayoutError>) -> Result<Vec<T>, LayoutError> {
+        let parenthesised = self.take('(');
+        let mut items = Vec::new();
+        if parenthesised && self.take(')') {
+            return Ok(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if !self.take(',') || (parenthesised && self.next_is(')')) {
+                break;
+            }
+        }
+        if parenthesised {
+            self.expect(')')?;
+        }
+        Ok(items)
+    }
+
+    fn extent(&mut self) -> Result<i64, LayoutError> {
+        self.skip_space();
+        let start = self.at;
+        let extent = self.integer()?;
+        if extent < 1 {
+            return Err(self.problem(start..self.at, "an extent must be at least 1"));
+        }
+        Ok(extent)
+    }
+
+    /// `[extents : strides]` behind `S` or `R`; without strides, row-major on `m`.
+    fn bracket(&mut self) -> Result<Vec<Iter>, LayoutError> {
+        self.expect('[')?;
+        let extents = self.list(Parser::extent)?;
+        if !self.take(':') {
+            if !self.next_is(']') {
+                return Err(self.problem_here("`:` and strides, or `]`"));
+            }
+            self.expect(']')?;
+            return Ok(TileLayout::row_major(&extents)?.shard().to_vec());
+        }
+        self.skip_space();
+        let start = self.at;
+        let strides = self.list(Parser::stride)?;
+        if strides.len() != extents.len() {
+            let problem = format!("{} strides for {} extents", strides.len(), extents.len());
+            return Err(self.problem(start..self.at, problem));
+        }
+        if !self.next_is(']') {
+            return Err(self.problem_here("`]`"));
+        }
+        self.expect(']')?;
+        Ok(extents.into_iter().zip(strides).map(|(extent, (stride, axis))| Iter { extent, stride, axis }).collect())
+    }
+
+    fn term(&mut self, parts: &mut Parts) -> Result<(), LayoutError> {
+        self.skip_space();
+        let start = self.at;
+        match self.peek() {
+            Some('S') => {
+                self.at += 1;
+                let iters = self.bracket()?;
+                match parts.shard.replace(iters) {
+                    Some(_) => Err(self.problem(start..self.at, "a second S[...]: all shard iters belong in one")),
+                    None => Ok(()),
+                }
+            }
+            Some('R') => {
+                self.at += 1;
+                let iters = self.bracket()?;
+                match parts.replica.replace(iters) {
+                    Some(_) => Err(self.problem(start..self.at, "a second R[...]: all replica iters belong in one")),
+                    None => Ok(()),
+                }
+            }
+            Some(c) if c.is_ascii_digit() || c == '-' => {
+                let (value, axis) = self.stride()?;
+                parts.offset.push((axis, value));
+                Ok(())
+            }
+            _ => Err(self.problem_here("S[...], R[...] or an offset such as 5@warpid")),
+        }
+    }
+
+    fn sum(&mut self) -> Result<TileLayout, LayoutError> {
+        let mut parts = Parts::default();
+        self.term(&mut parts)?;
+        while self.take('+') {
+            self.term(&mut parts)?;
+        }
+        self.skip_space();
+        if self.at < self.text.len() {
+            return Err(self.problem_here("`+` or the end"));
+        }
+        TileLayout::new(parts.shard.unwrap_or_default(), parts.replica.unwrap_or_default(), parts.offset)
+    }
+
+    /// `swizzle(M=3,B=3,S=3[,inner=false]) o`
+    fn swizzle(&mut self) -> Result<SwizzleLayout, LayoutError> {
+        self.at += "swizzle".len();
+        self.expect('(')?;
+        let mut values = [0i64; 3];
+        for (position, (name, value)) in ['M', 'B', 'S'].into_iter().zip(&mut values).enumerate() {
+            if position > 0 {
+                self.expect(',')?;
+            }
+            self.expect(name)?;
+            self.expect('=')?;
+            *value = self.integer()?;
+        }
+        let mut inner = true;
+        if self.take(',') {
+            if !self.word_ahead("inner=false") {
+                return Err(self.problem_here("`inner=false`"));
+            }
+            self.at += "inner=false".len();
+            inner = false;
+        }
+        self.expect(')')?;
+        self.expect('o')?;
+        SwizzleLayout::new(values[0], values[1], values[2], inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(text: &str) -> String {
+        text.parse::<Layout>().map_or_else(|e| e.to_string(), |layout| layout.to_string())
+    }
+
+    #[test]
+    fn short_forms_are_printed_in_full() {
+        assert_eq!(printed("S[3, 5, 7]"), "S[(3,5,7):(35@m,7@m,1@m)]");
+        assert_eq!(printed("512 + S[8:1] + R[4]"), "S[8:1@m] + R[4:1@m] + 512@m");
+        assert_eq!(printed("R[2:4@warpid]"), "S[():()] + R[2:4@warpid]");
+    }
+
+    #[test]
+    fn swizzles_are_read_back() {
+        for text in ["swizzle(M=3,B=3,S=3) o S[(8,64):(64@m,1@m)]", "swizzle(M=4,B=2,S=3,inner=false) o S[64:1@m]"] {
+            assert_eq!(printed(text), text);
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_character() {
+        assert_eq!(
+            printed("S[(8,2):(4@)]"),
+            "expected the name of an axis, such as `laneid` or `m`, not `)`, at character 12 of `S[(8,2):(4@)]`"
+        );
+        assert_eq!(printed("S[(8,2):(4,)]"), "1 strides for 2 extents, at character 9 of `S[(8,2):(4,)]`");
+        assert_eq!(
+            printed("S[8:1] + S[4:2]"),
+            "a second S[...]: all shard iters belong in one, at character 10 of `S[8:1] + S[4:2]`"
+        );
+        assert_eq!(printed("S[(0,4):(4,1)]"), "an extent must be at least 1, at character 4 of `S[(0,4):(4,1)]`");
+    }
+}

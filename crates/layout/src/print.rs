@@ -1,0 +1,53 @@
+//! Canonical text: axes always explicit, one `R[...]`, offsets in order of axis name.
+
+use std::fmt;
+
+use crate::error::tuple;
+use crate::layout::Layout;
+use crate::swizzle::{ComposeLayout, SwizzleLayout};
+use crate::tile::{Iter, TileLayout};
+
+fn bracket(f: &mut fmt::Formatter<'_>, letter: char, iters: &[Iter]) -> fmt::Result {
+    if let [Iter { extent, stride, axis }] = iters {
+        return write!(f, "{letter}[{extent}:{stride}@{axis}]");
+    }
+    let extents: Vec<i64> = iters.iter().map(|iter| iter.extent).collect();
+    let strides: Vec<String> = iters.iter().map(|iter| format!("{}@{}", iter.stride, iter.axis)).collect();
+    write!(f, "{letter}[{}:({})]", tuple(&extents), strides.join(","))
+}
+
+impl fmt::Display for TileLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        bracket(f, 'S', self.shard())?;
+        if !self.replica().is_empty() {
+            write!(f, " + ")?;
+            bracket(f, 'R', self.replica())?;
+        }
+        for (axis, value) in self.offset() {
+            write!(f, " + {value}@{axis}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for SwizzleLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "swizzle(M={},B={},S={}", self.per_element(), self.swizzle_len(), self.atom_len())?;
+        write!(f, "{})", if self.inner() { "" } else { ",inner=false" })
+    }
+}
+
+impl fmt::Display for ComposeLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} o {}", self.swizzle(), self.tile())
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Layout::Tile(tile) => write!(f, "{tile}"),
+            Layout::Compose(compose) => write!(f, "{compose}"),
+        }
+    }
+}

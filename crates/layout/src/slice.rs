@@ -1,0 +1,163 @@
+//! The layout of a region: the same places, for the elements of a box of a shape.
+
+use std::ops::Range;
+
+use crate::error::LayoutError;
+use crate::tile::{Iter, TileLayout};
+
+impl TileLayout {
+    /// The layout of the elements in `region` (one range per dimension of `shape`), in row-major order of the region.
+    ///
+    /// `slice(x) = self(x + begin)` for every `x` of the region. Errors: a shape that does not group, an empty or
+    /// outlying region, or a region whose places are not one affine layout (it straddles carries unevenly).
+    pub fn slice(&self, shape: &[i64], region: &[Range<i64>]) -> Result<TileLayout, LayoutError> {
+        if region.len() != shape.len() {
+            return Err(LayoutError::Rank { given: region.len(), needed: shape.len() });
+        }
+        for (dimension, (range, &extent)) in region.iter().zip(shape).enumerate() {
+            if range.start < 0 || range.start >= range.end || range.end > extent {
+                return Err(LayoutError::Region { dimension, begin: range.start, end: range.end, extent });
+            }
+        }
+        let grouped = self.group(shape)?;
+        let mut shard = Vec::new();
+        let mut offset: Vec<_> = self.offset().clone().into_iter().collect();
+        for (dimension, range) in region.iter().enumerate() {
+            let iters = grouped.dimension(dimension);
+            offset.extend(places(iters, range.start).into_iter().zip(axes(iters)).map(|(v, axis)| (axis, v)));
+            let kept = cut(iters, range.clone()).ok_or(LayoutError::NotAffine {
+                dimension,
+                begin: range.start,
+                end: range.end,
+            })?;
+            shard.extend(kept);
+        }
+        TileLayout::new(shard, self.replica().to_vec(), offset)
+    }
+}
+
+fn axes(iters: &[Iter]) -> impl Iterator<Item = crate::Axis> + '_ {
+    iters.iter().map(|iter| iter.axis.clone())
+}
+
+/// Where index `at` of one dimension lies: what each iter adds.
+fn places(iters: &[Iter], at: i64) -> Vec<i64> {
+    let mut rest = at;
+    let mut added = vec![0; iters.len()];
+    for (iter, add) in iters.iter().zip(&mut added).rev() {
+        *add = rest % iter.extent * iter.stride;
+        rest /= iter.extent;
+    }
+    added
+}
+
+/// The iters of `range` of one dimension, or `None` if no iters describe it.
+fn cut(iters: &[Iter], range: Range<i64>) -> Option<Vec<Iter>> {
+    let Some((innermost, outer)) = iters.split_last() else { return Some(Vec::new()) };
+    let e = innermost.extent;
+    if range.start % e == 0 && range.end % e == 0 {
+        let mut kept = cut(outer, range.start / e..range.end / e)?;
+        kept.push(innermost.clone());
+        return Some(kept);
+    }
+    let length = range.end - range.start;
+    if range.start / e == (range.end - 1) / e {
+        return Some(vec![Iter { extent: length, ..innermost.clone() }]);
+    }
+    if length > crate::ENUMERATION_LIMIT {
+        return None;
+    }
+    recognise(iters, range)
+}
+
+/// Enumerates the places of the range and looks for a mixed-radix sequence with exactly these places.
+fn recognise(iters: &[Iter], range: Range<i64>) -> Option<Vec<Iter>> {
+    let axes: Vec<_> = axes(iters).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+    let origin = places(iters, range.start);
+    let steps: Vec<Vec<i64>> = range
+        .map(|at| {
+            let here = places(iters, at);
+            let on = |axis: &crate::Axis| {
+                iters
+                    .iter()
+                    .zip(here.iter().zip(&origin))
+                    .filter(|(i, _)| i.axis == *axis)
+                    .map(|(_, (h, o))| h - o)
+                    .sum()
+            };
+            axes.iter().map(on).collect()
+        })
+        .collect();
+    let digits = mixed_radix(&steps)?;
+    digits
+        .into_iter()
+        .map(|(extent, step)| {
+            let moving: Vec<usize> = (0..axes.len()).filter(|&a| step[a] != 0).collect();
+            match moving[..] {
+                [] => Some(Iter { extent, stride: 0, axis: axes.first()?.clone() }),
+                [a] => Some(Iter { extent, stride: step[a], axis: axes[a].clone() }),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+/// Extents and steps, slowest first, with `steps[t] = sum of digit * step`; `None` if there are none.
+fn mixed_radix(steps: &[Vec<i64>]) -> Option<Vec<(i64, Vec<i64>)>> {
+    let n = steps.len();
+    if n == 1 {
+        return Some(Vec::new());
+    }
+    let scaled = |k: usize| -> Vec<i64> { steps[1].iter().map(|s| s * k as i64).collect() };
+    let run = (0..n).take_while(|&t| steps[t] == scaled(t)).count();
+    for extent in (2..=run).rev().filter(|extent| n % extent == 0) {
+        let repeats = (0..n).all(|t| {
+            let base = &steps[t / extent * extent];
+            let inner = &steps[t % extent];
+            steps[t].iter().zip(base.iter().zip(inner)).all(|(s, (b, i))| *s == b + i)
+        });
+        if !repeats {
+            continue;
+        }
+        let outer: Vec<Vec<i64>> = steps.iter().step_by(extent).cloned().collect();
+        if let Some(mut digits) = mixed_radix(&outer) {
+            digits.push((extent as i64, steps[1].clone()));
+            return Some(digits);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(text: &str, shape: &[i64], region: &[Range<i64>]) -> String {
+        match text.parse::<TileLayout>().unwrap().slice(shape, region) {
+            Ok(layout) => layout.to_string(),
+            Err(e) => e.code().to_string(),
+        }
+    }
+
+    #[test]
+    fn a_region_begins_at_the_offset() {
+        assert_eq!(slice("S[(6,8):(8,1)]", &[6, 8], &[1..3, 2..6]), "S[(2,4):(8@m,1@m)] + 10@m");
+    }
+
+    #[test]
+    fn a_region_that_straddles_one_carry_evenly_is_affine() {
+        assert_eq!(slice("S[(2,2,3):(1000,100,8)]", &[12], &[1..5]), "S[(2,2):(92@m,8@m)] + 8@m");
+    }
+
+    #[test]
+    fn a_second_carry_is_seen() {
+        assert_eq!(slice("S[(2,2,3):(1000,100,8)]", &[12], &[5..7]), "S[2:884@m] + 116@m");
+        assert_eq!(slice("S[(2,2,3):(1000,100,8)]", &[12], &[5..10]), "L0109");
+    }
+
+    #[test]
+    fn empty_and_outlying_regions_are_errors() {
+        assert_eq!(slice("S[(6,8):(8,1)]", &[6, 8], &[3..3, 0..8]), "L0107");
+        assert_eq!(slice("S[(6,8):(8,1)]", &[6, 8], &[1..7, 0..8]), "L0107");
+    }
+}

@@ -1,0 +1,132 @@
+//! Swizzles: an exclusive or of address bits over linear memory, against bank conflicts.
+
+use crate::axis::M;
+use crate::error::LayoutError;
+use crate::tile::TileLayout;
+
+/// XOR of `swizzle_len` (B) address bits with those `atom_len` (S) above, leaving the lowest `per_element` (M) bits.
+///
+/// With `inner`, the lower bits are XORed by the higher ones (the form of TMA and wgmma); without, the other way round.
+/// An address counts elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SwizzleLayout {
+    per_element: u32,
+    swizzle_len: u32,
+    atom_len: u32,
+    inner: bool,
+}
+
+impl SwizzleLayout {
+    /// A swizzle; M and B are not negative, S is at least B, and all bits together fit 62.
+    pub fn new(per_element: i64, swizzle_len: i64, atom_len: i64, inner: bool) -> Result<SwizzleLayout, LayoutError> {
+        let fits = |v: i64| (0..=62).contains(&v);
+        if !(fits(per_element) && fits(swizzle_len) && fits(atom_len)) || per_element + swizzle_len + atom_len > 62 {
+            let problem =
+                format!("swizzle(M={per_element},B={swizzle_len},S={atom_len}) does not fit an address of 62 bits");
+            return Err(LayoutError::Swizzle { problem });
+        }
+        if atom_len < swizzle_len {
+            let problem = format!("swizzle(M={per_element},B={swizzle_len},S={atom_len}): S must be at least B");
+            return Err(LayoutError::Swizzle { problem });
+        }
+        let narrow = |v: i64| v as u32;
+        Ok(SwizzleLayout {
+            per_element: narrow(per_element),
+            swizzle_len: narrow(swizzle_len),
+            atom_len: narrow(atom_len),
+            inner,
+        })
+    }
+
+    /// M: how many low bits stay together.
+    pub fn per_element(self) -> u32 {
+        self.per_element
+    }
+
+    /// B: how many bits are XORed.
+    pub fn swizzle_len(self) -> u32 {
+        self.swizzle_len
+    }
+
+    /// S: how far apart the two groups of bits are.
+    pub fn atom_len(self) -> u32 {
+        self.atom_len
+    }
+
+    /// Whether the lower group is the one that changes.
+    pub fn inner(self) -> bool {
+        self.inner
+    }
+
+    /// The swizzled address.
+    pub fn apply(self, address: i64) -> i64 {
+        let mask = (1i64 << self.swizzle_len) - 1;
+        let (low, high) = (self.per_element, self.per_element + self.atom_len);
+        if self.inner {
+            address ^ (((address >> high) & mask) << low)
+        } else {
+            address ^ (((address >> low) & mask) << high)
+        }
+    }
+}
+
+/// A swizzle over a tile of linear memory: `swizzle(tile(x))`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ComposeLayout {
+    swizzle: SwizzleLayout,
+    tile: TileLayout,
+}
+
+impl ComposeLayout {
+    /// A swizzle over a tile that lives on `m` only, at positions that are not negative.
+    pub fn new(swizzle: SwizzleLayout, tile: TileLayout) -> Result<ComposeLayout, LayoutError> {
+        if let Some(axis) = tile.axes().into_iter().find(|axis| *axis != M) {
+            let problem = format!("a swizzle acts on linear memory `m`, not on `{axis}`");
+            return Err(LayoutError::Swizzle { problem });
+        }
+        let iters = tile.shard().iter().chain(tile.replica());
+        let lowest = tile.offset_on(&M) + iters.map(|iter| ((iter.extent - 1) * iter.stride).min(0)).sum::<i64>();
+        if lowest < 0 {
+            let problem = format!("a swizzle needs positions that are not negative; this tile reaches {lowest}");
+            return Err(LayoutError::Swizzle { problem });
+        }
+        Ok(ComposeLayout { swizzle, tile })
+    }
+
+    /// The swizzle.
+    pub fn swizzle(&self) -> SwizzleLayout {
+        self.swizzle
+    }
+
+    /// The tile below it.
+    pub fn tile(&self) -> &TileLayout {
+        &self.tile
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_128_byte_swizzle_of_half_precision_rotates_chunks_of_eight_by_row() {
+        let swizzle = SwizzleLayout::new(3, 3, 3, true).unwrap();
+        let first_of_row: Vec<i64> = (0..8).map(|row| swizzle.apply(row * 64) - row * 64).collect();
+        assert_eq!(first_of_row, [0, 8, 16, 24, 32, 40, 48, 56]);
+    }
+
+    #[test]
+    fn both_directions_are_their_own_inverse() {
+        for inner in [true, false] {
+            let swizzle = SwizzleLayout::new(2, 3, 4, inner).unwrap();
+            assert!((0..4096).all(|x| swizzle.apply(swizzle.apply(x)) == x));
+        }
+    }
+
+    #[test]
+    fn a_swizzle_over_lanes_is_refused() {
+        let tile: TileLayout = "S[(4,8):(1@laneid,1)]".parse().unwrap();
+        let swizzle = SwizzleLayout::new(0, 1, 1, true).unwrap();
+        assert_eq!(ComposeLayout::new(swizzle, tile).unwrap_err().code(), "L0110");
+    }
+}

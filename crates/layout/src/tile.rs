@@ -1,0 +1,275 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::axis::{Axis, M};
+use crate::error::LayoutError;
+
+/// A strided walk over one axis: `extent` positions, `stride` apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Iter {
+    /// How many positions it has; at least 1.
+    pub extent: i64,
+    /// How far one step moves, in units of the axis; may be 0 or negative.
+    pub stride: i64,
+    /// The axis.
+    pub axis: Axis,
+}
+
+impl Iter {
+    /// An iter on linear memory.
+    pub fn memory(extent: i64, stride: i64) -> Iter {
+        Iter { extent, stride, axis: M }
+    }
+}
+
+/// A place: a position on every axis of the layout.
+pub type Coord = BTreeMap<Axis, i64>;
+
+/// Shard + replica + offset over named axes: `L(x) = { D(x) + r + O | r in R }`.
+///
+/// Element `x` (a flat row-major index) splits into digits over the shard extents, the last fastest; each digit times
+/// its stride adds to its axis. Replicas add every combination of theirs; the offset shifts all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TileLayout {
+    shard: Vec<Iter>,
+    replica: Vec<Iter>,
+    offset: BTreeMap<Axis, i64>,
+}
+
+impl TileLayout {
+    /// A layout from its parts. Offsets on one axis add up. Errors: an extent below 1, sizes beyond 64 bits.
+    pub fn new(
+        shard: Vec<Iter>,
+        replica: Vec<Iter>,
+        offset: impl IntoIterator<Item = (Axis, i64)>,
+    ) -> Result<TileLayout, LayoutError> {
+        if let Some(bad) = shard.iter().chain(&replica).find(|iter| iter.extent < 1) {
+            return Err(LayoutError::Extent { extent: bad.extent });
+        }
+        let mut sums: BTreeMap<Axis, i64> = BTreeMap::new();
+        for (axis, value) in offset {
+            let sum = sums.entry(axis).or_insert(0);
+            *sum = sum.checked_add(value).ok_or(LayoutError::Overflow)?;
+        }
+        sums.retain(|_, value| *value != 0);
+        let layout = TileLayout { shard, replica, offset: sums };
+        layout.check_sizes()?;
+        Ok(layout)
+    }
+
+    /// Row-major on linear memory: the last dimension has stride 1.
+    pub fn row_major(shape: &[i64]) -> Result<TileLayout, LayoutError> {
+        let mut stride = 1i64;
+        let mut shard = Vec::with_capacity(shape.len());
+        for &extent in shape.iter().rev() {
+            shard.push(Iter::memory(extent, stride));
+            stride = stride.checked_mul(extent.max(1)).ok_or(LayoutError::Overflow)?;
+        }
+        shard.reverse();
+        TileLayout::new(shard, Vec::new(), [])
+    }
+
+    /// Sizes and the farthest positions must fit 62 bits, so that later sums cannot overflow.
+    fn check_sizes(&self) -> Result<(), LayoutError> {
+        const LIMIT: i64 = 1 << 62;
+        let mut size = 1i64;
+        for iter in &self.shard {
+            size = size.checked_mul(iter.extent).filter(|s| *s < LIMIT).ok_or(LayoutError::Overflow)?;
+        }
+        let mut reach = 0i64;
+        for iter in self.shard.iter().chain(&self.replica) {
+            let far = iter.extent.checked_mul(iter.stride.saturating_abs()).ok_or(LayoutError::Overflow)?;
+            reach = reach.checked_add(far).filter(|r| *r < LIMIT).ok_or(LayoutError::Overflow)?;
+        }
+        for value in self.offset.values() {
+            reach = reach.checked_add(value.saturating_abs()).filter(|r| *r < LIMIT).ok_or(LayoutError::Overflow)?;
+        }
+        Ok(())
+    }
+
+    /// The shard iters, slowest first.
+    pub fn shard(&self) -> &[Iter] {
+        &self.shard
+    }
+
+    /// The replica iters.
+    pub fn replica(&self) -> &[Iter] {
+        &self.replica
+    }
+
+    /// The offset, without zeros.
+    pub fn offset(&self) -> &BTreeMap<Axis, i64> {
+        &self.offset
+    }
+
+    /// The offset on one axis.
+    pub fn offset_on(&self, axis: &Axis) -> i64 {
+        self.offset.get(axis).copied().unwrap_or(0)
+    }
+
+    /// The same placement, moved by `delta` on `axis`.
+    pub fn shifted(&self, axis: &Axis, delta: i64) -> Result<TileLayout, LayoutError> {
+        let offset = self.offset.clone().into_iter().chain([(axis.clone(), delta)]);
+        TileLayout::new(self.shard.clone(), self.replica.clone(), offset)
+    }
+
+    /// The same layout with every `from` axis renamed to `to`; attaching a layout to a fragment renames `m` to `reg`.
+    pub fn renamed(&self, from: &Axis, to: &Axis) -> TileLayout {
+        let rename = |axis: &Axis| if axis == from { to.clone() } else { axis.clone() };
+        let iters = |list: &[Iter]| list.iter().map(|i| Iter { axis: rename(&i.axis), ..i.clone() }).collect();
+        let mut offset: BTreeMap<Axis, i64> = BTreeMap::new();
+        for (axis, value) in &self.offset {
+            *offset.entry(rename(axis)).or_insert(0) += value;
+        }
+        TileLayout { shard: iters(&self.shard), replica: iters(&self.replica), offset }
+    }
+
+    /// How many elements it places: the product of the shard extents.
+    pub fn size(&self) -> i64 {
+        self.shard.iter().map(|iter| iter.extent).product()
+    }
+
+    /// The product of the shard extents on one axis; 1 if there is none.
+    pub fn size_on(&self, axis: &Axis) -> i64 {
+        self.shard.iter().filter(|iter| iter.axis == *axis).map(|iter| iter.extent).product()
+    }
+
+    /// One more than the greatest position on `axis`, replicas and offset included (the space to reserve from 0 on).
+    pub fn span_on(&self, axis: &Axis) -> i64 {
+        let reach = |iter: &Iter| ((iter.extent - 1) * iter.stride).max(0);
+        let iters = self.shard.iter().chain(&self.replica).filter(|iter| iter.axis == *axis);
+        1 + self.offset_on(axis) + iters.map(reach).sum::<i64>()
+    }
+
+    /// One more than the sum over the memory axes of the greatest position on each.
+    pub fn span(&self) -> i64 {
+        1 + self.axes().iter().filter(|axis| axis.is_memory()).map(|axis| self.span_on(axis) - 1).sum::<i64>()
+    }
+
+    /// The axes it mentions, in order of name.
+    pub fn axes(&self) -> BTreeSet<Axis> {
+        let iters = self.shard.iter().chain(&self.replica).map(|iter| iter.axis.clone());
+        iters.chain(self.offset.keys().cloned()).collect()
+    }
+
+    /// One iter, stride 1, on one memory axis, nothing else: element `x` is at position `x`.
+    pub fn is_trivial(&self) -> bool {
+        let c = self.canonicalize();
+        let unit = |iter: &Iter| iter.stride == 1 && iter.axis.is_memory() || iter.extent == 1 && iter.axis.is_memory();
+        c.replica.is_empty() && c.offset.is_empty() && matches!(&c.shard[..], [iter] if unit(iter))
+    }
+
+    /// Where element `flat` lives, as a set in order. Error: an index outside the layout.
+    pub fn apply(&self, flat: i64) -> Result<Vec<Coord>, LayoutError> {
+        let size = self.size();
+        if flat < 0 || flat >= size {
+            return Err(LayoutError::OutOfRange { index: flat, extent: size });
+        }
+        let mut base: Coord = self.axes().into_iter().map(|axis| (axis, 0)).collect();
+        for (axis, value) in &self.offset {
+            *base.entry(axis.clone()).or_insert(0) += value;
+        }
+        let mut rest = flat;
+        for iter in self.shard.iter().rev() {
+            *base.entry(iter.axis.clone()).or_insert(0) += rest % iter.extent * iter.stride;
+            rest /= iter.extent;
+        }
+        Ok(self.with_replicas(base).into_iter().collect())
+    }
+
+    fn with_replicas(&self, base: Coord) -> BTreeSet<Coord> {
+        let mut places = BTreeSet::from([base]);
+        for iter in &self.replica {
+            let copies = places.iter().flat_map(|place| {
+                (0..iter.extent).map(|k| {
+                    let mut copy = place.clone();
+                    *copy.entry(iter.axis.clone()).or_insert(0) += k * iter.stride;
+                    copy
+                })
+            });
+            places = copies.collect();
+        }
+        places
+    }
+
+    /// Where the element at `coordinate` of a tile of this `shape` lives.
+    /// Errors: wrong rank, a coordinate out of range, a shape of another size.
+    pub fn apply_in(&self, coordinate: &[i64], shape: &[i64]) -> Result<Vec<Coord>, LayoutError> {
+        self.check_shape(shape)?;
+        self.apply(flatten(coordinate, shape)?)
+    }
+
+    /// Where the element at `coordinate` lives, one index per shard iter.
+    pub fn apply_digits(&self, coordinate: &[i64]) -> Result<Vec<Coord>, LayoutError> {
+        let extents: Vec<i64> = self.shard.iter().map(|iter| iter.extent).collect();
+        self.apply(flatten(coordinate, &extents)?)
+    }
+
+    pub(crate) fn check_shape(&self, shape: &[i64]) -> Result<(), LayoutError> {
+        let product = shape.iter().try_fold(1i64, |p, &e| p.checked_mul(e));
+        if shape.iter().any(|e| *e < 1) || product != Some(self.size()) {
+            return Err(LayoutError::Size { shape: shape.to_vec(), size: self.size() });
+        }
+        Ok(())
+    }
+
+    /// The position of element `flat` on one axis, replicas left out. `flat` must be inside the layout.
+    pub fn position(&self, flat: i64, axis: &Axis) -> i64 {
+        let mut rest = flat;
+        let mut position = self.offset_on(axis);
+        for iter in self.shard.iter().rev() {
+            if iter.axis == *axis {
+                position += rest % iter.extent * iter.stride;
+            }
+            rest /= iter.extent;
+        }
+        position
+    }
+}
+
+/// Row-major flat index of a coordinate; checks rank and range.
+pub(crate) fn flatten(coordinate: &[i64], shape: &[i64]) -> Result<i64, LayoutError> {
+    if coordinate.len() != shape.len() {
+        return Err(LayoutError::Rank { given: coordinate.len(), needed: shape.len() });
+    }
+    let mut flat = 0i64;
+    for (&index, &extent) in coordinate.iter().zip(shape) {
+        if index < 0 || index >= extent {
+            return Err(LayoutError::OutOfRange { index, extent });
+        }
+        flat = flat * extent + index;
+    }
+    Ok(flat)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axis::{LANEID, WARPID};
+
+    fn seed() -> TileLayout {
+        "S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid".parse().unwrap()
+    }
+
+    #[test]
+    fn an_element_with_replicas_lives_at_a_set_of_places() {
+        let places = seed().apply_in(&[3, 9], &[8, 16]).unwrap();
+        let seen: Vec<_> = places.iter().map(|p| (p[&LANEID], p[&WARPID], p[&M])).collect();
+        assert_eq!(seen, [(12, 6, 1), (12, 10, 1)]);
+    }
+
+    #[test]
+    fn wrong_ranks_sizes_and_indices_are_errors() {
+        let wrong = [
+            seed().apply_in(&[1, 3], &[7, 5]).unwrap_err().code(),
+            seed().apply_digits(&[1, 1]).unwrap_err().code(),
+            seed().apply(128).unwrap_err().code(),
+            seed().apply(-1).unwrap_err().code(),
+        ];
+        assert_eq!(wrong, ["L0105", "L0104", "L0106", "L0106"]);
+    }
+
+    #[test]
+    fn a_span_counts_replicas_and_offset() {
+        assert_eq!((seed().span_on(&WARPID), seed().span_on(&LANEID), seed().size_on(&LANEID)), (11, 32, 32));
+    }
+}
