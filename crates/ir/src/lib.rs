@@ -1,1 +1,18 @@
-//! placeholder
+//! The two levels of Tilewright's IR.
+//!
+//! *Tile level* ([`tile`]): what a kernel does with whole tiles, as the user wrote it. *Thread level* ([`thread`]):
+//! what one thread does; the only level that is printed as CUDA. Both live in arenas with typed handles, print as
+//! text, and must pass a verifier whose token ([`VerifiedKernel`], [`VerifiedProgram`]) lowering and emission demand.
+
+mod arena;
+pub mod plan;
+mod scalar;
+mod target;
+pub mod thread;
+pub mod tile;
+
+pub use arena::{Arena, Handle};
+pub use scalar::Scalar;
+pub use target::Target;
+pub use thread::{Program, VerifiedProgram};
+pub use tile::{Kernel, VerifiedKernel};

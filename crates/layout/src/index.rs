@@ -4,6 +4,7 @@ use tilewright_expr::Expr;
 
 use crate::axis::{Axis, M};
 use crate::layout::Layout;
+use crate::swizzle::SwizzleLayout;
 use crate::tile::TileLayout;
 
 impl TileLayout {
@@ -27,18 +28,22 @@ impl TileLayout {
 impl Layout {
     /// The position in linear memory of the element whose flat index is `flat`.
     pub fn memory_expr(&self, flat: &Expr) -> Expr {
-        self.swizzled(self.tile().position_expr(flat, &M))
+        let position = self.tile().position_expr(flat, &M);
+        match self {
+            Layout::Tile(_) => position,
+            Layout::Compose(compose) => compose.swizzle().apply_expr(position),
+        }
     }
+}
 
-    /// A position in the tile's linear memory, as the layout finally places it.
-    pub fn swizzled(&self, position: Expr) -> Expr {
-        let Layout::Compose(compose) = self else { return position };
-        let swizzle = compose.swizzle();
-        let bits = 1i64 << swizzle.swizzle_len();
-        let (low, high) = (1i64 << swizzle.per_element(), 1i64 << (swizzle.per_element() + swizzle.atom_len()));
-        let (from, to) = if swizzle.inner() { (high, low) } else { (low, high) };
-        let turned = &position / from % bits * to;
-        position ^ turned
+impl SwizzleLayout {
+    /// The swizzled address as an expression; `address` must not be negative.
+    pub fn apply_expr(self, address: Expr) -> Expr {
+        let bits = 1i64 << self.swizzle_len();
+        let (low, high) = (1i64 << self.per_element(), 1i64 << (self.per_element() + self.atom_len()));
+        let (from, to) = if self.inner() { (high, low) } else { (low, high) };
+        let turned = &address / from % bits * to;
+        address ^ turned
     }
 }
 

@@ -41,7 +41,7 @@ fn axes(iters: &[Iter]) -> impl Iterator<Item = crate::Axis> + '_ {
 }
 
 /// Where index `at` of one dimension lies: what each iter adds.
-fn places(iters: &[Iter], at: i64) -> Vec<i64> {
+pub(crate) fn places(iters: &[Iter], at: i64) -> Vec<i64> {
     let mut rest = at;
     let mut added = vec![0; iters.len()];
     for (iter, add) in iters.iter().zip(&mut added).rev() {
@@ -52,7 +52,7 @@ fn places(iters: &[Iter], at: i64) -> Vec<i64> {
 }
 
 /// The iters of `range` of one dimension, or `None` if no iters describe it.
-fn cut(iters: &[Iter], range: Range<i64>) -> Option<Vec<Iter>> {
+pub(crate) fn cut(iters: &[Iter], range: Range<i64>) -> Option<Vec<Iter>> {
     let Some((innermost, outer)) = iters.split_last() else { return Some(Vec::new()) };
     let e = innermost.extent;
     if range.start % e == 0 && range.end % e == 0 {
@@ -110,7 +110,7 @@ fn mixed_radix(steps: &[Vec<i64>]) -> Option<Vec<(i64, Vec<i64>)>> {
     }
     let scaled = |k: usize| -> Vec<i64> { steps[1].iter().map(|s| s * k as i64).collect() };
     let run = (0..n).take_while(|&t| steps[t] == scaled(t)).count();
-    for extent in (2..=run).rev().filter(|extent| n % extent == 0) {
+    for extent in (2..=run).rev().filter(|extent| n.is_multiple_of(*extent)) {
         let repeats = (0..n).all(|t| {
             let base = &steps[t / extent * extent];
             let inner = &steps[t % extent];
@@ -146,13 +146,13 @@ mod tests {
 
     #[test]
     fn a_region_that_straddles_one_carry_evenly_is_affine() {
-        assert_eq!(slice("S[(2,2,3):(1000,100,8)]", &[12], &[1..5]), "S[(2,2):(92@m,8@m)] + 8@m");
+        assert_eq!(slice("S[(2,2,3):(1000,100,8)]", &[12], std::slice::from_ref(&(1..5))), "S[(2,2):(92@m,8@m)] + 8@m");
     }
 
     #[test]
     fn a_second_carry_is_seen() {
-        assert_eq!(slice("S[(2,2,3):(1000,100,8)]", &[12], &[5..7]), "S[2:884@m] + 116@m");
-        assert_eq!(slice("S[(2,2,3):(1000,100,8)]", &[12], &[5..10]), "L0109");
+        assert_eq!(slice("S[(2,2,3):(1000,100,8)]", &[12], std::slice::from_ref(&(5..7))), "S[2:884@m] + 116@m");
+        assert_eq!(slice("S[(2,2,3):(1000,100,8)]", &[12], std::slice::from_ref(&(5..10))), "L0109");
     }
 
     #[test]

@@ -1,0 +1,166 @@
+//! Plan facts: what lowering decided for each tile op and why. `run-kernel`, `emit --stage plan`, pictures and tests
+//! read them; nothing later computes with them.
+
+use std::fmt;
+
+use tilewright_diag::Span;
+
+/// Why a variant does not take an op, in the user's terms, and what it would take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// What stands in the way.
+    pub text: String,
+    /// What would be accepted.
+    pub accepted: String,
+}
+
+/// One kind of memory access of a plan: `count` times per warp, each of the same cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// What it does: `read a`, `write b`.
+    pub what: String,
+    /// Shared or global memory.
+    pub memory: Memory,
+    /// Bytes per lane.
+    pub width: i64,
+    /// Accesses of one warp in the op.
+    pub count: i64,
+    /// Wavefronts (shared) or sectors (global) of all of them together.
+    pub passes: i64,
+    /// The fewest passes that as many bytes could take.
+    pub ideal: i64,
+    /// Bytes moved by all of them together.
+    pub bytes: i64,
+}
+
+/// Which memory an access touches, and so what its passes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Shared memory: passes are wavefronts.
+    Shared,
+    /// Global memory: passes are 32-byte sectors.
+    Global,
+}
+
+impl Memory {
+    /// What its passes are called.
+    pub fn passes(self) -> &'static str {
+        match self {
+            Memory::Shared => "wavefronts",
+            Memory::Global => "sectors",
+        }
+    }
+}
+
+/// What a variant would do, and its predicted cost for one warp (the busiest).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// The choice in words: `4 per lane, k = 2 (shift 3, mask 3)`.
+    pub summary: String,
+    /// Memory accesses.
+    pub accesses: Vec<Access>,
+    /// Instructions of one lane: accesses, synchronisation, address arithmetic.
+    pub instructions: i64,
+    /// 32-bit registers that hold data.
+    pub registers: i64,
+}
+
+/// Weights of the cost of a plan. A shared wavefront keeps the load-store unit busy for one cycle of the SM, which is
+/// two issue slots of a warp scheduler at full rate; a sector costs as much on the way to L2. Data registers cost
+/// little until there are many.
+const PASS: i64 = 8;
+const INSTRUCTION: i64 = 4;
+const REGISTER_EIGHTHS: i64 = 1;
+
+impl Facts {
+    /// The weighted cost by which variants are compared: `8*(wavefronts + sectors) + 4*instructions + registers/8`,
+    /// where address arithmetic and table loads count among the instructions.
+    pub fn cost(&self) -> i64 {
+        let passes: i64 = self.accesses.iter().map(|a| a.passes).sum();
+        PASS * passes + INSTRUCTION * self.instructions + REGISTER_EIGHTHS * self.registers / 8
+    }
+}
+
+/// A variant and its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Considered {
+    /// The variant's name.
+    pub variant: &'static str,
+    /// Its plan, or all its reasons against.
+    pub answer: Result<Facts, Vec<Reason>>,
+}
+
+/// A barrier that lowering put before an op.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Barrier {
+    /// `__syncwarp` or `__syncthreads`.
+    pub what: &'static str,
+    /// Which op it orders against which, and why.
+    pub reason: String,
+}
+
+/// Everything decided for one op.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpPlan {
+    /// `permute_layout(b[s], a[s])`
+    pub title: String,
+    /// Where the user wrote it.
+    pub span: Span,
+    /// The variants in the order of their list.
+    pub considered: Vec<Considered>,
+    /// The variant that was taken.
+    pub chosen: &'static str,
+    /// Whether the user forced it.
+    pub forced: bool,
+    /// The fewest wavefronts in which the tile could be moved, per phase; for ops in which that is asked.
+    pub floor: Option<i64>,
+    /// Barriers before the op, and those that were not needed.
+    pub barriers: Vec<Barrier>,
+}
+
+impl OpPlan {
+    /// The facts of the variant that was taken.
+    pub fn facts(&self) -> Option<&Facts> {
+        self.considered.iter().find(|c| c.variant == self.chosen).and_then(|c| c.answer.as_ref().ok())
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Access { what, width, count, passes, ideal, .. } = self;
+        write!(f, "{what}: {count} x {width} B, {passes} {} (ideal {ideal})", self.memory.passes())
+    }
+}
+
+impl fmt::Display for OpPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}  // {}", self.title, self.span)?;
+        if let Some(floor) = self.floor {
+            writeln!(f, "  floor of the tile: {floor} wavefronts per phase")?;
+        }
+        for barrier in &self.barriers {
+            writeln!(f, "  {}: {}", barrier.what, barrier.reason)?;
+        }
+        for considered in &self.considered {
+            let taken = considered.variant == self.chosen;
+            let mark = if taken { "*" } else { " " };
+            match &considered.answer {
+                Ok(facts) => {
+                    let forced = if taken && self.forced { ", forced" } else { "" };
+                    writeln!(f, "{mark} {}: cost {}{forced}; {}", considered.variant, facts.cost(), facts.summary)?;
+                    for access in &facts.accesses {
+                        writeln!(f, "      {access}")?;
+                    }
+                    writeln!(f, "      {} instructions, {} registers", facts.instructions, facts.registers)?;
+                }
+                Err(reasons) => {
+                    writeln!(f, "{mark} {}: not possible", considered.variant)?;
+                    for reason in reasons {
+                        writeln!(f, "      {}; accepted: {}", reason.text, reason.accepted)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+use std::fmt;
+use std::str::FromStr;
+
+/// What code is generated for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// NVIDIA Blackwell, `sm_100a`.
+    Sm100a,
+    /// NVIDIA Hopper, `sm_90a`.
+    Sm90a,
+}
+
+impl Target {
+    /// Every target, the primary one first.
+    pub const ALL: &'static [Target] = &[Target::Sm100a, Target::Sm90a];
+
+    /// Its name, as NVRTC takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::Sm100a => "sm_100a",
+            Target::Sm90a => "sm_90a",
+        }
+    }
+
+    /// Bytes of shared memory one CTA may use: 227 KiB on both (CUDA C++ Programming Guide, table of technical
+    /// specifications per compute capability; ptxas refuses more with "0x38c00 max").
+    pub fn shared_bytes(self) -> i64 {
+        match self {
+            Target::Sm100a | Target::Sm90a => 227 * 1024,
+        }
+    }
+
+    /// Most threads of one CTA.
+    pub fn max_threads(self) -> i64 {
+        match self {
+            Target::Sm100a | Target::Sm90a => 1024,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Target, String> {
+        Target::ALL.iter().copied().find(|target| target.name() == text).ok_or_else(|| {
+            let names: Vec<&str> = Target::ALL.iter().map(|target| target.name()).collect();
+            format!("`{text}` is no target; there are {}", names.join(" and "))
+        })
+    }
+}

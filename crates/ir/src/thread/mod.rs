@@ -1,0 +1,10 @@
+//! The thread level: what one thread does. The emitter prints only this level.
+
+mod inst;
+mod print;
+mod program;
+mod verify;
+
+pub use inst::{Inst, InstInfo};
+pub use program::{Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt};
+pub use verify::{VerifiedProgram, verify};

@@ -1,0 +1,85 @@
+//! The thread level as text, as snapshots and `emit --stage thread` show it.
+
+use std::fmt;
+
+use crate::arena::Handle;
+use crate::thread::program::{Cond, Memory, MemorySpace, Program, Regs, Stmt};
+
+impl fmt::Display for Cond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cond::Less(a, b) => write!(f, "{a} < {b}"),
+            Cond::Equal(a, b) => write!(f, "{a} == {b}"),
+        }
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.grid;
+        writeln!(f, "program {} for {} grid ({x},{y},{z}) threads {}", self.name, self.target, self.threads)?;
+        for (_, memory) in self.memories.iter() {
+            let space = match memory.space {
+                MemorySpace::Global { read_only: true } => "global const".to_string(),
+                MemorySpace::Global { read_only: false } => "global".to_string(),
+                MemorySpace::Shared => "shared".to_string(),
+                MemorySpace::SharedView { of } => format!("shared, view of {},", self.memories[of].name),
+            };
+            let Memory { name, dtype, elements, alignment, .. } = memory;
+            writeln!(f, "  {space} {name}: {dtype}[{elements}] align {alignment}")?;
+        }
+        self.print_body(f, &self.body, 1)
+    }
+}
+
+impl Program {
+    fn regs(&self, regs: &Regs) -> String {
+        let name = &self.registers[regs.array].name;
+        match regs.count {
+            1 => format!("{name}[{}]", regs.first),
+            count => format!("{name}[{}..+{count}]", regs.first),
+        }
+    }
+
+    fn place(&self, memory: Handle<Memory>, index: &tilewright_expr::Expr) -> String {
+        format!("{}[{index}]", self.memories[memory].name)
+    }
+
+    fn print_body(&self, f: &mut fmt::Formatter<'_>, body: &[Stmt], depth: usize) -> fmt::Result {
+        let indent = "  ".repeat(depth);
+        for stmt in body {
+            write!(f, "{indent}")?;
+            match stmt {
+                Stmt::Op { note, body } => {
+                    let note = &self.notes[*note];
+                    writeln!(f, "{}  // {}", note.title, note.span)?;
+                    self.print_body(f, body, depth + 1)?;
+                }
+                Stmt::Let { var, value } => writeln!(f, "let {} = {value}", var.name())?,
+                Stmt::Declare(array) => {
+                    let array = &self.registers[*array];
+                    writeln!(f, "registers {}: {}[{}]", array.name, array.dtype, array.len)?;
+                }
+                Stmt::Load { to, memory, index } => {
+                    writeln!(f, "{} = load.{} {}", self.regs(to), to.count, self.place(*memory, index))?;
+                }
+                Stmt::Store { memory, index, from } => {
+                    writeln!(f, "store.{} {} = {}", from.count, self.place(*memory, index), self.regs(from))?;
+                }
+                Stmt::Set { to, value } => writeln!(f, "{} = {value}", self.regs(to))?,
+                Stmt::Move { to, from } => writeln!(f, "{} = {}", self.regs(to), self.regs(from))?,
+                Stmt::For { var, body } => {
+                    let range = var.range();
+                    writeln!(f, "for {} in {}..{}", var.name(), range.lo, range.hi + 1)?;
+                    self.print_body(f, body, depth + 1)?;
+                }
+                Stmt::If { cond, body } => {
+                    writeln!(f, "if {cond}")?;
+                    self.print_body(f, body, depth + 1)?;
+                }
+                Stmt::Inst(inst) => writeln!(f, "{}", inst.info().name)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! Checks of the thread level.
+//!
+//! Variables, register arrays and their elements are defined before they are used; dtypes of both sides of a load or
+//! store agree; register indices are constants inside the array; inputs are not stored to; vector accesses have a
+//! width that hardware has and an index aligned to it; constant and plain-range indices stay inside their memory; a
+//! warp- or CTA-collective instruction does not stand under a condition or loop that threads of one warp (or, for CTA
+//! instructions, of one CTA) may judge differently; instructions exist on the target; shared memory fits it.
+//!
+//! Not checked: races and missing barriers (lowering derives barriers, the virtual GPU checks them).
+//!
+//! A finding here is a defect of the compiler, not of the user; the message says so.
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::{Expr, Var};
+use tilewright_layout::axis::Scope;
+
+use crate::arena::Handle;
+use crate::thread::inst::Inst;
+use crate::thread::program::{Cond, Memory, MemorySpace, Program, RegArray, Regs, Stmt};
+
+/// A program that passed the verifier; only such a program can be emitted.
+#[derive(Clone, Debug)]
+pub struct VerifiedProgram(Program);
+
+impl VerifiedProgram {
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.0
+    }
+}
+
+/// Checks a program. Returns everything that is wrong with it.
+pub fn verify(program: Program) -> Result<VerifiedProgram, Vec<Diagnostic>> {
+    let mut checker = Checker::new(&program);
+    checker.check_shared();
+    checker.body(&program.body);
+    let found = checker.found;
+    if found.is_empty() { Ok(VerifiedProgram(program)) } else { Err(found) }
+}
+
+/// Who may take different ways at the current place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Divergence {
+    /// All threads of the CTA are here together.
+    None,
+    /// Warps may differ, the lanes of a warp do not.
+    Warps,
+    /// Lanes may differ.
+    Lanes,
+}
+
+struct Checker<'a> {
+    program: &'a Program,
+    found: Vec<Diagnostic>,
+    /// Variables in scope, with how far their values differ between threads.
+    variables: Vec<(Var, Divergence)>,
+    /// Declared arrays, with the elements that hold a value.
+    arrays: Vec<(Handle<RegArray>, Vec<bool>)>,
+    divergence: Divergence,
+    place: Option<(String, Span)>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(program: &'a Program) -> Checker<'a> {
+        let last = |n: i64| (n - 1).max(0);
+        let warps = (program.threads + 31) / 32;
+        let variables = vec![
+            (Var::new("lane", 0, last(program.threads.min(32))), Divergence::Lanes),
+            (Var::new("tid", 0, last(program.threads)), Divergence::Lanes),
+            (Var::new("warp", 0, last(warps)), Divergence::Warps),
+            (Var::new("bx", 0, last(program.grid[0])), Divergence::None),
+            (Var::new("by", 0, last(program.grid[1])), Divergence::None),
+            (Var::new("bz", 0, last(program.grid[2])), Divergence::None),
+        ];
+        Checker { program, found: Vec::new(), variables, arrays: Vec::new(), divergence: Divergence::None, place: None }
+    }
+
+    fn report(&mut self, code: &'static str, message: String) {
+        let mut finding = Diagnostic::error(code, message).note("this is a defect of Tilewright, not of the kernel");
+        if let Some((title, span)) = &self.place {
+            finding = finding.label(*span, format!("while lowering {title}"));
+        }
+        self.found.push(finding);
+    }
+
+    fn check_shared(&mut self) {
+        let shared = self.program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared);
+        let bytes: i64 = shared.map(|(_, m)| (m.elements * m.dtype.bytes() + 127) / 128 * 128).sum();
+        let most = self.program.target.shared_bytes();
+        if bytes > most {
+            self.report("V0301", format!("{bytes} bytes of shared memory, but {} has {most}", self.program.target));
+        }
+    }
+
+    fn body(&mut self, body: &[Stmt]) {
+        let (variables, arrays) = (self.variables.len(), self.arrays.len());
+        for stmt in body {
+            self.stmt(stmt);
+        }
+        self.variables.truncate(variables);
+        self.arrays.truncate(arrays);
+    }
+
+    /// The statements of a tile op share the scope around it: what it declares is known after it.
+    fn op(&mut self, title: String, span: Span, body: &[Stmt]) {
+        let outer = self.place.replace((title, span));
+        for stmt in body {
+            self.stmt(stmt);
+        }
+        self.place = outer;
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Op { note, body } => {
+                let note = &self.program.notes[*note];
+                self.op(note.title.clone(), note.span, body);
+            }
+            Stmt::Let { var, value } => {
+                let divergence = self.expr(value);
+                self.define(var, divergence);
+            }
+            Stmt::Declare(array) => {
+                let len = self.program.registers[*array].len.max(0) as usize;
+                self.arrays.push((*array, vec![false; len]));
+            }
+            Stmt::Load { to, memory, index } => {
+                self.access(*memory, index, to);
+                self.write(to);
+            }
+            Stmt::Store { memory, index, from } => {
+                if self.program.memories[*memory].space == (MemorySpace::Global { read_only: true }) {
+                    self.report("V0302", format!("a store to the input `{}`", self.program.memories[*memory].name));
+                }
+                self.access(*memory, index, from);
+                self.read(from);
+            }
+            Stmt::Set { to, .. } => self.write(to),
+            Stmt::Move { to, from } => {
+                self.read(from);
+                self.write(to);
+                if self.program.registers[to.array].dtype != self.program.registers[from.array].dtype || to.count != from.count {
+                    self.report("V0303", "a move between registers of different types".to_string());
+                }
+            }
+            Stmt::For { var, body } => {
+                let depth = self.variables.len();
+                self.define(var, Divergence::None);
+                self.body(body);
+                self.variables.truncate(depth);
+            }
+            Stmt::If { cond, body } => {
+                let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
+                let outer = self.divergence;
+                self.divergence = outer.max(self.expr(a)).max(self.expr(b));
+                self.body(body);
+                self.divergence = outer;
+            }
+            Stmt::Inst(inst) => self.inst(*inst),
+        }
+    }
+
+    fn define(&mut self, var: &Var, divergence: Divergence) {
+        if self.variables.iter().any(|(known, _)| known.name() == var.name()) {
+            self.report("V0304", format!("`{}` is defined twice", var.name()));
+        }
+        self.variables.push((var.clone(), divergence));
+    }
+
+    /// Checks that every variable is defined; says how far the value differs between threads.
+    fn expr(&mut self, expr: &Expr) -> Divergence {
+        let mut divergence = Divergence::None;
+        let mut unknown = None;
+        expr.for_each_var(&mut |var| match self.variables.iter().find(|(known, _)| known == var) {
+            Some((_, d)) => divergence = divergence.max(*d),
+            None => unknown = Some(var.name().to_string()),
+        });
+        if let Some(name) = unknown {
+            self.report("V0305", format!("`{name}` is used before it is defined"));
+        }
+        divergence
+    }
+
+    fn access(&mut self, memory: Handle<Memory>, index: &Expr, regs: &Regs) {
+        self.expr(index);
+        let memory = &self.program.memories[memory];
+        let array = &self.program.registers[regs.array];
+        if memory.dtype != array.dtype {
+            self.report("V0306", format!("`{}` holds {}, `{}` holds {}", memory.name, memory.dtype, array.name, array.dtype));
+        }
+        let width = regs.count * memory.dtype.bytes();
+        if !matches!(width, 1 | 2 | 4 | 8 | 16) {
+            self.report("V0307", format!("an access to `{}` of {width} bytes; hardware has 1, 2, 4, 8 and 16", memory.name));
+            return;
+        }
+        let aligned = index.multiple() % regs.count == 0 && memory.alignment % width == 0;
+        if !aligned {
+            self.report("V0308", format!("`{}[{index}]` is not aligned to the {width} bytes of its access", memory.name));
+        }
+        if let Some(at) = index.as_const()
+            && (at < 0 || at + regs.count > memory.elements)
+        {
+            self.report("V0309", format!("`{}[{at}]` lies outside its {} elements", memory.name, memory.elements));
+        }
+    }
+
+    /// The elements `regs` stands for, if its index is a constant inside a declared array.
+    fn elements(&mut self, regs: &Regs) -> Option<(usize, std::ops::Range<usize>)> {
+        let name = self.program.registers[regs.array].name.clone();
+        let Some(position) = self.arrays.iter().rposition(|(array, _)| *array == regs.array) else {
+            self.report("V0310", format!("the register array `{name}` is used before it is declared"));
+            return None;
+        };
+        let Some(first) = regs.first.as_const() else {
+            self.report("V0311", format!("`{name}[{}]`: a register index must be a constant", regs.first));
+            return None;
+        };
+        let len = self.arrays[position].1.len() as i64;
+        if first < 0 || regs.count < 1 || first + regs.count > len {
+            self.report("V0312", format!("`{name}[{first}]` with {} elements lies outside its {len}", regs.count));
+            return None;
+        }
+        Some((position, first as usize..(first + regs.count) as usize))
+    }
+
+    fn write(&mut self, regs: &Regs) {
+        if let Some((array, range)) = self.elements(regs) {
+            self.arrays[array].1[range].fill(true);
+        }
+    }
+
+    fn read(&mut self, regs: &Regs) {
+        if let Some((array, range)) = self.elements(regs)
+            && !self.arrays[array].1[range].iter().all(|set| *set)
+        {
+            let name = self.program.registers[regs.array].name.clone();
+            self.report("V0313", format!("`{name}[{}]` is read before it holds a value", regs.first));
+        }
+    }
+
+    fn inst(&mut self, inst: Inst) {
+        let info = inst.info();
+        if !info.targets.contains(&self.program.target) {
+            self.report("V0314", format!("`{}` does not exist on {}", info.name, self.program.target));
+        }
+        let allowed = match info.collective {
+            Scope::Thread => Divergence::Lanes,
+            Scope::Warp => Divergence::Warps,
+            Scope::Warpgroup | Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => Divergence::None,
+        };
+        if self.divergence > allowed {
+            self.report("V0315", format!("`{}` stands under a branch that its threads may judge differently", info.name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

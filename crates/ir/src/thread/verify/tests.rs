@@ -1,0 +1,153 @@
+//! Mutations: a small right program, and one change per rule that must be reported with that rule's code.
+
+use super::*;
+use crate::scalar::Scalar;
+use crate::target::Target;
+use crate::thread::program::Note;
+use tilewright_layout::DType;
+
+struct Fixture {
+    program: Program,
+    a: Handle<Memory>,
+    t: Handle<Memory>,
+    r: Handle<RegArray>,
+    lane: Expr,
+}
+
+fn memory(name: &str, space: MemorySpace, elements: i64) -> Memory {
+    Memory { name: name.to_string(), dtype: DType::F32, elements, space, alignment: 16, span: Span::here() }
+}
+
+fn fixture() -> Fixture {
+    let mut program = Program {
+        name: "k".to_string(),
+        target: Target::Sm100a,
+        grid: [1, 1, 1],
+        threads: 64,
+        memories: crate::Arena::new(),
+        registers: crate::Arena::new(),
+        notes: crate::Arena::new(),
+        body: Vec::new(),
+        plans: Vec::new(),
+    };
+    let a = program.memories.push(memory("a", MemorySpace::Global { read_only: true }, 64));
+    let t = program.memories.push(memory("t", MemorySpace::Shared, 64));
+    let r = program.registers.push(RegArray { name: "r".to_string(), dtype: DType::F32, len: 4 });
+    Fixture { program, a, t, r, lane: Expr::var(&Var::new("lane", 0, 31)) }
+}
+
+impl Fixture {
+    fn regs(&self, first: i64, count: i64) -> Regs {
+        Regs { array: self.r, first: Expr::constant(first), count }
+    }
+
+    fn load(&self, index: Expr, first: i64, count: i64) -> Stmt {
+        Stmt::Load { to: self.regs(first, count), memory: self.a, index }
+    }
+
+    fn store(&self, index: Expr, first: i64, count: i64) -> Stmt {
+        Stmt::Store { memory: self.t, index, from: self.regs(first, count) }
+    }
+
+    fn codes(mut self, body: Vec<Stmt>) -> Vec<&'static str> {
+        self.program.body = body;
+        match verify(self.program) {
+            Ok(_) => Vec::new(),
+            Err(found) => found.iter().map(|d| d.code).collect(),
+        }
+    }
+}
+
+#[test]
+fn a_right_program_passes() {
+    let f = fixture();
+    let body = vec![
+        Stmt::Declare(f.r),
+        f.load(f.lane.clone(), 0, 1),
+        Stmt::Inst(Inst::SyncWarp),
+        f.store(f.lane.clone(), 0, 1),
+        Stmt::Inst(Inst::SyncThreads),
+    ];
+    assert_eq!(f.codes(body), Vec::<&str>::new());
+}
+
+#[test]
+fn every_rule_fires_on_its_mutation() {
+    let stray = Expr::var(&Var::new("ghost", 0, 3));
+    let cases: Vec<(&str, fn(&Fixture, Expr) -> Vec<Stmt>)> = vec![
+        ("V0305", |f, ghost| vec![Stmt::Declare(f.r), f.load(ghost, 0, 1)]),
+        ("V0310", |f, _| vec![f.load(f.lane.clone(), 0, 1)]),
+        ("V0313", |f, _| vec![Stmt::Declare(f.r), f.store(f.lane.clone(), 0, 1)]),
+        ("V0312", |f, _| vec![Stmt::Declare(f.r), f.load(&f.lane * 2, 3, 2)]),
+        ("V0308", |f, _| vec![Stmt::Declare(f.r), f.load(f.lane.clone(), 0, 2)]),
+        ("V0307", |f, _| vec![Stmt::Declare(f.r), f.load(&f.lane * 3, 0, 3)]),
+        ("V0309", |f, _| vec![Stmt::Declare(f.r), f.load(Expr::constant(64), 0, 1)]),
+        ("V0315", |f, _| {
+            let cond = Cond::Less(f.lane.clone(), Expr::constant(7));
+            vec![Stmt::If { cond, body: vec![Stmt::Inst(Inst::SyncWarp)] }]
+        }),
+        ("V0311", |f, _| {
+            let to = Regs { array: f.r, first: &f.lane / 8, count: 1 };
+            vec![Stmt::Declare(f.r), Stmt::Load { to, memory: f.a, index: f.lane.clone() }]
+        }),
+        ("V0302", |f, _| {
+            let set = Stmt::Set { to: f.regs(0, 1), value: Scalar::Int(0) };
+            let store = Stmt::Store { memory: f.a, index: f.lane.clone(), from: f.regs(0, 1) };
+            vec![Stmt::Declare(f.r), set, store]
+        }),
+        ("V0304", |f, _| {
+            let var = Var::new("x", 0, 31);
+            let twice = |value: &Expr| Stmt::Let { var: var.clone(), value: value.clone() };
+            vec![twice(&f.lane), twice(&f.lane)]
+        }),
+    ];
+    for (code, body) in cases {
+        let f = fixture();
+        let body = body(&f, stray.clone());
+        assert_eq!(f.codes(body), [code]);
+    }
+}
+
+#[test]
+fn a_cta_barrier_under_a_branch_of_warps_is_reported_but_a_warp_barrier_is_not() {
+    let warp = Expr::var(&Var::new("warp", 0, 1));
+    let under = |inst| {
+        let cond = Cond::Equal(warp.clone(), Expr::constant(0));
+        fixture().codes(vec![Stmt::If { cond, body: vec![Stmt::Inst(inst)] }])
+    };
+    assert_eq!((under(Inst::SyncWarp), under(Inst::SyncThreads)), (vec![], vec!["V0315"]));
+}
+
+#[test]
+fn types_of_both_sides_must_agree() {
+    let mut f = fixture();
+    f.program.registers[f.r].dtype = DType::I32;
+    let body = vec![Stmt::Declare(f.r), f.load(f.lane.clone(), 0, 1)];
+    assert_eq!(f.codes(body), ["V0306"]);
+}
+
+#[test]
+fn too_much_shared_memory_is_reported() {
+    let mut f = fixture();
+    f.program.memories[f.t].elements = 60_000;
+    assert_eq!(f.codes(Vec::new()), ["V0301"]);
+}
+
+#[test]
+fn moves_need_equal_types() {
+    let mut f = fixture();
+    let other = f.program.registers.push(RegArray { name: "q".to_string(), dtype: DType::I32, len: 1 });
+    let to = Regs { array: other, first: Expr::constant(0), count: 1 };
+    let set = Stmt::Set { to: f.regs(0, 1), value: Scalar::Int(1) };
+    let body = vec![Stmt::Declare(f.r), Stmt::Declare(other), set, Stmt::Move { to, from: f.regs(0, 1) }];
+    assert_eq!(f.codes(body), ["V0303"]);
+}
+
+#[test]
+fn a_finding_names_the_tile_op() {
+    let mut f = fixture();
+    let note = f.program.notes.push(Note { title: "copy(t, a)".to_string(), details: Vec::new(), span: Span::here() });
+    f.program.body = vec![Stmt::Op { note, body: vec![f.store(f.lane.clone(), 0, 1)] }];
+    let found = verify(f.program).unwrap_err();
+    assert_eq!(found[0].labels[0].text, "while lowering copy(t, a)");
+}

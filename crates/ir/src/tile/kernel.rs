@@ -1,0 +1,141 @@
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::{Expr, Var};
+use tilewright_layout::{DType, Layout};
+
+use crate::arena::{Arena, Handle};
+use crate::tile::op::Op;
+
+/// A kernel at tile level.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Its name; the entry point's name in CUDA.
+    pub name: String,
+    /// Where it was written.
+    pub span: Span,
+    /// CTAs along x, y and z.
+    pub grid: [i64; 3],
+    /// Threads of one CTA.
+    pub threads: i64,
+    /// Global, shared and fragment buffers, and views of them.
+    pub buffers: Arena<Buffer>,
+    /// All tile ops; `body` says where they stand.
+    pub ops: Arena<Op>,
+    /// What happens.
+    pub body: Vec<Stmt>,
+    /// Mistakes found while the kernel was built; a kernel with any does not verify.
+    pub mistakes: Vec<Diagnostic>,
+}
+
+/// Where a buffer lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Global memory, a parameter of the kernel.
+    Global(Direction),
+    /// Shared memory of the CTA.
+    Shared,
+    /// Registers: every thread holds its part.
+    Fragment,
+}
+
+/// What a kernel does with a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Only reads it.
+    Input,
+    /// Writes every element.
+    Output,
+}
+
+/// A buffer, or another name for one.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    /// Its name, unchanged in CUDA.
+    pub name: String,
+    /// Type of an element.
+    pub dtype: DType,
+    /// Extents of its dimensions.
+    pub shape: Vec<i64>,
+    /// Where it lives.
+    pub space: Space,
+    /// Where in there each element is; memory axes for global and shared buffers, thread axes and `reg` for fragments.
+    pub layout: Layout,
+    /// The buffer whose storage this one names anew, if it is a view.
+    pub view_of: Option<Handle<Buffer>>,
+    /// Where it was written.
+    pub span: Span,
+}
+
+impl Buffer {
+    /// Elements of storage: one more than the greatest position.
+    pub fn span_elements(&self) -> i64 {
+        match self.space {
+            Space::Global(_) | Space::Shared => self.layout.memory_span(),
+            Space::Fragment => self.layout.tile().span_on(&tilewright_layout::axis::REG),
+        }
+    }
+}
+
+/// Part of a buffer: the box of `extents` that begins at `starts`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tile {
+    /// The buffer.
+    pub buffer: Handle<Buffer>,
+    /// First index in each dimension.
+    pub starts: Vec<Expr>,
+    /// How many indices in each dimension.
+    pub extents: Vec<i64>,
+}
+
+impl Tile {
+    /// The extents that are not 1: what has to agree between the operands of an op.
+    pub fn moving_extents(&self) -> Vec<i64> {
+        self.extents.iter().copied().filter(|e| *e != 1).collect()
+    }
+
+    /// How many elements it has.
+    pub fn elements(&self) -> i64 {
+        self.extents.iter().product()
+    }
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub enum Stmt {
+    /// A tile op.
+    Op(Handle<Op>),
+    /// A loop.
+    Loop(Loop),
+}
+
+/// Whether a loop stays a loop in CUDA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unroll {
+    /// `serial`: a loop.
+    No,
+    /// `unroll`: one copy of the body per iteration.
+    Full,
+}
+
+/// `for var in begin..end`.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    /// The loop variable; its range is the loop's.
+    pub var: Var,
+    /// Serial or unrolled.
+    pub unroll: Unroll,
+    /// What is repeated.
+    pub body: Vec<Stmt>,
+    /// Where it was written.
+    pub span: Span,
+}
+
+impl Kernel {
+    /// The buffer that owns the storage of `handle`: itself, or what it is a view of.
+    pub fn storage(&self, handle: Handle<Buffer>) -> Handle<Buffer> {
+        let mut owner = handle;
+        while let Some(next) = self.buffers[owner].view_of {
+            owner = next;
+        }
+        owner
+    }
+}

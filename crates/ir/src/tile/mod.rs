@@ -1,0 +1,49 @@
+//! The tile level: a kernel as the user wrote it.
+
+mod kernel;
+mod op;
+mod print;
+mod verify;
+
+pub use kernel::{Buffer, Direction, Kernel, Loop, Space, Stmt, Tile, Unroll};
+pub use op::{Effect, Op, OpInfo, OpKind, Operand};
+pub use print::tile_title;
+pub use verify::{VerifiedKernel, verify};
+
+use tilewright_expr::{Expr, Var};
+
+/// Names of the variables that hardware provides; no buffer or loop may take them.
+pub const BUILTIN_NAMES: [&str; 6] = ["lane", "warp", "tid", "bx", "by", "bz"];
+
+impl Kernel {
+    /// The lane of the thread in its warp.
+    pub fn lane(&self) -> Var {
+        Var::new("lane", 0, self.threads.clamp(1, 32) - 1)
+    }
+
+    /// The warp in its CTA.
+    pub fn warp(&self) -> Var {
+        Var::new("warp", 0, (self.warps() - 1).max(0))
+    }
+
+    /// The thread in its CTA.
+    pub fn tid(&self) -> Var {
+        Var::new("tid", 0, (self.threads - 1).max(0))
+    }
+
+    /// The CTA in the grid, along dimension 0 (`bx`), 1 (`by`) or 2 (`bz`).
+    pub fn block(&self, dimension: usize) -> Var {
+        let names = ["bx", "by", "bz"];
+        Var::new(names[dimension.min(2)], 0, (self.grid[dimension.min(2)] - 1).max(0))
+    }
+
+    /// Warps of a CTA.
+    pub fn warps(&self) -> i64 {
+        (self.threads + 31) / 32
+    }
+
+    /// The lane as an expression.
+    pub fn lane_expr(&self) -> Expr {
+        Expr::var(&self.lane())
+    }
+}

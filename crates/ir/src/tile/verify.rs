@@ -1,0 +1,110 @@
+//! Checks of the tile level.
+//!
+//! Names are identifiers and unique. Shapes and layouts agree, and layouts live on the axes of their space. A view
+//! stays inside its buffer. Ops have the operands, scope and constant of their table row; their tiles lie inside
+//! their buffers and have equal dtypes and extents; outputs are written, inputs and no fragment of another scope's
+//! shape are not. Warps of one CTA never do the same warp-scope op on the same tile. Shared memory fits the target.
+//!
+//! Not checked here: that every element of an output is written (the virtual GPU sees it), and whether a layout is one
+//! that a variant can use (the variants say so, with reasons).
+
+mod buffers;
+mod ops;
+mod warps;
+
+use tilewright_diag::Diagnostic;
+
+use crate::target::Target;
+use crate::tile::kernel::{Kernel, Loop, Stmt};
+
+/// A kernel that passed the verifier; only such a kernel can be lowered.
+#[derive(Clone, Debug)]
+pub struct VerifiedKernel(Kernel);
+
+impl VerifiedKernel {
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        &self.0
+    }
+}
+
+/// Checks a kernel for a target. Returns everything that is wrong with it, in source order.
+pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diagnostic>> {
+    if !kernel.mistakes.is_empty() {
+        return Err(kernel.mistakes);
+    }
+    let mut found = Vec::new();
+    launch_shape(&kernel, target, &mut found);
+    buffers::check(&kernel, target, &mut found);
+    let mut scope = Vec::new();
+    check_body(&kernel, &kernel.body, &mut scope, &mut found);
+    if found.is_empty() { Ok(VerifiedKernel(kernel)) } else { Err(found) }
+}
+
+fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
+    if !is_identifier(&kernel.name) {
+        let message = format!("`{}` is no name for a kernel", kernel.name);
+        found.push(Diagnostic::error("K0201", message).label(kernel.span, "named here").help(IDENTIFIER_HELP));
+    }
+    if kernel.threads < 1 || kernel.threads > target.max_threads() || kernel.threads % 32 != 0 {
+        let message = format!("{} threads are no CTA", kernel.threads);
+        let most = target.max_threads();
+        found.push(
+            Diagnostic::error("K0202", message)
+                .label(kernel.span, "in this kernel")
+                .help(format!("call k.threads(n) with a multiple of 32 up to {most}")),
+        );
+    }
+    let limits = [(1i64 << 31) - 1, 65_535, 65_535];
+    if kernel.grid.iter().zip(limits).any(|(g, limit)| *g < 1 || *g > limit) {
+        let [x, y, z] = kernel.grid;
+        let message = format!("({x},{y},{z}) CTAs are no grid");
+        let help = "a grid has 1 to 2147483647 CTAs along x, and 1 to 65535 along y and z";
+        found.push(Diagnostic::error("K0203", message).label(kernel.span, "in this kernel").help(help));
+    }
+}
+
+const IDENTIFIER_HELP: &str = "letters, digits and underscores, not beginning with a digit, no keyword of C++";
+
+/// True for names that can stand in CUDA unchanged.
+fn is_identifier(name: &str) -> bool {
+    const KEYWORDS: &[&str] = &[
+        "alignas", "asm", "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do",
+        "double", "else", "enum", "extern", "false", "float", "for", "goto", "if", "inline", "int", "long", "namespace",
+        "new", "operator", "private", "public", "register", "return", "short", "signed", "sizeof", "static", "struct",
+        "switch", "template", "this", "true", "typedef", "union", "unsigned", "using", "void", "volatile", "while",
+        "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize",
+    ];
+    let mut chars = name.chars();
+    let head = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    head && chars.all(|c| c.is_ascii_alphanumeric() || c == '_') && !KEYWORDS.contains(&name) && !name.starts_with("__")
+}
+
+fn check_body(kernel: &Kernel, body: &[Stmt], scope: &mut Vec<Loop>, found: &mut Vec<Diagnostic>) {
+    for stmt in body {
+        match stmt {
+            Stmt::Op(op) => ops::check(kernel, &kernel.ops[*op], scope, found),
+            Stmt::Loop(inner) => {
+                check_loop(kernel, inner, scope, found);
+                scope.push(Loop { body: Vec::new(), ..inner.clone() });
+                check_body(kernel, &inner.body, scope, found);
+                scope.pop();
+            }
+        }
+    }
+}
+
+fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Diagnostic>) {
+    let name = inner.var.name();
+    let outer = scope.iter().find(|l| l.var.name() == name).map(|l| l.span);
+    let buffer = kernel.buffers.iter().find(|(_, b)| b.name == name).map(|(_, b)| b.span);
+    if let Some(first) = outer.or(buffer) {
+        found.push(
+            Diagnostic::error("K0204", format!("the name `{name}` is taken"))
+                .label(inner.span, "this loop")
+                .label(first, "first used here")
+                .help("give the loop variable a name of its own"),
+        );
+    }
+    buffers::check_name(name, inner.span, "a loop variable", found);
+}

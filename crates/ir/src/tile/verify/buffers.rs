@@ -1,0 +1,128 @@
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_layout::axis::M;
+
+use super::{IDENTIFIER_HELP, is_identifier};
+use crate::arena::Handle;
+use crate::target::Target;
+use crate::tile::BUILTIN_NAMES;
+use crate::tile::kernel::{Buffer, Kernel, Space};
+
+pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
+    let mut names: Vec<(&str, Span)> = Vec::new();
+    for (handle, buffer) in kernel.buffers.iter() {
+        check_name(&buffer.name, buffer.span, "a buffer", found);
+        if let Some((_, first)) = names.iter().find(|(name, _)| *name == buffer.name) {
+            found.push(
+                Diagnostic::error("K0204", format!("the name `{}` is taken", buffer.name))
+                    .label(buffer.span, "this buffer")
+                    .label(*first, "first used here")
+                    .help("give the buffer a name of its own"),
+            );
+        }
+        names.push((&buffer.name, buffer.span));
+        check_layout(buffer, found);
+        check_view(kernel, handle, found);
+    }
+    check_shared(kernel, target, found);
+}
+
+pub(super) fn check_name(name: &str, span: Span, what: &str, found: &mut Vec<Diagnostic>) {
+    if BUILTIN_NAMES.contains(&name) {
+        let message = format!("`{name}` is the name of a hardware index");
+        let help = format!("{} are taken", BUILTIN_NAMES.join(", "));
+        found.push(Diagnostic::error("K0201", message).label(span, "named here").help(help));
+    } else if !is_identifier(name) {
+        let message = format!("`{name}` is no name for {what}");
+        found.push(Diagnostic::error("K0201", message).label(span, "named here").help(IDENTIFIER_HELP));
+    }
+}
+
+fn check_layout(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
+    let elements: i64 = buffer.shape.iter().product();
+    if buffer.shape.iter().any(|e| *e < 1) || elements != buffer.layout.size() {
+        let message = format!("`{}` has shape {:?}, but its layout places {} elements", buffer.name, buffer.shape, buffer.layout.size());
+        found.push(Diagnostic::error("K0205", message).label(buffer.span, format!("laid out as {}", buffer.layout)));
+        return;
+    }
+    let wrong = buffer.layout.axes().into_iter().find(|axis| match buffer.space {
+        Space::Global(_) | Space::Shared => *axis != M,
+        Space::Fragment => !axis.is_thread() && *axis != tilewright_layout::axis::REG,
+    });
+    if let Some(axis) = wrong {
+        let (place, legal) = match buffer.space {
+            Space::Global(_) => ("global memory", "`m`"),
+            Space::Shared => ("shared memory", "`m`"),
+            Space::Fragment => ("registers", "thread axes such as `laneid`, `warpid`, `tx`, and `m` or `reg` for the register"),
+        };
+        found.push(
+            Diagnostic::error("K0206", format!("`{}` is in {place}, but its layout uses the axis `{axis}`", buffer.name))
+                .label(buffer.span, format!("laid out as {}", buffer.layout))
+                .help(format!("the axes of {place} are {legal}")),
+        );
+        return;
+    }
+    check_positions(buffer, found);
+}
+
+/// Positions are not negative and different elements do not share one.
+fn check_positions(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
+    let tile = buffer.layout.tile();
+    let lowest = |axis| {
+        let iters = tile.shard().iter().chain(tile.replica()).filter(|iter| iter.axis == axis);
+        tile.offset_on(&axis) + iters.map(|iter| ((iter.extent - 1) * iter.stride).min(0)).sum::<i64>()
+    };
+    if let Some(axis) = tile.axes().into_iter().find(|axis| lowest(axis.clone()) < 0) {
+        let message = format!("the layout of `{}` reaches below 0 on `{axis}`", buffer.name);
+        found.push(
+            Diagnostic::error("K0207", message)
+                .label(buffer.span, format!("laid out as {}", buffer.layout))
+                .help(format!("add an offset on `{axis}`")),
+        );
+    }
+    let may_share = matches!(buffer.space, Space::Global(crate::tile::Direction::Input));
+    if !may_share && buffer.layout.is_injective() == Ok(false) {
+        found.push(
+            Diagnostic::error("K0208", format!("two elements of `{}` share a place", buffer.name))
+                .label(buffer.span, format!("laid out as {}", buffer.layout))
+                .help("only an input may hold an element at the place of another"),
+        );
+    }
+}
+
+fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnostic>) {
+    let buffer = &kernel.buffers[handle];
+    let Some(parent) = buffer.view_of else { return };
+    let owner = &kernel.buffers[parent];
+    let bytes = |b: &Buffer| b.span_elements() * b.dtype.bytes();
+    if bytes(buffer) > bytes(owner) {
+        let message = format!("the view `{}` reaches byte {} of `{}`, which has {}", buffer.name, bytes(buffer), owner.name, bytes(owner));
+        found.push(
+            Diagnostic::error("K0209", message)
+                .label(buffer.span, format!("viewed as {}", buffer.layout))
+                .label(owner.span, format!("laid out as {}", owner.layout)),
+        );
+    }
+}
+
+/// Where each shared buffer begins: bytes from the start of the CTA's window, every buffer aligned to 128 bytes.
+fn check_shared(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
+    let owners = kernel.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
+    let mut total = 0i64;
+    let mut largest: Option<(&Buffer, i64)> = None;
+    for (_, buffer) in owners {
+        let bytes = buffer.span_elements() * buffer.dtype.bytes();
+        total += (bytes + 127) / 128 * 128;
+        if largest.is_none_or(|(_, most)| bytes > most) {
+            largest = Some((buffer, bytes));
+        }
+    }
+    let Some((buffer, bytes)) = largest else { return };
+    if total > target.shared_bytes() {
+        let message = format!("{total} bytes of shared memory, but a CTA of {target} has {}", target.shared_bytes());
+        found.push(
+            Diagnostic::error("K0210", message)
+                .label(buffer.span, format!("`{}` is the largest, with {bytes} bytes", buffer.name))
+                .help("use smaller tiles or fewer stages"),
+        );
+    }
+}

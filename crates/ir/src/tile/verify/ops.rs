@@ -1,0 +1,128 @@
+use tilewright_diag::Diagnostic;
+
+use crate::tile::kernel::{Direction, Kernel, Loop, Space, Tile};
+use crate::tile::op::{Effect, Op, Operand};
+use crate::tile::print::{scope_name, tile_title};
+
+pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Diagnostic>) {
+    let before = found.len();
+    check_row(op, found);
+    if found.len() > before {
+        return;
+    }
+    for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
+        check_operand(kernel, op, operand, tile, scope, found);
+    }
+    check_agreement(kernel, op, found);
+    if found.len() == before {
+        super::warps::check(kernel, op, found);
+    }
+}
+
+/// Arity, scope and constant, against the op's row.
+fn check_row(op: &Op, found: &mut Vec<Diagnostic>) {
+    let info = op.kind.info();
+    if op.operands.len() != info.operands.len() {
+        let message = format!("`{}` takes {} operands, not {}", info.name, info.operands.len(), op.operands.len());
+        found.push(Diagnostic::error("K0211", message).label(op.span, "this op"));
+    }
+    if op.value.is_some() != info.takes_value {
+        let what = if info.takes_value { "needs a constant" } else { "takes no constant" };
+        found.push(Diagnostic::error("K0211", format!("`{}` {what}", info.name)).label(op.span, "this op"));
+    }
+    if !info.scopes.contains(&op.scope) {
+        let legal: Vec<&str> = info.scopes.iter().map(|s| scope_name(*s)).collect();
+        found.push(
+            Diagnostic::error("K0212", format!("`{}` is no op of a {}", info.name, scope_name(op.scope)))
+                .label(op.span, "this op")
+                .help(format!("it can be done by a {}", legal.join(" or a "))),
+        );
+    }
+}
+
+fn check_operand(kernel: &Kernel, op: &Op, operand: &Operand, tile: &Tile, scope: &[Loop], found: &mut Vec<Diagnostic>) {
+    let name = op.kind.info().name;
+    let Some(buffer) = kernel.buffers.get(tile.buffer) else {
+        let message = format!("the {} of `{name}` is a buffer of another kernel", operand.name);
+        found.push(Diagnostic::error("K0213", message).label(op.span, "this op"));
+        return;
+    };
+    if buffer.space == Space::Global(Direction::Input) && operand.effect == Effect::Write {
+        found.push(
+            Diagnostic::error("K0214", format!("`{name}` writes the input `{}`", buffer.name))
+                .label(op.span, "written here")
+                .label(buffer.span, "declared as an input here")
+                .help("declare it with k.output, or write another buffer"),
+        );
+    }
+    if tile.starts.len() != buffer.shape.len() || tile.extents.len() != buffer.shape.len() {
+        let message = format!("{} indices for `{}`, which has {} dimensions", tile.starts.len(), buffer.name, buffer.shape.len());
+        found.push(
+            Diagnostic::error("K0215", message)
+                .label(op.span, "in this op")
+                .label(buffer.span, format!("declared with shape {:?}", buffer.shape)),
+        );
+        return;
+    }
+    check_variables(kernel, op, tile, scope, found);
+    for (dimension, (start, extent)) in tile.starts.iter().zip(&tile.extents).enumerate() {
+        let range = start.range();
+        let most = buffer.shape[dimension];
+        if range.lo < 0 || *extent < 1 || range.hi > most - extent {
+            let message = format!(
+                "`{}` reaches index {} of dimension {dimension}, which has {most}",
+                tile_title(kernel, tile),
+                if range.lo < 0 { range.lo } else { range.hi.saturating_add(extent - 1) },
+            );
+            found.push(
+                Diagnostic::error("K0216", message)
+                    .label(op.span, "in this op")
+                    .label(buffer.span, format!("declared with shape {:?}", buffer.shape)),
+            );
+        }
+    }
+}
+
+/// Every variable of an index is a hardware index of this kernel or the variable of an enclosing loop.
+fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found: &mut Vec<Diagnostic>) {
+    let known = [kernel.warp(), kernel.block(0), kernel.block(1), kernel.block(2)];
+    for start in &tile.starts {
+        let mut unknown = None;
+        start.for_each_var(&mut |var| {
+            if !known.contains(var) && !scope.iter().any(|l| l.var == *var) {
+                unknown = Some(var.name().to_string());
+            }
+        });
+        if let Some(name) = unknown {
+            let message = format!("`{name}` is not defined where `{}` uses it", tile_title(kernel, tile));
+            found.push(
+                Diagnostic::error("K0217", message)
+                    .label(op.span, "in this op")
+                    .help("a loop variable is known inside its loop only, and block and warp indices after k.grid and k.threads"),
+            );
+        }
+    }
+}
+
+fn check_agreement(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
+    let [dst, src] = &op.operands[..] else { return };
+    let (Some(to), Some(from)) = (kernel.buffers.get(dst.buffer), kernel.buffers.get(src.buffer)) else { return };
+    let name = op.kind.info().name;
+    if to.dtype != from.dtype {
+        found.push(
+            Diagnostic::error("K0218", format!("`{name}` from {} to {}: the dtypes differ", from.dtype, to.dtype))
+                .label(op.span, "this op")
+                .label(from.span, format!("`{}` is {}", from.name, from.dtype))
+                .label(to.span, format!("`{}` is {}", to.name, to.dtype)),
+        );
+    }
+    if dst.moving_extents() != src.moving_extents() {
+        found.push(
+            Diagnostic::error("K0219", format!("`{name}` from extents {:?} to {:?}", src.extents, dst.extents))
+                .label(op.span, "this op")
+                .note(format!("`{}` has {} elements", tile_title(kernel, src), src.elements()))
+                .note(format!("`{}` has {} elements", tile_title(kernel, dst), dst.elements()))
+                .help("take tiles whose extents agree; extents of 1 do not count"),
+        );
+    }
+}

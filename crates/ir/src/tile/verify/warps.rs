@@ -1,0 +1,65 @@
+//! A warp-scope op that several warps reach must be several ops: each warp on its own tile, or one warp by name.
+
+use std::collections::BTreeSet;
+
+use tilewright_diag::Diagnostic;
+use tilewright_expr::{Expr, Var};
+use tilewright_layout::axis::Scope;
+
+use crate::tile::kernel::{Kernel, Space, Tile};
+use crate::tile::op::{Effect, Op};
+use crate::tile::print::tile_title;
+
+/// The most positions that one comparison of two warps' tiles looks at.
+const LIMIT: i64 = tilewright_layout::ENUMERATION_LIMIT;
+
+pub(super) fn check(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
+    let warps = kernel.warps();
+    if let Some(warp) = op.warp {
+        if warp < 0 || warp >= warps {
+            let message = format!("warp {warp} of a CTA that has {warps}");
+            found.push(Diagnostic::error("K0220", message).label(op.span, "this op"));
+        }
+        return;
+    }
+    if op.scope != Scope::Warp || warps == 1 {
+        return;
+    }
+    let written = op.kind.info().operands.iter().zip(&op.operands).filter(|(o, _)| o.effect == Effect::Write);
+    for (_, tile) in written {
+        let shared_storage = kernel.buffers[tile.buffer].space != Space::Fragment;
+        if shared_storage && warps_meet(kernel, tile) {
+            let name = op.kind.info().name;
+            let message = format!("all {warps} warps would do `{name}` on the same tile `{}`", tile_title(kernel, tile));
+            found.push(
+                Diagnostic::error("K0221", message)
+                    .label(op.span, "a warp-scope op that several warps reach")
+                    .help("name the warp: k.warp_at(0), or give each its own tile with an index that uses k.warp_id()"),
+            );
+        }
+    }
+}
+
+/// True when two warps write a common position, or when whether they do depends on more than the warp.
+fn warps_meet(kernel: &Kernel, tile: &Tile) -> bool {
+    let buffer = &kernel.buffers[tile.buffer];
+    let warp = kernel.warp();
+    if !tile.starts.iter().any(|start| start.mentions(&warp)) {
+        return true;
+    }
+    let Ok(placed) = buffer.layout.place(&buffer.shape, &tile.starts, &tile.extents) else { return true };
+    let relative: Vec<i64> = (0..placed.tile.size()).map(|e| placed.tile.position(e, &tilewright_layout::axis::M)).collect();
+    if relative.len() as i64 * kernel.warps() > LIMIT {
+        return true;
+    }
+    let starts: Option<Vec<i64>> = (0..kernel.warps()).map(|w| distance_from_warp_0(&placed.start, &warp, w)).collect();
+    let Some(starts) = starts else { return true };
+    let mut taken: BTreeSet<i64> = BTreeSet::new();
+    starts.iter().any(|start| relative.iter().any(|r| !taken.insert(start + r)))
+}
+
+/// How far the tile of warp `w` is from that of warp 0, if that does not depend on anything else.
+fn distance_from_warp_0(start: &Expr, warp: &Var, w: i64) -> Option<i64> {
+    let apart = start.with(warp, w) - start.with(warp, 0);
+    tilewright_expr::linear::normalize(&apart).as_const()
+}
