@@ -1,1 +1,31 @@
-//! placeholder
+//! The kernel builder: plain Rust functions and closures that describe a kernel over tiles.
+//!
+//! ```
+//! use tilewright_dsl::kernel;
+//! use tilewright_layout::{DType::F32, S};
+//!
+//! // Two stages of a 4 x 32 transpose, global to global.
+//! let shape = [2, 1, 4, 32];
+//! let seed = kernel("sf_transpose_global", |k| {
+//!     let a = k.input("a", F32, S(shape, [128, 128, 32, 1]));
+//!     let b = k.output("b", F32, S(shape, [128, 128, 1, 4]));
+//!     k.threads(32);
+//!     k.serial("s", 0..2, |k, s| {
+//!         k.warp().permute_layout(b.sub((&s, .., .., ..)), a.sub((&s, .., .., ..)));
+//!     });
+//! });
+//! assert!(seed.mistakes.is_empty());
+//! ```
+//!
+//! Every method is `#[track_caller]`, so what is wrong with a kernel is reported at the user's line; mistakes are
+//! collected and reported together when the kernel is compiled.
+
+mod buffer;
+mod builder;
+mod region;
+mod shape;
+
+pub use buffer::Buffer;
+pub use builder::{KernelBuilder, OpRef, ScopeRef, kernel};
+pub use region::{Index, IntoRegion, Region, at};
+pub use shape::IntoLayout;

@@ -56,6 +56,11 @@ impl TileLayout {
         Ok(layout)
     }
 
+    /// One element at position 0 of linear memory.
+    pub fn one() -> TileLayout {
+        TileLayout { shard: vec![Iter::memory(1, 1)], replica: Vec::new(), offset: BTreeMap::new() }
+    }
+
     /// Row-major on linear memory: the last dimension has stride 1.
     pub fn row_major(shape: &[i64]) -> Result<TileLayout, LayoutError> {
         let mut stride = 1i64;

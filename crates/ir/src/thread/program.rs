@@ -6,6 +6,7 @@ use crate::arena::{Arena, Handle};
 use crate::plan::OpPlan;
 use crate::scalar::Scalar;
 use crate::target::Target;
+use crate::thread::inst::Inst;
 
 /// What one thread of a kernel does.
 #[derive(Clone, Debug)]
@@ -174,5 +175,3 @@ pub enum Stmt {
     /// An instruction of the table.
     Inst(Inst),
 }
-
-use crate::thread::inst::Inst;

@@ -1,0 +1,220 @@
+//! Compiled kernels on disk.
+//!
+//! One file an entry, named by the SHA-256 of everything that decides the result. An entry that cannot be read is a
+//! note, never an error: the kernel is compiled again and the entry replaced.
+
+use crate::entry::{self, FORMAT};
+use crate::error::CudaError;
+use crate::nvrtc::{Compiled, Nvrtc, Request};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// What decides the result of a compilation, as 64 hexadecimal digits: the CUDA text, its name, all options with the
+/// target, the NVRTC version and the format of the entries.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CacheKey(String);
+
+impl CacheKey {
+    /// The key for this request to an NVRTC of this version, (major, minor).
+    pub fn new(request: &Request<'_>, nvrtc_version: (u32, u32)) -> CacheKey {
+        let mut hasher = Sha256::new();
+        for number in [FORMAT, nvrtc_version.0, nvrtc_version.1] {
+            hasher.update(number.to_le_bytes());
+        }
+        let options = request.all_options();
+        let texts = [request.name, request.source];
+        for text in texts.into_iter().chain(options.iter().map(String::as_str)) {
+            // The length before each text keeps two different lists from running together to the same bytes.
+            hasher.update((text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        }
+        let digest: [u8; 32] = hasher.finalize().into();
+        CacheKey(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl fmt::Display for CacheKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the cache holds for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CacheLookup {
+    /// The result.
+    Hit(Compiled),
+    /// Nothing.
+    Miss,
+    /// An entry that cannot be read, and why, in a sentence for the user.
+    Broken(String),
+}
+
+/// A folder of compiled kernels. Several processes may use it at a time.
+#[derive(Debug, Clone)]
+pub struct CompileCache {
+    dir: PathBuf,
+}
+
+impl CompileCache {
+    /// The cache in this folder, which is made when the first entry is written.
+    pub fn new(dir: PathBuf) -> Self {
+        CompileCache { dir }
+    }
+
+    /// Looks a result up.
+    pub fn get(&self, key: &CacheKey) -> CacheLookup {
+        let path = self.path(key);
+        let broken =
+            |why: &str| CacheLookup::Broken(format!("the cache entry {} cannot be used: {why}", path.display()));
+        match std::fs::read(&path) {
+            Ok(bytes) => match entry::decode(&bytes) {
+                Ok(compiled) => CacheLookup::Hit(compiled),
+                Err(why) => broken(&why),
+            },
+            Err(error) if error.kind() == ErrorKind::NotFound => CacheLookup::Miss,
+            Err(error) => broken(&error.to_string()),
+        }
+    }
+
+    /// Stores a result, in place of an older one. It is written aside and renamed, so that a reader sees a whole entry
+    /// or none, and a full disk leaves nothing behind.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::Cache`] if the folder or the file cannot be written.
+    pub fn put(&self, key: &CacheKey, compiled: &Compiled) -> Result<(), CudaError> {
+        let path = self.path(key);
+        write_aside(&self.dir, &path, &entry::encode(compiled))
+            .map_err(|error| CudaError::Cache { path, reason: error.to_string() })
+    }
+
+    fn path(&self, key: &CacheKey) -> PathBuf {
+        self.dir.join(format!("{key}.kernel"))
+    }
+}
+
+fn write_aside(dir: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    // Dropping it unpersisted removes the file.
+    let mut file = NamedTempFile::new_in(dir)?;
+    file.write_all(bytes)?;
+    file.flush()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Compiles through the cache, if there is one. The second value holds notes about entries that could not be read or
+/// written; the result is the same with them.
+///
+/// # Errors
+///
+/// Those of [`Nvrtc::compile`]. A rejected text is not cached.
+pub fn compile_cached(
+    nvrtc: &Nvrtc,
+    cache: Option<&CompileCache>,
+    request: &Request<'_>,
+) -> Result<(Compiled, Vec<String>), CudaError> {
+    let Some(cache) = cache else {
+        return Ok((nvrtc.compile(request)?, Vec::new()));
+    };
+    let key = CacheKey::new(request, nvrtc.version());
+    let mut notes = Vec::new();
+    match cache.get(&key) {
+        CacheLookup::Hit(compiled) => return Ok((compiled, notes)),
+        CacheLookup::Miss => {}
+        CacheLookup::Broken(note) => notes.push(note),
+    }
+    let compiled = nvrtc.compile(request)?;
+    if let Err(error) = cache.put(&key, &compiled) {
+        notes.push(error.to_string());
+    }
+    Ok((compiled, notes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::tests::sample;
+
+    const REQUEST: Request<'static> =
+        Request { source: "text", name: "/tilewright/k.cu", target: "sm_100a", options: &[] };
+
+    fn file_names(dir: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(dir).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_stored_result_is_found_again() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = CompileCache::new(root.path().join("new/folder"));
+        let key = CacheKey::new(&REQUEST, (13, 5));
+        assert_eq!(cache.get(&key), CacheLookup::Miss);
+        cache.put(&key, &sample()).unwrap();
+        cache.put(&key, &sample()).unwrap();
+        assert_eq!(cache.get(&key), CacheLookup::Hit(sample()));
+        assert_eq!(file_names(&root.path().join("new/folder")), [format!("{key}.kernel")]);
+    }
+
+    #[test]
+    fn an_entry_cut_at_any_length_is_broken_and_can_be_replaced() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = CompileCache::new(root.path().to_path_buf());
+        let key = CacheKey::new(&REQUEST, (13, 5));
+        cache.put(&key, &sample()).unwrap();
+        let whole = std::fs::read(cache.path(&key)).unwrap();
+        for length in 0..whole.len() {
+            std::fs::write(cache.path(&key), &whole[..length]).unwrap();
+            assert!(matches!(cache.get(&key), CacheLookup::Broken(_)), "cut at {length}");
+        }
+        cache.put(&key, &sample()).unwrap();
+        assert_eq!(cache.get(&key), CacheLookup::Hit(sample()));
+    }
+
+    #[test]
+    fn a_broken_entry_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = CompileCache::new(root.path().to_path_buf());
+        let key = CacheKey::new(&REQUEST, (13, 5));
+        std::fs::write(cache.path(&key), "").unwrap();
+        let expected = format!(
+            "the cache entry {} cannot be used: it is not a cache entry, or cut short",
+            cache.path(&key).display()
+        );
+        assert_eq!(cache.get(&key), CacheLookup::Broken(expected));
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing_behind() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = CompileCache::new(root.path().to_path_buf());
+        let key = CacheKey::new(&REQUEST, (13, 5));
+        // A folder in the entry's place makes the rename fail.
+        std::fs::create_dir_all(cache.path(&key).join("occupied")).unwrap();
+        assert!(matches!(cache.put(&key, &sample()), Err(CudaError::Cache { .. })));
+        assert_eq!(file_names(root.path()), [format!("{key}.kernel")]);
+    }
+
+    #[test]
+    fn everything_that_decides_the_result_is_in_the_key() {
+        let key = CacheKey::new(&REQUEST, (13, 5));
+        assert_eq!(key, CacheKey::new(&REQUEST, (13, 5)));
+        assert_eq!(key.to_string().len(), 64);
+        let extra = ["--fmad=false".to_string()];
+        let others = [
+            CacheKey::new(&REQUEST, (13, 6)),
+            CacheKey::new(&Request { source: "other", ..REQUEST }, (13, 5)),
+            CacheKey::new(&Request { name: "/k.cu", ..REQUEST }, (13, 5)),
+            CacheKey::new(&Request { target: "sm_90a", ..REQUEST }, (13, 5)),
+            CacheKey::new(&Request { options: &extra, ..REQUEST }, (13, 5)),
+        ];
+        for (at, other) in others.iter().enumerate() {
+            assert_ne!(&key, other);
+            assert!(!others[..at].contains(other));
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Launching kernels and timing them.
+
+use crate::driver::{Gpu, GpuModule, failed};
+use crate::error::CudaError;
+use crate::memory::GpuBuffer;
+use cudarc::driver::result;
+use cudarc::driver::sys::{self, CUfunction_attribute as Attribute, CUresult};
+use std::ffi::{c_int, c_void};
+
+/// The dynamic shared memory that a kernel may have without asking for more, in bytes (CUDA programming guide, "Shared
+/// Memory" of each compute capability).
+const FREE_SHARED_BYTES: u32 = 48 * 1024;
+
+/// The largest cluster that every GPU with clusters can run, in CTAs (CUDA programming guide, "Thread Block Clusters").
+const PORTABLE_CLUSTER: u64 = 8;
+
+/// Which kernel to launch, and its shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch<'a> {
+    /// The kernel's name in the cubin.
+    pub kernel: &'a str,
+    /// CTAs in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y and z.
+    pub block: [u32; 3],
+    /// CTAs of a cluster in x, y and z. None where there are no clusters, or the kernel itself says how large they are.
+    pub cluster: Option<[u32; 3]>,
+    /// Bytes of dynamic shared memory per CTA.
+    pub dynamic_shared_bytes: u32,
+}
+
+/// One argument of a kernel.
+#[derive(Debug, Clone)]
+pub enum GpuArg<'a> {
+    /// The address of a byte inside a buffer.
+    Buffer(&'a GpuBuffer, u64),
+    /// A value of any other type, as the bytes that it has in memory.
+    Bytes(Vec<u8>),
+}
+
+impl Gpu {
+    /// Starts a kernel, after the work launched before; does not wait for it. Faults inside the kernel come out of a
+    /// later call, at the latest [`Gpu::synchronize`].
+    ///
+    /// The number and sizes of the arguments are compared with those that the kernel has, but the kernel itself is
+    /// trusted: it can write wherever the GPU can.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::BadLaunch`] if the module has no such kernel or the arguments do not fit it, [`CudaError::Driver`].
+    pub fn launch(&self, module: &GpuModule, launch: &Launch<'_>, args: &[GpuArg<'_>]) -> Result<(), CudaError> {
+        let function = module.function(launch.kernel)?;
+        let values = args.iter().map(argument_bytes).collect::<Result<Vec<_>, _>>();
+        let values = values.map_err(|why| bad(launch, why))?;
+        let sizes: Vec<usize> = values.iter().map(Vec::len).collect();
+        compare_sizes(&parameter_sizes(function)?, &sizes).map_err(|why| bad(launch, why))?;
+        raise_limits(function, launch)?;
+
+        let mut storage: Vec<Vec<Aligned>> = values.iter().map(|value| aligned(value)).collect();
+        let mut pointers: Vec<*mut c_void> =
+            storage.iter_mut().map(|value| value.as_mut_ptr().cast::<c_void>()).collect();
+        let mut attributes: Vec<sys::CUlaunchAttribute> = launch.cluster.into_iter().map(cluster_attribute).collect();
+        let config = sys::CUlaunchConfig {
+            gridDimX: launch.grid[0],
+            gridDimY: launch.grid[1],
+            gridDimZ: launch.grid[2],
+            blockDimX: launch.block[0],
+            blockDimY: launch.block[1],
+            blockDimZ: launch.block[2],
+            sharedMemBytes: launch.dynamic_shared_bytes,
+            hStream: result::stream::null(),
+            attrs: attributes.as_mut_ptr(),
+            // Zero or one.
+            numAttrs: attributes.len() as u32,
+        };
+        // SAFETY: The function belongs to a loaded module, whose context was made current when it was looked up. There
+        // are as many pointers as the kernel has parameters, each to as many bytes as that parameter has; the driver
+        // copies them, and the attributes, before it returns.
+        unsafe { sys::cuLaunchKernelEx(&config, function, pointers.as_mut_ptr(), std::ptr::null_mut()) }
+            .result()
+            .map_err(failed("cuLaunchKernelEx"))
+    }
+
+    /// Does `work` `repeats` times (at least once), and gives the mean time of one on the GPU in milliseconds. `work`
+    /// launches and does not wait. A first run to warm up is the caller's.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`, and [`CudaError::Driver`].
+    pub fn time(&self, repeats: u32, mut work: impl FnMut() -> Result<(), CudaError>) -> Result<f64, CudaError> {
+        self.context().bind()?;
+        let repeats = repeats.max(1);
+        let start = Event::new()?;
+        let end = Event::new()?;
+        start.record()?;
+        for _ in 0..repeats {
+            work()?;
+        }
+        self.context().bind()?;
+        end.record()?;
+        let total = end.milliseconds_since(&start)?;
+        Ok(f64::from(total) / f64::from(repeats))
+    }
+}
+
+fn bad(launch: &Launch<'_>, why: String) -> CudaError {
+    CudaError::BadLaunch { kernel: launch.kernel.to_string(), why }
+}
+
+fn argument_bytes(arg: &GpuArg<'_>) -> Result<Vec<u8>, String> {
+    match arg {
+        GpuArg::Buffer(buffer, offset) if *offset <= buffer.size() => {
+            Ok((buffer.address() + offset).to_ne_bytes().to_vec())
+        }
+        GpuArg::Buffer(buffer, offset) => {
+            Err(format!("byte {offset} lies past the end of a buffer of {} bytes", buffer.size()))
+        }
+        GpuArg::Bytes(bytes) => Ok(bytes.clone()),
+    }
+}
+
+/// The size in bytes of each parameter of a kernel.
+fn parameter_sizes(function: sys::CUfunction) -> Result<Vec<usize>, CudaError> {
+    let mut sizes = Vec::new();
+    loop {
+        let (mut offset, mut size) = (0, 0);
+        // SAFETY: The function belongs to a loaded module, and both pointers are to integers on the stack.
+        let status = unsafe { sys::cuFuncGetParamInfo(function, sizes.len(), &mut offset, &mut size) };
+        match status {
+            // What the driver says for a number past the last parameter.
+            CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(sizes),
+            other => other.result().map_err(failed("cuFuncGetParamInfo"))?,
+        }
+        sizes.push(size);
+    }
+}
+
+fn compare_sizes(expected: &[usize], given: &[usize]) -> Result<(), String> {
+    if expected.len() != given.len() {
+        return Err(format!("it has {} parameters, and {} arguments are given", expected.len(), given.len()));
+    }
+    for (at, (expected, given)) in expected.iter().zip(given).enumerate() {
+        if expected != given {
+            return Err(format!("parameter {at} has {expected} bytes, and the argument has {given}"));
+        }
+    }
+    Ok(())
+}
+
+/// Asks for more dynamic shared memory and larger clusters than every kernel may have.
+fn raise_limits(function: sys::CUfunction, launch: &Launch<'_>) -> Result<(), CudaError> {
+    if launch.dynamic_shared_bytes > FREE_SHARED_BYTES {
+        let bytes = c_int::try_from(launch.dynamic_shared_bytes)
+            .map_err(|_| bad(launch, "it asks for more than 2 GiB of shared memory".to_string()))?;
+        set_attribute(function, Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)?;
+    }
+    let cluster = launch.cluster.unwrap_or([1; 3]);
+    let ctas = cluster.iter().fold(1, |ctas: u64, &n| ctas.saturating_mul(u64::from(n)));
+    if ctas > PORTABLE_CLUSTER {
+        set_attribute(function, Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)?;
+    }
+    Ok(())
+}
+
+fn set_attribute(function: sys::CUfunction, name: Attribute, value: c_int) -> Result<(), CudaError> {
+    // SAFETY: The function belongs to a loaded module.
+    unsafe { result::function::set_function_attribute(function, name, value) }.map_err(failed("cuFuncSetAttribute"))
+}
+
+fn cluster_attribute([x, y, z]: [u32; 3]) -> sys::CUlaunchAttribute {
+    let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
+    value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
+    sys::CUlaunchAttribute { id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, pad: [0; 4], value }
+}
+
+/// Storage for arguments. A tensor map needs 64-byte alignment (CUDA driver API, `cuTensorMapEncodeTiled`), and
+/// nothing needs more.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+struct Aligned([u8; 64]);
+
+fn aligned(bytes: &[u8]) -> Vec<Aligned> {
+    let block = |part: &[u8]| {
+        let mut block = Aligned([0; 64]);
+        block.0[..part.len()].copy_from_slice(part);
+        block
+    };
+    bytes.chunks(64).map(block).collect()
+}
+
+/// A point in the work of the default stream; destroyed on drop.
+struct Event(sys::CUevent);
+
+impl Event {
+    fn new() -> Result<Event, CudaError> {
+        let raw = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(failed("cuEventCreate"))?;
+        Ok(Event(raw))
+    }
+
+    fn record(&self) -> Result<(), CudaError> {
+        // SAFETY: The event is alive until `self` is dropped, and the default stream always is.
+        unsafe { result::event::record(self.0, result::stream::null()) }.map_err(failed("cuEventRecord"))
+    }
+
+    /// Waits for this event; both have to be recorded.
+    fn milliseconds_since(&self, start: &Event) -> Result<f32, CudaError> {
+        // SAFETY: The event is alive until `self` is dropped.
+        unsafe { result::event::synchronize(self.0) }.map_err(failed("cuEventSynchronize"))?;
+        // SAFETY: Both events are alive through the call.
+        unsafe { result::event::elapsed(start.0, self.0) }.map_err(failed("cuEventElapsedTime"))
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: The event comes from `cuEventCreate`, and only this drop destroys it. There is nothing to do about a
+        // failure here.
+        let _ = unsafe { result::event::destroy(self.0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_have_to_match_the_parameters() {
+        assert_eq!(compare_sizes(&[8, 4], &[8, 4]), Ok(()));
+        assert_eq!(compare_sizes(&[8, 4], &[8]), Err("it has 2 parameters, and 1 arguments are given".to_string()));
+        assert_eq!(compare_sizes(&[8, 4], &[8, 8]), Err("parameter 1 has 4 bytes, and the argument has 8".to_string()));
+    }
+
+    #[test]
+    fn argument_storage_keeps_the_bytes_and_is_aligned() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let storage = aligned(&bytes);
+        assert_eq!(storage.len(), 2);
+        assert_eq!(storage.as_ptr().addr() % 64, 0);
+        let flat: Vec<u8> = storage.iter().flat_map(|block| block.0).collect();
+        assert_eq!(flat[..100], bytes);
+        assert!(aligned(&[]).is_empty());
+    }
+}

@@ -1,0 +1,185 @@
+//! Opening NVRTC libraries by path, asking what they are, and keeping the chosen one in the process.
+
+use libloading::Library;
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::ffi::c_int;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Held while libraries are opened to look at them: what is open in the process answers for the loader path too, so
+/// two searches at a time would see each other's libraries.
+static LOADER: Mutex<()> = Mutex::new(());
+
+/// Waits until no other thread of this crate is looking at libraries.
+pub(crate) fn lock_loader() -> MutexGuard<'static, ()> {
+    LOADER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An opened NVRTC, and what it says of itself. It is closed again on drop, unless kept.
+pub(crate) struct Opened {
+    library: Library,
+    /// The file, or the bare name by which the loader found it where the file is not known.
+    pub(crate) path: PathBuf,
+    /// (major, minor) as `nvrtcVersion` says.
+    pub(crate) version: (u32, u32),
+    /// As `nvrtcGetSupportedArchs` says, ascending.
+    pub(crate) architectures: Vec<u32>,
+}
+
+/// A return code: 0 is success. A plain number, since a library of another version may know other codes than the
+/// bindings do.
+type Status = u32;
+type GetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status;
+type GetCount = unsafe extern "C" fn(*mut c_int) -> Status;
+type GetList = unsafe extern "C" fn(*mut c_int) -> Status;
+
+impl Opened {
+    /// Opens the library in this file. The error says why it cannot be used.
+    pub(crate) fn file(path: &Path) -> Result<Opened, String> {
+        Opened::from_library(open(path)?, path.to_path_buf())
+    }
+
+    /// Opens the library that cudarc would find on the loader path: same names, same order.
+    ///
+    /// Once this process keeps an NVRTC, that one answers here.
+    pub(crate) fn loader() -> Result<Opened, String> {
+        for name in cudarc::get_lib_name_candidates("nvrtc") {
+            if let Ok(library) = open(Path::new(&name)) {
+                let path = mapped_file().unwrap_or_else(|| PathBuf::from(name));
+                return Opened::from_library(library, path);
+            }
+        }
+        Err("no libnvrtc.so on the loader path".to_string())
+    }
+
+    fn from_library(library: Library, path: PathBuf) -> Result<Opened, String> {
+        Ok(Opened { version: version(&library)?, architectures: architectures(&library)?, library, path })
+    }
+
+    /// Keeps the library in the process until its end, so that cudarc's later search by name is answered by it, and
+    /// opens the built-in headers library beside it first (NVRTC 13.0 does not find that by itself).
+    pub(crate) fn keep(self) {
+        for builtins in self.path.parent().map(builtins_in).unwrap_or_default() {
+            // One that cannot be opened may not be needed; if it is, the first compilation says so.
+            if let Ok(library) = open(&builtins) {
+                std::mem::forget(library);
+            }
+        }
+        std::mem::forget(self.library);
+    }
+}
+
+fn open(path: &Path) -> Result<Library, String> {
+    // SAFETY: Opening a library runs its initialisers. Only files that are named as NVRTC's libraries are opened here,
+    // and theirs have no conditions on the caller.
+    unsafe { Library::new(path) }.map_err(|error| describe(&error))
+}
+
+/// The loader's own words: libloading's message is just "dlopen failed".
+fn describe(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |source| source.to_string())
+}
+
+fn version(library: &Library) -> Result<(u32, u32), String> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: The type is that of `nvrtcVersion` in nvrtc.h.
+    let call = unsafe { library.get::<GetVersion>("nvrtcVersion") }.map_err(|e| describe(&e))?;
+    // SAFETY: Both pointers are to integers that live through the call.
+    let status = unsafe { call(&mut major, &mut minor) };
+    match (status, u32::try_from(major), u32::try_from(minor)) {
+        (0, Ok(major), Ok(minor)) => Ok((major, minor)),
+        _ => Err(format!("nvrtcVersion failed (status {status})")),
+    }
+}
+
+fn architectures(library: &Library) -> Result<Vec<u32>, String> {
+    let mut count = 0;
+    // SAFETY: The type is that of `nvrtcGetNumSupportedArchs` in nvrtc.h.
+    let call = unsafe { library.get::<GetCount>("nvrtcGetNumSupportedArchs") }.map_err(|e| describe(&e))?;
+    // SAFETY: The pointer is to an integer that lives through the call.
+    let status = unsafe { call(&mut count) };
+    let length = match usize::try_from(count) {
+        Ok(length) if status == 0 => length,
+        _ => return Err(format!("nvrtcGetNumSupportedArchs failed (status {status})")),
+    };
+    let mut numbers: Vec<c_int> = vec![0; length];
+    // SAFETY: The type is that of `nvrtcGetSupportedArchs` in nvrtc.h.
+    let call = unsafe { library.get::<GetList>("nvrtcGetSupportedArchs") }.map_err(|e| describe(&e))?;
+    // SAFETY: The pointer is to as many integers as the library said that it writes.
+    let status = unsafe { call(numbers.as_mut_ptr()) };
+    if status != 0 {
+        return Err(format!("nvrtcGetSupportedArchs failed (status {status})"));
+    }
+    let distinct: BTreeSet<u32> = numbers.into_iter().filter_map(|n| u32::try_from(n).ok()).collect();
+    Ok(distinct.into_iter().collect())
+}
+
+/// The libraries of built-in headers in a folder, in order of their names.
+fn builtins_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut files: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so"))
+        .map(|entry| entry.path())
+        .collect();
+    files.sort();
+    files
+}
+
+/// The one NVRTC file that is mapped into this process, where the system tells (Linux).
+fn mapped_file() -> Option<PathBuf> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    only_nvrtc_file(&maps)
+}
+
+fn only_nvrtc_file(maps: &str) -> Option<PathBuf> {
+    let files: BTreeSet<&str> = maps
+        .lines()
+        .filter_map(|line| line.find('/').map(|at| &line[at..]))
+        .filter(|path| path.rsplit('/').next().is_some_and(|name| name.starts_with("libnvrtc.so")))
+        .collect();
+    let mut files = files.into_iter();
+    match (files.next(), files.next()) {
+        (Some(only), None) => Some(PathBuf::from(only)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_library_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("libnvrtc.so.13");
+        std::fs::write(&file, "not a library").unwrap();
+        let Err(why) = Opened::file(&file) else {
+            panic!("a text file was opened as a library");
+        };
+        assert!(why.contains("libnvrtc.so.13"), "{why}");
+    }
+
+    #[test]
+    fn builtins_are_found_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["libnvrtc.so.13", "libnvrtc-builtins.so.13.5", "libnvrtc-builtins.so"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let names = ["libnvrtc-builtins.so", "libnvrtc-builtins.so.13.5"];
+        assert_eq!(builtins_in(folder.path()), names.map(|name| folder.path().join(name)));
+        assert!(builtins_in(&folder.path().join("absent")).is_empty());
+    }
+
+    #[test]
+    fn the_mapped_file_is_known_only_where_there_is_one() {
+        let line = |path: &str| format!("7f00-7f01 r-xp 00000000 08:01 42    {path}\n");
+        let one = line("/lib/libc.so.6") + &line("/a/libnvrtc.so.13") + &line("/a/libnvrtc.so.13");
+        assert_eq!(only_nvrtc_file(&one), Some(PathBuf::from("/a/libnvrtc.so.13")));
+        assert_eq!(only_nvrtc_file(&(one + &line("/b/libnvrtc.so.12"))), None);
+        assert_eq!(only_nvrtc_file(""), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! Registers, spills and shared memory of each kernel, from the report of `--ptxas-options=-v`.
+
+/// What one kernel takes, as reported by ptxas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resources {
+    /// The entry function's name as it stands in the PTX.
+    pub kernel: String,
+    /// 32-bit registers per thread.
+    pub registers: u32,
+    /// Bytes of spilled registers that a thread stores.
+    pub spill_store_bytes: u32,
+    /// Bytes of spilled registers that a thread loads.
+    pub spill_load_bytes: u32,
+    /// Bytes of stack per thread, with that of the functions it calls where ptxas knows it.
+    pub stack_bytes: u32,
+    /// Bytes of static shared memory per CTA.
+    pub shared_bytes: u32,
+    /// Named barriers in use, of 16.
+    pub barriers: u32,
+}
+
+/// Reads the resources of every entry function out of an NVRTC log, in the order of the log.
+///
+/// Functions that are not kernels have property lines too; they are left out.
+pub(crate) fn parse_resources(log: &str) -> Vec<Resources> {
+    let mut kernels: Vec<Resources> = Vec::new();
+    let mut described = "";
+    for line in log.lines() {
+        if let Some(name) = quoted_after(line, "Compiling entry function '") {
+            kernels.push(unused(name));
+        } else if let Some((_, name)) = line.split_once("Function properties for ") {
+            described = name.trim();
+        } else if let Some(kernel) = kernels.last_mut() {
+            if line.contains("bytes stack frame") {
+                if described == kernel.kernel {
+                    read_frame(line, kernel);
+                }
+            } else if let Some((_, usage)) = line.split_once(": Used ") {
+                read_usage(usage, kernel);
+            }
+        }
+    }
+    kernels
+}
+
+fn unused(kernel: &str) -> Resources {
+    Resources {
+        kernel: kernel.to_string(),
+        registers: 0,
+        spill_store_bytes: 0,
+        spill_load_bytes: 0,
+        stack_bytes: 0,
+        shared_bytes: 0,
+        barriers: 0,
+    }
+}
+
+/// The text between `start`, which ends in a quote, and the next quote.
+fn quoted_after<'a>(line: &'a str, start: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(start)?;
+    rest.split('\'').next()
+}
+
+/// `0 bytes stack frame, 72 bytes spill stores, 72 bytes spill loads`, after whatever the version puts before it.
+fn read_frame(line: &str, kernel: &mut Resources) {
+    for part in line.split(',') {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        let [.., number, "bytes", what, kind] = words[..] else {
+            continue;
+        };
+        let Ok(number) = number.parse() else {
+            continue;
+        };
+        match (what, kind) {
+            ("stack", "frame") => kernel.stack_bytes = kernel.stack_bytes.max(number),
+            ("spill", "stores") => kernel.spill_store_bytes = number,
+            ("spill", "loads") => kernel.spill_load_bytes = number,
+            _ => {}
+        }
+    }
+}
+
+/// `64 registers, used 1 barriers, 304 bytes cumulative stack size, 1024 bytes smem, 380 bytes cmem[0]`.
+fn read_usage(usage: &str, kernel: &mut Resources) {
+    for part in usage.split(',') {
+        let part = part.trim();
+        let part = part.strip_prefix("used ").unwrap_or(part);
+        let Some((number, what)) = part.split_once(' ') else {
+            continue;
+        };
+        let Ok(number) = number.parse() else {
+            continue;
+        };
+        match what {
+            "registers" => kernel.registers = number,
+            "barriers" => kernel.barriers = number,
+            "bytes smem" => kernel.shared_bytes = number,
+            "bytes cumulative stack size" => kernel.stack_bytes = kernel.stack_bytes.max(number),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// NVRTC 13.5.37.
+    const LOG: &str = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'd' for 'sm_100a'
+ptxas info    : Function properties for d
+ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 16 registers, used 0 barriers
+ptxas info    : Compile time = 30.772 ms
+ptxas info    : Function properties for _Z1hff
+ptxas         .     8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
+ptxas info    : Compiling entry function 'k' for 'sm_100a'
+ptxas info    : Function properties for k
+ptxas         .     304 bytes stack frame, 72 bytes spill stores, 68 bytes spill loads
+ptxas info    : Used 64 registers, used 1 barriers, 312 bytes cumulative stack size, 1024 bytes smem
+ptxas info    : Compile time = 45.396 ms
+";
+
+    #[test]
+    fn every_kernel_has_its_own_numbers() {
+        let mut k = unused("k");
+        k.registers = 64;
+        k.barriers = 1;
+        k.stack_bytes = 312;
+        k.spill_store_bytes = 72;
+        k.spill_load_bytes = 68;
+        k.shared_bytes = 1024;
+        let mut d = unused("d");
+        d.registers = 16;
+        assert_eq!(parse_resources(LOG), [d, k]);
+    }
+
+    #[test]
+    fn the_older_form_is_read_too() {
+        let log = "\
+ptxas info    : Compiling entry function 'sf' for 'sm_90a'
+ptxas info    : Function properties for sf
+    0 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 32 registers, 1024 bytes smem, 380 bytes cmem[0]
+";
+        let mut sf = unused("sf");
+        sf.registers = 32;
+        sf.shared_bytes = 1024;
+        sf.spill_store_bytes = 4;
+        sf.spill_load_bytes = 8;
+        assert_eq!(parse_resources(log), [sf]);
+    }
+
+    #[test]
+    fn a_log_without_a_report_has_no_kernels() {
+        assert!(parse_resources("").is_empty());
+        assert!(parse_resources("k.cu(3): error: : Used 3 registers\n").is_empty());
+    }
+}
