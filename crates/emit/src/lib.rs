@@ -1,1 +1,147 @@
-//! placeholder
+//! Emission: verified thread programs as CUDA C++ that a person would be content to have written.
+//!
+//! Statements and expressions are printed by Rust; Tera holds the skeleton around them. The text needs no header.
+//! Beside it comes a source map from every line to the tile op and the user's line it came from.
+
+mod dtype;
+mod index;
+mod source_map;
+mod statements;
+
+pub use source_map::{Origin, SourceMap};
+
+use std::sync::LazyLock;
+
+use tera::{Context, Tera};
+use tilewright_diag::Diagnostic;
+use tilewright_ir::thread::{Memory, MemorySpace, Program};
+use tilewright_ir::{Handle, VerifiedProgram};
+
+use crate::statements::Printer;
+
+/// Shared memory that a kernel may declare statically; more has to be dynamic (CUDA C++ Programming Guide, "Shared
+/// Memory" of compute capability 9.x and 10.x).
+const STATIC_SHARED_BYTES: i64 = 48 * 1024;
+
+/// CUDA text and what belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Emitted {
+    /// The CUDA C++ text.
+    pub cuda: String,
+    /// Where each of its lines comes from.
+    pub source_map: SourceMap,
+    /// Bytes of dynamic shared memory that a launch must give.
+    pub dynamic_shared_bytes: i64,
+}
+
+static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
+    let mut tera = Tera::default();
+    // The usual delimiters collide with CUDA: {{1,2},{3,4}} and "{%0,%1}" are CUDA, not templates.
+    let delimiters = tera::Delimiters {
+        block_start: "<%".into(),
+        block_end: "%>".into(),
+        variable_start: "«".into(),
+        variable_end: "»".into(),
+        comment_start: "<#".into(),
+        comment_end: "#>".into(),
+    };
+    tera.set_delimiters(delimiters).map_err(|e| e.to_string())?;
+    tera.add_raw_template("kernel.cu", include_str!("../templates/kernel.cu.tera")).map_err(|e| e.to_string())?;
+    Ok(tera)
+});
+
+/// Prints a program. An error is a defect of a template.
+pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
+    let program = program.program();
+    let shared = SharedPlan::of(program);
+    let mut printer = Printer::new(program);
+    printer.prologue(&shared.locals(program));
+    printer.body(&program.body);
+    let (body, origins) = printer.finish();
+    let mut context = Context::new();
+    context.insert("name", &program.name);
+    context.insert("target", program.target.name());
+    context.insert("threads", &program.threads);
+    context.insert("parameters", &parameters(program));
+    context.insert("declarations", &shared.declarations());
+    context.insert("body", &body);
+    let defect = |text: String| {
+        Diagnostic::error("E0501", "a template does not render").note(text).note("this is a defect of Tilewright, not of the kernel")
+    };
+    let templates = TEMPLATES.as_ref().map_err(|e| defect(e.clone()))?;
+    let cuda = templates.render("kernel.cu", &context).map_err(|e| defect(e.to_string()))?;
+    let before = cuda.lines().count() - body.lines().count() - 1;
+    Ok(Emitted {
+        cuda,
+        source_map: SourceMap::new(program, before, origins),
+        dynamic_shared_bytes: shared.dynamic_bytes,
+    })
+}
+
+fn parameters(program: &Program) -> String {
+    let parameter = |memory: &Memory| match memory.space {
+        MemorySpace::Global { read_only } => {
+            let qualifier = if read_only { "const " } else { "" };
+            Some(format!("{qualifier}{}* {}", dtype::c_type(memory.dtype), memory.name))
+        }
+        MemorySpace::Shared | MemorySpace::SharedView { .. } => None,
+    };
+    let list: Vec<String> = program.memories.iter().filter_map(|(_, memory)| parameter(memory)).collect();
+    list.join(", ")
+}
+
+/// Where shared buffers are: one array each, or parts of the dynamic window where that is not enough.
+struct SharedPlan {
+    /// Byte offset in the dynamic window of every shared memory.
+    offsets: Vec<(Handle<Memory>, i64)>,
+    dynamic_bytes: i64,
+}
+
+impl SharedPlan {
+    fn of(program: &Program) -> SharedPlan {
+        let mut offsets = Vec::new();
+        let mut total = 0;
+        for (handle, memory) in program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared) {
+            offsets.push((handle, total));
+            total += (memory.elements * memory.dtype.bytes() + 127) / 128 * 128;
+        }
+        let dynamic_bytes = if total > STATIC_SHARED_BYTES { total } else { 0 };
+        SharedPlan { offsets, dynamic_bytes }
+    }
+
+    fn declarations(&self) -> Vec<String> {
+        if self.dynamic_bytes == 0 {
+            return Vec::new();
+        }
+        vec!["extern __shared__ __align__(1024) unsigned char shared_window[];".to_string(), String::new()]
+    }
+
+    /// The lines that declare shared buffers and their views inside the kernel.
+    fn locals(&self, program: &Program) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (handle, memory) in program.memories.iter() {
+            let c_type = dtype::c_type(memory.dtype);
+            let name = &memory.name;
+            match memory.space {
+                MemorySpace::Global { .. } => {}
+                MemorySpace::Shared if self.dynamic_bytes == 0 => {
+                    lines.push(format!("__shared__ alignas({}) {c_type} {name}[{}];", memory.alignment, memory.elements));
+                }
+                MemorySpace::Shared => {
+                    let offset = self.offsets.iter().find(|(h, _)| *h == handle).map_or(0, |(_, offset)| *offset);
+                    lines.push(format!("{c_type}* const {name} = reinterpret_cast<{c_type}*>(shared_window + {offset});"));
+                }
+                MemorySpace::SharedView { of } => {
+                    let owner = &program.memories[of];
+                    let value = if owner.dtype == memory.dtype {
+                        owner.name.clone()
+                    } else {
+                        format!("reinterpret_cast<{c_type}*>({})", owner.name)
+                    };
+                    lines.push(format!("{c_type}* const {name} = {value};"));
+                }
+            }
+        }
+        lines
+    }
+}

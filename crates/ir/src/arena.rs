@@ -38,6 +38,11 @@ impl<T> Arena<T> {
         self.items.len()
     }
 
+    /// Forgets everything from the `len`th item on; handles to those must not be used any more.
+    pub fn truncate(&mut self, len: usize) {
+        self.items.truncate(len);
+    }
+
     /// True when there is nothing.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()

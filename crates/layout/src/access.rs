@@ -55,6 +55,11 @@ impl WarpAccess {
         self.addresses.chunks(self.group()).map(|lanes| (self.words(lanes).len() as u32).div_ceil(BANKS as u32)).sum()
     }
 
+    /// True when every group of lanes that is served together takes at most one wavefront.
+    pub fn is_conflict_free(&self) -> bool {
+        self.addresses.chunks(self.group()).all(|lanes| self.group_wavefronts(lanes) <= 1)
+    }
+
     /// Distinct 32-byte sectors of global memory.
     pub fn sectors(&self) -> u32 {
         self.distinct(&self.addresses, SECTOR).len() as u32

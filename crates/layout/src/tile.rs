@@ -128,6 +128,11 @@ impl TileLayout {
         TileLayout { shard: iters(&self.shard), replica: iters(&self.replica), offset }
     }
 
+    /// The same layout without replicas.
+    pub fn shard_only(&self) -> TileLayout {
+        TileLayout { replica: Vec::new(), ..self.clone() }
+    }
+
     /// How many elements it places: the product of the shard extents.
     pub fn size(&self) -> i64 {
         self.shard.iter().map(|iter| iter.extent).product()

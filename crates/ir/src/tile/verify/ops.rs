@@ -1,7 +1,7 @@
 use tilewright_diag::Diagnostic;
 
 use crate::tile::kernel::{Direction, Kernel, Loop, Space, Tile};
-use crate::tile::op::{Effect, Op, Operand};
+use crate::tile::op::{Effect, Op, OpKind, Operand};
 use crate::tile::print::{scope_name, tile_title};
 
 pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Diagnostic>) {
@@ -14,6 +14,8 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
         check_operand(kernel, op, operand, tile, scope, found);
     }
     check_agreement(kernel, op, found);
+    check_aliasing(kernel, op, found);
+    check_value(kernel, op, found);
     if found.len() == before {
         super::warps::check(kernel, op, found);
     }
@@ -123,6 +125,36 @@ fn check_agreement(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
                 .note(format!("`{}` has {} elements", tile_title(kernel, src), src.elements()))
                 .note(format!("`{}` has {} elements", tile_title(kernel, dst), dst.elements()))
                 .help("take tiles whose extents agree; extents of 1 do not count"),
+        );
+    }
+}
+
+/// `copy` reads and writes in any order, so its operands must not share storage.
+fn check_aliasing(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
+    let (OpKind::Copy, [dst, src]) = (op.kind, &op.operands[..]) else { return };
+    if kernel.buffers.get(dst.buffer).is_none() || kernel.buffers.get(src.buffer).is_none() {
+        return;
+    }
+    if kernel.storage(dst.buffer) == kernel.storage(src.buffer) {
+        let owner = &kernel.buffers[kernel.storage(dst.buffer)];
+        found.push(
+            Diagnostic::error("K0223", format!("`copy` inside the storage of `{}`", owner.name))
+                .label(op.span, "this op")
+                .label(owner.span, "both operands live here")
+                .help("a warp moves a tile in place with permute_layout"),
+        );
+    }
+}
+
+/// The constant is a value of the destination's dtype.
+fn check_value(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
+    let (Some(value), Some(dst)) = (op.value, op.operands.first()) else { return };
+    let Some(buffer) = kernel.buffers.get(dst.buffer) else { return };
+    if !value.fits(buffer.dtype) {
+        found.push(
+            Diagnostic::error("K0224", format!("{value} is no value of {}", buffer.dtype))
+                .label(op.span, "this op")
+                .label(buffer.span, format!("`{}` is {}", buffer.name, buffer.dtype)),
         );
     }
 }

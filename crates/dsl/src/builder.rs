@@ -1,0 +1,262 @@
+use std::ops::Range;
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::tile::{self, Direction, Kernel, Loop, OpKind, Space, Stmt, Tile, Unroll};
+use tilewright_ir::{Arena, Handle, Scalar};
+use tilewright_layout::axis::{M, REG, Scope};
+use tilewright_layout::{DType, Layout, TileLayout};
+
+use crate::buffer::Buffer;
+use crate::region::{Index, Region};
+use crate::shape::IntoLayout;
+
+/// Builds the kernel `name` by running `body` once.
+#[track_caller]
+pub fn kernel(name: &str, body: impl FnOnce(&mut KernelBuilder)) -> Kernel {
+    let kernel = Kernel {
+        name: name.to_string(),
+        span: Span::here(),
+        grid: [1, 1, 1],
+        threads: 32,
+        buffers: Arena::new(),
+        ops: Arena::new(),
+        body: Vec::new(),
+        mistakes: Vec::new(),
+    };
+    let mut builder = KernelBuilder { kernel, open: Vec::new() };
+    body(&mut builder);
+    builder.kernel
+}
+
+/// A kernel being built.
+#[derive(Debug)]
+pub struct KernelBuilder {
+    kernel: Kernel,
+    /// Bodies of the loops that are open, the innermost last.
+    open: Vec<Vec<Stmt>>,
+}
+
+/// The scope in which the next op runs: `k.warp().permute_layout(..)`.
+#[derive(Debug)]
+pub struct ScopeRef<'k> {
+    builder: &'k mut KernelBuilder,
+    scope: Scope,
+    warp: Option<i64>,
+}
+
+/// An op that was just added, to say more about it.
+#[derive(Debug)]
+pub struct OpRef<'k> {
+    builder: &'k mut KernelBuilder,
+    op: Handle<tile::Op>,
+}
+
+impl OpRef<'_> {
+    /// Takes this variant or fails with its reasons; `emit --stage plan` lists the names.
+    pub fn variant(self, name: &str) -> Self {
+        self.builder.kernel.ops[self.op].variant = Some(name.to_string());
+        self
+    }
+
+    /// Takes the variant if there is one, and the cheapest otherwise.
+    pub fn variant_opt(self, name: Option<&str>) -> Self {
+        self.builder.kernel.ops[self.op].variant = name.map(str::to_string);
+        self
+    }
+
+    /// What the op is called in plans and diagnostics.
+    pub fn name(self, name: &str) -> Self {
+        self.builder.kernel.ops[self.op].name = Some(name.to_string());
+        self
+    }
+}
+
+impl KernelBuilder {
+    /// CTAs along each dimension of the grid; returns the index of the CTA in each.
+    pub fn grid<const N: usize>(&mut self, ctas: [i64; N]) -> [Expr; N] {
+        for (dimension, count) in ctas.iter().enumerate().take(3) {
+            self.kernel.grid[dimension] = *count;
+        }
+        if N > 3 {
+            self.mistake(Diagnostic::error("K0203", format!("a grid of {N} dimensions")).help("a grid has up to 3"));
+        }
+        let kernel = &self.kernel;
+        std::array::from_fn(|dimension| Expr::var(&kernel.block(dimension)))
+    }
+
+    /// Threads of one CTA.
+    pub fn threads(&mut self, threads: i64) {
+        self.kernel.threads = threads;
+    }
+
+    /// The index of the warp in its CTA; call after [`KernelBuilder::threads`].
+    pub fn warp_id(&self) -> Expr {
+        Expr::var(&self.kernel.warp())
+    }
+
+    /// A parameter that is only read.
+    #[track_caller]
+    pub fn input(&mut self, name: &str, dtype: DType, layout: impl IntoLayout) -> Buffer {
+        self.buffer(name, dtype, Space::Global(Direction::Input), layout)
+    }
+
+    /// A parameter that is written.
+    #[track_caller]
+    pub fn output(&mut self, name: &str, dtype: DType, layout: impl IntoLayout) -> Buffer {
+        self.buffer(name, dtype, Space::Global(Direction::Output), layout)
+    }
+
+    /// A buffer in shared memory.
+    #[track_caller]
+    pub fn shared(&mut self, name: &str, dtype: DType, layout: impl IntoLayout) -> Buffer {
+        self.buffer(name, dtype, Space::Shared, layout)
+    }
+
+    /// A buffer in registers; its layout says which thread holds what, and `m` in it means the register index.
+    #[track_caller]
+    pub fn fragment(&mut self, name: &str, dtype: DType, layout: impl IntoLayout) -> Buffer {
+        self.buffer(name, dtype, Space::Fragment, layout)
+    }
+
+    /// Another name for the storage of a shared or global buffer, with another layout.
+    #[track_caller]
+    pub fn view(&mut self, name: &str, of: Buffer, layout: impl IntoLayout) -> Buffer {
+        let dtype = self.kernel.buffers[of.handle].dtype;
+        self.view_as(name, of, dtype, layout)
+    }
+
+    /// Another name for the storage of a shared or global buffer, with another dtype and layout.
+    #[track_caller]
+    pub fn view_as(&mut self, name: &str, of: Buffer, dtype: DType, layout: impl IntoLayout) -> Buffer {
+        let space = self.kernel.buffers[of.handle].space;
+        let view = self.buffer(name, dtype, space, layout);
+        self.kernel.buffers[view.handle].view_of = Some(of.handle);
+        view
+    }
+
+    #[track_caller]
+    fn buffer(&mut self, name: &str, dtype: DType, space: Space, layout: impl IntoLayout) -> Buffer {
+        let span = Span::here();
+        let (shape, layout) = match layout.into_layout() {
+            Ok(given) => given,
+            Err(error) => {
+                self.mistake(error.diagnostic().label(span, format!("the layout of `{name}`")));
+                // Stands in until the mistake is reported.
+                (vec![1], Layout::Tile(TileLayout::one()))
+            }
+        };
+        let layout = match (space, layout) {
+            (Space::Fragment, Layout::Tile(tile)) => Layout::Tile(tile.renamed(&M, &REG)),
+            (_, layout) => layout,
+        };
+        let buffer = tile::Buffer { name: name.to_string(), dtype, shape, space, layout, view_of: None, span };
+        Buffer { handle: self.kernel.buffers.push(buffer) }
+    }
+
+    /// A loop that stays a loop in CUDA.
+    #[track_caller]
+    pub fn serial(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+        self.repeat(name, range, Unroll::No, body);
+    }
+
+    /// A loop whose iterations are written out in CUDA.
+    #[track_caller]
+    pub fn unroll(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+        self.repeat(name, range, Unroll::Full, body);
+    }
+
+    #[track_caller]
+    fn repeat(&mut self, name: &str, range: Range<i64>, unroll: Unroll, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+        let span = Span::here();
+        if range.start >= range.end {
+            let message = format!("the loop `{name}` over {}..{} has no iteration", range.start, range.end);
+            self.mistake(Diagnostic::error("K0222", message).label(span, "this loop").help("leave it out"));
+        }
+        let var = Var::new(name, range.start, (range.end - 1).max(range.start));
+        self.open.push(Vec::new());
+        body(self, Expr::var(&var));
+        let body = self.open.pop().unwrap_or_default();
+        self.push(Stmt::Loop(Loop { var, unroll, body, span }));
+    }
+
+    /// The warp that gets here: every warp of the CTA, each for itself.
+    pub fn warp(&mut self) -> ScopeRef<'_> {
+        ScopeRef { builder: self, scope: Scope::Warp, warp: None }
+    }
+
+    /// One warp of the CTA; the others pass by.
+    pub fn warp_at(&mut self, warp: i64) -> ScopeRef<'_> {
+        ScopeRef { builder: self, scope: Scope::Warp, warp: Some(warp) }
+    }
+
+    /// All threads of the CTA together.
+    pub fn cta(&mut self) -> ScopeRef<'_> {
+        ScopeRef { builder: self, scope: Scope::Cta, warp: None }
+    }
+
+    /// [`ScopeRef::copy`] by the CTA.
+    #[track_caller]
+    pub fn copy(&mut self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'_> {
+        self.cta().copy(dst, src)
+    }
+
+    /// [`ScopeRef::fill`] by the CTA.
+    #[track_caller]
+    pub fn fill(&mut self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef<'_> {
+        self.cta().fill(dst, value)
+    }
+
+    fn push(&mut self, stmt: Stmt) {
+        match self.open.last_mut() {
+            Some(body) => body.push(stmt),
+            None => self.kernel.body.push(stmt),
+        }
+    }
+
+    fn mistake(&mut self, diagnostic: Diagnostic) {
+        self.kernel.mistakes.push(diagnostic);
+    }
+
+    /// Fills in what `..` stands for.
+    fn tile(&self, region: Region) -> Tile {
+        let shape = self.kernel.buffers.get(region.buffer.handle).map(|b| b.shape.clone()).unwrap_or_default();
+        let indices = region.indices.unwrap_or_else(|| vec![Index::All; shape.len()]);
+        let resolve = |(dimension, index): (usize, Index)| match index {
+            Index::All => (Expr::constant(0), shape.get(dimension).copied().unwrap_or(1)),
+            Index::From { start, extent } => (start, extent),
+        };
+        let (starts, extents) = indices.into_iter().enumerate().map(resolve).unzip();
+        Tile { buffer: region.buffer.handle, starts, extents }
+    }
+}
+
+impl<'k> ScopeRef<'k> {
+    /// Moves every element of `src` to the same index of `dst`. Layouts may differ; dtypes and extents agree.
+    #[track_caller]
+    pub fn copy(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'k> {
+        self.op(OpKind::Copy, vec![dst.into(), src.into()], None)
+    }
+
+    /// Sets every element of `dst` to one value.
+    #[track_caller]
+    pub fn fill(self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef<'k> {
+        self.op(OpKind::Fill, vec![dst.into()], Some(value.into()))
+    }
+
+    /// A warp moves `src` to the same indices of `dst`, whose layout differs; both may be the same storage.
+    #[track_caller]
+    pub fn permute_layout(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'k> {
+        self.op(OpKind::PermuteLayout, vec![dst.into(), src.into()], None)
+    }
+
+    #[track_caller]
+    fn op(self, kind: OpKind, operands: Vec<Region>, value: Option<Scalar>) -> OpRef<'k> {
+        let ScopeRef { builder, scope, warp } = self;
+        let operands = operands.into_iter().map(|region| builder.tile(region)).collect();
+        let op = tile::Op { kind, scope, warp, operands, value, variant: None, name: None, span: Span::here() };
+        let op = builder.kernel.ops.push(op);
+        builder.push(Stmt::Op(op));
+        OpRef { builder, op }
+    }
+}

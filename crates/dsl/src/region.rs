@@ -1,0 +1,100 @@
+//! What may stand between the parentheses of `buffer.sub((..))`.
+
+use std::ops::{Range, RangeFull};
+
+use tilewright_expr::Expr;
+
+use crate::buffer::Buffer;
+
+/// What is taken of one dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// All of it.
+    All,
+    /// `extent` indices from `start` on.
+    From {
+        /// The first.
+        start: Expr,
+        /// How many.
+        extent: i64,
+    },
+}
+
+/// A buffer, whole or in part: an operand of a tile op.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    pub(crate) buffer: Buffer,
+    pub(crate) indices: Option<Vec<Index>>,
+}
+
+/// `extent` indices from an expression on: `a.sub((at(&row * 32, 32), ..))`.
+pub fn at(start: impl Into<Expr>, extent: i64) -> Index {
+    Index::From { start: start.into(), extent }
+}
+
+impl From<RangeFull> for Index {
+    fn from(_: RangeFull) -> Index {
+        Index::All
+    }
+}
+
+impl From<Expr> for Index {
+    fn from(start: Expr) -> Index {
+        Index::From { start, extent: 1 }
+    }
+}
+
+impl From<&Expr> for Index {
+    fn from(start: &Expr) -> Index {
+        Index::From { start: start.clone(), extent: 1 }
+    }
+}
+
+macro_rules! from_integer {
+    ($($integer:ty),*) => {$(
+        impl From<$integer> for Index {
+            fn from(start: $integer) -> Index {
+                Index::From { start: Expr::constant(i64::from(start)), extent: 1 }
+            }
+        }
+        impl From<Range<$integer>> for Index {
+            fn from(range: Range<$integer>) -> Index {
+                let (start, end) = (i64::from(range.start), i64::from(range.end));
+                Index::From { start: Expr::constant(start), extent: end.saturating_sub(start) }
+            }
+        }
+    )*};
+}
+
+from_integer!(i32, i64);
+
+/// Tuples, arrays and vectors of indices.
+pub trait IntoRegion {
+    /// One index per dimension.
+    fn into_indices(self) -> Vec<Index>;
+}
+
+impl IntoRegion for Vec<Index> {
+    fn into_indices(self) -> Vec<Index> {
+        self
+    }
+}
+
+macro_rules! tuple_region {
+    ($($name:ident),*) => {
+        impl<$($name: Into<Index>),*> IntoRegion for ($($name,)*) {
+            #[allow(non_snake_case)]
+            fn into_indices(self) -> Vec<Index> {
+                let ($($name,)*) = self;
+                vec![$($name.into()),*]
+            }
+        }
+    };
+}
+
+tuple_region!(A);
+tuple_region!(A, B);
+tuple_region!(A, B, C);
+tuple_region!(A, B, C, D);
+tuple_region!(A, B, C, D, E);
+tuple_region!(A, B, C, D, E, F);

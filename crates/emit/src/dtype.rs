@@ -1,0 +1,116 @@
+//! How dtypes, vectors of them and constants are written in CUDA C++, without any header.
+
+use tilewright_ir::Scalar;
+use tilewright_layout::DType;
+
+/// The C++ type of one element. Half precision is moved as its bits; 16 opaque bytes are a `uint4`.
+pub(crate) fn c_type(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F64 => "double",
+        DType::F32 => "float",
+        DType::F16 | DType::BF16 | DType::U16 | DType::B16 => "unsigned short",
+        DType::I8 => "signed char",
+        DType::I16 => "short",
+        DType::I32 => "int",
+        DType::I64 => "long long",
+        DType::U8 | DType::B8 => "unsigned char",
+        DType::U32 | DType::B32 => "unsigned int",
+        DType::U64 | DType::B64 => "unsigned long long",
+        DType::B128 => "uint4",
+    }
+}
+
+/// The type through which `count` adjacent elements move at once.
+pub(crate) fn vector_type(dtype: DType, count: i64) -> String {
+    let base = match (dtype, count) {
+        (_, 1) => return c_type(dtype).to_string(),
+        (DType::F64, _) => "double",
+        (DType::F32, _) => "float",
+        (DType::I32, _) => "int",
+        (DType::U32 | DType::B32, _) => "uint",
+        (DType::I64, _) => "longlong",
+        (DType::U64 | DType::B64, _) => "ulonglong",
+        (
+            DType::F16 | DType::BF16 | DType::I8 | DType::I16 | DType::U8 | DType::U16 | DType::B8 | DType::B16 | DType::B128,
+            _,
+        ) => {
+            return match dtype.bytes() * count {
+                2 => "unsigned short",
+                4 => "unsigned int",
+                8 => "uint2",
+                _ => "uint4",
+            }
+            .to_string();
+        }
+    };
+    format!("{base}{count}")
+}
+
+/// A constant of this dtype.
+pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
+    let real = match value {
+        Scalar::Int(v) => v as f64,
+        Scalar::Float(v) => v,
+    };
+    let whole = match value {
+        Scalar::Int(v) => v,
+        Scalar::Float(v) => v as i64,
+    };
+    match dtype {
+        DType::F64 if real.is_finite() => format!("{real:?}"),
+        DType::F64 => format!("__longlong_as_double({:#x}ll)", real.to_bits()),
+        DType::F32 if (real as f32).is_finite() => format!("{:?}f", real as f32),
+        DType::F32 => format!("__int_as_float({:#x})", (real as f32).to_bits()),
+        DType::F16 => format!("{:#06x}", round_to(real, 10, 15)),
+        DType::BF16 => format!("{:#06x}", round_to(real, 7, 127)),
+        DType::I64 => format!("{whole}ll"),
+        DType::U64 | DType::B64 => format!("{whole}ull"),
+        DType::U32 | DType::B32 => format!("{whole}u"),
+        DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::B8 | DType::B16 => whole.to_string(),
+        DType::B128 => "make_uint4(0, 0, 0, 0)".to_string(),
+    }
+}
+
+/// The bits of `value` in a 16-bit format with `mantissa` bits and this exponent bias, rounded to nearest even.
+fn round_to(value: f64, mantissa: u32, bias: i64) -> u16 {
+    let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
+    let top = ((1u16 << (15 - mantissa)) - 1) << mantissa;
+    if value.is_nan() {
+        return sign | top | 1 << (mantissa - 1);
+    }
+    let magnitude = value.abs();
+    if magnitude == 0.0 {
+        return sign;
+    }
+    if magnitude.is_infinite() {
+        return sign | top;
+    }
+    let exponent = ((magnitude.to_bits() >> 52) as i64 - 1023).max(1 - bias);
+    // In units of the last place; exact, because a double holds far more bits.
+    let scaled = (magnitude * 2f64.powi((mantissa as i64 - exponent) as i32)).round_ties_even() as u64;
+    let biased = (exponent + bias - 1) as u64;
+    // Adding carries into the exponent where rounding reached the next power of two; subnormals have no hidden one.
+    let bits = (biased << mantissa) + scaled;
+    sign | u16::try_from(bits).unwrap_or(top).min(top)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_precision_constants_are_rounded_to_nearest_even() {
+        let f16 = |v| round_to(v, 10, 15);
+        let expected = [0x3c00, 0xc000, 0x7bff, 0x7c00, 0x0001, 0x0400, 0x3c00, 0x3c02];
+        let seen = [1.0, -2.0, 65504.0, 65520.0, 5.9604644775390625e-8, 6.103515625e-5, 1.00048828125, 1.00146484375].map(f16);
+        assert_eq!(seen, expected);
+        let bf16 = |v| round_to(v, 7, 127);
+        assert_eq!([1.0, -0.0, f64::INFINITY, 3.0e38].map(bf16), [0x3f80, 0x8000, 0x7f80, 0x7f62]);
+    }
+
+    #[test]
+    fn vectors_have_the_names_that_cuda_has() {
+        let seen = [(DType::F32, 4), (DType::B64, 2), (DType::F16, 8), (DType::U8, 4), (DType::I32, 2), (DType::B128, 1)];
+        assert_eq!(seen.map(|(d, n)| vector_type(d, n)), ["float4", "ulonglong2", "uint4", "unsigned int", "int2", "uint4"]);
+    }
+}

@@ -1,0 +1,131 @@
+//! Index expressions as C++.
+
+use tilewright_expr::{Expr, Node};
+
+/// Binding strength of C++ operators, weakest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Xor,
+    And,
+    Shift,
+    Sum,
+    Product,
+    Unary,
+}
+
+/// The expression as C++, of type `int`, or `long long` where its values need that.
+pub(crate) fn c_index(expr: &Expr) -> String {
+    let wide = needs_64_bits(expr);
+    Printer { wide }.print(expr).0
+}
+
+fn needs_64_bits(expr: &Expr) -> bool {
+    let range = expr.range();
+    let here = range.lo < i64::from(i32::MIN) || range.hi > i64::from(i32::MAX);
+    here || expr.operands().is_some_and(|(a, b)| needs_64_bits(a) || needs_64_bits(b))
+}
+
+struct Printer {
+    wide: bool,
+}
+
+impl Printer {
+    fn print(&self, expr: &Expr) -> (String, Level) {
+        match expr.node() {
+            Node::Const(value) => self.constant(*value),
+            Node::Var(var) if self.wide => (format!("(long long){}", var.name()), Level::Unary),
+            Node::Var(var) => (var.name().to_string(), Level::Unary),
+            Node::Add(a, b) => self.sum(a, b),
+            Node::Mul(a, b) => (format!("{}*{}", self.at(a, Level::Product), self.at(b, Level::Unary)), Level::Product),
+            Node::Div(a, b) => self.quotient(a, b),
+            Node::Mod(a, b) => self.remainder(a, b),
+            Node::Xor(a, b) => (format!("{} ^ {}", self.at(a, Level::Sum), self.at(b, Level::Sum)), Level::Xor),
+            Node::And(a, b) => (format!("{} & {}", self.at(a, Level::Shift), self.at(b, Level::Shift)), Level::And),
+        }
+    }
+
+    /// The expression, in parentheses where it binds weaker than `least`.
+    fn at(&self, expr: &Expr, least: Level) -> String {
+        let (text, level) = self.print(expr);
+        if level < least { format!("({text})") } else { text }
+    }
+
+    fn constant(&self, value: i64) -> (String, Level) {
+        let suffix = if i32::try_from(value).is_err() { "ll" } else { "" };
+        (format!("{value}{suffix}"), if value < 0 { Level::Sum } else { Level::Unary })
+    }
+
+    fn sum(&self, a: &Expr, b: &Expr) -> (String, Level) {
+        let left = self.at(a, Level::Sum);
+        let text = match (b.as_const(), b.node()) {
+            (Some(value), _) if value < 0 => format!("{left} - {}", value.unsigned_abs()),
+            (_, Node::Mul(x, y)) if y.as_const() == Some(-1) => format!("{left} - {}", self.at(x, Level::Product)),
+            _ => format!("{left} + {}", self.at(b, Level::Sum)),
+        };
+        (text, Level::Sum)
+    }
+
+    /// Floor division. C++ rounds towards zero, so a numerator that may be negative is made a multiple first.
+    fn quotient(&self, a: &Expr, b: &Expr) -> (String, Level) {
+        if let Some(bits) = power_of_two(b) {
+            return (format!("{} >> {bits}", self.at(a, Level::Shift)), Level::Shift);
+        }
+        if a.range().is_non_negative() {
+            return (format!("{}/{}", self.at(a, Level::Product), self.at(b, Level::Unary)), Level::Product);
+        }
+        let (value, rest) = (self.at(a, Level::Sum), self.remainder(a, b).0);
+        (format!("({value} - {rest})/{}", self.at(b, Level::Unary)), Level::Product)
+    }
+
+    fn remainder(&self, a: &Expr, b: &Expr) -> (String, Level) {
+        if let Some(c) = b.as_const().filter(|c| *c > 0 && c & (c - 1) == 0) {
+            return (format!("{} & {}", self.at(a, Level::Shift), c - 1), Level::And);
+        }
+        let divisor = self.at(b, Level::Unary);
+        let once = format!("{}%{divisor}", self.at(a, Level::Product));
+        if a.range().is_non_negative() {
+            return (once, Level::Product);
+        }
+        (format!("({once} + {divisor})%{divisor}"), Level::Product)
+    }
+}
+
+fn power_of_two(expr: &Expr) -> Option<u32> {
+    expr.as_const().filter(|c| *c > 0 && c & (c - 1) == 0).map(i64::trailing_zeros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright_expr::Var;
+
+    fn v(name: &str, lo: i64, hi: i64) -> Expr {
+        Expr::var(&Var::new(name, lo, hi))
+    }
+
+    #[test]
+    fn shifts_and_masks_stand_for_powers_of_two() {
+        let lane = v("lane", 0, 31);
+        assert_eq!(c_index(&(&lane / 8 % 4)), "lane >> 3 & 3");
+        assert_eq!(c_index(&((1 ^ v("x", 0, 3)) * 32 + lane)), "(1 ^ x)*32 + lane");
+    }
+
+    #[test]
+    fn other_divisors_are_written_out() {
+        let t = v("t", 0, 99);
+        assert_eq!(c_index(&(&t / 12 * 7 + &t % 12)), "t/12*7 + t%12");
+    }
+
+    #[test]
+    fn floor_division_of_what_may_be_negative() {
+        let t = v("t", -9, 9);
+        assert_eq!(c_index(&(&t % 3)), "(t%3 + 3)%3");
+        assert_eq!(c_index(&(&t / 3)), "(t - (t%3 + 3)%3)/3");
+        assert_eq!(c_index(&(&t / 4)), "t >> 2");
+    }
+
+    #[test]
+    fn large_indices_are_64_bits_wide() {
+        assert_eq!(c_index(&(v("bx", 0, 1 << 20) * 4096 + 3)), "(long long)bx*4096 + 3");
+    }
+}

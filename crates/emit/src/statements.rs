@@ -1,0 +1,207 @@
+//! Thread statements as C++.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use tilewright_expr::Expr;
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Cond, Memory, Note, Program, RegArray, Regs, Stmt};
+
+use crate::dtype::{c_type, literal, vector_type};
+use crate::index::c_index;
+
+/// Column at which a tile op's place in the user's source stands.
+const PLACE_COLUMN: usize = 64;
+
+pub(crate) struct Printer<'a> {
+    program: &'a Program,
+    text: String,
+    depth: usize,
+    note: Option<Handle<Note>>,
+    origins: Vec<Option<Handle<Note>>>,
+    /// Bytes of the widest vector that moves through each array.
+    widest: BTreeMap<usize, i64>,
+}
+
+impl<'a> Printer<'a> {
+    pub(crate) fn new(program: &'a Program) -> Printer<'a> {
+        let mut widest = BTreeMap::new();
+        widest_accesses(program, &program.body, &mut widest);
+        Printer { program, text: String::new(), depth: 1, note: None, origins: Vec::new(), widest }
+    }
+
+    /// The text and the note of each of its lines.
+    pub(crate) fn finish(self) -> (String, Vec<Option<Handle<Note>>>) {
+        (self.text, self.origins)
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        let start = self.text.len();
+        let _ = write!(self.text, "{:indent$}{line}", "", indent = self.depth * 2);
+        self.text.truncate(start + self.text[start..].trim_end().len());
+        self.text.push('\n');
+        self.origins.push(self.note);
+    }
+
+    /// Hardware indices that the body uses, then the lines that declare shared memory.
+    pub(crate) fn prologue(&mut self, shared: &[String]) {
+        for line in shared {
+            self.line(format_args!("{line}"));
+        }
+        let mut used = BTreeSet::new();
+        used_variables(&self.program.body, &mut used);
+        let one_warp = self.program.threads <= 32;
+        let indices = [
+            ("tid", "threadIdx.x"),
+            ("lane", if one_warp { "threadIdx.x" } else { "threadIdx.x & 31" }),
+            ("warp", "threadIdx.x >> 5"),
+            ("bx", "blockIdx.x"),
+            ("by", "blockIdx.y"),
+            ("bz", "blockIdx.z"),
+        ];
+        for (name, value) in indices.into_iter().filter(|(name, _)| used.contains(*name)) {
+            self.line(format_args!("const int {name} = {value};"));
+        }
+    }
+
+    pub(crate) fn body(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            self.stmt(stmt);
+        }
+    }
+
+    fn block(&mut self, head: std::fmt::Arguments<'_>, body: &[Stmt]) {
+        self.line(format_args!("{head} {{"));
+        self.depth += 1;
+        self.body(body);
+        self.depth -= 1;
+        self.line(format_args!("}}"));
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Op { note, body } => self.op(*note, body),
+            Stmt::Let { var, value } => self.line(format_args!("const int {} = {};", var.name(), c_index(value))),
+            Stmt::Declare(array) => self.declare(*array),
+            Stmt::Load { to, memory, index } => {
+                let (target, source) = (self.regs(to), self.place(*memory, index, to.count, true));
+                self.line(format_args!("{target} = {source};"));
+            }
+            Stmt::Store { memory, index, from } => {
+                let (target, source) = (self.place(*memory, index, from.count, false), self.regs(from));
+                self.line(format_args!("{target} = {source};"));
+            }
+            Stmt::Set { to, value } => {
+                let value = literal(self.program.registers[to.array].dtype, *value);
+                for at in 0..to.count {
+                    let target = self.reg(to, at);
+                    self.line(format_args!("{target} = {value};"));
+                }
+            }
+            Stmt::Move { to, from } => {
+                for at in 0..to.count {
+                    let (target, source) = (self.reg(to, at), self.reg(from, at));
+                    self.line(format_args!("{target} = {source};"));
+                }
+            }
+            Stmt::For { var, body } => {
+                let (name, range) = (var.name(), var.range());
+                self.block(format_args!("for (int {name} = {}; {name} < {}; ++{name})", range.lo, range.hi + 1), body);
+            }
+            Stmt::If { cond, body } => match cond {
+                Cond::Less(a, b) => self.block(format_args!("if ({} < {})", c_index(a), c_index(b)), body),
+                Cond::Equal(a, b) => self.block(format_args!("if ({} == {})", grouped(a), grouped(b)), body),
+            },
+            Stmt::Inst(inst) => self.line(format_args!("{};", inst.info().cuda)),
+        }
+    }
+
+    fn op(&mut self, note: Handle<Note>, body: &[Stmt]) {
+        let outer = self.note.replace(note);
+        let Note { title, details, span } = &self.program.notes[note];
+        self.line(format_args!("// {title:<width$} {span}", width = PLACE_COLUMN - self.depth * 2));
+        for detail in details {
+            self.line(format_args!("//   {detail}"));
+        }
+        self.body(body);
+        self.note = outer;
+    }
+
+    fn declare(&mut self, array: Handle<RegArray>) {
+        let RegArray { name, dtype, len } = &self.program.registers[array];
+        let align = match self.widest.get(&array.index()) {
+            Some(bytes) if *bytes > dtype.bytes() => format!("alignas({bytes}) "),
+            _ => String::new(),
+        };
+        self.line(format_args!("{align}{} {name}[{len}];", c_type(*dtype)));
+    }
+
+    fn reg(&self, regs: &Regs, at: i64) -> String {
+        format!("{}[{}]", self.program.registers[regs.array].name, c_index(&(&regs.first + at)))
+    }
+
+    fn regs(&self, regs: &Regs) -> String {
+        let first = self.reg(regs, 0);
+        let dtype = self.program.registers[regs.array].dtype;
+        match regs.count {
+            1 => first,
+            count => format!("reinterpret_cast<{}&>({first})", vector_type(dtype, count)),
+        }
+    }
+
+    fn place(&self, memory: Handle<Memory>, index: &Expr, count: i64, reads: bool) -> String {
+        let memory = &self.program.memories[memory];
+        let element = format!("{}[{}]", memory.name, c_index(index));
+        if count == 1 {
+            return element;
+        }
+        let qualifier = if reads { "const " } else { "" };
+        format!("reinterpret_cast<{qualifier}{}&>({element})", vector_type(memory.dtype, count))
+    }
+}
+
+/// Comparison binds tighter than `&` and `^`, so such operands need parentheses.
+fn grouped(expr: &Expr) -> String {
+    let text = c_index(expr);
+    if text.contains(['&', '^']) { format!("({text})") } else { text }
+}
+
+fn widest_accesses(program: &Program, body: &[Stmt], widest: &mut BTreeMap<usize, i64>) {
+    for stmt in body {
+        match stmt {
+            Stmt::Load { to: regs, .. } | Stmt::Store { from: regs, .. } => {
+                let bytes = regs.count * program.registers[regs.array].dtype.bytes();
+                let most = widest.entry(regs.array.index()).or_insert(0);
+                *most = bytes.max(*most);
+            }
+            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => widest_accesses(program, body, widest),
+            Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(_) => {}
+        }
+    }
+}
+
+fn used_variables(body: &[Stmt], used: &mut BTreeSet<String>) {
+    let mut add = |expr: &Expr| {
+        expr.for_each_var(&mut |var| {
+            if !used.contains(var.name()) {
+                used.insert(var.name().to_string());
+            }
+        });
+    };
+    for stmt in body {
+        match stmt {
+            Stmt::Let { value, .. } => add(value),
+            Stmt::Load { index, .. } | Stmt::Store { index, .. } => add(index),
+            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
+                add(a);
+                add(b);
+            }
+            Stmt::Op { .. } | Stmt::For { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(_) => {}
+        }
+    }
+    for stmt in body {
+        if let Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } = stmt {
+            used_variables(body, used);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The thread program under construction.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright_expr::{Expr, Simplifier, Var};
+use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
+use tilewright_ir::tile::{BUILTIN_NAMES, Buffer, Direction, Kernel, Space};
+use tilewright_ir::{Arena, Handle, Target};
+use tilewright_layout::DType;
+
+/// Bytes to which the runtime checks every pointer argument, and to which a shared buffer is aligned.
+const GLOBAL_ALIGNMENT: i64 = 16;
+const SHARED_ALIGNMENT: i64 = 128;
+
+pub(crate) struct Builder {
+    pub(crate) program: Program,
+    pub(crate) simplifier: Simplifier,
+    names: BTreeSet<String>,
+    memories: BTreeMap<Handle<Buffer>, Handle<Memory>>,
+    fragments: BTreeMap<Handle<Buffer>, Handle<RegArray>>,
+}
+
+impl Builder {
+    pub(crate) fn new(kernel: &Kernel, target: Target) -> Builder {
+        let program = Program {
+            name: kernel.name.clone(),
+            target,
+            grid: kernel.grid,
+            threads: kernel.threads,
+            memories: Arena::new(),
+            registers: Arena::new(),
+            notes: Arena::new(),
+            body: Vec::new(),
+            plans: Vec::new(),
+        };
+        let mut names: BTreeSet<String> = BUILTIN_NAMES.iter().map(|n| n.to_string()).collect();
+        names.extend(kernel.buffers.iter().map(|(_, b)| b.name.clone()));
+        names.insert(kernel.name.clone());
+        let mut builder =
+            Builder { program, simplifier: Simplifier::new(), names, memories: BTreeMap::new(), fragments: BTreeMap::new() };
+        for (handle, buffer) in kernel.buffers.iter() {
+            builder.declare_buffer(kernel, handle, buffer);
+        }
+        builder
+    }
+
+    fn declare_buffer(&mut self, kernel: &Kernel, handle: Handle<Buffer>, buffer: &Buffer) {
+        let storage = kernel.storage(handle);
+        let space = match buffer.space {
+            Space::Fragment => {
+                let array = RegArray { name: buffer.name.clone(), dtype: buffer.dtype, len: buffer.span_elements() };
+                let array = self.program.registers.push(array);
+                self.program.body.push(Stmt::Declare(array));
+                self.fragments.insert(handle, array);
+                return;
+            }
+            Space::Global(direction) => MemorySpace::Global { read_only: direction == Direction::Input },
+            Space::Shared if storage == handle => MemorySpace::Shared,
+            Space::Shared => MemorySpace::SharedView { of: self.memories[&storage] },
+        };
+        if matches!(buffer.space, Space::Global(_)) && storage != handle && buffer.dtype == kernel.buffers[storage].dtype {
+            // A view of a parameter is the parameter, read with another layout.
+            let memory = self.memories[&storage];
+            self.memories.insert(handle, memory);
+            return;
+        }
+        let alignment = if matches!(buffer.space, Space::Shared) { SHARED_ALIGNMENT } else { GLOBAL_ALIGNMENT };
+        let memory = Memory {
+            name: buffer.name.clone(),
+            dtype: buffer.dtype,
+            elements: buffer.span_elements(),
+            space,
+            alignment,
+            span: buffer.span,
+        };
+        let memory = self.program.memories.push(memory);
+        self.memories.insert(handle, memory);
+    }
+
+    pub(crate) fn memory(&self, buffer: Handle<Buffer>) -> Handle<Memory> {
+        self.memories[&buffer]
+    }
+
+    pub(crate) fn fragment(&self, buffer: Handle<Buffer>) -> Handle<RegArray> {
+        self.fragments[&buffer]
+    }
+
+    /// `base`, or `base1`, `base2`, ... if that is taken.
+    pub(crate) fn fresh(&mut self, base: &str) -> String {
+        let name = std::iter::once(base.to_string())
+            .chain((1..).map(|n| format!("{base}{n}")))
+            .find(|name| !self.names.contains(name))
+            .unwrap_or_default();
+        self.names.insert(name.clone());
+        name
+    }
+
+    /// A state to return to with [`Builder::rewind`].
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { names: self.names.clone(), registers: self.program.registers.len() }
+    }
+
+    /// Takes back names and register arrays made since `mark`.
+    pub(crate) fn rewind(&mut self, mark: Mark) {
+        self.names = mark.names;
+        self.program.registers.truncate(mark.registers);
+    }
+
+    pub(crate) fn reserve(&mut self, name: &str) {
+        self.names.insert(name.to_string());
+    }
+
+    /// A new array of staging registers and its declaration.
+    pub(crate) fn staging(&mut self, dtype: DType, len: i64, body: &mut Vec<Stmt>) -> Handle<RegArray> {
+        let name = self.fresh("r");
+        let array = self.program.registers.push(RegArray { name, dtype, len });
+        body.push(Stmt::Declare(array));
+        array
+    }
+
+    /// Names `value`; numbers stay numbers.
+    pub(crate) fn name(&mut self, base: &str, value: Expr, body: &mut Vec<Stmt>) -> Expr {
+        if value.as_const().is_some() {
+            return value;
+        }
+        let range = value.range();
+        let var = Var::new(self.fresh(base), range.lo, range.hi);
+        body.push(Stmt::Let { var: var.clone(), value });
+        Expr::var(&var)
+    }
+}
+
+/// What a [`Builder`] had at some moment.
+pub(crate) struct Mark {
+    names: BTreeSet<String>,
+    registers: usize,
+}
+
+/// `count` registers from a constant index on.
+pub(crate) fn regs(array: Handle<RegArray>, first: i64, count: i64) -> Regs {
+    Regs { array, first: Expr::constant(first), count }
+}

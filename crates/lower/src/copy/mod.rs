@@ -1,0 +1,68 @@
+//! `copy`: elements move to the same index of another tile, by a warp or a CTA.
+
+mod memory;
+mod registers;
+
+pub(crate) use memory::{Team, spread_steps};
+pub(crate) use registers::held_elements;
+
+use tilewright_ir::plan::Reason;
+use tilewright_ir::thread::Stmt;
+
+use crate::builder::Builder;
+use crate::fragment::ThreadIndices;
+use crate::operand::Operand;
+use crate::variant::{Schedule, Variant};
+
+/// What the variants look at.
+pub(crate) struct Context {
+    pub(crate) dst: Operand,
+    pub(crate) src: Operand,
+    pub(crate) team: Team,
+    pub(crate) indices: ThreadIndices,
+}
+
+pub(crate) enum CopySchedule {
+    Memory(memory::MemorySchedule),
+    Fragment(Box<registers::FragmentSchedule>),
+    Registers(registers::RegisterSchedule),
+}
+
+pub(crate) const VARIANTS: &[Variant<Context, CopySchedule>] = &[
+    Variant { name: "vectorized", accept: |c, b| memory::accept_vectorized(c, b).map(CopySchedule::Memory) },
+    Variant { name: "elementwise", accept: |c, _| memory::accept_elementwise(c).map(CopySchedule::Memory) },
+    Variant { name: "fragment", accept: |c, _| registers::accept_fragment(c).map(|s| CopySchedule::Fragment(Box::new(s))) },
+    Variant { name: "registers", accept: |c, _| registers::accept_registers(c).map(CopySchedule::Registers) },
+];
+
+impl Schedule<Context> for CopySchedule {
+    fn summary(&self, context: &Context) -> String {
+        match self {
+            CopySchedule::Memory(s) => s.summary(context),
+            CopySchedule::Fragment(s) => s.summary(),
+            CopySchedule::Registers(s) => s.summary(),
+        }
+    }
+
+    fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+        match self {
+            CopySchedule::Memory(s) => s.build(context, builder),
+            CopySchedule::Fragment(s) => s.build(builder),
+            CopySchedule::Registers(s) => s.build(),
+        }
+    }
+}
+
+/// Both operands, if both are in memory.
+fn both_in_memory(context: &Context) -> Result<(&crate::operand::MemoryTile, &crate::operand::MemoryTile), Vec<Reason>> {
+    match (&context.dst, &context.src) {
+        (Operand::Memory(dst), Operand::Memory(src)) => Ok((dst, src)),
+        (dst, src) => {
+            let fragment = if matches!(dst, Operand::Fragment(_)) { dst } else { src };
+            Err(vec![Reason {
+                text: format!("`{}` is in registers", fragment.title()),
+                accepted: "both operands in global or shared memory".to_string(),
+            }])
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Copies between a fragment and memory, and between two fragments with the same owners.
+
+use tilewright_expr::Expr;
+use tilewright_ir::plan::Reason;
+use tilewright_ir::thread::{Cond, Stmt};
+use tilewright_layout::axis::{M, REG};
+use tilewright_layout::{TileLayout, refine_together};
+
+use super::Context;
+use crate::builder::{Builder, regs};
+use crate::fragment::{Owned, owned};
+use crate::operand::{FragmentTile, MemoryTile, Operand};
+use crate::traversal::Traversal;
+
+/// Fragment to memory or memory to fragment: every thread moves its own elements.
+pub(crate) struct FragmentSchedule {
+    fragment: FragmentTile,
+    memory: MemoryTile,
+    /// Both sides in the same iters.
+    registers: TileLayout,
+    positions: TileLayout,
+    owned: Owned,
+    to_memory: bool,
+    width: i64,
+}
+
+pub(crate) fn accept_fragment(context: &Context) -> Result<FragmentSchedule, Vec<Reason>> {
+    let (fragment, memory, to_memory) = match (&context.dst, &context.src) {
+        (Operand::Memory(memory), Operand::Fragment(fragment)) => (fragment, memory, true),
+        (Operand::Fragment(fragment), Operand::Memory(memory)) => (fragment, memory, false),
+        (Operand::Memory(_), Operand::Memory(_)) | (Operand::Fragment(_), Operand::Fragment(_)) => {
+            return Err(vec![Reason {
+                text: "both operands are of one kind".to_string(),
+                accepted: "one operand in registers and one in memory".to_string(),
+            }]);
+        }
+    };
+    let joint = refine_together(&[&fragment.layout, &memory.placed.tile]).map_err(|_| {
+        vec![Reason {
+            text: format!("the iters of {} and {} do not nest", fragment.layout, memory.placed.tile),
+            accepted: "layouts whose iters end at common multiples".to_string(),
+        }]
+    })?;
+    // Registers in order, so that adjacent registers can be adjacent in memory.
+    let by_register = Traversal::by_axis(&joint[0], &joint[1], &REG);
+    let owned = owned(by_register.dst(), &context.indices)?;
+    let width = widest(&by_register, fragment, memory);
+    Ok(FragmentSchedule {
+        fragment: fragment.clone(),
+        memory: memory.clone(),
+        registers: by_register.dst().clone(),
+        positions: by_register.src().clone(),
+        owned,
+        to_memory,
+        width,
+    })
+}
+
+/// The most elements that are adjacent both in registers and in memory, in a width that hardware has.
+fn widest(traversal: &Traversal, fragment: &FragmentTile, memory: &MemoryTile) -> i64 {
+    let bytes = fragment.dtype.bytes();
+    let registers_adjacent = |width: i64| {
+        let mut rest = width;
+        for iter in traversal.dst().shard().iter().rev() {
+            if rest == 1 {
+                break;
+            }
+            let next = if iter.extent % rest == 0 { rest } else { iter.extent };
+            if iter.axis != REG || iter.stride != width / rest || rest % next != 0 {
+                return false;
+            }
+            rest /= next;
+        }
+        rest == 1
+    };
+    let fits = |w: &i64| registers_adjacent(*w) && traversal.allows(memory, traversal.src(), *w);
+    [16, 8, 4, 2].into_iter().map(|b| b / bytes).filter(|w| *w > 1).find(fits).unwrap_or(1)
+}
+
+impl FragmentSchedule {
+    pub(crate) fn summary(&self) -> String {
+        let bytes = self.width * self.fragment.dtype.bytes();
+        let per_thread = self.registers.size_on(&REG);
+        format!("each thread its {per_thread} elements, {bytes} bytes at a time")
+    }
+
+    pub(crate) fn build(&self, builder: &mut Builder) -> Vec<Stmt> {
+        let mut body: Vec<Stmt> = held_elements(&self.registers)
+            .into_iter()
+            .step_by(self.width as usize)
+            .map(|held| self.access(builder, &held))
+            .collect();
+        let mut conditions = self.owned.holds.clone();
+        if self.to_memory {
+            conditions.extend(self.owned.first_copy.clone());
+        }
+        for cond in conditions.into_iter().rev() {
+            body = vec![Stmt::If { cond: simplified(builder, cond), body }];
+        }
+        body
+    }
+
+    fn access(&self, builder: &mut Builder, held: &Held) -> Stmt {
+        let mut relative = Expr::constant(self.positions.offset_on(&M));
+        for (iter, (thread, number)) in self.positions.shard().iter().zip(self.owned.digits.iter().zip(&held.digits)) {
+            let digit = thread.clone().unwrap_or_else(|| Expr::constant(*number));
+            relative = relative + digit * iter.stride;
+        }
+        let index = builder.simplifier.simplify(&self.memory.placed.position_expr(relative));
+        let part = regs(self.fragment.array, held.register, self.width);
+        match self.to_memory {
+            true => Stmt::Store { memory: self.memory.memory, index, from: part },
+            false => Stmt::Load { to: part, memory: self.memory.memory, index },
+        }
+    }
+}
+
+fn simplified(builder: &mut Builder, cond: Cond) -> Cond {
+    match cond {
+        Cond::Less(a, b) => Cond::Less(builder.simplifier.simplify(&a), builder.simplifier.simplify(&b)),
+        Cond::Equal(a, b) => Cond::Equal(builder.simplifier.simplify(&a), builder.simplifier.simplify(&b)),
+    }
+}
+
+/// One register of every thread: its index, and the digits of the `reg` iters that lead to it.
+pub(crate) struct Held {
+    pub(crate) register: i64,
+    digits: Vec<i64>,
+}
+
+/// The registers of a thread, in the order of the iters.
+pub(crate) fn held_elements(layout: &TileLayout) -> Vec<Held> {
+    let mut held = vec![Held { register: layout.offset_on(&REG), digits: Vec::new() }];
+    for iter in layout.shard() {
+        let extent = if iter.axis == REG { iter.extent } else { 1 };
+        held = held
+            .iter()
+            .flat_map(|h| {
+                (0..extent).map(|digit| {
+                    let moved = if iter.axis == REG { digit * iter.stride } else { 0 };
+                    let digits = h.digits.iter().copied().chain([digit]).collect();
+                    Held { register: h.register + moved, digits }
+                })
+            })
+            .collect();
+    }
+    held
+}
+
+/// The thread part of a layout: iters, replicas and offsets that are not on `reg`.
+fn owners(layout: &TileLayout) -> impl PartialEq {
+    let shard: Vec<_> = layout.shard().iter().map(|iter| (iter.axis != REG).then(|| iter.clone())).collect();
+    let offset: Vec<_> = layout.offset().iter().filter(|(axis, _)| **axis != REG).map(|(a, v)| (a.clone(), *v)).collect();
+    (shard, layout.replica().to_vec(), offset)
+}
+
+/// Fragment to fragment where every thread already holds what it needs.
+pub(crate) struct RegisterSchedule {
+    moves: Vec<Stmt>,
+}
+
+pub(crate) fn accept_registers(context: &Context) -> Result<RegisterSchedule, Vec<Reason>> {
+    let (Operand::Fragment(dst), Operand::Fragment(src)) = (&context.dst, &context.src) else {
+        return Err(vec![Reason {
+            text: "an operand is in memory".to_string(),
+            accepted: "both operands in registers".to_string(),
+        }]);
+    };
+    match refine_together(&[&dst.layout, &src.layout]) {
+        Ok(joint) if owners(&joint[0]) == owners(&joint[1]) => {
+            let pairs = held_elements(&joint[0]).into_iter().zip(held_elements(&joint[1]));
+            let moves = pairs
+                .map(|(to, from)| Stmt::Move { to: regs(dst.array, to.register, 1), from: regs(src.array, from.register, 1) })
+                .collect();
+            Ok(RegisterSchedule { moves })
+        }
+        _ => Err(vec![Reason {
+            text: format!("{} and {} are held by different threads", dst.title, src.title),
+            accepted: "fragments in which every thread holds the same elements".to_string(),
+        }]),
+    }
+}
+
+impl RegisterSchedule {
+    pub(crate) fn summary(&self) -> String {
+        format!("{} register moves", self.moves.len())
+    }
+
+    pub(crate) fn build(&self) -> Vec<Stmt> {
+        self.moves.clone()
+    }
+}

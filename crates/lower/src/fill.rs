@@ -1,0 +1,104 @@
+//! `fill`: every element becomes one constant.
+
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::Scalar;
+use tilewright_ir::plan::Reason;
+use tilewright_ir::thread::{Cond, Stmt};
+use tilewright_layout::TileLayout;
+use tilewright_layout::axis::M;
+
+use crate::builder::{Builder, regs};
+use crate::copy::{Team, held_elements, spread_steps};
+use crate::operand::{FragmentTile, MemoryTile, Operand};
+use crate::traversal::Traversal;
+use crate::variant::{Schedule, Variant};
+
+/// What the variants look at.
+pub(crate) struct Context {
+    pub(crate) dst: Operand,
+    pub(crate) value: Scalar,
+    pub(crate) team: Team,
+}
+
+pub(crate) enum FillSchedule {
+    Memory { tile: MemoryTile, layout: TileLayout, width: i64 },
+    Fragment(FragmentTile),
+}
+
+pub(crate) const VARIANTS: &[Variant<Context, FillSchedule>] = &[
+    Variant { name: "vectorized", accept: |c, _| accept_memory(c) },
+    Variant { name: "registers", accept: |c, _| accept_fragment(c) },
+];
+
+fn accept_memory(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
+    let Operand::Memory(tile) = &context.dst else {
+        return Err(vec![Reason {
+            text: format!("`{}` is in registers", context.dst.title()),
+            accepted: "a tile in global or shared memory".to_string(),
+        }]);
+    };
+    let traversal = Traversal::along(&tile.placed.tile, &tile.placed.tile, true);
+    let bytes = tile.dtype.bytes();
+    let fits = |w: &i64| traversal.allows(tile, traversal.dst(), *w);
+    let width = [16, 8, 4, 2].into_iter().map(|b| b / bytes).filter(|w| *w > 1).find(fits).unwrap_or(1);
+    Ok(FillSchedule::Memory { tile: tile.clone(), layout: traversal.dst().clone(), width })
+}
+
+fn accept_fragment(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
+    match &context.dst {
+        Operand::Fragment(tile) => Ok(FillSchedule::Fragment(tile.clone())),
+        Operand::Memory(tile) => Err(vec![Reason {
+            text: format!("`{}` is in memory", tile.title),
+            accepted: "a fragment".to_string(),
+        }]),
+    }
+}
+
+impl Schedule<Context> for FillSchedule {
+    fn summary(&self, context: &Context) -> String {
+        match self {
+            FillSchedule::Memory { tile, width, .. } => {
+                format!("{} threads, {} bytes at a time", context.team.threads, width * tile.dtype.bytes())
+            }
+            FillSchedule::Fragment(tile) => format!("{} registers", held_elements(&tile.layout).len()),
+        }
+    }
+
+    fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+        match self {
+            FillSchedule::Memory { tile, layout, width } => fill_memory(context, builder, tile, layout, *width),
+            FillSchedule::Fragment(tile) => held_elements(&tile.layout)
+                .into_iter()
+                .map(|held| Stmt::Set { to: regs(tile.array, held.register, 1), value: context.value })
+                .collect(),
+        }
+    }
+}
+
+fn fill_memory(context: &Context, builder: &mut Builder, tile: &MemoryTile, layout: &TileLayout, width: i64) -> Vec<Stmt> {
+    let team = &context.team;
+    let vectors = layout.size() / width;
+    let mut body = Vec::new();
+    let array = builder.staging(tile.dtype, width, &mut body);
+    body.push(Stmt::Set { to: regs(array, 0, width), value: context.value });
+    let thread = Expr::var(&team.index);
+    body.extend(spread_steps(builder, team, vectors, 16, |builder, base, count| {
+        let step = Var::new("step", 0, (count - 1).max(0));
+        let vector = &thread + &((base + &Expr::var(&step)) * team.threads);
+        let relative = layout.position_expr(&(vector * width), &M);
+        let index = builder.simplifier.simplify(&tile.placed.position_expr(relative));
+        let store = |s: i64| Stmt::Store { memory: tile.memory, index: index.with(&step, s), from: regs(array, 0, width) };
+        (0..count).map(|s| guarded(store(s), &thread, &(Expr::constant(vectors) - (base + s) * team.threads), team)).collect()
+    }));
+    body
+}
+
+/// The statement, under a condition where the tile ends inside its step.
+fn guarded(stmt: Stmt, thread: &Expr, rest: &Expr, team: &Team) -> Stmt {
+    match rest.as_const() {
+        Some(rest) if rest < team.threads => {
+            Stmt::If { cond: Cond::Less(thread.clone(), Expr::constant(rest)), body: vec![stmt] }
+        }
+        _ => stmt,
+    }
+}

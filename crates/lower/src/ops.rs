@@ -1,0 +1,241 @@
+//! The walk over a kernel: every op resolved, its variant chosen, its statements built, barriers put between.
+
+use tilewright_diag::Diagnostic;
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::plan::{Facts, OpPlan};
+use tilewright_ir::thread::{Cond, Note, Program, Stmt as ThreadStmt};
+use tilewright_ir::tile::{Kernel, Loop, Op, OpKind, Stmt, Tile, Unroll};
+use tilewright_ir::{Target, VerifiedKernel};
+use tilewright_layout::access::tile_floor;
+use tilewright_layout::axis::Scope;
+
+use crate::builder::Builder;
+use crate::copy::{self, Team};
+use crate::fill;
+use crate::fragment::ThreadIndices;
+use crate::operand::Operand;
+use crate::permute_layout;
+use crate::sync::{Block, OpBlock, derive_barriers};
+use crate::variant::{Choice, Schedule, Variant, choose};
+
+/// What a user may ask of lowering beside the kernel itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Takes this variant for every op that has one of that name, unless the kernel forces another.
+    pub variant: Option<String>,
+}
+
+/// Lowers a kernel to what one thread does. Errors: ops that no variant can do, with every variant's reasons.
+pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Result<Program, Vec<Diagnostic>> {
+    let kernel = kernel.kernel();
+    let mut walk = Walk { kernel, options, builder: Builder::new(kernel, target), ops: Vec::new(), found: Vec::new() };
+    let mut blocks = walk.body(&kernel.body, &[]);
+    walk.check_variant_is_known();
+    if !walk.found.is_empty() {
+        return Err(walk.found);
+    }
+    derive_barriers(&walk.builder.program, &mut blocks);
+    walk.finish(blocks)
+}
+
+/// An op after lowering: its plan so far and its note.
+struct Lowered {
+    plan: OpPlan,
+}
+
+struct Walk<'a> {
+    kernel: &'a Kernel,
+    options: &'a Options,
+    builder: Builder,
+    ops: Vec<Lowered>,
+    found: Vec<Diagnostic>,
+}
+
+/// Values of unrolled loop variables.
+type Substitution = [(Var, i64)];
+
+impl Walk<'_> {
+    fn body(&mut self, body: &[Stmt], unrolled: &Substitution) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        for stmt in body {
+            match stmt {
+                Stmt::Op(op) => {
+                    let op = substituted(&self.kernel.ops[*op], unrolled);
+                    match self.op(&op) {
+                        Ok(block) => blocks.push(Block::Op(block)),
+                        Err(finding) => self.found.push(finding),
+                    }
+                }
+                Stmt::Loop(inner) => blocks.extend(self.repeat(inner, unrolled)),
+            }
+        }
+        blocks
+    }
+
+    fn repeat(&mut self, inner: &Loop, unrolled: &Substitution) -> Vec<Block> {
+        self.builder.reserve(inner.var.name());
+        let range = inner.var.range();
+        match inner.unroll {
+            Unroll::No => vec![Block::Loop { var: inner.var.clone(), body: self.body(&inner.body, unrolled) }],
+            Unroll::Full => (range.lo..=range.hi)
+                .flat_map(|value| {
+                    let mut values = unrolled.to_vec();
+                    values.push((inner.var.clone(), value));
+                    self.body(&inner.body, &values)
+                })
+                .collect(),
+        }
+    }
+
+    fn op(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
+        let op = &self.with_variant(op);
+        let operand = |walk: &Self, at: usize| Operand::resolve(&walk.builder, walk.kernel, op, &op.operands[at]);
+        match op.kind {
+            OpKind::Copy => {
+                let (dst, src) = (operand(self, 0)?, operand(self, 1)?);
+                let context = copy::Context { dst, src, team: self.team(op), indices: self.indices() };
+                self.choose(op, copy::VARIANTS, &context, None)
+            }
+            OpKind::Fill => {
+                let dst = operand(self, 0)?;
+                let value = op.value.unwrap_or(tilewright_ir::Scalar::Int(0));
+                let context = fill::Context { dst, value, team: self.team(op) };
+                self.choose(op, fill::VARIANTS, &context, None)
+            }
+            OpKind::PermuteLayout => {
+                let in_memory = |operand: Operand| match operand {
+                    Operand::Memory(tile) => Ok(tile),
+                    Operand::Fragment(tile) => Err(Diagnostic::error("P0403", format!("`permute_layout` of the fragment `{}`", tile.title))
+                        .label(op.span, self.kernel.op_title(op))
+                        .help("its operands are tiles of global or shared memory")),
+                };
+                let (dst, src) = (in_memory(operand(self, 0)?)?, in_memory(operand(self, 1)?)?);
+                let floor = tile_floor(src.placed.tile.size() * src.dtype.bytes());
+                let context = permute_layout::Context { dst, src, lane: self.kernel.lane() };
+                self.choose(op, permute_layout::VARIANTS, &context, Some(floor))
+            }
+        }
+    }
+
+    /// The op with the variant that the options ask for, where the kernel does not force one.
+    fn with_variant(&self, op: &Op) -> Op {
+        let known = match op.kind {
+            OpKind::Copy => names(copy::VARIANTS),
+            OpKind::Fill => names(fill::VARIANTS),
+            OpKind::PermuteLayout => names(permute_layout::VARIANTS),
+        };
+        let asked = self.options.variant.as_deref().filter(|name| known.contains(name));
+        let variant = op.variant.clone().or(asked.map(str::to_string));
+        Op { variant, ..op.clone() }
+    }
+
+    /// An option that no op of the kernel knows is a mistake, not a silent no-op.
+    fn check_variant_is_known(&mut self) {
+        let Some(asked) = &self.options.variant else { return };
+        let known: Vec<&str> =
+            [names(copy::VARIANTS), names(fill::VARIANTS), names(permute_layout::VARIANTS)].into_iter().flatten().collect();
+        if !known.contains(&asked.as_str()) {
+            self.found.push(
+                Diagnostic::error("P0401", format!("there is no variant `{asked}`"))
+                    .help(format!("there are {}", known.join(", "))),
+            );
+        }
+    }
+
+    fn team(&self, op: &Op) -> Team {
+        let one_warp = self.kernel.threads <= 32 || op.scope == Scope::Warp;
+        if one_warp {
+            Team { index: self.kernel.lane(), threads: self.kernel.threads.min(32) }
+        } else {
+            Team { index: self.kernel.tid(), threads: self.kernel.threads }
+        }
+    }
+
+    fn indices(&self) -> ThreadIndices {
+        ThreadIndices { lane: self.kernel.lane(), warp: self.kernel.warp(), tid: self.kernel.tid() }
+    }
+
+    fn choose<C, S: Schedule<C>>(
+        &mut self,
+        op: &Op,
+        variants: &[Variant<C, S>],
+        context: &C,
+        floor: Option<i64>,
+    ) -> Result<OpBlock, Diagnostic> {
+        let Choice { considered, chosen, schedule } = choose(variants, context, &mut self.builder, self.kernel, op)?;
+        let body = schedule.build(context, &mut self.builder);
+        let title = op.name.clone().unwrap_or_else(|| self.kernel.op_title(op));
+        let plan = OpPlan {
+            title: self.kernel.op_title(op),
+            span: op.span,
+            considered,
+            chosen,
+            forced: op.variant.is_some(),
+            floor,
+            barriers: Vec::new(),
+        };
+        let guard = op.warp.filter(|_| self.kernel.warps() > 1).map(|warp| {
+            Cond::Equal(Expr::var(&self.kernel.warp()), Expr::constant(warp))
+        });
+        self.ops.push(Lowered { plan });
+        Ok(OpBlock { title, guard, body, barrier: None, op: self.ops.len() - 1 })
+    }
+
+    fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
+        let body = self.assemble(blocks);
+        let mut program = self.builder.program;
+        program.body.extend(body);
+        program.plans = self.ops.into_iter().map(|lowered| lowered.plan).collect();
+        Ok(program)
+    }
+
+    fn assemble(&mut self, blocks: Vec<Block>) -> Vec<ThreadStmt> {
+        blocks
+            .into_iter()
+            .map(|block| match block {
+                Block::Op(op) => self.assemble_op(op),
+                Block::Loop { var, body } => ThreadStmt::For { var, body: self.assemble(body) },
+            })
+            .collect()
+    }
+
+    fn assemble_op(&mut self, op: OpBlock) -> ThreadStmt {
+        let plan = &mut self.ops[op.op].plan;
+        plan.barriers.extend(op.barrier.as_ref().map(|barrier| barrier.plan()));
+        let details = plan.facts().map(|facts| details(plan.chosen, facts)).unwrap_or_default();
+        let note = Note { title: plan.title.clone(), details, span: plan.span };
+        let note = self.builder.program.notes.push(note);
+        let mut body: Vec<ThreadStmt> = op.barrier.iter().map(|barrier| ThreadStmt::Inst(barrier.inst())).collect();
+        match op.guard {
+            None => body.extend(op.body),
+            Some(cond) => body.push(ThreadStmt::If { cond, body: op.body }),
+        }
+        ThreadStmt::Op { note, body }
+    }
+}
+
+fn names<C, S>(variants: &[Variant<C, S>]) -> Vec<&'static str> {
+    variants.iter().map(|variant| variant.name).collect()
+}
+
+/// The plan as it stands above the op's CUDA.
+fn details(chosen: &str, facts: &Facts) -> Vec<String> {
+    let accesses: Vec<String> = facts.accesses.iter().map(|access| access.to_string()).collect();
+    let mut lines = vec![format!("{chosen}: {}", facts.summary)];
+    if !accesses.is_empty() {
+        lines.push(accesses.join("; "));
+    }
+    lines
+}
+
+fn substituted(op: &Op, unrolled: &Substitution) -> Op {
+    if unrolled.is_empty() {
+        return op.clone();
+    }
+    let number = |var: &Var| unrolled.iter().find(|(v, _)| v == var).map(|(_, value)| Expr::constant(*value));
+    let tile = |tile: &Tile| {
+        let starts = tile.starts.iter().map(|start| tilewright_expr::linear::normalize(&start.substitute(&number))).collect();
+        Tile { starts, ..tile.clone() }
+    };
+    Op { operands: op.operands.iter().map(tile).collect(), ..op.clone() }
+}

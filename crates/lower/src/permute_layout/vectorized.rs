@@ -1,0 +1,139 @@
+//! `warp_vectorized`: where a lane's elements are contiguous on one side, that side is accessed 8 or 16 bytes at a time.
+
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::plan::Reason;
+use tilewright_ir::thread::{Cond, Stmt};
+use tilewright_ir::Handle;
+use tilewright_ir::thread::RegArray;
+
+use super::{Context, Joint, position, staged};
+use crate::builder::{Builder, regs};
+use crate::measure::measure;
+use crate::operand::MemoryTile;
+use crate::traversal::Traversal;
+
+/// Most 32-bit registers of data that one lane stages.
+const MOST_REGISTERS: i64 = 128;
+
+pub(crate) struct VectorSchedule {
+    traversal: Traversal,
+    /// Elements that a lane handles together.
+    width: i64,
+    /// Whether each side is accessed `width` elements at a time, or one by one.
+    wide_src: bool,
+    wide_dst: bool,
+}
+
+pub(crate) fn accept(context: &Context, builder: &mut Builder) -> Result<VectorSchedule, Vec<Reason>> {
+    let mut reasons = Vec::new();
+    let bytes = context.src.dtype.bytes();
+    let joint = Joint::of(context, &mut reasons);
+    let elements = context.src.placed.tile.size();
+    let registers = (elements + 31) / 32 * bytes / 4;
+    if registers > MOST_REGISTERS {
+        reasons.push(Reason {
+            text: format!("{elements} elements of {bytes} bytes take {registers} registers of each lane"),
+            accepted: format!("tiles that take up to {MOST_REGISTERS}"),
+        });
+    }
+    let Some(joint) = joint.filter(|_| reasons.is_empty()) else { return Err(reasons) };
+    let cheapest = candidates(context, &joint).into_iter().min_by_key(|schedule| {
+        let mark = builder.mark();
+        let body = schedule.build(context, builder);
+        let cost = measure(&builder.program, &body, 0, String::new()).cost();
+        builder.rewind(mark);
+        cost
+    });
+    cheapest.ok_or_else(|| {
+        vec![Reason {
+            text: "no lane's elements are contiguous and aligned on either side".to_string(),
+            accepted: "a side with 8 or 16 contiguous bytes per lane, at multiples of as many".to_string(),
+        }]
+    })
+}
+
+/// Every width on every side that allows it, the wider first.
+fn candidates(context: &Context, joint: &Joint) -> Vec<VectorSchedule> {
+    let bytes = context.src.dtype.bytes();
+    let mut found = Vec::new();
+    for width in [16 / bytes, 8 / bytes].into_iter().filter(|w| *w >= 1 && w * bytes >= 8) {
+        for by_dst in [true, false] {
+            let (main, other) = if by_dst { (&joint.dst, &joint.src) } else { (&joint.src, &joint.dst) };
+            let traversal = Traversal::along(main, other, by_dst);
+            let wide = |operand: &MemoryTile, layout| traversal.allows(operand, layout, width);
+            let (wide_src, wide_dst) = (wide(&context.src, traversal.src()), wide(&context.dst, traversal.dst()));
+            if wide_src || wide_dst {
+                found.push(VectorSchedule { traversal, width, wide_src, wide_dst });
+            }
+        }
+    }
+    found
+}
+
+impl VectorSchedule {
+    pub(crate) fn summary(&self, context: &Context) -> String {
+        let bytes = self.width * context.src.dtype.bytes();
+        let sides = match (self.wide_src, self.wide_dst) {
+            (true, true) => "reads and writes",
+            (true, false) => "reads",
+            (false, _) => "writes",
+        };
+        format!("{} per lane, {sides} {bytes} bytes at a time", self.steps() * self.width)
+    }
+
+    fn vectors(&self) -> i64 {
+        self.traversal.src().size() / self.width
+    }
+
+    fn steps(&self) -> i64 {
+        (self.vectors() + 31) / 32
+    }
+
+    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+        let mut body = Vec::new();
+        let array = builder.staging(context.src.dtype, self.steps() * self.width, &mut body);
+        let reads = self.phase(context, builder, array, &context.src, self.traversal.src(), self.wide_src, false);
+        let writes = self.phase(context, builder, array, &context.dst, self.traversal.dst(), self.wide_dst, true);
+        staged(body, reads, writes)
+    }
+
+    /// All accesses of one side.
+    #[allow(clippy::too_many_arguments)]
+    fn phase(
+        &self,
+        context: &Context,
+        builder: &mut Builder,
+        array: Handle<RegArray>,
+        operand: &MemoryTile,
+        layout: &tilewright_layout::TileLayout,
+        wide: bool,
+        is_store: bool,
+    ) -> Vec<Stmt> {
+        let lane = Expr::var(&context.lane);
+        let step = Var::new("step", 0, self.steps() - 1);
+        let within = Var::new("within", 0, self.width - 1);
+        let flat = (&lane + &(Expr::var(&step) * 32)) * self.width + Expr::var(&within);
+        let index = position(builder, operand, layout, &flat);
+        let (count, pieces) = if wide { (self.width, 1) } else { (1, self.width) };
+        let mut phase = Vec::new();
+        for s in 0..self.steps() {
+            let index = index.with(&step, s);
+            let accesses = (0..pieces).map(|piece| {
+                let index = index.with(&within, piece);
+                let part = regs(array, s * self.width + piece, count);
+                match is_store {
+                    true => Stmt::Store { memory: operand.memory, index, from: part },
+                    false => Stmt::Load { to: part, memory: operand.memory, index },
+                }
+            });
+            let rest = self.vectors() - s * 32;
+            if rest >= 32 {
+                phase.extend(accesses);
+            } else {
+                let cond = Cond::Less(lane.clone(), Expr::constant(rest));
+                phase.push(Stmt::If { cond, body: accesses.collect() });
+            }
+        }
+        phase
+    }
+}

@@ -1,0 +1,145 @@
+//! `warp_xor_swizzle`: the documented scheme. Element `lane + j*32` with `j = r ^ ((lane >> shift) & mask)`: register
+//! indices stay constants, what is XORed is the address.
+
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::plan::Reason;
+use tilewright_ir::thread::Stmt;
+use tilewright_layout::TileLayout;
+use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
+use tilewright_layout::axis::M;
+
+use super::{Context, Joint, position, staged};
+use crate::builder::{Builder, regs};
+
+/// Most registers of one lane that the scheme stages.
+const MOST_PER_LANE: i64 = 32;
+
+pub(crate) struct XorSchedule {
+    joint: Joint,
+    choice: XorChoice,
+}
+
+/// The answer of [`choose_xor`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XorChoice {
+    /// Elements per lane.
+    pub per_lane: i64,
+    /// How many bits are XORed: the least for which both phases are free; `None` if there is none.
+    pub k: Option<u32>,
+    /// For each k from 0 on, whether reading is free of bank conflicts.
+    pub src_free: Vec<bool>,
+    /// For each k from 0 on, whether writing is free of bank conflicts.
+    pub dst_free: Vec<bool>,
+}
+
+impl XorChoice {
+    /// `lane >> shift & mask` is XORed into the iteration index.
+    pub fn shift(&self) -> Option<u32> {
+        self.k.map(|k| 5 - k)
+    }
+
+    /// See [`XorChoice::shift`].
+    pub fn mask(&self) -> Option<i64> {
+        self.k.map(|k| (1 << k) - 1)
+    }
+}
+
+/// Finds the XOR for a tile whose elements are `bytes` wide and lie at these positions (in elements) for a flat index.
+/// `phases`: possible distances of the tile's first byte from a 4-byte boundary.
+///
+/// `per_lane` must be a power of two up to 32.
+pub fn choose_xor(per_lane: i64, bytes: i64, src: &[i64], dst: &[i64], phases: &[i64]) -> XorChoice {
+    let bits = per_lane.trailing_zeros();
+    let mut choice = XorChoice { per_lane, k: None, src_free: Vec::new(), dst_free: Vec::new() };
+    for k in 0..=bits {
+        let free = |positions: &[i64], kind| {
+            phases.iter().all(|phase| (0..per_lane).all(|r| register_is_free(positions, bytes, *phase, r, k, kind)))
+        };
+        let (src_free, dst_free) = (free(src, AccessKind::Load), free(dst, AccessKind::Store));
+        choice.src_free.push(src_free);
+        choice.dst_free.push(dst_free);
+        if src_free && dst_free && choice.k.is_none() {
+            choice.k = Some(k);
+        }
+    }
+    choice
+}
+
+/// Whether register `r` of all lanes is accessed without a bank conflict.
+fn register_is_free(positions: &[i64], bytes: i64, phase: i64, r: i64, k: u32, kind: AccessKind) -> bool {
+    let mask = (1i64 << k) - 1;
+    let access = WarpAccess::of(bytes as u64, kind, |lane| {
+        let lane = lane as i64;
+        let j = r ^ ((lane >> (5 - k)) & mask);
+        positions.get((lane + j * 32) as usize).map(|position| (position * bytes + phase) as u64)
+    });
+    access.is_conflict_free()
+}
+
+pub(crate) fn accept(context: &Context) -> Result<XorSchedule, Vec<Reason>> {
+    let mut reasons = Vec::new();
+    let bytes = context.src.dtype.bytes();
+    let joint = Joint::of(context, &mut reasons);
+    let elements = context.src.placed.tile.size();
+    let per_lane = elements / 32;
+    if elements % 32 != 0 {
+        reasons.push(Reason {
+            text: format!("{elements} elements do not divide among 32 lanes"),
+            accepted: "a multiple of 32 elements".to_string(),
+        });
+    } else if per_lane > MOST_PER_LANE || per_lane & (per_lane - 1) != 0 {
+        reasons.push(Reason {
+            text: format!("{per_lane} elements per lane"),
+            accepted: "1, 2, 4, 8, 16 or 32 elements per lane".to_string(),
+        });
+    }
+    let Some(joint) = joint.filter(|_| reasons.is_empty()) else { return Err(reasons) };
+    let positions = |layout: &TileLayout| -> Vec<i64> { (0..elements).map(|e| layout.position(e, &M)).collect() };
+    let choice = choose_xor(per_lane, bytes, &positions(&joint.src), &positions(&joint.dst), &phases(context));
+    if choice.k.is_none() {
+        let most = (LANES as i64).trailing_zeros().min(per_lane.trailing_zeros());
+        return Err(vec![Reason {
+            text: format!("no XOR of 0 to {most} bits makes both phases free of bank conflicts"),
+            accepted: "layouts for which some XOR of the iteration index spreads the lanes over the banks".to_string(),
+        }]);
+    }
+    Ok(XorSchedule { joint, choice })
+}
+
+/// Possible distances of a tile's start from a word boundary, over both operands.
+fn phases(context: &Context) -> Vec<i64> {
+    let bytes = context.src.dtype.bytes();
+    let unit = [&context.src, &context.dst].map(|o| (o.placed.start.multiple() * bytes) % 4).into_iter().max().unwrap_or(0);
+    if unit == 0 { vec![0] } else { (0..4).step_by(bytes as usize).collect() }
+}
+
+impl XorSchedule {
+    pub(crate) fn summary(&self) -> String {
+        let (shift, mask) = (self.choice.shift().unwrap_or(5), self.choice.mask().unwrap_or(0));
+        let k = self.choice.k.unwrap_or(0);
+        format!("{} per lane, k = {k} (shift {shift}, mask {mask})", self.choice.per_lane)
+    }
+
+    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+        let (per_lane, shift, mask) = (self.choice.per_lane, self.choice.shift().unwrap_or(5), self.choice.mask().unwrap_or(0));
+        let lane = Expr::var(&context.lane);
+        let mut body = Vec::new();
+        let array = builder.staging(context.src.dtype, per_lane, &mut body);
+        let turn = if mask == 0 {
+            Expr::constant(0)
+        } else {
+            builder.name("x", &lane / (1i64 << shift) % (mask + 1), &mut body)
+        };
+        let r = Var::new("register", 0, per_lane - 1);
+        let flat = &lane + &((Expr::var(&r) ^ turn) * 32);
+        let from = position(builder, &context.src, &self.joint.src, &flat);
+        let to = position(builder, &context.dst, &self.joint.dst, &flat);
+        let reads = (0..per_lane)
+            .map(|i| Stmt::Load { to: regs(array, i, 1), memory: context.src.memory, index: from.with(&r, i) })
+            .collect();
+        let writes = (0..per_lane)
+            .map(|i| Stmt::Store { memory: context.dst.memory, index: to.with(&r, i), from: regs(array, i, 1) })
+            .collect();
+        staged(body, reads, writes)
+    }
+}

@@ -1,0 +1,236 @@
+//! Barriers between dependent ops, derived from what their statements touch.
+//!
+//! Two accesses conflict when they touch a common byte and at least one writes. If one thread does both, program order
+//! suffices; if all such pairs are within warps, `__syncwarp` does; else `__syncthreads`. The weakest that suffices is
+//! put before the later op, unless a barrier between the two already orders them. Loops are walked twice, so that the
+//! end of one iteration meets the beginning of the next.
+//!
+//! Different parameters are taken to be different memory, as in CUDA libraries; only `permute_layout` allows its two
+//! operands to be the same.
+
+mod conflict;
+
+use tilewright_expr::Var;
+use tilewright_ir::plan::Barrier;
+use tilewright_ir::thread::{Cond, Inst, Program, Stmt};
+use tilewright_layout::axis::Scope;
+
+use conflict::conflict;
+
+/// A tile op after lowering, before it is put in order with the others.
+#[derive(Clone, Debug)]
+pub(crate) struct OpBlock {
+    pub(crate) title: String,
+    /// Holds for the threads that do the op, if not all do.
+    pub(crate) guard: Option<Cond>,
+    pub(crate) body: Vec<Stmt>,
+    /// The barrier before it.
+    pub(crate) barrier: Option<Needed>,
+    /// Position of its plan and note.
+    pub(crate) op: usize,
+}
+
+/// The kernel's body while barriers are derived.
+#[derive(Clone, Debug)]
+pub(crate) enum Block {
+    Op(OpBlock),
+    Loop { var: Var, body: Vec<Block> },
+}
+
+/// The barrier that stands before an op, and why.
+#[derive(Clone, Debug)]
+pub(crate) struct Needed {
+    pub(crate) scope: Scope,
+    pub(crate) reasons: Vec<String>,
+}
+
+impl Needed {
+    pub(crate) fn inst(&self) -> Inst {
+        if self.scope <= Scope::Warp { Inst::SyncWarp } else { Inst::SyncThreads }
+    }
+
+    pub(crate) fn plan(&self) -> Barrier {
+        let what = match self.inst() {
+            Inst::SyncWarp => "__syncwarp",
+            Inst::SyncThreads => "__syncthreads",
+        };
+        Barrier { what, reason: self.reasons.join("; ") }
+    }
+}
+
+/// Puts the barriers that are needed before the ops of `blocks`.
+pub(crate) fn derive_barriers(program: &Program, blocks: &mut [Block]) {
+    let mut order = Order { program, pending: Vec::new(), loops: Vec::new() };
+    order.walk(blocks);
+}
+
+/// Accesses of an op between two barriers of its own.
+#[derive(Clone, Debug)]
+struct Accesses {
+    title: String,
+    body: Vec<Stmt>,
+    /// Loops around the op.
+    loops: Vec<Var>,
+    /// The strongest barrier that has come since.
+    since: Option<Scope>,
+    /// It belongs to an earlier iteration of the innermost loop that is being walked again.
+    earlier: bool,
+}
+
+struct Order<'a> {
+    program: &'a Program,
+    pending: Vec<Accesses>,
+    loops: Vec<Var>,
+}
+
+/// What an op does, in order.
+enum Part {
+    Accesses(Vec<Stmt>),
+    Barrier(Scope),
+}
+
+impl OpBlock {
+    /// Its accesses, cut at its own barriers. Each part carries the names defined before it, so it can be traced alone.
+    fn parts(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let mut names: Vec<Stmt> = Vec::new();
+        let mut current: Vec<Stmt> = Vec::new();
+        for stmt in &self.body {
+            match stmt {
+                Stmt::Inst(inst) => {
+                    parts.push(Part::Accesses(self.guarded(std::mem::replace(&mut current, names.clone()))));
+                    parts.push(Part::Barrier(inst.info().orders));
+                }
+                Stmt::Let { .. } => {
+                    names.push(stmt.clone());
+                    current.push(stmt.clone());
+                }
+                Stmt::Op { .. }
+                | Stmt::Declare(_)
+                | Stmt::Load { .. }
+                | Stmt::Store { .. }
+                | Stmt::Set { .. }
+                | Stmt::Move { .. }
+                | Stmt::For { .. }
+                | Stmt::If { .. } => current.push(stmt.clone()),
+            }
+        }
+        parts.push(Part::Accesses(self.guarded(current)));
+        parts
+    }
+
+    fn guarded(&self, body: Vec<Stmt>) -> Vec<Stmt> {
+        match &self.guard {
+            None => body,
+            Some(cond) => vec![Stmt::If { cond: cond.clone(), body }],
+        }
+    }
+}
+
+impl Order<'_> {
+    /// The scope beyond which no barrier of a CTA goes.
+    fn widest(&self) -> Scope {
+        if self.program.threads <= 32 { Scope::Warp } else { Scope::Cta }
+    }
+
+    fn walk(&mut self, blocks: &mut [Block]) {
+        for block in blocks {
+            match block {
+                Block::Op(op) => self.op(op),
+                Block::Loop { var, body } => {
+                    self.loops.push(var.clone());
+                    self.walk(body);
+                    if var.range().lo < var.range().hi {
+                        self.begin_next_iteration();
+                        self.walk(body);
+                    }
+                    self.loops.pop();
+                }
+            }
+        }
+    }
+
+    fn begin_next_iteration(&mut self) {
+        let depth = self.loops.len();
+        for accesses in &mut self.pending {
+            accesses.earlier = accesses.loops.len() >= depth;
+        }
+    }
+
+    fn op(&mut self, op: &mut OpBlock) {
+        if let Some(barrier) = &op.barrier {
+            self.pass(barrier.scope);
+        }
+        if let Some(needed) = self.needed(op) {
+            self.pass(needed.scope);
+            op.barrier = Some(match op.barrier.take() {
+                None => needed,
+                Some(known) => Needed {
+                    scope: known.scope.max(needed.scope),
+                    reasons: known.reasons.into_iter().chain(needed.reasons).collect(),
+                },
+            });
+        }
+        for part in op.parts() {
+            match part {
+                Part::Barrier(scope) => self.pass(scope),
+                Part::Accesses(body) => self.pending.push(Accesses {
+                    title: op.title.clone(),
+                    body,
+                    loops: self.loops.clone(),
+                    since: None,
+                    earlier: false,
+                }),
+            }
+        }
+    }
+
+    /// A barrier follows everything pending; what no later barrier could order better is done with.
+    fn pass(&mut self, scope: Scope) {
+        let widest = self.widest();
+        for accesses in &mut self.pending {
+            accesses.since = accesses.since.max(Some(scope));
+        }
+        self.pending.retain(|accesses| accesses.since < Some(widest));
+    }
+
+    /// The weakest barrier before `op` that orders it after everything pending.
+    fn needed(&self, op: &OpBlock) -> Option<Needed> {
+        let mut needed: Option<Needed> = None;
+        let mut own: Option<Scope> = None;
+        for part in op.parts() {
+            let body = match part {
+                Part::Barrier(scope) => {
+                    own = own.max(Some(scope));
+                    continue;
+                }
+                Part::Accesses(body) => body,
+            };
+            let later = Accesses { title: op.title.clone(), body, loops: self.loops.clone(), since: None, earlier: false };
+            for earlier in &self.pending {
+                let ordered = earlier.since.max(own);
+                if ordered >= Some(self.widest()) {
+                    continue;
+                }
+                let Some((scope, reason)) = conflict(self.program, earlier, &later, self.widest()) else { continue };
+                if ordered < Some(scope) {
+                    merge(&mut needed, scope, reason);
+                }
+            }
+        }
+        needed
+    }
+}
+
+/// Keeps the widest scope and the reasons for it.
+fn merge(needed: &mut Option<Needed>, scope: Scope, reason: String) {
+    match needed {
+        Some(known) if known.scope > scope => {}
+        Some(known) if known.scope == scope => {
+            if !known.reasons.contains(&reason) {
+                known.reasons.push(reason);
+            }
+        }
+        _ => *needed = Some(Needed { scope, reasons: vec![reason] }),
+    }
+}

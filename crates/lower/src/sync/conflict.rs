@@ -1,0 +1,184 @@
+//! Whether two groups of accesses conflict, and between which threads.
+
+use std::collections::BTreeMap;
+
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Cond, Memory, Program, Stmt};
+use tilewright_layout::axis::Scope;
+
+use super::Accesses;
+use crate::trace::{Env, Touch, owner, trace};
+
+/// Values of loop variables that are compared exactly, per side; beyond, a conflict is taken to be the widest.
+const COMPARED: usize = 32;
+
+/// The scope in which `later` has to be ordered after `earlier`, and why; `None` if program order suffices.
+pub(super) fn conflict(program: &Program, earlier: &Accesses, later: &Accesses, widest: Scope) -> Option<(Scope, String)> {
+    let common = common_memories(program, earlier, later);
+    let memory = *common.first()?;
+    let names: Vec<&str> = common.iter().map(|m| program.memories[*m].name.as_str()).collect();
+    let (_, writes) = effects(program, &later.body, memory);
+    let verb = if writes { "writes" } else { "reads" };
+    let when = if earlier.earlier { " of an earlier iteration" } else { "" };
+    let reason = |between: &str| {
+        let (now, before) = (&later.title, &earlier.title);
+        format!("{now} {verb} `{}` after {before}{when}, {between}", names.join("`, `"))
+    };
+    let found = match exact(program, earlier, later, &common, widest) {
+        Some(scope) => scope?,
+        None => widest,
+    };
+    Some(match found {
+        Scope::Thread | Scope::Warp => (Scope::Warp, reason("by other lanes of the warp")),
+        Scope::Warpgroup | Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => (Scope::Cta, reason("by other warps")),
+    })
+}
+
+/// Memories that both touch and one of them writes.
+fn common_memories(program: &Program, earlier: &Accesses, later: &Accesses) -> Vec<Handle<Memory>> {
+    let owners = program.memories.iter().map(|(handle, _)| handle).filter(|handle| owner(program, *handle) == *handle);
+    owners
+        .filter(|memory| {
+            let (a, b) = (effects(program, &earlier.body, *memory), effects(program, &later.body, *memory));
+            (a.0 || a.1) && (b.0 || b.1) && (a.1 || b.1)
+        })
+        .collect()
+}
+
+/// (reads, writes) of a memory or its views.
+fn effects(program: &Program, body: &[Stmt], memory: Handle<Memory>) -> (bool, bool) {
+    let mut found = (false, false);
+    for stmt in body {
+        let inner = match stmt {
+            Stmt::Load { memory: m, .. } => (owner(program, *m) == memory, false),
+            Stmt::Store { memory: m, .. } => (false, owner(program, *m) == memory),
+            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => effects(program, body, memory),
+            Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(_) => (false, false),
+        };
+        found = (found.0 || inner.0, found.1 || inner.1);
+    }
+    found
+}
+
+/// The exact answer, by comparing the touched bytes for all relevant values of the loop variables; `None` if there are
+/// too many of them.
+fn exact(
+    program: &Program,
+    earlier: &Accesses,
+    later: &Accesses,
+    common: &[Handle<Memory>],
+    widest: Scope,
+) -> Option<Option<Scope>> {
+    let (a, b) = (relevant_loops(earlier), relevant_loops(later));
+    let (before, after) = (assignments(&a)?, assignments(&b)?);
+    let traced = |accesses: &Accesses, env: &Env| {
+        let mut touches = trace(program, &accesses.body, 0..program.threads, env);
+        touches.retain(|t| common.contains(&owner(program, t.memory)));
+        touches
+    };
+    let earlier_touches: Vec<Vec<Touch>> = before.iter().map(|env| traced(earlier, env)).collect();
+    let later_touches: Vec<Vec<Touch>> = after.iter().map(|env| traced(later, env)).collect();
+    let shared: Vec<&Var> = earlier.loops.iter().filter(|var| later.loops.contains(var)).collect();
+    let all_relevant = shared.iter().all(|var| a.contains(var) && b.contains(var));
+    let mut scope: Option<Scope> = None;
+    for (env_a, touches_a) in before.iter().zip(&earlier_touches) {
+        for (env_b, touches_b) in after.iter().zip(&later_touches) {
+            if related(env_a, env_b, &shared, earlier.earlier, all_relevant) {
+                scope = scope.max(meet(program, touches_a, touches_b));
+                if scope >= Some(widest) {
+                    return Some(scope);
+                }
+            }
+        }
+    }
+    Some(scope)
+}
+
+/// Whether these values can occur with the first before the second: in one iteration, or in an earlier one.
+fn related(a: &Env, b: &Env, shared: &[&Var], earlier: bool, all_relevant: bool) -> bool {
+    let value = |env: &Env, var: &Var| env.iter().find(|(v, _)| v == var).map(|(_, value)| *value);
+    let pairs: Vec<(i64, i64)> = shared.iter().filter_map(|var| Some((value(a, var)?, value(b, var)?))).collect();
+    let (of_a, of_b): (Vec<i64>, Vec<i64>) = pairs.into_iter().unzip();
+    if earlier { !all_relevant || of_a < of_b } else { of_a == of_b }
+}
+
+/// Loop variables on which the touched bytes depend.
+fn relevant_loops(accesses: &Accesses) -> Vec<Var> {
+    let mut mentioned = Vec::new();
+    variables(&accesses.body, &mut mentioned);
+    accesses.loops.iter().filter(|var| mentioned.contains(var)).cloned().collect()
+}
+
+fn variables(body: &[Stmt], found: &mut Vec<Var>) {
+    let mut add = |expr: &Expr| {
+        expr.for_each_var(&mut |var| {
+            if !found.contains(var) {
+                found.push(var.clone());
+            }
+        });
+    };
+    for stmt in body {
+        match stmt {
+            Stmt::Let { value, .. } => add(value),
+            Stmt::Load { index, .. } | Stmt::Store { index, .. } => add(index),
+            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
+                add(a);
+                add(b);
+            }
+            Stmt::Op { .. }
+            | Stmt::For { .. }
+            | Stmt::Declare(_)
+            | Stmt::Set { .. }
+            | Stmt::Move { .. }
+            | Stmt::Inst(_) => {}
+        }
+    }
+    for stmt in body {
+        if let Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } = stmt {
+            variables(body, found);
+        }
+    }
+}
+
+/// Every combination of values; `None` if there are more than are compared.
+fn assignments(vars: &[Var]) -> Option<Vec<Env>> {
+    let mut all: Vec<Env> = vec![Vec::new()];
+    for var in vars {
+        let range = var.range();
+        let count = usize::try_from(range.hi - range.lo + 1).ok()?;
+        if all.len().saturating_mul(count) > COMPARED {
+            return None;
+        }
+        let extended = all.iter().flat_map(|env| {
+            (range.lo..=range.hi).map(|value| env.iter().cloned().chain([(var.clone(), value)]).collect::<Env>())
+        });
+        all = extended.collect();
+    }
+    Some(all)
+}
+
+/// The threads that touched each byte, and whether they wrote it.
+type Touched = BTreeMap<(Handle<Memory>, i64), Vec<(i64, bool)>>;
+
+/// The scope of the threads that touch a common byte of which one writes; `None` if only single threads do.
+fn meet(program: &Program, before: &[Touch], after: &[Touch]) -> Option<Scope> {
+    let mut bytes = Touched::new();
+    for touch in before {
+        for byte in touch.first_byte..touch.first_byte + touch.bytes {
+            bytes.entry((owner(program, touch.memory), byte)).or_default().push((touch.thread, touch.writes));
+        }
+    }
+    let mut scope: Option<Scope> = None;
+    for touch in after {
+        for byte in touch.first_byte..touch.first_byte + touch.bytes {
+            for (thread, wrote) in bytes.get(&(owner(program, touch.memory), byte)).into_iter().flatten() {
+                if (*wrote || touch.writes) && *thread != touch.thread {
+                    let between = if thread / 32 == touch.thread / 32 { Scope::Warp } else { Scope::Cta };
+                    scope = scope.max(Some(between));
+                }
+            }
+        }
+    }
+    scope
+}

@@ -1,0 +1,113 @@
+//! The order in which threads walk over a tile: its iters sorted so that one side is walked in order of address.
+
+use tilewright_layout::{Axis, Iter, TileLayout};
+
+use crate::operand::MemoryTile;
+
+/// Two layouts of one tile with their iters in a common order.
+#[derive(Clone, Debug)]
+pub(crate) struct Traversal {
+    dst: TileLayout,
+    src: TileLayout,
+}
+
+impl Traversal {
+    /// The order of addresses of `main`. Both have the same iters; `main_is_dst` says which side `main` is.
+    pub(crate) fn along(main: &TileLayout, other: &TileLayout, main_is_dst: bool) -> Traversal {
+        let mut order: Vec<usize> = (0..main.shard().len()).collect();
+        order.sort_by_key(|&i| std::cmp::Reverse(main.shard()[i].stride.abs()));
+        let (main, other) = (reordered(main, &order), reordered(other, &order));
+        if main_is_dst { Traversal { dst: main, src: other } } else { Traversal { dst: other, src: main } }
+    }
+
+    /// The order of `main` (taken as destination) in which iters on `axis` come last, its smallest stride fastest.
+    pub(crate) fn by_axis(main: &TileLayout, other: &TileLayout, axis: &Axis) -> Traversal {
+        let mut order: Vec<usize> = (0..main.shard().len()).collect();
+        order.sort_by_key(|&i| {
+            let iter = &main.shard()[i];
+            (iter.axis == *axis, std::cmp::Reverse(iter.stride.abs()))
+        });
+        Traversal { dst: reordered(main, &order), src: reordered(other, &order) }
+    }
+
+    /// The order of the elements of the tile; the layouts need not have common iters.
+    pub(crate) fn as_written(dst: &TileLayout, src: &TileLayout) -> Traversal {
+        Traversal { dst: dst.clone(), src: src.clone() }
+    }
+
+    pub(crate) fn dst(&self) -> &TileLayout {
+        &self.dst
+    }
+
+    pub(crate) fn src(&self) -> &TileLayout {
+        &self.src
+    }
+
+    /// True when every `width` elements, from a multiple of `width` on, are adjacent and aligned in the operand.
+    pub(crate) fn allows(&self, operand: &MemoryTile, layout: &TileLayout, width: i64) -> bool {
+        let bytes = width * operand.dtype.bytes();
+        let aligned = operand.placed.start.multiple() % width == 0 && operand.alignment % bytes == 0;
+        bytes <= 16 && width > 0 && aligned && operand.placed.swizzle.is_none() && runs_of(layout, width)
+    }
+}
+
+fn reordered(layout: &TileLayout, order: &[usize]) -> TileLayout {
+    let shard: Vec<Iter> = order.iter().map(|&i| layout.shard()[i].clone()).collect();
+    // The same iters in another order are a layout too; the fallback cannot be reached.
+    TileLayout::new(shard, layout.replica().to_vec(), layout.offset().clone()).unwrap_or_else(|_| layout.clone())
+}
+
+/// True when elements `width*t .. width*t + width` are adjacent and begin at a multiple of `width`.
+fn runs_of(layout: &TileLayout, width: i64) -> bool {
+    let mut rest = width;
+    let mut stride = 1;
+    let offset_fits = layout.offset().values().all(|offset| offset % width == 0);
+    for iter in layout.shard().iter().rev() {
+        if rest == 1 {
+            if iter.stride % width != 0 {
+                return false;
+            }
+            continue;
+        }
+        if iter.stride != stride {
+            return false;
+        }
+        if iter.extent % rest == 0 {
+            // What is left of this iter moves by `width`.
+            rest = 1;
+        } else if rest % iter.extent == 0 {
+            rest /= iter.extent;
+            stride *= iter.extent;
+        } else {
+            return false;
+        }
+    }
+    rest == 1 && offset_fits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(text: &str, width: i64) -> bool {
+        runs_of(&text.parse().unwrap(), width)
+    }
+
+    #[test]
+    fn contiguous_runs_may_span_iters() {
+        assert!(runs("S[(8,4):(4,1)]", 4));
+        assert!(runs("S[(8,2,2):(4,2,1)]", 4));
+        assert!(runs("S[(8,32):(32,1)]", 4));
+        assert!(!runs("S[(8,4):(5,1)]", 4));
+        assert!(!runs("S[(8,2,2):(8,3,1)]", 4));
+        assert!(!runs("S[(8,6):(6,1)]", 4));
+    }
+
+    #[test]
+    fn the_iters_are_walked_in_order_of_address() {
+        let main: TileLayout = "S[(4,32):(1,4)]".parse().unwrap();
+        let other: TileLayout = "S[(4,32):(32,1)]".parse().unwrap();
+        let t = Traversal::along(&main, &other, true);
+        assert_eq!((t.dst().to_string(), t.src().to_string()), ("S[(32,4):(4@m,1@m)]".into(), "S[(32,4):(1@m,32@m)]".into()));
+    }
+}
