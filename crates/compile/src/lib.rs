@@ -1,1 +1,39 @@
-//! placeholder
+//! The pipeline: from a kernel to an [`Artifact`], which is all that a launch needs.
+//!
+//! Nothing here reads files, the environment, clocks or CUDA; the same kernel gives the same bytes on every machine.
+
+mod artifact;
+
+pub use artifact::{Artifact, Parameter, Stage};
+pub use tilewright_emit::{Origin, SourceMap};
+pub use tilewright_lower::Options as LowerOptions;
+
+use tilewright_diag::Diagnostic;
+use tilewright_emit::emit;
+use tilewright_ir::{Kernel, Target, thread, tile};
+use tilewright_lower::lower;
+
+/// What a user may ask of compilation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What to compile for.
+    pub target: Target,
+    /// What lowering may be told.
+    pub lower: LowerOptions,
+}
+
+impl Options {
+    /// For this target, everything else left to the compiler.
+    pub fn new(target: Target) -> Options {
+        Options { target, lower: LowerOptions::default() }
+    }
+}
+
+/// Compiles a kernel to CUDA text. Errors: everything that is wrong with the kernel, at the user's lines.
+pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagnostic>> {
+    let kernel = tile::verify(kernel, options.target)?;
+    let program = lower(&kernel, options.target, &options.lower)?;
+    let program = thread::verify(program)?;
+    let emitted = emit(&program).map_err(|finding| vec![finding])?;
+    Ok(Artifact::new(kernel, program, emitted))
+}

@@ -1,1 +1,29 @@
-//! placeholder
+//! Tilewright: kernels for NVIDIA GPUs, written in Rust over tiles whose layouts are values.
+//!
+//! This crate is what a user's `Cargo.toml` names. [`prelude`] has what a kernel is written with; the modules are the
+//! crates of the workspace.
+
+pub use tilewright_compile as compile;
+pub use tilewright_cuda as cuda;
+pub use tilewright_diag as diag;
+pub use tilewright_dsl as dsl;
+pub use tilewright_emit as emit;
+pub use tilewright_expr as expr;
+pub use tilewright_ir as ir;
+pub use tilewright_layout as layout;
+pub use tilewright_lower as lower;
+pub use tilewright_runtime as runtime;
+pub use tilewright_vgpu as vgpu;
+pub use tilewright_viz as viz;
+
+/// What a kernel is written with.
+pub mod prelude {
+    pub use tilewright_dsl::{Buffer, Index, KernelBuilder, Region, at, kernel};
+    pub use tilewright_expr::Expr;
+    pub use tilewright_ir::{Kernel, Target};
+    pub use tilewright_layout::DType::{
+        self, B8, B16, B32, B64, B128, BF16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64,
+    };
+    pub use tilewright_layout::axis::{LANEID, M, REG, TX, WARPID};
+    pub use tilewright_layout::{Layout, R, S, SwizzleLayout, TileLayout};
+}

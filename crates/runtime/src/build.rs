@@ -1,0 +1,171 @@
+//! CUDA text to PTX and machine code: NVRTC with a disk cache, or PTX committed for exactly this text.
+
+use std::path::PathBuf;
+
+use tilewright_compile::Artifact;
+use tilewright_cuda::{CompileCache, CudaError, Nvrtc, Request, Resources, SearchOptions, Severity, compile_cached};
+use tilewright_diag::Diagnostic;
+
+use crate::explain;
+use crate::failure::{Failure, FailureKind};
+use crate::fixture::FixtureFolder;
+use crate::lines::LineMap;
+
+/// What turns CUDA text into something that runs.
+#[derive(Debug)]
+pub struct Toolchain {
+    search: SearchOptions,
+    cache: Option<CompileCache>,
+    fixtures: Option<FixtureFolder>,
+}
+
+/// CUDA text: as generated, or edited by hand.
+#[derive(Clone, Debug)]
+pub enum CudaText {
+    /// What the compiler printed.
+    Generated,
+    /// What the user made of it.
+    Edited {
+        /// Where it was read from.
+        path: PathBuf,
+        /// The text.
+        text: String,
+    },
+}
+
+/// Where PTX came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// NVRTC of this version, at this path.
+    Nvrtc {
+        /// (major, minor).
+        version: (u32, u32),
+        /// The library.
+        path: PathBuf,
+    },
+    /// A committed file.
+    Fixture(PathBuf),
+}
+
+/// A kernel ready to run.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// PTX text.
+    pub ptx: String,
+    /// Machine code; empty for committed PTX.
+    pub cubin: Vec<u8>,
+    /// Registers, spills and shared memory, where they are known.
+    pub resources: Option<Resources>,
+    /// NVRTC's warnings.
+    pub warnings: Vec<Diagnostic>,
+    /// Remarks about the cache.
+    pub notes: Vec<String>,
+    /// Where the PTX came from.
+    pub origin: Origin,
+    /// The CUDA text that was compiled.
+    pub cuda: String,
+    /// How lines of edited text map to generated ones.
+    pub(crate) edited: Option<LineMap>,
+}
+
+impl Toolchain {
+    /// A toolchain that looks for NVRTC as `search` says, keeps results in `cache`, and falls back on `fixtures`.
+    pub fn new(search: SearchOptions, cache: Option<CompileCache>, fixtures: Option<FixtureFolder>) -> Toolchain {
+        Toolchain { search, cache, fixtures }
+    }
+
+    /// The environment's search order and cache folder.
+    pub fn from_env(fixtures: Option<FixtureFolder>) -> Toolchain {
+        let search = SearchOptions::from_env();
+        let cache = search.cache_dir.as_ref().map(|dir| CompileCache::new(dir.join("kernels")));
+        Toolchain::new(search, cache, fixtures)
+    }
+
+    /// Where NVRTC is looked for.
+    pub fn search(&self) -> &SearchOptions {
+        &self.search
+    }
+
+    /// The NVRTC for a target, if there is one.
+    pub fn nvrtc(&self, target: &str) -> Result<Nvrtc, CudaError> {
+        Nvrtc::load(&self.search, target)
+    }
+
+    /// Compiles an artifact's text, or an edited one in its place.
+    pub fn build(&self, artifact: &Artifact, text: &CudaText) -> Result<Built, Failure> {
+        let name = format!("/tilewright/{}.cu", artifact.name());
+        let (source, edited) = match text {
+            CudaText::Generated => (artifact.cuda(), None),
+            CudaText::Edited { text, .. } => (text.as_str(), Some(LineMap::between(artifact.cuda(), text))),
+        };
+        let request = request(&name, source, artifact);
+        match self.nvrtc(request.target) {
+            Ok(nvrtc) => self.build_with(&nvrtc, artifact, text, &request, edited),
+            Err(error) => self.build_from_fixture(artifact, &request, edited, error),
+        }
+    }
+
+    fn build_with(
+        &self,
+        nvrtc: &Nvrtc,
+        artifact: &Artifact,
+        text: &CudaText,
+        request: &Request<'_>,
+        edited: Option<LineMap>,
+    ) -> Result<Built, Failure> {
+        let (compiled, notes) = compile_cached(nvrtc, self.cache.as_ref(), request)
+            .map_err(|error| explain::compile_error(&error, artifact, text, edited.as_ref()))?;
+        let warnings = compiled.log.iter().filter(|line| line.severity == Severity::Warning);
+        let warnings = warnings.map(|line| explain::log_line(line, artifact, text, edited.as_ref())).collect();
+        Ok(Built {
+            resources: compiled.resources.into_iter().find(|r| r.kernel == artifact.name()),
+            ptx: compiled.ptx,
+            cubin: compiled.cubin,
+            warnings,
+            notes,
+            origin: Origin::Nvrtc { version: nvrtc.version(), path: nvrtc.path().to_path_buf() },
+            cuda: request.source.to_string(),
+            edited,
+        })
+    }
+
+    fn build_from_fixture(
+        &self,
+        artifact: &Artifact,
+        request: &Request<'_>,
+        edited: Option<LineMap>,
+        error: CudaError,
+    ) -> Result<Built, Failure> {
+        let found = self.fixtures.as_ref().and_then(|fixtures| fixtures.find(artifact.name(), request));
+        let Some((ptx, resources, path)) = found else {
+            let finding = Diagnostic::error("R0601", "there is no NVRTC to compile this kernel")
+                .note(error.to_string())
+                .help("run `cargo xtask setup`, or set TILEWRIGHT_NVRTC_DIR or CUDA_HOME");
+            return Err(Failure::new(FailureKind::Unsupported, finding));
+        };
+        Ok(Built {
+            ptx,
+            cubin: Vec::new(),
+            resources,
+            warnings: Vec::new(),
+            notes: vec![format!("no NVRTC; using committed PTX {}", path.file_name().unwrap_or_default().to_string_lossy())],
+            origin: Origin::Fixture(path),
+            cuda: request.source.to_string(),
+            edited,
+        })
+    }
+}
+
+/// The request for an artifact's own text; fixtures are keyed by it.
+pub(crate) fn request<'a>(name: &'a str, source: &'a str, artifact: &Artifact) -> Request<'a> {
+    Request { source, name, target: artifact.target().name(), options: &[] }
+}
+
+impl FixtureFolder {
+    /// Where the fixture of an artifact is, or would be, and its text made from `built`.
+    pub fn file_for(&self, artifact: &Artifact, built: &Built) -> (PathBuf, String) {
+        let name = format!("/tilewright/{}.cu", artifact.name());
+        let request = request(&name, artifact.cuda(), artifact);
+        (self.path(artifact.name(), &request), crate::fixture_text(&request, &built.ptx, built.resources.as_ref()))
+    }
+}

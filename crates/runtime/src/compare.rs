@@ -1,0 +1,123 @@
+//! Results against a reference, element by element.
+
+use crate::tensor::HostTensor;
+
+/// How far a result may be from the reference: `|got - expected| <= absolute + relative * |expected|`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Absolute part.
+    pub absolute: f64,
+    /// Relative part.
+    pub relative: f64,
+}
+
+impl Tolerance {
+    /// Every bit equal.
+    pub const EXACT: Tolerance = Tolerance { absolute: 0.0, relative: 0.0 };
+}
+
+/// The first element that is too far off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Its index in row-major order.
+    pub flat: i64,
+    /// Its index, one number per dimension.
+    pub index: Vec<i64>,
+    /// What the reference has.
+    pub expected: String,
+    /// What the kernel computed.
+    pub got: String,
+}
+
+/// What a comparison found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The greatest absolute difference between numbers; 0 or infinite for opaque elements.
+    pub max_error: f64,
+    /// The first element that is too far off, if any is.
+    pub mismatch: Option<Mismatch>,
+    /// How many elements are too far off.
+    pub mismatches: i64,
+}
+
+/// Compares every element. Tensors of other shapes or dtypes differ everywhere.
+pub fn compare(got: &HostTensor, expected: &HostTensor, tolerance: Tolerance) -> Comparison {
+    let mut comparison = Comparison { max_error: 0.0, mismatch: None, mismatches: 0 };
+    let same_type = got.dtype() == expected.dtype() && got.len() == expected.len();
+    for i in 0..expected.len() {
+        let error = if same_type { difference(got, expected, i) } else { f64::INFINITY };
+        comparison.max_error = comparison.max_error.max(error);
+        let allowed = tolerance.absolute + tolerance.relative * expected.number(i).unwrap_or(0.0).abs();
+        if error > allowed {
+            comparison.mismatches += 1;
+            if comparison.mismatch.is_none() {
+                let got = if same_type { got.show(i) } else { format!("a tensor of shape {:?}", got.shape()) };
+                let index = unflatten(i, expected.shape());
+                comparison.mismatch = Some(Mismatch { flat: i, index, expected: expected.show(i), got });
+            }
+        }
+    }
+    comparison
+}
+
+/// 0 for equal bits; infinite for opaque elements that differ and for NaN against a number.
+fn difference(got: &HostTensor, expected: &HostTensor, i: i64) -> f64 {
+    if got.element(i) == expected.element(i) {
+        return 0.0;
+    }
+    match (got.number(i), expected.number(i)) {
+        (Some(a), Some(b)) if a.is_nan() && b.is_nan() => 0.0,
+        (Some(a), Some(b)) if (a - b).is_nan() => f64::INFINITY,
+        // Bits differ, so an exact comparison must not see 0 (as for 0 and -0).
+        (Some(a), Some(b)) => (a - b).abs().max(f64::MIN_POSITIVE),
+        _ => f64::INFINITY,
+    }
+}
+
+fn unflatten(flat: i64, shape: &[i64]) -> Vec<i64> {
+    let mut rest = flat;
+    let mut index: Vec<i64> = shape
+        .iter()
+        .rev()
+        .map(|extent| {
+            let digit = rest % extent;
+            rest /= extent;
+            digit
+        })
+        .collect();
+    index.reverse();
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright_layout::DType;
+
+    fn f32s(values: &[f32]) -> HostTensor {
+        let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        HostTensor::from_bytes(DType::F32, &[1, values.len() as i64], bytes).unwrap()
+    }
+
+    #[test]
+    fn the_first_bad_element_is_named() {
+        let c = compare(&f32s(&[1.0, 2.5, 9.0]), &f32s(&[1.0, 2.0, 3.0]), Tolerance::EXACT);
+        let mismatch = c.mismatch.unwrap();
+        assert_eq!((mismatch.index, mismatch.expected.as_str(), mismatch.got.as_str()), (vec![0, 1], "2", "2.5"));
+        assert_eq!((c.mismatches, c.max_error), (2, 6.0));
+    }
+
+    #[test]
+    fn a_tolerance_is_absolute_plus_relative() {
+        let within = Tolerance { absolute: 0.1, relative: 0.1 };
+        assert_eq!(compare(&f32s(&[10.9, 0.05]), &f32s(&[10.0, 0.0]), within).mismatches, 0);
+        assert_eq!(compare(&f32s(&[11.2]), &f32s(&[10.0]), within).mismatches, 1);
+    }
+
+    #[test]
+    fn nan_never_passes_for_a_number_and_signed_zeros_differ_exactly() {
+        let loose = Tolerance { absolute: 1e30, relative: 1.0 };
+        assert_eq!(compare(&f32s(&[f32::NAN]), &f32s(&[1.0]), loose).mismatches, 1);
+        assert_eq!(compare(&f32s(&[-0.0]), &f32s(&[0.0]), Tolerance::EXACT).mismatches, 1);
+    }
+}

@@ -1,0 +1,80 @@
+use std::fmt;
+use std::str::FromStr;
+
+use tilewright_cuda::{Gpu, gpus};
+use tilewright_diag::Diagnostic;
+
+use crate::failure::{Failure, FailureKind};
+
+/// Which device the user wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// A GPU that can run the target, else the virtual GPU.
+    Auto,
+    /// A GPU, or an error.
+    Gpu,
+    /// The virtual GPU.
+    Virtual,
+}
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DeviceChoice, String> {
+        match text {
+            "auto" => Ok(DeviceChoice::Auto),
+            "gpu" => Ok(DeviceChoice::Gpu),
+            "virtual" => Ok(DeviceChoice::Virtual),
+            _ => Err(format!("`{text}` is no device; there are auto, gpu and virtual")),
+        }
+    }
+}
+
+/// What a kernel runs on.
+#[derive(Debug)]
+pub enum Device {
+    /// The virtual GPU: functional, not timed.
+    Virtual,
+    /// A GPU.
+    Gpu(Box<Gpu>),
+}
+
+impl Device {
+    /// The best device for a target.
+    pub fn choose(choice: DeviceChoice, target: &str) -> Result<Device, Failure> {
+        match choice {
+            DeviceChoice::Virtual => Ok(Device::Virtual),
+            DeviceChoice::Auto => Ok(find(target).unwrap_or(Device::Virtual)),
+            DeviceChoice::Gpu => find(target).map_err(|finding| Failure::new(FailureKind::Unsupported, finding)),
+        }
+    }
+}
+
+fn find(target: &str) -> Result<Device, Diagnostic> {
+    let none = |why: String| {
+        Diagnostic::error("R0607", format!("no GPU here can run {target}"))
+            .note(why)
+            .help("use --device virtual, or let --device auto choose it")
+    };
+    let found = gpus().map_err(|error| none(error.to_string()))?;
+    for ordinal in 0..found.len() {
+        let gpu = Gpu::open(ordinal).map_err(|error| none(error.to_string()))?;
+        if gpu.can_run(target) {
+            return Ok(Device::Gpu(Box::new(gpu)));
+        }
+    }
+    let names: Vec<String> = found
+        .iter()
+        .map(|info| format!("{} has compute capability {}.{}", info.name, info.compute_capability.0, info.compute_capability.1))
+        .collect();
+    Err(none(if names.is_empty() { "there is no GPU".to_string() } else { names.join("; ") }))
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Virtual => write!(f, "virtual GPU (functional, not timed)"),
+            Device::Gpu(gpu) => write!(f, "{}", gpu.info().name),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Messages of NVRTC and faults of the virtual GPU, told at the user's lines.
+
+use tilewright_compile::Artifact;
+use tilewright_cuda::{CudaError, LogLine, Severity};
+use tilewright_diag::Diagnostic;
+use tilewright_vgpu::{Fault, Place, RunError, Unsupported};
+
+use crate::build::{Built, CudaText};
+use crate::failure::{Failure, FailureKind};
+use crate::lines::LineMap;
+
+/// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
+pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {
+    let mut finding = Diagnostic::error("R0602", format!("NVRTC: {}", line.text));
+    if line.severity != Severity::Error {
+        finding.severity = tilewright_diag::Severity::Warning;
+    }
+    let Some(number) = line.line else { return finding };
+    let (source, file) = match text {
+        CudaText::Generated => (artifact.cuda(), format!("{}.cu", artifact.name())),
+        CudaText::Edited { path, text } => (text.as_str(), path.display().to_string()),
+    };
+    let shown = source.lines().nth(number as usize - 1).unwrap_or("").trim();
+    finding = finding.note(format!("{file}:{number}: {shown}"));
+    match origin(artifact, edited, number) {
+        Some((title, span)) => finding.label(span, format!("from {title}")),
+        None => finding,
+    }
+}
+
+pub(crate) fn compile_error(error: &CudaError, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Failure {
+    match error {
+        CudaError::Compile { log, .. } => {
+            let errors = log.iter().filter(|line| line.severity == Severity::Error);
+            let diagnostics: Vec<Diagnostic> = errors.map(|line| log_line(line, artifact, text, edited)).collect();
+            let diagnostics = if diagnostics.is_empty() {
+                vec![Diagnostic::error("R0602", "NVRTC does not compile this text").note(error.to_string())]
+            } else {
+                diagnostics
+            };
+            Failure { kind: FailureKind::BadInput, diagnostics }
+        }
+        _ => Failure::new(FailureKind::Unsupported, Diagnostic::error("R0601", "NVRTC cannot be used").note(error.to_string())),
+    }
+}
+
+/// The tile op of a line of the CUDA text that was compiled.
+fn origin(artifact: &Artifact, edited: Option<&LineMap>, line: u32) -> Option<(String, tilewright_diag::Span)> {
+    let generated = match edited {
+        None => line,
+        Some(map) => map.original(line)?,
+    };
+    artifact.source_map().origin(generated).map(|origin| (origin.title.clone(), origin.span))
+}
+
+/// A failed run of the virtual GPU.
+pub(crate) fn run_error(error: &RunError, artifact: &Artifact, built: &Built) -> Failure {
+    match error {
+        RunError::BadLaunch(message) => {
+            Failure::new(FailureKind::BadInput, Diagnostic::error("R0604", format!("this cannot be launched: {message}")))
+        }
+        RunError::Unsupported(list) => Failure::new(FailureKind::Unsupported, unsupported(list)),
+        RunError::Fault(fault) => Failure::new(FailureKind::Fault, fault_finding(fault, artifact, built)),
+    }
+}
+
+fn unsupported(list: &[Unsupported]) -> Diagnostic {
+    let finding = Diagnostic::error("R0606", format!("{} PTX instructions that the virtual GPU does not have", list.len()));
+    list.iter().fold(finding, |finding, item| finding.note(format!("PTX line {}: {}", item.line, item.text)))
+}
+
+fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnostic {
+    let mut finding = Diagnostic::error("R0605", format!("{}: {}", fault.kind.as_str(), fault.message));
+    finding = at(finding, "here", &fault.at, artifact, built);
+    if let Some(related) = &fault.related {
+        finding = at(finding, "the other access", related, artifact, built);
+    }
+    let [x, y, z] = fault.cta;
+    finding = finding.note(format!("CTA ({x},{y},{z}), warp {}, {}", fault.warp, lanes(fault.lanes)));
+    if let Some(location) = &fault.location {
+        let space = location.space.as_str();
+        finding = finding.note(format!("{space} memory `{}`, byte {} on, {} bytes", location.name, location.offset, location.length));
+    }
+    for waiting in &fault.waiting {
+        let text = format!("warp {}, {} wait for {}", waiting.warp, lanes(waiting.lanes), waiting.what);
+        finding = at(finding.note(text), "waits", &waiting.at, artifact, built);
+    }
+    finding
+}
+
+/// Adds an instruction's CUDA line, PTX line and, as a label, the user's line.
+fn at(finding: Diagnostic, what: &str, place: &Place, artifact: &Artifact, built: &Built) -> Diagnostic {
+    let Some(cuda) = &place.cuda else {
+        return finding.note(format!("{what}: PTX line {}: {}", place.ptx_line, place.ptx));
+    };
+    let shown = built.cuda.lines().nth((cuda.line as usize).saturating_sub(1)).unwrap_or("").trim();
+    let finding = finding.note(format!("{what}: CUDA line {}: {shown} (PTX line {}: {})", cuda.line, place.ptx_line, place.ptx));
+    match origin(artifact, built.edited.as_ref(), cuda.line) {
+        Some((title, span)) => finding.label(span, format!("{what}, in {title}")),
+        None => finding,
+    }
+}
+
+/// `lanes 0-3, 8`
+fn lanes(mask: u32) -> String {
+    let mut parts = Vec::new();
+    let mut lane = 0;
+    while lane < 32 {
+        if mask >> lane & 1 == 0 {
+            lane += 1;
+            continue;
+        }
+        let first = lane;
+        while lane < 32 && mask >> lane & 1 == 1 {
+            lane += 1;
+        }
+        parts.push(if lane - first == 1 { first.to_string() } else { format!("{first}-{}", lane - 1) });
+    }
+    let word = if mask.count_ones() == 1 { "lane" } else { "lanes" };
+    format!("{word} {}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_shown_as_ranges() {
+        assert_eq!([lanes(0xffff_ffff), lanes(1), lanes(0b1_0000_1110)], ["lanes 0-31", "lane 0", "lanes 1-3, 8"]);
+    }
+}

@@ -1,0 +1,45 @@
+//! Lines of edited CUDA text back to lines of the text that was generated.
+
+use similar::{ChangeTag, TextDiff};
+
+/// For every line of an edited text, the line of the original it came from or stands after.
+#[derive(Clone, Debug)]
+pub(crate) struct LineMap {
+    originals: Vec<u32>,
+}
+
+impl LineMap {
+    /// Lines that were kept map to themselves; new lines to the last kept line before them.
+    pub(crate) fn between(original: &str, edited: &str) -> LineMap {
+        let mut originals = Vec::new();
+        let mut last = 1;
+        for change in TextDiff::from_lines(original, edited).iter_all_changes() {
+            match change.tag() {
+                ChangeTag::Equal => {
+                    last = change.old_index().map_or(last, |index| index as u32 + 1);
+                    originals.push(last);
+                }
+                ChangeTag::Delete => last = change.old_index().map_or(last, |index| index as u32 + 1),
+                ChangeTag::Insert => originals.push(last),
+            }
+        }
+        LineMap { originals }
+    }
+
+    /// The original line for line `edited` (from 1).
+    pub(crate) fn original(&self, edited: u32) -> Option<u32> {
+        self.originals.get((edited as usize).checked_sub(1)?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deleted_and_changed_lines_keep_the_others_in_place() {
+        let map = LineMap::between("a\nsync\nb\nc\n", "a\nb\nchanged\n");
+        assert_eq!([1, 2, 3].map(|line| map.original(line)), [Some(1), Some(3), Some(4)]);
+        assert_eq!(map.original(9), None);
+    }
+}

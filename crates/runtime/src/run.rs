@@ -1,0 +1,220 @@
+//! One launch: inputs into memory, the kernel, outputs back.
+
+use tilewright_compile::{Artifact, Parameter};
+use tilewright_cuda::{Gpu, GpuArg, GpuBuffer};
+use tilewright_diag::Diagnostic;
+use tilewright_vgpu::{Arg, BufferId, KernelInfo, Launch, Memory, Module, Options, Report};
+
+use crate::build::Built;
+use crate::device::Device;
+use crate::explain;
+use crate::failure::{Failure, FailureKind};
+use crate::tensor::HostTensor;
+
+/// What a launch gave.
+#[derive(Debug)]
+pub struct Run {
+    /// The outputs, in the order of the parameters.
+    pub outputs: Vec<HostTensor>,
+    /// What the virtual GPU counted.
+    pub report: Option<Report>,
+    /// What a GPU took.
+    pub timing: Option<GpuTiming>,
+    writers: Option<Writers>,
+}
+
+/// Time of one launch on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GpuTiming {
+    /// Milliseconds of one launch, the mean over the launches that were timed.
+    pub milliseconds: f64,
+    /// How many launches were timed.
+    pub launches: u32,
+}
+
+/// The virtual GPU's memory, which knows who wrote what.
+#[derive(Debug)]
+struct Writers {
+    memory: Memory,
+    outputs: Vec<(BufferId, Parameter)>,
+}
+
+const TIMED_LAUNCHES: u32 = 100;
+
+impl Run {
+    /// Who wrote element `flat` of output `output`, where that is known: `CTA (0,0,0), warp 0, lane 3`.
+    pub fn owner(&self, output: usize, flat: i64) -> Option<String> {
+        let writers = self.writers.as_ref()?;
+        let (buffer, parameter) = writers.outputs.get(output)?;
+        let byte = parameter.layout.memory_position(flat) * parameter.dtype.bytes();
+        match writers.memory.last_writer(*buffer, byte as usize) {
+            Some(writer) => {
+                let [x, y, z] = writer.cta;
+                Some(format!("CTA ({x},{y},{z}), warp {}, lane {}, PTX line {}", writer.warp, writer.lane, writer.ptx_line))
+            }
+            None => Some("nobody: it was never written".to_string()),
+        }
+    }
+}
+
+/// Launches a kernel on a device. `inputs` are the input parameters in order.
+pub fn run(artifact: &Artifact, built: &Built, inputs: &[HostTensor], device: &Device) -> Result<Run, Failure> {
+    let parameters = artifact.parameters();
+    check_signature(artifact, built, &parameters)?;
+    let packed = pack(&parameters, inputs)?;
+    match device {
+        Device::Virtual => run_virtual(artifact, built, &parameters, packed),
+        Device::Gpu(gpu) => run_on_gpu(artifact, built, &parameters, packed, gpu),
+    }
+}
+
+/// The memory of every parameter: bytes for inputs, a size for outputs.
+enum Content {
+    Bytes(Vec<u8>),
+    Unwritten(usize),
+}
+
+fn pack(parameters: &[Parameter], inputs: &[HostTensor]) -> Result<Vec<Content>, Failure> {
+    let bad = |text: String| Failure::new(FailureKind::BadInput, Diagnostic::error("R0604", text));
+    let wanted = parameters.iter().filter(|p| !p.is_output).count();
+    if wanted != inputs.len() {
+        return Err(bad(format!("the kernel has {wanted} inputs, {} were given", inputs.len())));
+    }
+    let mut next = inputs.iter();
+    parameters
+        .iter()
+        .map(|parameter| {
+            if parameter.is_output {
+                return Ok(Content::Unwritten((parameter.memory_elements() * parameter.dtype.bytes()) as usize));
+            }
+            let Some(tensor) = next.next() else { return Err(bad(format!("no tensor for `{}`", parameter.name))) };
+            tensor.pack(parameter).map(Content::Bytes).map_err(|error| bad(error.to_string()))
+        })
+        .collect()
+}
+
+/// Edited CUDA must still have the artifact's entry point with its parameters.
+fn check_signature(artifact: &Artifact, built: &Built, parameters: &[Parameter]) -> Result<(), Failure> {
+    let module = parse(built)?;
+    let wrong = |text: String| {
+        let finding = Diagnostic::error("R0603", "the CUDA text has another signature than the kernel")
+            .note(text)
+            .help(format!("keep `{}` with {} pointer parameters", artifact.name(), parameters.len()));
+        Failure::new(FailureKind::BadInput, finding)
+    };
+    let Some(kernel) = module.kernel(artifact.name()) else {
+        let names: Vec<&str> = module.kernels().map(|k| k.name.as_str()).collect();
+        return Err(wrong(format!("there is no entry point `{}`; there are: {}", artifact.name(), names.join(", "))));
+    };
+    let KernelInfo { params, .. } = kernel;
+    if params.len() != parameters.len() || params.iter().any(|p| p.size != 8) {
+        let sizes: Vec<String> = params.iter().map(|p| format!("{} ({} bytes)", p.name, p.size)).collect();
+        return Err(wrong(format!("its parameters are {}", sizes.join(", "))));
+    }
+    Ok(())
+}
+
+fn parse(built: &Built) -> Result<Module, Failure> {
+    Module::parse(&built.ptx).map_err(|error| {
+        let finding = Diagnostic::error("R0608", "the virtual GPU cannot read this PTX").note(error.to_string());
+        Failure::new(FailureKind::Unsupported, finding)
+    })
+}
+
+fn run_virtual(artifact: &Artifact, built: &Built, parameters: &[Parameter], packed: Vec<Content>) -> Result<Run, Failure> {
+    let module = parse(built)?;
+    let mut memory = Memory::new();
+    let buffers: Vec<BufferId> = parameters
+        .iter()
+        .zip(packed)
+        .map(|(parameter, content)| match content {
+            Content::Bytes(bytes) => memory.allocate(&parameter.name, bytes),
+            Content::Unwritten(len) => memory.allocate_poison(&parameter.name, len),
+        })
+        .collect();
+    let launch = Launch {
+        kernel: artifact.name().to_string(),
+        grid: artifact.grid().map(|n| n as u32),
+        block: [artifact.threads() as u32, 1, 1],
+        dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
+        args: buffers.iter().map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 }).collect(),
+    };
+    let report = tilewright_vgpu::run(&module, &launch, &mut memory, &Options::default())
+        .map_err(|error| explain::run_error(&error, artifact, built))?;
+    let outputs: Vec<(BufferId, Parameter)> =
+        buffers.into_iter().zip(parameters.iter().cloned()).filter(|(_, p)| p.is_output).collect();
+    for (buffer, parameter) in &outputs {
+        check_written(&memory, *buffer, parameter)?;
+    }
+    let tensors = outputs.iter().map(|(buffer, parameter)| HostTensor::unpack(parameter, memory.bytes(*buffer))).collect();
+    Ok(Run { outputs: tensors, report: Some(report), timing: None, writers: Some(Writers { memory, outputs }) })
+}
+
+/// Every element of an output must have been written.
+fn check_written(memory: &Memory, buffer: BufferId, parameter: &Parameter) -> Result<(), Failure> {
+    let width = parameter.dtype.bytes();
+    let count: i64 = parameter.shape.iter().product();
+    let unwritten = |flat: &i64| {
+        let first = parameter.layout.memory_position(*flat) * width;
+        (first..first + width).any(|byte| !memory.is_written(buffer, byte as usize))
+    };
+    match (0..count).find(unwritten) {
+        None => Ok(()),
+        Some(flat) => {
+            let text = format!("element {flat} of the output `{}` was never written", parameter.name);
+            Err(Failure::new(FailureKind::Fault, Diagnostic::error("R0609", text)))
+        }
+    }
+}
+
+fn run_on_gpu(
+    artifact: &Artifact,
+    built: &Built,
+    parameters: &[Parameter],
+    packed: Vec<Content>,
+    gpu: &Gpu,
+) -> Result<Run, Failure> {
+    let failed = |error: tilewright_cuda::CudaError| {
+        Failure::new(FailureKind::Fault, Diagnostic::error("R0610", "the GPU reports an error").note(error.to_string()))
+    };
+    if built.cubin.is_empty() {
+        let finding = Diagnostic::error("R0601", "there is no machine code, only PTX").help("install NVRTC with `cargo xtask setup`");
+        return Err(Failure::new(FailureKind::Unsupported, finding));
+    }
+    let module = gpu.load(&built.cubin).map_err(failed)?;
+    let mut buffers: Vec<GpuBuffer> = Vec::new();
+    for content in packed {
+        let buffer = match content {
+            Content::Bytes(bytes) => {
+                let buffer = gpu.alloc(bytes.len() as u64).map_err(failed)?;
+                gpu.upload(&buffer, 0, &bytes).map_err(failed)?;
+                buffer
+            }
+            Content::Unwritten(len) => {
+                let buffer = gpu.alloc(len as u64).map_err(failed)?;
+                // A value that no kernel here computes, so that what was not written is seen.
+                gpu.fill(&buffer, 0xa5).map_err(failed)?;
+                buffer
+            }
+        };
+        buffers.push(buffer);
+    }
+    let launch = tilewright_cuda::Launch {
+        kernel: artifact.name(),
+        grid: artifact.grid().map(|n| n as u32),
+        block: [artifact.threads() as u32, 1, 1],
+        cluster: None,
+        dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
+    };
+    let args: Vec<GpuArg<'_>> = buffers.iter().map(|buffer| GpuArg::Buffer(buffer, 0)).collect();
+    gpu.launch(&module, &launch, &args).map_err(failed)?;
+    gpu.synchronize().map_err(failed)?;
+    let milliseconds = gpu.time(TIMED_LAUNCHES, || gpu.launch(&module, &launch, &args)).map_err(failed)?;
+    let mut outputs = Vec::new();
+    for (parameter, buffer) in parameters.iter().zip(&buffers).filter(|(p, _)| p.is_output) {
+        let memory = gpu.download(buffer, 0, buffer.size()).map_err(failed)?;
+        outputs.push(HostTensor::unpack(parameter, &memory));
+    }
+    let timing = GpuTiming { milliseconds, launches: TIMED_LAUNCHES };
+    Ok(Run { outputs, report: None, timing: Some(timing), writers: None })
+}

@@ -1,0 +1,193 @@
+//! Tensors on the host: logical elements in row-major order, as raw bytes of a dtype.
+
+use std::fmt;
+
+use tilewright_compile::Parameter;
+use tilewright_layout::DType;
+
+/// A tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostTensor {
+    dtype: DType,
+    shape: Vec<i64>,
+    bytes: Vec<u8>,
+}
+
+/// A tensor that does not fit its shape or parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorError(String);
+
+impl fmt::Display for TensorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TensorError {}
+
+impl HostTensor {
+    /// A tensor from its bytes, little endian, row-major.
+    pub fn from_bytes(dtype: DType, shape: &[i64], bytes: Vec<u8>) -> Result<HostTensor, TensorError> {
+        let wanted = shape.iter().product::<i64>() * dtype.bytes();
+        if bytes.len() as i64 != wanted {
+            return Err(TensorError(format!("{} bytes for a {dtype} tensor of shape {shape:?}, which has {wanted}", bytes.len())));
+        }
+        Ok(HostTensor { dtype, shape: shape.to_vec(), bytes })
+    }
+
+    /// Element `i` is made by `element(i)`: its low bytes, as many as the dtype has.
+    pub fn from_fn(dtype: DType, shape: &[i64], element: impl Fn(i64) -> u128) -> HostTensor {
+        let count = shape.iter().product::<i64>();
+        let width = dtype.bytes() as usize;
+        let bytes = (0..count).flat_map(|i| element(i).to_le_bytes()[..width].to_vec()).collect();
+        HostTensor { dtype, shape: shape.to_vec(), bytes }
+    }
+
+    /// Elements that differ from their neighbours in every byte, the same on every run.
+    pub fn pattern(dtype: DType, shape: &[i64]) -> HostTensor {
+        HostTensor::from_fn(dtype, shape, |i| {
+            let i = i as u128 + 1;
+            let real = i as f64 * 0.25 - 7.0;
+            match dtype {
+                DType::F64 => u128::from(real.to_bits()),
+                DType::F32 => u128::from((real as f32).to_bits()),
+                _ => i.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835),
+            }
+        })
+    }
+
+    /// Type of an element.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Its shape.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// How many elements it has.
+    pub fn len(&self) -> i64 {
+        self.shape.iter().product()
+    }
+
+    /// True when it has no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of element `i`.
+    pub fn element(&self, i: i64) -> &[u8] {
+        let width = self.dtype.bytes() as usize;
+        &self.bytes[i as usize * width..(i as usize + 1) * width]
+    }
+
+    /// All bytes, row-major.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Element `i` as a number, for dtypes that are numbers.
+    pub fn number(&self, i: i64) -> Option<f64> {
+        let mut low = [0u8; 8];
+        let element = self.element(i);
+        let width = element.len().min(8);
+        low[..width].copy_from_slice(&element[..width]);
+        let bits = u64::from_le_bytes(low);
+        let signed = |bits_used: u32| (bits << (64 - bits_used)) as i64 >> (64 - bits_used);
+        match self.dtype {
+            DType::F64 => Some(f64::from_bits(bits)),
+            DType::F32 => Some(f64::from(f32::from_bits(bits as u32))),
+            DType::BF16 => Some(f64::from(f32::from_bits((bits as u32) << 16))),
+            DType::F16 => Some(half(bits as u16)),
+            DType::I8 => Some(signed(8) as f64),
+            DType::I16 => Some(signed(16) as f64),
+            DType::I32 => Some(signed(32) as f64),
+            DType::I64 => Some(signed(64) as f64),
+            DType::U8 | DType::U16 | DType::U32 | DType::U64 => Some(bits as f64),
+            DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => None,
+        }
+    }
+
+    /// Element `i` as text: a number, or its bytes.
+    pub fn show(&self, i: i64) -> String {
+        match self.number(i) {
+            Some(number) => number.to_string(),
+            None => {
+                let digits: String = self.element(i).iter().rev().map(|byte| format!("{byte:02x}")).collect();
+                format!("0x{digits}")
+            }
+        }
+    }
+
+    /// The memory of a parameter that holds these elements; bytes between them are zero.
+    pub(crate) fn pack(&self, parameter: &Parameter) -> Result<Vec<u8>, TensorError> {
+        if self.dtype != parameter.dtype || self.len() != parameter.shape.iter().product::<i64>() {
+            return Err(TensorError(format!(
+                "`{}` is a {} tensor of shape {:?}, not {} of shape {:?}",
+                parameter.name, parameter.dtype, parameter.shape, self.dtype, self.shape
+            )));
+        }
+        let width = self.dtype.bytes() as usize;
+        let mut memory = vec![0; parameter.memory_elements() as usize * width];
+        for i in 0..self.len() {
+            let at = parameter.layout.memory_position(i) as usize * width;
+            memory[at..at + width].copy_from_slice(self.element(i));
+        }
+        Ok(memory)
+    }
+
+    /// The elements that the memory of a parameter holds.
+    pub(crate) fn unpack(parameter: &Parameter, memory: &[u8]) -> HostTensor {
+        let width = parameter.dtype.bytes() as usize;
+        let count = parameter.shape.iter().product::<i64>();
+        let bytes = (0..count)
+            .flat_map(|i| {
+                let at = parameter.layout.memory_position(i) as usize * width;
+                memory[at..at + width].to_vec()
+            })
+            .collect();
+        HostTensor { dtype: parameter.dtype, shape: parameter.shape.clone(), bytes }
+    }
+}
+
+/// IEEE half precision to double, exactly.
+fn half(bits: u16) -> f64 {
+    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
+    let (exponent, mantissa) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    match exponent {
+        0 => sign * mantissa * 2f64.powi(-24),
+        31 if mantissa == 0.0 => sign * f64::INFINITY,
+        31 => f64::NAN,
+        _ => sign * (1024.0 + mantissa) * 2f64.powi(exponent - 25),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_precision_is_read_exactly() {
+        assert_eq!([0x3c00, 0xc000, 0x7bff, 0x0001, 0x7c00].map(half), [1.0, -2.0, 65504.0, 2f64.powi(-24), f64::INFINITY]);
+    }
+
+    #[test]
+    fn packing_follows_the_layout_and_back() {
+        let layout = tilewright_layout::TileLayout::row_major(&[2, 3]).unwrap();
+        let column_major = "S[(2,3):(1,4)]".parse::<tilewright_layout::Layout>().unwrap();
+        let parameter = |layout| Parameter {
+            name: "a".into(),
+            dtype: DType::U8,
+            shape: vec![2, 3],
+            layout,
+            is_output: false,
+            alignment: 16,
+        };
+        let tensor = HostTensor::from_bytes(DType::U8, &[2, 3], vec![1, 2, 3, 4, 5, 6]).unwrap();
+        let memory = tensor.pack(&parameter(column_major.clone())).unwrap();
+        assert_eq!(memory, [1, 4, 0, 0, 2, 5, 0, 0, 3, 6]);
+        assert_eq!(HostTensor::unpack(&parameter(column_major), &memory), tensor);
+        assert_eq!(tensor.pack(&parameter(layout.into())).unwrap(), [1, 2, 3, 4, 5, 6]);
+    }
+}

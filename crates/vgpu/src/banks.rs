@@ -1,0 +1,185 @@
+//! Costs of a warp's access: shared-memory wavefronts and global sectors.
+//!
+//! The model, as counted by the hardware's own counters: shared memory has 32 banks of 4-byte words; lanes that touch
+//! the same word merge; a pass takes one word from each bank. Accesses of 8 bytes are judged per half warp, of 16 bytes
+//! per quarter warp. Loads of 8 or 16 bytes in which every lane and its neighbour `n ^ 1` (or every lane and `n ^ 2`)
+//! read the same address take groups of twice the size. Inactive lanes count nothing.
+
+/// Passes of one warp access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passes {
+    pub(crate) wavefronts: u64,
+    /// As few passes as the groups and the number of distinct words allow.
+    pub(crate) ideal: u64,
+}
+
+/// Sectors of one warp access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sectors {
+    pub(crate) touched: u64,
+    /// Distinct bytes over 32, rounded up.
+    pub(crate) ideal: u64,
+}
+
+/// Scratch space for counting.
+#[derive(Debug)]
+pub(crate) struct Banks {
+    used: [u8; 32],
+    words: [[u64; 32]; 32],
+}
+
+impl Banks {
+    pub(crate) fn new() -> Banks {
+        Banks { used: [0; 32], words: [[0; 32]; 32] }
+    }
+
+    /// Counts the passes of lanes `exec`, each moving `bytes` at its address.
+    pub(crate) fn passes(&mut self, addresses: &[u64; 32], exec: u32, bytes: u32, is_load: bool) -> Passes {
+        let words = u64::from(bytes.div_ceil(4).max(1));
+        let mut lanes_per_group = (32 / words.next_power_of_two() as u32).clamp(1, 32);
+        if is_load && matches!(bytes, 8 | 16) && (paired(addresses, exec, 1) || paired(addresses, exec, 2)) {
+            lanes_per_group *= 2;
+        }
+        let mut total = Passes { wavefronts: 0, ideal: 0 };
+        let mut groups = 0;
+        let mut first = 0;
+        while first < 32 {
+            let lanes = exec & (group_mask(lanes_per_group) << first);
+            if lanes != 0 {
+                let (passes, distinct) = self.group(addresses, lanes, words);
+                total.wavefronts += passes;
+                total.ideal += distinct;
+                groups += 1;
+            }
+            first += lanes_per_group;
+        }
+        total.ideal = total.ideal.div_ceil(32).max(groups);
+        total
+    }
+
+    /// Passes and distinct words of one group.
+    fn group(&mut self, addresses: &[u64; 32], lanes: u32, words: u64) -> (u64, u64) {
+        self.used = [0; 32];
+        let mut distinct = 0;
+        let mut rest = lanes;
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let first = addresses[lane] / 4;
+            for word in first..first + words {
+                let bank = (word % 32) as usize;
+                let used = usize::from(self.used[bank]);
+                if used < 32 && !self.words[bank][..used].contains(&word) {
+                    self.words[bank][used] = word;
+                    self.used[bank] += 1;
+                    distinct += 1;
+                }
+            }
+        }
+        let most = self.used.iter().copied().max().unwrap_or(0);
+        (u64::from(most).max(1), distinct)
+    }
+}
+
+fn group_mask(lanes: u32) -> u32 {
+    if lanes >= 32 { u32::MAX } else { (1 << lanes) - 1 }
+}
+
+/// Whether all pairs of active lanes `n`, `n ^ distance` have equal addresses.
+fn paired(addresses: &[u64; 32], exec: u32, distance: usize) -> bool {
+    (0..32usize).all(|lane| {
+        let other = lane ^ distance;
+        let both = exec >> lane & 1 == 1 && exec >> other & 1 == 1;
+        !both || addresses[lane] == addresses[other]
+    })
+}
+
+/// Counts the 32-byte sectors that lanes `exec` touch.
+pub(crate) fn sectors(addresses: &[u64; 32], exec: u32, bytes: u32) -> Sectors {
+    let mut starts = [0u64; 32];
+    let mut count = 0;
+    let mut sorted = true;
+    let mut rest = exec;
+    while rest != 0 {
+        let lane = rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        if count > 0 {
+            sorted &= starts[count - 1] <= addresses[lane];
+        }
+        starts[count] = addresses[lane];
+        count += 1;
+    }
+    let starts = &mut starts[..count];
+    if !sorted {
+        starts.sort_unstable();
+    }
+    let mut found = Sectors { touched: 0, ideal: 0 };
+    let (mut next_byte, mut next_sector) = (0u64, 0u64);
+    for start in starts.iter() {
+        let end = start.saturating_add(u64::from(bytes));
+        found.ideal += end.saturating_sub(next_byte.max(*start));
+        next_byte = next_byte.max(end);
+        let first = (start / 32).max(next_sector);
+        let stop = end.div_ceil(32);
+        found.touched += stop.saturating_sub(first);
+        next_sector = next_sector.max(stop);
+    }
+    found.ideal = found.ideal.div_ceil(32);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(f: impl Fn(u64) -> u64) -> [u64; 32] {
+        let mut addresses = [0; 32];
+        for (lane, slot) in addresses.iter_mut().enumerate() {
+            *slot = 1024 + f(lane as u64);
+        }
+        addresses
+    }
+
+    fn waves(bytes: u32, load: bool, f: impl Fn(u64) -> u64) -> (u64, u64) {
+        let passes = Banks::new().passes(&pattern(f), u32::MAX, bytes, load);
+        (passes.wavefronts, passes.ideal)
+    }
+
+    #[test]
+    fn four_byte_patterns() {
+        assert_eq!(waves(4, true, |lane| lane * 4), (1, 1));
+        assert_eq!(waves(4, true, |_| 0), (1, 1));
+        assert_eq!(waves(4, true, |lane| lane * 8), (2, 1));
+        assert_eq!(waves(4, true, |lane| lane * 128), (32, 1));
+        assert_eq!(waves(2, true, |lane| lane * 2), (1, 1));
+    }
+
+    #[test]
+    fn wide_accesses_are_judged_in_parts() {
+        assert_eq!(waves(8, true, |lane| lane * 8), (2, 2));
+        assert_eq!(waves(16, false, |lane| lane * 16), (4, 4));
+        assert_eq!(waves(16, true, |lane| lane * 128), (32, 4));
+    }
+
+    #[test]
+    fn equal_neighbours_double_the_groups_of_loads() {
+        assert_eq!(waves(16, true, |lane| lane / 2 * 16), (2, 2));
+        assert_eq!(waves(16, false, |lane| lane / 2 * 16), (4, 4));
+        assert_eq!(waves(8, true, |_| 0), (1, 1));
+    }
+
+    #[test]
+    fn inactive_lanes_count_nothing() {
+        let passes = Banks::new().passes(&pattern(|lane| lane * 128), 0b11, 4, true);
+        assert_eq!(passes, Passes { wavefronts: 2, ideal: 1 });
+    }
+
+    #[test]
+    fn sectors_of_known_patterns() {
+        assert_eq!(sectors(&pattern(|lane| lane * 4), u32::MAX, 4), Sectors { touched: 4, ideal: 4 });
+        assert_eq!(sectors(&pattern(|lane| lane * 32), u32::MAX, 4), Sectors { touched: 32, ideal: 4 });
+        assert_eq!(sectors(&pattern(|lane| 124 - lane * 4), u32::MAX, 4), Sectors { touched: 4, ideal: 4 });
+        assert_eq!(sectors(&pattern(|_| 0), u32::MAX, 4), Sectors { touched: 1, ideal: 1 });
+        assert_eq!(sectors(&pattern(|lane| lane * 16), u32::MAX, 16), Sectors { touched: 16, ideal: 16 });
+    }
+}

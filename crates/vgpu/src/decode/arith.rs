@@ -1,0 +1,246 @@
+//! Integer arithmetic; floating types go on to their own file.
+
+use crate::decode::mods::Mods;
+use crate::decode::operand::{expect_count, nth};
+use crate::decode::{Decoded, Decoder};
+use crate::isa::{DType, Kind};
+use crate::op::{CarryFn, IntFn, Op, PrmtMode};
+use crate::ptx::ast::{Number, Operand};
+
+impl Decoder<'_> {
+    pub(crate) fn arithmetic(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Vec<Op>> {
+        let base = mods.base();
+        if !is_arithmetic(&base) {
+            return Err(format!("`{base}` is not supported"));
+        }
+        if base == "lop3" {
+            return Ok(vec![self.lop3(mods, operands)?]);
+        }
+        let mode = if base == "prmt" { Some(prmt_mode(mods)) } else { None };
+        let dtype = mods.dtype()?;
+        let floating = dtype.is_float() || matches!(base.as_str(), "ex2" | "lg2" | "sin" | "cos" | "tanh");
+        if floating && base != "prmt" {
+            return self.floating(mods, operands, dtype);
+        }
+        if let Some(op) = self.carry(mods, operands, dtype)? {
+            return Ok(vec![op]);
+        }
+        let f = match mode {
+            Some(mode) => IntFn::Prmt(mode),
+            None => int_fn(&base, mods, dtype)?,
+        };
+        Ok(vec![self.int_op(f, operands, dtype)?])
+    }
+
+    fn int_op(&mut self, f: IntFn, operands: &[Operand], dtype: DType) -> Decoded<Op> {
+        let (count, types) = operand_types(f, dtype);
+        expect_count(operands, count + 1)?;
+        if dtype.count != 1 || dtype.bits < 16 || dtype.bits > 64 {
+            return Err("an integer instruction of this type".to_string());
+        }
+        let d = self.dest(&operands[0])?;
+        let mut s = [0; 4];
+        for (at, slot) in s.iter_mut().enumerate().take(count) {
+            *slot = self.source(&operands[at + 1], types[at])?;
+        }
+        Ok(Op::Int { f, bits: dtype.bits, d, s })
+    }
+
+    /// `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`
+    fn carry(&mut self, mods: &mut Mods, operands: &[Operand], dtype: DType) -> Decoded<Option<Op>> {
+        let base = mods.base();
+        let read = matches!(base.as_str(), "addc" | "subc" | "madc");
+        let write = mods.take("cc");
+        if !read && !write {
+            return Ok(None);
+        }
+        let signed = dtype.is_signed();
+        let f = match base.as_str() {
+            "add" | "addc" => CarryFn::Add,
+            "sub" | "subc" => CarryFn::Sub,
+            "mad" | "madc" if mods.take("lo") => CarryFn::MadLo { signed },
+            "mad" | "madc" if mods.take("hi") => CarryFn::MadHi { signed },
+            _ => return Err("no such instruction with a carry".to_string()),
+        };
+        let count = if matches!(f, CarryFn::Add | CarryFn::Sub) { 2 } else { 3 };
+        expect_count(operands, count + 1)?;
+        let d = self.dest(&operands[0])?;
+        let mut s = [0; 3];
+        for (at, slot) in s.iter_mut().enumerate().take(count) {
+            *slot = self.source(&operands[at + 1], dtype)?;
+        }
+        Ok(Some(Op::Carry { f, bits: dtype.bits, read, write, d, s }))
+    }
+
+    fn lop3(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 5)?;
+        let dtype = mods.dtype()?;
+        let table = match nth(operands, 4)? {
+            Operand::Number(Number::Integer(bits)) => *bits as u8,
+            _ => return Err("the table of lop3 must be a number".to_string()),
+        };
+        self.int_op(IntFn::Lop3(table), &operands[..4], dtype)
+    }
+}
+
+fn is_arithmetic(base: &str) -> bool {
+    matches!(
+        base,
+        "add"
+            | "sub"
+            | "mul"
+            | "mad"
+            | "mul24"
+            | "mad24"
+            | "div"
+            | "rem"
+            | "abs"
+            | "neg"
+            | "min"
+            | "max"
+            | "addc"
+            | "subc"
+            | "madc"
+            | "and"
+            | "or"
+            | "xor"
+            | "not"
+            | "cnot"
+            | "shl"
+            | "shr"
+            | "shf"
+            | "bfe"
+            | "bfi"
+            | "bfind"
+            | "brev"
+            | "clz"
+            | "popc"
+            | "prmt"
+            | "lop3"
+            | "sad"
+            | "dp4a"
+            | "dp2a"
+            | "bmsk"
+            | "fma"
+            | "rcp"
+            | "sqrt"
+            | "rsqrt"
+            | "ex2"
+            | "lg2"
+            | "sin"
+            | "cos"
+            | "tanh"
+            | "copysign"
+    )
+}
+
+/// How many sources `f` reads, and their types.
+fn operand_types(f: IntFn, dtype: DType) -> (usize, [DType; 4]) {
+    let same = [dtype; 4];
+    let word = DType::U32;
+    match f {
+        IntFn::Abs | IntFn::Neg | IntFn::Not | IntFn::Cnot => (1, same),
+        IntFn::Bfind { .. } | IntFn::Brev | IntFn::Clz | IntFn::Popc => (1, same),
+        IntFn::Add | IntFn::Sub | IntFn::AddSat | IntFn::SubSat | IntFn::Mul | IntFn::MulHi { .. } => (2, same),
+        IntFn::MulWide { .. } | IntFn::Mul24 { .. } | IntFn::Div { .. } | IntFn::Rem { .. } => (2, same),
+        IntFn::Min { .. } | IntFn::Max { .. } | IntFn::And | IntFn::Or | IntFn::Xor => (2, same),
+        IntFn::Shl | IntFn::Shr { .. } | IntFn::Bmsk { .. } => (2, [dtype, word, word, word]),
+        IntFn::MadWide { .. } => (3, [dtype, dtype, wide(dtype), dtype]),
+        IntFn::Mad | IntFn::MadHi { .. } | IntFn::MadHiSat | IntFn::Mad24 { .. } => (3, same),
+        IntFn::Funnel { .. } | IntFn::Prmt(_) | IntFn::Lop3(_) | IntFn::Sad { .. } => (3, same),
+        IntFn::Dp4a { .. } | IntFn::Dp2a { .. } | IntFn::Select { .. } => (3, same),
+        IntFn::Bfe { .. } => (3, [dtype, word, word, word]),
+        IntFn::Bfi => (4, [dtype, dtype, word, word]),
+    }
+}
+
+fn wide(dtype: DType) -> DType {
+    DType::new(dtype.kind, dtype.bits * 2)
+}
+
+fn int_fn(base: &str, mods: &mut Mods, dtype: DType) -> Decoded<IntFn> {
+    let signed = dtype.kind == Kind::Signed;
+    Ok(match base {
+        "add" if mods.take("sat") => IntFn::AddSat,
+        "add" => IntFn::Add,
+        "sub" if mods.take("sat") => IntFn::SubSat,
+        "sub" => IntFn::Sub,
+        "mul" | "mad" | "mul24" | "mad24" => return product_fn(base, mods, signed),
+        "div" => IntFn::Div { signed },
+        "rem" => IntFn::Rem { signed },
+        "abs" => IntFn::Abs,
+        "neg" => IntFn::Neg,
+        "min" => IntFn::Min { signed },
+        "max" => IntFn::Max { signed },
+        "and" => IntFn::And,
+        "or" => IntFn::Or,
+        "xor" => IntFn::Xor,
+        "not" => IntFn::Not,
+        "cnot" => IntFn::Cnot,
+        "shl" => IntFn::Shl,
+        "shr" => IntFn::Shr { signed },
+        "shf" => funnel_fn(mods)?,
+        "bfe" => IntFn::Bfe { signed },
+        "bfi" => IntFn::Bfi,
+        "bfind" => IntFn::Bfind { signed, shift: mods.take("shiftamt") },
+        "brev" => IntFn::Brev,
+        "clz" => IntFn::Clz,
+        "popc" => IntFn::Popc,
+        "sad" => IntFn::Sad { signed },
+        "dp4a" => IntFn::Dp4a { a_signed: signed, b_signed: mods.dtype()?.is_signed() },
+        "dp2a" => {
+            let hi = mods.take("hi");
+            mods.take("lo");
+            IntFn::Dp2a { a_signed: signed, b_signed: mods.dtype()?.is_signed(), hi }
+        }
+        "bmsk" => {
+            let wrap = mods.take("wrap");
+            mods.take("clamp");
+            IntFn::Bmsk { wrap }
+        }
+        _ => return Err(format!("`{base}` of this type")),
+    })
+}
+
+fn product_fn(base: &str, mods: &mut Mods, signed: bool) -> Decoded<IntFn> {
+    let (lo, hi, wide) = (mods.take("lo"), mods.take("hi"), mods.take("wide"));
+    if !lo && !hi && !wide {
+        return Err("neither lo, hi nor wide".to_string());
+    }
+    Ok(match base {
+        "mul24" => IntFn::Mul24 { signed, hi },
+        "mad24" => IntFn::Mad24 { signed, hi },
+        "mul" if wide => IntFn::MulWide { signed },
+        "mul" if hi => IntFn::MulHi { signed },
+        "mul" => IntFn::Mul,
+        _ if wide => IntFn::MadWide { signed },
+        _ if hi && mods.take("sat") => IntFn::MadHiSat,
+        _ if hi => IntFn::MadHi { signed },
+        _ => IntFn::Mad,
+    })
+}
+
+fn funnel_fn(mods: &mut Mods) -> Decoded<IntFn> {
+    let left = mods.take("l");
+    if !left && !mods.take("r") {
+        return Err("neither l nor r".to_string());
+    }
+    let wrap = mods.take("wrap");
+    if !wrap && !mods.take("clamp") {
+        return Err("neither wrap nor clamp".to_string());
+    }
+    Ok(IntFn::Funnel { left, wrap })
+}
+
+fn prmt_mode(mods: &mut Mods) -> PrmtMode {
+    let mode = mods.find(|part| match part {
+        "f4e" => Some(PrmtMode::F4e),
+        "b4e" => Some(PrmtMode::B4e),
+        "rc8" => Some(PrmtMode::Rc8),
+        "ecl" => Some(PrmtMode::Ecl),
+        "ecr" => Some(PrmtMode::Ecr),
+        "rc16" => Some(PrmtMode::Rc16),
+        _ => None,
+    });
+    mode.unwrap_or(PrmtMode::Index)
+}

@@ -1,0 +1,238 @@
+//! Branches, barriers and what the lanes of a warp do together.
+
+use crate::decode::memory::integer_atomic;
+use crate::decode::mods::Mods;
+use crate::decode::operand::{expect_count, nth};
+use crate::decode::scope::Symbol;
+use crate::decode::{Decoded, Decoder};
+use crate::isa::DType;
+use crate::op::{AtomFn, BarrierOp, BarrierReduce, CollectiveFn, Element, Op, Reg, ShuffleMode, VoteMode};
+use crate::ptx::ast::Operand;
+
+impl Decoder<'_> {
+    pub(crate) fn control(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        match mods.base().as_str() {
+            "bra" => {
+                mods.take("uni");
+                Ok(Op::Bra { target: self.target(nth(operands, 0)?)? })
+            }
+            "brx" => self.branch_index(mods, operands),
+            "ret" => {
+                mods.take("uni");
+                Ok(Op::Ret)
+            }
+            "exit" => Ok(Op::Exit),
+            "trap" => Ok(Op::Trap),
+            "bar" => self.barrier(mods, operands, true),
+            "barrier" => {
+                let aligned = mods.take("aligned");
+                self.barrier(mods, operands, aligned)
+            }
+            "shfl" => self.shuffle(mods, operands),
+            "vote" => self.vote(mods, operands),
+            "match" => self.match_sync(mods, operands),
+            "redux" => self.redux(mods, operands),
+            "elect" => self.elect(mods, operands),
+            "activemask" => {
+                mods.take("b32");
+                Ok(Op::ActiveMask { d: self.dest(nth(operands, 0)?)? })
+            }
+            // Fences order what this machine executes in order anyway; the rest are hints about time.
+            _ => {
+                mods.drop_all(|_| true);
+                Ok(Op::Nop)
+            }
+        }
+    }
+
+    fn target(&mut self, operand: &Operand) -> Decoded<u32> {
+        if let Operand::Word(name) = operand
+            && let Some(Symbol::Label(label)) = self.lookup(name)
+        {
+            return Ok(label);
+        }
+        Err("the target is not a label here".to_string())
+    }
+
+    fn branch_index(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 2)?;
+        mods.take("idx");
+        mods.take("uni");
+        let index = self.source(&operands[0], DType::B32)?;
+        let names = match &operands[1] {
+            Operand::Word(name) => match self.lookup(name) {
+                Some(Symbol::Targets(names)) => names,
+                _ => return Err(format!("`{name}` is not a table of targets")),
+            },
+            _ => return Err("a table of targets is expected".to_string()),
+        };
+        let mut targets = Vec::new();
+        for name in names {
+            targets.push(self.target(&Operand::Word(name))?);
+        }
+        Ok(Op::BranchIndex { index, targets: targets.into_boxed_slice() })
+    }
+
+    fn barrier(&mut self, mods: &mut Mods, operands: &[Operand], aligned: bool) -> Decoded<Op> {
+        if mods.take("warp") {
+            mods.take("sync");
+            expect_count(operands, 1)?;
+            let members = self.source(&operands[0], DType::B32)?;
+            return Ok(Op::Collective { f: CollectiveFn::Barrier, members });
+        }
+        mods.take("cta");
+        let arrive = mods.take("arrive");
+        if !arrive && mods.take("red") {
+            return self.barrier_reduce(mods, operands, aligned);
+        }
+        if !arrive && !mods.take("sync") {
+            return Err("a barrier that is neither sync, arrive nor red".to_string());
+        }
+        let id = self.source(nth(operands, 0)?, DType::B32)?;
+        let count = self.optional_count(operands.get(1))?;
+        if arrive && count.is_none() {
+            return Err("arrive without a thread count".to_string());
+        }
+        Ok(Op::Barrier(Box::new(BarrierOp { id, count, wait: !arrive, aligned, reduce: None })))
+    }
+
+    fn optional_count(&mut self, operand: Option<&Operand>) -> Decoded<Option<Reg>> {
+        match operand {
+            Some(operand) => Ok(Some(self.source(operand, DType::B32)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// `bar.red.popc.u32 d, a {, b}, {!}c` and `bar.red.{and,or}.pred p, a {, b}, {!}c`
+    fn barrier_reduce(&mut self, mods: &mut Mods, operands: &[Operand], aligned: bool) -> Decoded<Op> {
+        if !(3..=4).contains(&operands.len()) {
+            return Err("3 or 4 operands are expected".to_string());
+        }
+        let id = self.source(&operands[1], DType::B32)?;
+        let count = self.optional_count(if operands.len() == 4 { operands.get(2) } else { None })?;
+        let a = self.predicate(&operands[operands.len() - 1])?;
+        mods.drop_all(|part| part == "u32" || part == "pred");
+        let reduce = if mods.take("popc") {
+            BarrierReduce::Popc { d: self.dest(&operands[0])?, a }
+        } else if mods.take("and") {
+            BarrierReduce::And { d: self.predicate_dest(&operands[0])?, a }
+        } else if mods.take("or") {
+            BarrierReduce::Or { d: self.predicate_dest(&operands[0])?, a }
+        } else {
+            return Err("no reduction".to_string());
+        };
+        Ok(Op::Barrier(Box::new(BarrierOp { id, count, wait: true, aligned, reduce: Some(reduce) })))
+    }
+
+    fn shuffle(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 5)?;
+        take_sync(mods)?;
+        mods.take("b32");
+        let mode = mods.find(|part| match part {
+            "up" => Some(ShuffleMode::Up),
+            "down" => Some(ShuffleMode::Down),
+            "bfly" => Some(ShuffleMode::Butterfly),
+            "idx" => Some(ShuffleMode::Index),
+            _ => None,
+        });
+        let mode = mode.ok_or_else(|| "no shuffle mode".to_string())?;
+        let (d, p) = self.value_and_predicate(&operands[0])?;
+        let a = self.source(&operands[1], DType::B32)?;
+        let b = self.source(&operands[2], DType::B32)?;
+        let c = self.source(&operands[3], DType::B32)?;
+        let members = self.source(&operands[4], DType::B32)?;
+        Ok(Op::Collective { f: CollectiveFn::Shuffle { mode, d, p, a, b, c }, members })
+    }
+
+    /// `d|p` or `d`.
+    fn value_and_predicate(&mut self, operand: &Operand) -> Decoded<(Reg, Option<u32>)> {
+        match operand {
+            Operand::Pair(value, predicate) => {
+                let d = self.dest(value)?;
+                Ok((d, Some(self.predicate_dest(predicate)?)))
+            }
+            _ => Ok((self.dest(operand)?, None)),
+        }
+    }
+
+    fn vote(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 3)?;
+        take_sync(mods)?;
+        mods.drop_all(|part| part == "pred" || part == "b32");
+        let a = self.predicate(&operands[1])?;
+        let members = self.source(&operands[2], DType::B32)?;
+        if mods.take("ballot") {
+            let d = self.dest(&operands[0])?;
+            return Ok(Op::Collective { f: CollectiveFn::Ballot { d, a }, members });
+        }
+        let mode = mods.find(|part| match part {
+            "all" => Some(VoteMode::All),
+            "any" => Some(VoteMode::Any),
+            "uni" => Some(VoteMode::Uniform),
+            _ => None,
+        });
+        let mode = mode.ok_or_else(|| "no vote mode".to_string())?;
+        let d = self.predicate_dest(&operands[0])?;
+        Ok(Op::Collective { f: CollectiveFn::Vote { mode, d, a }, members })
+    }
+
+    fn match_sync(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 3)?;
+        take_sync(mods)?;
+        let dtype = mods.dtype()?;
+        let a = self.source(&operands[1], dtype)?;
+        let members = self.source(&operands[2], DType::B32)?;
+        let (d, p) = self.value_and_predicate(&operands[0])?;
+        let f = if mods.take("any") {
+            CollectiveFn::MatchAny { d, a }
+        } else if mods.take("all") {
+            CollectiveFn::MatchAll { d, p, a }
+        } else {
+            return Err("neither any nor all".to_string());
+        };
+        Ok(Op::Collective { f, members })
+    }
+
+    fn redux(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 3)?;
+        take_sync(mods)?;
+        let abs = mods.take("abs");
+        let nan = mods.take("NaN");
+        let dtype = mods.dtype()?;
+        let name =
+            mods.find(|part| matches!(part, "add" | "min" | "max" | "and" | "or" | "xor").then(|| part.to_string()));
+        let name = name.ok_or_else(|| "no operation".to_string())?;
+        let f = match (dtype.is_float(), name.as_str()) {
+            (true, "min") => AtomFn::MinFloat(Element::F32, false),
+            (true, "max") => AtomFn::MaxFloat(Element::F32, false),
+            (true, _) => return Err("a floating reduction other than min and max".to_string()),
+            (false, name) => integer_atomic(name, dtype.is_signed())?,
+        };
+        if dtype.width() != 32 {
+            return Err("redux takes 32 bits".to_string());
+        }
+        let d = self.dest(&operands[0])?;
+        let a = self.source(&operands[1], dtype)?;
+        let members = self.source(&operands[2], DType::B32)?;
+        Ok(Op::Collective { f: CollectiveFn::Reduce { f, nan, abs, d, a }, members })
+    }
+
+    fn elect(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 2)?;
+        take_sync(mods)?;
+        let members = self.source(&operands[1], DType::B32)?;
+        let (d, p) = match &operands[0] {
+            Operand::Pair(value, predicate) => {
+                let d = self.dest(value)?;
+                (Some(d), self.predicate_dest(predicate)?)
+            }
+            operand => (None, self.predicate_dest(operand)?),
+        };
+        Ok(Op::Collective { f: CollectiveFn::Elect { d, p }, members })
+    }
+}
+
+/// Forms without `.sync` left the ISA with sm_70.
+fn take_sync(mods: &mut Mods) -> Decoded<()> {
+    if mods.take("sync") { Ok(()) } else { Err("a form without `.sync`".to_string()) }
+}

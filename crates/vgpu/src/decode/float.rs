@@ -1,0 +1,104 @@
+//! Floating arithmetic.
+
+use crate::decode::memory::element;
+use crate::decode::mods::Mods;
+use crate::decode::operand::expect_count;
+use crate::decode::{Decoded, Decoder};
+use crate::isa::{DType, Kind, Round};
+use crate::op::{Convert, Element, FloatFn, FloatMode, Op};
+use crate::ptx::ast::Operand;
+
+impl Decoder<'_> {
+    pub(crate) fn floating(&mut self, mods: &mut Mods, operands: &[Operand], dtype: DType) -> Decoded<Vec<Op>> {
+        let base = mods.base();
+        let f = float_fn(&base, mods, operands.len())?;
+        let round = mods.round();
+        mods.drop_all(|part| matches!(part, "approx" | "full" | "noftz"));
+        let mode = FloatMode {
+            element: element(dtype)?,
+            packed: dtype.count == 2,
+            round,
+            ftz: mods.take("ftz"),
+            sat: mods.take("sat"),
+            relu: mods.take("relu"),
+        };
+        check_form(f, &mode)?;
+        let narrow = mods.find(DType::parse);
+        expect_count(operands, f.arity() + 1)?;
+        let mut ops = Vec::new();
+        let mut s = [0; 3];
+        for (at, slot) in s.iter_mut().enumerate().take(f.arity()) {
+            let from = if at < f.arity() - 1 { narrow.unwrap_or(dtype) } else { dtype };
+            *slot = self.source(&operands[at + 1], from)?;
+            if from != dtype {
+                // Mixed precision: the narrow sources are widened first (PTX ISA, section 9.7.5).
+                let (op, wide) = self.widen(*slot, from, dtype);
+                ops.push(op);
+                *slot = wide;
+            }
+        }
+        let d = self.dest(&operands[0])?;
+        ops.push(Op::Float { f, mode, d, s });
+        Ok(ops)
+    }
+
+    fn widen(&mut self, a: u32, from: DType, to: DType) -> (Op, u32) {
+        let d = self.new_register();
+        let convert = Convert {
+            d,
+            a,
+            from,
+            to,
+            width: to.width(),
+            round: Round::Nearest,
+            integral: false,
+            ftz: false,
+            sat: false,
+            relu: false,
+        };
+        (Op::Convert(Box::new(convert)), d)
+    }
+}
+
+fn float_fn(base: &str, mods: &mut Mods, operands: usize) -> Decoded<FloatFn> {
+    let nan = mods.take("NaN");
+    Ok(match base {
+        "add" => FloatFn::Add,
+        "sub" => FloatFn::Sub,
+        "mul" => FloatFn::Mul,
+        "fma" | "mad" => FloatFn::Fma,
+        "div" => FloatFn::Div,
+        "rcp" => FloatFn::Rcp,
+        "sqrt" => FloatFn::Sqrt,
+        "rsqrt" => FloatFn::Rsqrt,
+        "ex2" => FloatFn::Ex2,
+        "lg2" => FloatFn::Lg2,
+        "sin" => FloatFn::Sin,
+        "cos" => FloatFn::Cos,
+        "tanh" => FloatFn::Tanh,
+        "min" if operands == 4 => FloatFn::Min3 { nan },
+        "max" if operands == 4 => FloatFn::Max3 { nan },
+        "min" => FloatFn::Min { nan },
+        "max" => FloatFn::Max { nan },
+        "neg" => FloatFn::Neg,
+        "abs" => FloatFn::Abs,
+        "copysign" => FloatFn::CopySign,
+        _ => return Err(format!("`{base}` of a floating type")),
+    })
+}
+
+/// Refuses roundings that the executing code does not give.
+fn check_form(f: FloatFn, mode: &FloatMode) -> Decoded<()> {
+    if mode.element == Element::F64 && mode.round != Round::Nearest {
+        return Err("directed rounding of f64".to_string());
+    }
+    if f == FloatFn::Fma && mode.relu && !matches!(mode.element, Element::Half(_)) {
+        return Err("relu of this type".to_string());
+    }
+    Ok(())
+}
+
+/// Whether `dtype` is f32 with one element.
+pub(crate) fn is_f32(dtype: DType) -> bool {
+    dtype.kind == Kind::Float && dtype.bits == 32 && dtype.count == 1
+}

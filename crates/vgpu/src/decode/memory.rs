@@ -1,0 +1,254 @@
+//! Loads, stores, atomics and address conversions.
+
+use crate::decode::mods::Mods;
+use crate::decode::operand::{expect_count, nth};
+use crate::decode::scope::Symbol;
+use crate::decode::{Decoded, Decoder};
+use crate::float::{BF16, F16};
+use crate::isa::{DType, Kind, Space};
+use crate::op::{AtomFn, Atomic, Element, Load, MemRef, Op, Reg, Store};
+use crate::program::Preset;
+use crate::ptx::ast::Operand;
+
+/// Cache operators, scopes and hints: they change no result.
+fn is_hint(part: &str) -> bool {
+    part.starts_with("L1::")
+        || part.starts_with("L2::")
+        || matches!(
+            part,
+            "ca" | "cg"
+                | "cs"
+                | "lu"
+                | "cv"
+                | "wb"
+                | "wt"
+                | "nc"
+                | "weak"
+                | "cta"
+                | "cluster"
+                | "gpu"
+                | "sys"
+                | "unified"
+        )
+}
+
+fn is_strong(mods: &mut Mods) -> bool {
+    mods.find(|part| matches!(part, "volatile" | "relaxed" | "acquire" | "release" | "acq_rel" | "mmio").then_some(()))
+        .is_some()
+}
+
+impl Decoder<'_> {
+    pub(crate) fn memory(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        // A cache policy is the last operand; it changes no result.
+        let operands = match operands.split_last() {
+            Some((_, rest)) if mods.take("L2::cache_hint") => rest,
+            _ => operands,
+        };
+        match mods.base().as_str() {
+            "ld" | "ldu" => self.load(mods, operands),
+            "st" => self.store(mods, operands),
+            "atom" => self.atomic(mods, operands, true),
+            "red" => self.atomic(mods, operands, false),
+            "cvta" => self.cvta(mods, operands),
+            "isspacep" => self.is_space(mods, operands),
+            _ => {
+                mods.drop_all(|_| true);
+                Ok(Op::Nop)
+            }
+        }
+    }
+
+    fn load(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 2)?;
+        let (space, dtype, strong) = access_mods(mods)?;
+        let mut regs = Vec::new();
+        let mut width = 64;
+        for item in elements(mods, &operands[0])? {
+            let (reg, declared) = self.dest_with_type(item)?;
+            width = declared.width();
+            push_element(&mut regs, reg, dtype);
+        }
+        let at = self.mem_ref(&operands[1], space)?;
+        let extend = dtype.is_signed().then_some(width.min(64));
+        let size = dtype.bytes().min(8);
+        let load = Load { at, regs: regs.into_boxed_slice(), size, extend, strong };
+        check_size(load.regs.len(), size)?;
+        Ok(Op::Load(Box::new(load)))
+    }
+
+    fn store(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 2)?;
+        let (space, dtype, strong) = access_mods(mods)?;
+        let at = self.mem_ref(&operands[0], space)?;
+        let mut regs = Vec::new();
+        for item in elements(mods, &operands[1])? {
+            let reg = self.source(item, dtype)?;
+            if dtype.bits == 128 && !matches!(item, Operand::Word(_)) {
+                return Err("a 128-bit literal".to_string());
+            }
+            push_element(&mut regs, reg, dtype);
+        }
+        let size = dtype.bytes().min(8);
+        check_size(regs.len(), size)?;
+        Ok(Op::Store(Box::new(Store { at, regs: regs.into_boxed_slice(), size, strong })))
+    }
+
+    /// `[base + offset]` in `space`, or in the space of a named variable.
+    pub(crate) fn mem_ref(&mut self, operand: &Operand, space: Space) -> Decoded<MemRef> {
+        let Operand::Address { base, offset, extra } = operand else {
+            return Err("an address is expected".to_string());
+        };
+        if !extra.is_empty() {
+            return Err("an address of several parts".to_string());
+        }
+        let offset = *offset;
+        let Some(name) = base else {
+            return Ok(MemRef { space, base: self.constant(0), offset });
+        };
+        match self.lookup(name) {
+            Some(Symbol::Register(base, _)) => Ok(MemRef { space, base, offset }),
+            Some(Symbol::Variable(own, address)) => {
+                let named = matches!(space, Space::Generic | Space::Param);
+                let space = if named { own } else { space };
+                Ok(MemRef { space, base: self.constant(address), offset })
+            }
+            Some(Symbol::DynamicShared) => {
+                Ok(MemRef { space: Space::Shared, base: self.preset(Preset::DynamicShared), offset })
+            }
+            Some(_) => Err(format!("`{name}` as an address")),
+            None => Err(format!("unknown name `{name}`")),
+        }
+    }
+
+    fn atomic(&mut self, mods: &mut Mods, operands: &[Operand], returns: bool) -> Decoded<Op> {
+        is_strong(mods);
+        mods.drop_all(|part| is_hint(part) || part == "noftz");
+        let space = mods.find(Space::parse).unwrap_or(Space::Generic);
+        let name = mods.find(|part| is_atomic_name(part).then(|| part.to_string()));
+        let name = name.ok_or_else(|| "no operation".to_string())?;
+        let dtype = mods.dtype()?;
+        let f = atomic_fn(&name, dtype)?;
+        let first = usize::from(returns);
+        expect_count(operands, first + if f == AtomFn::Cas { 3 } else { 2 })?;
+        let d = if returns { Some(self.dest(&operands[0])?) } else { None };
+        let at = self.mem_ref(nth(operands, first)?, space)?;
+        let b = self.source(nth(operands, first + 1)?, dtype)?;
+        let c = match operands.get(first + 2) {
+            Some(operand) => self.source(operand, dtype)?,
+            None => b,
+        };
+        Ok(Op::Atomic(Box::new(Atomic { at, f, size: dtype.bytes(), d, b, c })))
+    }
+
+    fn cvta(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 2)?;
+        let to_generic = !mods.take("to");
+        let space = mods.find(Space::parse).ok_or_else(|| "no state space".to_string())?;
+        let dtype = mods.dtype()?;
+        let d = self.dest(&operands[0])?;
+        // The parameter of a function lies in local memory here.
+        let space = match &operands[1] {
+            Operand::Word(name) | Operand::Sum(name, _) => match self.lookup(name) {
+                Some(Symbol::Variable(own, _)) if space == Space::Param => own,
+                _ => space,
+            },
+            _ => space,
+        };
+        let a = self.source(&operands[1], dtype)?;
+        Ok(Op::Cvta { d, a, space, to_generic, bits: dtype.width() })
+    }
+
+    fn is_space(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 2)?;
+        let space = mods.find(Space::parse).ok_or_else(|| "no state space".to_string())?;
+        let d = self.predicate_dest(&operands[0])?;
+        let a = self.source(&operands[1], DType::B64)?;
+        Ok(Op::IsSpace { d, a, space })
+    }
+}
+
+fn access_mods(mods: &mut Mods) -> Decoded<(Space, DType, bool)> {
+    let strong = is_strong(mods);
+    mods.drop_all(is_hint);
+    let space = mods.find(Space::parse).unwrap_or(Space::Generic);
+    let dtype = mods.dtype()?;
+    if dtype.kind == Kind::Pred {
+        return Err("predicates have no place in memory".to_string());
+    }
+    Ok((space, dtype, strong))
+}
+
+/// The elements of a vector operand, or the one operand.
+fn elements<'o>(mods: &mut Mods, operand: &'o Operand) -> Decoded<Vec<&'o Operand>> {
+    let count = mods.find(|part| match part {
+        "v2" => Some(2),
+        "v4" => Some(4),
+        "v8" => Some(8),
+        _ => None,
+    });
+    match (count, operand) {
+        (None, operand) => Ok(vec![operand]),
+        (Some(count), Operand::Vector(items)) if items.len() == count => Ok(items.iter().collect()),
+        (Some(count), _) => Err(format!("a vector of {count} is expected")),
+    }
+}
+
+fn push_element(regs: &mut Vec<Reg>, reg: Reg, dtype: DType) {
+    regs.push(reg);
+    if dtype.bits == 128 {
+        regs.push(reg + 1);
+    }
+}
+
+fn check_size(count: usize, size: u32) -> Decoded<()> {
+    if count as u32 * size <= 32 { Ok(()) } else { Err("more than 32 bytes".to_string()) }
+}
+
+fn is_atomic_name(part: &str) -> bool {
+    matches!(part, "add" | "min" | "max" | "exch" | "cas" | "inc" | "dec" | "and" | "or" | "xor")
+}
+
+/// The element of a floating type that fits an instruction.
+pub(crate) fn element(dtype: DType) -> Decoded<Element> {
+    match (dtype.kind, dtype.bits) {
+        (Kind::Float, 32) => Ok(Element::F32),
+        (Kind::Float, 64) => Ok(Element::F64),
+        (Kind::Float, 16) => Ok(Element::Half(F16)),
+        (Kind::Bfloat, 16) => Ok(Element::Half(BF16)),
+        _ => Err("not a floating type".to_string()),
+    }
+}
+
+fn atomic_fn(name: &str, dtype: DType) -> Decoded<AtomFn> {
+    let packed = dtype.count == 2;
+    if dtype.width() > 64 || (dtype.width() < 32 && !dtype.is_half() && name != "cas" && name != "exch") {
+        return Err("an atomic of this width".to_string());
+    }
+    if dtype.is_float() {
+        return match name {
+            "add" => Ok(AtomFn::AddFloat(element(dtype)?, packed)),
+            "min" => Ok(AtomFn::MinFloat(element(dtype)?, packed)),
+            "max" => Ok(AtomFn::MaxFloat(element(dtype)?, packed)),
+            "exch" => Ok(AtomFn::Exch),
+            _ => Err("no such floating atomic".to_string()),
+        };
+    }
+    integer_atomic(name, dtype.is_signed())
+}
+
+/// An integer read-modify-write function by name.
+pub(crate) fn integer_atomic(name: &str, signed: bool) -> Decoded<AtomFn> {
+    Ok(match name {
+        "add" => AtomFn::Add,
+        "min" => AtomFn::Min { signed },
+        "max" => AtomFn::Max { signed },
+        "exch" => AtomFn::Exch,
+        "cas" => AtomFn::Cas,
+        "inc" => AtomFn::Inc,
+        "dec" => AtomFn::Dec,
+        "and" => AtomFn::And,
+        "or" => AtomFn::Or,
+        "xor" => AtomFn::Xor,
+        _ => return Err(format!("no atomic `{name}`")),
+    })
+}

@@ -1,0 +1,339 @@
+//! Turns a kernel and the functions it calls into a [`Program`].
+//!
+//! Names, labels and modifiers are resolved once. A form that is not known is noted, with its line, and decoding goes
+//! on, so that a launch can name all of them. Registers and local variables of a function exist once in a kernel: no
+//! thread is twice in a function, since recursion is not supported.
+
+mod arith;
+mod call;
+mod control;
+mod convert;
+mod float;
+mod memory;
+mod mods;
+mod operand;
+mod scalar;
+mod scope;
+
+use std::collections::BTreeMap;
+
+use crate::fault::Unsupported;
+use crate::isa::{Space, align_up};
+use crate::memory::map;
+use crate::module::{Layout, ParamInfo};
+use crate::op::{Guard, Op, Reg};
+use crate::program::{Info, Inst, Preset, Program, SharedVariable};
+use crate::ptx::ast::{File, Function, Instruction, Statement, Variable};
+use mods::Mods;
+use scope::Symbol;
+
+/// Decodes the kernel `function`.
+pub(crate) fn decode(file: &File, layout: &Layout, function: &Function, params: &[ParamInfo]) -> Program {
+    let mut decoder = Decoder::new(file, layout);
+    decoder.kernel(function, params);
+    decoder.finish()
+}
+
+/// Why an instruction is not supported.
+type Decoded<T> = Result<T, String>;
+
+/// A called function's storage.
+#[derive(Clone)]
+struct Frame {
+    label: u32,
+    params: Vec<(u32, u32)>,
+    returns: Vec<(u32, u32)>,
+}
+
+struct Decoder<'a> {
+    file: &'a File,
+    layout: &'a Layout,
+    program: Program,
+    scopes: Vec<BTreeMap<String, Symbol>>,
+    /// Program counters of labels.
+    labels: Vec<Option<u32>>,
+    presets: BTreeMap<Preset, Reg>,
+    frames: BTreeMap<usize, Frame>,
+    queue: Vec<usize>,
+    calls: Vec<(Option<usize>, usize, u32)>,
+    current: Option<usize>,
+}
+
+impl<'a> Decoder<'a> {
+    fn new(file: &'a File, layout: &'a Layout) -> Decoder<'a> {
+        let program = Program { files: file.files.clone(), ..Program::default() };
+        Decoder {
+            file,
+            layout,
+            program,
+            scopes: vec![BTreeMap::new()],
+            labels: Vec::new(),
+            presets: BTreeMap::new(),
+            frames: BTreeMap::new(),
+            queue: Vec::new(),
+            calls: Vec::new(),
+            current: None,
+        }
+    }
+
+    fn kernel(&mut self, function: &'a Function, params: &[ParamInfo]) {
+        self.scopes.push(BTreeMap::new());
+        for param in params {
+            self.define(&param.name, Symbol::Variable(Space::Param, u64::from(param.offset)));
+        }
+        self.body(function);
+        self.scopes.pop();
+        while let Some(index) = self.queue.pop() {
+            self.called_function(index);
+        }
+    }
+
+    fn called_function(&mut self, index: usize) {
+        let file: &'a File = self.file;
+        let (Some(function), Some(frame)) = (file.functions.get(index), self.frames.get(&index).cloned()) else {
+            return;
+        };
+        self.current = Some(index);
+        self.scopes.push(BTreeMap::new());
+        let variables = function.params.iter().zip(&frame.params).chain(function.returns.iter().zip(&frame.returns));
+        for (variable, (offset, _)) in variables {
+            self.define(&variable.name, Symbol::Variable(Space::Local, u64::from(*offset)));
+        }
+        self.place_label(frame.label);
+        self.body(function);
+        self.scopes.pop();
+    }
+
+    /// The statements of a function, closed by a return.
+    fn body(&mut self, function: &'a Function) {
+        let statements: &'a [Statement] = function.body.as_deref().unwrap_or(&[]);
+        self.block(statements);
+        let line = self.program.info.last().map_or(0, |info| info.line);
+        let info = Info { line, loc: None, opcode: "ret".to_string(), text: "end of function".to_string() };
+        self.emit(None, Op::Ret, info);
+    }
+
+    fn block(&mut self, statements: &'a [Statement]) {
+        self.scopes.push(BTreeMap::new());
+        // Labels may be used before they stand.
+        for statement in statements {
+            match statement {
+                Statement::Label(name) => {
+                    let label = self.new_label();
+                    self.define(name, Symbol::Label(label));
+                }
+                Statement::Targets { label, targets } => self.define(label, Symbol::Targets(targets.clone())),
+                Statement::Registers { .. } | Statement::Variable(_) => {}
+                Statement::Block(_) | Statement::Instruction(_) => {}
+            }
+        }
+        for statement in statements {
+            self.statement(statement);
+        }
+        self.scopes.pop();
+    }
+
+    fn statement(&mut self, statement: &'a Statement) {
+        match statement {
+            Statement::Registers { dtype, names } => {
+                for name in names {
+                    self.define_register(name, *dtype);
+                }
+            }
+            Statement::Variable(variable) => self.define_variable(variable),
+            Statement::Label(name) => {
+                if let Some(Symbol::Label(label)) = self.lookup(name) {
+                    self.place_label(label);
+                }
+            }
+            Statement::Targets { .. } => {}
+            Statement::Block(inner) => self.block(inner),
+            Statement::Instruction(instruction) => self.instruction(instruction),
+        }
+    }
+
+    fn new_label(&mut self) -> u32 {
+        self.labels.push(None);
+        (self.labels.len() - 1) as u32
+    }
+
+    fn place_label(&mut self, label: u32) {
+        let pc = self.program.code.len() as u32;
+        self.labels[label as usize] = Some(pc);
+    }
+
+    fn define_variable(&mut self, variable: &Variable) {
+        match variable.space {
+            Space::Shared => {
+                let symbol = self.place_shared(variable);
+                self.define(&variable.name, symbol);
+            }
+            Space::Local | Space::Param => {
+                let offset = self.place_local(variable.bytes, variable.align);
+                self.define(&variable.name, Symbol::Variable(Space::Local, u64::from(offset)));
+            }
+            // A global or constant inside a function is the same as one outside, but is not laid out.
+            Space::Generic | Space::Global | Space::Const => {}
+        }
+    }
+
+    fn place_shared(&mut self, variable: &Variable) -> Symbol {
+        if variable.is_extern || variable.bytes == 0 {
+            self.program.dynamic_shared_align = self.program.dynamic_shared_align.max(variable.align);
+            self.program.dynamic_shared_name.get_or_insert_with(|| variable.name.clone());
+            return Symbol::DynamicShared;
+        }
+        let offset = align_up(u64::from(self.program.static_shared_bytes), u64::from(variable.align)) as u32;
+        self.program.static_shared_bytes = offset.saturating_add(variable.bytes);
+        let name = variable.name.clone();
+        self.program.shared.push(SharedVariable { name, offset, bytes: variable.bytes });
+        Symbol::Variable(Space::Shared, map::SHARED_START + u64::from(offset))
+    }
+
+    /// Room in the local memory of each thread.
+    fn place_local(&mut self, bytes: u32, align: u32) -> u32 {
+        let offset = align_up(u64::from(self.program.local_bytes), u64::from(align)) as u32;
+        self.program.local_bytes = offset.saturating_add(bytes);
+        offset
+    }
+
+    fn emit(&mut self, guard: Option<Guard>, op: Op, info: Info) {
+        self.program.code.push(Inst { guard, op });
+        self.program.info.push(info);
+    }
+
+    fn refuse(&mut self, line: u32, text: &str, reason: &str) {
+        let text = format!("`{text}`: {reason}");
+        self.program.unsupported.push(Unsupported { line, text });
+    }
+
+    fn instruction(&mut self, instruction: &'a Instruction) {
+        let info = Info {
+            line: instruction.line,
+            loc: instruction.loc,
+            opcode: instruction.opcode.clone(),
+            text: instruction.text.clone(),
+        };
+        let guard = match &instruction.guard {
+            None => None,
+            Some((name, negate)) => match self.lookup(name) {
+                Some(Symbol::Predicate(index)) => Some(Guard { index, negate: *negate }),
+                _ => return self.refuse(info.line, &info.text, &format!("`{name}` is not a predicate")),
+            },
+        };
+        let result = self.decode_ops(instruction);
+        match result {
+            Ok(ops) => {
+                for op in ops {
+                    self.emit(guard, op, info.clone());
+                }
+            }
+            Err(reason) => {
+                self.refuse(info.line, &info.text, &reason);
+                self.emit(guard, Op::Nop, info);
+            }
+        }
+    }
+
+    fn decode_ops(&mut self, instruction: &Instruction) -> Decoded<Vec<Op>> {
+        let mut mods = Mods::new(&instruction.opcode);
+        let operands = &instruction.operands;
+        let base = mods.base();
+        let ops = match base.as_str() {
+            "call" => self.call(&mut mods, instruction)?,
+            base if is_control(base) => vec![self.control(&mut mods, operands)?],
+            base if is_memory(base) => vec![self.memory(&mut mods, operands)?],
+            "cvt" => vec![self.convert(&mut mods, operands)?],
+            _ => self.scalar(&mut mods, operands)?,
+        };
+        mods.finish()?;
+        Ok(ops)
+    }
+
+    /// Fills in branch targets and notes recursion.
+    fn finish(mut self) -> Program {
+        let labels = std::mem::take(&mut self.labels);
+        let resolve = |label: &mut u32| *label = labels.get(*label as usize).copied().flatten().unwrap_or(0);
+        for inst in &mut self.program.code {
+            match &mut inst.op {
+                Op::Bra { target } | Op::Call { target, .. } => resolve(target),
+                Op::BranchIndex { targets, .. } => targets.iter_mut().for_each(resolve),
+                _ => {}
+            }
+        }
+        self.refuse_recursion();
+        let presets: Vec<(Reg, Preset)> = self.presets.iter().map(|(preset, reg)| (*reg, *preset)).collect();
+        self.program.presets = presets;
+        self.program
+    }
+
+    fn refuse_recursion(&mut self) {
+        let calls = std::mem::take(&mut self.calls);
+        for (caller, callee, line) in &calls {
+            if caller.is_some_and(|caller| reaches(&calls, *callee, caller)) {
+                let name = self.file.functions.get(*callee).map_or("", |function| function.name.as_str());
+                self.refuse(*line, name, "recursion is not supported");
+            }
+        }
+    }
+}
+
+/// Whether `from` can call `to`, directly or not, or is it.
+fn reaches(calls: &[(Option<usize>, usize, u32)], from: usize, to: usize) -> bool {
+    let mut seen = vec![from];
+    let mut at = 0;
+    while let Some(function) = seen.get(at).copied() {
+        if function == to {
+            return true;
+        }
+        for (caller, callee, _) in calls {
+            if *caller == Some(function) && !seen.contains(callee) {
+                seen.push(*callee);
+            }
+        }
+        at += 1;
+    }
+    false
+}
+
+fn is_control(base: &str) -> bool {
+    matches!(
+        base,
+        "bra"
+            | "brx"
+            | "ret"
+            | "exit"
+            | "trap"
+            | "brkpt"
+            | "nanosleep"
+            | "membar"
+            | "fence"
+            | "pmevent"
+            | "griddepcontrol"
+            | "setmaxnreg"
+            | "bar"
+            | "barrier"
+            | "shfl"
+            | "vote"
+            | "match"
+            | "activemask"
+            | "redux"
+            | "elect"
+    )
+}
+
+fn is_memory(base: &str) -> bool {
+    matches!(
+        base,
+        "ld" | "ldu"
+            | "st"
+            | "atom"
+            | "red"
+            | "cvta"
+            | "isspacep"
+            | "prefetch"
+            | "prefetchu"
+            | "applypriority"
+            | "discard"
+    )
+}

@@ -1,0 +1,66 @@
+//! The modifiers of an opcode. Each must be taken by someone: one that is left over makes the form unsupported.
+
+use crate::isa::{DType, Round};
+
+/// `add.rn.ftz.f32` as `add` and its modifiers.
+pub(crate) struct Mods {
+    base: String,
+    parts: Vec<String>,
+}
+
+impl Mods {
+    pub(crate) fn new(opcode: &str) -> Mods {
+        let mut parts = opcode.split('.').map(str::to_string);
+        let base = parts.next().unwrap_or_default();
+        Mods { base, parts: parts.collect() }
+    }
+
+    pub(crate) fn base(&self) -> String {
+        self.base.clone()
+    }
+
+    /// Takes `word` if it is there.
+    pub(crate) fn take(&mut self, word: &str) -> bool {
+        match self.parts.iter().position(|part| part == word) {
+            Some(at) => {
+                self.parts.remove(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Takes the first modifier that `read` accepts.
+    pub(crate) fn find<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+        for (at, part) in self.parts.iter().enumerate() {
+            if let Some(value) = read(part) {
+                self.parts.remove(at);
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// Takes every modifier that `accept` accepts.
+    pub(crate) fn drop_all(&mut self, accept: impl Fn(&str) -> bool) {
+        self.parts.retain(|part| !accept(part));
+    }
+
+    /// Takes the first data type.
+    pub(crate) fn dtype(&mut self) -> Result<DType, String> {
+        self.find(DType::parse).ok_or_else(|| "no data type".to_string())
+    }
+
+    /// Takes a rounding mode; nearest even if there is none.
+    pub(crate) fn round(&mut self) -> Round {
+        self.find(Round::parse).unwrap_or(Round::Nearest)
+    }
+
+    /// Whether every modifier was taken.
+    pub(crate) fn finish(&self) -> Result<(), String> {
+        match self.parts.first() {
+            None => Ok(()),
+            Some(part) => Err(format!("modifier `.{part}`")),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Operands to register and predicate indices.
+
+use crate::decode::scope::Symbol;
+use crate::decode::{Decoded, Decoder};
+use crate::isa::{DType, mask};
+use crate::op::{Guard, Reg};
+use crate::program::Preset;
+use crate::ptx::ast::{Number, Operand};
+use crate::ptx::variable::number_bits;
+
+/// The operand at `at`.
+pub(crate) fn nth(operands: &[Operand], at: usize) -> Decoded<&Operand> {
+    operands.get(at).ok_or_else(|| format!("operand {} is missing", at + 1))
+}
+
+/// Fails unless there are exactly `count` operands.
+pub(crate) fn expect_count(operands: &[Operand], count: usize) -> Decoded<()> {
+    if operands.len() == count {
+        return Ok(());
+    }
+    Err(format!("{} operands where {count} are expected", operands.len()))
+}
+
+impl Decoder<'_> {
+    /// A value operand at most as wide as its register.
+    pub(crate) fn source(&mut self, operand: &Operand, dtype: DType) -> Decoded<Reg> {
+        match operand {
+            Operand::Number(number) => Ok(self.literal(*number, dtype)),
+            Operand::Word(name) => self.named_source(name, 0),
+            Operand::Sum(name, offset) => self.named_source(name, *offset),
+            Operand::Vector(items) if items.len() == 1 => self.source(&items[0], dtype),
+            _ => Err("an operand of this shape".to_string()),
+        }
+    }
+
+    fn literal(&mut self, number: Number, dtype: DType) -> Reg {
+        self.constant(number_bits(number, dtype) & mask(dtype.width()))
+    }
+
+    fn named_source(&mut self, name: &str, offset: i64) -> Decoded<Reg> {
+        if let Some(preset) = special(name) {
+            return Ok(self.preset(preset));
+        }
+        if name == "WARP_SZ" {
+            return Ok(self.constant(32));
+        }
+        if name == "_" {
+            return Ok(self.constant(0));
+        }
+        match self.lookup(name) {
+            Some(Symbol::Register(reg, _)) if offset == 0 => Ok(reg),
+            Some(Symbol::Variable(_, address)) => Ok(self.constant(address.wrapping_add(offset as u64))),
+            Some(Symbol::DynamicShared) if offset == 0 => Ok(self.preset(Preset::DynamicShared)),
+            Some(Symbol::Predicate(_)) => Err(format!("predicate `{name}` where a value is expected")),
+            Some(_) => Err(format!("`{name}` as a value")),
+            None => Err(format!("unknown name `{name}`")),
+        }
+    }
+
+    /// The destination register; `_` is a register that nobody reads.
+    pub(crate) fn dest(&mut self, operand: &Operand) -> Decoded<Reg> {
+        self.dest_with_type(operand).map(|(reg, _)| reg)
+    }
+
+    /// The destination register with its declared type.
+    pub(crate) fn dest_with_type(&mut self, operand: &Operand) -> Decoded<(Reg, DType)> {
+        match operand {
+            Operand::Word(name) if name == "_" => Ok((self.new_register(), DType::B64)),
+            Operand::Word(name) => match self.lookup(name) {
+                Some(Symbol::Register(reg, dtype)) => Ok((reg, dtype)),
+                Some(_) => Err(format!("`{name}` is not a register")),
+                None => Err(format!("unknown name `{name}`")),
+            },
+            Operand::Vector(items) if items.len() == 1 => self.dest_with_type(&items[0]),
+            _ => Err("a destination of this shape".to_string()),
+        }
+    }
+
+    /// A predicate operand; a number is true unless it is zero.
+    pub(crate) fn predicate(&mut self, operand: &Operand) -> Decoded<Guard> {
+        match operand {
+            Operand::Not(inner) => {
+                let guard = self.predicate(inner)?;
+                Ok(Guard { index: guard.index, negate: !guard.negate })
+            }
+            Operand::Number(Number::Integer(bits)) => {
+                // No instruction writes this predicate, so it is false.
+                let index = self.new_predicate();
+                Ok(Guard { index, negate: *bits != 0 })
+            }
+            Operand::Word(name) => match self.lookup(name) {
+                Some(Symbol::Predicate(index)) => Ok(Guard { index, negate: false }),
+                _ => Err(format!("`{name}` is not a predicate")),
+            },
+            _ => Err("a predicate of this shape".to_string()),
+        }
+    }
+
+    /// A predicate destination; `_` is a predicate that nobody reads.
+    pub(crate) fn predicate_dest(&mut self, operand: &Operand) -> Decoded<u32> {
+        match operand {
+            Operand::Word(name) if name == "_" => Ok(self.new_predicate()),
+            Operand::Word(name) => match self.lookup(name) {
+                Some(Symbol::Predicate(index)) => Ok(index),
+                _ => Err(format!("`{name}` is not a predicate")),
+            },
+            _ => Err("a predicate of this shape".to_string()),
+        }
+    }
+}
+
+/// Special registers whose value never changes (PTX ISA, section 10).
+fn special(name: &str) -> Option<Preset> {
+    let axis = |suffix: &str| match suffix {
+        "x" => Some(0),
+        "y" => Some(1),
+        "z" => Some(2),
+        _ => None,
+    };
+    if let Some((base, suffix)) = name.split_once('.') {
+        let index = axis(suffix)?;
+        return match base {
+            "%tid" => Some(Preset::Tid(index)),
+            "%ntid" => Some(Preset::Ntid(index)),
+            "%ctaid" | "%clusterid" => Some(Preset::Ctaid(index)),
+            "%nctaid" | "%nclusterid" => Some(Preset::Nctaid(index)),
+            "%cluster_ctaid" => Some(Preset::Value(0)),
+            "%cluster_nctaid" => Some(Preset::Value(1)),
+            _ => None,
+        };
+    }
+    Some(match name {
+        "%laneid" => Preset::LaneId,
+        "%warpid" => Preset::WarpId,
+        "%nwarpid" => Preset::WarpCount,
+        "%smid" | "%cluster_ctarank" => Preset::Value(0),
+        "%nsmid" | "%cluster_nctarank" => Preset::Value(1),
+        "%gridid" => Preset::GridId,
+        "%lanemask_eq" => Preset::LaneMaskEq,
+        "%lanemask_lt" => Preset::LaneMaskLt,
+        "%lanemask_le" => Preset::LaneMaskLe,
+        "%lanemask_gt" => Preset::LaneMaskGt,
+        "%lanemask_ge" => Preset::LaneMaskGe,
+        "%dynamic_smem_size" => Preset::DynamicSharedBytes,
+        "%total_smem_size" => Preset::TotalSharedBytes,
+        "%reserved_smem_offset_0" | "%reserved_smem_offset_begin" => Preset::Value(0),
+        _ => return None,
+    })
+}

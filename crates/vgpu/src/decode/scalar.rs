@@ -1,0 +1,213 @@
+//! Instructions on registers: moves, comparisons, selections; arithmetic goes on to its own files.
+
+use crate::decode::memory::element;
+use crate::decode::mods::Mods;
+use crate::decode::operand::{expect_count, nth};
+use crate::decode::scope::Symbol;
+use crate::decode::{Decoded, Decoder};
+use crate::isa::{CmpOp, DType, Kind, mask};
+use crate::op::{Guard, IntFn, Op, PredFn, Reg, Set, Setp, TestFn};
+use crate::ptx::ast::Operand;
+
+impl Decoder<'_> {
+    pub(crate) fn scalar(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Vec<Op>> {
+        let base = mods.base();
+        match base.as_str() {
+            "mov" => Ok(vec![self.mov(mods, operands)?]),
+            "setp" => Ok(vec![self.setp(mods, operands)?]),
+            "set" => Ok(vec![self.set(mods, operands)?]),
+            "selp" => Ok(vec![self.selp(mods, operands)?]),
+            "slct" => Ok(vec![self.slct(mods, operands)?]),
+            "testp" => Ok(vec![self.testp(mods, operands)?]),
+            "and" | "or" | "xor" | "not" if mods.take("pred") => Ok(vec![self.pred_logic(&base, operands)?]),
+            _ => self.arithmetic(mods, operands),
+        }
+    }
+
+    fn mov(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 2)?;
+        let dtype = mods.dtype()?;
+        if dtype.kind == Kind::Pred {
+            let d = self.predicate_dest(&operands[0])?;
+            return Ok(Op::MovPred { d, a: self.predicate(&operands[1])? });
+        }
+        if dtype.bits == 128 {
+            return self.mov_128(operands);
+        }
+        match (&operands[0], &operands[1]) {
+            (Operand::Vector(parts), source) if parts.len() > 1 => self.unpack(parts, source, dtype),
+            (dest, Operand::Vector(parts)) if parts.len() > 1 => self.pack(dest, parts, dtype),
+            (dest, source) => {
+                let d = self.dest(dest)?;
+                if let Operand::Word(name) = source
+                    && let Some(shift) = clock_shift(name)
+                {
+                    return Ok(Op::Clock { d, bits: dtype.width(), shift });
+                }
+                Ok(Op::Mov { d, a: self.source(source, dtype)? })
+            }
+        }
+    }
+
+    fn unpack(&mut self, parts: &[Operand], source: &Operand, dtype: DType) -> Decoded<Op> {
+        let bits = part_bits(dtype, parts.len())?;
+        let a = self.source(source, dtype)?;
+        let mut found = Vec::new();
+        for part in parts {
+            let ignored = matches!(part, Operand::Word(name) if name == "_");
+            found.push(if ignored { None } else { Some(self.dest(part)?) });
+        }
+        Ok(Op::Unpack { a, bits, parts: found.into_boxed_slice() })
+    }
+
+    fn pack(&mut self, dest: &Operand, parts: &[Operand], dtype: DType) -> Decoded<Op> {
+        let bits = part_bits(dtype, parts.len())?;
+        let d = self.dest(dest)?;
+        let mut found = Vec::new();
+        for part in parts {
+            found.push(self.source(part, DType::new(Kind::Bits, bits))?);
+        }
+        Ok(Op::Pack { d, bits, parts: found.into_boxed_slice() })
+    }
+
+    /// A 128-bit register is two; `{a, b}` is two 64-bit registers.
+    fn mov_128(&mut self, operands: &[Operand]) -> Decoded<Op> {
+        let to = self.halves(&operands[0], true)?;
+        let from = self.halves(&operands[1], false)?;
+        Ok(Op::MovMany(Box::new([(to[0], from[0]), (to[1], from[1])])))
+    }
+
+    fn halves(&mut self, operand: &Operand, is_dest: bool) -> Decoded<[Reg; 2]> {
+        match operand {
+            Operand::Vector(items) if items.len() == 2 => {
+                let mut found = [0; 2];
+                for (slot, item) in found.iter_mut().zip(items) {
+                    *slot = if is_dest { self.dest(item)? } else { self.source(item, DType::B64)? };
+                }
+                Ok(found)
+            }
+            Operand::Word(name) => match self.lookup(name) {
+                Some(Symbol::Register(reg, dtype)) if dtype.bits == 128 => Ok([reg, reg + 1]),
+                _ => Err(format!("`{name}` is not a 128-bit register")),
+            },
+            _ => Err("a 128-bit operand of this shape".to_string()),
+        }
+    }
+
+    fn pred_logic(&mut self, base: &str, operands: &[Operand]) -> Decoded<Op> {
+        let d = self.predicate_dest(nth(operands, 0)?)?;
+        let a = self.predicate(nth(operands, 1)?)?;
+        if base == "not" {
+            return Ok(Op::MovPred { d, a: Guard { index: a.index, negate: !a.negate } });
+        }
+        let b = self.predicate(nth(operands, 2)?)?;
+        let f = pred_fn(base).ok_or_else(|| "no such logic on predicates".to_string())?;
+        Ok(Op::Pred { f, d, a, b })
+    }
+
+    fn setp(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        let mut setp = self.comparison(mods, operands)?;
+        match nth(operands, 0)? {
+            Operand::Pair(first, second) => {
+                setp.d = self.predicate_dest(first)?;
+                setp.q = Some(self.predicate_dest(second)?);
+            }
+            operand => setp.d = self.predicate_dest(operand)?,
+        }
+        Ok(Op::Setp(Box::new(setp)))
+    }
+
+    /// The common part of `setp` and `set`; the destination is filled in by the caller.
+    fn comparison(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Setp> {
+        let cmp = mods.find(CmpOp::parse).ok_or_else(|| "no comparison".to_string())?;
+        let combine = mods.find(pred_fn);
+        let ftz = mods.take("ftz");
+        let dtype = mods.dtype()?;
+        if dtype.count != 1 {
+            return Err("a packed comparison".to_string());
+        }
+        expect_count(operands, if combine.is_some() { 4 } else { 3 })?;
+        let a = self.source(&operands[1], dtype)?;
+        let b = self.source(&operands[2], dtype)?;
+        let combine = match combine {
+            Some(f) => Some((f, self.predicate(&operands[3])?)),
+            None => None,
+        };
+        Ok(Setp { cmp, dtype, ftz, a, b, combine, d: 0, q: None })
+    }
+
+    fn set(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        // The first type is the destination's.
+        let to = mods.dtype()?;
+        let compare = self.comparison(mods, operands)?;
+        let d = self.dest(nth(operands, 0)?)?;
+        let yes = if to.is_float() && to.bits == 32 { u64::from(1.0f32.to_bits()) } else { mask(to.width()) };
+        if to.is_half() {
+            return Err("a 16-bit floating result".to_string());
+        }
+        Ok(Op::Set(Box::new(Set { compare, d, yes })))
+    }
+
+    fn selp(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 4)?;
+        let dtype = mods.dtype()?;
+        let d = self.dest(&operands[0])?;
+        let a = self.source(&operands[1], dtype)?;
+        let b = self.source(&operands[2], dtype)?;
+        let p = self.predicate(&operands[3])?;
+        Ok(Op::Selp { d, a, b, p })
+    }
+
+    fn slct(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 4)?;
+        mods.take("ftz");
+        let dtype = mods.dtype()?;
+        let sign = mods.dtype()?;
+        let d = self.dest(&operands[0])?;
+        let a = self.source(&operands[1], dtype)?;
+        let b = self.source(&operands[2], dtype)?;
+        let c = self.source(&operands[3], sign)?;
+        Ok(Op::Int { f: IntFn::Select { float: sign.is_float() }, bits: dtype.width(), d, s: [a, b, c, c] })
+    }
+
+    fn testp(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
+        expect_count(operands, 2)?;
+        let f = mods.find(|part| match part {
+            "finite" => Some(TestFn::Finite),
+            "infinite" => Some(TestFn::Infinite),
+            "number" => Some(TestFn::Number),
+            "notanumber" => Some(TestFn::NotANumber),
+            "normal" => Some(TestFn::Normal),
+            "subnormal" => Some(TestFn::Subnormal),
+            _ => None,
+        });
+        let f = f.ok_or_else(|| "no test".to_string())?;
+        let dtype = mods.dtype()?;
+        let d = self.predicate_dest(&operands[0])?;
+        let a = self.source(&operands[1], dtype)?;
+        Ok(Op::Testp { f, element: element(dtype)?, d, a })
+    }
+}
+
+fn pred_fn(word: &str) -> Option<PredFn> {
+    match word {
+        "and" => Some(PredFn::And),
+        "or" => Some(PredFn::Or),
+        "xor" => Some(PredFn::Xor),
+        _ => None,
+    }
+}
+
+/// Registers that count time, and how far their value is shifted down.
+fn clock_shift(name: &str) -> Option<u32> {
+    match name {
+        "%clock" | "%clock64" | "%globaltimer" | "%globaltimer_lo" => Some(0),
+        "%clock_hi" | "%globaltimer_hi" => Some(32),
+        _ => None,
+    }
+}
+
+fn part_bits(dtype: DType, parts: usize) -> Decoded<u32> {
+    let bits = dtype.width() / parts as u32;
+    if bits * parts as u32 == dtype.width() && bits >= 8 { Ok(bits) } else { Err("parts of this width".to_string()) }
+}

@@ -1,0 +1,91 @@
+//! Names and what they stand for.
+
+use std::collections::BTreeMap;
+
+use crate::decode::Decoder;
+use crate::isa::{DType, Kind, Space};
+use crate::op::Reg;
+use crate::program::Preset;
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum Symbol {
+    Register(Reg, DType),
+    Predicate(u32),
+    /// A variable at an address of its space.
+    Variable(Space, u64),
+    DynamicShared,
+    Label(u32),
+    /// A table of `.branchtargets`.
+    Targets(Vec<String>),
+}
+
+impl Decoder<'_> {
+    pub(crate) fn define(&mut self, name: &str, symbol: Symbol) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.to_string(), symbol);
+        }
+    }
+
+    pub(crate) fn define_register(&mut self, name: &str, dtype: DType) {
+        let symbol = if dtype.kind == Kind::Pred {
+            Symbol::Predicate(self.new_predicate())
+        } else {
+            let reg = self.new_register();
+            if dtype.bits > 64 {
+                // A 128-bit register is two.
+                self.new_register();
+            }
+            Symbol::Register(reg, dtype)
+        };
+        self.define(name, symbol);
+    }
+
+    pub(crate) fn new_register(&mut self) -> Reg {
+        self.program.registers += 1;
+        self.program.registers - 1
+    }
+
+    pub(crate) fn new_predicate(&mut self) -> u32 {
+        self.program.predicates += 1;
+        self.program.predicates - 1
+    }
+
+    /// The meaning of `name` in the innermost scope that has it.
+    pub(crate) fn lookup(&mut self, name: &str) -> Option<Symbol> {
+        let found = self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned();
+        if found.is_some() {
+            return found;
+        }
+        if let Some((space, address)) = self.layout.addresses.get(name) {
+            return Some(Symbol::Variable(*space, *address));
+        }
+        self.module_shared(name)
+    }
+
+    /// Shared variables of the module get a place in the kernels that use them.
+    fn module_shared(&mut self, name: &str) -> Option<Symbol> {
+        let file = self.file;
+        let variable =
+            file.variables.iter().find(|variable| variable.name == name && variable.space == Space::Shared)?;
+        let symbol = self.place_shared(variable);
+        let outer: &mut BTreeMap<String, Symbol> = self.scopes.first_mut()?;
+        outer.insert(name.to_string(), symbol.clone());
+        Some(symbol)
+    }
+
+    /// The register that always holds `preset`.
+    pub(crate) fn preset(&mut self, preset: Preset) -> Reg {
+        if let Some(reg) = self.presets.get(&preset) {
+            return *reg;
+        }
+        let reg = self.new_register();
+        self.presets.insert(preset, reg);
+        reg
+    }
+
+    /// The register that always holds `value`.
+    pub(crate) fn constant(&mut self, value: u64) -> Reg {
+        self.preset(Preset::Value(value))
+    }
+}

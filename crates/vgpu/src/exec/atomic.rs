@@ -1,0 +1,118 @@
+//! `atom` and `red`: one lane after another, each at once.
+
+use crate::exec::Machine;
+use crate::exec::float::read_element;
+use crate::exec::memory::{MAX_BYTES, little_endian};
+use crate::exec::place::{Access, split};
+use crate::exec::warp::{Warp, lanes};
+use crate::fault::Exec;
+use crate::float::{add_odd, bits32, maximum, minimum, narrow};
+use crate::isa::{Round, mask, sign_extend};
+use crate::op::{AtomFn, Atomic, Element};
+use crate::report::AccessKind;
+
+impl Machine<'_> {
+    pub(crate) fn atomic(&mut self, warp: &mut Warp, exec: u32, op: &Atomic) -> Exec<()> {
+        let (addresses, parts) = split(&warp.regs, &op.at, exec);
+        let len = op.size as usize;
+        let pc = warp.pc;
+        for (space, part) in parts {
+            if part == 0 {
+                continue;
+            }
+            self.tally(pc, space, AccessKind::Atomic, &addresses, part, op.size);
+            for lane in lanes(part) {
+                let thread = warp.thread(lane);
+                let address = addresses[lane];
+                let access = Access { lane, thread, address, len, pc, strong: true, is_read: true };
+                let slot = self.locate(space, &access)?;
+                let mut bytes = [0u8; MAX_BYTES];
+                self.fetch(&slot, &access, &mut bytes[..len])?;
+                let old = little_endian(&bytes[..len]);
+                let b = warp.regs[op.b as usize][lane];
+                let c = warp.regs[op.c as usize][lane];
+                let new = combine(op.f, old, b, c, op.size * 8).to_le_bytes();
+                let write = Access { is_read: false, ..access };
+                self.put(&slot, &write, &new[..len])?;
+                if let Some(d) = op.d {
+                    warp.regs[d as usize][lane] = old;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The new value of a word (PTX ISA, section 9.7.13.5).
+pub(crate) fn combine(f: AtomFn, old: u64, b: u64, c: u64, bits: u32) -> u64 {
+    let keep = mask(bits);
+    let (old, b, c) = (old & keep, b & keep, c & keep);
+    let less = sign_extend(b, bits) < sign_extend(old, bits);
+    let result = match f {
+        AtomFn::Add => old.wrapping_add(b),
+        AtomFn::Min { signed: true } => pick(less, b, old),
+        AtomFn::Max { signed: true } => pick(less, old, b),
+        AtomFn::Min { signed: false } => old.min(b),
+        AtomFn::Max { signed: false } => old.max(b),
+        AtomFn::Exch => b,
+        AtomFn::Cas => pick(old == b, c, old),
+        AtomFn::Inc => pick(old >= b, 0, old.wrapping_add(1)),
+        AtomFn::Dec => pick(old == 0 || old > b, b, old.wrapping_sub(1)),
+        AtomFn::And => old & b,
+        AtomFn::Or => old | b,
+        AtomFn::Xor => old ^ b,
+        // Rounding to odd first is for narrower results only.
+        AtomFn::AddFloat(Element::F64, _) => (f64::from_bits(old) + f64::from_bits(b)).to_bits(),
+        AtomFn::AddFloat(element, packed) => float(element, packed, old, b, add_odd),
+        AtomFn::MinFloat(element, packed) => float(element, packed, old, b, minimum),
+        AtomFn::MaxFloat(element, packed) => float(element, packed, old, b, maximum),
+    };
+    result & keep
+}
+
+fn pick(first: bool, a: u64, b: u64) -> u64 {
+    if first { a } else { b }
+}
+
+fn float(element: Element, packed: bool, a: u64, b: u64, f: fn(f64, f64) -> f64) -> u64 {
+    if !packed {
+        return float_element(element, a, b, f);
+    }
+    let bits = if matches!(element, Element::Half(_)) { 16 } else { 32 };
+    let low = float_element(element, a & mask(bits), b & mask(bits), f);
+    float_element(element, a >> bits, b >> bits, f) << bits | low
+}
+
+fn float_element(element: Element, a: u64, b: u64, f: fn(f64, f64) -> f64) -> u64 {
+    let (x, y) = (read_element(a, element), read_element(b, element));
+    match element {
+        Element::F32 => bits32(f(x, y) as f32),
+        Element::F64 => f(x, y).to_bits(),
+        Element::Half(format) => u64::from(narrow(f(x, y), format, Round::Nearest)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_wrap_at_their_bound() {
+        assert_eq!(combine(AtomFn::Inc, 3, 3, 0, 32), 0);
+        assert_eq!(combine(AtomFn::Inc, 2, 3, 0, 32), 3);
+        assert_eq!(combine(AtomFn::Dec, 0, 7, 0, 32), 7);
+    }
+
+    #[test]
+    fn comparisons_follow_the_sign() {
+        let minus = 0xffff_ffff;
+        assert_eq!(combine(AtomFn::Min { signed: true }, 1, minus, 0, 32), minus);
+        assert_eq!(combine(AtomFn::Min { signed: false }, 1, minus, 0, 32), 1);
+    }
+
+    #[test]
+    fn packed_halves_add_apart() {
+        let f = AtomFn::AddFloat(Element::Half(crate::float::F16), true);
+        assert_eq!(combine(f, 0x4000_3c00, 0x3c00_3c00, 0, 32), 0x4200_4000);
+    }
+}

@@ -1,0 +1,247 @@
+//! The sixteen barriers of a CTA (PTX ISA, section 9.7.13.1).
+
+use crate::clock::Contribution;
+use crate::exec::Machine;
+use crate::exec::warp::{Wait, Warp, lanes};
+use crate::fault::{Exec, FaultKind, Stop};
+use crate::op::{BarrierOp, BarrierReduce};
+
+/// Lanes that wait in a barrier.
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    warp: u32,
+    lanes: u32,
+    reduce: Option<BarrierReduce>,
+}
+
+/// One barrier between two completions.
+#[derive(Debug)]
+pub(crate) struct Barrier {
+    in_use: bool,
+    /// Threads it waits for; `None`: all that have not exited.
+    expected: Option<u32>,
+    /// Lanes that arrived, by warp.
+    arrived: Vec<u32>,
+    waiters: Vec<Waiter>,
+    contributions: Vec<Contribution>,
+    result: Reduction,
+}
+
+/// What `bar.red` has gathered.
+#[derive(Clone, Copy, Debug)]
+struct Reduction {
+    count: u32,
+    all: bool,
+    any: bool,
+}
+
+const NO_REDUCTION: Reduction = Reduction { count: 0, all: true, any: false };
+
+/// Lanes to wake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Release {
+    pub(crate) warp: u32,
+    lanes: u32,
+    reduce: Option<BarrierReduce>,
+    result: Reduction,
+}
+
+impl Barrier {
+    pub(crate) fn new(warps: u32) -> Barrier {
+        Barrier {
+            in_use: false,
+            expected: None,
+            arrived: vec![0; warps as usize],
+            waiters: Vec::new(),
+            contributions: Vec::new(),
+            result: NO_REDUCTION,
+        }
+    }
+
+    /// Threads that count as arrived: a whole warp counts 32, whatever its size.
+    fn count(&self, alive: &[u32]) -> u32 {
+        let pairs = self.arrived.iter().zip(alive);
+        pairs.map(|(mask, alive)| if *mask != 0 && alive & !mask == 0 { 32 } else { mask.count_ones() }).sum()
+    }
+
+    fn is_complete(&self, alive: &[u32]) -> bool {
+        match self.expected {
+            Some(expected) => self.count(alive) >= expected,
+            None => self.arrived.iter().zip(alive).all(|(mask, alive)| alive & !mask == 0),
+        }
+    }
+}
+
+impl Release {
+    /// Wakes the lanes, with the result of a reduction.
+    pub(crate) fn apply(&self, warp: &mut Warp) {
+        match self.reduce {
+            None => {}
+            Some(BarrierReduce::Popc { d, .. }) => warp.fill(d, self.lanes, u64::from(self.result.count)),
+            Some(BarrierReduce::And { d, .. }) => warp.set_pred(d, self.lanes, spread(self.result.all)),
+            Some(BarrierReduce::Or { d, .. }) => warp.set_pred(d, self.lanes, spread(self.result.any)),
+        }
+        warp.unblock(self.lanes);
+    }
+}
+
+fn spread(value: bool) -> u32 {
+    if value { u32::MAX } else { 0 }
+}
+
+impl Machine<'_> {
+    pub(crate) fn barrier(&mut self, warp: &mut Warp, exec: u32, op: &BarrierOp) -> Exec<()> {
+        if !op.aligned {
+            return self.arrive_by_id(warp, exec, op);
+        }
+        if exec != warp.active {
+            let message = "an aligned barrier under a predicate that differs between the lanes of a warp";
+            return if exec == 0 { skip(warp) } else { Err(Stop::new(FaultKind::DivergentAligned, exec, message)) };
+        }
+        if exec != warp.alive {
+            self.retire_leaving(warp);
+        }
+        let here = self.join_aligned(warp, exec);
+        if here != warp.alive {
+            let pc = warp.pc;
+            warp.block(exec, Wait::Aligned { pc }, pc);
+            return Ok(());
+        }
+        self.arrive_by_id(warp, here, op)
+    }
+
+    /// Adds the lanes that wait at the same instruction to the running group, if the warp is whole with them.
+    fn join_aligned(&self, warp: &mut Warp, exec: u32) -> u32 {
+        let pc = warp.pc;
+        let mut here = exec;
+        for lane in lanes(warp.alive & !warp.ready) {
+            if warp.waits[lane] == (Wait::Aligned { pc }) {
+                here |= 1 << lane;
+            }
+        }
+        if here == warp.alive {
+            for lane in lanes(here & !exec) {
+                warp.waits[lane] = Wait::None;
+            }
+            warp.ready |= here;
+            warp.active = here;
+        }
+        here
+    }
+
+    /// Arrives at the barrier that each lane names.
+    fn arrive_by_id(&mut self, warp: &mut Warp, exec: u32, op: &BarrierOp) -> Exec<()> {
+        let ids = warp.regs[op.id as usize];
+        let counts = op.count.map(|reg| warp.regs[reg as usize]);
+        let expected = |lane: usize| counts.map(|counts| counts[lane] as u32);
+        let pc = warp.pc;
+        // All lanes of the group go on after the barrier, now or when it completes.
+        warp.pc += 1;
+        warp.park();
+        let mut rest = exec;
+        while rest != 0 {
+            let first = rest.trailing_zeros() as usize;
+            let (id, count) = (ids[first] as u32, expected(first));
+            let mut group = 0;
+            for lane in lanes(rest) {
+                if ids[lane] as u32 == id && expected(lane) == count {
+                    group |= 1 << lane;
+                }
+            }
+            rest &= !group;
+            if op.aligned && rest != 0 {
+                let message = "the lanes of an aligned barrier name different barriers or counts";
+                return Err(Stop::new(FaultKind::BarrierMisuse, exec, message));
+            }
+            self.arrive(warp, group, (id, count), op)?;
+            if op.wait {
+                warp.ready &= !group;
+                for lane in lanes(group) {
+                    warp.waits[lane] = Wait::Barrier { pc, id };
+                }
+            }
+            self.complete(id as usize);
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, warp: &Warp, group: u32, (id, expected): (u32, Option<u32>), op: &BarrierOp) -> Exec<()> {
+        if let Some(message) = self.misuse(warp, group, id, expected) {
+            return Err(Stop::new(FaultKind::BarrierMisuse, group, message));
+        }
+        let clocks = &mut self.cta.clocks;
+        let barrier = &mut self.cta.barriers[id as usize];
+        barrier.in_use = true;
+        barrier.expected = expected;
+        barrier.arrived[warp.id as usize] |= group;
+        for lane in lanes(group) {
+            barrier.contributions.push(clocks.release(warp.thread(lane)));
+        }
+        if let Some(reduce) = op.reduce {
+            let (BarrierReduce::Popc { a, .. } | BarrierReduce::And { a, .. } | BarrierReduce::Or { a, .. }) = reduce;
+            let value = warp.guard(a) & group;
+            barrier.result.count += value.count_ones();
+            barrier.result.all &= value == group;
+            barrier.result.any |= value != 0;
+        }
+        if op.wait {
+            barrier.waiters.push(Waiter { warp: warp.id, lanes: group, reduce: op.reduce });
+        }
+        Ok(())
+    }
+
+    fn misuse(&self, warp: &Warp, group: u32, id: u32, expected: Option<u32>) -> Option<String> {
+        let Some(barrier) = self.cta.barriers.get(id as usize) else {
+            return Some(format!("barrier {id}: a CTA has barriers 0 to 15"));
+        };
+        if let Some(count) = expected.filter(|count| *count == 0 || !count.is_multiple_of(32)) {
+            return Some(format!("barrier {id}: the thread count {count} is not a positive multiple of 32"));
+        }
+        let total = self.cta.alive.len() as u32 * 32;
+        if let Some(count) = expected.filter(|count| *count > total) {
+            return Some(format!("barrier {id}: waits for {count} threads, the CTA has {total}"));
+        }
+        if barrier.in_use && barrier.expected != expected {
+            let name = |count: Option<u32>| count.map_or("all".to_string(), |count| count.to_string());
+            let (own, other) = (name(expected), name(barrier.expected));
+            return Some(format!("barrier {id}: waits for {own} threads here and for {other} elsewhere"));
+        }
+        if barrier.arrived[warp.id as usize] & group != 0 {
+            return Some(format!("barrier {id}: a thread arrives twice before it completes"));
+        }
+        None
+    }
+
+    /// Completes every barrier that waited only for threads that have exited.
+    pub(crate) fn complete_barriers(&mut self) {
+        for id in 0..self.cta.barriers.len() {
+            self.complete(id);
+        }
+    }
+
+    fn complete(&mut self, id: usize) {
+        let barrier = &mut self.cta.barriers[id];
+        if !barrier.in_use || !barrier.is_complete(&self.cta.alive) {
+            return;
+        }
+        let waiters = std::mem::take(&mut barrier.waiters);
+        let contributions = std::mem::take(&mut barrier.contributions);
+        let result = std::mem::replace(&mut barrier.result, NO_REDUCTION);
+        barrier.in_use = false;
+        barrier.expected = None;
+        barrier.arrived.fill(0);
+        let mut receivers = Vec::new();
+        for waiter in &waiters {
+            receivers.extend(lanes(waiter.lanes).map(|lane| waiter.warp * 32 + lane as u32));
+            let Waiter { warp, lanes, reduce } = *waiter;
+            self.cta.released.push(Release { warp, lanes, reduce, result });
+        }
+        self.cta.clocks.acquire(&contributions, &receivers);
+    }
+}
+
+/// No lane of the group executes the instruction.
+fn skip(warp: &mut Warp) -> Exec<()> {
+    warp.pc += 1;
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! What the lanes of a warp do together: shuffles, votes, matches, reductions, `bar.warp.sync`.
+//!
+//! A lane waits until all members that have not exited are there (PTX ISA, section 9.7.9): at the same instruction,
+//! or, for `bar.warp.sync`, at any such with the same members. Only `bar.warp.sync` orders memory.
+
+use crate::exec::Machine;
+use crate::exec::atomic::combine;
+use crate::exec::warp::{Wait, Warp, lanes};
+use crate::fault::{Exec, FaultKind, Stop};
+use crate::isa::mask;
+use crate::op::{AtomFn, CollectiveFn, Element, Op, Reg, ShuffleMode, VoteMode};
+
+impl Machine<'_> {
+    pub(crate) fn collective(&mut self, warp: &mut Warp, exec: u32, f: &CollectiveFn, members: Reg) -> Exec<()> {
+        let named = warp.regs[members as usize];
+        for lane in lanes(exec) {
+            if named[lane] >> lane & 1 == 0 {
+                let message = format!("lane {lane} is not among the members {:#010x} that it names", named[lane]);
+                return Err(Stop::new(FaultKind::BarrierMisuse, 1 << lane, message));
+            }
+        }
+        let first = named[exec.trailing_zeros() as usize & 31];
+        let uniform = lanes(exec).all(|lane| named[lane] == first);
+        if uniform && first as u32 & warp.alive == exec {
+            self.perform(warp, exec, f);
+            warp.pc += 1;
+            return Ok(());
+        }
+        let pc = warp.pc;
+        warp.block(exec, Wait::None, pc);
+        for lane in lanes(exec) {
+            warp.waits[lane] = Wait::Collective { pc, members: named[lane] as u32 };
+        }
+        self.settle(warp)
+    }
+
+    /// Performs every warp-wide instruction whose members are all there.
+    pub(crate) fn settle(&mut self, warp: &mut Warp) -> Exec<()> {
+        let program = self.program;
+        for lane in 0..32usize {
+            let Wait::Collective { pc, members } = warp.waits[lane] else { continue };
+            let Some(Op::Collective { f, .. }) = program.code.get(pc as usize).map(|inst| &inst.op) else { continue };
+            let is_barrier = matches!(f, CollectiveFn::Barrier);
+            let here = self.gathered(warp, pc, members, is_barrier);
+            if here != members & warp.alive {
+                continue;
+            }
+            self.perform(warp, here, f);
+            for lane in lanes(here) {
+                warp.pcs[lane] += 1;
+            }
+            warp.unblock(here);
+        }
+        Ok(())
+    }
+
+    /// Lanes that wait with the same members, at the same instruction or at any `bar.warp.sync`.
+    fn gathered(&self, warp: &Warp, pc: u32, members: u32, is_barrier: bool) -> u32 {
+        let mut here = 0;
+        for lane in lanes(warp.alive) {
+            let Wait::Collective { pc: other, members: named } = warp.waits[lane] else { continue };
+            let same = other == pc || (is_barrier && self.is_warp_barrier(other));
+            if same && named == members {
+                here |= 1 << lane;
+            }
+        }
+        here
+    }
+
+    fn is_warp_barrier(&self, pc: u32) -> bool {
+        let op = self.program.code.get(pc as usize).map(|inst| &inst.op);
+        matches!(op, Some(Op::Collective { f: CollectiveFn::Barrier, .. }))
+    }
+
+    fn perform(&mut self, warp: &mut Warp, set: u32, f: &CollectiveFn) {
+        match f {
+            CollectiveFn::Shuffle { .. } => shuffle(warp, set, f),
+            CollectiveFn::Vote { mode, d, a } => {
+                let value = warp.guard(*a) & set;
+                let holds = match mode {
+                    VoteMode::All => value == set,
+                    VoteMode::Any => value != 0,
+                    VoteMode::Uniform => value == 0 || value == set,
+                };
+                warp.set_pred(*d, set, if holds { u32::MAX } else { 0 });
+            }
+            CollectiveFn::Ballot { d, a } => {
+                let value = warp.guard(*a) & set;
+                warp.fill(*d, set, u64::from(value));
+            }
+            CollectiveFn::MatchAny { d, a } => match_any(warp, set, *d, *a),
+            CollectiveFn::MatchAll { d, p, a } => match_all(warp, set, *d, *p, *a),
+            CollectiveFn::Reduce { f, nan, abs, d, a } => reduce(warp, set, *f, (*nan, *abs), [*d, *a]),
+            CollectiveFn::Elect { d, p } => {
+                let leader = set.trailing_zeros();
+                if let Some(d) = d {
+                    warp.fill(*d, set, u64::from(leader));
+                }
+                warp.set_pred(*p, set, 1u32.checked_shl(leader).unwrap_or(0));
+            }
+            CollectiveFn::Barrier => self.warp_barrier(warp, set),
+        }
+    }
+
+    fn warp_barrier(&mut self, warp: &Warp, set: u32) {
+        let threads: Vec<u32> = lanes(set).map(|lane| warp.thread(lane)).collect();
+        let clocks = &mut self.cta.clocks;
+        let contributions: Vec<_> = threads.iter().map(|thread| clocks.release(*thread)).collect();
+        clocks.acquire(&contributions, &threads);
+    }
+}
+
+/// `shfl.sync` (PTX ISA, section 9.7.9.6). A source lane outside the members gives its register's old value.
+fn shuffle(warp: &mut Warp, set: u32, f: &CollectiveFn) {
+    let CollectiveFn::Shuffle { mode, d, p, a, b, c } = f else { return };
+    let values = warp.regs[*a as usize];
+    let offsets = warp.regs[*b as usize];
+    let controls = warp.regs[*c as usize];
+    let mut inside = 0;
+    for lane in lanes(set) {
+        let (source, valid) = shuffle_source(*mode, lane as u32, offsets[lane] as u32 & 31, controls[lane] as u32);
+        warp.regs[*d as usize][lane] = values[source as usize & 31] & mask(32);
+        inside |= u32::from(valid) << lane;
+    }
+    if let Some(p) = p {
+        warp.set_pred(*p, set, inside);
+    }
+}
+
+/// The lane read, and whether it is in range.
+fn shuffle_source(mode: ShuffleMode, lane: u32, offset: u32, control: u32) -> (u32, bool) {
+    let segment = control >> 8 & 31;
+    let bound = control & 31;
+    let last = (lane & segment) | (bound & !segment);
+    let first = lane & segment;
+    let (source, valid) = match mode {
+        ShuffleMode::Up => {
+            let source = lane as i32 - offset as i32;
+            (source.max(0) as u32, source >= last as i32)
+        }
+        ShuffleMode::Down => (lane + offset, lane + offset <= last),
+        ShuffleMode::Butterfly => (lane ^ offset, lane ^ offset <= last),
+        ShuffleMode::Index => {
+            let source = first | (offset & !segment);
+            (source, source <= last)
+        }
+    };
+    if valid { (source, true) } else { (lane, false) }
+}
+
+fn match_any(warp: &mut Warp, set: u32, d: Reg, a: Reg) {
+    let values = warp.regs[a as usize];
+    for lane in lanes(set) {
+        let mut same = 0u32;
+        for other in lanes(set) {
+            same |= u32::from(values[other] == values[lane]) << other;
+        }
+        warp.regs[d as usize][lane] = u64::from(same);
+    }
+}
+
+fn match_all(warp: &mut Warp, set: u32, d: Reg, p: Option<u32>, a: Reg) {
+    let values = warp.regs[a as usize];
+    let first = values[set.trailing_zeros() as usize & 31];
+    let equal = lanes(set).all(|lane| values[lane] == first);
+    warp.fill(d, set, if equal { u64::from(set) } else { 0 });
+    if let Some(p) = p {
+        warp.set_pred(p, set, if equal { u32::MAX } else { 0 });
+    }
+}
+
+fn reduce(warp: &mut Warp, set: u32, f: AtomFn, (nan, abs): (bool, bool), [d, a]: [Reg; 2]) {
+    let values = warp.regs[a as usize];
+    let read = |lane: usize| values[lane] & if abs { 0x7fff_ffff } else { mask(32) };
+    let mut members = lanes(set);
+    let Some(first) = members.next() else { return };
+    let mut total = read(first);
+    let mut any_nan = f32::from_bits(total as u32).is_nan();
+    for lane in members {
+        any_nan |= f32::from_bits(read(lane) as u32).is_nan();
+        total = combine(f, total, read(lane), 0, 32);
+    }
+    let floating = matches!(f, AtomFn::MinFloat(Element::F32, _) | AtomFn::MaxFloat(Element::F32, _));
+    warp.fill(d, set, if floating && nan && any_nan { 0x7fff_ffff } else { total });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffles_stay_in_their_segment() {
+        assert_eq!(shuffle_source(ShuffleMode::Butterfly, 5, 16, 31), (21, true));
+        assert_eq!(shuffle_source(ShuffleMode::Down, 31, 1, 31), (31, false));
+        assert_eq!(shuffle_source(ShuffleMode::Up, 0, 1, 0), (0, false));
+        assert_eq!(shuffle_source(ShuffleMode::Up, 9, 1, 0), (8, true));
+        // Width 8: segment mask 24, bound 7.
+        assert_eq!(shuffle_source(ShuffleMode::Index, 13, 2, 24 << 8 | 31), (10, true));
+        assert_eq!(shuffle_source(ShuffleMode::Down, 15, 1, 24 << 8 | 31), (15, false));
+    }
+}

@@ -1,0 +1,107 @@
+//! Comparisons and tests.
+
+use crate::exec::float::{read_element, unpack_mode};
+use crate::exec::step::logic;
+use crate::exec::warp::{Lanes, Warp, lanes};
+use crate::float::flush;
+use crate::isa::{CmpOp, DType, Kind, mask, sign_extend};
+use crate::op::{Element, Set, Setp, TestFn};
+
+/// `setp`: the second predicate gets the opposite comparison, combined alike.
+pub(crate) fn setp(warp: &mut Warp, exec: u32, op: &Setp) {
+    let result = compare(warp, exec, op);
+    let (yes, no) = combined(warp, op, result);
+    warp.set_pred(op.d, exec, yes);
+    if let Some(q) = op.q {
+        warp.set_pred(q, exec, no);
+    }
+}
+
+/// `set`: all ones or 1.0 where the comparison holds.
+pub(crate) fn set(warp: &mut Warp, exec: u32, op: &Set) {
+    let result = compare(warp, exec, &op.compare);
+    let (yes, _) = combined(warp, &op.compare, result);
+    let out = &mut warp.regs[op.d as usize];
+    for lane in lanes(exec) {
+        out[lane] = if yes >> lane & 1 == 1 { op.yes } else { 0 };
+    }
+}
+
+fn combined(warp: &Warp, op: &Setp, result: u32) -> (u32, u32) {
+    match op.combine {
+        None => (result, !result),
+        Some((f, guard)) => {
+            let other = warp.guard(guard);
+            (logic(f, result, other), logic(f, !result, other))
+        }
+    }
+}
+
+/// One bit for each lane of `exec` in which the comparison holds.
+fn compare(warp: &Warp, exec: u32, op: &Setp) -> u32 {
+    let a = &warp.regs[op.a as usize];
+    let b = &warp.regs[op.b as usize];
+    let bits = op.dtype.bits;
+    match op.dtype.kind {
+        Kind::Float | Kind::Bfloat => {
+            let flushed = |value: f64| if op.ftz { f64::from(flush(value as f32)) } else { value };
+            let read = |value: u64| flushed(value_of(value, op.dtype));
+            gather(exec, |lane| floats(op.cmp, read(a[lane]), read(b[lane])))
+        }
+        Kind::Signed => gather(exec, |lane| ordered(op.cmp, &sign_extend(a[lane], bits), &sign_extend(b[lane], bits))),
+        Kind::Bits | Kind::Unsigned | Kind::Pred => {
+            gather(exec, |lane| ordered(op.cmp, &(a[lane] & mask(bits)), &(b[lane] & mask(bits))))
+        }
+    }
+}
+
+fn value_of(bits: u64, dtype: DType) -> f64 {
+    read_element(bits, unpack_mode(dtype))
+}
+
+fn gather(exec: u32, holds: impl Fn(usize) -> bool) -> u32 {
+    let mut found = 0;
+    for lane in lanes(exec) {
+        found |= u32::from(holds(lane)) << lane;
+    }
+    found
+}
+
+fn ordered<T: PartialOrd>(cmp: CmpOp, a: &T, b: &T) -> bool {
+    match cmp {
+        CmpOp::Eq | CmpOp::Equ => a == b,
+        CmpOp::Ne | CmpOp::Neu => a != b,
+        CmpOp::Lt | CmpOp::Ltu => a < b,
+        CmpOp::Le | CmpOp::Leu => a <= b,
+        CmpOp::Gt | CmpOp::Gtu => a > b,
+        CmpOp::Ge | CmpOp::Geu => a >= b,
+        CmpOp::Num => true,
+        CmpOp::Nan => false,
+    }
+}
+
+fn floats(cmp: CmpOp, a: f64, b: f64) -> bool {
+    let unordered = a.is_nan() || b.is_nan();
+    if !unordered {
+        return ordered(cmp, &a, &b);
+    }
+    matches!(cmp, CmpOp::Equ | CmpOp::Neu | CmpOp::Ltu | CmpOp::Leu | CmpOp::Gtu | CmpOp::Geu | CmpOp::Nan)
+}
+
+/// Lanes whose value is of the class.
+pub(crate) fn testp(values: &Lanes, f: TestFn, element: Element) -> u32 {
+    gather(u32::MAX, |lane| {
+        let single = f32::from_bits(values[lane] as u32);
+        let double = f64::from_bits(values[lane]);
+        let class = if element == Element::F64 { double.classify() } else { single.classify() };
+        let is = |other: std::num::FpCategory| class == other;
+        match f {
+            TestFn::Finite => !is(std::num::FpCategory::Nan) && !is(std::num::FpCategory::Infinite),
+            TestFn::Infinite => is(std::num::FpCategory::Infinite),
+            TestFn::Number => !is(std::num::FpCategory::Nan),
+            TestFn::NotANumber => is(std::num::FpCategory::Nan),
+            TestFn::Normal => is(std::num::FpCategory::Normal) || is(std::num::FpCategory::Zero),
+            TestFn::Subnormal => is(std::num::FpCategory::Subnormal),
+        }
+    })
+}

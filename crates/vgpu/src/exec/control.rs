@@ -1,0 +1,130 @@
+//! Branch tables, calls, returns and exits.
+
+use crate::exec::Machine;
+use crate::exec::warp::{Wait, Warp, lanes};
+use crate::fault::{Exec, FaultKind, Stop};
+use crate::memory::Bits;
+use crate::op::{LocalCopy, Op, Reg};
+
+/// Branches followed to see whether a lane only leaves.
+const EXIT_HOPS: u32 = 16;
+
+impl Machine<'_> {
+    pub(crate) fn branch_index(&mut self, warp: &mut Warp, exec: u32, index: Reg, targets: &[u32]) -> Exec<()> {
+        let indices = warp.regs[index as usize];
+        let next = warp.pc + 1;
+        for lane in lanes(warp.active) {
+            warp.pcs[lane] = next;
+        }
+        for lane in lanes(exec) {
+            let Some(target) = targets.get(indices[lane] as usize) else {
+                let message = format!("index {} of a table of {} targets", indices[lane], targets.len());
+                return Err(Stop::new(FaultKind::IllegalInstruction, 1 << lane, message));
+            };
+            warp.pcs[lane] = *target;
+        }
+        warp.active = 0;
+        Ok(())
+    }
+
+    pub(crate) fn call(&mut self, warp: &mut Warp, exec: u32, target: u32, copies: &[LocalCopy]) -> Exec<()> {
+        self.local_copies(warp, exec, copies);
+        let next = warp.pc + 1;
+        for lane in lanes(exec) {
+            warp.stacks[lane].push(next);
+        }
+        warp.branch(exec, target);
+        // The depth changed, so the group is chosen anew.
+        warp.park();
+        Ok(())
+    }
+
+    /// Moves parameters inside the local memory of each thread.
+    pub(crate) fn local_copies(&mut self, warp: &Warp, exec: u32, copies: &[LocalCopy]) {
+        let stride = self.program.local_bytes as usize;
+        let local = &mut self.cta.local;
+        for lane in lanes(exec) {
+            let start = warp.thread(lane) as usize * stride;
+            for copy in copies {
+                let (from, to) = (start + copy.from as usize, start + copy.to as usize);
+                let bytes = copy.bytes as usize;
+                local.bytes.copy_within(from..from + bytes, to);
+                let written: Option<&mut Bits> = local.written.as_mut();
+                if let Some(bits) = written {
+                    bits.copy(from, to, bytes);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn ret(&mut self, warp: &mut Warp, exec: u32) -> Exec<()> {
+        let mut leaving = 0;
+        let next = warp.pc + 1;
+        for lane in lanes(warp.active) {
+            warp.pcs[lane] = next;
+        }
+        for lane in lanes(exec) {
+            match warp.stacks[lane].pop() {
+                Some(back) => warp.pcs[lane] = back,
+                None => leaving |= 1 << lane,
+            }
+        }
+        warp.active = 0;
+        if leaving == 0 { Ok(()) } else { self.leave(warp, leaving) }
+    }
+
+    pub(crate) fn exit(&mut self, warp: &mut Warp, exec: u32) -> Exec<()> {
+        let next = warp.pc + 1;
+        warp.branch(exec, next);
+        warp.park();
+        self.leave(warp, exec)
+    }
+
+    /// Takes lanes out of the warp for good.
+    fn leave(&mut self, warp: &mut Warp, leaving: u32) -> Exec<()> {
+        for lane in lanes(warp.alive & !leaving) {
+            if let Wait::Aligned { pc } = warp.waits[lane] {
+                let message = "an aligned barrier is executed by a part of its warp, the rest exits without it";
+                let mut stop = Stop::new(FaultKind::DivergentAligned, 1 << lane, message);
+                stop.pc = Some(pc);
+                return Err(stop);
+            }
+        }
+        self.take_out(warp, leaving);
+        self.settle(warp)?;
+        self.complete_barriers();
+        Ok(())
+    }
+
+    fn take_out(&mut self, warp: &mut Warp, leaving: u32) {
+        warp.alive &= !leaving;
+        warp.ready &= !leaving;
+        self.cta.alive[warp.id as usize] = warp.alive;
+    }
+
+    /// Lanes outside the running group that only have to exit do so now: they are not missed at a barrier.
+    pub(crate) fn retire_leaving(&mut self, warp: &mut Warp) {
+        let mut leaving = 0;
+        for lane in lanes(warp.ready & !warp.active) {
+            if warp.stacks[lane].is_empty() && self.only_leaves(warp.pcs[lane]) {
+                leaving |= 1 << lane;
+            }
+        }
+        self.take_out(warp, leaving);
+        self.complete_barriers();
+    }
+
+    fn only_leaves(&self, start: u32) -> bool {
+        let mut pc = start;
+        for _ in 0..EXIT_HOPS {
+            let Some(inst) = self.program.code.get(pc as usize) else { return false };
+            match &inst.op {
+                Op::Ret | Op::Exit if inst.guard.is_none() => return true,
+                Op::Bra { target } if inst.guard.is_none() => pc = *target,
+                Op::Nop => pc += 1,
+                _ => return false,
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,202 @@
+//! `cvt`: integers, floats and packed pairs.
+
+use crate::exec::float::{read_element, unpack_mode};
+use crate::exec::int::{map1, map2};
+use crate::exec::warp::Lanes;
+use crate::float::{BF16, F16, bits32, flush, narrow, round_integral, saturate, to_f32};
+use crate::isa::{DType, Kind, Round, mask, sign_extend};
+use crate::op::{Convert, ConvertPair};
+
+/// Converts one value in each lane.
+pub(crate) fn one(regs: &mut [Lanes], exec: u32, op: &Convert) {
+    let simple = !op.to.is_float() && !op.from.is_float() && !op.sat;
+    if simple && op.from.is_signed() {
+        let keep = mask(op.width);
+        return map1(regs, exec, op.d, op.a, |a| resize(sign_extend(a, op.from.bits) as u64, op) & keep);
+    }
+    if simple {
+        let keep = mask(op.width);
+        return map1(regs, exec, op.d, op.a, |a| resize(a & mask(op.from.bits), op) & keep);
+    }
+    map1(regs, exec, op.d, op.a, |a| value(a, op));
+}
+
+/// Cuts to the destination type, then extends as its sign says.
+fn resize(value: u64, op: &Convert) -> u64 {
+    if op.to.is_signed() { sign_extend(value, op.to.bits) as u64 } else { value & mask(op.to.bits) }
+}
+
+fn value(a: u64, op: &Convert) -> u64 {
+    match (op.from.is_float(), op.to.is_float()) {
+        (false, false) => resize(saturate_integer(integer(a, op.from), op.to), op) & mask(op.width),
+        (false, true) => from_integer(integer(a, op.from), op),
+        (true, false) => resize(to_integer(float(a, op), op), op) & mask(op.width),
+        (true, true) => to_float(float(a, op), op),
+    }
+}
+
+fn integer(a: u64, from: DType) -> i128 {
+    if from.is_signed() { i128::from(sign_extend(a, from.bits)) } else { i128::from(a & mask(from.bits)) }
+}
+
+fn float(a: u64, op: &Convert) -> f64 {
+    let value = read_element(a, unpack_mode(op.from));
+    if op.ftz && op.from.bits == 32 { f64::from(flush(value as f32)) } else { value }
+}
+
+/// The range of an integer type.
+fn range(to: DType) -> (i128, i128) {
+    if to.is_signed() {
+        let top = i128::from(mask(to.bits) >> 1);
+        (-top - 1, top)
+    } else {
+        (0, i128::from(mask(to.bits)))
+    }
+}
+
+fn saturate_integer(value: i128, to: DType) -> u64 {
+    let (least, most) = range(to);
+    value.clamp(least, most) as u64
+}
+
+/// A float to an integer clamps; NaN gives 0 (PTX ISA, section 9.7.9.21).
+fn to_integer(value: f64, op: &Convert) -> u64 {
+    if value.is_nan() {
+        return 0;
+    }
+    let rounded = round_integral(value, op.round);
+    saturate_integer(rounded as i128, op.to)
+}
+
+/// An integer has at most 64 bits, so it is made odd in its last place before it is rounded twice.
+fn from_integer(value: i128, op: &Convert) -> u64 {
+    if op.to.bits == 64 {
+        return directed_double(value, op.round).to_bits();
+    }
+    let magnitude = value.unsigned_abs();
+    let spare = (128 - magnitude.leading_zeros()).saturating_sub(53);
+    let kept = magnitude >> spare << spare;
+    let odd = if kept == magnitude { magnitude } else { kept | 1 << spare };
+    let exact = odd as f64;
+    to_float(if value < 0 { -exact } else { exact }, op)
+}
+
+fn directed_double(value: i128, round: Round) -> f64 {
+    let nearest = value as f64;
+    let error = value - nearest as i128;
+    let toward_zero = (error < 0) == (value > 0);
+    let step = match round {
+        Round::Nearest | Round::Away => false,
+        Round::Zero => error != 0 && toward_zero,
+        Round::Down => error < 0,
+        Round::Up => error > 0,
+    };
+    if !step {
+        return nearest;
+    }
+    let bits = nearest.to_bits();
+    f64::from_bits(if toward_zero { bits - 1 } else { bits + 1 })
+}
+
+fn to_float(value: f64, op: &Convert) -> u64 {
+    let value = if op.integral { round_integral(value, op.round) } else { value };
+    let value = if op.sat { saturate(value) } else { value };
+    let value = if op.relu && !value.is_nan() { value.max(0.0) } else { value };
+    let round = if op.integral { Round::Nearest } else { op.round };
+    match (op.to.kind, op.to.bits) {
+        (_, 64) => value.to_bits(),
+        (Kind::Bfloat, _) => u64::from(narrow(value, BF16, round)),
+        (_, 16) => u64::from(narrow(value, F16, round)),
+        _ => {
+            let result = to_f32(value, round);
+            bits32(if op.ftz { flush(result) } else { result })
+        }
+    }
+}
+
+/// Converts two f32 to a packed pair.
+pub(crate) fn pair(regs: &mut [Lanes], exec: u32, op: &ConvertPair) {
+    let half = |bits: u64| {
+        let value = f64::from(f32::from_bits(bits as u32));
+        let value = if op.sat { saturate(value) } else { value };
+        let value = if op.relu && !value.is_nan() { value.max(0.0) } else { value };
+        u64::from(narrow(value, op.format, op.round))
+    };
+    map2(regs, exec, op.d, [op.a, op.b], |a, b| half(a) << 16 | half(b));
+}
+
+/// f32 bits with 10 bits of mantissa left.
+pub(crate) fn to_tf32(a: u64, round: Round, relu: bool) -> u64 {
+    let bits = a as u32;
+    let value = f32::from_bits(bits);
+    if value.is_nan() {
+        return bits32(value);
+    }
+    if relu && value < 0.0 {
+        return 0;
+    }
+    let rest = bits & 0x1fff;
+    let odd = bits >> 13 & 1;
+    let up = match round {
+        Round::Away => rest >= 0x1000,
+        Round::Nearest => rest > 0x1000 || (rest == 0x1000 && odd == 1),
+        Round::Zero => false,
+        Round::Down => bits >> 31 == 1 && rest != 0,
+        Round::Up => bits >> 31 == 0 && rest != 0,
+    };
+    let kept = bits & !0x1fff;
+    u64::from(if up { kept.wrapping_add(0x2000) } else { kept })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn convert(from: &str, to: &str, a: u64) -> u64 {
+        let types = (DType::parse(from), DType::parse(to));
+        let (Some(from), Some(to)) = types else { return u64::MAX };
+        let round = if from.is_float() && !to.is_float() { Round::Zero } else { Round::Nearest };
+        let op = Convert {
+            d: 0,
+            a: 0,
+            from,
+            to,
+            width: to.width(),
+            round,
+            integral: false,
+            ftz: false,
+            sat: false,
+            relu: false,
+        };
+        let mut regs = [[a; 32]];
+        one(&mut regs, 1, &op);
+        regs[0][0]
+    }
+
+    #[test]
+    fn integers_extend_by_the_source_type() {
+        assert_eq!(convert("s32", "s64", 0xffff_ffff), u64::MAX);
+        assert_eq!(convert("u32", "u64", 0xffff_ffff), 0xffff_ffff);
+        assert_eq!(convert("u64", "u32", 0x1_0000_0002), 2);
+    }
+
+    #[test]
+    fn floats_clamp_to_the_integer_range() {
+        assert_eq!(convert("f32", "s32", u64::from(3e9f32.to_bits())), 0x7fff_ffff);
+        assert_eq!(convert("f32", "u32", u64::from((-1.5f32).to_bits())), 0);
+        assert_eq!(convert("f32", "s32", u64::from(f32::NAN.to_bits())), 0);
+    }
+
+    #[test]
+    fn large_integers_round_once() {
+        for value in [0x7fff_ff40u64, 0x7fff_ffc0, 0x4000_0040, 0x4000_0041, u64::MAX, 0x8000_0080_0000_0001] {
+            assert_eq!(convert("u64", "f32", value), u64::from((value as f32).to_bits()));
+        }
+    }
+
+    #[test]
+    fn tf32_keeps_ten_bits() {
+        assert_eq!(to_tf32(0x3f80_1000, Round::Away, false), 0x3f80_2000);
+        assert_eq!(to_tf32(0x3f80_0fff, Round::Away, false), 0x3f80_0000);
+    }
+}

@@ -1,0 +1,93 @@
+//! Executing a decoded kernel: CTAs one after another, the warps of a CTA in turns, converged lanes together.
+
+mod atomic;
+mod barrier;
+mod collective;
+mod compare;
+mod control;
+mod convert;
+mod cta;
+mod float;
+mod int;
+mod memory;
+mod place;
+mod step;
+mod warp;
+
+use crate::banks::Banks;
+use crate::fault::{Fault, Stop};
+use crate::launch::{Launch, Options};
+use crate::memory::Memory;
+use crate::program::Program;
+use crate::report::{Report, Stats};
+use cta::Cta;
+
+/// Everything a running kernel can reach.
+struct Machine<'a> {
+    program: &'a Program,
+    launch: &'a Launch,
+    options: &'a Options,
+    params: &'a [u8],
+    constants: &'a [u8],
+    memory: &'a mut Memory,
+    stats: Stats,
+    banks: Banks,
+    cta: Cta,
+    /// Number of the launch's first CTA.
+    first_cta: u32,
+    /// The buffer of the last global access.
+    last_buffer: usize,
+}
+
+/// Runs every CTA of the launch.
+pub(crate) fn run_grid(
+    program: &Program,
+    launch: &Launch,
+    params: &[u8],
+    constants: &[u8],
+    memory: &mut Memory,
+    options: &Options,
+) -> Result<Report, Box<Fault>> {
+    let [x, y, z] = launch.grid;
+    let count = x.saturating_mul(y).saturating_mul(z);
+    let lines: Vec<u32> = program.info.iter().map(|info| info.line).collect();
+    let first_cta = memory.begin_launch(launch.grid, count, lines);
+    let mut machine = Machine {
+        program,
+        launch,
+        options,
+        params,
+        constants,
+        memory,
+        stats: Stats::new(program.code.len()),
+        banks: Banks::new(),
+        cta: Cta::new(program, launch, first_cta, [0; 3]),
+        first_cta,
+        last_buffer: 0,
+    };
+    for linear in 0..count {
+        let index = [linear % x, linear / x % y, linear / x / y];
+        machine.cta = Cta::new(program, launch, first_cta.saturating_add(linear), index);
+        machine.run_cta()?;
+    }
+    Ok(machine.stats.report(program))
+}
+
+impl Machine<'_> {
+    /// Adds the place to a fault.
+    fn fault(&self, stop: Stop, pc: u32, warp: u32) -> Box<Fault> {
+        let at = self.program.place(stop.pc.unwrap_or(pc));
+        Box::new(Fault {
+            kind: stop.kind,
+            at,
+            cta: self.cta.index,
+            warp,
+            lanes: stop.lanes,
+            address: stop.address,
+            location: stop.location,
+            message: stop.message,
+            related: stop.related.map(|pc| self.program.place(pc)),
+            waiting: stop.waiting,
+        })
+    }
+}

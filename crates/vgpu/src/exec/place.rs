@@ -1,0 +1,204 @@
+//! From an address to bytes: which memory, which buffer, and whether the access fits.
+
+use crate::exec::Machine;
+use crate::exec::warp::Lanes;
+use crate::fault::{Exec, FaultKind, Location, Stop};
+use crate::isa::{Space, mask};
+use crate::memory::map;
+use crate::op::MemRef;
+use crate::shadow::Conflict;
+
+/// Bytes that an access may touch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) space: Space,
+    /// Index of the buffer, in global memory.
+    pub(crate) buffer: usize,
+    /// Bytes from the start of the memory or buffer.
+    pub(crate) offset: usize,
+}
+
+/// One lane's access.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) lane: usize,
+    pub(crate) thread: u32,
+    pub(crate) address: u64,
+    pub(crate) len: usize,
+    pub(crate) pc: u32,
+    pub(crate) strong: bool,
+    pub(crate) is_read: bool,
+}
+
+/// The spaces an instruction reaches, each with its lanes.
+pub(crate) type Parts = [(Space, u32); 5];
+
+/// Addresses of the lanes in their spaces, and which lanes reach which.
+pub(crate) fn split(regs: &[Lanes], at: &MemRef, exec: u32) -> (Lanes, Parts) {
+    let mut addresses = regs[at.base as usize];
+    let keep = if matches!(at.space, Space::Generic | Space::Global) { u64::MAX } else { mask(32) };
+    for address in &mut addresses {
+        *address = address.wrapping_add(at.offset as u64) & keep;
+    }
+    let mut parts: Parts =
+        [(Space::Global, 0), (Space::Shared, 0), (Space::Local, 0), (Space::Param, 0), (Space::Const, 0)];
+    if at.space != Space::Generic {
+        parts[0] = (at.space, exec);
+        return (addresses, parts);
+    }
+    for (lane, address) in addresses.iter_mut().enumerate() {
+        if exec >> lane & 1 == 0 {
+            continue;
+        }
+        let (space, inside) = map::resolve(*address);
+        *address = inside;
+        for (other, lanes) in &mut parts {
+            if *other == space {
+                *lanes |= 1 << lane;
+            }
+        }
+    }
+    (addresses, parts)
+}
+
+impl Machine<'_> {
+    /// The bytes of an access, or why there are none.
+    pub(crate) fn locate(&mut self, space: Space, access: &Access) -> Exec<Slot> {
+        let len = access.len as u64;
+        if !access.address.is_multiple_of(len.max(1)) {
+            let message = format!("{len}-byte access at an address that is not a multiple of {len}");
+            return Err(self.at_address(FaultKind::Misaligned, space, access, message));
+        }
+        match space {
+            Space::Global | Space::Generic => self.locate_global(access),
+            Space::Shared => {
+                let size = self.cta.shared.bytes.len();
+                self.locate_in(space, access, map::SHARED_START, size, 0)
+            }
+            Space::Local => {
+                let size = self.program.local_bytes as usize;
+                self.locate_in(space, access, 0, size, access.thread as usize * size)
+            }
+            Space::Param => self.locate_in(space, access, 0, self.params.len(), 0),
+            Space::Const => self.locate_in(space, access, 0, self.constants.len(), 0),
+        }
+    }
+
+    fn locate_global(&mut self, access: &Access) -> Exec<Slot> {
+        if let Some(offset) = self.inside_buffer(self.last_buffer, access) {
+            return Ok(Slot { space: Space::Global, buffer: self.last_buffer, offset });
+        }
+        if let Some(buffer) = self.memory.at_or_below(access.address)
+            && let Some(offset) = self.inside_buffer(buffer, access)
+        {
+            self.last_buffer = buffer;
+            return Ok(Slot { space: Space::Global, buffer, offset });
+        }
+        Err(self.out_of_bounds(Space::Global, access))
+    }
+
+    fn inside_buffer(&self, index: usize, access: &Access) -> Option<usize> {
+        let buffer = self.memory.buffers.get(index)?;
+        let offset = access.address.checked_sub(buffer.base)?;
+        let end = offset.checked_add(access.len as u64)?;
+        (end <= buffer.region.bytes.len() as u64).then_some(offset as usize)
+    }
+
+    fn locate_in(&self, space: Space, access: &Access, start: u64, size: usize, shift: usize) -> Exec<Slot> {
+        let offset = access.address.checked_sub(start);
+        match offset.filter(|offset| offset.saturating_add(access.len as u64) <= size as u64) {
+            Some(offset) => Ok(Slot { space, buffer: 0, offset: offset as usize + shift }),
+            None => Err(self.out_of_bounds(space, access)),
+        }
+    }
+
+    fn at_address(&self, kind: FaultKind, space: Space, access: &Access, message: String) -> Box<Stop> {
+        let mut stop = Stop::new(kind, 1 << access.lane, message);
+        stop.address = Some(access.address);
+        let (name, offset, _) = self.nearest(space, access.address);
+        stop.location = Some(Location { space, name, offset, length: access.len as u32 });
+        stop
+    }
+
+    fn out_of_bounds(&self, space: Space, access: &Access) -> Box<Stop> {
+        let (name, offset, size) = self.nearest(space, access.address);
+        let message = if name.is_empty() {
+            format!("address {:#x} is in no buffer", access.address)
+        } else if offset < 0 {
+            format!("`{name}` - {}, before its start", -offset)
+        } else {
+            let past = offset.saturating_add(access.len as i64).saturating_sub(size as i64);
+            format!("`{name}` + {offset}, {past} bytes past its end of {size}")
+        };
+        self.at_address(FaultKind::OutOfBounds, space, access, message)
+    }
+
+    /// The variable or buffer nearest to an address: name, offset and size.
+    fn nearest(&self, space: Space, address: u64) -> (String, i64, u64) {
+        match space {
+            Space::Global | Space::Generic => self.nearest_buffer(address),
+            Space::Shared => self.nearest_shared(address.wrapping_sub(map::SHARED_START) as i64),
+            Space::Local => ("local memory".to_string(), address as i64, u64::from(self.program.local_bytes)),
+            Space::Param => ("kernel parameters".to_string(), address as i64, self.params.len() as u64),
+            Space::Const => ("constants".to_string(), address as i64, self.constants.len() as u64),
+        }
+    }
+
+    fn nearest_buffer(&self, address: u64) -> (String, i64, u64) {
+        let below = self.memory.at_or_below(address);
+        let next = below.map_or(0, |index| index + 1);
+        for index in [below, Some(next)].into_iter().flatten() {
+            let Some(buffer) = self.memory.buffers.get(index) else { continue };
+            let size = buffer.region.bytes.len() as u64;
+            let offset = address.wrapping_sub(buffer.base) as i64;
+            if offset >= -(map::GUARD as i64) / 2 && offset < (size + map::GUARD / 2) as i64 {
+                return (buffer.name.clone(), offset, size);
+            }
+        }
+        (String::new(), 0, 0)
+    }
+
+    fn nearest_shared(&self, offset: i64) -> (String, i64, u64) {
+        let total = self.cta.shared.bytes.len() as u64;
+        for variable in &self.program.shared {
+            let start = i64::from(variable.offset);
+            if offset >= start && offset < start + i64::from(variable.bytes) {
+                return (variable.name.clone(), offset - start, u64::from(variable.bytes));
+            }
+        }
+        let dynamic = i64::from(self.program.dynamic_shared_offset());
+        match &self.program.dynamic_shared_name {
+            Some(name) if offset >= dynamic => {
+                (name.clone(), offset - dynamic, u64::from(self.launch.dynamic_shared_bytes))
+            }
+            _ => match self.program.shared.last() {
+                Some(last) if offset >= i64::from(last.offset) => {
+                    (last.name.clone(), offset - i64::from(last.offset), u64::from(last.bytes))
+                }
+                _ => ("shared memory".to_string(), offset, total),
+            },
+        }
+    }
+
+    /// The one place that decides what becomes of unwritten and racing bytes: for now the access faults at once.
+    pub(crate) fn judge(&self, space: Space, access: &Access, written: bool, conflict: Option<Conflict>) -> Exec<()> {
+        if let Some(conflict) = conflict {
+            let own = if access.is_read { "read" } else { "write" };
+            let other = if conflict.other_is_write { "write" } else { "read" };
+            let (name, offset, _) = self.nearest(space, access.address);
+            let line = self.program.line(conflict.pc);
+            let message = format!(
+                "this {own} of `{name}` + {offset} and the {other} at PTX line {line} are not ordered by any barrier"
+            );
+            let mut stop = self.at_address(FaultKind::Race, space, access, message);
+            stop.related = Some(conflict.pc);
+            return Err(stop);
+        }
+        if !written {
+            let (name, offset, _) = self.nearest(space, access.address);
+            let message = format!("reads {} bytes at `{name}` + {offset}, some of which nobody wrote", access.len);
+            return Err(self.at_address(FaultKind::UninitializedRead, space, access, message));
+        }
+        Ok(())
+    }
+}

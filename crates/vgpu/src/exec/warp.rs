@@ -1,0 +1,280 @@
+//! A warp: the registers of its lanes, and which of them run next.
+//!
+//! The lanes at one program counter form a group. Of several groups the one deepest in calls, and then the one with
+//! the lowest program counter, runs: lanes that are behind catch up, so groups merge where the code joins. A group that
+//! runs long while others are ready is set aside for a while, so that a loop that waits for another lane ends.
+
+use crate::program::{Preset, Program};
+
+/// One value for each lane.
+pub(crate) type Lanes = [u64; 32];
+
+/// All lanes.
+pub(crate) const FULL: u32 = u32::MAX;
+/// Steps that one of several groups may run before another must.
+const PATIENCE: u32 = 2048;
+const DEEPEST: u32 = 1 << 20;
+
+/// Lane numbers of a mask, in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneIter(u32);
+
+/// The lanes of `mask`.
+pub(crate) fn lanes(mask: u32) -> LaneIter {
+    LaneIter(mask)
+}
+
+impl Iterator for LaneIter {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let lane = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(lane)
+    }
+}
+
+/// Why a lane does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    None,
+    /// For the other members of a warp-wide instruction.
+    Collective {
+        pc: u32,
+        members: u32,
+    },
+    /// For the rest of the warp, before an aligned barrier.
+    Aligned {
+        pc: u32,
+    },
+    /// In a barrier of the CTA.
+    Barrier {
+        pc: u32,
+        id: u32,
+    },
+}
+
+/// The values that presets take in one warp.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Environment {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) cta: [u32; 3],
+    pub(crate) warps: u32,
+    pub(crate) dynamic_shared: u64,
+    pub(crate) dynamic_bytes: u32,
+    pub(crate) total_bytes: u32,
+    pub(crate) launch: u32,
+}
+
+pub(crate) struct Warp {
+    pub(crate) id: u32,
+    pub(crate) regs: Vec<Lanes>,
+    /// One bit a lane.
+    pub(crate) preds: Vec<u32>,
+    /// The carry flag of each lane.
+    pub(crate) carry: u32,
+    /// Where each lane goes on, for lanes that are not in the running group.
+    pub(crate) pcs: [u32; 32],
+    /// Return addresses of each lane.
+    pub(crate) stacks: Vec<Vec<u32>>,
+    pub(crate) waits: [Wait; 32],
+    /// Lanes that exist and have not exited.
+    pub(crate) alive: u32,
+    /// Lanes that can run.
+    pub(crate) ready: u32,
+    /// The running group, and its program counter.
+    pub(crate) active: u32,
+    pub(crate) pc: u32,
+    depth: u32,
+    /// The least key of the other ready lanes.
+    others: u64,
+    patience: u32,
+    forced: bool,
+    /// The group that was last favoured, and the one that was set aside for it.
+    last_forced: u64,
+    set_aside: u64,
+}
+
+impl Warp {
+    pub(crate) fn new(program: &Program, id: u32, alive: u32, environment: &Environment) -> Warp {
+        let mut regs = vec![[0u64; 32]; program.registers as usize];
+        for (reg, preset) in &program.presets {
+            for (lane, slot) in regs[*reg as usize].iter_mut().enumerate() {
+                *slot = preset_value(*preset, id, lane as u32, environment);
+            }
+        }
+        Warp {
+            id,
+            regs,
+            preds: vec![0; program.predicates as usize],
+            carry: 0,
+            pcs: [0; 32],
+            stacks: vec![Vec::new(); 32],
+            waits: [Wait::None; 32],
+            alive,
+            ready: alive,
+            active: 0,
+            pc: 0,
+            depth: 0,
+            others: u64::MAX,
+            patience: PATIENCE,
+            forced: false,
+            last_forced: 0,
+            set_aside: 0,
+        }
+    }
+
+    /// Linear index of a lane in its CTA.
+    pub(crate) fn thread(&self, lane: usize) -> u32 {
+        self.id * 32 + lane as u32
+    }
+
+    fn key(&self, lane: usize) -> u64 {
+        key(self.stacks[lane].len() as u32, self.pcs[lane])
+    }
+
+    /// Makes the next group active; false if no lane is ready.
+    pub(crate) fn select(&mut self) -> bool {
+        if self.ready == 0 {
+            return false;
+        }
+        let best = self.best_key();
+        self.active = 0;
+        self.others = u64::MAX;
+        for lane in lanes(self.ready) {
+            let key = self.key(lane);
+            if key == best {
+                self.active |= 1 << lane;
+                self.pc = self.pcs[lane];
+                self.depth = self.stacks[lane].len() as u32;
+            } else {
+                self.others = self.others.min(key);
+            }
+        }
+        true
+    }
+
+    fn best_key(&mut self) -> u64 {
+        let least = lanes(self.ready).map(|lane| self.key(lane)).min().unwrap_or(0);
+        if !self.forced {
+            return least;
+        }
+        let above = |bound: u64| lanes(self.ready).map(|lane| self.key(lane)).filter(|key| *key > bound).min();
+        let next = above(self.last_forced.max(self.set_aside)).or(above(self.set_aside)).unwrap_or(least);
+        self.last_forced = next;
+        next
+    }
+
+    /// Puts the running group back among the ready lanes.
+    pub(crate) fn park(&mut self) {
+        for lane in lanes(self.active) {
+            self.pcs[lane] = self.pc;
+        }
+        self.active = 0;
+    }
+
+    /// After a step: sets the group aside where another should run, or where it meets another.
+    pub(crate) fn yield_to_others(&mut self) {
+        if self.active == 0 || self.others == u64::MAX {
+            return;
+        }
+        self.patience -= 1;
+        if self.patience == 0 {
+            self.patience = PATIENCE;
+            self.forced = !self.forced;
+            self.set_aside = key(self.depth, self.pc);
+            self.park();
+        } else if !self.forced && key(self.depth, self.pc) >= self.others {
+            self.park();
+        }
+    }
+
+    /// Sends the lanes of the running group to their own program counters: `exec` to `target`, the others on.
+    pub(crate) fn branch(&mut self, exec: u32, target: u32) {
+        if exec == self.active {
+            self.pc = target;
+            return;
+        }
+        let next = self.pc + 1;
+        for lane in lanes(self.active) {
+            self.pcs[lane] = if exec >> lane & 1 == 1 { target } else { next };
+        }
+        self.active = 0;
+    }
+
+    /// Blocks `exec`, which goes on at `resume`; the rest of the group goes on at once.
+    pub(crate) fn block(&mut self, exec: u32, wait: Wait, resume: u32) {
+        self.branch(exec, resume);
+        self.park();
+        self.ready &= !exec;
+        for lane in lanes(exec) {
+            self.waits[lane] = wait;
+        }
+    }
+
+    /// Lets blocked lanes run.
+    pub(crate) fn unblock(&mut self, mask: u32) {
+        for lane in lanes(mask) {
+            self.waits[lane] = Wait::None;
+        }
+        self.ready |= mask;
+        // The running group, if any, must learn of the new lanes.
+        self.park();
+    }
+
+    /// Lanes for which the predicate holds.
+    pub(crate) fn guard(&self, guard: crate::op::Guard) -> u32 {
+        let value = self.preds[guard.index as usize];
+        if guard.negate { !value } else { value }
+    }
+
+    pub(crate) fn set_pred(&mut self, index: u32, exec: u32, value: u32) {
+        let slot = &mut self.preds[index as usize];
+        *slot = (*slot & !exec) | (value & exec);
+    }
+
+    /// Writes `value` to the register in the lanes of `exec`.
+    pub(crate) fn fill(&mut self, reg: u32, exec: u32, value: u64) {
+        let slot = &mut self.regs[reg as usize];
+        for lane in lanes(exec) {
+            slot[lane] = value;
+        }
+    }
+}
+
+/// Deeper calls first, then lower program counters.
+fn key(depth: u32, pc: u32) -> u64 {
+    u64::from(DEEPEST.saturating_sub(depth)) << 32 | u64::from(pc)
+}
+
+fn preset_value(preset: Preset, warp: u32, lane: u32, environment: &Environment) -> u64 {
+    let [width, height, _] = environment.block.map(|size| size.max(1));
+    let thread = warp * 32 + lane;
+    let below = (1u64 << lane) - 1;
+    let own = 1u64 << lane;
+    match preset {
+        Preset::Value(value) => value,
+        Preset::DynamicShared => environment.dynamic_shared,
+        Preset::Tid(0) => u64::from(thread % width),
+        Preset::Tid(1) => u64::from(thread / width % height),
+        Preset::Tid(_) => u64::from(thread / width / height),
+        Preset::Ntid(axis) => u64::from(environment.block[axis.min(2)]),
+        Preset::Ctaid(axis) => u64::from(environment.cta[axis.min(2)]),
+        Preset::Nctaid(axis) => u64::from(environment.grid[axis.min(2)]),
+        Preset::LaneId => u64::from(lane),
+        Preset::WarpId => u64::from(warp),
+        Preset::WarpCount => u64::from(environment.warps),
+        Preset::LaneMaskEq => own,
+        Preset::LaneMaskLt => below,
+        Preset::LaneMaskLe => below | own,
+        Preset::LaneMaskGt => u64::from(u32::MAX) & !(below | own),
+        Preset::LaneMaskGe => u64::from(u32::MAX) & !below,
+        Preset::DynamicSharedBytes => u64::from(environment.dynamic_bytes),
+        Preset::TotalSharedBytes => u64::from(environment.total_bytes),
+        Preset::GridId => u64::from(environment.launch),
+    }
+}

@@ -1,0 +1,245 @@
+//! What can go wrong: in the text, in a launch, and while a kernel runs.
+
+use std::fmt;
+
+use crate::isa::Space;
+
+/// A PTX file that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PtxError {
+    /// The text is not PTX.
+    Syntax {
+        /// 1-based line.
+        line: u32,
+        /// What was expected.
+        message: String,
+    },
+    /// The text is PTX with instructions this crate does not execute.
+    Unsupported(Vec<Unsupported>),
+}
+
+impl fmt::Display for PtxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PtxError::Syntax { line, message } => write!(f, "PTX line {line}: {message}"),
+            PtxError::Unsupported(list) => write_unsupported(f, list),
+        }
+    }
+}
+
+impl std::error::Error for PtxError {}
+
+/// An instruction, or a form of one, that this crate does not execute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    /// 1-based PTX line.
+    pub line: u32,
+    /// The instruction and the reason.
+    pub text: String,
+}
+
+fn write_unsupported(f: &mut fmt::Formatter<'_>, list: &[Unsupported]) -> fmt::Result {
+    write!(f, "{} PTX instructions are not supported", list.len())?;
+    for item in list {
+        write!(f, "\n  PTX line {}: {}", item.line, item.text)?;
+    }
+    Ok(())
+}
+
+/// Why a launch gave no report.
+#[derive(Clone, Debug)]
+pub enum RunError {
+    /// The launch does not fit the kernel.
+    BadLaunch(String),
+    /// The kernel can reach instructions that are not supported; nothing ran.
+    Unsupported(Vec<Unsupported>),
+    /// The kernel did something wrong.
+    Fault(Box<Fault>),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::BadLaunch(message) => write!(f, "bad launch: {message}"),
+            RunError::Unsupported(list) => write_unsupported(f, list),
+            RunError::Fault(fault) => write!(f, "{fault}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// The kinds of fault, as the launch file names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultKind {
+    /// An access outside every buffer or variable.
+    OutOfBounds,
+    /// An address that is not a multiple of the access size.
+    Misaligned,
+    /// A read of bytes that nobody wrote.
+    UninitializedRead,
+    /// Two accesses to one byte, at least one a write, that nothing orders.
+    Race,
+    /// Every thread that is left waits.
+    Deadlock,
+    /// An `.aligned` instruction executed by a part of a warp.
+    DivergentAligned,
+    /// A barrier used against its rules.
+    BarrierMisuse,
+    /// An instruction whose operands have no meaning.
+    IllegalInstruction,
+    /// A `trap` instruction.
+    Trap,
+    /// The launch ran longer than its options allow.
+    StepLimit,
+}
+
+impl FaultKind {
+    /// The name in the launch file and in `--json`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FaultKind::OutOfBounds => "out_of_bounds",
+            FaultKind::Misaligned => "misaligned",
+            FaultKind::UninitializedRead => "uninitialized_read",
+            FaultKind::Race => "race",
+            FaultKind::Deadlock => "deadlock",
+            FaultKind::DivergentAligned => "divergent_aligned",
+            FaultKind::BarrierMisuse => "barrier_misuse",
+            FaultKind::IllegalInstruction => "illegal_instruction",
+            FaultKind::Trap => "trap",
+            FaultKind::StepLimit => "step_limit",
+        }
+    }
+}
+
+/// A line of CUDA source, from `.loc`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CudaLine {
+    /// The name that `.file` gives.
+    pub file: String,
+    /// 1-based line.
+    pub line: u32,
+}
+
+/// Where an instruction stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// 1-based PTX line.
+    pub ptx_line: u32,
+    /// The CUDA line, when the PTX carries line information.
+    pub cuda: Option<CudaLine>,
+    /// The CUDA line of the call that brought the instruction here by inlining.
+    pub inlined_at: Option<CudaLine>,
+    /// The instruction's text.
+    pub ptx: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PTX line {} `{}`", self.ptx_line, self.ptx)?;
+        match &self.cuda {
+            Some(cuda) => write!(f, " ({}:{})", cuda.file, cuda.line),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Memory that a fault is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The state space, never generic.
+    pub space: Space,
+    /// The buffer or variable, empty where none is near.
+    pub name: String,
+    /// Bytes from its start; negative before it.
+    pub offset: i64,
+    /// Bytes of the access.
+    pub length: u32,
+}
+
+/// Threads that wait in a deadlock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The warp in its CTA.
+    pub warp: u32,
+    /// Its waiting lanes, one bit each.
+    pub lanes: u32,
+    /// What they wait for.
+    pub what: String,
+    /// The instruction they wait at.
+    pub at: Place,
+}
+
+/// The first wrong thing a kernel did.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// What it is.
+    pub kind: FaultKind,
+    /// The instruction.
+    pub at: Place,
+    /// The CTA's index in the grid.
+    pub cta: [u32; 3],
+    /// The warp in the CTA.
+    pub warp: u32,
+    /// The lanes concerned, one bit each.
+    pub lanes: u32,
+    /// The address of the first of them, where memory is concerned.
+    pub address: Option<u64>,
+    /// The memory concerned.
+    pub location: Option<Location>,
+    /// One sentence.
+    pub message: String,
+    /// The other access of a race.
+    pub related: Option<Place>,
+    /// Who waits, in a deadlock.
+    pub waiting: Vec<Waiting>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.cta;
+        write!(f, "{}: {}", self.kind.as_str(), self.message)?;
+        write!(f, "; cta ({x}, {y}, {z}) warp {} lanes {:#010x}; {}", self.warp, self.lanes, self.at)?;
+        if let Some(related) = &self.related {
+            write!(f, "; other access: {related}")?;
+        }
+        for item in &self.waiting {
+            write!(f, "\n  warp {} lanes {:#010x} wait for {} at {}", item.warp, item.lanes, item.what, item.at)?;
+        }
+        Ok(())
+    }
+}
+
+/// A fault as the executing code knows it; the scheduler adds the place.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    pub(crate) kind: FaultKind,
+    pub(crate) lanes: u32,
+    pub(crate) address: Option<u64>,
+    pub(crate) location: Option<Location>,
+    pub(crate) message: String,
+    /// Program counter, where it is not that of the instruction being executed.
+    pub(crate) pc: Option<u32>,
+    /// Program counter of the other access.
+    pub(crate) related: Option<u32>,
+    pub(crate) waiting: Vec<Waiting>,
+}
+
+impl Stop {
+    pub(crate) fn new(kind: FaultKind, lanes: u32, message: impl Into<String>) -> Box<Stop> {
+        let message = message.into();
+        Box::new(Stop {
+            kind,
+            lanes,
+            address: None,
+            location: None,
+            message,
+            pc: None,
+            related: None,
+            waiting: Vec::new(),
+        })
+    }
+}
+
+/// The result of executing something that can fault.
+pub(crate) type Exec<T> = Result<T, Box<Stop>>;

@@ -1,0 +1,232 @@
+//! Floating formats, rounding, and the operations that need more than the host's own arithmetic.
+//!
+//! Directed rounding goes through `f64` rounded to odd: a value rounded to odd with at least two spare bits rounds
+//! correctly to any narrower format in any mode (Boldo and Melquiond, 2008).
+
+use crate::isa::Round;
+
+/// A binary floating format narrower than `f64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Format {
+    exponent_bits: u32,
+    mantissa_bits: u32,
+}
+
+pub(crate) const F16: Format = Format { exponent_bits: 5, mantissa_bits: 10 };
+pub(crate) const BF16: Format = Format { exponent_bits: 8, mantissa_bits: 7 };
+pub(crate) const F32: Format = Format { exponent_bits: 8, mantissa_bits: 23 };
+
+/// The NaN that f32 instructions produce (PTX ISA, section 9.7.3).
+const NAN32: u32 = 0x7fff_ffff;
+
+/// Rounds `x` to `format` and returns its bits; NaN becomes the canonical quiet NaN (all ones below the sign).
+pub(crate) fn narrow(x: f64, format: Format, round: Round) -> u32 {
+    let mantissa = format.mantissa_bits;
+    let total = format.exponent_bits + mantissa;
+    if x.is_nan() {
+        return (1u32 << total).wrapping_sub(1);
+    }
+    let negative = x.is_sign_negative();
+    let sign = u32::from(negative) << total;
+    let infinity = ((1u64 << format.exponent_bits) - 1) << mantissa;
+    if x.is_infinite() {
+        return sign | infinity as u32;
+    }
+    let magnitude = round_magnitude(x, format, round, negative);
+    if magnitude < infinity {
+        return sign | magnitude as u32;
+    }
+    let clamp = match round {
+        Round::Zero => true,
+        Round::Down => !negative,
+        Round::Up => negative,
+        Round::Nearest | Round::Away => false,
+    };
+    sign | (infinity - u64::from(clamp)) as u32
+}
+
+/// The bits below the sign, possibly past the largest finite value.
+fn round_magnitude(x: f64, format: Format, round: Round, negative: bool) -> u64 {
+    let bits = x.to_bits() & (u64::MAX >> 1);
+    let raw = (bits >> 52) as i32;
+    let fraction = bits & ((1u64 << 52) - 1);
+    let (significand, exponent) = if raw == 0 { (fraction, -1022) } else { (fraction | (1u64 << 52), raw - 1023) };
+    let least = 2 - (1i32 << (format.exponent_bits - 1));
+    let kept_exponent = exponent.max(least);
+    let shift = (52 - format.mantissa_bits as i32 + (kept_exponent - exponent)).clamp(1, 62) as u32;
+    let kept = significand >> shift;
+    let rest = significand & ((1u64 << shift) - 1);
+    let half = 1u64 << (shift - 1);
+    let up = match round {
+        Round::Nearest => rest > half || (rest == half && kept & 1 == 1),
+        Round::Away => rest >= half,
+        Round::Zero => false,
+        Round::Down => negative && rest != 0,
+        Round::Up => !negative && rest != 0,
+    };
+    (((kept_exponent - least) as u64) << format.mantissa_bits) + kept + u64::from(up)
+}
+
+/// The value of `bits` in `format`, exactly.
+pub(crate) fn widen(bits: u32, format: Format) -> f64 {
+    let mantissa = format.mantissa_bits;
+    let top = (1u32 << format.exponent_bits) - 1;
+    let exponent = (bits >> mantissa) & top;
+    let fraction = bits & ((1u32 << mantissa) - 1);
+    let bias = (1i32 << (format.exponent_bits - 1)) - 1;
+    let magnitude = if exponent == top {
+        if fraction == 0 { f64::INFINITY } else { f64::NAN }
+    } else if exponent == 0 {
+        f64::from(fraction) * power_of_two(1 - bias - mantissa as i32)
+    } else {
+        f64::from(fraction | (1 << mantissa)) * power_of_two(exponent as i32 - bias - mantissa as i32)
+    };
+    if (bits >> (format.exponent_bits + mantissa)) & 1 == 1 { -magnitude } else { magnitude }
+}
+
+/// 2 to the power `exponent`, for exponents of normal `f64` numbers.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023).clamp(1, 2046) as u64) << 52)
+}
+
+/// `x` as f32 bits, rounded to nearest even.
+pub(crate) fn to_f32(x: f64, round: Round) -> f32 {
+    if round == Round::Nearest { x as f32 } else { f32::from_bits(narrow(x, F32, round)) }
+}
+
+/// Bits of an f32 result, NaN made canonical.
+pub(crate) fn bits32(x: f32) -> u64 {
+    if x.is_nan() { u64::from(NAN32) } else { u64::from(x.to_bits()) }
+}
+
+/// Replaces a subnormal by a zero of the same sign.
+pub(crate) fn flush(x: f32) -> f32 {
+    if x.is_subnormal() { 0.0f32.copysign(x) } else { x }
+}
+
+/// Clamps to [0, 1]; NaN becomes 0 (`.sat`).
+pub(crate) fn saturate(x: f64) -> f64 {
+    if x.is_nan() { 0.0 } else { x.clamp(0.0, 1.0) + 0.0 }
+}
+
+/// Makes `x` odd in its last bit when the exact value is `x + error`.
+fn to_odd(x: f64, error: f64) -> f64 {
+    if error == 0.0 || error.is_nan() || !x.is_finite() || x == 0.0 || x.to_bits() & 1 == 1 {
+        return x;
+    }
+    let away = (error > 0.0) == (x > 0.0);
+    f64::from_bits(if away { x.to_bits() + 1 } else { x.to_bits() - 1 })
+}
+
+/// `a + b` rounded to odd.
+pub(crate) fn add_odd(a: f64, b: f64) -> f64 {
+    let sum = a + b;
+    let part = sum - a;
+    to_odd(sum, (a - (sum - part)) + (b - part))
+}
+
+/// `a * b + c` rounded to odd; `a` and `b` hold at most 24 significant bits, so their product is exact.
+pub(crate) fn fma_odd(a: f64, b: f64, c: f64) -> f64 {
+    add_odd(a * b, c)
+}
+
+/// `a / b` rounded to odd.
+pub(crate) fn div_odd(a: f64, b: f64) -> f64 {
+    let quotient = a / b;
+    let rest = (-quotient).mul_add(b, a);
+    to_odd(quotient, if b < 0.0 { -rest } else { rest })
+}
+
+/// The square root rounded to odd.
+pub(crate) fn sqrt_odd(a: f64) -> f64 {
+    let root = a.sqrt();
+    to_odd(root, (-root).mul_add(root, a))
+}
+
+/// Rounds to an integral value.
+pub(crate) fn round_integral(x: f64, round: Round) -> f64 {
+    match round {
+        Round::Nearest => x.round_ties_even(),
+        Round::Away => x.round(),
+        Round::Zero => x.trunc(),
+        Round::Down => x.floor(),
+        Round::Up => x.ceil(),
+    }
+}
+
+/// Minimum as `min.f32` defines it: a number wins over NaN, and -0 is below +0.
+pub(crate) fn minimum(a: f64, b: f64) -> f64 {
+    if a.is_nan() {
+        b
+    } else if b.is_nan() {
+        a
+    } else if a == b {
+        if a.is_sign_negative() { a } else { b }
+    } else if a < b {
+        a
+    } else {
+        b
+    }
+}
+
+/// Maximum as `max.f32` defines it.
+pub(crate) fn maximum(a: f64, b: f64) -> f64 {
+    -minimum(-a, -b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_f16_survives_a_round_trip() {
+        for bits in 0..=u32::from(u16::MAX) {
+            let x = widen(bits, F16);
+            if !x.is_nan() {
+                assert_eq!(narrow(x, F16, Round::Nearest), bits);
+            }
+        }
+    }
+
+    #[test]
+    fn every_bf16_equals_the_top_of_an_f32() {
+        for bits in 0..=u32::from(u16::MAX) {
+            let x = f64::from(f32::from_bits(bits << 16));
+            if !x.is_nan() {
+                assert_eq!(widen(bits, BF16), x);
+                assert_eq!(narrow(x, BF16, Round::Nearest), bits);
+            }
+        }
+    }
+
+    #[test]
+    fn nearest_f32_agrees_with_the_host() {
+        for x in [1.0 / 3.0, 1e-40, -1e-46, 3.5e38, 16_777_217.0, -0.1] {
+            assert_eq!(narrow(x, F32, Round::Nearest), (x as f32).to_bits());
+        }
+    }
+
+    #[test]
+    fn directed_rounding_brackets_the_value() {
+        let x = 0.1f64;
+        let down = f32::from_bits(narrow(x, F32, Round::Down));
+        let up = f32::from_bits(narrow(x, F32, Round::Up));
+        assert!(f64::from(down) < x && x < f64::from(up));
+        assert_eq!(up.to_bits() - down.to_bits(), 1);
+        assert_eq!(narrow(1e39, F32, Round::Zero), f32::MAX.to_bits());
+    }
+
+    #[test]
+    fn odd_rounding_keeps_what_nearest_loses() {
+        let sum = add_odd(1.0, 2f64.powi(-80));
+        assert_eq!(narrow(sum, F32, Round::Up), 1.0f32.to_bits() + 1);
+        assert_eq!(narrow(sum, F32, Round::Down), 1.0f32.to_bits());
+    }
+
+    #[test]
+    fn minimum_prefers_numbers_and_negative_zero() {
+        assert_eq!(minimum(f64::NAN, 2.0), 2.0);
+        assert!(minimum(0.0, -0.0).is_sign_negative());
+        assert!(maximum(-0.0, 0.0).is_sign_positive());
+    }
+}

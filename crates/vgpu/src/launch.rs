@@ -1,0 +1,141 @@
+//! Launching a kernel: the checks before it runs, and its parameter block.
+
+use crate::exec;
+use crate::fault::RunError;
+use crate::memory::{BufferId, Memory, Region};
+use crate::module::{Kernel, KernelInfo, Module};
+use crate::report::Report;
+
+/// Most shared memory of a CTA in bytes: 227 KiB on sm_90 and sm_100.
+const MAX_SHARED_BYTES: u64 = 227 * 1024;
+/// Most threads of a CTA.
+const MAX_THREADS: u64 = 1024;
+
+/// A kernel argument.
+#[derive(Clone, Debug)]
+pub enum Arg {
+    /// The address of a byte of a buffer.
+    Buffer {
+        /// The buffer.
+        buffer: BufferId,
+        /// Bytes from its start.
+        byte_offset: u64,
+    },
+    /// A value, little-endian.
+    Bytes(Vec<u8>),
+}
+
+/// One kernel launch.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The kernel's name.
+    pub kernel: String,
+    /// CTAs in each dimension.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in each dimension.
+    pub block: [u32; 3],
+    /// Bytes of `.extern .shared` memory.
+    pub dynamic_shared_bytes: u32,
+    /// One argument for each parameter.
+    pub args: Vec<Arg>,
+}
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Warp instructions after which the run stops with a fault.
+    pub max_steps: u64,
+    /// Whether to look for races; without it `Memory::last_writer` knows nothing.
+    pub check_races: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { max_steps: 4_000_000_000, check_races: true }
+    }
+}
+
+/// Runs one launch to its end or to its first fault. Global variables of the module start from their initialisers.
+///
+/// # Errors
+/// Instructions that are not supported first, then a launch that does not fit, then the first fault.
+pub fn run(module: &Module, launch: &Launch, memory: &mut Memory, options: &Options) -> Result<Report, RunError> {
+    let found = module.kernels.iter().find(|kernel| kernel.info.name == launch.kernel);
+    let Some(kernel) = found else {
+        return bad(format!("there is no kernel `{}`", launch.kernel));
+    };
+    if !kernel.program.unsupported.is_empty() {
+        return Err(RunError::Unsupported(kernel.program.unsupported.clone()));
+    }
+    check_shape(&kernel.info, launch)?;
+    check_shared(kernel, launch)?;
+    let params = parameter_block(&kernel.info, launch, memory)?;
+    let own_buffers = memory.buffers.len();
+    for variable in &module.layout.globals {
+        let region = Region::filled(variable.bytes.clone());
+        memory.push_module_variable(&variable.name, variable.base, region);
+    }
+    let result = exec::run_grid(&kernel.program, launch, &params, &module.layout.constants, memory, options);
+    memory.buffers.truncate(own_buffers);
+    result.map_err(RunError::Fault)
+}
+
+fn bad<T>(message: String) -> Result<T, RunError> {
+    Err(RunError::BadLaunch(message))
+}
+
+fn product(extent: [u32; 3]) -> u64 {
+    extent.iter().fold(1u64, |product, size| product.saturating_mul(u64::from(*size)))
+}
+
+fn check_shape(info: &KernelInfo, launch: &Launch) -> Result<(), RunError> {
+    let threads = product(launch.block);
+    if threads == 0 || product(launch.grid) == 0 {
+        return bad("a grid or block dimension is 0".to_string());
+    }
+    if threads > MAX_THREADS {
+        return bad(format!("{threads} threads in a CTA, at most {MAX_THREADS}"));
+    }
+    if product(launch.grid) >= u64::from(u32::MAX) / 2 {
+        return bad("more CTAs than this machine counts".to_string());
+    }
+    if let Some(required) = info.required_threads.filter(|required| *required != launch.block) {
+        return bad(format!("block {:?}, but the kernel has .reqntid {required:?}", launch.block));
+    }
+    if let Some(most) = info.max_threads.filter(|most| product(*most) < threads) {
+        return bad(format!("{threads} threads, but the kernel has .maxntid {most:?}"));
+    }
+    Ok(())
+}
+
+fn check_shared(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
+    let total = u64::from(kernel.program.dynamic_shared_offset()) + u64::from(launch.dynamic_shared_bytes);
+    if total > MAX_SHARED_BYTES {
+        return bad(format!("{total} bytes of shared memory, at most {MAX_SHARED_BYTES}"));
+    }
+    Ok(())
+}
+
+fn parameter_block(info: &KernelInfo, launch: &Launch, memory: &Memory) -> Result<Vec<u8>, RunError> {
+    if info.params.len() != launch.args.len() {
+        let (have, want) = (launch.args.len(), info.params.len());
+        return bad(format!("{have} arguments for {want} parameters of `{}`", info.name));
+    }
+    let size = info.params.last().map_or(0, |param| param.offset + param.size);
+    let mut block = vec![0u8; size as usize];
+    for (param, arg) in info.params.iter().zip(&launch.args) {
+        let bytes = match arg {
+            Arg::Bytes(bytes) => bytes.clone(),
+            Arg::Buffer { buffer, byte_offset } => match memory.address(*buffer) {
+                Some(base) => base.wrapping_add(*byte_offset).to_le_bytes().to_vec(),
+                None => return bad(format!("`{}` is a buffer of another memory", param.name)),
+            },
+        };
+        if bytes.len() != param.size as usize {
+            return bad(format!("`{}` takes {} bytes, not {}", param.name, param.size, bytes.len()));
+        }
+        let start = param.offset as usize;
+        block[start..start + bytes.len()].copy_from_slice(&bytes);
+    }
+    Ok(block)
+}

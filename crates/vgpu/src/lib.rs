@@ -1,0 +1,68 @@
+//! A virtual GPU: it parses PTX text and executes it, and checks while it runs.
+//!
+//! ```text
+//! text -> ptx (tokens, statements) -> decode (registers, labels, units) -> exec (lanes, memory, barriers) -> report
+//! ```
+//!
+//! It is functional: it has no notion of time, and it is as right as its reading of the PTX ISA.
+//!
+//! What it models:
+//! - Each lane has its own program counter and makes progress; converged lanes execute together.
+//! - Global memory as named buffers with gaps between them; shared, local, parameter and constant memory, each with its
+//!   window of generic addresses. The shared window starts at a multiple of 1024.
+//! - The barriers of a CTA and of a warp, as vector clocks: accesses that nothing orders are races, byte by byte.
+//! - Shared-memory wavefronts and global sectors of every memory instruction.
+//!
+//! What it finds: the kinds of [`FaultKind`].
+//!
+//! What it does not model yet:
+//! - Asynchronous copies, mbarriers, tensor cores and tensor memory, clusters: such instructions are unsupported, and
+//!   are all named before a kernel that can reach one starts.
+//! - Order by flags: a release and an acquire order nothing here, so data handed over by a flag is reported as a race.
+//!   Accesses that are atomic, volatile, relaxed, acquire or release do not race with each other.
+//! - Memory that reads old values: accesses take effect in the order in which they are executed.
+//! - Textures, surfaces, recursion, indirect calls.
+//! - Registers that were never written: they read as zero.
+//!
+//! ```
+//! use tilewright_vgpu::{Arg, Launch, Memory, Module, Options, run};
+//!
+//! let text = ".version 8.0\n.target sm_90a\n.address_size 64\n.entry set(.param .u64 p) {\n.reg .b64 %rd<2>;\n\
+//!             ld.param.b64 %rd1, [p];\nst.global.b32 [%rd1], 7;\nret;\n}\n";
+//! let module = Module::parse(text)?;
+//! let mut memory = Memory::new();
+//! let buffer = memory.allocate_poison("out", 4);
+//! let launch = Launch {
+//!     kernel: "set".to_string(),
+//!     grid: [1, 1, 1],
+//!     block: [1, 1, 1],
+//!     dynamic_shared_bytes: 0,
+//!     args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
+//! };
+//! run(&module, &launch, &mut memory, &Options::default())?;
+//! assert_eq!(memory.bytes(buffer), [7, 0, 0, 0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod banks;
+mod clock;
+mod decode;
+mod exec;
+mod fault;
+mod float;
+mod isa;
+mod launch;
+mod memory;
+mod module;
+mod op;
+mod program;
+mod ptx;
+mod report;
+mod shadow;
+
+pub use fault::{CudaLine, Fault, FaultKind, Location, Place, PtxError, RunError, Unsupported, Waiting};
+pub use isa::Space;
+pub use launch::{Arg, Launch, Options, run};
+pub use memory::{BufferId, Memory, Writer};
+pub use module::{KernelInfo, Module, ParamInfo};
+pub use report::{AccessCount, AccessKind, Note, Report};

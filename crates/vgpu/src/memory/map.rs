@@ -1,0 +1,55 @@
+//! The address map. Each space but global has a window in the generic space (PTX ISA, section 5.1).
+
+use crate::isa::Space;
+
+/// Address of the first byte of a CTA's shared memory in the shared space: a multiple of 1024, and not zero, as on
+/// devices that reserve the first KiB.
+pub(crate) const SHARED_START: u64 = 1024;
+const WINDOW_BYTES: u64 = 1 << 32;
+const SHARED_WINDOW: u64 = 1 << 40;
+const LOCAL_WINDOW: u64 = 2 << 40;
+const PARAM_WINDOW: u64 = 3 << 40;
+const CONST_WINDOW: u64 = 4 << 40;
+/// Where buffers start.
+pub(crate) const GLOBAL_START: u64 = 0x7000_0000_0000;
+/// Where the module's own global variables start, above every buffer.
+pub(crate) const MODULE_START: u64 = 0x7f00_0000_0000;
+/// Bytes between neighbours in global memory.
+pub(crate) const GUARD: u64 = 4096;
+/// Bases of global memory are multiples of this.
+pub(crate) const BASE_ALIGN: u64 = 256;
+
+/// What `cvta` adds for a space.
+pub(crate) fn window(space: Space) -> u64 {
+    match space {
+        Space::Generic | Space::Global => 0,
+        Space::Shared => SHARED_WINDOW,
+        Space::Local => LOCAL_WINDOW,
+        Space::Param => PARAM_WINDOW,
+        Space::Const => CONST_WINDOW,
+    }
+}
+
+/// The space of a generic address, and the address in it.
+pub(crate) fn resolve(address: u64) -> (Space, u64) {
+    for space in [Space::Shared, Space::Local, Space::Param, Space::Const] {
+        let inside = address.wrapping_sub(window(space));
+        if inside < WINDOW_BYTES {
+            return (space, inside);
+        }
+    }
+    (Space::Global, address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_resolve_to_their_spaces() {
+        for space in [Space::Shared, Space::Local, Space::Param, Space::Const, Space::Global] {
+            let address = if space == Space::Global { GLOBAL_START } else { 48 };
+            assert_eq!(resolve(address + window(space)), (space, address));
+        }
+    }
+}

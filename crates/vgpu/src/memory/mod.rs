@@ -1,0 +1,8 @@
+//! Memory: the address map, regions of bytes, and the buffers of a device.
+
+mod buffers;
+pub(crate) mod map;
+mod region;
+
+pub use buffers::{BufferId, Memory, Writer};
+pub(crate) use region::{Bits, Region};

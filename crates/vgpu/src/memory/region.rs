@@ -1,0 +1,102 @@
+//! A run of bytes that knows which of them were written, and by whom.
+
+use crate::shadow::Shadow;
+
+/// One bit a byte.
+#[derive(Clone, Debug)]
+pub(crate) struct Bits {
+    words: Vec<u64>,
+}
+
+impl Bits {
+    /// `count` bits, none set.
+    pub(crate) fn new(count: usize) -> Bits {
+        Bits { words: vec![0; count.div_ceil(64)] }
+    }
+
+    fn get(&self, index: usize) -> bool {
+        self.words[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    /// Whether `len` bits from `start` are all set.
+    pub(crate) fn all(&self, start: usize, len: usize) -> bool {
+        let shift = start % 64;
+        if len < 64 && shift + len <= 64 {
+            let wanted = ((1u64 << len) - 1) << shift;
+            return len == 0 || self.words[start / 64] & wanted == wanted;
+        }
+        (start..start + len).all(|index| self.get(index))
+    }
+
+    pub(crate) fn set(&mut self, start: usize, len: usize) {
+        let shift = start % 64;
+        if len < 64 && shift + len <= 64 {
+            if len > 0 {
+                self.words[start / 64] |= ((1u64 << len) - 1) << shift;
+            }
+            return;
+        }
+        for index in start..start + len {
+            self.words[index / 64] |= 1 << (index % 64);
+        }
+    }
+
+    /// Copies `len` bits inside the set.
+    pub(crate) fn copy(&mut self, from: usize, to: usize, len: usize) {
+        for index in 0..len {
+            let bit = u64::from(self.get(from + index));
+            let target = to + index;
+            let word = &mut self.words[target / 64];
+            *word = (*word & !(1 << (target % 64))) | bit << (target % 64);
+        }
+    }
+}
+
+/// Bytes, which of them were written, and their shadow.
+#[derive(Debug)]
+pub(crate) struct Region {
+    pub(crate) bytes: Vec<u8>,
+    /// `None`: all of them.
+    pub(crate) written: Option<Bits>,
+    pub(crate) shadow: Shadow,
+}
+
+impl Region {
+    /// Bytes that the host wrote.
+    pub(crate) fn filled(bytes: Vec<u8>) -> Region {
+        Region { bytes, written: None, shadow: Shadow::default() }
+    }
+
+    /// Bytes that nobody wrote.
+    pub(crate) fn poison(len: usize) -> Region {
+        Region { bytes: vec![0; len], written: Some(Bits::new(len)), shadow: Shadow::default() }
+    }
+
+    pub(crate) fn is_written(&self, offset: usize, len: usize) -> bool {
+        self.written.as_ref().is_none_or(|bits| bits.all(offset, len))
+    }
+
+    /// Stores `data`; the caller has checked the bounds.
+    pub(crate) fn store(&mut self, offset: usize, data: &[u8]) {
+        self.bytes[offset..offset + data.len()].copy_from_slice(data);
+        if let Some(bits) = &mut self.written {
+            bits.set(offset, data.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_across_words() {
+        let mut bits = Bits::new(200);
+        bits.set(60, 70);
+        assert!(bits.all(60, 70));
+        assert!(!bits.all(59, 2));
+        assert!(!bits.all(129, 2));
+        bits.copy(60, 0, 4);
+        assert!(bits.all(0, 4));
+    }
+}

@@ -1,0 +1,423 @@
+//! Statements: module directives, functions, scopes, instructions.
+
+use crate::fault::PtxError;
+use crate::isa::DType;
+use crate::ptx::ast::{File, Function, Instruction, Loc, Statement};
+use crate::ptx::lexer::{Token, TokenKind, lex};
+
+/// Scopes and operands may not nest deeper than this.
+pub(crate) const MAX_NESTING: u32 = 64;
+
+/// Reads a whole file.
+pub(crate) fn parse(source: &str) -> Result<File, PtxError> {
+    let mut parser = Parser { source, tokens: lex(source)?, at: 0, loc: None, file: File::default() };
+    while parser.at < parser.tokens.len() {
+        parser.module_item()?;
+    }
+    Ok(parser.file)
+}
+
+pub(crate) struct Parser<'a> {
+    source: &'a str,
+    tokens: Vec<Token<'a>>,
+    at: usize,
+    loc: Option<Loc>,
+    file: File,
+}
+
+impl<'a> Parser<'a> {
+    pub(crate) fn line(&self) -> u32 {
+        let last = self.tokens.last().map_or(1, |token| token.line);
+        self.tokens.get(self.at).map_or(last, |token| token.line)
+    }
+
+    pub(crate) fn fail<T>(&self, message: impl Into<String>) -> Result<T, PtxError> {
+        Err(PtxError::Syntax { line: self.line(), message: message.into() })
+    }
+
+    pub(crate) fn peek(&self) -> Option<Token<'a>> {
+        self.tokens.get(self.at).copied()
+    }
+
+    pub(crate) fn peek_text(&self) -> &'a str {
+        self.peek().map_or("", |token| token.text)
+    }
+
+    pub(crate) fn advance(&mut self) {
+        self.at += 1;
+    }
+
+    pub(crate) fn is_punct(&self, mark: &str) -> bool {
+        self.peek().is_some_and(|token| token.kind == TokenKind::Punct && token.text == mark)
+    }
+
+    /// Takes `mark` if it comes next.
+    pub(crate) fn take(&mut self, mark: &str) -> bool {
+        let found = self.is_punct(mark);
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    pub(crate) fn expect(&mut self, mark: &str) -> Result<(), PtxError> {
+        if self.take(mark) {
+            return Ok(());
+        }
+        self.fail(format!("expected `{mark}`, found `{}`", self.peek_text()))
+    }
+
+    pub(crate) fn word(&mut self) -> Result<&'a str, PtxError> {
+        match self.peek() {
+            Some(token) if token.kind == TokenKind::Word => {
+                self.at += 1;
+                Ok(token.text)
+            }
+            Some(token) => self.fail(format!("expected a name, found `{}`", token.text)),
+            None => self.fail("the file ends inside a declaration"),
+        }
+    }
+
+    fn small_number(&mut self) -> Result<u32, PtxError> {
+        match self.integer()? {
+            value if value <= u64::from(u32::MAX) => Ok(value as u32),
+            _ => self.fail("the number does not fit 32 bits"),
+        }
+    }
+
+    /// The tokens left on the current line, taken.
+    fn rest_of_line(&mut self, line: u32) -> Vec<Token<'a>> {
+        let mut found = Vec::new();
+        while let Some(token) = self.peek() {
+            if token.line != line {
+                break;
+            }
+            found.push(token);
+            self.at += 1;
+        }
+        found
+    }
+
+    fn skip_to_semicolon(&mut self) {
+        while self.at < self.tokens.len() && !self.take(";") {
+            self.at += 1;
+        }
+    }
+
+    fn skip_braces(&mut self) {
+        let mut depth = 0u32;
+        while self.at < self.tokens.len() {
+            if self.is_punct("{") {
+                depth += 1;
+            } else if self.is_punct("}") {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    self.at += 1;
+                    return;
+                }
+            }
+            self.at += 1;
+        }
+    }
+
+    fn module_item(&mut self) -> Result<(), PtxError> {
+        let mut is_extern = false;
+        loop {
+            let line = self.line();
+            if self.take(";") {
+                return Ok(());
+            }
+            let word = self.word()?;
+            match word {
+                ".visible" | ".weak" | ".common" => continue,
+                ".extern" => is_extern = true,
+                ".entry" => return self.function(true),
+                ".func" => return self.function(false),
+                ".global" | ".const" | ".shared" | ".local" | ".param" => {
+                    let found = self.variables(word, is_extern)?;
+                    self.file.variables.extend(found);
+                    return Ok(());
+                }
+                ".target" => {
+                    let rest = self.rest_of_line(line);
+                    self.file.target = rest.first().map_or(String::new(), |token| token.text.to_string());
+                    return Ok(());
+                }
+                ".version" | ".address_size" => {
+                    self.rest_of_line(line);
+                    return Ok(());
+                }
+                ".reg" => return self.fail("a register outside a function"),
+                _ => return self.common_directive(word, line),
+            }
+        }
+    }
+
+    /// Directives that may stand in a module or in a body, and that execute nothing.
+    fn common_directive(&mut self, word: &str, line: u32) -> Result<(), PtxError> {
+        match word {
+            ".loc" => self.location(line),
+            ".file" => self.file_name(line),
+            ".section" => {
+                while self.at < self.tokens.len() && !self.is_punct("{") {
+                    self.at += 1;
+                }
+                self.skip_braces();
+            }
+            ".pragma" | ".alias" | ".callprototype" | ".calltargets" => self.skip_to_semicolon(),
+            _ => {
+                self.at = self.at.saturating_sub(1);
+                return self.fail(format!("unknown directive `{word}`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// `.loc file line column {, function_name name, inlined_at file line column}`
+    fn location(&mut self, line: u32) {
+        let rest = self.rest_of_line(line);
+        let number = |at: usize| rest.get(at).and_then(|token| token.text.parse::<u32>().ok());
+        let inlined = rest.iter().position(|token| token.text == "inlined_at");
+        let inlined_at = inlined.and_then(|at| number(at + 1).zip(number(at + 2)));
+        // Line 0 means that the code has no source line.
+        self.loc = match number(0).zip(number(1)) {
+            Some((file, line)) if line > 0 => Some(Loc { file, line, inlined_at }),
+            _ => None,
+        };
+    }
+
+    fn file_name(&mut self, line: u32) {
+        let rest = self.rest_of_line(line);
+        let index = rest.first().and_then(|token| token.text.parse::<u32>().ok());
+        if let (Some(index), Some(name)) = (index, rest.get(1)) {
+            self.file.files.insert(index, name.text.to_string());
+        }
+    }
+
+    fn function(&mut self, is_kernel: bool) -> Result<(), PtxError> {
+        let returns = if self.is_punct("(") { self.parameters()? } else { Vec::new() };
+        let name = self.word()?.to_string();
+        let params = if self.is_punct("(") { self.parameters()? } else { Vec::new() };
+        let mut function =
+            Function { name, is_kernel, params, returns, body: None, max_threads: None, required_threads: None };
+        self.function_directives(&mut function)?;
+        self.loc = None;
+        if !self.take(";") {
+            self.expect("{")?;
+            function.body = Some(self.block(0)?);
+        }
+        self.file.functions.push(function);
+        Ok(())
+    }
+
+    fn function_directives(&mut self, function: &mut Function) -> Result<(), PtxError> {
+        while !self.is_punct("{") && !self.is_punct(";") {
+            let word = self.word()?;
+            match word {
+                ".maxntid" => function.max_threads = Some(self.extent()?),
+                ".reqntid" => function.required_threads = Some(self.extent()?),
+                _ => self.directive_arguments(),
+            }
+        }
+        Ok(())
+    }
+
+    /// One to three numbers; the missing ones are 1.
+    fn extent(&mut self) -> Result<[u32; 3], PtxError> {
+        let mut extent = [1u32; 3];
+        for (index, slot) in extent.iter_mut().enumerate() {
+            if index > 0 && !self.take(",") {
+                break;
+            }
+            *slot = self.small_number()?;
+        }
+        Ok(extent)
+    }
+
+    /// The arguments of a directive that this crate does not need, such as `.minnctapersm 2`.
+    fn directive_arguments(&mut self) {
+        while let Some(token) = self.peek() {
+            let stop = token.kind == TokenKind::Word || self.is_punct("{") || self.is_punct(";");
+            if stop {
+                return;
+            }
+            let open = self.take("(");
+            if open {
+                while self.at < self.tokens.len() && !self.take(")") {
+                    self.at += 1;
+                }
+            } else {
+                self.at += 1;
+            }
+        }
+    }
+
+    /// The statements up to the closing brace, which is taken.
+    fn block(&mut self, depth: u32) -> Result<Vec<Statement>, PtxError> {
+        if depth > MAX_NESTING {
+            return self.fail("scopes nest too deeply");
+        }
+        let mut statements = Vec::new();
+        while !self.take("}") {
+            if self.at >= self.tokens.len() {
+                return self.fail("a scope without its closing brace");
+            }
+            self.statement(depth, &mut statements)?;
+        }
+        Ok(statements)
+    }
+
+    fn statement(&mut self, depth: u32, out: &mut Vec<Statement>) -> Result<(), PtxError> {
+        if self.take(";") {
+            return Ok(());
+        }
+        if self.take("{") {
+            let inner = self.block(depth + 1)?;
+            out.push(Statement::Block(inner));
+            return Ok(());
+        }
+        let line = self.line();
+        let text = self.peek_text();
+        if text.starts_with('.') {
+            self.advance();
+            return self.body_directive(text, line, out);
+        }
+        let next = self.tokens.get(self.at + 1);
+        let labelled = next.is_some_and(|token| token.kind == TokenKind::Punct && token.text == ":");
+        if labelled {
+            return self.label(out);
+        }
+        let instruction = self.instruction()?;
+        out.push(Statement::Instruction(Box::new(instruction)));
+        Ok(())
+    }
+
+    fn body_directive(&mut self, word: &str, line: u32, out: &mut Vec<Statement>) -> Result<(), PtxError> {
+        match word {
+            ".reg" => out.push(self.registers()?),
+            ".local" | ".shared" | ".param" | ".global" | ".const" => {
+                let found = self.variables(word, false)?;
+                out.extend(found.into_iter().map(Statement::Variable));
+            }
+            _ => self.common_directive(word, line)?,
+        }
+        Ok(())
+    }
+
+    fn label(&mut self, out: &mut Vec<Statement>) -> Result<(), PtxError> {
+        let label = self.word()?.to_string();
+        self.expect(":")?;
+        if self.peek_text() != ".branchtargets" {
+            out.push(Statement::Label(label));
+            return Ok(());
+        }
+        self.advance();
+        let mut targets = Vec::new();
+        loop {
+            targets.push(self.word()?.to_string());
+            if !self.take(",") {
+                break;
+            }
+        }
+        self.expect(";")?;
+        out.push(Statement::Targets { label, targets });
+        Ok(())
+    }
+
+    /// `.reg .b32 %r<42>, %x;` after `.reg`.
+    fn registers(&mut self) -> Result<Statement, PtxError> {
+        let word = self.word()?;
+        let Some(dtype) = DType::parse(word.trim_start_matches('.')) else {
+            return self.fail(format!("unknown register type `{word}`"));
+        };
+        let mut names = Vec::new();
+        loop {
+            let name = self.word()?;
+            if self.take("<") {
+                let count = self.small_number()?;
+                self.expect(">")?;
+                if count > 1 << 20 {
+                    return self.fail("more registers than a kernel can have");
+                }
+                names.extend((0..count).map(|index| format!("{name}{index}")));
+            } else {
+                names.push(name.to_string());
+            }
+            if !self.take(",") {
+                break;
+            }
+        }
+        self.expect(";")?;
+        Ok(Statement::Registers { dtype, names })
+    }
+
+    fn instruction(&mut self) -> Result<Instruction, PtxError> {
+        let start = self.peek().map_or(0, |token| token.start);
+        let line = self.line();
+        let mut guard = None;
+        if self.take("@") {
+            let negate = self.take("!");
+            guard = Some((self.word()?.to_string(), negate));
+        }
+        let opcode = self.word()?.to_string();
+        let mut operands = Vec::new();
+        while !self.is_punct(";") {
+            operands.push(self.operand(0)?);
+            if !self.take(",") {
+                break;
+            }
+        }
+        let end = self.peek().map_or(self.source.len(), |token| token.start);
+        self.expect(";")?;
+        let text = self.source.get(start..end).unwrap_or("");
+        let text = text.split_whitespace().collect::<Vec<&str>>().join(" ");
+        Ok(Instruction { line, loc: self.loc, guard, opcode, operands, text })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ptx::ast::Operand;
+
+    fn kernel(body: &str) -> Vec<Statement> {
+        let source = format!(".version 8.0\n.target sm_90a\n.entry k()\n{{\n{body}\n}}\n");
+        let mut file = parse(&source).unwrap_or_default();
+        file.functions.pop().and_then(|function| function.body).unwrap_or_default()
+    }
+
+    #[test]
+    fn parameters_and_sizes_are_read() {
+        let source = ".target sm_100a, debug\n.visible .entry k(.param .u64 .ptr .align 1 a, .param .align 8 .b8 s[12])\n\
+                      .maxntid 128\n.minnctapersm 2\n{ ret; }";
+        let file = parse(source).unwrap_or_default();
+        assert_eq!(file.target, "sm_100a");
+        let function = &file.functions[0];
+        let sizes: Vec<u32> = function.params.iter().map(|param| param.bytes).collect();
+        assert_eq!(sizes, [8, 12]);
+        assert_eq!(function.max_threads, Some([128, 1, 1]));
+    }
+
+    #[test]
+    fn locations_reach_instructions() {
+        let body = kernel(".loc 1 7 3, function_name $L__info, inlined_at 1 9 2\n@!%p bra.uni $L1;\n$L1:\nret;");
+        let Some(Statement::Instruction(first)) = body.first() else { panic!("an instruction comes first") };
+        assert_eq!(first.loc, Some(Loc { file: 1, line: 7, inlined_at: Some((1, 9)) }));
+        assert_eq!(first.guard, Some(("%p".to_string(), true)));
+        assert_eq!(first.line, 6);
+    }
+
+    #[test]
+    fn addresses_take_negative_offsets() {
+        let body = kernel("ld.global.b32 %r1, [ %rd1+-16 ];");
+        let Some(Statement::Instruction(first)) = body.first() else { panic!("an instruction comes first") };
+        let Operand::Address { base, offset, .. } = &first.operands[1] else { panic!("an address") };
+        assert_eq!((base.as_deref(), *offset), (Some("%rd1"), -16));
+    }
+
+    #[test]
+    fn a_syntax_error_names_its_line() {
+        let error = parse(".target sm_90\n.entry k()\n{\n  add.s32 %r1 %r2;\n}").err();
+        assert!(matches!(error, Some(PtxError::Syntax { line: 4, .. })));
+    }
+}

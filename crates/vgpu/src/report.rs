@@ -1,0 +1,166 @@
+//! What a run counted.
+
+use std::collections::BTreeMap;
+
+use crate::isa::Space;
+use crate::program::Program;
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AccessKind {
+    /// Reads.
+    Load,
+    /// Writes.
+    Store,
+    /// Reads and writes at once.
+    Atomic,
+}
+
+/// Counts of one memory instruction over the whole launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessCount {
+    /// 1-based PTX line.
+    pub ptx_line: u32,
+    /// CUDA line, when the PTX carries line information.
+    pub cuda_line: Option<u32>,
+    /// The space accessed; a generic instruction counts once for each space it reached.
+    pub space: Space,
+    /// What it does.
+    pub kind: AccessKind,
+    /// Bytes that one lane moves.
+    pub bytes_per_lane: u32,
+    /// Warp executions with at least one active lane.
+    pub executions: u64,
+    /// Shared-memory passes; 0 for other spaces.
+    pub wavefronts: u64,
+    /// The fewest passes for the words touched.
+    pub ideal_wavefronts: u64,
+    /// Distinct 32-byte sectors, summed over executions; 0 for shared memory.
+    pub sectors: u64,
+    /// Sectors if the distinct bytes were packed: their count over 32, rounded up.
+    pub ideal_sectors: u64,
+    /// Bytes moved by all lanes.
+    pub bytes: u64,
+}
+
+/// Something worth knowing that is no fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Its kind: `benign_race`.
+    pub name: &'static str,
+    /// 1-based PTX line.
+    pub ptx_line: u32,
+    /// How often it happened.
+    pub count: u64,
+}
+
+/// The counts of a launch that ran to its end.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Memory instructions that were executed, in program order.
+    pub accesses: Vec<AccessCount>,
+    /// Instructions times active lanes.
+    pub thread_instructions: u64,
+    /// Instructions that warps executed.
+    pub warp_instructions: u64,
+    /// Warp and thread executions by opcode.
+    pub opcodes: BTreeMap<String, (u64, u64)>,
+    /// Unordered writes of equal values.
+    pub notes: Vec<Note>,
+}
+
+/// Sums of one memory instruction in one space.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tally {
+    pub(crate) space: Space,
+    pub(crate) kind: AccessKind,
+    pub(crate) bytes_per_lane: u32,
+    pub(crate) executions: u64,
+    pub(crate) wavefronts: u64,
+    pub(crate) ideal_wavefronts: u64,
+    pub(crate) sectors: u64,
+    pub(crate) ideal_sectors: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Counters of a run, indexed by program counter.
+#[derive(Debug)]
+pub(crate) struct Stats {
+    /// Warp and thread executions.
+    pub(crate) executed: Vec<(u64, u64)>,
+    pub(crate) tallies: Vec<Vec<Tally>>,
+    pub(crate) benign: BTreeMap<u32, u64>,
+    pub(crate) steps: u64,
+}
+
+impl Stats {
+    pub(crate) fn new(instructions: usize) -> Stats {
+        Stats {
+            executed: vec![(0, 0); instructions],
+            tallies: vec![Vec::new(); instructions],
+            benign: BTreeMap::new(),
+            steps: 0,
+        }
+    }
+
+    /// The sums of the instruction at `pc` in `space`.
+    pub(crate) fn tally(&mut self, pc: u32, space: Space, kind: AccessKind, bytes_per_lane: u32) -> &mut Tally {
+        let list = &mut self.tallies[pc as usize];
+        let found = list.iter().position(|tally| tally.space == space);
+        let index = found.unwrap_or_else(|| {
+            list.push(Tally {
+                space,
+                kind,
+                bytes_per_lane,
+                executions: 0,
+                wavefronts: 0,
+                ideal_wavefronts: 0,
+                sectors: 0,
+                ideal_sectors: 0,
+                bytes: 0,
+            });
+            list.len() - 1
+        });
+        &mut list[index]
+    }
+
+    pub(crate) fn report(&self, program: &Program) -> Report {
+        let mut report = Report::default();
+        for ((warps, threads), info) in self.executed.iter().zip(&program.info) {
+            report.warp_instructions += warps;
+            report.thread_instructions += threads;
+            if *warps > 0 {
+                let entry = report.opcodes.entry(info.opcode.clone()).or_insert((0, 0));
+                entry.0 += warps;
+                entry.1 += threads;
+            }
+        }
+        for (tallies, info) in self.tallies.iter().zip(&program.info) {
+            let cuda_line = info.loc.map(|loc| loc.line);
+            report.accesses.extend(tallies.iter().map(|tally| tally.count(info.line, cuda_line)));
+        }
+        for (pc, count) in &self.benign {
+            let ptx_line = program.line(*pc);
+            report.notes.push(Note { name: "benign_race", ptx_line, count: *count });
+        }
+        report
+    }
+}
+
+impl Tally {
+    fn count(&self, ptx_line: u32, cuda_line: Option<u32>) -> AccessCount {
+        AccessCount {
+            ptx_line,
+            cuda_line,
+            space: self.space,
+            kind: self.kind,
+            bytes_per_lane: self.bytes_per_lane,
+            executions: self.executions,
+            wavefronts: self.wavefronts,
+            ideal_wavefronts: self.ideal_wavefronts,
+            sectors: self.sectors,
+            ideal_sectors: self.ideal_sectors,
+            bytes: self.bytes,
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Small hand-written kernels: results, faults with their PTX lines, and access counts.
+
+use tilewright_vgpu::{
+    AccessCount, Arg, BufferId, Fault, FaultKind, Launch, Memory, Module, Options, Report, RunError, Space, run,
+};
+
+/// Registers that every body may use; with the lines before it, a body starts at line 12.
+const HEADER: &str = ".version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b)
+{
+.reg .pred %p<8>;
+.reg .b16 %h<8>;
+.reg .b32 %r<32>;
+.reg .b64 %rd<16>;
+.shared .align 16 .b8 tile[4096];
+.reg .f32 %f<8>;
+";
+
+struct Outcome {
+    memory: Memory,
+    a: BufferId,
+    b: BufferId,
+    result: Result<Report, RunError>,
+}
+
+/// Runs `body` with `a` holding the words 0, 1, 2, ... and `b` poisoned, both of 1024 bytes.
+fn execute(body: &str, ctas: u32, threads: u32) -> Outcome {
+    let text = format!("{HEADER}{body}\n}}\n");
+    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let mut memory = Memory::new();
+    let words: Vec<u8> = (0..256u32).flat_map(u32::to_le_bytes).collect();
+    let a = memory.allocate("a", words);
+    let b = memory.allocate_poison("b", 1024);
+    let launch = Launch {
+        kernel: "k".to_string(),
+        grid: [ctas, 1, 1],
+        block: [threads, 1, 1],
+        dynamic_shared_bytes: 0,
+        args: vec![Arg::Buffer { buffer: a, byte_offset: 0 }, Arg::Buffer { buffer: b, byte_offset: 0 }],
+    };
+    let options = Options { max_steps: 100_000, ..Options::default() };
+    let result = run(&module, &launch, &mut memory, &options);
+    Outcome { memory, a, b, result }
+}
+
+fn report(outcome: &Outcome) -> &Report {
+    match &outcome.result {
+        Ok(report) => report,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn fault(body: &str, threads: u32) -> Fault {
+    match execute(body, 1, threads).result {
+        Err(RunError::Fault(fault)) => *fault,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("the kernel ran to its end"),
+    }
+}
+
+fn words(outcome: &Outcome, id: BufferId) -> Vec<u32> {
+    let bytes = outcome.memory.bytes(id);
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+}
+
+fn count(report: &Report, line: u32) -> &AccessCount {
+    let found = report.accesses.iter().find(|access| access.ptx_line == line);
+    found.unwrap_or_else(|| panic!("no access at line {line}: {:?}", report.accesses))
+}
+
+/// `%rd3 = a + 4 * tid`, `%rd4 = b + 4 * tid`, `%r4 = tile + 4 * tid`: 9 lines, so what follows starts at line 21.
+const ADDRESSES: &str = "mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd5, %r1, 4;
+ld.param.u64 %rd1, [a];
+ld.param.u64 %rd2, [b];
+add.s64 %rd3, %rd1, %rd5;
+add.s64 %rd4, %rd2, %rd5;
+shl.b32 %r2, %r1, 2;
+mov.u32 %r3, tile;
+add.s32 %r4, %r3, %r2;
+";
+
+fn with_addresses(rest: &str) -> String {
+    format!("{ADDRESSES}{rest}")
+}
+
+#[test]
+fn words_are_doubled() {
+    let outcome = execute(
+        &with_addresses("ld.global.u32 %r5, [%rd3];\nadd.s32 %r6, %r5, %r5;\nst.global.u32 [%rd4], %r6;\nret;"),
+        1,
+        256,
+    );
+    let report = report(&outcome);
+    let want: Vec<u32> = (0..256).map(|word| word * 2).collect();
+    assert_eq!(words(&outcome, outcome.b), want);
+    assert_eq!(report.thread_instructions, 13 * 256);
+    let load = count(report, 21);
+    assert_eq!((load.executions, load.sectors, load.ideal_sectors, load.bytes), (8, 32, 32, 1024));
+    let writer = outcome.memory.last_writer(outcome.b, 4 * 40);
+    assert_eq!(writer.map(|writer| (writer.thread, writer.warp, writer.lane, writer.ptx_line)), Some((40, 1, 8, 23)));
+    assert_eq!(outcome.memory.last_writer(outcome.a, 0), None);
+}
+
+#[test]
+fn divergent_lanes_join_again() {
+    let outcome = execute(
+        &with_addresses(
+            "setp.lt.u32 %p1, %r1, 10;\n@%p1 bra L1;\nmov.u32 %r7, 5;\nbra.uni L2;\nL1:\nmov.u32 %r7, 9;\nL2:\n\
+             vote.sync.ballot.b32 %r8, %p1, -1;\nadd.u32 %r9, %r8, %r7;\nst.global.u32 [%rd4], %r9;\nret;",
+        ),
+        1,
+        32,
+    );
+    report(&outcome);
+    let found = words(&outcome, outcome.b);
+    assert_eq!((found[0], found[31]), (1023 + 9, 1023 + 5));
+}
+
+#[test]
+fn a_spinning_lane_does_not_starve_the_others() {
+    // Lane 0 waits for a flag that lane 1 sets.
+    let outcome = execute(
+        &with_addresses(
+            "setp.eq.u32 %p1, %r1, 0;\nst.volatile.shared.u32 [%r4], 0;\nbar.warp.sync -1;\n@!%p1 bra SET;\nSPIN:\n\
+             ld.volatile.shared.u32 %r5, [tile+4];\nsetp.eq.u32 %p2, %r5, 0;\n@%p2 bra SPIN;\n\
+             st.global.u32 [%rd4], %r5;\nret;\nSET:\nsetp.eq.u32 %p3, %r1, 1;\n@%p3 st.volatile.shared.u32 [%r4], 7;\nret;",
+        ),
+        1,
+        32,
+    );
+    report(&outcome);
+    assert_eq!(words(&outcome, outcome.b)[0], 7);
+}
+
+#[test]
+fn shuffles_sum_a_warp() {
+    let mut body = "ld.global.u32 %r5, [%rd3];\n".to_string();
+    for offset in [16, 8, 4, 2, 1] {
+        body += &format!("shfl.sync.bfly.b32 %r6|%p1, %r5, {offset}, 31, -1;\nadd.s32 %r5, %r5, %r6;\n");
+    }
+    body += "st.global.u32 [%rd4], %r5;\nret;";
+    let outcome = execute(&with_addresses(&body), 1, 32);
+    report(&outcome);
+    assert_eq!(words(&outcome, outcome.b)[..32], [496; 32]);
+}
+
+#[test]
+fn functions_are_called() {
+    let text = ".version 8.0\n.target sm_90a\n.address_size 64\n\
+        .func (.param .b32 out) twice(.param .b32 in)\n;\n\
+        .entry k(.param .u64 p)\n{\n.reg .b32 %r<4>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [p];\n\
+        {\n.param .b32 param0;\nst.param.b32 [param0+0], 21;\n.param .b32 retval0;\n\
+        call.uni (retval0), twice, (param0);\nld.param.b32 %r1, [retval0+0];\n}\n\
+        st.global.b32 [%rd1], %r1;\nret;\n}\n\
+        .func (.param .b32 out) twice(.param .b32 in)\n{\n.reg .b32 %r<4>;\nld.param.u32 %r1, [in];\n\
+        add.s32 %r2, %r1, %r1;\nst.param.b32 [out+0], %r2;\nret;\n}\n";
+    let module = Module::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let mut memory = Memory::new();
+    let buffer = memory.allocate_poison("p", 4);
+    let launch = Launch {
+        kernel: "k".to_string(),
+        grid: [1, 1, 1],
+        block: [32, 1, 1],
+        dynamic_shared_bytes: 0,
+        args: vec![Arg::Buffer { buffer, byte_offset: 0 }],
+    };
+    let result = run(&module, &launch, &mut memory, &Options::default());
+    assert!(result.is_ok(), "{:?}", result.err());
+    assert_eq!(memory.bytes(buffer), [42, 0, 0, 0]);
+}
+
+#[test]
+fn atomics_of_all_ctas_add_up() {
+    let outcome = execute(&with_addresses("red.global.add.u32 [%rd1], 1;\nret;"), 4, 64);
+    report(&outcome);
+    assert_eq!(words(&outcome, outcome.a)[0], 256);
+}
+
+#[test]
+fn barriers_order_shared_memory() {
+    let outcome = execute(
+        &with_addresses(
+            "st.shared.u32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r2, 4;\nadd.s32 %r5, %r5, %r3;\n\
+             ld.shared.u32 %r6, [%r5];\nst.global.u32 [%rd4], %r6;\nret;",
+        ),
+        1,
+        128,
+    );
+    report(&outcome);
+    assert_eq!(words(&outcome, outcome.b)[..4], [1, 0, 3, 2]);
+}
+
+#[test]
+fn producers_and_consumers_meet_by_arrival() {
+    let outcome = execute(
+        &with_addresses(
+            "setp.lt.u32 %p1, %r1, 32;\n@!%p1 bra CONSUME;\nst.shared.u32 [%r4], %r1;\nbar.arrive 1, 64;\nret;\n\
+             CONSUME:\nbar.sync 1, 64;\nld.shared.u32 %r5, [%r4+-128];\nst.global.u32 [%rd4], %r5;\nret;",
+        ),
+        1,
+        64,
+    );
+    report(&outcome);
+    assert_eq!(words(&outcome, outcome.b)[32..36], [0, 1, 2, 3]);
+}
+
+#[test]
+fn an_access_past_the_end_names_the_buffer() {
+    let fault = fault(&with_addresses("ld.global.u32 %r5, [%rd4+1020];\nret;"), 32);
+    // Lane 0 reads the last word, which is poison; with lane 1 the access leaves the buffer.
+    assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::UninitializedRead, 21));
+    let fault = self::fault(&with_addresses("st.global.u32 [%rd4+1024], %r1;\nret;"), 32);
+    assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::OutOfBounds, 21));
+    assert_eq!(fault.message, "`b` + 1024, 4 bytes past its end of 1024");
+}
+
+#[test]
+fn a_misaligned_access_faults() {
+    let fault = fault(&with_addresses("ld.global.v2.u32 {%r5, %r6}, [%rd1+4];\nret;"), 32);
+    assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::Misaligned, 21));
+}
+
+#[test]
+fn shared_memory_starts_unwritten() {
+    let fault = fault(&with_addresses("ld.shared.u32 %r5, [%r4];\nret;"), 32);
+    assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::UninitializedRead, 21));
+    assert_eq!(
+        fault.location.map(|location| (location.space, location.name)),
+        Some((Space::Shared, "tile".to_string()))
+    );
+}
+
+#[test]
+fn a_missing_barrier_is_a_race_of_two_lines() {
+    let body =
+        "st.shared.u32 [%r4], %r1;\nxor.b32 %r5, %r2, 4;\nadd.s32 %r5, %r5, %r3;\nld.shared.u32 %r6, [%r5];\nret;";
+    let fault = fault(&with_addresses(body), 32);
+    assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::Race, 24));
+    assert_eq!(fault.related.map(|place| place.ptx_line), Some(21));
+}
+
+#[test]
+fn lanes_that_store_different_values_to_one_word_race() {
+    let fault = fault(&with_addresses("st.shared.u32 [tile], %r1;\nret;"), 32);
+    assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::Race, 21));
+}
+
+#[test]
+fn equal_values_stored_by_many_are_noted() {
+    let outcome = execute(&with_addresses("st.shared.u32 [tile], 7;\nret;"), 1, 64);
+    let notes = &report(&outcome).notes;
+    assert_eq!(notes.iter().map(|note| (note.name, note.ptx_line)).collect::<Vec<_>>(), [("benign_race", 21)]);
+}
+
+#[test]
+fn ctas_are_never_ordered() {
+    let body = with_addresses("ld.global.u32 %r5, [%rd3];\nadd.s32 %r5, %r5, 1;\nst.global.u32 [%rd3], %r5;\nret;");
+    let Err(RunError::Fault(fault)) = execute(&body, 2, 32).result else { panic!("a fault is expected") };
+    assert_eq!((fault.kind, fault.cta), (FaultKind::Race, [1, 0, 0]));
+}
+
+#[test]
+fn threads_that_never_meet_deadlock() {
+    let body = "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra ONE;\nbar.sync 2;\nret;\nONE:\nbar.sync 1;\nret;";
+    let fault = fault(&with_addresses(body), 64);
+    assert_eq!(fault.kind, FaultKind::Deadlock);
+    let waits: Vec<(u32, u32, &str)> =
+        fault.waiting.iter().map(|wait| (wait.warp, wait.at.ptx_line, wait.what.as_str())).collect();
+    assert_eq!(waits, [(0, 26, "barrier 1"), (1, 23, "barrier 2")]);
+}
+
+#[test]
+fn an_aligned_barrier_needs_the_whole_warp() {
+    let predicated = "setp.lt.u32 %p1, %r1, 16;\n@%p1 bar.sync 0;\nret;";
+    let fault = fault(&with_addresses(predicated), 32);
+    assert_eq!((fault.kind, fault.at.ptx_line, fault.lanes), (FaultKind::DivergentAligned, 22, 0xffff));
+    let branched = "setp.lt.u32 %p1, %r1, 16;\n@!%p1 bra SKIP;\nbar.sync 0;\nSKIP:\nst.global.u32 [%rd4], %r1;\nret;";
+    let fault = self::fault(&with_addresses(branched), 32);
+    assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::DivergentAligned, 23));
+}
+
+#[test]
+fn lanes_that_only_leave_are_not_missed() {
+    let body = "setp.ge.u32 %p1, %r1, 16;\n@%p1 bra OUT;\nbar.sync 0;\nOUT:\nret;";
+    report(&execute(&with_addresses(body), 1, 32));
+}
+
+#[test]
+fn barriers_have_rules() {
+    let high = fault(&with_addresses("bar.sync 16;\nret;"), 32);
+    assert_eq!((high.kind, high.at.ptx_line), (FaultKind::BarrierMisuse, 21));
+    let odd = fault(&with_addresses("bar.sync 1, 40;\nret;"), 64);
+    assert_eq!((odd.kind, odd.at.ptx_line), (FaultKind::BarrierMisuse, 21));
+}
+
+#[test]
+fn traps_and_endless_loops_end() {
+    let trap = fault(&with_addresses("trap;"), 32);
+    assert_eq!((trap.kind, trap.at.ptx_line), (FaultKind::Trap, 21));
+    let endless = fault(&with_addresses("AGAIN:\nbra AGAIN;"), 32);
+    assert_eq!(endless.kind, FaultKind::StepLimit);
+}
+
+#[test]
+fn wavefronts_of_known_strides() {
+    // Strides of 4, 8 and 128 bytes; the last wraps inside the tile.
+    let body = "st.shared.u32 [%r4], 1;\nshl.b32 %r5, %r1, 3;\nadd.s32 %r5, %r5, %r3;\nst.shared.u32 [%r5], 1;\n\
+                shl.b32 %r6, %r1, 7;\nadd.s32 %r6, %r6, %r3;\nst.shared.u32 [%r6], 1;\nshl.b32 %r7, %r1, 4;\n\
+                add.s32 %r7, %r7, %r3;\nst.shared.v4.u32 [%r7], {1, 1, 1, 1};\nret;";
+    let outcome = execute(&with_addresses(body), 1, 32);
+    let report = report(&outcome);
+    let waves = |line: u32| (count(report, line).wavefronts, count(report, line).ideal_wavefronts);
+    assert_eq!([waves(21), waves(24), waves(27), waves(30)], [(1, 1), (2, 1), (32, 1), (4, 4)]);
+}
+
+#[test]
+fn unsupported_instructions_are_all_named_before_anything_runs() {
+    let body = with_addresses("st.global.u32 [%rd4], 1;\nfoo.bar %r1;\nadd.unknown.u32 %r1, %r1, 1;\nret;");
+    let outcome = execute(&body, 1, 32);
+    let Err(RunError::Unsupported(list)) = &outcome.result else { panic!("{:?}", outcome.result) };
+    assert_eq!(list.iter().map(|item| item.line).collect::<Vec<_>>(), [22, 23]);
+    assert!(!outcome.memory.is_written(outcome.b, 0));
+}
+
+#[test]
+fn arguments_are_checked() {
+    let module = Module::parse(&format!("{HEADER}ret;\n}}\n")).unwrap_or_else(|error| panic!("{error}"));
+    let launch = Launch {
+        kernel: "k".to_string(),
+        grid: [1, 1, 1],
+        block: [32, 1, 1],
+        dynamic_shared_bytes: 0,
+        args: vec![Arg::Bytes(vec![0; 4]), Arg::Bytes(vec![0; 8])],
+    };
+    let result = run(&module, &launch, &mut Memory::new(), &Options::default());
+    let Err(RunError::BadLaunch(message)) = result else { panic!("{result:?}") };
+    assert_eq!(message, "`a` takes 8 bytes, not 4");
+}
