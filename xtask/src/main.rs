@@ -1,1 +1,71 @@
-fn main() {}
+//! `cargo xtask`: the project's commands. One file per verb; `cargo xtask --help` lists them.
+
+mod bench;
+mod doctor;
+mod emit;
+mod exit;
+mod list;
+mod request;
+mod run_kernel;
+mod sass;
+mod setup;
+mod terminal;
+mod test;
+mod toolchain;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit::Exit;
+
+/// Tilewright's commands. Exit status: 0 done, 1 a result differs, 2 a fault, 3 unsupported here, 4 bad input.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Build a kernel, run it, and check every element against its reference.
+    RunKernel(run_kernel::Arguments),
+    /// List the kernels.
+    List(list::Arguments),
+    /// Print stages of a kernel: tile, thread, plan, cuda, ptx, sass.
+    Emit(emit::Arguments),
+    /// Run the tests.
+    Test(test::Arguments),
+    /// Measure the compiler and the virtual GPU.
+    Bench(bench::Arguments),
+    /// Compile every committed CUDA snapshot; warnings and spills are errors.
+    Validate(validate::Arguments),
+    /// Say what this machine has and how to mend what it lacks. Builds nothing.
+    Doctor(doctor::Arguments),
+    /// Provision NVRTC (and with --sass the disassembler), pinned and hash-checked.
+    Setup(setup::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version go to stdout and are no error.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::BadInput.into() } else { Exit::Done.into() };
+        }
+    };
+    match arguments.verb {
+        Verb::RunKernel(arguments) => run_kernel::run(&arguments),
+        Verb::List(arguments) => list::run(&arguments),
+        Verb::Emit(arguments) => emit::run(&arguments),
+        Verb::Test(arguments) => test::run(&arguments),
+        Verb::Bench(arguments) => bench::run(&arguments),
+        Verb::Validate(arguments) => validate::run(&arguments),
+        Verb::Doctor(arguments) => doctor::run(&arguments),
+        Verb::Setup(arguments) => setup::run(&arguments),
+    }
+    .into()
+}

@@ -11,6 +11,7 @@ pub struct Buffer {
 impl Buffer {
     /// Part of it: one index per dimension, each `..`, a number, an expression, a range, or [`crate::at`].
     /// A number or expression takes one index and keeps the dimension, with extent 1.
+    #[expect(clippy::should_implement_trait, reason = "`sub` is the word for a sub-tile, and buffers are not subtracted")]
     pub fn sub(self, indices: impl IntoRegion) -> Region {
         Region { buffer: self, indices: Some(indices.into_indices()) }
     }

@@ -65,19 +65,19 @@ pub struct Facts {
     pub registers: i64,
 }
 
-/// Weights of the cost of a plan. A shared wavefront keeps the load-store unit busy for one cycle of the SM, which is
-/// two issue slots of a warp scheduler at full rate; a sector costs as much on the way to L2. Data registers cost
-/// little until there are many.
+/// Weights of the cost of a plan. A pass occupies a unit that all warps of an SM share (shared memory moves 128 bytes a
+/// cycle, L2 about two sectors), while four schedulers issue instructions; and kernels that move tiles wait for memory,
+/// not for issue slots. So one pass weighs as much as eight instructions. Data registers cost little until there are
+/// many.
 const PASS: i64 = 8;
-const INSTRUCTION: i64 = 4;
-const REGISTER_EIGHTHS: i64 = 1;
+const REGISTERS_PER_INSTRUCTION: i64 = 8;
 
 impl Facts {
-    /// The weighted cost by which variants are compared: `8*(wavefronts + sectors) + 4*instructions + registers/8`,
+    /// The weighted cost by which variants are compared: `8*(wavefronts + sectors) + instructions + registers/8`,
     /// where address arithmetic and table loads count among the instructions.
     pub fn cost(&self) -> i64 {
         let passes: i64 = self.accesses.iter().map(|a| a.passes).sum();
-        PASS * passes + INSTRUCTION * self.instructions + REGISTER_EIGHTHS * self.registers / 8
+        PASS * passes + self.instructions + self.registers / REGISTERS_PER_INSTRUCTION
     }
 }
 

@@ -1,0 +1,146 @@
+use std::fmt;
+
+use tilewright::prelude::{DType, Kernel};
+use tilewright::runtime::{HostTensor, Tolerance};
+
+/// A size that a kernel is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct ShapeKey {
+    /// Its name: `--shape rows=32`.
+    pub name: &'static str,
+    /// Its value if none is given.
+    pub default: i64,
+    /// What it is.
+    pub about: &'static str,
+}
+
+/// A kernel of the library.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelEntry {
+    /// Its name.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// The sizes it is built for.
+    pub shape: &'static [ShapeKey],
+    /// The dtypes it is built for, the usual one first.
+    pub dtypes: &'static [DType],
+    /// Builds it.
+    pub build: fn(&Config) -> Kernel,
+    /// Makes inputs.
+    pub inputs: fn(&Config) -> Vec<HostTensor>,
+    /// What it computes, in plain Rust.
+    pub reference: fn(&Config, &[HostTensor]) -> Vec<HostTensor>,
+    /// How exact the result is.
+    pub tolerance: Tolerance,
+    /// Configurations that tests run beside the default one: a dtype and sizes.
+    pub tested: &'static [(DType, &'static [(&'static str, i64)])],
+}
+
+/// What a kernel is built for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    sizes: Vec<(&'static str, i64)>,
+    /// Type of an element.
+    pub dtype: DType,
+}
+
+/// A configuration that a kernel does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A size that the kernel does not have.
+    UnknownSize {
+        /// The name that was given.
+        given: String,
+        /// The names there are.
+        known: Vec<&'static str>,
+    },
+    /// A size below 1 or absurdly large.
+    BadSize {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        value: i64,
+    },
+    /// A dtype that the kernel is not built for.
+    UnknownDType {
+        /// The dtype that was given.
+        given: DType,
+        /// The dtypes there are.
+        known: &'static [DType],
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::UnknownSize { given, known } if known.is_empty() => {
+                write!(f, "`{given}` is no size of this kernel; it has none")
+            }
+            ConfigError::UnknownSize { given, known } => {
+                write!(f, "`{given}` is no size of this kernel; it has {}", known.join(", "))
+            }
+            ConfigError::BadSize { name, value } => write!(f, "{name}={value}: a size lies between 1 and 2^30"),
+            ConfigError::UnknownDType { given, known } => {
+                let known: Vec<&str> = known.iter().map(|dtype| dtype.name()).collect();
+                write!(f, "this kernel is not built for {given}; it is for {}", known.join(", "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// The value of a size; every key of the entry has one.
+    pub fn size(&self, name: &str) -> i64 {
+        self.sizes.iter().find(|(known, _)| *known == name).map_or(1, |(_, value)| *value)
+    }
+
+    /// All sizes, in the entry's order.
+    pub fn sizes(&self) -> &[(&'static str, i64)] {
+        &self.sizes
+    }
+}
+
+impl fmt::Display for Config {
+    /// `b32 rows=4 cols=32`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.dtype)?;
+        for (name, value) in &self.sizes {
+            write!(f, " {name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+impl KernelEntry {
+    /// A configuration: given sizes and dtype, defaults for the rest.
+    pub fn config(&self, dtype: Option<DType>, given: &[(String, i64)]) -> Result<Config, ConfigError> {
+        let mut sizes: Vec<(&'static str, i64)> = self.shape.iter().map(|key| (key.name, key.default)).collect();
+        for (name, value) in given {
+            let Some(size) = sizes.iter_mut().find(|(known, _)| known == name) else {
+                let known = self.shape.iter().map(|key| key.name).collect();
+                return Err(ConfigError::UnknownSize { given: name.clone(), known });
+            };
+            if *value < 1 || *value > 1 << 30 {
+                return Err(ConfigError::BadSize { name: size.0, value: *value });
+            }
+            size.1 = *value;
+        }
+        let dtype = dtype.unwrap_or(self.dtypes[0]);
+        if !self.dtypes.contains(&dtype) {
+            return Err(ConfigError::UnknownDType { given: dtype, known: self.dtypes });
+        }
+        Ok(Config { sizes, dtype })
+    }
+
+    /// The configurations that tests run: the default one and those of the entry.
+    pub fn tested_configs(&self) -> Vec<Config> {
+        let listed = self.tested.iter().map(|(dtype, sizes)| {
+            let sizes: Vec<(String, i64)> = sizes.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+            self.config(Some(*dtype), &sizes)
+        });
+        std::iter::once(self.config(None, &[])).chain(listed).filter_map(Result::ok).collect()
+    }
+}

@@ -1,0 +1,66 @@
+use tilewright::prelude::*;
+use tilewright::runtime::{HostTensor, Tolerance};
+
+use crate::config::ShapeKey;
+use crate::{Config, KernelEntry};
+
+pub(crate) const ENTRY: KernelEntry = KernelEntry {
+    name: "warp_transpose",
+    about: "tiles of rows x cols elements, each transposed by one warp in shared memory",
+    shape: &[
+        ShapeKey { name: "rows", default: 32, about: "rows of a tile" },
+        ShapeKey { name: "cols", default: 32, about: "columns of a tile" },
+        ShapeKey { name: "tiles", default: 2, about: "tiles, one per CTA" },
+    ],
+    dtypes: &[B32, B8, B16, B64, B128, F32],
+    build: warp_transpose,
+    inputs: |c| vec![HostTensor::pattern(c.dtype, &[c.size("tiles"), c.size("rows"), c.size("cols")])],
+    reference,
+    tolerance: Tolerance::EXACT,
+    tested: &[
+        (B32, &[("rows", 4), ("cols", 32)]),
+        (B32, &[("rows", 32), ("cols", 4)]),
+        (B32, &[("rows", 8), ("cols", 32)]),
+        (B32, &[("rows", 16), ("cols", 32)]),
+        (B32, &[("rows", 32), ("cols", 16)]),
+        (B32, &[("rows", 16), ("cols", 16)]),
+        (B32, &[("rows", 8), ("cols", 8)]),
+        (B32, &[("rows", 2), ("cols", 64)]),
+        (B32, &[("rows", 64), ("cols", 16)]),
+        (B8, &[("rows", 4), ("cols", 32)]),
+        (B16, &[("rows", 8), ("cols", 32)]),
+        (B64, &[("rows", 8), ("cols", 16)]),
+        (B128, &[("rows", 8), ("cols", 8)]),
+        (F32, &[("rows", 8), ("cols", 16)]),
+    ],
+};
+
+/// Every CTA: a tile into shared memory, transposed there in place by one warp, and out.
+fn warp_transpose(config: &Config) -> Kernel {
+    let (rows, cols, tiles) = (config.size("rows"), config.size("cols"), config.size("tiles"));
+    kernel("warp_transpose", |k| {
+        let a = k.input("a", config.dtype, [tiles, rows, cols]);
+        let b = k.output("b", config.dtype, [tiles, cols, rows]);
+        let [t] = k.grid([tiles]);
+        k.threads(32);
+        let tile = k.shared("tile", config.dtype, S([rows, cols], [cols, 1]));
+        let columns = k.view("columns", tile, S([rows, cols], [1, rows]));
+        let transposed = k.view("transposed", tile, S([cols, rows], [rows, 1]));
+        k.warp().copy(tile, a.sub((&t, .., ..)));
+        k.warp().permute_layout(columns, tile);
+        k.warp().copy(b.sub((&t, .., ..)), transposed);
+    })
+}
+
+fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
+    let (rows, cols, tiles) = (config.size("rows"), config.size("cols"), config.size("tiles"));
+    let a = &inputs[0];
+    let transposed = HostTensor::from_fn(config.dtype, &[tiles, cols, rows], |i| {
+        let (t, c, r) = (i / (rows * cols), i / rows % cols, i % rows);
+        let mut bytes = [0; 16];
+        let element = a.element(t * rows * cols + r * cols + c);
+        bytes[..element.len()].copy_from_slice(element);
+        u128::from_le_bytes(bytes)
+    });
+    vec![transposed]
+}

@@ -1,0 +1,40 @@
+use std::process::ExitCode;
+
+use tilewright::runtime::FailureKind;
+
+/// How a verb ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It did what it was asked.
+    Done,
+    /// A result differs from what was expected.
+    Differs,
+    /// The kernel did something wrong while it ran.
+    Fault,
+    /// Something is missing on this machine, or not supported.
+    Unsupported,
+    /// What was given is wrong.
+    BadInput,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::Differs => 1,
+            Exit::Fault => 2,
+            Exit::Unsupported => 3,
+            Exit::BadInput => 4,
+        })
+    }
+}
+
+impl From<FailureKind> for Exit {
+    fn from(kind: FailureKind) -> Exit {
+        match kind {
+            FailureKind::Fault => Exit::Fault,
+            FailureKind::Unsupported => Exit::Unsupported,
+            FailureKind::BadInput => Exit::BadInput,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Which kernel, for what: the arguments that `run-kernel` and `emit` share.
+
+use clap::Args;
+use tilewright::compile::{Artifact, LowerOptions, Options, compile};
+use tilewright::prelude::{DType, Target};
+use tilewright_kernels::{Config, KERNELS, KernelEntry, find};
+
+use crate::exit::Exit;
+use crate::terminal::{complain, report};
+
+/// A kernel and what it is built for.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct KernelArguments {
+    /// Name of the kernel; `cargo xtask list` shows all.
+    pub(crate) name: String,
+    /// What to compile for.
+    #[arg(long, default_value = "sm_100a")]
+    pub(crate) target: String,
+    /// A size of the kernel, such as rows=32; may be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) shape: Vec<String>,
+    /// Type of an element.
+    #[arg(long)]
+    pub(crate) dtype: Option<String>,
+    /// Take this variant where an op has it, instead of the cheapest.
+    #[arg(long)]
+    pub(crate) variant: Option<String>,
+}
+
+/// A kernel that was compiled to CUDA text.
+pub(crate) struct Compiled {
+    pub(crate) entry: &'static KernelEntry,
+    pub(crate) config: Config,
+    pub(crate) artifact: Artifact,
+}
+
+impl KernelArguments {
+    /// Compiles the kernel that was asked for; says what is wrong where it cannot be.
+    pub(crate) fn compile(&self) -> Result<Compiled, Exit> {
+        let (entry, config, target) = self.resolve().map_err(|text| {
+            complain(&text);
+            Exit::BadInput
+        })?;
+        let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };
+        let artifact = compile((entry.build)(&config), &options).map_err(|found| {
+            report(&found);
+            Exit::BadInput
+        })?;
+        Ok(Compiled { entry, config, artifact })
+    }
+
+    fn resolve(&self) -> Result<(&'static KernelEntry, Config, Target), String> {
+        let entry = find(&self.name).ok_or_else(|| unknown_kernel(&self.name))?;
+        let target: Target = self.target.parse()?;
+        let dtype: Option<DType> = self.dtype.as_deref().map(str::parse).transpose()?;
+        let sizes = self.shape.iter().map(|text| parse_size(text)).collect::<Result<Vec<_>, _>>()?;
+        let config = entry.config(dtype, &sizes).map_err(|error| error.to_string())?;
+        Ok((entry, config, target))
+    }
+}
+
+fn parse_size(text: &str) -> Result<(String, i64), String> {
+    let wrong = || format!("`{text}` is no size; write it as rows=32");
+    let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+    let value = value.trim().parse().map_err(|_| wrong())?;
+    Ok((name.trim().to_string(), value))
+}
+
+fn unknown_kernel(name: &str) -> String {
+    let names: Vec<&str> = KERNELS.iter().map(|entry| entry.name).collect();
+    let closest = names.iter().map(|known| (strsim::damerau_levenshtein(name, known), known)).min();
+    let hint = match closest {
+        Some((distance, known)) if distance <= known.len() / 3 + 1 => format!("; did you mean `{known}`?"),
+        _ => format!("; there are {}", names.join(", ")),
+    };
+    format!("there is no kernel `{name}`{hint}")
+}

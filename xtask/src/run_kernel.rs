@@ -1,0 +1,260 @@
+//! `run-kernel`: from the DSL to a checked result.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tilewright::ir::plan::OpPlan;
+use tilewright::runtime::{
+    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Origin, Resources, Run, Space, compare, run as launch,
+};
+
+use crate::exit::Exit;
+use crate::request::{Compiled, KernelArguments};
+use crate::terminal::{complain, paint, report};
+use crate::toolchain::provisioned;
+
+/// Arguments of `run-kernel`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    kernel: KernelArguments,
+    /// Where to run: auto takes a GPU that can run the target, else the virtual GPU.
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// Run this CUDA text, edited by hand, in place of the generated one.
+    #[arg(long, value_name = "FILE")]
+    cuda: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything that is said about a run.
+struct Outcome {
+    compiled: Compiled,
+    built: Built,
+    device: Device,
+    run: Run,
+    comparisons: Vec<(String, Comparison)>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Exit {
+    let outcome = match attempt(arguments) {
+        Ok(outcome) => outcome,
+        Err(exit) => return exit,
+    };
+    if arguments.json {
+        println!("{}", outcome.json());
+    } else {
+        outcome.print();
+    }
+    if outcome.is_right() { Exit::Done } else { Exit::Differs }
+}
+
+fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
+    let bad = |text: String| {
+        complain(&text);
+        Exit::BadInput
+    };
+    let choice: DeviceChoice = arguments.device.parse().map_err(bad)?;
+    let text = match &arguments.cuda {
+        None => CudaText::Generated,
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(|e| bad(format!("cannot read {}: {e}", path.display())))?;
+            CudaText::Edited { path: path.clone(), text }
+        }
+    };
+    let failed = |failure: tilewright::runtime::Failure| {
+        report(&failure.diagnostics);
+        Exit::from(failure.kind)
+    };
+    let compiled = arguments.kernel.compile()?;
+    let target = compiled.artifact.target().name();
+    let device = Device::choose(choice, target).map_err(failed)?;
+    let built = provisioned(target).build(&compiled.artifact, &text).map_err(failed)?;
+    report(&built.warnings);
+    for note in &built.notes {
+        eprintln!("note: {note}");
+    }
+    let inputs = (compiled.entry.inputs)(&compiled.config);
+    let run = launch(&compiled.artifact, &built, &inputs, &device).map_err(failed)?;
+    let expected = (compiled.entry.reference)(&compiled.config, &inputs);
+    let outputs = compiled.artifact.parameters().into_iter().filter(|p| p.is_output);
+    let comparisons = outputs
+        .zip(run.outputs.iter().zip(&expected))
+        .map(|(parameter, (got, expected))| (parameter.name, compare(got, expected, compiled.entry.tolerance)))
+        .collect();
+    Ok(Outcome { compiled, built, device, run, comparisons })
+}
+
+fn line(name: &str, text: &str) {
+    println!("{} {text}", paint("1", &format!("{name:<10}")));
+}
+
+impl Outcome {
+    fn is_right(&self) -> bool {
+        self.comparisons.iter().all(|(_, comparison)| comparison.mismatch.is_none())
+    }
+
+    fn max_error(&self) -> f64 {
+        self.comparisons.iter().map(|(_, comparison)| comparison.max_error).fold(0.0, f64::max)
+    }
+
+    fn print(&self) {
+        let artifact = &self.compiled.artifact;
+        line("kernel", artifact.name());
+        line("device", &self.device.to_string());
+        line("target", artifact.target().name());
+        line("shape", &self.compiled.config.to_string());
+        line("compiled", &self.origin());
+        for plan in artifact.plans() {
+            print_plan(plan);
+        }
+        if let Some(counts) = &self.run.report {
+            for access in counts.accesses.iter().filter(|access| shows(access)) {
+                line("counted", &self.access_text(access));
+            }
+            for note in &counts.notes {
+                line("note", &format!("{} at PTX line {}, {} times", note.name, note.ptx_line, note.count));
+            }
+            line("executed", &format!("{} thread instructions", counts.thread_instructions));
+        }
+        line("registers", &resources(self.built.resources.as_ref()));
+        if let Some(timing) = self.run.timing {
+            line("time", &self.timing_text(timing.milliseconds, timing.launches));
+        }
+        line("max error", &self.max_error().to_string());
+        self.print_verdict();
+    }
+
+    fn print_verdict(&self) {
+        for (output, (name, comparison)) in self.comparisons.iter().enumerate() {
+            let Some(mismatch) = &comparison.mismatch else { continue };
+            let index: Vec<String> = mismatch.index.iter().map(i64::to_string).collect();
+            println!("{name}[{}]: expected {}, got {}", index.join(", "), mismatch.expected, mismatch.got);
+            if let Some(owner) = self.run.owner(output, mismatch.flat) {
+                println!("  written by {owner}");
+            }
+            println!("  {} elements of `{name}` differ", comparison.mismatches);
+        }
+        println!("{}", if self.is_right() { paint("1;32", "ok") } else { paint("1;31", "wrong") });
+    }
+
+    fn origin(&self) -> String {
+        match &self.built.origin {
+            Origin::Nvrtc { version: (major, minor), path } => format!("by NVRTC {major}.{minor} at {}", path.display()),
+            Origin::Fixture(path) => format!("from committed PTX {}", path.display()),
+        }
+    }
+
+    /// One memory instruction: the CUDA line, what it did, and what that cost.
+    fn access_text(&self, access: &AccessCount) -> String {
+        let source = access.cuda_line.and_then(|line| self.built.cuda.lines().nth((line as usize).saturating_sub(1)));
+        let place = match access.cuda_line {
+            Some(line) => format!("line {line}"),
+            None => format!("PTX line {}", access.ptx_line),
+        };
+        let verb = match access.kind {
+            AccessKind::Load => "load",
+            AccessKind::Store => "store",
+            AccessKind::Atomic => "atomic",
+        };
+        let (passes, unit, ideal) = match access.space {
+            Space::Shared => (access.wavefronts, "wavefronts", access.ideal_wavefronts),
+            _ => (access.sectors, "sectors", access.ideal_sectors),
+        };
+        format!(
+            "{place}: {verb} {} x {} B {}, {passes} {unit} (ideal {ideal})  {}",
+            access.executions,
+            access.bytes_per_lane,
+            access.space.as_str(),
+            source.unwrap_or("").trim()
+        )
+    }
+
+    fn timing_text(&self, milliseconds: f64, launches: u32) -> String {
+        let bytes: i64 = self.compiled.artifact.parameters().iter().map(|p| p.memory_elements() * p.dtype.bytes()).sum();
+        let rate = bytes as f64 / (milliseconds * 1e-3) / 1e9;
+        format!("{milliseconds:.4} ms (mean of {launches} launches), {rate:.1} GB/s")
+    }
+
+    fn json(&self) -> Value {
+        let artifact = &self.compiled.artifact;
+        let sizes: serde_json::Map<String, Value> =
+            self.compiled.config.sizes().iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
+        let accesses = self.run.report.iter().flat_map(|r| &r.accesses).filter(|a| shows(a)).map(|a| {
+            json!({
+                "ptx_line": a.ptx_line, "cuda_line": a.cuda_line, "space": a.space.as_str(),
+                "bytes_per_lane": a.bytes_per_lane, "executions": a.executions, "wavefronts": a.wavefronts,
+                "ideal_wavefronts": a.ideal_wavefronts, "sectors": a.sectors, "ideal_sectors": a.ideal_sectors,
+                "bytes": a.bytes,
+            })
+        });
+        let outputs = self.comparisons.iter().enumerate().map(|(output, (name, c))| {
+            let first = c.mismatch.as_ref().map(|m| {
+                json!({"index": m.index, "expected": m.expected, "got": m.got, "owner": self.run.owner(output, m.flat)})
+            });
+            json!({"name": name, "max_error": c.max_error, "mismatches": c.mismatches, "first_mismatch": first})
+        });
+        let registers = self.built.resources.as_ref().map(|r| {
+            json!({
+                "registers": r.registers, "spill_store_bytes": r.spill_store_bytes,
+                "spill_load_bytes": r.spill_load_bytes, "stack_bytes": r.stack_bytes, "shared_bytes": r.shared_bytes,
+            })
+        });
+        json!({
+            "kernel": artifact.name(),
+            "device": self.device.to_string(),
+            "target": artifact.target().name(),
+            "dtype": self.compiled.config.dtype.name(),
+            "shape": sizes,
+            "compiled": self.origin(),
+            "plans": artifact.plans().iter().map(plan_json).collect::<Vec<_>>(),
+            "accesses": accesses.collect::<Vec<_>>(),
+            "thread_instructions": self.run.report.as_ref().map(|r| r.thread_instructions),
+            "resources": registers,
+            "milliseconds": self.run.timing.map(|t| t.milliseconds),
+            "outputs": outputs.collect::<Vec<_>>(),
+            "max_error": self.max_error(),
+            "ok": self.is_right(),
+        })
+    }
+}
+
+/// Parameters are no memory traffic that anyone asks about.
+fn shows(access: &AccessCount) -> bool {
+    access.space == Space::Shared || access.space == Space::Global
+}
+
+fn print_plan(plan: &OpPlan) {
+    line("plan", &format!("{}  {}", plan.title, plan.span));
+    for barrier in &plan.barriers {
+        line("", &format!("  {}: {}", barrier.what, barrier.reason));
+    }
+    if let Some(facts) = plan.facts() {
+        line("", &format!("  {}: {}", plan.chosen, facts.summary));
+        for access in &facts.accesses {
+            line("", &format!("    {access}"));
+        }
+    }
+}
+
+fn plan_json(plan: &OpPlan) -> Value {
+    let accesses = plan.facts().into_iter().flat_map(|facts| &facts.accesses).map(|a| {
+        json!({"what": a.what, "width": a.width, "count": a.count, "passes": a.passes, "ideal": a.ideal, "unit": a.memory.passes()})
+    });
+    json!({
+        "op": plan.title, "span": plan.span.to_string(), "variant": plan.chosen, "forced": plan.forced,
+        "cost": plan.facts().map(|f| f.cost()), "summary": plan.facts().map(|f| f.summary.clone()),
+        "accesses": accesses.collect::<Vec<_>>(),
+        "barriers": plan.barriers.iter().map(|b| json!({"what": b.what, "reason": b.reason})).collect::<Vec<_>>(),
+    })
+}
+
+fn resources(resources: Option<&Resources>) -> String {
+    let Some(r) = resources else { return "unknown: NVRTC did not say".to_string() };
+    let spills = r.spill_store_bytes + r.spill_load_bytes;
+    let spills = if spills == 0 { "0 spills".to_string() } else { format!("{spills} bytes of SPILLS") };
+    format!("{}, {spills}, {} bytes stack, {} bytes shared", r.registers, r.stack_bytes, r.shared_bytes)
+}

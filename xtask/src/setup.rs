@@ -1,0 +1,241 @@
+//! `setup`: fetches the pinned NVRTC with the user's own Python package client, checks its hash, unpacks it.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use sha2::{Digest, Sha256};
+use tilewright::cuda::{PINNED_VERSION, nvrtc_cache_dir};
+
+use crate::exit::Exit;
+use crate::terminal::{byte_bar, complain, spinner};
+use crate::toolchain::cache_dir;
+
+/// Arguments of `setup`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Take this wheel instead of fetching one; its hash must be the pinned one.
+    #[arg(long, value_name = "FILE")]
+    wheel: Option<PathBuf>,
+    /// Provision the disassembler too, for `emit --stage sass`.
+    #[arg(long)]
+    sass: bool,
+}
+
+/// A pinned wheel: what is fetched, its hash on this platform, and which of its files are kept.
+struct Pinned {
+    package: &'static str,
+    sha256: Option<&'static str>,
+    /// Beginnings of the names of the files that are needed.
+    keeps: &'static [&'static str],
+}
+
+fn nvrtc() -> Pinned {
+    let sha256 = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        Some("86b4d68058807988b7d9af5b44917a0601e9c337f35ccd657bfb3c759ff8d8bc")
+    } else if cfg!(all(target_os = "linux", target_arch = "aarch64")) {
+        Some("36e4fa2a8ada293f5693d308e531c196ab6f91cf7a0ff479bf96a537d43a6096")
+    } else if cfg!(all(target_os = "windows", target_arch = "x86_64")) {
+        Some("e8e6c10b251385707ae3abd7b4ee118de6736fd7678d0f0f4eab4d759f679c21")
+    } else {
+        None
+    };
+    Pinned { package: "nvidia-cuda-nvrtc", sha256, keeps: &["libnvrtc", "nvrtc"] }
+}
+
+fn nvdisasm() -> Pinned {
+    let sha256 = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        Some("d3fdbdd49fa53e2e4aacd3db8259d052bd2b049ececdcb69e92e083c6728e7ca")
+    } else {
+        None
+    };
+    Pinned { package: "nvidia-cuda-nvdisasm", sha256, keeps: &["nvdisasm"] }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Exit {
+    let nvrtc = provision_nvrtc(arguments.wheel.as_deref());
+    let mut exit = say("NVRTC", nvrtc);
+    if arguments.sass && exit == Exit::Done {
+        exit = say("nvdisasm", provision_nvdisasm());
+    }
+    exit
+}
+
+fn say(what: &str, provisioned: Result<PathBuf, String>) -> Exit {
+    match provisioned {
+        Ok(place) => {
+            println!("{what} {PINNED_VERSION} is in {}", place.display());
+            Exit::Done
+        }
+        Err(why) => {
+            complain(&why);
+            // A damaged or wrong file is the user's input; a missing client or network is the machine.
+            if why.contains("sha256") || why.contains("wheel file") { Exit::BadInput } else { Exit::Unsupported }
+        }
+    }
+}
+
+/// Puts the pinned NVRTC into the cache, if it is not there yet; returns its folder.
+pub(crate) fn provision_nvrtc(wheel: Option<&Path>) -> Result<PathBuf, String> {
+    provision(&nvrtc(), nvrtc_cache_dir(&cache_dir()?), wheel)
+}
+
+/// Where the disassembler is kept.
+pub(crate) fn nvdisasm_dir() -> Result<PathBuf, String> {
+    Ok(cache_dir()?.join("nvdisasm").join(PINNED_VERSION))
+}
+
+fn provision_nvdisasm() -> Result<PathBuf, String> {
+    provision(&nvdisasm(), nvdisasm_dir()?, None)
+}
+
+fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<PathBuf, String> {
+    if wheel.is_none() && place.join(".ok").exists() {
+        return Ok(place);
+    }
+    let expected = pinned.sha256.ok_or_else(|| format!("no {} is pinned for this platform", pinned.package))?;
+    let parent = place.parent().unwrap_or(Path::new(".")).to_path_buf();
+    fs::create_dir_all(&parent).map_err(|e| format!("cannot make {}: {e}", parent.display()))?;
+    // Everything happens in a folder beside the final one, which is dropped unless all went well.
+    let aside = tempfile::tempdir_in(&parent).map_err(|e| format!("cannot write to {}: {e}", parent.display()))?;
+    let wheel = match wheel {
+        Some(file) => file.to_path_buf(),
+        None => fetch(pinned, expected, aside.path())?,
+    };
+    check_hash(&wheel, expected)?;
+    let unpacked = aside.path().join("unpacked");
+    unpack(&wheel, &unpacked, pinned)?;
+    fs::write(unpacked.join(".ok"), PINNED_VERSION).map_err(|e| format!("cannot write to {}: {e}", unpacked.display()))?;
+    if place.exists() {
+        fs::remove_dir_all(&place).map_err(|e| format!("cannot replace {}: {e}", place.display()))?;
+    }
+    fs::rename(&unpacked, &place).map_err(|e| format!("cannot move into {}: {e}", place.display()))?;
+    Ok(place)
+}
+
+/// The package clients that are tried, in this order.
+const CLIENTS: [&[&str]; 4] = [&["python3", "-m", "pip"], &["python", "-m", "pip"], &["pip3"], &["pip"]];
+
+fn fetch(pinned: &Pinned, sha256: &str, folder: &Path) -> Result<PathBuf, String> {
+    let requirement = format!("{}=={PINNED_VERSION} --hash=sha256:{sha256}\n", pinned.package);
+    let requirements = folder.join("requirements.txt");
+    fs::write(&requirements, requirement).map_err(|e| format!("cannot write to {}: {e}", folder.display()))?;
+    let wheels = folder.join("wheel");
+    let mut tried = Vec::new();
+    for client in CLIENTS {
+        let bar = spinner(&format!("fetching {} {PINNED_VERSION} with {}", pinned.package, client.join(" ")));
+        let output = Command::new(client[0])
+            .args(&client[1..])
+            .args(["download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "-r"])
+            .arg(&requirements)
+            .arg("-d")
+            .arg(&wheels)
+            .output();
+        bar.finish_and_clear();
+        match output {
+            Ok(output) if output.status.success() => return only_wheel(&wheels),
+            Ok(output) => {
+                let text = String::from_utf8_lossy(&output.stderr);
+                let last = text.lines().rfind(|line| line.starts_with("ERROR")).unwrap_or("it failed");
+                tried.push(format!("{}: {last}", client.join(" ")));
+            }
+            Err(error) => tried.push(format!("{}: {error}", client.join(" "))),
+        }
+    }
+    Err(format!(
+        "no Python package client could fetch {} {PINNED_VERSION}; tried\n  {}\ninstall Python with pip, or download the wheel elsewhere and run `cargo xtask setup --wheel FILE`",
+        pinned.package,
+        tried.join("\n  ")
+    ))
+}
+
+fn only_wheel(folder: &Path) -> Result<PathBuf, String> {
+    let entries = fs::read_dir(folder).map_err(|e| format!("cannot read {}: {e}", folder.display()))?;
+    let wheel = entries.flatten().map(|entry| entry.path()).find(|path| path.extension().is_some_and(|e| e == "whl"));
+    wheel.ok_or_else(|| "the package client left no wheel".to_string())
+}
+
+fn check_hash(wheel: &Path, expected: &str) -> Result<(), String> {
+    let mut file = File::open(wheel).map_err(|e| format!("cannot read the wheel file {}: {e}", wheel.display()))?;
+    let mut hasher = Sha256::new();
+    let mut block = vec![0u8; 1 << 20];
+    loop {
+        let read = file.read(&mut block).map_err(|e| format!("cannot read the wheel file {}: {e}", wheel.display()))?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&block[..read]);
+    }
+    let digest: [u8; 32] = hasher.finalize().into();
+    let got: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    if got == expected {
+        return Ok(());
+    }
+    Err(format!("{} is damaged or another file: sha256 mismatch\n  want {expected}\n  got  {got}", wheel.display()))
+}
+
+/// Unpacks the files that are needed, flat, and the licence.
+fn unpack(wheel: &Path, folder: &Path, pinned: &Pinned) -> Result<(), String> {
+    let open = || -> Result<_, String> {
+        let file = File::open(wheel).map_err(|e| e.to_string())?;
+        zip::ZipArchive::new(file).map_err(|e| e.to_string())
+    };
+    let mut archive = open().map_err(|e| format!("the wheel file {} cannot be unpacked: {e}", wheel.display()))?;
+    fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    let wanted = wanted_entries(&mut archive, pinned);
+    let bar = byte_bar("unpacking", wanted.iter().map(|(_, _, size)| size).sum());
+    for (index, name, size) in wanted {
+        write_entry(&mut archive, index, &folder.join(&name)).map_err(|e| format!("cannot unpack {name}: {e}"))?;
+        bar.inc(size);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn wanted_entries<R: Read + Seek>(archive: &mut zip::ZipArchive<R>, pinned: &Pinned) -> Vec<(usize, String, u64)> {
+    let mut wanted = Vec::new();
+    for index in 0..archive.len() {
+        let Ok(entry) = archive.by_index(index) else { continue };
+        let Ok(path) = entry.name() else { continue };
+        let name = path.rsplit('/').next().unwrap_or("").to_string();
+        let is_needed = pinned.keeps.iter().any(|start| name.starts_with(start)) && !name.contains(".alt");
+        let is_licence = name.starts_with("License") || name.starts_with("LICENSE");
+        let is_code = name.contains(".so") || name.ends_with(".dll") || name == "nvdisasm" || name == "nvdisasm.exe";
+        if (is_needed && is_code) || is_licence {
+            wanted.push((index, name, entry.size()));
+        }
+    }
+    wanted
+}
+
+fn write_entry<R: Read + Seek>(archive: &mut zip::ZipArchive<R>, index: usize, path: &Path) -> Result<(), String> {
+    let mut entry = archive.by_index(index).map_err(|e| e.to_string())?;
+    let mode = entry.unix_mode();
+    let mut file = File::create(path).map_err(|e| e.to_string())?;
+    io::copy(&mut entry, &mut file).map_err(|e| e.to_string())?;
+    make_executable(path, mode).map_err(|e| e.to_string())
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path, mode: Option<u32>) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let executable = path.file_name().is_some_and(|name| name == "nvdisasm") || mode.is_some_and(|m| m & 0o111 != 0);
+    fs::set_permissions(path, fs::Permissions::from_mode(if executable { 0o755 } else { 0o644 }))
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path, _: Option<u32>) -> io::Result<()> {
+    Ok(())
+}
+
+/// The first package client that answers, with its version.
+pub(crate) fn client() -> Option<String> {
+    CLIENTS.iter().find_map(|client| {
+        let output = Command::new(client[0]).args(&client[1..]).arg("--version").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_string();
+        let version = text.split(" from ").next().unwrap_or("").to_string();
+        output.status.success().then(|| format!("{} ({version})", client.join(" ")))
+    })
+}

@@ -1,0 +1,68 @@
+//! How things are said: diagnostics on stderr, colours only on a terminal that wants them.
+
+use std::io::{IsTerminal, stderr, stdout};
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tilewright::diag::Diagnostic;
+use tilewright::viz::{Style, render_all};
+
+/// The root of the workspace that this command was built from.
+pub(crate) fn workspace() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+fn wants_colour(is_terminal: bool) -> Style {
+    let asked_not_to = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if is_terminal && !asked_not_to { Style::Coloured } else { Style::Plain }
+}
+
+/// Paints `text` on a terminal, for stdout.
+pub(crate) fn paint(code: &str, text: &str) -> String {
+    match wants_colour(stdout().is_terminal()) {
+        Style::Coloured => format!("\x1b[{code}m{text}\x1b[0m"),
+        Style::Plain => text.to_string(),
+    }
+}
+
+/// Diagnostics as text, with the user's lines.
+pub(crate) fn rendered(diagnostics: &[Diagnostic], style: Style) -> String {
+    let root = workspace();
+    let source = |file: &str| std::fs::read_to_string(file).or_else(|_| std::fs::read_to_string(root.join(file))).ok();
+    render_all(diagnostics, &source, style)
+}
+
+/// Says on stderr what is wrong.
+pub(crate) fn report(diagnostics: &[Diagnostic]) {
+    eprint!("{}", rendered(diagnostics, wants_colour(stderr().is_terminal())));
+}
+
+/// Says one thing that is wrong.
+pub(crate) fn complain(text: &str) {
+    let head = match wants_colour(stderr().is_terminal()) {
+        Style::Coloured => "\x1b[1;31merror\x1b[0m",
+        Style::Plain => "error",
+    };
+    eprintln!("{head}: {text}");
+}
+
+/// A spinner on a terminal, one line where output is piped.
+pub(crate) fn spinner(text: &str) -> ProgressBar {
+    if !stderr().is_terminal() {
+        eprintln!("{text}");
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner().with_message(text.to_string());
+    bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    bar
+}
+
+/// A bar over bytes on a terminal, nothing where output is piped.
+pub(crate) fn byte_bar(text: &str, total: u64) -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg} [{bar:30}] {bytes}/{total_bytes}").unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(total).with_style(style).with_message(text.to_string())
+}

@@ -1,0 +1,31 @@
+//! NVRTC for a command: found, or fetched, or replaced by committed PTX.
+
+use tilewright::cuda::{CudaError, SearchOptions};
+use tilewright::runtime::{FixtureFolder, Toolchain};
+
+use crate::setup;
+use crate::terminal::workspace;
+
+/// The PTX committed beside the tests.
+pub(crate) fn fixtures() -> FixtureFolder {
+    FixtureFolder::new(workspace().join("tests/fixtures/ptx"))
+}
+
+/// A toolchain that has an NVRTC for `target`, fetching it if there is none. Where that fails, the toolchain still
+/// serves what committed PTX covers; the reason was said.
+pub(crate) fn provisioned(target: &str) -> Toolchain {
+    let toolchain = Toolchain::from_env(Some(fixtures()));
+    if let Err(CudaError::NvrtcNotFound { .. }) = toolchain.nvrtc(target) {
+        eprintln!("there is no NVRTC for {target} on this machine; fetching the pinned one");
+        match setup::provision_nvrtc(None) {
+            Ok(place) => eprintln!("NVRTC is now in {}", place.display()),
+            Err(why) => eprintln!("it could not be fetched: {why}"),
+        }
+    }
+    toolchain
+}
+
+/// Where this project keeps what it fetched.
+pub(crate) fn cache_dir() -> Result<std::path::PathBuf, String> {
+    SearchOptions::from_env().cache_dir.ok_or_else(|| "there is no cache folder: set HOME or XDG_CACHE_HOME".to_string())
+}
