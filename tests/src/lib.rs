@@ -1,1 +1,4 @@
-//! placeholder
+//! What the tests share: readers of golden data, brute-force judges, and the toolchain that tests run with.
+
+pub mod golden;
+pub mod toolchain;

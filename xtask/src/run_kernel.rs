@@ -112,8 +112,8 @@ impl Outcome {
             print_plan(plan);
         }
         if let Some(counts) = &self.run.report {
-            for access in counts.accesses.iter().filter(|access| shows(access)) {
-                line("counted", &self.access_text(access));
+            for access in by_cuda_line(&counts.accesses) {
+                line("counted", &self.access_text(&access));
             }
             for note in &counts.notes {
                 line("note", &format!("{} at PTX line {}, {} times", note.name, note.ptx_line, note.count));
@@ -220,6 +220,30 @@ impl Outcome {
             "ok": self.is_right(),
         })
     }
+}
+
+/// The accesses of one CUDA line as one: NVRTC may have made several PTX instructions of it, such as by unrolling.
+fn by_cuda_line(accesses: &[AccessCount]) -> Vec<AccessCount> {
+    let mut merged: Vec<AccessCount> = Vec::new();
+    for access in accesses.iter().filter(|access| shows(access)) {
+        let same = |m: &&mut AccessCount| {
+            m.cuda_line.is_some()
+                && (m.cuda_line, m.space, m.kind, m.bytes_per_lane)
+                    == (access.cuda_line, access.space, access.kind, access.bytes_per_lane)
+        };
+        match merged.iter_mut().find(same) {
+            None => merged.push(access.clone()),
+            Some(sum) => {
+                sum.executions += access.executions;
+                sum.wavefronts += access.wavefronts;
+                sum.ideal_wavefronts += access.ideal_wavefronts;
+                sum.sectors += access.sectors;
+                sum.ideal_sectors += access.ideal_sectors;
+                sum.bytes += access.bytes;
+            }
+        }
+    }
+    merged
 }
 
 /// Parameters are no memory traffic that anyone asks about.

@@ -29,15 +29,16 @@ impl Grouped {
 }
 
 impl TileLayout {
-    /// Splits iters so that every dimension of `shape` owns a run of them; nothing is reordered, and a dimension of
-    /// extent 1 owns a unit iter. Errors: another size, or a dimension that ends inside an iter that it cannot split.
+    /// Splits iters so that every dimension of `shape` owns a run of them; nothing is reordered. Iters of extent 1 are
+    /// dropped, and a dimension of extent 1 owns a unit iter. Errors: another size, or a dimension that ends inside an iter that it cannot split.
     pub fn group(&self, shape: &[i64]) -> Result<Grouped, LayoutError> {
-        let many = self.group_many(&[shape.to_vec()])?;
+        self.check_shape(shape)?;
+        let many = self.without_unit_iters()?.group_many(&[shape.to_vec()])?;
         let separators = many.separators.into_iter().next().unwrap_or_default();
         Ok(Grouped { layout: many.layout, separators })
     }
 
-    /// The coarsest split of the iters in which every dimension of every shape owns a run.
+    /// The coarsest split of the iters in which every dimension of every shape owns a run. Iters of extent 1 stay.
     pub fn group_many(&self, shapes: &[Vec<i64>]) -> Result<GroupedMany, LayoutError> {
         for shape in shapes {
             self.check_shape(shape)?;

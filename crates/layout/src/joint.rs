@@ -27,11 +27,11 @@ pub fn refine_together(layouts: &[&TileLayout]) -> Result<Vec<TileLayout>, Layou
         }
         extents.push(pair[0] / pair[1]);
     }
-    layouts.iter().map(|layout| layout.without_unit_iters()?.group(&extents).map(|g| g.layout)).collect()
+    layouts.iter().map(|layout| layout.group(&extents).map(|g| g.layout)).collect()
 }
 
 impl TileLayout {
-    fn without_unit_iters(&self) -> Result<TileLayout, LayoutError> {
+    pub(crate) fn without_unit_iters(&self) -> Result<TileLayout, LayoutError> {
         let moving = self.shard().iter().filter(|iter| iter.extent > 1).cloned().collect();
         TileLayout::new(moving, self.replica().to_vec(), self.offset().clone())
     }

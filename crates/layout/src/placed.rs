@@ -122,7 +122,7 @@ mod tests {
     fn a_stage_of_the_seed_program() {
         let starts = [var("s", 1), Expr::constant(0), Expr::constant(0), Expr::constant(0)];
         let text = placed("S[(2,1,4,32):(128,128,1,4)]", &[2, 1, 4, 32], &starts, &[1, 1, 4, 32]);
-        assert_eq!(text, "S[(1,1,4,32):(128@m,128@m,1@m,4@m)] from s*128");
+        assert_eq!(text, "S[(1,1,4,32):(128@m,4@m,1@m,4@m)] from s*128");
     }
 
     #[test]

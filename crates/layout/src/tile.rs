@@ -161,11 +161,11 @@ impl TileLayout {
         iters.chain(self.offset.keys().cloned()).collect()
     }
 
-    /// One iter, stride 1, on one memory axis, nothing else: element `x` is at position `x`.
+    /// True when element `x` is at position `x` of one memory axis: one iter of stride 1, no replicas, no offset.
     pub fn is_trivial(&self) -> bool {
         let c = self.canonicalize();
         let unit = |iter: &Iter| iter.stride == 1 && iter.axis.is_memory() || iter.extent == 1 && iter.axis.is_memory();
-        c.replica.is_empty() && c.offset.is_empty() && matches!(&c.shard[..], [iter] if unit(iter))
+        self.replica.is_empty() && c.offset.is_empty() && matches!(&c.shard[..], [iter] if unit(iter))
     }
 
     /// Where element `flat` lives, as a set in order. Error: an index outside the layout.
@@ -212,6 +212,21 @@ impl TileLayout {
     pub fn apply_digits(&self, coordinate: &[i64]) -> Result<Vec<Coord>, LayoutError> {
         let extents: Vec<i64> = self.shard.iter().map(|iter| iter.extent).collect();
         self.apply(flatten(coordinate, &extents)?)
+    }
+
+    /// The digit that every iter takes for the element at `coordinate`: of the iters grouped by `shape` where the layout
+    /// groups by it, else of the iters as they are.
+    pub fn digits_in(&self, coordinate: &[i64], shape: &[i64]) -> Result<Vec<i64>, LayoutError> {
+        self.check_shape(shape)?;
+        let iters = self.group(shape).map_or_else(|_| self.shard.clone(), |grouped| grouped.layout.shard);
+        let mut rest = flatten(coordinate, shape)?;
+        let mut digits = Vec::with_capacity(iters.len());
+        for iter in iters.iter().rev() {
+            digits.push(rest % iter.extent);
+            rest /= iter.extent;
+        }
+        digits.reverse();
+        Ok(digits)
     }
 
     pub(crate) fn check_shape(&self, shape: &[i64]) -> Result<(), LayoutError> {

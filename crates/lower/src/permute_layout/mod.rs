@@ -6,12 +6,12 @@
 mod vectorized;
 mod xor;
 
-pub use xor::{XorChoice, choose_xor};
+pub use xor::{XorChoice, XorPlan, XorRefusal, choose_xor, plan_xor};
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Inst, Stmt};
-use tilewright_layout::{TileLayout, refine_together};
+use tilewright_layout::{PlacedTile, TileLayout, refine_together};
 
 use crate::builder::Builder;
 use crate::operand::MemoryTile;
@@ -25,7 +25,7 @@ pub(crate) struct Context {
 }
 
 pub(crate) enum PermuteSchedule {
-    Xor(xor::XorSchedule),
+    Xor(XorPlan),
     Vectorized(vectorized::VectorSchedule),
 }
 
@@ -50,47 +50,58 @@ impl Schedule<Context> for PermuteSchedule {
     }
 }
 
-/// Both operands cut into the same iters, source first; and what every variant needs of them.
-pub(crate) struct Joint {
-    pub(crate) src: TileLayout,
-    pub(crate) dst: TileLayout,
+/// Both operands cut into the same iters: the iteration extent, and each side's strides.
+#[derive(Clone, Debug)]
+pub struct Joint {
+    /// The source tile.
+    pub src: TileLayout,
+    /// The destination tile; iter `i` has the extent of the source's.
+    pub dst: TileLayout,
 }
 
 impl Joint {
-    /// The joint form, or the reasons why there is none, added to `reasons`.
-    pub(crate) fn of(context: &Context, reasons: &mut Vec<Reason>) -> Option<Joint> {
-        for operand in [&context.dst, &context.src] {
-            if operand.placed.swizzle.is_some() {
+    /// The joint form, or the reasons why there is none, added to `reasons`. Operands are given with their names.
+    fn of(dst: (&str, &PlacedTile), src: (&str, &PlacedTile), reasons: &mut Vec<Reason>) -> Option<Joint> {
+        for (title, placed) in [dst, src] {
+            if placed.swizzle.is_some() {
                 reasons.push(Reason {
-                    text: format!("`{}` is swizzled", operand.title),
+                    text: format!("`{title}` is swizzled"),
                     accepted: "plain layouts on both sides".to_string(),
                 });
             }
         }
-        match refine_together(&[&context.src.placed.tile, &context.dst.placed.tile]) {
-            Ok(both) => {
-                let [src, dst]: [TileLayout; 2] = both.try_into().ok()?;
-                for (layout, operand) in [(&dst, &context.dst), (&src, &context.src)] {
-                    if layout.shard_only().is_injective() != Ok(true) {
-                        reasons.push(Reason {
-                            text: format!("two elements of `{}` share a place", operand.title),
-                            accepted: "layouts that give every element its own place".to_string(),
-                        });
-                    }
-                }
-                Some(Joint { src, dst })
-            }
-            Err(_) => {
+        if !dst.1.tile.replica().is_empty() {
+            reasons.push(Reason {
+                text: format!("`{}` holds every element several times", dst.0),
+                accepted: "a destination without replicas".to_string(),
+            });
+        }
+        let Some(joint) = Joint::refine(dst.1, src.1) else {
+            reasons.push(Reason {
+                text: format!("the iters of {} and {} do not nest, so no common iteration extent exists", src.1.tile, dst.1.tile),
+                accepted: "layouts whose iters end at common multiples".to_string(),
+            });
+            return None;
+        };
+        for (layout, title) in [(&joint.dst, dst.0), (&joint.src, src.0)] {
+            if layout.shard_only().is_injective() != Ok(true) {
                 reasons.push(Reason {
-                    text: format!(
-                        "the iters of {} and {} do not nest, so no common iteration extent exists",
-                        context.src.placed.tile, context.dst.placed.tile
-                    ),
-                    accepted: "layouts whose iters end at common multiples".to_string(),
+                    text: format!("two elements of `{title}` share a place"),
+                    accepted: "layouts that give every element its own place".to_string(),
                 });
-                None
             }
         }
+        Some(joint)
+    }
+
+    fn refine(dst: &PlacedTile, src: &PlacedTile) -> Option<Joint> {
+        let [src, dst]: [TileLayout; 2] = refine_together(&[&src.tile, &dst.tile]).ok()?.try_into().ok()?;
+        Some(Joint { src, dst })
+    }
+
+    fn of_context(context: &Context, reasons: &mut Vec<Reason>) -> Option<Joint> {
+        let (dst, src) = (&context.dst, &context.src);
+        Joint::of((&dst.title, &dst.placed), (&src.title, &src.placed), reasons)
     }
 }
 

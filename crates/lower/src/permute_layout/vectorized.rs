@@ -27,7 +27,7 @@ pub(crate) struct VectorSchedule {
 pub(crate) fn accept(context: &Context, builder: &mut Builder) -> Result<VectorSchedule, Vec<Reason>> {
     let mut reasons = Vec::new();
     let bytes = context.src.dtype.bytes();
-    let joint = Joint::of(context, &mut reasons);
+    let joint = Joint::of_context(context, &mut reasons);
     let elements = context.src.placed.tile.size();
     let registers = (elements + 31) / 32 * bytes / 4;
     if registers > MOST_REGISTERS {

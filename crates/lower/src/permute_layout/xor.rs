@@ -4,20 +4,15 @@
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
-use tilewright_layout::TileLayout;
-use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
+use tilewright_layout::access::{AccessKind, WarpAccess};
 use tilewright_layout::axis::M;
+use tilewright_layout::{PlacedTile, TileLayout};
 
 use super::{Context, Joint, position, staged};
 use crate::builder::{Builder, regs};
 
 /// Most registers of one lane that the scheme stages.
 const MOST_PER_LANE: i64 = 32;
-
-pub(crate) struct XorSchedule {
-    joint: Joint,
-    choice: XorChoice,
-}
 
 /// The answer of [`choose_xor`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +44,7 @@ impl XorChoice {
 ///
 /// `per_lane` must be a power of two up to 32.
 pub fn choose_xor(per_lane: i64, bytes: i64, src: &[i64], dst: &[i64], phases: &[i64]) -> XorChoice {
+    let (src, dst) = (&from_zero(src, bytes), &from_zero(dst, bytes));
     let bits = per_lane.trailing_zeros();
     let mut choice = XorChoice { per_lane, k: None, src_free: Vec::new(), dst_free: Vec::new() };
     for k in 0..=bits {
@@ -65,6 +61,13 @@ pub fn choose_xor(per_lane: i64, bytes: i64, src: &[i64], dst: &[i64], phases: &
     choice
 }
 
+/// The positions moved up by whole rows of banks until none is negative; banks and merging stay as they are.
+fn from_zero(positions: &[i64], bytes: i64) -> Vec<i64> {
+    let row = 128 / bytes.max(1);
+    let lowest = positions.iter().copied().min().unwrap_or(0).min(0).div_euclid(row) * row;
+    positions.iter().map(|position| position - lowest).collect()
+}
+
 /// Whether register `r` of all lanes is accessed without a bank conflict.
 fn register_is_free(positions: &[i64], bytes: i64, phase: i64, r: i64, k: u32, kind: AccessKind) -> bool {
     let mask = (1i64 << k) - 1;
@@ -76,11 +79,34 @@ fn register_is_free(positions: &[i64], bytes: i64, phase: i64, r: i64, k: u32, k
     access.is_conflict_free()
 }
 
-pub(crate) fn accept(context: &Context) -> Result<XorSchedule, Vec<Reason>> {
+/// The scheme for one pair of tiles.
+#[derive(Clone, Debug)]
+pub struct XorPlan {
+    /// Both tiles in the same iters.
+    pub joint: Joint,
+    /// The XOR.
+    pub choice: XorChoice,
+}
+
+/// Why there is no scheme: something about the operands, or that no XOR serves both phases.
+#[derive(Clone, Debug)]
+pub enum XorRefusal {
+    /// Reasons found before an XOR is looked for.
+    Gate(Vec<Reason>),
+    /// No XOR makes both phases free of bank conflicts.
+    NoXor {
+        /// Both tiles in the same iters.
+        joint: Joint,
+        /// What was tried.
+        choice: XorChoice,
+    },
+}
+
+/// The documented gate and choice for two tiles, given with their names, whose elements are `bytes` wide.
+pub fn plan_xor(dst: (&str, &PlacedTile), src: (&str, &PlacedTile), bytes: i64) -> Result<XorPlan, XorRefusal> {
     let mut reasons = Vec::new();
-    let bytes = context.src.dtype.bytes();
-    let joint = Joint::of(context, &mut reasons);
-    let elements = context.src.placed.tile.size();
+    let joint = Joint::of(dst, src, &mut reasons);
+    let elements = src.1.tile.size();
     let per_lane = elements / 32;
     if elements % 32 != 0 {
         reasons.push(Reason {
@@ -93,27 +119,31 @@ pub(crate) fn accept(context: &Context) -> Result<XorSchedule, Vec<Reason>> {
             accepted: "1, 2, 4, 8, 16 or 32 elements per lane".to_string(),
         });
     }
-    let Some(joint) = joint.filter(|_| reasons.is_empty()) else { return Err(reasons) };
+    let Some(joint) = joint.filter(|_| reasons.is_empty()) else { return Err(XorRefusal::Gate(reasons)) };
     let positions = |layout: &TileLayout| -> Vec<i64> { (0..elements).map(|e| layout.position(e, &M)).collect() };
-    let choice = choose_xor(per_lane, bytes, &positions(&joint.src), &positions(&joint.dst), &phases(context));
-    if choice.k.is_none() {
-        let most = (LANES as i64).trailing_zeros().min(per_lane.trailing_zeros());
-        return Err(vec![Reason {
-            text: format!("no XOR of 0 to {most} bits makes both phases free of bank conflicts"),
+    let phases = phases([dst.1, src.1], bytes);
+    let choice = choose_xor(per_lane, bytes, &positions(&joint.src), &positions(&joint.dst), &phases);
+    if choice.k.is_none() { Err(XorRefusal::NoXor { joint, choice }) } else { Ok(XorPlan { joint, choice }) }
+}
+
+/// Possible distances of a tile's first byte from a word boundary, over both operands.
+fn phases(operands: [&PlacedTile; 2], bytes: i64) -> Vec<i64> {
+    let on_a_word = operands.iter().all(|placed| placed.start.multiple() * bytes % 4 == 0);
+    if on_a_word { vec![0] } else { (0..4).step_by(bytes.max(1) as usize).collect() }
+}
+
+pub(crate) fn accept(context: &Context) -> Result<XorPlan, Vec<Reason>> {
+    let (dst, src) = (&context.dst, &context.src);
+    plan_xor((&dst.title, &dst.placed), (&src.title, &src.placed), src.dtype.bytes()).map_err(|refusal| match refusal {
+        XorRefusal::Gate(reasons) => reasons,
+        XorRefusal::NoXor { choice, .. } => vec![Reason {
+            text: format!("no XOR of 0 to {} bits makes both phases free of bank conflicts", choice.per_lane.trailing_zeros()),
             accepted: "layouts for which some XOR of the iteration index spreads the lanes over the banks".to_string(),
-        }]);
-    }
-    Ok(XorSchedule { joint, choice })
+        }],
+    })
 }
 
-/// Possible distances of a tile's start from a word boundary, over both operands.
-fn phases(context: &Context) -> Vec<i64> {
-    let bytes = context.src.dtype.bytes();
-    let unit = [&context.src, &context.dst].map(|o| (o.placed.start.multiple() * bytes) % 4).into_iter().max().unwrap_or(0);
-    if unit == 0 { vec![0] } else { (0..4).step_by(bytes as usize).collect() }
-}
-
-impl XorSchedule {
+impl XorPlan {
     pub(crate) fn summary(&self) -> String {
         let (shift, mask) = (self.choice.shift().unwrap_or(5), self.choice.mask().unwrap_or(0));
         let k = self.choice.k.unwrap_or(0);
