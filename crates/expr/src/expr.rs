@@ -152,6 +152,21 @@ impl Expr {
         self.apply(a, b)
     }
 
+    /// Its values for `N` threads at once, where `env` gives the values of the variables for all of them.
+    pub fn eval_all<const N: usize>(&self, env: &dyn Fn(&Var) -> Option<[i64; N]>) -> Result<[i64; N], EvalError> {
+        let Some((a, b)) = self.operands() else {
+            return match self.node() {
+                Node::Var(var) => env(var).ok_or_else(|| EvalError::Unbound(var.name().to_string())),
+                _ => self.apply(0, 0).map(|value| [value; N]),
+            };
+        };
+        let (mut values, others) = (a.eval_all(env)?, b.eval_all(env)?);
+        for (value, other) in values.iter_mut().zip(others) {
+            *value = self.apply(*value, other)?;
+        }
+        Ok(values)
+    }
+
     /// The root operation on two numbers.
     fn apply(&self, a: i64, b: i64) -> Result<i64, EvalError> {
         match self.node() {

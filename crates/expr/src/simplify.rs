@@ -6,6 +6,7 @@ use egg::{CostFunction, Extractor, Id, Language, RecExpr, Rewrite, Runner, Symbo
 
 use crate::expr::{Expr, Node, Var};
 use crate::linear::normalize;
+use crate::range::possible_bits;
 use crate::rules::{Index, RULES, Ranges};
 
 /// Limits of one search. Time is no limit: results must not depend on the machine.
@@ -50,16 +51,21 @@ impl Simplifier {
     }
 }
 
-/// True when an operation other than a sum has something to rewrite: a sum or another such operation below it.
+/// True when an operation other than a sum has something to rewrite: another operation below it, or operands whose bits
+/// cannot meet.
 fn has_work_for_egg(expr: &Expr) -> bool {
     let Some((a, b)) = expr.operands() else { return false };
     let nested = |e: &Expr| e.operands().is_some();
     let here = match expr.node() {
         Node::Div(..) | Node::Mod(..) => nested(a),
-        Node::Xor(..) | Node::And(..) => true,
+        Node::Xor(..) | Node::And(..) => nested(a) || nested(b) || a == b || bits(a) & bits(b) == 0,
         Node::Const(_) | Node::Var(_) | Node::Add(..) | Node::Mul(..) => false,
     };
     here || has_work_for_egg(a) || has_work_for_egg(b)
+}
+
+fn bits(expr: &Expr) -> i64 {
+    possible_bits(expr.range(), expr.multiple())
 }
 
 fn rewrite(expr: &Expr) -> Expr {

@@ -26,8 +26,8 @@ pub(crate) enum FillSchedule {
 }
 
 pub(crate) const VARIANTS: &[Variant<Context, FillSchedule>] = &[
-    Variant { name: "vectorized", accept: |c, _| accept_memory(c) },
-    Variant { name: "registers", accept: |c, _| accept_fragment(c) },
+    Variant { name: "vectorized", accept: |c| accept_memory(c).map(|s| vec![s]) },
+    Variant { name: "registers", accept: |c| accept_fragment(c).map(|s| vec![s]) },
 ];
 
 fn accept_memory(context: &Context) -> Result<FillSchedule, Vec<Reason>> {

@@ -19,19 +19,29 @@ pub(crate) struct Touch {
 /// Values of the variables that are defined outside the traced statements.
 pub(crate) type Env = Vec<(Var, i64)>;
 
-pub(crate) struct Tracer<'a> {
+const LANES: usize = 32;
+
+/// A value per lane of the warp that is traced.
+type Lanes = [i64; LANES];
+
+/// One warp on its way through the statements, all lanes together.
+struct Tracer<'a> {
     program: &'a Program,
-    env: Env,
-    thread: i64,
+    env: Vec<(Var, Lanes)>,
+    warp: i64,
+    /// The lanes for which the conditions around hold.
+    active: [bool; LANES],
     step: usize,
     touches: Vec<Touch>,
 }
 
-/// The accesses of `threads` in `body`, where `outer` gives loop variables and block indices (0 if it does not).
-pub(crate) fn trace(program: &Program, body: &[Stmt], threads: std::ops::Range<i64>, outer: &Env) -> Vec<Touch> {
+/// The accesses of `warps` in `body`, where `outer` gives loop variables and block indices (their least value if not).
+pub(crate) fn trace(program: &Program, body: &[Stmt], warps: std::ops::Range<i64>, outer: &Env) -> Vec<Touch> {
     let mut touches = Vec::new();
-    for thread in threads {
-        let mut tracer = Tracer { program, env: outer.clone(), thread, step: 0, touches: std::mem::take(&mut touches) };
+    for warp in warps {
+        let env = outer.iter().map(|(var, value)| (var.clone(), [*value; LANES])).collect();
+        let active = std::array::from_fn(|lane| warp * 32 + (lane as i64) < program.threads);
+        let mut tracer = Tracer { program, env, warp, active, step: 0, touches };
         tracer.body(body);
         touches = tracer.touches;
     }
@@ -65,57 +75,62 @@ impl Tracer<'_> {
             Stmt::For { var, body } => {
                 let range = var.range();
                 for value in range.lo..=range.hi {
-                    self.env.push((var.clone(), value));
+                    self.env.push((var.clone(), [value; LANES]));
                     self.body(body);
                     self.env.retain(|(known, _)| known != var);
                 }
             }
             Stmt::If { cond, body } => {
-                let holds = match cond {
-                    Cond::Less(a, b) => self.eval(a) < self.eval(b),
-                    Cond::Equal(a, b) => self.eval(a) == self.eval(b),
-                };
-                if holds {
-                    self.body(body);
-                } else {
-                    self.step += count_accesses(body);
-                }
+                let outer = self.active;
+                let holds = self.holds(cond);
+                self.active = std::array::from_fn(|lane| outer[lane] && holds[lane]);
+                self.body(body);
+                self.active = outer;
             }
             Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(Inst::SyncWarp | Inst::SyncThreads) => {}
         }
     }
 
+    fn holds(&self, cond: &Cond) -> [bool; LANES] {
+        let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
+        let (a, b) = (self.eval(a), self.eval(b));
+        std::array::from_fn(|lane| match cond {
+            Cond::Less(..) => a[lane] < b[lane],
+            Cond::Equal(..) => a[lane] == b[lane],
+        })
+    }
+
     fn access(&mut self, memory: Handle<Memory>, index: &Expr, regs: &Regs, writes: bool) {
-        let bytes = self.program.memories[memory].dtype.bytes();
-        let first_byte = self.eval(index) * bytes;
-        let touch = Touch { thread: self.thread, step: self.step, memory, first_byte, bytes: bytes * regs.count, writes };
-        self.touches.push(touch);
+        let width = self.program.memories[memory].dtype.bytes();
+        let index = self.eval(index);
+        for lane in (0..LANES).filter(|lane| self.active[*lane]) {
+            self.touches.push(Touch {
+                thread: self.warp * 32 + lane as i64,
+                step: self.step,
+                memory,
+                first_byte: index[lane] * width,
+                bytes: width * regs.count,
+                writes,
+            });
+        }
         self.step += 1;
     }
 
     /// Verified statements only use defined variables; what is not in the environment is a hardware index or 0.
-    fn eval(&self, expr: &Expr) -> i64 {
-        expr.eval(&|var| Some(self.value(var))).unwrap_or(0)
+    fn eval(&self, expr: &Expr) -> Lanes {
+        expr.eval_all(&|var| Some(self.value(var))).unwrap_or([0; LANES])
     }
 
-    fn value(&self, var: &Var) -> i64 {
+    fn value(&self, var: &Var) -> Lanes {
+        if let Some((_, values)) = self.env.iter().rev().find(|(known, _)| known == var) {
+            return *values;
+        }
+        let lane = std::array::from_fn(|lane| lane as i64);
         match var.name() {
-            "lane" => self.thread % 32,
-            "warp" => self.thread / 32,
-            "tid" => self.thread,
-            _ => self.env.iter().rev().find(|(known, _)| known == var).map_or(var.range().lo, |(_, value)| *value),
+            "lane" => lane,
+            "warp" => [self.warp; LANES],
+            "tid" => lane.map(|lane| self.warp * 32 + lane),
+            _ => [var.range().lo; LANES],
         }
     }
-}
-
-/// How many accesses one execution of `body` is, if every condition held.
-fn count_accesses(body: &[Stmt]) -> usize {
-    body.iter()
-        .map(|stmt| match stmt {
-            Stmt::Load { .. } | Stmt::Store { .. } => 1,
-            Stmt::Op { body, .. } | Stmt::If { body, .. } => count_accesses(body),
-            Stmt::For { var, body } => count_accesses(body) * (var.range().hi - var.range().lo + 1).max(0) as usize,
-            Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(_) => 0,
-        })
-        .sum()
 }

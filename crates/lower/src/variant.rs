@@ -8,12 +8,12 @@ use tilewright_ir::tile::{Kernel, Op};
 use crate::builder::Builder;
 use crate::measure::measure;
 
-/// A way to do an op. `C` is what the op's variants look at, `S` the schedule they make.
+/// A way to do an op. `C` is what the op's variants look at, `S` the schedules they make.
 pub(crate) struct Variant<C, S> {
     /// Its name in plans and for `.variant(..)`.
     pub(crate) name: &'static str,
-    /// A schedule, or all reasons against one.
-    pub(crate) accept: fn(&C, &mut Builder) -> Result<S, Vec<Reason>>,
+    /// Schedules of which the cheapest is taken, or all reasons against any.
+    pub(crate) accept: fn(&C) -> Result<Vec<S>, Vec<Reason>>,
 }
 
 /// What an op's variants share: how a schedule reads in words, and the statements it stands for.
@@ -45,20 +45,20 @@ pub(crate) fn choose<C, S: Schedule<C>>(
     let mut considered = Vec::new();
     let mut best: Option<(i64, &'static str, S)> = None;
     for variant in variants {
-        let answer = (variant.accept)(context, builder).map(|schedule| {
-            let facts = facts(&schedule, context, builder, op);
-            (facts, schedule)
-        });
-        match answer {
-            Err(reasons) => considered.push(Considered { variant: variant.name, answer: Err(reasons) }),
-            Ok((facts, schedule)) => {
-                let eligible = forced.is_none_or(|name| name == variant.name);
-                if eligible && best.as_ref().is_none_or(|(cost, _, _)| facts.cost() < *cost) {
-                    best = Some((facts.cost(), variant.name, schedule));
-                }
-                considered.push(Considered { variant: variant.name, answer: Ok(facts) });
+        let candidates = match (variant.accept)(context) {
+            Ok(candidates) => candidates,
+            Err(reasons) => {
+                considered.push(Considered { variant: variant.name, answer: Err(reasons) });
+                continue;
             }
+        };
+        let measured = candidates.into_iter().map(|schedule| (facts(&schedule, context, builder, op), schedule));
+        let Some((facts, schedule)) = measured.min_by_key(|(facts, _)| facts.cost()) else { continue };
+        let eligible = forced.is_none_or(|name| name == variant.name);
+        if eligible && best.as_ref().is_none_or(|(cost, _, _)| facts.cost() < *cost) {
+            best = Some((facts.cost(), variant.name, schedule));
         }
+        considered.push(Considered { variant: variant.name, answer: Ok(facts) });
     }
     match best {
         Some((_, chosen, schedule)) => Ok(Choice { considered, chosen, schedule }),
@@ -67,7 +67,7 @@ pub(crate) fn choose<C, S: Schedule<C>>(
 }
 
 /// Builds the schedule on the side and measures it; what it declared is taken back.
-pub(crate) fn facts<C, S: Schedule<C>>(schedule: &S, context: &C, builder: &mut Builder, op: &Op) -> Facts {
+fn facts<C, S: Schedule<C>>(schedule: &S, context: &C, builder: &mut Builder, op: &Op) -> Facts {
     let mark = builder.mark();
     let body = schedule.build(context, builder);
     let facts = measure(&builder.program, &body, op.warp.unwrap_or(0), schedule.summary(context));

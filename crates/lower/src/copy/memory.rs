@@ -9,7 +9,6 @@ use tilewright_layout::{TileLayout, refine_together};
 
 use super::{Context, both_in_memory};
 use crate::builder::{Builder, regs};
-use crate::measure::measure;
 use crate::operand::MemoryTile;
 use crate::traversal::Traversal;
 
@@ -33,7 +32,8 @@ pub(crate) struct MemorySchedule {
     width: i64,
 }
 
-pub(crate) fn accept_vectorized(context: &Context, builder: &mut Builder) -> Result<MemorySchedule, Vec<Reason>> {
+/// The tile walked in the order of either side's addresses, as wide as both sides allow.
+pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>, Vec<Reason>> {
     let (dst, src) = both_in_memory(context)?;
     let joint = refine_together(&[&dst.placed.tile, &src.placed.tile]).map_err(|_| {
         vec![Reason {
@@ -49,14 +49,7 @@ pub(crate) fn accept_vectorized(context: &Context, builder: &mut Builder) -> Res
         let width = [16, 8, 4, 2, 1].into_iter().map(|b| b / bytes).filter(|w| *w > 1).find(fits).unwrap_or(1);
         MemorySchedule { traversal, width }
     });
-    let cheapest = candidates.min_by_key(|schedule| {
-        let mark = builder.mark();
-        let body = schedule.build(context, builder);
-        let cost = measure(&builder.program, &body, 0, String::new()).cost();
-        builder.rewind(mark);
-        cost
-    });
-    cheapest.ok_or_else(Vec::new)
+    Ok(candidates.collect())
 }
 
 /// Element by element, in the order of the tile: right for all layouts.

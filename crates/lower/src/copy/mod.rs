@@ -29,10 +29,16 @@ pub(crate) enum CopySchedule {
 }
 
 pub(crate) const VARIANTS: &[Variant<Context, CopySchedule>] = &[
-    Variant { name: "vectorized", accept: |c, b| memory::accept_vectorized(c, b).map(CopySchedule::Memory) },
-    Variant { name: "elementwise", accept: |c, _| memory::accept_elementwise(c).map(CopySchedule::Memory) },
-    Variant { name: "fragment", accept: |c, _| registers::accept_fragment(c).map(|s| CopySchedule::Fragment(Box::new(s))) },
-    Variant { name: "registers", accept: |c, _| registers::accept_registers(c).map(CopySchedule::Registers) },
+    Variant {
+        name: "vectorized",
+        accept: |c| Ok(memory::accept_vectorized(c)?.into_iter().map(CopySchedule::Memory).collect()),
+    },
+    Variant { name: "elementwise", accept: |c| memory::accept_elementwise(c).map(|s| vec![CopySchedule::Memory(s)]) },
+    Variant {
+        name: "fragment",
+        accept: |c| registers::accept_fragment(c).map(|s| vec![CopySchedule::Fragment(Box::new(s))]),
+    },
+    Variant { name: "registers", accept: |c| registers::accept_registers(c).map(|s| vec![CopySchedule::Registers(s)]) },
 ];
 
 impl Schedule<Context> for CopySchedule {

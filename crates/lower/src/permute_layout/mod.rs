@@ -30,8 +30,11 @@ pub(crate) enum PermuteSchedule {
 }
 
 pub(crate) const VARIANTS: &[Variant<Context, PermuteSchedule>] = &[
-    Variant { name: "warp_xor_swizzle", accept: |c, _| xor::accept(c).map(PermuteSchedule::Xor) },
-    Variant { name: "warp_vectorized", accept: |c, b| vectorized::accept(c, b).map(PermuteSchedule::Vectorized) },
+    Variant { name: "warp_xor_swizzle", accept: |c| xor::accept(c).map(|plan| vec![PermuteSchedule::Xor(plan)]) },
+    Variant {
+        name: "warp_vectorized",
+        accept: |c| Ok(vectorized::accept(c)?.into_iter().map(PermuteSchedule::Vectorized).collect()),
+    },
 ];
 
 impl Schedule<Context> for PermuteSchedule {

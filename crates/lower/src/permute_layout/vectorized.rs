@@ -8,7 +8,6 @@ use tilewright_ir::thread::RegArray;
 
 use super::{Context, Joint, position, staged};
 use crate::builder::{Builder, regs};
-use crate::measure::measure;
 use crate::operand::MemoryTile;
 use crate::traversal::Traversal;
 
@@ -24,7 +23,7 @@ pub(crate) struct VectorSchedule {
     wide_dst: bool,
 }
 
-pub(crate) fn accept(context: &Context, builder: &mut Builder) -> Result<VectorSchedule, Vec<Reason>> {
+pub(crate) fn accept(context: &Context) -> Result<Vec<VectorSchedule>, Vec<Reason>> {
     let mut reasons = Vec::new();
     let bytes = context.src.dtype.bytes();
     let joint = Joint::of_context(context, &mut reasons);
@@ -37,34 +36,29 @@ pub(crate) fn accept(context: &Context, builder: &mut Builder) -> Result<VectorS
         });
     }
     let Some(joint) = joint.filter(|_| reasons.is_empty()) else { return Err(reasons) };
-    let cheapest = candidates(context, &joint).into_iter().min_by_key(|schedule| {
-        let mark = builder.mark();
-        let body = schedule.build(context, builder);
-        let cost = measure(&builder.program, &body, 0, String::new()).cost();
-        builder.rewind(mark);
-        cost
-    });
-    cheapest.ok_or_else(|| {
-        vec![Reason {
+    let found = candidates(context, &joint);
+    if found.is_empty() {
+        return Err(vec![Reason {
             text: "no lane's elements are contiguous and aligned on either side".to_string(),
             accepted: "a side with 8 or 16 contiguous bytes per lane, at multiples of as many".to_string(),
-        }]
-    })
+        }]);
+    }
+    Ok(found)
 }
 
-/// Every width on every side that allows it, the wider first.
+/// In the order of either side's addresses, the widest access that some side allows.
 fn candidates(context: &Context, joint: &Joint) -> Vec<VectorSchedule> {
     let bytes = context.src.dtype.bytes();
     let mut found = Vec::new();
-    for width in [16 / bytes, 8 / bytes].into_iter().filter(|w| *w >= 1 && w * bytes >= 8) {
-        for by_dst in [true, false] {
-            let (main, other) = if by_dst { (&joint.dst, &joint.src) } else { (&joint.src, &joint.dst) };
-            let traversal = Traversal::along(main, other, by_dst);
-            let wide = |operand: &MemoryTile, layout| traversal.allows(operand, layout, width);
-            let (wide_src, wide_dst) = (wide(&context.src, traversal.src()), wide(&context.dst, traversal.dst()));
-            if wide_src || wide_dst {
-                found.push(VectorSchedule { traversal, width, wide_src, wide_dst });
-            }
+    for by_dst in [true, false] {
+        let (main, other) = if by_dst { (&joint.dst, &joint.src) } else { (&joint.src, &joint.dst) };
+        let traversal = Traversal::along(main, other, by_dst);
+        let wide = |operand: &MemoryTile, layout, width| traversal.allows(operand, layout, width);
+        let sides = |width| (wide(&context.src, traversal.src(), width), wide(&context.dst, traversal.dst(), width));
+        let widths = [16, 8].into_iter().filter(|b| b % bytes == 0).map(|b| b / bytes);
+        let widest = widths.map(|width| (width, sides(width))).find(|(_, (src, dst))| *src || *dst);
+        if let Some((width, (wide_src, wide_dst))) = widest {
+            found.push(VectorSchedule { traversal, width, wide_src, wide_dst });
         }
     }
     found

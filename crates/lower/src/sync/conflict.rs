@@ -1,7 +1,5 @@
 //! Whether two groups of accesses conflict, and between which threads.
 
-use std::collections::BTreeMap;
-
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Cond, Memory, Program, Stmt};
@@ -73,7 +71,7 @@ fn exact(
     let (a, b) = (relevant_loops(earlier), relevant_loops(later));
     let (before, after) = (assignments(&a)?, assignments(&b)?);
     let traced = |accesses: &Accesses, env: &Env| {
-        let mut touches = trace(program, &accesses.body, 0..program.threads, env);
+        let mut touches = trace(program, &accesses.body, 0..(program.threads + 31) / 32, env);
         touches.retain(|t| common.contains(&owner(program, t.memory)));
         touches
     };
@@ -85,7 +83,7 @@ fn exact(
     for (env_a, touches_a) in before.iter().zip(&earlier_touches) {
         for (env_b, touches_b) in after.iter().zip(&later_touches) {
             if related(env_a, env_b, &shared, earlier.earlier, all_relevant) {
-                scope = scope.max(meet(program, touches_a, touches_b));
+                scope = scope.max(meet(program, touches_a, touches_b, widest));
                 if scope >= Some(widest) {
                     return Some(scope);
                 }
@@ -158,27 +156,37 @@ fn assignments(vars: &[Var]) -> Option<Vec<Env>> {
     Some(all)
 }
 
-/// The threads that touched each byte, and whether they wrote it.
-type Touched = BTreeMap<(Handle<Memory>, i64), Vec<(i64, bool)>>;
-
 /// The scope of the threads that touch a common byte of which one writes; `None` if only single threads do.
-fn meet(program: &Program, before: &[Touch], after: &[Touch]) -> Option<Scope> {
-    let mut bytes = Touched::new();
-    for touch in before {
-        for byte in touch.first_byte..touch.first_byte + touch.bytes {
-            bytes.entry((owner(program, touch.memory), byte)).or_default().push((touch.thread, touch.writes));
-        }
-    }
+fn meet(program: &Program, before: &[Touch], after: &[Touch], widest: Scope) -> Option<Scope> {
+    let earlier = units(program, before);
     let mut scope: Option<Scope> = None;
-    for touch in after {
-        for byte in touch.first_byte..touch.first_byte + touch.bytes {
-            for (thread, wrote) in bytes.get(&(owner(program, touch.memory), byte)).into_iter().flatten() {
-                if (*wrote || touch.writes) && *thread != touch.thread {
-                    let between = if thread / 32 == touch.thread / 32 { Scope::Warp } else { Scope::Cta };
-                    scope = scope.max(Some(between));
+    for (place, thread, writes) in units(program, after) {
+        let first = earlier.partition_point(|(known, ..)| *known < place);
+        for (_, other, wrote) in earlier[first..].iter().take_while(|(known, ..)| *known == place) {
+            if (*wrote || writes) && *other != thread {
+                let between = if other / 32 == thread / 32 { Scope::Warp } else { Scope::Cta };
+                scope = scope.max(Some(between));
+                if scope >= Some(widest) {
+                    return scope;
                 }
             }
         }
     }
     scope
+}
+
+/// A touched unit of memory, the thread, and whether it writes.
+type Unit = ((Handle<Memory>, i64), i64, bool);
+
+/// Every touched unit in order of place. A unit is as many bytes as all elements of the program have in common.
+fn units(program: &Program, touches: &[Touch]) -> Vec<Unit> {
+    let unit = program.memories.iter().map(|(_, m)| m.dtype.bytes()).min().unwrap_or(1);
+    let mut all: Vec<Unit> = Vec::with_capacity(touches.len());
+    for touch in touches {
+        let memory = owner(program, touch.memory);
+        let (first, count) = (touch.first_byte / unit, touch.bytes / unit);
+        all.extend((first..first + count).map(|place| ((memory, place), touch.thread, touch.writes)));
+    }
+    all.sort_unstable();
+    all
 }
