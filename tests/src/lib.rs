@@ -1,4 +1,6 @@
-//! What the tests share: readers of golden data, brute-force judges, and the toolchain that tests run with.
+//! What the tests share: readers of golden data, brute-force judges, kernels that only tests need, and the toolchain
+//! that tests run with.
 
+pub mod cases;
 pub mod golden;
 pub mod toolchain;

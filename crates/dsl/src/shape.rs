@@ -40,10 +40,10 @@ impl<const N: usize> IntoLayout for [i64; N] {
     }
 }
 
-impl<const N: usize, L: Into<Layout>> IntoLayout for ([i64; N], L) {
+impl<const N: usize, L: IntoLayout> IntoLayout for ([i64; N], L) {
     /// A shape whose dimensions may each own several iters of the layout.
     fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
-        let layout: Layout = self.1.into();
+        let (_, layout) = self.1.into_layout()?;
         layout.tile().group(&self.0)?;
         Ok((self.0.to_vec(), layout))
     }

@@ -106,6 +106,8 @@ pub struct OpPlan {
     pub title: String,
     /// Where the user wrote it.
     pub span: Span,
+    /// How often a launch executes it: iterations of the loops around, times CTAs, times the warps that take part.
+    pub executions: i64,
     /// The variants in the order of their list.
     pub considered: Vec<Considered>,
     /// The variant that was taken.

@@ -65,6 +65,15 @@ impl Layout {
         }
     }
 
+    /// The positions of all elements in linear memory, in order.
+    pub fn memory_positions(&self) -> Vec<i64> {
+        let positions = self.tile().positions(&M);
+        match self {
+            Layout::Tile(_) => positions,
+            Layout::Compose(compose) => positions.into_iter().map(|p| compose.swizzle().apply(p)).collect(),
+        }
+    }
+
     /// One more than the greatest position in linear memory: the elements to reserve.
     pub fn memory_span(&self) -> i64 {
         let span = self.tile().span_on(&M);

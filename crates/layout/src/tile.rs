@@ -237,6 +237,16 @@ impl TileLayout {
         Ok(())
     }
 
+    /// The positions of all elements on one axis, in order, replicas left out.
+    pub fn positions(&self, axis: &Axis) -> Vec<i64> {
+        let mut positions = vec![self.offset_on(axis)];
+        for iter in &self.shard {
+            let stride = if iter.axis == *axis { iter.stride } else { 0 };
+            positions = positions.iter().flat_map(|p| (0..iter.extent).map(move |digit| p + digit * stride)).collect();
+        }
+        positions
+    }
+
     /// The position of element `flat` on one axis, replicas left out. `flat` must be inside the layout.
     pub fn position(&self, flat: i64, axis: &Axis) -> i64 {
         let mut rest = flat;
@@ -291,6 +301,14 @@ mod tests {
             seed().apply(-1).unwrap_err().code(),
         ];
         assert_eq!(wrong, ["L0105", "L0104", "L0106", "L0106"]);
+    }
+
+    #[test]
+    fn all_positions_at_once_are_those_of_each_element() {
+        for axis in [LANEID, WARPID, M] {
+            let one_by_one: Vec<i64> = (0..128).map(|flat| seed().position(flat, &axis)).collect();
+            assert_eq!(seed().positions(&axis), one_by_one);
+        }
     }
 
     #[test]

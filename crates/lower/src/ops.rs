@@ -28,7 +28,7 @@ pub struct Options {
 /// Lowers a kernel to what one thread does. Errors: ops that no variant can do, with every variant's reasons.
 pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Result<Program, Vec<Diagnostic>> {
     let kernel = kernel.kernel();
-    let mut walk = Walk { kernel, options, builder: Builder::new(kernel, target), ops: Vec::new(), found: Vec::new() };
+    let mut walk = Walk { kernel, options, builder: Builder::new(kernel, target), plans: Vec::new(), found: Vec::new(), trips: 1 };
     let mut blocks = walk.body(&kernel.body, &[]);
     walk.check_variant_is_known();
     if !walk.found.is_empty() {
@@ -38,17 +38,14 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
     walk.finish(blocks)
 }
 
-/// An op after lowering: its plan so far and its note.
-struct Lowered {
-    plan: OpPlan,
-}
-
 struct Walk<'a> {
     kernel: &'a Kernel,
     options: &'a Options,
     builder: Builder,
-    ops: Vec<Lowered>,
+    plans: Vec<OpPlan>,
     found: Vec<Diagnostic>,
+    /// Iterations of the serial loops around the current op.
+    trips: i64,
 }
 
 /// Values of unrolled loop variables.
@@ -76,7 +73,13 @@ impl Walk<'_> {
         self.builder.reserve(inner.var.name());
         let range = inner.var.range();
         match inner.unroll {
-            Unroll::No => vec![Block::Loop { var: inner.var.clone(), body: self.body(&inner.body, unrolled) }],
+            Unroll::No => {
+                let outer = self.trips;
+                self.trips *= range.hi - range.lo + 1;
+                let body = self.body(&inner.body, unrolled);
+                self.trips = outer;
+                vec![Block::Loop { var: inner.var.clone(), body }]
+            }
             Unroll::Full => (range.lo..=range.hi)
                 .flat_map(|value| {
                     let mut values = unrolled.to_vec();
@@ -168,6 +171,7 @@ impl Walk<'_> {
         let plan = OpPlan {
             title: self.kernel.op_title(op),
             span: op.span,
+            executions: self.trips * self.kernel.grid.iter().product::<i64>() * op.warp.map_or(self.kernel.warps(), |_| 1),
             considered,
             chosen,
             forced: op.variant.is_some(),
@@ -177,15 +181,15 @@ impl Walk<'_> {
         let guard = op.warp.filter(|_| self.kernel.warps() > 1).map(|warp| {
             Cond::Equal(Expr::var(&self.kernel.warp()), Expr::constant(warp))
         });
-        self.ops.push(Lowered { plan });
-        Ok(OpBlock { title, guard, body, barrier: None, op: self.ops.len() - 1 })
+        self.plans.push(plan);
+        Ok(OpBlock { title, guard, body, barrier: None, op: self.plans.len() - 1 })
     }
 
     fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
         let body = self.assemble(blocks);
         let mut program = self.builder.program;
         program.body.extend(body);
-        program.plans = self.ops.into_iter().map(|lowered| lowered.plan).collect();
+        program.plans = self.plans;
         Ok(program)
     }
 
@@ -200,7 +204,7 @@ impl Walk<'_> {
     }
 
     fn assemble_op(&mut self, op: OpBlock) -> ThreadStmt {
-        let plan = &mut self.ops[op.op].plan;
+        let plan = &mut self.plans[op.op];
         plan.barriers.extend(op.barrier.as_ref().map(|barrier| barrier.plan()));
         let details = plan.facts().map(|facts| details(plan.chosen, facts)).unwrap_or_default();
         let note = Note { title: plan.title.clone(), details, span: plan.span };

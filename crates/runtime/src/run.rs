@@ -153,12 +153,8 @@ fn run_virtual(artifact: &Artifact, built: &Built, parameters: &[Parameter], pac
 /// Every element of an output must have been written.
 fn check_written(memory: &Memory, buffer: BufferId, parameter: &Parameter) -> Result<(), Failure> {
     let width = parameter.dtype.bytes();
-    let count: i64 = parameter.shape.iter().product();
-    let unwritten = |flat: &i64| {
-        let first = parameter.layout.memory_position(*flat) * width;
-        (first..first + width).any(|byte| !memory.is_written(buffer, byte as usize))
-    };
-    match (0..count).find(unwritten) {
+    let unwritten = |position: &i64| (position * width..(position + 1) * width).any(|byte| !memory.is_written(buffer, byte as usize));
+    match parameter.layout.memory_positions().iter().position(unwritten) {
         None => Ok(()),
         Some(flat) => {
             let text = format!("element {flat} of the output `{}` was never written", parameter.name);

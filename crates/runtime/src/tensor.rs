@@ -130,9 +130,9 @@ impl HostTensor {
         }
         let width = self.dtype.bytes() as usize;
         let mut memory = vec![0; parameter.memory_elements() as usize * width];
-        for i in 0..self.len() {
-            let at = parameter.layout.memory_position(i) as usize * width;
-            memory[at..at + width].copy_from_slice(self.element(i));
+        for (element, position) in self.bytes.chunks(width).zip(parameter.layout.memory_positions()) {
+            let at = position as usize * width;
+            memory[at..at + width].copy_from_slice(element);
         }
         Ok(memory)
     }
@@ -140,13 +140,11 @@ impl HostTensor {
     /// The elements that the memory of a parameter holds.
     pub(crate) fn unpack(parameter: &Parameter, memory: &[u8]) -> HostTensor {
         let width = parameter.dtype.bytes() as usize;
-        let count = parameter.shape.iter().product::<i64>();
-        let bytes = (0..count)
-            .flat_map(|i| {
-                let at = parameter.layout.memory_position(i) as usize * width;
-                memory[at..at + width].to_vec()
-            })
-            .collect();
+        let mut bytes = Vec::with_capacity(parameter.shape.iter().product::<i64>() as usize * width);
+        for position in parameter.layout.memory_positions() {
+            let at = position as usize * width;
+            bytes.extend_from_slice(&memory[at..at + width]);
+        }
         HostTensor { dtype: parameter.dtype, shape: parameter.shape.clone(), bytes }
     }
 }

@@ -6,7 +6,7 @@ use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
 use tilewright_layout::access::{AccessKind, WarpAccess};
 use tilewright_layout::axis::M;
-use tilewright_layout::{PlacedTile, TileLayout};
+use tilewright_layout::PlacedTile;
 
 use super::{Context, Joint, position, staged};
 use crate::builder::{Builder, regs};
@@ -120,9 +120,8 @@ pub fn plan_xor(dst: (&str, &PlacedTile), src: (&str, &PlacedTile), bytes: i64) 
         });
     }
     let Some(joint) = joint.filter(|_| reasons.is_empty()) else { return Err(XorRefusal::Gate(reasons)) };
-    let positions = |layout: &TileLayout| -> Vec<i64> { (0..elements).map(|e| layout.position(e, &M)).collect() };
     let phases = phases([dst.1, src.1], bytes);
-    let choice = choose_xor(per_lane, bytes, &positions(&joint.src), &positions(&joint.dst), &phases);
+    let choice = choose_xor(per_lane, bytes, &joint.src.positions(&M), &joint.dst.positions(&M), &phases);
     if choice.k.is_none() { Err(XorRefusal::NoXor { joint, choice }) } else { Ok(XorPlan { joint, choice }) }
 }
 

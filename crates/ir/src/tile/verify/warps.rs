@@ -48,10 +48,10 @@ fn warps_meet(kernel: &Kernel, tile: &Tile) -> bool {
         return true;
     }
     let Ok(placed) = buffer.layout.place(&buffer.shape, &tile.starts, &tile.extents) else { return true };
-    let relative: Vec<i64> = (0..placed.tile.size()).map(|e| placed.tile.position(e, &tilewright_layout::axis::M)).collect();
-    if relative.len() as i64 * kernel.warps() > LIMIT {
+    if placed.tile.size() * kernel.warps() > LIMIT {
         return true;
     }
+    let relative = placed.tile.positions(&tilewright_layout::axis::M);
     let starts: Option<Vec<i64>> = (0..kernel.warps()).map(|w| distance_from_warp_0(&placed.start, &warp, w)).collect();
     let Some(starts) = starts else { return true };
     let mut taken: BTreeSet<i64> = BTreeSet::new();

@@ -1,0 +1,265 @@
+//! Small kernels, one per thing that the library's kernels do not show.
+
+use tilewright::prelude::*;
+use tilewright::runtime::{HostTensor, Tolerance};
+
+use super::Case;
+
+/// A kernel whose logical output equals its input: only places change.
+fn identity(name: &str, dtype: DType, shape: &[i64], kernel: Kernel) -> Case {
+    let input = HostTensor::pattern(dtype, shape);
+    Case {
+        name: name.to_string(),
+        kernel,
+        variant: None,
+        expected: vec![input.clone()],
+        inputs: vec![input],
+        tolerance: Tolerance::EXACT,
+        ideal: false,
+    }
+}
+
+/// A kernel without inputs whose output is one value everywhere.
+fn constant(name: &str, dtype: DType, shape: &[i64], bits: u128, kernel: Kernel) -> Case {
+    Case {
+        name: name.to_string(),
+        kernel,
+        variant: None,
+        expected: vec![HostTensor::from_fn(dtype, shape, |_| bits)],
+        inputs: Vec::new(),
+        tolerance: Tolerance::EXACT,
+        ideal: false,
+    }
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        identity("cta_round_trip", F32, &[64, 96], cta_round_trip()),
+        identity("one_warp_permutes_for_all", B32, &[4, 64], one_warp_permutes_for_all()),
+        identity("each_warp_its_own_tile", B32, &[4, 4, 32], each_warp_its_own_tile()),
+        identity("a_buffer_used_again", B32, &[3, 4, 32], a_buffer_used_again()),
+        identity("through_a_fragment", F32, &[8, 8], through_a_fragment()),
+        identity("a_replicated_fragment", B32, &[8, 4], a_replicated_fragment()),
+        identity("fragment_to_fragment", B16, &[32, 8], fragment_to_fragment()),
+        identity("ragged", B16, &[7, 13], ragged()),
+        identity("iters_that_do_not_nest", B32, &[12], iters_that_do_not_nest()),
+        identity("dynamic_shared", F32, &[128, 128], dynamic_shared()),
+        identity("swizzled_shared", F32, &[32, 32], swizzled_shared()),
+        identity("a_view_of_another_width", B8, &[512], a_view_of_another_width()),
+        identity("an_unrolled_loop", F64, &[2, 64], an_unrolled_loop()),
+        identity("blocks_of_a_matrix", F32, &[64, 96], blocks_of_a_matrix()),
+        constant("fill_in_memory", F32, &[100], u128::from(1.5f32.to_bits()), fill_in_memory()),
+        constant("fill_in_registers", BF16, &[32, 4], 0xbf80, fill_in_registers()),
+        constant("fill_opaque", B128, &[40], 0, fill_opaque()),
+    ]
+}
+
+/// 128 threads: into shared memory and out, nothing crosses threads but by the tile's order.
+fn cta_round_trip() -> Kernel {
+    kernel("cta_round_trip", |k| {
+        let a = k.input("a", F32, [64, 96]);
+        let b = k.output("b", F32, S([64, 96], [1, 64]));
+        k.threads(128);
+        let tile = k.shared("tile", F32, S([64, 96], [97, 1]));
+        k.copy(tile, a);
+        k.copy(b, tile);
+    })
+}
+
+/// The CTA copies, warp 0 permutes: barriers of the CTA on both sides.
+fn one_warp_permutes_for_all() -> Kernel {
+    kernel("one_warp_permutes_for_all", |k| {
+        let a = k.input("a", B32, [4, 64]);
+        let b = k.output("b", B32, [4, 64]);
+        k.threads(128);
+        let tile = k.shared("tile", B32, S([4, 64], [64, 1]));
+        let turned = k.view("turned", tile, S([4, 64], [1, 4]));
+        k.copy(tile, a);
+        k.warp_at(0).permute_layout(turned, tile);
+        k.copy(b, turned);
+    })
+}
+
+/// Four warps, each with its own tile: barriers of a warp suffice.
+fn each_warp_its_own_tile() -> Kernel {
+    kernel("each_warp_its_own_tile", |k| {
+        let a = k.input("a", B32, [4, 4, 32]);
+        let b = k.output("b", B32, [4, 4, 32]);
+        k.threads(128);
+        let w = k.warp_id();
+        let tile = k.shared("tile", B32, S([4, 4, 32], [128, 32, 1]));
+        let turned = k.view("turned", tile, S([4, 4, 32], [128, 1, 4]));
+        k.warp().copy(tile.sub((&w, .., ..)), a.sub((&w, .., ..)));
+        k.warp().permute_layout(turned.sub((&w, .., ..)), tile.sub((&w, .., ..)));
+        k.warp().copy(b.sub((&w, .., ..)), turned.sub((&w, .., ..)));
+    })
+}
+
+/// One shared buffer, written again in every iteration: the end of one meets the beginning of the next.
+fn a_buffer_used_again() -> Kernel {
+    kernel("a_buffer_used_again", |k| {
+        let a = k.input("a", B32, [3, 4, 32]);
+        let b = k.output("b", B32, S([3, 4, 32], [128, 1, 4]));
+        k.threads(64);
+        let tile = k.shared("tile", B32, [4, 32]);
+        k.serial("i", 0..3, |k, i| {
+            k.copy(tile, a.sub((&i, .., ..)));
+            k.copy(b.sub((&i, .., ..)), tile);
+        });
+    })
+}
+
+/// The accumulator fragment of an 8 x 8 tile: 2 adjacent elements per lane.
+fn through_a_fragment() -> Kernel {
+    kernel("through_a_fragment", |k| {
+        let a = k.input("a", F32, [8, 8]);
+        let b = k.output("b", F32, S([8, 8], [1, 8]));
+        k.threads(32);
+        let held = k.fragment("held", F32, ([8, 8], S([8, 4, 2], [4 * LANEID, 1 * LANEID, 1 * M])));
+        k.warp().copy(held, a);
+        k.warp().copy(b, held);
+    })
+}
+
+/// Every element in two lanes, half of the warp without any: one copy is stored.
+fn a_replicated_fragment() -> Kernel {
+    kernel("a_replicated_fragment", |k| {
+        let a = k.input("a", B32, [8, 4]);
+        let b = k.output("b", B32, [8, 4]);
+        k.threads(32);
+        let held = k.fragment("held", B32, S([8, 4], [1 * LANEID, 1 * M]) + R([2], [8 * LANEID]) + 4 * LANEID);
+        k.warp().copy(held, a);
+        k.warp().copy(b, held);
+    })
+}
+
+/// The same owners, registers in another order.
+fn fragment_to_fragment() -> Kernel {
+    kernel("fragment_to_fragment", |k| {
+        let a = k.input("a", B16, [32, 8]);
+        let b = k.output("b", B16, [32, 8]);
+        k.threads(32);
+        let first = k.fragment("first", B16, S([32, 8], [1 * LANEID, 1 * M]));
+        let second = k.fragment("second", B16, ([32, 8], S([32, 2, 4], [1 * LANEID, 1 * M, 2 * M])));
+        k.warp().copy(first, a);
+        k.warp().copy(second, first);
+        k.warp().copy(b, second);
+    })
+}
+
+/// Sizes that divide by nothing: the last step is predicated.
+fn ragged() -> Kernel {
+    kernel("ragged", |k| {
+        let a = k.input("a", B16, [7, 13]);
+        let b = k.output("b", B16, S([7, 13], [1, 7]));
+        k.threads(32);
+        let tile = k.shared("tile", B16, S([7, 13], [15, 1]));
+        k.copy(tile, a);
+        k.copy(b, tile);
+    })
+}
+
+/// 3 x 4 on one side, 4 x 3 on the other: no common iters, so element by element.
+fn iters_that_do_not_nest() -> Kernel {
+    let flat = |layout: &str| ([12i64], layout.parse::<TileLayout>().expect("a layout"));
+    kernel("iters_that_do_not_nest", |k| {
+        let a = k.input("a", B32, flat("S[(3,4):(10,1)]"));
+        let b = k.output("b", B32, flat("S[(4,3):(1,4)]"));
+        k.threads(32);
+        k.copy(b, a);
+    })
+}
+
+/// More shared memory than a kernel may declare statically.
+fn dynamic_shared() -> Kernel {
+    kernel("dynamic_shared", |k| {
+        let a = k.input("a", F32, [128, 128]);
+        let b = k.output("b", F32, [128, 128]);
+        k.threads(256);
+        let tile = k.shared("tile", F32, [128, 128]);
+        k.copy(tile, a);
+        k.copy(b, tile);
+    })
+}
+
+/// A swizzled tile, written by rows and read by columns.
+fn swizzled_shared() -> Kernel {
+    let swizzle = SwizzleLayout::new(0, 5, 5, true).expect("a swizzle");
+    kernel("swizzled_shared", |k| {
+        let a = k.input("a", F32, [32, 32]);
+        let b = k.output("b", F32, S([32, 32], [1, 32]));
+        k.threads(32);
+        let tile = k.shared("tile", F32, (swizzle, S([32, 32], [32, 1])));
+        k.copy(tile, a);
+        k.copy(b, tile);
+    })
+}
+
+/// Bytes in, the same storage out as bytes, after a copy of it as words.
+fn a_view_of_another_width() -> Kernel {
+    kernel("a_view_of_another_width", |k| {
+        let a = k.input("a", B8, [512]);
+        let b = k.output("b", B8, [512]);
+        k.threads(64);
+        let first = k.shared("first", B8, [512]);
+        let second = k.shared("second", B8, [512]);
+        let first_words = k.view_as("first_words", first, B32, [128]);
+        let second_words = k.view_as("second_words", second, B32, [128]);
+        k.copy(first, a);
+        k.copy(second_words, first_words);
+        k.copy(b, second);
+    })
+}
+
+fn an_unrolled_loop() -> Kernel {
+    kernel("an_unrolled_loop", |k| {
+        let a = k.input("a", F64, [2, 64]);
+        let b = k.output("b", F64, [2, 64]);
+        k.threads(32);
+        k.unroll("i", 0..2, |k, i| {
+            k.copy(b.sub((&i, ..)), a.sub((&i, ..)));
+        });
+    })
+}
+
+/// A grid of blocks, each moving its part.
+fn blocks_of_a_matrix() -> Kernel {
+    kernel("blocks_of_a_matrix", |k| {
+        let a = k.input("a", F32, [64, 96]);
+        let b = k.output("b", F32, S([64, 96], [1, 64]));
+        let [column, row] = k.grid([3, 2]);
+        k.threads(64);
+        let tile = k.shared("tile", F32, S([32, 32], [33, 1]));
+        let block = (at(&row * 32, 32), at(&column * 32, 32));
+        k.copy(tile, a.sub(block.clone()));
+        k.copy(b.sub(block), tile);
+    })
+}
+
+fn fill_in_memory() -> Kernel {
+    kernel("fill_in_memory", |k| {
+        let b = k.output("b", F32, [100]);
+        k.threads(64);
+        let tile = k.shared("tile", F32, [100]);
+        k.fill(tile, 1.5);
+        k.copy(b, tile);
+    })
+}
+
+fn fill_in_registers() -> Kernel {
+    kernel("fill_in_registers", |k| {
+        let b = k.output("b", BF16, [32, 4]);
+        k.threads(32);
+        let held = k.fragment("held", BF16, S([32, 4], [1 * LANEID, 1 * M]));
+        k.warp().fill(held, -1);
+        k.warp().copy(b, held);
+    })
+}
+
+fn fill_opaque() -> Kernel {
+    kernel("fill_opaque", |k| {
+        let b = k.output("b", B128, [40]);
+        k.threads(32);
+        k.fill(b, 0);
+    })
+}

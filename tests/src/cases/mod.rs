@@ -1,0 +1,95 @@
+//! Kernels with inputs and expected outputs: those of the library in their tested configurations, and small ones that
+//! only tests need.
+
+mod extra;
+
+use tilewright::compile::{Artifact, LowerOptions, Options, compile};
+use tilewright::diag::Diagnostic;
+use tilewright::prelude::{Kernel, Target};
+use tilewright::runtime::{HostTensor, Tolerance};
+use tilewright_kernels::KERNELS;
+
+/// A kernel to run, and what it must give.
+pub struct Case {
+    /// Its name, unique among the cases: `warp_transpose-b32-rows=4-cols=32`.
+    pub name: String,
+    /// Builds it.
+    pub kernel: Kernel,
+    /// The variant asked for, if any.
+    pub variant: Option<String>,
+    /// Its inputs.
+    pub inputs: Vec<HostTensor>,
+    /// What it must compute.
+    pub expected: Vec<HostTensor>,
+    /// How exact the result is.
+    pub tolerance: Tolerance,
+    /// Whether every access to shared memory is at its ideal number of wavefronts.
+    pub ideal: bool,
+}
+
+impl Case {
+    /// Compiles it for a target.
+    pub fn compile(&self, target: Target) -> Result<Artifact, Vec<Diagnostic>> {
+        let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };
+        compile(self.kernel.clone(), &options)
+    }
+}
+
+/// Tiles of which every access is free of bank conflicts.
+const IDEAL: [&str; 14] = [
+    "sf_transpose-f32",
+    "sf_transpose-f32-warp_xor_swizzle",
+    "warp_transpose-b32-rows=32-cols=32-tiles=2",
+    "warp_transpose-b32-rows=4-cols=32-tiles=2",
+    "warp_transpose-b32-rows=32-cols=4-tiles=2",
+    "warp_transpose-b32-rows=8-cols=32-tiles=2",
+    "warp_transpose-b32-rows=16-cols=32-tiles=2",
+    "warp_transpose-b32-rows=2-cols=64-tiles=2",
+    "warp_transpose-b32-rows=4-cols=64-tiles=2",
+    "warp_transpose-b32-rows=4-cols=128-tiles=2",
+    "warp_transpose-b32-rows=64-cols=4-tiles=2",
+    "warp_transpose-b32-rows=64-cols=2-tiles=2",
+    "warp_transpose-b16-rows=8-cols=32-tiles=2",
+    "warp_transpose-b8-rows=4-cols=32-tiles=2",
+];
+
+/// Every case, the library's first.
+pub fn all() -> Vec<Case> {
+    let mut cases: Vec<Case> = KERNELS
+        .iter()
+        .flat_map(|entry| {
+            entry.tested_configs().into_iter().map(move |config| {
+                let inputs = (entry.inputs)(&config);
+                Case {
+                    name: format!("{}-{}", entry.name, config.to_string().replace(' ', "-")),
+                    kernel: (entry.build)(&config),
+                    variant: None,
+                    expected: (entry.reference)(&config, &inputs),
+                    inputs,
+                    tolerance: entry.tolerance,
+                    ideal: false,
+                }
+            })
+        })
+        .collect();
+    cases.push(forced(&cases, "sf_transpose-f32", "warp_xor_swizzle"));
+    cases.extend(extra::cases());
+    for case in &mut cases {
+        case.ideal = IDEAL.contains(&case.name.as_str());
+    }
+    cases
+}
+
+/// A case again, with a variant asked for.
+fn forced(cases: &[Case], name: &str, variant: &str) -> Case {
+    let case = cases.iter().find(|case| case.name == name).unwrap_or(&cases[0]);
+    Case {
+        name: format!("{name}-{variant}"),
+        kernel: case.kernel.clone(),
+        variant: Some(variant.to_string()),
+        inputs: case.inputs.clone(),
+        expected: case.expected.clone(),
+        tolerance: case.tolerance,
+        ideal: false,
+    }
+}
