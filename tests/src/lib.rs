@@ -2,5 +2,6 @@
 //! that tests run with.
 
 pub mod cases;
+pub mod edits;
 pub mod golden;
 pub mod toolchain;

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tilewright::runtime::{FixtureFolder, Toolchain};
+use tilewright::compile::Artifact;
+use tilewright::runtime::{Built, FixtureFolder, Origin, Toolchain};
 
 /// The folder of this package.
 pub fn package() -> PathBuf {
@@ -29,4 +30,21 @@ pub fn toolchain() -> Toolchain {
 /// True where a missing NVRTC is a failure.
 pub fn nvrtc_is_required() -> bool {
     std::env::var_os("TILEWRIGHT_REQUIRE_NVRTC").is_some_and(|value| value == "1")
+}
+
+/// True where tests write what they produce: `cargo xtask test --bless`.
+pub fn is_blessing() -> bool {
+    std::env::var_os("TILEWRIGHT_BLESS").is_some_and(|value| value == "1")
+}
+
+/// With NVRTC at hand, the committed PTX for this text is written anew when blessing, and must be there otherwise.
+pub fn keep_fixture(artifact: &Artifact, built: &Built) -> Result<(), String> {
+    if matches!(built.origin, Origin::Fixture(_)) {
+        return Ok(());
+    }
+    let (path, text) = fixtures().file_for(artifact, built);
+    if is_blessing() {
+        return std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()));
+    }
+    if path.exists() { Ok(()) } else { Err(format!("{} is missing; run `cargo xtask test --bless`", path.display())) }
 }

@@ -3,14 +3,18 @@
 //! With NVRTC, cases are compiled afresh; without it, what is committed under `fixtures/ptx` runs and the rest is
 //! counted and named. `TILEWRIGHT_BLESS=1` writes the committed PTX anew.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tilewright::compile::Artifact;
 use tilewright::ir::plan::{Memory, OpPlan};
 use tilewright::prelude::Target;
-use tilewright::runtime::{AccessCount, AccessKind, Built, CudaText, Device, Origin, Run, Space, Toolchain, compare, run};
+use tilewright::runtime::{
+    AccessCount, AccessKind, Built, CudaText, Device, Origin, Run, Space, Toolchain, compare, run,
+};
 use tilewright_tests::cases::{Case, all};
-use tilewright_tests::toolchain::{fixtures, nvrtc_is_required, toolchain};
+use tilewright_tests::edits;
+use tilewright_tests::toolchain::{fixtures, is_blessing, keep_fixture, nvrtc_is_required, toolchain};
 
 /// How one case on one target ended.
 enum Ended {
@@ -23,13 +27,14 @@ fn main() -> ExitCode {
     let filter: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let toolchain = toolchain();
     let (mut ran, mut from_fixtures, mut skipped, mut failed) = (0, 0, Vec::new(), 0);
+    let mut used = edits::committed(&toolchain);
     for case in all() {
         for target in Target::ALL {
             let name = format!("{} {target}", case.name);
             if !filter.iter().all(|word| name.contains(word.as_str())) {
                 continue;
             }
-            match attempt(&toolchain, &case, *target) {
+            match attempt(&toolchain, &case, *target, &mut used) {
                 Ended::Ran { from_fixture } => {
                     ran += 1;
                     from_fixtures += usize::from(from_fixture);
@@ -42,6 +47,9 @@ fn main() -> ExitCode {
             }
         }
     }
+    if filter.is_empty() && failed == 0 && skipped.is_empty() {
+        failed += strangers(&used);
+    }
     for name in &skipped {
         println!("skipped {name}: no NVRTC, and no committed PTX for this text");
     }
@@ -51,7 +59,21 @@ fn main() -> ExitCode {
     if failed == 0 && complete && (ran > 0 || !filter.is_empty()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn attempt(toolchain: &Toolchain, case: &Case, target: Target) -> Ended {
+/// Committed PTX that no case uses any more: deleted when blessing, else counted.
+fn strangers(used: &[PathBuf]) -> usize {
+    let files = std::fs::read_dir(fixtures().folder()).into_iter().flatten().flatten().map(|entry| entry.path());
+    let unused: Vec<PathBuf> = files.filter(|path| !used.contains(path)).collect();
+    for path in &unused {
+        if is_blessing() {
+            let _ = std::fs::remove_file(path);
+        } else {
+            println!("failed {}: no case uses it; run `cargo xtask test --bless`", path.display());
+        }
+    }
+    if is_blessing() { 0 } else { unused.len() }
+}
+
+fn attempt(toolchain: &Toolchain, case: &Case, target: Target, used: &mut Vec<PathBuf>) -> Ended {
     let artifact = match case.compile(target) {
         Ok(artifact) => artifact,
         Err(found) => return Ended::Failed(found.iter().map(|d| d.to_string()).collect::<Vec<_>>().join("; ")),
@@ -61,6 +83,7 @@ fn attempt(toolchain: &Toolchain, case: &Case, target: Target) -> Ended {
         Err(failure) if failure.diagnostics[0].code == "R0601" => return Ended::Skipped,
         Err(failure) => return Ended::Failed(failure.to_string()),
     };
+    used.push(fixtures().file_for(&artifact, &built).0);
     match check(case, &artifact, &built) {
         Ok(()) => Ended::Ran { from_fixture: matches!(built.origin, Origin::Fixture(_)) },
         Err(why) => Ended::Failed(why),
@@ -75,14 +98,15 @@ fn check(case: &Case, artifact: &Artifact, built: &Built) -> Result<(), String> 
     if !built.warnings.is_empty() {
         return Err(format!("warnings: {:?}", built.warnings));
     }
-    let outcome = run(artifact, built, &case.inputs, &Device::Virtual).map_err(|failure| format!("{:?}", failure.diagnostics))?;
+    let outcome =
+        run(artifact, built, &case.inputs, &Device::Virtual).map_err(|failure| format!("{:?}", failure.diagnostics))?;
     for (got, expected) in outcome.outputs.iter().zip(&case.expected) {
         if let Some(mismatch) = compare(got, expected, case.tolerance).mismatch {
             return Err(format!("{mismatch:?}"));
         }
     }
     check_counts(case, artifact, &outcome)?;
-    check_fixture(artifact, built)
+    keep_fixture(artifact, built)
 }
 
 /// Counted passes are never above what the plan predicts for as many bytes, and ideal where the case says so.
@@ -103,7 +127,13 @@ fn check_counts(case: &Case, artifact: &Artifact, outcome: &Run) -> Result<(), S
 }
 
 /// The passes that one op's loads or stores in one memory took, against its plan.
-fn check_op(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKind, counted: &[AccessCount]) -> Result<(), String> {
+fn check_op(
+    artifact: &Artifact,
+    plan: &OpPlan,
+    memory: Memory,
+    kind: AccessKind,
+    counted: &[AccessCount],
+) -> Result<(), String> {
     let verb = if kind == AccessKind::Load { "read" } else { "write" };
     let accesses = plan.facts().into_iter().flat_map(|f| &f.accesses);
     let one: i64 = accesses.filter(|a| a.memory == memory && a.what.starts_with(verb)).map(|a| a.passes).sum();
@@ -119,16 +149,4 @@ fn check_op(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKind
         return Err(format!("{}: {passes} {} counted, {predicted} predicted", plan.title, memory.passes()));
     }
     Ok(())
-}
-
-/// With NVRTC at hand, the committed PTX is written anew or must be there.
-fn check_fixture(artifact: &Artifact, built: &Built) -> Result<(), String> {
-    if matches!(built.origin, Origin::Fixture(_)) {
-        return Ok(());
-    }
-    let (path, text) = fixtures().file_for(artifact, built);
-    if std::env::var_os("TILEWRIGHT_BLESS").is_some_and(|value| value == "1") {
-        return std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()));
-    }
-    if path.exists() { Ok(()) } else { Err(format!("{} is missing; run `cargo xtask test --bless`", path.display())) }
 }

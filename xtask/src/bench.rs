@@ -151,7 +151,8 @@ fn many_permutes(copies: i64) -> Kernel {
 /// How much longer ten times the statements take to print.
 fn emission_growth() -> Result<f64, Exit> {
     let program = |copies| -> Result<tilewright::ir::VerifiedProgram, Exit> {
-        let verified = tilewright::ir::tile::verify(many_permutes(copies), Target::Sm100a).map_err(|_| Exit::BadInput)?;
+        let verified =
+            tilewright::ir::tile::verify(many_permutes(copies), Target::Sm100a).map_err(|_| Exit::BadInput)?;
         let options = tilewright::lower::Options::default();
         let program = tilewright::lower::lower(&verified, Target::Sm100a, &options).map_err(|_| Exit::BadInput)?;
         tilewright::ir::thread::verify(program).map_err(|_| Exit::BadInput)

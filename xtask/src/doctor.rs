@@ -49,7 +49,11 @@ fn graphics() {
         }
         Ok(_) => missing("GPU", "the driver sees none", "nothing needed: kernels run on the virtual GPU"),
         Err(CudaError::NoDriver { why }) => {
-            missing("GPU driver", &why, "nothing needed: kernels run on the virtual GPU; for a GPU, install NVIDIA's driver (12.8 or newer)");
+            missing(
+                "GPU driver",
+                &why,
+                "nothing needed: kernels run on the virtual GPU; for a GPU, install NVIDIA's driver (12.8 or newer)",
+            );
         }
         Err(error) => missing("GPU", &error.to_string(), "see NVIDIA's driver documentation"),
     }
@@ -95,6 +99,10 @@ fn cache() {
 fn clients() {
     match setup::client() {
         Some(name) => found("Python package client", &name),
-        None => missing("Python package client", "needed only for `cargo xtask setup`", "install Python with pip, or use `setup --wheel FILE`"),
+        None => missing(
+            "Python package client",
+            "needed only for `cargo xtask setup`",
+            "install Python with pip, or use `setup --wheel FILE`",
+        ),
     }
 }

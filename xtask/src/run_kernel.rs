@@ -6,7 +6,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
-    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Origin, Resources, Run, Space, compare, run as launch,
+    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Origin, Resources, Run, Space, compare,
+    run as launch,
 };
 
 use crate::exit::Exit;
@@ -61,7 +62,8 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     let text = match &arguments.cuda {
         None => CudaText::Generated,
         Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(|e| bad(format!("cannot read {}: {e}", path.display())))?;
+            let text =
+                std::fs::read_to_string(path).map_err(|e| bad(format!("cannot read {}: {e}", path.display())))?;
             CudaText::Edited { path: path.clone(), text }
         }
     };
@@ -143,7 +145,9 @@ impl Outcome {
 
     fn origin(&self) -> String {
         match &self.built.origin {
-            Origin::Nvrtc { version: (major, minor), path } => format!("by NVRTC {major}.{minor} at {}", path.display()),
+            Origin::Nvrtc { version: (major, minor), path } => {
+                format!("by NVRTC {major}.{minor} at {}", path.display())
+            }
             Origin::Fixture(path) => format!("from committed PTX {}", path.display()),
         }
     }
@@ -174,7 +178,8 @@ impl Outcome {
     }
 
     fn timing_text(&self, milliseconds: f64, launches: u32) -> String {
-        let bytes: i64 = self.compiled.artifact.parameters().iter().map(|p| p.memory_elements() * p.dtype.bytes()).sum();
+        let bytes: i64 =
+            self.compiled.artifact.parameters().iter().map(|p| p.memory_elements() * p.dtype.bytes()).sum();
         let rate = bytes as f64 / (milliseconds * 1e-3) / 1e9;
         format!("{milliseconds:.4} ms (mean of {launches} launches), {rate:.1} GB/s")
     }

@@ -8,7 +8,10 @@ use crate::setup::nvdisasm_dir;
 /// The disassembler: in the project's cache, in a CUDA toolkit, or on the path.
 pub(crate) fn find() -> Option<PathBuf> {
     let cached = nvdisasm_dir().ok().map(|dir| dir.join("nvdisasm"));
-    let toolkits = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(|home| Path::new(&home).join("bin/nvdisasm"));
+    let toolkits = ["CUDA_HOME", "CUDA_PATH"]
+        .iter()
+        .filter_map(std::env::var_os)
+        .map(|home| Path::new(&home).join("bin/nvdisasm"));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path: Vec<PathBuf> = std::env::split_paths(&path).map(|folder| folder.join("nvdisasm")).collect();
     let usual = std::iter::once(PathBuf::from("/usr/local/cuda/bin/nvdisasm"));
@@ -21,9 +24,13 @@ pub(crate) fn disassemble(cubin: &[u8]) -> Result<String, String> {
         return Err("there is no machine code, only committed PTX; run `cargo xtask setup`".to_string());
     }
     let tool = find().ok_or("there is no disassembler; run `cargo xtask setup --sass`")?;
-    let file = tempfile::Builder::new().suffix(".cubin").tempfile().map_err(|e| format!("cannot write a temporary file: {e}"))?;
+    let file = tempfile::Builder::new()
+        .suffix(".cubin")
+        .tempfile()
+        .map_err(|e| format!("cannot write a temporary file: {e}"))?;
     std::fs::write(file.path(), cubin).map_err(|e| format!("cannot write {}: {e}", file.path().display()))?;
-    let output = Command::new(&tool).arg("-c").arg(file.path()).output().map_err(|e| format!("{}: {e}", tool.display()))?;
+    let output =
+        Command::new(&tool).arg("-c").arg(file.path()).output().map_err(|e| format!("{}: {e}", tool.display()))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

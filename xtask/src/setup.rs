@@ -107,7 +107,8 @@ fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<Pa
     check_hash(&wheel, expected)?;
     let unpacked = aside.path().join("unpacked");
     unpack(&wheel, &unpacked, pinned)?;
-    fs::write(unpacked.join(".ok"), PINNED_VERSION).map_err(|e| format!("cannot write to {}: {e}", unpacked.display()))?;
+    fs::write(unpacked.join(".ok"), PINNED_VERSION)
+        .map_err(|e| format!("cannot write to {}: {e}", unpacked.display()))?;
     if place.exists() {
         fs::remove_dir_all(&place).map_err(|e| format!("cannot replace {}: {e}", place.display()))?;
     }

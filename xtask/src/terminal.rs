@@ -63,6 +63,7 @@ pub(crate) fn byte_bar(text: &str, total: u64) -> ProgressBar {
     if !stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{msg} [{bar:30}] {bytes}/{total_bytes}").unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style = ProgressStyle::with_template("{msg} [{bar:30}] {bytes}/{total_bytes}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(total).with_style(style).with_message(text.to_string())
 }

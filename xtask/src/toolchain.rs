@@ -27,5 +27,7 @@ pub(crate) fn provisioned(target: &str) -> Toolchain {
 
 /// Where this project keeps what it fetched.
 pub(crate) fn cache_dir() -> Result<std::path::PathBuf, String> {
-    SearchOptions::from_env().cache_dir.ok_or_else(|| "there is no cache folder: set HOME or XDG_CACHE_HOME".to_string())
+    SearchOptions::from_env()
+        .cache_dir
+        .ok_or_else(|| "there is no cache folder: set HOME or XDG_CACHE_HOME".to_string())
 }

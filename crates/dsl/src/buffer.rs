@@ -1,3 +1,4 @@
+use tilewright_diag::Span;
 use tilewright_ir::{Handle, tile};
 
 use crate::region::{IntoRegion, Region};
@@ -6,12 +7,17 @@ use crate::region::{IntoRegion, Region};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     pub(crate) handle: Handle<tile::Buffer>,
+    /// Where its kernel was written: a handle says nothing in another kernel.
+    pub(crate) kernel: Span,
 }
 
 impl Buffer {
     /// Part of it: one index per dimension, each `..`, a number, an expression, a range, or [`crate::at`].
     /// A number or expression takes one index and keeps the dimension, with extent 1.
-    #[expect(clippy::should_implement_trait, reason = "`sub` is the word for a sub-tile, and buffers are not subtracted")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "`sub` is the word for a sub-tile, and buffers are not subtracted"
+    )]
     pub fn sub(self, indices: impl IntoRegion) -> Region {
         Region { buffer: self, indices: Some(indices.into_indices()) }
     }

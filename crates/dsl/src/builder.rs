@@ -122,17 +122,32 @@ impl KernelBuilder {
     /// Another name for the storage of a shared or global buffer, with another layout.
     #[track_caller]
     pub fn view(&mut self, name: &str, of: Buffer, layout: impl IntoLayout) -> Buffer {
-        let dtype = self.kernel.buffers[of.handle].dtype;
+        self.check_own(of);
+        let dtype = self.kernel.buffers.get(of.handle).map_or(DType::B8, |owner| owner.dtype);
         self.view_as(name, of, dtype, layout)
     }
 
     /// Another name for the storage of a shared or global buffer, with another dtype and layout.
     #[track_caller]
     pub fn view_as(&mut self, name: &str, of: Buffer, dtype: DType, layout: impl IntoLayout) -> Buffer {
-        let space = self.kernel.buffers[of.handle].space;
+        self.check_own(of);
+        let space = self.kernel.buffers.get(of.handle).map_or(Space::Shared, |owner| owner.space);
         let view = self.buffer(name, dtype, space, layout);
         self.kernel.buffers[view.handle].view_of = Some(of.handle);
         view
+    }
+
+    /// Reports a buffer of another kernel.
+    #[track_caller]
+    fn check_own(&mut self, buffer: Buffer) {
+        if buffer.kernel != self.kernel.span {
+            self.mistake(
+                Diagnostic::error("K0213", "a buffer of another kernel")
+                    .label(Span::here(), "used here")
+                    .label(buffer.kernel, "the kernel that it belongs to")
+                    .help("declare the buffer in this kernel"),
+            );
+        }
     }
 
     #[track_caller]
@@ -151,7 +166,7 @@ impl KernelBuilder {
             (_, layout) => layout,
         };
         let buffer = tile::Buffer { name: name.to_string(), dtype, shape, space, layout, view_of: None, span };
-        Buffer { handle: self.kernel.buffers.push(buffer) }
+        Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.kernel.span }
     }
 
     /// A loop that stays a loop in CUDA.
@@ -253,6 +268,9 @@ impl<'k> ScopeRef<'k> {
     #[track_caller]
     fn op(self, kind: OpKind, operands: Vec<Region>, value: Option<Scalar>) -> OpRef<'k> {
         let ScopeRef { builder, scope, warp } = self;
+        for region in &operands {
+            builder.check_own(region.buffer);
+        }
         let operands = operands.into_iter().map(|region| builder.tile(region)).collect();
         let op = tile::Op { kind, scope, warp, operands, value, variant: None, name: None, span: Span::here() };
         let op = builder.kernel.ops.push(op);

@@ -31,7 +31,15 @@ pub(crate) fn vector_type(dtype: DType, count: i64) -> String {
         (DType::I64, _) => "longlong",
         (DType::U64 | DType::B64, _) => "ulonglong",
         (
-            DType::F16 | DType::BF16 | DType::I8 | DType::I16 | DType::U8 | DType::U16 | DType::B8 | DType::B16 | DType::B128,
+            DType::F16
+            | DType::BF16
+            | DType::I8
+            | DType::I16
+            | DType::U8
+            | DType::U16
+            | DType::B8
+            | DType::B16
+            | DType::B128,
             _,
         ) => {
             return match dtype.bytes() * count {
@@ -102,7 +110,7 @@ mod tests {
     fn half_precision_constants_are_rounded_to_nearest_even() {
         let f16 = |v| round_to(v, 10, 15);
         let expected = [0x3c00, 0xc000, 0x7bff, 0x7c00, 0x0001, 0x0400, 0x3c00, 0x3c02];
-        let seen = [1.0, -2.0, 65504.0, 65520.0, 5.9604644775390625e-8, 6.103515625e-5, 1.00048828125, 1.00146484375].map(f16);
+        let seen = [1.0, -2.0, 65504.0, 65520.0, 2f64.powi(-24), 2f64.powi(-14), 1.00048828125, 1.00146484375].map(f16);
         assert_eq!(seen, expected);
         let bf16 = |v| round_to(v, 7, 127);
         assert_eq!([1.0, -0.0, f64::INFINITY, 3.0e38].map(bf16), [0x3f80, 0x8000, 0x7f80, 0x7f62]);
@@ -110,7 +118,11 @@ mod tests {
 
     #[test]
     fn vectors_have_the_names_that_cuda_has() {
-        let seen = [(DType::F32, 4), (DType::B64, 2), (DType::F16, 8), (DType::U8, 4), (DType::I32, 2), (DType::B128, 1)];
-        assert_eq!(seen.map(|(d, n)| vector_type(d, n)), ["float4", "ulonglong2", "uint4", "unsigned int", "int2", "uint4"]);
+        let seen =
+            [(DType::F32, 4), (DType::B64, 2), (DType::F16, 8), (DType::U8, 4), (DType::I32, 2), (DType::B128, 1)];
+        assert_eq!(
+            seen.map(|(d, n)| vector_type(d, n)),
+            ["float4", "ulonglong2", "uint4", "unsigned int", "int2", "uint4"]
+        );
     }
 }

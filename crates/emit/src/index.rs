@@ -39,8 +39,8 @@ impl Printer {
             Node::Mul(a, b) => (format!("{}*{}", self.at(a, Level::Product), self.at(b, Level::Unary)), Level::Product),
             Node::Div(a, b) => self.quotient(a, b),
             Node::Mod(a, b) => self.remainder(a, b),
-            Node::Xor(a, b) => (format!("{} ^ {}", self.at(a, Level::Sum), self.at(b, Level::Sum)), Level::Xor),
-            Node::And(a, b) => (format!("{} & {}", self.at(a, Level::Shift), self.at(b, Level::Shift)), Level::And),
+            Node::Xor(a, b) => (format!("{} ^ {}", self.at(a, Level::Product), self.at(b, Level::Product)), Level::Xor),
+            Node::And(a, b) => (format!("{} & {}", self.bits(a), self.bits(b)), Level::And),
         }
     }
 
@@ -48,6 +48,12 @@ impl Printer {
     fn at(&self, expr: &Expr, least: Level) -> String {
         let (text, level) = self.print(expr);
         if level < least { format!("({text})") } else { text }
+    }
+
+    /// An operand of a shift or mask: sums get parentheses that C++ does not need, but a reader does.
+    fn bits(&self, expr: &Expr) -> String {
+        let (text, level) = self.print(expr);
+        if level < Level::Shift || level == Level::Sum { format!("({text})") } else { text }
     }
 
     fn constant(&self, value: i64) -> (String, Level) {
@@ -68,7 +74,7 @@ impl Printer {
     /// Floor division. C++ rounds towards zero, so a numerator that may be negative is made a multiple first.
     fn quotient(&self, a: &Expr, b: &Expr) -> (String, Level) {
         if let Some(bits) = power_of_two(b) {
-            return (format!("{} >> {bits}", self.at(a, Level::Shift)), Level::Shift);
+            return (format!("{} >> {bits}", self.bits(a)), Level::Shift);
         }
         if a.range().is_non_negative() {
             return (format!("{}/{}", self.at(a, Level::Product), self.at(b, Level::Unary)), Level::Product);
@@ -79,7 +85,7 @@ impl Printer {
 
     fn remainder(&self, a: &Expr, b: &Expr) -> (String, Level) {
         if let Some(c) = b.as_const().filter(|c| *c > 0 && c & (c - 1) == 0) {
-            return (format!("{} & {}", self.at(a, Level::Shift), c - 1), Level::And);
+            return (format!("{} & {}", self.bits(a), c - 1), Level::And);
         }
         let divisor = self.at(b, Level::Unary);
         let once = format!("{}%{divisor}", self.at(a, Level::Product));

@@ -66,7 +66,9 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     context.insert("declarations", &shared.declarations());
     context.insert("body", &body);
     let defect = |text: String| {
-        Diagnostic::error("E0501", "a template does not render").note(text).note("this is a defect of Tilewright, not of the kernel")
+        Diagnostic::error("E0501", "a template does not render")
+            .note(text)
+            .note("this is a defect of Tilewright, not of the kernel")
     };
     let templates = TEMPLATES.as_ref().map_err(|e| defect(e.clone()))?;
     let cuda = templates.render("kernel.cu", &context).map_err(|e| defect(e.to_string()))?;
@@ -125,11 +127,16 @@ impl SharedPlan {
             match memory.space {
                 MemorySpace::Global { .. } => {}
                 MemorySpace::Shared if self.dynamic_bytes == 0 => {
-                    lines.push(format!("__shared__ alignas({}) {c_type} {name}[{}];", memory.alignment, memory.elements));
+                    lines.push(format!(
+                        "__shared__ alignas({}) {c_type} {name}[{}];",
+                        memory.alignment, memory.elements
+                    ));
                 }
                 MemorySpace::Shared => {
                     let offset = self.offsets.iter().find(|(h, _)| *h == handle).map_or(0, |(_, offset)| *offset);
-                    lines.push(format!("{c_type}* const {name} = reinterpret_cast<{c_type}*>(shared_window + {offset});"));
+                    lines.push(format!(
+                        "{c_type}* const {name} = reinterpret_cast<{c_type}*>(shared_window + {offset});"
+                    ));
                 }
                 MemorySpace::SharedView { of } => {
                     let owner = &program.memories[of];

@@ -24,7 +24,8 @@ pub struct SourceMap {
 impl SourceMap {
     /// `lines[i]` is the note of line `before + i + 1`.
     pub(crate) fn new(program: &Program, before: usize, lines: Vec<Option<Handle<Note>>>) -> SourceMap {
-        let origins = program.notes.iter().map(|(_, note)| Origin { title: note.title.clone(), span: note.span }).collect();
+        let origins =
+            program.notes.iter().map(|(_, note)| Origin { title: note.title.clone(), span: note.span }).collect();
         let head = std::iter::repeat_n(None, before);
         SourceMap { origins, lines: head.chain(lines.into_iter().map(|note| note.map(Handle::index))).collect() }
     }

@@ -174,7 +174,9 @@ fn widest_accesses(program: &Program, body: &[Stmt], widest: &mut BTreeMap<usize
                 let most = widest.entry(regs.array.index()).or_insert(0);
                 *most = bytes.max(*most);
             }
-            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => widest_accesses(program, body, widest),
+            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => {
+                widest_accesses(program, body, widest)
+            }
             Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(_) => {}
         }
     }
@@ -196,7 +198,12 @@ fn used_variables(body: &[Stmt], used: &mut BTreeSet<String>) {
                 add(a);
                 add(b);
             }
-            Stmt::Op { .. } | Stmt::For { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(_) => {}
+            Stmt::Op { .. }
+            | Stmt::For { .. }
+            | Stmt::Declare(_)
+            | Stmt::Set { .. }
+            | Stmt::Move { .. }
+            | Stmt::Inst(_) => {}
         }
     }
     for stmt in body {

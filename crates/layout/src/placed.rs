@@ -128,7 +128,10 @@ mod tests {
     #[test]
     fn a_block_tile_of_a_matrix() {
         let starts = [var("by", 3) * 32, var("bx", 1) * 32];
-        assert_eq!(placed("S[(128,64):(64,1)]", &[128, 64], &starts, &[32, 32]), "S[(32,32):(64@m,1@m)] from by*2048 + bx*32");
+        assert_eq!(
+            placed("S[(128,64):(64,1)]", &[128, 64], &starts, &[32, 32]),
+            "S[(32,32):(64@m,1@m)] from by*2048 + bx*32"
+        );
     }
 
     #[test]

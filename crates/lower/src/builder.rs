@@ -36,8 +36,13 @@ impl Builder {
         let mut names: BTreeSet<String> = BUILTIN_NAMES.iter().map(|n| n.to_string()).collect();
         names.extend(kernel.buffers.iter().map(|(_, b)| b.name.clone()));
         names.insert(kernel.name.clone());
-        let mut builder =
-            Builder { program, simplifier: Simplifier::new(), names, memories: BTreeMap::new(), fragments: BTreeMap::new() };
+        let mut builder = Builder {
+            program,
+            simplifier: Simplifier::new(),
+            names,
+            memories: BTreeMap::new(),
+            fragments: BTreeMap::new(),
+        };
         for (handle, buffer) in kernel.buffers.iter() {
             builder.declare_buffer(kernel, handle, buffer);
         }
@@ -58,7 +63,10 @@ impl Builder {
             Space::Shared if storage == handle => MemorySpace::Shared,
             Space::Shared => MemorySpace::SharedView { of: self.memories[&storage] },
         };
-        if matches!(buffer.space, Space::Global(_)) && storage != handle && buffer.dtype == kernel.buffers[storage].dtype {
+        if matches!(buffer.space, Space::Global(_))
+            && storage != handle
+            && buffer.dtype == kernel.buffers[storage].dtype
+        {
             // A view of a parameter is the parameter, read with another layout.
             let memory = self.memories[&storage];
             self.memories.insert(handle, memory);

@@ -47,10 +47,9 @@ fn accept_memory(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
 fn accept_fragment(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
     match &context.dst {
         Operand::Fragment(tile) => Ok(FillSchedule::Fragment(tile.clone())),
-        Operand::Memory(tile) => Err(vec![Reason {
-            text: format!("`{}` is in memory", tile.title),
-            accepted: "a fragment".to_string(),
-        }]),
+        Operand::Memory(tile) => {
+            Err(vec![Reason { text: format!("`{}` is in memory", tile.title), accepted: "a fragment".to_string() }])
+        }
     }
 }
 
@@ -75,7 +74,13 @@ impl Schedule<Context> for FillSchedule {
     }
 }
 
-fn fill_memory(context: &Context, builder: &mut Builder, tile: &MemoryTile, layout: &TileLayout, width: i64) -> Vec<Stmt> {
+fn fill_memory(
+    context: &Context,
+    builder: &mut Builder,
+    tile: &MemoryTile,
+    layout: &TileLayout,
+    width: i64,
+) -> Vec<Stmt> {
     let team = &context.team;
     let vectors = layout.size() / width;
     let mut body = Vec::new();
@@ -87,8 +92,11 @@ fn fill_memory(context: &Context, builder: &mut Builder, tile: &MemoryTile, layo
         let vector = &thread + &((base + &Expr::var(&step)) * team.threads);
         let relative = layout.position_expr(&(vector * width), &M);
         let index = builder.simplifier.simplify(&tile.placed.position_expr(relative));
-        let store = |s: i64| Stmt::Store { memory: tile.memory, index: index.with(&step, s), from: regs(array, 0, width) };
-        (0..count).map(|s| guarded(store(s), &thread, &(Expr::constant(vectors) - (base + s) * team.threads), team)).collect()
+        let store =
+            |s: i64| Stmt::Store { memory: tile.memory, index: index.with(&step, s), from: regs(array, 0, width) };
+        (0..count)
+            .map(|s| guarded(store(s), &thread, &(Expr::constant(vectors) - (base + s) * team.threads), team))
+            .collect()
     }));
     body
 }

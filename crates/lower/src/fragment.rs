@@ -60,7 +60,9 @@ fn invert_axis(layout: &TileLayout, axis: &Axis, index: &Var, owned: &mut Owned)
     iters.extend(layout.replica().iter().map(|iter| (None, iter)));
     iters.retain(|(_, iter)| iter.axis == *axis && iter.extent > 1);
     iters.sort_by_key(|(_, iter)| iter.stride);
-    let nested = iters.windows(2).all(|pair| pair[0].1.stride > 0 && pair[1].1.stride % (pair[0].1.stride * pair[0].1.extent) == 0);
+    let nested = iters
+        .windows(2)
+        .all(|pair| pair[0].1.stride > 0 && pair[1].1.stride % (pair[0].1.stride * pair[0].1.extent) == 0);
     if !nested || iters.first().is_some_and(|(_, iter)| iter.stride <= 0) {
         return Err(vec![Reason {
             text: format!("the strides of {layout} on `{axis}` do not nest"),
@@ -81,10 +83,25 @@ fn invert_axis(layout: &TileLayout, axis: &Axis, index: &Var, owned: &mut Owned)
             None => owned.first_copy.push(Cond::Equal(digit, Expr::constant(0))),
         }
     }
-    let everyone = (index.range().lo..=index.range().hi)
-        .all(|value| rebuilt.eval(&|_| Some(value)).is_ok_and(|there| there == value));
-    if !everyone {
-        owned.holds.push(Cond::Equal(rebuilt, Expr::var(index)));
-    }
+    owned.holds.extend(holders(index, offset, &iters, rebuilt));
     Ok(())
+}
+
+/// Conditions under which a thread has an element at all: between two bounds where the holders are adjacent, else
+/// exactly the threads whose digits lead back to them.
+fn holders(index: &Var, offset: i64, iters: &[(Option<usize>, &Iter)], rebuilt: Expr) -> Vec<Cond> {
+    let range = index.range();
+    let adjacent = iters.iter().try_fold(1, |span, (_, iter)| (iter.stride == span).then_some(span * iter.extent));
+    let Some(span) = adjacent else {
+        let everyone = (range.lo..=range.hi).all(|value| rebuilt.eval(&|_| Some(value)) == Ok(value));
+        return if everyone { Vec::new() } else { vec![Cond::Equal(rebuilt, Expr::var(index))] };
+    };
+    let mut bounds = Vec::new();
+    if offset > range.lo {
+        bounds.push(Cond::Less(Expr::constant(offset - 1), Expr::var(index)));
+    }
+    if offset + span <= range.hi {
+        bounds.push(Cond::Less(Expr::var(index), Expr::constant(offset + span)));
+    }
+    bounds
 }

@@ -135,8 +135,15 @@ impl Counter {
                     let array = &program.registers[*array];
                     array.len * array.dtype.bytes()
                 }
-                Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => self.register_bytes(program, body),
-                Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(_) => 0,
+                Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => {
+                    self.register_bytes(program, body)
+                }
+                Stmt::Let { .. }
+                | Stmt::Load { .. }
+                | Stmt::Store { .. }
+                | Stmt::Set { .. }
+                | Stmt::Move { .. }
+                | Stmt::Inst(_) => 0,
             })
             .sum()
     }

@@ -1,9 +1,9 @@
 //! Operands of a tile op, resolved: which memory or registers, and where in there the tile lies.
 
 use tilewright_diag::Diagnostic;
+use tilewright_ir::Handle;
 use tilewright_ir::thread::{Memory, RegArray};
 use tilewright_ir::tile::{Kernel, Op, Space, Tile, tile_title};
-use tilewright_ir::Handle;
 use tilewright_layout::{DType, PlacedTile, TileLayout};
 
 use crate::builder::Builder;
@@ -74,7 +74,8 @@ fn fragment(
     for (dimension, (start, extent)) in tile.starts.iter().zip(&tile.extents).enumerate() {
         let Some(at) = start.as_const() else {
             let range = start.range();
-            let error = tilewright_layout::LayoutError::NotAffine { dimension, begin: range.lo, end: range.hi + extent };
+            let error =
+                tilewright_layout::LayoutError::NotAffine { dimension, begin: range.lo, end: range.hi + extent };
             return Err(explain(error).note("registers have no address: the index of a fragment must be a number"));
         };
         region.push(at..at + extent);

@@ -1,5 +1,7 @@
 //! The walk over a kernel: every op resolved, its variant chosen, its statements built, barriers put between.
 
+use std::collections::BTreeSet;
+
 use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Facts, OpPlan};
@@ -28,7 +30,8 @@ pub struct Options {
 /// Lowers a kernel to what one thread does. Errors: ops that no variant can do, with every variant's reasons.
 pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Result<Program, Vec<Diagnostic>> {
     let kernel = kernel.kernel();
-    let mut walk = Walk { kernel, options, builder: Builder::new(kernel, target), plans: Vec::new(), found: Vec::new(), trips: 1 };
+    let mut walk =
+        Walk { kernel, options, builder: Builder::new(kernel, target), plans: Vec::new(), found: Vec::new(), trips: 1 };
     let mut blocks = walk.body(&kernel.body, &[]);
     walk.check_variant_is_known();
     if !walk.found.is_empty() {
@@ -108,9 +111,11 @@ impl Walk<'_> {
             OpKind::PermuteLayout => {
                 let in_memory = |operand: Operand| match operand {
                     Operand::Memory(tile) => Ok(tile),
-                    Operand::Fragment(tile) => Err(Diagnostic::error("P0403", format!("`permute_layout` of the fragment `{}`", tile.title))
-                        .label(op.span, self.kernel.op_title(op))
-                        .help("its operands are tiles of global or shared memory")),
+                    Operand::Fragment(tile) => {
+                        Err(Diagnostic::error("P0403", format!("`permute_layout` of the fragment `{}`", tile.title))
+                            .label(op.span, self.kernel.op_title(op))
+                            .help("its operands are tiles of global or shared memory"))
+                    }
                 };
                 let (dst, src) = (in_memory(operand(self, 0)?)?, in_memory(operand(self, 1)?)?);
                 let floor = tile_floor(src.placed.tile.size() * src.dtype.bytes());
@@ -135,9 +140,12 @@ impl Walk<'_> {
     /// An option that no op of the kernel knows is a mistake, not a silent no-op.
     fn check_variant_is_known(&mut self) {
         let Some(asked) = &self.options.variant else { return };
-        let known: Vec<&str> =
-            [names(copy::VARIANTS), names(fill::VARIANTS), names(permute_layout::VARIANTS)].into_iter().flatten().collect();
-        if !known.contains(&asked.as_str()) {
+        let known: BTreeSet<&str> = [names(copy::VARIANTS), names(fill::VARIANTS), names(permute_layout::VARIANTS)]
+            .into_iter()
+            .flatten()
+            .collect();
+        if !known.contains(asked.as_str()) {
+            let known: Vec<&str> = known.into_iter().collect();
             self.found.push(
                 Diagnostic::error("P0401", format!("there is no variant `{asked}`"))
                     .help(format!("there are {}", known.join(", "))),
@@ -171,16 +179,19 @@ impl Walk<'_> {
         let plan = OpPlan {
             title: self.kernel.op_title(op),
             span: op.span,
-            executions: self.trips * self.kernel.grid.iter().product::<i64>() * op.warp.map_or(self.kernel.warps(), |_| 1),
+            executions: self.trips
+                * self.kernel.grid.iter().product::<i64>()
+                * op.warp.map_or(self.kernel.warps(), |_| 1),
             considered,
             chosen,
             forced: op.variant.is_some(),
             floor,
             barriers: Vec::new(),
         };
-        let guard = op.warp.filter(|_| self.kernel.warps() > 1).map(|warp| {
-            Cond::Equal(Expr::var(&self.kernel.warp()), Expr::constant(warp))
-        });
+        let guard = op
+            .warp
+            .filter(|_| self.kernel.warps() > 1)
+            .map(|warp| Cond::Equal(Expr::var(&self.kernel.warp()), Expr::constant(warp)));
         self.plans.push(plan);
         Ok(OpBlock { title, guard, body, barrier: None, op: self.plans.len() - 1 })
     }
@@ -238,7 +249,8 @@ fn substituted(op: &Op, unrolled: &Substitution) -> Op {
     }
     let number = |var: &Var| unrolled.iter().find(|(v, _)| v == var).map(|(_, value)| Expr::constant(*value));
     let tile = |tile: &Tile| {
-        let starts = tile.starts.iter().map(|start| tilewright_expr::linear::normalize(&start.substitute(&number))).collect();
+        let starts =
+            tile.starts.iter().map(|start| tilewright_expr::linear::normalize(&start.substitute(&number))).collect();
         Tile { starts, ..tile.clone() }
     };
     Op { operands: op.operands.iter().map(tile).collect(), ..op.clone() }

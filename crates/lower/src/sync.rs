@@ -206,7 +206,8 @@ impl Order<'_> {
                 }
                 Part::Accesses(body) => body,
             };
-            let later = Accesses { title: op.title.clone(), body, loops: self.loops.clone(), since: None, earlier: false };
+            let later =
+                Accesses { title: op.title.clone(), body, loops: self.loops.clone(), since: None, earlier: false };
             for earlier in &self.pending {
                 let ordered = earlier.since.max(own);
                 if ordered >= Some(self.widest()) {

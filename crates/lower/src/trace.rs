@@ -1,8 +1,8 @@
 //! What statements touch: thread statements evaluated for every thread of a CTA, without running anything.
 
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
 use tilewright_ir::Handle;
+use tilewright_ir::thread::{Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
 
 /// One access of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,10 @@ impl Tracer<'_> {
                 self.body(body);
                 self.active = outer;
             }
-            Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(Inst::SyncWarp | Inst::SyncThreads) => {}
+            Stmt::Declare(_)
+            | Stmt::Set { .. }
+            | Stmt::Move { .. }
+            | Stmt::Inst(Inst::SyncWarp | Inst::SyncThreads) => {}
         }
     }
 

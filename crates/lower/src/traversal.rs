@@ -108,6 +108,9 @@ mod tests {
         let main: TileLayout = "S[(4,32):(1,4)]".parse().unwrap();
         let other: TileLayout = "S[(4,32):(32,1)]".parse().unwrap();
         let t = Traversal::along(&main, &other, true);
-        assert_eq!((t.dst().to_string(), t.src().to_string()), ("S[(32,4):(4@m,1@m)]".into(), "S[(32,4):(1@m,32@m)]".into()));
+        assert_eq!(
+            (t.dst().to_string(), t.src().to_string()),
+            ("S[(32,4):(4@m,1@m)]".into(), "S[(32,4):(1@m,32@m)]".into())
+        );
     }
 }

@@ -94,5 +94,9 @@ fn refused(considered: &[Considered], forced: Option<&str>, kernel: &Kernel, op:
         }
     }
     let others: Vec<&str> = considered.iter().filter(|one| one.answer.is_ok()).map(|one| one.variant).collect();
-    if others.is_empty() { finding } else { finding.help(format!("leave the choice open; possible here: {}", others.join(", "))) }
+    if others.is_empty() {
+        finding
+    } else {
+        finding.help(format!("leave the choice open; possible here: {}", others.join(", ")))
+    }
 }

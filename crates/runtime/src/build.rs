@@ -148,7 +148,10 @@ impl Toolchain {
             cubin: Vec::new(),
             resources,
             warnings: Vec::new(),
-            notes: vec![format!("no NVRTC; using committed PTX {}", path.file_name().unwrap_or_default().to_string_lossy())],
+            notes: vec![format!(
+                "no NVRTC; using committed PTX {}",
+                path.file_name().unwrap_or_default().to_string_lossy()
+            )],
             origin: Origin::Fixture(path),
             cuda: request.source.to_string(),
             edited,
@@ -162,10 +165,10 @@ pub(crate) fn request<'a>(name: &'a str, source: &'a str, artifact: &Artifact) -
 }
 
 impl FixtureFolder {
-    /// Where the fixture of an artifact is, or would be, and its text made from `built`.
+    /// Where the fixture for the text that `built` was made from is, or would be, and what it has to hold.
     pub fn file_for(&self, artifact: &Artifact, built: &Built) -> (PathBuf, String) {
         let name = format!("/tilewright/{}.cu", artifact.name());
-        let request = request(&name, artifact.cuda(), artifact);
+        let request = request(&name, &built.cuda, artifact);
         (self.path(artifact.name(), &request), crate::fixture_text(&request, &built.ptx, built.resources.as_ref()))
     }
 }

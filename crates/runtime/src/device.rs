@@ -65,7 +65,9 @@ fn find(target: &str) -> Result<Device, Diagnostic> {
     }
     let names: Vec<String> = found
         .iter()
-        .map(|info| format!("{} has compute capability {}.{}", info.name, info.compute_capability.0, info.compute_capability.1))
+        .map(|info| {
+            format!("{} has compute capability {}.{}", info.name, info.compute_capability.0, info.compute_capability.1)
+        })
         .collect();
     Err(none(if names.is_empty() { "there is no GPU".to_string() } else { names.join("; ") }))
 }

@@ -28,7 +28,12 @@ pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edi
     }
 }
 
-pub(crate) fn compile_error(error: &CudaError, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Failure {
+pub(crate) fn compile_error(
+    error: &CudaError,
+    artifact: &Artifact,
+    text: &CudaText,
+    edited: Option<&LineMap>,
+) -> Failure {
     match error {
         CudaError::Compile { log, .. } => {
             let errors = log.iter().filter(|line| line.severity == Severity::Error);
@@ -40,7 +45,10 @@ pub(crate) fn compile_error(error: &CudaError, artifact: &Artifact, text: &CudaT
             };
             Failure { kind: FailureKind::BadInput, diagnostics }
         }
-        _ => Failure::new(FailureKind::Unsupported, Diagnostic::error("R0601", "NVRTC cannot be used").note(error.to_string())),
+        _ => Failure::new(
+            FailureKind::Unsupported,
+            Diagnostic::error("R0601", "NVRTC cannot be used").note(error.to_string()),
+        ),
     }
 }
 
@@ -56,16 +64,18 @@ fn origin(artifact: &Artifact, edited: Option<&LineMap>, line: u32) -> Option<(S
 /// A failed run of the virtual GPU.
 pub(crate) fn run_error(error: &RunError, artifact: &Artifact, built: &Built) -> Failure {
     match error {
-        RunError::BadLaunch(message) => {
-            Failure::new(FailureKind::BadInput, Diagnostic::error("R0604", format!("this cannot be launched: {message}")))
-        }
+        RunError::BadLaunch(message) => Failure::new(
+            FailureKind::BadInput,
+            Diagnostic::error("R0604", format!("this cannot be launched: {message}")),
+        ),
         RunError::Unsupported(list) => Failure::new(FailureKind::Unsupported, unsupported(list)),
         RunError::Fault(fault) => Failure::new(FailureKind::Fault, fault_finding(fault, artifact, built)),
     }
 }
 
 fn unsupported(list: &[Unsupported]) -> Diagnostic {
-    let finding = Diagnostic::error("R0606", format!("{} PTX instructions that the virtual GPU does not have", list.len()));
+    let finding =
+        Diagnostic::error("R0606", format!("{} PTX instructions that the virtual GPU does not have", list.len()));
     list.iter().fold(finding, |finding, item| finding.note(format!("PTX line {}: {}", item.line, item.text)))
 }
 
@@ -79,7 +89,10 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
     finding = finding.note(format!("CTA ({x},{y},{z}), warp {}, {}", fault.warp, lanes(fault.lanes)));
     if let Some(location) = &fault.location {
         let space = location.space.as_str();
-        finding = finding.note(format!("{space} memory `{}`, byte {} on, {} bytes", location.name, location.offset, location.length));
+        finding = finding.note(format!(
+            "{space} memory `{}`, byte {} on, {} bytes",
+            location.name, location.offset, location.length
+        ));
     }
     for waiting in &fault.waiting {
         let text = format!("warp {}, {} wait for {}", waiting.warp, lanes(waiting.lanes), waiting.what);
@@ -94,7 +107,8 @@ fn at(finding: Diagnostic, what: &str, place: &Place, artifact: &Artifact, built
         return finding.note(format!("{what}: PTX line {}: {}", place.ptx_line, place.ptx));
     };
     let shown = built.cuda.lines().nth((cuda.line as usize).saturating_sub(1)).unwrap_or("").trim();
-    let finding = finding.note(format!("{what}: CUDA line {}: {shown} (PTX line {}: {})", cuda.line, place.ptx_line, place.ptx));
+    let finding =
+        finding.note(format!("{what}: CUDA line {}: {shown} (PTX line {}: {})", cuda.line, place.ptx_line, place.ptx));
     match origin(artifact, built.edited.as_ref(), cuda.line) {
         Some((title, span)) => finding.label(span, format!("{what}, in {title}")),
         None => finding,

@@ -45,12 +45,15 @@ fn key(request: &Request<'_>) -> String {
 
 /// The text of a fixture file.
 pub fn fixture_text(request: &Request<'_>, ptx: &str, resources: Option<&Resources>) -> String {
-    let facts = resources.map_or_else(|| "unknown".to_string(), |r| {
-        format!(
-            "registers={} spill_stores={} spill_loads={} stack={} shared={} barriers={}",
-            r.registers, r.spill_store_bytes, r.spill_load_bytes, r.stack_bytes, r.shared_bytes, r.barriers
-        )
-    });
+    let facts = resources.map_or_else(
+        || "unknown".to_string(),
+        |r| {
+            format!(
+                "registers={} spill_stores={} spill_loads={} stack={} shared={} barriers={}",
+                r.registers, r.spill_store_bytes, r.spill_load_bytes, r.stack_bytes, r.shared_bytes, r.barriers
+            )
+        },
+    );
     format!("{FIRST}{}\n{SECOND}{facts}\n{ptx}", key(request))
 }
 

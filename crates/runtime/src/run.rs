@@ -50,7 +50,10 @@ impl Run {
         match writers.memory.last_writer(*buffer, byte as usize) {
             Some(writer) => {
                 let [x, y, z] = writer.cta;
-                Some(format!("CTA ({x},{y},{z}), warp {}, lane {}, PTX line {}", writer.warp, writer.lane, writer.ptx_line))
+                Some(format!(
+                    "CTA ({x},{y},{z}), warp {}, lane {}, PTX line {}",
+                    writer.warp, writer.lane, writer.ptx_line
+                ))
             }
             None => Some("nobody: it was never written".to_string()),
         }
@@ -121,7 +124,12 @@ fn parse(built: &Built) -> Result<Module, Failure> {
     })
 }
 
-fn run_virtual(artifact: &Artifact, built: &Built, parameters: &[Parameter], packed: Vec<Content>) -> Result<Run, Failure> {
+fn run_virtual(
+    artifact: &Artifact,
+    built: &Built,
+    parameters: &[Parameter],
+    packed: Vec<Content>,
+) -> Result<Run, Failure> {
     let module = parse(built)?;
     let mut memory = Memory::new();
     let buffers: Vec<BufferId> = parameters
@@ -146,14 +154,17 @@ fn run_virtual(artifact: &Artifact, built: &Built, parameters: &[Parameter], pac
     for (buffer, parameter) in &outputs {
         check_written(&memory, *buffer, parameter)?;
     }
-    let tensors = outputs.iter().map(|(buffer, parameter)| HostTensor::unpack(parameter, memory.bytes(*buffer))).collect();
+    let tensors =
+        outputs.iter().map(|(buffer, parameter)| HostTensor::unpack(parameter, memory.bytes(*buffer))).collect();
     Ok(Run { outputs: tensors, report: Some(report), timing: None, writers: Some(Writers { memory, outputs }) })
 }
 
 /// Every element of an output must have been written.
 fn check_written(memory: &Memory, buffer: BufferId, parameter: &Parameter) -> Result<(), Failure> {
     let width = parameter.dtype.bytes();
-    let unwritten = |position: &i64| (position * width..(position + 1) * width).any(|byte| !memory.is_written(buffer, byte as usize));
+    let unwritten = |position: &i64| {
+        (position * width..(position + 1) * width).any(|byte| !memory.is_written(buffer, byte as usize))
+    };
     match parameter.layout.memory_positions().iter().position(unwritten) {
         None => Ok(()),
         Some(flat) => {
@@ -174,7 +185,8 @@ fn run_on_gpu(
         Failure::new(FailureKind::Fault, Diagnostic::error("R0610", "the GPU reports an error").note(error.to_string()))
     };
     if built.cubin.is_empty() {
-        let finding = Diagnostic::error("R0601", "there is no machine code, only PTX").help("install NVRTC with `cargo xtask setup`");
+        let finding = Diagnostic::error("R0601", "there is no machine code, only PTX")
+            .help("install NVRTC with `cargo xtask setup`");
         return Err(Failure::new(FailureKind::Unsupported, finding));
     }
     let module = gpu.load(&built.cubin).map_err(failed)?;

@@ -30,7 +30,10 @@ impl HostTensor {
     pub fn from_bytes(dtype: DType, shape: &[i64], bytes: Vec<u8>) -> Result<HostTensor, TensorError> {
         let wanted = shape.iter().product::<i64>() * dtype.bytes();
         if bytes.len() as i64 != wanted {
-            return Err(TensorError(format!("{} bytes for a {dtype} tensor of shape {shape:?}, which has {wanted}", bytes.len())));
+            return Err(TensorError(format!(
+                "{} bytes for a {dtype} tensor of shape {shape:?}, which has {wanted}",
+                bytes.len()
+            )));
         }
         Ok(HostTensor { dtype, shape: shape.to_vec(), bytes })
     }
@@ -167,7 +170,10 @@ mod tests {
 
     #[test]
     fn half_precision_is_read_exactly() {
-        assert_eq!([0x3c00, 0xc000, 0x7bff, 0x0001, 0x7c00].map(half), [1.0, -2.0, 65504.0, 2f64.powi(-24), f64::INFINITY]);
+        assert_eq!(
+            [0x3c00, 0xc000, 0x7bff, 0x0001, 0x7c00].map(half),
+            [1.0, -2.0, 65504.0, 2f64.powi(-24), f64::INFINITY]
+        );
     }
 
     #[test]

@@ -54,6 +54,7 @@ mod isa;
 mod launch;
 mod memory;
 mod module;
+mod names;
 mod op;
 mod program;
 mod ptx;

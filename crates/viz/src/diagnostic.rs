@@ -52,11 +52,19 @@ pub fn render(diagnostic: &Diagnostic, source: &dyn Fn(&str) -> Option<String>, 
         match line {
             Some(text) => {
                 let column = (span.column as usize).saturating_sub(1).min(text.chars().count());
-                let place = Place { origin: &format!("{file}:{}:{}", span.line, span.column), number: span.line, text: &text };
+                let place =
+                    Place { origin: &format!("{file}:{}:{}", span.line, span.column), number: span.line, text: &text };
                 print_place(&mut out, &place, column, 1, &label.text, style);
             }
             None => {
-                let _ = writeln!(out, "  {} {file}:{}:{}: {}", style.paint(BLUE, "-->"), span.line, span.column, label.text);
+                let _ = writeln!(
+                    out,
+                    "  {} {file}:{}:{}: {}",
+                    style.paint(BLUE, "-->"),
+                    span.line,
+                    span.column,
+                    label.text
+                );
             }
         }
     }
@@ -101,7 +109,8 @@ mod tests {
     #[test]
     fn an_error_with_its_line() {
         let span = Span { file: "k.rs", line: 2, column: 5 };
-        let diagnostic = Diagnostic::error("K0218", "the dtypes differ").label(span, "this op").note("a fact").help("do this");
+        let diagnostic =
+            Diagnostic::error("K0218", "the dtypes differ").label(span, "this op").note("a fact").help("do this");
         let text = render(&diagnostic, &|_| Some("fn k() {\n    k.copy(b, a);\n}".to_string()), Style::Plain);
         let expected = "\
 error[K0218]: the dtypes differ
@@ -117,7 +126,12 @@ error[K0218]: the dtypes differ
 
     #[test]
     fn text_that_the_user_gave_has_a_caret_under_the_character() {
-        let snippet = Snippet { origin: "<layout>".into(), text: "S[(8,2):(4@)]".into(), range: 11..12, label: "expected an axis".into() };
+        let snippet = Snippet {
+            origin: "<layout>".into(),
+            text: "S[(8,2):(4@)]".into(),
+            range: 11..12,
+            label: "expected an axis".into(),
+        };
         let text = render(&Diagnostic::error("L0101", "no layout").snippet(snippet), &|_| None, Style::Plain);
         let expected = "\
 error[L0101]: no layout

@@ -53,32 +53,40 @@ fn per_axis(what: &str, expected: &Value, got: impl Fn(&Axis) -> i64) -> Checked
 
 /// The semantic table: base per element, offsets per replica, hash over the whole base table.
 fn full_table(layout: &TileLayout, expected: &Value) -> Checked {
-    let axes: Vec<String> = expected["axes"].as_array().into_iter().flatten().filter_map(|a| a.as_str().map(str::to_string)).collect();
+    let axes: Vec<String> =
+        expected["axes"].as_array().into_iter().flatten().filter_map(|a| a.as_str().map(str::to_string)).collect();
     let n = expected["n"].as_i64().unwrap_or(-1);
     same("n", layout.size(), n)?;
-    let replicas: Vec<Vec<i64>> = expected["rep"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
-    let columns: Vec<Vec<i64>> = expected["base"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
+    let replicas: Vec<Vec<i64>> =
+        expected["rep"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
+    let columns: Vec<Vec<i64>> =
+        expected["base"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
     let indices = match &expected["idx"] {
         Value::Null => (0..n).collect(),
         listed => integers(listed)?,
     };
     for (position, flat) in indices.iter().enumerate() {
         let base: Vec<i64> = columns.iter().map(|column| column[position]).collect();
-        let mut places: Vec<Vec<i64>> = replicas.iter().map(|r| r.iter().zip(&base).map(|(r, b)| r + b).collect()).collect();
+        let mut places: Vec<Vec<i64>> =
+            replicas.iter().map(|r| r.iter().zip(&base).map(|(r, b)| r + b).collect()).collect();
         places.sort();
         let mut got = coordinates(&layout.apply(*flat).map_err(|e| e.to_string())?, &axes);
         got.sort();
         same(&format!("places of element {flat}"), got, places)?;
     }
     if let Some(expected) = expected["fnv"].as_u64() {
-        let rows = (0..n).map(|flat| axes.iter().map(|axis| layout.position(flat, &Axis::named(axis))).collect::<Vec<_>>());
+        let rows =
+            (0..n).map(|flat| axes.iter().map(|axis| layout.position(flat, &Axis::named(axis))).collect::<Vec<_>>());
         same("hash of the table", fnv(rows), expected)?;
     }
     Ok(())
 }
 
 fn coordinates(places: &[Coord], axes: &[String]) -> Vec<Vec<i64>> {
-    places.iter().map(|place| axes.iter().map(|axis| place.get(&Axis::named(axis)).copied().unwrap_or(0)).collect()).collect()
+    places
+        .iter()
+        .map(|place| axes.iter().map(|axis| place.get(&Axis::named(axis)).copied().unwrap_or(0)).collect())
+        .collect()
 }
 
 /// FNV-1a-64 over values as 8 little-endian bytes.
@@ -94,7 +102,8 @@ fn fnv(rows: impl Iterator<Item = Vec<i64>>) -> u64 {
 pub(crate) fn apply_shape(case: &Value) -> Checked {
     let layout = parsed(&case["in"]["layout"])?;
     let shape = integers(&case["in"]["shape"])?;
-    let axes: Vec<String> = case["out"]["axes"].as_array().into_iter().flatten().filter_map(|a| a.as_str().map(str::to_string)).collect();
+    let axes: Vec<String> =
+        case["out"]["axes"].as_array().into_iter().flatten().filter_map(|a| a.as_str().map(str::to_string)).collect();
     let base = layout.shard_only();
     for (position, coordinate) in case["in"]["coords"].as_array().into_iter().flatten().enumerate() {
         let coordinate = integers(coordinate)?;
@@ -178,7 +187,8 @@ pub(crate) fn group(case: &Value) -> Checked {
 /// `group_many`: same meaning, and the same runs for every shape.
 pub(crate) fn group_many(case: &Value) -> Checked {
     let layout = parsed(&case["in"]["layout"])?;
-    let shapes: Vec<Vec<i64>> = case["in"]["shapes"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
+    let shapes: Vec<Vec<i64>> =
+        case["in"]["shapes"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
     let got = layout.group_many(&shapes).map_err(|e| e.to_string())?;
     let expected = structured(&case["out"]["result"])?;
     let extents = |l: &TileLayout| l.shard().iter().map(|iter| iter.extent).collect::<Vec<_>>();
@@ -186,7 +196,8 @@ pub(crate) fn group_many(case: &Value) -> Checked {
     same("meaning", same_meaning(&got.layout, &expected), true)?;
     same("meaning kept", same_meaning(&got.layout, &layout), true)?;
     let separators: Vec<Vec<i64>> = got.separators.iter().map(|s| s.iter().map(|s| *s as i64).collect()).collect();
-    let expected: Vec<Vec<i64>> = case["out"]["seps"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
+    let expected: Vec<Vec<i64>> =
+        case["out"]["seps"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
     same("seps", separators, expected)
 }
 
@@ -255,11 +266,15 @@ fn check_truth(case: &Value, layout: &TileLayout, truth: &[Coord]) -> Checked {
     if recorded.is_null() {
         return Ok(());
     }
-    let axes: Vec<String> = recorded["axes"].as_array().into_iter().flatten().filter_map(|a| a.as_str().map(str::to_string)).collect();
-    let columns: Vec<Vec<i64>> = recorded["base"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
-    let rows: Vec<Vec<i64>> = (0..columns.first().map_or(0, Vec::len)).map(|i| columns.iter().map(|c| c[i]).collect()).collect();
+    let axes: Vec<String> =
+        recorded["axes"].as_array().into_iter().flatten().filter_map(|a| a.as_str().map(str::to_string)).collect();
+    let columns: Vec<Vec<i64>> =
+        recorded["base"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
+    let rows: Vec<Vec<i64>> =
+        (0..columns.first().map_or(0, Vec::len)).map(|i| columns.iter().map(|c| c[i]).collect()).collect();
     let ours = table_rows(truth, &axes);
     same("recorded truth", &ours[..rows.len().min(ours.len())], &rows[..])?;
-    let replicas: Vec<Vec<i64>> = recorded["rep"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
+    let replicas: Vec<Vec<i64>> =
+        recorded["rep"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
     same("recorded replicas", table(layout, &axes).replicas, replicas)
 }

@@ -39,10 +39,11 @@ pub fn judge_folder(folder: &Path) -> Result<Vec<Judged>, String> {
         let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let data: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         let cases = data["cases"].as_array().ok_or_else(|| format!("{}: no cases", path.display()))?;
-        judged.extend(cases.iter().map(|case| Judged {
-            id: case["id"].as_str().unwrap_or("?").to_string(),
-            verdict: judge(case),
-        }));
+        judged.extend(
+            cases
+                .iter()
+                .map(|case| Judged { id: case["id"].as_str().unwrap_or("?").to_string(), verdict: judge(case) }),
+        );
     }
     Ok(judged)
 }
@@ -55,7 +56,9 @@ fn judge(case: &Value) -> Verdict {
         "apply_shape" => layouts::apply_shape(case),
         "apply_raw" => layouts::apply_raw(case),
         "canonicalize" => layouts::canonicalize(case),
-        "get_scope" => return Verdict::NotCovered("get_scope: scopes are the primitives' business, layouts have none".to_string()),
+        "get_scope" => {
+            return Verdict::NotCovered("get_scope: scopes are the primitives' business, layouts have none".to_string());
+        }
         "group" => layouts::group(case),
         "group_many" => layouts::group_many(case),
         "slice" => layouts::slice(case),

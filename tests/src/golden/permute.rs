@@ -41,7 +41,8 @@ fn check_choice(choice: &XorChoice, expected: &Value) -> Checked {
 pub(crate) fn choose_xor_k(case: &Value) -> Checked {
     let input = &case["in"];
     let extents = integers(&input["extent"])?;
-    let (src, dst) = (tile_of(&extents, &integers(&input["src_strides"])?)?, tile_of(&extents, &integers(&input["dst_strides"])?)?);
+    let (src, dst) =
+        (tile_of(&extents, &integers(&input["src_strides"])?)?, tile_of(&extents, &integers(&input["dst_strides"])?)?);
     let bytes = input["dtype_bytes"].as_i64().ok_or("no width")?;
     for (name, layout) in [("src_bijective", &src), ("dst_bijective", &dst)] {
         same(name, layout.is_injective().ok(), case["out"][name].as_bool())?;
@@ -72,7 +73,11 @@ fn check_flags(case: &Value, src: &TileLayout, dst: &TileLayout, bytes: i64) -> 
         same(&format!("{name} by the reference's rule"), by(&|lanes| banks_are_distinct(lanes)), listed.clone())?;
         if let Some(ours) = &ours {
             let got = if is_load { &ours.src_free } else { &ours.dst_free };
-            same(&format!("{name} by the hardware's rule"), got.clone(), by(&|lanes| passes_are_free(lanes, bytes, is_load)))?;
+            same(
+                &format!("{name} by the hardware's rule"),
+                got.clone(),
+                by(&|lanes| passes_are_free(lanes, bytes, is_load)),
+            )?;
         }
     }
     Ok(())
@@ -147,7 +152,8 @@ pub(crate) fn dispatch(case: &Value) -> Checked {
     let region = regions(&input["region"])?;
     let dst_region = if input["dst_region"].is_null() { region.clone() } else { regions(&input["dst_region"])? };
     let src_dtype = dtype(input["dtype"].as_str().unwrap_or(""))?;
-    let dst_dtype = if input["dst_dtype"].is_null() { src_dtype } else { dtype(input["dst_dtype"].as_str().unwrap_or(""))? };
+    let dst_dtype =
+        if input["dst_dtype"].is_null() { src_dtype } else { dtype(input["dst_dtype"].as_str().unwrap_or(""))? };
     let scope = input["scope"].as_str().unwrap_or("");
     let accepted = compiles(&shape, (&dst, dst_dtype, &dst_region), (&src, src_dtype, &region), scope);
     same("accept", accepted, expected["accept"].as_bool().unwrap_or(false))?;

@@ -139,7 +139,9 @@ impl<'a> Checker<'a> {
             Stmt::Move { to, from } => {
                 self.read(from);
                 self.write(to);
-                if self.program.registers[to.array].dtype != self.program.registers[from.array].dtype || to.count != from.count {
+                if self.program.registers[to.array].dtype != self.program.registers[from.array].dtype
+                    || to.count != from.count
+                {
                     self.report("V0303", "a move between registers of different types".to_string());
                 }
             }
@@ -186,16 +188,25 @@ impl<'a> Checker<'a> {
         let memory = &self.program.memories[memory];
         let array = &self.program.registers[regs.array];
         if memory.dtype != array.dtype {
-            self.report("V0306", format!("`{}` holds {}, `{}` holds {}", memory.name, memory.dtype, array.name, array.dtype));
+            self.report(
+                "V0306",
+                format!("`{}` holds {}, `{}` holds {}", memory.name, memory.dtype, array.name, array.dtype),
+            );
         }
         let width = regs.count * memory.dtype.bytes();
         if !matches!(width, 1 | 2 | 4 | 8 | 16) {
-            self.report("V0307", format!("an access to `{}` of {width} bytes; hardware has 1, 2, 4, 8 and 16", memory.name));
+            self.report(
+                "V0307",
+                format!("an access to `{}` of {width} bytes; hardware has 1, 2, 4, 8 and 16", memory.name),
+            );
             return;
         }
         let aligned = index.multiple() % regs.count == 0 && memory.alignment % width == 0;
         if !aligned {
-            self.report("V0308", format!("`{}[{index}]` is not aligned to the {width} bytes of its access", memory.name));
+            self.report(
+                "V0308",
+                format!("`{}[{index}]` is not aligned to the {width} bytes of its access", memory.name),
+            );
         }
         if let Some(at) = index.as_const()
             && (at < 0 || at + regs.count > memory.elements)
@@ -249,7 +260,10 @@ impl<'a> Checker<'a> {
             Scope::Warpgroup | Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => Divergence::None,
         };
         if self.divergence > allowed {
-            self.report("V0315", format!("`{}` stands under a branch that its threads may judge differently", info.name));
+            self.report(
+                "V0315",
+                format!("`{}` stands under a branch that its threads may judge differently", info.name),
+            );
         }
     }
 }

@@ -88,7 +88,15 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
                     Unroll::Full => "unroll",
                 };
                 let range = var.range();
-                writeln!(f, "{:indent$}{word} {} in {}..{}", "", var.name(), range.lo, range.hi + 1, indent = depth * 2)?;
+                writeln!(
+                    f,
+                    "{:indent$}{word} {} in {}..{}",
+                    "",
+                    var.name(),
+                    range.lo,
+                    range.hi + 1,
+                    indent = depth * 2
+                )?;
                 print_body(f, kernel, body, depth + 1)?;
             }
         }

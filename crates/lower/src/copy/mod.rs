@@ -60,7 +60,9 @@ impl Schedule<Context> for CopySchedule {
 }
 
 /// Both operands, if both are in memory.
-fn both_in_memory(context: &Context) -> Result<(&crate::operand::MemoryTile, &crate::operand::MemoryTile), Vec<Reason>> {
+fn both_in_memory(
+    context: &Context,
+) -> Result<(&crate::operand::MemoryTile, &crate::operand::MemoryTile), Vec<Reason>> {
     match (&context.dst, &context.src) {
         (Operand::Memory(dst), Operand::Memory(src)) => Ok((dst, src)),
         (dst, src) => {

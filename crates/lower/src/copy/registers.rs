@@ -150,7 +150,8 @@ pub(crate) fn held_elements(layout: &TileLayout) -> Vec<Held> {
 /// The thread part of a layout: iters, replicas and offsets that are not on `reg`.
 fn owners(layout: &TileLayout) -> impl PartialEq {
     let shard: Vec<_> = layout.shard().iter().map(|iter| (iter.axis != REG).then(|| iter.clone())).collect();
-    let offset: Vec<_> = layout.offset().iter().filter(|(axis, _)| **axis != REG).map(|(a, v)| (a.clone(), *v)).collect();
+    let offset: Vec<_> =
+        layout.offset().iter().filter(|(axis, _)| **axis != REG).map(|(a, v)| (a.clone(), *v)).collect();
     (shard, layout.replica().to_vec(), offset)
 }
 
@@ -170,7 +171,10 @@ pub(crate) fn accept_registers(context: &Context) -> Result<RegisterSchedule, Ve
         Ok(joint) if owners(&joint[0]) == owners(&joint[1]) => {
             let pairs = held_elements(&joint[0]).into_iter().zip(held_elements(&joint[1]));
             let moves = pairs
-                .map(|(to, from)| Stmt::Move { to: regs(dst.array, to.register, 1), from: regs(src.array, from.register, 1) })
+                .map(|(to, from)| Stmt::Move {
+                    to: regs(dst.array, to.register, 1),
+                    from: regs(src.array, from.register, 1),
+                })
                 .collect();
             Ok(RegisterSchedule { moves })
         }

@@ -81,7 +81,10 @@ impl Joint {
         }
         let Some(joint) = Joint::refine(dst.1, src.1) else {
             reasons.push(Reason {
-                text: format!("the iters of {} and {} do not nest, so no common iteration extent exists", src.1.tile, dst.1.tile),
+                text: format!(
+                    "the iters of {} and {} do not nest, so no common iteration extent exists",
+                    src.1.tile, dst.1.tile
+                ),
                 accepted: "layouts whose iters end at common multiples".to_string(),
             });
             return None;

@@ -1,10 +1,10 @@
 //! `warp_vectorized`: where a lane's elements are contiguous on one side, that side is accessed 8 or 16 bytes at a time.
 
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{Cond, Stmt};
 use tilewright_ir::Handle;
+use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::RegArray;
+use tilewright_ir::thread::{Cond, Stmt};
 
 use super::{Context, Joint, position, staged};
 use crate::builder::{Builder, regs};

@@ -4,9 +4,9 @@
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
+use tilewright_layout::PlacedTile;
 use tilewright_layout::access::{AccessKind, WarpAccess};
 use tilewright_layout::axis::M;
-use tilewright_layout::PlacedTile;
 
 use super::{Context, Joint, position, staged};
 use crate::builder::{Builder, regs};
@@ -136,7 +136,10 @@ pub(crate) fn accept(context: &Context) -> Result<XorPlan, Vec<Reason>> {
     plan_xor((&dst.title, &dst.placed), (&src.title, &src.placed), src.dtype.bytes()).map_err(|refusal| match refusal {
         XorRefusal::Gate(reasons) => reasons,
         XorRefusal::NoXor { choice, .. } => vec![Reason {
-            text: format!("no XOR of 0 to {} bits makes both phases free of bank conflicts", choice.per_lane.trailing_zeros()),
+            text: format!(
+                "no XOR of 0 to {} bits makes both phases free of bank conflicts",
+                choice.per_lane.trailing_zeros()
+            ),
             accepted: "layouts for which some XOR of the iteration index spreads the lanes over the banks".to_string(),
         }],
     })
@@ -150,7 +153,8 @@ impl XorPlan {
     }
 
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
-        let (per_lane, shift, mask) = (self.choice.per_lane, self.choice.shift().unwrap_or(5), self.choice.mask().unwrap_or(0));
+        let (per_lane, shift, mask) =
+            (self.choice.per_lane, self.choice.shift().unwrap_or(5), self.choice.mask().unwrap_or(0));
         let lane = Expr::var(&context.lane);
         let mut body = Vec::new();
         let array = builder.staging(context.src.dtype, per_lane, &mut body);

@@ -12,7 +12,12 @@ use crate::trace::{Env, Touch, owner, trace};
 const COMPARED: usize = 32;
 
 /// The scope in which `later` has to be ordered after `earlier`, and why; `None` if program order suffices.
-pub(super) fn conflict(program: &Program, earlier: &Accesses, later: &Accesses, widest: Scope) -> Option<(Scope, String)> {
+pub(super) fn conflict(
+    program: &Program,
+    earlier: &Accesses,
+    later: &Accesses,
+    widest: Scope,
+) -> Option<(Scope, String)> {
     let common = common_memories(program, earlier, later);
     let memory = *common.first()?;
     let names: Vec<&str> = common.iter().map(|m| program.memories[*m].name.as_str()).collect();
@@ -29,7 +34,9 @@ pub(super) fn conflict(program: &Program, earlier: &Accesses, later: &Accesses, 
     };
     Some(match found {
         Scope::Thread | Scope::Warp => (Scope::Warp, reason("by other lanes of the warp")),
-        Scope::Warpgroup | Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => (Scope::Cta, reason("by other warps")),
+        Scope::Warpgroup | Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => {
+            (Scope::Cta, reason("by other warps"))
+        }
     })
 }
 
@@ -52,7 +59,9 @@ fn effects(program: &Program, body: &[Stmt], memory: Handle<Memory>) -> (bool, b
             Stmt::Load { memory: m, .. } => (owner(program, *m) == memory, false),
             Stmt::Store { memory: m, .. } => (false, owner(program, *m) == memory),
             Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => effects(program, body, memory),
-            Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(_) => (false, false),
+            Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(_) => {
+                (false, false)
+            }
         };
         found = (found.0 || inner.0, found.1 || inner.1);
     }

@@ -5,6 +5,7 @@ use crate::exec::warp::Lanes;
 use crate::fault::{Exec, FaultKind, Location, Stop};
 use crate::isa::{Space, mask};
 use crate::memory::map;
+use crate::names::source_name;
 use crate::op::MemRef;
 use crate::shadow::Conflict;
 
@@ -163,7 +164,7 @@ impl Machine<'_> {
         for variable in &self.program.shared {
             let start = i64::from(variable.offset);
             if offset >= start && offset < start + i64::from(variable.bytes) {
-                return (variable.name.clone(), offset - start, u64::from(variable.bytes));
+                return (source_name(&variable.name).to_string(), offset - start, u64::from(variable.bytes));
             }
         }
         let dynamic = i64::from(self.program.dynamic_shared_offset());
@@ -173,7 +174,7 @@ impl Machine<'_> {
             }
             _ => match self.program.shared.last() {
                 Some(last) if offset >= i64::from(last.offset) => {
-                    (last.name.clone(), offset - i64::from(last.offset), u64::from(last.bytes))
+                    (source_name(&last.name).to_string(), offset - i64::from(last.offset), u64::from(last.bytes))
                 }
                 _ => ("shared memory".to_string(), offset, total),
             },

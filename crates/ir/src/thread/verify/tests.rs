@@ -49,11 +49,12 @@ impl Fixture {
         Stmt::Store { memory: self.t, index, from: self.regs(first, count) }
     }
 
-    fn codes(mut self, body: Vec<Stmt>) -> Vec<&'static str> {
+    /// What the verifier says of the program with this body.
+    fn said(mut self, body: Vec<Stmt>) -> Vec<String> {
         self.program.body = body;
         match verify(self.program) {
             Ok(_) => Vec::new(),
-            Err(found) => found.iter().map(|d| d.code).collect(),
+            Err(found) => found.iter().map(|d| d.to_string()).collect(),
         }
     }
 }
@@ -68,43 +69,60 @@ fn a_right_program_passes() {
         f.store(f.lane.clone(), 0, 1),
         Stmt::Inst(Inst::SyncThreads),
     ];
-    assert_eq!(f.codes(body), Vec::<&str>::new());
+    assert_eq!(f.said(body), Vec::<String>::new());
 }
+
+/// A wrong program, made from the fixture and an expression that nothing defines.
+type Mutation = fn(&Fixture, Expr) -> Vec<Stmt>;
 
 #[test]
 fn every_rule_fires_on_its_mutation() {
-    let stray = Expr::var(&Var::new("ghost", 0, 3));
-    let cases: Vec<(&str, fn(&Fixture, Expr) -> Vec<Stmt>)> = vec![
-        ("V0305", |f, ghost| vec![Stmt::Declare(f.r), f.load(ghost, 0, 1)]),
-        ("V0310", |f, _| vec![f.load(f.lane.clone(), 0, 1)]),
-        ("V0313", |f, _| vec![Stmt::Declare(f.r), f.store(f.lane.clone(), 0, 1)]),
-        ("V0312", |f, _| vec![Stmt::Declare(f.r), f.load(&f.lane * 2, 3, 2)]),
-        ("V0308", |f, _| vec![Stmt::Declare(f.r), f.load(f.lane.clone(), 0, 2)]),
-        ("V0307", |f, _| vec![Stmt::Declare(f.r), f.load(&f.lane * 3, 0, 3)]),
-        ("V0309", |f, _| vec![Stmt::Declare(f.r), f.load(Expr::constant(64), 0, 1)]),
-        ("V0315", |f, _| {
+    let ghost = Expr::var(&Var::new("ghost", 0, 3));
+    let cases: &[(&str, Mutation)] = &[
+        ("error[V0305]: `ghost` is used before it is defined", |f, ghost| {
+            vec![Stmt::Declare(f.r), f.load(ghost, 0, 1)]
+        }),
+        ("error[V0310]: the register array `r` is used before it is declared", |f, _| {
+            vec![f.load(f.lane.clone(), 0, 1)]
+        }),
+        ("error[V0313]: `r[0]` is read before it holds a value", |f, _| {
+            vec![Stmt::Declare(f.r), f.store(f.lane.clone(), 0, 1)]
+        }),
+        ("error[V0312]: `r[3]` with 2 elements lies outside its 4", |f, _| {
+            vec![Stmt::Declare(f.r), f.load(&f.lane * 2, 3, 2)]
+        }),
+        ("error[V0308]: `a[lane]` is not aligned to the 8 bytes of its access", |f, _| {
+            vec![Stmt::Declare(f.r), f.load(f.lane.clone(), 0, 2)]
+        }),
+        ("error[V0307]: an access to `a` of 12 bytes; hardware has 1, 2, 4, 8 and 16", |f, _| {
+            vec![Stmt::Declare(f.r), f.load(&f.lane * 3, 0, 3)]
+        }),
+        ("error[V0309]: `a[64]` lies outside its 64 elements", |f, _| {
+            vec![Stmt::Declare(f.r), f.load(Expr::constant(64), 0, 1)]
+        }),
+        ("error[V0315]: `syncwarp` stands under a branch that its threads may judge differently", |f, _| {
             let cond = Cond::Less(f.lane.clone(), Expr::constant(7));
             vec![Stmt::If { cond, body: vec![Stmt::Inst(Inst::SyncWarp)] }]
         }),
-        ("V0311", |f, _| {
+        ("error[V0311]: `r[lane/8]`: a register index must be a constant", |f, _| {
             let to = Regs { array: f.r, first: &f.lane / 8, count: 1 };
             vec![Stmt::Declare(f.r), Stmt::Load { to, memory: f.a, index: f.lane.clone() }]
         }),
-        ("V0302", |f, _| {
+        ("error[V0302]: a store to the input `a`", |f, _| {
             let set = Stmt::Set { to: f.regs(0, 1), value: Scalar::Int(0) };
             let store = Stmt::Store { memory: f.a, index: f.lane.clone(), from: f.regs(0, 1) };
             vec![Stmt::Declare(f.r), set, store]
         }),
-        ("V0304", |f, _| {
+        ("error[V0304]: `x` is defined twice", |f, _| {
             let var = Var::new("x", 0, 31);
             let twice = |value: &Expr| Stmt::Let { var: var.clone(), value: value.clone() };
             vec![twice(&f.lane), twice(&f.lane)]
         }),
     ];
-    for (code, body) in cases {
+    for (said, mutation) in cases {
         let f = fixture();
-        let body = body(&f, stray.clone());
-        assert_eq!(f.codes(body), [code]);
+        let body = mutation(&f, ghost.clone());
+        assert_eq!(f.said(body), [*said]);
     }
 }
 
@@ -113,9 +131,10 @@ fn a_cta_barrier_under_a_branch_of_warps_is_reported_but_a_warp_barrier_is_not()
     let warp = Expr::var(&Var::new("warp", 0, 1));
     let under = |inst| {
         let cond = Cond::Equal(warp.clone(), Expr::constant(0));
-        fixture().codes(vec![Stmt::If { cond, body: vec![Stmt::Inst(inst)] }])
+        fixture().said(vec![Stmt::If { cond, body: vec![Stmt::Inst(inst)] }])
     };
-    assert_eq!((under(Inst::SyncWarp), under(Inst::SyncThreads)), (vec![], vec!["V0315"]));
+    let said = "error[V0315]: `syncthreads` stands under a branch that its threads may judge differently";
+    assert_eq!((under(Inst::SyncWarp), under(Inst::SyncThreads)), (vec![], vec![said.to_string()]));
 }
 
 #[test]
@@ -123,14 +142,14 @@ fn types_of_both_sides_must_agree() {
     let mut f = fixture();
     f.program.registers[f.r].dtype = DType::I32;
     let body = vec![Stmt::Declare(f.r), f.load(f.lane.clone(), 0, 1)];
-    assert_eq!(f.codes(body), ["V0306"]);
+    assert_eq!(f.said(body), ["error[V0306]: `a` holds f32, `r` holds i32"]);
 }
 
 #[test]
 fn too_much_shared_memory_is_reported() {
     let mut f = fixture();
     f.program.memories[f.t].elements = 60_000;
-    assert_eq!(f.codes(Vec::new()), ["V0301"]);
+    assert_eq!(f.said(Vec::new()), ["error[V0301]: 240000 bytes of shared memory, but sm_100a has 232448"]);
 }
 
 #[test]
@@ -140,7 +159,7 @@ fn moves_need_equal_types() {
     let to = Regs { array: other, first: Expr::constant(0), count: 1 };
     let set = Stmt::Set { to: f.regs(0, 1), value: Scalar::Int(1) };
     let body = vec![Stmt::Declare(f.r), Stmt::Declare(other), set, Stmt::Move { to, from: f.regs(0, 1) }];
-    assert_eq!(f.codes(body), ["V0303"]);
+    assert_eq!(f.said(body), ["error[V0303]: a move between registers of different types"]);
 }
 
 #[test]

@@ -40,7 +40,12 @@ pub(super) fn check_name(name: &str, span: Span, what: &str, found: &mut Vec<Dia
 fn check_layout(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     let elements: i64 = buffer.shape.iter().product();
     if buffer.shape.iter().any(|e| *e < 1) || elements != buffer.layout.size() {
-        let message = format!("`{}` has shape {:?}, but its layout places {} elements", buffer.name, buffer.shape, buffer.layout.size());
+        let message = format!(
+            "`{}` has shape {:?}, but its layout places {} elements",
+            buffer.name,
+            buffer.shape,
+            buffer.layout.size()
+        );
         found.push(Diagnostic::error("K0205", message).label(buffer.span, format!("laid out as {}", buffer.layout)));
         return;
     }
@@ -52,12 +57,17 @@ fn check_layout(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
         let (place, legal) = match buffer.space {
             Space::Global(_) => ("global memory", "`m`"),
             Space::Shared => ("shared memory", "`m`"),
-            Space::Fragment => ("registers", "thread axes such as `laneid`, `warpid`, `tx`, and `m` or `reg` for the register"),
+            Space::Fragment => {
+                ("registers", "thread axes such as `laneid`, `warpid`, `tx`, and `m` or `reg` for the register")
+            }
         };
         found.push(
-            Diagnostic::error("K0206", format!("`{}` is in {place}, but its layout uses the axis `{axis}`", buffer.name))
-                .label(buffer.span, format!("laid out as {}", buffer.layout))
-                .help(format!("the axes of {place} are {legal}")),
+            Diagnostic::error(
+                "K0206",
+                format!("`{}` is in {place}, but its layout uses the axis `{axis}`", buffer.name),
+            )
+            .label(buffer.span, format!("laid out as {}", buffer.layout))
+            .help(format!("the axes of {place} are {legal}")),
         );
         return;
     }
@@ -95,7 +105,13 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
     let owner = &kernel.buffers[parent];
     let bytes = |b: &Buffer| b.span_elements() * b.dtype.bytes();
     if bytes(buffer) > bytes(owner) {
-        let message = format!("the view `{}` reaches byte {} of `{}`, which has {}", buffer.name, bytes(buffer), owner.name, bytes(owner));
+        let message = format!(
+            "the view `{}` reaches byte {} of `{}`, which has {}",
+            buffer.name,
+            bytes(buffer),
+            owner.name,
+            bytes(owner)
+        );
         found.push(
             Diagnostic::error("K0209", message)
                 .label(buffer.span, format!("viewed as {}", buffer.layout))

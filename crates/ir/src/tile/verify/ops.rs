@@ -42,13 +42,16 @@ fn check_row(op: &Op, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn check_operand(kernel: &Kernel, op: &Op, operand: &Operand, tile: &Tile, scope: &[Loop], found: &mut Vec<Diagnostic>) {
+fn check_operand(
+    kernel: &Kernel,
+    op: &Op,
+    operand: &Operand,
+    tile: &Tile,
+    scope: &[Loop],
+    found: &mut Vec<Diagnostic>,
+) {
     let name = op.kind.info().name;
-    let Some(buffer) = kernel.buffers.get(tile.buffer) else {
-        let message = format!("the {} of `{name}` is a buffer of another kernel", operand.name);
-        found.push(Diagnostic::error("K0213", message).label(op.span, "this op"));
-        return;
-    };
+    let buffer = &kernel.buffers[tile.buffer];
     if buffer.space == Space::Global(Direction::Input) && operand.effect == Effect::Write {
         found.push(
             Diagnostic::error("K0214", format!("`{name}` writes the input `{}`", buffer.name))
@@ -58,7 +61,8 @@ fn check_operand(kernel: &Kernel, op: &Op, operand: &Operand, tile: &Tile, scope
         );
     }
     if tile.starts.len() != buffer.shape.len() || tile.extents.len() != buffer.shape.len() {
-        let message = format!("{} indices for `{}`, which has {} dimensions", tile.starts.len(), buffer.name, buffer.shape.len());
+        let message =
+            format!("{} indices for `{}`, which has {} dimensions", tile.starts.len(), buffer.name, buffer.shape.len());
         found.push(
             Diagnostic::error("K0215", message)
                 .label(op.span, "in this op")
@@ -97,18 +101,16 @@ fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found:
         });
         if let Some(name) = unknown {
             let message = format!("`{name}` is not defined where `{}` uses it", tile_title(kernel, tile));
-            found.push(
-                Diagnostic::error("K0217", message)
-                    .label(op.span, "in this op")
-                    .help("a loop variable is known inside its loop only, and block and warp indices after k.grid and k.threads"),
-            );
+            found.push(Diagnostic::error("K0217", message).label(op.span, "in this op").help(
+                "a loop variable is known inside its loop only, and block and warp indices after k.grid and k.threads",
+            ));
         }
     }
 }
 
 fn check_agreement(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     let [dst, src] = &op.operands[..] else { return };
-    let (Some(to), Some(from)) = (kernel.buffers.get(dst.buffer), kernel.buffers.get(src.buffer)) else { return };
+    let (to, from) = (&kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
     let name = op.kind.info().name;
     if to.dtype != from.dtype {
         found.push(
@@ -132,9 +134,6 @@ fn check_agreement(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
 /// `copy` reads and writes in any order, so its operands must not share storage.
 fn check_aliasing(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     let (OpKind::Copy, [dst, src]) = (op.kind, &op.operands[..]) else { return };
-    if kernel.buffers.get(dst.buffer).is_none() || kernel.buffers.get(src.buffer).is_none() {
-        return;
-    }
     if kernel.storage(dst.buffer) == kernel.storage(src.buffer) {
         let owner = &kernel.buffers[kernel.storage(dst.buffer)];
         found.push(
@@ -149,7 +148,7 @@ fn check_aliasing(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
 /// The constant is a value of the destination's dtype.
 fn check_value(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     let (Some(value), Some(dst)) = (op.value, op.operands.first()) else { return };
-    let Some(buffer) = kernel.buffers.get(dst.buffer) else { return };
+    let buffer = &kernel.buffers[dst.buffer];
     if !value.fits(buffer.dtype) {
         found.push(
             Diagnostic::error("K0224", format!("{value} is no value of {}", buffer.dtype))

@@ -30,7 +30,8 @@ pub(super) fn check(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
         let shared_storage = kernel.buffers[tile.buffer].space != Space::Fragment;
         if shared_storage && warps_meet(kernel, tile) {
             let name = op.kind.info().name;
-            let message = format!("all {warps} warps would do `{name}` on the same tile `{}`", tile_title(kernel, tile));
+            let message =
+                format!("all {warps} warps would do `{name}` on the same tile `{}`", tile_title(kernel, tile));
             found.push(
                 Diagnostic::error("K0221", message)
                     .label(op.span, "a warp-scope op that several warps reach")

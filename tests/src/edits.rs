@@ -1,0 +1,87 @@
+//! Generated CUDA edited as a user might, and what the virtual GPU must say of it.
+
+use std::path::PathBuf;
+
+use tilewright::compile::Artifact;
+use tilewright::prelude::Target;
+use tilewright::runtime::{Built, CudaText, Failure, Toolchain};
+
+use crate::cases::{Case, all};
+use crate::toolchain::fixtures;
+
+/// A case whose CUDA text is edited before it runs.
+pub struct Edit {
+    /// What it shows.
+    pub name: &'static str,
+    /// The case.
+    pub case: &'static str,
+    /// Text that is replaced everywhere, with what; both must be found.
+    pub replaced: &'static [(&'static str, &'static str)],
+}
+
+/// Every edit that tests run.
+pub const EDITS: &[Edit] = &[
+    Edit { name: "no_syncwarp", case: "sf_transpose-f32", replaced: &[("__syncwarp();", "")] },
+    Edit {
+        name: "past_the_end",
+        case: "sf_transpose-f32",
+        replaced: &[(
+            "reinterpret_cast<float4&>(b[s*128 + lane*4])",
+            "reinterpret_cast<float4&>(b[s*128 + lane*4 + 4])",
+        )],
+    },
+    Edit {
+        name: "no_xor",
+        case: "sf_transpose-f32-warp_xor_swizzle",
+        replaced: &[
+            ("const int x = lane >> 3 & 3;", "const int x = 0;"),
+            ("    transposed[", "    static_cast<volatile float*>(transposed)["),
+        ],
+    },
+    Edit {
+        name: "does_not_compile",
+        case: "sf_transpose-f32",
+        replaced: &[("r1[3] = tile[lane + 96];", "r1[3] = tyle[lane + 96];")],
+    },
+    Edit { name: "another_name", case: "sf_transpose-f32", replaced: &[("sf_transpose(const", "sf_transposed(const")] },
+    Edit {
+        name: "another_signature",
+        case: "sf_transpose-f32",
+        replaced: &[("(const float* a, float* b)", "(const float* a, float* b, int n)")],
+    },
+];
+
+impl Edit {
+    /// The case it edits.
+    pub fn case(&self) -> Case {
+        all().into_iter().find(|case| case.name == self.case).expect("the edit names a case")
+    }
+
+    /// The artifact as generated, and the edited text.
+    pub fn text(&self) -> (Artifact, CudaText) {
+        let artifact = self.case().compile(Target::Sm100a).expect("the case compiles");
+        let text = self.replaced.iter().fold(artifact.cuda().to_string(), |text, (from, to)| {
+            assert!(text.contains(from), "{}: `{from}` is not in the text", self.name);
+            text.replace(from, to)
+        });
+        (artifact, CudaText::Edited { path: PathBuf::from("edited.cu"), text })
+    }
+
+    /// Builds the edited text.
+    pub fn build(&self, toolchain: &Toolchain) -> (Artifact, Result<Built, Failure>) {
+        let (artifact, text) = self.text();
+        let built = toolchain.build(&artifact, &text);
+        (artifact, built)
+    }
+}
+
+/// The edit called `name`.
+pub fn find(name: &str) -> &'static Edit {
+    EDITS.iter().find(|edit| edit.name == name).expect("an edit of this name")
+}
+
+/// The committed PTX that edits use.
+pub fn committed(toolchain: &Toolchain) -> Vec<PathBuf> {
+    let built = EDITS.iter().map(|edit| edit.build(toolchain));
+    built.filter_map(|(artifact, built)| Some(fixtures().file_for(&artifact, &built.ok()?).0)).collect()
+}

@@ -1,0 +1,186 @@
+//! Every kind of fault fires on mutated kernels: a line of right PTX is changed, and the kind and line are asserted.
+
+use tilewright::compile::Artifact;
+use tilewright::prelude::Target;
+use tilewright::runtime::{Built, CudaText};
+use tilewright::vgpu::{Arg, Fault, FaultKind, Launch, Memory, Module, Options, RunError, run};
+use tilewright_tests::cases::{Case, all};
+use tilewright_tests::toolchain::toolchain;
+
+/// Kernels with different threads, barriers and memories.
+const MUTATED: [&str; 4] = [
+    "sf_transpose-f32",
+    "warp_transpose-b32-rows=32-cols=32-tiles=2",
+    "one_warp_permutes_for_all",
+    "a_buffer_used_again",
+];
+
+struct Subject {
+    case: Case,
+    artifact: Artifact,
+    built: Built,
+}
+
+fn subjects() -> Vec<Subject> {
+    let toolchain = toolchain();
+    let mut all = all();
+    MUTATED
+        .iter()
+        .map(|name| {
+            let at = all.iter().position(|case| case.name == *name).expect("a case of this name");
+            let case = all.swap_remove(at);
+            let artifact = case.compile(Target::Sm100a).expect("the case compiles");
+            // Committed PTX exists for every case, so this needs no NVRTC.
+            let built = toolchain.build(&artifact, &CudaText::Generated).expect("NVRTC, or committed PTX");
+            Subject { case, artifact, built }
+        })
+        .collect()
+}
+
+/// Runs PTX in the place of a subject's own.
+fn run_ptx(subject: &Subject, ptx: &str) -> Option<Fault> {
+    let module = Module::parse(ptx).unwrap_or_else(|e| panic!("{}: {e}\n{ptx}", subject.case.name));
+    let mut memory = Memory::new();
+    let mut inputs = subject.case.inputs.iter();
+    let args = subject.artifact.parameters().into_iter().map(|parameter| {
+        let buffer = if parameter.is_output {
+            memory.allocate_poison(&parameter.name, (parameter.memory_elements() * parameter.dtype.bytes()) as usize)
+        } else {
+            memory.allocate(&parameter.name, inputs.next().expect("an input").bytes().to_vec())
+        };
+        Arg::Buffer { buffer, byte_offset: 0 }
+    });
+    let launch = Launch {
+        kernel: subject.artifact.name().to_string(),
+        grid: subject.artifact.grid().map(|n| n as u32),
+        block: [subject.artifact.threads() as u32, 1, 1],
+        dynamic_shared_bytes: subject.artifact.dynamic_shared_bytes() as u32,
+        args: args.collect(),
+    };
+    match run(&module, &launch, &mut memory, &Options::default()) {
+        Ok(_) => None,
+        Err(RunError::Fault(fault)) => Some(*fault),
+        Err(other) => panic!("{}: {other}", subject.case.name),
+    }
+}
+
+/// A line of PTX, from 1, and its text.
+type Line<'a> = (u32, &'a str);
+
+fn lines<'a>(ptx: &'a str, wanted: impl Fn(&str) -> bool) -> Vec<Line<'a>> {
+    (1..).zip(ptx.lines()).filter(|(_, line)| wanted(line.trim())).collect()
+}
+
+fn is_barrier(line: &str) -> bool {
+    line.starts_with("bar.")
+}
+
+/// The text with one line replaced; line numbers stay.
+fn with_line(ptx: &str, number: u32, text: &str) -> String {
+    let all: Vec<&str> = ptx.lines().collect();
+    let changed = all.iter().enumerate().map(|(at, line)| if at as u32 + 1 == number { text } else { line });
+    changed.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// A memory operand `[%r1]` or `[%r1+8]`, moved by `bytes`.
+fn moved(line: &str, bytes: i64) -> String {
+    let (open, close) = (line.find('[').expect("an address"), line.find(']').expect("an address"));
+    let inside = &line[open + 1..close];
+    let (base, offset) = match inside.split_once('+') {
+        Some((base, offset)) => (base, offset.parse::<i64>().expect("a number")),
+        None => (inside, 0),
+    };
+    format!("{}[{base}+{}]{}", &line[..open], offset + bytes, &line[close + 1..])
+}
+
+/// Runs every subject with `mutate`, which gives changed PTX and the line at which the fault must be.
+fn assert_fires(kind: FaultKind, mutate: impl Fn(&str) -> Option<(String, Option<u32>)>) {
+    let mut fired = 0;
+    for subject in subjects() {
+        assert!(run_ptx(&subject, &subject.built.ptx).is_none(), "{} is right as it is", subject.case.name);
+        let Some((mutated, line)) = mutate(&subject.built.ptx) else { continue };
+        let fault = run_ptx(&subject, &mutated).unwrap_or_else(|| panic!("{}: no fault", subject.case.name));
+        assert_eq!(fault.kind, kind, "{}: {fault}", subject.case.name);
+        if let Some(line) = line {
+            assert_eq!(fault.at.ptx_line, line, "{}: {fault}", subject.case.name);
+        }
+        assert!(fault.at.cuda.is_some(), "{}: the fault has a CUDA line", subject.case.name);
+        fired += 1;
+    }
+    assert!(fired >= 3, "{} fired on {fired} kernels only", kind.as_str());
+}
+
+#[test]
+fn out_of_bounds() {
+    assert_fires(FaultKind::OutOfBounds, |ptx| {
+        let (number, line) = *lines(ptx, |l| l.starts_with("st.global")).last()?;
+        Some((with_line(ptx, number, &moved(line, 1 << 20)), Some(number)))
+    });
+}
+
+#[test]
+fn misaligned() {
+    assert_fires(FaultKind::Misaligned, |ptx| {
+        let (number, line) = *lines(ptx, |l| l.starts_with("st.shared")).first()?;
+        Some((with_line(ptx, number, &moved(line, 2)), Some(number)))
+    });
+}
+
+#[test]
+fn uninitialized_read() {
+    assert_fires(FaultKind::UninitializedRead, |ptx| {
+        let stores = lines(ptx, |l| l.starts_with("st.shared"));
+        let mutated = stores.iter().fold(ptx.to_string(), |text, (number, _)| with_line(&text, *number, ""));
+        let (first_load, _) = *lines(ptx, |l| l.starts_with("ld.shared")).first()?;
+        Some((mutated, Some(first_load)))
+    });
+}
+
+/// Without barriers, the first access of another thread's data is a race; the fault names both instructions.
+#[test]
+fn race() {
+    assert_fires(FaultKind::Race, |ptx| {
+        let mutated =
+            lines(ptx, is_barrier).iter().fold(ptx.to_string(), |text, (number, _)| with_line(&text, *number, ""));
+        Some((mutated, None))
+    });
+    for subject in subjects() {
+        let ptx = &subject.built.ptx;
+        let mutated =
+            lines(ptx, is_barrier).iter().fold(ptx.clone(), |text, (number, _)| with_line(&text, *number, ""));
+        let fault = run_ptx(&subject, &mutated).expect("a race");
+        let other = fault.related.expect("the other access");
+        let shared = |line: u32| ptx.lines().nth(line as usize - 1).is_some_and(|text| text.contains(".shared"));
+        assert!(shared(fault.at.ptx_line) && shared(other.ptx_line), "{}", subject.case.name);
+        assert!(other.cuda.is_some(), "{}: both accesses have a CUDA line", subject.case.name);
+    }
+}
+
+/// A barrier that waits for more threads than the CTA has.
+#[test]
+fn deadlock() {
+    assert_fires(FaultKind::Deadlock, |ptx| {
+        let (number, _) = *lines(ptx, is_barrier).first()?;
+        Some((with_line(ptx, number, "bar.sync 1, 256;"), None))
+    });
+    for subject in subjects() {
+        let ptx = &subject.built.ptx;
+        let (number, _) = lines(ptx, is_barrier)[0];
+        let fault = run_ptx(&subject, &with_line(ptx, number, "bar.sync 1, 256;")).expect("a deadlock");
+        assert!(
+            !fault.waiting.is_empty() && fault.waiting.iter().all(|w| w.at.ptx_line == number),
+            "{}",
+            subject.case.name
+        );
+    }
+}
+
+/// Lane 0 alone executes an aligned barrier.
+#[test]
+fn divergent_aligned() {
+    assert_fires(FaultKind::DivergentAligned, |ptx| {
+        let (number, _) = *lines(ptx, is_barrier).first()?;
+        let alone = "{ .reg .pred %alone; .reg .b32 %who; mov.u32 %who, %tid.x; setp.eq.u32 %alone, %who, 0; @%alone bar.sync 0; }";
+        Some((with_line(ptx, number, alone), Some(number)))
+    });
+}
