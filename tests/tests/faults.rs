@@ -136,18 +136,19 @@ fn uninitialized_read() {
     });
 }
 
-/// Without barriers, the first access of another thread's data is a race; the fault names both instructions.
+/// Without the barriers of its warp, or the last of its CTA, an access to another thread's data is a race; the fault
+/// names both instructions.
 #[test]
 fn race() {
-    assert_fires(FaultKind::Race, |ptx| {
-        let mutated =
-            lines(ptx, is_barrier).iter().fold(ptx.to_string(), |text, (number, _)| with_line(&text, *number, ""));
-        Some((mutated, None))
-    });
+    let unordered = |ptx: &str| {
+        let of_cta = lines(ptx, |line| line.starts_with("bar.sync"));
+        let removed = if of_cta.is_empty() { lines(ptx, is_barrier) } else { vec![*of_cta.last()?] };
+        Some((removed.iter().fold(ptx.to_string(), |text, (number, _)| with_line(&text, *number, "")), None))
+    };
+    assert_fires(FaultKind::Race, unordered);
     for subject in subjects() {
         let ptx = &subject.built.ptx;
-        let mutated =
-            lines(ptx, is_barrier).iter().fold(ptx.clone(), |text, (number, _)| with_line(&text, *number, ""));
+        let (mutated, _) = unordered(ptx).expect("a barrier");
         let fault = run_ptx(&subject, &mutated).expect("a race");
         let other = fault.related.expect("the other access");
         let shared = |line: u32| ptx.lines().nth(line as usize - 1).is_some_and(|text| text.contains(".shared"));
@@ -156,22 +157,21 @@ fn race() {
     }
 }
 
-/// A barrier that waits for more threads than the CTA has.
+/// Lane 0 waits for lane 1, which waits for the whole warp at another barrier.
 #[test]
 fn deadlock() {
-    assert_fires(FaultKind::Deadlock, |ptx| {
+    let crossed = "{ .reg .pred %alone; .reg .b32 %who; mov.u32 %who, %tid.x; setp.eq.u32 %alone, %who, 0; \
+                   @%alone bar.warp.sync 3; @!%alone bar.warp.sync -1; }";
+    let mutate = |ptx: &str| {
         let (number, _) = *lines(ptx, is_barrier).first()?;
-        Some((with_line(ptx, number, "bar.sync 1, 256;"), None))
-    });
+        Some((with_line(ptx, number, crossed), None))
+    };
+    assert_fires(FaultKind::Deadlock, mutate);
     for subject in subjects() {
         let ptx = &subject.built.ptx;
         let (number, _) = lines(ptx, is_barrier)[0];
-        let fault = run_ptx(&subject, &with_line(ptx, number, "bar.sync 1, 256;")).expect("a deadlock");
-        assert!(
-            !fault.waiting.is_empty() && fault.waiting.iter().all(|w| w.at.ptx_line == number),
-            "{}",
-            subject.case.name
-        );
+        let fault = run_ptx(&subject, &with_line(ptx, number, crossed)).expect("a deadlock");
+        assert!(fault.waiting.iter().any(|w| w.at.ptx_line == number), "{}: {fault}", subject.case.name);
     }
 }
 

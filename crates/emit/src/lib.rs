@@ -65,19 +65,20 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     context.insert("parameters", &parameters(program));
     context.insert("declarations", &shared.declarations());
     context.insert("body", &body);
-    let defect = |text: String| {
-        Diagnostic::error("E0501", "a template does not render")
-            .note(text)
-            .note("this is a defect of Tilewright, not of the kernel")
-    };
-    let templates = TEMPLATES.as_ref().map_err(|e| defect(e.clone()))?;
-    let cuda = templates.render("kernel.cu", &context).map_err(|e| defect(e.to_string()))?;
+    let templates = TEMPLATES.as_ref().map_err(|e| template_defect(e))?;
+    let cuda = templates.render("kernel.cu", &context).map_err(|e| template_defect(&e.to_string()))?;
     let before = cuda.lines().count() - body.lines().count() - 1;
     Ok(Emitted {
         cuda,
         source_map: SourceMap::new(program, before, origins),
         dynamic_shared_bytes: shared.dynamic_bytes,
     })
+}
+
+fn template_defect(text: &str) -> Diagnostic {
+    Diagnostic::error("E0501", "a template does not render")
+        .note(text)
+        .note("this is a defect of Tilewright, not of the kernel")
 }
 
 fn parameters(program: &Program) -> String {
@@ -150,5 +151,20 @@ impl SharedPlan {
             }
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_that_does_not_render_is_our_defect() {
+        assert_eq!(template_defect("x").to_string(), "error[E0501]: a template does not render");
+    }
+
+    #[test]
+    fn the_templates_parse() {
+        assert!(TEMPLATES.is_ok());
     }
 }

@@ -22,13 +22,6 @@ pub enum LayoutError {
         /// The extent.
         extent: i64,
     },
-    /// As many extents as strides are needed.
-    Lengths {
-        /// How many extents there are.
-        extents: usize,
-        /// How many strides there are.
-        strides: usize,
-    },
     /// A coordinate of the wrong rank.
     Rank {
         /// Rank that was given.
@@ -105,7 +98,6 @@ impl LayoutError {
         match self {
             LayoutError::Notation { .. } => "L0101",
             LayoutError::Extent { .. } => "L0102",
-            LayoutError::Lengths { .. } => "L0103",
             LayoutError::Rank { .. } => "L0104",
             LayoutError::Size { .. } => "L0105",
             LayoutError::OutOfRange { .. } => "L0106",
@@ -139,7 +131,6 @@ impl LayoutError {
             LayoutError::TooLarge { .. } => Diagnostic::error(self.code(), self.to_string())
                 .help("ask about a tile of the buffer instead of the whole"),
             LayoutError::Extent { .. }
-            | LayoutError::Lengths { .. }
             | LayoutError::Rank { .. }
             | LayoutError::Size { .. }
             | LayoutError::OutOfRange { .. }
@@ -157,9 +148,6 @@ impl fmt::Display for LayoutError {
                 write!(f, "{problem}, at character {} of `{text}`", text[..range.start].chars().count() + 1)
             }
             LayoutError::Extent { extent } => write!(f, "an extent must be at least 1, not {extent}"),
-            LayoutError::Lengths { extents, strides } => {
-                write!(f, "{extents} extents but {strides} strides: every extent needs one stride")
-            }
             LayoutError::Rank { given, needed } => {
                 write!(f, "a coordinate of rank {given} where rank {needed} is needed")
             }

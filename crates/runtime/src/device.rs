@@ -51,11 +51,7 @@ impl Device {
 }
 
 fn find(target: &str) -> Result<Device, Diagnostic> {
-    let none = |why: String| {
-        Diagnostic::error("R0607", format!("no GPU here can run {target}"))
-            .note(why)
-            .help("use --device virtual, or let --device auto choose it")
-    };
+    let none = |why: String| no_gpu(target, why);
     let found = gpus().map_err(|error| none(error.to_string()))?;
     for ordinal in 0..found.len() {
         let gpu = Gpu::open(ordinal).map_err(|error| none(error.to_string()))?;
@@ -66,10 +62,17 @@ fn find(target: &str) -> Result<Device, Diagnostic> {
     let names: Vec<String> = found
         .iter()
         .map(|info| {
-            format!("{} has compute capability {}.{}", info.name, info.compute_capability.0, info.compute_capability.1)
+            let (major, minor) = info.compute_capability;
+            format!("{} has compute capability {major}.{minor}", info.name)
         })
         .collect();
     Err(none(if names.is_empty() { "there is no GPU".to_string() } else { names.join("; ") }))
+}
+
+fn no_gpu(target: &str, why: String) -> Diagnostic {
+    Diagnostic::error("R0607", format!("no GPU here can run {target}"))
+        .note(why)
+        .help("use --device virtual, or let --device auto choose it")
 }
 
 impl fmt::Display for Device {
@@ -78,5 +81,17 @@ impl fmt::Display for Device {
             Device::Virtual => write!(f, "virtual GPU (functional, not timed)"),
             Device::Gpu(gpu) => write!(f, "{}", gpu.info().name),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_gpu_is_an_ordinary_answer() {
+        let finding = no_gpu("sm_100a", "X has compute capability 9.0".to_string());
+        assert_eq!(finding.to_string(), "error[R0607]: no GPU here can run sm_100a");
+        assert_eq!(finding.notes, ["X has compute capability 9.0"]);
     }
 }

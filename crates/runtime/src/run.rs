@@ -174,6 +174,10 @@ fn check_written(memory: &Memory, buffer: BufferId, parameter: &Parameter) -> Re
     }
 }
 
+fn gpu_failure(text: &str) -> Failure {
+    Failure::new(FailureKind::Fault, Diagnostic::error("R0610", "the GPU reports an error").note(text))
+}
+
 fn run_on_gpu(
     artifact: &Artifact,
     built: &Built,
@@ -181,9 +185,7 @@ fn run_on_gpu(
     packed: Vec<Content>,
     gpu: &Gpu,
 ) -> Result<Run, Failure> {
-    let failed = |error: tilewright_cuda::CudaError| {
-        Failure::new(FailureKind::Fault, Diagnostic::error("R0610", "the GPU reports an error").note(error.to_string()))
-    };
+    let failed = |error: tilewright_cuda::CudaError| gpu_failure(&error.to_string());
     if built.cubin.is_empty() {
         let finding = Diagnostic::error("R0601", "there is no machine code, only PTX")
             .help("install NVRTC with `cargo xtask setup`");
@@ -225,4 +227,18 @@ fn run_on_gpu(
     }
     let timing = GpuTiming { milliseconds, launches: TIMED_LAUNCHES };
     Ok(Run { outputs, report: None, timing: Some(timing), writers: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_gpu_reports_is_a_fault() {
+        let failure = gpu_failure("cuLaunchKernel: CUDA_ERROR_MISALIGNED_ADDRESS");
+        assert_eq!(
+            (failure.kind, failure.to_string()),
+            (FailureKind::Fault, "error[R0610]: the GPU reports an error".to_string())
+        );
+    }
 }

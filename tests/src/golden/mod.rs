@@ -57,7 +57,9 @@ fn judge(case: &Value) -> Verdict {
         "apply_raw" => layouts::apply_raw(case),
         "canonicalize" => layouts::canonicalize(case),
         "get_scope" => {
-            return Verdict::NotCovered("get_scope: scopes are the primitives' business, layouts have none".to_string());
+            return Verdict::NotCovered(
+                "get_scope: scopes are the primitives' business, layouts have none".to_string(),
+            );
         }
         "group" => layouts::group(case),
         "group_many" => layouts::group_many(case),

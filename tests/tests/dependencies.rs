@@ -1,0 +1,165 @@
+//! The dependency table of `docs/src/architecture.md`, held to `cargo metadata` and to the sources.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+use tilewright_tests::toolchain::workspace;
+
+fn metadata() -> Metadata {
+    MetadataCommand::new()
+        .manifest_path(workspace().join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .expect("cargo metadata answers")
+}
+
+/// The short name of a package: its folder.
+fn short(package: &str) -> &str {
+    package.strip_prefix("tilewright-").unwrap_or(package)
+}
+
+/// Rows `| `name` | text | `a`, `b` |` of the table: crate and what it may use.
+fn table() -> BTreeMap<String, BTreeSet<String>> {
+    let page = std::fs::read_to_string(workspace().join("docs/src/architecture.md")).expect("the page is there");
+    let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_string).collect::<Vec<_>>();
+    page.lines()
+        .filter(|line| line.starts_with("| `"))
+        .filter_map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').collect();
+            let [name, _, uses] = cells[..] else { return None };
+            Some((names(name).into_iter().next()?, names(uses).into_iter().collect()))
+        })
+        .collect()
+}
+
+/// What a crate may use, directly or through what it uses.
+fn reach(table: &BTreeMap<String, BTreeSet<String>>, name: &str) -> BTreeSet<String> {
+    let mut reached = BTreeSet::new();
+    let mut open: Vec<String> = table.get(name).into_iter().flatten().cloned().collect();
+    while let Some(next) = open.pop() {
+        if reached.insert(next.clone()) {
+            open.extend(table.get(&next).into_iter().flatten().cloned());
+        }
+    }
+    reached
+}
+
+#[test]
+fn every_package_has_a_row_and_uses_only_what_its_row_allows() {
+    let (metadata, table) = (metadata(), table());
+    let packages: BTreeSet<String> = metadata.packages.iter().map(|p| short(&p.name).to_string()).collect();
+    assert_eq!(packages, table.keys().cloned().collect(), "packages and rows");
+    for package in &metadata.packages {
+        let name = short(&package.name);
+        let allowed = reach(&table, name);
+        let used = package
+            .dependencies
+            .iter()
+            .filter(|d| d.kind == DependencyKind::Normal)
+            .map(|d| short(&d.name).to_string());
+        for dependency in used.filter(|d| packages.contains(d)) {
+            assert!(allowed.contains(&dependency), "`{name}` uses `{dependency}`, which its row does not allow");
+        }
+    }
+}
+
+#[test]
+fn the_table_has_no_cycle() {
+    let table = table();
+    for name in table.keys() {
+        assert!(!reach(&table, name).contains(name), "`{name}` would use itself");
+    }
+}
+
+#[test]
+fn some_packages_are_used_by_one_crate_only() {
+    let owners = [("egg", "expr"), ("petgraph", "infer"), ("cudarc", "cuda"), ("libloading", "cuda"), ("tera", "emit")];
+    for package in &metadata().packages {
+        for dependency in &package.dependencies {
+            if let Some((name, owner)) = owners.iter().find(|(name, _)| *name == dependency.name) {
+                let user = short(&package.name);
+                let also = *name == "tera" && user == "viz";
+                assert!(user == *owner || also, "`{user}` uses {name}, which belongs to `{owner}`");
+            }
+        }
+    }
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+fn rust_sources() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for folder in ["crates", "kernels", "tests", "xtask"] {
+        sources(&workspace().join(folder), &mut found);
+    }
+    found
+}
+
+/// `unsafe` is forbidden by the workspace's lints in every crate that inherits them; `cuda` alone does not.
+#[test]
+fn every_crate_but_cuda_inherits_the_lints_that_forbid_unsafe() {
+    for package in &metadata().packages {
+        let manifest = std::fs::read_to_string(&package.manifest_path).expect("a manifest");
+        let inherits = manifest.contains("[lints]\nworkspace = true");
+        assert_eq!(inherits, short(&package.name) != "cuda", "{}", package.name);
+    }
+}
+
+#[test]
+fn libraries_do_not_print_exit_or_skip_tests() {
+    let forbidden = ["println!(", "eprintln!(", "print!(", "process::exit", "#[ignore", "todo!(", "unimplemented!("];
+    for path in rust_sources()
+        .iter()
+        .filter(|p| p.starts_with(workspace().join("crates")) && p.to_string_lossy().contains("/src/"))
+    {
+        let text = std::fs::read_to_string(path).expect("a source file");
+        for word in forbidden {
+            let lines = text.lines().filter(|line| line.contains(word) && !line.trim_start().starts_with("//"));
+            assert_eq!(lines.count(), 0, "{} contains `{word}`", path.display());
+        }
+    }
+}
+
+/// Codes such as `K0201` in the sources.
+fn codes() -> BTreeSet<String> {
+    let mut codes = BTreeSet::new();
+    for path in rust_sources().iter().filter(|p| !p.starts_with(workspace().join("tests"))) {
+        let text = std::fs::read_to_string(path).expect("a source file");
+        for word in text.split('"').filter(|word| word.len() == 5) {
+            let (letter, digits) = word.split_at(1);
+            if "LKVPER".contains(letter) && digits.bytes().all(|b| b.is_ascii_digit()) {
+                codes.insert(word.to_string());
+            }
+        }
+    }
+    codes
+}
+
+#[test]
+fn every_diagnostic_code_has_a_section_in_the_docs_and_a_test_of_its_text() {
+    let page = std::fs::read_to_string(workspace().join("docs/src/diagnostics.md")).expect("the page is there");
+    let mut tested = String::new();
+    let mut snapshots = Vec::new();
+    for entry in std::fs::read_dir(workspace().join("tests/snapshots/diagnostics")).into_iter().flatten().flatten() {
+        snapshots.push(entry.path());
+    }
+    // Unit tests stand in the sources, behind `mod tests`.
+    let unit_tests = rust_sources();
+    for path in snapshots.into_iter().chain(unit_tests) {
+        tested += &std::fs::read_to_string(path).unwrap_or_default();
+    }
+    for code in codes() {
+        assert!(page.contains(&format!("## {code}")), "{code} has no section in docs/src/diagnostics.md");
+        assert!(tested.contains(&format!("[{code}]")), "no test shows the text of {code}");
+    }
+}

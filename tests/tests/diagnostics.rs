@@ -1,0 +1,343 @@
+//! What a mistake looks like: kernels with one each, and the rendered text compared whole.
+
+use insta::{assert_snapshot, with_settings};
+use tilewright::compile::{LowerOptions, Options, compile};
+use tilewright::diag::Diagnostic;
+use tilewright::layout::LayoutError;
+use tilewright::prelude::*;
+use tilewright::viz::{Style, render_all};
+use tilewright_tests::toolchain::{package, workspace};
+
+fn assert_rendered(name: &str, diagnostics: &[Diagnostic]) {
+    let source = |file: &str| std::fs::read_to_string(workspace().join(file)).ok();
+    let text = render_all(diagnostics, &source, Style::Plain);
+    let folder = package().join("snapshots/diagnostics");
+    with_settings!({ snapshot_path => folder, prepend_module_to_snapshot => false, omit_expression => true }, {
+        assert_snapshot!(name, text);
+    });
+}
+
+/// Compiles a kernel that must not compile, and compares what is said.
+fn assert_mistake(name: &str, kernel: Kernel) {
+    let found = compile(kernel, &Options::new(Target::Sm100a)).expect_err("the kernel is a mistake");
+    assert_rendered(name, &found);
+}
+
+#[test]
+fn notation() {
+    let texts = [
+        "S[(8,2):(4@)]",
+        "S[(8,2):(4,)]",
+        "S[(0,4):(4,1)]",
+        "S[8:1] + S[4:2]",
+        "S[8:1] * 2",
+        "S[8 1]",
+        "S[99999999999999999999:1]",
+        "swizzle(M=3,B=3) o S[64:1]",
+    ];
+    let found: Vec<Diagnostic> =
+        texts.iter().map(|text| text.parse::<Layout>().expect_err("no layout").diagnostic()).collect();
+    assert_rendered("notation", &found);
+}
+
+#[test]
+fn questions_to_layouts() {
+    let layout = |text: &str| text.parse::<TileLayout>().expect("a layout");
+    let swizzled = |text: &str| text.parse::<Layout>().expect_err("no swizzle");
+    let straddling = 5..10;
+    let empty = 3..3;
+    let errors = [
+        layout("S[8:1]").apply(8).expect_err("outside"),
+        layout("S[(4,2):(2,1)]").apply_digits(&[1]).expect_err("rank"),
+        layout("S[8:1]").apply_in(&[0, 0], &[3, 3]).expect_err("size"),
+        layout("S[(2,3,4):(50,9,1)]").group(&[4, 6]).expect_err("no group"),
+        layout("S[8:1]").slice(&[8], std::slice::from_ref(&empty)).expect_err("empty"),
+        layout("S[(2,2,3):(1000,100,8)]").slice(&[12], std::slice::from_ref(&straddling)).expect_err("carries"),
+        S([0], [1]).build().expect_err("no extent"),
+        S([1 << 40, 1 << 40], [1i64, 1 << 40]).build().expect_err("too big"),
+        swizzled("swizzle(M=3,B=3,S=2) o S[64:1]"),
+        swizzled("swizzle(M=3,B=3,S=3) o S[64:1@laneid]"),
+        LayoutError::TooLarge { points: 1 << 23 },
+    ];
+    assert_rendered("questions_to_layouts", &errors.iter().map(|e| e.diagnostic()).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_kernel_itself() {
+    assert_mistake("kernel_name", kernel("my kernel", |_| {}));
+    assert_mistake("kernel_threads", kernel("k", |k| k.threads(100)));
+    assert_mistake(
+        "kernel_grid",
+        kernel("k", |k| {
+            k.grid([0, 70_000, 1]);
+        }),
+    );
+    assert_mistake(
+        "kernel_grid_rank",
+        kernel("k", |k| {
+            k.grid([1, 1, 1, 1]);
+        }),
+    );
+}
+
+#[test]
+fn buffers() {
+    assert_mistake(
+        "buffer_name",
+        kernel("k", |k| {
+            k.input("lane", F32, [8]);
+        }),
+    );
+    assert_mistake(
+        "buffer_keyword",
+        kernel("k", |k| {
+            k.input("float", F32, [8]);
+        }),
+    );
+    assert_mistake(
+        "buffer_name_taken",
+        kernel("k", |k| {
+            k.input("a", F32, [8]);
+            k.output("a", F32, [8]);
+        }),
+    );
+    assert_mistake(
+        "buffer_layout",
+        kernel("k", |k| {
+            k.input("a", F32, S([4, 0], [1, 4]));
+        }),
+    );
+    assert_mistake(
+        "buffer_axis",
+        kernel("k", |k| {
+            k.shared("t", F32, S([32, 2], [1 * LANEID, 1 * M]));
+        }),
+    );
+    assert_mistake(
+        "fragment_axis",
+        kernel("k", |k| {
+            k.fragment("t", F32, "S[(4,2):(1@bx,1)]".parse::<TileLayout>().expect("a layout"));
+        }),
+    );
+    assert_mistake(
+        "buffer_below_zero",
+        kernel("k", |k| {
+            k.input("a", F32, S([8], [-1]));
+        }),
+    );
+    assert_mistake(
+        "buffer_shares_places",
+        kernel("k", |k| {
+            k.output("b", F32, S([4, 4], [3, 1]));
+        }),
+    );
+    assert_mistake(
+        "view_too_large",
+        kernel("k", |k| {
+            let t = k.shared("t", F32, [32]);
+            k.view("v", t, [33]);
+        }),
+    );
+    assert_mistake(
+        "shared_too_large",
+        kernel("k", |k| {
+            k.shared("small", F32, [64]);
+            k.shared("large", F32, [60_000]);
+        }),
+    );
+}
+
+#[test]
+fn a_shape_that_is_not_the_layouts() {
+    let mut kernel = kernel("k", |k| {
+        k.input("a", F32, [8]);
+    });
+    let (handle, _) = kernel.buffers.iter().next().expect("a buffer");
+    kernel.buffers[handle].shape = vec![9];
+    assert_mistake("buffer_shape", kernel);
+}
+
+#[test]
+fn operands() {
+    assert_mistake(
+        "writes_an_input",
+        kernel("k", |k| {
+            let a = k.input("a", F32, [8]);
+            let b = k.output("b", F32, [8]);
+            k.copy(a, b);
+        }),
+    );
+    assert_mistake(
+        "wrong_rank",
+        kernel("k", |k| {
+            let a = k.input("a", F32, [8, 8]);
+            let b = k.output("b", F32, [8]);
+            k.copy(b, a.sub((0,)));
+        }),
+    );
+    assert_mistake(
+        "outside",
+        kernel("k", |k| {
+            let a = k.input("a", F32, [8]);
+            let b = k.output("b", F32, [8]);
+            k.copy(b.sub((0..4,)), a.sub((6..10,)));
+        }),
+    );
+    assert_mistake(
+        "dtypes_and_extents",
+        kernel("k", |k| {
+            let a = k.input("a", F32, [8]);
+            let b = k.output("b", F16, [4, 4]);
+            k.copy(b, a);
+        }),
+    );
+    assert_mistake(
+        "inside_one_storage",
+        kernel("k", |k| {
+            let t = k.shared("t", F32, [4, 8]);
+            let v = k.view("v", t, S([4, 8], [1, 4]));
+            k.copy(v, t);
+        }),
+    );
+    assert_mistake(
+        "value_of_another_type",
+        kernel("k", |k| {
+            let b = k.output("b", U8, [8]);
+            k.fill(b, 300);
+        }),
+    );
+}
+
+#[test]
+fn a_loop_variable_outside_its_loop() {
+    let kernel = kernel("k", |k| {
+        let a = k.input("a", F32, [4, 8]);
+        let b = k.output("b", F32, [4, 8]);
+        let mut kept = None;
+        k.serial("i", 0..4, |_, i| kept = Some(i));
+        let i = kept.expect("the loop ran its body");
+        k.copy(b.sub((&i, ..)), a.sub((&i, ..)));
+    });
+    assert_mistake("loop_variable_outside", kernel);
+}
+
+#[test]
+fn loops() {
+    assert_mistake("empty_loop", kernel("k", |k| k.serial("i", 3..3, |_, _| {})));
+    assert_mistake(
+        "loop_name_taken",
+        kernel("k", |k| {
+            k.input("a", F32, [8]);
+            k.serial("a", 0..2, |_, _| {});
+        }),
+    );
+}
+
+#[test]
+fn a_buffer_of_another_kernel() {
+    let mut stranger = None;
+    let _ = kernel("first", |k| stranger = Some(k.output("x", F32, [8])));
+    let stranger = stranger.expect("a buffer");
+    let kernel = kernel("second", |k| {
+        let a = k.input("a", F32, [8]);
+        k.copy(stranger, a);
+    });
+    assert_mistake("buffer_of_another_kernel", kernel);
+}
+
+#[test]
+fn warps() {
+    let on_one_tile = |threads, named: Option<i64>| {
+        kernel("k", |k| {
+            let a = k.input("a", F32, [4, 32]);
+            let b = k.output("b", F32, S([4, 32], [1, 4]));
+            k.threads(threads);
+            let scope = match named {
+                Some(warp) => k.warp_at(warp),
+                None => k.warp(),
+            };
+            scope.permute_layout(b, a);
+        })
+    };
+    assert_mistake("several_warps_on_one_tile", on_one_tile(128, None));
+    assert_mistake("no_such_warp", on_one_tile(128, Some(7)));
+}
+
+/// Rows of the op table that no builder method can break.
+#[test]
+fn ops_against_their_row() {
+    let broken = |change: fn(&mut tilewright::ir::tile::Op)| {
+        let mut kernel = kernel("k", |k| {
+            let a = k.input("a", F32, [4, 32]);
+            let b = k.output("b", F32, S([4, 32], [1, 4]));
+            k.warp().permute_layout(b, a);
+        });
+        let (op, _) = kernel.ops.iter().next().expect("an op");
+        change(&mut kernel.ops[op]);
+        kernel
+    };
+    assert_mistake("op_arity", broken(|op| op.operands.truncate(1)));
+    assert_mistake("op_scope", broken(|op| op.scope = tilewright::layout::axis::Scope::Cta));
+}
+
+#[test]
+fn variants() {
+    let transpose = |rows: i64, dtype: DType, variant: Option<&'static str>| {
+        kernel("k", move |k| {
+            let a = k.input("a", dtype, [rows, 32]);
+            let b = k.output("b", dtype, S([rows, 32], [1, rows]));
+            k.warp().permute_layout(b, a).variant_opt(variant);
+        })
+    };
+    assert_mistake("unknown_variant", transpose(4, F32, Some("warp_xor")));
+    assert_mistake("forced_variant_refuses", transpose(3, F32, Some("warp_xor_swizzle")));
+    let padded = kernel("k", |k| {
+        let a = k.input("a", F32, S([3, 32], [64, 2]));
+        let b = k.output("b", F32, S([3, 32], [2, 6]));
+        k.warp().permute_layout(b, a);
+    });
+    assert_mistake("no_variant_accepts", padded);
+    let fragment = kernel("k", |k| {
+        let b = k.output("b", F32, [32, 4]);
+        let held = k.fragment("held", F32, S([32, 4], [1 * LANEID, 1 * M]));
+        k.warp().permute_layout(b, held);
+    });
+    assert_mistake("permute_of_a_fragment", fragment);
+    let options = Options { target: Target::Sm100a, lower: LowerOptions { variant: Some("fastest".to_string()) } };
+    let found = compile(transpose(4, F32, None), &options).expect_err("no such variant");
+    assert_rendered("variant_option_unknown", &found);
+}
+
+/// A fragment index must be a number, and a tile must not begin inside an iter.
+#[test]
+fn tiles_that_cannot_be_placed() {
+    let moving_fragment = kernel("k", |k| {
+        let b = k.output("b", F32, [4, 32]);
+        let held = k.fragment("held", F32, S([4, 32], [1 * M, 1 * LANEID]));
+        k.serial("i", 0..4, |k, i| {
+            k.warp().copy(b.sub((&i, ..)), held.sub((&i, ..)));
+        });
+    });
+    assert_mistake("moving_fragment_index", moving_fragment);
+    let inside = kernel("k", |k| {
+        let a = k.input("a", F32, ([64], S([8, 8], [100, 1])));
+        let b = k.output("b", F32, [32, 4]);
+        k.serial("i", 0..32, |k, i| {
+            k.copy(b.sub((&i, ..)), a.sub((at(&i, 4),)));
+        });
+    });
+    assert_mistake("a_tile_inside_an_iter", inside);
+}
+
+/// All mistakes at once, in the order in which they were made.
+#[test]
+fn several_mistakes_are_told_together() {
+    let kernel = kernel("k", |k| {
+        let a = k.input("a", F32, [8]);
+        let b = k.output("b", F16, [8]);
+        let c = k.output("c", F32, [9]);
+        k.copy(b, a);
+        k.copy(c, a);
+    });
+    assert_mistake("several_mistakes", kernel);
+}

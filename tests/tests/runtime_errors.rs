@@ -1,0 +1,71 @@
+//! What cannot be run, and what is said then.
+
+use insta::{assert_snapshot, with_settings};
+use tilewright::compile::Artifact;
+use tilewright::cuda::SearchOptions;
+use tilewright::prelude::*;
+use tilewright::runtime::{Built, CudaText, Device, Failure, FailureKind, HostTensor, Toolchain, run};
+use tilewright::viz::{Style, render_all};
+use tilewright_tests::cases::{Case, all};
+use tilewright_tests::toolchain::{package, toolchain};
+
+fn subject() -> (Case, Artifact, Built) {
+    let case = all().into_iter().find(|case| case.name == "sf_transpose-f32").expect("the case");
+    let artifact = case.compile(Target::Sm100a).expect("it compiles");
+    let built = toolchain().build(&artifact, &CudaText::Generated).expect("NVRTC, or committed PTX");
+    (case, artifact, built)
+}
+
+fn assert_failure(name: &str, failure: &Failure, kind: FailureKind) {
+    assert_eq!(failure.kind, kind);
+    let folder = package().join("snapshots/diagnostics");
+    with_settings!({ snapshot_path => folder, prepend_module_to_snapshot => false, omit_expression => true }, {
+        assert_snapshot!(name, render_all(&failure.diagnostics, &|_| None, Style::Plain));
+    });
+}
+
+/// Runs the subject with its PTX changed.
+fn with_ptx(change: impl Fn(&str) -> String) -> Failure {
+    let (case, artifact, mut built) = subject();
+    built.ptx = change(&built.ptx);
+    run(&artifact, &built, &case.inputs, &Device::Virtual).expect_err("the PTX is broken")
+}
+
+#[test]
+fn no_nvrtc_and_no_committed_ptx() {
+    let (_, artifact, _) = subject();
+    let search = SearchOptions { nvrtc_dir: None, cuda_homes: Vec::new(), disabled: true, cache_dir: None };
+    let failure = Toolchain::new(search, None, None).build(&artifact, &CudaText::Generated).expect_err("no NVRTC");
+    assert_failure("no_nvrtc", &failure, FailureKind::Unsupported);
+}
+
+#[test]
+fn inputs_that_do_not_fit() {
+    let (_, artifact, built) = subject();
+    let small = vec![HostTensor::pattern(F32, &[8])];
+    for (name, inputs) in [("input_of_another_shape", small), ("too_few_inputs", Vec::new())] {
+        let failure = run(&artifact, &built, &inputs, &Device::Virtual).expect_err("the inputs do not fit");
+        assert_failure(name, &failure, FailureKind::BadInput);
+    }
+}
+
+#[test]
+fn ptx_that_is_none() {
+    let failure = with_ptx(|ptx| ptx.replace(".visible .entry", ".visible .entree"));
+    assert_failure("ptx_that_is_none", &failure, FailureKind::Unsupported);
+}
+
+#[test]
+fn an_instruction_that_is_not_supported() {
+    let failure = with_ptx(|ptx| ptx.replacen("bar.warp.sync", "wgmma.fence.sync.aligned; bar.warp.sync", 1));
+    assert_failure("unsupported_instruction", &failure, FailureKind::Unsupported);
+}
+
+#[test]
+fn an_output_that_is_not_written() {
+    let failure = with_ptx(|ptx| {
+        let kept = ptx.lines().filter(|line| !line.trim_start().starts_with("st.global"));
+        kept.collect::<Vec<_>>().join("\n")
+    });
+    assert_failure("unwritten_output", &failure, FailureKind::Fault);
+}
