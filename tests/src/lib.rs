@@ -2,6 +2,7 @@
 //! that tests run with.
 
 pub mod cases;
+mod docs;
 pub mod edits;
 pub mod golden;
 pub mod toolchain;

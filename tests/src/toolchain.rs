@@ -48,3 +48,9 @@ pub fn keep_fixture(artifact: &Artifact, built: &Built) -> Result<(), String> {
     }
     if path.exists() { Ok(()) } else { Err(format!("{} is missing; run `cargo xtask test --bless`", path.display())) }
 }
+
+/// True where a GPU can run this target.
+pub fn has_gpu_for(target: &str) -> bool {
+    let gpus = tilewright::cuda::gpus().unwrap_or_default();
+    gpus.iter().any(|gpu| tilewright::cuda::can_run(target, gpu.compute_capability))
+}

@@ -1,5 +1,6 @@
 //! `setup`: fetches the pinned NVRTC with the user's own Python package client, checks its hash, unpacks it.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -54,6 +55,28 @@ fn nvdisasm() -> Pinned {
     Pinned { package: "nvidia-cuda-nvdisasm", sha256, keeps: &["nvdisasm"] }
 }
 
+/// Why nothing was provisioned.
+#[derive(Debug)]
+pub(crate) enum SetupError {
+    /// This machine lacks something: a package client, a network, a wheel for its platform.
+    Missing(String),
+    /// A file is damaged or another one, or cannot be written.
+    Bad(String),
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (SetupError::Missing(text) | SetupError::Bad(text)) = self;
+        f.write_str(text)
+    }
+}
+
+/// A step on a file that failed: `cannot unpack libnvrtc.so.13: no space left on device`.
+fn cannot<E: fmt::Display>(what: &str, path: &Path) -> impl FnOnce(E) -> SetupError {
+    let what = format!("cannot {what} {}", path.display());
+    move |error| SetupError::Bad(format!("{what}: {error}"))
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Exit {
     let nvrtc = provision_nvrtc(arguments.wheel.as_deref());
     let mut exit = say("NVRTC", nvrtc);
@@ -63,23 +86,26 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     exit
 }
 
-fn say(what: &str, provisioned: Result<PathBuf, String>) -> Exit {
+fn say(what: &str, provisioned: Result<PathBuf, SetupError>) -> Exit {
     match provisioned {
         Ok(place) => {
             println!("{what} {PINNED_VERSION} is in {}", place.display());
             Exit::Done
         }
-        Err(why) => {
-            complain(&why);
-            // A damaged or wrong file is the user's input; a missing client or network is the machine.
-            if why.contains("sha256") || why.contains("wheel file") { Exit::BadInput } else { Exit::Unsupported }
+        Err(error) => {
+            complain(&error.to_string());
+            match error {
+                SetupError::Missing(_) => Exit::Unsupported,
+                SetupError::Bad(_) => Exit::BadInput,
+            }
         }
     }
 }
 
 /// Puts the pinned NVRTC into the cache, if it is not there yet; returns its folder.
-pub(crate) fn provision_nvrtc(wheel: Option<&Path>) -> Result<PathBuf, String> {
-    provision(&nvrtc(), nvrtc_cache_dir(&cache_dir()?), wheel)
+pub(crate) fn provision_nvrtc(wheel: Option<&Path>) -> Result<PathBuf, SetupError> {
+    let cache = cache_dir().map_err(SetupError::Missing)?;
+    provision(&nvrtc(), nvrtc_cache_dir(&cache), wheel)
 }
 
 /// Where the disassembler is kept.
@@ -87,19 +113,21 @@ pub(crate) fn nvdisasm_dir() -> Result<PathBuf, String> {
     Ok(cache_dir()?.join("nvdisasm").join(PINNED_VERSION))
 }
 
-fn provision_nvdisasm() -> Result<PathBuf, String> {
-    provision(&nvdisasm(), nvdisasm_dir()?, None)
+fn provision_nvdisasm() -> Result<PathBuf, SetupError> {
+    provision(&nvdisasm(), nvdisasm_dir().map_err(SetupError::Missing)?, None)
 }
 
-fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<PathBuf, String> {
+fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<PathBuf, SetupError> {
     if wheel.is_none() && place.join(".ok").exists() {
         return Ok(place);
     }
-    let expected = pinned.sha256.ok_or_else(|| format!("no {} is pinned for this platform", pinned.package))?;
+    let expected = pinned
+        .sha256
+        .ok_or_else(|| SetupError::Missing(format!("no {} is pinned for this platform", pinned.package)))?;
     let parent = place.parent().unwrap_or(Path::new(".")).to_path_buf();
-    fs::create_dir_all(&parent).map_err(|e| format!("cannot make {}: {e}", parent.display()))?;
+    fs::create_dir_all(&parent).map_err(cannot("make", &parent))?;
     // Everything happens in a folder beside the final one, which is dropped unless all went well.
-    let aside = tempfile::tempdir_in(&parent).map_err(|e| format!("cannot write to {}: {e}", parent.display()))?;
+    let aside = tempfile::tempdir_in(&parent).map_err(cannot("write to", &parent))?;
     let wheel = match wheel {
         Some(file) => file.to_path_buf(),
         None => fetch(pinned, expected, aside.path())?,
@@ -107,29 +135,37 @@ fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<Pa
     check_hash(&wheel, expected)?;
     let unpacked = aside.path().join("unpacked");
     unpack(&wheel, &unpacked, pinned)?;
-    fs::write(unpacked.join(".ok"), PINNED_VERSION)
-        .map_err(|e| format!("cannot write to {}: {e}", unpacked.display()))?;
+    fs::write(unpacked.join(".ok"), PINNED_VERSION).map_err(cannot("write to", &unpacked))?;
     if place.exists() {
-        fs::remove_dir_all(&place).map_err(|e| format!("cannot replace {}: {e}", place.display()))?;
+        fs::remove_dir_all(&place).map_err(cannot("replace", &place))?;
     }
-    fs::rename(&unpacked, &place).map_err(|e| format!("cannot move into {}: {e}", place.display()))?;
+    fs::rename(&unpacked, &place).map_err(cannot("move into", &place))?;
     Ok(place)
 }
 
 /// The package clients that are tried, in this order.
 const CLIENTS: [&[&str]; 4] = [&["python3", "-m", "pip"], &["python", "-m", "pip"], &["pip3"], &["pip"]];
 
-fn fetch(pinned: &Pinned, sha256: &str, folder: &Path) -> Result<PathBuf, String> {
+fn fetch(pinned: &Pinned, sha256: &str, folder: &Path) -> Result<PathBuf, SetupError> {
     let requirement = format!("{}=={PINNED_VERSION} --hash=sha256:{sha256}\n", pinned.package);
     let requirements = folder.join("requirements.txt");
-    fs::write(&requirements, requirement).map_err(|e| format!("cannot write to {}: {e}", folder.display()))?;
+    fs::write(&requirements, requirement).map_err(cannot("write to", folder))?;
     let wheels = folder.join("wheel");
     let mut tried = Vec::new();
     for client in CLIENTS {
         let bar = spinner(&format!("fetching {} {PINNED_VERSION} with {}", pinned.package, client.join(" ")));
         let output = Command::new(client[0])
             .args(&client[1..])
-            .args(["download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "-r"])
+            .args([
+                "download",
+                "--quiet",
+                "--retries",
+                "2",
+                "--no-deps",
+                "--only-binary=:all:",
+                "--require-hashes",
+                "-r",
+            ])
             .arg(&requirements)
             .arg("-d")
             .arg(&wheels)
@@ -145,25 +181,25 @@ fn fetch(pinned: &Pinned, sha256: &str, folder: &Path) -> Result<PathBuf, String
             Err(error) => tried.push(format!("{}: {error}", client.join(" "))),
         }
     }
-    Err(format!(
+    Err(SetupError::Missing(format!(
         "no Python package client could fetch {} {PINNED_VERSION}; tried\n  {}\ninstall Python with pip, or download the wheel elsewhere and run `cargo xtask setup --wheel FILE`",
         pinned.package,
         tried.join("\n  ")
-    ))
+    )))
 }
 
-fn only_wheel(folder: &Path) -> Result<PathBuf, String> {
-    let entries = fs::read_dir(folder).map_err(|e| format!("cannot read {}: {e}", folder.display()))?;
+fn only_wheel(folder: &Path) -> Result<PathBuf, SetupError> {
+    let entries = fs::read_dir(folder).map_err(cannot("read", folder))?;
     let wheel = entries.flatten().map(|entry| entry.path()).find(|path| path.extension().is_some_and(|e| e == "whl"));
-    wheel.ok_or_else(|| "the package client left no wheel".to_string())
+    wheel.ok_or_else(|| SetupError::Missing("the package client left no wheel".to_string()))
 }
 
-fn check_hash(wheel: &Path, expected: &str) -> Result<(), String> {
-    let mut file = File::open(wheel).map_err(|e| format!("cannot read the wheel file {}: {e}", wheel.display()))?;
+fn check_hash(wheel: &Path, expected: &str) -> Result<(), SetupError> {
+    let mut file = File::open(wheel).map_err(cannot("read the wheel file", wheel))?;
     let mut hasher = Sha256::new();
     let mut block = vec![0u8; 1 << 20];
     loop {
-        let read = file.read(&mut block).map_err(|e| format!("cannot read the wheel file {}: {e}", wheel.display()))?;
+        let read = file.read(&mut block).map_err(cannot("read the wheel file", wheel))?;
         if read == 0 {
             break;
         }
@@ -174,21 +210,23 @@ fn check_hash(wheel: &Path, expected: &str) -> Result<(), String> {
     if got == expected {
         return Ok(());
     }
-    Err(format!("{} is damaged or another file: sha256 mismatch\n  want {expected}\n  got  {got}", wheel.display()))
+    let text =
+        format!("{} is damaged or another file: sha256 mismatch\n  want {expected}\n  got  {got}", wheel.display());
+    Err(SetupError::Bad(text))
 }
 
 /// Unpacks the files that are needed, flat, and the licence.
-fn unpack(wheel: &Path, folder: &Path, pinned: &Pinned) -> Result<(), String> {
+fn unpack(wheel: &Path, folder: &Path, pinned: &Pinned) -> Result<(), SetupError> {
     let open = || -> Result<_, String> {
         let file = File::open(wheel).map_err(|e| e.to_string())?;
         zip::ZipArchive::new(file).map_err(|e| e.to_string())
     };
-    let mut archive = open().map_err(|e| format!("the wheel file {} cannot be unpacked: {e}", wheel.display()))?;
-    fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    let mut archive = open().map_err(cannot("unpack the wheel file", wheel))?;
+    fs::create_dir_all(folder).map_err(cannot("make", folder))?;
     let wanted = wanted_entries(&mut archive, pinned);
     let bar = byte_bar("unpacking", wanted.iter().map(|(_, _, size)| size).sum());
     for (index, name, size) in wanted {
-        write_entry(&mut archive, index, &folder.join(&name)).map_err(|e| format!("cannot unpack {name}: {e}"))?;
+        write_entry(&mut archive, index, &folder.join(&name)).map_err(cannot("unpack", Path::new(&name)))?;
         bar.inc(size);
     }
     bar.finish_and_clear();

@@ -15,7 +15,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
-use crate::thread::inst::Inst;
+use crate::thread::inst::InstInfo;
 use crate::thread::program::{Cond, Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 
 /// A program that passed the verifier; only such a program can be emitted.
@@ -158,7 +158,7 @@ impl<'a> Checker<'a> {
                 self.body(body);
                 self.divergence = outer;
             }
-            Stmt::Inst(inst) => self.inst(*inst),
+            Stmt::Inst(inst) => self.inst(&inst.info()),
         }
     }
 
@@ -249,8 +249,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn inst(&mut self, inst: Inst) {
-        let info = inst.info();
+    fn inst(&mut self, info: &InstInfo) {
         if !info.targets.contains(&self.program.target) {
             self.report("V0314", format!("`{}` does not exist on {}", info.name, self.program.target));
         }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::scalar::Scalar;
 use crate::target::Target;
+use crate::thread::inst::Inst;
 use crate::thread::program::Note;
 use tilewright_layout::DType;
 
@@ -150,6 +151,14 @@ fn too_much_shared_memory_is_reported() {
     let mut f = fixture();
     f.program.memories[f.t].elements = 60_000;
     assert_eq!(f.said(Vec::new()), ["error[V0301]: 240000 bytes of shared memory, but sm_100a has 232448"]);
+}
+
+#[test]
+fn an_instruction_of_another_target_is_reported() {
+    let f = fixture();
+    let mut checker = Checker::new(&f.program);
+    checker.inst(&InstInfo { targets: &[Target::Sm90a], ..Inst::SyncWarp.info() });
+    assert_eq!(checker.found[0].to_string(), "error[V0314]: `syncwarp` does not exist on sm_100a");
 }
 
 #[test]

@@ -1,0 +1,245 @@
+//! The commands as a user calls them: what they print, and how they exit.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tilewright_tests::toolchain::workspace;
+
+fn xtask(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.args(arguments).current_dir(workspace());
+    command
+}
+
+struct Said {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+fn said(command: &mut Command) -> Said {
+    let Output { status, stdout, stderr } = command.output().expect("the command starts");
+    Said {
+        status: status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&stdout).into_owned(),
+        err: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
+
+fn say(arguments: &[&str]) -> Said {
+    said(&mut xtask(arguments))
+}
+
+/// True where CUDA text can be compiled; else cases that need it are skipped, which fails where NVRTC is required.
+fn has_nvrtc(test: &str) -> bool {
+    let found = tilewright_tests::toolchain::toolchain().nvrtc("sm_100a").is_ok();
+    if !found {
+        assert!(!tilewright_tests::toolchain::nvrtc_is_required(), "NVRTC is required");
+        println!("skipped {test}: no NVRTC");
+    }
+    found
+}
+
+#[test]
+fn run_kernel_ends_with_ok() {
+    for kernel in ["sf_transpose", "sf_transpose_global", "warp_transpose"] {
+        for target in ["sm_100a", "sm_90a"] {
+            let said = say(&["run-kernel", kernel, "--target", target, "--device", "virtual"]);
+            assert_eq!((said.status, said.out.lines().last()), (0, Some("ok")), "{}{}", said.out, said.err);
+            assert!(
+                said.out.contains("0 spills") && said.out.contains("virtual GPU (functional, not timed)"),
+                "{}",
+                said.out
+            );
+        }
+    }
+}
+
+#[test]
+fn piped_output_has_no_escape_sequences_and_json_is_one_object() {
+    let said = say(&["run-kernel", "sf_transpose", "--device", "virtual", "--json"]);
+    assert!(!said.out.contains('\x1b') && !said.err.contains('\x1b'));
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].starts_with('{') && lines[0].contains("\"ok\":true"), "{}", said.out);
+}
+
+#[test]
+fn what_is_unknown_is_bad_input_with_a_hint() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["run-kernel", "sf_transpos"], "did you mean `sf_transpose`?"),
+        (&["run-kernel", "nothing_like_it"], "there are sf_transpose, sf_transpose_global, warp_transpose"),
+        (&["run-kernel", "sf_transpose", "--target", "sm_80"], "there are sm_100a and sm_90a"),
+        (&["run-kernel", "warp_transpose", "--shape", "depth=3"], "it has rows, cols, tiles"),
+        (&["run-kernel", "warp_transpose", "--shape", "rows"], "write it as rows=32"),
+        (&["run-kernel", "warp_transpose", "--shape", "rows=0"], "a size lies between 1 and 2^30"),
+        (&["run-kernel", "warp_transpose", "--dtype", "i64"], "it is for b32, b8, b16, b64, b128, f32"),
+        (&["run-kernel", "sf_transpose", "--dtype", "float"], "`float` is no dtype"),
+        (&["run-kernel", "sf_transpose", "--device", "tpu"], "there are auto, gpu and virtual"),
+        (&["run-kernel", "sf_transpose", "--variant", "fastest"], "there is no variant `fastest`"),
+        (&["run-kernel", "sf_transpose", "--cuda", "no/such/file.cu"], "cannot read no/such/file.cu"),
+        (&["emit", "sf_transpose", "--stage", "tiles"], "there are tile, thread, plan, cuda, ptx, sass"),
+        (&["no-such-verb"], "unrecognized subcommand"),
+    ];
+    for (arguments, hint) in cases {
+        let said = say(arguments);
+        assert_eq!(said.status, 4, "{arguments:?}: {}", said.err);
+        assert!(said.err.contains(hint), "{arguments:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_tile_that_no_variant_takes_is_told_with_all_reasons() {
+    let said = say(&["run-kernel", "warp_transpose", "--shape", "rows=5", "--shape", "cols=7"]);
+    assert_eq!(said.status, 4);
+    assert!(said.err.contains("warp_xor_swizzle: 35 elements do not divide among 32 lanes"), "{}", said.err);
+    assert!(said.err.contains("warp_vectorized: "), "{}", said.err);
+}
+
+#[test]
+fn list_names_every_kernel() {
+    let said = say(&["list"]);
+    for name in ["sf_transpose:", "sf_transpose_global:", "warp_transpose:", "--shape rows=32"] {
+        assert!(said.out.contains(name), "{}", said.out);
+    }
+    assert!(say(&["list", "--json"]).out.starts_with("[{"));
+}
+
+#[test]
+fn emit_shows_the_documented_scheme() {
+    let said = say(&["emit", "sf_transpose_global", "--stage", "cuda"]);
+    let lines: Vec<&str> = said.out.lines().map(str::trim).collect();
+    let count = |start: &str| lines.iter().filter(|line| line.starts_with(start)).count();
+    assert!(said.out.contains("k = 2 (shift 3, mask 3)") && said.out.contains("lane >> 3 & 3"), "{}", said.out);
+    assert_eq!((count("r["), count("b["), count("__syncwarp();")), (4, 4, 2), "{}", said.out);
+}
+
+#[test]
+fn several_stages_have_headings() {
+    let said = say(&["emit", "sf_transpose", "--stage", "tile,plan,thread"]);
+    let headings: Vec<&str> = said.out.lines().filter(|line| line.starts_with("== ")).collect();
+    assert_eq!((said.status, headings), (0, vec!["== tile", "== plan", "== thread"]));
+}
+
+/// Two processes, two folders: the same bytes.
+#[test]
+fn emission_depends_on_neither_process_nor_folder() {
+    let elsewhere = tempfile_folder();
+    for stage in ["cuda", "ptx"] {
+        let here = say(&["emit", "warp_transpose", "--stage", stage]);
+        let there = said(xtask(&["emit", "warp_transpose", "--stage", stage]).current_dir(elsewhere.path()));
+        assert_eq!((here.status, there.status), (0, 0), "{}", there.err);
+        assert_eq!(here.out, there.out);
+    }
+}
+
+fn tempfile_folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+/// Generated CUDA with one text replaced, in a file.
+fn edited(folder: &Path, from: &str, to: &str) -> String {
+    let text = say(&["emit", "sf_transpose"]).out;
+    assert!(text.contains(from), "`{from}` is not in the text");
+    let path = folder.join("edited.cu");
+    std::fs::write(&path, text.replace(from, to)).expect("a file");
+    path.display().to_string()
+}
+
+#[test]
+fn edited_cuda_decides_the_exit_status() {
+    if !has_nvrtc("edited_cuda_decides_the_exit_status") {
+        return;
+    }
+    let folder = tempfile_folder();
+    let run = |from, to| {
+        say(&["run-kernel", "sf_transpose", "--device", "virtual", "--cuda", &edited(folder.path(), from, to)])
+    };
+    let same = run("r1[0] = tile[lane];", "r1[0] = tile[lane]; ");
+    assert_eq!((same.status, same.out.lines().last()), (0, Some("ok")), "{}", same.err);
+    let wrong = run("r1[0] = tile[lane];", "r1[0] = tile[lane] + 1.0f;");
+    assert_eq!((wrong.status, wrong.out.lines().last()), (1, Some("wrong")));
+    assert!(
+        wrong.out.contains("b[0, 0, 0]: expected -6.75, got -5.75\n  written by CTA (0,0,0), warp 0, lane 0"),
+        "{}",
+        wrong.out
+    );
+    let race = run("__syncwarp();", "");
+    assert_eq!(race.status, 2);
+    assert!(
+        race.err.contains("race") && race.err.contains("sf_transpose.rs:31") && race.err.contains("sf_transpose.rs:30"),
+        "{}",
+        race.err
+    );
+    assert_eq!(run("r1[0] = tile[lane];", "r1[0] = tyle[lane];").status, 4);
+}
+
+#[test]
+fn doctor_builds_nothing_and_names_what_is_missing() {
+    let empty = tempfile_folder();
+    let said = said(
+        xtask(&["doctor"])
+            .env("XDG_CACHE_HOME", empty.path())
+            .env_remove("CUDA_HOME")
+            .env_remove("CUDA_PATH")
+            .env_remove("TILEWRIGHT_NVRTC_DIR")
+            .env_remove("TILEWRIGHT_NVRTC"),
+    );
+    assert_eq!(said.status, 0);
+    for word in ["GPU", "NVRTC for sm_100a", "NVRTC for sm_90a", "nvdisasm", "cache folder", "Python package client"] {
+        assert!(said.out.contains(word), "{}", said.out);
+    }
+    assert_eq!(std::fs::read_dir(empty.path()).expect("the folder").count(), 0, "doctor leaves nothing behind");
+}
+
+#[test]
+fn a_damaged_wheel_is_refused_and_leaves_nothing() {
+    let cache = tempfile_folder();
+    let wheel = cache.path().join("damaged.whl");
+    std::fs::write(&wheel, b"PK\x03\x04 not all of it").expect("a file");
+    let said = said(xtask(&["setup", "--wheel", &wheel.display().to_string()]).env("XDG_CACHE_HOME", cache.path()));
+    assert_eq!(said.status, 4);
+    assert!(said.err.contains("sha256 mismatch"), "{}", said.err);
+    let left = std::fs::read_dir(cache.path().join("tilewright/nvrtc")).into_iter().flatten().count();
+    assert_eq!(left, 0, "nothing half-written is left");
+}
+
+#[test]
+fn setup_without_a_client_says_what_was_tried() {
+    let cache = tempfile_folder();
+    let said = said(xtask(&["setup"]).env("XDG_CACHE_HOME", cache.path()).env("PATH", cache.path()));
+    assert_eq!(said.status, 3);
+    assert!(said.err.contains("python3 -m pip") && said.err.contains("setup --wheel FILE"), "{}", said.err);
+}
+
+#[test]
+fn a_truncated_cache_entry_is_ignored_with_a_note() {
+    if !has_nvrtc("a_truncated_cache_entry_is_ignored_with_a_note") {
+        return;
+    }
+    let nvrtc = tilewright_tests::toolchain::toolchain().nvrtc("sm_100a").expect("NVRTC");
+    let folder = nvrtc.path().parent().expect("a folder").to_path_buf();
+    let cache = tempfile_folder();
+    let run = || {
+        let mut command = xtask(&["run-kernel", "sf_transpose", "--device", "virtual"]);
+        said(command.env("XDG_CACHE_HOME", cache.path()).env("TILEWRIGHT_NVRTC_DIR", &folder))
+    };
+    assert_eq!(run().status, 0);
+    for entry in std::fs::read_dir(cache.path().join("tilewright/kernels")).expect("entries").flatten() {
+        let bytes = std::fs::read(entry.path()).expect("an entry");
+        std::fs::write(entry.path(), &bytes[..bytes.len() / 2]).expect("it can be cut");
+    }
+    let again = run();
+    assert_eq!((again.status, again.out.lines().last()), (0, Some("ok")));
+    assert!(again.err.contains("cannot be used"), "{}", again.err);
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_an_ordinary_answer() {
+    if tilewright_tests::toolchain::has_gpu_for("sm_100a") {
+        return;
+    }
+    let said = say(&["run-kernel", "sf_transpose", "--device", "gpu"]);
+    assert_eq!(said.status, 3);
+    assert!(said.err.contains("no GPU here can run sm_100a"), "{}", said.err);
+}
