@@ -5,4 +5,5 @@ pub mod cases;
 mod docs;
 pub mod edits;
 pub mod golden;
+pub mod thread_machine;
 pub mod toolchain;
