@@ -2,17 +2,17 @@
 
 #[doc = include_str!("../../README.md")]
 mod readme {}
-#[doc = include_str!("../../docs/src/notation.md")]
+#[doc = include_str!("../../docs/notation.md")]
 mod notation {}
-#[doc = include_str!("../../docs/src/kernel.md")]
+#[doc = include_str!("../../docs/kernel.md")]
 mod kernel {}
-#[doc = include_str!("../../docs/src/architecture.md")]
+#[doc = include_str!("../../docs/architecture.md")]
 mod architecture {}
-#[doc = include_str!("../../docs/src/add-a-tile-op.md")]
+#[doc = include_str!("../../docs/add-a-tile-op.md")]
 mod add_a_tile_op {}
-#[doc = include_str!("../../docs/src/running.md")]
+#[doc = include_str!("../../docs/running.md")]
 mod running {}
-#[doc = include_str!("../../docs/src/virtual-gpu.md")]
+#[doc = include_str!("../../docs/virtual-gpu.md")]
 mod virtual_gpu {}
-#[doc = include_str!("../../docs/src/diagnostics.md")]
+#[doc = include_str!("../../docs/diagnostics.md")]
 mod diagnostics {}

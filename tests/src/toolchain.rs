@@ -1,6 +1,7 @@
 //! NVRTC in tests: used where it is found; committed PTX where it is not; else the case is skipped, which fails under
 //! `TILEWRIGHT_REQUIRE_NVRTC=1`.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tilewright::compile::Artifact;
@@ -47,6 +48,16 @@ pub fn keep_fixture(artifact: &Artifact, built: &Built) -> Result<(), String> {
         return std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()));
     }
     if path.exists() { Ok(()) } else { Err(format!("{} is missing; run `cargo xtask test --bless`", path.display())) }
+}
+
+/// Says that a test was skipped for want of NVRTC; fails where NVRTC is required. `cargo xtask test` lists the names
+/// from the file that `TILEWRIGHT_SKIPPED` names.
+pub fn skip(name: &str) {
+    assert!(!nvrtc_is_required(), "{name}: NVRTC is required");
+    let Some(path) = std::env::var_os("TILEWRIGHT_SKIPPED") else { return };
+    if let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path) {
+        let _ = writeln!(file, "{name}");
+    }
 }
 
 /// True where a GPU can run this target.

@@ -1,4 +1,4 @@
-//! The dependency table of `docs/src/architecture.md`, held to `cargo metadata` and to the sources.
+//! The dependency table of `docs/architecture.md`, held to `cargo metadata` and to the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn short(package: &str) -> &str {
 
 /// Rows `| `name` | text | `a`, `b` |` of the table: crate and what it may use.
 fn table() -> BTreeMap<String, BTreeSet<String>> {
-    let page = std::fs::read_to_string(workspace().join("docs/src/architecture.md")).expect("the page is there");
+    let page = std::fs::read_to_string(workspace().join("docs/architecture.md")).expect("the page is there");
     let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_string).collect::<Vec<_>>();
     page.lines()
         .filter(|line| line.starts_with("| `"))
@@ -147,7 +147,7 @@ fn codes() -> BTreeSet<String> {
 
 #[test]
 fn every_diagnostic_code_has_a_section_in_the_docs_and_a_test_of_its_text() {
-    let page = std::fs::read_to_string(workspace().join("docs/src/diagnostics.md")).expect("the page is there");
+    let page = std::fs::read_to_string(workspace().join("docs/diagnostics.md")).expect("the page is there");
     let mut tested = String::new();
     let mut snapshots = Vec::new();
     for entry in std::fs::read_dir(workspace().join("tests/snapshots/diagnostics")).into_iter().flatten().flatten() {
@@ -159,7 +159,7 @@ fn every_diagnostic_code_has_a_section_in_the_docs_and_a_test_of_its_text() {
         tested += &std::fs::read_to_string(path).unwrap_or_default();
     }
     for code in codes() {
-        assert!(page.contains(&format!("## {code}")), "{code} has no section in docs/src/diagnostics.md");
+        assert!(page.contains(&format!("## {code}")), "{code} has no section in docs/diagnostics.md");
         assert!(tested.contains(&format!("[{code}]")), "no test shows the text of {code}");
     }
 }

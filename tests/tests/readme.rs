@@ -54,10 +54,10 @@ fn ci_runs_the_readmes_test_command() {
     assert!(page(".ci/run").contains(test), ".ci/run does not call `{test}`");
 }
 
-/// The crate of `docs/src/testing.md`, built outside the workspace and tested there.
+/// The crate of `docs/testing.md`, built outside the workspace and tested there.
 #[test]
 fn a_users_own_crate_is_tested_as_the_book_says() {
-    let page = page("docs/src/testing.md");
+    let page = page("docs/testing.md");
     let folder = tempfile::tempdir().expect("a folder");
     for (language, file) in [("toml", "Cargo.toml"), ("rust,ignore", "src/lib.rs"), ("rust,ignore", "tests/kernel.rs")]
     {

@@ -1,5 +1,6 @@
 //! `test`: all tests of the workspace, with NVRTC provisioned first where that is possible.
 
+use std::path::Path;
 use std::process::Command;
 
 use clap::Args;
@@ -31,7 +32,13 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     if let Some(filter) = &arguments.filter {
         command.arg("--").arg(filter);
     }
-    match command.status() {
+    let Ok(skipped) = tempfile::NamedTempFile::new() else {
+        complain("cannot write a temporary file");
+        return Exit::BadInput;
+    };
+    let status = command.env("TILEWRIGHT_SKIPPED", skipped.path()).status();
+    list_skipped(skipped.path());
+    match status {
         Ok(status) if status.success() => Exit::Done,
         Ok(_) => Exit::Differs,
         Err(error) => {
@@ -39,4 +46,15 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
             Exit::Unsupported
         }
     }
+}
+
+/// Counts and names what was skipped for want of NVRTC.
+fn list_skipped(file: &Path) {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let mut names: Vec<&str> = text.lines().collect();
+    names.sort_unstable();
+    for name in &names {
+        println!("skipped {name}");
+    }
+    println!("{} skipped for want of NVRTC", names.len());
 }

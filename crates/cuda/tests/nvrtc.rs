@@ -1,8 +1,19 @@
 //! Compiling with a real NVRTC. Without one these tests say so and pass, unless `TILEWRIGHT_REQUIRE_NVRTC=1`.
 
+use std::io::Write;
+
 use tilewright_cuda::{
     CompileCache, CudaError, LogLine, Nvrtc, Request, SearchOptions, Severity, compile_cached, probe,
 };
+
+/// `cargo xtask test` lists what was skipped from the file that this variable names.
+fn tell_skipped() {
+    let Some(path) = std::env::var_os("TILEWRIGHT_SKIPPED") else { return };
+    let name = std::thread::current().name().unwrap_or("a test").to_string();
+    if let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path) {
+        let _ = writeln!(file, "cuda: {name}");
+    }
+}
 
 fn nvrtc() -> Option<Nvrtc> {
     match Nvrtc::load(&SearchOptions::from_env(), "sm_100a") {
@@ -10,7 +21,7 @@ fn nvrtc() -> Option<Nvrtc> {
         Err(error) => {
             let required = std::env::var_os("TILEWRIGHT_REQUIRE_NVRTC").is_some_and(|text| text == "1");
             assert!(!required, "{error}");
-            eprintln!("skipped: NVRTC not found");
+            tell_skipped();
             None
         }
     }

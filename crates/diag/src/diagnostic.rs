@@ -39,7 +39,7 @@ pub struct Snippet {
 /// The same value serves the terminal, `--json` and the tests, so it holds no formatting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Stable code, such as `L0103`; each has a page in `docs/src/diagnostics.md`.
+    /// Stable code, such as `L0103`; each has a page in `docs/diagnostics.md`.
     pub code: &'static str,
     /// Error or warning.
     pub severity: Severity,

@@ -1,0 +1,166 @@
+//! The virtual GPU on PTX that is not ours to shape: a hand-written CUDA file, and our kernels, at every optimisation
+//! level that NVRTC has.
+
+use tilewright::cuda::{Nvrtc, Request};
+use tilewright::prelude::Target;
+use tilewright::vgpu::{Arg, BufferId, Launch, Memory, Module, Options, run};
+use tilewright_tests::cases::all;
+use tilewright_tests::toolchain::{package, skip, toolchain};
+
+/// Ways to compile: as for users, for a debugger, and in a hurry.
+const LEVELS: [&[&str]; 5] = [
+    &[],
+    &["-G"],
+    &["--Ofast-compile=max"],
+    &["--Ofast-compile=min"],
+    &["--fmad=false", "--extra-device-vectorization"],
+];
+
+fn nvrtc(test: &str, target: Target) -> Option<Nvrtc> {
+    let found = toolchain().nvrtc(target.name()).ok();
+    if found.is_none() {
+        skip(&format!("virtual GPU: {test} {target}"));
+    }
+    found
+}
+
+fn compile(nvrtc: &Nvrtc, source: &str, target: Target, level: &[&str]) -> Module {
+    let options: Vec<String> = level.iter().map(|option| option.to_string()).collect();
+    let request = Request { source, name: "/tilewright/test.cu", target: target.name(), options: &options };
+    let compiled = nvrtc.compile(&request).unwrap_or_else(|e| panic!("{level:?}: {e}"));
+    Module::parse(&compiled.ptx).unwrap_or_else(|e| panic!("{level:?}: {e}"))
+}
+
+#[test]
+fn every_kernel_is_right_at_every_level() {
+    for target in Target::ALL {
+        let Some(nvrtc) = nvrtc("every_kernel_is_right_at_every_level", *target) else { return };
+        for case in all().iter().filter(|case| case.tolerance.absolute == 0.0) {
+            let artifact = case.compile(*target).expect("the case compiles");
+            for level in LEVELS {
+                let module = compile(&nvrtc, artifact.cuda(), *target, level);
+                let mut memory = Memory::new();
+                let mut inputs = case.inputs.iter();
+                let parameters = artifact.parameters();
+                let buffers: Vec<BufferId> = parameters
+                    .iter()
+                    .map(|parameter| {
+                        let width = parameter.dtype.bytes() as usize;
+                        let len = parameter.memory_elements() as usize * width;
+                        if parameter.is_output {
+                            return memory.allocate_poison(&parameter.name, len);
+                        }
+                        let tensor = inputs.next().expect("an input");
+                        let mut bytes = vec![0; len];
+                        for (element, position) in tensor.bytes().chunks(width).zip(parameter.layout.memory_positions())
+                        {
+                            bytes[position as usize * width..][..width].copy_from_slice(element);
+                        }
+                        memory.allocate(&parameter.name, bytes)
+                    })
+                    .collect();
+                let launch = Launch {
+                    kernel: artifact.name().to_string(),
+                    grid: artifact.grid().map(|n| n as u32),
+                    block: [artifact.threads() as u32, 1, 1],
+                    dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
+                    args: buffers.iter().map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 }).collect(),
+                };
+                run(&module, &launch, &mut memory, &Options::default())
+                    .unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
+                let output = parameters.iter().zip(&buffers).find(|(p, _)| p.is_output).expect("an output");
+                let width = output.0.dtype.bytes() as usize;
+                let positions = output.0.layout.memory_positions();
+                for (expected, position) in case.expected[0].bytes().chunks(width).zip(positions) {
+                    let got = &memory.bytes(*output.1)[position as usize * width..][..width];
+                    assert_eq!(got, expected, "{} {target} {level:?} at {position}", case.name);
+                }
+            }
+        }
+    }
+}
+
+/// What `mix.cu` computes, in plain Rust.
+struct Mixed {
+    sums: Vec<i32>,
+    votes: Vec<u32>,
+    roots: Vec<f64>,
+    lanes: Vec<f32>,
+    counts: Vec<i32>,
+}
+
+const TABLE: [i32; 4] = [3, -1, 40, 7];
+
+fn mixed(bytes: &[u8], threads: usize) -> Mixed {
+    let n = bytes.len();
+    let value = |i: usize| if i < n { i32::from(bytes[i]) } else { 0 };
+    let mut out =
+        Mixed { sums: Vec::new(), votes: Vec::new(), roots: Vec::new(), lanes: Vec::new(), counts: vec![0; 17] };
+    for i in 0..n {
+        let (v, warp, lane) = (value(i), i / 32 * 32, i % threads);
+        let neighbour = |j: usize| value(j / threads * threads + ((j % threads) ^ 1));
+        let sum: i32 = (warp..warp + 32).map(value).sum();
+        let vote = (0..32).fold(0u32, |vote, l| vote | (u32::from(value(warp + l) > neighbour(warp + l)) << l));
+        let (mut steps, mut x) = (0, v + 1);
+        while x != 1 && steps < 200 {
+            x = if x & 1 == 1 { 3 * x + 1 } else { x / 2 };
+            steps += 1;
+        }
+        let mut local = [0.0f32; 8];
+        for k in 0..8 {
+            local[((k * 3 + v) & 7) as usize] = k as f32 * 0.5;
+        }
+        out.sums.push(sum + TABLE[(v & 3) as usize] * neighbour(i) - v / 7 + v % 7);
+        out.votes.push(vote ^ vote.count_ones() ^ vote.reverse_bits() ^ (v as u32).leading_zeros());
+        out.roots.push(f64::from(v).sqrt() + f64::from(steps) / 3.0);
+        out.lanes.push(local[lane & 7] + v as f32 / 3.0 + (v as f32).mul_add(0.25, -1.0));
+        out.counts[(v & 15) as usize] += 1;
+        out.counts[16] = out.counts[16].max(steps);
+    }
+    out
+}
+
+fn le<T, const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> T) -> Vec<T> {
+    bytes.chunks(N).map(|chunk| read(chunk.try_into().expect("whole elements"))).collect()
+}
+
+#[test]
+fn a_hand_written_file_computes_what_plain_rust_does() {
+    let source = std::fs::read_to_string(package().join("fixtures/cuda/mix.cu")).expect("the file");
+    let (n, threads) = (150usize, 64usize);
+    let bytes: Vec<u8> = (0..n).map(|i| (i * 37 + i * i / 5) as u8).collect();
+    let expected = mixed(&bytes, threads);
+    for target in Target::ALL {
+        let Some(nvrtc) = nvrtc("a_hand_written_file_computes_what_plain_rust_does", *target) else { return };
+        for level in LEVELS {
+            let module = compile(&nvrtc, &source, *target, level);
+            let mut memory = Memory::new();
+            let input = memory.allocate("bytes", bytes.clone());
+            let outputs = [("sums", 4 * n), ("votes", 4 * n), ("roots", 8 * n), ("lanes", 4 * n)]
+                .map(|(name, len)| memory.allocate_poison(name, len));
+            let counts = memory.allocate("counts", vec![0; 17 * 4]);
+            let pointers = [input].into_iter().chain(outputs).chain([counts]);
+            let mut args: Vec<Arg> = pointers.map(|buffer| Arg::Buffer { buffer, byte_offset: 0 }).collect();
+            args.push(Arg::Bytes((n as i32).to_le_bytes().to_vec()));
+            let launch = Launch {
+                kernel: "mix".to_string(),
+                grid: [n.div_ceil(threads) as u32, 1, 1],
+                block: [threads as u32, 1, 1],
+                dynamic_shared_bytes: threads as u32 * 4,
+                args,
+            };
+            run(&module, &launch, &mut memory, &Options::default())
+                .unwrap_or_else(|e| panic!("{target} {level:?}: {e}"));
+            let [sums, votes, roots, lanes] = outputs;
+            assert_eq!(le(memory.bytes(sums), i32::from_le_bytes), expected.sums, "{target} {level:?}");
+            assert_eq!(le(memory.bytes(votes), u32::from_le_bytes), expected.votes, "{target} {level:?}");
+            assert_eq!(le(memory.bytes(roots), f64::from_le_bytes), expected.roots, "{target} {level:?}");
+            assert_eq!(le(memory.bytes(counts), i32::from_le_bytes), expected.counts, "{target} {level:?}");
+            let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 * b.abs().max(1.0);
+            assert!(
+                le(memory.bytes(lanes), f32::from_le_bytes).iter().zip(&expected.lanes).all(close),
+                "{target} {level:?}"
+            );
+        }
+    }
+}
