@@ -130,6 +130,23 @@ fn libraries_do_not_print_exit_or_skip_tests() {
     }
 }
 
+/// The compiler reads no files, environment or clock: the same kernel gives the same bytes everywhere.
+#[test]
+fn the_compiler_looks_at_nothing_but_the_kernel() {
+    let forbidden = ["std::fs", "std::env", "std::net", "std::process", "Instant::", "SystemTime", "std::thread"];
+    for name in ["diag", "expr", "layout", "ir", "dsl", "lower", "emit", "compile"] {
+        let mut files = Vec::new();
+        sources(&workspace().join("crates").join(name).join("src"), &mut files);
+        assert!(!files.is_empty());
+        for path in files {
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            for word in forbidden {
+                assert!(!text.contains(word), "{} contains `{word}`", path.display());
+            }
+        }
+    }
+}
+
 /// Codes such as `K0201` in the sources.
 fn codes() -> BTreeSet<String> {
     let mut codes = BTreeSet::new();
