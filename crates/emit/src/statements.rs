@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Cond, Memory, Note, Program, RegArray, Regs, Stmt};
+use tilewright_ir::thread::{Cond, Memory, Note, Program, RegArray, Regs, Stmt, for_each_expr};
 
 use crate::dtype::{c_type, literal, vector_type};
 use crate::index::c_index;
@@ -48,8 +48,7 @@ impl<'a> Printer<'a> {
         for line in shared {
             self.line(format_args!("{line}"));
         }
-        let mut used = BTreeSet::new();
-        used_variables(&self.program.body, &mut used);
+        let used = used_variables(&self.program.body);
         let one_warp = self.program.threads <= 32;
         let indices = [
             ("tid", "threadIdx.x"),
@@ -168,47 +167,23 @@ fn grouped(expr: &Expr) -> String {
 
 fn widest_accesses(program: &Program, body: &[Stmt], widest: &mut BTreeMap<usize, i64>) {
     for stmt in body {
-        match stmt {
-            Stmt::Load { to: regs, .. } | Stmt::Store { from: regs, .. } => {
-                let bytes = regs.count * program.registers[regs.array].dtype.bytes();
-                let most = widest.entry(regs.array.index()).or_insert(0);
-                *most = bytes.max(*most);
-            }
-            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => {
-                widest_accesses(program, body, widest)
-            }
-            Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(_) => {}
+        if let Stmt::Load { to: regs, .. } | Stmt::Store { from: regs, .. } = stmt {
+            let bytes = regs.count * program.registers[regs.array].dtype.bytes();
+            let most = widest.entry(regs.array.index()).or_insert(0);
+            *most = bytes.max(*most);
         }
+        widest_accesses(program, stmt.inner(), widest);
     }
 }
 
-fn used_variables(body: &[Stmt], used: &mut BTreeSet<String>) {
-    let mut add = |expr: &Expr| {
+fn used_variables(body: &[Stmt]) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    for_each_expr(body, &mut |expr| {
         expr.for_each_var(&mut |var| {
             if !used.contains(var.name()) {
                 used.insert(var.name().to_string());
             }
         });
-    };
-    for stmt in body {
-        match stmt {
-            Stmt::Let { value, .. } => add(value),
-            Stmt::Load { index, .. } | Stmt::Store { index, .. } => add(index),
-            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
-                add(a);
-                add(b);
-            }
-            Stmt::Op { .. }
-            | Stmt::For { .. }
-            | Stmt::Declare(_)
-            | Stmt::Set { .. }
-            | Stmt::Move { .. }
-            | Stmt::Inst(_) => {}
-        }
-    }
-    for stmt in body {
-        if let Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } = stmt {
-            used_variables(body, used);
-        }
-    }
+    });
+    used
 }

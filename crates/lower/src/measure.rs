@@ -15,7 +15,7 @@ pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: Stri
     let accesses = accesses(program, &touches);
     let mut counter = Counter::default();
     counter.body(body, 1);
-    let registers = counter.register_bytes(program, body);
+    let registers = register_bytes(program, body);
     Facts {
         summary,
         accesses,
@@ -127,24 +127,16 @@ impl Counter {
             self.expr(b);
         }
     }
+}
 
-    fn register_bytes(&self, program: &Program, body: &[Stmt]) -> i64 {
-        body.iter()
-            .map(|stmt| match stmt {
-                Stmt::Declare(array) => {
-                    let array = &program.registers[*array];
-                    array.len * array.dtype.bytes()
-                }
-                Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => {
-                    self.register_bytes(program, body)
-                }
-                Stmt::Let { .. }
-                | Stmt::Load { .. }
-                | Stmt::Store { .. }
-                | Stmt::Set { .. }
-                | Stmt::Move { .. }
-                | Stmt::Inst(_) => 0,
-            })
-            .sum()
-    }
+/// Bytes of all register arrays that `body` declares.
+fn register_bytes(program: &Program, body: &[Stmt]) -> i64 {
+    let declared = |stmt: &Stmt| {
+        if let Stmt::Declare(array) = stmt {
+            let array = &program.registers[*array];
+            return array.len * array.dtype.bytes();
+        }
+        0
+    };
+    body.iter().map(|stmt| declared(stmt) + register_bytes(program, stmt.inner())).sum()
 }

@@ -6,5 +6,5 @@ mod program;
 mod verify;
 
 pub use inst::{Inst, InstInfo};
-pub use program::{Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt};
+pub use program::{Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt, for_each_expr};
 pub use verify::{VerifiedProgram, verify};

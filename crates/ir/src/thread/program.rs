@@ -107,6 +107,43 @@ pub enum Cond {
     Equal(Expr, Expr),
 }
 
+impl Stmt {
+    /// The statements inside it: of an op, a loop or a branch.
+    pub fn inner(&self) -> &[Stmt] {
+        match self {
+            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => body,
+            Stmt::Let { .. }
+            | Stmt::Declare(_)
+            | Stmt::Load { .. }
+            | Stmt::Store { .. }
+            | Stmt::Set { .. }
+            | Stmt::Move { .. }
+            | Stmt::Inst(_) => &[],
+        }
+    }
+}
+
+/// Calls `visit` on every named value, index and condition in `body`, in order.
+pub fn for_each_expr(body: &[Stmt], visit: &mut dyn FnMut(&Expr)) {
+    for stmt in body {
+        match stmt {
+            Stmt::Let { value, .. } => visit(value),
+            Stmt::Load { index, .. } | Stmt::Store { index, .. } => visit(index),
+            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
+                visit(a);
+                visit(b);
+            }
+            Stmt::Op { .. }
+            | Stmt::For { .. }
+            | Stmt::Declare(_)
+            | Stmt::Set { .. }
+            | Stmt::Move { .. }
+            | Stmt::Inst(_) => {}
+        }
+        for_each_expr(stmt.inner(), visit);
+    }
+}
+
 /// A statement.
 #[derive(Clone, Debug)]
 pub enum Stmt {

@@ -1,8 +1,8 @@
 //! Whether two groups of accesses conflict, and between which threads.
 
-use tilewright_expr::{Expr, Var};
+use tilewright_expr::Var;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Cond, Memory, Program, Stmt};
+use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr};
 use tilewright_layout::axis::Scope;
 
 use super::Accesses;
@@ -53,19 +53,12 @@ fn common_memories(program: &Program, earlier: &Accesses, later: &Accesses) -> V
 
 /// (reads, writes) of a memory or its views.
 fn effects(program: &Program, body: &[Stmt], memory: Handle<Memory>) -> (bool, bool) {
-    let mut found = (false, false);
-    for stmt in body {
-        let inner = match stmt {
-            Stmt::Load { memory: m, .. } => (owner(program, *m) == memory, false),
-            Stmt::Store { memory: m, .. } => (false, owner(program, *m) == memory),
-            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => effects(program, body, memory),
-            Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Inst(_) => {
-                (false, false)
-            }
-        };
-        found = (found.0 || inner.0, found.1 || inner.1);
-    }
-    found
+    body.iter().fold((false, false), |(reads, writes), stmt| {
+        let inner = effects(program, stmt.inner(), memory);
+        let loads = matches!(stmt, Stmt::Load { memory: m, .. } if owner(program, *m) == memory);
+        let stores = matches!(stmt, Stmt::Store { memory: m, .. } if owner(program, *m) == memory);
+        (reads || inner.0 || loads, writes || inner.1 || stores)
+    })
 }
 
 /// The exact answer, by comparing the touched bytes for all relevant values of the loop variables; `None` if there are
@@ -112,40 +105,15 @@ fn related(a: &Env, b: &Env, shared: &[&Var], earlier: bool, all_relevant: bool)
 
 /// Loop variables on which the touched bytes depend.
 fn relevant_loops(accesses: &Accesses) -> Vec<Var> {
-    let mut mentioned = Vec::new();
-    variables(&accesses.body, &mut mentioned);
-    accesses.loops.iter().filter(|var| mentioned.contains(var)).cloned().collect()
-}
-
-fn variables(body: &[Stmt], found: &mut Vec<Var>) {
-    let mut add = |expr: &Expr| {
+    let mut relevant: Vec<Var> = Vec::new();
+    for_each_expr(&accesses.body, &mut |expr| {
         expr.for_each_var(&mut |var| {
-            if !found.contains(var) {
-                found.push(var.clone());
+            if accesses.loops.contains(var) && !relevant.contains(var) {
+                relevant.push(var.clone());
             }
         });
-    };
-    for stmt in body {
-        match stmt {
-            Stmt::Let { value, .. } => add(value),
-            Stmt::Load { index, .. } | Stmt::Store { index, .. } => add(index),
-            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
-                add(a);
-                add(b);
-            }
-            Stmt::Op { .. }
-            | Stmt::For { .. }
-            | Stmt::Declare(_)
-            | Stmt::Set { .. }
-            | Stmt::Move { .. }
-            | Stmt::Inst(_) => {}
-        }
-    }
-    for stmt in body {
-        if let Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } = stmt {
-            variables(body, found);
-        }
-    }
+    });
+    relevant
 }
 
 /// Every combination of values; `None` if there are more than are compared.
