@@ -7,7 +7,7 @@ use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Cond, Memory, Note, Program, RegArray, Regs, Stmt, for_each_expr};
 
-use crate::dtype::{c_type, literal, vector_type};
+use crate::dtype::{literal, vector_type};
 use crate::index::c_index;
 
 /// Column at which a tile op's place in the user's source stands.
@@ -127,12 +127,17 @@ impl<'a> Printer<'a> {
     }
 
     fn declare(&mut self, array: Handle<RegArray>) {
-        let RegArray { name, dtype, len } = &self.program.registers[array];
+        let RegArray { name, dtype, len, vector } = &self.program.registers[array];
+        let c_type = vector_type(*dtype, *vector);
+        if *vector > 1 {
+            let names: Vec<String> = (0..len / vector).map(|at| vector_name(name, *len / vector, at)).collect();
+            return self.line(format_args!("{c_type} {};", names.join(", ")));
+        }
         let align = match self.widest.get(&array.index()) {
             Some(bytes) if *bytes > dtype.bytes() => format!("alignas({bytes}) "),
             _ => String::new(),
         };
-        self.line(format_args!("{align}{} {name}[{len}];", c_type(*dtype)));
+        self.line(format_args!("{align}{c_type} {name}[{len}];"));
     }
 
     fn reg(&self, regs: &Regs, at: i64) -> String {
@@ -140,11 +145,14 @@ impl<'a> Printer<'a> {
     }
 
     fn regs(&self, regs: &Regs) -> String {
-        let first = self.reg(regs, 0);
-        let dtype = self.program.registers[regs.array].dtype;
+        let RegArray { name, dtype, vector, len } = &self.program.registers[regs.array];
+        if *vector > 1 {
+            // The verifier has seen that the index is a constant.
+            return vector_name(name, len / vector, regs.first.as_const().unwrap_or(0) / vector);
+        }
         match regs.count {
-            1 => first,
-            count => format!("reinterpret_cast<{}&>({first})", vector_type(dtype, count)),
+            1 => self.reg(regs, 0),
+            count => format!("reinterpret_cast<{}&>({})", vector_type(*dtype, count), self.reg(regs, 0)),
         }
     }
 
@@ -157,6 +165,12 @@ impl<'a> Printer<'a> {
         let qualifier = if reads { "const " } else { "" };
         format!("reinterpret_cast<{qualifier}{}&>({element})", vector_type(memory.dtype, count))
     }
+}
+
+/// Vectors are variables of their own, not elements of an array: out of an array NVRTC takes them apart, and does not
+/// always put them together again, nor always the same way.
+fn vector_name(array: &str, vectors: i64, at: i64) -> String {
+    if vectors == 1 { array.to_string() } else { format!("{array}_{at}") }
 }
 
 /// Comparison binds tighter than `&` and `^`, so such operands need parentheses.

@@ -53,7 +53,8 @@ impl Builder {
         let storage = kernel.storage(handle);
         let space = match buffer.space {
             Space::Fragment => {
-                let array = RegArray { name: buffer.name.clone(), dtype: buffer.dtype, len: buffer.span_elements() };
+                let array =
+                    RegArray { name: buffer.name.clone(), dtype: buffer.dtype, len: buffer.span_elements(), vector: 1 };
                 let array = self.program.registers.push(array);
                 self.program.body.push(Stmt::Declare(array));
                 self.fragments.insert(handle, array);
@@ -118,10 +119,21 @@ impl Builder {
         self.names.insert(name.to_string());
     }
 
-    /// A new array of staging registers and its declaration.
+    /// A new array of staging registers, one element each, and its declaration.
     pub(crate) fn staging(&mut self, dtype: DType, len: i64, body: &mut Vec<Stmt>) -> Handle<RegArray> {
+        self.staging_vectors(dtype, len, 1, body)
+    }
+
+    /// A new array of staging registers that hold vectors of `vector` elements, and its declaration.
+    pub(crate) fn staging_vectors(
+        &mut self,
+        dtype: DType,
+        len: i64,
+        vector: i64,
+        body: &mut Vec<Stmt>,
+    ) -> Handle<RegArray> {
         let name = self.fresh("r");
-        let array = self.program.registers.push(RegArray { name, dtype, len });
+        let array = self.program.registers.push(RegArray { name, dtype, len, vector });
         body.push(Stmt::Declare(array));
         array
     }

@@ -58,7 +58,9 @@ impl Program {
                 Stmt::Let { var, value } => writeln!(f, "let {} = {value}", var.name())?,
                 Stmt::Declare(array) => {
                     let array = &self.registers[*array];
-                    writeln!(f, "registers {}: {}[{}]", array.name, array.dtype, array.len)?;
+                    let vectors =
+                        if array.vector > 1 { format!(" in vectors of {}", array.vector) } else { String::new() };
+                    writeln!(f, "registers {}: {}[{}]{vectors}", array.name, array.dtype, array.len)?;
                 }
                 Stmt::Load { to, memory, index } => {
                     writeln!(f, "{} = load.{} {}", self.regs(to), to.count, self.place(*memory, index))?;

@@ -74,6 +74,8 @@ pub struct RegArray {
     pub dtype: DType,
     /// Elements.
     pub len: i64,
+    /// Elements that are held, loaded and stored together: 1, or the width of a vector.
+    pub vector: i64,
 }
 
 /// Adjacent registers of one array.

@@ -231,6 +231,14 @@ impl<'a> Checker<'a> {
             self.report("V0312", format!("`{name}[{first}]` with {} elements lies outside its {len}", regs.count));
             return None;
         }
+        let vector = self.program.registers[regs.array].vector;
+        if vector > 1 && (first % vector != 0 || regs.count != vector) {
+            self.report(
+                "V0316",
+                format!("`{name}[{first}]` with {} elements is no whole vector of {vector}", regs.count),
+            );
+            return None;
+        }
         Some((position, first as usize..(first + regs.count) as usize))
     }
 

@@ -74,7 +74,7 @@ impl MemorySchedule {
         let batch = (STAGED_BYTES / (self.width * dst.dtype.bytes())).clamp(1, MOST_STEPS);
         let mut body = Vec::new();
         let held = batch.min((vectors + context.team.threads - 1) / context.team.threads);
-        let array = builder.staging(dst.dtype, held * self.width, &mut body);
+        let array = builder.staging_vectors(dst.dtype, held * self.width, self.width, &mut body);
         let sides = [(src, self.traversal.src(), false), (dst, self.traversal.dst(), true)];
         let steps = spread_steps(builder, &context.team, vectors, batch, |builder, base, steps| {
             let mut piece = Vec::new();

@@ -33,7 +33,7 @@ fn fixture() -> Fixture {
     };
     let a = program.memories.push(memory("a", MemorySpace::Global { read_only: true }, 64));
     let t = program.memories.push(memory("t", MemorySpace::Shared, 64));
-    let r = program.registers.push(RegArray { name: "r".to_string(), dtype: DType::F32, len: 4 });
+    let r = program.registers.push(RegArray { name: "r".to_string(), dtype: DType::F32, len: 4, vector: 1 });
     Fixture { program, a, t, r, lane: Expr::var(&Var::new("lane", 0, 31)) }
 }
 
@@ -139,6 +139,14 @@ fn a_cta_barrier_under_a_branch_of_warps_is_reported_but_a_warp_barrier_is_not()
 }
 
 #[test]
+fn a_part_of_a_vector_register_is_reported() {
+    let mut f = fixture();
+    f.program.registers[f.r].vector = 4;
+    let body = vec![Stmt::Declare(f.r), f.load(&f.lane * 2, 2, 2)];
+    assert_eq!(f.said(body), ["error[V0316]: `r[2]` with 2 elements is no whole vector of 4"]);
+}
+
+#[test]
 fn types_of_both_sides_must_agree() {
     let mut f = fixture();
     f.program.registers[f.r].dtype = DType::I32;
@@ -164,7 +172,7 @@ fn an_instruction_of_another_target_is_reported() {
 #[test]
 fn moves_need_equal_types() {
     let mut f = fixture();
-    let other = f.program.registers.push(RegArray { name: "q".to_string(), dtype: DType::I32, len: 1 });
+    let other = f.program.registers.push(RegArray { name: "q".to_string(), dtype: DType::I32, len: 1, vector: 1 });
     let to = Regs { array: other, first: Expr::constant(0), count: 1 };
     let set = Stmt::Set { to: f.regs(0, 1), value: Scalar::Int(1) };
     let body = vec![Stmt::Declare(f.r), Stmt::Declare(other), set, Stmt::Move { to, from: f.regs(0, 1) }];
