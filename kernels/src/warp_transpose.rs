@@ -31,6 +31,8 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         (B32, &[("rows", 4), ("cols", 128)]),
         (B32, &[("rows", 64), ("cols", 4)]),
         (B32, &[("rows", 64), ("cols", 2)]),
+        (B32, &[("rows", 34), ("cols", 32)]),
+        (B16, &[("rows", 12), ("cols", 10), ("tiles", 5)]),
         (B8, &[("rows", 4), ("cols", 32)]),
         (B16, &[("rows", 8), ("cols", 32)]),
         (B64, &[("rows", 8), ("cols", 16)]),

@@ -148,6 +148,37 @@ fn buffers() {
 }
 
 #[test]
+fn fragments_and_replicas() {
+    assert_mistake(
+        "view_of_a_fragment",
+        kernel("k", |k| {
+            let held = k.fragment("held", F32, S([32, 2], [1 * LANEID, 1 * M]));
+            k.view("again", held, S([32, 2], [1 * LANEID, 1 * M]));
+        }),
+    );
+    assert_mistake(
+        "parameter_as_another_dtype",
+        kernel("k", |k| {
+            let a = k.input("a", F32, [32]);
+            k.view_as("words", a, U32, [32]);
+        }),
+    );
+    assert_mistake(
+        "replicas_in_memory",
+        kernel("k", |k| {
+            k.shared("t", F32, S([32], [1]) + R([2], [32]));
+        }),
+    );
+    assert_mistake(
+        "threads_that_are_not_there",
+        kernel("k", |k| {
+            k.fragment("held", F32, S([64, 2], [1 * LANEID, 1 * M]));
+            k.fragment("more", F32, S([64, 2], [1 * TX, 1 * M]));
+        }),
+    );
+}
+
+#[test]
 fn a_shape_that_is_not_the_layouts() {
     let mut kernel = kernel("k", |k| {
         k.input("a", F32, [8]);
@@ -224,6 +255,10 @@ fn a_loop_variable_outside_its_loop() {
 #[test]
 fn loops() {
     assert_mistake("empty_loop", kernel("k", |k| k.serial("i", 3..3, |_, _| {})));
+    assert_mistake("endless_loop", kernel("k", |k| k.serial("i", 0..3_000_000_000, |_, _| {})));
+    assert_mistake("endless_unroll", kernel("k", |k| k.unroll("i", 0..1 << 20, |_, _| {})));
+    let end = i64::MIN;
+    assert_mistake("inverted_loop", kernel("k", |k| k.serial("i", 0..end, |_, _| {})));
     assert_mistake(
         "loop_name_taken",
         kernel("k", |k| {
@@ -306,6 +341,15 @@ fn variants() {
     let options = Options { target: Target::Sm100a, lower: LowerOptions { variant: Some("fastest".to_string()) } };
     let found = compile(transpose(4, F32, None), &options).expect_err("no such variant");
     assert_rendered("variant_option_unknown", &found);
+    let options = Options { target: Target::Sm100a, lower: LowerOptions { variant: Some("vectorized".to_string()) } };
+    let found = compile(transpose(4, F32, None), &options).expect_err("no op takes it");
+    assert_rendered("variant_option_for_nothing", &found);
+    let huge = kernel("k", |k| {
+        let a = k.input("a", F32, [1 << 12, 1 << 12]);
+        let b = k.output("b", F32, [1 << 12, 1 << 12]);
+        k.copy(b, a);
+    });
+    assert_mistake("tile_too_large", huge);
 }
 
 /// A fragment index must be a number, and a tile must not begin inside an iter.

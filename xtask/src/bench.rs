@@ -42,10 +42,10 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     if arguments.json {
         let list: Vec<_> =
             figures.iter().map(|f| json!({"name": f.name, "value": f.value, "unit": f.unit, "goal": f.goal})).collect();
-        println!("{}", json!(list));
+        say!("{}", json!(list));
     } else {
         for f in figures {
-            println!("{:<52} {:>10.3} {:<22} goal: {}", f.name, f.value, f.unit, f.goal);
+            say!("{:<52} {:>10.3} {:<22} goal: {}", f.name, f.value, f.unit, f.goal);
         }
     }
     Exit::Done

@@ -25,12 +25,12 @@ pub(crate) fn run(_: &Arguments) -> Exit {
 }
 
 fn found(what: &str, text: &str) {
-    println!("{} {what}: {text}", paint("1;32", "found  "));
+    say!("{} {what}: {text}", paint("1;32", "found  "));
 }
 
 fn missing(what: &str, text: &str, mend: &str) {
-    println!("{} {what}: {text}", paint("1;33", "missing"));
-    println!("        to mend: {mend}");
+    say!("{} {what}: {text}", paint("1;33", "missing"));
+    say!("        to mend: {mend}");
 }
 
 fn graphics() {
@@ -77,7 +77,7 @@ fn nvrtc(target: Target) {
     }
     for candidate in candidates {
         if let Verdict::Rejected(why) = candidate.verdict {
-            println!("        looked at {}: {why}", candidate.path.display());
+            say!("        looked at {}: {why}", candidate.path.display());
         }
     }
 }

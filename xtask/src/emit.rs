@@ -51,10 +51,10 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     let several = wanted.len() > 1;
     for (name, stage) in arguments.stage.iter().zip(wanted) {
         if several {
-            println!("{}", paint("1", &format!("== {name}")));
+            say!("{}", paint("1", &format!("== {name}")));
         }
         match text(&compiled, &stage) {
-            Ok(text) => print!("{}{}", text, if text.ends_with('\n') { "" } else { "\n" }),
+            Ok(text) => say!("{}", text.trim_end_matches('\n')),
             Err(exit) => return exit,
         }
     }

@@ -28,16 +28,16 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
                 json!({"name": entry.name, "about": entry.about, "shape": shape, "dtypes": dtypes})
             })
             .collect();
-        println!("{}", json!(list));
+        say!("{}", json!(list));
         return Exit::Done;
     }
     for entry in KERNELS {
-        println!("{}: {}", entry.name, entry.about);
+        say!("{}: {}", entry.name, entry.about);
         for key in entry.shape {
-            println!("    --shape {}={}  {}", key.name, key.default, key.about);
+            say!("    --shape {}={}  {}", key.name, key.default, key.about);
         }
         let dtypes: Vec<&str> = entry.dtypes.iter().map(|d| d.name()).collect();
-        println!("    --dtype {}", dtypes.join("|"));
+        say!("    --dtype {}", dtypes.join("|"));
     }
     Exit::Done
 }

@@ -1,5 +1,8 @@
 //! `cargo xtask`: the project's commands. One file per verb; `cargo xtask --help` lists them.
 
+#[macro_use]
+mod terminal;
+
 mod bench;
 mod doctor;
 mod emit;
@@ -9,7 +12,6 @@ mod request;
 mod run_kernel;
 mod sass;
 mod setup;
-mod terminal;
 mod test;
 mod toolchain;
 mod validate;

@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
-    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Origin, Resources, Run, Space, compare,
-    run as launch,
+    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, FailureKind, Origin,
+    Resources, Run, Space, compare, run as launch,
 };
 
 use crate::exit::Exit;
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         Err(exit) => return exit,
     };
     if arguments.json {
-        println!("{}", outcome.json());
+        say!("{}", outcome.json());
     } else {
         outcome.print();
     }
@@ -64,11 +64,17 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
         Some(path) => {
             let text =
                 std::fs::read_to_string(path).map_err(|e| bad(format!("cannot read {}: {e}", path.display())))?;
+            if text.contains('\0') {
+                return Err(bad(format!("{} holds a zero byte; it is no CUDA text", path.display())));
+            }
             CudaText::Edited { path: path.clone(), text }
         }
     };
-    let failed = |failure: tilewright::runtime::Failure| {
+    let failed = |failure: Failure| {
         report(&failure.diagnostics);
+        if arguments.json {
+            say!("{}", failure_json(&failure));
+        }
         Exit::from(failure.kind)
     };
     let compiled = arguments.kernel.compile()?;
@@ -90,8 +96,22 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     Ok(Outcome { compiled, built, device, run, comparisons })
 }
 
+/// A failure for scripts; the same diagnostics go to stderr as text.
+fn failure_json(failure: &Failure) -> Value {
+    let diagnostics = failure.diagnostics.iter().map(|d| {
+        let labels: Vec<Value> = d.labels.iter().map(|l| json!({"span": l.span.to_string(), "text": l.text})).collect();
+        json!({"code": d.code, "message": d.message, "labels": labels, "notes": d.notes, "help": d.help})
+    });
+    let kind = match failure.kind {
+        FailureKind::Fault => "fault",
+        FailureKind::Unsupported => "unsupported",
+        FailureKind::BadInput => "bad_input",
+    };
+    json!({"ok": false, "status": kind, "diagnostics": diagnostics.collect::<Vec<_>>()})
+}
+
 fn line(name: &str, text: &str) {
-    println!("{} {text}", paint("1", &format!("{name:<10}")));
+    say!("{} {text}", paint("1", &format!("{name:<10}")));
 }
 
 impl Outcome {
@@ -134,13 +154,13 @@ impl Outcome {
         for (output, (name, comparison)) in self.comparisons.iter().enumerate() {
             let Some(mismatch) = &comparison.mismatch else { continue };
             let index: Vec<String> = mismatch.index.iter().map(i64::to_string).collect();
-            println!("{name}[{}]: expected {}, got {}", index.join(", "), mismatch.expected, mismatch.got);
+            say!("{name}[{}]: expected {}, got {}", index.join(", "), mismatch.expected, mismatch.got);
             if let Some(owner) = self.run.owner(output, mismatch.flat) {
-                println!("  written by {owner}");
+                say!("  written by {owner}");
             }
-            println!("  {} elements of `{name}` differ", comparison.mismatches);
+            say!("  {} elements of `{name}` differ", comparison.mismatches);
         }
-        println!("{}", if self.is_right() { paint("1;32", "ok") } else { paint("1;31", "wrong") });
+        say!("{}", if self.is_right() { paint("1;32", "ok") } else { paint("1;31", "wrong") });
     }
 
     fn origin(&self) -> String {

@@ -21,7 +21,7 @@ pub(crate) fn find() -> Option<PathBuf> {
 /// The machine code of a cubin as text.
 pub(crate) fn disassemble(cubin: &[u8]) -> Result<String, String> {
     if cubin.is_empty() {
-        return Err("there is no machine code, only committed PTX; run `cargo xtask setup`".to_string());
+        return Err("there is no machine code, only committed PTX; machine code needs NVRTC (`cargo xtask doctor` says what is missing)".to_string());
     }
     let tool = find().ok_or("there is no disassembler; run `cargo xtask setup --sass`")?;
     let file = tempfile::Builder::new()

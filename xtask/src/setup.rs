@@ -8,7 +8,8 @@ use std::process::Command;
 
 use clap::Args;
 use sha2::{Digest, Sha256};
-use tilewright::cuda::{PINNED_VERSION, nvrtc_cache_dir};
+use tilewright::cuda::{PINNED_VERSION, SearchOptions, Verdict, nvrtc_cache_dir, probe};
+use tilewright::prelude::Target;
 
 use crate::exit::Exit;
 use crate::terminal::{byte_bar, complain, spinner};
@@ -31,6 +32,10 @@ struct Pinned {
     sha256: Option<&'static str>,
     /// Beginnings of the names of the files that are needed.
     keeps: &'static [&'static str],
+    /// What can be done where no client works.
+    by_hand: &'static str,
+    /// Whether what lies in a folder works.
+    is_usable: fn(&Path) -> bool,
 }
 
 fn nvrtc() -> Pinned {
@@ -43,7 +48,20 @@ fn nvrtc() -> Pinned {
     } else {
         None
     };
-    Pinned { package: "nvidia-cuda-nvrtc", sha256, keeps: &["libnvrtc", "nvrtc"] }
+    Pinned {
+        package: "nvidia-cuda-nvrtc",
+        sha256,
+        keeps: &["libnvrtc", "nvrtc"],
+        by_hand: ", or download the wheel elsewhere and run `cargo xtask setup --wheel FILE`",
+        is_usable: holds_nvrtc,
+    }
+}
+
+/// True when the library in this folder opens and answers.
+fn holds_nvrtc(folder: &Path) -> bool {
+    let only = SearchOptions { nvrtc_dir: Some(folder.to_path_buf()), ..SearchOptions::default() };
+    let found = probe(&only, Target::ALL[0].name());
+    found.iter().any(|c| c.path.starts_with(folder) && c.verdict == Verdict::Accepted)
 }
 
 fn nvdisasm() -> Pinned {
@@ -52,7 +70,13 @@ fn nvdisasm() -> Pinned {
     } else {
         None
     };
-    Pinned { package: "nvidia-cuda-nvdisasm", sha256, keeps: &["nvdisasm"] }
+    Pinned {
+        package: "nvidia-cuda-nvdisasm",
+        sha256,
+        keeps: &["nvdisasm"],
+        by_hand: "",
+        is_usable: |folder| folder.join("nvdisasm").is_file(),
+    }
 }
 
 /// Why nothing was provisioned.
@@ -89,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
 fn say(what: &str, provisioned: Result<PathBuf, SetupError>) -> Exit {
     match provisioned {
         Ok(place) => {
-            println!("{what} {PINNED_VERSION} is in {}", place.display());
+            say!("{what} {PINNED_VERSION} is in {}", place.display());
             Exit::Done
         }
         Err(error) => {
@@ -118,7 +142,7 @@ fn provision_nvdisasm() -> Result<PathBuf, SetupError> {
 }
 
 fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<PathBuf, SetupError> {
-    if wheel.is_none() && place.join(".ok").exists() {
+    if wheel.is_none() && place.join(".ok").exists() && (pinned.is_usable)(&place) {
         return Ok(place);
     }
     let expected = pinned
@@ -182,9 +206,10 @@ fn fetch(pinned: &Pinned, sha256: &str, folder: &Path) -> Result<PathBuf, SetupE
         }
     }
     Err(SetupError::Missing(format!(
-        "no Python package client could fetch {} {PINNED_VERSION}; tried\n  {}\ninstall Python with pip, or download the wheel elsewhere and run `cargo xtask setup --wheel FILE`",
+        "no Python package client could fetch {} {PINNED_VERSION}; tried\n  {}\ninstall Python with pip{}",
         pinned.package,
-        tried.join("\n  ")
+        tried.join("\n  "),
+        pinned.by_hand
     )))
 }
 

@@ -1,11 +1,23 @@
 //! How things are said: diagnostics on stderr, colours only on a terminal that wants them.
 
-use std::io::{IsTerminal, stderr, stdout};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tilewright::diag::Diagnostic;
 use tilewright::viz::{Style, render_all};
+
+/// Prints a line to stdout; ends the command quietly where nobody reads any more, as in `| head -1`.
+macro_rules! say {
+    ($($argument:tt)*) => { $crate::terminal::print_text(format_args!("{}\n", format_args!($($argument)*))) };
+}
+
+/// Prints to stdout, as [`say`] does, without adding a newline.
+pub(crate) fn print_text(text: std::fmt::Arguments<'_>) {
+    if stdout().lock().write_fmt(text).is_err() {
+        std::process::exit(0);
+    }
+}
 
 /// The root of the workspace that this command was built from.
 pub(crate) fn workspace() -> PathBuf {

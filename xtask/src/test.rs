@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     let _ = provisioned(Target::ALL[0].name());
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["test", "--workspace", "--quiet"]);
+    command.args(["test", "--workspace", "--quiet", "--no-fail-fast"]);
     if arguments.bless {
         command.env("INSTA_UPDATE", "always").env("TILEWRIGHT_BLESS", "1");
     }
@@ -54,7 +54,7 @@ fn list_skipped(file: &Path) {
     let mut names: Vec<&str> = text.lines().collect();
     names.sort_unstable();
     for name in &names {
-        println!("skipped {name}");
+        say!("skipped {name}");
     }
-    println!("{} skipped for want of NVRTC", names.len());
+    say!("{} skipped for want of NVRTC", names.len());
 }

@@ -1,6 +1,6 @@
 //! NVRTC for a command: found, or fetched, or replaced by committed PTX.
 
-use tilewright::cuda::{CudaError, SearchOptions};
+use tilewright::cuda::{CudaError, Origin, SearchOptions, Verdict, probe};
 use tilewright::runtime::{FixtureFolder, Toolchain};
 
 use crate::setup;
@@ -15,6 +15,7 @@ pub(crate) fn fixtures() -> FixtureFolder {
 /// serves what committed PTX covers; the reason was said.
 pub(crate) fn provisioned(target: &str) -> Toolchain {
     let toolchain = Toolchain::from_env(Some(fixtures()));
+    note_rejected_variable(&toolchain, target);
     if let Err(CudaError::NvrtcNotFound { .. }) = toolchain.nvrtc(target) {
         eprintln!("there is no NVRTC for {target} on this machine; fetching the pinned one");
         match setup::provision_nvrtc(None) {
@@ -23,6 +24,18 @@ pub(crate) fn provisioned(target: &str) -> Toolchain {
         }
     }
     toolchain
+}
+
+/// A folder that the user named and that does not serve is worth a word.
+fn note_rejected_variable(toolchain: &Toolchain, target: &str) {
+    if toolchain.search().nvrtc_dir.is_none() || toolchain.search().disabled {
+        return;
+    }
+    for candidate in probe(toolchain.search(), target) {
+        if let (Origin::Variable, Verdict::Rejected(why)) = (candidate.origin, candidate.verdict) {
+            eprintln!("note: TILEWRIGHT_NVRTC_DIR is passed over: {}: {why}", candidate.path.display());
+        }
+    }
 }
 
 /// Where this project keeps what it fetched.

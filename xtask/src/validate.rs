@@ -44,7 +44,7 @@ pub(crate) fn run(_: &Arguments) -> Exit {
             }
         }
     }
-    println!("{} CUDA snapshots, {bad} with warnings, spills or errors", snapshots.len());
+    say!("{} CUDA snapshots, {bad} with warnings, spills or errors", snapshots.len());
     if bad == 0 { Exit::Done } else { Exit::Differs }
 }
 

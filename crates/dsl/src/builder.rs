@@ -188,7 +188,8 @@ impl KernelBuilder {
             let message = format!("the loop `{name}` over {}..{} has no iteration", range.start, range.end);
             self.mistake(Diagnostic::error("K0222", message).label(span, "this loop").help("leave it out"));
         }
-        let var = Var::new(name, range.start, (range.end - 1).max(range.start));
+        let last = range.end.saturating_sub(1).max(range.start);
+        let var = Var::new(name, range.start, last);
         self.open.push(Vec::new());
         body(self, Expr::var(&var));
         let body = self.open.pop().unwrap_or_default();

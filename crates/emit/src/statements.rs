@@ -21,13 +21,23 @@ pub(crate) struct Printer<'a> {
     origins: Vec<Option<Handle<Note>>>,
     /// Bytes of the widest vector that moves through each array.
     widest: BTreeMap<usize, i64>,
+    /// Arrays of vectors that are declared where they are loaded.
+    defined_by_load: BTreeSet<usize>,
 }
 
 impl<'a> Printer<'a> {
     pub(crate) fn new(program: &'a Program) -> Printer<'a> {
         let mut widest = BTreeMap::new();
         widest_accesses(program, &program.body, &mut widest);
-        Printer { program, text: String::new(), depth: 1, note: None, origins: Vec::new(), widest }
+        Printer {
+            program,
+            text: String::new(),
+            depth: 1,
+            note: None,
+            origins: Vec::new(),
+            widest,
+            defined_by_load: BTreeSet::new(),
+        }
     }
 
     /// The text and the note of each of its lines.
@@ -65,8 +75,22 @@ impl<'a> Printer<'a> {
 
     pub(crate) fn body(&mut self, body: &[Stmt]) {
         for stmt in body {
-            self.stmt(stmt);
+            if let Stmt::Declare(array) = stmt
+                && self.is_filled_by(*array, body)
+            {
+                self.defined_by_load.insert(array.index());
+            } else {
+                self.stmt(stmt);
+            }
         }
+    }
+
+    /// True for vectors that loads of the same block give their only values: then each load is its definition.
+    fn is_filled_by(&self, array: Handle<RegArray>, block: &[Stmt]) -> bool {
+        let RegArray { vector, len, .. } = self.program.registers[array];
+        let is_load = |stmt: &Stmt| matches!(stmt, Stmt::Load { to, .. } if to.array == array);
+        let here = block.iter().filter(|stmt| is_load(stmt)).count();
+        vector > 1 && here as i64 == len / vector && here == count_all(block, &is_load)
     }
 
     fn block(&mut self, head: std::fmt::Arguments<'_>, body: &[Stmt]) {
@@ -84,7 +108,10 @@ impl<'a> Printer<'a> {
             Stmt::Declare(array) => self.declare(*array),
             Stmt::Load { to, memory, index } => {
                 let (target, source) = (self.regs(to), self.place(*memory, index, to.count, true));
-                self.line(format_args!("{target} = {source};"));
+                let definition = self.defined_by_load.contains(&to.array.index());
+                let c_type = vector_type(self.program.registers[to.array].dtype, to.count);
+                let head = if definition { format!("const {c_type} ") } else { String::new() };
+                self.line(format_args!("{head}{target} = {source};"));
             }
             Stmt::Store { memory, index, from } => {
                 let (target, source) = (self.place(*memory, index, from.count, false), self.regs(from));
@@ -118,7 +145,7 @@ impl<'a> Printer<'a> {
     fn op(&mut self, note: Handle<Note>, body: &[Stmt]) {
         let outer = self.note.replace(note);
         let Note { title, details, span } = &self.program.notes[note];
-        self.line(format_args!("// {title:<width$} {span}", width = PLACE_COLUMN - self.depth * 2));
+        self.line(format_args!("// {title:<width$} {span}", width = PLACE_COLUMN.saturating_sub(self.depth * 2)));
         for detail in details {
             self.line(format_args!("//   {detail}"));
         }
@@ -165,6 +192,11 @@ impl<'a> Printer<'a> {
         let qualifier = if reads { "const " } else { "" };
         format!("reinterpret_cast<{qualifier}{}&>({element})", vector_type(memory.dtype, count))
     }
+}
+
+/// How many statements of `body`, at any depth, are `wanted`.
+fn count_all(body: &[Stmt], wanted: &dyn Fn(&Stmt) -> bool) -> usize {
+    body.iter().map(|stmt| usize::from(wanted(stmt)) + count_all(stmt.inner(), wanted)).sum()
 }
 
 /// Vectors are variables of their own, not elements of an array: out of an array NVRTC takes them apart, and does not

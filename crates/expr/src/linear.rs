@@ -28,7 +28,7 @@ impl Linear {
         }
     }
 
-    /// The expression, in canonical order. `None` when a coefficient would overflow.
+    /// The expression, in canonical order.
     pub fn to_expr(&self) -> Expr {
         let mut sum: Option<Expr> = None;
         for (coefficient, atom) in &self.terms {

@@ -116,7 +116,7 @@ pub struct OpPlan {
     pub forced: bool,
     /// The fewest wavefronts in which the tile could be moved, per phase; for ops in which that is asked.
     pub floor: Option<i64>,
-    /// Barriers before the op, and those that were not needed.
+    /// The barrier before the op, if one is needed.
     pub barriers: Vec<Barrier>,
 }
 

@@ -152,7 +152,7 @@ impl fmt::Display for LayoutError {
                 write!(f, "a coordinate of rank {given} where rank {needed} is needed")
             }
             LayoutError::Size { shape, size } => {
-                let elements: i64 = shape.iter().product();
+                let elements = shape.iter().fold(1i64, |product, extent| product.saturating_mul(*extent));
                 write!(f, "shape {} has {elements} elements, the layout {size}", tuple(shape))
             }
             LayoutError::OutOfRange { index, extent } => write!(f, "index {index} is outside 0..{extent}"),

@@ -24,14 +24,6 @@ impl Layout {
         }
     }
 
-    /// The tile, if nothing is on top of it.
-    pub fn plain(&self) -> Option<&TileLayout> {
-        match self {
-            Layout::Tile(tile) => Some(tile),
-            Layout::Compose(_) => None,
-        }
-    }
-
     /// How many elements it places.
     pub fn size(&self) -> i64 {
         self.tile().size()

@@ -36,7 +36,7 @@ impl Layout {
         let mut start = Expr::constant(self.tile().offset_on(&M));
         for (dimension, (&extent, from)) in extents.iter().zip(starts).enumerate() {
             let range = from.range();
-            if extent < 1 || range.lo < 0 || range.hi > shape[dimension] - extent {
+            if extent < 1 || range.lo < 0 || range.hi > shape[dimension].saturating_sub(extent) {
                 let (begin, end) = (range.lo, range.hi.saturating_add(extent));
                 return Err(LayoutError::Region { dimension, begin, end, extent: shape[dimension] });
             }

@@ -73,9 +73,9 @@ impl TileLayout {
         TileLayout::new(shard, Vec::new(), [])
     }
 
-    /// Sizes and the farthest positions must fit 62 bits, so that later sums cannot overflow.
+    /// Sizes and the farthest positions must fit 56 bits, so that later sums, in bytes too, cannot overflow.
     fn check_sizes(&self) -> Result<(), LayoutError> {
-        const LIMIT: i64 = 1 << 62;
+        const LIMIT: i64 = 1 << 56;
         let mut size = 1i64;
         for iter in &self.shard {
             size = size.checked_mul(iter.extent).filter(|s| *s < LIMIT).ok_or(LayoutError::Overflow)?;
@@ -109,12 +109,6 @@ impl TileLayout {
     /// The offset on one axis.
     pub fn offset_on(&self, axis: &Axis) -> i64 {
         self.offset.get(axis).copied().unwrap_or(0)
-    }
-
-    /// The same placement, moved by `delta` on `axis`.
-    pub fn shifted(&self, axis: &Axis, delta: i64) -> Result<TileLayout, LayoutError> {
-        let offset = self.offset.clone().into_iter().chain([(axis.clone(), delta)]);
-        TileLayout::new(self.shard.clone(), self.replica.clone(), offset)
     }
 
     /// The same layout with every `from` axis renamed to `to`; attaching a layout to a fragment renames `m` to `reg`.

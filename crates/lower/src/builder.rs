@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use tilewright_ir::tile::{BUILTIN_NAMES, Buffer, Direction, Kernel, Space};
-use tilewright_ir::{Arena, Handle, Target};
+use tilewright_ir::{Arena, Handle, Target, tile};
 use tilewright_layout::DType;
 
-/// Bytes to which the runtime checks every pointer argument, and to which a shared buffer is aligned.
+/// Bytes to which pointer arguments are aligned (allocations of CUDA and of the virtual GPU are, to 256), and shared
+/// buffers.
 const GLOBAL_ALIGNMENT: i64 = 16;
 const SHARED_ALIGNMENT: i64 = 128;
 
@@ -36,6 +37,7 @@ impl Builder {
         let mut names: BTreeSet<String> = BUILTIN_NAMES.iter().map(|n| n.to_string()).collect();
         names.extend(kernel.buffers.iter().map(|(_, b)| b.name.clone()));
         names.insert(kernel.name.clone());
+        loop_names(&kernel.body, &mut names);
         let mut builder = Builder {
             program,
             simplifier: Simplifier::new(),
@@ -115,10 +117,6 @@ impl Builder {
         self.program.registers.truncate(mark.registers);
     }
 
-    pub(crate) fn reserve(&mut self, name: &str) {
-        self.names.insert(name.to_string());
-    }
-
     /// A new array of staging registers, one element each, and its declaration.
     pub(crate) fn staging(&mut self, dtype: DType, len: i64, body: &mut Vec<Stmt>) -> Handle<RegArray> {
         self.staging_vectors(dtype, len, 1, body)
@@ -147,6 +145,15 @@ impl Builder {
         let var = Var::new(self.fresh(base), range.lo, range.hi);
         body.push(Stmt::Let { var: var.clone(), value });
         Expr::var(&var)
+    }
+}
+
+fn loop_names(body: &[tile::Stmt], names: &mut BTreeSet<String>) {
+    for stmt in body {
+        if let tile::Stmt::Loop(inner) = stmt {
+            names.insert(inner.var.name().to_string());
+            loop_names(&inner.body, names);
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use tilewright_layout::TileLayout;
 use tilewright_layout::axis::M;
 
 use crate::builder::{Builder, regs};
-use crate::copy::{Team, held_elements, spread_steps};
+use crate::copy::{Held, Team, held_elements, spread_steps};
+use crate::fragment::{ThreadIndices, owned, under};
 use crate::operand::{FragmentTile, MemoryTile, Operand};
 use crate::traversal::Traversal;
 use crate::variant::{Schedule, Variant};
@@ -18,11 +19,20 @@ pub(crate) struct Context {
     pub(crate) dst: Operand,
     pub(crate) value: Scalar,
     pub(crate) team: Team,
+    pub(crate) indices: ThreadIndices,
 }
 
 pub(crate) enum FillSchedule {
-    Memory { tile: MemoryTile, layout: TileLayout, width: i64 },
-    Fragment(FragmentTile),
+    Memory {
+        tile: MemoryTile,
+        layout: TileLayout,
+        width: i64,
+    },
+    /// The registers, and the conditions under which a thread holds any.
+    Fragment {
+        tile: FragmentTile,
+        holds: Vec<Cond>,
+    },
 }
 
 pub(crate) const VARIANTS: &[Variant<Context, FillSchedule>] = &[
@@ -46,7 +56,10 @@ fn accept_memory(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
 
 fn accept_fragment(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
     match &context.dst {
-        Operand::Fragment(tile) => Ok(FillSchedule::Fragment(tile.clone())),
+        Operand::Fragment(tile) => {
+            let holds = owned(&tile.layout, &context.indices)?.holds;
+            Ok(FillSchedule::Fragment { tile: tile.clone(), holds })
+        }
         Operand::Memory(tile) => {
             Err(vec![Reason { text: format!("`{}` is in memory", tile.title), accepted: "a fragment".to_string() }])
         }
@@ -59,17 +72,17 @@ impl Schedule<Context> for FillSchedule {
             FillSchedule::Memory { tile, width, .. } => {
                 format!("{} threads, {} bytes at a time", context.team.threads, width * tile.dtype.bytes())
             }
-            FillSchedule::Fragment(tile) => format!("{} registers", held_elements(&tile.layout).len()),
+            FillSchedule::Fragment { tile, .. } => format!("{} registers", held_elements(&tile.layout).len()),
         }
     }
 
     fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
         match self {
             FillSchedule::Memory { tile, layout, width } => fill_memory(context, builder, tile, layout, *width),
-            FillSchedule::Fragment(tile) => held_elements(&tile.layout)
-                .into_iter()
-                .map(|held| Stmt::Set { to: regs(tile.array, held.register, 1), value: context.value })
-                .collect(),
+            FillSchedule::Fragment { tile, holds } => {
+                let set = |held: Held| Stmt::Set { to: regs(tile.array, held.register, 1), value: context.value };
+                under(holds, held_elements(&tile.layout).into_iter().map(set).collect())
+            }
         }
     }
 }
@@ -88,7 +101,7 @@ fn fill_memory(
     body.push(Stmt::Set { to: regs(array, 0, width), value: context.value });
     let thread = Expr::var(&team.index);
     body.extend(spread_steps(builder, team, vectors, 16, |builder, base, count| {
-        let step = Var::new("step", 0, (count - 1).max(0));
+        let step = Var::new("#step", 0, (count - 1).max(0));
         let vector = &thread + &((base + &Expr::var(&step)) * team.threads);
         let relative = layout.position_expr(&(vector * width), &M);
         let index = builder.simplifier.simplify(&tile.placed.position_expr(relative));

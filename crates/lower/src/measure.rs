@@ -2,25 +2,72 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_expr::{Expr, Node};
+use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::plan::{Access, Facts, Memory as PlanMemory};
 use tilewright_ir::thread::{Cond, MemorySpace, Program, Stmt};
-use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
+use tilewright_layout::access::{AccessKind, LANES, SECTOR, WarpAccess};
 
-use crate::trace::{Touch, trace};
+use crate::trace::{Env, Touch, trace};
 
-/// Facts of `body`, executed once by the busiest warp (the first: tails fall to the later ones).
+/// Facts of `body`, executed once by `warp`; tails fall to later warps, so the first is never less busy than another.
+///
+/// Where the tile begins may depend on loops and blocks; the sectors of a start that is no multiple of a sector are
+/// those of the worst of its starts.
 pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: String) -> Facts {
-    let touches = trace(program, body, warp..warp + 1, &Vec::new());
-    let accesses = accesses(program, &touches);
+    let of = |env: &Env| accesses(program, &trace(program, body, warp..warp + 1, env));
+    let total = |accesses: &[Access]| accesses.iter().map(|a| a.passes).sum::<i64>();
+    let mut worst = of(&Env::new());
+    for env in unaligned_starts(program, body) {
+        let here = of(&env);
+        if total(&here) > total(&worst) {
+            worst = here;
+        }
+    }
     let mut counter = Counter::default();
     counter.body(body, 1);
     let registers = register_bytes(program, body);
     Facts {
         summary,
-        accesses,
+        accesses: worst,
         instructions: counter.instructions + counter.arithmetic.len() as i64,
         registers: (registers + 3) / 4,
+    }
+}
+
+/// The least values of every outer variable that moves a global access by no whole sectors: after a sector's worth of
+/// steps the starts repeat.
+fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
+    let mut moving: Vec<Var> = Vec::new();
+    for_each_global_index(program, body, &mut |index, bytes| {
+        index.for_each_var(&mut |var| {
+            let is_outer = !["lane", "warp", "tid"].contains(&var.name()) && var.range().lo < var.range().hi;
+            if is_outer && !moving.contains(var) && !moves_by_sectors(index, var, bytes) {
+                moving.push(var.clone());
+            }
+        });
+    });
+    let values = |var: &Var| {
+        (var.range().lo..=var.range().hi).take(SECTOR as usize).map(|v| vec![(var.clone(), v)]).collect::<Vec<Env>>()
+    };
+    moving.iter().flat_map(values).collect()
+}
+
+/// True when a step of `var` moves the index by a multiple of a sector.
+fn moves_by_sectors(index: &Expr, var: &Var, bytes: i64) -> bool {
+    let lo = var.range().lo;
+    let step = tilewright_expr::linear::normalize(&(index.with(var, lo + 1) - index.with(var, lo)));
+    step.as_const().is_some_and(|step| step * bytes % SECTOR as i64 == 0)
+}
+
+fn for_each_global_index(program: &Program, body: &[Stmt], visit: &mut dyn FnMut(&Expr, i64)) {
+    for stmt in body {
+        if let Stmt::Load { memory, index, .. } | Stmt::Store { memory, index, .. } = stmt {
+            let memory = &program.memories[*memory];
+            if matches!(memory.space, MemorySpace::Global { .. }) {
+                visit(index, memory.dtype.bytes());
+            }
+        }
+        for_each_global_index(program, stmt.inner(), visit);
     }
 }
 

@@ -6,10 +6,11 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Facts, OpPlan};
 use tilewright_ir::thread::{Cond, Note, Program, Stmt as ThreadStmt};
-use tilewright_ir::tile::{Kernel, Loop, Op, OpKind, Stmt, Tile, Unroll};
+use tilewright_ir::tile::{Kernel, Loop, Op, OpKind, Stmt, Tile, Unroll, tile_title};
 use tilewright_ir::{Target, VerifiedKernel};
 use tilewright_layout::access::tile_floor;
 use tilewright_layout::axis::Scope;
+use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
 
 use crate::builder::Builder;
 use crate::copy::{self, Team};
@@ -17,7 +18,7 @@ use crate::fill;
 use crate::fragment::ThreadIndices;
 use crate::operand::Operand;
 use crate::permute_layout;
-use crate::sync::{Block, OpBlock, derive_barriers};
+use crate::sync::{Block, LoopRef, OpBlock, derive_barriers};
 use crate::variant::{Choice, Schedule, Variant, choose};
 
 /// What a user may ask of lowering beside the kernel itself.
@@ -30,8 +31,15 @@ pub struct Options {
 /// Lowers a kernel to what one thread does. Errors: ops that no variant can do, with every variant's reasons.
 pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Result<Program, Vec<Diagnostic>> {
     let kernel = kernel.kernel();
-    let mut walk =
-        Walk { kernel, options, builder: Builder::new(kernel, target), plans: Vec::new(), found: Vec::new(), trips: 1 };
+    let mut walk = Walk {
+        kernel,
+        options,
+        builder: Builder::new(kernel, target),
+        plans: Vec::new(),
+        found: Vec::new(),
+        trips: 1,
+        loops: 0,
+    };
     let mut blocks = walk.body(&kernel.body, &[]);
     walk.check_variant_is_known();
     if !walk.found.is_empty() {
@@ -49,6 +57,8 @@ struct Walk<'a> {
     found: Vec<Diagnostic>,
     /// Iterations of the serial loops around the current op.
     trips: i64,
+    /// Serial loops seen so far.
+    loops: usize,
 }
 
 /// Values of unrolled loop variables.
@@ -73,15 +83,15 @@ impl Walk<'_> {
     }
 
     fn repeat(&mut self, inner: &Loop, unrolled: &Substitution) -> Vec<Block> {
-        self.builder.reserve(inner.var.name());
         let range = inner.var.range();
         match inner.unroll {
             Unroll::No => {
                 let outer = self.trips;
-                self.trips *= range.hi - range.lo + 1;
+                self.trips = self.trips.saturating_mul(range.hi - range.lo + 1);
                 let body = self.body(&inner.body, unrolled);
                 self.trips = outer;
-                vec![Block::Loop { var: inner.var.clone(), body }]
+                self.loops += 1;
+                vec![Block::Loop { inner: LoopRef { id: self.loops, var: inner.var.clone() }, body }]
             }
             Unroll::Full => (range.lo..=range.hi)
                 .flat_map(|value| {
@@ -95,6 +105,10 @@ impl Walk<'_> {
 
     fn op(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
         let op = &self.with_variant(op);
+        if let Some(tile) = op.operands.iter().find(|tile| tile.elements() > ENUMERATION_LIMIT) {
+            let error = LayoutError::TooLarge { points: tile.elements() };
+            return Err(error.diagnostic().label(op.span, format!("the tile `{}`", tile_title(self.kernel, tile))));
+        }
         let operand = |walk: &Self, at: usize| Operand::resolve(&walk.builder, walk.kernel, op, &op.operands[at]);
         match op.kind {
             OpKind::Copy => {
@@ -105,7 +119,7 @@ impl Walk<'_> {
             OpKind::Fill => {
                 let dst = operand(self, 0)?;
                 let value = op.value.unwrap_or(tilewright_ir::Scalar::Int(0));
-                let context = fill::Context { dst, value, team: self.team(op) };
+                let context = fill::Context { dst, value, team: self.team(op), indices: self.indices() };
                 self.choose(op, fill::VARIANTS, &context, None)
             }
             OpKind::PermuteLayout => {
@@ -137,9 +151,12 @@ impl Walk<'_> {
         Op { variant, ..op.clone() }
     }
 
-    /// An option that no op of the kernel knows is a mistake, not a silent no-op.
+    /// An option that no op of the kernel takes is a mistake, not a silent no-op.
     fn check_variant_is_known(&mut self) {
         let Some(asked) = &self.options.variant else { return };
+        if self.plans.iter().any(|plan| plan.forced && plan.chosen == asked) || !self.found.is_empty() {
+            return;
+        }
         let known: BTreeSet<&str> = [names(copy::VARIANTS), names(fill::VARIANTS), names(permute_layout::VARIANTS)]
             .into_iter()
             .flatten()
@@ -150,6 +167,11 @@ impl Walk<'_> {
                 Diagnostic::error("P0401", format!("there is no variant `{asked}`"))
                     .help(format!("there are {}", known.join(", "))),
             );
+        } else {
+            self.found
+                .push(Diagnostic::error("P0401", format!("no op of this kernel takes the variant `{asked}`")).help(
+                    "`emit --stage plan` shows the variants of every op, and which one the kernel itself forces",
+                ));
         }
     }
 
@@ -175,13 +197,14 @@ impl Walk<'_> {
     ) -> Result<OpBlock, Diagnostic> {
         let Choice { considered, chosen, schedule } = choose(variants, context, &mut self.builder, self.kernel, op)?;
         let body = schedule.build(context, &mut self.builder);
-        let title = op.name.clone().unwrap_or_else(|| self.kernel.op_title(op));
+        let title = match &op.name {
+            Some(name) => format!("{name}: {}", self.kernel.op_title(op)),
+            None => self.kernel.op_title(op),
+        };
         let plan = OpPlan {
-            title: self.kernel.op_title(op),
+            title: title.clone(),
             span: op.span,
-            executions: self.trips
-                * self.kernel.grid.iter().product::<i64>()
-                * op.warp.map_or(self.kernel.warps(), |_| 1),
+            executions: self.executions(op),
             considered,
             chosen,
             forced: op.variant.is_some(),
@@ -194,6 +217,12 @@ impl Walk<'_> {
             .map(|warp| Cond::Equal(Expr::var(&self.kernel.warp()), Expr::constant(warp)));
         self.plans.push(plan);
         Ok(OpBlock { title, guard, body, barrier: None, op: self.plans.len() - 1 })
+    }
+
+    /// How often a launch executes an op at the current place, over all warps that take part.
+    fn executions(&self, op: &Op) -> i64 {
+        let warps = op.warp.map_or(self.kernel.warps(), |_| 1);
+        self.kernel.grid.iter().fold(self.trips.saturating_mul(warps), |product, ctas| product.saturating_mul(*ctas))
     }
 
     fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
@@ -209,7 +238,7 @@ impl Walk<'_> {
             .into_iter()
             .map(|block| match block {
                 Block::Op(op) => self.assemble_op(op),
-                Block::Loop { var, body } => ThreadStmt::For { var, body: self.assemble(body) },
+                Block::Loop { inner, body } => ThreadStmt::For { var: inner.var, body: self.assemble(body) },
             })
             .collect()
     }

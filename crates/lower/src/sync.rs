@@ -34,7 +34,14 @@ pub(crate) struct OpBlock {
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
     Op(OpBlock),
-    Loop { var: Var, body: Vec<Block> },
+    Loop { inner: LoopRef, body: Vec<Block> },
+}
+
+/// A loop of the kernel: two loops may have the same variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LoopRef {
+    pub(crate) id: usize,
+    pub(crate) var: Var,
 }
 
 /// The barrier that stands before an op, and why.
@@ -60,7 +67,7 @@ impl Needed {
 
 /// Puts the barriers that are needed before the ops of `blocks`.
 pub(crate) fn derive_barriers(program: &Program, blocks: &mut [Block]) {
-    let mut order = Order { program, pending: Vec::new(), loops: Vec::new() };
+    let mut order = Order { program, pending: Vec::new(), loops: Vec::new(), next: 0 };
     order.walk(blocks);
 }
 
@@ -70,17 +77,21 @@ struct Accesses {
     title: String,
     body: Vec<Stmt>,
     /// Loops around the op.
-    loops: Vec<Var>,
+    loops: Vec<LoopRef>,
     /// The strongest barrier that has come since.
     since: Option<Scope>,
-    /// It belongs to an earlier iteration of the innermost loop that is being walked again.
+    /// It belongs to an earlier iteration of a loop that is being walked again.
     earlier: bool,
+    /// Its place in the order in which accesses were found.
+    number: usize,
 }
 
 struct Order<'a> {
     program: &'a Program,
     pending: Vec<Accesses>,
-    loops: Vec<Var>,
+    loops: Vec<LoopRef>,
+    /// The number of the next accesses that are found.
+    next: usize,
 }
 
 /// What an op does, in order.
@@ -137,32 +148,35 @@ impl Order<'_> {
         for block in blocks {
             match block {
                 Block::Op(op) => self.op(op),
-                Block::Loop { var, body } => {
-                    self.loops.push(var.clone());
+                Block::Loop { inner, body } => {
+                    let start = self.next;
+                    self.loops.push(inner.clone());
                     self.walk(body);
-                    if var.range().lo < var.range().hi {
-                        self.begin_next_iteration();
+                    if inner.var.range().lo < inner.var.range().hi {
+                        self.mark_earlier(start, true);
                         self.walk(body);
                     }
                     self.loops.pop();
+                    // Seen from outside the loop, all of its iterations are over.
+                    self.mark_earlier(start, false);
                 }
             }
         }
     }
 
-    fn begin_next_iteration(&mut self) {
-        let depth = self.loops.len();
-        for accesses in &mut self.pending {
-            accesses.earlier = accesses.loops.len() >= depth;
+    /// Says of everything found since `start` whether it belongs to an earlier iteration of what is walked next.
+    fn mark_earlier(&mut self, start: usize, earlier: bool) {
+        for accesses in self.pending.iter_mut().filter(|accesses| accesses.number >= start) {
+            accesses.earlier = earlier;
         }
     }
 
     fn op(&mut self, op: &mut OpBlock) {
         if let Some(barrier) = &op.barrier {
-            self.pass(barrier.scope);
+            self.pass(barrier.scope, 0);
         }
         if let Some(needed) = self.needed(op) {
-            self.pass(needed.scope);
+            self.pass(needed.scope, 0);
             op.barrier = Some(match op.barrier.take() {
                 None => needed,
                 Some(known) => Needed {
@@ -171,24 +185,30 @@ impl Order<'_> {
                 },
             });
         }
+        // A barrier that only some threads execute orders nothing but the op's own accesses.
+        let ordered_from = if op.guard.is_some() { self.next } else { 0 };
         for part in op.parts() {
             match part {
-                Part::Barrier(scope) => self.pass(scope),
-                Part::Accesses(body) => self.pending.push(Accesses {
-                    title: op.title.clone(),
-                    body,
-                    loops: self.loops.clone(),
-                    since: None,
-                    earlier: false,
-                }),
+                Part::Barrier(scope) => self.pass(scope, ordered_from),
+                Part::Accesses(body) => {
+                    let accesses = self.accesses(&op.title, body);
+                    self.pending.push(accesses);
+                    self.next += 1;
+                }
             }
         }
     }
 
-    /// A barrier follows everything pending; what no later barrier could order better is done with.
-    fn pass(&mut self, scope: Scope) {
+    /// Accesses at the current place of the walk.
+    fn accesses(&self, title: &str, body: Vec<Stmt>) -> Accesses {
+        let loops = self.loops.clone();
+        Accesses { title: title.to_string(), body, loops, since: None, earlier: false, number: self.next }
+    }
+
+    /// A barrier follows what is pending from number `from` on; what no later barrier could order better is done with.
+    fn pass(&mut self, scope: Scope, from: usize) {
         let widest = self.widest();
-        for accesses in &mut self.pending {
+        for accesses in self.pending.iter_mut().filter(|accesses| accesses.number >= from) {
             accesses.since = accesses.since.max(Some(scope));
         }
         self.pending.retain(|accesses| accesses.since < Some(widest));
@@ -206,8 +226,7 @@ impl Order<'_> {
                 }
                 Part::Accesses(body) => body,
             };
-            let later =
-                Accesses { title: op.title.clone(), body, loops: self.loops.clone(), since: None, earlier: false };
+            let later = self.accesses(&op.title, body);
             for earlier in &self.pending {
                 let ordered = earlier.since.max(own);
                 if ordered >= Some(self.widest()) {

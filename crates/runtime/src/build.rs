@@ -113,7 +113,9 @@ impl Toolchain {
         request: &Request<'_>,
         edited: Option<LineMap>,
     ) -> Result<Built, Failure> {
-        let (compiled, notes) = compile_cached(nvrtc, self.cache.as_ref(), request)
+        // Included files are not part of the key, so a text with any is compiled every time.
+        let cache = self.cache.as_ref().filter(|_| !request.source.contains("#include"));
+        let (compiled, notes) = compile_cached(nvrtc, cache, request)
             .map_err(|error| explain::compile_error(&error, artifact, text, edited.as_ref()))?;
         let warnings = compiled.log.iter().filter(|line| line.severity == Severity::Warning);
         let warnings = warnings.map(|line| explain::log_line(line, artifact, text, edited.as_ref())).collect();
@@ -138,9 +140,13 @@ impl Toolchain {
     ) -> Result<Built, Failure> {
         let found = self.fixtures.as_ref().and_then(|fixtures| fixtures.find(artifact.name(), request));
         let Some((ptx, resources, path)) = found else {
+            let help = match error {
+                CudaError::NvrtcDisabled => "unset TILEWRIGHT_NVRTC",
+                _ => "run `cargo xtask setup`, or set TILEWRIGHT_NVRTC_DIR or CUDA_HOME",
+            };
             let finding = Diagnostic::error("R0601", "there is no NVRTC to compile this kernel")
                 .note(error.to_string())
-                .help("run `cargo xtask setup`, or set TILEWRIGHT_NVRTC_DIR or CUDA_HOME");
+                .help(help);
             return Err(Failure::new(FailureKind::Unsupported, finding));
         };
         Ok(Built {

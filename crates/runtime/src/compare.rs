@@ -43,7 +43,7 @@ pub struct Comparison {
 /// Compares every element. Tensors of other shapes or dtypes differ everywhere.
 pub fn compare(got: &HostTensor, expected: &HostTensor, tolerance: Tolerance) -> Comparison {
     let mut comparison = Comparison { max_error: 0.0, mismatch: None, mismatches: 0 };
-    let same_type = got.dtype() == expected.dtype() && got.len() == expected.len();
+    let same_type = got.dtype() == expected.dtype() && got.shape() == expected.shape();
     for i in 0..expected.len() {
         let error = if same_type { difference(got, expected, i) } else { f64::INFINITY };
         comparison.max_error = comparison.max_error.max(error);

@@ -107,7 +107,8 @@ fn check_signature(artifact: &Artifact, built: &Built, parameters: &[Parameter])
     };
     let Some(kernel) = module.kernel(artifact.name()) else {
         let names: Vec<&str> = module.kernels().map(|k| k.name.as_str()).collect();
-        return Err(wrong(format!("there is no entry point `{}`; there are: {}", artifact.name(), names.join(", "))));
+        let others = if names.is_empty() { "it has none".to_string() } else { format!("it has {}", names.join(", ")) };
+        return Err(wrong(format!("there is no entry point `{}`; {others}", artifact.name())));
     };
     let KernelInfo { params, .. } = kernel;
     if params.len() != parameters.len() || params.iter().any(|p| p.size != 8) {

@@ -149,7 +149,7 @@ impl fmt::Display for Place {
 pub struct Location {
     /// The state space, never generic.
     pub space: Space,
-    /// The buffer or variable, empty where none is near.
+    /// The buffer or variable.
     pub name: String,
     /// Bytes from its start; negative before it.
     pub offset: i64,

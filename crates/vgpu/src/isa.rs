@@ -96,6 +96,8 @@ impl DType {
             "pred" => single(Kind::Pred, 1),
             "f16x2" => Some(DType { kind: Kind::Float, bits: 16, count: 2 }),
             "bf16x2" => Some(DType { kind: Kind::Bfloat, bits: 16, count: 2 }),
+            "u16x2" => Some(DType { kind: Kind::Unsigned, bits: 16, count: 2 }),
+            "s16x2" => Some(DType { kind: Kind::Signed, bits: 16, count: 2 }),
             "f32x2" => Some(DType { kind: Kind::Float, bits: 32, count: 2 }),
             _ => None,
         }

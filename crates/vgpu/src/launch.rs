@@ -3,11 +3,15 @@
 use crate::exec;
 use crate::fault::RunError;
 use crate::memory::{BufferId, Memory, Region};
-use crate::module::{Kernel, KernelInfo, Module};
+use crate::module::{Kernel, KernelInfo, Module, ParamInfo};
 use crate::report::Report;
 
 /// Most shared memory of a CTA in bytes: 227 KiB on sm_90 and sm_100.
 const MAX_SHARED_BYTES: u64 = 227 * 1024;
+/// Most local memory of a thread in bytes.
+const MAX_LOCAL_BYTES: u32 = 512 * 1024;
+/// Most bytes of parameters (PTX ISA 8.1).
+const MAX_PARAM_BYTES: u64 = 32764;
 /// Most threads of a CTA.
 const MAX_THREADS: u64 = 1024;
 
@@ -99,6 +103,9 @@ fn check_shape(info: &KernelInfo, launch: &Launch) -> Result<(), RunError> {
     if product(launch.grid) >= u64::from(u32::MAX) / 2 {
         return bad("more CTAs than this machine counts".to_string());
     }
+    if info.local_bytes > MAX_LOCAL_BYTES {
+        return bad(format!("{} bytes of local memory in a thread, at most {MAX_LOCAL_BYTES}", info.local_bytes));
+    }
     if let Some(required) = info.required_threads.filter(|required| *required != launch.block) {
         return bad(format!("block {:?}, but the kernel has .reqntid {required:?}", launch.block));
     }
@@ -109,7 +116,7 @@ fn check_shape(info: &KernelInfo, launch: &Launch) -> Result<(), RunError> {
 }
 
 fn check_shared(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
-    let total = u64::from(kernel.program.dynamic_shared_offset()) + u64::from(launch.dynamic_shared_bytes);
+    let total = kernel.program.dynamic_shared_offset() + u64::from(launch.dynamic_shared_bytes);
     if total > MAX_SHARED_BYTES {
         return bad(format!("{total} bytes of shared memory, at most {MAX_SHARED_BYTES}"));
     }
@@ -121,7 +128,11 @@ fn parameter_block(info: &KernelInfo, launch: &Launch, memory: &Memory) -> Resul
         let (have, want) = (launch.args.len(), info.params.len());
         return bad(format!("{have} arguments for {want} parameters of `{}`", info.name));
     }
-    let size = info.params.last().map_or(0, |param| param.offset + param.size);
+    let end = |param: &ParamInfo| u64::from(param.offset) + u64::from(param.size);
+    let size = info.params.iter().map(end).max().unwrap_or(0);
+    if size > MAX_PARAM_BYTES {
+        return bad(format!("{size} bytes of parameters, at most {MAX_PARAM_BYTES}"));
+    }
     let mut block = vec![0u8; size as usize];
     for (param, arg) in info.params.iter().zip(&launch.args) {
         let bytes = match arg {

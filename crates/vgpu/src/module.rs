@@ -126,7 +126,8 @@ fn param_layout(params: &[Variable]) -> Vec<ParamInfo> {
         let offset = align_up(next, u64::from(param.align));
         next = offset + u64::from(param.bytes);
         let name = param.name.clone();
-        found.push(ParamInfo { name, size: param.bytes, align: param.align, offset: offset as u32 });
+        let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+        found.push(ParamInfo { name, size: param.bytes, align: param.align, offset });
     }
     found
 }

@@ -99,10 +99,21 @@ pub(crate) enum IntFn {
     Bmsk {
         wrap: bool,
     },
+    /// On both 16-bit halves of a 32-bit register.
+    Halves(HalvesFn),
     /// `slct`: the first value where the third is not negative, else the second.
     Select {
         float: bool,
     },
+}
+
+/// Packed 16-bit integer functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HalvesFn {
+    Add,
+    Sub,
+    Min { signed: bool },
+    Max { signed: bool },
 }
 
 /// The modes of `prmt` (PTX ISA, section 9.7.9.7).
@@ -239,6 +250,8 @@ pub(crate) struct Convert {
     pub(crate) ftz: bool,
     pub(crate) sat: bool,
     pub(crate) relu: bool,
+    /// The largest magnitude of the result (`.satfinite`).
+    pub(crate) limit: Option<f64>,
 }
 
 /// `cvt` of two f32 to a packed pair; `a` goes to the upper half.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::fault::{CudaLine, Place, Unsupported};
+use crate::isa::align_up;
 use crate::op::{Guard, Op, Reg};
 use crate::ptx::ast::Loc;
 
@@ -92,7 +93,7 @@ impl Program {
     }
 
     /// Bytes from the start of the window to the dynamic shared memory.
-    pub(crate) fn dynamic_shared_offset(&self) -> u32 {
-        self.static_shared_bytes.next_multiple_of(self.dynamic_shared_align.max(16))
+    pub(crate) fn dynamic_shared_offset(&self) -> u64 {
+        align_up(u64::from(self.static_shared_bytes), u64::from(self.dynamic_shared_align.max(16)))
     }
 }

@@ -3,6 +3,9 @@
 //! The scheme is FastTrack's (Flanagan and Freund, 2009): one record for the last write, one for the last read, and a
 //! set of reads only while several unordered threads read. A word is split into byte cells when an access touches a
 //! part of it. CTAs are never ordered after each other, so records of another CTA conflict whatever their clocks say.
+//!
+//! Strong accesses (atomic, volatile, relaxed, ...) do not conflict with each other, so they are kept apart, in sets
+//! beside the cells that have any: weak records are checked against every access, strong ones against weak accesses.
 
 /// No instruction.
 const NONE: u32 = u32::MAX;
@@ -10,8 +13,8 @@ const NONE: u32 = u32::MAX;
 const MANY: u32 = u32::MAX;
 /// In `write_cta`: the word is split into the cells that `write_thread` names.
 const SPLIT: u32 = u32::MAX;
-/// Set in a program counter: the access was atomic or otherwise strong.
-const STRONG: u32 = 1 << 31;
+/// In `strong`: no strong access yet.
+const NEVER: u32 = u32::MAX;
 const PAGE_WORDS: usize = 1024;
 
 /// Who accesses.
@@ -30,17 +33,9 @@ pub(crate) struct Actor<'a> {
 }
 
 impl Actor<'_> {
-    fn tagged(&self) -> u32 {
-        if self.strong { self.pc | STRONG } else { self.pc }
-    }
-
     /// Whether an access by `thread` of this CTA at `clock` is ordered before this one.
     fn knows(&self, thread: u32, clock: u32) -> bool {
         thread == self.thread || self.base.get(thread as usize).is_some_and(|known| *known >= clock)
-    }
-
-    fn both_strong(&self, pc: u32) -> bool {
-        self.strong && pc & STRONG != 0
     }
 }
 
@@ -49,6 +44,10 @@ impl Actor<'_> {
 pub(crate) struct Conflict {
     pub(crate) pc: u32,
     pub(crate) other_is_write: bool,
+    /// The other access is strong.
+    pub(crate) other_is_strong: bool,
+    /// The other access is by another CTA.
+    pub(crate) other_cta: bool,
 }
 
 /// What an access found.
@@ -67,6 +66,7 @@ pub(crate) struct LastWrite {
     pub(crate) pc: u32,
 }
 
+/// The weak accesses of a word or byte.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     write_cta: u32,
@@ -79,6 +79,8 @@ struct Cell {
     read_pc: u32,
     /// A read by an earlier CTA of the launch.
     old_read_pc: u32,
+    /// Index of the strong accesses.
+    strong: u32,
 }
 
 const EMPTY: Cell = Cell {
@@ -91,44 +93,46 @@ const EMPTY: Cell = Cell {
     read_clock: 0,
     read_pc: NONE,
     old_read_pc: NONE,
+    strong: NEVER,
 };
 
-/// Lanes of one warp that read at one count.
+/// Lanes of one warp that accessed at one count.
 #[derive(Clone, Copy, Debug)]
-struct ReadEntry {
+struct Entry {
     warp: u32,
     lanes: u32,
     clock: u32,
     pc: u32,
 }
 
-/// Sets of unordered reads, reused after they are dropped.
-#[derive(Debug, Default)]
-struct ReadSets {
-    sets: Vec<Vec<ReadEntry>>,
-    free: Vec<u32>,
+impl Entry {
+    /// The lanes whose access is not ordered before `who`.
+    fn unordered(&self, who: &Actor<'_>) -> u32 {
+        let mut found = 0;
+        let mut lanes = self.lanes;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros();
+            if !who.knows(self.warp * 32 + lane, self.clock) {
+                found |= 1 << lane;
+            }
+            lanes &= lanes - 1;
+        }
+        found
+    }
 }
 
-impl ReadSets {
-    fn create(&mut self) -> u32 {
-        if let Some(index) = self.free.pop() {
-            return index;
-        }
-        self.sets.push(Vec::new());
-        (self.sets.len() - 1) as u32
-    }
+/// Accesses by threads of one CTA, the last one of each thread.
+#[derive(Clone, Debug, Default)]
+struct Set {
+    entries: Vec<Entry>,
+}
 
-    fn drop_set(&mut self, index: u32) {
-        self.sets[index as usize].clear();
-        self.free.push(index);
-    }
-
-    fn add(&mut self, index: u32, thread: u32, clock: u32, pc: u32) {
-        let set = &mut self.sets[index as usize];
+impl Set {
+    fn add(&mut self, thread: u32, clock: u32, pc: u32) {
         let (warp, bit) = (thread / 32, 1u32 << (thread % 32));
         let mut placed = false;
         let mut stale = false;
-        for entry in set.iter_mut().filter(|entry| entry.warp == warp) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.warp == warp) {
             if entry.clock == clock && entry.pc == pc {
                 entry.lanes |= bit;
                 placed = true;
@@ -138,29 +142,184 @@ impl ReadSets {
             }
         }
         if stale {
-            set.retain(|entry| entry.lanes != 0);
+            self.entries.retain(|entry| entry.lanes != 0);
         }
         if !placed {
-            set.push(ReadEntry { warp, lanes: bit, clock, pc });
+            self.entries.push(Entry { warp, lanes: bit, clock, pc });
         }
     }
 
-    /// The first read in the set that is not ordered before `who`.
-    fn unordered(&self, index: u32, who: &Actor<'_>) -> Option<u32> {
-        for entry in &self.sets[index as usize] {
-            if who.both_strong(entry.pc) {
-                continue;
-            }
-            let mut lanes = entry.lanes;
-            while lanes != 0 {
-                let thread = entry.warp * 32 + lanes.trailing_zeros();
-                if !who.knows(thread, entry.clock) {
-                    return Some(entry.pc);
-                }
-                lanes &= lanes - 1;
-            }
+    /// Adds `who`, in place of what it is ordered after where that takes a new entry.
+    fn add_after(&mut self, who: &Actor<'_>) {
+        let warp = who.thread / 32;
+        let joins = |entry: &Entry| entry.warp == warp && entry.clock == who.clock && entry.pc == who.pc;
+        if !self.entries.iter().any(joins) {
+            self.forget_before(who);
         }
-        None
+        self.add(who.thread, who.clock, who.pc);
+    }
+
+    /// Drops what is ordered before `who`.
+    fn forget_before(&mut self, who: &Actor<'_>) {
+        for entry in &mut self.entries {
+            entry.lanes = entry.unordered(who);
+        }
+        self.entries.retain(|entry| entry.lanes != 0);
+    }
+
+    fn forget_thread(&mut self, thread: u32) {
+        let (warp, bit) = (thread / 32, 1u32 << (thread % 32));
+        for entry in self.entries.iter_mut().filter(|entry| entry.warp == warp) {
+            entry.lanes &= !bit;
+        }
+        self.entries.retain(|entry| entry.lanes != 0);
+    }
+
+    /// The first access in the set that is not ordered before `who`.
+    fn unordered(&self, who: &Actor<'_>) -> Option<u32> {
+        self.entries.iter().find(|entry| entry.unordered(who) != 0).map(|entry| entry.pc)
+    }
+}
+
+/// Sets of unordered weak reads, reused after they are dropped.
+#[derive(Debug, Default)]
+struct ReadSets {
+    sets: Vec<Set>,
+    free: Vec<u32>,
+}
+
+impl ReadSets {
+    fn create(&mut self) -> u32 {
+        if let Some(index) = self.free.pop() {
+            return index;
+        }
+        self.sets.push(Set::default());
+        (self.sets.len() - 1) as u32
+    }
+
+    fn drop_set(&mut self, index: u32) {
+        self.sets[index as usize].entries.clear();
+        self.free.push(index);
+    }
+
+    fn get(&mut self, index: u32) -> &mut Set {
+        &mut self.sets[index as usize]
+    }
+}
+
+/// The strong accesses of a word or byte.
+#[derive(Clone, Debug)]
+struct Strong {
+    /// The CTA of the sets.
+    cta: u32,
+    writes: Set,
+    reads: Set,
+    /// Accesses by earlier CTAs of the launch.
+    old_write_pc: u32,
+    old_read_pc: u32,
+    /// The last write, if it is strong.
+    last: Option<LastWrite>,
+}
+
+impl Strong {
+    fn new() -> Strong {
+        let (writes, reads) = (Set::default(), Set::default());
+        Strong { cta: 0, writes, reads, old_write_pc: NONE, old_read_pc: NONE, last: None }
+    }
+
+    /// Makes the sets those of `who`'s CTA.
+    fn enter(&mut self, who: &Actor<'_>) {
+        if self.cta == who.cta {
+            return;
+        }
+        if self.cta < who.first_cta {
+            self.old_write_pc = NONE;
+            self.old_read_pc = NONE;
+        } else {
+            self.old_write_pc = self.writes.entries.first().map_or(self.old_write_pc, |entry| entry.pc);
+            self.old_read_pc = self.reads.entries.first().map_or(self.old_read_pc, |entry| entry.pc);
+        }
+        self.writes.entries.clear();
+        self.reads.entries.clear();
+        self.cta = who.cta;
+    }
+
+    /// A write that the weak access of `who` is not ordered after.
+    fn unordered_write(&self, who: &Actor<'_>) -> Option<Conflict> {
+        conflict_in(self.old_write_pc, &self.writes, true, who)
+    }
+
+    /// A read that the weak write of `who` is not ordered after.
+    fn unordered_read(&self, who: &Actor<'_>) -> Option<Conflict> {
+        conflict_in(self.old_read_pc, &self.reads, false, who)
+    }
+
+    /// A weak write stands for what it is ordered after; what it is not ordered after stays.
+    fn weak_write(&mut self, who: &Actor<'_>) {
+        self.writes.forget_before(who);
+        self.reads.forget_before(who);
+        self.last = None;
+    }
+
+    fn strong_write(&mut self, who: &Actor<'_>) {
+        self.writes.add_after(who);
+        // The write stands for an earlier read by the same thread.
+        self.reads.forget_thread(who.thread);
+        self.last = Some(LastWrite { cta: who.cta, thread: who.thread, pc: who.pc });
+    }
+}
+
+fn conflict_in(old_pc: u32, set: &Set, other_is_write: bool, who: &Actor<'_>) -> Option<Conflict> {
+    if old_pc != NONE {
+        return Some(Conflict { pc: old_pc, other_is_write, other_is_strong: true, other_cta: true });
+    }
+    let pc = set.unordered(who)?;
+    Some(Conflict { pc, other_is_write, other_is_strong: true, other_cta: false })
+}
+
+/// What cells refer to.
+#[derive(Debug, Default)]
+struct Beside {
+    reads: ReadSets,
+    strong: Vec<Strong>,
+}
+
+impl Beside {
+    /// The strong accesses of a cell, if there were any.
+    fn strong(&mut self, cell: &Cell, who: &Actor<'_>) -> Option<&mut Strong> {
+        if cell.strong == NEVER {
+            return None;
+        }
+        let strong = &mut self.strong[cell.strong as usize];
+        strong.enter(who);
+        Some(strong)
+    }
+
+    /// The strong accesses of a cell that `who` adds to.
+    fn strong_for(&mut self, cell: &mut Cell, who: &Actor<'_>) -> &mut Strong {
+        if cell.strong == NEVER {
+            cell.strong = self.strong.len() as u32;
+            self.strong.push(Strong::new());
+        }
+        let strong = &mut self.strong[cell.strong as usize];
+        strong.enter(who);
+        strong
+    }
+
+    /// A copy of a cell with sets of its own.
+    fn copy(&mut self, cell: Cell) -> Cell {
+        let mut copy = cell;
+        if cell.read_pc != NONE && cell.read_thread == MANY {
+            let set = self.reads.get(cell.read_clock).clone();
+            copy.read_clock = self.reads.create();
+            *self.reads.get(copy.read_clock) = set;
+        }
+        if cell.strong != NEVER {
+            let strong = self.strong[cell.strong as usize].clone();
+            copy.strong = self.strong.len() as u32;
+            self.strong.push(strong);
+        }
+        copy
     }
 }
 
@@ -169,7 +328,7 @@ impl ReadSets {
 pub(crate) struct Shadow {
     pages: Vec<Option<Box<[Cell]>>>,
     splits: Vec<[Cell; 4]>,
-    reads: ReadSets,
+    beside: Beside,
 }
 
 impl Shadow {
@@ -181,9 +340,9 @@ impl Shadow {
         while at < end {
             let word = at / 4;
             let stop = end.min(word * 4 + 4);
-            let Shadow { pages, splits, reads } = self;
-            for cell in cells(pages, splits, reads, word, at % 4, stop - at) {
-                let conflict = read_cell(cell, reads, who);
+            let Shadow { pages, splits, beside } = self;
+            for cell in cells(pages, splits, beside, word, at % 4, stop - at) {
+                let conflict = read_cell(cell, beside, who);
                 found.conflict = found.conflict.or(conflict);
             }
             at = stop;
@@ -201,9 +360,9 @@ impl Shadow {
             let stop = end.min(word * 4 + 4);
             let (from, to) = (at - offset, stop - offset);
             let same = old[from..to] == new[from..to];
-            let Shadow { pages, splits, reads } = self;
-            for cell in cells(pages, splits, reads, word, at % 4, stop - at) {
-                let one = write_cell(cell, reads, who, same);
+            let Shadow { pages, splits, beside } = self;
+            for cell in cells(pages, splits, beside, word, at % 4, stop - at) {
+                let one = write_cell(cell, beside, who, same);
                 found.conflict = found.conflict.or(one.conflict);
                 found.benign |= one.benign;
             }
@@ -220,8 +379,9 @@ impl Shadow {
         if cell.write_cta == SPLIT {
             cell = self.splits[cell.write_thread as usize][offset % 4];
         }
-        let pc = cell.write_pc;
-        (pc != NONE).then_some(LastWrite { cta: cell.write_cta, thread: cell.write_thread, pc: pc & !STRONG })
+        let strong = self.beside.strong.get(cell.strong as usize).and_then(|strong| strong.last);
+        let weak = LastWrite { cta: cell.write_cta, thread: cell.write_thread, pc: cell.write_pc };
+        strong.or((weak.pc != NONE).then_some(weak))
     }
 }
 
@@ -229,7 +389,7 @@ impl Shadow {
 fn cells<'a>(
     pages: &'a mut Vec<Option<Box<[Cell]>>>,
     splits: &'a mut Vec<[Cell; 4]>,
-    reads: &mut ReadSets,
+    beside: &mut Beside,
     word: usize,
     first: usize,
     len: usize,
@@ -242,7 +402,7 @@ fn cells<'a>(
     let slot = word % PAGE_WORDS;
     if len < 4 && page[slot].write_cta != SPLIT {
         let whole = page[slot];
-        splits.push([whole, copy(whole, reads), copy(whole, reads), copy(whole, reads)]);
+        splits.push([whole, beside.copy(whole), beside.copy(whole), beside.copy(whole)]);
         page[slot] = Cell { write_cta: SPLIT, write_thread: (splits.len() - 1) as u32, ..EMPTY };
     }
     if page[slot].write_cta == SPLIT {
@@ -252,26 +412,25 @@ fn cells<'a>(
     &mut page[slot..slot + 1]
 }
 
-/// A copy with a read set of its own.
-fn copy(cell: Cell, reads: &mut ReadSets) -> Cell {
-    if cell.read_pc == NONE || cell.read_thread != MANY {
-        return cell;
-    }
-    let index = reads.create();
-    reads.sets[index as usize] = reads.sets[cell.read_clock as usize].clone();
-    Cell { read_clock: index, ..cell }
-}
-
-/// A write that `who` is not ordered after.
-fn unordered_write(cell: &Cell, who: &Actor<'_>) -> bool {
-    cell.write_pc != NONE
+/// A write that `who` is not ordered after: a weak one, or, if `who` is weak, a strong one.
+fn unordered_write(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<Conflict> {
+    let other_cta = cell.write_cta != who.cta;
+    let unordered = cell.write_pc != NONE
         && cell.write_cta >= who.first_cta
-        && (cell.write_cta != who.cta || !who.knows(cell.write_thread, cell.write_clock))
-        && !who.both_strong(cell.write_pc)
+        && (other_cta || !who.knows(cell.write_thread, cell.write_clock));
+    if unordered {
+        return Some(Conflict { pc: cell.write_pc, other_is_write: true, other_is_strong: false, other_cta });
+    }
+    if who.strong { None } else { beside.strong(cell, who)?.unordered_write(who) }
 }
 
-fn read_cell(cell: &mut Cell, reads: &mut ReadSets, who: &Actor<'_>) -> Option<Conflict> {
-    let conflict = unordered_write(cell, who).then_some(Conflict { pc: cell.write_pc & !STRONG, other_is_write: true });
+fn read_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<Conflict> {
+    let conflict = unordered_write(cell, beside, who);
+    if who.strong {
+        beside.strong_for(cell, who).reads.add_after(who);
+        return conflict;
+    }
+    let reads = &mut beside.reads;
     if cell.read_pc == NONE || cell.read_cta < who.first_cta {
         forget_reads(cell, reads);
         set_read(cell, who);
@@ -281,13 +440,14 @@ fn read_cell(cell: &mut Cell, reads: &mut ReadSets, who: &Actor<'_>) -> Option<C
         cell.old_read_pc = old;
         set_read(cell, who);
     } else if cell.read_thread == MANY {
-        reads.add(cell.read_clock, who.thread, who.clock, who.tagged());
+        reads.get(cell.read_clock).add(who.thread, who.clock, who.pc);
     } else if who.knows(cell.read_thread, cell.read_clock) {
         set_read(cell, who);
     } else {
         let index = reads.create();
-        reads.add(index, cell.read_thread, cell.read_clock, cell.read_pc);
-        reads.add(index, who.thread, who.clock, who.tagged());
+        let set = reads.get(index);
+        set.add(cell.read_thread, cell.read_clock, cell.read_pc);
+        set.add(who.thread, who.clock, who.pc);
         cell.read_thread = MANY;
         cell.read_clock = index;
     }
@@ -298,7 +458,7 @@ fn set_read(cell: &mut Cell, who: &Actor<'_>) {
     cell.read_cta = who.cta;
     cell.read_thread = who.thread;
     cell.read_clock = who.clock;
-    cell.read_pc = who.tagged();
+    cell.read_pc = who.pc;
 }
 
 fn forget_reads(cell: &mut Cell, reads: &mut ReadSets) {
@@ -310,41 +470,55 @@ fn forget_reads(cell: &mut Cell, reads: &mut ReadSets) {
     cell.old_read_pc = NONE;
 }
 
-/// A read that `who` is not ordered after.
-fn unordered_read(cell: &Cell, reads: &ReadSets, who: &Actor<'_>) -> Option<u32> {
+/// A weak read that the write of `who` is not ordered after.
+fn unordered_weak_read(cell: &Cell, reads: &ReadSets, who: &Actor<'_>) -> Option<Conflict> {
     if cell.read_pc == NONE || cell.read_cta < who.first_cta {
         return None;
     }
-    if cell.old_read_pc != NONE && !who.both_strong(cell.old_read_pc) {
-        return Some(cell.old_read_pc);
+    let conflict = |pc: u32, other_cta: bool| Conflict { pc, other_is_write: false, other_is_strong: false, other_cta };
+    if cell.old_read_pc != NONE {
+        return Some(conflict(cell.old_read_pc, true));
     }
     if cell.read_cta != who.cta {
-        return (!who.both_strong(cell.read_pc)).then_some(cell.read_pc);
+        return Some(conflict(cell.read_pc, true));
     }
     if cell.read_thread == MANY {
-        return reads.unordered(cell.read_clock, who);
+        let pc = reads.sets[cell.read_clock as usize].unordered(who)?;
+        return Some(conflict(pc, false));
     }
-    let ordered = who.knows(cell.read_thread, cell.read_clock) || who.both_strong(cell.read_pc);
-    (!ordered).then_some(cell.read_pc)
+    (!who.knows(cell.read_thread, cell.read_clock)).then(|| conflict(cell.read_pc, false))
 }
 
-fn write_cell(cell: &mut Cell, reads: &mut ReadSets, who: &Actor<'_>, same: bool) -> Finding {
+/// A read that the write of `who` is not ordered after: a weak one, or, if `who` is weak, a strong one.
+fn unordered_read(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<Conflict> {
+    let weak = unordered_weak_read(cell, &beside.reads, who);
+    if weak.is_some() || who.strong { weak } else { beside.strong(cell, who)?.unordered_read(who) }
+}
+
+fn write_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>, same: bool) -> Finding {
     let mut found = Finding::default();
-    if unordered_write(cell, who) {
+    if let Some(conflict) = unordered_write(cell, beside, who) {
         if same {
             found.benign = true;
         } else {
-            found.conflict = Some(Conflict { pc: cell.write_pc & !STRONG, other_is_write: true });
+            found.conflict = Some(conflict);
         }
     }
-    if let Some(pc) = unordered_read(cell, reads, who) {
-        found.conflict = found.conflict.or(Some(Conflict { pc: pc & !STRONG, other_is_write: false }));
+    let read = unordered_read(cell, beside, who);
+    found.conflict = found.conflict.or(read);
+    if who.strong {
+        // The weak records stay: other strong accesses need not be ordered after this one.
+        beside.strong_for(cell, who).strong_write(who);
+        return found;
     }
-    forget_reads(cell, reads);
+    forget_reads(cell, &mut beside.reads);
     cell.write_cta = who.cta;
     cell.write_thread = who.thread;
     cell.write_clock = who.clock;
-    cell.write_pc = who.tagged();
+    cell.write_pc = who.pc;
+    if let Some(strong) = beside.strong(cell, who) {
+        strong.weak_write(who);
+    }
     found
 }
 
@@ -356,13 +530,21 @@ mod tests {
         Actor { cta: 1, first_cta: 1, thread, clock, base, pc: thread, strong: false }
     }
 
+    fn strong(thread: u32, clock: u32, base: &[u32]) -> Actor<'_> {
+        Actor { strong: true, ..actor(thread, clock, base) }
+    }
+
+    fn conflict(pc: u32, other_is_write: bool) -> Conflict {
+        Conflict { pc, other_is_write, other_is_strong: false, other_cta: false }
+    }
+
     #[test]
     fn an_unordered_read_after_a_write_conflicts() {
         let mut shadow = Shadow::default();
         let base = [0, 0];
         assert_eq!(shadow.write(8, &[0; 4], &[1; 4], &actor(0, 1, &base)), Finding::default());
         let found = shadow.read(8, 4, &actor(1, 1, &base));
-        assert_eq!(found.conflict, Some(Conflict { pc: 0, other_is_write: true }));
+        assert_eq!(found.conflict, Some(conflict(0, true)));
         let known = [1, 0];
         assert_eq!(shadow.read(8, 4, &actor(1, 2, &known)).conflict, None);
     }
@@ -375,7 +557,7 @@ mod tests {
         shadow.read(0, 4, &actor(1, 1, &base));
         let known = [1, 0, 0];
         let found = shadow.write(0, &[0; 4], &[1; 4], &actor(2, 1, &known));
-        assert_eq!(found.conflict, Some(Conflict { pc: 1, other_is_write: false }));
+        assert_eq!(found.conflict, Some(conflict(1, false)));
     }
 
     #[test]
@@ -395,5 +577,62 @@ mod tests {
         let found = shadow.write(0, &[7; 4], &[7; 4], &actor(1, 1, &base));
         assert_eq!(found, Finding { conflict: None, benign: true });
         assert_eq!(shadow.last_write(2), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
+    }
+
+    #[test]
+    fn a_strong_write_does_not_hide_a_weak_one() {
+        let mut shadow = Shadow::default();
+        let base = [0, 0];
+        shadow.write(0, &[0; 4], &[1; 4], &actor(0, 1, &base));
+        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong(0, 1, &base)), Finding::default());
+        let found = shadow.write(0, &[2; 4], &[3; 4], &strong(1, 1, &base));
+        assert_eq!(found.conflict, Some(conflict(0, true)));
+        assert_eq!(shadow.last_write(0), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
+    }
+
+    #[test]
+    fn a_weak_read_conflicts_with_any_of_several_strong_writes() {
+        let mut shadow = Shadow::default();
+        let base = [0, 0];
+        shadow.write(0, &[0; 4], &[1; 4], &strong(0, 1, &base));
+        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong(1, 1, &base)), Finding::default());
+        let found = shadow.read(0, 4, &actor(1, 1, &base));
+        assert_eq!(found.conflict, Some(Conflict { other_is_strong: true, ..conflict(0, true) }));
+        let known = [1, 1];
+        let mut shadow = Shadow::default();
+        shadow.write(0, &[0; 4], &[1; 4], &strong(0, 1, &base));
+        shadow.write(0, &[1; 4], &[2; 4], &strong(1, 1, &base));
+        assert_eq!(shadow.read(0, 4, &actor(1, 2, &known)).conflict, None);
+        assert_eq!(shadow.write(0, &[2; 4], &[3; 4], &actor(1, 2, &known)), Finding::default());
+        assert_eq!(shadow.last_write(0), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
+    }
+
+    #[test]
+    fn a_strong_read_does_not_hide_a_weak_one() {
+        let mut shadow = Shadow::default();
+        let base = [0, 0];
+        shadow.read(0, 4, &actor(0, 1, &base));
+        shadow.read(0, 4, &strong(0, 1, &base));
+        let found = shadow.write(0, &[0; 4], &[1; 4], &strong(1, 1, &base));
+        assert_eq!(found.conflict, Some(conflict(0, false)));
+        let mut shadow = Shadow::default();
+        shadow.read(0, 4, &strong(0, 1, &base));
+        assert_eq!(shadow.write(0, &[0; 4], &[1; 4], &strong(1, 1, &base)), Finding::default());
+        let found = shadow.write(0, &[1; 4], &[2; 4], &actor(1, 1, &base));
+        assert_eq!(found.conflict, Some(Conflict { other_is_strong: true, ..conflict(0, false) }));
+    }
+
+    #[test]
+    fn strong_accesses_of_other_ctas_conflict_with_weak_ones() {
+        let mut shadow = Shadow::default();
+        let base = [0, 0];
+        shadow.write(0, &[0; 4], &[1; 4], &strong(0, 1, &base));
+        let second = Actor { cta: 2, ..actor(0, 1, &base) };
+        let strong_second = Actor { strong: true, ..second };
+        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong_second), Finding::default());
+        let found = shadow.read(0, 4, &second);
+        assert_eq!(found.conflict, Some(Conflict { other_is_strong: true, other_cta: true, ..conflict(0, true) }));
+        let next_launch = Actor { cta: 3, first_cta: 3, ..second };
+        assert_eq!(shadow.read(0, 4, &next_launch).conflict, None);
     }
 }

@@ -339,3 +339,113 @@ fn arguments_are_checked() {
     let Err(RunError::BadLaunch(message)) = result else { panic!("{result:?}") };
     assert_eq!(message, "`a` takes 8 bytes, not 4");
 }
+
+#[test]
+fn a_plain_store_races_with_atomics_of_other_lanes() {
+    let body = "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [tile], 0;\natom.shared.add.u32 %r5, [tile], 1;\n\
+                bar.warp.sync -1;\nret;";
+    let fault = fault(&with_addresses(body), 32);
+    assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::Race, 23));
+    assert_eq!(fault.related.map(|place| place.ptx_line), Some(22));
+    assert!(fault.message.ends_with("order by flags (release and acquire) is not modelled"), "{}", fault.message);
+}
+
+#[test]
+fn a_plain_load_races_with_atomics_of_other_lanes() {
+    let start = "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [tile], 0;\nbar.warp.sync -1;\n\
+                 atom.shared.add.u32 %r5, [tile], 1;\n";
+    let race = fault(&with_addresses(&format!("{start}ld.shared.u32 %r6, [tile];\nret;")), 32);
+    assert_eq!((race.kind, race.at.ptx_line), (FaultKind::Race, 25));
+    assert_eq!(race.related.map(|place| place.ptx_line), Some(24));
+    let end = "bar.warp.sync -1;\nld.shared.u32 %r6, [tile];\nst.global.u32 [%rd4], %r6;\nret;";
+    let outcome = execute(&with_addresses(&format!("{start}{end}")), 1, 32);
+    report(&outcome);
+    assert_eq!(words(&outcome, outcome.b)[..32], [32; 32]);
+}
+
+#[test]
+fn the_active_mask_has_the_lanes_that_execute_it() {
+    let body = "setp.lt.u32 %p1, %r1, 10;\nmov.u32 %r5, 0;\n@%p1 activemask.b32 %r5;\nst.global.u32 [%rd4], %r5;\nret;";
+    let outcome = execute(&with_addresses(body), 1, 32);
+    report(&outcome);
+    let found = words(&outcome, outcome.b);
+    assert_eq!((found[0], found[31]), (1023, 0));
+}
+
+#[test]
+fn a_barrier_of_all_threads_may_name_their_number() {
+    let body = "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra ONE;\nbar.sync 1;\nret;\nONE:\nbar.sync 1, 64;\nret;";
+    report(&execute(&with_addresses(body), 1, 64));
+}
+
+#[test]
+fn an_address_far_from_every_buffer_has_no_location() {
+    let fault = fault(&with_addresses("mov.u64 %rd6, 64;\nst.global.u32 [%rd6], %r1;\nret;"), 32);
+    assert_eq!((fault.kind, fault.address, fault.location), (FaultKind::OutOfBounds, Some(64), None));
+}
+
+/// What a launch of `text` with a kernel `k` without parameters is refused for.
+fn refusal(text: &str) -> RunError {
+    let module = Module::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let launch =
+        Launch { kernel: "k".to_string(), grid: [1; 3], block: [32, 1, 1], dynamic_shared_bytes: 0, args: Vec::new() };
+    match run(&module, &launch, &mut Memory::new(), &Options::default()) {
+        Ok(_) => panic!("the kernel ran to its end"),
+        Err(error) => error,
+    }
+}
+
+fn unsupported_lines(text: &str) -> Vec<u32> {
+    match refusal(text) {
+        RunError::Unsupported(list) => list.iter().map(|item| item.line).collect(),
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_kernel_of_clusters_is_not_supported() {
+    assert_eq!(unsupported_lines(".entry k()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{\nret;\n}\n"), [3]);
+    let single = Module::parse(".entry k()\n.reqnctapercluster 1, 1, 1\n.maxclusterrank 8\n{\nret;\n}\n");
+    let module = single.unwrap_or_else(|error| panic!("{error}"));
+    let launch =
+        Launch { kernel: "k".to_string(), grid: [1; 3], block: [32, 1, 1], dynamic_shared_bytes: 0, args: Vec::new() };
+    assert!(run(&module, &launch, &mut Memory::new(), &Options::default()).is_ok());
+}
+
+#[test]
+fn targets_and_wide_registers_must_be_declared() {
+    assert_eq!(unsupported_lines(".entry k()\n{\nbra L1;\n.reg .b32 L1;\nL1:\nret;\n}\n"), [3]);
+    let narrow = ".entry k()\n{\n.reg .b64 %rd<2>;\n.shared .align 16 .b8 s[16];\n\
+                  ld.shared.b128 %rd1, [s];\nst.shared.b128 [s], %rd1;\nret;\n}\n";
+    assert_eq!(unsupported_lines(narrow), [5, 6]);
+}
+
+#[test]
+fn huge_memories_are_bad_launches() {
+    let bodies = [
+        ".shared .b8 s[2147483648];\n.shared .b8 t[2147483647];\n.shared .align 1024 .b8 u[64];\n\
+         .reg .b32 %r<2>;\nmov.u32 %r1, u;\nret;",
+        ".local .b8 s[2147483648];\n.local .b8 t[2147483648];\nret;",
+        ".local .b8 s[524289];\nret;",
+    ];
+    for body in bodies {
+        let error = refusal(&format!(".entry k()\n{{\n{body}\n}}\n"));
+        assert!(matches!(error, RunError::BadLaunch(_)), "{error}");
+    }
+    let text = ".entry k(.param .align 8 .b8 p[2147483648], .param .align 8 .b8 q[2147483648])\n{\nret;\n}\n";
+    let module = Module::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let args = vec![Arg::Bytes(vec![0; 4]), Arg::Bytes(vec![0; 4])];
+    let launch = Launch { kernel: "k".to_string(), grid: [1; 3], block: [32, 1, 1], dynamic_shared_bytes: 0, args };
+    let result = run(&module, &launch, &mut Memory::new(), &Options::default());
+    assert!(matches!(result, Err(RunError::BadLaunch(_))), "{result:?}");
+}
+
+#[test]
+fn packed_integers_and_finite_conversions() {
+    let body = "mov.b32 %r5, 0x0001ffff;\nmov.b32 %r6, 0x00010001;\nadd.u16x2 %r7, %r5, %r6;\n\
+                max.s16x2 %r8, %r5, %r6;\nmov.f32 %f1, 0f7F800000;\ncvt.rn.satfinite.f16.f32 %h1, %f1;\n\
+                cvt.u32.u16 %r9, %h1;\nst.global.v2.u32 [%rd2], {%r7, %r8};\nst.global.u32 [%rd2+8], %r9;\nret;";
+    let outcome = execute(&with_addresses(body), 1, 1);
+    report(&outcome);
+    assert_eq!(words(&outcome, outcome.b)[..3], [0x0002_0000, 0x0001_0001, 0x7bff]);
+}

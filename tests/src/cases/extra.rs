@@ -38,6 +38,8 @@ pub(super) fn cases() -> Vec<Case> {
         identity("one_warp_permutes_for_all", B32, &[4, 64], one_warp_permutes_for_all()),
         identity("each_warp_its_own_tile", B32, &[4, 4, 32], each_warp_its_own_tile()),
         identity("a_buffer_used_again", B32, &[3, 4, 32], a_buffer_used_again()),
+        identity("a_named_warp_orders_nobody_else", B32, &[2, 4, 32], a_named_warp_orders_nobody_else()),
+        two_loops_and_a_reader(),
         identity("through_a_fragment", F32, &[8, 8], through_a_fragment()),
         identity("a_replicated_fragment", B32, &[8, 4], a_replicated_fragment()),
         identity("fragment_to_fragment", B16, &[32, 8], fragment_to_fragment()),
@@ -48,6 +50,8 @@ pub(super) fn cases() -> Vec<Case> {
         identity("a_view_of_another_width", B8, &[512], a_view_of_another_width()),
         identity("an_unrolled_loop", F64, &[2, 64], an_unrolled_loop()),
         identity("blocks_of_a_matrix", F32, &[64, 96], blocks_of_a_matrix()),
+        identity("a_batch_with_a_tail", B32, &[34, 32], a_batch_with_a_tail()),
+        partly_filled(),
         constant("fill_in_memory", F32, &[100], u128::from(1.5f32.to_bits()), fill_in_memory()),
         constant("fill_in_registers", BF16, &[32, 4], 0xbf80, fill_in_registers()),
         constant("fill_opaque", B128, &[40], 0, fill_opaque()),
@@ -107,6 +111,47 @@ fn a_buffer_used_again() -> Kernel {
             k.copy(b.sub((&i, .., ..)), tile);
         });
     })
+}
+
+/// The barriers inside warp 0's permute say nothing of warp 1, whose lanes read what other lanes wrote before it.
+fn a_named_warp_orders_nobody_else() -> Kernel {
+    kernel("a_named_warp_orders_nobody_else", |k| {
+        let a = k.input("a", B32, [2, 4, 32]);
+        let b = k.output("b", B32, S([2, 4, 32], [128, 1, 4]));
+        k.threads(64);
+        let w = k.warp_id();
+        let tile = k.shared("tile", B32, [2, 4, 32]);
+        let other = k.shared("other", B32, [4, 32]);
+        let turned = k.view("turned", other, S([4, 32], [1, 4]));
+        k.warp_at(0).fill(other, 0);
+        k.warp().copy(tile.sub((&w, .., ..)), a.sub((&w, .., ..)));
+        k.warp_at(0).permute_layout(turned, other);
+        k.warp().copy(b.sub((&w, .., ..)), tile.sub((&w, .., ..)));
+    })
+}
+
+/// What the first inner loop writes is read after the second, in the same iteration of the outer one.
+fn two_loops_and_a_reader() -> Case {
+    let kernel = kernel("two_loops_and_a_reader", |k| {
+        let a = k.input("a", B32, [2, 2, 64]);
+        let b = k.output("b", B32, S([2, 2, 64], [128, 1, 2]));
+        let c = k.output("c", B32, [2, 2, 64]);
+        k.threads(64);
+        let tile = k.shared("tile", B32, [2, 64]);
+        let other = k.shared("other", B32, [2, 64]);
+        k.serial("o", 0..2, |k, o| {
+            k.serial("i", 0..2, |k, i| {
+                k.copy(tile.sub((&i, ..)), a.sub((&o, &i, ..)));
+            });
+            k.serial("i", 0..2, |k, i| {
+                k.copy(other.sub((&i, ..)), a.sub((&o, &i, ..)));
+            });
+            k.copy(b.sub((&o, .., ..)), tile);
+            k.copy(c.sub((&o, .., ..)), other);
+        });
+    });
+    let case = identity("two_loops_and_a_reader", B32, &[2, 2, 64], kernel);
+    Case { expected: vec![case.inputs[0].clone(), case.inputs[0].clone()], ..case }
 }
 
 /// The accumulator fragment of an 8 x 8 tile: 2 adjacent elements per lane.
@@ -234,6 +279,34 @@ fn blocks_of_a_matrix() -> Kernel {
         k.copy(tile, a.sub(block.clone()));
         k.copy(b.sub(block), tile);
     })
+}
+
+/// More steps than one batch, the last of them for half of the lanes.
+fn a_batch_with_a_tail() -> Kernel {
+    kernel("a_batch_with_a_tail", |k| {
+        let a = k.input("a", B32, [34, 32]);
+        let b = k.output("b", B32, [34, 32]);
+        k.threads(32);
+        k.copy(b, a);
+    })
+}
+
+/// Half of the rows of a fragment become zero; the lanes that hold the others keep them.
+fn partly_filled() -> Case {
+    let kernel = kernel("partly_filled", |k| {
+        let a = k.input("a", B32, [32, 4]);
+        let b = k.output("b", B32, [32, 4]);
+        k.threads(32);
+        let held = k.fragment("held", B32, S([32, 4], [1 * LANEID, 1 * M]));
+        k.warp().copy(held, a);
+        k.warp().fill(held.sub((0..16, ..)), 0);
+        k.warp().copy(b, held);
+    });
+    let case = identity("partly_filled", B32, &[32, 4], kernel);
+    let kept = case.inputs[0].clone();
+    let bits = |i: i64| u128::from(u32::from_le_bytes(kept.element(i).try_into().unwrap_or_default()));
+    let expected = HostTensor::from_fn(B32, &[32, 4], |i| if i < 64 { 0 } else { bits(i) });
+    Case { expected: vec![expected], ..case }
 }
 
 fn fill_in_memory() -> Kernel {

@@ -2,7 +2,7 @@
 //!
 //! Variables, register arrays and their elements are defined before they are used; dtypes of both sides of a load or
 //! store agree; register indices are constants inside the array; inputs are not stored to; vector accesses have a
-//! width that hardware has and an index aligned to it; constant and plain-range indices stay inside their memory; a
+//! width that hardware has and an index aligned to it; constant indices stay inside their memory; a
 //! warp- or CTA-collective instruction does not stand under a condition or loop that threads of one warp (or, for CTA
 //! instructions, of one CTA) may judge differently; instructions exist on the target; shared memory fits it.
 //!

@@ -94,7 +94,7 @@ impl Tile {
 
     /// How many elements it has.
     pub fn elements(&self) -> i64 {
-        self.extents.iter().product()
+        self.extents.iter().fold(1i64, |product, extent| product.saturating_mul(*extent))
     }
 }
 

@@ -10,7 +10,7 @@ pub use op::{Effect, Op, OpInfo, OpKind, Operand};
 pub use print::tile_title;
 pub use verify::{VerifiedKernel, verify};
 
-use tilewright_expr::{Expr, Var};
+use tilewright_expr::Var;
 
 /// Names of the variables that hardware provides; no buffer or loop may take them.
 pub const BUILTIN_NAMES: [&str; 6] = ["lane", "warp", "tid", "bx", "by", "bz"];
@@ -40,10 +40,5 @@ impl Kernel {
     /// Warps of a CTA.
     pub fn warps(&self) -> i64 {
         (self.threads + 31) / 32
-    }
-
-    /// The lane as an expression.
-    pub fn lane_expr(&self) -> Expr {
-        Expr::var(&self.lane())
     }
 }

@@ -19,7 +19,7 @@ pub fn tile_title(kernel: &Kernel, tile: &Tile) -> String {
         (true, _, _) => "..".to_string(),
         (false, 1, start) => start.to_string(),
         (false, extent, start) => match start.as_const() {
-            Some(at) => format!("{at}..{}", at + extent),
+            Some(at) => format!("{at}..{}", at.saturating_add(extent)),
             None => format!("{start}..+{extent}"),
         },
     };

@@ -2,8 +2,7 @@
 //!
 //! Names are identifiers and unique. Shapes and layouts agree, and layouts live on the axes of their space. A view
 //! stays inside its buffer. Ops have the operands, scope and constant of their table row; their tiles lie inside
-//! their buffers and have equal dtypes and extents; outputs are written, inputs and no fragment of another scope's
-//! shape are not. Warps of one CTA never do the same warp-scope op on the same tile. Shared memory fits the target.
+//! their buffers and have equal dtypes and extents; inputs are not written; fragments name threads that exist. Warps of one CTA never do the same warp-scope op on the same tile. Shared memory fits the target.
 //!
 //! Not checked here: that every element of an output is written (the virtual GPU sees it), and whether a layout is one
 //! that a variant can use (the variants say so, with reasons).
@@ -15,7 +14,7 @@ mod warps;
 use tilewright_diag::Diagnostic;
 
 use crate::target::Target;
-use crate::tile::kernel::{Kernel, Loop, Stmt};
+use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
 
 /// A kernel that passed the verifier; only such a kernel can be lowered.
 #[derive(Clone, Debug)]
@@ -64,64 +63,112 @@ fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Iterations that may be written out.
+const MOST_COPIES: i64 = 1024;
+
 const IDENTIFIER_HELP: &str = "letters, digits and underscores, not beginning with a digit, no keyword of C++";
 
 /// True for names that can stand in CUDA unchanged.
 fn is_identifier(name: &str) -> bool {
     const KEYWORDS: &[&str] = &[
         "alignas",
+        "alignof",
+        "and",
+        "and_eq",
         "asm",
         "auto",
+        "bitand",
+        "bitor",
         "bool",
         "break",
         "case",
+        "catch",
         "char",
         "class",
+        "compl",
         "const",
+        "const_cast",
+        "constexpr",
         "continue",
+        "decltype",
         "default",
         "delete",
         "do",
         "double",
+        "dynamic_cast",
         "else",
         "enum",
+        "explicit",
+        "export",
         "extern",
         "false",
         "float",
         "for",
+        "friend",
         "goto",
         "if",
         "inline",
         "int",
         "long",
+        "mutable",
         "namespace",
         "new",
+        "noexcept",
+        "not",
+        "not_eq",
+        "nullptr",
         "operator",
+        "or",
+        "or_eq",
         "private",
+        "protected",
         "public",
         "register",
+        "reinterpret_cast",
         "return",
         "short",
         "signed",
         "sizeof",
         "static",
+        "static_assert",
+        "static_cast",
         "struct",
         "switch",
         "template",
         "this",
+        "thread_local",
+        "throw",
         "true",
+        "try",
         "typedef",
+        "typeid",
+        "typename",
         "union",
         "unsigned",
         "using",
+        "virtual",
         "void",
         "volatile",
+        "wchar_t",
         "while",
+        "xor",
+        "xor_eq",
         "threadIdx",
         "blockIdx",
         "blockDim",
         "gridDim",
         "warpSize",
+        "shared_window",
+        "make_uint4",
+        "uint2",
+        "uint4",
+        "int2",
+        "int4",
+        "float2",
+        "float4",
+        "double2",
+        "longlong2",
+        "ulonglong2",
     ];
     let mut chars = name.chars();
     let head = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
@@ -155,4 +202,15 @@ fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Dia
         );
     }
     buffers::check_name(name, inner.span, "a loop variable", found);
+    let range = inner.var.range();
+    let too_far = range.lo < i64::from(i32::MIN) || range.hi >= i64::from(i32::MAX);
+    let copies = range.hi.saturating_sub(range.lo).saturating_add(1);
+    if too_far || (inner.unroll == Unroll::Full && copies > MOST_COPIES) {
+        let message = format!("the loop `{name}` over {}..{} is too long", range.lo, range.hi.saturating_add(1));
+        found.push(
+            Diagnostic::error("K0228", message)
+                .label(inner.span, "this loop")
+                .help(format!("a loop counts in 32 bits; an unrolled one has up to {MOST_COPIES} iterations")),
+        );
+    }
 }

@@ -46,7 +46,7 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
         let (main, other) = if by_dst { (&joint[0], &joint[1]) } else { (&joint[1], &joint[0]) };
         let traversal = Traversal::along(main, other, by_dst);
         let fits = |w: &i64| traversal.allows(dst, traversal.dst(), *w) && traversal.allows(src, traversal.src(), *w);
-        let width = [16, 8, 4, 2, 1].into_iter().map(|b| b / bytes).filter(|w| *w > 1).find(fits).unwrap_or(1);
+        let width = [16, 8, 4, 2].into_iter().map(|b| b / bytes).filter(|w| *w > 1).find(fits).unwrap_or(1);
         MemorySchedule { traversal, width }
     });
     Ok(candidates.collect())
@@ -134,7 +134,7 @@ impl Walk<'_> {
     /// `count` steps from `base` on; the last is guarded where the tile ends inside it.
     fn steps(&self, builder: &mut Builder, base: &Expr, count: i64, is_store: bool) -> Vec<Stmt> {
         let thread = Expr::var(&self.team.index);
-        let step = Var::new("step", 0, (count - 1).max(0));
+        let step = Var::new("#step", 0, (count - 1).max(0));
         let vector = &thread + &((base + &Expr::var(&step)) * self.team.threads);
         let relative = self.layout.position_expr(&(vector * self.width), &M);
         let index = builder.simplifier.simplify(&self.operand.placed.position_expr(relative));

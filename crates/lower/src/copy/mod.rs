@@ -4,7 +4,7 @@ mod memory;
 mod registers;
 
 pub(crate) use memory::{Team, spread_steps};
-pub(crate) use registers::held_elements;
+pub(crate) use registers::{Held, held_elements};
 
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;

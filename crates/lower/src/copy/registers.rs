@@ -8,7 +8,7 @@ use tilewright_layout::{TileLayout, refine_together};
 
 use super::Context;
 use crate::builder::{Builder, regs};
-use crate::fragment::{Owned, owned};
+use crate::fragment::{Owned, owned, under};
 use crate::operand::{FragmentTile, MemoryTile, Operand};
 use crate::traversal::Traversal;
 
@@ -73,7 +73,14 @@ fn widest(traversal: &Traversal, fragment: &FragmentTile, memory: &MemoryTile) -
         }
         rest == 1
     };
-    let fits = |w: &i64| registers_adjacent(*w) && traversal.allows(memory, traversal.src(), *w);
+    // A vector of registers begins at a multiple of its width, or it would not be aligned.
+    let aligned = |width: i64| {
+        let moving = traversal.dst().shard().iter().filter(|iter| iter.axis == REG);
+        let mut steps = moving.map(|iter| iter.stride).chain([traversal.dst().offset_on(&REG)]);
+        steps.all(|step| step % width == 0 || step.abs() < width && step > 0 && width % step == 0)
+            && traversal.dst().offset_on(&REG) % width == 0
+    };
+    let fits = |w: &i64| registers_adjacent(*w) && aligned(*w) && traversal.allows(memory, traversal.src(), *w);
     [16, 8, 4, 2].into_iter().map(|b| b / bytes).filter(|w| *w > 1).find(fits).unwrap_or(1)
 }
 
@@ -85,7 +92,7 @@ impl FragmentSchedule {
     }
 
     pub(crate) fn build(&self, builder: &mut Builder) -> Vec<Stmt> {
-        let mut body: Vec<Stmt> = held_elements(&self.registers)
+        let body: Vec<Stmt> = held_elements(&self.registers)
             .into_iter()
             .step_by(self.width as usize)
             .map(|held| self.access(builder, &held))
@@ -94,10 +101,8 @@ impl FragmentSchedule {
         if self.to_memory {
             conditions.extend(self.owned.first_copy.clone());
         }
-        for cond in conditions.into_iter().rev() {
-            body = vec![Stmt::If { cond: simplified(builder, cond), body }];
-        }
-        body
+        let conditions: Vec<Cond> = conditions.into_iter().map(|cond| simplified(builder, cond)).collect();
+        under(&conditions, body)
     }
 
     fn access(&self, builder: &mut Builder, held: &Held) -> Stmt {
@@ -158,6 +163,8 @@ fn owners(layout: &TileLayout) -> impl PartialEq {
 /// Fragment to fragment where every thread already holds what it needs.
 pub(crate) struct RegisterSchedule {
     moves: Vec<Stmt>,
+    /// Conditions under which a thread holds anything.
+    holds: Vec<Cond>,
 }
 
 pub(crate) fn accept_registers(context: &Context) -> Result<RegisterSchedule, Vec<Reason>> {
@@ -176,7 +183,8 @@ pub(crate) fn accept_registers(context: &Context) -> Result<RegisterSchedule, Ve
                     from: regs(src.array, from.register, 1),
                 })
                 .collect();
-            Ok(RegisterSchedule { moves })
+            let holds = owned(&dst.layout, &context.indices)?.holds;
+            Ok(RegisterSchedule { moves, holds })
         }
         _ => Err(vec![Reason {
             text: format!("{} and {} are held by different threads", dst.title, src.title),
@@ -191,6 +199,6 @@ impl RegisterSchedule {
     }
 
     pub(crate) fn build(&self) -> Vec<Stmt> {
-        self.moves.clone()
+        under(&self.holds, self.moves.clone())
     }
 }

@@ -104,8 +104,8 @@ impl VectorSchedule {
         is_store: bool,
     ) -> Vec<Stmt> {
         let lane = Expr::var(&context.lane);
-        let step = Var::new("step", 0, self.steps() - 1);
-        let within = Var::new("within", 0, self.width - 1);
+        let step = Var::new("#step", 0, self.steps() - 1);
+        let within = Var::new("#within", 0, self.width - 1);
         let flat = (&lane + &(Expr::var(&step) * 32)) * self.width + Expr::var(&within);
         let index = position(builder, operand, layout, &flat);
         let (count, pieces) = if wide { (self.width, 1) } else { (1, self.width) };

@@ -163,7 +163,7 @@ impl XorPlan {
         } else {
             builder.name("x", &lane / (1i64 << shift) % (mask + 1), &mut body)
         };
-        let r = Var::new("register", 0, per_lane - 1);
+        let r = Var::new("#register", 0, per_lane - 1);
         let flat = &lane + &((Expr::var(&r) ^ turn) * 32);
         let from = position(builder, &context.src, &self.joint.src, &flat);
         let to = position(builder, &context.dst, &self.joint.dst, &flat);

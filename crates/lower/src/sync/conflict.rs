@@ -61,8 +61,8 @@ fn effects(program: &Program, body: &[Stmt], memory: Handle<Memory>) -> (bool, b
     })
 }
 
-/// The exact answer, by comparing the touched bytes for all relevant values of the loop variables; `None` if there are
-/// too many of them.
+/// The exact answer, by comparing the touched bytes for all relevant values of loop variables and block indices; `None`
+/// if there are too many of them.
 fn exact(
     program: &Program,
     earlier: &Accesses,
@@ -70,8 +70,9 @@ fn exact(
     common: &[Handle<Memory>],
     widest: Scope,
 ) -> Option<Option<Scope>> {
-    let (a, b) = (relevant_loops(earlier), relevant_loops(later));
-    let (before, after) = (assignments(&a)?, assignments(&b)?);
+    let shared: Vec<&Var> = earlier.loops.iter().filter(|l| later.loops.contains(l)).map(|l| &l.var).collect();
+    let (a, b) = (Relevant::of(earlier), Relevant::of(later));
+    let (before, after) = (assignments(&a.all())?, assignments(&b.all())?);
     let traced = |accesses: &Accesses, env: &Env| {
         let mut touches = trace(program, &accesses.body, 0..(program.threads + 31) / 32, env);
         touches.retain(|t| common.contains(&owner(program, t.memory)));
@@ -79,12 +80,12 @@ fn exact(
     };
     let earlier_touches: Vec<Vec<Touch>> = before.iter().map(|env| traced(earlier, env)).collect();
     let later_touches: Vec<Vec<Touch>> = after.iter().map(|env| traced(later, env)).collect();
-    let shared: Vec<&Var> = earlier.loops.iter().filter(|var| later.loops.contains(var)).collect();
-    let all_relevant = shared.iter().all(|var| a.contains(var) && b.contains(var));
+    let all_relevant = shared.iter().all(|var| a.loops.contains(var) && b.loops.contains(var));
     let mut scope: Option<Scope> = None;
     for (env_a, touches_a) in before.iter().zip(&earlier_touches) {
         for (env_b, touches_b) in after.iter().zip(&later_touches) {
-            if related(env_a, env_b, &shared, earlier.earlier, all_relevant) {
+            let same_block = agree(env_a, env_b, &a.blocks);
+            if same_block && related(env_a, env_b, &shared, earlier.earlier, all_relevant) {
                 scope = scope.max(meet(program, touches_a, touches_b, widest));
                 if scope >= Some(widest) {
                     return Some(scope);
@@ -95,25 +96,54 @@ fn exact(
     Some(scope)
 }
 
+fn value(env: &Env, var: &Var) -> Option<i64> {
+    env.iter().find(|(known, _)| known == var).map(|(_, value)| *value)
+}
+
+/// True when both give these variables the same values, as far as both have them.
+fn agree(a: &Env, b: &Env, vars: &[Var]) -> bool {
+    vars.iter().all(|var| match (value(a, var), value(b, var)) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    })
+}
+
 /// Whether these values can occur with the first before the second: in one iteration, or in an earlier one.
 fn related(a: &Env, b: &Env, shared: &[&Var], earlier: bool, all_relevant: bool) -> bool {
-    let value = |env: &Env, var: &Var| env.iter().find(|(v, _)| v == var).map(|(_, value)| *value);
     let pairs: Vec<(i64, i64)> = shared.iter().filter_map(|var| Some((value(a, var)?, value(b, var)?))).collect();
     let (of_a, of_b): (Vec<i64>, Vec<i64>) = pairs.into_iter().unzip();
     if earlier { !all_relevant || of_a < of_b } else { of_a == of_b }
 }
 
-/// Loop variables on which the touched bytes depend.
-fn relevant_loops(accesses: &Accesses) -> Vec<Var> {
-    let mut relevant: Vec<Var> = Vec::new();
-    for_each_expr(&accesses.body, &mut |expr| {
-        expr.for_each_var(&mut |var| {
-            if accesses.loops.contains(var) && !relevant.contains(var) {
-                relevant.push(var.clone());
-            }
+/// What the touched bytes depend on beside the thread.
+struct Relevant {
+    loops: Vec<Var>,
+    blocks: Vec<Var>,
+}
+
+impl Relevant {
+    fn of(accesses: &Accesses) -> Relevant {
+        let mut relevant = Relevant { loops: Vec::new(), blocks: Vec::new() };
+        for_each_expr(&accesses.body, &mut |expr| {
+            expr.for_each_var(&mut |var| {
+                let list = if accesses.loops.iter().any(|l| l.var == *var) {
+                    &mut relevant.loops
+                } else if ["bx", "by", "bz"].contains(&var.name()) {
+                    &mut relevant.blocks
+                } else {
+                    return;
+                };
+                if !list.contains(var) {
+                    list.push(var.clone());
+                }
+            });
         });
-    });
-    relevant
+        relevant
+    }
+
+    fn all(&self) -> Vec<Var> {
+        self.loops.iter().chain(&self.blocks).cloned().collect()
+    }
 }
 
 /// Every combination of values; `None` if there are more than are compared.

@@ -4,7 +4,7 @@ use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
 use crate::decode::{Decoded, Decoder};
 use crate::isa::{DType, Kind};
-use crate::op::{CarryFn, IntFn, Op, PrmtMode};
+use crate::op::{CarryFn, HalvesFn, IntFn, Op, PrmtMode};
 use crate::ptx::ast::{Number, Operand};
 
 impl Decoder<'_> {
@@ -35,7 +35,8 @@ impl Decoder<'_> {
     fn int_op(&mut self, f: IntFn, operands: &[Operand], dtype: DType) -> Decoded<Op> {
         let (count, types) = operand_types(f, dtype);
         expect_count(operands, count + 1)?;
-        if dtype.count != 1 || dtype.bits < 16 || dtype.bits > 64 {
+        let packed = matches!(f, IntFn::Halves(_));
+        if (dtype.count != 1) != packed || dtype.bits < 16 || dtype.bits > 64 {
             return Err("an integer instruction of this type".to_string());
         }
         let d = self.dest(&operands[0])?;
@@ -43,7 +44,7 @@ impl Decoder<'_> {
         for (at, slot) in s.iter_mut().enumerate().take(count) {
             *slot = self.source(&operands[at + 1], types[at])?;
         }
-        Ok(Op::Int { f, bits: dtype.bits, d, s })
+        Ok(Op::Int { f, bits: dtype.width(), d, s })
     }
 
     /// `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`
@@ -53,6 +54,9 @@ impl Decoder<'_> {
         let write = mods.take("cc");
         if !read && !write {
             return Ok(None);
+        }
+        if dtype.count != 1 {
+            return Err("a carry of this type".to_string());
         }
         let signed = dtype.is_signed();
         let f = match base.as_str() {
@@ -143,6 +147,7 @@ fn operand_types(f: IntFn, dtype: DType) -> (usize, [DType; 4]) {
         IntFn::Bfind { .. } | IntFn::Brev | IntFn::Clz | IntFn::Popc => (1, same),
         IntFn::Add | IntFn::Sub | IntFn::AddSat | IntFn::SubSat | IntFn::Mul | IntFn::MulHi { .. } => (2, same),
         IntFn::MulWide { .. } | IntFn::Mul24 { .. } | IntFn::Div { .. } | IntFn::Rem { .. } => (2, same),
+        IntFn::Halves(_) => (2, same),
         IntFn::Min { .. } | IntFn::Max { .. } | IntFn::And | IntFn::Or | IntFn::Xor => (2, same),
         IntFn::Shl | IntFn::Shr { .. } | IntFn::Bmsk { .. } => (2, [dtype, word, word, word]),
         IntFn::MadWide { .. } => (3, [dtype, dtype, wide(dtype), dtype]),
@@ -160,6 +165,9 @@ fn wide(dtype: DType) -> DType {
 
 fn int_fn(base: &str, mods: &mut Mods, dtype: DType) -> Decoded<IntFn> {
     let signed = dtype.kind == Kind::Signed;
+    if dtype.count == 2 {
+        return halves_fn(base, signed);
+    }
     Ok(match base {
         "add" if mods.take("sat") => IntFn::AddSat,
         "add" => IntFn::Add,
@@ -200,6 +208,16 @@ fn int_fn(base: &str, mods: &mut Mods, dtype: DType) -> Decoded<IntFn> {
         }
         _ => return Err(format!("`{base}` of this type")),
     })
+}
+
+fn halves_fn(base: &str, signed: bool) -> Decoded<IntFn> {
+    Ok(IntFn::Halves(match base {
+        "add" => HalvesFn::Add,
+        "sub" => HalvesFn::Sub,
+        "min" => HalvesFn::Min { signed },
+        "max" => HalvesFn::Max { signed },
+        _ => return Err(format!("`{base}` of this type")),
+    }))
 }
 
 fn product_fn(base: &str, mods: &mut Mods, signed: bool) -> Decoded<IntFn> {

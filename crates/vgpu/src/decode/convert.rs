@@ -20,6 +20,7 @@ impl Decoder<'_> {
         }
         let to = mods.dtype()?;
         let from = mods.dtype()?;
+        let limit = if to.is_half() && to.count == 1 && mods.take("satfinite") { Some(largest(to)) } else { None };
         if to.count == 2 {
             return self.convert_pair(operands, to, from, round.unwrap_or(Round::Nearest), sat, relu);
         }
@@ -41,6 +42,7 @@ impl Decoder<'_> {
             ftz,
             sat,
             relu,
+            limit,
         };
         Ok(Op::Convert(Box::new(convert)))
     }
@@ -76,4 +78,9 @@ impl Decoder<'_> {
         let a = self.source(&operands[1], from)?;
         Ok(Op::ToTf32 { d, a, round: round.unwrap_or(Round::Away), relu })
     }
+}
+
+/// The largest finite value of a 16-bit floating type.
+fn largest(dtype: DType) -> f64 {
+    if dtype.kind == Kind::Bfloat { f64::from(f32::from_bits(0x7f7f_0000)) } else { 65504.0 }
 }

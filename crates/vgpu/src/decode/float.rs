@@ -55,6 +55,7 @@ impl Decoder<'_> {
             ftz: false,
             sat: false,
             relu: false,
+            limit: None,
         };
         (Op::Convert(Box::new(convert)), d)
     }

@@ -66,6 +66,9 @@ impl Decoder<'_> {
         for item in elements(mods, &operands[0])? {
             let (reg, declared) = self.dest_with_type(item)?;
             width = declared.width();
+            if dtype.bits == 128 && declared.bits != 128 {
+                return Err("128 bits for a register that is not declared `.b128`".to_string());
+            }
             push_element(&mut regs, reg, dtype);
         }
         let at = self.mem_ref(&operands[1], space)?;
@@ -83,14 +86,19 @@ impl Decoder<'_> {
         let mut regs = Vec::new();
         for item in elements(mods, &operands[1])? {
             let reg = self.source(item, dtype)?;
-            if dtype.bits == 128 && !matches!(item, Operand::Word(_)) {
-                return Err("a 128-bit literal".to_string());
+            if dtype.bits == 128 && !self.is_wide_register(item) {
+                return Err("128 bits of what is not a `.b128` register".to_string());
             }
             push_element(&mut regs, reg, dtype);
         }
         let size = dtype.bytes().min(8);
         check_size(regs.len(), size)?;
         Ok(Op::Store(Box::new(Store { at, regs: regs.into_boxed_slice(), size, strong })))
+    }
+
+    fn is_wide_register(&mut self, operand: &Operand) -> bool {
+        let Operand::Word(name) = operand else { return false };
+        matches!(self.lookup(name), Some(Symbol::Register(_, dtype)) if dtype.bits == 128)
     }
 
     /// `[base + offset]` in `space`, or in the space of a named variable.
@@ -232,6 +240,9 @@ fn atomic_fn(name: &str, dtype: DType) -> Decoded<AtomFn> {
             "exch" => Ok(AtomFn::Exch),
             _ => Err("no such floating atomic".to_string()),
         };
+    }
+    if packed {
+        return Err("an atomic of packed integers".to_string());
     }
     integer_atomic(name, dtype.is_signed())
 }

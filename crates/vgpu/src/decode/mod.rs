@@ -77,6 +77,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn kernel(&mut self, function: &'a Function, params: &[ParamInfo]) {
+        if let Some((line, _)) = function.required_cluster.filter(|(_, ctas)| *ctas != [1; 3]) {
+            self.refuse(line, ".reqnctapercluster", "clusters of several CTAs are not supported");
+        }
         self.scopes.push(BTreeMap::new());
         for param in params {
             self.define(&param.name, Symbol::Variable(Space::Param, u64::from(param.offset)));
@@ -183,7 +186,7 @@ impl<'a> Decoder<'a> {
             self.program.dynamic_shared_name.get_or_insert_with(|| variable.name.clone());
             return Symbol::DynamicShared;
         }
-        let offset = align_up(u64::from(self.program.static_shared_bytes), u64::from(variable.align)) as u32;
+        let offset = place_after(self.program.static_shared_bytes, variable.align);
         self.program.static_shared_bytes = offset.saturating_add(variable.bytes);
         let name = variable.name.clone();
         self.program.shared.push(SharedVariable { name, offset, bytes: variable.bytes });
@@ -192,7 +195,7 @@ impl<'a> Decoder<'a> {
 
     /// Room in the local memory of each thread.
     fn place_local(&mut self, bytes: u32, align: u32) -> u32 {
-        let offset = align_up(u64::from(self.program.local_bytes), u64::from(align)) as u32;
+        let offset = place_after(self.program.local_bytes, align);
         self.program.local_bytes = offset.saturating_add(bytes);
         offset
     }
@@ -253,13 +256,20 @@ impl<'a> Decoder<'a> {
     /// Fills in branch targets and notes recursion.
     fn finish(mut self) -> Program {
         let labels = std::mem::take(&mut self.labels);
-        let resolve = |label: &mut u32| *label = labels.get(*label as usize).copied().flatten().unwrap_or(0);
-        for inst in &mut self.program.code {
+        let mut undefined = Vec::new();
+        for (inst, info) in self.program.code.iter_mut().zip(&self.program.info) {
+            let mut resolve = |label: &mut u32| match labels.get(*label as usize).copied().flatten() {
+                Some(pc) => *label = pc,
+                None => undefined.push((info.line, info.text.clone())),
+            };
             match &mut inst.op {
                 Op::Bra { target } | Op::Call { target, .. } => resolve(target),
                 Op::BranchIndex { targets, .. } => targets.iter_mut().for_each(resolve),
                 _ => {}
             }
+        }
+        for (line, text) in undefined {
+            self.refuse(line, &text, "the target is not a label here");
         }
         self.refuse_recursion();
         let presets: Vec<(Reg, Preset)> = self.presets.iter().map(|(preset, reg)| (*reg, *preset)).collect();
@@ -276,6 +286,11 @@ impl<'a> Decoder<'a> {
             }
         }
     }
+}
+
+/// The first aligned offset at or after `end`; at most what a launch refuses.
+fn place_after(end: u32, align: u32) -> u32 {
+    u32::try_from(align_up(u64::from(end), u64::from(align))).unwrap_or(u32::MAX)
 }
 
 /// Whether `from` can call `to`, directly or not, or is it.

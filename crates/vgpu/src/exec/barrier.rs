@@ -172,7 +172,7 @@ impl Machine<'_> {
         let clocks = &mut self.cta.clocks;
         let barrier = &mut self.cta.barriers[id as usize];
         barrier.in_use = true;
-        barrier.expected = expected;
+        barrier.expected = barrier.expected.or(expected);
         barrier.arrived[warp.id as usize] |= group;
         for lane in lanes(group) {
             barrier.contributions.push(clocks.release(warp.thread(lane)));
@@ -201,7 +201,8 @@ impl Machine<'_> {
         if let Some(count) = expected.filter(|count| *count > total) {
             return Some(format!("barrier {id}: waits for {count} threads, the CTA has {total}"));
         }
-        if barrier.in_use && barrier.expected != expected {
+        // No count is the same as that of all threads.
+        if barrier.in_use && barrier.expected.unwrap_or(total) != expected.unwrap_or(total) {
             let name = |count: Option<u32>| count.map_or("all".to_string(), |count| count.to_string());
             let (own, other) = (name(expected), name(barrier.expected));
             return Some(format!("barrier {id}: waits for {own} threads here and for {other} elsewhere"));

@@ -59,10 +59,11 @@ fn saturate_integer(value: i128, to: DType) -> u64 {
     value.clamp(least, most) as u64
 }
 
-/// A float to an integer clamps; NaN gives 0 (PTX ISA, section 9.7.9.21).
+/// A float to an integer clamps; NaN gives 0, or the top bit where one of the two has 64 bits (PTX ISA, section
+/// 9.7.9.21).
 fn to_integer(value: f64, op: &Convert) -> u64 {
     if value.is_nan() {
-        return 0;
+        return if op.from.bits == 64 || op.to.bits == 64 { 1 << (op.to.bits - 1) } else { 0 };
     }
     let rounded = round_integral(value, op.round);
     saturate_integer(rounded as i128, op.to)
@@ -102,6 +103,7 @@ fn to_float(value: f64, op: &Convert) -> u64 {
     let value = if op.integral { round_integral(value, op.round) } else { value };
     let value = if op.sat { saturate(value) } else { value };
     let value = if op.relu && !value.is_nan() { value.max(0.0) } else { value };
+    let value = op.limit.map_or(value, |limit| value.clamp(-limit, limit));
     let round = if op.integral { Round::Nearest } else { op.round };
     match (op.to.kind, op.to.bits) {
         (_, 64) => value.to_bits(),
@@ -167,6 +169,7 @@ mod tests {
             ftz: false,
             sat: false,
             relu: false,
+            limit: None,
         };
         let mut regs = [[a; 32]];
         one(&mut regs, 1, &op);
@@ -184,7 +187,15 @@ mod tests {
     fn floats_clamp_to_the_integer_range() {
         assert_eq!(convert("f32", "s32", u64::from(3e9f32.to_bits())), 0x7fff_ffff);
         assert_eq!(convert("f32", "u32", u64::from((-1.5f32).to_bits())), 0);
-        assert_eq!(convert("f32", "s32", u64::from(f32::NAN.to_bits())), 0);
+    }
+
+    #[test]
+    fn not_a_number_becomes_zero_or_the_top_bit() {
+        let single = u64::from(f32::NAN.to_bits());
+        let found = ["s32", "u32", "s64", "u64"].map(|to| convert("f32", to, single));
+        assert_eq!(found, [0, 0, 1 << 63, 1 << 63]);
+        let found = ["s32", "u32", "s64", "u64"].map(|to| convert("f64", to, f64::NAN.to_bits()));
+        assert_eq!(found, [1 << 31, 1 << 31, 1 << 63, 1 << 63]);
     }
 
     #[test]

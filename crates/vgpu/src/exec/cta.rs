@@ -32,7 +32,7 @@ impl Cta {
         let threads: u32 = launch.block.iter().product();
         let warps = threads.div_ceil(32);
         let alive: Vec<u32> = (0..warps).map(|warp| first_lanes(threads - warp * 32)).collect();
-        let shared_bytes = program.dynamic_shared_offset() + launch.dynamic_shared_bytes;
+        let shared_bytes = program.dynamic_shared_offset() + u64::from(launch.dynamic_shared_bytes);
         Cta {
             number,
             index,
@@ -82,7 +82,7 @@ impl Machine<'_> {
             block: self.launch.block,
             cta: self.cta.index,
             warps: self.cta.alive.len() as u32,
-            dynamic_shared: map::SHARED_START + u64::from(offset),
+            dynamic_shared: map::SHARED_START + offset,
             dynamic_bytes: self.launch.dynamic_shared_bytes,
             total_bytes: self.cta.shared.bytes.len() as u32,
             launch: self.first_cta,

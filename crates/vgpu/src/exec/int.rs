@@ -2,7 +2,7 @@
 
 use crate::exec::warp::{FULL, Lanes, Warp, lanes};
 use crate::isa::{mask, sign_extend};
-use crate::op::{CarryFn, IntFn, Op, PrmtMode, Reg};
+use crate::op::{CarryFn, HalvesFn, IntFn, Op, PrmtMode, Reg};
 
 /// `d = f(a)` in the lanes of `exec`.
 pub(crate) fn map1(regs: &mut [Lanes], exec: u32, d: Reg, a: Reg, f: impl Fn(u64) -> u64) {
@@ -106,12 +106,32 @@ pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg
             let first = if hi { 16 } else { 0 };
             map3(regs, exec, d, three, |a, b, c| dot(a, b, c, (a_signed, 16), (b_signed, first), 2));
         }
+        IntFn::Halves(f) => map2(regs, exec, d, two, |a, b| halves(a, b, f)),
         IntFn::Bmsk { wrap } => map2(regs, exec, d, two, |a, b| bmsk(a, b, wrap)),
         IntFn::Select { float } => map3(regs, exec, d, three, |a, b, c| {
             let not_negative = if float { f32::from_bits(c as u32) >= 0.0 } else { sign_extend(c, 32) >= 0 };
             if not_negative { a } else { b }
         }),
     }
+}
+
+/// A function of the 16-bit halves of two words.
+fn halves(a: u64, b: u64, f: HalvesFn) -> u64 {
+    let half = |a: u64, b: u64| {
+        let less = |signed: bool| if signed { (a as u16 as i16) < (b as u16 as i16) } else { (a as u16) < (b as u16) };
+        let value = match f {
+            HalvesFn::Add => a.wrapping_add(b),
+            HalvesFn::Sub => a.wrapping_sub(b),
+            HalvesFn::Min { signed } => pick(less(signed), a, b),
+            HalvesFn::Max { signed } => pick(less(signed), b, a),
+        };
+        value & mask(16)
+    };
+    half(a >> 16, b >> 16) << 16 | half(a, b)
+}
+
+fn pick(first: bool, a: u64, b: u64) -> u64 {
+    if first { a } else { b }
 }
 
 /// Shifts clamp their amount to the width (PTX ISA, section 9.7.7).
@@ -389,5 +409,14 @@ mod tests {
         let (a, b, c) = (0xf0, 0xcc, 0xaa);
         assert_eq!(lop3(a, b, c, 0xf0) & 0xff, 0xf0);
         assert_eq!(lop3(a, b, c, 0x96) & 0xff, 0xf0 ^ 0xcc ^ 0xaa);
+    }
+
+    #[test]
+    fn halves_do_not_carry_into_each_other() {
+        assert_eq!(halves(0x0001_ffff, 0x0001_0001, HalvesFn::Add), 0x0002_0000);
+        assert_eq!(halves(0x0001_0000, 0x0001_0001, HalvesFn::Sub), 0x0000_ffff);
+        assert_eq!(halves(0xffff_0001, 0x0001_ffff, HalvesFn::Min { signed: true }), 0xffff_ffff);
+        assert_eq!(halves(0xffff_0001, 0x0001_ffff, HalvesFn::Min { signed: false }), 0x0001_0001);
+        assert_eq!(halves(0xffff_0001, 0x0001_ffff, HalvesFn::Max { signed: true }), 0x0001_0001);
     }
 }

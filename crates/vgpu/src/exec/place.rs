@@ -117,7 +117,7 @@ impl Machine<'_> {
         let mut stop = Stop::new(kind, 1 << access.lane, message);
         stop.address = Some(access.address);
         let (name, offset, _) = self.nearest(space, access.address);
-        stop.location = Some(Location { space, name, offset, length: access.len as u32 });
+        stop.location = (!name.is_empty()).then_some(Location { space, name, offset, length: access.len as u32 });
         stop
     }
 
@@ -167,7 +167,7 @@ impl Machine<'_> {
                 return (source_name(&variable.name).to_string(), offset - start, u64::from(variable.bytes));
             }
         }
-        let dynamic = i64::from(self.program.dynamic_shared_offset());
+        let dynamic = self.program.dynamic_shared_offset() as i64;
         match &self.program.dynamic_shared_name {
             Some(name) if offset >= dynamic => {
                 (name.clone(), offset - dynamic, u64::from(self.launch.dynamic_shared_bytes))
@@ -188,9 +188,12 @@ impl Machine<'_> {
             let other = if conflict.other_is_write { "write" } else { "read" };
             let (name, offset, _) = self.nearest(space, access.address);
             let line = self.program.line(conflict.pc);
-            let message = format!(
+            let mut message = format!(
                 "this {own} of `{name}` + {offset} and the {other} at PTX line {line} are not ordered by any barrier"
             );
+            if access.strong || conflict.other_is_strong || conflict.other_cta {
+                message += "; order by flags (release and acquire) is not modelled";
+            }
             let mut stop = self.at_address(FaultKind::Race, space, access, message);
             stop.related = Some(conflict.pc);
             return Err(stop);

@@ -96,10 +96,7 @@ fn scalar(warp: &mut Warp, exec: u32, op: &Op) {
             let (add, keep) = (if *to_generic { window } else { window.wrapping_neg() }, mask(*bits));
             int::map1(&mut warp.regs, exec, *d, *a, |a| a.wrapping_add(add) & keep);
         }
-        Op::ActiveMask { d } => {
-            let active = u64::from(warp.active);
-            warp.fill(*d, exec, active);
-        }
+        Op::ActiveMask { d } => warp.fill(*d, exec, u64::from(exec)),
         // What needs more than the warp was executed before.
         Op::Nop | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) | Op::CopyBack(_) => {}
         Op::Bra { .. } | Op::BranchIndex { .. } | Op::Call { .. } | Op::Ret | Op::Exit | Op::Trap => {}

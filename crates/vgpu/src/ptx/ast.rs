@@ -43,6 +43,8 @@ pub(crate) struct Function {
     pub(crate) body: Option<Vec<Statement>>,
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) required_threads: Option<[u32; 3]>,
+    /// The line of `.reqnctapercluster` and its CTAs in each dimension.
+    pub(crate) required_cluster: Option<(u32, [u32; 3])>,
 }
 
 /// A line of a body.

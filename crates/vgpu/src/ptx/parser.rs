@@ -198,8 +198,16 @@ impl<'a> Parser<'a> {
         let returns = if self.is_punct("(") { self.parameters()? } else { Vec::new() };
         let name = self.word()?.to_string();
         let params = if self.is_punct("(") { self.parameters()? } else { Vec::new() };
-        let mut function =
-            Function { name, is_kernel, params, returns, body: None, max_threads: None, required_threads: None };
+        let mut function = Function {
+            name,
+            is_kernel,
+            params,
+            returns,
+            body: None,
+            max_threads: None,
+            required_threads: None,
+            required_cluster: None,
+        };
         self.function_directives(&mut function)?;
         self.loc = None;
         if !self.take(";") {
@@ -212,8 +220,11 @@ impl<'a> Parser<'a> {
 
     fn function_directives(&mut self, function: &mut Function) -> Result<(), PtxError> {
         while !self.is_punct("{") && !self.is_punct(";") {
+            let line = self.line();
             let word = self.word()?;
             match word {
+                ".pragma" => self.skip_to_semicolon(),
+                ".reqnctapercluster" => function.required_cluster = Some((line, self.extent()?)),
                 ".maxntid" => function.max_threads = Some(self.extent()?),
                 ".reqntid" => function.required_threads = Some(self.extent()?),
                 _ => self.directive_arguments(),
@@ -396,6 +407,17 @@ mod tests {
         let sizes: Vec<u32> = function.params.iter().map(|param| param.bytes).collect();
         assert_eq!(sizes, [8, 12]);
         assert_eq!(function.max_threads, Some([128, 1, 1]));
+    }
+
+    #[test]
+    fn directives_of_a_kernel_are_read() {
+        let source = ".entry k()\n.pragma \"nounroll\";\n.explicitcluster\n.reqnctapercluster 2, 1\n.reqntid 32\n\
+                      { ret; }";
+        let file = parse(source).unwrap_or_default();
+        let function = &file.functions[0];
+        assert_eq!(function.required_cluster, Some((4, [2, 1, 1])));
+        assert_eq!(function.required_threads, Some([32, 1, 1]));
+        assert_eq!(function.body.as_ref().map(Vec::len), Some(1));
     }
 
     #[test]

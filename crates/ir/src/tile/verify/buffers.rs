@@ -20,7 +20,7 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
             );
         }
         names.push((&buffer.name, buffer.span));
-        check_layout(buffer, found);
+        check_layout(kernel, buffer, found);
         check_view(kernel, handle, found);
     }
     check_shared(kernel, target, found);
@@ -37,7 +37,7 @@ pub(super) fn check_name(name: &str, span: Span, what: &str, found: &mut Vec<Dia
     }
 }
 
-fn check_layout(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
+fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     let elements: i64 = buffer.shape.iter().product();
     if buffer.shape.iter().any(|e| *e < 1) || elements != buffer.layout.size() {
         let message = format!(
@@ -72,6 +72,27 @@ fn check_layout(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
         return;
     }
     check_positions(buffer, found);
+    check_threads(kernel, buffer, found);
+}
+
+/// The threads that a fragment names exist.
+fn check_threads(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
+    for axis in buffer.layout.axes().into_iter().filter(|axis| axis.is_thread()) {
+        let most = match axis.name() {
+            "tx" => kernel.threads,
+            "warpid" => kernel.warps(),
+            _ => axis.extent().unwrap_or(kernel.threads),
+        };
+        let reach = buffer.layout.tile().span_on(&axis);
+        if reach > most {
+            let message = format!("`{}` names {reach} positions on `{axis}`, but there are {most}", buffer.name);
+            found.push(
+                Diagnostic::error("K0227", message)
+                    .label(buffer.span, format!("laid out as {}", buffer.layout))
+                    .help("give each thread more registers, or the kernel more threads"),
+            );
+        }
+    }
 }
 
 /// Positions are not negative and different elements do not share one.
@@ -89,6 +110,14 @@ fn check_positions(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
                 .help(format!("add an offset on `{axis}`")),
         );
     }
+    let is_written = !matches!(buffer.space, Space::Global(crate::tile::Direction::Input) | Space::Fragment);
+    if is_written && !tile.replica().is_empty() {
+        found.push(
+            Diagnostic::error("K0226", format!("every element of `{}` has several places in memory", buffer.name))
+                .label(buffer.span, format!("laid out as {}", buffer.layout))
+                .help("only inputs and fragments may have replicas; ops write one place"),
+        );
+    }
     let may_share = matches!(buffer.space, Space::Global(crate::tile::Direction::Input));
     if !may_share && buffer.layout.is_injective() == Ok(false) {
         found.push(
@@ -103,6 +132,25 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
     let buffer = &kernel.buffers[handle];
     let Some(parent) = buffer.view_of else { return };
     let owner = &kernel.buffers[parent];
+    let is_shared = buffer.space == Space::Shared;
+    if buffer.space == Space::Fragment || (!is_shared && buffer.dtype != owner.dtype) {
+        let (message, help) = match buffer.space {
+            Space::Fragment => {
+                (format!("`{}` is a view of registers", buffer.name), "declare a fragment of its own and copy")
+            }
+            Space::Global(_) | Space::Shared => (
+                format!("`{}` views a parameter as another dtype", buffer.name),
+                "declare the parameter with that dtype",
+            ),
+        };
+        found.push(
+            Diagnostic::error("K0225", message)
+                .label(buffer.span, "viewed here")
+                .label(owner.span, "declared here")
+                .help(help),
+        );
+        return;
+    }
     let bytes = |b: &Buffer| b.span_elements() * b.dtype.bytes();
     if bytes(buffer) > bytes(owner) {
         let message = format!(

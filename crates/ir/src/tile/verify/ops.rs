@@ -74,11 +74,11 @@ fn check_operand(
     for (dimension, (start, extent)) in tile.starts.iter().zip(&tile.extents).enumerate() {
         let range = start.range();
         let most = buffer.shape[dimension];
-        if range.lo < 0 || *extent < 1 || range.hi > most - extent {
+        if *extent < 1 || range.lo < 0 || range.hi > most.saturating_sub(*extent) {
             let message = format!(
                 "`{}` reaches index {} of dimension {dimension}, which has {most}",
                 tile_title(kernel, tile),
-                if range.lo < 0 { range.lo } else { range.hi.saturating_add(extent - 1) },
+                if range.lo < 0 { range.lo } else { range.hi.saturating_add(extent.saturating_sub(1)) },
             );
             found.push(
                 Diagnostic::error("K0216", message)
