@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use tilewright_expr::{Expr, Node, Var};
+use tilewright_ir::Handle;
 use tilewright_ir::plan::{Access, Facts, Memory as PlanMemory};
-use tilewright_ir::thread::{Cond, MemorySpace, Program, Stmt};
+use tilewright_ir::thread::{Cond, Memory, MemorySpace, Program, Stmt};
 use tilewright_layout::access::{AccessKind, LANES, SECTOR, WarpAccess};
 
 use crate::trace::{Env, Touch, trace};
@@ -38,11 +39,17 @@ pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: Stri
 /// steps the starts repeat.
 fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     let mut moving: Vec<Var> = Vec::new();
-    for_each_global_index(program, body, &mut |index, bytes| {
+    // All accesses of an operand begin at the same start, so the first tells for all.
+    let mut asked: Vec<(Var, Handle<Memory>)> = Vec::new();
+    for_each_global_index(program, body, &mut |index, memory| {
         index.for_each_var(&mut |var| {
             let is_outer = !["lane", "warp", "tid"].contains(&var.name()) && var.range().lo < var.range().hi;
-            if is_outer && !moving.contains(var) && !moves_by_sectors(index, var, bytes) {
-                moving.push(var.clone());
+            if is_outer && !asked.iter().any(|(v, m)| v == var && *m == memory) {
+                asked.push((var.clone(), memory));
+                let bytes = program.memories[memory].dtype.bytes();
+                if !moving.contains(var) && !moves_by_sectors(index, var, bytes) {
+                    moving.push(var.clone());
+                }
             }
         });
     });
@@ -59,13 +66,12 @@ fn moves_by_sectors(index: &Expr, var: &Var, bytes: i64) -> bool {
     step.as_const().is_some_and(|step| step * bytes % SECTOR as i64 == 0)
 }
 
-fn for_each_global_index(program: &Program, body: &[Stmt], visit: &mut dyn FnMut(&Expr, i64)) {
+fn for_each_global_index(program: &Program, body: &[Stmt], visit: &mut dyn FnMut(&Expr, Handle<Memory>)) {
     for stmt in body {
-        if let Stmt::Load { memory, index, .. } | Stmt::Store { memory, index, .. } = stmt {
-            let memory = &program.memories[*memory];
-            if matches!(memory.space, MemorySpace::Global { .. }) {
-                visit(index, memory.dtype.bytes());
-            }
+        if let Stmt::Load { memory, index, .. } | Stmt::Store { memory, index, .. } = stmt
+            && matches!(program.memories[*memory].space, MemorySpace::Global { .. })
+        {
+            visit(index, *memory);
         }
         for_each_global_index(program, stmt.inner(), visit);
     }
