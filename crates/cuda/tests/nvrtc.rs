@@ -11,7 +11,8 @@ fn tell_skipped() {
     let Some(path) = std::env::var_os("TILEWRIGHT_SKIPPED") else { return };
     let name = std::thread::current().name().unwrap_or("a test").to_string();
     if let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path) {
-        let _ = writeln!(file, "cuda: {name}");
+        // One write, so that tests side by side do not mix their lines.
+        let _ = file.write_all(format!("cuda: {name}\n").as_bytes());
     }
 }
 
