@@ -359,7 +359,7 @@ impl Shadow {
             let word = at / 4;
             let stop = end.min(word * 4 + 4);
             let (from, to) = (at - offset, stop - offset);
-            let same = old[from..to] == new[from..to];
+            let same = same_bytes(&old[from..to], &new[from..to]);
             let Shadow { pages, splits, beside } = self;
             for cell in cells(pages, splits, beside, word, at % 4, stop - at) {
                 let one = write_cell(cell, beside, who, same);
@@ -382,6 +382,14 @@ impl Shadow {
         let strong = self.beside.strong.get(cell.strong as usize).and_then(|strong| strong.last);
         let weak = LastWrite { cta: cell.write_cta, thread: cell.write_thread, pc: cell.write_pc };
         strong.or((weak.pc != NONE).then_some(weak))
+    }
+}
+
+/// Whole words, the common case, are compared as numbers.
+fn same_bytes(old: &[u8], new: &[u8]) -> bool {
+    match (old.first_chunk::<4>(), new.first_chunk::<4>()) {
+        (Some(a), Some(b)) if old.len() == 4 => u32::from_ne_bytes(*a) == u32::from_ne_bytes(*b),
+        _ => old == new,
     }
 }
 
