@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use tera::{Context, Tera};
 use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::{Memory, MemorySpace, Program};
-use tilewright_ir::{Handle, VerifiedProgram};
+use tilewright_ir::{Handle, VerifiedProgram, shared_room};
 
 use crate::statements::Printer;
 
@@ -106,7 +106,7 @@ impl SharedPlan {
         let mut total = 0;
         for (handle, memory) in program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared) {
             offsets.push((handle, total));
-            total += (memory.elements * memory.dtype.bytes() + 127) / 128 * 128;
+            total += shared_room(memory.elements * memory.dtype.bytes());
         }
         let dynamic_bytes = if total > STATIC_SHARED_BYTES { total } else { 0 };
         SharedPlan { offsets, dynamic_bytes }

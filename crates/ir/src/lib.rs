@@ -13,6 +13,6 @@ pub mod tile;
 
 pub use arena::{Arena, Handle};
 pub use scalar::Scalar;
-pub use target::Target;
+pub use target::{SHARED_ALIGNMENT, Target, shared_room};
 pub use thread::{Program, VerifiedProgram};
 pub use tile::{Kernel, VerifiedKernel};

@@ -1,6 +1,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// Bytes to which every shared buffer is aligned: all banks once.
+pub const SHARED_ALIGNMENT: i64 = 128;
+
+/// Bytes of the CTA's window that a shared buffer of `bytes` takes.
+pub fn shared_room(bytes: i64) -> i64 {
+    (bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT
+}
+
 /// What code is generated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {

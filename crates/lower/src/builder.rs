@@ -5,13 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use tilewright_ir::tile::{BUILTIN_NAMES, Buffer, Direction, Kernel, Space};
-use tilewright_ir::{Arena, Handle, Target, tile};
+use tilewright_ir::{Arena, Handle, SHARED_ALIGNMENT, Target, tile};
 use tilewright_layout::DType;
 
-/// Bytes to which pointer arguments are aligned (allocations of CUDA and of the virtual GPU are, to 256), and shared
-/// buffers.
+/// Bytes to which pointer arguments are aligned; allocations of CUDA and of the virtual GPU are, to 256.
 const GLOBAL_ALIGNMENT: i64 = 16;
-const SHARED_ALIGNMENT: i64 = 128;
 
 pub(crate) struct Builder {
     pub(crate) program: Program,

@@ -11,7 +11,7 @@ use crate::builder::{Builder, regs};
 use crate::copy::{Held, Team, held_elements, spread_steps};
 use crate::fragment::{ThreadIndices, owned, under};
 use crate::operand::{FragmentTile, MemoryTile, Operand};
-use crate::traversal::Traversal;
+use crate::traversal::{Traversal, widest};
 use crate::variant::{Schedule, Variant};
 
 /// What the variants look at.
@@ -49,8 +49,8 @@ fn accept_memory(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
     };
     let traversal = Traversal::along(&tile.placed.tile, &tile.placed.tile, true);
     let bytes = tile.dtype.bytes();
-    let fits = |w: &i64| traversal.allows(tile, traversal.dst(), *w);
-    let width = [16, 8, 4, 2].into_iter().map(|b| b / bytes).filter(|w| *w > 1).find(fits).unwrap_or(1);
+    let fits = |w| traversal.allows(tile, traversal.dst(), w);
+    let width = widest(bytes, fits);
     Ok(FillSchedule::Memory { tile: tile.clone(), layout: traversal.dst().clone(), width })
 }
 

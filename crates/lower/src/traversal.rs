@@ -51,6 +51,11 @@ impl Traversal {
     }
 }
 
+/// The most elements of `bytes` each, in a width that hardware has, for which `fits` holds; 1 if there is none.
+pub(crate) fn widest(bytes: i64, fits: impl Fn(i64) -> bool) -> i64 {
+    [16, 8, 4, 2].into_iter().map(|width| width / bytes).find(|w| *w > 1 && fits(*w)).unwrap_or(1)
+}
+
 fn reordered(layout: &TileLayout, order: &[usize]) -> TileLayout {
     let shard: Vec<Iter> = order.iter().map(|&i| layout.shard()[i].clone()).collect();
     // The same iters in another order are a layout too; the fallback cannot be reached.

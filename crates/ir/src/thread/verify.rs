@@ -85,7 +85,7 @@ impl<'a> Checker<'a> {
 
     fn check_shared(&mut self) {
         let shared = self.program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared);
-        let bytes: i64 = shared.map(|(_, m)| (m.elements * m.dtype.bytes() + 127) / 128 * 128).sum();
+        let bytes: i64 = shared.map(|(_, m)| crate::shared_room(m.elements * m.dtype.bytes())).sum();
         let most = self.program.target.shared_bytes();
         if bytes > most {
             self.report("V0301", format!("{bytes} bytes of shared memory, but {} has {most}", self.program.target));

@@ -10,7 +10,7 @@ use tilewright_layout::{TileLayout, refine_together};
 use super::{Context, both_in_memory};
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
-use crate::traversal::Traversal;
+use crate::traversal::{Traversal, widest};
 
 /// Bytes that one thread stages at once: enough loads in flight to hide latency, few enough registers for occupancy.
 const STAGED_BYTES: i64 = 128;
@@ -45,8 +45,8 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
     let candidates = [true, false].into_iter().map(|by_dst| {
         let (main, other) = if by_dst { (&joint[0], &joint[1]) } else { (&joint[1], &joint[0]) };
         let traversal = Traversal::along(main, other, by_dst);
-        let fits = |w: &i64| traversal.allows(dst, traversal.dst(), *w) && traversal.allows(src, traversal.src(), *w);
-        let width = [16, 8, 4, 2].into_iter().map(|b| b / bytes).filter(|w| *w > 1).find(fits).unwrap_or(1);
+        let fits = |w| traversal.allows(dst, traversal.dst(), w) && traversal.allows(src, traversal.src(), w);
+        let width = widest(bytes, fits);
         MemorySchedule { traversal, width }
     });
     Ok(candidates.collect())

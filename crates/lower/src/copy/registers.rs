@@ -10,7 +10,7 @@ use super::Context;
 use crate::builder::{Builder, regs};
 use crate::fragment::{Owned, owned, under};
 use crate::operand::{FragmentTile, MemoryTile, Operand};
-use crate::traversal::Traversal;
+use crate::traversal::{Traversal, widest};
 
 /// Fragment to memory or memory to fragment: every thread moves its own elements.
 pub(crate) struct FragmentSchedule {
@@ -44,7 +44,7 @@ pub(crate) fn accept_fragment(context: &Context) -> Result<FragmentSchedule, Vec
     // Registers in order, so that adjacent registers can be adjacent in memory.
     let by_register = Traversal::by_axis(&joint[0], &joint[1], &REG);
     let owned = owned(by_register.dst(), &context.indices)?;
-    let width = widest(&by_register, fragment, memory);
+    let width = widest_held(&by_register, fragment, memory);
     Ok(FragmentSchedule {
         fragment: fragment.clone(),
         memory: memory.clone(),
@@ -57,7 +57,7 @@ pub(crate) fn accept_fragment(context: &Context) -> Result<FragmentSchedule, Vec
 }
 
 /// The most elements that are adjacent both in registers and in memory, in a width that hardware has.
-fn widest(traversal: &Traversal, fragment: &FragmentTile, memory: &MemoryTile) -> i64 {
+fn widest_held(traversal: &Traversal, fragment: &FragmentTile, memory: &MemoryTile) -> i64 {
     let bytes = fragment.dtype.bytes();
     let registers_adjacent = |width: i64| {
         let mut rest = width;
@@ -80,8 +80,7 @@ fn widest(traversal: &Traversal, fragment: &FragmentTile, memory: &MemoryTile) -
         steps.all(|step| step % width == 0 || step.abs() < width && step > 0 && width % step == 0)
             && traversal.dst().offset_on(&REG) % width == 0
     };
-    let fits = |w: &i64| registers_adjacent(*w) && aligned(*w) && traversal.allows(memory, traversal.src(), *w);
-    [16, 8, 4, 2].into_iter().map(|b| b / bytes).filter(|w| *w > 1).find(fits).unwrap_or(1)
+    widest(bytes, |w| registers_adjacent(w) && aligned(w) && traversal.allows(memory, traversal.src(), w))
 }
 
 impl FragmentSchedule {

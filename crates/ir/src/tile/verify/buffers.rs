@@ -168,14 +168,14 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
     }
 }
 
-/// Where each shared buffer begins: bytes from the start of the CTA's window, every buffer aligned to 128 bytes.
+/// All shared buffers together fit the CTA's window.
 fn check_shared(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     let owners = kernel.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
     let mut total = 0i64;
     let mut largest: Option<(&Buffer, i64)> = None;
     for (_, buffer) in owners {
         let bytes = buffer.span_elements() * buffer.dtype.bytes();
-        total += (bytes + 127) / 128 * 128;
+        total += crate::shared_room(bytes);
         if largest.is_none_or(|(_, most)| bytes > most) {
             largest = Some((buffer, bytes));
         }
