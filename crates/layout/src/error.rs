@@ -77,6 +77,31 @@ pub enum LayoutError {
         /// What is wrong.
         problem: String,
     },
+    /// A hardware layout asked for with parameters that hardware does not have.
+    Hardware {
+        /// What was asked for, as in `tmem_datapath_layout`.
+        name: &'static str,
+        /// What is wrong with the parameters.
+        problem: String,
+        /// What would be legal.
+        legal: String,
+    },
+    /// A layout that an instruction, a descriptor or a tensor map cannot describe.
+    Descriptor {
+        /// What should describe it, as in `tcgen05 shared-memory descriptor`.
+        name: &'static str,
+        /// Why it cannot.
+        problem: String,
+        /// What would be legal.
+        legal: String,
+    },
+    /// A layout over a device mesh that does not fit the mesh, or cannot be turned into the other.
+    Mesh {
+        /// What is wrong.
+        problem: String,
+        /// What would be legal.
+        legal: String,
+    },
     /// The question would need more points than [`crate::ENUMERATION_LIMIT`].
     TooLarge {
         /// How many points there are.
@@ -107,6 +132,9 @@ impl LayoutError {
             LayoutError::Swizzle { .. } => "L0110",
             LayoutError::TooLarge { .. } => "L0111",
             LayoutError::Overflow => "L0112",
+            LayoutError::Hardware { .. } => "L0113",
+            LayoutError::Descriptor { .. } => "L0114",
+            LayoutError::Mesh { .. } => "L0115",
         }
     }
 
@@ -128,6 +156,11 @@ impl LayoutError {
             ),
             LayoutError::NotAffine { .. } => Diagnostic::error(self.code(), self.to_string())
                 .help("take a region that begins and ends on a boundary of the iters"),
+            LayoutError::Hardware { legal, .. }
+            | LayoutError::Descriptor { legal, .. }
+            | LayoutError::Mesh { legal, .. } => {
+                Diagnostic::error(self.code(), self.to_string()).help(format!("legal: {legal}"))
+            }
             LayoutError::TooLarge { .. } => Diagnostic::error(self.code(), self.to_string())
                 .help("ask about a tile of the buffer instead of the whole"),
             LayoutError::Extent { .. }
@@ -166,6 +199,9 @@ impl fmt::Display for LayoutError {
                 write!(f, "the region {begin}..{end} of dimension {dimension} is not one affine layout")
             }
             LayoutError::Swizzle { problem } => write!(f, "{problem}"),
+            LayoutError::Hardware { name, problem, .. } => write!(f, "no such {name}: {problem}"),
+            LayoutError::Descriptor { name, problem, .. } => write!(f, "no {name} describes this layout: {problem}"),
+            LayoutError::Mesh { problem, .. } => write!(f, "{problem}"),
             LayoutError::TooLarge { points } => {
                 write!(
                     f,
