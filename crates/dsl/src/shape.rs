@@ -29,7 +29,7 @@ impl IntoLayout for TileLayout {
 impl IntoLayout for Layout {
     /// One dimension per iter of the tile.
     fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
-        Ok((shape_of(self.tile()), self))
+        Ok((self.tile().map_or_else(|_| vec![self.size()], shape_of), self))
     }
 }
 
@@ -44,7 +44,7 @@ impl<const N: usize, L: IntoLayout> IntoLayout for ([i64; N], L) {
     /// A shape whose dimensions may each own several iters of the layout.
     fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
         let (_, layout) = self.1.into_layout()?;
-        layout.tile().group(&self.0)?;
+        layout.tile()?.group(&self.0)?;
         Ok((self.0.to_vec(), layout))
     }
 }

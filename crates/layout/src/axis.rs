@@ -138,6 +138,16 @@ impl Axis {
         matches!(self.kind(), AxisKind::Memory { .. })
     }
 
+    /// True for axes that count elements of the dtype: their positions scale with the element's width.
+    pub fn counts_elements(&self) -> bool {
+        matches!(self.kind(), AxisKind::Memory { elements: true })
+    }
+
+    /// True for axes that count threads, groups of threads, CTAs or devices.
+    pub fn is_unit(&self) -> bool {
+        matches!(self.kind(), AxisKind::Unit { .. })
+    }
+
     /// True for threads, warps and warpgroups inside a CTA.
     pub fn is_thread(&self) -> bool {
         match self.kind() {

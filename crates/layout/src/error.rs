@@ -77,6 +77,51 @@ pub enum LayoutError {
         /// What is wrong.
         problem: String,
     },
+    /// An order of iters or groups that is no permutation.
+    Permutation {
+        /// What is wrong.
+        problem: String,
+    },
+    /// A change of element width that the layout does not allow.
+    Recast {
+        /// How many elements become one.
+        count: i64,
+        /// Why they cannot.
+        problem: String,
+    },
+    /// A dimension that is no multiple of the tile's.
+    Indivisible {
+        /// The dimension.
+        dimension: usize,
+        /// Its extent.
+        extent: i64,
+        /// What should divide it.
+        factor: i64,
+    },
+    /// An operation that the layout's form does not allow.
+    Algebra {
+        /// The operation, as in `complement`.
+        operation: &'static str,
+        /// Why it has no answer.
+        problem: String,
+    },
+    /// Axes that are not related, or positions that do not fit the parts.
+    Axes {
+        /// What is wrong.
+        problem: String,
+    },
+    /// A question about iters put to a table, which has none.
+    NoIters {
+        /// The table, as it prints.
+        table: String,
+    },
+    /// Text or places that are no table.
+    Table {
+        /// The line of the text, from 1; 0 where there is no text.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
     /// A hardware layout asked for with parameters that hardware does not have.
     Hardware {
         /// What was asked for, as in `tmem_datapath_layout`.
@@ -135,6 +180,13 @@ impl LayoutError {
             LayoutError::Hardware { .. } => "L0113",
             LayoutError::Descriptor { .. } => "L0114",
             LayoutError::Mesh { .. } => "L0115",
+            LayoutError::Permutation { .. } => "L0116",
+            LayoutError::Recast { .. } => "L0117",
+            LayoutError::Indivisible { .. } => "L0118",
+            LayoutError::Algebra { .. } => "L0119",
+            LayoutError::Axes { .. } => "L0120",
+            LayoutError::Table { .. } => "L0121",
+            LayoutError::NoIters { .. } => "L0122",
         }
     }
 
@@ -161,6 +213,11 @@ impl LayoutError {
             | LayoutError::Mesh { legal, .. } => {
                 Diagnostic::error(self.code(), self.to_string()).help(format!("legal: {legal}"))
             }
+            LayoutError::NoIters { .. } => Diagnostic::error(self.code(), self.to_string())
+                .help("write the layout as shard, replica and offset where the place is affine in the digits"),
+            LayoutError::Recast { count, .. } => Diagnostic::error(self.code(), self.to_string()).help(format!(
+                "the elements that become one must be {count} neighbours, and all else must move by multiples of {count}"
+            )),
             LayoutError::TooLarge { .. } => Diagnostic::error(self.code(), self.to_string())
                 .help("ask about a tile of the buffer instead of the whole"),
             LayoutError::Extent { .. }
@@ -169,6 +226,11 @@ impl LayoutError {
             | LayoutError::OutOfRange { .. }
             | LayoutError::Region { .. }
             | LayoutError::Swizzle { .. }
+            | LayoutError::Permutation { .. }
+            | LayoutError::Indivisible { .. }
+            | LayoutError::Algebra { .. }
+            | LayoutError::Axes { .. }
+            | LayoutError::Table { .. }
             | LayoutError::Overflow => Diagnostic::error(self.code(), self.to_string()),
         }
     }
@@ -201,6 +263,17 @@ impl fmt::Display for LayoutError {
             LayoutError::Swizzle { problem } => write!(f, "{problem}"),
             LayoutError::Hardware { name, problem, .. } => write!(f, "no such {name}: {problem}"),
             LayoutError::Descriptor { name, problem, .. } => write!(f, "no {name} describes this layout: {problem}"),
+            LayoutError::Permutation { problem } | LayoutError::Axes { problem } => write!(f, "{problem}"),
+            LayoutError::NoIters { table } => write!(f, "{table} has no iters"),
+            LayoutError::Table { line: 0, problem } => write!(f, "no table: {problem}"),
+            LayoutError::Table { line, problem } => write!(f, "line {line} of the table: {problem}"),
+            LayoutError::Recast { count, problem } => {
+                write!(f, "elements cannot be taken {count} at a time: {problem}")
+            }
+            LayoutError::Indivisible { dimension, extent, factor } => {
+                write!(f, "dimension {dimension} has extent {extent}, no multiple of {factor}")
+            }
+            LayoutError::Algebra { operation, problem } => write!(f, "no {operation}: {problem}"),
             LayoutError::Mesh { problem, .. } => write!(f, "{problem}"),
             LayoutError::TooLarge { points } => {
                 write!(

@@ -3,6 +3,7 @@
 use tilewright_expr::Expr;
 
 use crate::axis::{Axis, M};
+use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::swizzle::SwizzleLayout;
 use crate::tile::TileLayout;
@@ -26,13 +27,13 @@ impl TileLayout {
 }
 
 impl Layout {
-    /// The position in linear memory of the element whose flat index is `flat`.
-    pub fn memory_expr(&self, flat: &Expr) -> Expr {
-        let position = self.tile().position_expr(flat, &M);
-        match self {
-            Layout::Tile(_) => position,
+    /// The position in linear memory of the element whose flat index is `flat`. Error: a table has no expression.
+    pub fn memory_expr(&self, flat: &Expr) -> Result<Expr, LayoutError> {
+        let position = self.tile()?.position_expr(flat, &M);
+        Ok(match self {
+            Layout::Tile(_) | Layout::Table(_) => position,
             Layout::Compose(compose) => compose.swizzle().apply_expr(position),
-        }
+        })
     }
 }
 
@@ -57,7 +58,7 @@ mod tests {
         for text in ["S[(4,32):(1,4)] + 3", "S[(3,5,7):(2,100,9)]", "swizzle(M=2,B=2,S=3) o S[(16,16):(16,1)]"] {
             let layout: Layout = text.parse().unwrap();
             let x = Var::new("x", 0, layout.size() - 1);
-            let e = layout.memory_expr(&Expr::var(&x));
+            let e = layout.memory_expr(&Expr::var(&x)).unwrap();
             for flat in 0..layout.size() {
                 assert_eq!(e.eval(&|_| Some(flat)), Ok(layout.memory_position(flat)), "{text} at {flat}");
             }

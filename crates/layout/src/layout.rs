@@ -1,97 +1,127 @@
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
 use crate::spec::LayoutSpec;
 use crate::swizzle::ComposeLayout;
-use crate::tile::{Coord, TileLayout};
+use crate::table::TableLayout;
+use crate::tile::{Coord, TileLayout, flatten};
 
-/// Any layout: a plain tile, or a swizzle over one.
+/// Any layout: a plain tile, a swizzle over one, or a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layout {
     /// Shard + replica + offset.
     Tile(TileLayout),
     /// A swizzle over a tile of linear memory.
     Compose(ComposeLayout),
+    /// Every place listed.
+    Table(TableLayout),
 }
 
 impl Layout {
-    /// The tile, with what a swizzle would add left out.
-    pub fn tile(&self) -> &TileLayout {
+    /// The iters: those of the tile, or of the tile under a swizzle. Error: a table has none.
+    pub fn tile(&self) -> Result<&TileLayout, LayoutError> {
         match self {
-            Layout::Tile(tile) => tile,
-            Layout::Compose(compose) => compose.tile(),
+            Layout::Tile(tile) => Ok(tile),
+            Layout::Compose(compose) => Ok(compose.tile()),
+            Layout::Table(table) => Err(LayoutError::NoIters { table: table.to_string() }),
         }
     }
 
     /// How many elements it places.
     pub fn size(&self) -> i64 {
-        self.tile().size()
+        match self {
+            Layout::Tile(tile) => tile.size(),
+            Layout::Compose(compose) => compose.tile().size(),
+            Layout::Table(table) => table.size(),
+        }
     }
 
     /// The axes it mentions.
-    pub fn axes(&self) -> std::collections::BTreeSet<Axis> {
-        self.tile().axes()
+    pub fn axes(&self) -> BTreeSet<Axis> {
+        match self {
+            Layout::Tile(tile) => tile.axes(),
+            Layout::Compose(compose) => compose.tile().axes(),
+            Layout::Table(table) => table.axes().iter().cloned().collect(),
+        }
+    }
+
+    /// One more than the greatest position on `axis`. Under a swizzle, on `m`, a bound: the end of its block.
+    pub fn span_on(&self, axis: &Axis) -> i64 {
+        match self {
+            Layout::Tile(tile) => tile.span_on(axis),
+            Layout::Compose(compose) if *axis == M => compose.span(),
+            Layout::Compose(compose) => compose.tile().span_on(axis),
+            Layout::Table(table) => table.span_on(axis),
+        }
     }
 
     /// Where element `flat` lives, as a set in order.
     pub fn apply(&self, flat: i64) -> Result<Vec<Coord>, LayoutError> {
-        let mut places = self.tile().apply(flat)?;
-        if let Layout::Compose(compose) = self {
-            for place in &mut places {
-                if let Some(address) = place.get_mut(&M) {
-                    *address = compose.swizzle().apply(*address);
-                }
-            }
-            places.sort();
+        match self {
+            Layout::Tile(tile) => tile.apply(flat),
+            Layout::Compose(compose) => compose.apply(flat),
+            Layout::Table(table) => table.apply(flat),
         }
-        Ok(places)
+    }
+
+    /// Where the element at `coordinate` of a tile of this `shape` lives.
+    /// Errors: wrong rank, a coordinate out of range, a shape of another size.
+    pub fn apply_in(&self, coordinate: &[i64], shape: &[i64]) -> Result<Vec<Coord>, LayoutError> {
+        let elements = shape.iter().try_fold(1i64, |n, &extent| n.checked_mul(extent));
+        if shape.iter().any(|extent| *extent < 1) || elements != Some(self.size()) {
+            return Err(LayoutError::Size { shape: shape.to_vec(), size: self.size() });
+        }
+        self.apply(flatten(coordinate, shape)?)
     }
 
     /// The position of element `flat` in linear memory (replicas left out). `flat` must be inside the layout.
     pub fn memory_position(&self, flat: i64) -> i64 {
-        let position = self.tile().position(flat, &M);
         match self {
-            Layout::Tile(_) => position,
-            Layout::Compose(compose) => compose.swizzle().apply(position),
+            Layout::Tile(tile) => tile.position(flat, &M),
+            Layout::Compose(compose) => compose.swizzle().apply(compose.tile().position(flat, &M)),
+            Layout::Table(table) => table.position(flat, &M),
         }
     }
 
     /// The positions of all elements in linear memory, in order.
     pub fn memory_positions(&self) -> Vec<i64> {
-        let positions = self.tile().positions(&M);
         match self {
-            Layout::Tile(_) => positions,
-            Layout::Compose(compose) => positions.into_iter().map(|p| compose.swizzle().apply(p)).collect(),
+            Layout::Tile(tile) => tile.positions(&M),
+            Layout::Compose(compose) => {
+                compose.tile().positions(&M).into_iter().map(|p| compose.swizzle().apply(p)).collect()
+            }
+            Layout::Table(table) => (0..table.size()).map(|flat| table.position(flat, &M)).collect(),
         }
     }
 
     /// One more than the greatest position in linear memory: the elements to reserve.
     pub fn memory_span(&self) -> i64 {
-        let span = self.tile().span_on(&M);
-        match self {
-            Layout::Tile(_) => span,
-            Layout::Compose(compose) => {
-                let swizzle = compose.swizzle();
-                let block = 1i64 << (swizzle.per_element() + swizzle.atom_len() + swizzle.swizzle_len());
-                // XOR stays inside its aligned block.
-                if span % block == 0 { span } else { span + (block - span % block) }
-            }
-        }
+        self.span_on(&M)
     }
 
     /// The layout of a region of a tile of this `shape`; see [`TileLayout::slice`].
     pub fn slice(&self, shape: &[i64], region: &[Range<i64>]) -> Result<Layout, LayoutError> {
-        let tile = self.tile().slice(shape, region)?;
         match self {
-            Layout::Tile(_) => Ok(Layout::Tile(tile)),
-            Layout::Compose(compose) => Ok(Layout::Compose(ComposeLayout::new(compose.swizzle(), tile)?)),
+            Layout::Tile(tile) => tile.slice(shape, region).map(Layout::Tile),
+            Layout::Compose(compose) => {
+                let tile = compose.tile().slice(shape, region)?;
+                ComposeLayout::new(compose.swizzle(), tile).map(Layout::Compose)
+            }
+            Layout::Table(table) => {
+                let elements = crate::algebra::elements_of_region(table.size(), shape, region)?;
+                table.select(&elements).map(Layout::Table)
+            }
         }
     }
 
-    /// True when different elements never share a place. A swizzle is a bijection and changes nothing.
-    pub fn is_injective(&self) -> Result<bool, LayoutError> {
-        self.tile().is_injective()
+    /// An error where the layout has more elements than may be enumerated.
+    pub(crate) fn check_enumerable(&self) -> Result<(), LayoutError> {
+        match self.size() {
+            points if points > crate::ENUMERATION_LIMIT => Err(LayoutError::TooLarge { points }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -104,6 +134,12 @@ impl From<TileLayout> for Layout {
 impl From<ComposeLayout> for Layout {
     fn from(compose: ComposeLayout) -> Layout {
         Layout::Compose(compose)
+    }
+}
+
+impl From<TableLayout> for Layout {
+    fn from(table: TableLayout) -> Layout {
+        Layout::Table(table)
     }
 }
 

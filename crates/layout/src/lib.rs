@@ -17,32 +17,32 @@
 //! Questions are decided, never "not provable": on the iters where the map is affine, else by enumeration.
 
 pub mod access;
+mod algebra;
 pub mod axis;
-mod canonical;
 mod dtype;
 mod error;
-mod group;
 mod index;
-mod injective;
-mod joint;
 mod layout;
 mod parse;
 mod placed;
 mod print;
-mod slice;
+mod question;
+mod scope;
 mod spec;
 mod swizzle;
+mod table;
 mod tile;
 
+pub use algebra::{Digit, Grouped, GroupedMany, Guard, Inverse, Piece, refine_together};
 pub use axis::Axis;
 pub use dtype::DType;
 pub use error::LayoutError;
-pub use group::{Grouped, GroupedMany};
-pub use joint::refine_together;
 pub use layout::Layout;
 pub use placed::PlacedTile;
+pub use scope::{AxisRelation, RELATIONS};
 pub use spec::{LayoutSpec, R, ReplicaSpec, S, Term};
 pub use swizzle::{ComposeLayout, SwizzleLayout};
+pub use table::TableLayout;
 pub use tile::{Coord, Iter, TileLayout};
 
 /// The most points that a question may enumerate; beyond it the answer is [`LayoutError::TooLarge`].

@@ -19,7 +19,7 @@ impl FromStr for TileLayout {
     fn from_str(text: &str) -> Result<TileLayout, LayoutError> {
         match text.parse::<Layout>()? {
             Layout::Tile(tile) => Ok(tile),
-            Layout::Compose(_) => {
+            Layout::Compose(_) | Layout::Table(_) => {
                 Err(Parser::new(text).problem(0..text.len(), "a plain layout is needed here, without a swizzle"))
             }
         }

@@ -31,9 +31,10 @@ impl Layout {
                 return Err(LayoutError::Rank { given, needed: shape.len() });
             }
         }
-        let grouped = self.tile().group(shape)?;
+        let parent = self.tile()?;
+        let grouped = parent.group(shape)?;
         let mut shard = Vec::new();
-        let mut start = Expr::constant(self.tile().offset_on(&M));
+        let mut start = Expr::constant(parent.offset_on(&M));
         for (dimension, (&extent, from)) in extents.iter().zip(starts).enumerate() {
             let range = from.range();
             if extent < 1 || range.lo < 0 || range.hi > shape[dimension].saturating_sub(extent) {
@@ -49,9 +50,9 @@ impl Layout {
             shard.extend(kept);
             start = start + offset;
         }
-        let tile = TileLayout::new(shard, self.tile().replica().to_vec(), [])?;
+        let tile = TileLayout::new(shard, parent.replica().to_vec(), [])?;
         let swizzle = match self {
-            Layout::Tile(_) => None,
+            Layout::Tile(_) | Layout::Table(_) => None,
             Layout::Compose(compose) => Some(compose.swizzle()),
         };
         Ok(PlacedTile { tile, start: tilewright_expr::linear::normalize(&start), swizzle })
@@ -62,8 +63,8 @@ impl Layout {
 fn cut(iters: &[Iter], start: &Expr, extent: i64) -> Option<(Vec<Iter>, Expr)> {
     let Some((innermost, outer)) = iters.split_last() else { return Some((Vec::new(), Expr::constant(0))) };
     if let Some(at) = start.as_const() {
-        let kept = crate::slice::cut(iters, at..at + extent)?;
-        return Some((kept, Expr::constant(crate::slice::places(iters, at).into_iter().sum())));
+        let kept = crate::algebra::cut(iters, at..at + extent)?;
+        return Some((kept, Expr::constant(crate::algebra::places(iters, at).into_iter().sum())));
     }
     let e = innermost.extent;
     if outer.is_empty() || (e % extent == 0 && start.multiple() % extent == 0) {

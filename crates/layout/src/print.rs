@@ -47,6 +47,7 @@ impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Layout::Tile(tile) => write!(f, "{tile}"),
+            Layout::Table(table) => fmt::Display::fmt(table, f),
             Layout::Compose(compose) => write!(f, "{compose}"),
         }
     }

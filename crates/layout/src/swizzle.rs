@@ -2,7 +2,7 @@
 
 use crate::axis::M;
 use crate::error::LayoutError;
-use crate::tile::TileLayout;
+use crate::tile::{Coord, TileLayout};
 
 /// XOR of `swizzle_len` (B) address bits with those `atom_len` (S) above, leaving the lowest `per_element` (M) bits.
 ///
@@ -101,6 +101,23 @@ impl ComposeLayout {
     /// The tile below it.
     pub fn tile(&self) -> &TileLayout {
         &self.tile
+    }
+
+    /// Where element `flat` lives, as a set in order: the tile's places, each swizzled.
+    pub fn apply(&self, flat: i64) -> Result<Vec<Coord>, LayoutError> {
+        let mut places = self.tile.apply(flat)?;
+        for place in &mut places {
+            place.entry(M).and_modify(|address| *address = self.swizzle.apply(*address));
+        }
+        places.sort();
+        Ok(places)
+    }
+
+    /// The end of the aligned block of the swizzle that holds the tile's last position: XOR stays inside its block.
+    pub(crate) fn span(&self) -> i64 {
+        let span = self.tile.span_on(&M);
+        let block = 1i64 << (self.swizzle.per_element() + self.swizzle.atom_len() + self.swizzle.swizzle_len());
+        if span % block == 0 { span } else { span + (block - span % block) }
     }
 }
 

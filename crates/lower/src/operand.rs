@@ -80,6 +80,6 @@ fn fragment(
         };
         region.push(at..at + extent);
     }
-    let layout = buffer.layout.tile().slice(&buffer.shape, &region).map_err(explain)?;
+    let layout = buffer.layout.tile().and_then(|tile| tile.slice(&buffer.shape, &region)).map_err(explain)?;
     Ok(Operand::Fragment(FragmentTile { array: builder.fragment(tile.buffer), layout, dtype: buffer.dtype, title }))
 }

@@ -90,7 +90,7 @@ fn coordinates(places: &[Coord], axes: &[String]) -> Vec<Vec<i64>> {
 }
 
 /// FNV-1a-64 over values as 8 little-endian bytes.
-fn fnv(rows: impl Iterator<Item = Vec<i64>>) -> u64 {
+pub(crate) fn fnv(rows: impl Iterator<Item = Vec<i64>>) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in rows.flatten().flat_map(i64::to_le_bytes) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -214,7 +214,7 @@ struct Shaped<'a>(&'a [i64], &'a Layout);
 
 impl tilewright::dsl::IntoLayout for Shaped<'_> {
     fn into_layout(self) -> Result<(Vec<i64>, Layout), tilewright::layout::LayoutError> {
-        self.1.tile().group(self.0)?;
+        self.1.tile()?.group(self.0)?;
         Ok((self.0.to_vec(), self.1.clone()))
     }
 }

@@ -70,7 +70,7 @@ impl Buffer {
     pub fn span_elements(&self) -> i64 {
         match self.space {
             Space::Global(_) | Space::Shared => self.layout.memory_span(),
-            Space::Fragment => self.layout.tile().span_on(&tilewright_layout::axis::REG),
+            Space::Fragment => self.layout.span_on(&tilewright_layout::axis::REG),
         }
     }
 }

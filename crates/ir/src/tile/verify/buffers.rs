@@ -83,7 +83,7 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) 
             "warpid" => kernel.warps(),
             _ => axis.extent().unwrap_or(kernel.threads),
         };
-        let reach = buffer.layout.tile().span_on(&axis);
+        let reach = buffer.layout.span_on(&axis);
         if reach > most {
             let message = format!("`{}` names {reach} positions on `{axis}`, but there are {most}", buffer.name);
             found.push(
@@ -97,12 +97,15 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) 
 
 /// Positions are not negative and different elements do not share one.
 fn check_positions(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
-    let tile = buffer.layout.tile();
-    let lowest = |axis| {
-        let iters = tile.shard().iter().chain(tile.replica()).filter(|iter| iter.axis == axis);
-        tile.offset_on(&axis) + iters.map(|iter| ((iter.extent - 1) * iter.stride).min(0)).sum::<i64>()
+    let Ok(tile) = buffer.layout.tile() else {
+        found.push(
+            Diagnostic::error("K0229", format!("`{}` is laid out by a table, which no tile op can address yet", buffer.name))
+                .label(buffer.span, format!("laid out as {}", buffer.layout))
+                .help("write the layout as shard, replica and offset, with a swizzle where it needs one"),
+        );
+        return;
     };
-    if let Some(axis) = tile.axes().into_iter().find(|axis| lowest(axis.clone()) < 0) {
+    if let Some(axis) = tile.axes().into_iter().find(|axis| tile.least_on(axis) < 0) {
         let message = format!("the layout of `{}` reaches below 0 on `{axis}`", buffer.name);
         found.push(
             Diagnostic::error("K0207", message)

@@ -1,34 +1,34 @@
-//! Canonical form: unit iters gone, neighbours that walk on as one fused, replicas reduced and sorted.
+//! Canonical form: the one way to write a map.
 
 use crate::axis::M;
+use crate::algebra::replicas;
 use crate::tile::{Iter, TileLayout};
 
 impl TileLayout {
-    /// A layout that places every element exactly where this one does, with as few iters as fusing gives.
+    /// The normal form: two layouts place every element at the same set of places exactly if theirs are equal.
     ///
     /// Shard iters of extent 1 go; an iter of stride 0 moves nothing, so its axis is written `m`; neighbours `a, b` on
-    /// one axis fuse when `b.extent * b.stride == a.stride`. Replicas are a set of offsets: iters that add nothing go,
-    /// the rest is sorted and fused. A layout of one element keeps one unit iter.
+    /// one axis fuse when `b.extent * b.stride == a.stride`. Replicas are the set of their offsets, shifted so that
+    /// the least is 0 (the rest moves into the offset), written as the fewest iters that make the set; of several
+    /// such lists the one first in order of (stride, extent). A layout of one element keeps one unit iter.
+    ///
+    /// Why shards are unique: the extent of the last iter is where the first run of equal steps ends, which the map
+    /// alone decides; then the same holds for the map of every extent-th element.
+    ///
+    /// Replica sets of more than 4096 offsets on an axis, or whose shortest list takes too long to find (a fixed count of
+    /// sums), stay as fused and sorted iters; [`TileLayout::same_places`] decides equality for these too.
     pub fn canonicalize(&self) -> TileLayout {
         let mut shard: Vec<Iter> = Vec::new();
         for iter in self.shard().iter().filter(|iter| iter.extent > 1) {
             push_fused(&mut shard, without_idle_axis(iter));
         }
         if shard.is_empty() {
-            let axis = self.shard().first().map_or(M, |iter| iter.axis.clone());
-            shard.push(Iter { extent: 1, stride: 1, axis });
+            shard.push(Iter::memory(1, 1));
         }
-        let mut moving: Vec<Iter> = self.replica().iter().filter(|r| r.extent > 1 && r.stride != 0).cloned().collect();
-        moving.sort_by(|a, b| {
-            let key = |iter: &Iter| (iter.axis.clone(), std::cmp::Reverse(iter.stride.abs()), iter.extent);
-            key(a).cmp(&key(b))
-        });
-        let mut replica: Vec<Iter> = Vec::new();
-        for iter in moving {
-            push_fused(&mut replica, iter);
-        }
+        let (replica, shift) = replicas::normal_form(self.replica());
+        let offset = self.offset().clone().into_iter().chain(shift);
         // The parts come from a valid layout and only shrink, so this cannot fail; the layout itself is the fallback.
-        TileLayout::new(shard, replica, self.offset().clone()).unwrap_or_else(|_| self.clone())
+        TileLayout::new(shard, replica, offset).unwrap_or_else(|_| self.clone())
     }
 }
 
@@ -61,12 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn replicas_are_a_set() {
+    fn replicas_that_add_nothing_go() {
         assert_eq!(canonical("S[2:1] + R[(1,2,2,5):(9@tx,4@warpid,8@warpid,0@m)]"), "S[2:1@m] + R[4:4@warpid]");
     }
 
     #[test]
-    fn one_element_keeps_one_iter() {
-        assert_eq!(canonical("S[(1,1):(5@tx,3)]"), "S[1:1@tx]");
+    fn one_element_keeps_one_iter_and_no_axis() {
+        assert_eq!(canonical("S[(1,1):(5@tx,3)]"), "S[1:1@m]");
+        assert_eq!(canonical("S[():()]"), "S[1:1@m]");
     }
 }

@@ -11,14 +11,7 @@ impl TileLayout {
     /// `slice(x) = self(x + begin)` for every `x` of the region. Errors: a shape that does not group, an empty or
     /// outlying region, or a region whose places are not one affine layout (it straddles carries unevenly).
     pub fn slice(&self, shape: &[i64], region: &[Range<i64>]) -> Result<TileLayout, LayoutError> {
-        if region.len() != shape.len() {
-            return Err(LayoutError::Rank { given: region.len(), needed: shape.len() });
-        }
-        for (dimension, (range, &extent)) in region.iter().zip(shape).enumerate() {
-            if range.start < 0 || range.start >= range.end || range.end > extent {
-                return Err(LayoutError::Region { dimension, begin: range.start, end: range.end, extent });
-            }
-        }
+        check_region(shape, region)?;
         let grouped = self.group(shape)?;
         let mut shard = Vec::new();
         let mut offset: Vec<_> = self.offset().clone().into_iter().collect();
@@ -34,6 +27,85 @@ impl TileLayout {
         }
         TileLayout::new(shard, self.replica().to_vec(), offset)
     }
+
+    /// The region as boxes that are one affine layout each, in row-major order of the boxes: a single one where
+    /// [`TileLayout::slice`] has an answer, else cut where the iters carry. Errors: those of `slice`, but for the
+    /// region that is not affine; more than 4096 pieces.
+    pub fn pieces(&self, shape: &[i64], region: &[Range<i64>]) -> Result<Vec<Piece>, LayoutError> {
+        check_region(shape, region)?;
+        let grouped = self.group(shape)?;
+        let mut boxes: Vec<Vec<Range<i64>>> = vec![Vec::new()];
+        for (dimension, range) in region.iter().enumerate() {
+            let mut ranges = Vec::new();
+            affine_ranges(grouped.dimension(dimension), range.clone(), 1, &mut ranges);
+            if boxes.len().saturating_mul(ranges.len()) > MOST_PIECES {
+                return Err(LayoutError::NotAffine { dimension, begin: range.start, end: range.end });
+            }
+            let longer = |b: &Vec<Range<i64>>| ranges.iter().map(|r| b.iter().cloned().chain([r.clone()]).collect()).collect::<Vec<_>>();
+            boxes = boxes.iter().flat_map(longer).collect();
+        }
+        let piece = |region: Vec<Range<i64>>| Ok(Piece { layout: self.slice(shape, &region)?, region });
+        boxes.into_iter().map(piece).collect()
+    }
+}
+
+/// A box of a tile, and where its elements are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The box: one range per dimension of the tile.
+    pub region: Vec<Range<i64>>,
+    /// The places of its elements, in row-major order of the box.
+    pub layout: TileLayout,
+}
+
+const MOST_PIECES: usize = 4096;
+
+/// Cuts a range of one dimension into ranges that [`cut`] describes: what is left of the run it begins in, whole runs,
+/// and what it has of the run it ends in. `scale` is the number of elements that an index of `range` stands for.
+fn affine_ranges(iters: &[Iter], range: Range<i64>, scale: i64, ranges: &mut Vec<Range<i64>>) {
+    let scaled = |range: Range<i64>| range.start * scale..range.end * scale;
+    let Some((innermost, outer)) = iters.split_last() else { return ranges.push(scaled(range)) };
+    if ranges.len() > MOST_PIECES {
+        return;
+    }
+    if cut(iters, range.clone()).is_some() {
+        return ranges.push(scaled(range));
+    }
+    let e = innermost.extent;
+    let (head, tail) = ((range.start + e - 1) / e * e, range.end / e * e);
+    if range.start < head {
+        ranges.push(scaled(range.start..head));
+    }
+    if head < tail {
+        affine_ranges(outer, head / e..tail / e, scale * e, ranges);
+    }
+    if tail < range.end {
+        ranges.push(scaled(tail..range.end));
+    }
+}
+
+fn check_region(shape: &[i64], region: &[Range<i64>]) -> Result<(), LayoutError> {
+    if region.len() != shape.len() {
+        return Err(LayoutError::Rank { given: region.len(), needed: shape.len() });
+    }
+    for (dimension, (range, &extent)) in region.iter().zip(shape).enumerate() {
+        if range.start < 0 || range.start >= range.end || range.end > extent {
+            return Err(LayoutError::Region { dimension, begin: range.start, end: range.end, extent });
+        }
+    }
+    Ok(())
+}
+
+/// The flat indices of a region's elements, in row-major order, in a tile of `size` elements.
+pub(crate) fn elements_of_region(size: i64, shape: &[i64], region: &[Range<i64>]) -> Result<Vec<i64>, LayoutError> {
+    check_region(shape, region)?;
+    if shape.iter().try_fold(1i64, |n, &extent| n.checked_mul(extent)) != Some(size) {
+        return Err(LayoutError::Size { shape: shape.to_vec(), size });
+    }
+    let grow = |elements: Vec<i64>, (range, extent): (&Range<i64>, &i64)| {
+        elements.iter().flat_map(|element| range.clone().map(move |index| element * extent + index)).collect()
+    };
+    Ok(region.iter().zip(shape).fold(vec![0], grow))
 }
 
 fn axes(iters: &[Iter]) -> impl Iterator<Item = crate::Axis> + '_ {
@@ -103,7 +175,7 @@ fn recognise(iters: &[Iter], range: Range<i64>) -> Option<Vec<Iter>> {
 }
 
 /// Extents and steps, slowest first, with `steps[t] = sum of digit * step`; `None` if there are none.
-fn mixed_radix(steps: &[Vec<i64>]) -> Option<Vec<(i64, Vec<i64>)>> {
+pub(crate) fn mixed_radix(steps: &[Vec<i64>]) -> Option<Vec<(i64, Vec<i64>)>> {
     let n = steps.len();
     if n == 1 {
         return Some(Vec::new());
@@ -159,5 +231,13 @@ mod tests {
     fn empty_and_outlying_regions_are_errors() {
         assert_eq!(slice("S[(6,8):(8,1)]", &[6, 8], &[3..3, 0..8]), "L0107");
         assert_eq!(slice("S[(6,8):(8,1)]", &[6, 8], &[1..7, 0..8]), "L0107");
+    }
+
+    #[test]
+    fn a_region_that_straddles_two_carries_comes_in_pieces() {
+        let layout: TileLayout = "S[(2,2,3):(1000,100,8)]".parse().unwrap();
+        let pieces = layout.pieces(&[12], &[5..8]).unwrap();
+        let seen: Vec<String> = pieces.iter().map(|p| format!("{:?} {}", p.region, p.layout)).collect();
+        assert_eq!(seen, ["[5..6] S[1:8@m] + 116@m", "[6..8] S[2:8@m] + 1000@m"]);
     }
 }

@@ -1,0 +1,23 @@
+//! Operations that make layouts out of layouts. Each is an equation on `apply`, held by a property test.
+
+mod canonical;
+mod complement;
+mod compose;
+mod group;
+mod inverse;
+mod joint;
+mod rearrange;
+mod recast;
+mod replicas;
+mod slice;
+mod sum;
+mod swizzled;
+mod tiling;
+
+pub use group::{Grouped, GroupedMany};
+pub use inverse::{Digit, Guard, Inverse};
+pub use joint::refine_together;
+pub use slice::Piece;
+
+pub(crate) use replicas::{normal_form, offsets_on};
+pub(crate) use slice::{cut, elements_of_region, places};

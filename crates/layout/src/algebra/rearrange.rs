@@ -1,0 +1,101 @@
+//! Shard iters in another order, repeated, or left out.
+
+use crate::axis::Axis;
+use crate::error::LayoutError;
+use crate::tile::{Iter, TileLayout};
+
+impl TileLayout {
+    /// The shard iters in the order `permutation`: iter `i` of the result is iter `permutation[i]` of this layout.
+    ///
+    /// `permute_dims(p)(d[p[0]], d[p[1]], ..) = self(d[0], d[1], ..)` on the digits of the iters.
+    /// Error: not a permutation of the iters.
+    pub fn permute_dims(&self, permutation: &[usize]) -> Result<TileLayout, LayoutError> {
+        check_permutation(permutation, self.shard().len())?;
+        let shard = permutation.iter().map(|&from| self.shard()[from].clone()).collect();
+        TileLayout::new(shard, self.replica().to_vec(), self.offset().clone())
+    }
+
+    /// Whole groups of shard iters in the order `permutation`. Group `g` owns the iters
+    /// `separators[g]..separators[g + 1]`, as [`TileLayout::group`] gives them.
+    ///
+    /// The equation is that of [`TileLayout::permute_dims`], on the coordinates of the groups.
+    /// Errors: separators that do not cut the iters into runs, or not a permutation of the groups.
+    pub fn permute_groups(&self, separators: &[usize], permutation: &[usize]) -> Result<TileLayout, LayoutError> {
+        let covers = separators.first() == Some(&0) && separators.last() == Some(&self.shard().len());
+        if !covers || !separators.is_sorted() {
+            return Err(LayoutError::Permutation {
+                problem: format!("separators {separators:?} do not cut {} iters into groups", self.shard().len()),
+            });
+        }
+        check_permutation(permutation, separators.len() - 1)?;
+        let group = |g: &usize| self.shard()[separators[*g]..separators[*g + 1]].to_vec();
+        TileLayout::new(permutation.iter().flat_map(group).collect(), self.replica().to_vec(), self.offset().clone())
+    }
+
+    /// The tile repeated along a new dimension of `extent` before iter `position`: every index of it is at the same
+    /// places.
+    ///
+    /// `broadcast(n, p)(d[0], .., d[p-1], k, d[p], ..) = self(d[0], d[1], ..)` for every `k` in `0..n`.
+    /// Errors: an extent below 1, a position behind the last iter.
+    pub fn broadcast(&self, extent: i64, position: usize) -> Result<TileLayout, LayoutError> {
+        if position > self.shard().len() {
+            return Err(LayoutError::OutOfRange { index: position as i64, extent: self.shard().len() as i64 + 1 });
+        }
+        let mut shard = self.shard().to_vec();
+        shard.insert(position, Iter::memory(extent, 0));
+        TileLayout::new(shard, self.replica().to_vec(), self.offset().clone())
+    }
+
+    /// What one thread stores: iters, replicas and offsets on thread, CTA and device axes left out.
+    ///
+    /// `storage()(e)` for the digits `e` of the iters that stay is `self(d)` without those axes, for every `d` that
+    /// has these digits.
+    pub fn storage(&self) -> TileLayout {
+        let stays = |axis: &Axis| !axis.is_unit();
+        let kept = |iters: &[Iter]| iters.iter().filter(|iter| stays(&iter.axis)).cloned().collect::<Vec<_>>();
+        let offset = self.offset().iter().filter(|(axis, _)| stays(axis)).map(|(axis, v)| (axis.clone(), *v));
+        // Parts of a valid layout are a valid layout, so this cannot fail; the layout itself is the fallback.
+        TileLayout::new(kept(self.shard()), kept(self.replica()), offset).unwrap_or_else(|_| self.clone())
+    }
+}
+
+fn check_permutation(permutation: &[usize], length: usize) -> Result<(), LayoutError> {
+    let mut sorted = permutation.to_vec();
+    sorted.sort_unstable();
+    if sorted.iter().copied().eq(0..length) {
+        return Ok(());
+    }
+    Err(LayoutError::Permutation { problem: format!("{permutation:?} is not a permutation of 0..{length}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::TileLayout;
+
+    fn layout(text: &str) -> TileLayout {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_transpose_swaps_two_iters() {
+        assert_eq!(layout("S[(3,4):(4,1)]").permute_dims(&[1, 0]).unwrap().to_string(), "S[(4,3):(1@m,4@m)]");
+    }
+
+    #[test]
+    fn an_order_that_leaves_an_iter_out_is_an_error() {
+        assert_eq!(layout("S[(3,4):(4,1)]").permute_dims(&[1, 1]).unwrap_err().code(), "L0116");
+        assert_eq!(layout("S[(3,4):(4,1)]").permute_groups(&[0, 1], &[0]).unwrap_err().code(), "L0116");
+    }
+
+    #[test]
+    fn a_broadcast_dimension_has_stride_zero() {
+        assert_eq!(layout("S[(3,4):(4,1)]").broadcast(2, 1).unwrap().to_string(), "S[(3,2,4):(4@m,0@m,1@m)]");
+        assert_eq!(layout("S[3:1]").broadcast(2, 2).unwrap_err().code(), "L0106");
+    }
+
+    #[test]
+    fn storage_is_what_one_thread_holds() {
+        let fragment = layout("S[(8,4,2):(4@laneid,1@laneid,1@reg)] + R[2:4@warpid] + 5@warpid + 3@reg");
+        assert_eq!(fragment.storage().to_string(), "S[2:1@reg] + 3@reg");
+    }
+}

@@ -1,0 +1,125 @@
+//! Is each element that one fragment needs on a thread already held there by another?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::axis::Axis;
+use crate::error::LayoutError;
+use crate::question::compare::copies_on;
+use crate::tile::{Iter, TileLayout};
+
+impl TileLayout {
+    /// True when every thread that has an element in `other` has it in this layout too. Only axes that count threads
+    /// or groups of them matter; write both layouts in the same axes first ([`TileLayout::in_scope`]).
+    ///
+    /// Decided per axis: an element's owners in `other` lie among those here exactly if, for every difference `d` of
+    /// the two placements, `d` plus the copies of `other` are copies here. Where the iters of the two do not nest, the
+    /// elements are enumerated. Errors: different sizes, or a tile too large to enumerate.
+    pub fn contains(&self, other: &TileLayout) -> Result<bool, LayoutError> {
+        self.check_shape(&[other.size()])?;
+        let (here, there) = (self.owners().canonicalize(), other.owners().canonicalize());
+        let axes: BTreeSet<Axis> = here.axes().into_iter().chain(there.axes()).filter(Axis::is_unit).collect();
+        let copies: BTreeMap<&Axis, BTreeSet<i64>> =
+            axes.iter().map(|axis| Ok((axis, copies_on(&here, axis)?))).collect::<Result<_, LayoutError>>()?;
+        for axis in &axes {
+            let differences = Differences { here: &here, there: &there, axis, held: &copies[axis] };
+            if !differences.are_held()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Which threads have an element: memory and register axes left out of every iter, the size kept.
+    fn owners(&self) -> TileLayout {
+        let idle = |iter: &Iter| if iter.axis.is_unit() { iter.clone() } else { Iter { stride: 0, ..iter.clone() } };
+        let shard = self.shard().iter().map(idle).collect();
+        let replica = self.replica().iter().filter(|iter| iter.axis.is_unit()).cloned().collect();
+        let offset = self.offset().iter().filter(|(axis, _)| axis.is_unit()).map(|(axis, v)| (axis.clone(), *v));
+        // Parts of a valid layout are a valid layout, so this cannot fail; the layout itself is the fallback.
+        TileLayout::new(shard, replica, offset).unwrap_or_else(|_| self.clone())
+    }
+}
+
+/// What the placement of an element in `there` adds, on one axis, to its placement in `here`.
+struct Differences<'a> {
+    here: &'a TileLayout,
+    there: &'a TileLayout,
+    axis: &'a Axis,
+    held: &'a BTreeSet<i64>,
+}
+
+impl Differences<'_> {
+    fn are_held(&self) -> Result<bool, LayoutError> {
+        let start = self.there.offset_on(self.axis) - self.here.offset_on(self.axis);
+        let wanted: BTreeSet<i64> = copies_on(self.there, self.axis)?.into_iter().map(|copy| start + copy).collect();
+        match crate::refine_together(&[self.here, self.there]) {
+            Ok(refined) => Ok(self.by_digits(wanted, &refined[0], &refined[1])),
+            Err(_) => self.by_element(&wanted),
+        }
+    }
+
+    /// Adds the differences digit by digit; as soon as one sum is not held, or there are more than are held, it ends.
+    fn by_digits(&self, mut sums: BTreeSet<i64>, here: &TileLayout, there: &TileLayout) -> bool {
+        let on_axis = |iter: &Iter| if iter.axis == *self.axis { iter.stride } else { 0 };
+        for (a, b) in here.shard().iter().zip(there.shard()) {
+            let step = on_axis(b) - on_axis(a);
+            if step == 0 {
+                continue;
+            }
+            // A set of n held offsets has room for at most n steps.
+            let steps = a.extent.min(self.held.len() as i64 + 1);
+            sums = sums.iter().flat_map(|sum| (0..steps).map(move |k| sum + k * step)).collect();
+            if !sums.is_subset(self.held) {
+                return false;
+            }
+        }
+        sums.is_subset(self.held)
+    }
+
+    fn by_element(&self, wanted: &BTreeSet<i64>) -> Result<bool, LayoutError> {
+        if self.here.size() > crate::ENUMERATION_LIMIT {
+            return Err(LayoutError::TooLarge { points: self.here.size() });
+        }
+        let base = self.there.offset_on(self.axis) - self.here.offset_on(self.axis);
+        let pairs = self.here.positions(self.axis).into_iter().zip(self.there.positions(self.axis));
+        let differences: BTreeSet<i64> = pairs.map(|(here, there)| there - here - base).collect();
+        Ok(differences.iter().all(|d| wanted.iter().all(|copy| self.held.contains(&(copy + d)))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::TileLayout;
+
+    fn contains(a: &str, b: &str) -> bool {
+        a.parse::<TileLayout>().unwrap().contains(&b.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn registers_do_not_matter() {
+        assert!(contains("S[(8,4,2):(4@laneid,1@laneid,1@reg)]", "S[(8,4,2):(4@laneid,1@laneid,5@reg)] + 7@reg"));
+    }
+
+    #[test]
+    fn a_copy_on_every_thread_contains_all() {
+        assert!(contains("S[64:1@reg] + R[32:1@laneid]", "S[(8,4,2):(4@laneid,1@laneid,1@reg)]"));
+        assert!(!contains("S[(8,4,2):(4@laneid,1@laneid,1@reg)]", "S[64:1@reg] + R[32:1@laneid]"));
+    }
+
+    #[test]
+    fn another_order_of_threads_is_not_contained() {
+        assert!(!contains("S[(8,4,2):(4@laneid,1@laneid,1@reg)]", "S[(8,4,2):(1@laneid,8@laneid,1@reg)]"));
+    }
+
+    #[test]
+    fn iters_that_do_not_nest_are_enumerated() {
+        assert!(contains("S[(3,4):(1@reg,1@reg)] + R[4:1@tx]", "S[(4,3):(1@tx,1@reg)]"));
+        assert!(!contains("S[(3,4):(1@reg,1@reg)] + R[3:1@tx]", "S[(4,3):(1@tx,1@reg)]"));
+    }
+
+    #[test]
+    fn copies_must_be_there_too() {
+        assert!(contains("S[4:1@tx] + R[4:8@tx]", "S[4:1@tx] + R[2:16@tx]"));
+        assert!(!contains("S[4:1@tx] + R[4:8@tx]", "S[4:1@tx] + R[2:4@tx]"));
+    }
+}

@@ -1,0 +1,194 @@
+//! Which places a layout uses: spans, boxes that it fills, and how often.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::algebra::normal_form;
+use crate::axis::Axis;
+use crate::error::LayoutError;
+use crate::layout::Layout;
+use crate::tile::{Coord, Iter, TileLayout};
+
+impl TileLayout {
+    /// How many positions it uses on `axis`, counted from the least to the greatest: 0 to reserve nothing below.
+    /// Unlike [`TileLayout::span_on`] the offset does not count.
+    pub fn cosize_on(&self, axis: &Axis) -> i64 {
+        let iters = self.shard().iter().chain(self.replica()).filter(|iter| iter.axis == *axis);
+        1 + iters.map(|iter| (iter.extent - 1) * iter.stride.abs()).sum::<i64>()
+    }
+
+    /// The least position on `axis`, replicas and offset included.
+    pub fn least_on(&self, axis: &Axis) -> i64 {
+        let iters = self.shard().iter().chain(self.replica()).filter(|iter| iter.axis == *axis);
+        self.offset_on(axis) + iters.map(|iter| ((iter.extent - 1) * iter.stride).min(0)).sum::<i64>()
+    }
+
+    /// True when every place of the box `0..extent` (per axis) holds an element. Axes that are not in the box count as
+    /// extent 1. Every iter moves on one axis, so each axis is decided by itself.
+    pub fn is_onto(&self, extents: &BTreeMap<Axis, i64>) -> Result<bool, LayoutError> {
+        let axes: BTreeSet<Axis> = self.axes().into_iter().chain(extents.keys().cloned()).collect();
+        for axis in axes {
+            let extent = extents.get(&axis).copied().unwrap_or(1);
+            let (least, iters) = self.walk_on(&axis);
+            if !Reach::new(least, &iters)?.covers(extent) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// True when every place of the box holds exactly one element, and every element is at one place of it.
+    pub fn is_bijective(&self, extents: &BTreeMap<Axis, i64>) -> Result<bool, LayoutError> {
+        let places = extents.values().try_fold(1i64, |n, extent| n.checked_mul(*extent));
+        let inside = self.axes().iter().all(|axis| {
+            self.least_on(axis) >= 0 && self.span_on(axis) <= extents.get(axis).copied().unwrap_or(1)
+        });
+        let single = normal_form(self.replica()).0.is_empty();
+        Ok(inside && single && places == Some(self.size()) && self.is_injective()?)
+    }
+
+    /// The axes on which an element has more than one place.
+    pub fn replicated_over(&self) -> BTreeSet<Axis> {
+        normal_form(self.replica()).0.into_iter().map(|iter| iter.axis).collect()
+    }
+
+    /// The least position on one axis, and the iters that lead away from it, strides positive.
+    fn walk_on(&self, axis: &Axis) -> (i64, Vec<Iter>) {
+        let all: Vec<Iter> =
+            self.shard().iter().chain(self.replica()).filter(|iter| iter.axis == *axis).cloned().collect();
+        (self.least_on(axis), normal_form(&all).0)
+    }
+}
+
+/// The positions that a sum of progressions reaches.
+enum Reach {
+    /// `count` positions, `stride` apart.
+    Run { least: i64, stride: i64, count: i64 },
+    /// Position `least + i` is reached exactly if bit `i` is set.
+    Listed { least: i64, reached: Vec<bool> },
+}
+
+impl Reach {
+    fn new(least: i64, iters: &[Iter]) -> Result<Reach, LayoutError> {
+        match iters {
+            [] => Ok(Reach::Run { least, stride: 1, count: 1 }),
+            [iter] => Ok(Reach::Run { least, stride: iter.stride, count: iter.extent }),
+            _ => {
+                let span = 1 + iters.iter().map(|iter| (iter.extent - 1) * iter.stride).sum::<i64>();
+                if span > crate::ENUMERATION_LIMIT {
+                    return Err(LayoutError::TooLarge { points: span });
+                }
+                Ok(Reach::Listed { least, reached: reached(iters, span as usize) })
+            }
+        }
+    }
+
+    fn covers(&self, extent: i64) -> bool {
+        match self {
+            Reach::Run { least, stride: 1, count } => *least <= 0 && least + count >= extent,
+            Reach::Run { least, stride, count } => {
+                let holds_zero = *least <= 0 && least % stride == 0 && -least / stride < *count;
+                extent <= 1 && holds_zero
+            }
+            Reach::Listed { least, reached } => {
+                let at = |position: i64| usize::try_from(position - least).ok().and_then(|i| reached.get(i));
+                (0..extent.min(crate::ENUMERATION_LIMIT + 1)).all(|position| at(position) == Some(&true))
+            }
+        }
+    }
+}
+
+/// Adds one progression at a time: position `p` is reached if one of the last `extent` positions in steps of the
+/// stride was.
+fn reached(iters: &[Iter], span: usize) -> Vec<bool> {
+    let mut now = vec![false; span];
+    now[0] = true;
+    for iter in iters {
+        let stride = iter.stride as usize;
+        let mut since: Vec<i64> = vec![iter.extent; stride.min(span)];
+        for position in 0..span {
+            let steps = &mut since[position % stride];
+            *steps = if now[position] { 0 } else { *steps + 1 };
+            now[position] = *steps < iter.extent;
+        }
+    }
+    now
+}
+
+impl Layout {
+    /// True when every place of the box `0..extent` (per axis) holds an element.
+    pub fn is_onto(&self, extents: &BTreeMap<Axis, i64>) -> Result<bool, LayoutError> {
+        match self {
+            Layout::Tile(tile) => tile.is_onto(extents),
+            Layout::Compose(_) | Layout::Table(_) => {
+                let seen = self.all_places()?;
+                let wanted = extents.values().try_fold(1i64, |n, extent| n.checked_mul(*extent));
+                let inside = seen.iter().filter(|place| is_inside(place, extents)).count();
+                Ok(i64::try_from(inside).ok() == wanted)
+            }
+        }
+    }
+
+    /// True when every place of the box holds exactly one element, and every element is at one place of it.
+    pub fn is_bijective(&self, extents: &BTreeMap<Axis, i64>) -> Result<bool, LayoutError> {
+        match self {
+            Layout::Tile(tile) => tile.is_bijective(extents),
+            Layout::Compose(_) | Layout::Table(_) => {
+                let seen = self.all_places()?;
+                let single = (0..self.size()).try_fold(true, |all, flat| Ok(all && self.apply(flat)?.len() == 1))?;
+                let fits = seen.len() as i64 == self.size() && seen.iter().all(|place| is_inside(place, extents));
+                Ok(single && fits && self.is_onto(extents)?)
+            }
+        }
+    }
+
+    /// Every place of every element.
+    fn all_places(&self) -> Result<BTreeSet<Coord>, LayoutError> {
+        self.check_enumerable()?;
+        let mut seen = BTreeSet::new();
+        for flat in 0..self.size() {
+            seen.extend(self.apply(flat)?);
+        }
+        Ok(seen)
+    }
+}
+
+fn is_inside(place: &Coord, extents: &BTreeMap<Axis, i64>) -> bool {
+    place.iter().all(|(axis, position)| (0..extents.get(axis).copied().unwrap_or(1)).contains(position))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axis::{M, TX};
+
+    fn boxed(layout: &str, extents: &[(Axis, i64)]) -> (bool, bool) {
+        let layout: Layout = layout.parse().unwrap();
+        let extents = extents.iter().cloned().collect();
+        (layout.is_onto(&extents).unwrap(), layout.is_bijective(&extents).unwrap())
+    }
+
+    #[test]
+    fn a_dense_tile_fills_its_box() {
+        assert_eq!(boxed("S[(8192,8192):(1,8192)]", &[(M, 8192 * 8192)]), (true, true));
+        assert_eq!(boxed("S[(4,8):(8@m,1@tx)]", &[(M, 4), (TX, 8)]), (false, false));
+        assert_eq!(boxed("S[(4,8):(1@m,1@tx)]", &[(M, 4), (TX, 8)]), (true, true));
+    }
+
+    #[test]
+    fn strides_that_leave_holes_do_not() {
+        assert_eq!(boxed("S[(4,3):(3,2)]", &[(M, 12)]), (false, false));
+        assert_eq!(boxed("S[(2,3):(1,2)]", &[(M, 6)]), (true, true));
+        assert_eq!(boxed("S[(4,3):(1,2)]", &[(M, 8)]), (true, false));
+    }
+
+    #[test]
+    fn replicas_fill_but_are_not_one_to_one() {
+        assert_eq!(boxed("S[4:1] + R[2:4]", &[(M, 8)]), (true, false));
+    }
+
+    #[test]
+    fn a_swizzle_keeps_a_full_block_full() {
+        assert_eq!(boxed("swizzle(M=3,B=3,S=3) o S[(8,64):(64,1)]", &[(M, 512)]), (true, true));
+        assert_eq!(boxed("swizzle(M=3,B=3,S=3) o S[(4,64):(64,1)]", &[(M, 257)]), (false, false));
+    }
+}

@@ -1,0 +1,196 @@
+//! Bounded linear equations: `sum of stride * digit = target` with every digit between two bounds.
+
+use crate::error::LayoutError;
+
+/// A digit and what one step of it adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unknown {
+    pub(crate) stride: i64,
+    pub(crate) low: i64,
+    pub(crate) high: i64,
+    /// What the caller calls it.
+    pub(crate) name: usize,
+}
+
+/// The equation on one axis. Solved from the longest stride down: the shorter ones bound each digit to a short
+/// interval, and their common divisor fixes its residue.
+pub(crate) struct Equation {
+    unknowns: Vec<Unknown>,
+    /// For the unknowns from each position on: least sum, greatest sum, common divisor of the strides (0 if all are 0).
+    rest: Vec<(i128, i128, i64)>,
+}
+
+impl Equation {
+    pub(crate) fn new(mut unknowns: Vec<Unknown>) -> Equation {
+        unknowns.sort_by_key(|u| (std::cmp::Reverse(u.stride.unsigned_abs()), u.name));
+        let mut rest = vec![(0i128, 0i128, 0i64)];
+        for u in unknowns.iter().rev() {
+            let (low, high, divisor) = rest[rest.len() - 1];
+            let ends = [u.low, u.high].map(|digit| i128::from(u.stride) * i128::from(digit));
+            rest.push((low + ends[0].min(ends[1]), high + ends[0].max(ends[1]), gcd(divisor, u.stride)));
+        }
+        rest.reverse();
+        Equation { unknowns, rest }
+    }
+
+    /// Shows every solution to `visit`, as pairs of name and digit, until it returns true. True if it did.
+    /// `budget` counts down the digits tried, over all calls; at 0 the question is too large.
+    pub(crate) fn solve(
+        &self,
+        target: i64,
+        budget: &mut i64,
+        visit: &mut dyn FnMut(&[(usize, i64)]) -> bool,
+    ) -> Result<bool, LayoutError> {
+        let mut digits = Vec::with_capacity(self.unknowns.len());
+        self.descend(i128::from(target), &mut digits, budget, visit)
+    }
+
+    fn descend(
+        &self,
+        left: i128,
+        digits: &mut Vec<(usize, i64)>,
+        budget: &mut i64,
+        visit: &mut dyn FnMut(&[(usize, i64)]) -> bool,
+    ) -> Result<bool, LayoutError> {
+        *budget -= 1;
+        if *budget < 0 {
+            return Err(LayoutError::TooLarge { points: crate::ENUMERATION_LIMIT + 1 });
+        }
+        let at = digits.len();
+        let Some(unknown) = self.unknowns.get(at) else { return Ok(left == 0 && visit(digits)) };
+        let (low, high, divisor) = self.rest[at + 1];
+        let Some((first, last, step)) = candidates(unknown, left, low, high, divisor) else { return Ok(false) };
+        let mut digit = first;
+        while digit <= last {
+            digits.push((unknown.name, digit));
+            let stop = self.descend(left - i128::from(unknown.stride) * i128::from(digit), digits, budget, visit)?;
+            digits.pop();
+            if stop {
+                return Ok(true);
+            }
+            digit += step;
+        }
+        Ok(false)
+    }
+}
+
+/// The digits of `u` for which the later unknowns, whose sums lie in `low..=high` and are multiples of `divisor`, can
+/// make up `left`: first, last and step.
+fn candidates(u: &Unknown, left: i128, low: i128, high: i128, divisor: i64) -> Option<(i64, i64, i64)> {
+    let stride = i128::from(u.stride);
+    if stride == 0 {
+        let possible = low <= left && left <= high && divides(divisor, left);
+        return possible.then_some((u.low, u.high, 1));
+    }
+    if divisor == 0 {
+        let exact = left / stride;
+        let inside = left % stride == 0 && i128::from(u.low) <= exact && exact <= i128::from(u.high);
+        return inside.then_some((exact as i64, exact as i64, 1));
+    }
+    // The later sums bound stride * digit to left - high ..= left - low.
+    let (least, most) = if stride > 0 { (left - high, left - low) } else { (left - low, left - high) };
+    let first = div_ceil(least, stride).max(i128::from(u.low));
+    let last = div_floor(most, stride).min(i128::from(u.high));
+    // stride * digit = left (mod divisor): solvable for one residue modulo divisor / common, or for none.
+    let common = gcd(u.stride, divisor);
+    if left % i128::from(common) != 0 {
+        return None;
+    }
+    let step = divisor / common;
+    let modulus = i128::from(step);
+    let residue = left / i128::from(common) % modulus * i128::from(inverse(u.stride / common, step)) % modulus;
+    let first = first + (residue - first).rem_euclid(modulus);
+    (first <= last).then_some((first as i64, last as i64, step))
+}
+
+fn divides(divisor: i64, value: i128) -> bool {
+    if divisor == 0 { value == 0 } else { value % i128::from(divisor) == 0 }
+}
+
+fn div_floor(a: i128, b: i128) -> i128 {
+    let quotient = a / b;
+    if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient }
+}
+
+fn div_ceil(a: i128, b: i128) -> i128 {
+    -div_floor(-a, b)
+}
+
+/// The greatest common divisor; of 0 and 0 it is 0.
+pub(crate) fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.abs(), b.abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The inverse of `value` modulo `modulus`; the two have no common divisor. 0 for the modulus 1.
+fn inverse(value: i64, modulus: i64) -> i64 {
+    let (mut r, mut next_r) = (i128::from(modulus), i128::from(value.rem_euclid(modulus)));
+    let (mut t, mut next_t) = (0i128, 1i128);
+    while next_r != 0 {
+        let quotient = r / next_r;
+        (r, next_r) = (next_r, r - quotient * next_r);
+        (t, next_t) = (next_t, t - quotient * next_t);
+    }
+    (t.rem_euclid(i128::from(modulus))) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn solutions(unknowns: &[(i64, i64, i64)], target: i64) -> Vec<Vec<i64>> {
+        let named = unknowns.iter().enumerate();
+        let unknowns: Vec<Unknown> =
+            named.map(|(name, &(stride, low, high))| Unknown { stride, low, high, name }).collect();
+        let mut found = Vec::new();
+        let equation = Equation::new(unknowns);
+        let visit = &mut |digits: &[(usize, i64)]| {
+            let mut sorted = digits.to_vec();
+            sorted.sort_unstable();
+            found.push(sorted.into_iter().map(|(_, digit)| digit).collect::<Vec<_>>());
+            false
+        };
+        equation.solve(target, &mut 100_000, visit).unwrap();
+        found.sort();
+        found
+    }
+
+    fn by_force(unknowns: &[(i64, i64, i64)], target: i64) -> Vec<Vec<i64>> {
+        let mut points: Vec<Vec<i64>> = vec![Vec::new()];
+        for &(_, low, high) in unknowns {
+            let longer = |p: &Vec<i64>| (low..=high).map(|d| p.iter().copied().chain([d]).collect()).collect::<Vec<_>>();
+            points = points.iter().flat_map(longer).collect();
+        }
+        points.retain(|p| p.iter().zip(unknowns).map(|(d, (stride, _, _))| d * stride).sum::<i64>() == target);
+        points
+    }
+
+    #[test]
+    fn all_solutions_are_found_and_no_others() {
+        let cases: [&[(i64, i64, i64)]; 6] = [
+            &[(3, 0, 4), (5, 0, 3)],
+            &[(6, -2, 3), (-4, 0, 5), (10, 0, 1)],
+            &[(0, 0, 2), (7, -1, 1)],
+            &[(-3, -3, 3), (-2, 0, 4), (1, 0, 1)],
+            &[(4, 0, 0), (6, 0, 9), (9, -5, 5)],
+            &[],
+        ];
+        for unknowns in cases {
+            for target in -40..40 {
+                assert_eq!(solutions(unknowns, target), by_force(unknowns, target), "{unknowns:?} = {target}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_residue_spares_most_of_a_long_search() {
+        let unknowns = [((1 << 30) + 1, 0, 1 << 20), (1 << 30, 0, 1 << 20)];
+        let named = unknowns.map(|(stride, low, high)| Unknown { stride, low, high, name: 0 });
+        let mut budget = 100;
+        let found = Equation::new(named.to_vec()).solve((1 << 31) + 1, &mut budget, &mut |_| true);
+        assert_eq!((found, budget > 90), (Ok(true), true));
+    }
+}

@@ -1,0 +1,235 @@
+//! Axes that count threads, and how they convert: `tx = 32*warpid + laneid`, `warpid = 4*wgid + wid_in_wg`, ...
+//!
+//! A conversion is asked for; nothing converts by itself. [`TileLayout::same_places_in`] compares in a named scope.
+
+use std::collections::BTreeSet;
+
+use crate::axis::{Axis, AxisKind, LANEID, Scope, TID_IN_WG, TX, WARPID, WGID, WID_IN_WG};
+use crate::error::LayoutError;
+use crate::tile::{Iter, TileLayout};
+
+/// `whole = factor * outer + inner`, with `inner` in `0..factor`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AxisRelation {
+    /// The axis that counts everything.
+    pub whole: Axis,
+    /// The axis that counts groups.
+    pub outer: Axis,
+    /// How many are in a group.
+    pub factor: i64,
+    /// The axis that counts inside a group.
+    pub inner: Axis,
+}
+
+/// How the thread axes of a CTA relate: a warp is 32 threads, a warpgroup 4 warps (PTX ISA, section "Thread
+/// Hierarchy", and section "Asynchronous warpgroup level matrix instructions" for the warpgroup).
+pub const RELATIONS: [AxisRelation; 4] = [
+    AxisRelation { whole: TX, outer: WARPID, factor: 32, inner: LANEID },
+    AxisRelation { whole: TX, outer: WGID, factor: 128, inner: TID_IN_WG },
+    AxisRelation { whole: TID_IN_WG, outer: WID_IN_WG, factor: 32, inner: LANEID },
+    AxisRelation { whole: WARPID, outer: WGID, factor: 4, inner: WID_IN_WG },
+];
+
+/// Threads in one unit of a level, inside a CTA.
+fn threads_in(unit: Scope) -> Option<i64> {
+    match unit {
+        Scope::Thread => Some(1),
+        Scope::Warp => Some(32),
+        Scope::Warpgroup => Some(128),
+        Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => None,
+    }
+}
+
+/// The axis that counts the threads of one warp, warpgroup or CTA.
+fn thread_index(scope: Scope) -> Option<Axis> {
+    match scope {
+        Scope::Warp => Some(LANEID),
+        Scope::Warpgroup => Some(TID_IN_WG),
+        Scope::Cta => Some(TX),
+        Scope::Thread | Scope::Cluster | Scope::Grid | Scope::Mesh => None,
+    }
+}
+
+impl TileLayout {
+    /// The levels that the thread axes connect: the smallest unit that is counted, and the level inside which
+    /// everything is counted. `None` where the elements are not spread over threads or CTAs.
+    /// Error: axes that leave a gap, as `laneid` and `wgid` do without the warp in the warpgroup, or that overlap.
+    pub fn scope(&self) -> Result<Option<(Scope, Scope)>, LayoutError> {
+        if !self.shard().iter().any(|iter| iter.axis.is_unit()) {
+            return Ok(None);
+        }
+        let steps: BTreeSet<(Scope, Scope)> = self.axes().iter().filter_map(step_of).collect();
+        let mut chain = steps.into_iter();
+        let Some((inner, mut reached)) = chain.next() else { return Ok(None) };
+        for (unit, scope) in chain {
+            if unit != reached {
+                let names: Vec<String> = self.axes().iter().filter(|a| a.is_unit()).map(|a| format!("`{a}`")).collect();
+                let how = if unit > reached { "leave a gap" } else { "overlap" };
+                return Err(LayoutError::Axes {
+                    problem: format!("the axes {} {how}: they name no one scope", names.join(", ")),
+                });
+            }
+            reached = scope;
+        }
+        Ok(Some((inner, reached)))
+    }
+
+    /// The same layout with every thread axis inside `scope` (a warp, a warpgroup or a CTA) told as one index of its
+    /// threads: `laneid`, `tid_in_wg` or `tx`. Axes that count CTAs or devices stay.
+    /// Error: another scope, or an axis that reaches beyond it.
+    pub fn in_scope(&self, scope: Scope) -> Result<TileLayout, LayoutError> {
+        let Some(index) = thread_index(scope) else {
+            return Err(LayoutError::Axes { problem: "threads are counted in a warp, a warpgroup or a CTA".to_string() });
+        };
+        let convert = |axis: &Axis, value: i64| match axis.kind() {
+            AxisKind::Unit { scope: around, unit } if threads_in(unit).is_some() => {
+                if around > scope {
+                    let problem = format!("`{axis}` counts inside a level above the one that `{index}` counts in");
+                    return Err(LayoutError::Axes { problem });
+                }
+                let threads = threads_in(unit).unwrap_or(1);
+                Ok((index.clone(), value.checked_mul(threads).ok_or(LayoutError::Overflow)?))
+            }
+            AxisKind::Unit { .. } | AxisKind::Memory { .. } | AxisKind::Free => Ok((axis.clone(), value)),
+        };
+        self.converted(convert)
+    }
+
+    /// The same layout with `outer` and `inner` told as `whole`.
+    pub fn join_axes(&self, relation: &AxisRelation) -> Result<TileLayout, LayoutError> {
+        self.converted(|axis, value| {
+            if *axis == relation.outer {
+                let value = value.checked_mul(relation.factor).ok_or(LayoutError::Overflow)?;
+                Ok((relation.whole.clone(), value))
+            } else if *axis == relation.inner {
+                Ok((relation.whole.clone(), value))
+            } else {
+                Ok((axis.clone(), value))
+            }
+        })
+    }
+
+    /// The same layout with `whole` told as `outer` and `inner`. Error: an iter that steps across groups unevenly, or
+    /// positions inside a group that would carry into the next.
+    pub fn split_axis(&self, relation: &AxisRelation) -> Result<TileLayout, LayoutError> {
+        let refuse = |what: String| {
+            let AxisRelation { whole, outer, factor, inner } = relation;
+            LayoutError::Axes { problem: format!("`{whole}` is no `{factor}*{outer} + {inner}` here: {what}") }
+        };
+        let split = |iters: &[Iter]| -> Result<Vec<Iter>, LayoutError> {
+            let parts = iters.iter().map(|iter| {
+                split_iter(iter, relation).ok_or_else(|| refuse(format!("{}:{}", iter.extent, iter.stride)))
+            });
+            Ok(parts.collect::<Result<Vec<_>, _>>()?.concat())
+        };
+        let mut offset = self.offset().clone();
+        if let Some(value) = offset.remove(&relation.whole) {
+            *offset.entry(relation.outer.clone()).or_insert(0) += value.div_euclid(relation.factor);
+            *offset.entry(relation.inner.clone()).or_insert(0) += value.rem_euclid(relation.factor);
+        }
+        let layout = TileLayout::new(split(self.shard())?, split(self.replica())?, offset)?;
+        let reach = layout.span_on(&relation.inner);
+        if layout.least_on(&relation.inner) < 0 || reach > relation.factor {
+            return Err(refuse(format!("positions inside a group reach {}", reach - 1)));
+        }
+        Ok(layout)
+    }
+
+    /// Every stride and offset, moved to another axis and scaled.
+    fn converted(
+        &self,
+        convert: impl Fn(&Axis, i64) -> Result<(Axis, i64), LayoutError>,
+    ) -> Result<TileLayout, LayoutError> {
+        let iters = |list: &[Iter]| -> Result<Vec<Iter>, LayoutError> {
+            let each = list.iter().map(|iter| {
+                let (axis, stride) = convert(&iter.axis, iter.stride)?;
+                Ok(Iter { extent: iter.extent, stride, axis })
+            });
+            each.collect()
+        };
+        let offset: Vec<(Axis, i64)> =
+            self.offset().iter().map(|(axis, value)| convert(axis, *value)).collect::<Result<_, _>>()?;
+        TileLayout::new(iters(self.shard())?, iters(self.replica())?, offset)
+    }
+}
+
+fn step_of(axis: &Axis) -> Option<(Scope, Scope)> {
+    match axis.kind() {
+        AxisKind::Unit { scope, unit } => Some((unit, scope)),
+        AxisKind::Memory { .. } | AxisKind::Free => None,
+    }
+}
+
+/// The iter on `outer`, on `inner`, or cut where a group ends.
+fn split_iter(iter: &Iter, relation: &AxisRelation) -> Option<Vec<Iter>> {
+    let AxisRelation { whole, outer, factor, inner } = relation;
+    if iter.axis != *whole {
+        return Some(vec![iter.clone()]);
+    }
+    if iter.stride % factor == 0 {
+        return Some(vec![Iter { stride: iter.stride / factor, axis: outer.clone(), ..iter.clone() }]);
+    }
+    let inside = Iter { axis: inner.clone(), ..iter.clone() };
+    if (iter.extent - 1).checked_mul(iter.stride.abs())? < *factor {
+        return Some(vec![inside]);
+    }
+    let steps = (iter.stride > 0 && factor % iter.stride == 0).then(|| factor / iter.stride)?;
+    (iter.extent % steps == 0).then(|| {
+        vec![
+            Iter { extent: iter.extent / steps, stride: 1, axis: outer.clone() },
+            Iter { extent: steps, ..inside },
+        ]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(text: &str) -> TileLayout {
+        text.parse().unwrap()
+    }
+
+    fn scope(text: &str) -> Result<Option<(Scope, Scope)>, &'static str> {
+        layout(text).scope().map_err(|e| e.code())
+    }
+
+    #[test]
+    fn axes_chain_from_the_smallest_unit_to_the_largest_scope() {
+        assert_eq!(scope("S[(8,4):(1@tid_in_wg,1@wgid)]"), Ok(Some((Scope::Thread, Scope::Cta))));
+        assert_eq!(scope("S[(8,4):(1@tx,1@bx)]"), Ok(Some((Scope::Thread, Scope::Grid))));
+        assert_eq!(scope("S[4:1@wgid]"), Ok(Some((Scope::Warpgroup, Scope::Cta))));
+        assert_eq!(scope("S[8:1@m] + R[2:1@warpid]"), Ok(None));
+    }
+
+    #[test]
+    fn axes_with_a_gap_or_an_overlap_have_no_scope() {
+        assert_eq!(scope("S[(8,4):(1@laneid,1@wgid)]"), Err("L0120"));
+        assert_eq!(scope("S[(8,4):(1@laneid,1@tx)]"), Err("L0120"));
+    }
+
+    #[test]
+    fn all_thread_axes_of_a_cta_are_one_index() {
+        let fragment = layout("S[(2,4,32,2):(1@wgid,1@wid_in_wg,1@laneid,1@reg)] + 1@warpid");
+        assert_eq!(fragment.in_scope(Scope::Cta).unwrap().canonicalize().to_string(), "S[(256,2):(1@tx,1@reg)] + 32@tx");
+        assert_eq!(fragment.in_scope(Scope::Warp).unwrap_err().code(), "L0120");
+    }
+
+    #[test]
+    fn a_thread_index_splits_where_groups_end() {
+        let [tx, ..] = &RELATIONS;
+        assert_eq!(layout("S[128:1@tx]").split_axis(tx).unwrap().to_string(), "S[(4,32):(1@warpid,1@laneid)]");
+        assert_eq!(layout("S[(4,8):(4@tx,64@tx)]").split_axis(tx).unwrap().to_string(), "S[(4,8):(4@laneid,2@warpid)]");
+        assert_eq!(layout("S[48:1@tx]").split_axis(tx).unwrap_err().code(), "L0120");
+        assert_eq!(layout("S[32:1@tx] + 1@tx").split_axis(tx).unwrap_err().code(), "L0120");
+    }
+
+    #[test]
+    fn joining_undoes_splitting() {
+        for relation in &RELATIONS {
+            let text = format!("S[(4,{}):({}@{w},1@{w})]", relation.factor, relation.factor, w = relation.whole);
+            let whole = layout(&text);
+            assert_eq!(whole.split_axis(relation).unwrap().join_axes(relation).unwrap(), whole);
+        }
+    }
+}
