@@ -62,6 +62,8 @@ pub enum LayoutError {
         shape: Vec<i64>,
         /// The dimension at which it fails.
         dimension: usize,
+        /// The iter in which it ends, and the factor that does not divide.
+        why: String,
     },
     /// A region of a layout that no single layout describes.
     NotAffine {
@@ -254,8 +256,8 @@ impl fmt::Display for LayoutError {
             LayoutError::Region { dimension, begin, end, extent } => {
                 write!(f, "region {begin}..{end} of dimension {dimension} is empty or outside 0..{extent}")
             }
-            LayoutError::NotGroupable { layout, shape, dimension } => {
-                write!(f, "{layout} does not group by {}: dimension {dimension} ends inside an iter", tuple(shape))
+            LayoutError::NotGroupable { layout, shape, dimension, why } => {
+                write!(f, "{layout} does not group by {}: dimension {dimension} {why}", tuple(shape))
             }
             LayoutError::NotAffine { dimension, begin, end } => {
                 write!(f, "the region {begin}..{end} of dimension {dimension} is not one affine layout")

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use crate::axis::{Axis, M};
+use crate::axis::{Axis, AxisKind, HARDWARE, M};
 use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::swizzle::{ComposeLayout, SwizzleLayout};
@@ -38,6 +38,37 @@ impl FromStr for Layout {
             Some(swizzle) => Ok(Layout::Compose(ComposeLayout::new(swizzle, tile)?)),
         }
     }
+}
+
+impl Layout {
+    /// Reads a layout in which every axis is a hardware axis or one of `own`: a misspelt `lanid` is an error with the
+    /// nearest name, where [`str::parse`] takes it for an axis of the user's.
+    pub fn parse_with_axes(text: &str, own: &[Axis]) -> Result<Layout, LayoutError> {
+        let layout: Layout = text.parse()?;
+        for axis in layout.axes() {
+            if axis.kind() == AxisKind::Free && !own.contains(&axis) {
+                return Err(unknown_axis(text, &axis, own));
+            }
+        }
+        Ok(layout)
+    }
+}
+
+/// Says where in the text the axis stands, and which known name is nearest.
+fn unknown_axis(text: &str, axis: &Axis, own: &[Axis]) -> LayoutError {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let is_whole = |start: &usize| {
+        let (before, after) = (&text[..*start], &text[start + axis.name().len()..]);
+        !before.ends_with(word) && !after.starts_with(word)
+    };
+    let start = text.match_indices(axis.name()).map(|(start, _)| start).find(is_whole).unwrap_or(0);
+    let known = HARDWARE.iter().chain(own).map(Axis::name);
+    let nearest = known.map(|name| (strsim::damerau_levenshtein(name, axis.name()), name)).min();
+    let hint = match nearest {
+        Some((distance, name)) if distance <= name.len() / 3 + 1 => format!("; did you mean `{name}`?"),
+        _ => String::new(),
+    };
+    Parser::new(text).problem(start..start + axis.name().len(), format!("there is no axis `{axis}`{hint}"))
 }
 
 struct Parser<'a> {
@@ -299,5 +330,18 @@ mod tests {
             "a second S[...]: all shard iters belong in one, at character 10 of `S[8:1] + S[4:2]`"
         );
         assert_eq!(printed("S[(0,4):(4,1)]"), "an extent must be at least 1, at character 4 of `S[(0,4):(4,1)]`");
+    }
+
+    #[test]
+    fn a_misspelt_axis_is_named_with_the_nearest() {
+        let said = |text: &str, own: &[Axis]| {
+            Layout::parse_with_axes(text, own).map_or_else(|e| e.to_string(), |l| l.to_string())
+        };
+        let text = "S[(8,4):(4@lanid,1@laneid)]";
+        assert_eq!(
+            said(text, &[]),
+            format!("there is no axis `lanid`; did you mean `laneid`?, at character 12 of `{text}`")
+        );
+        assert_eq!(said("S[4:1@pid]", &[Axis::named("pid")]), "S[4:1@pid]");
     }
 }

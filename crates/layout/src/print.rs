@@ -30,6 +30,13 @@ impl fmt::Display for TileLayout {
     }
 }
 
+/// As in notation: a failed test shows what a person would write.
+impl fmt::Debug for TileLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl fmt::Display for SwizzleLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "swizzle(M={},B={},S={}", self.per_element(), self.swizzle_len(), self.atom_len())?;

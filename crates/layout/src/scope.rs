@@ -79,7 +79,9 @@ impl TileLayout {
     /// Error: another scope, or an axis that reaches beyond it.
     pub fn in_scope(&self, scope: Scope) -> Result<TileLayout, LayoutError> {
         let Some(index) = thread_index(scope) else {
-            return Err(LayoutError::Axes { problem: "threads are counted in a warp, a warpgroup or a CTA".to_string() });
+            return Err(LayoutError::Axes {
+                problem: "threads are counted in a warp, a warpgroup or a CTA".to_string(),
+            });
         };
         let convert = |axis: &Axis, value: i64| match axis.kind() {
             AxisKind::Unit { scope: around, unit } if threads_in(unit).is_some() => {
@@ -175,10 +177,7 @@ fn split_iter(iter: &Iter, relation: &AxisRelation) -> Option<Vec<Iter>> {
     }
     let steps = (iter.stride > 0 && factor % iter.stride == 0).then(|| factor / iter.stride)?;
     (iter.extent % steps == 0).then(|| {
-        vec![
-            Iter { extent: iter.extent / steps, stride: 1, axis: outer.clone() },
-            Iter { extent: steps, ..inside },
-        ]
+        vec![Iter { extent: iter.extent / steps, stride: 1, axis: outer.clone() }, Iter { extent: steps, ..inside }]
     })
 }
 
@@ -211,7 +210,10 @@ mod tests {
     #[test]
     fn all_thread_axes_of_a_cta_are_one_index() {
         let fragment = layout("S[(2,4,32,2):(1@wgid,1@wid_in_wg,1@laneid,1@reg)] + 1@warpid");
-        assert_eq!(fragment.in_scope(Scope::Cta).unwrap().canonicalize().to_string(), "S[(256,2):(1@tx,1@reg)] + 32@tx");
+        assert_eq!(
+            fragment.in_scope(Scope::Cta).unwrap().canonicalize().to_string(),
+            "S[(256,2):(1@tx,1@reg)] + 32@tx"
+        );
         assert_eq!(fragment.in_scope(Scope::Warp).unwrap_err().code(), "L0120");
     }
 

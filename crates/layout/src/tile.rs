@@ -28,7 +28,7 @@ pub type Coord = BTreeMap<Axis, i64>;
 ///
 /// Element `x` (a flat row-major index) splits into digits over the shard extents, the last fastest; each digit times
 /// its stride adds to its axis. Replicas add every combination of theirs; the offset shifts all.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileLayout {
     shard: Vec<Iter>,
     replica: Vec<Iter>,

@@ -35,8 +35,7 @@ fn interleaved(outer: Shaped<'_>, inner: Shaped<'_>, scaled: Scaled, axes: &[Str
             }
         })
         .collect();
-    let offset: Vec<i64> =
-        axes.iter().map(|axis| outer.0.offset_on(&tilewright::layout::Axis::named(axis))).collect();
+    let offset: Vec<i64> = axes.iter().map(|axis| outer.0.offset_on(&tilewright::layout::Axis::named(axis))).collect();
     let mut base = Vec::new();
     let mut coordinate = vec![0; 2 * outer.1.len()];
     loop {
@@ -54,7 +53,9 @@ fn interleaved(outer: Shaped<'_>, inner: Shaped<'_>, scaled: Scaled, axes: &[Str
             break;
         }
     }
-    let add = |a: &Vec<i64>| inner_table.replicas.iter().map(|b| a.iter().zip(b).map(|(a, b)| a + b).collect()).collect::<Vec<_>>();
+    let add = |a: &Vec<i64>| {
+        inner_table.replicas.iter().map(|b| a.iter().zip(b).map(|(a, b)| a + b).collect()).collect::<Vec<_>>()
+    };
     let mut replicas: Vec<Vec<i64>> = outer_table.replicas.iter().flat_map(add).collect();
     replicas.sort();
     replicas.dedup();
@@ -91,7 +92,13 @@ fn must_be_refused(got: Result<impl std::fmt::Debug, LayoutError>) -> Checked {
 }
 
 /// A result against the recorded one and against the definition.
-fn judge(case: &Value, got: Result<TileLayout, LayoutError>, outer: Shaped<'_>, inner: Shaped<'_>, scaled: Scaled) -> Checked {
+fn judge(
+    case: &Value,
+    got: Result<TileLayout, LayoutError>,
+    outer: Shaped<'_>,
+    inner: Shaped<'_>,
+    scaled: Scaled,
+) -> Checked {
     if rejected(case) {
         return must_be_refused(got);
     }

@@ -1,7 +1,7 @@
 //! Canonical form: the one way to write a map.
 
-use crate::axis::M;
 use crate::algebra::replicas;
+use crate::axis::M;
 use crate::tile::{Iter, TileLayout};
 
 impl TileLayout {

@@ -62,9 +62,8 @@ impl TileLayout {
         let origin = at(indices[0]);
         let step = |index: &i64| at(*index).iter().zip(&origin).map(|(p, o)| p - o).collect::<Vec<i64>>();
         let steps: Vec<Vec<i64>> = indices.iter().map(step).collect();
-        let found = separate(&steps, inner.size() as usize).and_then(|(base, copies)| {
-            Some((affine_iters(&base, &axes)?, affine_iters(&copies, &axes)?))
-        });
+        let found = separate(&steps, inner.size() as usize)
+            .and_then(|(base, copies)| Some((affine_iters(&base, &axes)?, affine_iters(&copies, &axes)?)));
         let Some((shard, copies)) = found else {
             let problem = format!("the elements {inner} of {self} are not one affine layout");
             return Err(LayoutError::Algebra { operation: "composition", problem });

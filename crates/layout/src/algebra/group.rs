@@ -65,39 +65,46 @@ impl Refined {
     }
 
     /// Splits the iter in which a boundary falls. `behind` is the number of elements behind the boundary.
-    fn cut(&mut self, behind: i64) -> bool {
+    fn cut(&mut self, behind: i64) -> Result<(), String> {
         let mut after = self.size;
         for at in 0..self.iters.len() {
             let before = after;
             after /= self.iters[at].extent;
             if behind == before || behind == after {
-                return true;
+                return Ok(());
             }
             if behind < before && behind > after {
                 return self.split(at, before, behind, after);
             }
         }
-        behind == after
+        Ok(())
     }
 
-    fn split(&mut self, at: usize, before: i64, behind: i64, after: i64) -> bool {
-        if before % behind != 0 || behind % after != 0 {
-            return false;
+    fn split(&mut self, at: usize, before: i64, behind: i64, after: i64) -> Result<(), String> {
+        let Iter { extent, stride, axis } = self.iters[at].clone();
+        let place = format!("ends inside the iter {extent}:{stride}@{axis}");
+        if behind % after != 0 {
+            return Err(format!("{place}: {after} does not divide the {behind} elements behind it"));
         }
-        let Iter { stride, axis, .. } = self.iters[at].clone();
         let inner = behind / after;
+        if before % behind != 0 {
+            return Err(format!("{place}: {inner} does not divide {extent}"));
+        }
         self.iters[at] = Iter { extent: before / behind, stride: stride * inner, axis: axis.clone() };
         self.iters.insert(at + 1, Iter { extent: inner, stride, axis });
-        true
+        Ok(())
     }
 
     fn cut_by(&mut self, layout: &TileLayout, shape: &[i64]) -> Result<(), LayoutError> {
         let mut behind = self.size;
         for (dimension, extent) in shape.iter().enumerate() {
             behind /= extent;
-            if !self.cut(behind) {
-                return Err(LayoutError::NotGroupable { layout: layout.to_string(), shape: shape.to_vec(), dimension });
-            }
+            self.cut(behind).map_err(|why| LayoutError::NotGroupable {
+                layout: layout.to_string(),
+                shape: shape.to_vec(),
+                dimension,
+                why,
+            })?;
         }
         self.own_unit_dimensions(shape);
         Ok(())
@@ -174,7 +181,11 @@ mod tests {
 
     #[test]
     fn a_dimension_that_ends_inside_an_iter_is_an_error() {
-        let said = "S[(2,3,4):(50@m,9@m,1@m)] does not group by (4,6): dimension 0 ends inside an iter";
+        let head = "S[(2,3,4):(50@m,9@m,1@m)] does not group by";
+        let said =
+            format!("{head} (4,6): dimension 0 ends inside the iter 3:9@m: 4 does not divide the 6 elements behind it");
         assert_eq!(grouped("S[(2,3,4):(50,9,1)]", &[4, 6]), said);
+        let said = format!("{head} (3,8): dimension 0 ends inside the iter 3:9@m: 2 does not divide 3");
+        assert_eq!(grouped("S[(2,3,4):(50,9,1)]", &[3, 8]), said);
     }
 }

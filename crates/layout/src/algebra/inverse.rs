@@ -327,14 +327,10 @@ mod tests {
     fn strides_that_do_not_nest_are_listed() {
         let inverse = layout("S[(2,2):(2,3)]").left_inverse().unwrap();
         assert_eq!(inverse.to_string(), "a list of 4 places");
-        assert_eq!((0..6).map(|m| inverse.element_at(&Coord::from([(M, m)]))).collect::<Vec<_>>(), [
-            Some(0),
-            None,
-            Some(2),
-            Some(1),
-            None,
-            Some(3)
-        ]);
+        assert_eq!(
+            (0..6).map(|m| inverse.element_at(&Coord::from([(M, m)]))).collect::<Vec<_>>(),
+            [Some(0), None, Some(2), Some(1), None, Some(3)]
+        );
     }
 
     #[test]

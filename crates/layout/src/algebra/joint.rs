@@ -23,7 +23,9 @@ pub fn refine_together(layouts: &[&TileLayout]) -> Result<Vec<TileLayout>, Layou
     let mut extents = Vec::with_capacity(boundaries.len());
     for (dimension, pair) in boundaries.windows(2).enumerate() {
         if pair[0] % pair[1] != 0 {
-            return Err(LayoutError::NotGroupable { layout: first.to_string(), shape: boundaries.clone(), dimension });
+            let why = format!("ends where iters end: {} does not divide {}", pair[1], pair[0]);
+            let layout = first.to_string();
+            return Err(LayoutError::NotGroupable { layout, shape: boundaries, dimension, why });
         }
         extents.push(pair[0] / pair[1]);
     }

@@ -41,7 +41,9 @@ impl TileLayout {
             if boxes.len().saturating_mul(ranges.len()) > MOST_PIECES {
                 return Err(LayoutError::NotAffine { dimension, begin: range.start, end: range.end });
             }
-            let longer = |b: &Vec<Range<i64>>| ranges.iter().map(|r| b.iter().cloned().chain([r.clone()]).collect()).collect::<Vec<_>>();
+            let longer = |b: &Vec<Range<i64>>| {
+                ranges.iter().map(|r| b.iter().cloned().chain([r.clone()]).collect()).collect::<Vec<_>>()
+            };
             boxes = boxes.iter().flat_map(longer).collect();
         }
         let piece = |region: Vec<Range<i64>>| Ok(Piece { layout: self.slice(shape, &region)?, region });

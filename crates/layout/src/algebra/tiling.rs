@@ -139,8 +139,7 @@ mod tests {
 
     #[test]
     fn a_tiling_gives_back_both_parts() {
-        let (inner, outer) =
-            (layout("S[(3,7):(7,1)] + R[(2,3):(8,2)] + 3"), layout("S[(3,1,2):(2,2,1)] + R[3:2] + 3"));
+        let (inner, outer) = (layout("S[(3,7):(7,1)] + R[(2,3):(8,2)] + 3"), layout("S[(3,1,2):(2,2,1)] + R[3:2] + 3"));
         let tiled = inner.tile(&[3, 7], &outer, &[3, 2]).unwrap();
         let found = inner.is_tile_inner(&[3, 7], &tiled, &[9, 14]).unwrap().unwrap();
         assert_eq!(inner.tile(&[3, 7], &found, &[3, 2]), Ok(tiled.clone()));

@@ -39,9 +39,10 @@ impl TileLayout {
     /// True when every place of the box holds exactly one element, and every element is at one place of it.
     pub fn is_bijective(&self, extents: &BTreeMap<Axis, i64>) -> Result<bool, LayoutError> {
         let places = extents.values().try_fold(1i64, |n, extent| n.checked_mul(*extent));
-        let inside = self.axes().iter().all(|axis| {
-            self.least_on(axis) >= 0 && self.span_on(axis) <= extents.get(axis).copied().unwrap_or(1)
-        });
+        let inside = self
+            .axes()
+            .iter()
+            .all(|axis| self.least_on(axis) >= 0 && self.span_on(axis) <= extents.get(axis).copied().unwrap_or(1));
         let single = normal_form(self.replica()).0.is_empty();
         Ok(inside && single && places == Some(self.size()) && self.is_injective()?)
     }

@@ -161,7 +161,8 @@ mod tests {
     fn by_force(unknowns: &[(i64, i64, i64)], target: i64) -> Vec<Vec<i64>> {
         let mut points: Vec<Vec<i64>> = vec![Vec::new()];
         for &(_, low, high) in unknowns {
-            let longer = |p: &Vec<i64>| (low..=high).map(|d| p.iter().copied().chain([d]).collect()).collect::<Vec<_>>();
+            let longer =
+                |p: &Vec<i64>| (low..=high).map(|d| p.iter().copied().chain([d]).collect()).collect::<Vec<_>>();
             points = points.iter().flat_map(longer).collect();
         }
         points.retain(|p| p.iter().zip(unknowns).map(|(d, (stride, _, _))| d * stride).sum::<i64>() == target);

@@ -103,7 +103,8 @@ impl Layout {
             Layout::Compose(_) | Layout::Table(_) => {
                 self.check_enumerable()?;
                 let at = |axis: &Axis| place.get(axis).copied().unwrap_or(0);
-                let axes: std::collections::BTreeSet<Axis> = self.axes().into_iter().chain(place.keys().cloned()).collect();
+                let axes: std::collections::BTreeSet<Axis> =
+                    self.axes().into_iter().chain(place.keys().cloned()).collect();
                 let holds = |other: &Coord| axes.iter().all(|axis| other.get(axis).copied().unwrap_or(0) == at(axis));
                 let mut elements = Vec::new();
                 for flat in 0..self.size() {

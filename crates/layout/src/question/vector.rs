@@ -26,39 +26,65 @@ impl Layout {
         match self {
             Layout::Tile(tile) => Ok(tile.vector_width(axis)),
             Layout::Compose(_) | Layout::Table(_) => {
-                self.check_enumerable()?;
+                let places = Places::of(self, axis)?;
+                // Where runs of a and of b are whole, runs of their least common multiple are: grow prime by prime.
                 let mut width = 1;
-                for candidate in (2..=self.size()).filter(|width| self.size() % width == 0) {
-                    if self.runs_of(candidate, axis)? {
-                        width = candidate;
+                for prime in prime_factors(self.size()) {
+                    if places.are_runs_of((width * prime) as usize) {
+                        width *= prime;
                     }
                 }
                 Ok(width)
             }
         }
     }
+}
 
-    /// True when every aligned group of `width` elements is contiguous and aligned on `axis`.
-    fn runs_of(&self, width: i64, axis: &Axis) -> Result<bool, LayoutError> {
-        for flat in 0..self.size() {
-            let mut start = self.apply(flat - flat % width)?;
-            for place in &mut start {
-                let position = place.entry(axis.clone()).or_insert(0);
-                if *position % width != 0 {
-                    return Ok(false);
-                }
-                *position += flat % width;
-            }
-            let mut here = self.apply(flat)?;
-            for place in &mut here {
-                place.entry(axis.clone()).or_insert(0);
-            }
-            if here != start {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+/// Of every element: its positions on one axis, in the order of its places, each with the rest of the place.
+struct Places(Vec<Vec<(Vec<(Axis, i64)>, i64)>>);
+
+impl Places {
+    fn of(layout: &Layout, axis: &Axis) -> Result<Places, LayoutError> {
+        layout.check_enumerable()?;
+        let split = |mut place: crate::Coord| {
+            let position = place.remove(axis).unwrap_or(0);
+            (place.into_iter().filter(|(_, at)| *at != 0).collect(), position)
+        };
+        let element = |flat: i64| {
+            let mut places: Vec<_> = layout.apply(flat)?.into_iter().map(split).collect();
+            places.sort();
+            Ok(places)
+        };
+        (0..layout.size()).map(element).collect::<Result<_, _>>().map(Places)
     }
+
+    /// True when every aligned group of `width` elements is contiguous and aligned on the axis, copy by copy.
+    fn are_runs_of(&self, width: usize) -> bool {
+        self.0.chunks(width).all(|group| {
+            group[0].iter().all(|(_, position)| position % width as i64 == 0)
+                && group.iter().enumerate().all(|(step, places)| {
+                    let moved = group[0].iter().map(|(rest, position)| (rest, position + step as i64));
+                    places.iter().map(|(rest, position)| (rest, *position)).eq(moved)
+                })
+        })
+    }
+}
+
+/// The prime factors of a number, with repetition.
+fn prime_factors(mut number: i64) -> Vec<i64> {
+    let mut factors = Vec::new();
+    let mut candidate = 2;
+    while candidate * candidate <= number {
+        while number % candidate == 0 {
+            factors.push(candidate);
+            number /= candidate;
+        }
+        candidate += 1;
+    }
+    if number > 1 {
+        factors.push(number);
+    }
+    factors
 }
 
 #[cfg(test)]

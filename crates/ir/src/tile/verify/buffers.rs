@@ -99,9 +99,12 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) 
 fn check_positions(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     let Ok(tile) = buffer.layout.tile() else {
         found.push(
-            Diagnostic::error("K0229", format!("`{}` is laid out by a table, which no tile op can address yet", buffer.name))
-                .label(buffer.span, format!("laid out as {}", buffer.layout))
-                .help("write the layout as shard, replica and offset, with a swizzle where it needs one"),
+            Diagnostic::error(
+                "K0229",
+                format!("`{}` is laid out by a table, which no tile op can address yet", buffer.name),
+            )
+            .label(buffer.span, format!("laid out as {}", buffer.layout))
+            .help("write the layout as shard, replica and offset, with a swizzle where it needs one"),
         );
         return;
     };
