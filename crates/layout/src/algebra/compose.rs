@@ -1,6 +1,6 @@
 //! One layout after another: the inner one says which elements of the outer one.
 
-use crate::algebra::slice::mixed_radix;
+use crate::algebra::recognise::Walk;
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
 use crate::layout::Layout;
@@ -58,17 +58,12 @@ impl TileLayout {
         let walk = TileLayout::new(digits, Vec::new(), inner.offset().clone())?;
         let indices = walk.positions(&M);
         let axes: Vec<Axis> = self.axes().into_iter().collect();
-        let at = |index: i64| axes.iter().map(|axis| self.position(index, axis)).collect::<Vec<i64>>();
-        let origin = at(indices[0]);
-        let step = |index: &i64| at(*index).iter().zip(&origin).map(|(p, o)| p - o).collect::<Vec<i64>>();
-        let steps: Vec<Vec<i64>> = indices.iter().map(step).collect();
-        let found = separate(&steps, inner.size() as usize)
-            .and_then(|(base, copies)| Some((affine_iters(&base, &axes)?, affine_iters(&copies, &axes)?)));
+        let found = separate(self, &axes, &indices, inner.size() as usize);
         let Some((shard, copies)) = found else {
             let problem = format!("the elements {inner} of {self} are not one affine layout");
             return Err(LayoutError::Algebra { operation: "composition", problem });
         };
-        let offset = axes.iter().cloned().zip(origin);
+        let offset = axes.into_iter().map(|axis| (axis.clone(), self.position(indices[0], &axis)));
         TileLayout::new(shard, copies.into_iter().chain(self.replica().iter().cloned()).collect(), offset)
     }
 }
@@ -154,27 +149,16 @@ fn shape_for(inner: &TileLayout, size: i64) -> Option<(Vec<i64>, Vec<Option<usiz
     Some((shape, walked.into_iter().map(|at: Option<usize>| at.map(|at| last - at)).collect()))
 }
 
-/// `steps[c * size + x]` as `base[x] + copies[c]`, if it is.
-fn separate(steps: &[Vec<i64>], size: usize) -> Option<(Vec<Vec<i64>>, Vec<Vec<i64>>)> {
-    let base = &steps[..size];
-    let copies: Vec<Vec<i64>> = steps.iter().step_by(size).cloned().collect();
-    let adds = |(at, step): (usize, &Vec<i64>)| {
-        step.iter().zip(base[at % size].iter().zip(&copies[at / size])).all(|(s, (b, c))| *s == b + c)
-    };
-    steps.iter().enumerate().all(adds).then(|| (base.to_vec(), copies))
-}
-
-/// Iters that make these steps, each on one axis.
-fn affine_iters(steps: &[Vec<i64>], axes: &[Axis]) -> Option<Vec<Iter>> {
-    let iter = |(extent, step): (i64, Vec<i64>)| {
-        let moving: Vec<usize> = (0..axes.len()).filter(|&a| step[a] != 0).collect();
-        match moving[..] {
-            [] => Some(Iter::memory(extent, 0)),
-            [a] => Some(Iter { extent, stride: step[a], axis: axes[a].clone() }),
-            _ => None,
-        }
-    };
-    mixed_radix(steps)?.into_iter().map(iter).collect()
+/// Iters for the elements at `indices`, `size` of them per copy, and for the copies, if the two add up.
+fn separate(outer: &TileLayout, axes: &[Axis], indices: &[i64], size: usize) -> Option<(Vec<Iter>, Vec<Iter>)> {
+    let at = |t: i64, axis: &Axis| outer.position(indices[t as usize], axis);
+    let walk = Walk::new(axes.to_vec(), indices.len() as i64, at);
+    let copies = walk.every(size, indices.len() / size);
+    let adds = (0..indices.len()).all(|t| walk.adds(t, walk.at(t % size), copies.at(t / size)));
+    if !adds {
+        return None;
+    }
+    Some((walk.iters(size)?, copies.iters(indices.len() / size)?))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod inverse;
 mod joint;
 mod rearrange;
 mod recast;
+mod recognise;
 mod replicas;
 mod slice;
 mod sum;

@@ -1,7 +1,9 @@
 //! The layout of a region: the same places, for the elements of a box of a shape.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use crate::algebra::recognise::Walk;
 use crate::error::LayoutError;
 use crate::tile::{Iter, TileLayout};
 
@@ -144,62 +146,25 @@ pub(crate) fn cut(iters: &[Iter], range: Range<i64>) -> Option<Vec<Iter>> {
     recognise(iters, range)
 }
 
-/// Enumerates the places of the range and looks for a mixed-radix sequence with exactly these places.
+/// Enumerates the places of the range and looks for iters with exactly these places.
 fn recognise(iters: &[Iter], range: Range<i64>) -> Option<Vec<Iter>> {
-    let axes: Vec<_> = axes(iters).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
-    let origin = places(iters, range.start);
-    let steps: Vec<Vec<i64>> = range
-        .map(|at| {
-            let here = places(iters, at);
-            let on = |axis: &crate::Axis| {
-                iters
-                    .iter()
-                    .zip(here.iter().zip(&origin))
-                    .filter(|(i, _)| i.axis == *axis)
-                    .map(|(_, (h, o))| h - o)
-                    .sum()
-            };
-            axes.iter().map(on).collect()
-        })
-        .collect();
-    let digits = mixed_radix(&steps)?;
-    digits
-        .into_iter()
-        .map(|(extent, step)| {
-            let moving: Vec<usize> = (0..axes.len()).filter(|&a| step[a] != 0).collect();
-            match moving[..] {
-                [] => Some(Iter { extent, stride: 0, axis: axes.first()?.clone() }),
-                [a] => Some(Iter { extent, stride: step[a], axis: axes[a].clone() }),
-                _ => None,
-            }
-        })
-        .collect()
+    let distinct: BTreeSet<crate::Axis> = axes(iters).collect();
+    let length = range.end - range.start;
+    let walk = Walk::new(distinct.into_iter().collect(), length, |t, axis| place_on(iters, range.start + t, axis));
+    walk.iters(length as usize)
 }
 
-/// Extents and steps, slowest first, with `steps[t] = sum of digit * step`; `None` if there are none.
-pub(crate) fn mixed_radix(steps: &[Vec<i64>]) -> Option<Vec<(i64, Vec<i64>)>> {
-    let n = steps.len();
-    if n == 1 {
-        return Some(Vec::new());
-    }
-    let scaled = |k: usize| -> Vec<i64> { steps[1].iter().map(|s| s * k as i64).collect() };
-    let run = (0..n).take_while(|&t| steps[t] == scaled(t)).count();
-    for extent in (2..=run).rev().filter(|extent| n.is_multiple_of(*extent)) {
-        let repeats = (0..n).all(|t| {
-            let base = &steps[t / extent * extent];
-            let inner = &steps[t % extent];
-            steps[t].iter().zip(base.iter().zip(inner)).all(|(s, (b, i))| *s == b + i)
-        });
-        if !repeats {
-            continue;
+/// Where index `at` of one dimension lies on one axis.
+fn place_on(iters: &[Iter], at: i64, axis: &crate::Axis) -> i64 {
+    let mut rest = at;
+    let mut place = 0;
+    for iter in iters.iter().rev() {
+        if iter.axis == *axis {
+            place += rest % iter.extent * iter.stride;
         }
-        let outer: Vec<Vec<i64>> = steps.iter().step_by(extent).cloned().collect();
-        if let Some(mut digits) = mixed_radix(&outer) {
-            digits.push((extent as i64, steps[1].clone()));
-            return Some(digits);
-        }
+        rest /= iter.extent;
     }
-    None
+    place
 }
 
 #[cfg(test)]
