@@ -19,10 +19,14 @@
 pub mod access;
 mod algebra;
 pub mod axis;
+pub mod banks;
+pub mod descriptor;
 mod dtype;
 mod error;
+pub mod hardware;
 mod index;
 mod layout;
+pub mod mesh;
 mod parse;
 mod placed;
 mod print;

@@ -20,5 +20,6 @@ pub use inverse::{Digit, Guard, Inverse};
 pub use joint::refine_together;
 pub use slice::Piece;
 
+pub(crate) use recognise::Walk;
 pub(crate) use replicas::{normal_form, offsets_on};
 pub(crate) use slice::{cut, elements_of_region, places};

@@ -1,0 +1,383 @@
+//! Tensor maps derived from layouts: which boxes fill a tile in shared memory.
+//!
+//! A tile's index splits into digits, each with a step in the tensor and a stride in shared memory. A copy lays its box
+//! down packed, the fastest dimension first. So digits in order of their shared stride become dimensions of the box for
+//! as long as they follow each other without gaps; each value of the digits that are left over is a copy of its own.
+
+use crate::ENUMERATION_LIMIT;
+use crate::axis::M;
+use crate::error::LayoutError;
+use crate::layout::Layout;
+use crate::tile::TileLayout;
+
+use super::pattern::SwizzlePattern;
+use super::tensor_map::{BoxCopy, Interleave, MAX_BOX, MAX_RANK, Source, TensorMap, UNIT, refuse};
+
+/// The tensor map with which the copy engine fills a tile of `tile_shape`, laid out in shared memory as `shared`, from
+/// a tensor of `global_shape` that lies in global memory as `global`. Elements have `bits` bits: 4, 8, 16, 32 or 64.
+///
+/// One box if there is one: a dimension is split where the tile in shared memory has it in blocks (the columns of a
+/// tile wider than the swizzle, the 16-byte chunks of a tile without one), which needs a tensor that is a whole number
+/// of blocks. Otherwise several boxes. The buffer in shared memory lies at a multiple of 1024 bytes.
+///
+/// Errors: why no boxes fill this layout: replicas, places other than `m`, a table, a swizzle that the engine does not
+/// have, rows that are not contiguous in both memories or no multiple of 16 bytes, strides beyond its limits.
+pub fn tensor_map(
+    global: &TileLayout,
+    global_shape: &[i64],
+    tile_shape: &[i64],
+    shared: &Layout,
+    bits: i64,
+) -> Result<TensorMap, LayoutError> {
+    if tile_shape.len() != global_shape.len() {
+        return Err(LayoutError::Rank { given: tile_shape.len(), needed: global_shape.len() });
+    }
+    if ![4, 8, 16, 32, 64].contains(&bits) {
+        return Err(refuse(format!("elements have {bits} bits"), "4, 8, 16, 32 or 64 bits"));
+    }
+    let tile = shared.tile()?;
+    check_memory(global, "the tensor")?;
+    check_memory(tile, "the tile")?;
+    if !tile.is_injective()? {
+        return Err(refuse("elements of the tile share places".to_string(), "one element per place"));
+    }
+    let Some(swizzle) = SwizzlePattern::of(shared, bits) else {
+        let problem = format!("the copy engine does not have the tile's swizzle on elements of {bits} bits");
+        return Err(refuse(problem, "swizzles of 16-byte chunks within 32, 64 or 128 bytes"));
+    };
+    let tensor = Tensor { shape: global_shape, strides: strides(global, global_shape, bits)?, tile: tile_shape, bits };
+    let digits = tensor.digits(tile)?;
+    tensor.check_innermost(digits.first())?;
+    let (chosen, rest) = tensor.choose(sized(digits, swizzle, bits)?);
+    let map = TensorMap {
+        bits,
+        start: bytes(global.offset_on(&M), 1, bits)?,
+        dims: tensor.extents(&chosen),
+        strides: chosen.iter().skip(1).map(|d| tensor.stride(d)).collect::<Result<_, _>>()?,
+        box_dims: chosen.iter().map(|digit| digit.extent).collect(),
+        element_strides: vec![1; chosen.len()],
+        swizzle,
+        interleave: Interleave::None,
+        sources: chosen.iter().map(|d| Source { dimension: d.dimension, step: d.step }).collect(),
+        boxes: copies(&chosen, &rest, tile.offset_on(&M), bits)?,
+    };
+    map.check()?;
+    Ok(map)
+}
+
+/// Part of the index of one dimension of the tile.
+#[derive(Clone, Copy, Debug)]
+struct Digit {
+    dimension: usize,
+    /// Elements of the tensor's dimension from one value to the next.
+    step: i64,
+    extent: i64,
+    /// Stride in shared memory, in elements, before the swizzle.
+    place: i64,
+}
+
+/// A tensor in global memory and the shape of a tile of it.
+struct Tensor<'a> {
+    shape: &'a [i64],
+    /// Stride of each dimension in global memory, in elements.
+    strides: Vec<i64>,
+    tile: &'a [i64],
+    bits: i64,
+}
+
+fn check_memory(layout: &TileLayout, what: &str) -> Result<(), LayoutError> {
+    if let Some(axis) = layout.axes().into_iter().find(|axis| *axis != M) {
+        return Err(refuse(format!("{what} also lives on `{axis}`"), "linear memory `m` only"));
+    }
+    if !layout.canonicalize().replica().is_empty() {
+        return Err(refuse(format!("{what} has replicas"), "one place per element"));
+    }
+    Ok(())
+}
+
+/// `count` steps of `stride` elements, in bytes. Error: no whole number of bytes.
+fn bytes(count: i64, stride: i64, bits: i64) -> Result<i64, LayoutError> {
+    let total = count.checked_mul(stride).and_then(|n| n.checked_mul(bits)).ok_or(LayoutError::Overflow)?;
+    if total % 8 == 0 { Ok(total / 8) } else { Err(refuse(format!("a distance is {total} bits"), "whole bytes")) }
+}
+
+/// The stride of each dimension of the tensor, in elements. One of extent 1 may have any: the smallest legal one.
+fn strides(global: &TileLayout, shape: &[i64], bits: i64) -> Result<Vec<i64>, LayoutError> {
+    let grouped = global.canonicalize().group(shape)?;
+    let stride = |dimension: usize| {
+        let moving: Vec<_> = grouped.dimension(dimension).iter().filter(|iter| iter.extent > 1).collect();
+        match &moving[..] {
+            [] => Ok(UNIT * 8 / bits),
+            [iter] => Ok(iter.stride),
+            _ => {
+                let problem = format!("dimension {dimension} of the tensor has no single stride in global memory");
+                Err(refuse(problem, "one stride per dimension"))
+            }
+        }
+    };
+    (0..shape.len()).map(stride).collect()
+}
+
+/// Digits cut to what a side of a box may have. The innermost is as long as a row of the swizzle.
+fn sized(digits: Vec<Digit>, swizzle: SwizzlePattern, bits: i64) -> Result<Vec<Digit>, LayoutError> {
+    let mut cut: Vec<Digit> = Vec::new();
+    for mut rest in digits {
+        if cut.is_empty() && swizzle != SwizzlePattern::None {
+            let row = swizzle.span() * 8 / bits;
+            if rest.extent % row != 0 {
+                let problem =
+                    format!("{} of its elements are contiguous, but {} has rows of {row}", rest.extent, swizzle.name());
+                return Err(refuse(problem, &format!("contiguous runs of a multiple of {row} elements")));
+            }
+            cut.push(rest.split_off(row));
+        }
+        while rest.extent > 1 {
+            let side = largest_divisor(rest.extent, MAX_BOX);
+            if side == 1 && cut.is_empty() {
+                let problem = format!("its rows have {} elements, with no divisor up to {MAX_BOX}", rest.extent);
+                return Err(refuse(problem, "rows that boxes of up to 256 elements fill"));
+            }
+            cut.push(rest.split_off(if side > 1 { side } else { rest.extent }));
+        }
+    }
+    Ok(cut)
+}
+
+/// The largest divisor of `n` up to `limit`.
+fn largest_divisor(n: i64, limit: i64) -> i64 {
+    (1..=limit.min(n)).rev().find(|d| n % d == 0).unwrap_or(1)
+}
+
+impl Digit {
+    /// Takes the fastest `extent` values, a divisor of all, as a digit of their own; what is left counts these.
+    fn split_off(&mut self, extent: i64) -> Digit {
+        let inner = Digit { extent, ..*self };
+        self.extent /= extent;
+        self.step *= extent;
+        self.place *= extent;
+        inner
+    }
+}
+
+impl Tensor<'_> {
+    /// The digits of the tile's index, the closest in shared memory first.
+    fn digits(&self, tile: &TileLayout) -> Result<Vec<Digit>, LayoutError> {
+        let grouped = tile.canonicalize().group(self.tile)?;
+        let mut digits = Vec::new();
+        for dimension in 0..self.tile.len() {
+            let mut step = 1;
+            for iter in grouped.dimension(dimension).iter().rev() {
+                digits.push(Digit { dimension, step, extent: iter.extent, place: iter.stride });
+                step *= iter.extent;
+            }
+        }
+        digits.retain(|digit| digit.extent > 1);
+        digits.sort_by_key(|digit| digit.place);
+        Ok(digits)
+    }
+
+    /// The distance of neighbours of a digit in global memory, in bytes.
+    fn stride(&self, digit: &Digit) -> Result<i64, LayoutError> {
+        bytes(digit.step, self.strides[digit.dimension], self.bits)
+    }
+
+    /// The closest elements of the tile must be neighbours in both memories.
+    fn check_innermost(&self, digit: Option<&Digit>) -> Result<(), LayoutError> {
+        let legal = "rows that are contiguous in the tensor and in the tile";
+        let Some(digit) = digit else { return Err(refuse("it has one element".to_string(), legal)) };
+        if digit.place != 1 {
+            let problem = format!("its closest elements are {} apart in shared memory", digit.place);
+            return Err(refuse(problem, legal));
+        }
+        let global = digit.step.saturating_mul(self.strides[digit.dimension]);
+        if global != 1 {
+            let problem = format!("neighbours in shared memory are {global} elements apart in the tensor");
+            return Err(refuse(problem, legal));
+        }
+        Ok(())
+    }
+
+    /// The digits that are dimensions of the map, with the sides of the box as extents, and those left over.
+    fn choose(&self, digits: Vec<Digit>) -> (Vec<Digit>, Vec<Digit>) {
+        let mut chosen: Vec<Digit> = Vec::new();
+        let mut rest = Vec::new();
+        let mut packed = 1;
+        for digit in digits {
+            let follows = rest.is_empty() && digit.place == packed;
+            if chosen.is_empty() || (follows && self.fits(&chosen, digit)) {
+                packed *= digit.extent;
+                chosen.push(digit);
+            } else {
+                rest.push(digit);
+            }
+        }
+        let missing = self.missing(&chosen);
+        chosen.extend(missing);
+        (chosen, rest)
+    }
+
+    /// Whether a map may have this dimension, behind those chosen.
+    fn fits(&self, chosen: &[Digit], digit: Digit) -> bool {
+        let with: Vec<Digit> = chosen.iter().copied().chain([digit]).collect();
+        let stride = self.stride(&digit).unwrap_or(0);
+        let whole = self.shape[digit.dimension] % digit.step == 0;
+        let rank = with.len() + self.missing(&with).len();
+        whole && stride > 0 && stride % UNIT == 0 && rank <= MAX_RANK && digit.extent <= MAX_BOX
+    }
+
+    /// What a map with the chosen dimensions lacks to reach every element of the tensor: sides of 1.
+    fn missing(&self, chosen: &[Digit]) -> Vec<Digit> {
+        let has = |dimension: usize| chosen.iter().any(|digit| digit.dimension == dimension && digit.step == 1);
+        let needed = |dimension: &usize| self.shape[*dimension] > 1 || self.tile[*dimension] > 1;
+        let missing = (0..self.shape.len()).rev().filter(|dimension| needed(dimension) && !has(*dimension));
+        missing.map(|dimension| Digit { dimension, step: 1, extent: 1, place: 0 }).collect()
+    }
+
+    /// Elements along each dimension of the map: up to the next coarser one of the same dimension of the tensor.
+    fn extents(&self, chosen: &[Digit]) -> Vec<i64> {
+        let extent = |digit: &Digit| {
+            let coarser = chosen.iter().filter(|c| c.dimension == digit.dimension && c.step > digit.step);
+            coarser.map(|c| c.step).min().unwrap_or(self.shape[digit.dimension]) / digit.step
+        };
+        chosen.iter().map(extent).collect()
+    }
+}
+
+/// A copy for every value of the digits that are left over, from low to high addresses of shared memory.
+fn copies(chosen: &[Digit], rest: &[Digit], start: i64, bits: i64) -> Result<Vec<BoxCopy>, LayoutError> {
+    let points = rest.iter().try_fold(1i64, |n, digit| n.checked_mul(digit.extent)).ok_or(LayoutError::Overflow)?;
+    if points > ENUMERATION_LIMIT {
+        return Err(LayoutError::TooLarge { points });
+    }
+    let mut places = vec![(vec![0; chosen.len()], start)];
+    for digit in rest.iter().rev() {
+        let same = chosen.iter().enumerate().filter(|(_, c)| c.dimension == digit.dimension && c.step <= digit.step);
+        let holder = same.max_by_key(|(_, c)| c.step);
+        let mut next = Vec::with_capacity(places.len());
+        for (offset, place) in &places {
+            for value in 0..digit.extent {
+                let mut offset: Vec<i64> = offset.clone();
+                if let Some((at, chosen)) = holder {
+                    offset[at] += value * (digit.step / chosen.step);
+                }
+                next.push((offset, place + value * digit.place));
+            }
+        }
+        places = next;
+    }
+    places.into_iter().map(|(offset, place)| Ok(BoxCopy { offset, shared: bytes(place, 1, bits)? })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The map of a tile of a row-major tensor of 16-bit elements.
+    fn map(global: &[i64], tile: &[i64], shared: &str) -> Result<TensorMap, String> {
+        let tensor = TileLayout::row_major(global).unwrap();
+        let shared: Layout = shared.parse().unwrap();
+        tensor_map(&tensor, global, tile, &shared, 16).map_err(|e| e.to_string())
+    }
+
+    /// Every element of the tile that starts at `origin`, moved: place in shared memory, place in the tensor.
+    fn moved(map: &TensorMap, origin: &[i64]) -> Vec<(i64, Option<i64>)> {
+        let coordinate = map.coordinate(origin).unwrap();
+        let mut moved = Vec::new();
+        for copy in &map.boxes {
+            let at: Vec<i64> = coordinate.iter().zip(&copy.offset).map(|(c, o)| c + o).collect();
+            moved.extend(map.box_addresses(&at, copy.shared).unwrap().iter().map(|e| (e.shared, e.global)));
+        }
+        moved.sort_unstable();
+        moved
+    }
+
+    /// What the layouts say of a 2-dimensional tile, in the same form.
+    fn wanted(columns: i64, tile: [i64; 2], origin: [i64; 2], shared: &str) -> Vec<(i64, Option<i64>)> {
+        let layout: Layout = shared.parse().unwrap();
+        let element = |flat: i64| {
+            let (row, column) = (origin[0] + flat / tile[1], origin[1] + flat % tile[1]);
+            (layout.memory_position(flat), Some(row * columns + column))
+        };
+        let mut wanted: Vec<_> = (0..tile[0] * tile[1]).map(element).collect();
+        wanted.sort_unstable();
+        wanted
+    }
+
+    #[test]
+    fn a_tile_as_wide_as_the_swizzle_is_one_box_of_rank_2() {
+        let shared = "swizzle(M=3,B=3,S=3) o S[(64,64):(64,1)]";
+        let found = map(&[256, 512], &[64, 64], shared).unwrap();
+        assert_eq!(
+            (&found.dims[..], &found.strides[..], &found.box_dims[..]),
+            (&[512, 256][..], &[1024][..], &[64, 64][..])
+        );
+        assert_eq!(moved(&found, &[64, 128]), wanted(512, [64, 64], [64, 128], shared));
+    }
+
+    #[test]
+    fn a_wider_tile_has_its_blocks_of_columns_as_a_third_dimension() {
+        let shared = "swizzle(M=3,B=3,S=3) o S[(16,4,64):(64,1024,1)]";
+        let found = map(&[64, 512], &[16, 256], shared).unwrap();
+        assert_eq!((&found.dims[..], &found.box_dims[..], found.boxes.len()), (&[64, 64, 8][..], &[64, 16, 4][..], 1));
+        assert_eq!(moved(&found, &[16, 256]), wanted(512, [16, 256], [16, 256], shared));
+    }
+
+    #[test]
+    fn a_tensor_that_is_no_whole_number_of_blocks_takes_several_boxes() {
+        let shared = "swizzle(M=3,B=3,S=3) o S[(16,4,64):(64,1024,1)]";
+        let found = map(&[64, 520], &[16, 256], shared).unwrap();
+        let starts: Vec<(&[i64], i64)> = found.boxes.iter().map(|b| (&b.offset[..], b.shared)).collect();
+        let expected: [(&[i64], i64); 4] = [(&[0, 0], 0), (&[64, 0], 2048), (&[128, 0], 4096), (&[192, 0], 6144)];
+        assert_eq!(starts, expected);
+        assert_eq!(moved(&found, &[16, 8]), wanted(520, [16, 256], [16, 8], shared));
+    }
+
+    #[test]
+    fn chunks_of_16_bytes_are_the_outer_dimension_without_a_swizzle() {
+        let shared = "S[(16,2,8):(8,128,1)]";
+        let found = map(&[32, 64], &[16, 16], shared).unwrap();
+        assert_eq!((&found.strides[..], &found.box_dims[..]), (&[128, 16][..], &[8, 16, 2][..]));
+        assert_eq!(moved(&found, &[16, 48]), wanted(64, [16, 16], [16, 48], shared));
+    }
+
+    #[test]
+    fn more_than_256_rows_are_split() {
+        let shared = "swizzle(M=3,B=3,S=3) o S[(320,64):(64,1)]";
+        let found = map(&[640, 64], &[320, 64], shared).unwrap();
+        assert_eq!((&found.box_dims[..], found.boxes.len()), (&[64, 160, 2][..], 1));
+        assert_eq!(moved(&found, &[320, 0]), wanted(64, [320, 64], [320, 0], shared));
+    }
+
+    #[test]
+    fn padded_rows_are_a_box_each() {
+        let shared = "S[(4,64):(128,1)]";
+        let found = map(&[8, 64], &[4, 64], shared).unwrap();
+        assert_eq!((&found.box_dims[..], found.boxes.len()), (&[64, 1][..], 4));
+        assert_eq!(moved(&found, &[3, 0]), wanted(64, [4, 64], [3, 0], shared));
+    }
+
+    #[test]
+    fn a_tile_off_the_blocks_of_the_map_has_no_coordinate() {
+        let found = map(&[64, 512], &[16, 256], "swizzle(M=3,B=3,S=3) o S[(16,4,64):(64,1024,1)]").unwrap();
+        assert!(found.coordinate(&[0, 32]).unwrap_err().to_string().ends_with("the tile starts at 32 of dimension 1"));
+    }
+
+    #[test]
+    fn what_no_box_describes_is_refused_with_the_reason() {
+        let said = |global: &[i64], tile: &[i64], shared| {
+            map(global, tile, shared).unwrap_err().replace("no tensor map describes this layout: ", "")
+        };
+        let transposed = said(&[64, 64], &[16, 16], "S[(16,16):(1,16)]");
+        assert_eq!(transposed, "neighbours in shared memory are 64 elements apart in the tensor");
+        let narrow = said(&[16, 8], &[8, 4], "S[(8,4):(4,1)]");
+        assert_eq!(narrow, "4 elements in a row of the box are 64 bits");
+        let short = said(&[64, 64], &[8, 32], "swizzle(M=3,B=3,S=3) o S[(8,32):(64,1)]");
+        assert_eq!(short, "32 of its elements are contiguous, but the 128-byte swizzle has rows of 64");
+        let odd = said(&[64, 36], &[8, 8], "S[(8,8):(8,1)]");
+        assert_eq!(odd, "neighbours of a dimension are 72 bytes apart in global memory");
+        let unaligned = said(&[64, 64], &[4, 16], "S[(4,16):(24,1)]");
+        assert_eq!(unaligned, "a box would start at byte 48 of shared memory");
+        let shared = said(&[64, 64], &[8, 8], "S[(8,8):(0,1)]");
+        assert_eq!(shared, "elements of the tile share places");
+    }
+}

@@ -1,0 +1,23 @@
+//! Hardware descriptors: the words in which the matrix and copy engines are told where a tile lives.
+//!
+//! Each is encoded from named fields and decoded again; those that speak of a layout are also derived from one:
+//! [`tcgen05_descriptor`], [`wgmma_descriptor`] and [`tensor_map()`] either give a descriptor that addresses exactly
+//! the places of the layout, or an error that says why none does.
+
+mod boxes;
+mod derive;
+mod field;
+mod form;
+mod instruction;
+mod pattern;
+mod scaled;
+mod shared;
+mod tensor_map;
+
+pub use boxes::tensor_map;
+pub use derive::{Major, Operand, tcgen05_descriptor, wgmma_descriptor};
+pub use instruction::{DenseInstruction, DenseKind, InstructionShape, InstructionTypes, dense};
+pub use pattern::SwizzlePattern;
+pub use scaled::{ScaledInstruction, ScaledKind, block_scaled};
+pub use shared::{Tcgen05Descriptor, WgmmaDescriptor};
+pub use tensor_map::{BoxCopy, BoxElement, Interleave, Source, TensorMap};

@@ -1,0 +1,217 @@
+//! The 32-bit word that tells `tcgen05.mma` what it multiplies, for kinds with scale factors.
+//!
+//! Source: PTX ISA, "Instruction descriptor" of tcgen05, formats for `mxf8f6f4`, `mxf4` and `mxf4nvf4`.
+
+use crate::error::LayoutError;
+use crate::hardware::{CtaGroup, MmaType};
+
+use super::field::{put, take};
+use super::instruction::{
+    InstructionShape, InstructionTypes, NARROW_FLOATS, check_m, check_n, check_transpose, refuse,
+};
+
+/// The `.kind` of a block-scaled `tcgen05.mma`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaledKind {
+    /// Floats of 4, 6 and 8 bits, freely mixed, with a ue8m0 scale for 32 elements; K of 32.
+    Mxf8f6f4,
+    /// e2m1 with a ue8m0 scale for 32 elements; K of 64 (96 on `sm_103a`).
+    Mxf4,
+    /// e2m1 with a ue4m3 scale for 16 elements; K of 64 (96 on `sm_103a`).
+    Mxf4nvf4,
+}
+
+impl ScaledKind {
+    /// Its name in PTX, behind `.kind::`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ScaledKind::Mxf8f6f4 => "mxf8f6f4",
+            ScaledKind::Mxf4 => "mxf4",
+            ScaledKind::Mxf4nvf4 => "mxf4nvf4",
+        }
+    }
+
+    /// The types of A and B, with their numbers in the descriptor.
+    pub fn operands(self) -> &'static [(MmaType, u8)] {
+        match self {
+            ScaledKind::Mxf8f6f4 => NARROW_FLOATS,
+            ScaledKind::Mxf4 | ScaledKind::Mxf4nvf4 => &[(MmaType::E2m1, 1)],
+        }
+    }
+}
+
+/// The instruction descriptor for kinds with scale factors. D is f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScaledInstruction {
+    /// Whether A is sparse (bit 2).
+    pub sparse: bool,
+    /// Which byte of a tensor-memory column holds B's scale factors (bits 4 and 5).
+    pub b_scale_id: u8,
+    /// The number of A's type (bits 7 to 9); see [`ScaledKind::operands`].
+    pub a: u8,
+    /// The number of B's type (bits 10 to 12).
+    pub b: u8,
+    /// Whether A is negated (bit 13).
+    pub negate_a: bool,
+    /// Whether B is negated (bit 14).
+    pub negate_b: bool,
+    /// Whether A is M-major (bit 15).
+    pub transpose_a: bool,
+    /// Whether B is N-major (bit 16).
+    pub transpose_b: bool,
+    /// N, a multiple of 8 (bits 17 to 22).
+    pub n: u16,
+    /// Whether scale factors are ue8m0 instead of ue4m3 (bit 23).
+    pub scale_ue8m0: bool,
+    /// M, a multiple of 128 (bits 27 and 28).
+    pub m: u16,
+    /// Which byte of a tensor-memory column holds A's scale factors (bits 29 and 30).
+    pub a_scale_id: u8,
+    /// Whether K is 96 instead of 64 (bit 31).
+    pub k96: bool,
+}
+
+impl ScaledInstruction {
+    /// The word. Bits beyond a field's width are dropped.
+    pub fn encode(&self) -> u32 {
+        let word = put(u64::from(self.sparse), 2, 1)
+            | put(u64::from(self.b_scale_id), 4, 2)
+            | put(u64::from(self.a), 7, 3)
+            | put(u64::from(self.b), 10, 3)
+            | put(u64::from(self.negate_a), 13, 1)
+            | put(u64::from(self.negate_b), 14, 1)
+            | put(u64::from(self.transpose_a), 15, 1)
+            | put(u64::from(self.transpose_b), 16, 1)
+            | put(u64::from(self.n >> 3), 17, 6)
+            | put(u64::from(self.scale_ue8m0), 23, 1)
+            | put(u64::from(self.m >> 7), 27, 2)
+            | put(u64::from(self.a_scale_id), 29, 2)
+            | put(u64::from(self.k96), 31, 1);
+        word as u32
+    }
+
+    /// The fields of a word. Error: reserved bits that are set.
+    pub fn decode(word: u32) -> Result<ScaledInstruction, LayoutError> {
+        let field = |at, width| take(u64::from(word), at, width);
+        if field(0, 2) | field(3, 1) | field(6, 1) | field(24, 3) != 0 {
+            let problem = format!("the descriptor {word:#010x} has reserved bits that are set");
+            return Err(refuse(problem, "zeros in bits 0, 1, 3, 6 and 24 to 26"));
+        }
+        Ok(ScaledInstruction {
+            sparse: field(2, 1) == 1,
+            b_scale_id: field(4, 2) as u8,
+            a: field(7, 3) as u8,
+            b: field(10, 3) as u8,
+            negate_a: field(13, 1) == 1,
+            negate_b: field(14, 1) == 1,
+            transpose_a: field(15, 1) == 1,
+            transpose_b: field(16, 1) == 1,
+            n: (field(17, 6) as u16) << 3,
+            scale_ue8m0: field(23, 1) == 1,
+            m: (field(27, 2) as u16) << 7,
+            a_scale_id: field(29, 2) as u8,
+            k96: field(31, 1) == 1,
+        })
+    }
+}
+
+/// The kind and the descriptor of a block-scaled multiplication with scale factors of type `scale`; `transpose` says
+/// whether A and B are MN-major. The ids of the scale factors are 0.
+///
+/// Legal: M of 128 (two CTAs: 128 or 256), N up to 256 in steps of 8 per CTA, D of f32 (PTX ISA, "Matrix shape"); for
+/// `mxf4` and `mxf4nvf4` both operands K-major.
+///
+/// Errors: types that no kind multiplies, and sizes or transposes that the kind does not have.
+pub fn block_scaled(
+    shape: InstructionShape,
+    types: InstructionTypes,
+    scale: MmaType,
+    transpose: [bool; 2],
+) -> Result<(ScaledKind, ScaledInstruction), LayoutError> {
+    let kind = kind_of(shape.k, types, scale)?;
+    check_m(shape, if shape.cta_group == CtaGroup::Two { &[128, 256] } else { &[128] })?;
+    let steps = 8 * shape.cta_group.ctas();
+    check_n(shape.n, shape.n % steps == 0, &format!("multiples of {steps} up to 256"))?;
+    check_transpose(shape, types, transpose)?;
+    let number = |wanted| kind.operands().iter().find(|(t, _)| *t == wanted).map_or(0, |(_, number)| *number);
+    let descriptor = ScaledInstruction {
+        sparse: false,
+        b_scale_id: 0,
+        a: number(types.a),
+        b: number(types.b),
+        negate_a: false,
+        negate_b: false,
+        transpose_a: transpose[0],
+        transpose_b: transpose[1],
+        n: shape.n as u16,
+        scale_ue8m0: scale == MmaType::Ue8m0,
+        m: shape.m as u16,
+        a_scale_id: 0,
+        k96: shape.k == 96,
+    };
+    Ok((kind, descriptor))
+}
+
+fn kind_of(k: i64, types: InstructionTypes, scale: MmaType) -> Result<ScaledKind, LayoutError> {
+    let has = |kind: ScaledKind| {
+        let listed = |wanted: MmaType| kind.operands().iter().any(|(t, _)| *t == wanted);
+        types.d == MmaType::F32 && listed(types.a) && listed(types.b)
+    };
+    let kind = match (k, scale) {
+        (32, MmaType::Ue8m0) => ScaledKind::Mxf8f6f4,
+        (64 | 96, MmaType::Ue8m0) => ScaledKind::Mxf4,
+        (64 | 96, MmaType::Ue4m3) => ScaledKind::Mxf4nvf4,
+        _ => {
+            let problem = format!("K = {k} with scale factors of {}", scale.name());
+            return Err(refuse(problem, "K = 32 with ue8m0; K = 64 or 96 with ue8m0 or ue4m3"));
+        }
+    };
+    if has(kind) {
+        return Ok(kind);
+    }
+    let problem = format!("{} from {} and {} with K = {k}", types.d.name(), types.a.name(), types.b.name());
+    Err(refuse(problem, "f32 from e2m1 with K = 64 or 96, or from floats of 4 to 8 bits with K = 32"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOUR_BITS: InstructionTypes = InstructionTypes { d: MmaType::F32, a: MmaType::E2m1, b: MmaType::E2m1 };
+
+    #[test]
+    fn nvfp4_with_k_of_96() {
+        let shape = InstructionShape { cta_group: CtaGroup::One, m: 128, n: 128, k: 96 };
+        let (kind, descriptor) = block_scaled(shape, FOUR_BITS, MmaType::Ue4m3, [false, false]).unwrap();
+        assert_eq!((kind.name(), descriptor.encode()), ("mxf4nvf4", 2_283_799_680));
+    }
+
+    #[test]
+    fn every_field_is_read_back() {
+        let descriptor = ScaledInstruction {
+            sparse: true,
+            b_scale_id: 2,
+            a: 4,
+            b: 3,
+            negate_a: false,
+            negate_b: true,
+            transpose_a: true,
+            transpose_b: false,
+            n: 136,
+            scale_ue8m0: true,
+            m: 256,
+            a_scale_id: 1,
+            k96: true,
+        };
+        assert_eq!(ScaledInstruction::decode(descriptor.encode()), Ok(descriptor));
+        assert!(ScaledInstruction::decode(1).is_err());
+    }
+
+    #[test]
+    fn eight_bit_operands_take_no_ue4m3_scales() {
+        let shape = InstructionShape { cta_group: CtaGroup::One, m: 128, n: 128, k: 32 };
+        let types = InstructionTypes { a: MmaType::E4m3, b: MmaType::E4m3, ..FOUR_BITS };
+        let said = block_scaled(shape, types, MmaType::Ue4m3, [false, false]).unwrap_err();
+        assert_eq!(said.to_string(), "no such tcgen05 instruction: K = 32 with scale factors of ue4m3");
+    }
+}

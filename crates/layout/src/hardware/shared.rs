@@ -1,0 +1,147 @@
+use super::choice::choices;
+use super::{iter, refused};
+use crate::axis::M;
+use crate::error::{LayoutError, tuple};
+use crate::layout::Layout;
+use crate::swizzle::{ComposeLayout, SwizzleLayout};
+use crate::tile::TileLayout;
+
+const NAME: &str = "mma_shared_layout";
+
+choices! {
+    /// How `wgmma`, `tcgen05.mma` and TMA swizzle a tile in shared memory: units of 16 bytes change places within
+    /// rows of so many bytes (PTX ISA, section "Shared Memory Matrix Layout").
+    pub SwizzleMode, "swizzle mode";
+    /// Not at all: rows of 16 bytes.
+    None = "none",
+    /// Rows of 32 bytes.
+    B32 = "32B",
+    /// Rows of 64 bytes.
+    B64 = "64B",
+    /// Rows of 128 bytes.
+    B128 = "128B",
+}
+
+impl SwizzleMode {
+    /// Bytes of a row of the atom.
+    pub fn bytes(self) -> i64 {
+        16 << self.bits()
+    }
+
+    /// How many bits of the address are XORed: 0 to 3.
+    fn bits(self) -> i64 {
+        match self {
+            SwizzleMode::None => 0,
+            SwizzleMode::B32 => 1,
+            SwizzleMode::B64 => 2,
+            SwizzleMode::B128 => 3,
+        }
+    }
+}
+
+/// Rows and elements of a row of the atom that tiles are made of: 8 rows of as many bytes as the mode has.
+/// Error: elements of which 16 bytes hold no whole number.
+pub fn mma_atom_shape(bits: i64, mode: SwizzleMode) -> Result<[i64; 2], LayoutError> {
+    if !matches!(bits, 1 | 4 | 8 | 16 | 32 | 64) {
+        let legal = "1, 4, 8, 16, 32 or 64 bits; 6-bit elements stand in a byte each";
+        return Err(refused(NAME, format!("elements of {bits} bits"), legal));
+    }
+    Ok([8, mode.bytes() * 8 / bits])
+}
+
+/// A tile of shared memory for `wgmma` and `tcgen05.mma`, K-major, of elements of `bits`.
+///
+/// The last two dimensions are cut into atoms (see [`mma_atom_shape`]), rows first, then columns; further dimensions
+/// stand outside. Inside an atom rows follow each other, and the mode's swizzle XORs the place of a 16-byte unit with
+/// the row. Without a swizzle a row that is no multiple of 16 bytes is not cut at all: the tile is row-major. Source:
+/// PTX ISA, sections "Shared Memory Matrix Layout" and "Canonical Layouts". Errors: fewer than two dimensions, a
+/// dimension below 1, rows or columns that are no whole number of atoms.
+pub fn mma_shared_layout(bits: i64, mode: SwizzleMode, shape: &[i64]) -> Result<Layout, LayoutError> {
+    let atom = mma_atom_shape(bits, mode)?;
+    let (outer, rows, cols) = split(shape)?;
+    let width = match mode {
+        SwizzleMode::None if cols % atom[1] != 0 => cols,
+        _ => atom[1],
+    };
+    if cols % width != 0 || mode != SwizzleMode::None && rows % atom[0] != 0 {
+        let problem = format!("a tile of {rows} rows of {cols} elements of {bits} bits, swizzled by {mode}");
+        return Err(refused(NAME, problem, format!("multiples of {} rows and of {} elements", atom[0], atom[1])));
+    }
+    let product = |a: i64, b: i64| a.checked_mul(b).ok_or(LayoutError::Overflow);
+    let column_of_atoms = product(rows, width)?;
+    let mut shard = vec![iter(rows, width, M), iter(cols / width, column_of_atoms, M), iter(width, 1, M)];
+    let mut stride = product(rows, cols)?;
+    for extent in outer.iter().rev().copied() {
+        shard.insert(0, iter(extent, stride, M));
+        stride = product(stride, extent)?;
+    }
+    let tile = TileLayout::new(shard, Vec::new(), [])?.canonicalize();
+    if mode == SwizzleMode::None {
+        return Ok(tile.into());
+    }
+    let unit_bits = i64::from((128 / bits).ilog2());
+    Ok(ComposeLayout::new(SwizzleLayout::new(unit_bits, mode.bits(), 3, true)?, tile)?.into())
+}
+
+/// The outer dimensions, the rows and the columns.
+fn split(shape: &[i64]) -> Result<(&[i64], i64, i64), LayoutError> {
+    match shape {
+        [outer @ .., rows, cols] if shape.iter().all(|extent| *extent >= 1) => Ok((outer, *rows, *cols)),
+        _ => Err(refused(NAME, format!("a tile of shape {}", tuple(shape)), "two or more dimensions of 1 or more")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(bits: i64, mode: SwizzleMode, shape: &[i64]) -> String {
+        mma_shared_layout(bits, mode, shape).unwrap().tile().unwrap().to_string()
+    }
+
+    /// The byte of element (row, col): atoms of 8 rows in columns of atoms, 16-byte units XORed with the row.
+    fn byte(bits: i64, mode: SwizzleMode, rows: i64, row: i64, col: i64) -> i64 {
+        let (width, start) = (mode.bytes(), col * bits / 8);
+        let (atom_column, within) = (start / width, start % width);
+        let address = atom_column * rows * width + row * width + within;
+        let units = width / 16;
+        let unit = (address / 16 % units) ^ (address / 128 % units);
+        address / width * width + unit * 16 + address % 16
+    }
+
+    #[test]
+    fn swizzled_tiles_put_every_element_where_the_hardware_looks() {
+        for (bits, mode) in [8, 16, 32].into_iter().flat_map(|b| SwizzleMode::ALL.iter().map(move |m| (b, *m))) {
+            let (rows, cols) = (24, 2 * mode.bytes() * 8 / bits);
+            let layout = mma_shared_layout(bits, mode, &[rows, cols]).unwrap();
+            for (row, col) in (0..rows).flat_map(|row| (0..cols).map(move |col| (row, col))) {
+                let address = layout.memory_position(row * cols + col) * bits / 8;
+                assert_eq!(address, byte(bits, mode, rows, row, col), "{bits} bits, {mode}, ({row}, {col})");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_of_atoms_follow_each_other() {
+        assert_eq!(text(16, SwizzleMode::B128, &[2, 32, 128]), "S[(2,32,2,64):(4096@m,64@m,2048@m,1@m)]");
+    }
+
+    #[test]
+    fn without_a_swizzle_16_byte_units_of_all_rows_follow_each_other() {
+        assert_eq!(text(16, SwizzleMode::None, &[16, 16]), "S[(16,2,8):(8@m,128@m,1@m)]");
+        assert_eq!(text(16, SwizzleMode::None, &[3, 24, 12]), "S[864:1@m]");
+    }
+
+    #[test]
+    fn tiles_that_are_not_made_of_atoms_are_refused() {
+        let refusal = |bits, mode, shape: &[i64]| mma_shared_layout(bits, mode, shape).unwrap_err().code();
+        let refusals = [
+            refusal(16, SwizzleMode::B128, &[64, 32]),
+            refusal(16, SwizzleMode::B32, &[12, 16]),
+            refusal(6, SwizzleMode::B32, &[8, 32]),
+            refusal(16, SwizzleMode::None, &[64]),
+            refusal(16, SwizzleMode::None, &[0, 8]),
+        ];
+        assert_eq!(refusals, ["L0113"; 5]);
+    }
+}

@@ -1,0 +1,233 @@
+//! One exchange without sums: who sends which element to whom, and which pattern that is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::placement::{Placement, devices};
+use super::{Collective, Mesh, Step, Transfer};
+use crate::axis::Axis;
+use crate::error::LayoutError;
+
+/// Elements that follow each other and are on the same devices, before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) elements: Range<i64>,
+    pub(super) before: Vec<usize>,
+    pub(super) after: Vec<usize>,
+}
+
+impl Run {
+    fn missing(&self) -> Vec<usize> {
+        self.after.iter().copied().filter(|device| self.before.binary_search(device).is_err()).collect()
+    }
+}
+
+/// The elements of both distributions in runs.
+pub(super) fn runs(before: &Placement, after: &Placement) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (element, (old, new)) in (0..).zip(before.elements().zip(after.elements())) {
+        let (old, new) = (devices(old), devices(new));
+        match runs.last_mut() {
+            Some(run) if run.before == old && run.after == new => run.elements.end = element + 1,
+            _ => runs.push(Run { elements: element..element + 1, before: old, after: new }),
+        }
+    }
+    runs
+}
+
+/// The elements that each device has at the end.
+pub(super) fn held_after(mesh: &Mesh, runs: &[Run]) -> Vec<Vec<Range<i64>>> {
+    let mut held = vec![Vec::new(); mesh.devices()];
+    for run in runs {
+        for &device in &run.after {
+            push(&mut held[device], run.elements.clone());
+        }
+    }
+    held
+}
+
+/// Appends a range that begins at or behind the end of the last; the two become one where they touch.
+fn push(ranges: &mut Vec<Range<i64>>, range: Range<i64>) {
+    match ranges.last_mut() {
+        Some(last) if last.end == range.start => last.end = range.end,
+        _ => ranges.push(range),
+    }
+}
+
+/// Messages, gathered per pair of devices.
+#[derive(Default)]
+pub(super) struct Messages(BTreeMap<(usize, usize), Vec<Range<i64>>>);
+
+impl Messages {
+    pub(super) fn add(&mut self, from: usize, to: usize, elements: Range<i64>) {
+        push(self.0.entry((from, to)).or_default(), elements);
+    }
+
+    pub(super) fn into_transfers(self, adds: bool) -> Vec<Transfer> {
+        self.0.into_iter().map(|((from, to), elements)| Transfer { from, to, elements, adds }).collect()
+    }
+}
+
+/// The step that gives every device what it lacks.
+pub(super) fn exchange(mesh: &Mesh, runs: &[Run]) -> Result<Step, LayoutError> {
+    let transfers = fetch(mesh, runs)?;
+    let groups = groups(&transfers);
+    let collective = if transfers.is_empty() {
+        if runs.iter().all(|run| run.before == run.after) { Collective::None } else { Collective::Slice }
+    } else {
+        classify(runs, &transfers, &groups)
+    };
+    Ok(Step { collective, axes: axes(mesh, &transfers), groups, transfers })
+}
+
+/// Each element that a device lacks comes from the nearest holder; where several are as near, the receivers of the
+/// element take them in turn, so that copies share the work.
+fn fetch(mesh: &Mesh, runs: &[Run]) -> Result<Vec<Transfer>, LayoutError> {
+    let mut messages = Messages::default();
+    let mut points = 0i64;
+    for run in runs {
+        let missing = run.missing();
+        points = points.saturating_add((missing.len() as i64).saturating_mul(run.before.len() as i64));
+        if points > crate::ENUMERATION_LIMIT {
+            return Err(LayoutError::TooLarge { points });
+        }
+        for (turn, &to) in missing.iter().enumerate() {
+            let near = nearest(mesh, &run.before, to);
+            messages.add(near[turn % near.len()], to, run.elements.clone());
+        }
+    }
+    Ok(messages.into_transfers(false))
+}
+
+/// The holders that differ from `to` on the fewest axes; there is at least one holder.
+fn nearest(mesh: &Mesh, holders: &[usize], to: usize) -> Vec<usize> {
+    let distance = |holder: &usize| mesh.differing(*holder, to).count();
+    let least = holders.iter().map(distance).min();
+    holders.iter().copied().filter(|holder| Some(distance(holder)) == least).collect()
+}
+
+/// The mesh axes on which the two ends of some message differ.
+pub(super) fn axes(mesh: &Mesh, transfers: &[Transfer]) -> Vec<Axis> {
+    let crossed: BTreeSet<&Axis> =
+        transfers.iter().flat_map(|transfer| mesh.differing(transfer.from, transfer.to)).collect();
+    mesh.axes().iter().map(|(axis, _)| axis).filter(|axis| crossed.contains(axis)).cloned().collect()
+}
+
+/// The devices that messages connect, each group in order, groups by their first device.
+pub(super) fn groups(transfers: &[Transfer]) -> Vec<Vec<usize>> {
+    let mut parent: BTreeMap<usize, usize> = BTreeMap::new();
+    for transfer in transfers {
+        let (a, b) = (root(&mut parent, transfer.from), root(&mut parent, transfer.to));
+        parent.insert(a.max(b), a.min(b));
+    }
+    let members: Vec<usize> = parent.keys().copied().collect();
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for device in members {
+        groups.entry(root(&mut parent, device)).or_default().push(device);
+    }
+    groups.into_values().collect()
+}
+
+/// The least device of the group so far; paths are halved on the way.
+fn root(parent: &mut BTreeMap<usize, usize>, device: usize) -> usize {
+    let mut at = device;
+    loop {
+        let above = *parent.entry(at).or_insert(at);
+        if above == at {
+            return at;
+        }
+        let next = parent.get(&above).copied().unwrap_or(above);
+        parent.insert(at, next);
+        at = next;
+    }
+}
+
+/// Where some elements are inside one group, before and after.
+#[derive(Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Part {
+    before: Vec<usize>,
+    after: Vec<usize>,
+}
+
+impl Part {
+    fn moves(&self) -> bool {
+        self.after.iter().any(|device| !self.before.contains(device))
+    }
+}
+
+/// What happens inside one group.
+struct Traffic<'a> {
+    members: &'a [usize],
+    transfers: Vec<&'a Transfer>,
+    parts: BTreeSet<Part>,
+}
+
+fn classify(runs: &[Run], transfers: &[Transfer], groups: &[Vec<usize>]) -> Collective {
+    let traffic = traffic(runs, transfers, groups);
+    if traffic.iter().all(Traffic::is_broadcast) {
+        Collective::Broadcast
+    } else if traffic.iter().all(Traffic::is_gather) {
+        Collective::AllGather
+    } else if traffic.iter().all(Traffic::is_all_to_all) {
+        Collective::AllToAll
+    } else {
+        Collective::Send
+    }
+}
+
+fn traffic<'a>(runs: &[Run], transfers: &'a [Transfer], groups: &'a [Vec<usize>]) -> Vec<Traffic<'a>> {
+    let mut traffic: Vec<Traffic<'a>> =
+        groups.iter().map(|members| Traffic { members, transfers: Vec::new(), parts: BTreeSet::new() }).collect();
+    let group_of: BTreeMap<usize, usize> =
+        groups.iter().enumerate().flat_map(|(at, members)| members.iter().map(move |device| (*device, at))).collect();
+    for transfer in transfers {
+        if let Some(&group) = group_of.get(&transfer.from) {
+            traffic[group].transfers.push(transfer);
+        }
+    }
+    for run in runs {
+        for (group, part) in parts(run, &group_of) {
+            traffic[group].parts.insert(part);
+        }
+    }
+    traffic
+}
+
+/// A run inside each group that it touches.
+fn parts(run: &Run, group_of: &BTreeMap<usize, usize>) -> BTreeMap<usize, Part> {
+    let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
+    for device in &run.before {
+        if let Some(&group) = group_of.get(device) {
+            parts.entry(group).or_default().before.push(*device);
+        }
+    }
+    for device in &run.after {
+        if let Some(&group) = group_of.get(device) {
+            parts.entry(group).or_default().after.push(*device);
+        }
+    }
+    parts
+}
+
+impl Traffic<'_> {
+    /// One device sends the same to all receivers, and what it sends ends on several devices.
+    fn is_broadcast(&self) -> bool {
+        let Some(first) = self.transfers.first() else { return false };
+        let same = self.transfers.iter().all(|t| t.from == first.from && t.elements == first.elements);
+        same && self.parts.iter().all(|part| !part.moves() || part.after.len() > 1)
+    }
+
+    /// All members end with everything that any of them held.
+    fn is_gather(&self) -> bool {
+        self.parts.iter().all(|part| part.after.len() == self.members.len())
+    }
+
+    /// Elements are on one device before and after, and everyone sends to everyone. Two devices that only swap all they
+    /// have are a permutation, no all-to-all.
+    fn is_all_to_all(&self) -> bool {
+        let n = self.members.len();
+        let single = self.parts.iter().all(|part| part.before.len() == 1 && part.after.len() == 1);
+        let keeps = self.parts.iter().any(|part| !part.moves());
+        single && self.transfers.len() == n * (n - 1) && (n > 2 || keeps)
+    }
+}

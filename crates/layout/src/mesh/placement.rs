@@ -1,0 +1,82 @@
+//! Every element of a distributed layout with its devices and addresses, by enumeration.
+
+use super::Mesh;
+use crate::axis::M;
+use crate::error::LayoutError;
+use crate::tile::TileLayout;
+
+/// One place of an element: a device, and a position in its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) device: usize,
+    pub(super) address: i64,
+}
+
+/// The places of all elements: `copies` per element, in order.
+pub(super) struct Placement {
+    places: Vec<Place>,
+    copies: usize,
+}
+
+impl Placement {
+    pub(super) fn new(mesh: &Mesh, layout: &TileLayout) -> Result<Placement, LayoutError> {
+        mesh.check(layout)?;
+        let copies = copies(mesh, layout)?;
+        let points = layout.size().saturating_mul(copies.len() as i64);
+        if points > crate::ENUMERATION_LIMIT {
+            return Err(LayoutError::TooLarge { points });
+        }
+        let mut devices = vec![0i64; layout.size() as usize];
+        for (axis, _, stride) in mesh.strides() {
+            for (number, position) in devices.iter_mut().zip(layout.positions(axis)) {
+                *number += position * stride;
+            }
+        }
+        let mut places = Vec::with_capacity(points as usize);
+        for (base, address) in devices.into_iter().zip(layout.positions(&M)) {
+            let first = places.len();
+            places.extend(
+                copies.iter().map(|copy| Place { device: (base + copy.0) as usize, address: address + copy.1 }),
+            );
+            places[first..].sort_unstable();
+        }
+        Ok(Placement { places, copies: copies.len() })
+    }
+
+    /// The places of each element, in order of device and address.
+    pub(super) fn elements(&self) -> impl Iterator<Item = &[Place]> {
+        self.places.chunks(self.copies)
+    }
+}
+
+/// The devices of an element, each once.
+pub(super) fn devices(places: &[Place]) -> Vec<usize> {
+    let mut devices: Vec<usize> = places.iter().map(|place| place.device).collect();
+    devices.dedup();
+    devices
+}
+
+/// The places of an element on one device.
+pub(super) fn on_device(places: &[Place], device: usize) -> &[Place] {
+    let first = places.partition_point(|place| place.device < device);
+    let end = places.partition_point(|place| place.device <= device);
+    &places[first..end]
+}
+
+/// What the replicas add to the device number and to the address: every combination, each once.
+pub(super) fn copies(mesh: &Mesh, layout: &TileLayout) -> Result<Vec<(i64, i64)>, LayoutError> {
+    let mut copies = vec![(0i64, 0i64)];
+    for iter in layout.replica().iter().filter(|iter| iter.stride != 0) {
+        let points = iter.extent.saturating_mul(copies.len() as i64);
+        if points > crate::ENUMERATION_LIMIT {
+            return Err(LayoutError::TooLarge { points });
+        }
+        let stride = mesh.strides().find(|(axis, _, _)| **axis == iter.axis).map_or(0, |(_, _, stride)| stride);
+        let step = if iter.axis == M { (0, iter.stride) } else { (stride * iter.stride, 0) };
+        copies =
+            copies.iter().flat_map(|c| (0..iter.extent).map(move |k| (c.0 + k * step.0, c.1 + k * step.1))).collect();
+        copies.sort_unstable();
+        copies.dedup();
+    }
+    Ok(copies)
+}
