@@ -4,6 +4,8 @@
 mod readme {}
 #[doc = include_str!("../../docs/notation.md")]
 mod notation {}
+#[doc = include_str!("../../docs/layout-algebra.md")]
+mod layout_algebra {}
 #[doc = include_str!("../../docs/kernel.md")]
 mod kernel {}
 #[doc = include_str!("../../docs/architecture.md")]

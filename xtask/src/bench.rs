@@ -23,11 +23,11 @@ pub(crate) struct Arguments {
 }
 
 /// One figure, with what it should be.
-struct Figure {
-    name: &'static str,
-    value: f64,
-    unit: &'static str,
-    goal: &'static str,
+pub(crate) struct Figure {
+    pub(crate) name: &'static str,
+    pub(crate) value: f64,
+    pub(crate) unit: &'static str,
+    pub(crate) goal: &'static str,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
@@ -99,6 +99,7 @@ fn measure() -> Result<Vec<Figure>, Exit> {
         unit: "M thread inst/s/core",
         goal: ">= 50",
     });
+    figures.extend(crate::layout_bench::figures()?);
     Ok(figures)
 }
 

@@ -7,6 +7,7 @@ mod bench;
 mod doctor;
 mod emit;
 mod exit;
+mod layout_bench;
 mod list;
 mod request;
 mod run_kernel;

@@ -128,8 +128,8 @@ fn flag(given: &Value, name: &str) -> bool {
     given[name].as_bool().unwrap_or(false)
 }
 
-/// For an `mma_shared_layout` case: the descriptors of both engines, stage by stage, and the tensor map of the whole tile
-/// address exactly the bytes that `apply` gives; or the tile has no whole K-step, or no whole chunk in a row.
+/// For an `mma_shared_layout` case: the descriptors of both engines, stage by stage, and the tensor map of the whole
+/// tile address exactly the bytes that `apply` gives; or the tile has no whole K-step, or no whole chunk in a row.
 pub(crate) fn derived(case: &Value) -> Checked {
     let shape = integers(&case["in"]["shape"])?;
     let bits = element(&case["in"]["dtype"])?.bits();
@@ -147,9 +147,10 @@ pub(crate) fn derived(case: &Value) -> Checked {
 
 /// The byte at which every element begins, by `apply`.
 fn bytes_of(layout: &Layout, bits: i64) -> Result<Vec<i64>, String> {
-    let begin = |flat: i64| match &layout.apply(flat).map_err(|e| e.to_string())?[..] {
-        [place] => Ok(place.get(&M).copied().unwrap_or(0) * bits / 8),
-        places => Err(format!("element {flat} has {} places", places.len())),
+    let begin = |flat: i64| -> Result<i64, String> {
+        let places = layout.apply(flat).map_err(|e| e.to_string())?;
+        same(&format!("places of element {flat}"), places.len(), 1)?;
+        Ok(places[0].get(&M).copied().unwrap_or(0) * bits / 8)
     };
     (0..layout.size()).map(begin).collect()
 }
@@ -220,8 +221,8 @@ impl Engine {
         Engine { start: address(0), leading: address(16), stride: address(32), row }
     }
 
-    /// Where byte `byte` (of 32) of row `row` of a K-step is. A core matrix has 8 rows of 16 bytes; K-major, the next one
-    /// along K is a leading offset away, or behind in the same swizzled row, the next 8 rows a stride offset.
+    /// Where byte `byte` (of 32) of row `row` of a K-step is. A core matrix has 8 rows of 16 bytes; K-major, the next
+    /// one along K is a leading offset away, or behind in the same swizzled row, the next 8 rows a stride offset.
     fn address(&self, advance: i64, row: i64, byte: i64) -> i64 {
         let next = if self.row == 16 { self.leading } else { 16 };
         let core = self.start + advance + row / 8 * self.stride + byte / 16 * next;
@@ -229,7 +230,7 @@ impl Engine {
     }
 }
 
-/// PTX ISA, "Swizzling modes": the number of the 16-byte chunk in its row is XORed with the number of the 128-byte line.
+/// PTX ISA, "Swizzling modes": the number of a 16-byte chunk in its row is XORed with the number of the 128-byte line.
 fn swizzled(address: i64, row: i64) -> i64 {
     let line = address / 128 % (row / 16);
     address ^ (line * 16)
@@ -239,11 +240,14 @@ impl Tile<'_> {
     fn check(&self, engine: &Engine, advance: &[i64]) -> Checked {
         let step = 256 / self.bits;
         same("elements of K in all steps", advance.len() as i64 * step, self.columns)?;
-        for (flat, begin) in (0..).zip(self.bytes) {
+        for (flat, begin) in (0i64..).zip(self.bytes) {
             let (row, k) = (flat / self.columns, flat % self.columns);
             for byte in 0..self.bits / 8 {
                 let read = engine.address(advance[(k / step) as usize], row, k % step * self.bits / 8 + byte);
-                same(&format!("byte {byte} of element (row {row}, k {k})"), read, begin + byte)?;
+                if read != begin + byte {
+                    let place = begin + byte;
+                    return Err(format!("byte {byte} of element (row {row}, k {k}) is at {place}, but read at {read}"));
+                }
             }
         }
         Ok(())
@@ -265,11 +269,13 @@ fn copied(layout: &Layout, shape: &[i64], bits: i64, bytes: &[i64]) -> Checked {
         let coordinate = map.coordinate(&origin).map_err(|e| e.to_string())?;
         let moved = moved(&map, &coordinate)?;
         let mut wanted = BTreeMap::new();
-        for (flat, begin) in (0..).zip(bytes) {
+        for (flat, begin) in (0i64..).zip(bytes) {
             let element = position(flat, shape, &origin, &tensor);
             wanted.extend((0..bits / 8).map(|byte| (begin + byte, element * bits / 8 + byte)));
         }
-        same("bytes moved, by place in shared memory", &moved, &wanted)?;
+        let wrong = wanted.iter().find(|(place, from)| moved.get(place) != Some(from));
+        same("place in shared memory that another byte of the tensor goes to", wrong, None)?;
+        same("bytes moved", moved.len(), wanted.len())?;
         check_model(&map, &coordinate, &moved)?;
     }
     Ok(())
@@ -304,20 +310,22 @@ fn row_of(map: &TensorMap) -> Result<i64, String> {
     rows.get(map.swizzle.tensor_map_code() as usize).copied().ok_or_else(|| "a swizzle of 32-byte chunks".to_string())
 }
 
-/// The bytes that the copies of the tile at `coordinate` move: by place in shared memory, the place in the tensor. A copy
-/// walks its box, the first dimension fastest, writes the bytes one behind the other, and then swizzles the address.
+/// The bytes that the copies of the tile at `coordinate` move: by place in shared memory, the place in the tensor. A
+/// copy walks its box, the first dimension fastest, and counts the bytes it writes; the address is then swizzled.
 fn moved(map: &TensorMap, coordinate: &[i64]) -> Result<BTreeMap<i64, i64>, String> {
     let mut bytes = BTreeMap::new();
     for copy in &map.boxes {
         let rows: i64 = map.box_dims[1..].iter().product();
         let mut to = copy.shared;
         for row in 0..rows {
-            let mut from = (coordinate[0] + copy.offset[0]) * map.bits / 8;
+            let first = coordinate[0] + copy.offset[0];
+            same("inside the tensor", first >= 0 && first + map.box_dims[0] <= map.dims[0], true)?;
+            let mut from = first * map.bits / 8;
             let mut rest = row;
-            for dimension in 1..map.dims.len() {
+            for (dimension, stride) in (1usize..).zip(&map.strides) {
                 let index = coordinate[dimension] + copy.offset[dimension] + rest % map.box_dims[dimension];
                 same("inside the tensor", (0..map.dims[dimension]).contains(&index), true)?;
-                from += index * map.strides[dimension - 1];
+                from += index * stride;
                 rest /= map.box_dims[dimension];
             }
             for byte in 0..map.box_dims[0] * map.bits / 8 {
@@ -337,7 +345,9 @@ fn check_model(map: &TensorMap, coordinate: &[i64], moved: &BTreeMap<i64, i64>) 
         for element in map.box_addresses(&at, copy.shared).map_err(|e| e.to_string())? {
             let byte = |position: i64| position * map.bits / 8;
             let (place, from) = (byte(element.shared), element.global.map(byte));
-            same(&format!("modelled source of byte {place}"), from, moved.get(&place).copied())?;
+            if from != moved.get(&place).copied() {
+                return Err(format!("the library's model brings {from:?} to byte {place}"));
+            }
         }
     }
     Ok(())

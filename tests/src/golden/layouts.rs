@@ -52,7 +52,7 @@ fn per_axis(what: &str, expected: &Value, got: impl Fn(&Axis) -> i64) -> Checked
 }
 
 /// The semantic table: base per element, offsets per replica, hash over the whole base table.
-fn full_table(layout: &TileLayout, expected: &Value) -> Checked {
+pub(crate) fn full_table(layout: &TileLayout, expected: &Value) -> Checked {
     let axes: Vec<String> =
         expected["axes"].as_array().into_iter().flatten().filter_map(|a| a.as_str().map(str::to_string)).collect();
     let n = expected["n"].as_i64().unwrap_or(-1);

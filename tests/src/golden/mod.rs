@@ -1,5 +1,6 @@
 //! Golden vectors: small questions about layouts with known answers, one JSON file per group of operations.
 
+mod descriptors;
 mod layouts;
 mod misc;
 mod permute;
@@ -116,6 +117,10 @@ fn judge(case: &Value) -> Verdict {
         "compose_direct_sum" => swizzles::direct_sum(case),
         "choose_xor_k" => plain(permute::choose_xor_k(case)),
         "dispatch" => plain(permute::dispatch(case)),
+        "instr_desc_dense" => plain(descriptors::instr_desc_dense(case)),
+        "instr_desc_block_scaled" => plain(descriptors::instr_desc_block_scaled(case)),
+        "smem_desc_base" => plain(descriptors::smem_desc_base(case)),
+        "mma_shared_layout" => plain(descriptors::derived(case)),
         "trainium" => return Verdict::OutOfScope("layouts of another vendor's scratchpad"),
         other => return Verdict::NotCovered(format!("the operation `{other}`")),
     };

@@ -32,12 +32,14 @@ pub(crate) fn mode(case: &Value) -> Checked {
     let input = &case["in"];
     let bits = bits_of(input["dtype"].as_str().unwrap_or(""))?;
     let listed = swizzle(input).map_err(|e| e.to_string())?;
+    let mode: tilewright::layout::hardware::SwizzleMode = input["mode"].as_str().unwrap_or("").parse().map_err(|e: LayoutError| e.to_string())?;
+    same("parameters", mode.swizzle(bits).map_err(|e| e.to_string())?, listed)?;
     let size = case["out"]["size"].as_i64().ok_or("no size")?;
     let addresses: Vec<i64> = (0..size).map(|x| listed.apply(x)).collect();
     same("addresses", addresses.clone(), integers(&case["out"]["addr"])?)?;
     let byte = |address: &i64| (address * bits / 8) as u64;
-    let bank = |address: &i64| (byte(address) / 4 % 32) as i64;
-    let line = |address: &i64| (byte(address) / 128) as i64;
+    let bank = |address: &i64| tilewright::layout::banks::bank_of(byte(address)) as i64;
+    let line = |address: &i64| tilewright::layout::banks::line_of(byte(address)) as i64;
     same("banks", addresses.iter().map(bank).collect(), integers(&case["out"]["bank"])?)?;
     same("lines", addresses.iter().map(line).collect(), integers(&case["out"]["line"])?)?;
     Ok(Agreement::Same)

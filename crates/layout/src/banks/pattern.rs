@@ -168,22 +168,16 @@ impl AccessPattern {
             return Err(LayoutError::OutOfRange { index: outside.element, extent });
         }
         let most = WIDEST / bits;
-        match self.vector {
-            None => {
-                Ok((0..=most.ilog2()).rev().map(|k| 1 << k).find(|v| self.torn(positions, *v).is_none()).unwrap_or(1))
-            }
-            Some(vector) if vector > most => {
-                Err(problem(format!("{}: a vector of {vector} elements of {bits} bits is over 16 bytes", self.name)))
-            }
-            Some(vector) => match self.torn(positions, vector) {
-                None => Ok(vector),
-                Some(touch) => Err(problem(format!(
-                    "{}: the {vector} elements from element {} on, which lane {} takes at once, do not follow each other \
-                     in memory, aligned to as many",
-                    self.name, touch.element, touch.lane
-                ))),
-            },
+        let Some(vector) = self.vector else {
+            let mut widths = (0..=most.ilog2()).rev().map(|k| 1 << k);
+            return Ok(widths.find(|width| self.torn(positions, *width).is_none()).unwrap_or(1));
+        };
+        if vector > most {
+            return Err(problem(format!("{}: {vector} elements of {bits} bits are over 16 bytes", self.name)));
         }
+        let Some(Touch { lane, element, .. }) = self.torn(positions, vector) else { return Ok(vector) };
+        let said = format!("lane {lane} takes {vector} elements at once, from element {element} on");
+        Err(problem(format!("{}: {said}, but in memory they do not follow each other, aligned to as many", self.name)))
     }
 
     /// The first element of a vector that is not whole, in order and aligned.
@@ -279,7 +273,7 @@ mod tests {
         let store = AccessPattern::vectors([4, 8], 16, 16, AccessKind::Store).unwrap();
         assert_eq!(vector(&store, "S[(4,8):(8,1)]"), Ok(8));
         let said = vector(&store, "S[(4,8):(12,1)]").unwrap_err().to_string();
-        assert!(said.contains("from element 8 on, which lane 1 takes at once"), "{said}");
+        assert!(said.contains("lane 1 takes 8 elements at once, from element 8 on"), "{said}");
     }
 
     #[test]

@@ -28,6 +28,16 @@ impl SwizzleMode {
         16 << self.bits()
     }
 
+    /// The swizzle of the mode over elements of `bits`: units of 16 bytes change places with the number of the row of
+    /// 128 bytes they stand in. With [`SwizzleMode::None`] it changes nothing.
+    /// Error: elements of which 16 bytes hold no power of two.
+    pub fn swizzle(self, bits: i64) -> Result<SwizzleLayout, LayoutError> {
+        if !(1..=128).contains(&bits) || bits & (bits - 1) != 0 {
+            return Err(refused("swizzle mode", format!("elements of {bits} bits"), "a power of two up to 128 bits"));
+        }
+        SwizzleLayout::new(i64::from((128 / bits).trailing_zeros()), self.bits(), 3, true)
+    }
+
     /// How many bits of the address are XORed: 0 to 3.
     fn bits(self) -> i64 {
         match self {

@@ -1,0 +1,186 @@
+//! Elements that stay on their thread, and what it takes to put picked pieces into the words of `b`.
+
+use crate::access::LANES;
+
+use super::cost::Cost;
+use super::job::Job;
+use super::table::NONE;
+use super::{Conversion, ConversionKind};
+
+/// Elements that a word holds at most.
+const PIECES: usize = 4;
+
+/// Where each register of `b` comes from, as a number: below [`Picks::own`] a register of the same thread in `a`; from
+/// there on `own + step * elements_per_word + slot`, a slot of the word that the thread received in a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picks {
+    /// 1 where all warps agree and the picks are those of one warp; else the number of warps.
+    pub warps: usize,
+    /// Registers of a thread in `b`.
+    pub registers: usize,
+    /// The registers of a thread in `a`, rounded up to whole words.
+    pub own: usize,
+    /// The pick for each `thread * registers + register`; -1 for a register that holds nothing.
+    pub from: Vec<i32>,
+}
+
+impl Picks {
+    pub(crate) fn of(job: &Job, picks: Vec<i32>) -> Picks {
+        let registers = job.b.registers();
+        let own = job.own();
+        let (first, rest) = picks.split_at(LANES * registers);
+        if rest.chunks(LANES * registers).all(|warp| warp == first) {
+            return Picks { warps: 1, registers, own, from: first.to_vec() };
+        }
+        Picks { warps: job.warps, registers, own, from: picks }
+    }
+
+    /// The pick for a register of a thread, if it holds anything.
+    pub fn at(&self, thread: usize, register: usize) -> Option<usize> {
+        if register >= self.registers {
+            return None;
+        }
+        let row = if self.warps == 1 { thread % LANES } else { thread };
+        self.from.get(row * self.registers + register).and_then(|pick| usize::try_from(*pick).ok())
+    }
+}
+
+/// The plan that does nothing, where every register of `b` is right already.
+pub(crate) fn in_place(job: &Job) -> Option<Conversion> {
+    job.a.holds(&job.b).then(|| Conversion::new(job, ConversionKind::Nothing, Cost::default()))
+}
+
+/// The plan that renames registers, where every element stays on its thread.
+pub(crate) fn plan(job: &Job) -> Option<Conversion> {
+    let picks = own_picks(job);
+    if picks.iter().zip(job.b.elements()).any(|(pick, element)| *pick == NONE && *element != NONE) {
+        return None;
+    }
+    let cost = assembly(job, &picks);
+    Some(Conversion::new(job, ConversionKind::Renaming(Picks::of(job, picks)), cost))
+}
+
+/// For every place of `b` the register of the same thread in `a` that holds its element; [`NONE`] where there is none.
+pub(crate) fn own_picks(job: &Job) -> Vec<i32> {
+    let registers = job.b.registers();
+    let pick = |(place, element): (usize, &i32)| match usize::try_from(*element) {
+        Ok(element) => own_register(job, place / registers, place % registers, element),
+        Err(_) => NONE,
+    };
+    job.b.elements().iter().enumerate().map(pick).collect()
+}
+
+/// The register of `thread` in `a` that holds `element`: `wanted` if that one does, else the first.
+fn own_register(job: &Job, thread: usize, wanted: usize, element: usize) -> i32 {
+    if job.a.at(thread, wanted) == element as i32 {
+        return wanted as i32;
+    }
+    let base = thread * job.a.registers();
+    job.holders.between(element, base, base + job.a.registers()).first().map_or(NONE, |place| (place - base) as i32)
+}
+
+/// The selects and byte permutes that put the picked pieces into the words of `b`.
+///
+/// A word is put together from operands: the values that its pieces come from, in order. Each operand is chosen by the
+/// thread among all values that any thread takes for it. One operand whose pieces keep their slots is the word itself;
+/// else byte permutes join them, whose selectors may differ by thread at no cost.
+pub(crate) fn assembly(job: &Job, picks: &[i32]) -> Cost {
+    let mut cost = Cost::default();
+    let values = picks.iter().max().map_or(0, |most| (*most).max(0) as usize / job.per_word + 1);
+    let mut operands = Operands::new(values);
+    for word in 0..job.targets {
+        operands.begin(word);
+        for registers in picks.chunks(job.b.registers()) {
+            let end = registers.len().min((word + 1) * job.per_word);
+            operands.add(&registers[word * job.per_word..end], job.per_word);
+        }
+        cost.selects += operands.selects() * job.units;
+        cost.permutes += operands.permutes();
+    }
+    cost
+}
+
+/// The values that threads take for each operand of one word of `b`.
+struct Operands {
+    values: usize,
+    /// One more than the last word for which `operand * values + value` was seen.
+    seen: Vec<usize>,
+    word: usize,
+    counts: [u64; PIECES],
+    moved: bool,
+}
+
+impl Operands {
+    fn new(values: usize) -> Operands {
+        Operands { values, seen: vec![0; values * PIECES], word: 0, counts: [0; PIECES], moved: false }
+    }
+
+    fn begin(&mut self, word: usize) {
+        self.word = word;
+        self.counts = [0; PIECES];
+        self.moved = false;
+    }
+
+    /// Adds what one thread takes.
+    fn add(&mut self, pieces: &[i32], per_word: usize) {
+        let mut values = [0; PIECES];
+        let mut count = 0;
+        for (slot, pick) in pieces.iter().enumerate() {
+            let Ok(pick) = usize::try_from(*pick) else { continue };
+            self.moved |= pick % per_word != slot;
+            if !values[..count].contains(&(pick / per_word)) {
+                values[count] = pick / per_word;
+                count += 1;
+            }
+        }
+        values[..count].sort_unstable();
+        for (operand, value) in values[..count].iter().enumerate() {
+            let seen = &mut self.seen[operand * self.values + value];
+            if *seen != self.word + 1 {
+                *seen = self.word + 1;
+                self.counts[operand] += 1;
+            }
+        }
+    }
+
+    fn selects(&self) -> u64 {
+        self.counts.iter().map(|count| count.saturating_sub(1)).sum()
+    }
+
+    fn permutes(&self) -> u64 {
+        let operands = self.counts.iter().filter(|count| **count > 0).count() as u64;
+        if self.moved || operands > 1 { operands.saturating_sub(1).max(1) } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn renamed(a: &str, b: &str, bits: i64) -> Conversion {
+        plan(&Job::new(&a.parse().unwrap(), &b.parse().unwrap(), bits).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_same_permutation_on_all_threads_is_free() {
+        let plan = renamed("S[(64,4):(1@tx,1@reg)]", "S[(64,2,2):(1@tx,1@reg,2@reg)]", 32);
+        let ConversionKind::Renaming(picks) = &plan.kind else { panic!("{plan:?}") };
+        assert_eq!((plan.cost.total(), picks.warps, &picks.from[..8]), (0, 1, &[0, 2, 1, 3, 0, 2, 1, 3][..]));
+    }
+
+    #[test]
+    fn halves_that_change_words_take_byte_permutes() {
+        let plan = renamed("S[(32,4):(1@laneid,1@reg)]", "S[(32,2,2):(1@laneid,1@reg,2@reg)]", 16);
+        assert_eq!(plan.cost, Cost { permutes: 2, ..Cost::default() });
+    }
+
+    #[test]
+    fn registers_that_differ_by_thread_take_selects() {
+        let swap = renamed(
+            "S[(2,2,16):(1@reg,16@laneid,1@laneid)] + R[2:2@reg]",
+            "S[(2,2,16):(1@reg,16@laneid,1@laneid)] + R[2:1@laneid]",
+            32,
+        );
+        assert_eq!(swap.cost.selects, 0);
+    }
+}

@@ -1,0 +1,254 @@
+//! The interactive page in headless Chromium: its parser, evaluator and bank model against those in Rust, and what it
+//! does when it is pointed at, edited, swizzled and stepped through.
+//!
+//! Chromium is looked for on the path. Without it the test is listed as skipped; `TILEWRIGHT_REQUIRE_CHROMIUM=1` makes
+//! that a failure.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use serde_json::{Value, json};
+use tilewright::layout::access::{AccessKind, LANES, WarpAccess};
+use tilewright::layout::{Layout, LayoutError};
+use tilewright::viz::layout_page::{PageState, PageView, layout_page};
+use tilewright_tests::golden::FILES;
+use tilewright_tests::toolchain::package;
+
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// No window, no sandbox (there is none in containers), no traffic of the browser's own.
+const FLAGS: [&str; 10] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1200,900",
+    "--dump-dom",
+];
+
+/// Layouts with more elements are left out of the comparison, which asks Rust for them one by one.
+const MOST_ELEMENTS: i64 = 1024;
+/// Texts that are no layouts in more than one way.
+const WRONG: [&str; 24] = [
+    "",
+    "  ",
+    "S",
+    "S[8:1] extra",
+    "S[8:1] + ",
+    "S[8:1] + S[4:2]",
+    "R[2:1] + R[2:1]",
+    "S[(0,4):(4,1)]",
+    "S[(8,-4):(4,1)]",
+    "S[(8,2):(4@)]",
+    "S[(8,2):(4,)]",
+    "S[8 1]",
+    "S[8:1@3x]",
+    "S[8:-]",
+    "S[99999999999999999999:1]",
+    "S[4611686018427387904,4:1,1]",
+    "S[4611686018427387904,4]",
+    "S[8:1] + 9223372036854775807@w + 1@w",
+    "swizzle(M=3,B=3) o S[8:1]",
+    "swizzle(M=3,B=3,S=2) o S[8:1]",
+    "swizzle(M=63,B=0,S=0) o S[8:1]",
+    "swizzle(M=3,B=3,S=3,outer) o S[8:1]",
+    "swizzle(M=0,B=1,S=1) o S[(4,8):(1@laneid,1)]",
+    "swizzle(M=0,B=1,S=1) o S[8:-1] + 3",
+];
+/// Texts with characters of more than one byte.
+const WIDE: [&str; 4] = ["S[8:1\u{e9}]", "\u{2003}S[8:1@\u{3b1}\u{3b2}]\u{85}", "S[8:1@\u{1d538}] \u{1f600}", "S[8:\u{bd}]"];
+
+fn main() -> ExitCode {
+    let Some(browser) = browser() else { return without_browser() };
+    let mut failed = 0;
+    for (name, outcome) in [
+        ("the page as it is", drive(&browser, &begin(), "")),
+        ("the page behind a link", drive(&browser, &begin(), "#l=S[(4,8):(8,1)]&s=8,4&b=32&w=64&v=banks&p=3")),
+    ] {
+        match outcome {
+            Ok(verdict) => failed += told(name, &verdict),
+            Err(why) => {
+                failed += 1;
+                println!("failed {name}: {why}");
+            }
+        }
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    BROWSERS.iter().find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file()))
+}
+
+fn without_browser() -> ExitCode {
+    const NAME: &str = "layout page: no Chromium on the path";
+    if std::env::var_os("TILEWRIGHT_REQUIRE_CHROMIUM").is_some_and(|value| value == "1") {
+        println!("failed {NAME}, and TILEWRIGHT_REQUIRE_CHROMIUM=1 asks for it");
+        return ExitCode::FAILURE;
+    }
+    println!("skipped {NAME}");
+    if let Some(list) = std::env::var_os("TILEWRIGHT_SKIPPED")
+        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(list)
+    {
+        // One write, so that tests side by side do not mix their lines.
+        let _ = file.write_all(format!("{NAME}\n").as_bytes());
+    }
+    ExitCode::SUCCESS
+}
+
+/// Prints what the page said of itself; the number of failures.
+fn told(name: &str, verdict: &Value) -> usize {
+    let list = |field: &str| verdict[field].as_array().cloned().unwrap_or_default();
+    let (passed, failures) = (list("passed"), list("failures"));
+    for failure in &failures {
+        println!("failed {name}: {}", failure.as_str().unwrap_or("?"));
+    }
+    println!("{name}: {} passed, {} failed; {}", passed.len(), failures.len(), verdict["timings"]);
+    if passed.is_empty() { failures.len().max(1) } else { failures.len() }
+}
+
+/// The state that the pages of this test begin with.
+fn begin() -> PageState {
+    PageState {
+        layout: "S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid".to_string(),
+        shape: vec![8, 16],
+        bits: 16,
+        view: PageView::Tensor,
+        swizzle: None,
+        access: None,
+        to: None,
+    }
+}
+
+/// Opens the page at an address and reads what its harness leaves in the document.
+fn drive(browser: &Path, state: &PageState, fragment: &str) -> Result<Value, String> {
+    let given = json!({ "texts": texts()?, "layouts": layouts()?, "accesses": accesses(), "linked": !fragment.is_empty() });
+    let given = given.to_string().replace('<', "\\u003c");
+    let harness = include_str!("layout_page/harness.js");
+    let page = layout_page(state).replace("</body>", &format!("<script>const GIVEN = {given};\n{harness}</script></body>"));
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let file = folder.path().join("page.html");
+    std::fs::write(&file, page).map_err(|e| e.to_string())?;
+    let output = Command::new(browser)
+        .args(FLAGS)
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("file://{}{fragment}", file.display()))
+        .output()
+        .map_err(|e| format!("{}: {e}", browser.display()))?;
+    let document = String::from_utf8_lossy(&output.stdout);
+    let verdict = document.split_once("<pre id=\"verdict\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let Some((verdict, _)) = verdict else {
+        return Err(format!("the page left no verdict: {}", String::from_utf8_lossy(&output.stderr)));
+    };
+    let plain = verdict.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+    serde_json::from_str(&plain).map_err(|e| format!("{e}: {plain}"))
+}
+
+/// Every text in the golden vectors that has the look of a layout.
+fn golden_texts() -> Result<BTreeSet<String>, String> {
+    let folder = std::env::var_os("TILEWRIGHT_GOLDEN_DIR").map_or_else(|| package().join("golden"), PathBuf::from);
+    let mut texts = BTreeSet::new();
+    for name in FILES {
+        let file = folder.join("tirx").join(format!("{name}.json"));
+        let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        collect(&serde_json::from_str(&text).map_err(|e| format!("{}: {e}", file.display()))?, &mut texts);
+    }
+    Ok(texts)
+}
+
+fn collect(value: &Value, texts: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) if ["S[", "R[", "swizzle("].iter().any(|sign| text.contains(sign)) => {
+            texts.insert(text.clone());
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::Object(fields) => fields.values().for_each(|field| collect(field, texts)),
+        _ => {}
+    }
+}
+
+/// Texts with what Rust makes of them: canonical text, or code and message.
+fn texts() -> Result<Vec<Value>, String> {
+    let mut texts = golden_texts()?;
+    texts.extend(WRONG.iter().chain(&WIDE).map(|text| text.to_string()));
+    let broken: Vec<String> = WRONG.iter().chain(&WIDE).flat_map(|text| mutations(text)).collect();
+    texts.extend(mutations(&begin().layout));
+    texts.extend(mutations("swizzle(M=3,B=3,S=3,inner=false) o S[(8,64):(64@m,1@m)]"));
+    texts.extend(broken);
+    Ok(texts.iter().map(|text| reading(text)).collect())
+}
+
+/// The text cut off at, and with a character lost or another put in at, every place.
+fn mutations(text: &str) -> Vec<String> {
+    let cut = |(at, c): (usize, char)| {
+        let (before, after) = (&text[..at], &text[at + c.len_utf8()..]);
+        [before.to_string(), format!("{before}{after}"), format!("{before}){c}{after}"), format!("{before}-{after}")]
+    };
+    text.char_indices().flat_map(cut).collect()
+}
+
+fn reading(text: &str) -> Value {
+    match text.parse::<Layout>() {
+        Ok(layout) => json!([text, layout.to_string()]),
+        Err(error) => json!([text, [error.code(), error.to_string()]]),
+    }
+}
+
+/// Golden layouts with the digest of all their places as Rust evaluates them.
+fn layouts() -> Result<Vec<Value>, String> {
+    let parsed = golden_texts()?.into_iter().filter_map(|text| text.parse::<Layout>().ok().map(|layout| (text, layout)));
+    let small = parsed.filter(|(_, layout)| layout.size() <= MOST_ELEMENTS);
+    small.map(|(text, layout)| Ok(json!([text, digest(&layout).map_err(|e| e.to_string())?]))).collect()
+}
+
+/// FNV-1a over the places of every element as text, positions in order of axis name.
+fn digest(layout: &Layout) -> Result<u32, LayoutError> {
+    let mut hash = 0x811c_9dc5u32;
+    for flat in 0..layout.size() {
+        for place in layout.apply(flat)? {
+            let positions: Vec<String> = place.values().map(i64::to_string).collect();
+            hash = fold(hash, &format!("{};", positions.join(",")));
+        }
+        hash = fold(hash, "\n");
+    }
+    Ok(hash)
+}
+
+fn fold(hash: u32, text: &str) -> u32 {
+    text.bytes().fold(hash, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Accesses of a warp with their wavefronts: of all widths, strided, paired, scattered, with idle lanes.
+fn accesses() -> Vec<Value> {
+    let mut random = 1u64;
+    let mut next = move |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    let mut accesses = Vec::new();
+    for width in [1, 2, 4, 8, 16] {
+        for case in 0..60 {
+            let (stride, merged, idle) = (next(40), [0, 1, 2, 3][case % 4], case % 5 == 4);
+            let scattered: Vec<u64> = (0..LANES).map(|_| next(64)).collect();
+            let address = |lane: usize| {
+                let leader = lane & !merged;
+                let unit = if case % 3 == 0 { scattered[leader] } else { leader as u64 * stride };
+                (!idle || lane % 3 > 0).then_some(unit * width)
+            };
+            for (kind, name) in [(AccessKind::Load, "load"), (AccessKind::Store, "store")] {
+                let access = WarpAccess::of(width, kind, address);
+                let cost = [access.wavefronts(), access.ideal_wavefronts()];
+                accesses.push(json!({ "addresses": access.addresses, "width": width, "kind": name, "cost": cost }));
+            }
+        }
+    }
+    accesses
+}

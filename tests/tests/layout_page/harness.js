@@ -1,0 +1,231 @@
+// Drives the page as a person would and leaves the verdict in the document. GIVEN is what Rust expects.
+(() => {
+  const page = window.tilewright;
+  const passed = [];
+  const failures = [];
+  const byId = (id) => document.getElementById(id);
+
+  function same(what, got, expected) {
+    const [a, b] = [JSON.stringify(got), JSON.stringify(expected)];
+    if (a !== b) throw new Error(`${what}: ${a}, expected ${b}`);
+  }
+
+  function scenario(name, act) {
+    try {
+      act();
+      passed.push(name);
+    } catch (error) {
+      failures.push(`${name}: ${error.message} ${(error.stack || '').split('\n').slice(1, 3).join(' ')}`);
+    }
+  }
+
+  function type(id, text) {
+    byId(id).value = text;
+    byId(id).dispatchEvent(new Event('input', { bubbles: true }));
+  }
+
+  function choose(name, value) {
+    document.querySelector(`#${name} input[value="${value}"]`).click();
+  }
+
+  function press(target, key) {
+    target.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+  }
+
+  const lit = (title) => page.lit().find((panel) => panel.title === title) || {};
+  const text = (selector) => document.querySelector(selector).textContent;
+  const viewport = (panel) => document.querySelectorAll('.viewport')[panel];
+  const REPLICATED = 'S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid';
+  const PLAIN = {
+    layout: REPLICATED, shape: '8,16', bits: 16, view: 'tensor', swizzle: null, access: '', kind: 'load', vector: 0, to: '',
+    pinned: null,
+  };
+
+  function hash(size, axes, { replicas, columns }) {
+    let sum = 0x811c9dc5;
+    const fold = (piece) => {
+      for (let i = 0; i < piece.length; i++) sum = Math.imul(sum ^ piece.charCodeAt(i), 0x01000193);
+    };
+    for (let element = 0; element < size; element++) {
+      for (let k = 0; k < replicas; k++) fold(`${columns.map((column) => column[element * replicas + k]).join()};`);
+      fold('\n');
+    }
+    return sum >>> 0;
+  }
+
+  if (GIVEN.linked) {
+    scenario('the address is what it begins with', () => {
+      const linked = {
+        ...PLAIN, layout: 'S[(4,8):(8,1)]', shape: '8,4', bits: 32, swizzle: 64, view: 'banks', pinned: 3,
+      };
+      same('state', { ...PLAIN, ...page.state }, linked);
+      same('pinned', lit('Banks').hit, [3]);
+    });
+    finish();
+    return;
+  }
+
+  scenario('it begins with the state that Rust gave', () => same('state', { ...PLAIN, ...page.state }, PLAIN));
+
+  scenario('texts are read as in Rust', () => {
+    for (const [notation, expected] of GIVEN.texts) {
+      const read = page.parse(notation);
+      same(notation, read.error ? [read.error.code, read.error.message] : read.text, expected);
+    }
+  });
+
+  scenario('elements are where Rust puts them', () => {
+    for (const [notation, expected] of GIVEN.layouts) {
+      const { size, axes, table } = page.evaluate(notation);
+      same(notation, hash(size, axes, table), expected);
+    }
+  });
+
+  scenario('an access takes as many wavefronts as in Rust', () => {
+    for (const access of GIVEN.accesses) {
+      const { wavefronts, ideal } = Banks.cost(access);
+      same(JSON.stringify(access), [wavefronts, ideal], access.cost);
+    }
+  });
+
+  scenario('pointing at an element lights all its places', () => {
+    page.setState(PLAIN);
+    page.point(0, 3, 9);
+    same('tensor', lit('Tensor').hit, [57]);
+    same('hardware', lit('Hardware').hit.map((cell) => page.elementsAt(cell >> 1, cell & 1)), [[57], [57]]);
+    same('what', text('#details .what'), 'element 57 (3,9)');
+    same('where', text('#details .where'), '2 places: warpid 6, laneid 12, m 1  ·  warpid 10, laneid 12, m 1');
+  });
+
+  scenario('pointing at a register lights the elements of its thread', () => {
+    page.setState(PLAIN);
+    page.point(1, 12, 3);
+    same('its element', lit('Tensor').hit, [57]);
+    same('the thread', lit('Tensor').soft, [56]);
+    same('by name', page.elementsAt({ warpid: 6, laneid: 12 }, { m: 1 }), [57]);
+    same('what', text('#details .what'), 'warpid 6, laneid 12, m 1');
+  });
+
+  scenario('pointing at a head lights its row', () => {
+    page.setState(PLAIN);
+    page.point(0, 2, -1);
+    same('row 2', lit('Tensor').hit, Array.from({ length: 16 }, (_, i) => 32 + i));
+  });
+
+  scenario('a click pins and another lets go', () => {
+    page.setState(PLAIN);
+    page.point(0, 1, 1, true);
+    page.point(0, 5, 5);
+    same('still lit', [page.state.pinned, lit('Tensor').hit], [17, [17]]);
+    page.point(0, 1, 1, true);
+    same('let go', page.state.pinned, null);
+  });
+
+  scenario('an edit of the notation is seen at once', () => {
+    page.setState({ ...PLAIN, shape: '' });
+    type('layout', 'S[(4,4):(4@laneid,1@laneid)]');
+    same('places', page.places(5), [{ laneid: 5 }]);
+    same('address', page.state.layout, 'S[(4,4):(4@laneid,1@laneid)]');
+    same('facts', text('#facts code'), 'S[(4,4):(4@laneid,1@laneid)]');
+  });
+
+  scenario('an error stands under its character, and the drawing stays', () => {
+    page.setState(PLAIN);
+    type('layout', 'S[(8,2):(4@)]');
+    same('text and caret', text('#layout-error pre'), 'S[(8,2):(4@)]\n           ^');
+    same('message', text('#layout-error .message'), 'L0101 expected the name of an axis, such as `laneid` or `m`, not `)`');
+    same('places of the last layout', page.places(57).length, 2);
+    type('layout', REPLICATED);
+    same('gone', byId('layout-error').hidden, true);
+  });
+
+  scenario('a shape of another size is an error with a way out', () => {
+    page.setState(PLAIN);
+    type('shape', '8,15');
+    same('message', page.errors.shape.message, 'shape (8,15) has 120 elements, the layout 128');
+    byId('shape-error').querySelector('button').click();
+    same('shape', [page.state.shape, page.errors], ['16,8', {}]);
+  });
+
+  scenario('a swizzle goes on and off', () => {
+    page.setState({ ...PLAIN, layout: 'S[(8,64):(64,1)]', shape: '8,64' });
+    const banks = () => Array.from({ length: 8 }, (_, row) => (page.places(row * 64)[0].m / 2) % 32);
+    same('banks of the column', banks(), [0, 0, 0, 0, 0, 0, 0, 0]);
+    choose('swizzle', '128');
+    same('notation', text('#facts code'), 'swizzle(M=3,B=3,S=3) o S[(8,64):(64@m,1@m)]');
+    same('banks of the column', banks(), [0, 4, 8, 12, 16, 20, 24, 28]);
+    choose('swizzle', '');
+    same('notation', text('#facts code'), 'S[(8,64):(64@m,1@m)]');
+  });
+
+  scenario('the mode follows the width of the element', () => {
+    page.setState({ ...PLAIN, layout: 'S[(8,128):(128,1)]', shape: '8,128', bits: 8, swizzle: 64 });
+    same('notation', text('#facts code'), 'swizzle(M=4,B=2,S=3) o S[(8,128):(128@m,1@m)]');
+  });
+
+  scenario('wavefronts are gone through one by one', () => {
+    const column = { layout: 'S[(8,64):(64,1)]', shape: '8,64', view: 'banks', access: 'S[(8,64):(1@laneid,1@reg)]', vector: 1 };
+    page.setState({ ...PLAIN, ...column });
+    same('without a swizzle', [page.wavefronts().total, page.wavefronts().ideal], [512, 64]);
+    same('first', page.step(0).slice(0, 62), 'Instruction 1 of 64 (2 bytes a lane) · lanes 0–31 · wavefront ');
+    same('words', [lit('Banks').hit, lit('Banks').wait], [[0], [32, 64, 96, 128, 160, 192, 224]]);
+    page.step(3);
+    same('words', [lit('Banks').done, lit('Banks').hit, lit('Tensor').hit], [[0, 32, 64], [96], [192]]);
+    choose('swizzle', '128');
+    same('with one', [page.wavefronts().total, page.wavefronts().ideal], [64, 64]);
+  });
+
+  scenario('the widest vector is found, and a wider one refused', () => {
+    const rows = { layout: 'S[(32,64):(64,1)]', shape: '32,64', view: 'banks', access: 'S[(32,64):(1@laneid,1@reg)]' };
+    page.setState({ ...PLAIN, ...rows });
+    same('rows', [page.wavefronts().vector, page.wavefronts().total, page.wavefronts().ideal], [8, 256, 32]);
+    page.setState({ access: 'S[(32,2,32):(1@laneid,1@reg,2@reg)]' });
+    same('every other', page.wavefronts().vector, 1);
+    page.setState({ vector: 2 });
+    same('refused', [page.wavefronts(), page.errors.access.code], [null, 'L0110']);
+  });
+
+  scenario('the address holds the state, and a new address is taken over', () => {
+    const state = { ...PLAIN, layout: 'S[(4,8):(8,1)] + 5', shape: '8,4', bits: 32, view: 'conversion', to: 'S[32:1@laneid] %&#<é' };
+    page.setState(state);
+    same('read back', Address.read(location.hash), page.state);
+    history.replaceState(null, '', '#l=S[4:1@laneid]&s=2,2&b=32&v=hardware');
+    dispatchEvent(new HashChangeEvent('hashchange'));
+    same('taken over', [page.state.layout, page.state.shape, page.state.view, byId('layout').value],
+      ['S[4:1@laneid]', '2,2', 'hardware', 'S[4:1@laneid]']);
+  });
+
+  scenario('keys move, pin, let go and change the view', () => {
+    page.setState(PLAIN);
+    const grid = viewport(0);
+    grid.focus();
+    for (const key of ['ArrowRight', 'ArrowRight', 'ArrowDown', 'Enter']) press(grid, key);
+    same('pinned', page.state.pinned, 17);
+    press(grid, 'Escape');
+    same('let go', page.state.pinned, null);
+    press(document.body, 'v');
+    same('view', page.state.view, 'hardware');
+    press(document.body, '?');
+    same('help', byId('guide').open, true);
+    byId('guide').close();
+    press(byId('layout'), 'v');
+    same('while typing', page.state.view, 'hardware');
+  });
+
+  scenario('every example can be shown', () => {
+    for (const [name, example] of EXAMPLES) {
+      page.setState({ ...PLAIN, shape: '', ...example });
+      same(name, [page.errors, page.lit().length], [{}, 2]);
+    }
+  });
+
+  finish();
+
+  function finish() {
+    const { ready, hover } = page.timings;
+    const verdict = document.createElement('pre');
+    verdict.id = 'verdict';
+    verdict.textContent = JSON.stringify({ passed, failures, timings: { ready, hover } });
+    document.body.append(verdict);
+  }
+})();

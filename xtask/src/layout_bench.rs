@@ -1,0 +1,74 @@
+//! The layout part of `bench`: runs the criterion benches of the layout crate and reads their medians.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::bench::Figure;
+use crate::exit::Exit;
+use crate::terminal::{complain, workspace};
+
+/// The operations on the layouts of the documents; each figure is that of the slowest of them.
+const OPERATIONS: [(&str, &str); 7] = [
+    ("parse", "layouts: parse, slowest seed layout"),
+    ("print", "layouts: print"),
+    ("canonicalize", "layouts: canonicalize"),
+    ("group", "layouts: group"),
+    ("tile", "layouts: tile"),
+    ("slice", "layouts: slice"),
+    ("apply", "layouts: apply"),
+];
+
+/// Single questions: id, what is told, goal in microseconds.
+const QUESTIONS: [(&str, &str, &str); 2] = [
+    ("questions/contains_128x256", "layouts: contains, 2 x 128 x 256 over 128 threads", "< 1000"),
+    ("questions/find_conversion_64x64", "layouts: find_conversion, 64 x 64", "< 5000"),
+];
+
+pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
+    let home = workspace().join("target").join("criterion");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["bench", "--quiet", "--package", "tilewright-layout", "--bench", "layouts"])
+        .current_dir(workspace())
+        .env("CRITERION_HOME", &home)
+        .stdout(Stdio::null())
+        .status();
+    if !status.is_ok_and(|status| status.success()) {
+        complain("the benches of the layout crate do not run");
+        return Err(Exit::Unsupported);
+    }
+    let medians = medians(&home);
+    let slowest = |operation: &str| {
+        let of_operation = medians.iter().filter(|(id, _)| id.ends_with(&format!("/{operation}")));
+        of_operation.map(|(_, median)| *median).reduce(f64::max)
+    };
+    let mut figures = Vec::new();
+    for (operation, name) in OPERATIONS {
+        figures.extend(slowest(operation).map(|value| Figure { name, value, unit: "us", goal: "< 2" }));
+    }
+    for (id, name, goal) in QUESTIONS {
+        figures.extend(medians.get(id).map(|value| Figure { name, value: *value, unit: "us", goal }));
+    }
+    Ok(figures)
+}
+
+/// The median of every bench in microseconds, by its id. What cannot be read is not told.
+fn medians(home: &Path) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
+    for group in entries(home) {
+        for bench in entries(&group) {
+            let read = |file: &str| -> Option<serde_json::Value> {
+                serde_json::from_str(&std::fs::read_to_string(bench.join("new").join(file)).ok()?).ok()
+            };
+            let id = read("benchmark.json").and_then(|json| json["full_id"].as_str().map(str::to_string));
+            let nanoseconds = read("estimates.json").and_then(|json| json["median"]["point_estimate"].as_f64());
+            found.extend(id.zip(nanoseconds.map(|ns| ns / 1e3)));
+        }
+    }
+    found
+}
+
+fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
