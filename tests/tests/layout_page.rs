@@ -62,7 +62,8 @@ const WRONG: [&str; 24] = [
     "swizzle(M=0,B=1,S=1) o S[8:-1] + 3",
 ];
 /// Texts with characters of more than one byte.
-const WIDE: [&str; 4] = ["S[8:1\u{e9}]", "\u{2003}S[8:1@\u{3b1}\u{3b2}]\u{85}", "S[8:1@\u{1d538}] \u{1f600}", "S[8:\u{bd}]"];
+const WIDE: [&str; 4] =
+    ["S[8:1\u{e9}]", "\u{2003}S[8:1@\u{3b1}\u{3b2}]\u{85}", "S[8:1@\u{1d538}] \u{1f600}", "S[8:\u{bd}]"];
 
 fn main() -> ExitCode {
     let Some(browser) = browser() else { return without_browser() };
@@ -130,10 +131,12 @@ fn begin() -> PageState {
 
 /// Opens the page at an address and reads what its harness leaves in the document.
 fn drive(browser: &Path, state: &PageState, fragment: &str) -> Result<Value, String> {
-    let given = json!({ "texts": texts()?, "layouts": layouts()?, "accesses": accesses(), "linked": !fragment.is_empty() });
+    let given =
+        json!({ "texts": texts()?, "layouts": layouts()?, "accesses": accesses(), "linked": !fragment.is_empty() });
     let given = given.to_string().replace('<', "\\u003c");
     let harness = include_str!("layout_page/harness.js");
-    let page = layout_page(state).replace("</body>", &format!("<script>const GIVEN = {given};\n{harness}</script></body>"));
+    let page =
+        layout_page(state).replace("</body>", &format!("<script>const GIVEN = {given};\n{harness}</script></body>"));
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let file = folder.path().join("page.html");
     std::fs::write(&file, page).map_err(|e| e.to_string())?;
@@ -204,7 +207,8 @@ fn reading(text: &str) -> Value {
 
 /// Golden layouts with the digest of all their places as Rust evaluates them.
 fn layouts() -> Result<Vec<Value>, String> {
-    let parsed = golden_texts()?.into_iter().filter_map(|text| text.parse::<Layout>().ok().map(|layout| (text, layout)));
+    let parsed =
+        golden_texts()?.into_iter().filter_map(|text| text.parse::<Layout>().ok().map(|layout| (text, layout)));
     let small = parsed.filter(|(_, layout)| layout.size() <= MOST_ELEMENTS);
     small.map(|(text, layout)| Ok(json!([text, digest(&layout).map_err(|e| e.to_string())?]))).collect()
 }

@@ -70,8 +70,8 @@ impl WarpAccess {
         self.distinct(&self.addresses, 1).len().div_ceil(SECTOR as usize) as u32
     }
 
-    /// Lanes that are served together.
-    fn group(&self) -> usize {
+    /// How many neighbouring lanes are served together: 32, 16, 8 (twice as many where pairs of loads agree).
+    pub fn group(&self) -> usize {
         let single = match self.width {
             0..=4 => return LANES,
             5..=8 => LANES / 2,

@@ -14,7 +14,7 @@ pub enum Style {
 }
 
 impl Style {
-    fn paint(self, code: &str, text: &str) -> String {
+    pub(crate) fn paint(self, code: &str, text: &str) -> String {
         match self {
             Style::Plain => text.to_string(),
             Style::Coloured => format!("\x1b[{code}m{text}\x1b[0m"),

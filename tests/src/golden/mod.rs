@@ -1,5 +1,6 @@
 //! Golden vectors: small questions about layouts with known answers, one JSON file per group of operations.
 
+mod constructors;
 mod descriptors;
 mod layouts;
 mod misc;
@@ -120,7 +121,15 @@ fn judge(case: &Value) -> Verdict {
         "instr_desc_dense" => plain(descriptors::instr_desc_dense(case)),
         "instr_desc_block_scaled" => plain(descriptors::instr_desc_block_scaled(case)),
         "smem_desc_base" => plain(descriptors::smem_desc_base(case)),
-        "mma_shared_layout" => plain(descriptors::derived(case)),
+        "mma_shared_layout" => {
+            constructors::mma_shared(case).and_then(|agreement| descriptors::derived(case).map(|()| agreement))
+        }
+        "tcgen05_atom_layout" => constructors::tcgen05_atom(case),
+        "tmem_datapath_layout" => constructors::tmem_datapath(case),
+        "tmem_mma_operand_layout" => constructors::tmem_operand(case),
+        "wg_local_layout" => constructors::wg_local(case),
+        "sf_tmem_layout" => constructors::sf_tmem(case),
+        "sf_smem_layout" => constructors::sf_smem(case),
         "trainium" => return Verdict::OutOfScope("layouts of another vendor's scratchpad"),
         other => return Verdict::NotCovered(format!("the operation `{other}`")),
     };

@@ -32,7 +32,8 @@ pub(crate) fn mode(case: &Value) -> Checked {
     let input = &case["in"];
     let bits = bits_of(input["dtype"].as_str().unwrap_or(""))?;
     let listed = swizzle(input).map_err(|e| e.to_string())?;
-    let mode: tilewright::layout::hardware::SwizzleMode = input["mode"].as_str().unwrap_or("").parse().map_err(|e: LayoutError| e.to_string())?;
+    let mode: tilewright::layout::hardware::SwizzleMode =
+        input["mode"].as_str().unwrap_or("").parse().map_err(|e: LayoutError| e.to_string())?;
     same("parameters", mode.swizzle(bits).map_err(|e| e.to_string())?, listed)?;
     let size = case["out"]["size"].as_i64().ok_or("no size")?;
     let addresses: Vec<i64> = (0..size).map(|x| listed.apply(x)).collect();

@@ -144,7 +144,7 @@
     type('shape', '8,15');
     same('message', page.errors.shape.message, 'shape (8,15) has 120 elements, the layout 128');
     byId('shape-error').querySelector('button').click();
-    same('shape', [page.state.shape, page.errors], ['16,8', {}]);
+    same('shape', [page.state.shape, page.errors], ['8,16', {}]);
   });
 
   scenario('a swizzle goes on and off', () => {

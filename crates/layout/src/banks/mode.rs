@@ -26,22 +26,16 @@ pub fn choose_swizzle_mode(bits: i64, row_bytes: i64) -> Result<SwizzleChoice, L
     if row_bytes < 1 {
         return Err(LayoutError::Extent { extent: row_bytes });
     }
-    for (mode, swizzle_len) in MODES.into_iter().rev() {
+    for mode in MODES.into_iter().rev() {
         if row_bytes % mode.bytes() == 0 {
-            return Ok(SwizzleChoice { mode, interleave: false, swizzle: Some(swizzle_of(bits, swizzle_len)?) });
+            return Ok(SwizzleChoice { mode, interleave: false, swizzle: Some(mode.swizzle(bits)?) });
         }
     }
     Ok(SwizzleChoice { mode: SwizzleMode::None, interleave: row_bytes % 16 == 0, swizzle: None })
 }
 
-/// The modes that swizzle, with the number of bits that they XOR.
-pub(super) const MODES: [(SwizzleMode, i64); 3] =
-    [(SwizzleMode::B32, 1), (SwizzleMode::B64, 2), (SwizzleMode::B128, 3)];
-
-/// The swizzle of a mode over elements of `bits`: units of 16 bytes change places with the row's number.
-pub(super) fn swizzle_of(bits: i64, swizzle_len: i64) -> Result<SwizzleLayout, LayoutError> {
-    SwizzleLayout::new(i64::from((super::WIDEST / bits).ilog2()), swizzle_len, 3, true)
-}
+/// The modes that swizzle.
+pub(super) const MODES: [SwizzleMode; 3] = [SwizzleMode::B32, SwizzleMode::B64, SwizzleMode::B128];
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::mode::{MODES, swizzle_of};
+use super::mode::MODES;
 use super::witness::{Witness, witnesses};
 use super::{AccessPattern, Case, byte_of};
 use crate::access::{LANES, WarpAccess};
@@ -79,8 +79,8 @@ fn candidates(bits: i64, vector: i64, greatest: i64) -> Result<Vec<Candidate>, L
     let lowest = bank.max(i64::from(vector.ilog2()));
     let reach = i64::from(i64::BITS - greatest.leading_zeros());
     let mut list = Vec::new();
-    for (mode, swizzle_len) in MODES {
-        let swizzle = swizzle_of(bits, swizzle_len)?;
+    for mode in MODES {
+        let swizzle = mode.swizzle(bits)?;
         if i64::from(swizzle.per_element() + swizzle.swizzle_len() + swizzle.atom_len()) <= reach {
             list.push(Candidate { swizzle: Some(swizzle), mode: Some(mode) });
         }

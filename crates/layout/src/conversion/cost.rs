@@ -74,16 +74,17 @@ impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cost {} a warp", self.total())?;
         let parts = [
-            (self.shuffles, "shuffles"),
-            (self.indices, "computed source lanes"),
-            (self.selects, "selects"),
-            (self.permutes, "byte permutes"),
-            (self.stores, "stores"),
-            (self.loads, "loads"),
-            (self.wavefronts, "wavefronts"),
+            (self.shuffles, "shuffle"),
+            (self.indices, "computed source lane"),
+            (self.selects, "select"),
+            (self.permutes, "byte permute"),
+            (self.stores, "store"),
+            (self.loads, "load"),
+            (self.wavefronts, "wavefront"),
         ];
-        let mut named: Vec<String> =
-            parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        let named = parts.iter().filter(|(count, _)| *count > 0);
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
+        let mut named: Vec<String> = named.map(|(count, what)| format!("{count} {what}{}", plural(*count))).collect();
         if self.barrier != Barrier::None {
             named.push(format!("{} barrier", self.barrier.name()));
         }
@@ -98,9 +99,9 @@ mod tests {
     #[test]
     fn the_total_weighs_the_parts() {
         let cost = Cost { shuffles: 3, indices: 1, selects: 5, ..Cost::default() };
-        assert_eq!(cost.to_string(), "cost 12 a warp (3 shuffles, 1 computed source lanes, 5 selects)");
+        assert_eq!(cost.to_string(), "cost 12 a warp (3 shuffles, 1 computed source lane, 5 selects)");
         let cost = Cost { stores: 1, loads: 4, wavefronts: 8, barrier: Barrier::Cta, ..Cost::default() };
-        assert_eq!(cost.to_string(), "cost 37 a warp (1 stores, 4 loads, 8 wavefronts, cta barrier)");
+        assert_eq!(cost.to_string(), "cost 37 a warp (1 store, 4 loads, 8 wavefronts, cta barrier)");
         assert_eq!(Cost::default().to_string(), "cost 0 a warp");
     }
 }

@@ -146,18 +146,20 @@ fn check_points(fragment: &TileLayout) -> Result<(), LayoutError> {
     if points > crate::ENUMERATION_LIMIT { Err(LayoutError::TooLarge { points }) } else { Ok(()) }
 }
 
+/// The least and the greatest position, replicas included.
+fn reach(places: &[Place], copies: &[Place], of: fn(&Place) -> i64) -> (i64, i64) {
+    let least = |list: &[Place]| list.iter().map(of).min().unwrap_or(0);
+    let most = |list: &[Place]| list.iter().map(of).max().unwrap_or(0);
+    (least(places) + least(copies), most(places) + most(copies))
+}
+
 /// Threads, in whole warps, and registers that hold all places.
 fn extents(places: &[Place], copies: &[Place]) -> Result<(usize, usize), LayoutError> {
-    let reach = |of: fn(&Place) -> i64| {
-        let least = |list: &[Place]| list.iter().map(of).min().unwrap_or(0);
-        let most = |list: &[Place]| list.iter().map(of).max().unwrap_or(0);
-        (least(places) + least(copies), most(places) + most(copies))
-    };
-    let (first, last) = reach(|place| place.0);
+    let (first, last) = reach(places, copies, |place| place.0);
     if first < 0 || last >= THREADS {
         return Err(refuse(format!("threads {first} to {last}"), format!("threads 0 to {}", THREADS - 1)));
     }
-    let (lowest, highest) = reach(|place| place.1);
+    let (lowest, highest) = reach(places, copies, |place| place.1);
     if lowest < 0 {
         return Err(refuse(format!("registers {lowest} to {highest}"), "registers from 0 on"));
     }

@@ -72,16 +72,14 @@ pub fn matrix_fragment(op: MatrixOp, shape: MatrixShape, count: i64, trans: bool
 }
 
 fn check(op: MatrixOp, shape: MatrixShape, count: i64, trans: bool) -> Result<(), LayoutError> {
-    let (counts, orders): (&[i64], &[bool]) = match (op, shape) {
-        (_, MatrixShape::M8N8) => (&[1, 2, 4], &[false, true]),
-        (MatrixOp::Load, MatrixShape::M8N16) => (&[1, 2, 4], &[false]),
-        (MatrixOp::Load, MatrixShape::M16N16) => (&[1, 2], &[true]),
-        (MatrixOp::Store, MatrixShape::M16N8) => (&[1, 2, 4], &[true]),
-        (MatrixOp::Load, MatrixShape::M16N8) | (MatrixOp::Store, MatrixShape::M8N16 | MatrixShape::M16N16) => {
-            (&[], &[])
-        }
+    let exists = match (op, shape) {
+        (_, MatrixShape::M8N8) => matches!(count, 1 | 2 | 4),
+        (MatrixOp::Load, MatrixShape::M8N16) => matches!(count, 1 | 2 | 4) && !trans,
+        (MatrixOp::Load, MatrixShape::M16N16) => matches!(count, 1 | 2) && trans,
+        (MatrixOp::Store, MatrixShape::M16N8) => matches!(count, 1 | 2 | 4) && trans,
+        (MatrixOp::Load, MatrixShape::M16N8) | (MatrixOp::Store, MatrixShape::M8N16 | MatrixShape::M16N16) => false,
     };
-    if counts.contains(&count) && orders.contains(&trans) {
+    if exists {
         return Ok(());
     }
     let problem = format!("{shape} .x{count}{}", if trans { " .trans" } else { "" });

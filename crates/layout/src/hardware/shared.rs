@@ -89,8 +89,7 @@ pub fn mma_shared_layout(bits: i64, mode: SwizzleMode, shape: &[i64]) -> Result<
     if mode == SwizzleMode::None {
         return Ok(tile.into());
     }
-    let unit_bits = i64::from((128 / bits).ilog2());
-    Ok(ComposeLayout::new(SwizzleLayout::new(unit_bits, mode.bits(), 3, true)?, tile)?.into())
+    Ok(ComposeLayout::new(mode.swizzle(bits)?, tile)?.into())
 }
 
 /// The outer dimensions, the rows and the columns.

@@ -1,0 +1,121 @@
+// What a state shows, without the page: the evaluated layouts, the grids of the two panels, facts and errors.
+const Scene = (() => {
+  'use strict';
+
+  const { LayoutError } = Notation;
+
+  // The swizzle mode of 32, 64 or 128 bytes for an element width: M = log2(128 / bits), 2^B chunks of 16 bytes, S = 3.
+  function mode(bytes, bits) {
+    return { M: Math.log2(128 / bits), B: Math.log2(bytes / 16), S: 3, inner: true };
+  }
+
+  // The layout as written, or with the chosen swizzle in place of its own.
+  function layoutOf(state) {
+    const written = Notation.parse(state.layout);
+    if (state.swizzle === null) return written;
+    return Notation.compose(mode(state.swizzle, state.bits), { ...written, swizzle: null });
+  }
+
+  // Runs `make`; a LayoutError goes into `errors[field]`, and the answer is then null.
+  function attempt(errors, field, make) {
+    try {
+      return make();
+    } catch (error) {
+      if (!(error instanceof LayoutError)) throw error;
+      errors[field] = error;
+      return null;
+    }
+  }
+
+  // {errors, layout, model, shape, table, panels, ...}; `panels` is null where the layout or the shape is wrong. In the
+  // banks view `waves`, in the conversion view `plan`, where they could be made.
+  function of(state) {
+    const scene = { state, errors: {}, panels: null };
+    const { errors } = scene;
+    scene.layout = attempt(errors, 'layout', () => layoutOf(state));
+    scene.model = scene.layout && attempt(errors, 'layout', () => Model.evaluate(scene.layout));
+    if (!scene.model) return scene;
+    scene.suggested = Model.shapeOf(scene.layout);
+    const given = attempt(errors, 'shape', () => Model.parseShape(state.shape));
+    if (!given) return scene;
+    const shape = given.length > 0 ? given : scene.suggested;
+    scene.shape = attempt(errors, 'shape', () => Model.checkShape(shape, scene.model.size));
+    if (!scene.shape) return scene;
+    scene.table = attempt(errors, 'table', () => Model.hardware(scene.model));
+    scene.panels = scene.table ? panelsOf(scene) : [errors.table, errors.table].map((error) => ({ notice: error.message }));
+    return scene;
+  }
+
+  function panelsOf(scene) {
+    const { state: { view, bits }, table, shape } = scene;
+    const tensor = () => Grids.tensor(table, shape, bits);
+    const hardware = () => Grids.hardware(table, shape, bits);
+    if (view === 'tensor') return [tensor(), hardware()];
+    if (view === 'hardware') return [hardware(), tensor()];
+    if (view === 'banks') return [banks(scene), Grids.besideBanks(table, shape, bits)];
+    return conversion(scene);
+  }
+
+  function noticed(make) {
+    try {
+      return make();
+    } catch (error) {
+      if (!(error instanceof LayoutError)) throw error;
+      return { notice: error.message };
+    }
+  }
+
+  function banks(scene) {
+    const { state, model, shape, errors } = scene;
+    scene.counts = new Array(Banks.BANKS).fill(0);
+    const wanted = state.access.trim() !== '';
+    const grid = noticed(() => Grids.banks(model, shape, state.bits, wanted ? scene.counts : null));
+    if (wanted && !grid.notice) {
+      scene.waves = attempt(errors, 'access', () => {
+        const pattern = Model.evaluate(Notation.parse(state.access));
+        return Banks.wavefronts(model, pattern, state.bits, state.kind, state.vector);
+      });
+    }
+    return grid;
+  }
+
+  // The fragment as a table of threads and registers; null, with the error noted, where the text is none.
+  function fragmentOf(errors, field, model) {
+    return attempt(errors, field, () => {
+      const fragment = Model.fragment(model, 'conversion');
+      return { fragment, table: Model.hardware(folded(fragment)) };
+    });
+  }
+
+  // The same layout over one thread axis and one register axis.
+  function folded({ cells, registers, model }) {
+    const thread = Float64Array.from(cells, (cell) => Math.floor(cell / registers));
+    const register = Float64Array.from(cells, (cell) => cell % registers);
+    return { layout: model.layout, size: model.size, replicas: model.replicas, axes: ['reg', 'tx'], columns: [register, thread] };
+  }
+
+  function conversion(scene) {
+    const { state, model, shape, errors } = scene;
+    const from = fragmentOf(errors, 'from', model);
+    if (!from) return [{ notice: errors.from.message }, { notice: 'Conversions are between fragments.' }];
+    const source = { ...Grids.hardware(from.table, shape, state.bits), title: 'From', table: from.table };
+    if (state.to.trim() === '') return [source, { notice: 'Write the layout to convert to into "To".' }];
+    const other = attempt(errors, 'to', () => {
+      const evaluated = Model.evaluate(Notation.parse(state.to));
+      Model.checkShape(shape, evaluated.size);
+      return evaluated;
+    });
+    const to = other && fragmentOf(errors, 'to', other);
+    if (!to) return [source, { notice: errors.to.message }];
+    const target = { ...Grids.hardware(to.table, shape, state.bits), title: 'To', table: to.table };
+    target.legend = 'colour: the thread that has it now';
+    target.tone = (id) => {
+      const [element] = target.elementsOf(id);
+      return element === undefined ? -1 : source.tone(source.cellsOf(element)[0]);
+    };
+    scene.plan = Conversion.plan(from.fragment, to.fragment, state.bits);
+    return [source, target];
+  }
+
+  return { of, mode };
+})();
