@@ -385,3 +385,47 @@ fn several_mistakes_are_told_together() {
     });
     assert_mistake("several_mistakes", kernel);
 }
+
+#[test]
+fn operations_on_layouts() {
+    use tilewright::layout::axis::GPUID_X;
+    use tilewright::layout::descriptor::tensor_map;
+    use tilewright::layout::hardware::named;
+    use tilewright::layout::mesh::Mesh;
+    use tilewright::layout::{RELATIONS, TableLayout};
+
+    let layout = |text: &str| text.parse::<TileLayout>().expect("a layout");
+    let mesh = Mesh::new([(GPUID_X, 2)]).expect("two devices");
+    let errors = [
+        layout("S[(3,4):(4,1)]").permute_dims(&[1, 1]).expect_err("no permutation"),
+        layout("S[(4,3):(4,1)]").pack(2).expect_err("three elements"),
+        layout("S[8:4@laneid]").pack(2).expect_err("lanes"),
+        layout("S[(8,64):(64,1)]").tile_to(&[8, 64], &[16, 100]).expect_err("100"),
+        layout("S[(2,2):(3,2)]").complement(&M, 12).expect_err("strides that do not nest"),
+        layout("S[8:1]").compose(&layout("S[9:1]")).expect_err("nine elements"),
+        layout("S[(2,4):(0,1)]").left_inverse().expect_err("shared places"),
+        layout("S[(2,2):(1@m,4)]").right_inverse(&[(M, 8)]).expect_err("holes"),
+        layout("S[(8,4):(1@laneid,1@wgid)]").scope().expect_err("a gap"),
+        layout("S[48:1@tx]").split_axis(&RELATIONS[0]).expect_err("a warp and a half"),
+        TableLayout::from_text("tilewright table 1\naxes m\n0\nx\n").expect_err("no number"),
+        TableLayout::new(&[vec![]]).expect_err("no place"),
+        Layout::Table(TableLayout::of_positions(&M, &[0, 2, 1]).expect("a table")).tile().expect_err("no iters"),
+        named("tmem:H:128x256").expect_err("no datapath H"),
+        named("mma:m16n8k16:e:f16").expect_err("no operand e"),
+        tensor_map(&layout("S[(64,66):(66,1)]"), &[64, 66], &[64, 64], &layout("S[(64,64):(64,1)]").into(), 16)
+            .expect_err("rows of 132 bytes"),
+        mesh.check(&layout("S[(4,8):(1@gpuid_x,1@m)]")).expect_err("four devices"),
+    ];
+    assert_rendered("operations_on_layouts", &errors.iter().map(|e| e.diagnostic()).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_table_cannot_be_addressed() {
+    let rotated = tilewright::layout::TableLayout::of_positions(&M, &[1, 2, 3, 0]).expect("a table");
+    assert_mistake(
+        "table_buffer",
+        kernel("k", |k| {
+            k.input("a", F32, Layout::Table(rotated));
+        }),
+    );
+}
