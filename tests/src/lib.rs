@@ -3,6 +3,7 @@
 
 pub mod cases;
 mod docs;
+pub mod gallery;
 pub mod edits;
 pub mod golden;
 pub mod thread_machine;

@@ -7,6 +7,7 @@ mod bench;
 mod doctor;
 mod emit;
 mod exit;
+mod layout;
 mod layout_bench;
 mod list;
 mod request;
@@ -39,6 +40,8 @@ enum Verb {
     List(list::Arguments),
     /// Print stages of a kernel: tile, thread, plan, cuda, ptx, sass.
     Emit(emit::Arguments),
+    /// Draw a layout, answer questions about it, plan the way to another: notation, a hardware name, or `list`.
+    Layout(layout::Arguments),
     /// Run the tests.
     Test(test::Arguments),
     /// Measure the compiler and the virtual GPU.
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Verb::RunKernel(arguments) => run_kernel::run(&arguments),
         Verb::List(arguments) => list::run(&arguments),
         Verb::Emit(arguments) => emit::run(&arguments),
+        Verb::Layout(arguments) => layout::run(&arguments),
         Verb::Test(arguments) => test::run(&arguments),
         Verb::Bench(arguments) => bench::run(&arguments),
         Verb::Validate(arguments) => validate::run(&arguments),

@@ -67,11 +67,19 @@ fn parse_size(text: &str) -> Result<(String, i64), String> {
 }
 
 fn unknown_kernel(name: &str) -> String {
-    let names: Vec<&str> = KERNELS.iter().map(|entry| entry.name).collect();
-    let closest = names.iter().map(|known| (strsim::damerau_levenshtein(name, known), known)).min();
-    let hint = match closest {
-        Some((distance, known)) if distance <= known.len() / 3 + 1 => format!("; did you mean `{known}`?"),
-        _ => format!("; there are {}", names.join(", ")),
+    let names = || KERNELS.iter().map(|entry| entry.name);
+    let hint = match suggestion(name, names()) {
+        hint if hint.is_empty() => format!("; there are {}", names().collect::<Vec<_>>().join(", ")),
+        hint => hint,
     };
     format!("there is no kernel `{name}`{hint}")
+}
+
+/// `; did you mean ...?` with the nearest name, or nothing where none is near.
+pub(crate) fn suggestion<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let nearest = names.map(|known| (strsim::damerau_levenshtein(given, known), known)).min();
+    match nearest {
+        Some((distance, known)) if distance <= known.len() / 3 + 1 => format!("; did you mean `{known}`?"),
+        _ => String::new(),
+    }
 }

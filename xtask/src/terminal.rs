@@ -3,8 +3,10 @@
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 
+use console::Term;
 use indicatif::{ProgressBar, ProgressStyle};
 use tilewright::diag::Diagnostic;
+use tilewright::viz::layout::TextOptions;
 use tilewright::viz::{Style, render_all};
 
 /// Prints a line to stdout; ends the command quietly where nobody reads any more, as in `| head -1`.
@@ -28,6 +30,15 @@ pub(crate) fn workspace() -> PathBuf {
 fn wants_colour(is_terminal: bool) -> Style {
     let asked_not_to = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if is_terminal && !asked_not_to { Style::Coloured } else { Style::Plain }
+}
+
+/// How drawings are laid out for stdout: as wide as the terminal, and where output is piped 120 columns and all rows.
+pub(crate) fn screen() -> TextOptions {
+    let style = wants_colour(stdout().is_terminal());
+    match Term::stdout().size_checked() {
+        Some((rows, columns)) => TextOptions { width: usize::from(columns), height: usize::from(rows).max(24), style },
+        None => TextOptions { width: 120, height: 200, style },
+    }
 }
 
 /// Paints `text` on a terminal, for stdout.

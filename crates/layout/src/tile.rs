@@ -162,8 +162,13 @@ impl TileLayout {
         self.replica.is_empty() && c.offset.is_empty() && matches!(&c.shard[..], [iter] if unit(iter))
     }
 
-    /// Where element `flat` lives, as a set in order. Error: an index outside the layout.
+    /// Where element `flat` lives, as a set in order. Errors: an index outside the layout, more copies than
+    /// [`crate::ENUMERATION_LIMIT`].
     pub fn apply(&self, flat: i64) -> Result<Vec<Coord>, LayoutError> {
+        let copies = self.replica.iter().fold(1i64, |n, iter| n.saturating_mul(iter.extent));
+        if copies > crate::ENUMERATION_LIMIT {
+            return Err(LayoutError::TooLarge { points: copies });
+        }
         let size = self.size();
         if flat < 0 || flat >= size {
             return Err(LayoutError::OutOfRange { index: flat, extent: size });
@@ -231,7 +236,8 @@ impl TileLayout {
         Ok(())
     }
 
-    /// The positions of all elements on one axis, in order, replicas left out.
+    /// The positions of all elements on one axis, in order, replicas left out: one number per element, so ask only of
+    /// tiles that are enumerated anyway.
     pub fn positions(&self, axis: &Axis) -> Vec<i64> {
         let mut positions = vec![self.offset_on(axis)];
         for iter in &self.shard {

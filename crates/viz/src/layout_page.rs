@@ -17,6 +17,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/layout/notation.js"),
     include_str!("../assets/layout/model.js"),
     include_str!("../assets/layout/banks.js"),
+    include_str!("../assets/layout/palette.js"),
     include_str!("../assets/layout/draw.js"),
     include_str!("../assets/layout/grids.js"),
     include_str!("../assets/layout/plan.js"),
@@ -80,6 +81,21 @@ pub struct PageState {
 }
 
 impl PageState {
+    /// The state as the page's address says it, without the `#`: what follows it in a link to the page.
+    pub fn address(&self) -> String {
+        let shape: Vec<String> = self.shape.iter().map(i64::to_string).collect();
+        let mut said = vec![format!("l={}", escaped(&self.layout))];
+        if !shape.is_empty() {
+            said.push(format!("s={}", shape.join(",")));
+        }
+        said.push(format!("b={}", self.bits));
+        said.extend(self.swizzle.and_then(row_bytes).map(|bytes| format!("w={bytes}")));
+        said.extend(self.access.as_deref().map(|access| format!("a={}", escaped(access))));
+        said.extend(self.to.as_deref().map(|to| format!("t={}", escaped(to))));
+        said.push(format!("v={}", self.view.name()));
+        said.join("&")
+    }
+
     /// The state as the page reads it. Every `<` is escaped, so that no text can end the script that holds it.
     fn json(&self) -> String {
         let state = json!({
@@ -93,6 +109,12 @@ impl PageState {
         });
         state.to_string().replace('<', "\\u003c")
     }
+}
+
+/// Text for an address: what would end a value or break a link is percent-encoded, byte by byte.
+fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~()[]:,@+*/=".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// Bytes of a swizzle's row; `None` where nothing is swizzled.
@@ -135,6 +157,12 @@ mod tests {
         let expected =
             r#"{"access":"","bits":16,"layout":"S[8:1]","shape":[8,16],"swizzle":128,"to":"","view":"banks"}"#;
         assert!(layout_page(&state("S[8:1]")).contains(expected));
+    }
+
+    #[test]
+    fn the_address_says_the_state() {
+        let address = state("S[8:1] + 5@m").address();
+        assert_eq!(address, "l=S[8:1]%20+%205@m&s=8,16&b=16&w=128&v=banks");
     }
 
     #[test]

@@ -173,7 +173,7 @@ const Banks = (() => {
       if (turn < group.wavefronts.length) {
         const words = group.wavefronts[turn];
         const elements = elementsIn(access, words, byteOf, bytes);
-        return { instruction: at, instructions: list.length, access, group, turn, of: group.wavefronts.length, words, elements };
+        return { instruction: at, instructions: list.length, access, group, turn, words, elements };
       }
       turn -= group.wavefronts.length;
     }

@@ -6,8 +6,6 @@
 const Draw = (() => {
   'use strict';
 
-  const HUES = 24;
-  const LEVELS = 4;
   const FONT = 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
   const FONT_SIZE = 11;
   const CHAR_WIDTH = 0.61;
@@ -16,44 +14,8 @@ const Draw = (() => {
   const OVERVIEW_HEIGHT = 440;
   // Browsers lose precision in taller or wider boxes.
   const LONGEST = 3e7;
-  const ZOOM = { least: 0.02, text: 0.72, shown: 0.86, most: 2.2 };
-
-  function channel(value) {
-    const clipped = Math.min(1, Math.max(0, value));
-    const gamma = clipped <= 0.0031308 ? 12.92 * clipped : 1.055 * clipped ** (1 / 2.4) - 0.055;
-    return Math.round(255 * gamma);
-  }
-
-  // OKLCH (lightness, chroma, hue in degrees) as one little-endian RGBA word.
-  function oklch(lightness, chroma, hue) {
-    const [a, b] = [chroma * Math.cos((hue * Math.PI) / 180), chroma * Math.sin((hue * Math.PI) / 180)];
-    const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
-    const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
-    const s = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
-    const red = channel(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s);
-    const green = channel(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s);
-    const blue = channel(-0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s);
-    return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
-  }
-
-  // Colours of the tones `hue * LEVELS + level`.
-  function palette(dark) {
-    const colours = new Uint32Array(HUES * LEVELS);
-    for (let tone = 0; tone < colours.length; tone++) {
-      const [hue, level] = [Math.floor(tone / LEVELS) * (360 / HUES) + 20, tone % LEVELS];
-      colours[tone] = dark ? oklch(0.48 - 0.045 * level, 0.078, hue) : oklch(0.925 - 0.04 * level, 0.048 + 0.014 * level, hue);
-    }
-    return colours;
-  }
-
-  // The colours of the page as the style sheet has them for the theme in use.
-  function theme() {
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-    const dark = colour('scheme') === 'dark';
-    const names = ['panel', 'empty', 'ink', 'muted', 'line', 'accent', 'second', 'veil', 'haze'];
-    return { dark, palette: palette(dark), ...Object.fromEntries(names.map((name) => [name, colour(name)])) };
-  }
+  const ZOOM = { least: 0.005, text: 0.72, shown: 0.86, most: 2.2 };
+  const LEAST_WIDTH = 0.25;
 
   function element(tag, className, parent) {
     const made = document.createElement(tag);
@@ -134,10 +96,21 @@ const Draw = (() => {
       const labels = [grid.corner || '', ...[0, grid.rows - 1, grid.rows >> 1].map((r) => grid.rowLabel(r))];
       this.headWidth = Math.max(...labels.map((label) => label.length)) * CHAR_WIDTH * FONT_SIZE + 14;
       this.headHeight = grid.heads.length * HEAD_HEIGHT + 4;
-      const fit = this.fitting();
-      if (this.zoom === null) this.zoom = fit >= ZOOM.text ? fit : ZOOM.shown;
-      const [width, height] = natural(this.grid);
-      this.width = Math.min(Math.max(1, width * this.zoom), LONGEST / grid.cols);
+      const fitted = this.zoom === null || this.zoom === this.fit;
+      this.setSizes();
+      // A scroll bar that has come takes room away.
+      if (fitted && this.fitting() !== this.fit) this.setSizes();
+    }
+
+    setSizes() {
+      const { grid } = this;
+      if (this.zoom === null || this.zoom === this.fit) {
+        const wanted = this.zoom !== null;
+        this.fit = this.fitting();
+        this.zoom = wanted || this.fit >= ZOOM.text ? this.fit : ZOOM.shown;
+      }
+      const [width, height] = natural(grid);
+      this.width = Math.min(Math.max(LEAST_WIDTH, width * this.zoom), LONGEST / grid.cols);
       const squat = Math.min(14, Math.max(height * this.zoom, 3, OVERVIEW_HEIGHT / grid.rows));
       this.height = Math.min(this.showsText() ? height * this.zoom : squat, LONGEST / grid.rows);
       this.gap = this.width >= 9 ? 3 : this.width >= 3 ? 1 : 0;
@@ -156,7 +129,7 @@ const Draw = (() => {
     }
 
     zoomToFit() {
-      this.zoom = this.fitting();
+      this.zoom = this.fit = this.fitting();
       this.measure();
       this.draw();
     }
@@ -237,6 +210,16 @@ const Draw = (() => {
       const where = { clientX: box.left + x, clientY: box.top + y, bubbles: true };
       this.top.dispatchEvent(new PointerEvent('pointermove', where));
       if (click) this.top.dispatchEvent(new PointerEvent('click', where));
+    }
+
+    // Scrolls to the first of these cells where none is in sight.
+    revealOne(cells) {
+      const { r0, r1, c0, c1 } = this.sight();
+      const seen = (cell) => {
+        const [r, c] = this.grid.place(cell);
+        return r >= r0 && r < r1 && c >= c0 && c < c1;
+      };
+      if (cells.length > 0 && !cells.some(seen)) this.reveal(...this.grid.place(cells[0]));
     }
 
     // The context of a canvas, cleared, with the scrolled grid's corner as origin.
@@ -376,10 +359,11 @@ const Draw = (() => {
       grid.heads.forEach(({ span, label }, level) => {
         const [first, last] = [Math.floor(c0 / span), Math.ceil(c1 / span)];
         const longest = Math.max(label(first).length, label(Math.max(first, last - 1)).length);
-        const every = Math.max(1, Math.ceil((longest * CHAR_WIDTH * FONT_SIZE + 6) / (span * this.width)));
+        const room = longest * CHAR_WIDTH * FONT_SIZE + 6;
+        const every = powerAbove(room / (span * this.width));
         for (let i = first - (first % every); i < last; i += every) {
           const middle = (this.x(i * span) + this.x(Math.min(grid.cols, (i + 1) * span) - 1) + this.width) / 2;
-          context.fillText(label(i), middle, scrollTop + (level + 0.5) * HEAD_HEIGHT + 2);
+          context.fillText(label(i), i === 0 ? Math.max(middle, this.headWidth + 5) : middle, scrollTop + (level + 0.5) * HEAD_HEIGHT + 2);
         }
       });
       context.restore();
@@ -392,9 +376,10 @@ const Draw = (() => {
       context.rect(scrollLeft, scrollTop + this.headHeight, this.headWidth, clientHeight);
       context.clip();
       context.textAlign = 'right';
-      const every = Math.max(1, Math.ceil(13 / this.height));
+      const every = powerAbove(13 / this.height);
       for (let r = r0 - (r0 % every); r < r1; r += every) {
-        context.fillText(grid.rowLabel(r), scrollLeft + this.headWidth - 7, this.y(r) + this.height / 2 + 0.5);
+        const middle = this.y(r) + Math.max(this.height, r === 0 ? 12 : 0) / 2;
+        context.fillText(grid.rowLabel(r), scrollLeft + this.headWidth - 7, middle + 0.5);
       }
       context.restore();
     }
@@ -443,7 +428,7 @@ const Draw = (() => {
         if (!style.keep) context.clearRect(x, y, w, h);
         if (style.fill) context.fillRect(x, y, w, h);
         if (style.stroke && roomy) context.strokeRect(x + inset, y + inset, w - 2 * inset, h - 2 * inset);
-        else if (kind === 'hit' || kind === 'cursor') context.fillRect(x, y, Math.max(w, 2), Math.max(h, 2));
+        else if (kind === 'hit' || kind === 'cursor') fillWhole(context, x, y, Math.max(w, 2), Math.max(h, 2));
       }
     }
   }
@@ -454,6 +439,19 @@ const Draw = (() => {
     const block = Math.floor(distance / (every * size + gap));
     const inside = Math.floor((distance - block * (every * size + gap)) / size);
     return clamp(block * every + Math.min(every - 1, inside));
+  }
+
+  // Whole pixels, so that neighbours leave no seam.
+  function fillWhole(context, x, y, w, h) {
+    const [left, top] = [Math.floor(x), Math.floor(y)];
+    context.fillRect(left, top, Math.ceil(x + w) - left, Math.ceil(y + h) - top);
+  }
+
+  // The least power of two that is not below `value`.
+  function powerAbove(value) {
+    let power = 1;
+    while (power < value) power *= 2;
+    return power;
   }
 
   // `from..to` cut at multiples of `every`.
@@ -469,5 +467,5 @@ const Draw = (() => {
     }
   }
 
-  return { GridView, wish, theme, HUES, LEVELS };
+  return { GridView, wish };
 })();

@@ -157,7 +157,8 @@ const Forms = (() => {
   }
 
   function fixShape(shape) {
-    const button = Object.assign(document.createElement('button'), { type: 'button', textContent: `use ${shape.join(',')}` });
+    const text = `use ${shape.join(',')}`;
+    const button = Object.assign(document.createElement('button'), { type: 'button', textContent: text });
     button.addEventListener('click', () => {
       byId('shape').value = shape.join(',');
       byId('shape').dispatchEvent(new Event('input'));

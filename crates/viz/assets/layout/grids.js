@@ -11,18 +11,18 @@ const Grids = (() => {
   // of such blocks.
   const SIDE_BY_SIDE = { columns: 64, rows: 8 };
 
-  const tone = (hue, level) => (Math.round(hue) % Draw.HUES) * Draw.LEVELS + (level % Draw.LEVELS);
+  const tone = (hue, level) => (Math.round(hue) % Palette.HUES) * Palette.LEVELS + (level % Palette.LEVELS);
   const range = (count) => Array.from({ length: count }, (_, i) => i);
   const isMemory = (table) => table.ownerAxes.length === 0 && table.slotAxes.length === 1;
 
   // The tone of every owner: few owners take the circle of hues, many go by eighths of the innermost axis.
   function ownerTone(table) {
-    if (table.owners <= 16) return (owner) => tone((owner * Draw.HUES) / table.owners, 1);
+    if (table.owners <= 16) return (owner) => tone((owner * Palette.HUES) / table.owners, 1);
     const inner = table.ownerAxes[table.ownerAxes.length - 1].extent;
     const eighth = Math.max(1, inner / 8);
     return (owner) => {
       const [outer, within] = [Math.floor(owner / inner), owner % inner];
-      const level = Math.floor(((within % eighth) * Draw.LEVELS) / eighth);
+      const level = Math.floor(((within % eighth) * Palette.LEVELS) / eighth);
       return tone((Math.floor(within / eighth) % 8) * 3 + outer, level);
     };
   }
@@ -283,7 +283,10 @@ const Grids = (() => {
     if (counts) heads.push({ span: 1, label: (bank) => (counts[bank] ? `×${counts[bank]}` : '·') });
     const wordOf = (address) => Math.floor((address * bits) / BANK_BITS);
     return {
-      title: 'Banks', legend: 'columns: 32 banks of 4 bytes · rows: lines of 128 bytes · colour: 16-byte chunk of its row', rows: lines, cols: Banks.BANKS,
+      title: 'Banks',
+      legend: 'columns: 32 banks of 4 bytes · rows: lines of 128 bytes · colour: 16-byte chunk of its row',
+      rows: lines,
+      cols: Banks.BANKS,
       cell: (r, c) => r * Banks.BANKS + c,
       place: (word) => [Math.floor(word / Banks.BANKS), word % Banks.BANKS],
       tone: (word) => {

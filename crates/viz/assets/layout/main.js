@@ -7,7 +7,7 @@
 
   let state = Address.normal(JSON.parse(byId('state').textContent));
   let scene = null;
-  let look = Draw.theme();
+  let look = Palette.theme();
   let selection = null;
   let pinned = null;
   let steps = null;
@@ -22,8 +22,9 @@
       pick: (hit) => pickAt(index, hit),
       leave: () => pointAt(index, null),
     });
-    for (const [how, act] of [['out', (v) => v.zoomBy(1 / 1.3)], ['in', (v) => v.zoomBy(1.3)], ['fit', (v) => v.zoomToFit()]]) {
-      part(`[data-zoom=${how}]`).addEventListener('click', () => act(panel.view));
+    const zooms = { out: (v) => v.zoomBy(1 / 1.3), in: (v) => v.zoomBy(1.3), fit: (v) => v.zoomToFit() };
+    for (const [how, zoom] of Object.entries(zooms)) {
+      part(`[data-zoom=${how}]`).addEventListener('click', () => zoom(panel.view));
     }
     return panel;
   });
@@ -142,6 +143,8 @@
       if (pinned && selection && selection.index === index && selection.hit.kind === 'cell') {
         marks = [...marks, { cells: selection.cells, look: 'cursor' }];
       }
+      const hits = chosen && index !== chosen.index ? marks.find((mark) => mark.look === 'hit') : null;
+      if (hits) panel.view.revealOne(hits.cells);
       panel.view.light(marks);
     });
     showDetails(selection || pinned);
@@ -210,7 +213,7 @@
 
   function setTheme(dark) {
     document.documentElement.dataset.theme = dark ? 'dark' : 'light';
-    look = Draw.theme();
+    look = Palette.theme();
     panels.forEach((panel) => panel.grid && panel.view.show(panel.grid, look));
   }
 

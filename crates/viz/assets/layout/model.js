@@ -257,7 +257,8 @@ const Model = (() => {
       const [sum, step] = isThreadAxis(axis) ? [thread, THREAD_STEP[axis]] : [register, 1];
       for (let p = 0; p < count; p++) sum[p] += model.columns[a][p] * step;
     });
-    const [threads, registers] = [span(thread, MOST_THREADS, 'threads', refuse), span(register, Infinity, 'registers', refuse)];
+    const threads = span(thread, MOST_THREADS, 'threads', refuse);
+    const registers = span(register, Infinity, 'registers', refuse);
     if (threads * registers > ENUMERATION_LIMIT) throw tooLarge(threads * registers);
     const element = new Int32Array(threads * registers).fill(-1);
     const cells = new Int32Array(count);

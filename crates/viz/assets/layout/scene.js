@@ -91,7 +91,7 @@ const Scene = (() => {
   function folded({ cells, registers, model }) {
     const thread = Float64Array.from(cells, (cell) => Math.floor(cell / registers));
     const register = Float64Array.from(cells, (cell) => cell % registers);
-    return { layout: model.layout, size: model.size, replicas: model.replicas, axes: ['reg', 'tx'], columns: [register, thread] };
+    return { ...model, axes: ['reg', 'tx'], columns: [register, thread] };
   }
 
   function conversion(scene) {

@@ -24,7 +24,7 @@ const Steps = (() => {
 
   function wavefront(scene, n, bytes) {
     const { waves, counts } = scene;
-    const { instruction, instructions, access, group, turn, of: turns, words, elements } = waves.step(n);
+    const { instruction, instructions, access, group, turn, words, elements } = waves.step(n);
     counts.fill(0);
     for (const word of group.wavefronts.flat()) counts[word.word % Banks.BANKS] += 1;
     const cells = (list) => list.map(({ word }) => word);
@@ -34,10 +34,14 @@ const Steps = (() => {
     const warp = waves.list[waves.list.length - 1].warp > 0 ? `warp ${access.warp}, ` : '';
     return {
       html: `<b>Instruction ${instruction + 1}</b> of ${instructions} (${warp}${bytes} bytes a lane) &middot; ` +
-        `lanes ${group.first}&ndash;${group.first + group.count - 1} &middot; <b>wavefront ${turn + 1}</b> of ${turns}: ` +
+        `lanes ${group.first}&ndash;${group.first + group.count - 1} &middot; <b>wavefront ${turn + 1}</b> of ${group.wavefronts.length}: ` +
         `${words.length} word${words.length === 1 ? '' : 's'} for lane${lanes.length === 1 ? '' : 's'} ${ranges(lanes)}`,
       marks: [
-        [{ cells: cells(served), look: 'done' }, { cells: cells(waiting), look: 'wait' }, { cells: cells(words), look: 'hit' }],
+        [
+          { cells: cells(served), look: 'done' },
+          { cells: cells(waiting), look: 'wait' },
+          { cells: cells(words), look: 'hit' },
+        ],
         [{ cells: elements, look: 'hit' }],
       ],
       redraw: true,

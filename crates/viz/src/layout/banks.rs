@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_layout::LayoutError;
 use tilewright_layout::access::{AccessKind, WarpAccess};
 
-use crate::layout::label::{Labels, listed};
+use crate::layout::label::listed;
 use crate::layout::sheet::{Page, Sheet, Square};
 use crate::layout::svg::draw;
-use crate::layout::text::{TextOptions, intro, print, text};
+use crate::layout::text::{TextOptions, print, text, title};
 use crate::layout::view::LayoutView;
 use crate::layout::wavefront::{BANKS, WORD, Wavefront, wavefronts_of};
 
@@ -29,7 +29,7 @@ const MOST_ELEMENTS: usize = 32;
 pub fn banks_text(view: &LayoutView, accesses: &[WarpAccess], options: &TextOptions) -> Result<String, LayoutError> {
     let mut banks = Banks::read(view)?;
     banks.group_to_fit(options)?;
-    let above = banks.above()?;
+    let above = banks.above();
     let below = served(accesses);
     text(&Page { below, ..Page::of(above, banks) }, options)
 }
@@ -38,7 +38,7 @@ pub fn banks_text(view: &LayoutView, accesses: &[WarpAccess], options: &TextOpti
 /// `m` alone, more places than may be enumerated.
 pub fn banks_svg(view: &LayoutView, accesses: &[WarpAccess]) -> Result<String, LayoutError> {
     let banks = Banks::read(view)?;
-    let above = banks.above()?;
+    let above = banks.above();
     draw(&Page { below: total(accesses).into_iter().collect(), ..Page::of(above, banks) })
 }
 
@@ -91,17 +91,13 @@ impl<'a> Banks<'a> {
         Ok(())
     }
 
-    fn above(&self) -> Result<Vec<String>, LayoutError> {
-        let mut lines = intro(self.view, &Labels::of(self.view))?;
-        // The legend of addresses says nothing here: squares name elements.
-        lines.truncate(1);
+    fn above(&self) -> Vec<String> {
         let column = match self.per_column {
             1 => "a bank".to_string(),
             many => format!("{many} banks"),
         };
         let bits = self.view.bits();
-        lines.push(format!("{bits} bits an element; a row is 128 bytes, a column is {column} of 4 bytes"));
-        Ok(lines)
+        vec![title(self.view), format!("{bits} bits an element; a row is 128 bytes, a column is {column} of 4 bytes")]
     }
 
     /// True when every column holds one run of elements in every line.

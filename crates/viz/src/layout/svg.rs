@@ -188,7 +188,7 @@ struct Frame {
 impl Frame {
     /// The left edge of every column.
     fn positions(&self) -> impl Iterator<Item = i64> {
-        self.columns.indices().enumerate().map(|(at, index)| {
+        self.columns.indices().enumerate().map(move |(at, index)| {
             let gap = if self.columns.is_past_gap(index) { GAP } else { 0 };
             self.left + at as i64 * self.column + gap
         })

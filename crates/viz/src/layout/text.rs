@@ -54,10 +54,15 @@ impl Printed {
 
 /// What stands above every drawing: the notation with the shape, the legend, and what ` +3` in the cells means.
 pub(crate) fn intro(view: &LayoutView, labels: &Labels) -> Result<Vec<String>, LayoutError> {
-    let mut lines = vec![format!("{}, shape {}", view.notation(), tuple(view.shape()))];
+    let mut lines = vec![title(view)];
     lines.extend(labels.legend().map(str::to_string));
     lines.extend(labels.replicas(view)?);
     Ok(lines)
+}
+
+/// The notation with the shape.
+pub(crate) fn title(view: &LayoutView) -> String {
+    format!("{}, shape {}", view.notation(), tuple(view.shape()))
 }
 
 /// A drawing: lines above, sheets below each other, lines below with what was folded.

@@ -111,7 +111,7 @@ impl LayoutView {
     /// All elements, in order. Error: more places than may be enumerated ([`ENUMERATION_LIMIT`]).
     pub fn cells(&self) -> Result<impl Iterator<Item = Result<Cell, LayoutError>>, LayoutError> {
         self.check_points()?;
-        Ok((0..self.size()).map(|index| self.cell(index)))
+        Ok((0..self.size()).map(move |index| self.cell(index)))
     }
 
     /// An error where there are more places than may be enumerated.

@@ -1,0 +1,200 @@
+//! `layout`: draws a layout, answers questions about it, and says how to turn it into another.
+
+mod access;
+mod facts;
+mod subject;
+mod target;
+mod writing;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tilewright::diag::Diagnostic;
+use tilewright::layout::hardware::{SwizzleMode, catalogue};
+use tilewright::layout::{Layout, LayoutError};
+use tilewright::viz::layout::{
+    LayoutView, TextOptions, banks_svg, banks_text, hardware_svg, hardware_text, tensor_svg, tensor_text, to_json,
+};
+use tilewright::viz::layout_page::{PageState, PageView, layout_page};
+
+use crate::exit::Exit;
+use crate::terminal::{complain, report, screen};
+
+use subject::Subject;
+
+/// Arguments of `layout`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// A layout in notation, a hardware layout by name, `@FILE` with a table, or `list`.
+    layout: String,
+    /// The logical shape of the tile, as in 8,16.
+    #[arg(long, value_delimiter = ',')]
+    shape: Option<Vec<i64>>,
+    /// Type of an element: f16, bf16, f32, e4m3, e2m1, ...
+    #[arg(long)]
+    dtype: Option<String>,
+    /// What is drawn [default: tensor, or banks with --access].
+    #[arg(long, value_enum)]
+    view: Option<View>,
+    /// Put a swizzle mode on top: none, 32B, 64B, 128B.
+    #[arg(long)]
+    swizzle: Option<String>,
+    /// An access of a warp: a layout of lanes over the tile, row:3, column:0, ldmatrix:4 or vectors:16.
+    #[arg(long)]
+    access: Option<String>,
+    /// Compare with another layout, and plan the conversion to it.
+    #[arg(long)]
+    to: Option<String>,
+    /// An axis of your own that the notation may name; may be repeated.
+    #[arg(long)]
+    axis: Vec<String>,
+    /// Write the drawing to a file as SVG.
+    #[arg(long)]
+    svg: Option<std::path::PathBuf>,
+    /// Write the interactive page to a file.
+    #[arg(long)]
+    html: Option<std::path::PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum View {
+    /// Each element, with its places.
+    Tensor,
+    /// Each place, with its elements.
+    Hardware,
+    /// Lines and banks of shared memory.
+    Banks,
+}
+
+/// A failure with its text.
+#[derive(Debug)]
+enum Failure {
+    /// Something about a layout.
+    Layout(LayoutError),
+    /// Something about the request.
+    Request(String),
+    /// A file that cannot be read or written.
+    File(String),
+}
+
+impl From<LayoutError> for Failure {
+    fn from(error: LayoutError) -> Failure {
+        Failure::Layout(error)
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Exit {
+    let done = if arguments.layout == "list" { list(arguments.json) } else { describe(arguments) };
+    match done {
+        Ok(()) => Exit::Done,
+        Err(Failure::Layout(error)) => {
+            let found: Diagnostic = error.diagnostic();
+            report(&[found]);
+            Exit::BadInput
+        }
+        Err(Failure::Request(text)) => {
+            complain(&text);
+            Exit::BadInput
+        }
+        Err(Failure::File(text)) => {
+            complain(&text);
+            Exit::Unsupported
+        }
+    }
+}
+
+/// The families of named layouts.
+fn list(as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        let entries = catalogue();
+        let each = |e: &tilewright::layout::hardware::NamedExample| {
+            json!({"pattern": e.pattern, "example": e.example, "about": e.about})
+        };
+        say!("{}", Value::from(entries.iter().map(each).collect::<Vec<_>>()));
+        return Ok(());
+    }
+    for entry in catalogue() {
+        say!("{:<28} {}", entry.example, entry.about);
+        say!("    {}", entry.pattern);
+    }
+    Ok(())
+}
+
+fn describe(arguments: &Arguments) -> Result<(), Failure> {
+    let mut subject = Subject::read(&arguments.layout, arguments)?;
+    if let Some(mode) = &arguments.swizzle {
+        subject.swizzle(mode.parse::<SwizzleMode>()?)?;
+    }
+    let view = LayoutView::new(&subject.layout, &subject.shape, subject.bits)?;
+    let accesses = arguments.access.as_deref().map(|text| access::read(text, &subject)).transpose()?;
+    let target = arguments.to.as_deref().map(|text| target::read(text, &subject, arguments)).transpose()?;
+    let kind = arguments.view.unwrap_or(if accesses.is_some() { View::Banks } else { View::Tensor });
+    let instructions = accesses.as_ref().map_or(Vec::new(), access::Accesses::instructions);
+
+    if let Some(path) = &arguments.svg {
+        let drawn = match kind {
+            View::Tensor => tensor_svg(&view)?,
+            View::Hardware => hardware_svg(&view)?,
+            View::Banks => banks_svg(&view, &instructions)?,
+        };
+        writing::write(path, &drawn).map_err(Failure::File)?;
+    }
+    if let Some(path) = &arguments.html {
+        writing::write(path, &layout_page(&page(arguments, &subject, kind)?)).map_err(Failure::File)?;
+    }
+    if arguments.json {
+        let mut told = to_json(&view)?;
+        told["facts"] = facts::json(&subject.layout)?;
+        told["name"] = json!(subject.name);
+        told["access"] = accesses.as_ref().map_or(Value::Null, access::Accesses::json);
+        told["to"] = target.as_ref().map_or(Value::Null, target::Target::json);
+        say!("{told}");
+        return Ok(());
+    }
+    if let Some(about) = &subject.about {
+        say!("{about}\n");
+    }
+    let screen: TextOptions = screen();
+    let text = match (&target, kind) {
+        (Some(target), View::Tensor) => target.compared(&subject, &screen)?,
+        (_, View::Tensor) => tensor_text(&view, &screen)?,
+        (_, View::Hardware) => hardware_text(&view, &screen)?,
+        (_, View::Banks) => banks_text(&view, &instructions, &screen)?,
+    };
+    say!("{}", text.trim_end());
+    say!("\n{}", facts::text(&subject.layout)?);
+    if let Some(accesses) = &accesses {
+        say!("{}", accesses.text());
+    }
+    if let Some(target) = &target {
+        say!("{}", target.text());
+    }
+    Ok(())
+}
+
+/// The page in the state that the arguments ask for.
+fn page(arguments: &Arguments, subject: &Subject, kind: View) -> Result<PageState, Failure> {
+    let view = match kind {
+        _ if arguments.to.is_some() => PageView::Conversion,
+        View::Tensor => PageView::Tensor,
+        View::Hardware => PageView::Hardware,
+        View::Banks => PageView::Banks,
+    };
+    let plain = |layout: &Layout| match layout {
+        Layout::Tile(_) | Layout::Compose(_) => Ok(layout.to_string()),
+        Layout::Table(_) => Err(Failure::Request("the page draws layouts in notation, not tables".to_string())),
+    };
+    let to = arguments.to.as_deref().map(|text| Subject::read(text, arguments)).transpose()?;
+    Ok(PageState {
+        layout: plain(&subject.layout)?,
+        shape: subject.shape.clone(),
+        bits: subject.bits,
+        view,
+        swizzle: None,
+        access: arguments.access.as_deref().filter(|text| text.contains('[')).map(str::to_string),
+        to: to.map(|to| plain(&to.layout)).transpose()?,
+    })
+}

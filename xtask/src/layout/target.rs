@@ -1,0 +1,77 @@
+//! The layout to turn the first one into: where they differ, and the plan between them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tilewright::layout::axis::{AxisKind, Scope};
+use tilewright::layout::conversion::{Conversion, find_conversion};
+use tilewright::layout::mesh::{CollectivePlan, Mesh};
+use tilewright::layout::{Axis, Layout};
+use tilewright::viz::layout::{TextOptions, compare_text};
+
+use super::subject::Subject;
+use super::{Arguments, Failure};
+
+/// The other layout, and how to get there.
+pub(super) struct Target {
+    layout: Layout,
+    plan: Plan,
+}
+
+enum Plan {
+    /// Between the registers of threads.
+    Registers(Box<Conversion>),
+    /// Between the memories of devices.
+    Devices(Box<CollectivePlan>),
+    /// Neither moves over threads or devices: the reason why nothing is planned.
+    Nothing(&'static str),
+}
+
+pub(super) fn read(text: &str, subject: &Subject, arguments: &Arguments) -> Result<Target, Failure> {
+    let layout = Subject::read(text, arguments)?.layout;
+    let plan = plan(&subject.layout, &layout, subject.bits)?;
+    Ok(Target { layout, plan })
+}
+
+fn plan(from: &Layout, to: &Layout, bits: i64) -> Result<Plan, Failure> {
+    let (Layout::Tile(from), Layout::Tile(to)) = (from, to) else {
+        return Ok(Plan::Nothing("conversions are planned between plain fragments and between tensors over a mesh"));
+    };
+    let axes: Vec<Axis> = from.axes().into_iter().chain(to.axes()).collect();
+    let counts = |scope: Scope| axes.iter().any(|axis| matches!(axis.kind(), AxisKind::Unit { scope: s, .. } if s == scope));
+    if counts(Scope::Mesh) {
+        let mut extents: BTreeMap<Axis, i64> = BTreeMap::new();
+        for axis in axes.iter().filter(|axis| axis.is_unit()) {
+            extents.insert(axis.clone(), from.span_on(axis).max(to.span_on(axis)));
+        }
+        let plan = Mesh::new(extents)?.collective(from, to, bits, &[])?;
+        return Ok(Plan::Devices(Box::new(plan)));
+    }
+    if axes.iter().any(Axis::is_thread) {
+        return Ok(Plan::Registers(Box::new(find_conversion(from, to, bits)?)));
+    }
+    Ok(Plan::Nothing("both are in memory: a copy reads one and writes the other"))
+}
+
+impl Target {
+    pub(super) fn compared(&self, subject: &Subject, screen: &TextOptions) -> Result<String, Failure> {
+        Ok(compare_text(&subject.layout, &self.layout, &subject.shape, subject.bits, screen)?)
+    }
+
+    pub(super) fn text(&self) -> String {
+        match &self.plan {
+            Plan::Registers(conversion) => format!("conversion      {conversion}"),
+            Plan::Devices(plan) => format!("collective      {plan}"),
+            Plan::Nothing(why) => format!("conversion      none: {why}"),
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let plan = match &self.plan {
+            Plan::Registers(conversion) => serde_json::from_str(&conversion.to_json_text()).unwrap_or(Value::Null),
+            Plan::Devices(plan) => json!({"collective": plan.to_string()}),
+            Plan::Nothing(why) => json!({"none": why}),
+        };
+        json!({"notation": self.layout.to_string(), "plan": plan})
+    }
+}
