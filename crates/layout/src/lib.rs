@@ -20,6 +20,7 @@ pub mod access;
 mod algebra;
 pub mod axis;
 pub mod banks;
+pub mod conversion;
 pub mod descriptor;
 mod dtype;
 mod error;

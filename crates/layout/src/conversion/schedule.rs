@@ -111,7 +111,8 @@ mod tests {
     fn counts(edges: &[(usize, usize, usize)]) -> [usize; 3] {
         let job = Job::new(&"S[4:1@reg]".parse().unwrap(), &"S[4:1@reg]".parse().unwrap(), 32).unwrap();
         let edge = |&(source, word, lane): &(usize, usize, usize)| Edge { source, word, lane, target: 0 };
-        schedules(&job, &[edges.iter().map(edge).collect()]).map(|schedule| schedule.count)
+        let edges: Vec<Edge> = edges.iter().map(edge).collect();
+        schedules(&job, &[edges]).map(|schedule| schedule.count)
     }
 
     #[test]
