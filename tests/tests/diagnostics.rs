@@ -3,7 +3,7 @@
 use insta::{assert_snapshot, with_settings};
 use tilewright::compile::{LowerOptions, Options, compile};
 use tilewright::diag::Diagnostic;
-use tilewright::layout::LayoutError;
+use tilewright::layout::{ComposeLayout, LayoutError};
 use tilewright::prelude::*;
 use tilewright::viz::{Style, render_all};
 use tilewright_tests::toolchain::{package, workspace};
@@ -43,7 +43,6 @@ fn notation() {
 #[test]
 fn questions_to_layouts() {
     let layout = |text: &str| text.parse::<TileLayout>().expect("a layout");
-    let swizzled = |text: &str| text.parse::<Layout>().expect_err("no swizzle");
     let straddling = 5..10;
     let empty = 3..3;
     let errors = [
@@ -55,8 +54,9 @@ fn questions_to_layouts() {
         layout("S[(2,2,3):(1000,100,8)]").slice(&[12], std::slice::from_ref(&straddling)).expect_err("carries"),
         S([0], [1]).build().expect_err("no extent"),
         S([1 << 40, 1 << 40], [1i64, 1 << 40]).build().expect_err("too big"),
-        swizzled("swizzle(M=3,B=3,S=2) o S[64:1]"),
-        swizzled("swizzle(M=3,B=3,S=3) o S[64:1@laneid]"),
+        SwizzleLayout::new(3, 3, 2, true).expect_err("S below B"),
+        ComposeLayout::new(SwizzleLayout::new(3, 3, 3, true).expect("a swizzle"), layout("S[64:1@laneid]"))
+            .expect_err("lanes"),
         LayoutError::TooLarge { points: 1 << 23 },
     ];
     assert_rendered("questions_to_layouts", &errors.iter().map(|e| e.diagnostic()).collect::<Vec<_>>());

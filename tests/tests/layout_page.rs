@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode};
 
 use serde_json::{Value, json};
 use tilewright::layout::access::{AccessKind, LANES, WarpAccess};
+use tilewright::layout::conversion::find_conversion;
 use tilewright::layout::{Layout, LayoutError};
 use tilewright::viz::layout_page::{PageState, PageView, layout_page};
 use tilewright_tests::golden::FILES;
@@ -34,6 +35,17 @@ const FLAGS: [&str; 10] = [
 
 /// Layouts with more elements are left out of the comparison, which asks Rust for them one by one.
 const MOST_ELEMENTS: i64 = 1024;
+/// Fragments to convert into each other, and bits of an element: plans of every kind.
+const CONVERSIONS: [(&str, &str, i64); 8] = [
+    ("S[(8,4):(4@laneid,1@laneid)]", "S[32:1@tx]", 32),
+    ("S[(32,4):(1@laneid,1@reg)]", "S[(32,2,2):(1@laneid,1@reg,2@reg)]", 32),
+    ("S[(32,4):(1@laneid,1@reg)]", "S[(32,2,2):(1@laneid,1@reg,2@reg)]", 16),
+    ("S[(8,4,2):(4@laneid,1@laneid,1@reg)]", "S[(4,2,8):(1@laneid,1@reg,4@laneid)]", 32),
+    ("S[(2,16,2):(16@laneid,1@laneid,1@reg)]", "S[(2,16,2):(1@reg,1@laneid,16@laneid)]", 64),
+    ("S[4:1@reg]", "S[4:1@reg] + R[32:1@laneid]", 32),
+    ("S[(4,32,4):(1@warpid,1@laneid,1@reg)]", "S[(4,32,4):(1@reg,1@laneid,1@warpid)]", 32),
+    ("S[(24,5):(1@laneid,1@reg)]", "S[(5,24):(1@reg,1@laneid)]", 16),
+];
 /// Texts that are no layouts in more than one way.
 const WRONG: [&str; 24] = [
     "",
@@ -211,6 +223,15 @@ fn layouts() -> Result<Vec<Value>, String> {
         golden_texts()?.into_iter().filter_map(|text| text.parse::<Layout>().ok().map(|layout| (text, layout)));
     let small = parsed.filter(|(_, layout)| layout.size() <= MOST_ELEMENTS);
     small.map(|(text, layout)| Ok(json!([text, digest(&layout).map_err(|e| e.to_string())?]))).collect()
+}
+
+/// Conversions with the plan that Rust makes, as text.
+fn conversions() -> Result<Vec<Value>, LayoutError> {
+    let planned = |(a, b, bits): (&str, &str, i64)| {
+        let plan = find_conversion(&a.parse()?, &b.parse()?, bits)?;
+        Ok(json!([a, b, bits, plan.to_json_text()]))
+    };
+    CONVERSIONS.into_iter().map(planned).collect()
 }
 
 /// FNV-1a over the places of every element as text, positions in order of axis name.

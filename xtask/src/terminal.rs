@@ -32,12 +32,12 @@ fn wants_colour(is_terminal: bool) -> Style {
     if is_terminal && !asked_not_to { Style::Coloured } else { Style::Plain }
 }
 
-/// How drawings are laid out for stdout: as wide as the terminal, and where output is piped 120 columns and all rows.
+/// How drawings are laid out for stdout: as wide as the terminal, and where output is piped 120 columns and 60 rows.
 pub(crate) fn screen() -> TextOptions {
     let style = wants_colour(stdout().is_terminal());
     match Term::stdout().size_checked() {
         Some((rows, columns)) => TextOptions { width: usize::from(columns), height: usize::from(rows).max(24), style },
-        None => TextOptions { width: 120, height: 200, style },
+        None => TextOptions { width: 120, height: 60, style },
     }
 }
 

@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use tilewright_layout::conversion::find_conversion;
 use tilewright_layout::{Layout, TileLayout};
 
 /// The layouts of the documents, with a shape that groups each, an inner tile's shape and a region to slice.
@@ -42,6 +43,9 @@ fn questions(c: &mut Criterion) {
     group.bench_function("contains_128x256", |b| {
         b.iter(|| (black_box(&rows).contains(&quads), everywhere.contains(black_box(&quads))));
     });
+    let accumulator = parse("S[(4,2,8,8,4,2):(1@warpid,2@reg,4@laneid,4@reg,1@laneid,1@reg)]");
+    let rows = parse("S[(64,2,32):(1@tx,64@tx,1@reg)]");
+    group.bench_function("find_conversion_64x64", |b| b.iter(|| find_conversion(black_box(&accumulator), &rows, 32)));
     let matrix = parse("S[(8192,8192):(1,8192)]");
     group.bench_function("injective_8192x8192", |b| b.iter(|| black_box(&matrix).is_injective()));
     let swizzled: Layout = "swizzle(M=3,B=3,S=3) o S[(64,64):(64,1)]".parse().expect("a swizzle");

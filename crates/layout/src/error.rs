@@ -16,6 +16,8 @@ pub enum LayoutError {
         problem: String,
         /// An example of what is legal.
         legal: &'static str,
+        /// The nearest text that is a layout, where there is an obvious one.
+        fix: Option<String>,
     },
     /// An extent below 1.
     Extent {
@@ -195,16 +197,22 @@ impl LayoutError {
     /// The finding as data; add the user's place with [`Diagnostic::label`].
     pub fn diagnostic(&self) -> Diagnostic {
         match self {
-            LayoutError::Notation { text, range, problem, legal } => {
-                Diagnostic::error(self.code(), "this is not a layout in notation")
-                    .snippet(Snippet {
-                        origin: "<layout>".to_string(),
-                        text: text.clone(),
-                        range: range.clone(),
-                        label: problem.clone(),
-                    })
-                    .help(format!("legal, for example: {legal}"))
+            LayoutError::Notation { text, range, problem, legal, fix } => {
+                let found = Diagnostic::error(self.code(), "this is not a layout in notation").snippet(Snippet {
+                    origin: "<layout>".to_string(),
+                    text: text.clone(),
+                    range: range.clone(),
+                    label: problem.clone(),
+                });
+                match fix {
+                    Some(fix) => found.help(format!("legal: {fix}")),
+                    None => found.help(format!("legal, for example: {legal}")),
+                }
             }
+            LayoutError::Size { size, .. } => Diagnostic::error(self.code(), self.to_string())
+                .help(format!("legal: extents of at least 1 whose product is {size}")),
+            LayoutError::Overflow => Diagnostic::error(self.code(), self.to_string())
+                .help("legal: fewer than 2^56 elements, at positions below 2^56"),
             LayoutError::NotGroupable { .. } => Diagnostic::error(self.code(), self.to_string()).help(
                 "split the dimensions where the iters end, or write the layout with iters that nest with the shape",
             ),
@@ -224,7 +232,6 @@ impl LayoutError {
                 .help("ask about a tile of the buffer instead of the whole"),
             LayoutError::Extent { .. }
             | LayoutError::Rank { .. }
-            | LayoutError::Size { .. }
             | LayoutError::OutOfRange { .. }
             | LayoutError::Region { .. }
             | LayoutError::Swizzle { .. }
@@ -232,8 +239,7 @@ impl LayoutError {
             | LayoutError::Indivisible { .. }
             | LayoutError::Algebra { .. }
             | LayoutError::Axes { .. }
-            | LayoutError::Table { .. }
-            | LayoutError::Overflow => Diagnostic::error(self.code(), self.to_string()),
+            | LayoutError::Table { .. } => Diagnostic::error(self.code(), self.to_string()),
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod conversion;
 pub mod descriptor;
 mod dtype;
 mod error;
+mod fix;
 pub mod hardware;
 mod index;
 mod layout;

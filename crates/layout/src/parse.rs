@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use crate::axis::{Axis, AxisKind, HARDWARE, M};
 use crate::error::LayoutError;
+use crate::fix;
 use crate::layout::Layout;
+use crate::print;
 use crate::swizzle::{ComposeLayout, SwizzleLayout};
 use crate::tile::{Iter, TileLayout};
 
@@ -26,18 +28,29 @@ impl FromStr for TileLayout {
     }
 }
 
+/// Errors say where the text goes wrong, and give the nearest text that is a layout where there is an obvious one.
 impl FromStr for Layout {
     type Err = LayoutError;
 
     fn from_str(text: &str) -> Result<Layout, LayoutError> {
-        let mut parser = Parser::new(text);
-        let swizzle = if parser.word_ahead("swizzle") { Some(parser.swizzle()?) } else { None };
-        let tile = parser.sum()?;
-        match swizzle {
-            None => Ok(Layout::Tile(tile)),
-            Some(swizzle) => Ok(Layout::Compose(ComposeLayout::new(swizzle, tile)?)),
-        }
+        read(text).map_err(|error| fix::with_fix(error, read))
     }
+}
+
+fn read(text: &str) -> Result<Layout, LayoutError> {
+    let mut parser = Parser::new(text);
+    let swizzle = if parser.word_ahead("swizzle") { Some(parser.swizzle()?) } else { None };
+    let tile = parser.sum()?;
+    let Some(swizzle) = swizzle else { return Ok(Layout::Tile(tile)) };
+    if let Some(axis) = tile.axes().into_iter().find(|axis| *axis != M) {
+        let problem = format!("a swizzle acts on linear memory `m`, not on `{axis}`");
+        let fixed = text.replace(&format!("@{axis}"), "@m");
+        return Err(parser.problem_fixed(fix::word(text, axis.name()), problem, fixed));
+    }
+    let least = tile.least_on(&M);
+    ComposeLayout::new(swizzle, tile).map(Layout::Compose).map_err(|error| {
+        parser.problem_fixed(0..text.len(), error.to_string(), format!("{text} + {}", least.saturating_neg()))
+    })
 }
 
 impl Layout {
@@ -56,19 +69,17 @@ impl Layout {
 
 /// Says where in the text the axis stands, and which known name is nearest.
 fn unknown_axis(text: &str, axis: &Axis, own: &[Axis]) -> LayoutError {
-    let word = |c: char| c.is_alphanumeric() || c == '_';
-    let is_whole = |start: &usize| {
-        let (before, after) = (&text[..*start], &text[start + axis.name().len()..]);
-        !before.ends_with(word) && !after.starts_with(word)
-    };
-    let start = text.match_indices(axis.name()).map(|(start, _)| start).find(is_whole).unwrap_or(0);
     let known = HARDWARE.iter().chain(own).map(Axis::name);
     let nearest = known.map(|name| (strsim::damerau_levenshtein(name, axis.name()), name)).min();
-    let hint = match nearest {
-        Some((distance, name)) if distance <= name.len() / 3 + 1 => format!("; did you mean `{name}`?"),
-        _ => String::new(),
-    };
-    Parser::new(text).problem(start..start + axis.name().len(), format!("there is no axis `{axis}`{hint}"))
+    let parser = Parser::new(text);
+    let (range, problem) = (fix::word(text, axis.name()), format!("there is no axis `{axis}`"));
+    match nearest {
+        Some((distance, name)) if distance <= name.len() / 3 + 1 => {
+            let fixed = format!("{}{name}{}", &text[..range.start], &text[range.end..]);
+            fix::with_fix(parser.problem_fixed(range, format!("{problem}; did you mean `{name}`?"), fixed), read)
+        }
+        _ => parser.problem(range, problem),
+    }
 }
 
 struct Parser<'a> {
@@ -79,9 +90,15 @@ struct Parser<'a> {
 /// The parts of a sum seen so far.
 #[derive(Default)]
 struct Parts {
-    shard: Option<Vec<Iter>>,
-    replica: Option<Vec<Iter>>,
+    shard: Option<Part>,
+    replica: Option<Part>,
     offset: Vec<(Axis, i64)>,
+}
+
+/// The iters of a bracket, and where it stands.
+struct Part {
+    iters: Vec<Iter>,
+    range: Range<usize>,
 }
 
 impl<'a> Parser<'a> {
@@ -91,7 +108,22 @@ impl<'a> Parser<'a> {
 
     fn problem(&self, range: Range<usize>, problem: impl Into<String>) -> LayoutError {
         let legal = if self.text.trim_start().starts_with("swizzle") { SWIZZLE_EXAMPLE } else { EXAMPLE };
-        LayoutError::Notation { text: self.text.to_string(), range, problem: problem.into(), legal }
+        LayoutError::Notation { text: self.text.to_string(), range, problem: problem.into(), legal, fix: None }
+    }
+
+    /// A problem with the text that was perhaps meant.
+    fn problem_fixed(&self, range: Range<usize>, problem: impl Into<String>, meant: String) -> LayoutError {
+        match self.problem(range, problem) {
+            LayoutError::Notation { text, range, problem, legal, .. } => {
+                LayoutError::Notation { text, range, problem, legal, fix: Some(meant) }
+            }
+            other => other,
+        }
+    }
+
+    /// The text with another part in `range`.
+    fn with(&self, range: Range<usize>, part: &str) -> String {
+        format!("{}{part}{}", &self.text[..range.start], &self.text[range.end..])
     }
 
     /// A problem with the character that comes next.
@@ -197,7 +229,8 @@ impl<'a> Parser<'a> {
         let start = self.at;
         let extent = self.integer()?;
         if extent < 1 {
-            return Err(self.problem(start..self.at, "an extent must be at least 1"));
+            let range = start..self.at;
+            return Err(self.problem_fixed(range.clone(), "an extent must be at least 1", self.with(range, "1")));
         }
         Ok(extent)
     }
@@ -218,7 +251,11 @@ impl<'a> Parser<'a> {
         let strides = self.list(Parser::stride)?;
         if strides.len() != extents.len() {
             let problem = format!("{} strides for {} extents", strides.len(), extents.len());
-            return Err(self.problem(start..self.at, problem));
+            let given = strides.iter().map(|(stride, axis)| format!("{stride}@{axis}"));
+            let as_many: Vec<String> = given.chain(std::iter::repeat("1".to_string())).take(extents.len()).collect();
+            let range = start..self.at;
+            let fixed = self.with(range.clone(), &format!("({})", as_many.join(",")));
+            return Err(self.problem_fixed(range, problem, fixed));
         }
         if !self.next_is(']') {
             return Err(self.problem_here("`]`"));
@@ -229,24 +266,9 @@ impl<'a> Parser<'a> {
 
     fn term(&mut self, parts: &mut Parts) -> Result<(), LayoutError> {
         self.skip_space();
-        let start = self.at;
         match self.peek() {
-            Some('S') => {
-                self.at += 1;
-                let iters = self.bracket()?;
-                match parts.shard.replace(iters) {
-                    Some(_) => Err(self.problem(start..self.at, "a second S[...]: all shard iters belong in one")),
-                    None => Ok(()),
-                }
-            }
-            Some('R') => {
-                self.at += 1;
-                let iters = self.bracket()?;
-                match parts.replica.replace(iters) {
-                    Some(_) => Err(self.problem(start..self.at, "a second R[...]: all replica iters belong in one")),
-                    None => Ok(()),
-                }
-            }
+            Some(letter @ 'S') => self.iters(letter, "shard", &mut parts.shard),
+            Some(letter @ 'R') => self.iters(letter, "replica", &mut parts.replica),
             Some(c) if c.is_ascii_digit() || c == '-' => {
                 let (value, axis) = self.stride()?;
                 parts.offset.push((axis, value));
@@ -254,6 +276,23 @@ impl<'a> Parser<'a> {
             }
             _ => Err(self.problem_here("S[...], R[...] or an offset such as 5@warpid")),
         }
+    }
+
+    /// `S[...]` or `R[...]`, of which there may be one each.
+    fn iters(&mut self, letter: char, what: &str, part: &mut Option<Part>) -> Result<(), LayoutError> {
+        let start = self.at;
+        self.at += letter.len_utf8();
+        let iters = self.bracket()?;
+        let range = start..self.at;
+        let Some(first) = part else {
+            *part = Some(Part { iters, range });
+            return Ok(());
+        };
+        let problem = format!("a second {letter}[...]: all {what} iters belong in one");
+        let merged = print::bracketed(letter, &[first.iters.as_slice(), &iters].concat());
+        let between = self.text[first.range.end..start].trim_end().trim_end_matches('+').trim_end();
+        let (before, after) = (&self.text[..first.range.start], &self.text[self.at..]);
+        Err(self.problem_fixed(range, problem, format!("{before}{merged}{between}{after}")))
     }
 
     fn sum(&mut self) -> Result<TileLayout, LayoutError> {
@@ -266,11 +305,13 @@ impl<'a> Parser<'a> {
         if self.at < self.text.len() {
             return Err(self.problem_here("`+` or the end"));
         }
-        TileLayout::new(parts.shard.unwrap_or_default(), parts.replica.unwrap_or_default(), parts.offset)
+        let iters = |part: Option<Part>| part.map_or(Vec::new(), |part| part.iters);
+        TileLayout::new(iters(parts.shard), iters(parts.replica), parts.offset)
     }
 
     /// `swizzle(M=3,B=3,S=3[,inner=false]) o`
     fn swizzle(&mut self) -> Result<SwizzleLayout, LayoutError> {
+        let start = self.at;
         self.at += "swizzle".len();
         self.expect('(')?;
         let mut values = [0i64; 3];
@@ -291,8 +332,15 @@ impl<'a> Parser<'a> {
             inner = false;
         }
         self.expect(')')?;
+        let range = start..self.at;
         self.expect('o')?;
-        SwizzleLayout::new(values[0], values[1], values[2], inner)
+        let [m, b, s] = values;
+        SwizzleLayout::new(m, b, s, inner).map_err(|error| {
+            let direction = if inner { "" } else { ",inner=false" };
+            let fixed =
+                self.with(range.clone(), &format!("swizzle(M={},B={},S={}{direction})", m.max(0), b.max(0), s.max(b)));
+            self.problem_fixed(range, error.to_string(), fixed)
+        })
     }
 }
 

@@ -16,6 +16,17 @@ fn bracket(f: &mut fmt::Formatter<'_>, letter: char, iters: &[Iter]) -> fmt::Res
     write!(f, "{letter}[{}:({})]", tuple(&extents), strides.join(","))
 }
 
+/// `S[...]` or `R[...]` with these iters.
+pub(crate) fn bracketed(letter: char, iters: &[Iter]) -> String {
+    struct Bracket<'a>(char, &'a [Iter]);
+    impl fmt::Display for Bracket<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            bracket(f, self.0, self.1)
+        }
+    }
+    Bracket(letter, iters).to_string()
+}
+
 impl fmt::Display for TileLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         bracket(f, 'S', self.shard())?;

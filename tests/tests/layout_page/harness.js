@@ -185,6 +185,35 @@
     same('refused', [page.wavefronts(), page.errors.access.code], [null, 'L0110']);
   });
 
+  scenario('plans are those of Rust, and every step of them can be shown', () => {
+    for (const [layout, to, bits, expected] of GIVEN.conversions) {
+      page.setState({ ...PLAIN, layout, to, bits, shape: '', view: 'conversion' });
+      same(`${layout} to ${to}`, JSON.stringify(page.plan()), expected);
+      same('errors', page.errors, {});
+      const filled = new Set();
+      const steps = byId('steps').querySelector('.player').hidden ? 0 : Number(byId('seek').max) + 1;
+      for (let n = 0; n < steps; n++) {
+        page.step(n);
+        for (const cell of lit('To').hit || []) filled.add(cell);
+      }
+      const cells = page.evaluate(to).size * page.evaluate(to).table.replicas;
+      same(`filled by ${to}`, filled.size, page.plan().kind === 'nothing' ? 0 : cells);
+    }
+  });
+
+  scenario('pointing at an element lights it in both fragments', () => {
+    const [layout, to] = ['S[(8,4,2):(4@laneid,1@laneid,1@reg)]', 'S[(4,2,8):(1@laneid,1@reg,4@laneid)]'];
+    page.setState({ ...PLAIN, layout, to, shape: '8,8', bits: 32, view: 'conversion' });
+    same('summary', text('#summary').split(';')[0], 'shuffles: cost 10 a warp (2 shuffles, 2 computed source lanes, 4 selects)');
+    page.point(0, 5, 1);
+    same('places', [lit('From').hit, lit('To').hit], [[11], [26]]);
+    same('what', text('#details .where').slice(0, 24), 'holds element 11 (1,3)  ');
+    page.setState({ to: 'S[8:1@laneid]' });
+    same('refused', page.errors.to.message, 'shape (8,8) has 64 elements, the layout 8');
+    page.setState({ to: 'S[64:1@m]', layout: 'S[64:1@bx]', shape: '' });
+    same('no fragment', page.errors.from.message, 'no such conversion: `bx` is no axis of a register fragment');
+  });
+
   scenario('the address holds the state, and a new address is taken over', () => {
     const state = { ...PLAIN, layout: 'S[(4,8):(8,1)] + 5', shape: '8,4', bits: 32, view: 'conversion', to: 'S[32:1@laneid] %&#<é' };
     page.setState(state);

@@ -8,7 +8,7 @@ mod writing;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use tilewright::diag::Diagnostic;
+use tilewright::diag::{Diagnostic, Snippet};
 use tilewright::layout::hardware::{SwizzleMode, catalogue};
 use tilewright::layout::{Layout, LayoutError};
 use tilewright::viz::layout::{
@@ -91,8 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     match done {
         Ok(()) => Exit::Done,
         Err(Failure::Layout(error)) => {
-            let found: Diagnostic = error.diagnostic();
-            report(&[found]);
+            report(&[pointed(error.diagnostic(), &error, &arguments.layout)]);
             Exit::BadInput
         }
         Err(Failure::Request(text)) => {
@@ -103,6 +102,21 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
             complain(&text);
             Exit::Unsupported
         }
+    }
+}
+
+/// A wrong part of a hardware layout's name, pointed at in the name.
+fn pointed(found: Diagnostic, error: &LayoutError, name: &str) -> Diagnostic {
+    let LayoutError::Hardware { problem, .. } = error else { return found };
+    let quoted = problem.split('`').nth(1).filter(|part| !part.is_empty());
+    match quoted.and_then(|part| Some((name.find(part)?, part.len()))) {
+        Some((start, length)) if !name.contains('[') => found.snippet(Snippet {
+            origin: "<layout>".to_string(),
+            text: name.to_string(),
+            range: start..start + length,
+            label: problem.clone(),
+        }),
+        _ => found,
     }
 }
 
@@ -117,7 +131,7 @@ fn list(as_json: bool) -> Result<(), Failure> {
         return Ok(());
     }
     for entry in catalogue() {
-        say!("{:<28} {}", entry.example, entry.about);
+        say!("{:<30} {}", entry.example, entry.about);
         say!("    {}", entry.pattern);
     }
     Ok(())

@@ -28,12 +28,7 @@ pub(crate) struct Coloured {
 
 /// Colours all warps in `count` steps or more; warps with the same edges get the same steps. `None` where more than
 /// [`STEP_LIMIT`] would be needed.
-pub(crate) fn colour_warps(
-    job: &Job,
-    warps: &[Vec<Edge>],
-    ranges: Option<&Ranges>,
-    count: usize,
-) -> Option<Coloured> {
+pub(crate) fn colour_warps(job: &Job, warps: &[Vec<Edge>], ranges: Option<&Ranges>, count: usize) -> Option<Coloured> {
     let mut palette = Palette { words: job.words, steps: Vec::new(), received_for: vec![0; job.targets] };
     (0..count).for_each(|_| palette.add_step());
     let mut colours: Vec<Vec<usize>> = Vec::with_capacity(warps.len());
@@ -284,7 +279,7 @@ mod tests {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 59) as usize
         };
-        let (mut sends, mut receives) = ([0; LANES], [0; LANES]);
+        let (mut sends, mut receives) = ([0usize; LANES], [0usize; LANES]);
         let mut edges = Vec::new();
         for target in 0..count {
             let (source, lane) = (lane(), lane());

@@ -9,6 +9,8 @@ use super::{Conversion, ConversionKind};
 
 /// Steps, and items in a line, that are shown.
 const SHOWN: usize = 8;
+/// Items where two lists share a line.
+const SHOWN_OF_TWO: usize = 4;
 
 impl fmt::Display for Conversion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -23,17 +25,17 @@ impl fmt::Display for Conversion {
 }
 
 /// The first items of a list, with dots where there are more.
-fn first_of(items: impl Iterator<Item = String>, separator: &str) -> String {
-    let mut shown: Vec<String> = items.take(SHOWN + 1).collect();
-    if shown.len() > SHOWN {
-        shown[SHOWN] = "...".to_string();
+fn first_of(items: impl Iterator<Item = String>, most: usize, separator: &str) -> String {
+    let mut shown: Vec<String> = items.take(most + 1).collect();
+    if shown.len() > most {
+        shown[most] = "...".to_string();
     }
     shown.join(separator)
 }
 
 fn write_renaming(f: &mut fmt::Formatter<'_>, picks: &Picks) -> fmt::Result {
     let moves = (0..picks.registers).filter_map(|register| Some(format!("r{register} <- r{}", picks.at(0, register)?)));
-    write!(f, "\n  thread 0: {}", first_of(moves, ", "))
+    write!(f, "\n  thread 0: {}", first_of(moves, SHOWN, ", "))
 }
 
 fn write_shuffles(f: &mut fmt::Formatter<'_>, shuffles: &Shuffles) -> fmt::Result {
@@ -52,14 +54,15 @@ fn step_line(step: &ShuffleStep) -> String {
     let read = match step.mode {
         ShuffleMode::Butterfly { mask } => format!("butterfly {mask}"),
         ShuffleMode::Broadcast { lane } => format!("all read lane {lane}"),
-        ShuffleMode::Indexed => format!("lane <- source {}", sources(warp)),
+        ShuffleMode::Indexed => format!("indexed, lane<-source {}", sources(warp)),
     };
     format!("{read}{of_warp}; {}", words(warp))
 }
 
 fn sources(warp: &WarpStep) -> String {
     let pairs = warp.source.iter().enumerate();
-    first_of(pairs.filter_map(|(lane, source)| source.map(|source| format!("{lane}<-{source}"))), " ")
+    let named = pairs.filter_map(|(lane, source)| source.map(|source| format!("{lane}<-{source}")));
+    first_of(named, SHOWN_OF_TWO, " ")
 }
 
 /// `word 1 from lanes 0-15, word 0 from lanes 16-31`
@@ -72,11 +75,15 @@ fn words(warp: &WarpStep) -> String {
             _ => runs.push((word, lane, lane)),
         }
     }
-    let more = if runs.len() > SHOWN / 2 { ", ..." } else { "" };
+    let more = if runs.len() > SHOWN_OF_TWO { ", ..." } else { "" };
     let run = |(word, first, last): &(usize, usize, usize)| {
-        if first == last { format!("word {word} from lane {first}") } else { format!("word {word} from {first}-{last}") }
+        if first == last {
+            format!("word {word} from lane {first}")
+        } else {
+            format!("word {word} from lanes {first}-{last}")
+        }
     };
-    let shown: Vec<String> = runs.iter().take(SHOWN / 2).map(run).collect();
+    let shown: Vec<String> = runs.iter().take(SHOWN_OF_TWO).map(run).collect();
     format!("{}{more}", shown.join(", "))
 }
 
@@ -88,10 +95,10 @@ fn write_staging(f: &mut fmt::Formatter<'_>, staging: &Staging) -> fmt::Result {
 
 fn side_line(side: &SharedSide) -> String {
     let wavefronts: u32 = side.accesses.iter().filter_map(|access| access.wavefronts.first()).sum();
-    let vector = |registers: &[usize]| registers.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-    let vectors = first_of(side.accesses.iter().map(|access| vector(&access.registers)), " ");
+    let registers = side.accesses.iter().filter_map(|access| access.registers.first());
+    let registers = first_of(registers.map(usize::to_string), SHOWN, " ");
     let (count, width) = (side.accesses.len(), side.width);
-    format!("{count} of {width} bytes a lane, {wavefronts} wavefronts in warp 0; registers {vectors}")
+    format!("{count} of {width} bytes a lane, {wavefronts} wavefronts in warp 0; first registers {registers}")
 }
 
 #[cfg(test)]
@@ -110,11 +117,11 @@ mod tests {
             plans,
             [
                 "shuffles: cost 5 a warp (1 shuffle, 3 selects)\n  \
-                 step 0: butterfly 16; word 1 from 0-15, word 0 from 16-31",
+                 step 0: butterfly 16; word 1 from lanes 0-15, word 0 from lanes 16-31",
                 "staging: cost 15 a warp (1 store, 2 loads, 4 wavefronts, warp barrier)\n  \
                  shared memory: S[64:1@m], 256 bytes\n  \
-                 stores: 1 of 8 bytes a lane, 2 wavefronts in warp 0; registers 0,1\n  \
-                 loads: 2 of 4 bytes a lane, 2 wavefronts in warp 0; registers 0 1",
+                 stores: 1 of 8 bytes a lane, 2 wavefronts in warp 0; first registers 0\n  \
+                 loads: 2 of 4 bytes a lane, 2 wavefronts in warp 0; first registers 0 1",
             ]
         );
     }

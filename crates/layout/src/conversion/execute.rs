@@ -59,7 +59,7 @@ impl Conversion {
     }
 
     fn stage(&self, staging: &Staging, a: &FragmentTable, b: &mut FragmentTable, threads: Range<usize>) {
-        let elements = usize::try_from(staging.bytes).unwrap_or(0) * 8 / self.bits.max(1);
+        let elements = usize::try_from(staging.bytes).unwrap_or(0).saturating_mul(8) / self.bits.max(1);
         let mut memory = vec![NONE; elements];
         for access in &staging.store.accesses {
             for thread in threads.clone() {
@@ -136,10 +136,7 @@ mod tests {
     fn replicas_are_filled_from_one_copy() {
         assert_eq!(converted("S[4:1@reg]", "S[4:1@reg] + R[32:1@laneid]", 32), ("shuffles", 8));
         assert_eq!(converted("S[32:1@laneid]", "S[32:1@reg] + R[32:1@laneid]", 32), ("staging", 47));
-        assert_eq!(
-            converted("S[8:1@laneid] + R[4:8@laneid]", "S[8:1@reg] + R[32:1@laneid]", 32),
-            ("shuffles", 16)
-        );
+        assert_eq!(converted("S[8:1@laneid] + R[4:8@laneid]", "S[8:1@reg] + R[32:1@laneid]", 32), ("shuffles", 16));
     }
 
     #[test]

@@ -142,10 +142,7 @@ mod tests {
 
     #[test]
     fn fragments_of_different_sizes_are_refused() {
-        assert_eq!(
-            refused("S[32:1@laneid]", "S[64:1@tx]", 32),
-            "L0105: shape (64) has 64 elements, the layout 32"
-        );
+        assert_eq!(refused("S[32:1@laneid]", "S[64:1@tx]", 32), "L0105: shape (64) has 64 elements, the layout 32");
     }
 
     #[test]
@@ -158,24 +155,21 @@ mod tests {
             refused("S[32:1@laneid]", "S[32:1@reg] + -1@reg", 32),
             "L0113: no such conversion: registers -1 to 30"
         );
-        assert_eq!(
-            refused("S[32:1@laneid]", "S[32:64@tx]", 32),
-            "L0113: no such conversion: threads 0 to 1984"
-        );
+        assert_eq!(refused("S[32:1@laneid]", "S[32:64@tx]", 32), "L0113: no such conversion: threads 0 to 1984");
         assert_eq!(
             refused("S[32:1@laneid]", "S[(16,2):(1@laneid,0@reg)]", 32),
             "L0113: no such conversion: register 0 of thread 0 holds the elements 0 and 1"
         );
-        assert_eq!(
-            refused("S[32:1@laneid]", "S[32:1@laneid]", 12),
-            "L0113: no such conversion: elements of 12 bits"
-        );
+        assert_eq!(refused("S[32:1@laneid]", "S[32:1@laneid]", 12), "L0113: no such conversion: elements of 12 bits");
     }
 
     #[test]
     fn too_many_places_are_refused() {
         let big = "S[(128,65536):(1@tx,1@reg)]";
-        assert_eq!(refused(big, big, 32), "L0111: this needs 8388608 points, more than the 4194304 that may be enumerated");
+        assert_eq!(
+            refused(big, big, 32),
+            "L0111: this needs 8388608 points, more than the 4194304 that may be enumerated"
+        );
     }
 
     #[test]

@@ -39,7 +39,9 @@ pub(crate) fn placements(job: &Job, parts: &[Part; 2], chunk: usize) -> Result<V
 /// The lengths of rows behind which padding may help.
 fn rows(job: &Job, parts: &[Part; 2], chunk: usize) -> BTreeSet<usize> {
     let steps = parts.iter().flat_map(|part| lane_steps(part.table));
-    steps.filter(|row| *row > 1 && *row < job.size && row % chunk == 0 && job.size % row == 0).collect()
+    steps
+        .filter(|row| *row > 1 && *row < job.size && row.is_multiple_of(chunk) && job.size.is_multiple_of(*row))
+        .collect()
 }
 
 /// How far apart in the tile the first registers of lane 0 and lanes 1, 2, 4, 8, 16 are.

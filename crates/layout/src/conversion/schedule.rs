@@ -45,9 +45,9 @@ impl Key {
 
 impl Ranges {
     fn by(key: Key, warps: &[Vec<Edge>]) -> Ranges {
-        let mut most = vec![0; key.count()];
+        let mut most = vec![0usize; key.count()];
         for edges in warps {
-            let mut counts = vec![0; LANES * key.count()];
+            let mut counts = vec![0usize; LANES * key.count()];
             for edge in edges {
                 let count = &mut counts[LANES * key.of(edge) + edge.lane];
                 *count += 1;
@@ -87,9 +87,9 @@ pub(crate) fn schedules(job: &Job, warps: &[Vec<Edge>]) -> [Schedule; 3] {
 
 /// The fewest steps of any schedule: words that one lane must receive, or different words that one must send.
 fn degree(warps: &[Vec<Edge>]) -> usize {
-    let mut most = 0;
+    let mut most = 0usize;
     for edges in warps {
-        let (mut receives, mut sends) = ([0; LANES], [0; LANES]);
+        let (mut receives, mut sends) = ([0usize; LANES], [0usize; LANES]);
         let mut items: Vec<(usize, usize)> = edges.iter().map(|edge| (edge.source, edge.word)).collect();
         items.sort_unstable();
         items.dedup();

@@ -88,11 +88,10 @@ fn owners(job: &Job) -> (FragmentTable, Barrier) {
     let mut owned = FragmentTable::empty(job.a.threads(), registers);
     let mut barrier = Barrier::Warp;
     for (element, needer) in needers(job).into_iter().enumerate() {
-        let near = needer.sole.map(|warp| {
+        let near = needer.first.and_then(|warp| {
             let first = warp * LANES * registers;
-            job.holders.between(element, first, first + LANES * registers)
+            job.holders.between(element, first, first + LANES * registers).first()
         });
-        let near = near.and_then(|places| places.first());
         if needer.is_shared || near.is_none() {
             barrier = Barrier::Cta;
         }
@@ -106,7 +105,7 @@ fn owners(job: &Job) -> (FragmentTable, Barrier) {
 /// The first warp that needs an element, and whether others need it too.
 #[derive(Clone, Copy, Default)]
 struct Needer {
-    sole: Option<usize>,
+    first: Option<usize>,
     is_shared: bool,
 }
 
@@ -115,7 +114,7 @@ fn needers(job: &Job) -> Vec<Needer> {
     for (place, element) in job.b.elements().iter().enumerate().filter(|(_, element)| **element != NONE) {
         let warp = place / (LANES * job.b.registers());
         let needer = &mut needers[*element as usize];
-        needer.is_shared |= *needer.sole.get_or_insert(warp) != warp;
+        needer.is_shared |= *needer.first.get_or_insert(warp) != warp;
     }
     needers
 }
@@ -160,9 +159,9 @@ impl Search<'_> {
 
     /// The wavefronts of the costliest warp; `None` once `bound` is reached.
     fn measure(&mut self, parts: &[Part; 2], positions: &[i64], bound: u64) -> Option<u64> {
-        let mut worst = 0;
+        let mut worst = 0u64;
         for warp in 0..self.job.warps {
-            let mut sum = 0;
+            let mut sum = 0u64;
             for (part, group) in instructions(parts) {
                 self.budget -= 1;
                 sum += u64::from(access(self.job, part, group, warp, positions).wavefronts());
@@ -186,9 +185,8 @@ fn instructions<'a>(parts: &'a [Part<'a>; 2]) -> impl Iterator<Item = (&'a Part<
 }
 
 fn is_free(job: &Job, parts: &[Part; 2], positions: &[i64]) -> bool {
-    let warp_is_free = |warp| {
-        instructions(parts).all(|(part, group)| access(job, part, group, warp, positions).is_conflict_free())
-    };
+    let warp_is_free =
+        |warp| instructions(parts).all(|(part, group)| access(job, part, group, warp, positions).is_conflict_free());
     (0..job.warps).all(warp_is_free)
 }
 

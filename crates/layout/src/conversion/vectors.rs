@@ -32,7 +32,7 @@ impl<'a> Part<'a> {
 
     /// Vectors that do not begin where a word begins: their elements must be taken out of words, or put in.
     pub(crate) fn pieces(&self, per_word: usize) -> u64 {
-        self.groups.iter().filter(|group| group[0] % per_word != 0).count() as u64
+        self.groups.iter().filter(|group| !group[0].is_multiple_of(per_word)).count() as u64
     }
 }
 
@@ -44,7 +44,7 @@ fn vectors(table: &FragmentTable, width: usize, per_word: usize) -> Option<Vec<V
     let count = width / length;
     let mut order = runs.used.clone();
     if count > 1 {
-        if order.len() != runs.most || order.len() % count != 0 {
+        if order.len() != runs.most || !order.len().is_multiple_of(count) {
             return None;
         }
         order.sort_by_key(|unit| (runs.first(runs.lead, *unit), *unit));
@@ -101,7 +101,7 @@ impl Runs {
             let start = self.first(thread, group[0]);
             let wanted = |i: usize| if start == NONE { NONE } else { start + (i * self.length) as i32 };
             let follows = group.iter().enumerate().all(|(i, unit)| self.first(thread, *unit) == wanted(i));
-            follows && (start == NONE || start as usize % width == 0)
+            follows && (start == NONE || (start as usize).is_multiple_of(width))
         })
     }
 }
@@ -111,7 +111,7 @@ fn run_at(table: &FragmentTable, thread: usize, register: usize, length: usize) 
     let start = table.at(thread, register);
     let wanted = |i: usize| if start == NONE { NONE } else { start + i as i32 };
     let is_run = (1..length).all(|i| table.at(thread, register + i) == wanted(i));
-    (is_run && (start == NONE || start as usize % length == 0)).then_some(start)
+    (is_run && (start == NONE || (start as usize).is_multiple_of(length))).then_some(start)
 }
 
 #[cfg(test)]

@@ -1,10 +1,179 @@
+// A conversion plan made ready to be gone through: what each step says, and which cells it reads and fills.
 const Conversion = (() => {
   'use strict';
+
+  const LANES = 32;
+  const MOST_RUNS = 4;
+  // Searching for a plan of more registers would keep the page waiting.
+  const MOST_CELLS = 2 ** 17;
+
+  // The plans from one fragment to the other, the cheapest first; throws LayoutError where there is none.
   function plan(from, to, bits) {
-    if (typeof planConversion !== 'function') return null;
+    const cells = from.element.length + to.element.length;
+    if (cells > MOST_CELLS) throw refuse(`${cells} registers; at most ${MOST_CELLS} are planned in a page`);
     const table = ({ threads, registers, element }) => ({ threads, registers, element });
-    return { from, to, result: planConversion(table(from), table(to), bits) };
+    const plans = planConversions(table(from), table(to), bits);
+    if (plans.length === 0) throw refuse(`elements of ${bits} bits, or a tile that shared memory does not hold`);
+    return { from, to, bits, result: plans[0], others: plans.slice(1) };
   }
-  function steps() { return null; }
+
+  const refuse = (problem) => new Notation.LayoutError('L0113', `no such conversion: ${problem}`);
+  const counted = (count, one) => `${count.toLocaleString('en')} ${one}${count === 1 ? '' : 's'}`;
+  const range = (count) => Array.from({ length: count }, (_, i) => i);
+
+  function costText({ total, barrier, ...parts }) {
+    const names = {
+      shuffles: 'shuffle', indices: 'computed source lane', selects: 'select', permutes: 'byte permute', stores: 'store',
+      loads: 'load', wavefronts: 'wavefront',
+    };
+    const named = Object.entries(names).filter(([part]) => parts[part] > 0).map(([part, one]) => counted(parts[part], one));
+    if (barrier !== 'none') named.push(`${barrier} barrier`);
+    return `cost ${total} a warp${named.length > 0 ? ` (${named.join(', ')})` : ''}`;
+  }
+
+  function summary({ result, others }) {
+    const also = others.map(({ kind, cost }) => `${kind} ${cost.total}`).join(', ');
+    return `${result.kind}: ${costText(result.cost)}${also ? `; also possible: ${also}` : ''}`;
+  }
+
+  // A step is {html, reads: [[thread, register]], fills: [[thread, register]], memory: [address]}.
+  function stepsOf(plan) {
+    const { result } = plan;
+    const made = { nothing: () => [], renaming: renamingSteps, shuffles: shuffleSteps, staging: stagingSteps };
+    return made[result.kind](plan);
+  }
+
+  // Where register `register` of `thread` comes from; -1 for one that holds nothing.
+  function pickAt({ warps, registers, from }, thread, register) {
+    return from[(warps === 1 ? thread % LANES : thread) * registers + register];
+  }
+
+  // [thread, register, pick] of every register of the target that holds something.
+  function picked({ result, to }) {
+    const { picks } = result;
+    const all = range(to.threads).flatMap((t) => range(picks.registers).map((r) => [t, r, pickAt(picks, t, r)]));
+    return all.filter(([, , pick]) => pick >= 0);
+  }
+
+  // What stays on its thread, one step for each register of the target.
+  function ownSteps(plan) {
+    const own = picked(plan).filter(([, , pick]) => pick < plan.result.picks.own);
+    return range(plan.result.picks.registers).flatMap((register) => {
+      const moves = own.filter(([, r]) => r === register);
+      if (moves.length === 0) return [];
+      const sources = [...new Set(moves.map(([, , pick]) => pick))].sort((a, b) => a - b);
+      return [{
+        html: `<b>register ${register}</b> from register ${sources.join(' or ')} of the same thread, ` +
+          `in ${counted(moves.length, 'thread')}`,
+        reads: moves.map(([thread, , pick]) => [thread, pick]),
+        fills: moves.map(([thread]) => [thread, register]),
+      }];
+    });
+  }
+
+  const renamingSteps = ownSteps;
+
+  function shuffleSteps(plan) {
+    const { result } = plan;
+    const perWord = Math.max(1, 32 / plan.bits);
+    const all = picked(plan);
+    const shuffles = result.steps.map((step, index) => {
+      const inStep = ([, , pick]) => Math.floor((pick - result.picks.own) / perWord) === index && pick >= result.picks.own;
+      const received = all.filter(inStep);
+      const reads = received.map(([thread, , pick]) => {
+        const warp = Math.floor(thread / LANES);
+        const { source, word } = step.warps[step.warps.length === 1 ? 0 : warp];
+        const from = source[thread % LANES];
+        return [warp * LANES + from, word[from] * perWord + ((pick - result.picks.own) % perWord)];
+      });
+      return { html: shuffleText(step, index, result.steps.length), reads, fills: received.map(([t, r]) => [t, r]) };
+    });
+    return [...shuffles, ...ownSteps(plan)];
+  }
+
+  function shuffleText(step, index, count) {
+    const modes = {
+      butterfly: () => `every lane reads the lane whose number is its own XOR ${step.mask}`,
+      broadcast: () => `all read lane ${step.lane}`,
+      indexed: () => 'every lane names its source',
+    };
+    const inWarp = step.warps.length > 1 ? ', in warp 0' : '';
+    return `<b>shuffle ${index + 1}</b> of ${count}: ${step.mode}, ${modes[step.mode]()}${inWarp}; ${wordsText(step.warps[0])}`;
+  }
+
+  // `register 1 from lanes 0-15, register 0 from lanes 16-31`, by words of 32 bits.
+  function wordsText({ word }) {
+    const runs = [];
+    word.forEach((sent, lane) => {
+      const last = runs[runs.length - 1];
+      if (sent < 0) return;
+      if (last && last.sent === sent && last.to === lane - 1) last.to = lane;
+      else runs.push({ sent, from: lane, to: lane });
+    });
+    const text = ({ sent, from, to }) => `word ${sent} from ${from === to ? `lane ${from}` : `lanes ${from}&ndash;${to}`}`;
+    const more = runs.length > MOST_RUNS ? ', ...' : '';
+    return runs.slice(0, MOST_RUNS).map(text).join(', ') + more;
+  }
+
+  function stagingSteps(plan) {
+    const { store, load } = plan.result.shared;
+    const reads = (access) => ({ reads: touched(access), fills: [] });
+    const fills = (access) => ({ reads: [], fills: touched(access) });
+    return [...sideSteps('store', store, reads), ...sideSteps('load', load, fills)];
+  }
+
+  function touched({ registers, addresses }) {
+    const threads = range(addresses.length).filter((thread) => addresses[thread] >= 0);
+    return threads.flatMap((thread) => registers.map((register) => [thread, register]));
+  }
+
+  function sideSteps(name, { width, accesses }, cells) {
+    return accesses.map((access, index) => {
+      const { registers, addresses, wavefronts } = access;
+      const used = addresses.filter((address) => address >= 0);
+      const total = wavefronts.reduce((sum, count) => sum + count, 0);
+      return {
+        html: `<b>${name} ${index + 1}</b> of ${accesses.length}: ${width} bytes a lane, ` +
+          `register${registers.length === 1 ? '' : 's'} ${registers.join(', ')}; ${counted(total, 'wavefront')} ` +
+          `in ${counted(wavefronts.length, 'warp')}`,
+        memory: used.flatMap((address) => registers.map((_, i) => address + i)),
+        ...cells(access),
+      };
+    });
+  }
+
+  // The cells of a grid for [thread, register] pairs; pairs that the grid does not show are left out.
+  function cellsIn({ table }, pairs) {
+    const cells = pairs.map(([tx, reg]) => {
+      const [owner, slot] = [Model.indexOf(table.ownerAxes, { tx }), Model.indexOf(table.slotAxes, { reg })];
+      return owner < 0 || slot < 0 ? -1 : owner * table.slots + slot;
+    });
+    return [...new Set(cells)].filter((cell) => cell >= 0);
+  }
+
+  // The whole plan for the stepper: in every step what is read, what is filled, and what was filled before.
+  function steps(scene) {
+    const [source, target, memory] = scene.panels;
+    const list = stepsOf(scene.plan);
+    const before = (n, part) => list.slice(0, n).flatMap((step) => step[part] || []);
+    const inMemory = (addresses) => addresses.map((m) => Model.indexOf(memory.table.slotAxes, { m })).filter((c) => c >= 0);
+    return {
+      count: list.length,
+      summary: summary(scene.plan),
+      at: (n) => {
+        const step = list[n];
+        const marks = [
+          [{ cells: cellsIn(source, step.reads), look: 'hit' }],
+          [{ cells: cellsIn(target, before(n, 'fills')), look: 'done' }, { cells: cellsIn(target, step.fills), look: 'hit' }],
+        ];
+        if (memory) {
+          const stored = list.slice(0, n).filter((other) => other.reads.length > 0).flatMap((other) => other.memory);
+          marks.push([{ cells: inMemory(stored), look: 'done' }, { cells: inMemory(step.memory), look: 'hit' }]);
+        }
+        return { html: step.html, marks };
+      },
+    };
+  }
+
   return { plan, steps };
 })();

@@ -83,12 +83,15 @@ const Draw = (() => {
       this.draw();
     }
 
-    // The zoom at which all columns are in sight.
+    // The zoom at which all columns are in sight, and all rows too where text stays easy to read.
     fitting() {
-      const room = this.viewport.clientWidth - this.headWidth - 4;
-      const gaps = this.grid.colEvery ? Math.ceil(this.grid.cols / this.grid.colEvery) * 3 : 0;
-      const fit = (room - gaps) / (this.grid.cols * natural(this.grid)[0]);
-      return Math.min(1.25, Math.max(ZOOM.least, fit));
+      const { cols, rows, colEvery, rowEvery } = this.grid;
+      const [width, height] = natural(this.grid);
+      const gaps = (count, every) => (every ? Math.ceil(count / every) * 3 : 0);
+      const across = (this.viewport.clientWidth - this.headWidth - 4 - gaps(cols, colEvery)) / (cols * width);
+      const most = parseFloat(getComputedStyle(this.viewport).maxHeight) || Infinity;
+      const down = (most - this.headHeight - 4 - gaps(rows, rowEvery)) / (rows * height);
+      return Math.max(ZOOM.least, Math.min(1.25, across, Math.max(ZOOM.shown, down)));
     }
 
     measure() {
@@ -409,15 +412,15 @@ const Draw = (() => {
       const { look } = this;
       const styles = {
         hit: { stroke: look.accent, width: 2 },
-        soft: { fill: look.haze },
-        done: { fill: look.haze, stroke: look.second, width: 1 },
+        soft: {},
+        done: { stroke: look.second, width: 1.5 },
         wait: { stroke: look.muted, width: 1 },
         cursor: { keep: true, stroke: look.ink, width: 2 },
       };
       const style = styles[kind];
       const { r0, r1, c0, c1 } = this.sight();
       const roomy = this.width >= 6 && this.height >= 4;
-      context.fillStyle = style.fill || look.accent;
+      context.fillStyle = style.stroke || look.accent;
       context.strokeStyle = style.stroke || look.accent;
       context.lineWidth = style.width || 1;
       const inset = context.lineWidth / 2;
@@ -426,7 +429,6 @@ const Draw = (() => {
         if (r < r0 || r >= r1 || c < c0 || c >= c1) continue;
         const [x, y, w, h] = [this.x(c), this.y(r), this.width, this.height];
         if (!style.keep) context.clearRect(x, y, w, h);
-        if (style.fill) context.fillRect(x, y, w, h);
         if (style.stroke && roomy) context.strokeRect(x + inset, y + inset, w - 2 * inset, h - 2 * inset);
         else if (kind === 'hit' || kind === 'cursor') fillWhole(context, x, y, Math.max(w, 2), Math.max(h, 2));
       }

@@ -55,7 +55,7 @@
 
   // Room goes by what the grids would like to have, within limits.
   function shareRoom() {
-    const [left, right] = scene.panels.map((shown) => (shown.notice ? 400 : Draw.wish(shown)));
+    const [left, right] = scene.panels.slice(0, 2).map((shown) => (shown.notice ? 400 : Draw.wish(shown)));
     const part = Math.min(0.66, Math.max(0.34, left / (left + right)));
     byId('panels').style.setProperty('--left', `${part}fr`);
     byId('panels').style.setProperty('--right', `${1 - part}fr`);
@@ -63,9 +63,11 @@
 
   function showPanels() {
     if (scene.panels) shareRoom();
+    const missing = { notice: 'Nothing to draw: see the error above.' };
     panels.forEach((panel, i) => {
-      const shown = scene.panels ? scene.panels[i] : { notice: 'Nothing to draw: see the error above.' };
-      panel.grid = shown.notice ? null : shown;
+      const shown = scene.panels ? scene.panels[i] || { absent: true } : i === 0 ? missing : { absent: true };
+      panel.root.hidden = Boolean(shown.absent);
+      panel.grid = shown.notice || shown.absent ? null : shown;
       panel.part('h2').textContent = shown.title || '';
       panel.part('.legend').textContent = shown.legend || '';
       panel.part('.viewport').hidden = panel.part('header').hidden = !panel.grid;
@@ -139,7 +141,7 @@
     const chosen = pinned || selection;
     panels.forEach((panel, index) => {
       if (!panel.grid) return;
-      let marks = chosen ? marksOf(panel, index, chosen) : stepMarks ? stepMarks[index] : [];
+      let marks = chosen ? marksOf(panel, index, chosen) : (stepMarks && stepMarks[index]) || [];
       if (pinned && selection && selection.index === index && selection.hit.kind === 'cell') {
         marks = [...marks, { cells: selection.cells, look: 'cursor' }];
       }
@@ -206,8 +208,10 @@
     byId('step').innerHTML = step.html;
     stepMarks = step.marks;
     if (step.redraw) panels[0].view.draw();
-    const first = step.marks[0].find((mark) => mark.look === 'hit');
-    if (first && panels[0].grid) panels[0].view.reveal(...panels[0].grid.place(first.cells[0]));
+    panels.forEach(({ grid, view }, i) => {
+      const hits = grid && step.marks[i] ? step.marks[i].find((mark) => mark.look === 'hit') : null;
+      if (hits) view.revealOne(hits.cells);
+    });
     light();
   }
 

@@ -40,7 +40,7 @@ const Palette = (() => {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
     const dark = colour('scheme') === 'dark';
-    const names = ['panel', 'empty', 'ink', 'muted', 'line', 'accent', 'second', 'veil', 'haze'];
+    const names = ['panel', 'empty', 'ink', 'muted', 'line', 'accent', 'second', 'veil'];
     return { dark, palette: palette(dark), ...Object.fromEntries(names.map((name) => [name, colour(name)])) };
   }
 

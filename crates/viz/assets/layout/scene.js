@@ -1,4 +1,4 @@
-// What a state shows, without the page: the evaluated layouts, the grids of the two panels, facts and errors.
+// What a state shows, without the page: the evaluated layouts, the grids of the panels, and errors.
 const Scene = (() => {
   'use strict';
 
@@ -42,7 +42,8 @@ const Scene = (() => {
     scene.shape = attempt(errors, 'shape', () => Model.checkShape(shape, scene.model.size));
     if (!scene.shape) return scene;
     scene.table = attempt(errors, 'table', () => Model.hardware(scene.model));
-    scene.panels = scene.table ? panelsOf(scene) : [errors.table, errors.table].map((error) => ({ notice: error.message }));
+    const { table: tooLarge } = errors;
+    scene.panels = tooLarge ? [{ notice: tooLarge.message }, { notice: tooLarge.message }] : panelsOf(scene);
     return scene;
   }
 
@@ -113,8 +114,17 @@ const Scene = (() => {
       const [element] = target.elementsOf(id);
       return element === undefined ? -1 : source.tone(source.cellsOf(element)[0]);
     };
-    scene.plan = Conversion.plan(from.fragment, to.fragment, state.bits);
-    return [source, target];
+    scene.plan = attempt(errors, 'to', () => Conversion.plan(from.fragment, to.fragment, state.bits));
+    return [source, target, ...sharedMemory(scene)];
+  }
+
+  // The tile in shared memory, where the plan goes through it.
+  function sharedMemory({ plan, shape, state }) {
+    if (!plan || plan.result.shared === null) return [];
+    const table = Model.hardware(Model.evaluate(Notation.parse(plan.result.shared.layout)));
+    const { bytes } = plan.result.shared;
+    const legend = `${plan.result.shared.layout} · ${bytes.toLocaleString('en')} bytes · cell: coordinate of its element`;
+    return [{ ...Grids.hardware(table, shape, state.bits), title: 'Shared memory', legend, table }];
   }
 
   return { of, mode };

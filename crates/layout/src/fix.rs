@@ -1,0 +1,82 @@
+//! The nearest text that is a layout: what a wrong one was perhaps meant to be.
+
+use std::ops::Range;
+
+use crate::error::LayoutError;
+use crate::layout::Layout;
+
+/// Longer texts are not mended.
+const LONGEST: usize = 400;
+/// What is often forgotten.
+const INSERTED: [&str; 9] = ["]", ")", ")]", ":", "(", "[", ",", "1", "o "];
+
+/// The error with its fix checked: the text that the parser thinks was meant if that is a layout, else the first small
+/// edit at the place of the error that makes one, else none.
+pub(crate) fn with_fix(error: LayoutError, read: fn(&str) -> Result<Layout, LayoutError>) -> LayoutError {
+    let LayoutError::Notation { text, range, problem, legal, fix } = error else { return error };
+    let is_layout = |candidate: &String| read(candidate).is_ok();
+    let short = text.len() <= LONGEST;
+    let fix = fix.filter(is_layout).or_else(|| edits(&text, &range).into_iter().filter(|_| short).find(is_layout));
+    LayoutError::Notation { text, range, problem, legal, fix }
+}
+
+/// Small edits at one place.
+fn edits(text: &str, range: &Range<usize>) -> Vec<String> {
+    let (before, there, after) = (&text[..range.start], &text[range.clone()], &text[range.end..]);
+    let mut edits = Vec::new();
+    if there == "-" {
+        edits.push(format!("{before}+ -{}", after.trim_start()));
+    }
+    edits.extend(INSERTED.iter().map(|inserted| format!("{before}{inserted}{there}{after}")));
+    if !there.is_empty() {
+        edits.extend(["[", "]", ")", "(", ":", "+", ",", ""].map(|other| format!("{before}{other}{after}")));
+    }
+    edits
+}
+
+/// Where a whole word stands in a text; the whole text if it does not.
+pub(crate) fn word(text: &str, word: &str) -> Range<usize> {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_whole = |start: &usize| !text[..*start].ends_with(part) && !text[start + word.len()..].starts_with(part);
+    let found = text.match_indices(word).map(|(start, _)| start).find(is_whole);
+    found.map_or(0..text.len(), |start| start..start + word.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixed(text: &str) -> Option<String> {
+        match text.parse::<Layout>().unwrap_err() {
+            LayoutError::Notation { fix, .. } => fix,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn every_fix_is_a_layout() {
+        let wrong = [
+            ("S[(8,4):(4@laneid)]", "S[(8,4):(4@laneid,1)]"),
+            ("S[(8,4):(4,2,1)]", "S[(8,4):(4@m,2@m)]"),
+            ("S[8:1] + S[4:8] + 5", "S[(8,4):(1@m,8@m)] + 5"),
+            ("S[8:1] + R[2:8] + R[2:16@tx]", "S[8:1] + R[(2,2):(8@m,16@tx)]"),
+            ("S[(0,4):(4,1)]", "S[(1,4):(4,1)]"),
+            ("S[(8,4):(4,1)", "S[(8,4):(4,1)]"),
+            ("S[(8,4:(4,1)]", "S[(8,4):(4,1)]"),
+            ("S[8:1] - 3", "S[8:1] + -3"),
+            ("S[8 1]", "S[8 :1]"),
+            ("swizzle(M=3,B=3,S=2) o S[64:1]", "swizzle(M=3,B=3,S=3) o S[64:1]"),
+            ("swizzle(M=3,B=3,S=3) o S[64:1@laneid]", "swizzle(M=3,B=3,S=3) o S[64:1@m]"),
+            ("swizzle(M=3,B=3,S=3) o S[8:-1]", "swizzle(M=3,B=3,S=3) o S[8:-1] + 7"),
+        ];
+        for (text, meant) in wrong {
+            assert_eq!(fixed(text).as_deref(), Some(meant), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_obvious_fix_has_none() {
+        assert_eq!(fixed("a matrix"), None);
+        assert_eq!(fixed("S[99999999999999999999:1]"), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! Tilings and sums by their definition: the places of two layouts added, dimension by dimension in turn.
+
+use std::collections::BTreeSet;
+
+use super::brute::{Place, Places, minus, plus};
+
+/// Whether steps of the outer layout count spans of the inner one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scaled {
+    /// A tiling.
+    Yes,
+    /// A direct sum.
+    No,
+}
+
+/// The shapes of two layouts, of one rank.
+#[derive(Clone, Copy)]
+pub(crate) struct Shapes<'a> {
+    pub(crate) outer: &'a [i64],
+    pub(crate) inner: &'a [i64],
+}
+
+impl Shapes<'_> {
+    /// The shape `(o0, i0, o1, i1, ..)`.
+    pub(crate) fn interleaved(self) -> Vec<i64> {
+        self.outer.iter().zip(self.inner).flat_map(|(outer, inner)| [*outer, *inner]).collect()
+    }
+
+    /// The shape `(o0 * i0, o1 * i1, ..)`.
+    pub(crate) fn whole(self) -> Vec<i64> {
+        self.outer.iter().zip(self.inner).map(|(outer, inner)| outer * inner).collect()
+    }
+
+    /// Of every element of the interleaved shape, in order: the element of the outer layout and that of the inner one.
+    fn pairs(self) -> Vec<(usize, usize)> {
+        let mut pairs = vec![(0, 0)];
+        for (outer, inner) in self.outer.iter().zip(self.inner) {
+            let (outer, inner) = (*outer as usize, *inner as usize);
+            let digits = move |(x, y): &(usize, usize)| {
+                let (x, y) = (x * outer, y * inner);
+                (0..outer * inner).map(move |digit| (x + digit / inner, y + digit % inner))
+            };
+            pairs = pairs.iter().flat_map(digits).collect();
+        }
+        pairs
+    }
+
+    /// The tiling or the sum of two layouts of these shapes.
+    pub(crate) fn combined(self, outer: &Places, inner: &Places, scaled: Scaled) -> Places {
+        let spacing = spacing(inner, scaled);
+        let place = |(x, y): (usize, usize)| {
+            let steps = minus(&outer.base[x], &outer.base[0]);
+            plus(&plus(&times(&steps, &spacing), &outer.base[0]), &inner.base[y])
+        };
+        let copies = outer.copies.iter().flat_map(|a| inner.copies.iter().map(move |b| plus(a, b)));
+        Places::new(self.pairs().into_iter().map(place).collect(), copies.collect())
+    }
+
+    /// True where some outer places make `whole` with these inner ones.
+    pub(crate) fn has_outer(self, whole: &Places, inner: &Places, scaled: Scaled) -> bool {
+        let spacing = spacing(inner, scaled);
+        let step = |at: usize, y: usize| {
+            minus(&minus(&whole.base[at], &whole.base[0]), &minus(&inner.base[y], &inner.base[0]))
+        };
+        let mut steps: Vec<Option<Place>> = vec![None; outer_size(self)];
+        let fits = self.pairs().into_iter().enumerate().all(|(at, (x, y))| {
+            let step = step(at, y);
+            let known = steps[x].get_or_insert_with(|| step.clone());
+            *known == step && step.iter().zip(&spacing).all(|(step, spacing)| divides(*spacing, *step))
+        });
+        fits && has_rest(&whole.copies, &inner.copies)
+    }
+
+    /// True where some inner places make `whole` with these outer ones.
+    pub(crate) fn has_inner(self, whole: &Places, outer: &Places, scaled: Scaled) -> bool {
+        let pairs = self.pairs();
+        let first_row = pairs.iter().enumerate().filter(|(_, (x, _))| *x == 0);
+        let mut base: Vec<(usize, Place)> =
+            first_row.map(|(at, (_, y))| (*y, minus(&whole.base[at], &outer.base[0]))).collect();
+        base.sort();
+        let base: Vec<Place> = base.into_iter().map(|(_, place)| place).collect();
+        let reach = |places: &Places, column: usize| places.copies.iter().map(|copy| copy[column]).max().unwrap_or(0);
+        let columns = whole.base[0].len();
+        let farthest = (0..columns).map(|column| reach(whole, column) - reach(outer, column)).collect();
+        let inner = Places { base, copies: vec![vec![0; columns], farthest] };
+        let spacing = spacing(&inner, scaled);
+        let fits = pairs.iter().enumerate().all(|(at, (x, y))| {
+            let steps = minus(&outer.base[*x], &outer.base[0]);
+            whole.base[at] == plus(&plus(&times(&steps, &spacing), &outer.base[0]), &inner.base[*y])
+        });
+        fits && has_rest(&whole.copies, &outer.copies)
+    }
+}
+
+fn outer_size(shapes: Shapes<'_>) -> usize {
+    shapes.outer.iter().product::<i64>() as usize
+}
+
+/// Positions from one copy of the inner layout to the next: its span where its elements move on the axis, else 1.
+fn spacing(inner: &Places, scaled: Scaled) -> Place {
+    let on_axis = |column: usize| {
+        let moves = inner.base.iter().any(|place| place[column] != inner.base[0][column]);
+        if moves && scaled == Scaled::Yes { 1 + inner.greatest(column) } else { 1 }
+    };
+    (0..inner.base[0].len()).map(on_axis).collect()
+}
+
+fn times(steps: &[i64], spacing: &[i64]) -> Place {
+    steps.iter().zip(spacing).map(|(step, spacing)| step * spacing).collect()
+}
+
+fn divides(divisor: i64, value: i64) -> bool {
+    if divisor == 0 { value == 0 } else { value % divisor == 0 }
+}
+
+/// True where some distances, added to all of `part`, make `whole`; both begin at 0. Of the distances that fit, more
+/// never hurt, so all of them are tried at once.
+fn has_rest(whole: &[Place], part: &[Place]) -> bool {
+    let wanted: BTreeSet<&Place> = whole.iter().collect();
+    let fits = |rest: &&Place| part.iter().all(|copy| wanted.contains(&plus(rest, copy)));
+    let made: BTreeSet<Place> =
+        whole.iter().filter(fits).flat_map(|rest| part.iter().map(|copy| plus(rest, copy))).collect();
+    made.len() == whole.len()
+}
