@@ -6,6 +6,8 @@ mod readme {}
 mod notation {}
 #[doc = include_str!("../../docs/layout-algebra.md")]
 mod layout_algebra {}
+#[doc = include_str!("../../docs/layout-tool.md")]
+mod layout_tool {}
 #[doc = include_str!("../../docs/kernel.md")]
 mod kernel {}
 #[doc = include_str!("../../docs/architecture.md")]

@@ -3,8 +3,8 @@
 
 pub mod cases;
 mod docs;
-pub mod gallery;
 pub mod edits;
+pub mod gallery;
 pub mod golden;
 pub mod thread_machine;
 pub mod toolchain;

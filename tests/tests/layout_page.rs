@@ -190,7 +190,7 @@ fn collect(value: &Value, texts: &mut BTreeSet<String>) {
     }
 }
 
-/// Texts with what Rust makes of them: canonical text, or code and message.
+/// Texts with what Rust makes of them: canonical text, or code, message and fix.
 fn texts() -> Result<Vec<Value>, String> {
     let mut texts = golden_texts()?;
     texts.extend(WRONG.iter().chain(&WIDE).map(|text| text.to_string()));
@@ -213,7 +213,14 @@ fn mutations(text: &str) -> Vec<String> {
 fn reading(text: &str) -> Value {
     match text.parse::<Layout>() {
         Ok(layout) => json!([text, layout.to_string()]),
-        Err(error) => json!([text, [error.code(), error.to_string()]]),
+        Err(error) => json!([text, [error.code(), error.to_string(), fix_of(&error)]]),
+    }
+}
+
+fn fix_of(error: &LayoutError) -> Option<&str> {
+    match error {
+        LayoutError::Notation { fix, .. } => fix.as_deref(),
+        _ => None,
     }
 }
 

@@ -13,6 +13,17 @@ pub(crate) enum Scaled {
     No,
 }
 
+/// Whether there is a part that makes a whole with the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// There is one.
+    Certain,
+    /// There are places that would do; whether iters make their copies is not decided.
+    Possible,
+    /// There is none.
+    Impossible,
+}
+
 /// The shapes of two layouts, of one rank.
 #[derive(Clone, Copy)]
 pub(crate) struct Shapes<'a> {
@@ -56,8 +67,8 @@ impl Shapes<'_> {
         Places::new(self.pairs().into_iter().map(place).collect(), copies.collect())
     }
 
-    /// True where some outer places make `whole` with these inner ones.
-    pub(crate) fn has_outer(self, whole: &Places, inner: &Places, scaled: Scaled) -> bool {
+    /// Whether some outer layout makes `whole` with this inner one.
+    pub(crate) fn outer_part(self, whole: &Places, inner: &Places, scaled: Scaled) -> Part {
         let spacing = spacing(inner, scaled);
         let step = |at: usize, y: usize| {
             minus(&minus(&whole.base[at], &whole.base[0]), &minus(&inner.base[y], &inner.base[0]))
@@ -68,11 +79,11 @@ impl Shapes<'_> {
             let known = steps[x].get_or_insert_with(|| step.clone());
             *known == step && step.iter().zip(&spacing).all(|(step, spacing)| divides(*spacing, *step))
         });
-        fits && has_rest(&whole.copies, &inner.copies)
+        if fits { copies_part(&whole.copies, &inner.copies) } else { Part::Impossible }
     }
 
-    /// True where some inner places make `whole` with these outer ones.
-    pub(crate) fn has_inner(self, whole: &Places, outer: &Places, scaled: Scaled) -> bool {
+    /// Whether some inner layout makes `whole` with this outer one.
+    pub(crate) fn inner_part(self, whole: &Places, outer: &Places, scaled: Scaled) -> Part {
         let pairs = self.pairs();
         let first_row = pairs.iter().enumerate().filter(|(_, (x, _))| *x == 0);
         let mut base: Vec<(usize, Place)> =
@@ -88,7 +99,7 @@ impl Shapes<'_> {
             let steps = minus(&outer.base[*x], &outer.base[0]);
             whole.base[at] == plus(&plus(&times(&steps, &spacing), &outer.base[0]), &inner.base[*y])
         });
-        fits && has_rest(&whole.copies, &outer.copies)
+        if fits { copies_part(&whole.copies, &outer.copies) } else { Part::Impossible }
     }
 }
 
@@ -113,12 +124,15 @@ fn divides(divisor: i64, value: i64) -> bool {
     if divisor == 0 { value == 0 } else { value % divisor == 0 }
 }
 
-/// True where some distances, added to all of `part`, make `whole`; both begin at 0. Of the distances that fit, more
-/// never hurt, so all of them are tried at once.
-fn has_rest(whole: &[Place], part: &[Place]) -> bool {
+/// Whether some distances, added to all of `part`, make `whole`; both begin at 0. Of the distances that fit, more never
+/// hurt, so all of them are tried at once.
+fn copies_part(whole: &[Place], part: &[Place]) -> Part {
+    if whole == part {
+        return Part::Certain;
+    }
     let wanted: BTreeSet<&Place> = whole.iter().collect();
     let fits = |rest: &&Place| part.iter().all(|copy| wanted.contains(&plus(rest, copy)));
     let made: BTreeSet<Place> =
-        whole.iter().filter(fits).flat_map(|rest| part.iter().map(|copy| plus(rest, copy))).collect();
-    made.len() == whole.len()
+        whole.iter().filter(fits).flat_map(|rest| part.iter().map(move |copy| plus(rest, copy))).collect();
+    if made.len() == whole.len() { Part::Possible } else { Part::Impossible }
 }

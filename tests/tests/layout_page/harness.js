@@ -70,7 +70,7 @@
   scenario('texts are read as in Rust', () => {
     for (const [notation, expected] of GIVEN.texts) {
       const read = page.parse(notation);
-      same(notation, read.error ? [read.error.code, read.error.message] : read.text, expected);
+      same(notation, read.error ? [read.error.code, read.error.message, read.error.fix] : read.text, expected);
     }
   });
 
@@ -135,8 +135,9 @@
     same('text and caret', text('#layout-error pre'), 'S[(8,2):(4@)]\n           ^');
     same('message', text('#layout-error .message'), 'L0101 expected the name of an axis, such as `laneid` or `m`, not `)`');
     same('places of the last layout', page.places(57).length, 2);
-    type('layout', REPLICATED);
-    same('gone', byId('layout-error').hidden, true);
+    type('layout', 'S[(4,4):(4@laneid,1@laneid)');
+    byId('layout-error').querySelector('button').click();
+    same('mended', [page.state.layout, byId('layout-error').hidden], ['S[(4,4):(4@laneid,1@laneid)]', true]);
   });
 
   scenario('a shape of another size is an error with a way out', () => {

@@ -5,8 +5,8 @@ use tilewright::layout::access::{AccessKind, WarpAccess};
 use tilewright::layout::banks::{AccessPattern, BankView, SwizzleSearch, bank_view, find_swizzle};
 use tilewright::layout::{Axis, Layout};
 
-use super::subject::Subject;
 use super::Failure;
+use super::subject::Subject;
 
 /// An access on the tile, and the search for a swizzle that serves it.
 pub(super) struct Accesses {
@@ -40,7 +40,8 @@ fn pattern(text: &str, subject: &Subject) -> Result<AccessPattern, Failure> {
         return Err(Failure::Request(format!("`{text}` is an access to a tile of two dimensions; give --shape")));
     };
     let legal = "legal: row:3, column:0, ldmatrix:4, vectors:16, or a layout of lanes";
-    let (what, number) = text.split_once(':').ok_or_else(|| Failure::Request(format!("no access `{text}`; {legal}")))?;
+    let (what, number) =
+        text.split_once(':').ok_or_else(|| Failure::Request(format!("no access `{text}`; {legal}")))?;
     let number: i64 = number.parse().map_err(|_| Failure::Request(format!("`{number}` is no number; {legal}")))?;
     let shape = [rows, columns];
     Ok(match what {

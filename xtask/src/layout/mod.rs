@@ -124,9 +124,7 @@ fn pointed(found: Diagnostic, error: &LayoutError, name: &str) -> Diagnostic {
 fn list(as_json: bool) -> Result<(), Failure> {
     if as_json {
         let entries = catalogue();
-        let each = |e: &tilewright::layout::hardware::NamedExample| {
-            json!({"pattern": e.pattern, "example": e.example, "about": e.about})
-        };
+        let each = |e: &tilewright::layout::hardware::NamedExample| json!({"pattern": e.pattern, "example": e.example, "about": e.about});
         say!("{}", Value::from(entries.iter().map(each).collect::<Vec<_>>()));
         return Ok(());
     }

@@ -69,7 +69,9 @@ fn bits_of(name: &str) -> Result<i64, Failure> {
         (_, Ok(operand)) => Ok(operand.bits()),
         (Err(_), Err(_)) => {
             let mut names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
-            names.extend(MmaType::ALL.iter().map(|operand| operand.name()).filter(|name| name.parse::<DType>().is_err()));
+            names.extend(
+                MmaType::ALL.iter().map(|operand| operand.name()).filter(|name| name.parse::<DType>().is_err()),
+            );
             let hint = crate::request::suggestion(name, names.iter().copied());
             Err(Failure::Request(format!("`{name}` is no dtype{hint}; there are {}", names.join(", "))))
         }

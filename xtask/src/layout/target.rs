@@ -38,7 +38,8 @@ fn plan(from: &Layout, to: &Layout, bits: i64) -> Result<Plan, Failure> {
         return Ok(Plan::Nothing("conversions are planned between plain fragments and between tensors over a mesh"));
     };
     let axes: Vec<Axis> = from.axes().into_iter().chain(to.axes()).collect();
-    let counts = |scope: Scope| axes.iter().any(|axis| matches!(axis.kind(), AxisKind::Unit { scope: s, .. } if s == scope));
+    let counts =
+        |scope: Scope| axes.iter().any(|axis| matches!(axis.kind(), AxisKind::Unit { scope: s, .. } if s == scope));
     if counts(Scope::Mesh) {
         let mut extents: BTreeMap<Axis, i64> = BTreeMap::new();
         for axis in axes.iter().filter(|axis| axis.is_unit()) {

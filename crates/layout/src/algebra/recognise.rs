@@ -48,7 +48,7 @@ impl Walk {
             let run = walk.first_run(left);
             iters.push(self.iter(run as i64, walk.at(1))?);
             let repeats = (0..left).all(|t| walk.adds(t, walk.at(t / run * run), walk.at(t % run)));
-            if left % run != 0 || !repeats {
+            if !left.is_multiple_of(run) || !repeats {
                 return None;
             }
             left /= run;

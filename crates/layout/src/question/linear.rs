@@ -12,6 +12,9 @@ pub(crate) struct Unknown {
     pub(crate) name: usize,
 }
 
+/// Is shown a solution, as pairs of name and digit; true ends the search.
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[(usize, i64)]) -> bool;
+
 /// The equation on one axis. Solved from the longest stride down: the shorter ones bound each digit to a short
 /// interval, and their common divisor fixes its residue.
 pub(crate) struct Equation {
@@ -35,12 +38,7 @@ impl Equation {
 
     /// Shows every solution to `visit`, as pairs of name and digit, until it returns true. True if it did.
     /// `budget` counts down the digits tried, over all calls; at 0 the question is too large.
-    pub(crate) fn solve(
-        &self,
-        target: i64,
-        budget: &mut i64,
-        visit: &mut dyn FnMut(&[(usize, i64)]) -> bool,
-    ) -> Result<bool, LayoutError> {
+    pub(crate) fn solve(&self, target: i64, budget: &mut i64, visit: Visit<'_>) -> Result<bool, LayoutError> {
         let mut digits = Vec::with_capacity(self.unknowns.len());
         self.descend(i128::from(target), &mut digits, budget, visit)
     }
@@ -50,7 +48,7 @@ impl Equation {
         left: i128,
         digits: &mut Vec<(usize, i64)>,
         budget: &mut i64,
-        visit: &mut dyn FnMut(&[(usize, i64)]) -> bool,
+        visit: Visit<'_>,
     ) -> Result<bool, LayoutError> {
         *budget -= 1;
         if *budget < 0 {

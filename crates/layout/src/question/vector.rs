@@ -40,19 +40,25 @@ impl Layout {
     }
 }
 
-/// Of every element: its positions on one axis, in the order of its places, each with the rest of the place.
-struct Places(Vec<Vec<(Vec<(Axis, i64)>, i64)>>);
+/// A place: its position on one axis, and where it is on the others.
+struct Place {
+    elsewhere: Vec<(Axis, i64)>,
+    position: i64,
+}
+
+/// The places of every element, in order.
+struct Places(Vec<Vec<Place>>);
 
 impl Places {
     fn of(layout: &Layout, axis: &Axis) -> Result<Places, LayoutError> {
         layout.check_enumerable()?;
         let split = |mut place: crate::Coord| {
             let position = place.remove(axis).unwrap_or(0);
-            (place.into_iter().filter(|(_, at)| *at != 0).collect(), position)
+            Place { elsewhere: place.into_iter().filter(|(_, at)| *at != 0).collect(), position }
         };
         let element = |flat: i64| {
-            let mut places: Vec<_> = layout.apply(flat)?.into_iter().map(split).collect();
-            places.sort();
+            let mut places: Vec<Place> = layout.apply(flat)?.into_iter().map(split).collect();
+            places.sort_by(|a, b| (&a.elsewhere, a.position).cmp(&(&b.elsewhere, b.position)));
             Ok(places)
         };
         (0..layout.size()).map(element).collect::<Result<_, _>>().map(Places)
@@ -61,10 +67,10 @@ impl Places {
     /// True when every aligned group of `width` elements is contiguous and aligned on the axis, copy by copy.
     fn are_runs_of(&self, width: usize) -> bool {
         self.0.chunks(width).all(|group| {
-            group[0].iter().all(|(_, position)| position % width as i64 == 0)
+            group[0].iter().all(|place| place.position % width as i64 == 0)
                 && group.iter().enumerate().all(|(step, places)| {
-                    let moved = group[0].iter().map(|(rest, position)| (rest, position + step as i64));
-                    places.iter().map(|(rest, position)| (rest, *position)).eq(moved)
+                    let moved = group[0].iter().map(|place| (&place.elsewhere, place.position + step as i64));
+                    places.iter().map(|place| (&place.elsewhere, place.position)).eq(moved)
                 })
         })
     }

@@ -142,8 +142,10 @@ const Forms = (() => {
     const first = line('div', 'message', '');
     first.append(Object.assign(document.createElement('b'), { textContent: `${error.code} ` }), error.problem);
     if (error.start !== undefined) showCaret(line('pre', '', ''), byId(field).value, error);
-    if (error.legal) line('div', 'legal', `legal, for example: ${error.legal}`);
-    if (field === 'shape' && scene.suggested) first.append(fixShape(scene.suggested));
+    const fix = field === 'shape' && scene.suggested ? scene.suggested.join(',') : error.fix;
+    if (fix) line('div', 'legal', 'legal: ').append(fixButton(field, fix));
+    else if (error.example) line('div', 'legal', `legal, for example: ${error.example}`);
+    else if (error.legal) line('div', 'legal', `legal: ${error.legal}`);
   }
 
   // The text, and below it carets under what is at fault.
@@ -156,12 +158,13 @@ const Forms = (() => {
     pre.append(`${text}\n`, below);
   }
 
-  function fixShape(shape) {
-    const text = `use ${shape.join(',')}`;
-    const button = Object.assign(document.createElement('button'), { type: 'button', textContent: text });
+  // Puts what is legal into the input.
+  function fixButton(field, fix) {
+    const button = Object.assign(document.createElement('button'), { type: 'button', className: 'code', textContent: fix });
     button.addEventListener('click', () => {
-      byId('shape').value = shape.join(',');
-      byId('shape').dispatchEvent(new Event('input'));
+      byId(field).value = fix;
+      byId(field).dispatchEvent(new Event('input'));
+      byId(field).focus();
     });
     return button;
   }

@@ -247,7 +247,7 @@
   readAddress();
   timings.ready = performance.now();
 
-  const plainError = ({ code, message, problem, start, end, legal }) => ({ code, message, problem, start, end, legal });
+  const plainError = ({ code, message, start, end, fix = null }) => ({ code, message, start, end, fix });
   const guarded = (make) => {
     try {
       return make();

@@ -320,7 +320,7 @@ const Model = (() => {
     const elements = shape.reduce((product, extent) => product * extent, 1);
     if (elements === size) return shape;
     const message = `shape ${Notation.tuple(shape)} has ${elements} elements, the layout ${size}`;
-    throw new Notation.LayoutError('L0105', message);
+    throw new Notation.LayoutError('L0105', message, { legal: `extents of at least 1 whose product is ${size}` });
   }
 
   return {

@@ -8,22 +8,34 @@ const Notation = (() => {
   const I64_MIN = -(1n << 63n);
   const REACH_LIMIT = 1n << 56n;
 
+  // What is often forgotten, and what stands where something else should; longer texts are not mended.
+  const INSERTED = [']', ')', ')]', ':', '(', '[', ',', '1', 'o '];
+  const REPLACED = ['[', ']', ')', '(', ':', '+', ',', ''];
+  const LONGEST_MENDED = 400;
+
   const SPACE = /\p{White_Space}*/uy;
   const INTEGER = /-?[0-9]+/y;
   const NAME = /[\p{Alphabetic}\p{N}_]+/uy;
   const NAME_START = /[\p{Alphabetic}_]/u;
+  const LAST_SPACE = /\p{White_Space}+$/u;
 
-  // What is wrong with a layout. `place` is {start, end, legal} for text at fault, in UTF-16 units of `text`.
+  // What is wrong with a layout, and what would be `legal`. For a text also where in it, from `start` to `end` in UTF-16
+  // units, and the `fix`: the nearest text that is a layout, where there is an obvious one.
   class LayoutError extends Error {
-    constructor(code, message, place) {
+    constructor(code, message, details) {
       super(message);
       this.code = code;
       this.problem = message;
-      Object.assign(this, place);
+      Object.assign(this, details);
     }
   }
 
-  const overflow = () => new LayoutError('L0112', "the layout's size does not fit 64 bits");
+  function overflow() {
+    const legal = 'fewer than 2^56 elements, at positions below 2^56';
+    return new LayoutError('L0112', "the layout's size does not fit 64 bits", { legal });
+  }
+
+  const greater = (a, b) => (a > b ? a : b);
   const absolute = (value) => (value < 0n ? -value : value);
   const tuple = (values) => `(${values.join(',')})`;
 
@@ -33,11 +45,17 @@ const Notation = (() => {
       this.at = 0;
     }
 
-    problem(start, end, problem) {
-      const legal = this.text.trimStart().startsWith('swizzle') ? SWIZZLE_EXAMPLE : EXAMPLE;
+    // What is wrong from `start` to `end`; `fix` is the text that was perhaps meant.
+    problem(start, end, problem, fix = null) {
+      const example = /^\p{White_Space}*swizzle/u.test(this.text) ? SWIZZLE_EXAMPLE : EXAMPLE;
       const character = [...this.text.slice(0, start)].length + 1;
-      const error = new LayoutError('L0101', `${problem}, at character ${character} of \`${this.text}\``);
-      return Object.assign(error, { problem, start, end, legal });
+      const message = `${problem}, at character ${character} of \`${this.text}\``;
+      return new LayoutError('L0101', message, { text: this.text, problem, start, end, example, fix });
+    }
+
+    // The text with another part from `start` to `end`.
+    with(start, end, part) {
+      return this.text.slice(0, start) + part + this.text.slice(end);
     }
 
     problemHere(expected) {
@@ -121,7 +139,9 @@ const Notation = (() => {
       this.skipSpace();
       const start = this.at;
       const extent = this.integer();
-      if (extent < 1n) throw this.problem(start, this.at, 'an extent must be at least 1');
+      if (extent < 1n) {
+        throw this.problem(start, this.at, 'an extent must be at least 1', this.with(start, this.at, '1'));
+      }
       return extent;
     }
 
@@ -150,28 +170,37 @@ const Notation = (() => {
       const start = this.at;
       const strides = this.list(this.stride);
       if (strides.length !== extents.length) {
-        throw this.problem(start, this.at, `${strides.length} strides for ${extents.length} extents`);
+        const asMany = extents.map((_, i) => (i < strides.length ? printStride(strides[i]) : '1'));
+        const problem = `${strides.length} strides for ${extents.length} extents`;
+        throw this.problem(start, this.at, problem, this.with(start, this.at, tuple(asMany)));
       }
       if (!this.nextIs(']')) throw this.problemHere('`]`');
       this.expect(']');
       return extents.map((extent, i) => ({ extent, ...strides[i] }));
     }
 
-    iters(parts, part, letter, name) {
+    // `S[...]` or `R[...]`, of which there may be one each.
+    iters(parts, part, letter) {
       const start = this.at;
       this.at += 1;
       const iters = this.bracket();
-      if (parts[part]) {
-        throw this.problem(start, this.at, `a second ${letter}[...]: all ${name} iters belong in one`);
+      const first = parts[part];
+      if (!first) {
+        parts[part] = { iters, start, end: this.at };
+        return;
       }
-      parts[part] = iters;
+      const merged = printBracket(letter, [...first.iters, ...iters]);
+      const trimmed = this.text.slice(first.end, start).replace(LAST_SPACE, '');
+      const between = trimmed.replace(/\++$/, '').replace(LAST_SPACE, '');
+      const fix = this.text.slice(0, first.start) + merged + between + this.text.slice(this.at);
+      throw this.problem(start, this.at, `a second ${letter}[...]: all ${part} iters belong in one`, fix);
     }
 
     term(parts) {
       this.skipSpace();
       const next = this.peek();
-      if (next === 'S') this.iters(parts, 'shard', 'S', 'shard');
-      else if (next === 'R') this.iters(parts, 'replica', 'R', 'replica');
+      if (next === 'S') this.iters(parts, 'shard', 'S');
+      else if (next === 'R') this.iters(parts, 'replica', 'R');
       else if (next !== undefined && /[-0-9]/.test(next)) parts.offset.push(this.stride());
       else throw this.problemHere('S[...], R[...] or an offset such as 5@warpid');
     }
@@ -182,11 +211,13 @@ const Notation = (() => {
       while (this.take('+')) this.term(parts);
       this.skipSpace();
       if (this.at < this.text.length) throw this.problemHere('`+` or the end');
-      return tile(parts.shard || [], parts.replica || [], parts.offset);
+      const iters = (part) => (part ? part.iters : []);
+      return tile(iters(parts.shard), iters(parts.replica), parts.offset);
     }
 
     // `swizzle(M=3,B=3,S=3[,inner=false]) o`
     swizzle() {
+      const start = this.at;
       this.at += 'swizzle'.length;
       this.expect('(');
       const values = ['M', 'B', 'S'].map((name, position) => {
@@ -202,8 +233,13 @@ const Notation = (() => {
         inner = false;
       }
       this.expect(')');
+      const end = this.at;
       this.expect('o');
-      return swizzle(...values, inner);
+      const [M, B, S] = values;
+      const problem = swizzleProblem(M, B, S);
+      if (problem === null) return { M: Number(M), B: Number(B), S: Number(S), inner };
+      const nearest = { M: greater(M, 0n), B: greater(B, 0n), S: greater(S, B), inner };
+      throw this.problem(start, end, problem, this.with(start, end, printSwizzle(nearest)));
     }
   }
 
@@ -235,39 +271,92 @@ const Notation = (() => {
     return { swizzle: null, shard, replica, offset };
   }
 
-  function swizzle(M, B, S, inner) {
+  // What is wrong with the parameters of a swizzle; null where nothing is.
+  function swizzleProblem(M, B, S) {
     const fits = (value) => value >= 0n && value <= 62n;
     const written = `swizzle(M=${M},B=${B},S=${S})`;
-    if (![M, B, S].every(fits) || M + B + S > 62n) {
-      throw new LayoutError('L0110', `${written} does not fit an address of 62 bits`);
-    }
-    if (S < B) throw new LayoutError('L0110', `${written}: S must be at least B`);
-    return { M: Number(M), B: Number(B), S: Number(S), inner };
+    if (![M, B, S].every(fits) || M + B + S > 62n) return `${written} does not fit an address of 62 bits`;
+    return S < B ? `${written}: S must be at least B` : null;
   }
 
-  // A swizzle over a tile that lives on `m` only, at positions that are not negative.
+  // The axis of a tile that no swizzle can act on; undefined where there is none.
+  const foreignAxis = (below) => axes(below).find((axis) => axis !== 'm');
+  const foreignProblem = (axis) => `a swizzle acts on linear memory \`m\`, not on \`${axis}\``;
+  const negativeProblem = (least) => `a swizzle needs positions that are not negative; this tile reaches ${least}`;
+
+  // The least position on `m`.
+  function leastOf(below) {
+    const down = [...below.shard, ...below.replica].filter((iter) => iter.stride < 0n);
+    return down.reduce((least, { extent, stride }) => least + (extent - 1n) * stride, below.offset.get('m') || 0n);
+  }
+
+  // A swizzle over a tile that lives on `m` only, at positions that are not negative; throws LayoutError.
   function compose(layer, below) {
-    const foreign = axes(below).find((axis) => axis !== 'm');
-    if (foreign !== undefined) {
-      throw new LayoutError('L0110', `a swizzle acts on linear memory \`m\`, not on \`${foreign}\``);
-    }
-    let lowest = below.offset.get('m') || 0n;
-    for (const { extent, stride } of [...below.shard, ...below.replica]) {
-      if (stride < 0n) lowest += (extent - 1n) * stride;
-    }
-    if (lowest < 0n) {
-      const problem = `a swizzle needs positions that are not negative; this tile reaches ${lowest}`;
-      throw new LayoutError('L0110', problem);
-    }
+    const foreign = foreignAxis(below);
+    if (foreign !== undefined) throw new LayoutError('L0110', foreignProblem(foreign));
+    const least = leastOf(below);
+    if (least < 0n) throw new LayoutError('L0110', negativeProblem(least));
     return { ...below, swizzle: layer };
+  }
+
+  // Where a whole word stands in a text; the whole text if it does not.
+  function wordIn(text, word) {
+    const found = [...text.matchAll(new RegExp(word, 'gu'))].map((match) => match.index).find((start) => {
+      const [before, after] = [text.slice(0, start), text.slice(start + word.length)];
+      return !/[\p{Alphabetic}\p{N}_]$/u.test(before) && !/^[\p{Alphabetic}\p{N}_]/u.test(after);
+    });
+    return found === undefined ? [0, text.length] : [found, found + word.length];
+  }
+
+  // A layout from text; errors have the fix that the parser thinks of, not yet checked.
+  function read(text) {
+    const parser = new Parser(text);
+    const layer = parser.wordAhead('swizzle') ? parser.swizzle() : null;
+    const below = parser.sum();
+    if (!layer) return below;
+    const foreign = foreignAxis(below);
+    if (foreign !== undefined) {
+      throw parser.problem(...wordIn(text, foreign), foreignProblem(foreign), text.replaceAll(`@${foreign}`, '@m'));
+    }
+    const least = leastOf(below);
+    if (least < 0n) throw parser.problem(0, text.length, negativeProblem(least), `${text} + ${-least}`);
+    return { ...below, swizzle: layer };
+  }
+
+  function isLayout(text) {
+    try {
+      read(text);
+      return true;
+    } catch (error) {
+      if (error instanceof LayoutError) return false;
+      throw error;
+    }
+  }
+
+  // Small edits at the place of an error.
+  function edits({ text, start, end }) {
+    const [before, there, after] = [text.slice(0, start), text.slice(start, end), text.slice(end)];
+    const inserted = INSERTED.map((piece) => before + piece + there + after);
+    const replaced = there === '' ? [] : REPLACED.map((piece) => before + piece + after);
+    const sum = there === '-' ? [`${before}+ -${after.replace(/^\p{White_Space}+/u, '')}`] : [];
+    return [...sum, ...inserted, ...replaced];
+  }
+
+  // The text that the parser thinks was meant if that is a layout, else the first small edit that makes one, else null.
+  function fixOf(error) {
+    if (error.fix !== null && isLayout(error.fix)) return error.fix;
+    if (new TextEncoder().encode(error.text).length > LONGEST_MENDED) return null;
+    return edits(error).find(isLayout) ?? null;
   }
 
   // A layout from text; throws LayoutError.
   function parse(text) {
-    const parser = new Parser(text);
-    const layer = parser.wordAhead('swizzle') ? parser.swizzle() : null;
-    const below = parser.sum();
-    return layer ? compose(layer, below) : below;
+    try {
+      return read(text);
+    } catch (error) {
+      if (error instanceof LayoutError && error.start !== undefined) error.fix = fixOf(error);
+      throw error;
+    }
   }
 
   // The axes that a layout mentions, in order of name.
@@ -281,8 +370,10 @@ const Notation = (() => {
     return layout.shard.reduce((product, iter) => product * iter.extent, 1n);
   }
 
+  const printStride = ({ stride, axis }) => `${stride}@${axis}`;
+
   function printBracket(letter, iters) {
-    const strides = iters.map((iter) => `${iter.stride}@${iter.axis}`);
+    const strides = iters.map(printStride);
     if (iters.length === 1) return `${letter}[${iters[0].extent}:${strides[0]}]`;
     return `${letter}[${tuple(iters.map((iter) => iter.extent))}:${tuple(strides)}]`;
   }

@@ -28,7 +28,7 @@ pub(crate) fn group(rng: &mut Rng) -> Outcome {
     judge(&|| format!("`{layout}`.group({shape:?})"), layout.group(&shape), legal, |grouped| {
         keeps_places(&grouped.layout, &layout)?;
         owns(&grouped.layout, &grouped.separators, &shape)?;
-        let dimension = |at: usize| grouped.dimension(at).iter().map(|iter| iter.extent).product();
+        let dimension = |at: usize| grouped.dimension(at).iter().map(|iter| iter.extent).product::<i64>();
         equal(&(0..shape.len()).map(dimension).collect::<Vec<i64>>(), &shape)
     })
 }
@@ -52,9 +52,9 @@ pub(crate) fn group_many(rng: &mut Rng) -> Outcome {
     let legal = nest(&cuts);
     judge(&|| format!("`{layout}`.group_many({shapes:?})"), layout.group_many(&shapes), legal, |grouped| {
         keeps_places(&grouped.layout, &layout)?;
-        let each = grouped.separators.iter().zip(&shapes);
         equal(&grouped.separators.len(), &shapes.len())?;
-        each.into_iter().try_for_each(|(separators, shape)| owns(&grouped.layout, separators, shape))
+        let mut each = grouped.separators.iter().zip(&shapes);
+        each.try_for_each(|(separators, shape)| owns(&grouped.layout, separators, shape))
     })
 }
 

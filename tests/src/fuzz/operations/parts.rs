@@ -1,10 +1,10 @@
 //! Wholes made of two layouts, true ones and perturbed ones, and how a part that is found in them is judged.
 
-use tilewright::layout::{LayoutError, TileLayout};
+use tilewright::layout::{Axis, LayoutError, TileLayout};
 
 use crate::fuzz::brute::extents_of;
 use crate::fuzz::generate;
-use crate::fuzz::interleave::Scaled;
+use crate::fuzz::interleave::{Part, Scaled};
 use crate::fuzz::judge::{Ended, Outcome, accept, told};
 use crate::fuzz::rng::Rng;
 use crate::fuzz::vary::{perturbed, respelled};
@@ -21,12 +21,7 @@ pub(crate) struct Built {
 }
 
 /// A layout on these axes with a shape of `rank` dimensions; few shapes cannot be cut from the iters.
-pub(crate) fn shaped(
-    rng: &mut Rng,
-    axes: &[tilewright::layout::Axis],
-    rank: usize,
-    budget: i64,
-) -> (TileLayout, Vec<i64>) {
+pub(crate) fn shaped(rng: &mut Rng, axes: &[Axis], rank: usize, budget: i64) -> (TileLayout, Vec<i64>) {
     let extents = generate::extents(rng, budget);
     let layout = generate::with_extents(rng, &extents, axes);
     let given = if rng.percent(10) { generate::factors(rng, layout.size()) } else { extents_of(&layout) };
@@ -37,12 +32,11 @@ pub(crate) fn shaped(
 /// A whole and the two it was made of: a tiling or a sum.
 pub(crate) fn built(rng: &mut Rng, scaled: Scaled) -> Result<Built, String> {
     let (axes, rank) = (generate::axes(rng), rng.within(1..=3) as usize);
-    let (outer, inner) = {
-        let (outer, inner) = (generate::extents(rng, 12), generate::extents(rng, 24));
-        (generate::with_extents(rng, &outer, &axes), generate::with_extents(rng, &inner, &axes))
-    };
-    let outer_shape = generate::joined(rng, &extents_of(&outer), rank);
-    let inner_shape = generate::joined(rng, &extents_of(&inner), rank);
+    let (outer_extents, inner_extents) = (generate::extents(rng, 12), generate::extents(rng, 24));
+    let outer = generate::with_extents(rng, &outer_extents, &axes);
+    let inner = generate::with_extents(rng, &inner_extents, &axes);
+    let outer_shape = generate::joined(rng, &outer_extents, rank);
+    let inner_shape = generate::joined(rng, &inner_extents, rank);
     let whole = match scaled {
         Scaled::Yes => inner.tile(&inner_shape, &outer, &outer_shape),
         Scaled::No => inner.direct_sum(&inner_shape, &outer, &outer_shape),
@@ -60,14 +54,17 @@ pub(crate) fn judge_part(
     found: Result<Option<TileLayout>, LayoutError>,
     groups: bool,
     is_true: bool,
-    possible: impl FnOnce() -> bool,
+    part: impl FnOnce() -> Part,
     makes: impl FnOnce(&TileLayout) -> Result<(), String>,
 ) -> Outcome {
     match found {
         Ok(Some(part)) => accept(call, makes(&part).map_err(|what| format!("found {part}, which makes {what}"))),
         Ok(None) if is_true => Err(format!("{}: none found, but it was made of one", call())),
-        Ok(None) if possible() => Ok(Ended::Refused("none, though the places allow one")),
-        Ok(None) => Ok(Ended::Refused("none")),
+        Ok(None) => match part() {
+            Part::Certain => Err(format!("{}: none found, but there is one", call())),
+            Part::Possible => Ok(Ended::Refused("none (copies)")),
+            Part::Impossible => Ok(Ended::Refused("none")),
+        },
         Err(error) if groups => Err(format!("{}: refused: {error}", call())),
         Err(error) => Ok(Ended::Refused(error.code())),
     }
