@@ -142,8 +142,8 @@ fn judge(case: &Value) -> Verdict {
 
 /// Why the recorded answer of a quirk is not to be copied: the tag behind `quirk`.
 fn reason(case: &Value) -> String {
-    let tags = case["tags"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    tags.filter(|tag| !["quirk", "edge", "mismatched"].contains(tag)).next_back().unwrap_or("no reason recorded").to_string()
+    let mut tags = case["tags"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    tags.rfind(|tag| !["quirk", "edge", "mismatched"].contains(tag)).unwrap_or("no reason recorded").to_string()
 }
 
 /// True for a case whose known answer is odd or wrong.

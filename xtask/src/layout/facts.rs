@@ -19,17 +19,15 @@ fn facts(layout: &Layout) -> Result<Facts, LayoutError> {
     let axes: Vec<(Axis, i64)> = layout.axes().into_iter().map(|axis| (axis.clone(), layout.span_on(&axis))).collect();
     let run_axis = [M, REG].into_iter().find(|axis| layout.axes().contains(axis));
     let run = run_axis.and_then(|axis| Some((axis.clone(), layout.vector_width(&axis).ok()?)));
-    let (canonical, replicated_over, inverse) = match layout {
+    let replicated_over = layout.replicated_over()?.into_iter().collect();
+    let (canonical, inverse) = match layout {
         Layout::Tile(tile) => {
             let spans = axes.iter().cloned().collect();
             let inverse = tile.left_inverse().ok().map(|inverse| inverse.within(&spans).to_string());
-            (tile.canonicalize().to_string(), tile.replicated_over().into_iter().collect(), inverse)
+            (tile.canonicalize().to_string(), inverse)
         }
-        Layout::Compose(compose) => {
-            let replicated = compose.tile().replicated_over().into_iter().collect();
-            (compose.canonicalize().to_string(), replicated, None)
-        }
-        Layout::Table(table) => (table.to_string(), Vec::new(), None),
+        Layout::Compose(compose) => (compose.canonicalize().to_string(), None),
+        Layout::Table(table) => (table.to_string(), None),
     };
     let injective = layout.is_injective().ok();
     Ok(Facts { size: layout.size(), canonical, axes, injective, replicated_over, run, inverse })

@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_region_that_straddles_two_carries_comes_in_pieces() {
         let layout: TileLayout = "S[(2,2,3):(1000,100,8)]".parse().unwrap();
-        let pieces = layout.pieces(&[12], &[5..8]).unwrap();
+        let pieces = layout.pieces(&[12], std::slice::from_ref(&(5..8))).unwrap();
         let seen: Vec<String> = pieces.iter().map(|p| format!("{:?} {}", p.region, p.layout)).collect();
         assert_eq!(seen, ["[5..6] S[1:8@m] + 116@m", "[6..8] S[2:8@m] + 1000@m"]);
     }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::axis::Axis;
 use crate::error::LayoutError;
+use crate::layout::Layout;
 use crate::question::compare::copies_on;
-use crate::tile::{Iter, TileLayout};
+use crate::tile::{Coord, Iter, TileLayout};
 
 impl TileLayout {
     /// True when every thread that has an element in `other` has it in this layout too. Only axes that count threads
@@ -38,6 +39,31 @@ impl TileLayout {
         // Parts of a valid layout are a valid layout, so this cannot fail; the layout itself is the fallback.
         TileLayout::new(shard, replica, offset).unwrap_or_else(|_| self.clone())
     }
+}
+
+impl Layout {
+    /// True when every thread that has an element in `other` has it here too; see [`TileLayout::contains`].
+    pub fn contains(&self, other: &Layout) -> Result<bool, LayoutError> {
+        if let (Layout::Tile(here), Layout::Tile(there)) = (self, other) {
+            return here.contains(there);
+        }
+        if self.size() != other.size() {
+            return Err(LayoutError::Size { shape: vec![other.size()], size: self.size() });
+        }
+        self.check_enumerable()?;
+        for flat in 0..self.size() {
+            if !threads(other, flat)?.is_subset(&threads(self, flat)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The threads that have an element: its places on the axes that count threads, CTAs or devices, 0 left out.
+fn threads(layout: &Layout, flat: i64) -> Result<BTreeSet<Coord>, LayoutError> {
+    let thread = |place: Coord| place.into_iter().filter(|(axis, at)| axis.is_unit() && *at != 0).collect();
+    Ok(layout.apply(flat)?.into_iter().map(thread).collect())
 }
 
 /// What the placement of an element in `there` adds, on one axis, to its placement in `here`.

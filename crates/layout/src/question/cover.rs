@@ -142,6 +142,24 @@ impl Layout {
         }
     }
 
+    /// The axes on which an element has more than one place.
+    pub fn replicated_over(&self) -> Result<BTreeSet<Axis>, LayoutError> {
+        match self {
+            Layout::Tile(tile) => Ok(tile.replicated_over()),
+            // A swizzle keeps different addresses different.
+            Layout::Compose(compose) => Ok(compose.tile().replicated_over()),
+            Layout::Table(table) => {
+                let mut axes = BTreeSet::new();
+                for flat in 0..table.size() {
+                    let places = table.apply(flat)?;
+                    let moves = |axis: &&Axis| places.iter().any(|place| place.get(*axis) != places[0].get(*axis));
+                    axes.extend(table.axes().iter().filter(moves).cloned());
+                }
+                Ok(axes)
+            }
+        }
+    }
+
     /// Every place of every element.
     fn all_places(&self) -> Result<BTreeSet<Coord>, LayoutError> {
         self.check_enumerable()?;

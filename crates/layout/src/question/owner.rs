@@ -1,5 +1,7 @@
 //! Who holds an element, and what an owner holds.
 
+use std::collections::BTreeSet;
+
 use crate::axis::Axis;
 use crate::error::LayoutError;
 use crate::layout::Layout;
@@ -101,20 +103,32 @@ impl Layout {
         match self {
             Layout::Tile(tile) => tile.elements_at(place),
             Layout::Compose(_) | Layout::Table(_) => {
-                self.check_enumerable()?;
-                let at = |axis: &Axis| place.get(axis).copied().unwrap_or(0);
-                let axes: std::collections::BTreeSet<Axis> =
-                    self.axes().into_iter().chain(place.keys().cloned()).collect();
-                let holds = |other: &Coord| axes.iter().all(|axis| other.get(axis).copied().unwrap_or(0) == at(axis));
-                let mut elements = Vec::new();
-                for flat in 0..self.size() {
-                    if self.apply(flat)?.iter().any(holds) {
-                        elements.push(flat);
-                    }
-                }
-                Ok(elements)
+                let all: BTreeSet<Axis> = self.axes().into_iter().chain(place.keys().cloned()).collect();
+                self.elements_on(place, &all)
             }
         }
+    }
+
+    /// The elements of an owner; see [`TileLayout::elements_of`].
+    pub fn elements_of(&self, owner: &Coord) -> Result<Vec<i64>, LayoutError> {
+        match self {
+            Layout::Tile(tile) => tile.elements_of(owner),
+            Layout::Compose(_) | Layout::Table(_) => self.elements_on(owner, &owner.keys().cloned().collect()),
+        }
+    }
+
+    /// The elements with a place that agrees with `wanted` on these axes, by enumeration.
+    fn elements_on(&self, wanted: &Coord, axes: &BTreeSet<Axis>) -> Result<Vec<i64>, LayoutError> {
+        self.check_enumerable()?;
+        let on = |place: &Coord, axis: &Axis| place.get(axis).copied().unwrap_or(0);
+        let agrees = |place: &Coord| axes.iter().all(|axis| on(place, axis) == on(wanted, axis));
+        let mut elements = Vec::new();
+        for flat in 0..self.size() {
+            if self.apply(flat)?.iter().any(agrees) {
+                elements.push(flat);
+            }
+        }
+        Ok(elements)
     }
 }
 
@@ -153,5 +167,12 @@ mod tests {
     fn a_large_tensor_is_not_enumerated() {
         let matrix = layout("S[(8192,8192):(1,8192)]");
         assert_eq!(matrix.elements_at(&Coord::from([(M, 8192 * 7 + 5)])), Ok(vec![5 * 8192 + 7]));
+    }
+
+    #[test]
+    fn a_swizzle_knows_its_elements_too() {
+        let layout: Layout = "swizzle(M=3,B=3,S=3) o S[(8,64):(64,1)]".parse().unwrap();
+        assert_eq!(layout.elements_at(&Coord::from([(M, 72)])), Ok(vec![64]));
+        assert_eq!(layout.elements_of(&Coord::from([(M, 72), (LANEID, 1)])), Ok(vec![]));
     }
 }
