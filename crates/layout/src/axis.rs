@@ -24,6 +24,21 @@ pub enum Scope {
     Mesh,
 }
 
+impl Scope {
+    /// Its name in every text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Thread => "thread",
+            Scope::Warp => "warp",
+            Scope::Warpgroup => "warpgroup",
+            Scope::Cta => "cta",
+            Scope::Cluster => "cluster",
+            Scope::Grid => "grid",
+            Scope::Mesh => "mesh",
+        }
+    }
+}
+
 /// What an axis means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxisKind {

@@ -67,18 +67,6 @@ pub(crate) fn storage(case: &Value) -> Checked {
     judge(case, Ok(parsed(&case["in"]["layout"])?.storage()))
 }
 
-fn name_of(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Thread => "thread",
-        Scope::Warp => "warp",
-        Scope::Warpgroup => "warpgroup",
-        Scope::Cta => "cta",
-        Scope::Cluster => "cluster",
-        Scope::Grid => "grid",
-        Scope::Mesh => "mesh",
-    }
-}
-
 /// What a hardware axis counts, and inside what. Axes that the reference does not know are ours to define.
 pub(crate) fn axis(case: &Value) -> Checked {
     let name = case["in"]["axis"].as_str().unwrap_or("");
@@ -88,7 +76,7 @@ pub(crate) fn axis(case: &Value) -> Checked {
     }
     let out = &case["out"];
     let (scope, unit) = match axis.kind() {
-        AxisKind::Unit { scope, unit } => (Some(name_of(scope)), Some(name_of(unit))),
+        AxisKind::Unit { scope, unit } => (Some(scope.name()), Some(unit.name())),
         AxisKind::Memory { .. } | AxisKind::Free => (None, None),
     };
     same("thread", Some(axis.is_unit()), out["thread"].as_bool())?;
@@ -110,7 +98,7 @@ pub(crate) fn get_scope(case: &Value) -> Checked {
         Err(_) if case.get("reject").is_some() => Ok(Agreement::Same),
         Err(e) => Err(e.to_string()),
         Ok(scope) => {
-            let names = scope.map(|(inner, outer)| vec![name_of(inner), name_of(outer)]);
+            let names = scope.map(|(inner, outer)| vec![inner.name(), outer.name()]);
             let expected = case["out"]["scope"].as_array();
             let expected = expected.map(|pair| pair.iter().filter_map(Value::as_str).collect::<Vec<_>>());
             same("scope", names, expected)?;

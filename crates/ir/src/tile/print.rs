@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use tilewright_layout::axis::Scope;
 
 use crate::tile::kernel::{Buffer, Direction, Kernel, Loop, Space, Stmt, Tile, Unroll};
 use crate::tile::op::Op;
@@ -33,19 +32,6 @@ impl Kernel {
         let mut parts: Vec<String> = op.operands.iter().map(|tile| tile_title(self, tile)).collect();
         parts.extend(op.value.map(|value| value.to_string()));
         format!("{}({})", op.kind.info().name, parts.join(", "))
-    }
-}
-
-/// The scope's name in every text.
-pub(crate) fn scope_name(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Thread => "thread",
-        Scope::Warp => "warp",
-        Scope::Warpgroup => "warpgroup",
-        Scope::Cta => "cta",
-        Scope::Cluster => "cluster",
-        Scope::Grid => "grid",
-        Scope::Mesh => "mesh",
     }
 }
 
@@ -105,7 +91,7 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
 }
 
 fn print_op(f: &mut fmt::Formatter<'_>, kernel: &Kernel, op: &Op, depth: usize) -> fmt::Result {
-    write!(f, "{:indent$}{}", "", scope_name(op.scope), indent = depth * 2)?;
+    write!(f, "{:indent$}{}", "", op.scope.name(), indent = depth * 2)?;
     if let Some(warp) = op.warp {
         write!(f, " {warp}")?;
     }

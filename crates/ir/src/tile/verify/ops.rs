@@ -2,7 +2,7 @@ use tilewright_diag::Diagnostic;
 
 use crate::tile::kernel::{Direction, Kernel, Loop, Space, Tile};
 use crate::tile::op::{Effect, Op, OpKind, Operand};
-use crate::tile::print::{scope_name, tile_title};
+use crate::tile::print::tile_title;
 
 pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Diagnostic>) {
     let before = found.len();
@@ -33,9 +33,9 @@ fn check_row(op: &Op, found: &mut Vec<Diagnostic>) {
         found.push(Diagnostic::error("K0211", format!("`{}` {what}", info.name)).label(op.span, "this op"));
     }
     if !info.scopes.contains(&op.scope) {
-        let legal: Vec<&str> = info.scopes.iter().map(|s| scope_name(*s)).collect();
+        let legal: Vec<&str> = info.scopes.iter().map(|s| s.name()).collect();
         found.push(
-            Diagnostic::error("K0212", format!("`{}` is no op of a {}", info.name, scope_name(op.scope)))
+            Diagnostic::error("K0212", format!("`{}` is no op of a {}", info.name, op.scope.name()))
                 .label(op.span, "this op")
                 .help(format!("it can be done by a {}", legal.join(" or a "))),
         );
