@@ -30,11 +30,12 @@ enum Picture {
     Banks,
 }
 
-/// Swizzles are about banks, copies over lanes of tensor memory about who holds what; the rest is about elements.
+/// Swizzles are about banks, copies about who holds what; the rest is about elements.
 fn picture(entry: &GalleryEntry) -> Picture {
+    let copies = entry.notation.contains("R[");
     match entry.notation {
         text if text.starts_with("swizzle") => Picture::Banks,
-        text if text.contains("TLane") => Picture::Hardware,
+        text if text.contains("TLane") && copies => Picture::Hardware,
         _ => Picture::Tensor,
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests share: readers of golden data, brute-force judges, kernels that only tests need, and the toolchain
 //! that tests run with.
 
+pub mod browser;
 pub mod cases;
 mod docs;
 pub mod edits;

@@ -6,32 +6,18 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use tilewright::layout::access::{AccessKind, LANES, WarpAccess};
 use tilewright::layout::conversion::find_conversion;
+use tilewright::layout::hardware::SwizzleMode;
 use tilewright::layout::{Layout, LayoutError};
 use tilewright::viz::layout_page::{PageState, PageView, layout_page};
+use tilewright_tests::browser::Browser;
 use tilewright_tests::golden::FILES;
 use tilewright_tests::toolchain::package;
-
-const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-
-/// No window, no sandbox (there is none in containers), no traffic of the browser's own.
-const FLAGS: [&str; 10] = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1200,900",
-    "--dump-dom",
-];
 
 /// Layouts with more elements are left out of the comparison, which asks Rust for them one by one.
 const MOST_ELEMENTS: i64 = 1024;
@@ -78,11 +64,11 @@ const WIDE: [&str; 4] =
     ["S[8:1\u{e9}]", "\u{2003}S[8:1@\u{3b1}\u{3b2}]\u{85}", "S[8:1@\u{1d538}] \u{1f600}", "S[8:\u{bd}]"];
 
 fn main() -> ExitCode {
-    let Some(browser) = browser() else { return without_browser() };
+    let Some(browser) = Browser::find() else { return without_browser() };
     let mut failed = 0;
     for (name, outcome) in [
         ("the page as it is", drive(&browser, &begin(), "")),
-        ("the page behind a link", drive(&browser, &begin(), "#l=S[(4,8):(8,1)]&s=8,4&b=32&w=64&v=banks&p=3")),
+        ("the page behind a link", drive(&browser, &begin(), &format!("#{}&p=3", linked().address()))),
     ] {
         match outcome {
             Ok(verdict) => failed += told(name, &verdict),
@@ -93,12 +79,6 @@ fn main() -> ExitCode {
         }
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    BROWSERS.iter().find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file()))
 }
 
 fn without_browser() -> ExitCode {
@@ -141,30 +121,31 @@ fn begin() -> PageState {
     }
 }
 
+/// The state that a link gives in its place.
+fn linked() -> PageState {
+    PageState {
+        layout: "S[(4,8):(8,1)] + 5".to_string(),
+        shape: vec![8, 4],
+        bits: 32,
+        view: PageView::Banks,
+        swizzle: Some(SwizzleMode::B64),
+        access: Some("S[(4,8):(8@laneid,1@laneid)]".to_string()),
+        to: None,
+    }
+}
+
 /// Opens the page at an address and reads what its harness leaves in the document.
-fn drive(browser: &Path, state: &PageState, fragment: &str) -> Result<Value, String> {
-    let given =
-        json!({ "texts": texts()?, "layouts": layouts()?, "accesses": accesses(), "linked": !fragment.is_empty() });
+fn drive(browser: &Browser, state: &PageState, fragment: &str) -> Result<Value, String> {
+    let given = json!({
+        "texts": texts()?,
+        "layouts": layouts()?,
+        "accesses": accesses(),
+        "conversions": conversions().map_err(|e| e.to_string())?,
+        "linked": !fragment.is_empty(),
+    });
     let given = given.to_string().replace('<', "\\u003c");
     let harness = include_str!("layout_page/harness.js");
-    let page =
-        layout_page(state).replace("</body>", &format!("<script>const GIVEN = {given};\n{harness}</script></body>"));
-    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let file = folder.path().join("page.html");
-    std::fs::write(&file, page).map_err(|e| e.to_string())?;
-    let output = Command::new(browser)
-        .args(FLAGS)
-        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-        .arg(format!("file://{}{fragment}", file.display()))
-        .output()
-        .map_err(|e| format!("{}: {e}", browser.display()))?;
-    let document = String::from_utf8_lossy(&output.stdout);
-    let verdict = document.split_once("<pre id=\"verdict\">").and_then(|(_, rest)| rest.split_once("</pre>"));
-    let Some((verdict, _)) = verdict else {
-        return Err(format!("the page left no verdict: {}", String::from_utf8_lossy(&output.stderr)));
-    };
-    let plain = verdict.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
-    serde_json::from_str(&plain).map_err(|e| format!("{e}: {plain}"))
+    browser.run(&layout_page(state), &format!("const GIVEN = {given};\n{harness}"), fragment)
 }
 
 /// Every text in the golden vectors that has the look of a layout.
@@ -272,8 +253,8 @@ fn accesses() -> Vec<Value> {
             let scattered: Vec<u64> = (0..LANES).map(|_| next(64)).collect();
             let address = |lane: usize| {
                 let leader = lane & !merged;
-                let unit = if case % 3 == 0 { scattered[leader] } else { leader as u64 * stride };
-                (!idle || lane % 3 > 0).then_some(unit * width)
+                let unit = if case.is_multiple_of(3) { scattered[leader] } else { leader as u64 * stride };
+                (!idle || !lane.is_multiple_of(3)).then_some(unit * width)
             };
             for (kind, name) in [(AccessKind::Load, "load"), (AccessKind::Store, "store")] {
                 let access = WarpAccess::of(width, kind, address);

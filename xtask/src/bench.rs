@@ -100,6 +100,7 @@ fn measure() -> Result<Vec<Figure>, Exit> {
         goal: ">= 50",
     });
     figures.extend(crate::layout_bench::figures()?);
+    figures.extend(crate::page_bench::figures()?);
     Ok(figures)
 }
 

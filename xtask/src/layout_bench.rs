@@ -33,6 +33,7 @@ pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
         .current_dir(workspace())
         .env("CRITERION_HOME", &home)
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .status();
     if !status.is_ok_and(|status| status.success()) {
         complain("the benches of the layout crate do not run");

@@ -10,6 +10,7 @@ mod exit;
 mod layout;
 mod layout_bench;
 mod list;
+mod page_bench;
 mod request;
 mod run_kernel;
 mod sass;

@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     }
 }
 
-/// Counts and names what was skipped for want of NVRTC.
+/// Counts and names what was skipped for want of NVRTC or a browser.
 fn list_skipped(file: &Path) {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let mut names: Vec<&str> = text.lines().collect();
@@ -56,5 +56,5 @@ fn list_skipped(file: &Path) {
     for name in &names {
         say!("skipped {name}");
     }
-    say!("{} skipped for want of NVRTC", names.len());
+    say!("{} skipped for want of NVRTC or a browser", names.len());
 }

@@ -191,7 +191,10 @@ impl PartialOrd for Axis {
 
 impl Ord for Axis {
     fn cmp(&self, other: &Axis) -> Ordering {
-        self.name().cmp(other.name())
+        match (&self.0, &other.0) {
+            (Repr::Known(a), Repr::Known(b)) if std::ptr::eq(*a, *b) => Ordering::Equal,
+            _ => self.name().cmp(other.name()),
+        }
     }
 }
 

@@ -37,8 +37,8 @@
   const viewport = (panel) => document.querySelectorAll('.viewport')[panel];
   const REPLICATED = 'S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid';
   const PLAIN = {
-    layout: REPLICATED, shape: '8,16', bits: 16, view: 'tensor', swizzle: null, access: '', kind: 'load', vector: 0, to: '',
-    pinned: null,
+    layout: REPLICATED, shape: '8,16', bits: 16, view: 'tensor', swizzle: null, access: '', kind: 'load', vector: 0,
+    to: '', pinned: null,
   };
 
   function hash(size, axes, { replicas, columns }) {
@@ -56,10 +56,12 @@
   if (GIVEN.linked) {
     scenario('the address is what it begins with', () => {
       const linked = {
-        ...PLAIN, layout: 'S[(4,8):(8,1)]', shape: '8,4', bits: 32, swizzle: 64, view: 'banks', pinned: 3,
+        ...PLAIN, layout: 'S[(4,8):(8,1)] + 5', shape: '8,4', bits: 32, swizzle: 64, view: 'banks', pinned: 3,
+        access: 'S[(4,8):(8@laneid,1@laneid)]',
       };
       same('state', { ...PLAIN, ...page.state }, linked);
-      same('pinned', lit('Banks').hit, [3]);
+      same('pinned', lit('Banks').hit, [8]);
+      same('wavefronts', page.wavefronts().total, 2);
     });
     finish();
     return;
@@ -133,7 +135,8 @@
     page.setState(PLAIN);
     type('layout', 'S[(8,2):(4@)]');
     same('text and caret', text('#layout-error pre'), 'S[(8,2):(4@)]\n           ^');
-    same('message', text('#layout-error .message'), 'L0101 expected the name of an axis, such as `laneid` or `m`, not `)`');
+    const message = 'L0101 expected the name of an axis, such as `laneid` or `m`, not `)`';
+    same('message', text('#layout-error .message'), message);
     same('places of the last layout', page.places(57).length, 2);
     type('layout', 'S[(4,4):(4@laneid,1@laneid)');
     byId('layout-error').querySelector('button').click();
@@ -165,8 +168,8 @@
   });
 
   scenario('wavefronts are gone through one by one', () => {
-    const column = { layout: 'S[(8,64):(64,1)]', shape: '8,64', view: 'banks', access: 'S[(8,64):(1@laneid,1@reg)]', vector: 1 };
-    page.setState({ ...PLAIN, ...column });
+    const tile = { layout: 'S[(8,64):(64,1)]', shape: '8,64', view: 'banks' };
+    page.setState({ ...PLAIN, ...tile, access: 'S[(8,64):(1@laneid,1@reg)]', vector: 1 });
     same('without a swizzle', [page.wavefronts().total, page.wavefronts().ideal], [512, 64]);
     same('first', page.step(0).slice(0, 62), 'Instruction 1 of 64 (2 bytes a lane) · lanes 0–31 · wavefront ');
     same('words', [lit('Banks').hit, lit('Banks').wait], [[0], [32, 64, 96, 128, 160, 192, 224]]);
@@ -205,9 +208,10 @@
   scenario('pointing at an element lights it in both fragments', () => {
     const [layout, to] = ['S[(8,4,2):(4@laneid,1@laneid,1@reg)]', 'S[(4,2,8):(1@laneid,1@reg,4@laneid)]'];
     page.setState({ ...PLAIN, layout, to, shape: '8,8', bits: 32, view: 'conversion' });
-    same('summary', text('#summary').split(';')[0], 'shuffles: cost 10 a warp (2 shuffles, 2 computed source lanes, 4 selects)');
+    const summary = 'shuffles: cost 10 a warp (2 shuffles, 2 computed source lanes, 4 selects)';
+    same('summary', text('#summary').split(';')[0], summary);
     page.point(0, 5, 1);
-    same('places', [lit('From').hit, lit('To').hit], [[11], [26]]);
+    same('places', [lit('From').hit, lit('To').hit], [[11], [25]]);
     same('what', text('#details .where').slice(0, 24), 'holds element 11 (1,3)  ');
     page.setState({ to: 'S[8:1@laneid]' });
     same('refused', page.errors.to.message, 'shape (8,8) has 64 elements, the layout 8');
@@ -216,8 +220,8 @@
   });
 
   scenario('the address holds the state, and a new address is taken over', () => {
-    const state = { ...PLAIN, layout: 'S[(4,8):(8,1)] + 5', shape: '8,4', bits: 32, view: 'conversion', to: 'S[32:1@laneid] %&#<é' };
-    page.setState(state);
+    const odd = { layout: 'S[(4,8):(8,1)] + 5', to: 'S[32:1@laneid] %&#<é' };
+    page.setState({ ...PLAIN, ...odd, shape: '8,4', bits: 32, view: 'conversion' });
     same('read back', Address.read(location.hash), page.state);
     history.replaceState(null, '', '#l=S[4:1@laneid]&s=2,2&b=32&v=hardware');
     dispatchEvent(new HashChangeEvent('hashchange'));

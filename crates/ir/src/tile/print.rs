@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-
 use crate::tile::kernel::{Buffer, Direction, Kernel, Loop, Space, Stmt, Tile, Unroll};
 use crate::tile::op::Op;
 

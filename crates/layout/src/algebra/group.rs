@@ -33,9 +33,11 @@ impl TileLayout {
     /// dropped, and a dimension of extent 1 owns a unit iter. Errors: another size, or a dimension that ends inside an iter that it cannot split.
     pub fn group(&self, shape: &[i64]) -> Result<Grouped, LayoutError> {
         self.check_shape(shape)?;
-        let many = self.without_unit_iters()?.group_many(&[shape.to_vec()])?;
-        let separators = many.separators.into_iter().next().unwrap_or_default();
-        Ok(Grouped { layout: many.layout, separators })
+        let mut refined = Refined { iters: self.moving_iters(), size: self.size() };
+        refined.cut_by(self, shape)?;
+        let separators = refined.separators(shape);
+        let layout = TileLayout::new(refined.iters, self.replica().to_vec(), self.offset().clone())?;
+        Ok(Grouped { layout, separators })
     }
 
     /// The coarsest split of the iters in which every dimension of every shape owns a run. Iters of extent 1 stay.
@@ -43,12 +45,12 @@ impl TileLayout {
         for shape in shapes {
             self.check_shape(shape)?;
         }
-        let mut refined = Refined::new(self);
+        let mut refined = Refined { iters: self.shard().to_vec(), size: self.size() };
         for shape in shapes {
             refined.cut_by(self, shape)?;
         }
         let separators = shapes.iter().map(|shape| refined.separators(shape)).collect();
-        let layout = TileLayout::new(refined.iters(), self.replica().to_vec(), self.offset().clone())?;
+        let layout = TileLayout::new(refined.iters, self.replica().to_vec(), self.offset().clone())?;
         Ok(GroupedMany { layout, separators })
     }
 }
@@ -60,10 +62,6 @@ struct Refined {
 }
 
 impl Refined {
-    fn new(layout: &TileLayout) -> Refined {
-        Refined { iters: layout.shard().to_vec(), size: layout.size() }
-    }
-
     /// Splits the iter in which a boundary falls. `behind` is the number of elements behind the boundary.
     fn cut(&mut self, behind: i64) -> Result<(), String> {
         let mut after = self.size;
@@ -154,10 +152,6 @@ impl Refined {
             separators.push(at);
         }
         separators
-    }
-
-    fn iters(self) -> Vec<Iter> {
-        self.iters
     }
 }
 

@@ -1,7 +1,7 @@
 //! Several layouts of one tile, cut into the same iters.
 
 use crate::error::LayoutError;
-use crate::tile::TileLayout;
+use crate::tile::{Iter, TileLayout};
 
 /// Cuts all layouts so that iter `i` of each has the same extent: iter by iter, the same digit of the element index.
 ///
@@ -33,9 +33,9 @@ pub fn refine_together(layouts: &[&TileLayout]) -> Result<Vec<TileLayout>, Layou
 }
 
 impl TileLayout {
-    pub(crate) fn without_unit_iters(&self) -> Result<TileLayout, LayoutError> {
-        let moving = self.shard().iter().filter(|iter| iter.extent > 1).cloned().collect();
-        TileLayout::new(moving, self.replica().to_vec(), self.offset().clone())
+    /// The shard iters of more than one position.
+    pub(crate) fn moving_iters(&self) -> Vec<Iter> {
+        self.shard().iter().filter(|iter| iter.extent > 1).cloned().collect()
     }
 }
 

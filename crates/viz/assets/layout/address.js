@@ -7,7 +7,8 @@ const Address = (() => {
   const SWIZZLES = [null, 32, 64, 128];
   const KINDS = ['load', 'store'];
   const KEYS = {
-    layout: 'l', shape: 's', bits: 'b', swizzle: 'w', access: 'a', kind: 'k', vector: 'n', to: 't', pinned: 'p', view: 'v',
+    layout: 'l', shape: 's', bits: 'b', swizzle: 'w', access: 'a', kind: 'k', vector: 'n', to: 't', pinned: 'p',
+    view: 'v',
   };
   const EMPTY = {
     layout: 'S[(8,16):(16,1)]', shape: '', bits: 16, view: 'tensor', swizzle: null, access: '', kind: 'load', vector: 0,

@@ -120,7 +120,9 @@ const Banks = (() => {
     if (pattern.size !== model.size) {
       throw problem(`the access pattern has ${pattern.size} elements, the layout ${model.size}`);
     }
-    if (model.size > MOST_ELEMENTS) throw problem(`${model.size} elements; at most ${MOST_ELEMENTS} can be stepped through`);
+    if (model.size > MOST_ELEMENTS) {
+      throw problem(`${model.size} elements; at most ${MOST_ELEMENTS} can be stepped through`);
+    }
     const fragment = Model.fragment(pattern, 'access');
     const legal = legalVectors(bits).filter((vector) => allows(fragment, address, vector));
     if (wanted && !legal.includes(wanted)) {

@@ -23,10 +23,11 @@ const Conversion = (() => {
 
   function costText({ total, barrier, ...parts }) {
     const names = {
-      shuffles: 'shuffle', indices: 'computed source lane', selects: 'select', permutes: 'byte permute', stores: 'store',
-      loads: 'load', wavefronts: 'wavefront',
+      shuffles: 'shuffle', indices: 'computed source lane', selects: 'select', permutes: 'byte permute',
+      stores: 'store', loads: 'load', wavefronts: 'wavefront',
     };
-    const named = Object.entries(names).filter(([part]) => parts[part] > 0).map(([part, one]) => counted(parts[part], one));
+    const used = Object.keys(names).filter((part) => parts[part] > 0);
+    const named = used.map((part) => counted(parts[part], names[part]));
     if (barrier !== 'none') named.push(`${barrier} barrier`);
     return `cost ${total} a warp${named.length > 0 ? ` (${named.join(', ')})` : ''}`;
   }
@@ -78,8 +79,7 @@ const Conversion = (() => {
     const perWord = Math.max(1, 32 / plan.bits);
     const all = picked(plan);
     const shuffles = result.steps.map((step, index) => {
-      const inStep = ([, , pick]) => Math.floor((pick - result.picks.own) / perWord) === index && pick >= result.picks.own;
-      const received = all.filter(inStep);
+      const received = all.filter(([, , pick]) => Math.floor((pick - result.picks.own) / perWord) === index);
       const reads = received.map(([thread, , pick]) => {
         const warp = Math.floor(thread / LANES);
         const { source, word } = step.warps[step.warps.length === 1 ? 0 : warp];
@@ -98,10 +98,11 @@ const Conversion = (() => {
       indexed: () => 'every lane names its source',
     };
     const inWarp = step.warps.length > 1 ? ', in warp 0' : '';
-    return `<b>shuffle ${index + 1}</b> of ${count}: ${step.mode}, ${modes[step.mode]()}${inWarp}; ${wordsText(step.warps[0])}`;
+    const how = `${step.mode}, ${modes[step.mode]()}`;
+    return `<b>shuffle ${index + 1}</b> of ${count}: ${how}${inWarp}; ${wordsText(step.warps[0])}`;
   }
 
-  // `register 1 from lanes 0-15, register 0 from lanes 16-31`, by words of 32 bits.
+  // `word 1 from lanes 0-15, word 0 from lanes 16-31`; a word has 32 bits.
   function wordsText({ word }) {
     const runs = [];
     word.forEach((sent, lane) => {
@@ -110,7 +111,8 @@ const Conversion = (() => {
       if (last && last.sent === sent && last.to === lane - 1) last.to = lane;
       else runs.push({ sent, from: lane, to: lane });
     });
-    const text = ({ sent, from, to }) => `word ${sent} from ${from === to ? `lane ${from}` : `lanes ${from}&ndash;${to}`}`;
+    const lanes = ({ from, to }) => (from === to ? `lane ${from}` : `lanes ${from}&ndash;${to}`);
+    const text = (run) => `word ${run.sent} from ${lanes(run)}`;
     const more = runs.length > MOST_RUNS ? ', ...' : '';
     return runs.slice(0, MOST_RUNS).map(text).join(', ') + more;
   }
@@ -156,7 +158,8 @@ const Conversion = (() => {
     const [source, target, memory] = scene.panels;
     const list = stepsOf(scene.plan);
     const before = (n, part) => list.slice(0, n).flatMap((step) => step[part] || []);
-    const inMemory = (addresses) => addresses.map((m) => Model.indexOf(memory.table.slotAxes, { m })).filter((c) => c >= 0);
+    const cellOf = (m) => Model.indexOf(memory.table.slotAxes, { m });
+    const inMemory = (addresses) => addresses.map(cellOf).filter((cell) => cell >= 0);
     return {
       count: list.length,
       summary: summary(scene.plan),
@@ -164,7 +167,10 @@ const Conversion = (() => {
         const step = list[n];
         const marks = [
           [{ cells: cellsIn(source, step.reads), look: 'hit' }],
-          [{ cells: cellsIn(target, before(n, 'fills')), look: 'done' }, { cells: cellsIn(target, step.fills), look: 'hit' }],
+          [
+            { cells: cellsIn(target, before(n, 'fills')), look: 'done' },
+            { cells: cellsIn(target, step.fills), look: 'hit' },
+          ],
         ];
         if (memory) {
           const stored = list.slice(0, n).filter((other) => other.reads.length > 0).flatMap((other) => other.memory);

@@ -16,6 +16,7 @@ const Draw = (() => {
   const LONGEST = 3e7;
   const ZOOM = { least: 0.005, text: 0.72, shown: 0.86, most: 2.2 };
   const LEAST_WIDTH = 0.25;
+  const SCROLL_BAR = 24;
 
   function element(tag, className, parent) {
     const made = document.createElement(tag);
@@ -59,7 +60,15 @@ const Draw = (() => {
       this.viewport.addEventListener('keydown', (event) => this.key(event));
       this.viewport.addEventListener('blur', () => this.handlers.leave());
       this.viewport.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
-      new ResizeObserver(() => this.draw()).observe(this.viewport);
+      new ResizeObserver(() => this.resized()).observe(this.viewport);
+    }
+
+    // Fits anew where the width has changed by more than a scroll bar.
+    resized() {
+      if (!this.grid) return;
+      const changed = Math.abs(this.viewport.clientWidth - this.measuredWidth) > SCROLL_BAR;
+      if (changed && this.zoom === this.fit) this.measure();
+      this.draw();
     }
 
     wheel(event) {
@@ -99,6 +108,7 @@ const Draw = (() => {
       const labels = [grid.corner || '', ...[0, grid.rows - 1, grid.rows >> 1].map((r) => grid.rowLabel(r))];
       this.headWidth = Math.max(...labels.map((label) => label.length)) * CHAR_WIDTH * FONT_SIZE + 14;
       this.headHeight = grid.heads.length * HEAD_HEIGHT + 4;
+      this.measuredWidth = this.viewport.clientWidth;
       const fitted = this.zoom === null || this.zoom === this.fit;
       this.setSizes();
       // A scroll bar that has come takes room away.
@@ -366,7 +376,8 @@ const Draw = (() => {
         const every = powerAbove(room / (span * this.width));
         for (let i = first - (first % every); i < last; i += every) {
           const middle = (this.x(i * span) + this.x(Math.min(grid.cols, (i + 1) * span) - 1) + this.width) / 2;
-          context.fillText(label(i), i === 0 ? Math.max(middle, this.headWidth + 5) : middle, scrollTop + (level + 0.5) * HEAD_HEIGHT + 2);
+          const x = i === 0 ? Math.max(middle, this.headWidth + 5) : middle;
+          context.fillText(label(i), x, scrollTop + (level + 0.5) * HEAD_HEIGHT + 2);
         }
       });
       context.restore();

@@ -160,7 +160,8 @@ const Forms = (() => {
 
   // Puts what is legal into the input.
   function fixButton(field, fix) {
-    const button = Object.assign(document.createElement('button'), { type: 'button', className: 'code', textContent: fix });
+    const button = document.createElement('button');
+    Object.assign(button, { type: 'button', className: 'code', textContent: fix });
     button.addEventListener('click', () => {
       byId(field).value = fix;
       byId(field).dispatchEvent(new Event('input'));

@@ -8,8 +8,9 @@ const Grids = (() => {
   const BANK_BITS = 32;
   const CHUNK_BITS = 128;
   // The widest table, in columns, whose blocks stand side by side rather than one below the other, and the least height
-  // of such blocks.
-  const SIDE_BY_SIDE = { columns: 64, rows: 8 };
+  // of such blocks: that of a warp with few registers.
+  const SIDE_BY_SIDE = 64;
+  const FEW = 8;
 
   const tone = (hue, level) => (Math.round(hue) % Palette.HUES) * Palette.LEVELS + (level % Palette.LEVELS);
   const range = (count) => Array.from({ length: count }, (_, i) => i);
@@ -35,10 +36,11 @@ const Grids = (() => {
     };
   }
 
-  // The bank view goes by the 16-byte chunk of its row that an element comes from, so that a swizzle is seen to move it.
+  // The bank view goes by the 16-byte chunk of its row that an element is from, so that a swizzle is seen to move it.
   function chunkTone(shape, bits) {
     const cols = shape[shape.length - 1];
-    return (element) => tone((Math.floor(((element % cols) * bits) / CHUNK_BITS) % 8) * 3, Math.floor(element / cols) % 2);
+    const chunk = (element) => Math.floor(((element % cols) * bits) / CHUNK_BITS) % 8;
+    return (element) => tone(chunk(element) * 3, Math.floor(element / cols) % 2);
   }
 
   // The tone of each cell of the hardware table, which its elements take over.
@@ -137,7 +139,10 @@ const Grids = (() => {
       lines: 1,
       names: ['', ''],
       elementsOf: (id) => Model.elementsOfCell(table, id),
-      cellsOf: (element) => [...new Set(table.cells.subarray(element * model.replicas, (element + 1) * model.replicas))],
+      cellsOf: (element) => {
+        const first = element * model.replicas;
+        return [...new Set(table.cells.subarray(first, first + model.replicas))];
+      },
       softOf: (id) => (isMemory(table) ? [] : ownerCells(table, Math.floor(id / table.slots))),
       describe: (id) => describeCell(table, id, bits),
     };
@@ -190,16 +195,23 @@ const Grids = (() => {
       rowEvery: blocks === 1 && ownerAxes.length > 1 ? inner.extent : 0,
       colEvery: blocks > 1 ? slots : 0,
     };
-    grid.chars = Math.max(grid.chars, slots === 1 && blocks > 1 ? outerText(blocks - 1).length - 1 : 0);
-    return grid;
+    return blocks > 1 && height === FEW ? withOwners(grid, (id) => ownerText(Math.floor(id / slots))) : grid;
+  }
+
+  // The owner in every cell, for blocks whose heads tell it only in parts.
+  function withOwners(grid, ownerText) {
+    const text = (id) => [...grid.text(id), ownerText(id)];
+    const longest = ownerText(grid.cell(grid.rows - 1, grid.cols - 1)).length;
+    return { ...grid, text, lines: 2, chars: Math.max(grid.chars, longest) };
   }
 
   // Owners that stand below each other in one block.
   function blockHeight({ owners, slots, ownerAxes }, inner) {
     if (!inner) return 1;
-    const height = ownerAxes.length > 1 ? inner.extent : 32;
-    const fits = owners > height && owners % height === 0 && (owners / height) * slots <= SIDE_BY_SIDE.columns;
-    return fits && height >= SIDE_BY_SIDE.rows ? height : owners;
+    const single = owners > 32 || slots > 4 ? 32 : FEW;
+    const height = ownerAxes.length > 1 ? inner.extent : single;
+    const fits = owners > height && owners % height === 0 && (owners / height) * slots <= SIDE_BY_SIDE;
+    return fits && height >= FEW ? height : owners;
   }
 
   const isThread = (axis) => axis.name === 'tx' || axis.name === 'tid_in_wg';
@@ -208,7 +220,7 @@ const Grids = (() => {
   function outerLabel({ ownerAxes }, inner, height, block) {
     if (ownerAxes.length > 1) return Model.shortText(Model.positions(ownerAxes.slice(0, -1), block));
     if (inWarps(inner, height)) return `w${inner.at(block * height) / 32}`;
-    return `${inner.sign}${inner.at(block * height)}+`;
+    return `${inner.sign}${inner.at(block * height)}–${inner.at(block * height + height - 1)}`;
   }
 
   function innerLabel(inner, height, r) {

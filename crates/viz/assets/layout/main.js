@@ -267,7 +267,7 @@
       const [shard, replica] = [plainIters(layout.shard), plainIters(layout.replica)];
       return { shard, replica, offset, swizzle: layout.swizzle, text: Notation.print(layout) };
     }),
-    // {size, axes, table: {replicas, columns}}: position on axis a of place k of element e: columns[a][e * replicas + k].
+    // {size, axes, table: {replicas, columns}}: place k of element e is at columns[a][e * replicas + k] on axis a.
     evaluate: (text) => guarded(() => {
       const { size, axes, replicas, columns } = Model.evaluate(Notation.parse(text));
       return { size, axes, table: { replicas, columns } };
@@ -289,7 +289,11 @@
     },
     setState,
     // {total, ideal, vector, costs} of the access pattern; null where none is shown.
-    wavefronts: () => scene.waves && (({ total, ideal, vector, costs }) => ({ total, ideal, vector, costs }))(scene.waves),
+    wavefronts: () => {
+      if (!scene.waves) return null;
+      const { total, ideal, vector, costs } = scene.waves;
+      return { total, ideal, vector, costs };
+    },
     // The conversion plan; null where none is shown.
     plan: () => (scene.plan ? scene.plan.result : null),
     // Goes to a step of the wavefronts or the plan; its text.

@@ -19,8 +19,8 @@ const Notation = (() => {
   const NAME_START = /[\p{Alphabetic}_]/u;
   const LAST_SPACE = /\p{White_Space}+$/u;
 
-  // What is wrong with a layout, and what would be `legal`. For a text also where in it, from `start` to `end` in UTF-16
-  // units, and the `fix`: the nearest text that is a layout, where there is an obvious one.
+  // What is wrong with a layout, and what would be `legal`. For a text also where in it, from `start` to `end` in
+  // UTF-16 units, and the `fix`: the nearest text that is a layout, where there is an obvious one.
   class LayoutError extends Error {
     constructor(code, message, details) {
       super(message);

@@ -122,8 +122,8 @@ const Scene = (() => {
   function sharedMemory({ plan, shape, state }) {
     if (!plan || plan.result.shared === null) return [];
     const table = Model.hardware(Model.evaluate(Notation.parse(plan.result.shared.layout)));
-    const { bytes } = plan.result.shared;
-    const legend = `${plan.result.shared.layout} · ${bytes.toLocaleString('en')} bytes · cell: coordinate of its element`;
+    const { layout, bytes } = plan.result.shared;
+    const legend = `${layout} · ${bytes.toLocaleString('en')} bytes · cell: coordinate of its element`;
     return [{ ...Grids.hardware(table, shape, state.bits), title: 'Shared memory', legend, table }];
   }
 

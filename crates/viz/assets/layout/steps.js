@@ -19,7 +19,8 @@ const Steps = (() => {
     if (total === ideal) return `${wavefronts(total)}: free of bank conflicts`;
     const worst = Math.max(...costs.map((cost) => cost.wavefronts / cost.ideal));
     const ways = worst === Math.round(worst) ? String(worst) : worst.toFixed(1);
-    return `${wavefronts(total)} where ${ideal.toLocaleString('en')} would do: bank conflicts, up to ${ways} times as long`;
+    const least = ideal.toLocaleString('en');
+    return `${wavefronts(total)} where ${least} would do: bank conflicts, up to ${ways} times as long`;
   }
 
   function wavefront(scene, n, bytes) {
@@ -32,10 +33,12 @@ const Steps = (() => {
     const waiting = group.wavefronts.slice(turn + 1).flat();
     const lanes = [...new Set(words.flatMap((word) => word.lanes))].sort((a, b) => a - b);
     const warp = waves.list[waves.list.length - 1].warp > 0 ? `warp ${access.warp}, ` : '';
+    const s = (list) => (list.length === 1 ? '' : 's');
+    const last = group.first + group.count - 1;
     return {
       html: `<b>Instruction ${instruction + 1}</b> of ${instructions} (${warp}${bytes} bytes a lane) &middot; ` +
-        `lanes ${group.first}&ndash;${group.first + group.count - 1} &middot; <b>wavefront ${turn + 1}</b> of ${group.wavefronts.length}: ` +
-        `${words.length} word${words.length === 1 ? '' : 's'} for lane${lanes.length === 1 ? '' : 's'} ${ranges(lanes)}`,
+        `lanes ${group.first}&ndash;${last} &middot; <b>wavefront ${turn + 1}</b> of ${group.wavefronts.length}: ` +
+        `${words.length} word${s(words)} for lane${s(lanes)} ${ranges(lanes)}`,
       marks: [
         [
           { cells: cells(served), look: 'done' },

@@ -1,0 +1,61 @@
+//! The page part of `bench`: how soon the page of a large layout is ready, and how long a hover takes to repaint.
+
+use tilewright::viz::layout_page::{PageState, PageView, layout_page};
+use tilewright_tests::browser::Browser;
+
+use crate::bench::Figure;
+use crate::exit::Exit;
+use crate::terminal::complain;
+
+/// Layouts of 64 x 1024 elements: a fragment with copies, plain memory, and a swizzle.
+const LAYOUTS: [(&str, PageView); 3] = [
+    ("S[(64,16,64):(1@tx,1@reg,16@reg)] + R[2:64@tx]", PageView::Tensor),
+    ("S[(64,1024):(1024,1)]", PageView::Hardware),
+    ("swizzle(M=3,B=3,S=3) o S[(64,1024):(1024,1)]", PageView::Banks),
+];
+
+/// Points at cells in turn and waits for the pixels of each; leaves the slowest and the time at which all was ready.
+const SCRIPT: &str = "
+const drawn = window.tilewright.paint();
+let slowest = 0;
+for (let step = 0; step < 40; step++) {
+  const began = performance.now();
+  window.tilewright.point(0, (step * 7) % 60, (step * 13) % 16);
+  slowest = Math.max(slowest, window.tilewright.paint() - began);
+}
+const verdict = document.createElement('pre');
+verdict.id = 'verdict';
+verdict.textContent = JSON.stringify({ ready: drawn, hover: slowest });
+document.body.append(verdict);
+";
+
+/// The slowest of all layouts. Nothing where there is no Chromium.
+pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
+    let Some(browser) = Browser::find() else {
+        complain("no Chromium on the path: the page is not measured");
+        return Ok(Vec::new());
+    };
+    let (mut ready, mut hover) = (0f64, 0f64);
+    for (layout, view) in LAYOUTS {
+        let state = PageState {
+            layout: layout.to_string(),
+            shape: vec![64, 1024],
+            bits: 16,
+            view,
+            swizzle: None,
+            access: None,
+            to: None,
+        };
+        let timings = browser.run(&layout_page(&state), SCRIPT, "").map_err(|why| {
+            complain(&why);
+            Exit::Unsupported
+        })?;
+        ready = ready.max(timings["ready"].as_f64().unwrap_or(f64::NAN));
+        hover = hover.max(timings["hover"].as_f64().unwrap_or(f64::NAN));
+    }
+    let figure = |name, value, goal| Figure { name, value, unit: "ms", goal };
+    Ok(vec![
+        figure("layout page, 64 x 1024: ready and drawn", ready, "< 1000"),
+        figure("layout page, 64 x 1024: slowest hover", hover, "< 50"),
+    ])
+}
