@@ -5,6 +5,7 @@ pub mod browser;
 pub mod cases;
 mod docs;
 pub mod edits;
+pub mod fuzz;
 pub mod gallery;
 pub mod golden;
 pub mod thread_machine;

@@ -7,6 +7,7 @@ mod bench;
 mod doctor;
 mod emit;
 mod exit;
+mod fuzz;
 mod layout;
 mod layout_bench;
 mod list;
@@ -47,6 +48,8 @@ enum Verb {
     Test(test::Arguments),
     /// Measure the compiler and the virtual GPU.
     Bench(bench::Arguments),
+    /// Feed mutated notation, or random layouts, to the layout crate; everything must come back right.
+    Fuzz(fuzz::Arguments),
     /// Compile every committed CUDA snapshot; warnings and spills are errors.
     Validate(validate::Arguments),
     /// Say what this machine has and how to mend what it lacks. Builds nothing.
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Verb::Layout(arguments) => layout::run(&arguments),
         Verb::Test(arguments) => test::run(&arguments),
         Verb::Bench(arguments) => bench::run(&arguments),
+        Verb::Fuzz(arguments) => fuzz::run(&arguments),
         Verb::Validate(arguments) => validate::run(&arguments),
         Verb::Doctor(arguments) => doctor::run(&arguments),
         Verb::Setup(arguments) => setup::run(&arguments),

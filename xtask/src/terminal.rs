@@ -90,3 +90,13 @@ pub(crate) fn byte_bar(text: &str, total: u64) -> ProgressBar {
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(total).with_style(style).with_message(text.to_string())
 }
+
+/// A bar over things that are counted on a terminal, nothing where output is piped.
+pub(crate) fn count_bar(text: &str, total: u64) -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len}, {eta} left")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(total).with_style(style).with_message(text.to_string())
+}

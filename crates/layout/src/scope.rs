@@ -175,9 +175,12 @@ fn split_iter(iter: &Iter, relation: &AxisRelation) -> Option<Vec<Iter>> {
     if (iter.extent - 1).checked_mul(iter.stride.abs())? < *factor {
         return Some(vec![inside]);
     }
-    let steps = (iter.stride > 0 && factor % iter.stride == 0).then(|| factor / iter.stride)?;
+    let steps = (factor % iter.stride == 0).then(|| factor / iter.stride.abs())?;
     (iter.extent % steps == 0).then(|| {
-        vec![Iter { extent: iter.extent / steps, stride: 1, axis: outer.clone() }, Iter { extent: steps, ..inside }]
+        vec![
+            Iter { extent: iter.extent / steps, stride: iter.stride.signum(), axis: outer.clone() },
+            Iter { extent: steps, ..inside },
+        ]
     })
 }
 

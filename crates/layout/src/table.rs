@@ -23,6 +23,8 @@ struct Rows {
     positions: Vec<i64>,
 }
 
+/// Positions stay below this, so that one more than the greatest fits 64 bits.
+const MOST_POSITION: i64 = 1 << 62;
 const HEAD: &str = "tilewright table 1";
 
 impl TableLayout {
@@ -52,6 +54,9 @@ impl TableLayout {
         let places = rows.starts.last().copied().unwrap_or(0) as i64;
         if places > crate::ENUMERATION_LIMIT {
             return Err(LayoutError::TooLarge { points: places });
+        }
+        if let Some(far) = rows.positions.iter().find(|position| position.saturating_abs() >= MOST_POSITION) {
+            return Err(LayoutError::Table { line: 0, problem: format!("the position {far} does not fit 62 bits") });
         }
         if places == 0 || rows.starts.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(LayoutError::Table { line: 0, problem: "every element needs at least one place".to_string() });
@@ -167,7 +172,7 @@ fn place_of(axes: &[Axis], text: &str) -> Result<Coord, String> {
         return Err(format!("{} positions for {} axes", positions.len(), axes.len()));
     }
     let read = |(axis, text): (&Axis, &str)| {
-        let position = text.trim().parse::<i64>().ok().filter(|p| p.saturating_abs() < 1 << 56);
+        let position = text.trim().parse::<i64>().ok();
         Ok((axis.clone(), position.ok_or_else(|| format!("`{text}` is no position"))?))
     };
     axes.iter().zip(positions).map(read).collect()

@@ -119,6 +119,7 @@ impl TileLayout {
         for (axis, value) in &self.offset {
             *offset.entry(rename(axis)).or_insert(0) += value;
         }
+        offset.retain(|_, value| *value != 0);
         TileLayout { shard: iters(&self.shard), replica: iters(&self.replica), offset }
     }
 

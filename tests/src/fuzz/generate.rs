@@ -131,6 +131,22 @@ pub(crate) fn of_size(rng: &mut Rng, size: i64) -> TileLayout {
     with_extents(rng, &extents, &axes)
 }
 
+/// A layout without copies that fills its box.
+pub(crate) fn dense(rng: &mut Rng) -> TileLayout {
+    let (budget, axes) = (budget(rng), axes(rng));
+    let extents = extents(rng, budget);
+    let mut next: BTreeMap<&Axis, i64> = BTreeMap::new();
+    let mut shard = Vec::new();
+    for &extent in &extents {
+        let axis = rng.pick(&axes);
+        let free = next.entry(axis).or_insert(1);
+        shard.push(Iter { extent, stride: *free, axis: axis.clone() });
+        *free *= extent;
+    }
+    rng.shuffle(&mut shard);
+    TileLayout::new(shard, Vec::new(), []).expect("small numbers")
+}
+
 /// A layout of linear memory, at positions that are not negative.
 pub(crate) fn memory(rng: &mut Rng, budget: i64) -> TileLayout {
     let extents = extents(rng, budget);

@@ -4,6 +4,7 @@ use crate::algebra::recognise::Walk;
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
 use crate::layout::Layout;
+use crate::swizzle::ComposeLayout;
 use crate::table::TableLayout;
 use crate::tile::{Coord, Iter, TileLayout};
 
@@ -76,8 +77,8 @@ impl Layout {
         let affine = match (self, inner) {
             (Layout::Tile(outer), Layout::Tile(inner)) => outer.compose(inner).map(Layout::Tile),
             (Layout::Compose(outer), Layout::Tile(inner)) => {
-                let tile = outer.tile().compose(inner)?;
-                crate::ComposeLayout::new(outer.swizzle(), tile).map(Layout::Compose)
+                let tile = outer.tile().compose(inner);
+                tile.and_then(|tile| ComposeLayout::new(outer.swizzle(), tile)).map(Layout::Compose)
             }
             (_, Layout::Compose(_) | Layout::Table(_)) | (Layout::Table(_), Layout::Tile(_)) => {
                 return self.compose_table(inner);

@@ -1,6 +1,6 @@
 //! From a place back to its element, with the guards that say which places hold one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use tilewright_expr::Expr;
@@ -47,6 +47,8 @@ pub struct Guard {
 pub enum Inverse {
     /// By division: the strides on each axis nest.
     Digits {
+        /// The axes on which elements move or are shifted; on all others they stand at 0.
+        axes: BTreeSet<Axis>,
         /// The digits whose weighted sum is the element.
         digits: Vec<Digit>,
         /// The places that hold an element are those that meet all of these.
@@ -70,8 +72,9 @@ impl TileLayout {
     /// The pseudo-inverse: at every place the least element that is there. `self(pseudo_inverse()(p))` contains `p`
     /// wherever there is an element. Error: strides that do not nest on a tile too large to enumerate.
     pub fn pseudo_inverse(&self) -> Result<Inverse, LayoutError> {
-        match self.canonicalize().inverse_digits() {
-            Some((digits, guards)) => Ok(Inverse::Digits { digits, guards }),
+        let canonical = self.canonicalize();
+        match canonical.inverse_digits() {
+            Some((digits, guards)) => Ok(Inverse::Digits { axes: canonical.axes(), digits, guards }),
             None => self.inverse_places(),
         }
     }
@@ -169,6 +172,10 @@ impl TileLayout {
 
     /// The right inverse where the digits of each axis of the box fill it without gaps.
     fn right_inverse_digits(&self, extents: &[(Axis, i64)]) -> Result<Option<TileLayout>, LayoutError> {
+        let boxed = |axis: &Axis| extents.iter().any(|(side, _)| side == axis);
+        if self.axes().iter().any(|axis| !boxed(axis) && (self.least_on(axis) != 0 || self.span_on(axis) != 1)) {
+            return Ok(None);
+        }
         let mut shard = Vec::new();
         for (axis, extent) in extents {
             let iters = self.weighted_on(axis);
@@ -217,8 +224,8 @@ impl Inverse {
     pub fn element_at(&self, place: &Coord) -> Option<i64> {
         let position = |axis: &Axis| place.get(axis).copied().unwrap_or(0);
         match self {
-            Inverse::Digits { digits, guards } => {
-                let inside = place.iter().all(|(axis, at)| *at == 0 || guards.iter().any(|guard| guard.axis == *axis));
+            Inverse::Digits { axes, digits, guards } => {
+                let inside = place.iter().all(|(axis, at)| *at == 0 || axes.contains(axis));
                 (inside && guards.iter().all(|guard| guard.holds(position(&guard.axis))))
                     .then(|| digits.iter().map(|digit| digit.at(position(&digit.axis)) * digit.weight).sum())
             }
@@ -234,13 +241,13 @@ impl Inverse {
     /// The same inverse for places inside the box `0..extent` (per axis): guards that always hold there go.
     pub fn within(self, extents: &BTreeMap<Axis, i64>) -> Inverse {
         match self {
-            Inverse::Digits { digits, mut guards } => {
+            Inverse::Digits { axes, digits, mut guards } => {
                 let idle = |guard: &Guard| {
                     let inside = extents.get(&guard.axis).is_some_and(|extent| *extent <= guard.origin + guard.below);
                     guard.modulus.is_none() && guard.origin <= 0 && inside
                 };
                 guards.retain(|guard| !idle(guard));
-                Inverse::Digits { digits, guards }
+                Inverse::Digits { axes, digits, guards }
             }
             Inverse::Places(elements) => Inverse::Places(elements),
         }
@@ -285,7 +292,7 @@ impl fmt::Display for Digit {
 impl fmt::Display for Inverse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Inverse::Digits { digits, guards } => {
+            Inverse::Digits { digits, guards, .. } => {
                 for guard in guards {
                     write!(f, "{guard}, ")?;
                 }

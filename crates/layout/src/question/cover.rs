@@ -25,6 +25,9 @@ impl TileLayout {
     /// True when every place of the box `0..extent` (per axis) holds an element. Axes that are not in the box count as
     /// extent 1. Every iter moves on one axis, so each axis is decided by itself.
     pub fn is_onto(&self, extents: &BTreeMap<Axis, i64>) -> Result<bool, LayoutError> {
+        if is_empty(extents) {
+            return Ok(true);
+        }
         let axes: BTreeSet<Axis> = self.axes().into_iter().chain(extents.keys().cloned()).collect();
         for axis in axes {
             let extent = extents.get(&axis).copied().unwrap_or(1);
@@ -121,6 +124,9 @@ impl Layout {
         match self {
             Layout::Tile(tile) => tile.is_onto(extents),
             Layout::Compose(_) | Layout::Table(_) => {
+                if is_empty(extents) {
+                    return Ok(true);
+                }
                 let seen = self.all_places()?;
                 let wanted = extents.values().try_fold(1i64, |n, extent| n.checked_mul(*extent));
                 let inside = seen.iter().filter(|place| is_inside(place, extents)).count();
@@ -171,6 +177,11 @@ impl Layout {
     }
 }
 
+/// True for a box without places.
+fn is_empty(extents: &BTreeMap<Axis, i64>) -> bool {
+    extents.values().any(|extent| *extent < 1)
+}
+
 fn is_inside(place: &Coord, extents: &BTreeMap<Axis, i64>) -> bool {
     place.iter().all(|(axis, position)| (0..extents.get(axis).copied().unwrap_or(1)).contains(position))
 }
@@ -203,6 +214,11 @@ mod tests {
     #[test]
     fn replicas_fill_but_are_not_one_to_one() {
         assert_eq!(boxed("S[4:1] + R[2:4]", &[(M, 8)]), (true, false));
+    }
+
+    #[test]
+    fn an_empty_box_is_full() {
+        assert!(boxed("S[4:1@m]", &[(TX, 0)]).0 && boxed("swizzle(M=0,B=1,S=1) o S[4:1]", &[(M, 4), (TX, 0)]).0);
     }
 
     #[test]

@@ -129,7 +129,7 @@ pub(crate) fn renamed(rng: &mut Rng) -> Outcome {
     let call = || format!("`{layout}`.renamed({from}, {to})");
     let check = || {
         agree(&Places::of(&got, &axes), &Places::of(&layout, &axes).mapped(move_over))?;
-        equal(&got.to_string().parse(), &Ok(got.clone()))
+        equal(&got.to_string().parse::<TileLayout>(), &Ok(got.clone()))
     };
     accept(&call, check())
 }

@@ -1,0 +1,65 @@
+//! Random input for the layout crate: every operation against brute force ([`run`]), and mutated notation through the
+//! parser and what follows it ([`run_text`]).
+//!
+//! A case is told by the seed, the operation and its number alone, so that runs in parts and side by side come to the
+//! same report: [`run_cases`] of `0..n` is [`run_cases`] of `0..k` merged with that of `k..n`.
+
+mod affine;
+mod brute;
+mod generate;
+mod interleave;
+mod judge;
+mod operations;
+mod report;
+mod rng;
+mod spread;
+mod text;
+mod vary;
+
+pub use report::{Report, Tally};
+pub use spread::spread;
+pub use text::{TextReport, run_text, run_texts};
+
+use std::any::Any;
+use std::ops::Range;
+use std::panic::catch_unwind;
+
+use judge::Outcome;
+use operations::{OPERATIONS, Operation};
+use rng::Rng;
+
+/// The share of cases that every operation should accept, so that it is tested at all.
+pub const ACCEPTED_GOAL: f64 = 0.30;
+/// The share of mutated texts that should get past the parser.
+pub const PARSED_GOAL: f64 = 0.20;
+
+/// `cases` random inputs through every operation, each against brute force.
+pub fn run(seed: u64, cases: u64) -> Report {
+    run_cases(seed, 0..cases)
+}
+
+/// A part of a run: the cases of these numbers, of every operation.
+pub fn run_cases(seed: u64, cases: Range<u64>) -> Report {
+    let tally = |operation: &Operation| {
+        let mut tally = Tally::new(operation.name);
+        for case in cases.clone() {
+            tally.count(case, outcome(operation, seed, case));
+        }
+        tally
+    };
+    Report::new(OPERATIONS.iter().map(tally).collect())
+}
+
+/// One case; a panic is wrong.
+fn outcome(operation: &Operation, seed: u64, case: u64) -> Outcome {
+    let (name, check) = (operation.name, operation.check);
+    let own_seed = name.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    catch_unwind(|| check(&mut Rng::new(own_seed, case))).unwrap_or_else(|panic| Err(said(panic.as_ref())))
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+    format!("panicked: {}", text.unwrap_or_default())
+}

@@ -1,0 +1,249 @@
+//! Axes that count threads, told in each other.
+
+use std::collections::BTreeSet;
+
+use tilewright::layout::axis::{AxisKind, HARDWARE, LANEID, M, REG, Scope, TID_IN_WG, TX, WARPID, WGID, WID_IN_WG};
+use tilewright::layout::{Axis, AxisRelation, Iter, RELATIONS, TileLayout};
+
+use crate::fuzz::brute::{Places, agree, axes_of};
+use crate::fuzz::generate;
+use crate::fuzz::judge::{Ended, Outcome, accept, answered, ensure, judge};
+use crate::fuzz::rng::Rng;
+use crate::fuzz::vary::{perturbed, respelled};
+
+/// The levels of which one axis each counts the threads.
+const INDICES: [(Scope, Axis); 3] = [(Scope::Warp, LANEID), (Scope::Warpgroup, TID_IN_WG), (Scope::Cta, TX)];
+
+/// Axes of threads: the level inside which they count, and the threads in one step.
+const THREADS: [(Axis, Scope, i64); 6] = [
+    (LANEID, Scope::Warp, 1),
+    (TID_IN_WG, Scope::Warpgroup, 1),
+    (WID_IN_WG, Scope::Warpgroup, 32),
+    (TX, Scope::Cta, 1),
+    (WARPID, Scope::Cta, 32),
+    (WGID, Scope::Cta, 128),
+];
+
+/// A layout on axes of threads and registers.
+fn fragment(rng: &mut Rng) -> TileLayout {
+    let families: [&[Axis]; 5] = [
+        &[LANEID, WARPID, REG],
+        &[LANEID, WID_IN_WG, WGID, REG],
+        &[TID_IN_WG, WGID, M],
+        &[LANEID, WID_IN_WG, REG],
+        &[LANEID, REG],
+    ];
+    let axes = if rng.percent(80) { rng.pick(&families).to_vec() } else { generate::axes(rng) };
+    let budget = generate::budget(rng);
+    let extents = generate::extents(rng, budget);
+    generate::with_extents(rng, &extents, &axes)
+}
+
+/// Every step on an axis to which `weight` gives a number, as so many steps on `index`, which is one of the axes.
+fn folded(places: &Places, axes: &[Axis], index: &Axis, weight: impl Fn(&Axis) -> Option<i64>) -> Places {
+    places.mapped(|place| {
+        let mut sum = 0;
+        let mut folded = place.to_vec();
+        for (position, axis) in folded.iter_mut().zip(axes) {
+            if let Some(weight) = weight(axis) {
+                sum += weight * std::mem::take(position);
+            }
+        }
+        for (position, axis) in folded.iter_mut().zip(axes) {
+            *position += if axis == index { sum } else { 0 };
+        }
+        folded
+    })
+}
+
+/// The axes of some layouts and some more.
+fn all_axes(layouts: &[&TileLayout], more: &[&Axis]) -> Vec<Axis> {
+    let axes: BTreeSet<Axis> = axes_of(layouts).into_iter().chain(more.iter().copied().cloned()).collect();
+    axes.into_iter().collect()
+}
+
+fn index_of(scope: Scope) -> Option<Axis> {
+    INDICES.iter().find(|(level, _)| *level == scope).map(|(_, axis)| axis.clone())
+}
+
+fn threads_on(axis: &Axis) -> Option<i64> {
+    THREADS.iter().find(|(thread, ..)| thread == axis).map(|(_, _, threads)| *threads)
+}
+
+/// True where every axis of threads counts inside `scope`.
+fn fits(layout: &TileLayout, scope: Scope) -> bool {
+    let level = |axis: &Axis| THREADS.iter().find(|(thread, ..)| thread == axis).map(|(_, level, _)| *level);
+    axes_of(&[layout]).iter().filter_map(level).all(|level| level <= scope)
+}
+
+fn some_scope(rng: &mut Rng) -> Scope {
+    *rng.pick(&[Scope::Cta, Scope::Cta, Scope::Cta, Scope::Cta, Scope::Warpgroup, Scope::Warp, Scope::Cluster])
+}
+
+/// Every thread axis inside a scope as one index of its threads.
+pub(crate) fn in_scope(rng: &mut Rng) -> Outcome {
+    let (layout, scope) = (fragment(rng), some_scope(rng));
+    let index = index_of(scope);
+    let legal = index.is_some() && fits(&layout, scope);
+    judge(&|| format!("`{layout}`.in_scope({scope:?})"), layout.in_scope(scope), legal, |got| {
+        let index = index.unwrap_or(TX);
+        let axes = all_axes(&[&layout, &got], &[&index]);
+        agree(&Places::of(&got, &axes), &folded(&Places::of(&layout, &axes), &axes, &index, threads_on))
+    })
+}
+
+/// Two layouts are the same in a scope exactly if they are once their threads are counted there.
+pub(crate) fn same_places_in(rng: &mut Rng) -> Outcome {
+    let (one, scope) = (fragment(rng), some_scope(rng));
+    let other = match rng.below(4) {
+        0 => one.in_scope(scope).unwrap_or_else(|_| one.clone()),
+        1 => perturbed(rng, &one),
+        2 => generate::of_size(rng, one.size()),
+        _ => respelled(rng, &one),
+    };
+    let index = index_of(scope);
+    let legal = index.is_some() && fits(&one, scope) && fits(&other, scope);
+    let call = || format!("`{one}`.same_places_in(`{other}`, {scope:?})");
+    judge(&call, one.same_places_in(&other, scope), legal, |same| {
+        let index = index.unwrap_or(TX);
+        let axes = all_axes(&[&one, &other], &[&index]);
+        let told = |layout: &TileLayout| folded(&Places::of(layout, &axes), &axes, &index, threads_on);
+        let expected = told(&one) == told(&other);
+        ensure(same == expected, || format!("got {same}, expected {expected}"))
+    })
+}
+
+/// The levels from the smallest unit to the largest scope, where the axes cover each between them exactly once.
+pub(crate) fn scope(rng: &mut Rng) -> Outcome {
+    let layout = if rng.percent(60) {
+        fragment(rng)
+    } else {
+        let axes: Vec<Axis> = (0..2).map(|_| rng.pick(HARDWARE).clone()).collect();
+        let extents = generate::extents(rng, 16);
+        generate::with_extents(rng, &extents, &axes)
+    };
+    let levels: BTreeSet<(Scope, Scope)> = axes_of(&[&layout]).iter().filter_map(levels).collect();
+    let first = levels.iter().map(|(unit, _)| *unit).min();
+    let last = levels.iter().map(|(_, scope)| *scope).max();
+    let covered = |level: Scope| levels.iter().filter(|(unit, scope)| (*unit..*scope).contains(&level)).count() == 1;
+    let spread = layout.shard().iter().any(|iter| iter.axis.is_unit());
+    let expected = first.zip(last).filter(|_| spread);
+    let whole = |(first, last): (Scope, Scope)| LEVELS.into_iter().filter(|l| (first..last).contains(l)).all(covered);
+    let call = || format!("`{layout}`.scope()");
+    if expected.is_none_or(whole) {
+        answered(&call, layout.scope(), &expected)
+    } else {
+        judge(&call, layout.scope(), false, |_| Ok(()))
+    }
+}
+
+const LEVELS: [Scope; 7] =
+    [Scope::Thread, Scope::Warp, Scope::Warpgroup, Scope::Cta, Scope::Cluster, Scope::Grid, Scope::Mesh];
+
+/// What an axis counts, and inside what.
+fn levels(axis: &Axis) -> Option<(Scope, Scope)> {
+    match axis.kind() {
+        AxisKind::Unit { scope, unit } => Some((unit, scope)),
+        AxisKind::Memory { .. } | AxisKind::Free => None,
+    }
+}
+
+/// `outer` and `inner` as positions on `whole`.
+fn joined(places: &Places, axes: &[Axis], relation: &AxisRelation) -> Places {
+    let weight = |axis: &Axis| {
+        let factor = (*axis == relation.outer).then_some(relation.factor);
+        factor.or_else(|| (*axis == relation.inner).then_some(1))
+    };
+    folded(places, axes, &relation.whole, weight)
+}
+
+/// `whole = factor * outer + inner`.
+pub(crate) fn join_axes(rng: &mut Rng) -> Outcome {
+    let (layout, relation) = (fragment(rng), rng.pick(&RELATIONS).clone());
+    let call = || format!("`{layout}`.join_axes({relation:?})");
+    judge(&call, layout.join_axes(&relation), true, |got| {
+        let axes = all_axes(&[&layout, &got], &[&relation.whole]);
+        agree(&Places::of(&got, &axes), &joined(&Places::of(&layout, &axes), &axes, &relation))
+    })
+}
+
+/// Fails unless nothing is left on `whole`, `inner` stays inside its group, and the places are the same once joined.
+fn is_split(got: &TileLayout, layout: &TileLayout, relation: &AxisRelation) -> Result<(), String> {
+    let AxisRelation { whole, outer, factor, inner } = relation;
+    ensure(!axes_of(&[got]).contains(whole), || format!("{got} is still on {whole}"))?;
+    let axes = all_axes(&[layout, got], &[whole, outer, inner]);
+    let places = Places::of(got, &axes);
+    let column = axes.iter().position(|axis| axis == inner).unwrap_or(0);
+    let stays = places.least(column) >= 0 && places.greatest(column) < *factor;
+    ensure(stays, || format!("{got} leaves its group"))?;
+    agree(&joined(&places, &axes, relation), &joined(&Places::of(layout, &axes), &axes, relation))
+}
+
+/// `whole` told as `outer` and `inner`; refused only where an iter steps across groups unevenly, or where positions
+/// inside a group would carry.
+pub(crate) fn split_axis(rng: &mut Rng) -> Outcome {
+    let relation = rng.pick(&RELATIONS).clone();
+    let layout = on_whole(rng, &relation);
+    let call = || format!("`{layout}`.split_axis({relation:?})");
+    match layout.split_axis(&relation) {
+        Ok(got) => accept(&call, is_split(&got, &layout, &relation)),
+        Err(error) if splits(&layout, &relation) => Err(format!("{}: refused: {error}", call())),
+        Err(error) => Ok(Ended::Refused(error.code())),
+    }
+}
+
+/// A layout most of which is on the axis that is split, in steps that divide a group.
+fn on_whole(rng: &mut Rng, relation: &AxisRelation) -> TileLayout {
+    let AxisRelation { whole, factor, .. } = relation;
+    let parts = *rng.pick(&[1, 2, 4, 4, 8, 32]).min(factor);
+    let count = if rng.percent(60) { parts * rng.within(1..=3) } else { generate::divisor(rng, parts) };
+    let step = factor / parts;
+    let backwards = rng.percent(10);
+    let (stride, start) = if backwards { (-step, (count - 1) * step) } else { (step, 0) };
+    let mut shard = vec![Iter { extent: count, stride, axis: whole.clone() }];
+    if rng.percent(50) {
+        shard.push(Iter { extent: rng.within(1..=3), stride: 1, axis: REG });
+    }
+    if rng.percent(40) {
+        let (extent, stride) = (rng.within(1..=3), factor * rng.within(1..=8));
+        shard.push(Iter { extent, stride, axis: whole.clone() });
+    }
+    let offset = [(whole.clone(), start + factor * rng.within(0..=2))];
+    let layout = TileLayout::new(shard, Vec::new(), offset).expect("small numbers");
+    match rng.below(4) {
+        0 => perturbed(rng, &layout),
+        1 => respelled(rng, &layout),
+        _ => layout,
+    }
+}
+
+/// The positions that an iter on `whole` takes inside a group; `None` where it steps across groups unevenly.
+fn inside(iter: &Iter, factor: i64) -> Option<i64> {
+    let Iter { extent, stride, .. } = iter;
+    if *extent == 1 || stride % factor == 0 {
+        return Some(0);
+    }
+    if (extent - 1) * stride.abs() < factor {
+        return Some((extent - 1) * stride);
+    }
+    let steps = factor / stride.abs();
+    (factor % stride.abs() == 0 && extent % steps == 0).then(|| (steps - 1) * stride)
+}
+
+/// True where every iter can be split, and the positions inside a group stay there.
+fn splits(layout: &TileLayout, relation: &AxisRelation) -> bool {
+    let AxisRelation { whole, factor, inner, .. } = relation;
+    let mut reaches = Vec::new();
+    for iter in layout.shard().iter().chain(layout.replica()) {
+        if iter.axis == *inner {
+            reaches.push((iter.extent - 1) * iter.stride);
+        } else if iter.axis == *whole {
+            let Some(reach) = inside(iter, *factor) else { return false };
+            reaches.push(reach);
+        }
+    }
+    let start = layout.offset_on(inner) + layout.offset_on(whole).rem_euclid(*factor);
+    let least: i64 = reaches.iter().map(|reach| (*reach).min(0)).sum();
+    let most: i64 = reaches.iter().map(|reach| (*reach).max(0)).sum();
+    start + least >= 0 && start + most < *factor
+}

@@ -1,0 +1,53 @@
+//! Work spread over the machine's cores.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// Does the work on `0..total` in chunks, on all cores. The results are in order of the chunks, whichever core made
+/// them; `done` is told the length of every chunk that is done.
+pub fn spread<T: Send>(
+    total: u64,
+    chunk: u64,
+    work: &(dyn Fn(Range<u64>) -> T + Sync),
+    done: &(dyn Fn(u64) + Sync),
+) -> Vec<T> {
+    let next = AtomicU64::new(0);
+    let results = Mutex::new(Vec::new());
+    let take_chunks = || {
+        loop {
+            let start = next.fetch_add(chunk, Ordering::Relaxed);
+            if start >= total {
+                return;
+            }
+            let end = total.min(start + chunk);
+            let result = work(start..end);
+            results.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((start, result));
+            done(end - start);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(take_chunks);
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    results.sort_by_key(|(start, _)| *start);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_order_of_the_chunks() {
+        let seen = AtomicU64::new(0);
+        let done = |count: u64| {
+            seen.fetch_add(count, Ordering::Relaxed);
+        };
+        let sums = spread(10, 3, &|range: Range<u64>| range.sum::<u64>(), &done);
+        assert_eq!((sums, seen.into_inner()), (vec![3, 12, 21, 9], 10));
+    }
+}

@@ -1,0 +1,146 @@
+//! `fuzz`: mutated notation through the parser and what follows it, or random layouts through every operation against
+//! brute force, on all cores. The report depends on the seed and the count alone.
+
+use std::fmt::Display;
+use std::process::Command;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tilewright_tests::fuzz::{ACCEPTED_GOAL, PARSED_GOAL, Report, TextReport, run_cases, run_texts, spread};
+
+use crate::exit::Exit;
+use crate::terminal::{complain, count_bar};
+
+/// Texts unless told.
+const TEXTS: u64 = 10_000_000;
+/// Cases of each operation unless told.
+const CASES: u64 = 100_000;
+/// Texts that a core takes at a time.
+const TEXTS_AT_ONCE: u64 = 10_000;
+/// Cases of each operation that a core takes at a time.
+const CASES_AT_ONCE: u64 = 100;
+
+/// Arguments of `fuzz`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Random layouts through every operation, against brute force, in place of mutated texts.
+    #[arg(long)]
+    layouts: bool,
+    /// How many texts (10000000 unless told); with --layouts, how many cases of each operation (100000).
+    #[arg(long, value_name = "N")]
+    inputs: Option<u64>,
+    /// Another seed gives other inputs.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a run came to.
+struct Findings {
+    table: String,
+    data: Value,
+    wrong: u64,
+    examples: Vec<String>,
+    /// Shares under their goal.
+    rare: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Exit {
+    if cfg!(debug_assertions) {
+        return optimised(arguments);
+    }
+    // Panics are counted and told in the report.
+    std::panic::set_hook(Box::new(|_| ()));
+    let findings = if arguments.layouts { layouts(arguments) } else { texts(arguments) };
+    if arguments.json {
+        say!("{}", findings.data);
+    } else {
+        say!("{}", findings.table.trim_end());
+        tell("wrong", &findings.examples);
+        tell("share under the goal", &findings.rare);
+    }
+    if findings.wrong == 0 && findings.rare.is_empty() { Exit::Done } else { Exit::Differs }
+}
+
+fn tell(what: &str, list: &[impl Display]) {
+    for item in list {
+        say!("{what}: {item}");
+    }
+}
+
+/// A debug build is too slow; this runs the same command optimised, with overflow still checked.
+fn optimised(arguments: &Arguments) -> Exit {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["run", "--quiet", "--profile", "fuzz", "--package", "xtask", "--", "fuzz"]);
+    command.args(["--seed", &arguments.seed.to_string()]);
+    if let Some(inputs) = arguments.inputs {
+        command.args(["--inputs", &inputs.to_string()]);
+    }
+    for (flag, is_set) in [("--layouts", arguments.layouts), ("--json", arguments.json)] {
+        if is_set {
+            command.arg(flag);
+        }
+    }
+    match command.status() {
+        Ok(status) if status.success() => Exit::Done,
+        Ok(status) if status.code() == Some(1) => Exit::Differs,
+        Ok(_) => Exit::Unsupported,
+        Err(error) => {
+            complain(&format!("cargo cannot be started: {error}"));
+            Exit::Unsupported
+        }
+    }
+}
+
+fn layouts(arguments: &Arguments) -> Findings {
+    let cases = arguments.inputs.unwrap_or(CASES);
+    let bar = count_bar("cases of each operation", cases);
+    let parts = spread(cases, CASES_AT_ONCE, &|part| run_cases(arguments.seed, part), &|count| bar.inc(count));
+    bar.finish_and_clear();
+    let report = parts.into_iter().fold(run_cases(arguments.seed, 0..0), Report::merged);
+    let tallies = report.tallies().iter().map(|tally| {
+        json!({
+            "operation": tally.name,
+            "cases": tally.cases(),
+            "accepted": tally.accepted,
+            "refused": tally.refused,
+            "wrong": tally.wrong,
+            "examples": tally.examples,
+        })
+    });
+    let rare = report.shares().into_iter().filter(|(_, share)| cases > 0 && *share < ACCEPTED_GOAL);
+    Findings {
+        data: json!({"seed": arguments.seed, "operations": tallies.collect::<Vec<_>>()}),
+        table: report.to_string(),
+        wrong: report.wrong(),
+        examples: report.examples().map(str::to_string).collect(),
+        rare: rare.map(|(name, share)| format!("{name} accepts {:.1}%", 100.0 * share)).collect(),
+    }
+}
+
+fn texts(arguments: &Arguments) -> Findings {
+    let inputs = arguments.inputs.unwrap_or(TEXTS);
+    let bar = count_bar("texts", inputs);
+    let parts = spread(inputs, TEXTS_AT_ONCE, &|part| run_texts(arguments.seed, part), &|count| bar.inc(count));
+    bar.finish_and_clear();
+    let report = parts.into_iter().fold(TextReport::default(), TextReport::merged);
+    let share = report.parsed_share();
+    let rare = (inputs > 0 && share < PARSED_GOAL).then(|| format!("{:.1}% get past the parser", 100.0 * share));
+    Findings {
+        data: json!({
+            "seed": arguments.seed,
+            "inputs": report.inputs(),
+            "parsed_share": share,
+            "stages": report.stages(),
+            "wrong": report.wrong(),
+            "examples": report.examples(),
+        }),
+        table: report.to_string(),
+        wrong: report.wrong(),
+        examples: report.examples().to_vec(),
+        rare: rare.into_iter().collect(),
+    }
+}
