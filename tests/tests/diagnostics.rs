@@ -392,7 +392,7 @@ fn operations_on_layouts() {
     use tilewright::layout::descriptor::tensor_map;
     use tilewright::layout::hardware::named;
     use tilewright::layout::mesh::Mesh;
-    use tilewright::layout::{RELATIONS, TableLayout};
+    use tilewright::layout::{Iter, RELATIONS, TableLayout};
 
     let layout = |text: &str| text.parse::<TileLayout>().expect("a layout");
     let mesh = Mesh::new([(GPUID_X, 2)]).expect("two devices");
@@ -414,6 +414,7 @@ fn operations_on_layouts() {
         named("mma:m16n8k16:e:f16").expect_err("no operand e"),
         tensor_map(&layout("S[(64,66):(66,1)]"), &[64, 66], &[64, 64], &layout("S[(64,64):(64,1)]").into(), 16)
             .expect_err("rows of 132 bytes"),
+        TileLayout::new(vec![Iter::memory(2, 1); 300], Vec::new(), []).expect_err("300 iters"),
         mesh.check(&layout("S[(4,8):(1@gpuid_x,1@m)]")).expect_err("four devices"),
     ];
     assert_rendered("operations_on_layouts", &errors.iter().map(|e| e.diagnostic()).collect::<Vec<_>>());

@@ -124,6 +124,17 @@ impl Axis {
         HARDWARE.iter().find(|axis| axis.name() == name).cloned().unwrap_or_else(|| Axis(Repr::Free(Arc::from(name))))
     }
 
+    /// True where the name is one in notation: letters, digits and `_`, not beginning with a digit.
+    pub(crate) fn has_a_name(&self) -> bool {
+        match &self.0 {
+            Repr::Known(_) => true,
+            Repr::Free(name) => {
+                let part = |c: char| c.is_alphanumeric() || c == '_';
+                !name.is_empty() && name.chars().all(part) && !name.starts_with(|c: char| c.is_ascii_digit())
+            }
+        }
+    }
+
     /// Its name in notation.
     pub fn name(&self) -> &str {
         match &self.0 {

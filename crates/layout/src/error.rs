@@ -156,7 +156,12 @@ pub enum LayoutError {
         /// How many points there are.
         points: i64,
     },
-    /// Sizes beyond 64 bits.
+    /// More shard or replica iters than a layout may have.
+    TooManyIters {
+        /// How many there are.
+        count: usize,
+    },
+    /// Sizes or positions beyond 56 bits.
     Overflow,
 }
 
@@ -191,6 +196,7 @@ impl LayoutError {
             LayoutError::Axes { .. } => "L0120",
             LayoutError::Table { .. } => "L0121",
             LayoutError::NoIters { .. } => "L0122",
+            LayoutError::TooManyIters { .. } => "L0123",
         }
     }
 
@@ -236,6 +242,7 @@ impl LayoutError {
             | LayoutError::Region { .. }
             | LayoutError::Swizzle { .. }
             | LayoutError::Permutation { .. }
+            | LayoutError::TooManyIters { .. }
             | LayoutError::Indivisible { .. }
             | LayoutError::Algebra { .. }
             | LayoutError::Axes { .. }
@@ -272,6 +279,7 @@ impl fmt::Display for LayoutError {
             LayoutError::Hardware { name, problem, .. } => write!(f, "no such {name}: {problem}"),
             LayoutError::Descriptor { name, problem, .. } => write!(f, "no {name} describes this layout: {problem}"),
             LayoutError::Permutation { problem } | LayoutError::Axes { problem } => write!(f, "{problem}"),
+            LayoutError::TooManyIters { count } => write!(f, "{count} iters in one bracket, more than 256"),
             LayoutError::NoIters { table } => write!(f, "{table} has no iters"),
             LayoutError::Table { line: 0, problem } => write!(f, "no table: {problem}"),
             LayoutError::Table { line, problem } => write!(f, "line {line} of the table: {problem}"),
@@ -290,7 +298,7 @@ impl fmt::Display for LayoutError {
                     crate::ENUMERATION_LIMIT
                 )
             }
-            LayoutError::Overflow => write!(f, "the layout's size does not fit 64 bits"),
+            LayoutError::Overflow => write!(f, "the layout's size or positions do not fit 56 bits"),
         }
     }
 }

@@ -34,8 +34,16 @@ fn edits(text: &str, range: &Range<usize>) -> Vec<String> {
     edits
 }
 
+/// Where an axis stands in a text: behind an `@`, else as a word; the whole text if it does not.
+pub(crate) fn axis(text: &str, name: &str) -> Range<usize> {
+    match word(text, &format!("@{name}")) {
+        Range { start, end } if end - start == name.len() + 1 => start + 1..end,
+        _ => word(text, name),
+    }
+}
+
 /// Where a whole word stands in a text; the whole text if it does not.
-pub(crate) fn word(text: &str, word: &str) -> Range<usize> {
+fn word(text: &str, word: &str) -> Range<usize> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let is_whole = |start: &usize| !text[..*start].ends_with(part) && !text[start + word.len()..].starts_with(part);
     let found = text.match_indices(word).map(|(start, _)| start).find(is_whole);

@@ -116,11 +116,20 @@ impl Layout {
         }
     }
 
-    /// An error where the layout has more elements than may be enumerated.
+    /// An error where the layout has more places than may be enumerated.
     pub(crate) fn check_enumerable(&self) -> Result<(), LayoutError> {
-        match self.size() {
+        match self.places_at_most() {
             points if points > crate::ENUMERATION_LIMIT => Err(LayoutError::TooLarge { points }),
             _ => Ok(()),
+        }
+    }
+
+    /// Elements times the copies of each; of a table, its elements.
+    pub(crate) fn places_at_most(&self) -> i64 {
+        match self {
+            Layout::Tile(tile) => tile.places_at_most(),
+            Layout::Compose(compose) => compose.tile().places_at_most(),
+            Layout::Table(table) => table.size(),
         }
     }
 }

@@ -22,7 +22,9 @@ impl FromStr for TileLayout {
         match text.parse::<Layout>()? {
             Layout::Tile(tile) => Ok(tile),
             Layout::Compose(_) | Layout::Table(_) => {
-                Err(Parser::new(text).problem(0..text.len(), "a plain layout is needed here, without a swizzle"))
+                let plain = text.split_once(" o ").map_or("", |(_, tile)| tile).to_string();
+                let problem = "a plain layout is needed here, without a swizzle";
+                Err(fix::with_fix(Parser::new(text).problem_fixed(0..text.len(), problem, plain), read))
             }
         }
     }
@@ -45,7 +47,7 @@ fn read(text: &str) -> Result<Layout, LayoutError> {
     if let Some(axis) = tile.axes().into_iter().find(|axis| *axis != M) {
         let problem = format!("a swizzle acts on linear memory `m`, not on `{axis}`");
         let fixed = text.replace(&format!("@{axis}"), "@m");
-        return Err(parser.problem_fixed(fix::word(text, axis.name()), problem, fixed));
+        return Err(parser.problem_fixed(fix::axis(text, axis.name()), problem, fixed));
     }
     let least = tile.least_on(&M);
     ComposeLayout::new(swizzle, tile).map(Layout::Compose).map_err(|error| {
@@ -72,7 +74,7 @@ fn unknown_axis(text: &str, axis: &Axis, own: &[Axis]) -> LayoutError {
     let known = HARDWARE.iter().chain(own).map(Axis::name);
     let nearest = known.map(|name| (strsim::damerau_levenshtein(name, axis.name()), name)).min();
     let parser = Parser::new(text);
-    let (range, problem) = (fix::word(text, axis.name()), format!("there is no axis `{axis}`"));
+    let (range, problem) = (fix::axis(text, axis.name()), format!("there is no axis `{axis}`"));
     match nearest {
         Some((distance, name)) if distance <= name.len() / 3 + 1 => {
             let fixed = format!("{}{name}{}", &text[..range.start], &text[range.end..]);
@@ -237,6 +239,7 @@ impl<'a> Parser<'a> {
 
     /// `[extents : strides]` behind `S` or `R`; without strides, row-major on `m`.
     fn bracket(&mut self) -> Result<Vec<Iter>, LayoutError> {
+        let start = self.at;
         self.expect('[')?;
         let extents = self.list(Parser::extent)?;
         if !self.take(':') {
@@ -244,7 +247,8 @@ impl<'a> Parser<'a> {
                 return Err(self.problem_here("`:` and strides, or `]`"));
             }
             self.expect(']')?;
-            return Ok(TileLayout::row_major(&extents)?.shard().to_vec());
+            let tile = TileLayout::row_major(&extents);
+            return tile.map(|t| t.shard().to_vec()).map_err(|e| self.problem(start..self.at, e.to_string()));
         }
         self.skip_space();
         let start = self.at;
@@ -307,6 +311,7 @@ impl<'a> Parser<'a> {
         }
         let iters = |part: Option<Part>| part.map_or(Vec::new(), |part| part.iters);
         TileLayout::new(iters(parts.shard), iters(parts.replica), parts.offset)
+            .map_err(|error| self.problem(0..self.text.len(), error.to_string()))
     }
 
     /// `swizzle(M=3,B=3,S=3[,inner=false]) o`

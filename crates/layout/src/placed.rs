@@ -63,7 +63,7 @@ impl Layout {
 fn cut(iters: &[Iter], start: &Expr, extent: i64) -> Option<(Vec<Iter>, Expr)> {
     let Some((innermost, outer)) = iters.split_last() else { return Some((Vec::new(), Expr::constant(0))) };
     if let Some(at) = start.as_const() {
-        let kept = crate::algebra::cut(iters, at..at + extent)?;
+        let kept = crate::algebra::cut(iters, at..at + extent).ok()??;
         return Some((kept, Expr::constant(crate::algebra::places(iters, at).into_iter().sum())));
     }
     let e = innermost.extent;

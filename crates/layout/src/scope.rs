@@ -76,13 +76,15 @@ impl TileLayout {
 
     /// The same layout with every thread axis inside `scope` (a warp, a warpgroup or a CTA) told as one index of its
     /// threads: `laneid`, `tid_in_wg` or `tx`. Axes that count CTAs or devices stay.
-    /// Error: another scope, or an axis that reaches beyond it.
+    /// Errors: another scope, an axis that reaches beyond it, axes that count the same threads twice, positions that
+    /// hardware does not have (lane 32).
     pub fn in_scope(&self, scope: Scope) -> Result<TileLayout, LayoutError> {
         let Some(index) = thread_index(scope) else {
             return Err(LayoutError::Axes {
                 problem: "threads are counted in a warp, a warpgroup or a CTA".to_string(),
             });
         };
+        self.check_parts(|axis| axis.is_thread())?;
         let convert = |axis: &Axis, value: i64| match axis.kind() {
             AxisKind::Unit { scope: around, unit } if threads_in(unit).is_some() => {
                 if around > scope {
@@ -97,8 +99,21 @@ impl TileLayout {
         self.converted(convert)
     }
 
-    /// The same layout with `outer` and `inner` told as `whole`.
+    /// The same layout with `outer` and `inner` told as `whole`. Errors: positions on `inner` outside `0..factor`, a
+    /// layout that moves on `whole` as well.
     pub fn join_axes(&self, relation: &AxisRelation) -> Result<TileLayout, LayoutError> {
+        let AxisRelation { whole, outer, factor, inner } = relation;
+        let (least, end) = (self.least_on(inner), self.span_on(inner));
+        if least < 0 || end > *factor {
+            let problem =
+                format!("`{inner}` reaches {least}..{end}, outside the {factor} that `{whole}` has in a group");
+            return Err(LayoutError::Axes { problem });
+        }
+        let axes = self.axes();
+        if axes.contains(whole) && (axes.contains(outer) || axes.contains(inner)) {
+            let problem = format!("`{whole}` counts what `{outer}` and `{inner}` count");
+            return Err(LayoutError::Axes { problem });
+        }
         self.converted(|axis, value| {
             if *axis == relation.outer {
                 let value = value.checked_mul(relation.factor).ok_or(LayoutError::Overflow)?;
@@ -118,6 +133,10 @@ impl TileLayout {
             let AxisRelation { whole, outer, factor, inner } = relation;
             LayoutError::Axes { problem: format!("`{whole}` is no `{factor}*{outer} + {inner}` here: {what}") }
         };
+        let axes = self.axes();
+        if relation.factor < 1 || (axes.contains(&relation.whole) && axes.contains(&relation.inner)) {
+            return Err(refuse("the parts are counted already".to_string()));
+        }
         let split = |iters: &[Iter]| -> Result<Vec<Iter>, LayoutError> {
             let parts = iters.iter().map(|iter| {
                 split_iter(iter, relation).ok_or_else(|| refuse(format!("{}:{}", iter.extent, iter.stride)))
@@ -135,6 +154,27 @@ impl TileLayout {
             return Err(refuse(format!("positions inside a group reach {}", reach - 1)));
         }
         Ok(layout)
+    }
+
+    /// Axes that count different threads, at positions that hardware has.
+    fn check_parts(&self, counted: impl Fn(&Axis) -> bool) -> Result<(), LayoutError> {
+        let axes: Vec<Axis> = self.axes().into_iter().filter(counted).collect();
+        for axis in &axes {
+            let (least, end) = (self.least_on(axis), self.span_on(axis));
+            if least < 0 || axis.extent().is_some_and(|extent| end > extent) {
+                let problem = format!("`{axis}` reaches {least}..{end}, where hardware has no positions");
+                return Err(LayoutError::Axes { problem });
+            }
+        }
+        let steps: Vec<(&Axis, (Scope, Scope))> = axes.iter().filter_map(|a| Some((a, step_of(a)?))).collect();
+        for (at, (axis, (unit, scope))) in steps.iter().enumerate() {
+            let overlaps = |(_, (u, s)): &&(&Axis, (Scope, Scope))| u < scope && unit < s;
+            if let Some((other, _)) = steps[..at].iter().find(overlaps) {
+                let problem = format!("`{other}` and `{axis}` count the same threads");
+                return Err(LayoutError::Axes { problem });
+            }
+        }
+        Ok(())
     }
 
     /// Every stride and offset, moved to another axis and scaled.
@@ -212,10 +252,10 @@ mod tests {
 
     #[test]
     fn all_thread_axes_of_a_cta_are_one_index() {
-        let fragment = layout("S[(2,4,32,2):(1@wgid,1@wid_in_wg,1@laneid,1@reg)] + 1@warpid");
+        let fragment = layout("S[(2,4,32,2):(1@wgid,1@wid_in_wg,1@laneid,1@reg)] + 1@wgid");
         assert_eq!(
             fragment.in_scope(Scope::Cta).unwrap().canonicalize().to_string(),
-            "S[(256,2):(1@tx,1@reg)] + 32@tx"
+            "S[(256,2):(1@tx,1@reg)] + 128@tx"
         );
         assert_eq!(fragment.in_scope(Scope::Warp).unwrap_err().code(), "L0120");
     }
@@ -236,5 +276,17 @@ mod tests {
             let whole = layout(&text);
             assert_eq!(whole.split_axis(relation).unwrap().join_axes(relation).unwrap(), whole);
         }
+    }
+
+    #[test]
+    fn threads_that_do_not_exist_or_are_counted_twice_are_errors() {
+        let said = |text: &str| layout(text).in_scope(Scope::Cta).map_or_else(|e| e.to_string(), |l| l.to_string());
+        assert_eq!(said("S[64:1@laneid]"), "`laneid` reaches 0..64, where hardware has no positions");
+        assert_eq!(said("S[(2,2):(1@tx,1@laneid)]"), "`laneid` and `tx` count the same threads");
+        let [tx, ..] = &RELATIONS;
+        assert_eq!(layout("S[(4,2):(1@tx,1@laneid)]").split_axis(tx).unwrap_err().code(), "L0120");
+        assert_eq!(layout("S[64:1@laneid]").join_axes(tx).unwrap_err().code(), "L0120");
+        let nothing = AxisRelation { factor: 0, ..tx.clone() };
+        assert_eq!(layout("S[4:1@tx]").split_axis(&nothing).unwrap_err().code(), "L0120");
     }
 }

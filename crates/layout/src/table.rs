@@ -58,6 +58,9 @@ impl TableLayout {
         if let Some(far) = rows.positions.iter().find(|position| position.saturating_abs() >= MOST_POSITION) {
             return Err(LayoutError::Table { line: 0, problem: format!("the position {far} does not fit 62 bits") });
         }
+        if let Some(axis) = rows.axes.iter().find(|axis| !axis.has_a_name()) {
+            return Err(LayoutError::Axes { problem: format!("`{axis}` is no name of an axis in notation") });
+        }
         if places == 0 || rows.starts.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(LayoutError::Table { line: 0, problem: "every element needs at least one place".to_string() });
         }

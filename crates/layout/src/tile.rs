@@ -21,6 +21,12 @@ impl Iter {
     }
 }
 
+/// More iters than this are refused: no tile needs them (55 of extent 2 fill all positions), and every operation stays
+/// bounded.
+const MOST_ITERS: usize = 256;
+/// More copies of one element than this are not listed.
+const MOST_COPIES: i64 = 1 << 16;
+
 /// A place: a position on every axis of the layout.
 pub type Coord = BTreeMap<Axis, i64>;
 
@@ -36,12 +42,17 @@ pub struct TileLayout {
 }
 
 impl TileLayout {
-    /// A layout from its parts. Offsets on one axis add up. Errors: an extent below 1, sizes beyond 64 bits.
+    /// A layout from its parts. Offsets on one axis add up. Errors: an extent below 1, sizes or positions beyond 56
+    /// bits, more than 256 shard or replica iters, an axis whose name the notation cannot say.
     pub fn new(
         shard: Vec<Iter>,
         replica: Vec<Iter>,
         offset: impl IntoIterator<Item = (Axis, i64)>,
     ) -> Result<TileLayout, LayoutError> {
+        let most = shard.len().max(replica.len());
+        if most > MOST_ITERS {
+            return Err(LayoutError::TooManyIters { count: most });
+        }
         if let Some(bad) = shard.iter().chain(&replica).find(|iter| iter.extent < 1) {
             return Err(LayoutError::Extent { extent: bad.extent });
         }
@@ -52,6 +63,10 @@ impl TileLayout {
         }
         sums.retain(|_, value| *value != 0);
         let layout = TileLayout { shard, replica, offset: sums };
+        let mut axes = layout.shard.iter().chain(&layout.replica).map(|iter| &iter.axis).chain(layout.offset.keys());
+        if let Some(axis) = axes.find(|axis| !axis.has_a_name()) {
+            return Err(LayoutError::Axes { problem: format!("`{axis}` is no name of an axis in notation") });
+        }
         layout.check_sizes()?;
         Ok(layout)
     }
@@ -73,20 +88,26 @@ impl TileLayout {
         TileLayout::new(shard, Vec::new(), [])
     }
 
-    /// Sizes and the farthest positions must fit 56 bits, so that later sums, in bytes too, cannot overflow.
+    /// Sizes, strides and positions must fit 56 bits, so that later sums, in bytes too, cannot overflow. What counts is
+    /// where the elements are, not how it is written.
     fn check_sizes(&self) -> Result<(), LayoutError> {
         const LIMIT: i64 = 1 << 56;
         let mut size = 1i64;
         for iter in &self.shard {
             size = size.checked_mul(iter.extent).filter(|s| *s < LIMIT).ok_or(LayoutError::Overflow)?;
         }
-        let mut reach = 0i64;
+        let (mut low, mut high) = (0i64, 0i64);
+        let mut reach = |far: i64| -> Option<()> {
+            low = low.checked_add(far.min(0)).filter(|low| *low > -LIMIT)?;
+            high = high.checked_add(far.max(0)).filter(|high| *high < LIMIT)?;
+            Some(())
+        };
         for iter in self.shard.iter().chain(&self.replica) {
-            let far = iter.extent.checked_mul(iter.stride.saturating_abs()).ok_or(LayoutError::Overflow)?;
-            reach = reach.checked_add(far).filter(|r| *r < LIMIT).ok_or(LayoutError::Overflow)?;
+            let far = (iter.extent - 1).checked_mul(iter.stride).filter(|_| iter.stride.saturating_abs() < LIMIT);
+            far.and_then(&mut reach).ok_or(LayoutError::Overflow)?;
         }
         for value in self.offset.values() {
-            reach = reach.checked_add(value.saturating_abs()).filter(|r| *r < LIMIT).ok_or(LayoutError::Overflow)?;
+            reach(*value).ok_or(LayoutError::Overflow)?;
         }
         Ok(())
     }
@@ -128,6 +149,11 @@ impl TileLayout {
         TileLayout { replica: Vec::new(), ..self.clone() }
     }
 
+    /// Elements times the combinations of replica digits.
+    pub(crate) fn places_at_most(&self) -> i64 {
+        self.replica.iter().fold(self.size(), |n, iter| n.saturating_mul(iter.extent))
+    }
+
     /// How many elements it places: the product of the shard extents.
     pub fn size(&self) -> i64 {
         self.shard.iter().map(|iter| iter.extent).product()
@@ -160,16 +186,11 @@ impl TileLayout {
     pub fn is_trivial(&self) -> bool {
         let c = self.canonicalize();
         let unit = |iter: &Iter| iter.stride == 1 && iter.axis.is_memory() || iter.extent == 1 && iter.axis.is_memory();
-        self.replica.is_empty() && c.offset.is_empty() && matches!(&c.shard[..], [iter] if unit(iter))
+        c.replica.is_empty() && c.offset.is_empty() && matches!(&c.shard[..], [iter] if unit(iter))
     }
 
-    /// Where element `flat` lives, as a set in order. Errors: an index outside the layout, more copies than
-    /// [`crate::ENUMERATION_LIMIT`].
+    /// Where element `flat` lives, as a set in order. Errors: an index outside the layout, more than 65536 copies.
     pub fn apply(&self, flat: i64) -> Result<Vec<Coord>, LayoutError> {
-        let copies = self.replica.iter().fold(1i64, |n, iter| n.saturating_mul(iter.extent));
-        if copies > crate::ENUMERATION_LIMIT {
-            return Err(LayoutError::TooLarge { points: copies });
-        }
         let size = self.size();
         if flat < 0 || flat >= size {
             return Err(LayoutError::OutOfRange { index: flat, extent: size });
@@ -183,22 +204,28 @@ impl TileLayout {
             *base.entry(iter.axis.clone()).or_insert(0) += rest % iter.extent * iter.stride;
             rest /= iter.extent;
         }
-        Ok(self.with_replicas(base).into_iter().collect())
+        if self.replica.is_empty() { Ok(vec![base]) } else { self.with_copies(base) }
     }
 
-    fn with_replicas(&self, base: Coord) -> BTreeSet<Coord> {
-        let mut places = BTreeSet::from([base]);
-        for iter in &self.replica {
-            let copies = places.iter().flat_map(|place| {
-                (0..iter.extent).map(|k| {
-                    let mut copy = place.clone();
-                    *copy.entry(iter.axis.clone()).or_insert(0) += k * iter.stride;
-                    copy
-                })
-            });
-            places = copies.collect();
+    /// The place and its copies, in order.
+    fn with_copies(&self, base: Coord) -> Result<Vec<Coord>, LayoutError> {
+        let mut places = vec![base];
+        let axes: BTreeSet<&Axis> = self.replica.iter().map(|iter| &iter.axis).collect();
+        for axis in axes {
+            let offsets = crate::algebra::offsets_on(&self.replica, axis, MOST_COPIES)?;
+            let points = (offsets.len() * places.len()) as i64;
+            if points > MOST_COPIES {
+                return Err(LayoutError::TooLarge { points });
+            }
+            let moved = |place: &Coord, offset: i64| {
+                let mut copy = place.clone();
+                *copy.entry(axis.clone()).or_insert(0) += offset;
+                copy
+            };
+            places = places.iter().flat_map(|place| offsets.iter().map(|offset| moved(place, *offset))).collect();
         }
-        places
+        places.sort();
+        Ok(places)
     }
 
     /// Where the element at `coordinate` of a tile of this `shape` lives.

@@ -1,15 +1,18 @@
 //! Cases about hardware layouts: the constructor's layout against the recorded table of places.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
-use tilewright::layout::axis::{LANEID, M, WID_IN_WG};
+use tilewright::layout::axis::{LANEID, M, TCOL, WID_IN_WG};
 use tilewright::layout::hardware::{
     CtaGroup, Datapath, ScaleFactors, SwizzleMode, Tcgen05Shape, TmemMma, TmemOperand, mma_shared_layout,
     sf_smem_layout, sf_tmem_layout, tcgen05_atom_layout, tmem_datapath_layout, tmem_mma_operand_layout,
     wg_local_layout,
 };
-use tilewright::layout::{Axis, Layout, LayoutError, TileLayout};
+use tilewright::layout::{Axis, Coord, Layout, LayoutError, TileLayout};
 
 use super::layouts::{fnv, full_table};
+use super::table::parsed;
 use super::{Agreement, integers, same};
 
 type Checked = Result<Agreement, String>;
@@ -113,7 +116,59 @@ fn addresses(layout: &Layout) -> Result<Vec<i64>, String> {
 
 /// `sf_tmem_layout`: scale factors in tensor memory.
 pub(crate) fn sf_tmem(case: &Value) -> Checked {
-    tile(case, sf_tmem_layout(&scale_factors(case)?))
+    let factors = scale_factors(case)?;
+    match (sf_tmem_layout(&factors), factors.stages) {
+        (Ok(layout), Some(stages)) if !is_refused(case) => staged(case, layout, stages),
+        (got, _) => tile(case, got),
+    }
+}
+
+/// Scale factors in stages: the recorded table, or the proof that its stages overwrite each other, that ours do not, and
+/// that every stage by itself is the recorded one at another column.
+fn staged(case: &Value, layout: TileLayout, stages: i64) -> Checked {
+    let recorded = parsed(&case["out"]["result"]["text"])?;
+    tile(case, Ok(recorded.clone()))?;
+    let (ours, theirs) = (places_by_stage(&layout, stages)?, places_by_stage(&recorded, stages)?);
+    if ours == theirs {
+        return Ok(Agreement::Same);
+    }
+    same("recorded stages share a place", overlap(&theirs), true)?;
+    same("stages share a place", overlap(&ours), false)?;
+    for (stage, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        let column = |places: &[Vec<Coord>]| places[0][0].get(&TCOL).copied().unwrap_or(0);
+        let further = column(ours) - column(theirs);
+        let moved = |place: &Coord| {
+            let mut place = place.clone();
+            *place.entry(TCOL).or_insert(0) += further;
+            place
+        };
+        let shifted: Vec<Vec<Coord>> = theirs.iter().map(|places| places.iter().map(moved).collect()).collect();
+        same(&format!("places of stage {stage}"), *ours == shifted, true)?;
+    }
+    Ok(Agreement::Proved(
+        "recorded stages overwrite each other; ours do not, and each alone is the recorded one shifted",
+    ))
+}
+
+/// The places of every element, stage by stage.
+fn places_by_stage(layout: &TileLayout, stages: i64) -> Result<Vec<Vec<Vec<Coord>>>, String> {
+    let of_stage = layout.size() / stages;
+    let places = |flat: i64| layout.apply(flat).map_err(|error| error.to_string());
+    let of = |stage: i64| (stage * of_stage..(stage + 1) * of_stage).map(places).collect::<Result<Vec<_>, String>>();
+    (0..stages).map(of).collect()
+}
+
+/// True where an element of one stage is at a place of another.
+fn overlap(stages: &[Vec<Vec<Coord>>]) -> bool {
+    let mut taken = BTreeMap::new();
+    let all =
+        stages.iter().enumerate().flat_map(|(stage, elements)| elements.iter().flatten().map(move |p| (p, stage)));
+    for (place, stage) in all {
+        if *taken.entry(place).or_insert(stage) != stage {
+            return true;
+        }
+    }
+    false
 }
 
 /// `sf_smem_layout`: scale factors in shared memory.

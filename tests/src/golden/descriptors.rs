@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tilewright::layout::axis::M;
 use tilewright::layout::descriptor::{
-    DenseInstruction, InstructionShape, InstructionTypes, Major, ScaledInstruction, SwizzlePattern, Tcgen05Descriptor,
-    TensorMap, block_scaled, dense, tcgen05_descriptor, tensor_map, wgmma_descriptor,
+    BlockScaledInstructionDescriptor, InstructionDescriptor, InstructionShape, InstructionTypes, Major, ScaleFormat,
+    SwizzlePattern, Tcgen05Descriptor, TensorMap, block_scaled, dense, tcgen05_descriptor, tensor_map,
+    wgmma_descriptor,
 };
-use tilewright::layout::hardware::{CtaGroup, MmaType};
-use tilewright::layout::{Layout, LayoutError, TileLayout};
+use tilewright::layout::hardware::{CtaGroup, MmaType, ScaleVec, SwizzleMode};
+use tilewright::layout::{ComposeLayout, Layout, LayoutError, TileLayout};
 
 use super::table::parsed_layout;
 use super::{integers, same};
@@ -28,7 +29,7 @@ pub(crate) fn instr_desc_dense(case: &Value) -> Checked {
             descriptor.negate_a = flag(given, "neg_a");
             descriptor.negate_b = flag(given, "neg_b");
             let word = descriptor.encode();
-            same("read back", DenseInstruction::decode(word), Ok(descriptor))?;
+            same("read back", InstructionDescriptor::decode(word), Ok(descriptor))?;
             accepted(case, kind.name(), word)
         }
     }
@@ -37,16 +38,18 @@ pub(crate) fn instr_desc_dense(case: &Value) -> Checked {
 /// `instr_desc_block_scaled`: likewise, with scale factors.
 pub(crate) fn instr_desc_block_scaled(case: &Value) -> Checked {
     let given = &case["in"];
+    let one_byte = given["K"].as_i64() == Some(32);
     let scale = match given["sf"].as_str() {
-        Some("float8_e8m0fnu") => MmaType::Ue8m0,
-        Some("float8_e4m3fn") => MmaType::Ue4m3,
+        Some("float8_e8m0fnu") if one_byte => ScaleFormat { element: MmaType::Ue8m0, vec: ScaleVec::X1 },
+        Some("float8_e8m0fnu") => ScaleFormat { element: MmaType::Ue8m0, vec: ScaleVec::X2 },
+        Some("float8_e4m3fn") => ScaleFormat { element: MmaType::Ue4m3, vec: ScaleVec::X4 },
         _ => return Err(format!("no type of scale factors: {}", given["sf"])),
     };
     match block_scaled(shape(given)?, types(given)?, scale, [flag(given, "trans_a"), flag(given, "trans_b")]) {
         Err(error) => refused(case, &error),
         Ok((kind, descriptor)) => {
             let word = descriptor.encode();
-            same("read back", ScaledInstruction::decode(word), Ok(descriptor))?;
+            same("read back", BlockScaledInstructionDescriptor::decode(word), Ok(descriptor))?;
             accepted(case, kind.name(), word)
         }
     }
@@ -128,57 +131,176 @@ fn flag(given: &Value, name: &str) -> bool {
     given[name].as_bool().unwrap_or(false)
 }
 
-/// For an `mma_shared_layout` case: the descriptors of both engines, stage by stage, and the tensor map of the whole
-/// tile address exactly the bytes that `apply` gives; or the tile has no whole K-step, or no whole chunk in a row.
+/// For an `mma_shared_layout` case: the descriptors of both engines, stage by stage, of the tile and of its transpose, and
+/// the tensor maps of all stages together address exactly the bytes that `apply` gives; or none can. Tiles of which
+/// nothing is recorded are made from the recorded ones: the same bytes as elements of 4 bits, and 32-bit elements with
+/// the 128-byte swizzle of 32-byte chunks.
 pub(crate) fn derived(case: &Value) -> Checked {
     let shape = integers(&case["in"]["shape"])?;
     let bits = element(&case["in"]["dtype"])?.bits();
     let layout = parsed_layout(&case["out"]["result"]["text"])?;
-    let [outer @ .., rows, columns] = &shape[..] else { return Err(format!("no tile: {shape:?}")) };
-    let (rows, columns, stages) = (*rows, *columns, outer.iter().product::<i64>());
-    let bytes = bytes_of(&layout, bits)?;
-    for (stage, bytes) in (0..stages).zip(bytes.chunks((rows * columns) as usize)) {
-        let region = [stage..stage + 1, 0..rows, 0..columns];
-        let tile = layout.slice(&[stages, rows, columns], &region).map_err(|e| e.to_string())?;
-        operand(&tile, Tile { rows, columns, bits, bytes })?;
+    let recorded = Buffer { begins: begins(&layout, bits)?, layout, shape, bits };
+    recorded.check()?;
+    if bits == 8 {
+        recorded.halved()?.check()?;
     }
-    copied(&layout, &shape, bits, &bytes)
+    match recorded.in_larger_chunks()? {
+        Some(buffer) => buffer.check(),
+        None => Ok(()),
+    }
 }
 
-/// The byte at which every element begins, by `apply`.
-fn bytes_of(layout: &Layout, bits: i64) -> Result<Vec<i64>, String> {
+/// The bit at which every element begins, by `apply`.
+fn begins(layout: &Layout, bits: i64) -> Result<Vec<i64>, String> {
     let begin = |flat: i64| -> Result<i64, String> {
         let places = layout.apply(flat).map_err(|e| e.to_string())?;
         same(&format!("places of element {flat}"), places.len(), 1)?;
-        Ok(places[0].get(&M).copied().unwrap_or(0) * bits / 8)
+        Ok(places[0].get(&M).copied().unwrap_or(0) * bits)
     };
     (0..layout.size()).map(begin).collect()
 }
 
-/// One operand tile: the byte at which every element begins, row by row.
-#[derive(Clone, Copy)]
+/// Tiles in shared memory, one for each stage, and the bit at which every element begins.
+struct Buffer {
+    layout: Layout,
+    shape: Vec<i64>,
+    bits: i64,
+    begins: Vec<i64>,
+}
+
+impl Buffer {
+    /// The same bytes, each as two elements, the lower half first.
+    fn halved(&self) -> Result<Buffer, String> {
+        let layout = match &self.layout {
+            Layout::Compose(compose) => compose.unpack(2).map(Layout::from),
+            other => other.tile().and_then(|tile| tile.unpack(2)).map(Layout::from),
+        };
+        let mut shape = self.shape.clone();
+        if let Some(columns) = shape.last_mut() {
+            *columns *= 2;
+        }
+        let bits = self.bits / 2;
+        let begins = self.begins.iter().flat_map(|begin| [*begin, begin + bits]).collect();
+        Ok(Buffer { layout: layout.map_err(|e| e.to_string())?, shape, bits, begins })
+    }
+
+    /// 32-bit elements with the 128-byte swizzle of 32-byte instead of 16-byte chunks.
+    fn in_larger_chunks(&self) -> Result<Option<Buffer>, String> {
+        let Layout::Compose(compose) = &self.layout else { return Ok(None) };
+        if self.bits != 32 || SwizzleMode::B128.swizzle(32) != Ok(compose.swizzle()) {
+            return Ok(None);
+        }
+        let swizzle = SwizzlePattern::B128Atom32.swizzle(32).ok_or("no swizzle of 32-byte chunks")?;
+        let layout = Layout::from(ComposeLayout::new(swizzle, compose.tile().clone()).map_err(|e| e.to_string())?);
+        Ok(Some(Buffer { begins: begins(&layout, 32)?, layout, shape: self.shape.clone(), bits: 32 }))
+    }
+
+    fn check(&self) -> Checked {
+        let [outer @ .., rows, columns] = &self.shape[..] else { return Err(format!("no tile: {:?}", self.shape)) };
+        let (rows, columns, stages) = (*rows, *columns, outer.iter().product::<i64>());
+        for (stage, begins) in (0..stages).zip(self.begins.chunks((rows * columns) as usize)) {
+            let region = [stage..stage + 1, 0..rows, 0..columns];
+            let layout = self.layout.slice(&[stages, rows, columns], &region).map_err(|e| e.to_string())?;
+            let large_chunks = SwizzlePattern::of(&layout, self.bits) == Some(SwizzlePattern::B128Atom32);
+            let tile = Tile { rows, columns, bits: self.bits, large_chunks, begins };
+            tile.described(&layout, Major::K)?;
+            tile.described(&transposed(&layout, rows, columns)?, Major::MN)?;
+        }
+        self.copied(0)?;
+        self.copied(128 / self.bits)
+    }
+}
+
+/// The tile whose row and column are the other's column and row.
+fn transposed(layout: &Layout, rows: i64, columns: i64) -> Result<Layout, String> {
+    let swap = || -> Result<Layout, LayoutError> {
+        let grouped = layout.tile()?.group(&[rows, columns])?;
+        let tile = grouped.layout.permute_groups(&grouped.separators, &[1, 0])?;
+        match layout {
+            Layout::Compose(compose) => ComposeLayout::new(compose.swizzle(), tile).map(Layout::from),
+            Layout::Tile(_) | Layout::Table(_) => Ok(Layout::from(tile)),
+        }
+    };
+    swap().map_err(|e| e.to_string())
+}
+
+/// One recorded tile: the bit at which every element begins, row by row. An engine sees it K-major, or MN-major with its
+/// columns as the rows of M or N.
 struct Tile<'a> {
     rows: i64,
     columns: i64,
     bits: i64,
-    bytes: &'a [i64],
+    /// Whether chunks of 32 bytes change places.
+    large_chunks: bool,
+    begins: &'a [i64],
 }
 
-fn operand(layout: &Layout, tile: Tile<'_>) -> Checked {
-    let shape = [tile.rows, tile.columns];
-    match tcgen05_descriptor(layout, shape, tile.bits, Major::K) {
-        Err(error) => excused(&error, tile.columns * tile.bits % 256 != 0)?,
-        Ok(found) => tile.check(&Engine::tcgen05(found.descriptor.encode())?, &found.advance)?,
+impl Tile<'_> {
+    /// The descriptors of both engines for `layout`, which is the tile as `major` has it.
+    fn described(&self, layout: &Layout, major: Major) -> Checked {
+        let shape = match major {
+            Major::K => [self.rows, self.columns],
+            Major::MN => [self.columns, self.rows],
+        };
+        let [tcgen05, wgmma] = self.readable(major);
+        if let Some(found) = expected(tcgen05_descriptor(layout, shape, self.bits, major), tcgen05)? {
+            self.check(&Engine::tcgen05(found.descriptor.encode())?, major, &found.advance)?;
+        }
+        if let Some(found) = expected(wgmma_descriptor(layout, shape, self.bits, major), wgmma)? {
+            self.check(&Engine::wgmma(found.descriptor.encode())?, major, &found.advance)?;
+        }
+        Ok(())
     }
-    match wgmma_descriptor(layout, shape, tile.bits, Major::K) {
-        Err(error) => excused(&error, tile.columns * tile.bits % 256 != 0),
-        Ok(found) => tile.check(&Engine::wgmma(found.descriptor.encode())?, &found.advance),
+
+    /// Whether tcgen05 and wgmma read it: they do in whole steps of 32 bytes of K, and in rows of whole chunks. PTX ISA,
+    /// "Valid Combinations of Type-Size, Major-ness and Swizzling", "Shared Memory Layout and Swizzling" (chunks of 32
+    /// bytes are MN-major) and "wgmma.mma_async" (16-bit elements alone are transposed; there are none of 4 bits).
+    fn readable(&self, major: Major) -> [bool; 2] {
+        let row = self.columns * self.bits;
+        let steps = match major {
+            Major::K => row % 256 == 0,
+            Major::MN => row % 128 == 0 && self.rows * self.bits % 256 == 0,
+        };
+        let legal = match (major, self.large_chunks) {
+            (Major::K, true) => [false, false],
+            (Major::K, false) => [true, self.bits >= 8],
+            (Major::MN, true) => [self.bits == 32, false],
+            (Major::MN, false) => [self.bits == 8 || self.bits == 16, self.bits == 16],
+        };
+        legal.map(|legal| legal && steps)
+    }
+
+    /// The engine reads every bit of every element where the element is.
+    fn check(&self, engine: &Engine, major: Major, advance: &[i64]) -> Checked {
+        let step = 256 / self.bits;
+        let extent = if major == Major::K { self.columns } else { self.rows };
+        same("elements of K in all steps", advance.len() as i64 * step, extent)?;
+        for (flat, begin) in (0i64..).zip(self.begins) {
+            let (row, column) = (flat / self.columns, flat % self.columns);
+            let (k, along, index) = match major {
+                Major::K => (column, column % step, row),
+                Major::MN => (row, column, row % step),
+            };
+            for bit in (0..self.bits).step_by(8) {
+                let at = along * self.bits + bit;
+                let read = engine.address(major, advance[(k / step) as usize], at / 8, index) * 8 + at % 8;
+                if read != begin + bit {
+                    return Err(format!("{major:?}-major, bit {bit} of ({row}, {column}) is read at bit {read}"));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
-/// An error must be about a tile that no descriptor can have.
-fn excused(error: &LayoutError, impossible: bool) -> Checked {
-    if impossible { same("code", error.code(), "L0114") } else { Err(error.to_string()) }
+/// What is derived, where anything can be; else the error must say that nothing describes the tile.
+fn expected<T>(found: Result<T, LayoutError>, possible: bool) -> Result<Option<T>, String> {
+    match found {
+        Err(error) if possible => Err(error.to_string()),
+        Err(error) => same("code", error.code(), "L0114").map(|()| None),
+        Ok(_) if !possible => Err("derived although nothing can read the tile so".to_string()),
+        Ok(found) => Ok(Some(found)),
+    }
 }
 
 /// What a matrix engine reads out of a descriptor.
@@ -186,22 +308,22 @@ struct Engine {
     start: i64,
     leading: i64,
     stride: i64,
-    /// Bytes of one row: 16 without a swizzle.
-    row: i64,
+    swizzle: Swizzle,
 }
 
 impl Engine {
     /// PTX ISA, "Shared memory descriptor" of tcgen05: swizzle in bits 61 to 63, the constant 1 in bits 46 to 48.
     fn tcgen05(word: u64) -> Result<Engine, String> {
         same("bits 46 to 60", (word >> 46) & 0x7fff, 1)?;
-        let row = match word >> 61 {
-            0 => 16,
-            2 => 128,
-            4 => 64,
-            6 => 32,
-            other => return Err(format!("no K-major swizzle: {other}")),
+        let (row, chunk) = match word >> 61 {
+            0 => (16, 16),
+            1 => (128, 32),
+            2 => (128, 16),
+            4 => (64, 16),
+            6 => (32, 16),
+            other => return Err(format!("no swizzle: {other}")),
         };
-        Ok(Engine::new(word, row))
+        Ok(Engine::new(word, Swizzle { row, chunk }))
     }
 
     /// PTX ISA, "Matrix descriptor format" of wgmma: swizzle in bits 62 and 63.
@@ -213,72 +335,95 @@ impl Engine {
             2 => 64,
             _ => 32,
         };
-        Ok(Engine::new(word, row))
+        Ok(Engine::new(word, Swizzle { row, chunk: 16 }))
     }
 
-    fn new(word: u64, row: i64) -> Engine {
+    fn new(word: u64, swizzle: Swizzle) -> Engine {
         let address = |at: u32| ((word >> at) & 0x3fff) as i64 * 16;
-        Engine { start: address(0), leading: address(16), stride: address(32), row }
+        Engine { start: address(0), leading: address(16), stride: address(32), swizzle }
     }
 
-    /// Where byte `byte` (of 32) of row `row` of a K-step is. A core matrix has 8 rows of 16 bytes; K-major, the next
-    /// one along K is a leading offset away, or behind in the same swizzled row, the next 8 rows a stride offset.
-    fn address(&self, advance: i64, row: i64, byte: i64) -> i64 {
-        let next = if self.row == 16 { self.leading } else { 16 };
-        let core = self.start + advance + row / 8 * self.stride + byte / 16 * next;
-        swizzled(core + row % 8 * self.row + byte % 16, self.row)
+    /// Where the engine reads byte `byte` along memory of row (K-major) or column of K (MN-major) `index` of a K-step.
+    ///
+    /// PTX ISA, "Leading Dimension Byte Offset" and "Stride Dimension Byte Offset": rows of the swizzle, or of 16 bytes,
+    /// follow each other in groups of 8 (of 4 with chunks of 32 bytes). K-major, the leading offset leads along K and
+    /// the stride offset to the next group; MN-major the leading offset leads along MN and the stride offset to the next
+    /// group, the other way round without a swizzle.
+    fn address(&self, major: Major, advance: i64, byte: i64, index: i64) -> i64 {
+        let Swizzle { row, chunk } = self.swizzle;
+        let group = if chunk == 32 { 4 } else { 8 };
+        let (along, groups) = match (major, row) {
+            (Major::MN, 16) => (self.stride, self.leading),
+            (Major::K | Major::MN, _) => (self.leading, self.stride),
+        };
+        let packed = index % group * row + byte % row;
+        self.swizzle.apply(self.start + advance + byte / row * along + index / group * groups + packed)
     }
 }
 
-/// PTX ISA, "Swizzling modes": the number of a 16-byte chunk in its row is XORed with the number of the 128-byte line.
-fn swizzled(address: i64, row: i64) -> i64 {
-    let line = address / 128 % (row / 16);
-    address ^ (line * 16)
+/// PTX ISA, "Swizzling modes": the number of a chunk in its row is XORed with the number of the 128-byte line.
+#[derive(Clone, Copy)]
+struct Swizzle {
+    /// Bytes of a row: 16 where nothing moves.
+    row: i64,
+    /// Bytes that stay together.
+    chunk: i64,
 }
 
-impl Tile<'_> {
-    fn check(&self, engine: &Engine, advance: &[i64]) -> Checked {
-        let step = 256 / self.bits;
-        same("elements of K in all steps", advance.len() as i64 * step, self.columns)?;
-        for (flat, begin) in (0i64..).zip(self.bytes) {
-            let (row, k) = (flat / self.columns, flat % self.columns);
-            for byte in 0..self.bits / 8 {
-                let read = engine.address(advance[(k / step) as usize], row, k % step * self.bits / 8 + byte);
-                if read != begin + byte {
-                    let place = begin + byte;
-                    return Err(format!("byte {byte} of element (row {row}, k {k}) is at {place}, but read at {read}"));
-                }
+impl Swizzle {
+    fn apply(self, address: i64) -> i64 {
+        let line = address / 128 % (self.row / self.chunk);
+        address ^ (line * self.chunk)
+    }
+
+    /// That of a tensor map, by its number in `CUtensorMapSwizzle`.
+    fn of(map: &TensorMap) -> Result<Swizzle, String> {
+        let (row, chunk) = match map.swizzle.tensor_map_code() {
+            0 => (16, 16),
+            1 => (32, 16),
+            2 => (64, 16),
+            3 => (128, 16),
+            4 => (128, 32),
+            other => return Err(format!("no swizzle: {other}")),
+        };
+        Ok(Swizzle { row, chunk })
+    }
+}
+
+impl Buffer {
+    /// The tensor map of the buffer as a tile of a row-major tensor, for its first tile and for the second in every
+    /// dimension. The tensor is twice as large and has `more` elements in each row, so that it may be no whole number of
+    /// blocks, as wide as the swizzle, and then each block of a wider tile is a box of its own.
+    fn copied(&self, more: i64) -> Checked {
+        let (shape, bits) = (&self.shape, self.bits);
+        let columns = shape.last().copied().unwrap_or(0);
+        let mut tensor: Vec<i64> = shape.iter().map(|extent| 2 * extent).collect();
+        if let Some(last) = tensor.last_mut() {
+            *last += more;
+        }
+        let global = TileLayout::row_major(&tensor).map_err(|e| e.to_string())?;
+        let map = tensor_map(&global, &tensor, shape, &self.layout, bits);
+        let Some(map) = expected(map, columns * bits % 128 == 0)? else { return Ok(()) };
+        let block = Swizzle::of(&map)?.row * 8 / bits;
+        let one = columns == block || (2 * columns + more) % block == 0;
+        let boxes = if one { 1 } else { shape.iter().product::<i64>() / shape[shape.len() - 2] / block };
+        same("boxes", map.boxes.len() as i64, boxes)?;
+        check_limits(&map)?;
+        for origin in [vec![0; shape.len()], shape.clone()] {
+            let coordinate = map.coordinate(&origin).map_err(|e| e.to_string())?;
+            let moved = moved(&map, &coordinate)?;
+            let mut wanted = BTreeMap::new();
+            for (flat, begin) in (0i64..).zip(&self.begins).filter(|(_, begin)| **begin % 8 == 0) {
+                let from = position(flat, shape, &origin, &tensor) * bits / 8;
+                wanted.extend((0..bits.max(8) / 8).map(|byte| (begin / 8 + byte, from + byte)));
             }
+            let wrong = wanted.iter().find(|(place, from)| moved.get(place) != Some(from));
+            same("place in shared memory that another byte of the tensor goes to", wrong, None)?;
+            same("bytes moved", moved.len(), wanted.len())?;
+            check_model(&map, &coordinate, &moved)?;
         }
         Ok(())
     }
-}
-
-/// The tensor map of a tile of a row-major tensor twice as large, for its first tile and for its last.
-fn copied(layout: &Layout, shape: &[i64], bits: i64, bytes: &[i64]) -> Checked {
-    let tensor: Vec<i64> = shape.iter().map(|extent| 2 * extent).collect();
-    let global = TileLayout::row_major(&tensor).map_err(|e| e.to_string())?;
-    let columns = shape.last().copied().unwrap_or(0);
-    let map = match tensor_map(&global, &tensor, shape, layout, bits) {
-        Err(error) => return excused(&error, columns * bits % 128 != 0),
-        Ok(map) => map,
-    };
-    same("boxes", map.boxes.len(), 1)?;
-    check_limits(&map)?;
-    for origin in [vec![0; shape.len()], shape.to_vec()] {
-        let coordinate = map.coordinate(&origin).map_err(|e| e.to_string())?;
-        let moved = moved(&map, &coordinate)?;
-        let mut wanted = BTreeMap::new();
-        for (flat, begin) in (0i64..).zip(bytes) {
-            let element = position(flat, shape, &origin, &tensor);
-            wanted.extend((0..bits / 8).map(|byte| (begin + byte, element * bits / 8 + byte)));
-        }
-        let wrong = wanted.iter().find(|(place, from)| moved.get(place) != Some(from));
-        same("place in shared memory that another byte of the tensor goes to", wrong, None)?;
-        same("bytes moved", moved.len(), wanted.len())?;
-        check_model(&map, &coordinate, &moved)?;
-    }
-    Ok(())
 }
 
 /// Where element `flat` of the tile at `origin` is in the row-major tensor.
@@ -294,26 +439,24 @@ fn position(flat: i64, shape: &[i64], origin: &[i64], tensor: &[i64]) -> i64 {
 
 /// What `cuTensorMapEncodeTiled` takes.
 fn check_limits(map: &TensorMap) -> Checked {
-    let (rank, inner, row) = (map.dims.len(), map.box_dims[0] * map.bits / 8, row_of(map)?);
+    let (rank, inner, row) = (map.dims.len(), map.box_dims[0] * map.bits / 8, Swizzle::of(map)?.row);
     same("one stride for each dimension but the first", map.strides.len() + 1, rank)?;
     same("one side of the box for each dimension", map.box_dims.len(), rank)?;
+    same("steps of one element", map.element_strides.iter().all(|step| *step == 1), true)?;
     same("at most 5 dimensions", rank <= 5, true)?;
+    same("extents up to 2^31", map.dims.iter().all(|extent| (1..=1 << 31).contains(extent)), true)?;
     same("sides of 1 to 256", map.box_dims.iter().all(|side| (1..=256).contains(side)), true)?;
     same("strides in 16 bytes", map.strides.iter().all(|s| s % 16 == 0 && (1..1 << 40).contains(s)), true)?;
     same("rows in 16 bytes", inner % 16, 0)?;
+    same("boxes in 128 bytes", map.boxes.iter().all(|copy| copy.shared % 128 == 0), true)?;
     same("rows no longer than the swizzle", row == 16 || inner <= row, true)
-}
-
-/// Bytes within which the map's swizzle moves chunks; 16 without one.
-fn row_of(map: &TensorMap) -> Result<i64, String> {
-    let rows = [16, 32, 64, 128];
-    rows.get(map.swizzle.tensor_map_code() as usize).copied().ok_or_else(|| "a swizzle of 32-byte chunks".to_string())
 }
 
 /// The bytes that the copies of the tile at `coordinate` move: by place in shared memory, the place in the tensor. A
 /// copy walks its box, the first dimension fastest, and counts the bytes it writes; the address is then swizzled.
 fn moved(map: &TensorMap, coordinate: &[i64]) -> Result<BTreeMap<i64, i64>, String> {
     let mut bytes = BTreeMap::new();
+    let swizzle = Swizzle::of(map)?;
     for copy in &map.boxes {
         let rows: i64 = map.box_dims[1..].iter().product();
         let mut to = copy.shared;
@@ -329,7 +472,7 @@ fn moved(map: &TensorMap, coordinate: &[i64]) -> Result<BTreeMap<i64, i64>, Stri
                 rest /= map.box_dims[dimension];
             }
             for byte in 0..map.box_dims[0] * map.bits / 8 {
-                let twice = bytes.insert(swizzled(to, row_of(map)?), map.start + from + byte);
+                let twice = bytes.insert(swizzle.apply(to), map.start + from + byte);
                 same("bytes written twice", twice, None)?;
                 to += 1;
             }

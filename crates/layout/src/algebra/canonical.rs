@@ -18,10 +18,7 @@ impl TileLayout {
     /// Replica sets of more than 4096 offsets on an axis, or whose shortest list takes too long to find (a fixed count of
     /// sums), stay as fused and sorted iters; [`TileLayout::same_places`] decides equality for these too.
     pub fn canonicalize(&self) -> TileLayout {
-        let mut shard: Vec<Iter> = Vec::new();
-        for iter in self.shard().iter().filter(|iter| iter.extent > 1) {
-            push_fused(&mut shard, without_idle_axis(iter));
-        }
+        let mut shard = fused(self.shard());
         if shard.is_empty() {
             shard.push(Iter::memory(1, 1));
         }
@@ -30,6 +27,15 @@ impl TileLayout {
         // The parts come from a valid layout and only shrink, so this cannot fail; the layout itself is the fallback.
         TileLayout::new(shard, replica, offset).unwrap_or_else(|_| self.clone())
     }
+}
+
+/// The same walk with the fewest iters.
+pub(crate) fn fused(iters: &[Iter]) -> Vec<Iter> {
+    let mut list: Vec<Iter> = Vec::new();
+    for iter in iters.iter().filter(|iter| iter.extent > 1) {
+        push_fused(&mut list, without_idle_axis(iter));
+    }
+    list
 }
 
 fn without_idle_axis(iter: &Iter) -> Iter {

@@ -12,11 +12,14 @@ impl TileLayout {
     /// do not count. Errors: strides that do not nest, a bound that they do not divide.
     pub fn complement(&self, axis: &Axis, bound: i64) -> Result<TileLayout, LayoutError> {
         let refuse = |problem: String| LayoutError::Algebra { operation: "complement", problem };
-        if self.offset_on(axis) != 0 {
-            return Err(refuse(format!("the positions on `{axis}` begin at {}, not at 0", self.offset_on(axis))));
+        let canonical = self.canonicalize();
+        if canonical.offset_on(axis) != 0 {
+            let origin = canonical.offset_on(axis);
+            return Err(refuse(format!("the positions on `{axis}` begin at {origin}, not at 0")));
         }
-        let all = self.shard().iter().chain(self.replica());
-        let mut iters: Vec<&Iter> = all.filter(|iter| iter.axis == *axis && iter.extent > 1).collect();
+        let all = canonical.shard().iter().chain(canonical.replica());
+        let mut iters: Vec<&Iter> =
+            all.filter(|iter| iter.axis == *axis && iter.extent > 1 && iter.stride != 0).collect();
         iters.sort_by_key(|iter| iter.stride);
         let mut free = Vec::new();
         let mut filled = 1;

@@ -13,13 +13,15 @@ impl TileLayout {
     ///
     /// `compose(b)(x)` is the union of `self(i)` over the positions `i` of `b(x)`. Where the inner iters walk along
     /// digits of this layout the answer comes from the iters; else the positions are enumerated, and the answer is
-    /// [`LayoutError::Algebra`] if no iters describe them ([`Layout::compose`] then gives a table).
+    /// [`LayoutError::Algebra`] if no iters describe them with the copies of `inner` as further iters
+    /// ([`Layout::compose`] then gives a table).
     /// Errors: an inner layout on other axes than `m`, or one that leaves `0..self.size()`.
     pub fn compose(&self, inner: &TileLayout) -> Result<TileLayout, LayoutError> {
+        let inner = inner.canonicalize();
         check_inner(self.size(), &Layout::Tile(inner.clone()))?;
-        match self.compose_digits(inner)? {
+        match self.compose_digits(&inner)? {
             Some(composed) => Ok(composed),
-            None => self.compose_points(inner),
+            None => self.compose_points(&inner),
         }
     }
 
@@ -49,8 +51,7 @@ impl TileLayout {
 
     /// The composition from its points.
     fn compose_points(&self, inner: &TileLayout) -> Result<TileLayout, LayoutError> {
-        let copies = inner.replica().iter().fold(1i64, |n, iter| n.saturating_mul(iter.extent));
-        let points = inner.size().saturating_mul(copies);
+        let points = inner.places_at_most();
         if points > crate::ENUMERATION_LIMIT {
             return Err(LayoutError::TooLarge { points });
         }
@@ -73,6 +74,11 @@ impl Layout {
     /// This layout after `inner`: a plain one or a swizzle where iters describe it, else a table.
     /// Errors: an inner layout on other axes than `m`, or one that leaves `0..self.size()`; too many elements.
     pub fn compose(&self, inner: &Layout) -> Result<Layout, LayoutError> {
+        let canonical = match inner {
+            Layout::Tile(tile) => Layout::Tile(tile.canonicalize()),
+            other => other.clone(),
+        };
+        let inner = &canonical;
         check_inner(self.size(), inner)?;
         let affine = match (self, inner) {
             (Layout::Tile(outer), Layout::Tile(inner)) => outer.compose(inner).map(Layout::Tile),
@@ -91,7 +97,10 @@ impl Layout {
     }
 
     fn compose_table(&self, inner: &Layout) -> Result<Layout, LayoutError> {
-        inner.check_enumerable()?;
+        let points = inner.places_at_most().saturating_mul(self.places_at_most() / self.size());
+        if points > crate::ENUMERATION_LIMIT {
+            return Err(LayoutError::TooLarge { points });
+        }
         let places = |flat: i64| -> Result<Vec<Coord>, LayoutError> {
             let indices = inner.apply(flat)?;
             let each = indices.iter().map(|index| self.apply(index.get(&M).copied().unwrap_or(0)));
@@ -104,16 +113,28 @@ impl Layout {
 
 fn check_inner(size: i64, inner: &Layout) -> Result<(), LayoutError> {
     let refuse = |problem: String| Err(LayoutError::Algebra { operation: "composition", problem });
-    if let Some(axis) = inner.axes().into_iter().find(|axis| *axis != M) {
-        return refuse(format!("the inner layout must give flat indices on `m`, but it moves on `{axis}`"));
-    }
+    let elsewhere =
+        |axis: &Axis| refuse(format!("the inner layout must give flat indices on `m`, but it moves on `{axis}`"));
     let (least, end) = match inner {
-        Layout::Tile(tile) => (tile.least_on(&M), tile.span_on(&M)),
+        Layout::Tile(tile) => {
+            if let Some(axis) = tile.axes().iter().find(|axis| **axis != M) {
+                return elsewhere(axis);
+            }
+            (tile.least_on(&M), tile.span_on(&M))
+        }
         Layout::Compose(_) | Layout::Table(_) => {
             inner.check_enumerable()?;
-            let positions = (0..inner.size()).map(|flat| inner.apply(flat)).collect::<Result<Vec<_>, _>>()?;
-            let all = || positions.iter().flatten().map(|place| place.get(&M).copied().unwrap_or(0));
-            (all().min().unwrap_or(0), all().max().unwrap_or(0) + 1)
+            let (mut least, mut end) = (0, 0);
+            for flat in 0..inner.size() {
+                for place in inner.apply(flat)? {
+                    if let Some((axis, _)) = place.iter().find(|(axis, position)| **axis != M && **position != 0) {
+                        return elsewhere(axis);
+                    }
+                    let position = place.get(&M).copied().unwrap_or(0);
+                    (least, end) = (position.min(least), end.max(position + 1));
+                }
+            }
+            (least, end)
         }
     };
     if least < 0 || end > size {

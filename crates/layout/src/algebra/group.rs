@@ -22,9 +22,10 @@ pub struct GroupedMany {
 }
 
 impl Grouped {
-    /// The iters of one dimension, slowest first.
+    /// The iters of one dimension, slowest first; none for a dimension that the shape does not have.
     pub fn dimension(&self, dimension: usize) -> &[Iter] {
-        &self.layout.shard()[self.separators[dimension]..self.separators[dimension + 1]]
+        let range = self.separators.get(dimension).zip(self.separators.get(dimension + 1));
+        range.and_then(|(start, end)| self.layout.shard().get(*start..*end)).unwrap_or(&[])
     }
 }
 

@@ -156,8 +156,7 @@ impl TileLayout {
     }
 
     fn inverse_places(&self) -> Result<Inverse, LayoutError> {
-        let copies = self.replica().iter().fold(1i64, |n, iter| n.saturating_mul(iter.extent));
-        let points = self.size().saturating_mul(copies);
+        let points = self.places_at_most();
         if points > crate::ENUMERATION_LIMIT {
             return Err(LayoutError::TooLarge { points });
         }
@@ -173,7 +172,7 @@ impl TileLayout {
     /// The right inverse where the digits of each axis of the box fill it without gaps.
     fn right_inverse_digits(&self, extents: &[(Axis, i64)]) -> Result<Option<TileLayout>, LayoutError> {
         let boxed = |axis: &Axis| extents.iter().any(|(side, _)| side == axis);
-        if self.axes().iter().any(|axis| !boxed(axis) && (self.least_on(axis) != 0 || self.span_on(axis) != 1)) {
+        if self.axes().iter().any(|axis| !boxed(axis) && self.offset_on(axis) != 0) {
             return Ok(None);
         }
         let mut shard = Vec::new();
@@ -196,8 +195,9 @@ impl TileLayout {
 }
 
 impl Digit {
+    /// The digit at a position that meets the guards.
     fn at(&self, position: i64) -> i64 {
-        let quotient = (position - self.origin).div_euclid(self.divisor);
+        let quotient = position.saturating_sub(self.origin).div_euclid(self.divisor);
         if self.is_last { quotient } else { quotient.rem_euclid(self.extent) }
     }
 
@@ -211,10 +211,10 @@ impl Digit {
 impl Guard {
     /// True where the position meets the condition.
     pub fn holds(&self, position: i64) -> bool {
-        let steps = position - self.origin;
-        match self.modulus {
-            Some(modulus) => steps.rem_euclid(modulus) < self.below,
-            None => (0..self.below).contains(&steps),
+        match (position.checked_sub(self.origin), self.modulus) {
+            (None, _) => false,
+            (Some(steps), Some(modulus)) => steps.rem_euclid(modulus) < self.below,
+            (Some(steps), None) => (0..self.below).contains(&steps),
         }
     }
 }

@@ -23,9 +23,9 @@ pub fn refine_together(layouts: &[&TileLayout]) -> Result<Vec<TileLayout>, Layou
     let mut extents = Vec::with_capacity(boundaries.len());
     for (dimension, pair) in boundaries.windows(2).enumerate() {
         if pair[0] % pair[1] != 0 {
-            let why = format!("ends where iters end: {} does not divide {}", pair[1], pair[0]);
-            let layout = first.to_string();
-            return Err(LayoutError::NotGroupable { layout, shape: boundaries, dimension, why });
+            let why = format!("ends where an iter of another layout ends: {} does not divide {}", pair[1], pair[0]);
+            let (layout, shape) = (first.to_string(), vec![size / pair[1], pair[1]]);
+            return Err(LayoutError::NotGroupable { layout, shape, dimension: dimension.min(1), why });
         }
         extents.push(pair[0] / pair[1]);
     }

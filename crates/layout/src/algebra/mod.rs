@@ -6,6 +6,7 @@ mod compose;
 mod group;
 mod inverse;
 mod joint;
+mod progression;
 mod rearrange;
 mod recast;
 mod recognise;
@@ -20,6 +21,7 @@ pub use inverse::{Digit, Guard, Inverse};
 pub use joint::refine_together;
 pub use slice::Piece;
 
+pub(crate) use progression::{Progression, added, fuse};
 pub(crate) use recognise::Walk;
-pub(crate) use replicas::{normal_form, offsets_on};
+pub(crate) use replicas::{copies_on, normal_form, offsets_on};
 pub(crate) use slice::{cut, elements_of_region, places};

@@ -8,10 +8,12 @@ impl TileLayout {
     /// The layout of the same bytes in elements `count` times narrower: every element becomes `count` of them.
     ///
     /// On axes that count elements, `unpack(n)(n*x + k) = n * self(x) + k` for every `k` in `0..n`; other axes are as
-    /// they were. The new iter is on the axis of the last iter that counts elements, or on `m`.
+    /// they were. The new iter is on the axis of the last iter that counts elements, else on that of a replica or an
+    /// offset, else on `m`.
     pub fn unpack(&self, count: i64) -> Result<TileLayout, LayoutError> {
-        let counts = |iter: &&Iter| iter.axis.counts_elements();
-        let axis = self.shard().iter().rev().find(counts).map_or(M, |iter| iter.axis.clone());
+        let iters = self.shard().iter().rev().chain(self.replica());
+        let named = iters.map(|iter| &iter.axis).chain(self.offset().keys());
+        let axis = named.into_iter().find(|axis| axis.counts_elements()).cloned().unwrap_or(M);
         let wider = self.scaled(|value, _| value.checked_mul(count))?;
         let mut shard = wider.shard().to_vec();
         shard.push(Iter { extent: count, stride: 1, axis });
@@ -27,6 +29,11 @@ impl TileLayout {
         if count == 1 {
             return Ok(self.clone());
         }
+        // As written where that works; the normal form may have longer runs.
+        self.pack_as_written(count).or_else(|_| self.canonicalize().pack_as_written(count))
+    }
+
+    fn pack_as_written(&self, count: i64) -> Result<TileLayout, LayoutError> {
         let refuse = |problem: String| Err(LayoutError::Recast { count, problem });
         let Some((last, outer)) = self.shard().split_last() else {
             return refuse("it has no iter".to_string());

@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::algebra::progression::{Progression, added, fuse, sums};
 use crate::axis::Axis;
+use crate::error::LayoutError;
 use crate::tile::Iter;
 
 /// A set of integers with more members than this is left as its fused iters.
@@ -13,99 +15,106 @@ const MOST_OFFSETS: i64 = 1 << 12;
 /// The most sums that the search for the shortest list may form; one that needs more leaves the fused iters.
 const MOST_SUMS: usize = 1 << 18;
 
-/// `extent` numbers, `stride` apart, from 0 on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Progression {
-    stride: i64,
-    extent: i64,
-}
-
 /// The normal form of replica iters: iters with positive strides, sorted by axis and stride, and the shift that makes
 /// the least offset on every axis 0.
 pub(crate) fn normal_form(replica: &[Iter]) -> (Vec<Iter>, BTreeMap<Axis, i64>) {
+    let (by_axis, shift) = split(replica);
+    let iters = by_axis.into_iter().flat_map(|(axis, progressions)| iters(&axis, shortest(fuse(progressions))));
+    (iters.collect(), shift)
+}
+
+/// The progressions on each axis, and where the least of their sums moves by negative strides.
+fn split(iters: &[Iter]) -> (BTreeMap<Axis, Vec<Progression>>, BTreeMap<Axis, i64>) {
     let mut by_axis: BTreeMap<Axis, Vec<Progression>> = BTreeMap::new();
     let mut shift: BTreeMap<Axis, i64> = BTreeMap::new();
-    for iter in replica.iter().filter(|iter| iter.extent > 1 && iter.stride != 0) {
+    for iter in iters.iter().filter(|iter| iter.extent > 1 && iter.stride != 0) {
         if iter.stride < 0 {
             *shift.entry(iter.axis.clone()).or_insert(0) += iter.stride * (iter.extent - 1);
         }
         let progression = Progression { stride: iter.stride.abs(), extent: iter.extent };
         by_axis.entry(iter.axis.clone()).or_default().push(progression);
     }
-    let iters = by_axis.into_iter().flat_map(|(axis, progressions)| {
-        shortest(progressions).into_iter().map(move |p| Iter { extent: p.extent, stride: p.stride, axis: axis.clone() })
-    });
-    (iters.collect(), shift)
+    (by_axis, shift)
+}
+
+fn iters(axis: &Axis, progressions: Vec<Progression>) -> Vec<Iter> {
+    let iter = |p: Progression| Iter { extent: p.extent, stride: p.stride, axis: axis.clone() };
+    progressions.into_iter().map(iter).collect()
+}
+
+/// The distinct offsets of the replicas on one axis, in order. Error: more than `limit` of them.
+pub(crate) fn offsets_on(replica: &[Iter], axis: &Axis, limit: i64) -> Result<BTreeSet<i64>, LayoutError> {
+    let (mut by_axis, shift) = split(replica);
+    let shift = shift.get(axis).copied().unwrap_or(0);
+    let offsets = sums(&fuse(by_axis.remove(axis).unwrap_or_default()), limit);
+    let offsets = offsets.ok_or(LayoutError::TooLarge { points: limit + 1 })?;
+    Ok(offsets.into_iter().map(|offset| offset + shift).collect())
+}
+
+/// The same, up to as many as may be enumerated.
+pub(crate) fn copies_on(replica: &[Iter], axis: &Axis) -> Result<BTreeSet<i64>, LayoutError> {
+    offsets_on(replica, axis, crate::ENUMERATION_LIMIT)
 }
 
 /// Replica iters that added to those of `part` give the copies of `whole`, or `None` if there are none. Shifts by
-/// negative strides are left to the caller. Sets too large to list are compared iter by iter.
-pub(crate) fn difference(whole: &[Iter], part: &[Iter]) -> Option<Vec<Iter>> {
-    let (whole, part) = (progressions(whole), progressions(part));
+/// negative strides are left to the caller. Error: sets too large to decide.
+pub(crate) fn difference(whole: &[Iter], part: &[Iter]) -> Result<Option<Vec<Iter>>, LayoutError> {
+    let ((whole, _), (mut part, _)) = (split(whole), split(part));
     if part.keys().any(|axis| !whole.contains_key(axis)) {
-        return None;
+        return Ok(None);
     }
-    let mut iters = Vec::new();
+    let mut missing = Vec::new();
     for (axis, whole) in whole {
-        let rest = missing_from(part.get(&axis).map_or(&[], Vec::as_slice), whole)?;
-        iters.extend(rest.into_iter().map(|p| Iter { extent: p.extent, stride: p.stride, axis: axis.clone() }));
+        let Some(rest) = missing_from(fuse(part.remove(&axis).unwrap_or_default()), fuse(whole))? else {
+            return Ok(None);
+        };
+        missing.extend(iters(&axis, rest));
     }
-    Some(iters)
+    Ok(Some(missing))
 }
 
-/// The distinct offsets of the replicas on one axis, in order. `None` if there are more than `limit`.
-pub(crate) fn offsets_on(replica: &[Iter], axis: &Axis, limit: i64) -> Option<BTreeSet<i64>> {
-    let mut offsets = BTreeSet::from([0]);
-    let (iters, shift) = normal_form(replica);
-    for iter in iters.iter().filter(|iter| iter.axis == *axis) {
-        if (offsets.len() as i64).saturating_mul(iter.extent) > limit {
-            return None;
-        }
-        offsets = sums(&offsets, &[Progression { stride: iter.stride, extent: iter.extent }]);
+/// Progressions that added to `part` make the sums of `whole`, or `None` if there are none.
+fn missing_from(part: Vec<Progression>, whole: Vec<Progression>) -> Result<Option<Vec<Progression>>, LayoutError> {
+    let (Some(start), Some(set)) = (sums(&part, MOST_OFFSETS), sums(&whole, MOST_OFFSETS)) else {
+        return missing_from_large(&part, whole).map(Some);
+    };
+    if !start.is_subset(&set) {
+        return Ok(None);
     }
-    let shift = shift.get(axis).copied().unwrap_or(0);
-    Some(offsets.into_iter().map(|offset| offset + shift).collect())
-}
-
-fn progressions(replica: &[Iter]) -> BTreeMap<Axis, Vec<Progression>> {
-    let mut by_axis: BTreeMap<Axis, Vec<Progression>> = BTreeMap::new();
-    for iter in normal_form(replica).0 {
-        by_axis.entry(iter.axis).or_default().push(Progression { stride: iter.stride, extent: iter.extent });
-    }
-    by_axis
-}
-
-/// Progressions that added to `part` make the sums of `whole`; both in normal form.
-fn missing_from(part: &[Progression], mut whole: Vec<Progression>) -> Option<Vec<Progression>> {
-    if members(part) > MOST_OFFSETS || members(&whole) > MOST_OFFSETS {
-        for known in part {
-            let at = whole.iter().position(|p| p == known)?;
-            whole.remove(at);
-        }
-        return Some(whole);
-    }
-    let start = sums(&BTreeSet::from([0]), part);
-    let set = sums(&BTreeSet::from([0]), &whole);
-    let rest = set.last()? - start.last()?;
+    let reach = |list: &[Progression]| list.iter().map(|p| p.reach()).sum::<i64>();
     let mut search = Search { set: &set, formed: 0 };
-    (0..=whole.len()).find_map(|length| {
+    for length in 0..=whole.len() {
         let mut chosen = Vec::new();
-        search.extend(&mut chosen, &start, length, rest).then_some(chosen)
-    })
+        if search.extend(&mut chosen, &start, length, reach(&whole) - reach(&part)) {
+            return Ok(Some(chosen));
+        }
+    }
+    if search.formed > MOST_SUMS { Err(LayoutError::TooLarge { points: MOST_SUMS as i64 }) } else { Ok(None) }
 }
 
-fn members(progressions: &[Progression]) -> i64 {
-    progressions.iter().fold(1i64, |n, p| n.saturating_mul(p.extent))
+/// The same for sets that are not listed: the progressions of `part` left out, or the run that completes it.
+fn missing_from_large(part: &[Progression], mut whole: Vec<Progression>) -> Result<Vec<Progression>, LayoutError> {
+    if let [run] = whole[..] {
+        let reached: i64 = part.iter().map(|p| p.reach()).sum();
+        let rest = Progression { stride: run.stride, extent: 1 + (run.reach() - reached) / run.stride };
+        if rest.extent >= 1 && fuse(part.iter().copied().chain([rest]).collect()) == [run] {
+            return Ok(if rest.extent > 1 { vec![rest] } else { Vec::new() });
+        }
+    }
+    for known in part {
+        let at = whole.iter().position(|p| p == known).ok_or(LayoutError::TooLarge { points: MOST_OFFSETS + 1 })?;
+        whole.remove(at);
+    }
+    Ok(whole)
 }
 
 /// The fewest progressions with the same sums; of several such lists the first, each list in order of stride.
-fn shortest(given: Vec<Progression>) -> Vec<Progression> {
-    let fused = fuse(given);
-    if fused.len() < 2 || members(&fused) > MOST_OFFSETS {
+fn shortest(fused: Vec<Progression>) -> Vec<Progression> {
+    if fused.len() < 2 {
         return fused;
     }
-    let set = sums(&BTreeSet::from([0]), &fused);
-    let farthest = fused.iter().map(|p| p.stride * (p.extent - 1)).sum();
+    let Some(set) = sums(&fused, MOST_OFFSETS) else { return fused };
+    let farthest = fused.iter().map(|p| p.reach()).sum();
     let mut search = Search { set: &set, formed: 0 };
     for length in 1..=fused.len() {
         let mut chosen = Vec::new();
@@ -116,27 +125,6 @@ fn shortest(given: Vec<Progression>) -> Vec<Progression> {
     fused
 }
 
-/// Sorted by stride; a progression whose step lands inside or right behind another's run lengthens that run.
-fn fuse(mut list: Vec<Progression>) -> Vec<Progression> {
-    loop {
-        list.sort_unstable();
-        let pairs = (0..list.len()).flat_map(|a| (a + 1..list.len()).map(move |b| (a, b)));
-        let fits = |(a, b): &(usize, usize)| {
-            let (run, step) = (list[*a], list[*b]);
-            step.stride % run.stride == 0 && step.stride / run.stride <= run.extent
-        };
-        let Some((a, b)) = pairs.into_iter().find(fits) else { return list };
-        let step = list.remove(b);
-        list[a].extent += (step.extent - 1) * (step.stride / list[a].stride);
-    }
-}
-
-fn sums(base: &BTreeSet<i64>, progressions: &[Progression]) -> BTreeSet<i64> {
-    progressions.iter().fold(base.clone(), |set, p| {
-        set.iter().flat_map(|sum| (0..p.extent).map(move |k| sum + k * p.stride)).collect()
-    })
-}
-
 struct Search<'a> {
     set: &'a BTreeSet<i64>,
     formed: usize,
@@ -144,39 +132,50 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Adds `left` progressions, strides ascending, so that `reached` becomes the whole set. `rest` is how far the sum
-    /// of their last members must still go. The next stride is a member not above the least one still missing: all
-    /// later strides are longer, so nothing else could make that one.
+    /// of their last numbers must still go.
     fn extend(&mut self, chosen: &mut Vec<Progression>, reached: &BTreeSet<i64>, left: usize, rest: i64) -> bool {
         if left == 0 {
             return rest == 0 && reached.len() == self.set.len();
         }
-        let Some(missing) = self.set.iter().find(|member| !reached.contains(member)) else { return false };
-        let first = chosen.last().map_or(1, |last| last.stride);
-        let strides: Vec<i64> = self.set.range(first..=*missing).copied().collect();
-        for stride in strides {
-            for extent in 2..=rest / stride + 1 {
-                if self.formed > MOST_SUMS || !self.set.contains(&(stride * (extent - 1))) {
-                    break;
-                }
-                let next = Progression { stride, extent };
-                let sum = sums(reached, &[next]);
-                self.formed += sum.len();
-                if !sum.is_subset(self.set) {
-                    break;
-                }
-                chosen.push(next);
-                if self.extend(chosen, &sum, left - 1, rest - stride * (extent - 1)) {
-                    return true;
-                }
-                chosen.pop();
+        for next in self.candidates(chosen, reached, left, rest) {
+            let Some(sum) = added(reached, next, self.set.len() as i64) else { continue };
+            self.formed += sum.len();
+            if self.formed > MOST_SUMS {
+                return false;
             }
+            if !sum.is_subset(self.set) {
+                continue;
+            }
+            chosen.push(next);
+            if self.extend(chosen, &sum, left - 1, rest - next.reach()) {
+                return true;
+            }
+            chosen.pop();
         }
         false
+    }
+
+    /// What may come next. Its stride is a member not above the least one still missing: all later strides are longer,
+    /// so nothing else could make that one. A list in which one progression absorbs another has a shorter equal.
+    fn candidates(&self, chosen: &[Progression], reached: &BTreeSet<i64>, left: usize, rest: i64) -> Vec<Progression> {
+        let Some(missing) = self.set.iter().find(|member| !reached.contains(member)) else { return Vec::new() };
+        let first = chosen.last().map_or(1, |last| last.stride);
+        let absorbed = |stride: &i64| chosen.iter().any(|p| p.absorbs(Progression { stride: *stride, extent: 2 }));
+        let strides = self.set.range(first..=*missing).copied().filter(|stride| !absorbed(stride) && *stride <= rest);
+        let extents = |stride: i64| {
+            // The last progression must go all the way.
+            let least = if left == 1 { if rest % stride == 0 { rest / stride + 1 } else { i64::MAX } } else { 2 };
+            let is_member = move |extent: &i64| self.set.contains(&(stride * (extent - 1)));
+            let all = (least..=rest / stride + 1).take_while(is_member);
+            all.map(move |extent| Progression { stride, extent })
+        };
+        strides.flat_map(extents).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::tile::TileLayout;
 
     fn canonical(replica: &str) -> String {
@@ -188,6 +187,8 @@ mod tests {
     fn two_ways_to_write_one_set_become_one() {
         assert_eq!(canonical("R[(3,4):(2,3)]"), "R[(3,4):(2@m,3@m)]");
         assert_eq!(canonical("R[(6,2):(2,3)]"), "R[(3,4):(2@m,3@m)]");
+        assert_eq!(canonical("R[(7,5,2,2):(2,3,26,42)]"), "R[(4,7,2,2):(2@m,3@m,26@m,42@m)]");
+        assert_eq!(canonical("R[(10,3,2,2):(2,3,26,42)]"), "R[(4,7,2,2):(2@m,3@m,26@m,42@m)]");
     }
 
     #[test]
@@ -197,13 +198,17 @@ mod tests {
     }
 
     #[test]
+    fn overlapping_copies_do_not_count_towards_the_limit() {
+        assert_eq!(canonical("R[(64,65):(2,3)]"), canonical("R[(61,67):(2,3)]"));
+    }
+
+    #[test]
     fn the_least_offset_is_zero_and_the_rest_moves_into_the_offset() {
         assert_eq!(canonical("R[3:-2]"), "R[3:2@m] + -4@m");
     }
 
     #[test]
     fn fewer_iters_are_found_where_fusing_alone_finds_none() {
-        // {0,2} + {0,3} + {0,4}: 2 and 4 make 0,2,4,6.
         assert_eq!(canonical("R[(2,2,2):(2,3,4)]"), "R[(4,2):(2@m,3@m)]");
     }
 
@@ -216,5 +221,22 @@ mod tests {
     fn a_set_too_large_to_list_keeps_its_fused_iters() {
         assert_eq!(canonical("R[(4096,4096):(4096,1)]"), "R[16777216:1@m]");
         assert_eq!(canonical("R[(4096,4096):(1,8192)]"), "R[(4096,4096):(1@m,8192@m)]");
+    }
+
+    fn missing(whole: &str, part: &str) -> Result<Option<Vec<Iter>>, LayoutError> {
+        let replica = |text: &str| text.parse::<TileLayout>().unwrap().replica().to_vec();
+        difference(&replica(whole), &replica(part))
+    }
+
+    #[test]
+    fn what_is_no_part_is_found_out() {
+        assert_eq!(missing("R[4:2@tx]", "R[(2,2):(1@tx,5@tx)]"), Ok(None));
+    }
+
+    #[test]
+    fn a_run_of_any_length_is_completed() {
+        let rest = missing("R[16777216:1@tx]", "R[4096:1@tx]").unwrap().unwrap();
+        assert_eq!((rest.len(), rest[0].extent, rest[0].stride), (1, 16_773_121, 1));
+        assert_eq!(missing("R[(4096,4096):(1,8192)]", "R[2:3]").unwrap_err().code(), "L0111");
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use crate::algebra::canonical::fused;
 use crate::algebra::recognise::Walk;
 use crate::error::LayoutError;
 use crate::tile::{Iter, TileLayout};
@@ -11,23 +12,19 @@ impl TileLayout {
     /// The layout of the elements in `region` (one range per dimension of `shape`), in row-major order of the region.
     ///
     /// `slice(x) = self(x + begin)` for every `x` of the region. Errors: a shape that does not group, an empty or
-    /// outlying region, or a region whose places are not one affine layout (it straddles carries unevenly).
+    /// outlying region, a region whose places are not one affine layout (it straddles carries unevenly), or one that
+    /// is too long to tell.
     pub fn slice(&self, shape: &[i64], region: &[Range<i64>]) -> Result<TileLayout, LayoutError> {
         check_region(shape, region)?;
         let grouped = self.group(shape)?;
-        let mut shard = Vec::new();
-        let mut offset: Vec<_> = self.offset().clone().into_iter().collect();
-        for (dimension, range) in region.iter().enumerate() {
-            let iters = grouped.dimension(dimension);
-            offset.extend(places(iters, range.start).into_iter().zip(axes(iters)).map(|(v, axis)| (axis, v)));
-            let kept = cut(iters, range.clone()).ok_or(LayoutError::NotAffine {
+        let sides = region.iter().enumerate().map(|(dimension, range)| {
+            Side::of(grouped.dimension(dimension), range.clone())?.ok_or(LayoutError::NotAffine {
                 dimension,
                 begin: range.start,
                 end: range.end,
-            })?;
-            shard.extend(kept);
-        }
-        TileLayout::new(shard, self.replica().to_vec(), offset)
+            })
+        });
+        self.of_sides(&sides.collect::<Result<Vec<Side>, _>>()?)
     }
 
     /// The region as boxes that are one affine layout each, in row-major order of the boxes: a single one where
@@ -36,20 +33,52 @@ impl TileLayout {
     pub fn pieces(&self, shape: &[i64], region: &[Range<i64>]) -> Result<Vec<Piece>, LayoutError> {
         check_region(shape, region)?;
         let grouped = self.group(shape)?;
-        let mut boxes: Vec<Vec<Range<i64>>> = vec![Vec::new()];
+        let mut boxes: Vec<Vec<Side>> = vec![Vec::new()];
         for (dimension, range) in region.iter().enumerate() {
-            let mut ranges = Vec::new();
-            affine_ranges(grouped.dimension(dimension), range.clone(), 1, &mut ranges);
-            if boxes.len().saturating_mul(ranges.len()) > MOST_PIECES {
+            let mut sides = Vec::new();
+            affine_sides(grouped.dimension(dimension), range.clone(), &[], &mut sides)?;
+            if boxes.len().saturating_mul(sides.len()) > MOST_PIECES {
                 return Err(LayoutError::NotAffine { dimension, begin: range.start, end: range.end });
             }
-            let longer = |b: &Vec<Range<i64>>| {
-                ranges.iter().map(|r| b.iter().cloned().chain([r.clone()]).collect()).collect::<Vec<_>>()
+            let longer = |b: &Vec<Side>| {
+                sides.iter().map(|side| b.iter().cloned().chain([side.clone()]).collect()).collect::<Vec<_>>()
             };
             boxes = boxes.iter().flat_map(longer).collect();
         }
-        let piece = |region: Vec<Range<i64>>| Ok(Piece { layout: self.slice(shape, &region)?, region });
+        let piece = |sides: Vec<Side>| {
+            let layout = self.of_sides(&sides)?;
+            Ok(Piece { region: sides.into_iter().map(|side| side.range).collect(), layout })
+        };
         boxes.into_iter().map(piece).collect()
+    }
+
+    /// The iters of all sides, from where they begin.
+    fn of_sides(&self, sides: &[Side]) -> Result<TileLayout, LayoutError> {
+        let shard = sides.iter().flat_map(|side| side.iters.iter().cloned()).collect();
+        let starts = sides.iter().flat_map(|side| side.start.iter().cloned());
+        TileLayout::new(shard, self.replica().to_vec(), self.offset().clone().into_iter().chain(starts))
+    }
+}
+
+/// A range of one dimension that iters describe.
+#[derive(Clone)]
+struct Side {
+    range: Range<i64>,
+    iters: Vec<Iter>,
+    /// What the first index adds to each axis.
+    start: Vec<(crate::Axis, i64)>,
+}
+
+impl Side {
+    /// As written where that works, so that a slice keeps the iters of its parent; else of the fused iters, whose runs
+    /// are longest.
+    fn of(iters: &[Iter], range: Range<i64>) -> Result<Option<Side>, LayoutError> {
+        let start = axes(iters).zip(places(iters, range.start)).collect();
+        let kept = match cut(iters, range.clone()) {
+            Ok(Some(kept)) => Some(kept),
+            Ok(None) | Err(_) => cut(&fused(iters), range.clone())?,
+        };
+        Ok(kept.map(|iters| Side { range, iters, start }))
     }
 }
 
@@ -65,27 +94,32 @@ pub struct Piece {
 const MOST_PIECES: usize = 4096;
 
 /// Cuts a range of one dimension into ranges that [`cut`] describes: what is left of the run it begins in, whole runs,
-/// and what it has of the run it ends in. `scale` is the number of elements that an index of `range` stands for.
-fn affine_ranges(iters: &[Iter], range: Range<i64>, scale: i64, ranges: &mut Vec<Range<i64>>) {
-    let scaled = |range: Range<i64>| range.start * scale..range.end * scale;
-    let Some((innermost, outer)) = iters.split_last() else { return ranges.push(scaled(range)) };
-    if ranges.len() > MOST_PIECES {
-        return;
+/// and what it has of the run it ends in. `inner` are the iters of which `range` counts whole rounds.
+fn affine_sides(iters: &[Iter], range: Range<i64>, inner: &[Iter], sides: &mut Vec<Side>) -> Result<(), LayoutError> {
+    let all: Vec<Iter> = iters.iter().chain(inner).cloned().collect();
+    let round: i64 = inner.iter().map(|iter| iter.extent).product();
+    let scaled = |range: &Range<i64>| range.start * round..range.end * round;
+    if sides.len() > MOST_PIECES {
+        return Ok(());
     }
-    if cut(iters, range.clone()).is_some() {
-        return ranges.push(scaled(range));
+    let Some((innermost, outer)) = iters.split_last() else { return Ok(()) };
+    if let Some(side) = Side::of(&all, scaled(&range))? {
+        sides.push(side);
+        return Ok(());
     }
     let e = innermost.extent;
     let (head, tail) = ((range.start + e - 1) / e * e, range.end / e * e);
     if range.start < head {
-        ranges.push(scaled(range.start..head));
+        sides.extend(Side::of(&all, scaled(&(range.start..head)))?);
     }
     if head < tail {
-        affine_ranges(outer, head / e..tail / e, scale * e, ranges);
+        let within: Vec<Iter> = std::iter::once(innermost).chain(inner).cloned().collect();
+        affine_sides(outer, head / e..tail / e, &within, sides)?;
     }
     if tail < range.end {
-        ranges.push(scaled(tail..range.end));
+        sides.extend(Side::of(&all, scaled(&(tail..range.end)))?);
     }
+    Ok(())
 }
 
 fn check_region(shape: &[i64], region: &[Range<i64>]) -> Result<(), LayoutError> {
@@ -127,23 +161,25 @@ pub(crate) fn places(iters: &[Iter], at: i64) -> Vec<i64> {
     added
 }
 
-/// The iters of `range` of one dimension, or `None` if no iters describe it.
-pub(crate) fn cut(iters: &[Iter], range: Range<i64>) -> Option<Vec<Iter>> {
-    let Some((innermost, outer)) = iters.split_last() else { return Some(Vec::new()) };
+/// The iters of `range` of one dimension, or `None` if no iters describe it. Error: too long to tell.
+pub(crate) fn cut(iters: &[Iter], range: Range<i64>) -> Result<Option<Vec<Iter>>, LayoutError> {
+    let Some((innermost, outer)) = iters.split_last() else { return Ok(Some(Vec::new())) };
     let e = innermost.extent;
     if range.start % e == 0 && range.end % e == 0 {
-        let mut kept = cut(outer, range.start / e..range.end / e)?;
-        kept.push(innermost.clone());
-        return Some(kept);
+        let kept = cut(outer, range.start / e..range.end / e)?;
+        return Ok(kept.map(|mut kept| {
+            kept.push(innermost.clone());
+            kept
+        }));
     }
     let length = range.end - range.start;
     if range.start / e == (range.end - 1) / e {
-        return Some(vec![Iter { extent: length, ..innermost.clone() }]);
+        return Ok(Some(vec![Iter { extent: length, ..innermost.clone() }]));
     }
     if length > crate::ENUMERATION_LIMIT {
-        return None;
+        return Err(LayoutError::TooLarge { points: length });
     }
-    recognise(iters, range)
+    Ok(recognise(iters, range))
 }
 
 /// Enumerates the places of the range and looks for iters with exactly these places.

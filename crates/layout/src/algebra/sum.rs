@@ -101,7 +101,7 @@ impl<'a> Interleaved<'a> {
 
     /// `shard` with what remains of replicas and offsets when those of `known` are taken away.
     pub(crate) fn without(&self, known: &TileLayout, shard: Vec<Iter>) -> Result<Option<TileLayout>, LayoutError> {
-        let Some(replica) = replicas::difference(self.whole.replica(), known.replica()) else { return Ok(None) };
+        let Some(replica) = replicas::difference(self.whole.replica(), known.replica())? else { return Ok(None) };
         let (_, whole_shift) = replicas::normal_form(self.whole.replica());
         let (_, known_shift) = replicas::normal_form(known.replica());
         let negated = |(axis, value): (&crate::Axis, &i64)| (axis.clone(), -value);

@@ -11,7 +11,7 @@ impl TileLayout {
     /// In the interleaved shape `(o0, i0, o1, i1, ..)`, `tile(x0, y0, x1, y1, ..) = D_outer(x) * span + r + O + self(y)`
     /// with, per axis, the inner tile's span ([`TileLayout::span_on`], replicas and offset included) where its shard
     /// moves on the axis, else 1. The replicas and the offset of `outer` are positions, not tiles, and are not scaled.
-    /// Errors: shapes of different rank, or that do not group; places beyond 64 bits.
+    /// Errors: shapes of different rank, or that do not group; places beyond 56 bits.
     pub fn tile(
         &self,
         inner_shape: &[i64],
@@ -85,7 +85,8 @@ impl TileLayout {
     }
 
     fn scaled_by_span(&self, iter: &Iter) -> Result<Iter, LayoutError> {
-        let stride = iter.stride.checked_mul(self.spacing(&iter.axis)).ok_or(LayoutError::Overflow)?;
+        let spacing = self.spacing(&iter.axis);
+        let stride = iter.stride.checked_mul(spacing).ok_or(LayoutError::Overflow)?;
         Ok(Iter { stride, ..iter.clone() })
     }
 

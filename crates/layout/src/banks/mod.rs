@@ -36,6 +36,8 @@ pub use witness::Witness;
 const BANK_BYTES: u64 = 4;
 /// The widest access of one lane, in bits.
 const WIDEST: i64 = 128;
+/// The most instructions of an access: each is a kilobyte.
+const MOST_INSTRUCTIONS: usize = 1 << 16;
 
 /// The bank of a byte of shared memory.
 pub fn bank_of(byte: u64) -> u64 {
@@ -102,7 +104,8 @@ impl BankView {
 /// Where a pattern touches a tile of elements of `bits`, instruction by instruction. Replicas of the tile are left out.
 ///
 /// Errors: a tile that is not on `m` alone or begins below 0, bits that are no power of two up to 128, more elements
-/// than [`crate::ENUMERATION_LIMIT`], a pattern beyond the tile or of vectors that the layout tears apart.
+/// than [`crate::ENUMERATION_LIMIT`], a pattern beyond the tile or of vectors that the layout tears apart, more than
+/// 65536 instructions.
 pub fn bank_view(tile: &Layout, bits: i64, pattern: &AccessPattern) -> Result<BankView, LayoutError> {
     let positions = positions(tile, bits)?;
     let case = Case::new(pattern, &positions, bits)?;
@@ -115,6 +118,15 @@ pub fn bank_view(tile: &Layout, bits: i64, pattern: &AccessPattern) -> Result<Ba
 
 fn problem(problem: String) -> LayoutError {
     LayoutError::Swizzle { problem }
+}
+
+fn check_instructions(pattern: &str, count: usize) -> Result<(), LayoutError> {
+    if count <= MOST_INSTRUCTIONS {
+        return Ok(());
+    }
+    Err(problem(format!(
+        "{pattern}: more than {MOST_INSTRUCTIONS} instructions; legal: the access to a part of the tile"
+    )))
 }
 
 fn byte_of(position: i64, bits: i64) -> u64 {
@@ -165,6 +177,7 @@ impl<'a> Case<'a> {
         for touch in pattern.touches().iter().filter(|touch| touch.register.rem_euclid(vector) == 0) {
             let lanes = instructions.entry(touch.register.div_euclid(vector)).or_insert([None; LANES]);
             lanes[touch.lane] = Some(touch.element);
+            check_instructions(pattern.name(), instructions.len())?;
         }
         Ok(Case { pattern, bits, vector, instructions: instructions.into_values().collect() })
     }
@@ -220,6 +233,20 @@ mod tests {
         let tile: TileLayout = "S[(1,32):(32,1)]".parse().unwrap();
         let view = bank_view(&tile.into(), 4, &AccessPattern::row([1, 32], 0).unwrap()).unwrap();
         assert_eq!((view.width, view.instructions[0].bank(31), view.wavefronts()), (1, Some(3), 1));
+    }
+
+    #[test]
+    fn accesses_of_too_many_instructions_are_refused() {
+        let touch = |elements: i64| {
+            let (tile, lanes) = (format!("S[{elements}:2]"), format!("S[{elements}:1@reg]"));
+            let (lanes, kind) = (lanes.parse().unwrap(), crate::access::AccessKind::Load);
+            let whole = 0..elements;
+            let pattern = AccessPattern::new("one lane", kind, &lanes, &[elements], std::slice::from_ref(&whole));
+            bank_view(&tile.parse().unwrap(), 32, &pattern.unwrap()).map(|view| view.instructions.len())
+        };
+        assert_eq!(touch(1 << 16), Ok(1 << 16));
+        let said = touch((1 << 16) + 1).unwrap_err().to_string();
+        assert_eq!(said, "one lane: more than 65536 instructions; legal: the access to a part of the tile");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::{WIDEST, check_bits, problem};
 use crate::access::{AccessKind, LANES};
+use crate::algebra::offsets_on;
 use crate::axis::{Axis, LANEID, M, REG};
 use crate::error::LayoutError;
 use crate::tile::TileLayout;
@@ -51,15 +52,19 @@ impl AccessPattern {
         if points > crate::ENUMERATION_LIMIT {
             return Err(LayoutError::TooLarge { points });
         }
+        let lanes = lanes.renamed(&M, &REG);
         let extents: Vec<i64> = region.iter().map(|range| range.end.saturating_sub(range.start)).collect();
         lanes.check_shape(&extents)?;
         let size = shape.iter().try_fold(1i64, |n, &extent| n.checked_mul(extent)).ok_or(LayoutError::Overflow)?;
         let elements = crate::algebra::elements_of_region(size, shape, region)?;
+        let offsets = |axis: &Axis| offsets_on(lanes.replica(), axis, crate::ENUMERATION_LIMIT);
+        let (other_lanes, other_registers) = (offsets(&LANEID)?, offsets(&REG)?);
+        let places = lanes.positions(&LANEID).into_iter().zip(lanes.positions(&REG));
         let mut touches = Vec::new();
-        for (x, element) in (0..).zip(elements) {
-            for place in lanes.apply(x)? {
-                let at = |axis: &Axis| place.get(axis).copied().unwrap_or(0);
-                touches.push(Touch { lane: lane_number(at(&LANEID))?, register: at(&REG) + at(&M), element });
+        for ((lane, register), element) in places.zip(elements) {
+            for other in &other_lanes {
+                let lane = lane_number(lane + other)?;
+                touches.extend(other_registers.iter().map(|other| Touch { lane, register: register + other, element }));
             }
         }
         AccessPattern::of(name.into(), kind, touches, None)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::mode::MODES;
 use super::witness::{Witness, witnesses};
-use super::{AccessPattern, Case, byte_of};
+use super::{AccessPattern, Case, byte_of, check_instructions};
 use crate::access::{LANES, WarpAccess};
 use crate::error::LayoutError;
 use crate::hardware::SwizzleMode;
@@ -41,16 +41,23 @@ pub struct SwizzleSearch {
 /// Looks for a swizzle of `tile`, of elements of `bits`, under which every pattern takes the fewest wavefronts.
 ///
 /// Tried are, in this order, the plain tile, the modes of hardware (32, 64 and 128 bytes), and every other
-/// [`SwizzleLayout`] that XORs bits of a position by higher ones inside the tile, those of fewest bits first. The first
-/// that frees all patterns is taken, else the one of fewest wavefronts. None is left out that could do better: an XOR
-/// of bits below the vectors would tear them apart, one of bits below the words or above the banks moves nothing to
-/// another bank. Vectors are those that the patterns have on the plain tile. The tile is taken to begin at a multiple
-/// of the swizzle's period.
+/// [`SwizzleLayout`] that XORs lower bits of a position by higher ones (`inner`) inside the tile, those of fewest bits
+/// first. The first that frees all patterns is taken, else the one of fewest wavefronts. Of this family none is left
+/// out that could do better: an XOR of bits below the vectors would tear them apart, one of bits below the words or
+/// above the banks moves nothing to another bank. Other placements are not tried: padding, XORs of higher bits by lower
+/// ones, several XORs. Vectors are those that the patterns have on the plain tile. The tile is taken to begin at a
+/// multiple of the swizzle's period.
 ///
-/// Errors: as [`super::bank_view`]; more instructions times swizzles than [`crate::ENUMERATION_LIMIT`].
+/// Errors: as [`super::bank_view`], for all patterns together; where the plain tile is not free of conflicts, more
+/// instructions times swizzles than [`crate::ENUMERATION_LIMIT`].
 pub fn find_swizzle(tile: &TileLayout, bits: i64, patterns: &[AccessPattern]) -> Result<SwizzleSearch, LayoutError> {
     let positions = super::positions(&tile.clone().into(), bits)?;
-    let cases: Vec<Case<'_>> = patterns.iter().map(|p| Case::new(p, &positions, bits)).collect::<Result<_, _>>()?;
+    let cases = cases(&positions, bits, patterns)?;
+    let memory = Memory { positions: &positions, bits, cases: &cases };
+    let plain = memory.attempt(PLAIN, 1);
+    if plain.is_conflict_free() {
+        return Ok(plain);
+    }
     let vector = cases.iter().map(|case| case.vector).max().unwrap_or(1);
     let greatest = positions.iter().copied().max().unwrap_or(0);
     let candidates = candidates(bits, vector, greatest)?;
@@ -59,7 +66,19 @@ pub fn find_swizzle(tile: &TileLayout, bits: i64, patterns: &[AccessPattern]) ->
     if points > crate::ENUMERATION_LIMIT {
         return Err(LayoutError::TooLarge { points });
     }
-    Ok(Memory { positions: &positions, bits, cases: &cases }.search(&candidates))
+    Ok(memory.search(plain, &candidates))
+}
+
+fn cases<'a>(positions: &[i64], bits: i64, patterns: &'a [AccessPattern]) -> Result<Vec<Case<'a>>, LayoutError> {
+    let mut cases = Vec::with_capacity(patterns.len());
+    let mut instructions = 0;
+    for pattern in patterns {
+        let case = Case::new(pattern, positions, bits)?;
+        instructions += case.instructions.len();
+        check_instructions(pattern.name(), instructions)?;
+        cases.push(case);
+    }
+    Ok(cases)
 }
 
 #[derive(Clone, Copy)]
@@ -122,24 +141,21 @@ impl Memory<'_> {
         case.access(lanes, |element| self.byte(element, swizzle))
     }
 
-    /// Tries the plain tile, then the others.
-    fn search(&self, others: &[Candidate]) -> SwizzleSearch {
-        let mut best = self.attempt(PLAIN, 1);
+    /// Tries the others after the plain tile, which has a conflict.
+    fn search(&self, plain: SwizzleSearch, others: &[Candidate]) -> SwizzleSearch {
+        let mut best = plain;
         for (candidate, tried) in others.iter().zip(2..) {
-            if best.is_conflict_free() {
-                return best;
-            }
             let found = self.attempt(*candidate, tried);
+            if found.is_conflict_free() {
+                return found;
+            }
             if found.wavefronts() < best.wavefronts() {
                 best = found;
             }
         }
-        if !best.is_conflict_free() {
-            let swizzles: Vec<Option<SwizzleLayout>> =
-                [PLAIN].iter().chain(others).map(|tried| tried.swizzle).collect();
-            best.tried = swizzles.len();
-            best.witnesses = witnesses(self, &swizzles);
-        }
+        let swizzles: Vec<Option<SwizzleLayout>> = [PLAIN].iter().chain(others).map(|tried| tried.swizzle).collect();
+        best.tried = swizzles.len();
+        best.witnesses = witnesses(self, &swizzles);
         best
     }
 
@@ -238,6 +254,16 @@ mod tests {
     fn what_is_free_already_is_left_alone() {
         let search = search("S[(8,64):(64,1)]", 16, &[AccessPattern::row([8, 64], 0).unwrap()]);
         assert_eq!((found(&search), search.tried), (("none".to_string(), Some(SwizzleMode::None)), 1));
+    }
+
+    #[test]
+    fn what_is_free_already_needs_no_search_however_large_it_is() {
+        let store = AccessPattern::vectors([2048, 1024], 32, 4, AccessKind::Store).unwrap();
+        let search = search("S[(2048,1024):(1024,1)]", 32, std::slice::from_ref(&store));
+        assert_eq!((found(&search).0, search.tried, search.wavefronts()), ("none".to_string(), 1, 1 << 16));
+        let column = AccessPattern::column([1 << 17, 32], 0).unwrap();
+        let error = find_swizzle(&"S[(131072,32):(32,1)]".parse().unwrap(), 32, &[column, store]).unwrap_err();
+        assert_eq!(error.code(), "L0110");
     }
 
     #[test]

@@ -31,13 +31,15 @@ impl fmt::Display for Witness {
 }
 
 /// Pairs such that under every one of `swizzles` at least one meets; each of `swizzles` has a conflict. Of the pairs
-/// that meet under the first swizzle still open, the one that settles most is taken.
+/// that meet under the first swizzle still open, in the first pattern that has a conflict there, the one that settles
+/// most is taken. So there are at most 496 pairs to compare for each of `swizzles`, however many patterns there are.
 pub(super) fn witnesses(memory: &Memory<'_>, swizzles: &[Option<SwizzleLayout>]) -> Vec<Witness> {
     let mut open = swizzles.to_vec();
     let mut found = Vec::new();
     while let Some(&first) = open.first() {
+        let meeting = memory.cases.iter().map(|case| pairs(memory, case, first)).find(|pairs| !pairs.is_empty());
         let mut best: Option<(usize, Pair<'_>)> = None;
-        for pair in memory.cases.iter().flat_map(|case| pairs(memory, case, first)) {
+        for pair in meeting.into_iter().flatten() {
             let settled = open.iter().filter(|swizzle| pair.meets(memory, **swizzle)).count();
             if best.as_ref().is_none_or(|(most, _)| settled > *most) {
                 best = Some((settled, pair));

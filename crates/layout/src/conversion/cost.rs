@@ -17,8 +17,8 @@ pub enum Barrier {
 /// The cost of a plan for one warp. Where warps differ, wavefronts are those of the costliest warp.
 ///
 /// The model counts half clocks of an SM's pipelines. The CUDA C++ Programming Guide ("Arithmetic Instructions",
-/// throughput per SM) gives 32 lanes a clock for a shuffle and 64 for a compare or minimum, which stand for selects and
-/// byte permutes: a shuffle takes 2 half clocks, a select 1. A wavefront occupies shared memory for one clock. What is
+/// throughput per SM) gives 32 lanes a clock for a shuffle and 64 for a compare or minimum, a shift or a bitwise
+/// operation, which stand for selects and byte permutes: a shuffle takes 2 half clocks, a select 1. A wavefront occupies shared memory for one clock. What is
 /// not counted: addresses, latency other than the barrier's, and other warps that hide it. The weights have not been
 /// compared with a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,9 +27,10 @@ pub struct Cost {
     pub shuffles: u64,
     /// Steps whose source lane is no constant and no XOR with one, and must be computed.
     pub indices: u64,
-    /// Selects: a value that threads choose among `n` registers takes `n - 1`, for each 32 bits.
+    /// Selects: a value that threads choose among `n` registers takes `n - 1`, for each 32 bits. Counted with them are
+    /// the shifts and masks that elements of less than 8 bits take where they do not move in whole bytes.
     pub selects: u64,
-    /// Byte permutes that put elements of less than 32 bits into their words, or take them out.
+    /// Byte permutes that put elements of less than 32 bits into their words, or take them out, in whole bytes.
     pub permutes: u64,
     /// Store instructions.
     pub stores: u64,

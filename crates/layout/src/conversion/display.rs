@@ -19,7 +19,7 @@ impl fmt::Display for Conversion {
             ConversionKind::Nothing => Ok(()),
             ConversionKind::Renaming(picks) => write_renaming(f, picks),
             ConversionKind::Shuffles(shuffles) => write_shuffles(f, shuffles),
-            ConversionKind::Staging(staging) => write_staging(f, staging),
+            ConversionKind::Staging(staging) => write_staging(f, staging, self.bits),
         }
     }
 }
@@ -87,8 +87,9 @@ fn words(warp: &WarpStep) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-fn write_staging(f: &mut fmt::Formatter<'_>, staging: &Staging) -> fmt::Result {
-    write!(f, "\n  shared memory: {}, {} bytes", staging.layout, staging.bytes)?;
+fn write_staging(f: &mut fmt::Formatter<'_>, staging: &Staging, bits: usize) -> fmt::Result {
+    let cells = if staging.cell > bits { ", each element in a byte of its own" } else { "" };
+    write!(f, "\n  shared memory: {}, {} bytes{cells}", staging.layout, staging.bytes)?;
     write!(f, "\n  stores: {}", side_line(&staging.store))?;
     write!(f, "\n  loads: {}", side_line(&staging.load))
 }
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_plan_fits_a_screen() {
-        for bits in [8, 16, 32, 64] {
+        for bits in [1, 4, 8, 16, 32, 64] {
             for plan in shown("S[(32,32):(1@laneid,1@reg)]", "S[(32,32):(1@reg,1@laneid)]", bits) {
                 assert!(plan.lines().count() <= 24 && plan.lines().all(|line| line.len() <= 160), "{plan}");
             }

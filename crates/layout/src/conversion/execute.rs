@@ -59,7 +59,7 @@ impl Conversion {
     }
 
     fn stage(&self, staging: &Staging, a: &FragmentTable, b: &mut FragmentTable, threads: Range<usize>) {
-        let elements = usize::try_from(staging.bytes).unwrap_or(0).saturating_mul(8) / self.bits.max(1);
+        let elements = usize::try_from(staging.bytes).unwrap_or(0).saturating_mul(8) / staging.cell.max(1);
         let mut memory = vec![NONE; elements];
         for access in &staging.store.accesses {
             for thread in threads.clone() {
@@ -143,6 +143,17 @@ mod tests {
     fn other_warps_are_reached_through_shared_memory() {
         let (a, b) = ("S[(4,32,4):(1@warpid,1@laneid,1@reg)]", "S[(4,32,4):(1@reg,1@laneid,1@warpid)]");
         assert_eq!(converted(a, b, 32), ("staging", 40));
+    }
+
+    #[test]
+    fn elements_below_a_byte_are_shuffled_in_words_and_staged_in_bytes() {
+        let (a, b) = ("S[(8,4,8):(4@laneid,1@laneid,1@reg)]", "S[(4,8,8):(1@laneid,1@reg,4@laneid)]");
+        assert_eq!(converted(a, b, 4), ("shuffles", 39));
+        let (a, b) = ("S[(32,32):(1@laneid,1@reg)]", "S[(32,32):(1@reg,1@laneid)]");
+        assert_eq!(converted(a, b, 1), ("shuffles", 124));
+        let warps = "S[(4,32,8):(1@warpid,1@laneid,1@reg)]";
+        assert_eq!(converted(warps, "S[(4,32,8):(8@reg,1@laneid,1@reg)] + R[4:1@warpid]", 4), ("staging", 31));
+        assert_eq!(converted(warps, "S[(8,32,4):(1@reg,1@laneid,1@warpid)]", 4), ("staging", 93));
     }
 
     #[test]

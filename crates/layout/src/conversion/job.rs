@@ -6,8 +6,8 @@ use crate::tile::TileLayout;
 
 use super::table::{FragmentTable, NONE, refuse};
 
-/// Widths of an element, in bits, that can be converted.
-const WIDTHS: [i64; 5] = [8, 16, 32, 64, 128];
+/// Widths of an element, in bits, that can be converted: words hold a whole number of elements, or elements of words.
+const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
 /// Two fragments of one tile with the same number of threads.
 pub(crate) struct Job {
@@ -17,10 +17,10 @@ pub(crate) struct Job {
     pub(crate) holders: Holders,
     /// Elements of the tile.
     pub(crate) size: usize,
-    /// Bits and bytes of an element.
+    /// Bits of an element.
     pub(crate) bits: usize,
-    pub(crate) bytes: usize,
-    /// Elements in a 32-bit word, and 32-bit words in an element; at least 1.
+    /// Elements in a byte and in a 32-bit word, and 32-bit words in an element; at least 1.
+    pub(crate) per_byte: usize,
     pub(crate) per_word: usize,
     pub(crate) units: u64,
     /// Words of a thread in `a`.
@@ -36,7 +36,8 @@ impl Job {
             return Err(LayoutError::Size { shape: vec![b.size()], size: a.size() });
         }
         if !WIDTHS.contains(&bits) {
-            return Err(refuse(format!("elements of {bits} bits"), "elements of 8, 16, 32, 64 or 128 bits"));
+            let legal = "elements of 1, 2, 4, 8, 16, 32, 64 or 128 bits; floats of 6 bits stand in 8";
+            return Err(refuse(format!("elements of {bits} bits"), legal));
         }
         let (from, to) = (FragmentTable::of(a)?, FragmentTable::of(b)?);
         let threads = from.threads().max(to.threads());
@@ -49,7 +50,7 @@ impl Job {
             holders: Holders::of(&a, size),
             size,
             bits,
-            bytes: bits / 8,
+            per_byte: (8 / bits).max(1),
             per_word,
             units: (bits / 32).max(1) as u64,
             words: a.registers().div_ceil(per_word),

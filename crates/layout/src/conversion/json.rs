@@ -70,8 +70,8 @@ fn picks_text(picks: &Picks) -> String {
 }
 
 fn staging_text(staging: &Staging) -> String {
-    let Staging { layout, bytes, barrier, store, load } = staging;
-    let place = format!(r#""layout":"{layout}","bytes":{bytes},"barrier":"{}""#, barrier.name());
+    let Staging { layout, bytes, cell, barrier, store, load } = staging;
+    let place = format!(r#""layout":"{layout}","bytes":{bytes},"cell":{cell},"barrier":"{}""#, barrier.name());
     format!(r#"{{{place},"store":{},"load":{}}}"#, side_text(store), side_text(load))
 }
 
@@ -106,7 +106,7 @@ mod tests {
         assert!(shuffles.contains(r#""steps":[{"mode":"butterfly","mask":1,"warps":[{"source":[1,-1,"#), "{shuffles}");
         assert!(shuffles.contains(r#""picks":{"warps":1,"registers":2,"own":1,"from":[0,1,-1,"#), "{shuffles}");
         let staging = text("S[64:1@tx]", "S[(2,32):(1@tx,2@tx)]");
-        let shared = r#""shared":{"layout":"S[64:1@m]","bytes":256,"barrier":"cta","store":{"width":4,"accesses":["#;
+        let shared = r#""shared":{"layout":"S[64:1@m]","bytes":256,"cell":32,"barrier":"cta","store":{"width":4,"#;
         assert!(staging.contains(shared), "{staging}");
     }
 }

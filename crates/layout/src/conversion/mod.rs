@@ -6,9 +6,10 @@
 //! in each step (PTX ISA, "Data Movement and Conversion Instructions: shfl.sync"). *Staging*: through shared memory. A
 //! plan is data: [`Conversion::execute`] runs it on a table, a viewer steps through it, and lowering can emit it.
 //!
-//! Words: a fragment's register index counts elements. Elements of 8 or 16 bits share 32-bit words: `32 / bits`
-//! consecutive register indices, aligned, are one word, and its elements travel together. An element of 64 or 128 bits
-//! takes two or four shuffles and selects where one of 32 bits takes one.
+//! Words: a fragment's register index counts elements. Elements of 1 to 16 bits share 32-bit words: `32 / bits`
+//! consecutive register indices, aligned, are one word, and its elements travel together. Byte permutes put whole bytes
+//! into words; elements of 1, 2 or 4 bits that leave their byte, or change places in it, take shifts and masks. An
+//! element of 64 or 128 bits takes two or four shuffles and selects where one of 32 bits takes one.
 //!
 //! Shuffles are planned in one hop: each lane gets every element straight from a lane that has it. Three schedules are
 //! tried and the cheapest is taken: one XOR mask in each step; the fewest steps, by edge colouring; and one word of `a`
@@ -93,7 +94,7 @@ impl Conversion {
 /// The cheapest plan that turns the registers of `a` into those of `b`, for elements of `bits` bits. Of equals the kind
 /// named first in [`ConversionKind`].
 ///
-/// Errors: sizes that differ (L0105); elements that are not 8, 16, 32, 64 or 128 bits wide, an axis that is neither a
+/// Errors: sizes that differ (L0105); elements whose bits are no power of two from 1 to 128, an axis that is neither a
 /// thread axis of a CTA nor `reg` or `m`, a negative position, more than 1024 threads, two elements in one register, or
 /// a tile that must go through shared memory and does not fit it (L0113); more places than may be enumerated (L0111).
 pub fn find_conversion(a: &TileLayout, b: &TileLayout, bits: i64) -> Result<Conversion, LayoutError> {
@@ -120,7 +121,7 @@ fn plans(job: &Job) -> Result<Vec<Conversion>, LayoutError> {
 }
 
 fn does_not_fit(job: &Job) -> LayoutError {
-    let bytes = job.size * job.bytes;
+    let bytes = staging::least_bytes(job);
     table::refuse(
         format!("elements change warps, and the tile takes {bytes} bytes of shared memory"),
         format!("at most {} bytes, or every element in a warp that needs it", staging::SHARED_LIMIT),

@@ -12,8 +12,8 @@ use super::job::Job;
 use super::table::{FragmentTable, NONE};
 use super::vectors::Part;
 
-/// Bytes of one row of all banks.
-const LINE: usize = 128;
+/// Bits of one row of all banks.
+const LINE: usize = 1024;
 
 /// Placements in the order in which they are tried: row-major; XOR swizzles over it, the widest first; padded behind
 /// rows as long as the steps between lanes. `chunk` elements, a power of two, stay together and aligned in all.
@@ -22,7 +22,7 @@ pub(crate) fn placements(job: &Job, parts: &[Part; 2], chunk: usize) -> Result<V
     let mut found = vec![Layout::Tile(linear.clone())];
     let stay = i64::from(chunk.ilog2());
     let bits = i64::from(usize::BITS - (job.size - 1).leading_zeros());
-    let chunks = i64::from((LINE / (chunk * job.bytes)).ilog2());
+    let chunks = i64::from((LINE / (chunk * parts[0].cell)).ilog2());
     for turned in (1..=chunks).rev() {
         for apart in turned..=bits - stay - turned {
             let swizzle = SwizzleLayout::new(stay, turned, apart, true)?;
@@ -60,7 +60,7 @@ mod tests {
     fn every_placement_is_injective_and_keeps_chunks_together() {
         let (a, b) = ("S[(16,12):(1@laneid,1@reg)]".parse().unwrap(), "S[(12,16):(1@reg,1@laneid)]".parse().unwrap());
         let job = Job::new(&a, &b, 32).unwrap();
-        let part = |table, kind| Part::widest(table, kind, 4, 1);
+        let part = |table, kind| Part::widest(table, kind, 4, 32).unwrap();
         let parts = [part(&job.a, AccessKind::Store), part(&job.b, AccessKind::Load)];
         let found = placements(&job, &parts, 4).unwrap();
         for layout in &found {

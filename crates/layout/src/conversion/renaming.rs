@@ -7,9 +7,6 @@ use super::job::Job;
 use super::table::NONE;
 use super::{Conversion, ConversionKind};
 
-/// Elements that a word holds at most.
-const PIECES: usize = 4;
-
 /// Where each register of `b` comes from, as a number: below [`Picks::own`] a register of the same thread in `a`; from
 /// there on `own + step * elements_per_word + slot`, a slot of the word that the thread received in a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,16 +80,18 @@ fn own_register(job: &Job, thread: usize, wanted: usize, element: usize) -> i32 
 ///
 /// A word is put together from operands: the values that its pieces come from, in order. Each operand is chosen by the
 /// thread among all values that any thread takes for it. One operand whose pieces keep their slots is the word itself;
-/// else byte permutes join them, whose selectors may differ by thread at no cost.
+/// else byte permutes join them, whose selectors may differ by thread at no cost. Where that would tear a byte apart,
+/// an operand is what one value gives over one distance; it is shifted, if it moves, and every operand but the first
+/// takes a mask that joins it to the others. Distances and masks may differ by thread, too.
 pub(crate) fn assembly(job: &Job, picks: &[i32]) -> Cost {
     let mut cost = Cost::default();
-    let values = picks.iter().max().map_or(0, |most| (*most).max(0) as usize / job.per_word + 1);
-    let mut operands = Operands::new(values);
+    let mut operands = Operands::new(job, picks);
+    let (registers, per_byte) = (job.b.registers(), job.per_byte as i32);
     for word in 0..job.targets {
-        operands.begin(word);
-        for registers in picks.chunks(job.b.registers()) {
-            let end = registers.len().min((word + 1) * job.per_word);
-            operands.add(&registers[word * job.per_word..end], job.per_word);
+        let mut threads = picks.chunks(registers).map(|picks| pieces(picks, word, job.per_word));
+        operands.begin(word, per_byte > 1 && threads.any(|pieces| is_torn(pieces, per_byte)));
+        for picks in picks.chunks(registers) {
+            operands.add(pieces(picks, word, job.per_word));
         }
         cost.selects += operands.selects() * job.units;
         cost.permutes += operands.permutes();
@@ -100,41 +99,77 @@ pub(crate) fn assembly(job: &Job, picks: &[i32]) -> Cost {
     cost
 }
 
+/// What one thread picks for one word.
+fn pieces(picks: &[i32], word: usize, per_word: usize) -> &[i32] {
+    &picks[word * per_word..picks.len().min((word + 1) * per_word)]
+}
+
+/// True where a byte of a word does not come, as it is, from one byte.
+fn is_torn(pieces: &[i32], per_byte: i32) -> bool {
+    pieces.chunks(per_byte as usize).any(|byte| {
+        let home = byte.iter().find(|pick| **pick != NONE).map(|pick| pick / per_byte);
+        let moves =
+            |(slot, pick): (i32, &i32)| *pick != NONE && (home != Some(pick / per_byte) || pick % per_byte != slot);
+        (0..).zip(byte).any(moves)
+    })
+}
+
 /// The values that threads take for each operand of one word of `b`.
 struct Operands {
+    per_word: usize,
     values: usize,
     /// One more than the last word for which `operand * values + value` was seen.
     seen: Vec<usize>,
     word: usize,
-    counts: [u64; PIECES],
-    moved: bool,
+    is_torn: bool,
+    is_moved: bool,
+    /// Values of each operand, and in a torn word whether some thread shifts it.
+    counts: Vec<u64>,
+    shifted: Vec<bool>,
+    /// The operands of the thread at hand: a value, and in a torn word how far it is shifted.
+    parts: Vec<(usize, i64)>,
 }
 
 impl Operands {
-    fn new(values: usize) -> Operands {
-        Operands { values, seen: vec![0; values * PIECES], word: 0, counts: [0; PIECES], moved: false }
+    fn new(job: &Job, picks: &[i32]) -> Operands {
+        let per_word = job.per_word;
+        let values = picks.iter().max().map_or(0, |most| (*most).max(0) as usize / per_word + 1);
+        Operands {
+            per_word,
+            values,
+            seen: vec![0; values * per_word],
+            word: 0,
+            is_torn: false,
+            is_moved: false,
+            counts: vec![0; per_word],
+            shifted: vec![false; per_word],
+            parts: Vec::with_capacity(per_word),
+        }
     }
 
-    fn begin(&mut self, word: usize) {
+    fn begin(&mut self, word: usize, is_torn: bool) {
         self.word = word;
-        self.counts = [0; PIECES];
-        self.moved = false;
+        self.is_torn = is_torn;
+        self.is_moved = false;
+        self.counts.fill(0);
+        self.shifted.fill(false);
     }
 
     /// Adds what one thread takes.
-    fn add(&mut self, pieces: &[i32], per_word: usize) {
-        let mut values = [0; PIECES];
-        let mut count = 0;
+    fn add(&mut self, pieces: &[i32]) {
+        self.parts.clear();
         for (slot, pick) in pieces.iter().enumerate() {
             let Ok(pick) = usize::try_from(*pick) else { continue };
-            self.moved |= pick % per_word != slot;
-            if !values[..count].contains(&(pick / per_word)) {
-                values[count] = pick / per_word;
-                count += 1;
+            let distance = slot as i64 - (pick % self.per_word) as i64;
+            self.is_moved |= distance != 0;
+            let part = (pick / self.per_word, if self.is_torn { distance } else { 0 });
+            if !self.parts.contains(&part) {
+                self.parts.push(part);
             }
         }
-        values[..count].sort_unstable();
-        for (operand, value) in values[..count].iter().enumerate() {
+        self.parts.sort_unstable();
+        for (operand, (value, distance)) in self.parts.iter().enumerate() {
+            self.shifted[operand] |= *distance != 0;
             let seen = &mut self.seen[operand * self.values + value];
             if *seen != self.word + 1 {
                 *seen = self.word + 1;
@@ -143,13 +178,21 @@ impl Operands {
         }
     }
 
+    fn operands(&self) -> u64 {
+        self.counts.iter().filter(|count| **count > 0).count() as u64
+    }
+
     fn selects(&self) -> u64 {
-        self.counts.iter().map(|count| count.saturating_sub(1)).sum()
+        let chosen: u64 = self.counts.iter().map(|count| count.saturating_sub(1)).sum();
+        let shifts = self.shifted.iter().filter(|shifted| **shifted).count() as u64;
+        let masks = if self.is_torn { self.operands().saturating_sub(1) } else { 0 };
+        chosen + shifts + masks
     }
 
     fn permutes(&self) -> u64 {
-        let operands = self.counts.iter().filter(|count| **count > 0).count() as u64;
-        if self.moved || operands > 1 { operands.saturating_sub(1).max(1) } else { 0 }
+        let operands = self.operands();
+        let joins = !self.is_torn && (self.is_moved || operands > 1);
+        if joins { operands.saturating_sub(1).max(1) } else { 0 }
     }
 }
 
@@ -172,6 +215,18 @@ mod tests {
     fn halves_that_change_words_take_byte_permutes() {
         let plan = renamed("S[(32,4):(1@laneid,1@reg)]", "S[(32,2,2):(1@laneid,1@reg,2@reg)]", 16);
         assert_eq!(plan.cost, Cost { permutes: 2, ..Cost::default() });
+    }
+
+    #[test]
+    fn nibbles_that_change_places_in_whole_bytes_take_byte_permutes() {
+        let plan = renamed("S[(32,2,2,2):(1@laneid,2@reg,4@reg,1@reg)]", "S[(32,8):(1@laneid,1@reg)]", 4);
+        assert_eq!(plan.cost, Cost { permutes: 1, ..Cost::default() });
+    }
+
+    #[test]
+    fn nibbles_that_leave_their_byte_take_shifts_and_masks() {
+        let plan = renamed("S[(32,2,4):(1@laneid,9@reg,1@reg)]", "S[(32,8):(1@laneid,1@reg)]", 4);
+        assert_eq!(plan.cost, Cost { selects: 2, ..Cost::default() });
     }
 
     #[test]

@@ -17,8 +17,8 @@ use super::{Conversion, ConversionKind};
 pub(crate) const SHARED_LIMIT: i64 = 227 * 1024;
 /// Accesses that the search measures before it settles for the best placement so far.
 const SEARCH_LIMIT: i64 = 1 << 16;
-/// Bytes of the widest access.
-const WIDEST: usize = 16;
+/// Bits of the widest access.
+const WIDEST: usize = 128;
 
 /// A tile that goes through shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,9 @@ pub struct Staging {
     pub layout: Layout,
     /// Shared memory that it takes, in bytes.
     pub bytes: i64,
+    /// Bits that an element takes there: as many as it has, or 8 where elements of less than a byte do not move in whole
+    /// bytes, so that each stands in a byte of its own.
+    pub cell: usize,
     /// What orders the loads behind the stores.
     pub barrier: Barrier,
     /// The stores. Of an element with copies, one thread stores one.
@@ -62,15 +65,14 @@ pub(crate) fn plan(job: &Job) -> Result<Option<Conversion>, LayoutError> {
     let mut search = Search { job, budget: SEARCH_LIMIT };
     let mut plans = Vec::new();
     let mut last = (0, 0);
-    let caps = std::iter::successors(Some(WIDEST / job.bytes), |cap| Some(cap / 2));
+    let caps = std::iter::successors(Some(WIDEST / job.bits), |cap| Some(cap / 2));
     for cap in caps.take_while(|cap| *cap >= job.per_word) {
-        let store = Part::widest(&owned, AccessKind::Store, cap, job.per_word);
-        let load = Part::widest(&job.b, AccessKind::Load, cap, job.per_word);
-        if last == (store.width, load.width) {
+        let Some(parts) = parts(job, &owned, cap) else { continue };
+        let widths = (parts[0].width, parts[1].width);
+        if last == widths {
             continue;
         }
-        last = (store.width, load.width);
-        let parts = [store, load];
+        last = widths;
         let Some(found) = search.best_placement(&parts)? else { continue };
         let is_free = found.is_free;
         plans.push(plan_for(job, &parts, barrier, found));
@@ -79,6 +81,24 @@ pub(crate) fn plan(job: &Job) -> Result<Option<Conversion>, LayoutError> {
         }
     }
     Ok(cheapest(plans.into_iter()))
+}
+
+/// The stores and the loads in vectors of at most `cap` elements; with each element in a byte of its own where one of
+/// them tears bytes apart.
+fn parts<'a>(job: &'a Job, owned: &'a FragmentTable, cap: usize) -> Option<[Part<'a>; 2]> {
+    let store = Part::widest(owned, AccessKind::Store, cap, job.bits);
+    let load = Part::widest(&job.b, AccessKind::Load, cap, job.bits);
+    match (store, load) {
+        (Some(store), Some(load)) => Some([store, load]),
+        _ => Some([Part::single(owned, AccessKind::Store)?, Part::single(&job.b, AccessKind::Load)?]),
+    }
+}
+
+/// What a tile that does not fit would take at least, in bytes.
+pub(crate) fn least_bytes(job: &Job) -> i64 {
+    let packed = (job.size * job.bits).div_ceil(8) as i64;
+    // What would fit packed did not fit with each element in a byte of its own.
+    if packed > SHARED_LIMIT { packed } else { job.size as i64 }
 }
 
 /// The table of the one place of each element that stores it: the first in the warp that needs it, if that warp has it.
@@ -139,10 +159,11 @@ struct Search<'a> {
 impl Search<'_> {
     /// The placement with the fewest wavefronts for these vectors, the first of equals; `None` where none fits.
     fn best_placement(&mut self, parts: &[Part; 2]) -> Result<Option<Found>, LayoutError> {
-        let chunk = parts[0].width.max(parts[1].width).max(4 / self.job.bytes);
+        let (wide, cell) = (parts[0].width.max(parts[1].width), parts[0].cell);
+        let chunk = wide.max(32 / cell);
         let mut best: Option<Found> = None;
         for layout in placements(self.job, parts, chunk)? {
-            if bytes_of(self.job, &layout) > SHARED_LIMIT || (best.is_some() && self.budget <= 0) {
+            if bytes_of(&layout, cell) > SHARED_LIMIT || (best.is_some() && self.budget <= 0) {
                 continue;
             }
             let positions = layout.memory_positions();
@@ -164,7 +185,7 @@ impl Search<'_> {
             let mut sum = 0u64;
             for (part, group) in instructions(parts) {
                 self.budget -= 1;
-                sum += u64::from(access(self.job, part, group, warp, positions).wavefronts());
+                sum += u64::from(access(part, group, warp, positions).wavefronts());
                 if sum >= bound {
                     return None;
                 }
@@ -175,8 +196,8 @@ impl Search<'_> {
     }
 }
 
-fn bytes_of(job: &Job, layout: &Layout) -> i64 {
-    layout.memory_span() * job.bytes as i64
+fn bytes_of(layout: &Layout, cell: usize) -> i64 {
+    (layout.memory_span() * cell as i64 + 7) / 8
 }
 
 /// All stores, then all loads.
@@ -186,22 +207,24 @@ fn instructions<'a>(parts: &'a [Part<'a>; 2]) -> impl Iterator<Item = (&'a Part<
 
 fn is_free(job: &Job, parts: &[Part; 2], positions: &[i64]) -> bool {
     let warp_is_free =
-        |warp| instructions(parts).all(|(part, group)| access(job, part, group, warp, positions).is_conflict_free());
+        |warp| instructions(parts).all(|(part, group)| access(part, group, warp, positions).is_conflict_free());
     (0..job.warps).all(warp_is_free)
 }
 
 /// What the lanes of a warp access with one instruction.
-fn access(job: &Job, part: &Part, group: &[usize], warp: usize, positions: &[i64]) -> WarpAccess {
-    WarpAccess::of((part.width * job.bytes) as u64, part.kind, |lane| {
+fn access(part: &Part, group: &[usize], warp: usize, positions: &[i64]) -> WarpAccess {
+    WarpAccess::of(part.bytes() as u64, part.kind, |lane| {
         let element = usize::try_from(part.table.at(warp * LANES + lane, group[0])).ok()?;
-        Some(positions[element] as u64 * job.bytes as u64)
+        Some(positions[element] as u64 * part.cell as u64 / 8)
     })
 }
 
 fn plan_for(job: &Job, parts: &[Part; 2], barrier: Barrier, found: Found) -> Conversion {
     let [store, load] = parts;
+    let ((taken_out, masked_out), (put_in, masked_in)) = (store.moves(job.bits), load.moves(job.bits));
     let cost = Cost {
-        permutes: store.pieces(job.per_word) + load.pieces(job.per_word),
+        permutes: taken_out + put_in,
+        selects: masked_out + masked_in,
         stores: store.groups.len() as u64,
         loads: load.groups.len() as u64,
         wavefronts: found.wavefronts,
@@ -209,7 +232,8 @@ fn plan_for(job: &Job, parts: &[Part; 2], barrier: Barrier, found: Found) -> Con
         ..Cost::default()
     };
     let staging = Staging {
-        bytes: bytes_of(job, &found.layout),
+        bytes: bytes_of(&found.layout, store.cell),
+        cell: store.cell,
         barrier,
         store: side_of(job, store, &found.positions),
         load: side_of(job, load, &found.positions),
@@ -227,10 +251,10 @@ fn side_of(job: &Job, part: &Part, positions: &[i64]) -> SharedSide {
         SharedAccess {
             registers: group.clone(),
             addresses: (0..part.table.threads()).map(address).collect(),
-            wavefronts: (0..job.warps).map(|warp| access(job, part, group, warp, positions).wavefronts()).collect(),
+            wavefronts: (0..job.warps).map(|warp| access(part, group, warp, positions).wavefronts()).collect(),
         }
     });
-    SharedSide { width: part.width * job.bytes, accesses: accesses.collect() }
+    SharedSide { width: part.bytes(), accesses: accesses.collect() }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! A fragment as a flat table: the element that each register of each thread holds.
 
 use crate::access::LANES;
-use crate::axis::{M, REG, Scope, TX};
+use crate::algebra::offsets_on;
+use crate::axis::{Axis, M, REG, Scope, TX};
 use crate::error::LayoutError;
 use crate::tile::{Iter, TileLayout};
 
@@ -32,12 +33,11 @@ impl FragmentTable {
     pub fn of(fragment: &TileLayout) -> Result<FragmentTable, LayoutError> {
         check_axes(fragment)?;
         check_points(fragment)?;
-        let folded = fragment.in_scope(Scope::Cta)?;
-        let start = (folded.offset_on(&TX), folded.offset_on(&REG) + folded.offset_on(&M));
-        let places = places_of(start, folded.shard());
-        let mut copies = places_of((0, 0), folded.replica());
-        copies.sort_unstable();
-        copies.dedup();
+        let folded = fragment.in_scope(Scope::Cta)?.renamed(&M, &REG);
+        let places: Vec<Place> = folded.positions(&TX).into_iter().zip(folded.positions(&REG)).collect();
+        let offsets = |axis: &Axis| offsets_on(folded.replica(), axis, crate::ENUMERATION_LIMIT);
+        let (threads, registers) = (offsets(&TX)?, offsets(&REG)?);
+        let copies: Vec<Place> = threads.iter().flat_map(|t| registers.iter().map(move |r| (*t, *r))).collect();
         let (threads, registers) = extents(&places, &copies)?;
         let mut table = FragmentTable::empty(threads, registers);
         for (element, &(thread, register)) in places.iter().enumerate() {
@@ -114,17 +114,6 @@ impl FragmentTable {
         self.set(thread, register, element);
         Ok(())
     }
-}
-
-/// The places of all elements in order, or of all replicas.
-fn places_of(start: Place, iters: &[Iter]) -> Vec<Place> {
-    let mut places = vec![start];
-    for iter in iters {
-        let (thread, register) = if iter.axis == TX { (iter.stride, 0) } else { (0, iter.stride) };
-        let walk = |&(t, r): &Place| (0..iter.extent).map(move |k| (t + k * thread, r + k * register));
-        places = places.iter().flat_map(walk).collect();
-    }
-    places
 }
 
 fn check_axes(fragment: &TileLayout) -> Result<(), LayoutError> {

@@ -8,6 +8,8 @@ use super::table::{FragmentTable, NONE};
 pub(crate) struct Part<'a> {
     pub(crate) table: &'a FragmentTable,
     pub(crate) kind: AccessKind,
+    /// Bits that an element takes in shared memory.
+    pub(crate) cell: usize,
     /// Elements of a vector.
     pub(crate) width: usize,
     /// The registers of each vector, in order of address.
@@ -15,24 +17,41 @@ pub(crate) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The widest vectors of at most `cap` elements (a power of two) that all threads can move in elements that follow
-    /// each other in the tile, aligned.
-    pub(crate) fn widest(table: &'a FragmentTable, kind: AccessKind, cap: usize, per_word: usize) -> Part<'a> {
+    /// The widest vectors of at most `cap` elements (a power of two) of `bits`, and of at least a byte, that all threads
+    /// can move in elements that follow each other in the tile, aligned. `None` where even a byte is not whole.
+    pub(crate) fn widest(table: &'a FragmentTable, kind: AccessKind, cap: usize, bits: usize) -> Option<Part<'a>> {
+        let (least, per_word) = ((8 / bits).max(1), (32 / bits).max(1));
         let mut width = cap;
-        while width > 1 {
+        while width >= least {
             if let Some(groups) = vectors(table, width, per_word) {
-                return Part { table, kind, width, groups };
+                return Some(Part { table, kind, cell: bits, width, groups });
             }
             width /= 2;
         }
-        let is_used = |register: &usize| (0..table.threads()).any(|thread| table.at(thread, *register) != NONE);
-        let groups = (0..table.registers()).filter(is_used).map(|register| vec![register]).collect();
-        Part { table, kind, width: 1, groups }
+        None
     }
 
-    /// Vectors that do not begin where a word begins: their elements must be taken out of words, or put in.
-    pub(crate) fn pieces(&self, per_word: usize) -> u64 {
-        self.groups.iter().filter(|group| !group[0].is_multiple_of(per_word)).count() as u64
+    /// Every element by itself, in a byte of its own.
+    pub(crate) fn single(table: &'a FragmentTable, kind: AccessKind) -> Option<Part<'a>> {
+        Part::widest(table, kind, 1, 8)
+    }
+
+    /// Bytes of a vector.
+    pub(crate) fn bytes(&self) -> usize {
+        self.width * self.cell / 8
+    }
+
+    /// Byte permutes, and shifts and masks, that take the vectors out of words of elements of `bits`, or put them in.
+    /// A vector where a word begins takes no permute. An element that gets a byte of its own is shifted down and
+    /// masked; one that comes from there is shifted up and joined to the others.
+    pub(crate) fn moves(&self, bits: usize) -> (u64, u64) {
+        let per_word = (32 / bits).max(1);
+        let inside = self.groups.iter().filter(|group| !group[0].is_multiple_of(per_word)).count() as u64;
+        match self.kind {
+            _ if self.cell == bits => (inside, 0),
+            AccessKind::Store => (0, inside + self.groups.len() as u64),
+            AccessKind::Load => (0, 2 * inside),
+        }
     }
 }
 
@@ -118,27 +137,43 @@ fn run_at(table: &FragmentTable, thread: usize, register: usize, length: usize) 
 mod tests {
     use super::*;
 
-    fn groups(text: &str, cap: usize, per_word: usize) -> Vec<Vec<usize>> {
+    fn groups(text: &str, cap: usize, bits: usize) -> Vec<Vec<usize>> {
         let table = FragmentTable::of(&text.parse().unwrap()).unwrap();
-        Part::widest(&table, AccessKind::Load, cap, per_word).groups
+        Part::widest(&table, AccessKind::Load, cap, bits).map(|part| part.groups).unwrap_or_default()
     }
 
     #[test]
     fn registers_of_consecutive_elements_are_vectors_in_any_order() {
-        assert_eq!(groups("S[(32,4):(1@laneid,1@reg)]", 4, 1), [[0, 1, 2, 3]]);
-        assert_eq!(groups("S[(32,2,2):(1@laneid,1@reg,2@reg)]", 4, 1), [[0, 2, 1, 3]]);
-        assert_eq!(groups("S[(2,32,2):(2@reg,1@laneid,1@reg)]", 4, 1), [[0, 1], [2, 3]]);
+        assert_eq!(groups("S[(32,4):(1@laneid,1@reg)]", 4, 32), [[0, 1, 2, 3]]);
+        assert_eq!(groups("S[(32,2,2):(1@laneid,1@reg,2@reg)]", 4, 32), [[0, 2, 1, 3]]);
+        assert_eq!(groups("S[(2,32,2):(2@reg,1@laneid,1@reg)]", 4, 32), [[0, 1], [2, 3]]);
     }
 
     #[test]
     fn words_are_not_taken_apart_for_a_wider_vector() {
-        assert_eq!(groups("S[(32,2,2):(1@laneid,1@reg,2@reg)]", 8, 2), [[0], [1], [2], [3]]);
-        assert_eq!(groups("S[(32,2,2,2):(1@laneid,2@reg,4@reg,1@reg)]", 8, 2), [[0, 1, 4, 5, 2, 3, 6, 7]]);
+        assert_eq!(groups("S[(32,2,2):(1@laneid,1@reg,2@reg)]", 8, 16), [[0], [1], [2], [3]]);
+        assert_eq!(groups("S[(32,2,2,2):(1@laneid,2@reg,4@reg,1@reg)]", 8, 16), [[0, 1, 4, 5, 2, 3, 6, 7]]);
     }
 
     #[test]
     fn rows_that_are_no_multiple_of_the_vector_take_narrower_ones() {
-        assert_eq!(groups("S[(24,6):(1@laneid,1@reg)]", 4, 1), [[0, 1], [2, 3], [4, 5]]);
-        assert_eq!(groups("S[(24,5):(1@laneid,1@reg)]", 4, 1).len(), 5);
+        assert_eq!(groups("S[(24,6):(1@laneid,1@reg)]", 4, 32), [[0, 1], [2, 3], [4, 5]]);
+        assert_eq!(groups("S[(24,5):(1@laneid,1@reg)]", 4, 32).len(), 5);
+    }
+
+    #[test]
+    fn elements_below_a_byte_move_in_whole_bytes() {
+        assert_eq!(groups("S[(32,4):(1@laneid,1@reg)]", 32, 4), [[0, 1, 2, 3]]);
+        assert_eq!(groups("S[(32,2,2):(1@laneid,2@reg,1@reg)]", 32, 4), [[0, 1, 2, 3]]);
+        assert_eq!(groups("S[(2,32,2):(2@reg,1@laneid,1@reg)]", 32, 4), [[0, 1], [2, 3]]);
+        assert!(groups("S[(2,32):(1@reg,1@laneid)]", 32, 4).is_empty());
+        assert!(groups("S[(32,4):(1@laneid,1@reg)]", 128, 1).is_empty());
+    }
+
+    #[test]
+    fn an_element_in_a_byte_of_its_own_takes_shifts_and_masks() {
+        let table = FragmentTable::of(&"S[(2,32):(1@reg,1@laneid)]".parse().unwrap()).unwrap();
+        let moves = |kind| Part::single(&table, kind).unwrap().moves(4);
+        assert_eq!((moves(AccessKind::Store), moves(AccessKind::Load)), ((0, 3), (0, 2)));
     }
 }

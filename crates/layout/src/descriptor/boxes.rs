@@ -10,8 +10,9 @@ use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::tile::TileLayout;
 
+use super::limits::{MAX_BOX, MAX_RANK, UNIT, WIDTHS};
 use super::pattern::SwizzlePattern;
-use super::tensor_map::{BoxCopy, Interleave, MAX_BOX, MAX_RANK, Source, TensorMap, UNIT, refuse};
+use super::tensor_map::{BoxCopy, Interleave, Source, TensorMap, refuse};
 
 /// The tensor map with which the copy engine fills a tile of `tile_shape`, laid out in shared memory as `shared`, from
 /// a tensor of `global_shape` that lies in global memory as `global`. Elements have `bits` bits: 4, 8, 16, 32 or 64.
@@ -32,7 +33,7 @@ pub fn tensor_map(
     if tile_shape.len() != global_shape.len() {
         return Err(LayoutError::Rank { given: tile_shape.len(), needed: global_shape.len() });
     }
-    if ![4, 8, 16, 32, 64].contains(&bits) {
+    if !WIDTHS.contains(&bits) {
         return Err(refuse(format!("elements have {bits} bits"), "4, 8, 16, 32 or 64 bits"));
     }
     let tile = shared.tile()?;
@@ -52,6 +53,7 @@ pub fn tensor_map(
     let map = TensorMap {
         bits,
         start: bytes(global.offset_on(&M), 1, bits)?,
+        tensor_rank: global_shape.len(),
         dims: tensor.extents(&chosen),
         strides: chosen.iter().skip(1).map(|d| tensor.stride(d)).collect::<Result<_, _>>()?,
         box_dims: chosen.iter().map(|digit| digit.extent).collect(),
@@ -118,34 +120,42 @@ fn strides(global: &TileLayout, shape: &[i64], bits: i64) -> Result<Vec<i64>, La
     (0..shape.len()).map(stride).collect()
 }
 
-/// Digits cut to what a side of a box may have. The innermost is as long as a row of the swizzle.
+/// Digits cut to what a side of a box may have.
 fn sized(digits: Vec<Digit>, swizzle: SwizzlePattern, bits: i64) -> Result<Vec<Digit>, LayoutError> {
     let mut cut: Vec<Digit> = Vec::new();
     for mut rest in digits {
-        if cut.is_empty() && swizzle != SwizzlePattern::None {
-            let row = swizzle.span() * 8 / bits;
-            if rest.extent % row != 0 {
-                let problem =
-                    format!("{} of its elements are contiguous, but {} has rows of {row}", rest.extent, swizzle.name());
-                return Err(refuse(problem, &format!("contiguous runs of a multiple of {row} elements")));
-            }
-            cut.push(rest.split_off(row));
+        if cut.is_empty() {
+            let side = inner_side(rest.extent, swizzle, bits)?;
+            cut.push(rest.split_off(side));
         }
         while rest.extent > 1 {
-            let side = largest_divisor(rest.extent, MAX_BOX);
-            if side == 1 && cut.is_empty() {
-                let problem = format!("its rows have {} elements, with no divisor up to {MAX_BOX}", rest.extent);
-                return Err(refuse(problem, "rows that boxes of up to 256 elements fill"));
-            }
-            cut.push(rest.split_off(if side > 1 { side } else { rest.extent }));
+            // What has no such divisor stays whole: it cannot be a side of a box, so each of its values is a copy.
+            let side = largest_side(rest.extent, 1).filter(|side| *side > 1).unwrap_or(rest.extent);
+            cut.push(rest.split_off(side));
         }
     }
     Ok(cut)
 }
 
-/// The largest divisor of `n` up to `limit`.
-fn largest_divisor(n: i64, limit: i64) -> i64 {
-    (1..=limit.min(n)).rev().find(|d| n % d == 0).unwrap_or(1)
+/// How long the innermost side is, of `contiguous` elements: a row of the swizzle, or without one what divides them.
+fn inner_side(contiguous: i64, swizzle: SwizzlePattern, bits: i64) -> Result<i64, LayoutError> {
+    if swizzle == SwizzlePattern::None {
+        return largest_side(contiguous, UNIT * 8 / bits).ok_or_else(|| {
+            let problem = format!("{contiguous} elements in a row of the box are {} bits", contiguous * bits);
+            refuse(problem, "rows of a multiple of 16 bytes")
+        });
+    }
+    let row = swizzle.span() * 8 / bits;
+    if contiguous % row != 0 {
+        let problem = format!("{contiguous} of its elements are contiguous, but {} has rows of {row}", swizzle.name());
+        return Err(refuse(problem, &format!("contiguous runs of a multiple of {row} elements")));
+    }
+    Ok(row)
+}
+
+/// The longest side of a box that divides `n` and is a multiple of `unit`.
+fn largest_side(n: i64, unit: i64) -> Option<i64> {
+    (1..=MAX_BOX.min(n)).rev().find(|side| n % side == 0 && side % unit == 0)
 }
 
 impl Digit {
@@ -346,6 +356,24 @@ mod tests {
         let found = map(&[640, 64], &[320, 64], shared).unwrap();
         assert_eq!((&found.box_dims[..], found.boxes.len()), (&[64, 160, 2][..], 1));
         assert_eq!(moved(&found, &[320, 0]), wanted(64, [320, 64], [320, 0], shared));
+    }
+
+    #[test]
+    fn rows_longer_than_256_elements_are_split_into_whole_chunks_of_16_bytes() {
+        let shared = "S[(8,264):(264,1)]";
+        let found = map(&[64, 264], &[8, 264], shared).unwrap();
+        assert_eq!((&found.strides[..], &found.box_dims[..]), (&[176, 528][..], &[88, 3, 8][..]));
+        assert_eq!(moved(&found, &[16, 0]), wanted(264, [8, 264], [16, 0], shared));
+        let tensor = TileLayout::row_major(&[64, 260]).unwrap();
+        let tile: Layout = "S[(8,260):(260,1)]".parse().unwrap();
+        assert_eq!(tensor_map(&tensor, &[64, 260], &[8, 260], &tile, 32).unwrap().box_dims, [52, 5, 8]);
+    }
+
+    #[test]
+    fn a_dimension_of_one_element_is_left_out() {
+        let found = map(&[1, 32, 64], &[1, 8, 64], "S[(8,64):(64,1)]").unwrap();
+        assert_eq!((found.rank(), found.coordinate(&[0, 8, 0])), (2, Ok(vec![0, 8])));
+        assert_eq!((found.coordinate(&[8, 0]).is_err(), found.coordinate(&[1, 8, 0]).is_err()), (true, true));
     }
 
     #[test]

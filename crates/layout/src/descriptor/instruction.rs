@@ -7,6 +7,9 @@ use crate::hardware::{CtaGroup, MmaType};
 
 use super::field::{put, take};
 
+/// What is not made here although the ISA has it.
+const USUAL: &str = "tcgen05 instruction among those that CUTLASS and TVM make";
+
 /// The 4-, 6- and 8-bit floating types with their numbers in a descriptor.
 pub(crate) const NARROW_FLOATS: &[(MmaType, u8)] =
     &[(MmaType::E4m3, 0), (MmaType::E5m2, 1), (MmaType::E2m3, 3), (MmaType::E3m2, 4), (MmaType::E2m1, 5)];
@@ -93,7 +96,7 @@ impl DenseKind {
 
 /// The instruction descriptor for kinds without scale factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DenseInstruction {
+pub struct InstructionDescriptor {
     /// Which of four metadata columns a sparse multiplication reads (bits 0 and 1).
     pub sparsity_selector: u8,
     /// Whether A is sparse (bit 2).
@@ -122,7 +125,7 @@ pub struct DenseInstruction {
     pub maximum_shift: u8,
 }
 
-impl DenseInstruction {
+impl InstructionDescriptor {
     /// The word. Bits beyond a field's width are dropped.
     pub fn encode(&self) -> u32 {
         let word = put(u64::from(self.sparsity_selector), 0, 2)
@@ -142,13 +145,13 @@ impl DenseInstruction {
     }
 
     /// The fields of a word. Error: reserved bits that are set.
-    pub fn decode(word: u32) -> Result<DenseInstruction, LayoutError> {
+    pub fn decode(word: u32) -> Result<InstructionDescriptor, LayoutError> {
         let field = |at, width| take(u64::from(word), at, width);
         if field(6, 1) | field(23, 1) | field(29, 1) != 0 {
             let problem = format!("the descriptor {word:#010x} has reserved bits that are set");
             return Err(refuse(problem, "zeros in bits 6, 23 and 29"));
         }
-        Ok(DenseInstruction {
+        Ok(InstructionDescriptor {
             sparsity_selector: field(0, 2) as u8,
             sparse: field(2, 1) == 1,
             saturate: field(3, 1) == 1,
@@ -168,23 +171,25 @@ impl DenseInstruction {
 
 /// The kind and the descriptor of a dense multiplication; `transpose` says whether A and B are MN-major.
 ///
-/// Legal sizes: M of 64 or 128 (each CTA of a pair: 64 or 128); N up to 256 in steps of 8 with M of 64, of 16 with M of
-/// 128, of 32 with two CTAs; for `i8` 8, 16, 24 and 32, then steps of 16. These are the sizes that CUTLASS and TVM use;
-/// the table of the PTX ISA ("Matrix shape") has a few more. Operands of less than 8 bits are K-major, and an N-major B
-/// of 8 bits needs N in steps of 16 per CTA ("Transpose and Negate operations").
+/// M is 64 or 128 in each CTA, and N at most 256. The PTX ISA ("Matrix shape") has N in steps of 8 in one CTA, for M of
+/// 64 and of 128 alike, and of 16 in two; for `i8` 8, 16, 24 and 32, then steps of 16, and of 32 in two CTAs. This
+/// constructor is stricter, as CUTLASS and TVM are: steps of 16 with M of 128 in one CTA (but for `i8`), of 32 in two.
+/// A descriptor of the other sizes can be written with its fields. Operands of less than 8 bits are K-major, and an
+/// N-major B of 8 bits needs N in steps of 16 per CTA ("Transpose and Negate operations").
 ///
-/// Errors: types that no kind multiplies, and sizes or transposes that the kind does not have.
+/// Errors: types that no kind multiplies, sizes or transposes that the kind does not have, and sizes that it has but
+/// this constructor does not make.
 pub fn dense(
     shape: InstructionShape,
     types: InstructionTypes,
     transpose: [bool; 2],
-) -> Result<(DenseKind, DenseInstruction), LayoutError> {
+) -> Result<(DenseKind, InstructionDescriptor), LayoutError> {
     let kind = kind_of(types)?;
     let d = accumulator(kind, types)?;
     check_shape(kind, shape)?;
     check_transpose(shape, types, transpose)?;
     let operand = |wanted| kind.operands().iter().find(|(t, _)| *t == wanted).map_or(0, |(_, number)| *number);
-    let descriptor = DenseInstruction {
+    let descriptor = InstructionDescriptor {
         sparsity_selector: 0,
         sparse: false,
         saturate: false,
@@ -232,13 +237,36 @@ fn check_shape(kind: DenseKind, shape: InstructionShape) -> Result<(), LayoutErr
     if k != kind.k() {
         return Err(refuse(format!("K = {k} for kind {}", kind.name()), &format!("K = {}", kind.k())));
     }
-    let (fits, legal) = match (kind, cta_group, m) {
-        (_, CtaGroup::Two, _) => (n % 32 == 0, "multiples of 32 up to 256"),
-        (DenseKind::I8, _, _) => (n % 16 == 0 || n == 8 || n == 24, "8, 16, 24, 32, then multiples of 16 up to 256"),
-        (_, _, 64) => (n % 8 == 0, "multiples of 8 up to 256"),
-        _ => (n % 16 == 0, "multiples of 16 up to 256"),
+    let (exists, legal) = match (kind, cta_group) {
+        (DenseKind::I8, CtaGroup::One) => {
+            (n % 16 == 0 || n == 8 || n == 24, "8, 16, 24, 32, then multiples of 16 up to 256")
+        }
+        (DenseKind::I8, CtaGroup::Two) => (n % 32 == 0, "multiples of 32 up to 256"),
+        (_, CtaGroup::One) => (n % 8 == 0, "multiples of 8 up to 256"),
+        (_, CtaGroup::Two) => (n % 16 == 0, "multiples of 16 up to 256"),
     };
-    check_n(n, fits, legal)
+    check_n(n, exists, legal)?;
+    let steps = match (kind, cta_group, m) {
+        (DenseKind::I8, _, _) | (_, CtaGroup::One, 64) => 8,
+        (_, CtaGroup::One, _) => 16,
+        (_, CtaGroup::Two, _) => 32,
+    };
+    check_usual(shape, steps)
+}
+
+/// CUTLASS and TVM make N in larger steps than the ISA has.
+fn check_usual(shape: InstructionShape, steps: i64) -> Result<(), LayoutError> {
+    let InstructionShape { cta_group, m, n, .. } = shape;
+    if n % steps == 0 {
+        return Ok(());
+    }
+    Err(LayoutError::Hardware {
+        name: USUAL,
+        problem: format!("N = {n} with M = {m} and cta_group::{}", cta_group.ctas()),
+        legal: format!(
+            "multiples of {steps} up to 256; the PTX ISA has this N too, in a descriptor written by its fields"
+        ),
+    })
 }
 
 /// M must be one of `legal`.
@@ -294,7 +322,7 @@ mod tests {
 
     #[test]
     fn every_field_is_read_back() {
-        let descriptor = DenseInstruction {
+        let descriptor = InstructionDescriptor {
             sparsity_selector: 2,
             sparse: true,
             saturate: true,
@@ -309,14 +337,50 @@ mod tests {
             m: 192,
             maximum_shift: 3,
         };
-        assert_eq!(DenseInstruction::decode(descriptor.encode()), Ok(descriptor));
-        assert!(DenseInstruction::decode(1 << 23).is_err());
+        assert_eq!(InstructionDescriptor::decode(descriptor.encode()), Ok(descriptor));
+        assert!(InstructionDescriptor::decode(1 << 23).is_err());
     }
 
     #[test]
     fn an_illegal_size_is_named() {
-        let said = dense(shape(128, 24), HALF, [false, false]).unwrap_err();
-        assert_eq!((said.to_string().as_str(), said.code()), ("no such tcgen05 instruction: N = 24", "L0113"));
+        let said = dense(shape(128, 20), HALF, [false, false]).unwrap_err();
+        assert_eq!((said.to_string().as_str(), said.code()), ("no such tcgen05 instruction: N = 20", "L0113"));
+    }
+
+    #[test]
+    fn a_size_that_only_the_isa_has_is_not_called_illegal() {
+        let two = InstructionShape { cta_group: CtaGroup::Two, ..shape(256, 48) };
+        for (shape, problem) in
+            [(shape(128, 24), "N = 24 with M = 128 and cta_group::1"), (two, "N = 48 with M = 256 and cta_group::2")]
+        {
+            let said = dense(shape, HALF, [false, false]).unwrap_err();
+            let expected = format!("no such tcgen05 instruction among those that CUTLASS and TVM make: {problem}");
+            assert_eq!((said.to_string(), said.code()), (expected, "L0113"));
+        }
+    }
+
+    /// PTX ISA, "Instruction descriptor", table for tf32, f16, f8f6f4 and i8.
+    #[test]
+    fn every_field_has_the_bits_of_the_isa() {
+        let none = InstructionDescriptor::decode(0).unwrap();
+        let words = [
+            (InstructionDescriptor { sparsity_selector: 3, ..none }, 0x0000_0003),
+            (InstructionDescriptor { sparse: true, ..none }, 0x0000_0004),
+            (InstructionDescriptor { saturate: true, ..none }, 0x0000_0008),
+            (InstructionDescriptor { d: 2, ..none }, 0x0000_0020),
+            (InstructionDescriptor { a: 5, ..none }, 0x0000_0280),
+            (InstructionDescriptor { b: 5, ..none }, 0x0000_1400),
+            (InstructionDescriptor { negate_a: true, ..none }, 0x0000_2000),
+            (InstructionDescriptor { negate_b: true, ..none }, 0x0000_4000),
+            (InstructionDescriptor { transpose_a: true, ..none }, 0x0000_8000),
+            (InstructionDescriptor { transpose_b: true, ..none }, 0x0001_0000),
+            (InstructionDescriptor { n: 256, ..none }, 0x0040_0000),
+            (InstructionDescriptor { m: 256, ..none }, 0x1000_0000),
+            (InstructionDescriptor { maximum_shift: 2, ..none }, 0x8000_0000),
+        ];
+        for (descriptor, word) in words {
+            assert_eq!((descriptor.encode(), InstructionDescriptor::decode(word)), (word, Ok(descriptor)), "{word:#x}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod derive;
 mod field;
 mod form;
 mod instruction;
+mod limits;
 mod pattern;
 mod scaled;
 mod shared;
@@ -16,8 +17,8 @@ mod tensor_map;
 
 pub use boxes::tensor_map;
 pub use derive::{Major, Operand, tcgen05_descriptor, wgmma_descriptor};
-pub use instruction::{DenseInstruction, DenseKind, InstructionShape, InstructionTypes, dense};
+pub use instruction::{DenseKind, InstructionDescriptor, InstructionShape, InstructionTypes, dense};
 pub use pattern::SwizzlePattern;
-pub use scaled::{ScaledInstruction, ScaledKind, block_scaled};
+pub use scaled::{BlockScaledInstructionDescriptor, ScaleFormat, ScaledKind, block_scaled};
 pub use shared::{Tcgen05Descriptor, WgmmaDescriptor};
 pub use tensor_map::{BoxCopy, BoxElement, Interleave, Source, TensorMap};

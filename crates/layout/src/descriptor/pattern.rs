@@ -45,29 +45,21 @@ impl SwizzlePattern {
     }
 
     /// The swizzle on addresses that count elements of `bits` bits (a power of two up to 128); with `bits` = 1, on bit
-    /// addresses. `None` where nothing moves.
+    /// addresses. `None` where nothing moves, and for elements of another width.
     pub fn swizzle(self, bits: i64) -> Option<SwizzleLayout> {
-        let (chunk, swizzled, apart) = match self {
-            SwizzlePattern::None => return None,
-            SwizzlePattern::B32 => (128i64, 1, 3),
-            SwizzlePattern::B64 => (128, 2, 3),
-            SwizzlePattern::B128 => (128, 3, 3),
-            SwizzlePattern::B128Atom32 => (256, 2, 2),
-        };
-        if !u64::try_from(bits).is_ok_and(|b| b.is_power_of_two() && b <= 128) {
-            return None;
+        match self.mode() {
+            Some(SwizzleMode::None) => None,
+            Some(mode) => mode.swizzle(bits).ok(),
+            None => {
+                let chunk = SwizzleMode::None.swizzle(bits).ok()?.per_element();
+                SwizzleLayout::new(i64::from(chunk) + 1, 2, 2, true).ok()
+            }
         }
-        SwizzleLayout::new(i64::from((chunk / bits).trailing_zeros()), swizzled, apart, true).ok()
     }
 
     /// Bytes within which chunks change places: the length of a row. 16, one chunk, without a swizzle.
     pub fn span(self) -> i64 {
-        match self {
-            SwizzlePattern::None => 16,
-            SwizzlePattern::B32 => 32,
-            SwizzlePattern::B64 => 64,
-            SwizzlePattern::B128 | SwizzlePattern::B128Atom32 => 128,
-        }
+        self.mode().map_or(128, SwizzleMode::bytes)
     }
 
     /// Rows of [`SwizzlePattern::span`] bytes that follow each other in memory as one group.
@@ -137,6 +129,14 @@ mod tests {
         assert_eq!(pattern("swizzle(M=3,B=2,S=2) o S[512:1]", 32), Some(SwizzlePattern::B128Atom32));
         assert_eq!(pattern("swizzle(M=3,B=3,S=3) o S[512:1]", 8), None);
         assert_eq!(pattern("swizzle(M=3,B=0,S=3) o S[512:1]", 8), Some(SwizzlePattern::None));
+    }
+
+    #[test]
+    fn elements_that_no_chunk_holds_evenly_have_no_swizzle() {
+        for bits in [-8, 0, 6, 24, 256] {
+            assert!(SwizzlePattern::ALL.into_iter().all(|pattern| pattern.swizzle(bits).is_none()), "{bits} bits");
+        }
+        assert_eq!(SwizzlePattern::B128Atom32.swizzle(128), SwizzleLayout::new(1, 2, 2, true).ok());
     }
 
     #[test]

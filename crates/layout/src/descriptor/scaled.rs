@@ -3,7 +3,7 @@
 //! Source: PTX ISA, "Instruction descriptor" of tcgen05, formats for `mxf8f6f4`, `mxf4` and `mxf4nvf4`.
 
 use crate::error::LayoutError;
-use crate::hardware::{CtaGroup, MmaType};
+use crate::hardware::{CtaGroup, MmaType, ScaleVec};
 
 use super::field::{put, take};
 use super::instruction::{
@@ -17,8 +17,19 @@ pub enum ScaledKind {
     Mxf8f6f4,
     /// e2m1 with a ue8m0 scale for 32 elements; K of 64 (96 on `sm_103a`).
     Mxf4,
-    /// e2m1 with a ue4m3 scale for 16 elements; K of 64 (96 on `sm_103a`).
+    /// e2m1 with a scale of ue4m3 or ue8m0 for 16 elements, or of ue8m0 for 32; K of 64 (96 on `sm_103a`).
     Mxf4nvf4,
+}
+
+/// The scale factors of both operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScaleFormat {
+    /// Their type: ue8m0 or ue4m3.
+    pub element: MmaType,
+    /// How many of them an MMA reads of a row, so for how many elements one is: with K of 32 `1X` is a factor for 32
+    /// elements, with K of 64 `2X` is one for 32 and `4X` one for 16. With K of 96 they stand for `.block32` and
+    /// `.block16`, which are 3 and 6 factors.
+    pub vec: ScaleVec,
 }
 
 impl ScaledKind {
@@ -42,7 +53,7 @@ impl ScaledKind {
 
 /// The instruction descriptor for kinds with scale factors. D is f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScaledInstruction {
+pub struct BlockScaledInstructionDescriptor {
     /// Whether A is sparse (bit 2).
     pub sparse: bool,
     /// Which byte of a tensor-memory column holds B's scale factors (bits 4 and 5).
@@ -71,7 +82,7 @@ pub struct ScaledInstruction {
     pub k96: bool,
 }
 
-impl ScaledInstruction {
+impl BlockScaledInstructionDescriptor {
     /// The word. Bits beyond a field's width are dropped.
     pub fn encode(&self) -> u32 {
         let word = put(u64::from(self.sparse), 2, 1)
@@ -91,13 +102,13 @@ impl ScaledInstruction {
     }
 
     /// The fields of a word. Error: reserved bits that are set.
-    pub fn decode(word: u32) -> Result<ScaledInstruction, LayoutError> {
+    pub fn decode(word: u32) -> Result<BlockScaledInstructionDescriptor, LayoutError> {
         let field = |at, width| take(u64::from(word), at, width);
         if field(0, 2) | field(3, 1) | field(6, 1) | field(24, 3) != 0 {
             let problem = format!("the descriptor {word:#010x} has reserved bits that are set");
             return Err(refuse(problem, "zeros in bits 0, 1, 3, 6 and 24 to 26"));
         }
-        Ok(ScaledInstruction {
+        Ok(BlockScaledInstructionDescriptor {
             sparse: field(2, 1) == 1,
             b_scale_id: field(4, 2) as u8,
             a: field(7, 3) as u8,
@@ -115,26 +126,29 @@ impl ScaledInstruction {
     }
 }
 
-/// The kind and the descriptor of a block-scaled multiplication with scale factors of type `scale`; `transpose` says
-/// whether A and B are MN-major. The ids of the scale factors are 0.
+/// The kind and the descriptor of a block-scaled multiplication with scale factors of the format `scale`; `transpose`
+/// says whether A and B are MN-major. The ids of the scale factors are 0.
 ///
-/// Legal: M of 128 (two CTAs: 128 or 256), N up to 256 in steps of 8 per CTA, D of f32 (PTX ISA, "Matrix shape"); for
-/// `mxf4` and `mxf4nvf4` both operands K-major.
+/// e2m1 with a factor of ue8m0 for 32 elements is multiplied by `mxf4` and by `mxf4nvf4`, which have the same word for
+/// it; the kind given is `mxf4`. (The ISA's table of the word names ue4m3 alone for `mxf4nvf4`; CUTLASS sets the bit of
+/// ue8m0 there as in the other kinds.) Legal: M of 128 (two CTAs: 128 or 256), N up to 256 in steps of 8 per CTA, D of f32 (PTX
+/// ISA, "Matrix shape" and "Valid combinations of scale_vectorsize with types and MMA-Kind"); for `mxf4` and `mxf4nvf4`
+/// both operands K-major.
 ///
 /// Errors: types that no kind multiplies, and sizes or transposes that the kind does not have.
 pub fn block_scaled(
     shape: InstructionShape,
     types: InstructionTypes,
-    scale: MmaType,
+    scale: ScaleFormat,
     transpose: [bool; 2],
-) -> Result<(ScaledKind, ScaledInstruction), LayoutError> {
+) -> Result<(ScaledKind, BlockScaledInstructionDescriptor), LayoutError> {
     let kind = kind_of(shape.k, types, scale)?;
     check_m(shape, if shape.cta_group == CtaGroup::Two { &[128, 256] } else { &[128] })?;
     let steps = 8 * shape.cta_group.ctas();
     check_n(shape.n, shape.n % steps == 0, &format!("multiples of {steps} up to 256"))?;
     check_transpose(shape, types, transpose)?;
     let number = |wanted| kind.operands().iter().find(|(t, _)| *t == wanted).map_or(0, |(_, number)| *number);
-    let descriptor = ScaledInstruction {
+    let descriptor = BlockScaledInstructionDescriptor {
         sparse: false,
         b_scale_id: 0,
         a: number(types.a),
@@ -144,7 +158,7 @@ pub fn block_scaled(
         transpose_a: transpose[0],
         transpose_b: transpose[1],
         n: shape.n as u16,
-        scale_ue8m0: scale == MmaType::Ue8m0,
+        scale_ue8m0: scale.element == MmaType::Ue8m0,
         m: shape.m as u16,
         a_scale_id: 0,
         k96: shape.k == 96,
@@ -152,18 +166,19 @@ pub fn block_scaled(
     Ok((kind, descriptor))
 }
 
-fn kind_of(k: i64, types: InstructionTypes, scale: MmaType) -> Result<ScaledKind, LayoutError> {
+fn kind_of(k: i64, types: InstructionTypes, scale: ScaleFormat) -> Result<ScaledKind, LayoutError> {
     let has = |kind: ScaledKind| {
         let listed = |wanted: MmaType| kind.operands().iter().any(|(t, _)| *t == wanted);
         types.d == MmaType::F32 && listed(types.a) && listed(types.b)
     };
-    let kind = match (k, scale) {
-        (32, MmaType::Ue8m0) => ScaledKind::Mxf8f6f4,
-        (64 | 96, MmaType::Ue8m0) => ScaledKind::Mxf4,
-        (64 | 96, MmaType::Ue4m3) => ScaledKind::Mxf4nvf4,
+    let kind = match (k, scale.element, scale.vec) {
+        (32, MmaType::Ue8m0, ScaleVec::X1) => ScaledKind::Mxf8f6f4,
+        (64 | 96, MmaType::Ue8m0, ScaleVec::X2) => ScaledKind::Mxf4,
+        (64 | 96, MmaType::Ue8m0 | MmaType::Ue4m3, ScaleVec::X4) => ScaledKind::Mxf4nvf4,
         _ => {
-            let problem = format!("K = {k} with scale factors of {}", scale.name());
-            return Err(refuse(problem, "K = 32 with ue8m0; K = 64 or 96 with ue8m0 or ue4m3"));
+            let problem = format!("K = {k} with scale factors of {}, scale_vec::{}", scale.element, scale.vec);
+            let legal = "K = 32 with ue8m0 and 1X; K = 64 or 96 with ue8m0 and 2X, or with ue8m0 or ue4m3 and 4X";
+            return Err(refuse(problem, legal));
         }
     };
     if has(kind) {
@@ -179,16 +194,66 @@ mod tests {
 
     const FOUR_BITS: InstructionTypes = InstructionTypes { d: MmaType::F32, a: MmaType::E2m1, b: MmaType::E2m1 };
 
+    fn shape(k: i64) -> InstructionShape {
+        InstructionShape { cta_group: CtaGroup::One, m: 128, n: 128, k }
+    }
+
+    /// Kind and word of e2m1 by e2m1 with K of 64.
+    fn four_bits(element: MmaType, vec: ScaleVec) -> Result<(&'static str, u32), LayoutError> {
+        let (kind, descriptor) = block_scaled(shape(64), FOUR_BITS, ScaleFormat { element, vec }, [false, false])?;
+        Ok((kind.name(), descriptor.encode()))
+    }
+
     #[test]
     fn nvfp4_with_k_of_96() {
-        let shape = InstructionShape { cta_group: CtaGroup::One, m: 128, n: 128, k: 96 };
-        let (kind, descriptor) = block_scaled(shape, FOUR_BITS, MmaType::Ue4m3, [false, false]).unwrap();
+        let scale = ScaleFormat { element: MmaType::Ue4m3, vec: ScaleVec::X4 };
+        let (kind, descriptor) = block_scaled(shape(96), FOUR_BITS, scale, [false, false]).unwrap();
         assert_eq!((kind.name(), descriptor.encode()), ("mxf4nvf4", 2_283_799_680));
     }
 
     #[test]
+    fn four_bits_take_ue8m0_for_16_elements_too() {
+        let word = 0x0820_0480;
+        assert_eq!(four_bits(MmaType::Ue4m3, ScaleVec::X4), Ok(("mxf4nvf4", word)));
+        assert_eq!(four_bits(MmaType::Ue8m0, ScaleVec::X4), Ok(("mxf4nvf4", word | (1 << 23))));
+        assert_eq!(four_bits(MmaType::Ue8m0, ScaleVec::X2), Ok(("mxf4", word | (1 << 23))));
+    }
+
+    #[test]
+    fn ue4m3_is_never_for_32_elements() {
+        for vec in [ScaleVec::X1, ScaleVec::X2] {
+            assert_eq!(four_bits(MmaType::Ue4m3, vec).unwrap_err().code(), "L0113");
+        }
+    }
+
+    /// PTX ISA, "Instruction descriptor", tables for mxf8f6f4, mxf4 and mxf4nvf4.
+    #[test]
+    fn every_field_has_the_bits_of_the_isa() {
+        let none = BlockScaledInstructionDescriptor::decode(0).unwrap();
+        let words = [
+            (BlockScaledInstructionDescriptor { sparse: true, ..none }, 0x0000_0004),
+            (BlockScaledInstructionDescriptor { b_scale_id: 2, ..none }, 0x0000_0020),
+            (BlockScaledInstructionDescriptor { a: 5, ..none }, 0x0000_0280),
+            (BlockScaledInstructionDescriptor { b: 5, ..none }, 0x0000_1400),
+            (BlockScaledInstructionDescriptor { negate_a: true, ..none }, 0x0000_2000),
+            (BlockScaledInstructionDescriptor { negate_b: true, ..none }, 0x0000_4000),
+            (BlockScaledInstructionDescriptor { transpose_a: true, ..none }, 0x0000_8000),
+            (BlockScaledInstructionDescriptor { transpose_b: true, ..none }, 0x0001_0000),
+            (BlockScaledInstructionDescriptor { n: 256, ..none }, 0x0040_0000),
+            (BlockScaledInstructionDescriptor { scale_ue8m0: true, ..none }, 0x0080_0000),
+            (BlockScaledInstructionDescriptor { m: 256, ..none }, 0x1000_0000),
+            (BlockScaledInstructionDescriptor { a_scale_id: 2, ..none }, 0x4000_0000),
+            (BlockScaledInstructionDescriptor { k96: true, ..none }, 0x8000_0000),
+        ];
+        for (descriptor, word) in words {
+            let read = BlockScaledInstructionDescriptor::decode(word);
+            assert_eq!((descriptor.encode(), read), (word, Ok(descriptor)), "{word:#x}");
+        }
+    }
+
+    #[test]
     fn every_field_is_read_back() {
-        let descriptor = ScaledInstruction {
+        let descriptor = BlockScaledInstructionDescriptor {
             sparse: true,
             b_scale_id: 2,
             a: 4,
@@ -203,15 +268,15 @@ mod tests {
             a_scale_id: 1,
             k96: true,
         };
-        assert_eq!(ScaledInstruction::decode(descriptor.encode()), Ok(descriptor));
-        assert!(ScaledInstruction::decode(1).is_err());
+        assert_eq!(BlockScaledInstructionDescriptor::decode(descriptor.encode()), Ok(descriptor));
+        assert!(BlockScaledInstructionDescriptor::decode(1).is_err());
     }
 
     #[test]
     fn eight_bit_operands_take_no_ue4m3_scales() {
-        let shape = InstructionShape { cta_group: CtaGroup::One, m: 128, n: 128, k: 32 };
         let types = InstructionTypes { a: MmaType::E4m3, b: MmaType::E4m3, ..FOUR_BITS };
-        let said = block_scaled(shape, types, MmaType::Ue4m3, [false, false]).unwrap_err();
-        assert_eq!(said.to_string(), "no such tcgen05 instruction: K = 32 with scale factors of ue4m3");
+        let scale = ScaleFormat { element: MmaType::Ue4m3, vec: ScaleVec::X1 };
+        let said = block_scaled(shape(32), types, scale, [false, false]).unwrap_err().to_string();
+        assert_eq!(said, "no such tcgen05 instruction: K = 32 with scale factors of ue4m3, scale_vec::1X");
     }
 }

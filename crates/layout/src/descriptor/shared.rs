@@ -154,6 +154,46 @@ mod tests {
         assert_eq!(Tcgen05Descriptor::decode(0x4000_4040_0001_0000), Ok(descriptor));
     }
 
+    /// PTX ISA, tcgen05 "Shared memory descriptor"; bits 46 to 48 of every word are 0b001.
+    #[test]
+    fn every_field_of_a_tcgen05_descriptor_has_the_bits_of_the_isa() {
+        let constant = 1 << 46;
+        let none = Tcgen05Descriptor::decode(constant).unwrap();
+        let words = [
+            (Tcgen05Descriptor { start_address: 0x3fff, ..none }, 0x0000_0000_0000_3fff),
+            (Tcgen05Descriptor { leading_byte_offset: 0x3fff, ..none }, 0x0000_0000_3fff_0000),
+            (Tcgen05Descriptor { stride_byte_offset: 0x3fff, ..none }, 0x0000_3fff_0000_0000),
+            (Tcgen05Descriptor { base_offset: 7, ..none }, 0x000e_0000_0000_0000),
+            (Tcgen05Descriptor { leading_is_address: true, ..none }, 0x0010_0000_0000_0000),
+            (Tcgen05Descriptor { swizzle: SwizzlePattern::B128Atom32, ..none }, 0x2000_0000_0000_0000),
+            (Tcgen05Descriptor { swizzle: SwizzlePattern::B128, ..none }, 0x4000_0000_0000_0000),
+            (Tcgen05Descriptor { swizzle: SwizzlePattern::B64, ..none }, 0x8000_0000_0000_0000),
+            (Tcgen05Descriptor { swizzle: SwizzlePattern::B32, ..none }, 0xc000_0000_0000_0000),
+        ];
+        for (descriptor, field) in words {
+            let word = constant | field;
+            assert_eq!((descriptor.encode(), Tcgen05Descriptor::decode(word)), (word, Ok(descriptor)), "{word:#x}");
+        }
+    }
+
+    /// PTX ISA, wgmma "Matrix descriptor format".
+    #[test]
+    fn every_field_of_a_wgmma_descriptor_has_the_bits_of_the_isa() {
+        let none = WgmmaDescriptor::decode(0).unwrap();
+        let words = [
+            (WgmmaDescriptor { start_address: 0x3fff, ..none }, 0x0000_0000_0000_3fff),
+            (WgmmaDescriptor { leading_byte_offset: 0x3fff, ..none }, 0x0000_0000_3fff_0000),
+            (WgmmaDescriptor { stride_byte_offset: 0x3fff, ..none }, 0x0000_3fff_0000_0000),
+            (WgmmaDescriptor { base_offset: 7, ..none }, 0x000e_0000_0000_0000),
+            (WgmmaDescriptor { swizzle: SwizzleMode::B128, ..none }, 0x4000_0000_0000_0000),
+            (WgmmaDescriptor { swizzle: SwizzleMode::B64, ..none }, 0x8000_0000_0000_0000),
+            (WgmmaDescriptor { swizzle: SwizzleMode::B32, ..none }, 0xc000_0000_0000_0000),
+        ];
+        for (descriptor, word) in words {
+            assert_eq!((descriptor.encode(), WgmmaDescriptor::decode(word)), (word, Ok(descriptor)), "{word:#x}");
+        }
+    }
+
     #[test]
     fn every_field_of_a_tcgen05_descriptor_is_read_back() {
         for swizzle in SwizzlePattern::ALL {

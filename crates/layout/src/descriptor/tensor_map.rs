@@ -1,20 +1,13 @@
 //! Tensor maps: what the copy engine (TMA) is told of a tensor in global memory and of the box that one copy moves.
 //!
-//! Sources: CUDA driver API, `cuTensorMapEncodeTiled`; PTX ISA, section "Tensors" (tiled mode, swizzling modes).
+//! Sources: CUDA driver API, `cuTensorMapEncodeTiled`; PTX ISA, section "Tensors" (tiled mode, swizzling modes). The
+//! limits are in `limits`.
 
 use crate::ENUMERATION_LIMIT;
 use crate::error::LayoutError;
 
+use super::limits::check_shared;
 use super::pattern::SwizzlePattern;
-
-/// The most dimensions of a map.
-pub(crate) const MAX_RANK: usize = 5;
-/// The longest side of a box.
-pub(crate) const MAX_BOX: i64 = 256;
-/// What strides, the start in global memory and the inner side of a box are multiples of, in bytes.
-pub(crate) const UNIT: i64 = 16;
-/// What a box starts at a multiple of in shared memory, in bytes.
-pub(crate) const SHARED_UNIT: i64 = 128;
 
 /// How channels are interleaved in global memory (`CUtensorMapInterleave`).
 ///
@@ -63,13 +56,16 @@ pub struct TensorMap {
     pub bits: i64,
     /// Where the map starts, in bytes from the tensor's start.
     pub start: i64,
+    /// Dimensions of the tensor, those of one element included, which the map leaves out.
+    pub tensor_rank: usize,
     /// Elements along each dimension.
     pub dims: Vec<i64>,
     /// Distance between neighbours along dimensions 1 and up, in bytes; along dimension 0 elements are packed.
     pub strides: Vec<i64>,
     /// Elements along each dimension that a box spans.
     pub box_dims: Vec<i64>,
-    /// Which elements of a box are moved: every one (1), every second (2), ... .
+    /// Which elements of a box are moved: every one (1), every second (2), ... up to 8. Along dimension 0 every one is
+    /// moved whatever stands here, unless channels are interleaved.
     pub element_strides: Vec<i64>,
     /// The swizzle of the box in shared memory.
     pub swizzle: SwizzlePattern,
@@ -88,116 +84,98 @@ impl TensorMap {
     }
 
     /// Bytes that one copy moves, zeros outside the tensor included: what the barrier has to expect.
-    pub fn box_bytes(&self) -> i64 {
-        let elements = self.moved().into_iter().fold(1i64, i64::saturating_mul);
-        elements.saturating_mul(self.bits) / 8
+    /// Error: a map that the driver refuses.
+    pub fn box_bytes(&self) -> Result<i64, LayoutError> {
+        self.check()?;
+        Ok(self.moved().into_iter().product::<i64>() * self.bits / 8)
     }
 
-    /// Elements along each dimension that are moved.
+    /// Elements along each dimension that are moved, of a map that is checked.
     fn moved(&self) -> Vec<i64> {
-        let sides = self.box_dims.iter().zip(&self.element_strides);
-        sides.map(|(side, step)| (side + step - 1) / step.max(&1)).collect()
+        let sides = self.box_dims.iter().enumerate();
+        sides.map(|(dimension, side)| (side + self.step(dimension) - 1) / self.step(dimension)).collect()
     }
 
-    /// The coordinate in the map of the tile that starts at `origin` of the tensor. Errors: another rank, or an origin
-    /// that is no multiple of the blocks into which the map splits a dimension.
+    /// Elements from one that is moved to the next.
+    fn step(&self, dimension: usize) -> i64 {
+        let ignored = dimension == 0 && self.interleave == Interleave::None;
+        if ignored { 1 } else { self.element_strides[dimension] }
+    }
+
+    /// The coordinate in the map of the tile that starts at `origin` of the tensor. Errors: a map that the driver
+    /// refuses, another rank than the tensor's, an origin that is no multiple of the blocks into which the map splits a
+    /// dimension, or not 0 in a dimension that the map leaves out.
     pub fn coordinate(&self, origin: &[i64]) -> Result<Vec<i64>, LayoutError> {
-        let mut coordinate = Vec::with_capacity(self.rank());
-        for source in &self.sources {
-            let needed = source.dimension + 1;
-            let at = *origin.get(source.dimension).ok_or(LayoutError::Rank { given: origin.len(), needed })?;
-            let same = self.sources.iter().filter(|other| other.dimension == source.dimension);
-            let block = same.map(|other| other.step).max().unwrap_or(1).max(1);
-            if at % block != 0 {
-                let problem = format!("the tile starts at {at} of dimension {}", source.dimension);
-                return Err(refuse(problem, &format!("multiples of {block}, the blocks of the map in that dimension")));
-            }
-            coordinate.push(if source.step == block { at / block } else { 0 });
+        self.check()?;
+        if origin.len() != self.tensor_rank {
+            return Err(LayoutError::Rank { given: origin.len(), needed: self.tensor_rank });
         }
-        Ok(coordinate)
+        self.check_left_out(origin)?;
+        self.sources.iter().map(|source| self.index(*source, origin[source.dimension])).collect()
+    }
+
+    fn check_left_out(&self, origin: &[i64]) -> Result<(), LayoutError> {
+        let counted = |dimension: usize| self.sources.iter().any(|source| source.dimension == dimension);
+        match origin.iter().enumerate().find(|(dimension, at)| **at != 0 && !counted(*dimension)) {
+            None => Ok(()),
+            Some((dimension, at)) => {
+                let problem = format!("the tile starts at {at} of dimension {dimension}, which the map leaves out");
+                Err(refuse(problem, "0 in a dimension of one element"))
+            }
+        }
+    }
+
+    /// The index in a dimension of the map of the tile that starts at `at` of the tensor's dimension.
+    fn index(&self, source: Source, at: i64) -> Result<i64, LayoutError> {
+        let same = self.sources.iter().filter(|other| other.dimension == source.dimension);
+        let block = same.map(|other| other.step).max().unwrap_or(1);
+        if at % block != 0 {
+            let problem = format!("the tile starts at {at} of dimension {}", source.dimension);
+            return Err(refuse(problem, &format!("multiples of {block}, the blocks of the map in that dimension")));
+        }
+        Ok(if source.step == block { at / block } else { 0 })
     }
 
     /// What a copy of the box at `coordinate` of the map does, with its destination `shared` bytes into the buffer:
-    /// every element moved, the fastest dimension first. Errors: another rank, interleaved channels, a huge box.
+    /// every element moved, the fastest dimension first. Errors: a map that the driver refuses, another rank, interleaved
+    /// channels, a destination that is no multiple of 128 bytes, a huge box.
     pub fn box_addresses(&self, coordinate: &[i64], shared: i64) -> Result<Vec<BoxElement>, LayoutError> {
-        self.check_parts()?;
+        self.check()?;
+        check_shared(shared)?;
+        if self.interleave != Interleave::None {
+            return Err(refuse("channels are interleaved".to_string(), "maps without interleave"));
+        }
         if coordinate.len() != self.rank() {
             return Err(LayoutError::Rank { given: coordinate.len(), needed: self.rank() });
         }
         let moved = self.moved();
-        let points = moved.iter().try_fold(1i64, |product, side| product.checked_mul(*side));
-        let points = points.ok_or(LayoutError::Overflow)?;
+        let points: i64 = moved.iter().product();
         if points > ENUMERATION_LIMIT {
             return Err(LayoutError::TooLarge { points });
         }
         let swizzle = self.swizzle.swizzle(self.bits);
-        let first = shared.saturating_mul(8) / self.bits;
-        let element = |flat: i64| {
-            let position = first.saturating_add(flat);
-            let global = self.global_position(coordinate, &moved, flat);
-            BoxElement { global, shared: swizzle.map_or(position, |s| s.apply(position)) }
+        let first = shared.checked_mul(8).ok_or(LayoutError::Overflow)? / self.bits;
+        let element = |flat: i64| -> Result<BoxElement, LayoutError> {
+            let position = first.checked_add(flat).ok_or(LayoutError::Overflow)?;
+            let global = self.global_position(coordinate, &moved, flat)?;
+            Ok(BoxElement { global, shared: swizzle.map_or(position, |s| s.apply(position)) })
         };
-        Ok((0..points).map(element).collect())
+        (0..points).map(element).collect()
     }
 
-    /// A map made by hand may have parts that do not belong together.
-    fn check_parts(&self) -> Result<(), LayoutError> {
-        let rank = self.rank();
-        let ranks = [self.strides.len() + 1, self.box_dims.len(), self.element_strides.len()];
-        if ranks.iter().any(|other| *other != rank) || ![4, 8, 16, 32, 64].contains(&self.bits) {
-            return Err(refuse(
-                "its parts have different ranks, or no element's width".to_string(),
-                "one rank for all",
-            ));
-        }
-        if self.interleave != Interleave::None {
-            return Err(refuse("channels are interleaved".to_string(), "maps without interleave"));
-        }
-        Ok(())
-    }
-
-    /// Where element `flat` of the box at `coordinate` is in global memory, in elements.
-    fn global_position(&self, coordinate: &[i64], moved: &[i64], flat: i64) -> Option<i64> {
+    /// Where element `flat` of the box at `coordinate` is in global memory, in elements; `None` outside the tensor.
+    fn global_position(&self, coordinate: &[i64], moved: &[i64], flat: i64) -> Result<Option<i64>, LayoutError> {
         let mut rest = flat;
         let mut bits = i128::from(self.start) * 8;
         for (i, side) in moved.iter().enumerate() {
-            let at = i128::from(coordinate[i]) + i128::from(rest % side) * i128::from(self.element_strides[i]);
+            let at = i128::from(coordinate[i]) + i128::from(rest % side * self.step(i));
             rest /= side;
             if !(0..i128::from(self.dims[i])).contains(&at) {
-                return None;
+                return Ok(None);
             }
-            bits += at * i128::from(if i == 0 { self.bits } else { self.strides[i - 1].saturating_mul(8) });
+            bits += at * i128::from(if i == 0 { self.bits } else { self.strides[i - 1] * 8 });
         }
-        i64::try_from(bits / i128::from(self.bits)).ok()
-    }
-
-    /// The limits of the driver and of the copy instruction.
-    pub(crate) fn check(&self) -> Result<(), LayoutError> {
-        if self.rank() > MAX_RANK {
-            return Err(refuse(format!("it needs {} dimensions", self.rank()), "up to 5 dimensions"));
-        }
-        if self.start % UNIT != 0 {
-            return Err(refuse(format!("the tensor starts at byte {}", self.start), "multiples of 16 bytes"));
-        }
-        if let Some(bad) = self.strides.iter().find(|s| **s % UNIT != 0 || !(1..1 << 40).contains(*s)) {
-            let problem = format!("neighbours of a dimension are {bad} bytes apart in global memory");
-            return Err(refuse(problem, "multiples of 16 bytes below 2^40"));
-        }
-        if let Some(bad) = self.dims.iter().find(|d| !(1..=1 << 32).contains(*d)) {
-            return Err(refuse(format!("a dimension has {bad} elements"), "up to 2^32"));
-        }
-        let inner = self.box_dims.first().map_or(0, |side| side * self.bits);
-        if inner % (UNIT * 8) != 0 || inner == 0 {
-            let problem = format!("{} elements in a row of the box are {inner} bits", inner / self.bits);
-            return Err(refuse(problem, "rows of a multiple of 16 bytes"));
-        }
-        if let Some(bad) = self.boxes.iter().find(|copy| copy.shared % SHARED_UNIT != 0) {
-            return Err(refuse(
-                format!("a box would start at byte {} of shared memory", bad.shared),
-                "boxes that start at multiples of 128 bytes",
-            ));
-        }
-        Ok(())
+        i64::try_from(bits / i128::from(self.bits)).map(Some).map_err(|_| LayoutError::Overflow)
     }
 }
 
@@ -215,6 +193,7 @@ mod tests {
         TensorMap {
             bits: 16,
             start: 0,
+            tensor_rank: 2,
             dims: vec![32, 10],
             strides: vec![64],
             box_dims: vec![8, 2],
@@ -229,7 +208,7 @@ mod tests {
     #[test]
     fn a_box_is_packed_row_by_row() {
         let moved = map().box_addresses(&[16, 3], 128).unwrap();
-        assert_eq!((moved.len(), map().box_bytes()), (16, 32));
+        assert_eq!((moved.len(), map().box_bytes()), (16, Ok(32)));
         assert_eq!(moved[9], BoxElement { global: Some(4 * 32 + 17), shared: 64 + 9 });
     }
 
@@ -244,13 +223,45 @@ mod tests {
     fn element_strides_skip_elements() {
         let map = TensorMap { element_strides: vec![1, 2], box_dims: vec![8, 3], ..map() };
         let moved = map.box_addresses(&[0, 0], 0).unwrap();
-        assert_eq!((moved.len(), moved[8].global), (16, Some(64)));
+        assert_eq!((moved.len(), moved[8].global, map.box_bytes()), (16, Some(64), Ok(32)));
     }
 
     #[test]
-    fn strides_must_be_multiples_of_16_bytes() {
-        let map = TensorMap { strides: vec![60], ..map() };
-        let said = map.check().unwrap_err().to_string();
-        assert!(said.ends_with("neighbours of a dimension are 60 bytes apart in global memory"), "{said}");
+    fn the_first_element_stride_is_ignored() {
+        let map = TensorMap { element_strides: vec![2, 1], ..map() };
+        let global: Vec<Option<i64>> = map.box_addresses(&[0, 0], 0).unwrap().iter().map(|e| e.global).collect();
+        assert_eq!((global.len(), &global[..3]), (16, &[Some(0), Some(1), Some(2)][..]));
+    }
+
+    #[test]
+    fn what_the_driver_refuses_has_no_addresses_and_no_coordinate() {
+        let wrong = [
+            TensorMap { box_dims: vec![8, i64::MAX], ..map() },
+            TensorMap { element_strides: vec![1, 0], ..map() },
+            TensorMap { strides: vec![i64::MAX / 16 * 16], ..map() },
+            TensorMap { strides: vec![60], ..map() },
+        ];
+        for map in wrong {
+            assert_eq!(map.box_addresses(&[0, 0], 0).unwrap_err().code(), "L0114");
+            assert_eq!(map.coordinate(&[0, 0]).unwrap_err().code(), "L0114");
+            assert_eq!(map.box_bytes().unwrap_err().code(), "L0114");
+        }
+    }
+
+    #[test]
+    fn far_coordinates_and_destinations_are_no_overflow() {
+        let outside = map().box_addresses(&[i64::MAX, i64::MIN], 0).unwrap();
+        assert!(outside.iter().all(|element| element.global.is_none()));
+        assert_eq!(map().box_addresses(&[0, 0], 1 << 62), Err(LayoutError::Overflow));
+        assert_eq!(map().box_addresses(&[0, 0], 8).unwrap_err().code(), "L0114");
+    }
+
+    #[test]
+    fn a_tile_has_a_coordinate_only_in_the_tensor_of_the_map() {
+        let map = TensorMap { tensor_rank: 3, ..map() };
+        assert_eq!(map.coordinate(&[3, 16, 0]), Ok(vec![16, 3]));
+        assert_eq!(map.coordinate(&[3, 16]), Err(LayoutError::Rank { given: 2, needed: 3 }));
+        let said = map.coordinate(&[3, 16, 1]).unwrap_err().to_string();
+        assert!(said.ends_with("the tile starts at 1 of dimension 2, which the map leaves out"), "{said}");
     }
 }

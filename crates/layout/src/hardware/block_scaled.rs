@@ -1,7 +1,7 @@
 use super::choice::choices;
 use super::operand::CtaGroup;
 use super::scale::{ScaleFactors, sf_smem_layout, sf_tmem_layout, tmem_iters};
-use super::{at_least_one, iter, refused};
+use super::{at_least_one, iter, refused, within_columns};
 use crate::axis::TLANE;
 use crate::error::LayoutError;
 use crate::tile::TileLayout;
@@ -94,7 +94,8 @@ impl BlockScaledMma {
 ///
 /// As [`sf_tmem_layout`], repeated on all four warps' lanes. Only B of M = 128 in two CTAs differs: there the first
 /// half of the columns is on lanes 0..32 and 32..64, the second on 64..96 and 96..128. Source: PTX ISA, section
-/// "tcgen05 Block Scaling", layouts of scale factors A and B by `.scale_vec`. Errors: an M or N that no such MMA has.
+/// "tcgen05 Block Scaling", layouts of scale factors A and B by `.scale_vec`. Errors: an M or N that no such MMA has,
+/// more columns than tensor memory has.
 pub fn scale_tmem_layout(mma: &BlockScaledMma, operand: ScaleOperand, mmas: i64) -> Result<TileLayout, LayoutError> {
     let factors = mma.factors(operand, mmas)?;
     if operand == ScaleOperand::A || !mma.splits_b() {
@@ -103,7 +104,7 @@ pub fn scale_tmem_layout(mma: &BlockScaledMma, operand: ScaleOperand, mmas: i64)
     let mut shard = vec![iter(2, 64, TLANE)];
     shard.extend(tmem_iters(factors.rows / 2, factors.k, factors.per_mma));
     shard.retain(|iter| iter.extent > 1);
-    TileLayout::new(shard, vec![iter(2, 32, TLANE)], [])
+    within_columns(NAME, TileLayout::new(shard, vec![iter(2, 32, TLANE)], [])?, 8)
 }
 
 /// Scale factors of one CTA for `mmas` MMAs that follow each other along K, in shared memory, in bytes: (rows,

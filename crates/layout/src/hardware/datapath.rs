@@ -1,5 +1,5 @@
 use super::choice::choices;
-use super::{at_least_one, refused};
+use super::{at_least_one, refused, within_columns};
 use crate::axis::{TCOL, TLANE};
 use crate::error::LayoutError;
 use crate::spec::S;
@@ -52,11 +52,12 @@ impl Datapath {
     }
 }
 
-/// An accumulator of `rows` x `cols` elements on `TLane` and `TCol`.
+/// An accumulator of `rows` x `cols` elements on `TLane` and `TCol`; each takes a column of 32 bits, 16-bit ones too.
 ///
 /// `sub_slab` 1 takes the upper 16 of each warp's 32 lanes, with C and F only; 0 takes the lower ones. Source: PTX ISA,
-/// section "tcgen05 Data Path Layout Organization". Errors: other rows than the datapath has, columns that it cannot
-/// cut into its parts, a sub slab that it does not have.
+/// sections "tcgen05 Data Path Layout Organization" and "Packing formats of elements in Tensor and Shared memory".
+/// Errors: other rows than the datapath has, columns that it cannot cut into its parts, more of them than tensor memory
+/// has, a sub slab that it does not have.
 pub fn tmem_datapath_layout(
     datapath: Datapath,
     rows: i64,
@@ -70,7 +71,7 @@ pub fn tmem_datapath_layout(
         Datapath::C | Datapath::F => S([4, 16, cols], [32 * TLANE, 1 * TLANE, 1 * TCOL]) + (16 * sub_slab) * TLANE,
         Datapath::B | Datapath::E | Datapath::G => S([rows, parts, cols / parts], [1 * TLANE, rows * TLANE, 1 * TCOL]),
     };
-    spec.build()
+    within_columns(NAME, spec.build()?, 32)
 }
 
 fn check(datapath: Datapath, rows: i64, cols: i64, sub_slab: i64) -> Result<(), LayoutError> {
@@ -126,7 +127,8 @@ mod tests {
     fn what_the_datapath_does_not_have_is_refused() {
         let refusals = [(Datapath::F, 128, 32, 0), (Datapath::B, 64, 33, 0), (Datapath::G, 32, 30, 0)];
         let slabs = [(Datapath::D, 128, 32, 1), (Datapath::C, 64, 32, 2), (Datapath::F, 64, 0, 0)];
-        for (datapath, rows, cols, sub_slab) in refusals.into_iter().chain(slabs) {
+        let wide = [(Datapath::D, 128, 513, 0), (Datapath::B, 64, 1026, 0)];
+        for (datapath, rows, cols, sub_slab) in refusals.into_iter().chain(slabs).chain(wide) {
             assert_eq!(tmem_datapath_layout(datapath, rows, cols, sub_slab).unwrap_err().code(), "L0113");
         }
     }

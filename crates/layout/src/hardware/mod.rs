@@ -48,9 +48,12 @@ pub use tcgen05::{Tcgen05Shape, tcgen05_atom_layout};
 pub use warpgroup::wg_local_layout;
 pub use wgmma::{WgmmaOperand, wgmma_fragment, wgmma_fragment_shape};
 
-use crate::axis::Axis;
+use crate::axis::{Axis, TCOL};
 use crate::error::LayoutError;
-use crate::tile::Iter;
+use crate::tile::{Iter, TileLayout};
+
+/// Columns of tensor memory, 32 bits each (PTX ISA, section "Tensor Memory").
+const TMEM_COLUMNS: i64 = 512;
 
 fn iter(extent: i64, stride: i64, axis: Axis) -> Iter {
     Iter { extent, stride, axis }
@@ -59,6 +62,16 @@ fn iter(extent: i64, stride: i64, axis: Axis) -> Iter {
 /// The error for parameters that hardware does not have.
 fn refused(name: &'static str, problem: String, legal: impl Into<String>) -> LayoutError {
     LayoutError::Hardware { name, problem, legal: legal.into() }
+}
+
+/// The layout, if tensor memory has all its columns; elements on `TCol` have `bits` bits.
+fn within_columns(name: &'static str, layout: TileLayout, bits: i64) -> Result<TileLayout, LayoutError> {
+    let columns = layout.span_on(&TCOL).saturating_mul(bits).saturating_add(31) / 32;
+    if columns <= TMEM_COLUMNS {
+        return Ok(layout);
+    }
+    let problem = format!("{columns} columns of 32 bits in tensor memory");
+    Err(refused(name, problem, format!("up to {TMEM_COLUMNS} columns")))
 }
 
 fn at_least_one(name: &'static str, what: &str, value: i64) -> Result<(), LayoutError> {

@@ -11,6 +11,7 @@ use super::shared::{SwizzleMode, mma_shared_layout};
 use super::tcgen05::{Tcgen05Shape, tcgen05_atom_layout};
 use super::warpgroup::wg_local_layout;
 use super::wgmma::{WgmmaOperand, wgmma_fragment, wgmma_fragment_shape};
+use super::within_columns;
 use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::tile::TileLayout;
@@ -82,7 +83,7 @@ fn tmem_operand(parts: &mut Parts) -> Result<Made> {
     let operand: TmemOperand = parts.choice()?;
     let shape = parts.sizes()?;
     let mma = TmemMma { m: parts.number("M of the MMA")?, cta_group: parts.choice()?, ws: parts.flag("ws")? };
-    let layout = tmem_mma_operand_layout(operand, &shape, mma)?;
+    let layout = within_columns("tmem_mma_operand_layout", tmem_mma_operand_layout(operand, &shape, mma)?, 32)?;
     let about = format!("operand {operand} of tcgen05.mma with M = {} in {}, in tensor memory", mma.m, mma.cta_group);
     Ok(made(about, shape, 32, layout))
 }
@@ -245,10 +246,24 @@ mod tests {
             ("tmem:F:64x8:up", "the sub slab `up`"),
             ("wgmma:m64n128:d:f32", "the wgmma shape `m64n128`"),
             ("ldmatrix:4", "the number of matrices `4`"),
+            ("ldmatrix:x+4", "the number of matrices `x+4`"),
+            ("tmem:D:+128x8", "the shape `+128x8`"),
+            ("tmem:F:64x8:+1", "the sub slab `+1`"),
+            ("wgmma:m64n+128k16:d:f32", "the wgmma shape `m64n+128k16`"),
+            ("shared:none:f16:1x1x1x1x1x1x1x8x8", "a shape of 9 dimensions"),
             ("ldmatrix:x4:transposed", "`transposed` at the end of `ldmatrix:x4:transposed`"),
         ] {
             assert_eq!(problem_and_first_choice(text).0, quoted);
         }
+    }
+
+    #[test]
+    fn a_layout_that_tensor_memory_cannot_hold_has_no_name() {
+        for text in ["tmem:D:128x513", "tmem-operand:d:32x2052:32:cta1:ws", "sf-tmem:32x2052:4"] {
+            assert_eq!(problem_and_first_choice(text).0, "513 columns of 32 bits in tensor memory", "{text}");
+        }
+        assert!(named("tmem-operand:a:128x513:128:cta1").is_err());
+        assert!(named("scale-tmem:b:128x128:4X:cta2:300").is_err());
     }
 
     #[test]

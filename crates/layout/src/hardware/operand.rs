@@ -1,6 +1,6 @@
 use super::choice::choices;
 use super::datapath::{Datapath, tmem_datapath_layout};
-use super::refused;
+use super::{refused, within_columns};
 use crate::axis::{TCOL, TLANE};
 use crate::error::{LayoutError, tuple};
 use crate::spec::{R, S};
@@ -49,40 +49,53 @@ pub struct TmemMma {
 
 impl TmemMma {
     /// The datapath of a dense MMA (PTX ISA, section "tcgen05 Data Path Layout Organization").
-    /// Error: an M that the group does not have, or that has no operand layout here.
+    /// Error: an M that the group does not have.
     pub fn datapath(self) -> Result<Datapath, LayoutError> {
         match (self.cta_group, self.m, self.ws) {
-            (CtaGroup::One, 128, false) => Ok(Datapath::D),
+            (CtaGroup::One, 128, _) => Ok(Datapath::D),
             (CtaGroup::One, 64, false) => Ok(Datapath::F),
             (CtaGroup::One, 64, true) => Ok(Datapath::E),
+            (CtaGroup::One, 32, true) => Ok(Datapath::G),
             (CtaGroup::Two, 256, false) => Ok(Datapath::A),
             (CtaGroup::Two, 128, false) => Ok(Datapath::B),
-            (group, m, ws) => {
-                let ws = if ws { " with .ws" } else { "" };
-                let problem = format!("M = {m} in {group}{ws}");
-                Err(refused(NAME, problem, "M = 64 or 128 in cta1, 128 or 256 in cta2; .ws only with M = 64 in cta1"))
+            _ => {
+                let legal = "M = 64 or 128 in cta1, 128 or 256 in cta2; with .ws M = 32, 64 or 128 in cta1";
+                Err(refused(NAME, self.text(), legal))
             }
         }
+    }
+
+    /// How errors call it.
+    fn text(self) -> String {
+        format!("M = {} in {}{}", self.m, self.cta_group, if self.ws { " with .ws" } else { "" })
     }
 }
 
 /// An operand of a dense `tcgen05.mma` on `TLane` and `TCol`, for one CTA of the group.
 ///
-/// An accumulator is (m, N) as its datapath has it. Where the datapath folds the columns (B and E), (2, m, n) and (m,
-/// 2, n) name the two halves by an index, and (m, s, 2, n) folds each of `s` runs of columns by itself. A is (m, K);
-/// with datapath B it lies in both halves of the lanes, and (2, m, K) gives each half its own. Source: PTX ISA,
-/// section "tcgen05 Data Path Layout Organization". Errors: an MMA without such a datapath, another shape.
+/// An accumulator is (m, N) as its datapath has it. Where the datapath cuts the columns into `p` parts (2 in B and E, 4
+/// in G), (p, m, n) and (m, p, n) name the parts by an index, and (m, s, p, n) cuts each of `s` runs of columns by
+/// itself. A is (m, K); with datapath B it lies in both halves of the lanes, and (2, m, K) gives each half its own. With
+/// `.ws` it is known for M = 64 alone, as (2, m, K). Source: PTX ISA, section "tcgen05 Data Path Layout Organization".
+///
+/// Not settled: A of M = 64 in one CTA without `.ws`. Here its rows are on lanes 0 to 63 in order, as in TVM 0.27;
+/// CUTLASS (`tmem_frg_1sm`, non-interleaved) has them on the lanes of datapath F, 16 of each warp's 32, and the ISA
+/// asks that A and D have the same lane alignment there. It has not been measured which of them the hardware reads.
+///
+/// Errors: an MMA without such a datapath, another shape, more columns than tensor memory has.
 pub fn tmem_mma_operand_layout(operand: TmemOperand, shape: &[i64], mma: TmemMma) -> Result<TileLayout, LayoutError> {
     let datapath = mma.datapath()?;
-    let rows = datapath.rows();
-    let folds = datapath.column_parts() == 2;
+    if operand == TmemOperand::A && mma.ws && datapath != Datapath::E {
+        let legal = "A with .ws of M = 64, as (2,64,K); for other M no reference says on which lanes A lies";
+        return Err(refused(NAME, format!("operand {operand} of {}", mma.text()), legal));
+    }
+    let (rows, parts) = (datapath.rows(), datapath.column_parts());
+    let part = |p: i64, m: i64| parts > 1 && p == parts && m == rows;
     let spec = match (operand, shape) {
         (TmemOperand::D, &[m, n]) if m == rows => return tmem_datapath_layout(datapath, m, n, 0),
-        (_, &[2, m, n]) if m == rows && folds => S([2, m, n], [64 * TLANE, 1 * TLANE, 1 * TCOL]),
-        (TmemOperand::D, &[m, 2, n]) if m == rows && folds => S([m, 2, n], [1 * TLANE, 64 * TLANE, 1 * TCOL]),
-        (TmemOperand::D, &[m, s, 2, n]) if m == rows && folds => {
-            S([m, s, 2, n], [1 * TLANE, n * TCOL, 64 * TLANE, 1 * TCOL])
-        }
+        (_, &[p, m, n]) if part(p, m) => S([p, m, n], [rows * TLANE, 1 * TLANE, 1 * TCOL]),
+        (TmemOperand::D, &[m, p, n]) if part(p, m) => S([m, p, n], [1 * TLANE, rows * TLANE, 1 * TCOL]),
+        (TmemOperand::D, &[m, s, p, n]) if part(p, m) => S([m, s, p, n], [1 * TLANE, n * TCOL, rows * TLANE, 1 * TCOL]),
         (TmemOperand::A, &[m, k]) if m == rows && datapath == Datapath::B => {
             S([m, k], [1 * TLANE, 1 * TCOL]) + R([2], [64 * TLANE])
         }
@@ -92,14 +105,25 @@ pub fn tmem_mma_operand_layout(operand: TmemOperand, shape: &[i64], mma: TmemMma
             return Err(refused(NAME, problem, legal_shapes(operand, datapath)));
         }
     };
-    Ok(spec.build()?.canonicalize())
+    within_columns(NAME, spec.build()?.canonicalize(), narrowest(operand))
+}
+
+/// Bits of the narrowest elements of an operand: those of D have a column each, those of A may be packed (PTX ISA,
+/// section "Packing formats of elements in Tensor and Shared memory").
+fn narrowest(operand: TmemOperand) -> i64 {
+    match operand {
+        TmemOperand::A => 4,
+        TmemOperand::D => 32,
+    }
 }
 
 fn legal_shapes(operand: TmemOperand, datapath: Datapath) -> String {
-    let rows = datapath.rows();
+    let (rows, parts) = (datapath.rows(), datapath.column_parts());
     match (operand, datapath) {
-        (TmemOperand::D, Datapath::B | Datapath::E) => {
-            format!("({rows},N) with an even N, (2,{rows},n), ({rows},2,n) or ({rows},s,2,n)")
+        (TmemOperand::D, Datapath::B | Datapath::E | Datapath::G) => {
+            format!(
+                "({rows},N) with N a multiple of {parts}, ({parts},{rows},n), ({rows},{parts},n) or ({rows},s,{parts},n)"
+            )
         }
         (TmemOperand::D, _) => format!("({rows},N)"),
         (TmemOperand::A, Datapath::B) => format!("({rows},K), which is stored twice, or (2,{rows},K)"),
@@ -133,17 +157,37 @@ mod tests {
     }
 
     #[test]
+    fn weight_stationary_mmas_have_32_64_or_128_rows() {
+        let accumulator = |shape: &[i64], m| text(TmemOperand::D, shape, m, CtaGroup::One, true);
+        assert_eq!(accumulator(&[32, 64], 32), "S[(32,4,16):(1@TLane,32@TLane,1@TCol)]");
+        assert_eq!(accumulator(&[4, 32, 16], 32), "S[(128,16):(1@TLane,1@TCol)]");
+        assert_eq!(accumulator(&[64, 64], 64), "S[(64,2,32):(1@TLane,64@TLane,1@TCol)]");
+        assert_eq!(accumulator(&[128, 64], 128), "S[(128,64):(1@TLane,1@TCol)]");
+    }
+
+    #[test]
+    fn a_weight_stationary_left_operand_is_refused_with_its_own_reason() {
+        for m in [32, 128] {
+            let mma = TmemMma { m, cta_group: CtaGroup::One, ws: true };
+            let said = tmem_mma_operand_layout(TmemOperand::A, &[m, 32], mma).unwrap_err().to_string();
+            assert_eq!(said, format!("no such tmem_mma_operand_layout: operand a of M = {m} in cta1 with .ws"));
+        }
+    }
+
+    #[test]
     fn an_mma_or_a_shape_that_there_is_not_is_refused() {
         let refusal = |operand, shape: &[i64], m, cta_group, ws| {
             tmem_mma_operand_layout(operand, shape, TmemMma { m, cta_group, ws }).unwrap_err().code()
         };
         let refusals = [
             refusal(TmemOperand::D, &[128, 64], 32, CtaGroup::One, false),
-            refusal(TmemOperand::D, &[128, 64], 128, CtaGroup::One, true),
+            refusal(TmemOperand::D, &[128, 64], 128, CtaGroup::Two, true),
             refusal(TmemOperand::D, &[2, 2, 2], 128, CtaGroup::One, false),
             refusal(TmemOperand::D, &[64, 64], 128, CtaGroup::One, false),
+            refusal(TmemOperand::D, &[2, 32, 64], 32, CtaGroup::One, true),
+            refusal(TmemOperand::D, &[64, 2, 513], 128, CtaGroup::Two, false),
             refusal(TmemOperand::A, &[64, 32], 64, CtaGroup::One, true),
         ];
-        assert_eq!(refusals, ["L0113"; 5]);
+        assert_eq!(refusals, ["L0113"; 7]);
     }
 }

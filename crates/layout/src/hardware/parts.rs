@@ -7,7 +7,10 @@ use super::refused;
 use crate::error::LayoutError;
 
 const NAME: &str = "named layout";
-const SIZES: &str = "sizes of 1 or more, as in 128x64";
+const SIZES: &str = "up to 8 sizes of 1 or more, as in 128x64";
+
+/// The most dimensions of a named shape.
+const MAX_RANK: usize = 8;
 
 /// What is left of a name to read.
 pub(super) struct Parts<'a> {
@@ -52,7 +55,11 @@ impl<'a> Parts<'a> {
     /// The next part as sizes joined by `x`.
     pub(super) fn sizes(&mut self) -> Result<Vec<i64>, LayoutError> {
         let part = self.part("shape", || SIZES.to_string())?;
-        let size = |text: &str| text.parse::<i64>().ok().filter(|size| *size >= 1);
+        let rank = part.split('x').count();
+        if rank > MAX_RANK {
+            return Err(refused(NAME, format!("a shape of {rank} dimensions"), SIZES));
+        }
+        let size = |text: &str| integer(text).filter(|size| *size >= 1);
         let sizes: Option<Vec<i64>> = part.split('x').map(size).collect();
         sizes.ok_or_else(|| refused(NAME, format!("the shape `{part}`"), SIZES))
     }
@@ -72,7 +79,7 @@ impl<'a> Parts<'a> {
         let legal = "m64n<N>k<K>, as in m64n128k16";
         let part = self.part("wgmma shape", || legal.to_string())?;
         let sizes = part.strip_prefix("m64n").and_then(|rest| rest.split_once('k'));
-        let read = sizes.and_then(|(n, k)| Some((n.parse::<i64>().ok()?, k.parse::<i64>().ok()?)));
+        let read = sizes.and_then(|(n, k)| Some((integer(n)?, integer(k)?)));
         read.ok_or_else(|| refused(NAME, format!("the wgmma shape `{part}`"), legal))
     }
 
@@ -80,7 +87,7 @@ impl<'a> Parts<'a> {
     pub(super) fn count(&mut self) -> Result<i64, LayoutError> {
         let legal = "x1, x2 or x4, with a shape other than m8n8 before it";
         let part = self.part("number of matrices", || legal.to_string())?;
-        let count = part.strip_prefix('x').and_then(|count| count.parse().ok());
+        let count = part.strip_prefix('x').and_then(integer);
         count.ok_or_else(|| refused(NAME, format!("the number of matrices `{part}`"), legal))
     }
 
@@ -108,5 +115,10 @@ impl<'a> Parts<'a> {
 }
 
 fn number(part: &str, what: &str) -> Result<i64, LayoutError> {
-    part.parse().map_err(|_| refused(NAME, format!("the {what} `{part}`"), "a number"))
+    integer(part).ok_or_else(|| refused(NAME, format!("the {what} `{part}`"), "a number"))
+}
+
+/// A number in the one way that it is written: without a leading `+`.
+fn integer(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|_| !text.starts_with('+'))
 }

@@ -1,4 +1,4 @@
-use super::{at_least_one, iter, refused};
+use super::{at_least_one, iter, refused, within_columns};
 use crate::axis::{M, TCOL, TLANE};
 use crate::error::LayoutError;
 use crate::tile::{Iter, TileLayout};
@@ -46,22 +46,29 @@ impl ScaleFactors {
 ///
 /// Row `r` is on lane `r % 32` of 32-bit column `r / 32`, and again 32, 64 and 96 lanes further, for each of the four
 /// warps' lanes. Bytes of a column hold the factors of MMAs that follow each other; what does not fit one column goes
-/// on `rows / 32` columns further. A stage stands `rows / 32` columns after the one before, so stages are apart where
-/// a row's factors fit one column. Source: PTX ISA, section "tcgen05 Block Scaling", layouts of the scale factor
-/// matrices. Errors: rows that are no multiple of 32, factors that are no whole number of MMAs.
+/// on `rows / 32` columns further. A stage stands behind the columns of the one before: `rows / 32` for each column that
+/// a row's factors take. Source: PTX ISA, section "tcgen05 Block Scaling", layouts of the scale factor
+/// matrices. Errors: rows that are no multiple of 32, factors that are no whole number of MMAs, more columns than
+/// tensor memory has.
 pub fn sf_tmem_layout(factors: &ScaleFactors) -> Result<TileLayout, LayoutError> {
     factors.check(TMEM, 32, factors.per_mma.max(1))?;
     let shard = tmem_iters(factors.rows, factors.k, factors.per_mma);
-    let stage = iter(factors.stages.unwrap_or(1), factors.rows / 8, TCOL);
-    TileLayout::new(framed(stage, shard, iter(factors.reuse, 0, TCOL)), vec![iter(4, 32, TLANE)], [])
+    let columns = factors.k / run_of(factors.k, factors.per_mma);
+    let bytes = (factors.rows / 8).checked_mul(columns).ok_or(LayoutError::Overflow)?;
+    let stage = iter(factors.stages.unwrap_or(1), bytes, TCOL);
+    let layout = TileLayout::new(framed(stage, shard, iter(factors.reuse, 0, TCOL)), vec![iter(4, 32, TLANE)], [])?;
+    within_columns(TMEM, layout, 8)
 }
 
-/// Rows x factors on the lanes of one warp; the factors of as many MMAs as divide them evenly share a 32-bit column.
+/// Rows x factors on the lanes of one warp.
 pub(super) fn tmem_iters(rows: i64, k: i64, per_mma: i64) -> Vec<Iter> {
-    let chunks = rows / 32;
-    let fits = |run: &i64| k % run == 0;
-    let run = [4, 2].into_iter().filter(|run| *run >= per_mma).find(fits).unwrap_or(per_mma);
+    let (chunks, run) = (rows / 32, run_of(k, per_mma));
     vec![iter(chunks, 4, TCOL), iter(32, 1, TLANE), iter(k / run, 4 * chunks, TCOL), iter(run, 1, TCOL)]
+}
+
+/// Factors of a row that share a 32-bit column: those of as many MMAs as divide them evenly.
+fn run_of(k: i64, per_mma: i64) -> i64 {
+    [4, 2].into_iter().filter(|run| *run >= per_mma).find(|run| k % run == 0).unwrap_or(per_mma)
 }
 
 /// Scale factors in shared memory as `tcgen05.cp` takes them to tensor memory, in bytes.
@@ -122,6 +129,29 @@ mod tests {
         let layout = sf_tmem_layout(&staged).unwrap();
         assert_eq!(layout.to_string(), "S[(2,4,32,4,4):(16@TCol,4@TCol,1@TLane,1@TCol,0@TCol)] + R[4:32@TLane]");
         assert_eq!(staged.shape(), [2, 128, 16]);
+    }
+
+    #[test]
+    fn a_stage_begins_behind_all_columns_of_the_one_before() {
+        for (rows, k, per_mma) in [(256, 16, 2), (128, 6, 2), (96, 12, 1), (64, 16, 4), (32, 3, 1)] {
+            let one = sf_tmem_layout(&factors(rows, k, per_mma)).unwrap();
+            let staged = sf_tmem_layout(&ScaleFactors { stages: Some(3), ..factors(rows, k, per_mma) }).unwrap();
+            let begins = staged.position(rows * k, &TCOL);
+            assert_eq!(begins, (one.span_on(&TCOL) + 3) / 4 * 4, "{rows} rows, {k} factors");
+            assert_eq!(staged.is_injective(), Ok(true), "{rows} rows, {k} factors");
+        }
+    }
+
+    #[test]
+    fn stages_in_shared_memory_are_apart_too() {
+        let staged = ScaleFactors { stages: Some(3), ..factors(256, 16, 2) };
+        assert_eq!(sf_smem_layout(&staged).unwrap().is_injective(), Ok(true));
+    }
+
+    #[test]
+    fn more_columns_than_tensor_memory_has_are_refused() {
+        assert!(sf_tmem_layout(&factors(128, 512, 4)).is_ok());
+        assert_eq!(sf_tmem_layout(&factors(128, 516, 4)).unwrap_err().code(), "L0113");
     }
 
     #[test]

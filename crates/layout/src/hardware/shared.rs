@@ -28,8 +28,8 @@ impl SwizzleMode {
         16 << self.bits()
     }
 
-    /// The swizzle of the mode over elements of `bits`: units of 16 bytes change places with the number of the row of
-    /// 128 bytes they stand in. With [`SwizzleMode::None`] it changes nothing.
+    /// The swizzle of the mode over elements of `bits`: the place of a 16-byte unit within its row is XORed with the
+    /// number of the line of 128 bytes it stands in. With [`SwizzleMode::None`] it changes nothing.
     /// Error: elements of which 16 bytes hold no power of two.
     pub fn swizzle(self, bits: i64) -> Result<SwizzleLayout, LayoutError> {
         if !(1..=128).contains(&bits) || bits & (bits - 1) != 0 {
@@ -62,8 +62,8 @@ pub fn mma_atom_shape(bits: i64, mode: SwizzleMode) -> Result<[i64; 2], LayoutEr
 /// A tile of shared memory for `wgmma` and `tcgen05.mma`, K-major, of elements of `bits`.
 ///
 /// The last two dimensions are cut into atoms (see [`mma_atom_shape`]), rows first, then columns; further dimensions
-/// stand outside. Inside an atom rows follow each other, and the mode's swizzle XORs the place of a 16-byte unit with
-/// the row. Without a swizzle a row that is no multiple of 16 bytes is not cut at all: the tile is row-major. Source:
+/// stand outside. Inside an atom rows follow each other, and the mode's swizzle XORs the place of a 16-byte unit within
+/// its row with the number of the 128-byte line it stands in (with 128B that is the row). Without a swizzle a row that is no multiple of 16 bytes is not cut at all: the tile is row-major. Source:
 /// PTX ISA, sections "Shared Memory Matrix Layout" and "Canonical Layouts". Errors: fewer than two dimensions, a
 /// dimension below 1, rows or columns that are no whole number of atoms.
 pub fn mma_shared_layout(bits: i64, mode: SwizzleMode, shape: &[i64]) -> Result<Layout, LayoutError> {
@@ -79,12 +79,13 @@ pub fn mma_shared_layout(bits: i64, mode: SwizzleMode, shape: &[i64]) -> Result<
     }
     let product = |a: i64, b: i64| a.checked_mul(b).ok_or(LayoutError::Overflow);
     let column_of_atoms = product(rows, width)?;
-    let mut shard = vec![iter(rows, width, M), iter(cols / width, column_of_atoms, M), iter(width, 1, M)];
+    let mut shard = vec![iter(width, 1, M), iter(cols / width, column_of_atoms, M), iter(rows, width, M)];
     let mut stride = product(rows, cols)?;
     for extent in outer.iter().rev().copied() {
-        shard.insert(0, iter(extent, stride, M));
+        shard.push(iter(extent, stride, M));
         stride = product(stride, extent)?;
     }
+    shard.reverse();
     let tile = TileLayout::new(shard, Vec::new(), [])?.canonicalize();
     if mode == SwizzleMode::None {
         return Ok(tile.into());
@@ -108,7 +109,7 @@ mod tests {
         mma_shared_layout(bits, mode, shape).unwrap().tile().unwrap().to_string()
     }
 
-    /// The byte of element (row, col): atoms of 8 rows in columns of atoms, 16-byte units XORed with the row.
+    /// The byte of element (row, col): atoms of 8 rows in columns of atoms, 16-byte units XORed with the 128-byte line.
     fn byte(bits: i64, mode: SwizzleMode, rows: i64, row: i64, col: i64) -> i64 {
         let (width, start) = (mode.bytes(), col * bits / 8);
         let (atom_column, within) = (start / width, start % width);

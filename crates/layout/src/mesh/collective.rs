@@ -30,6 +30,8 @@ pub enum Collective {
     ReduceScatter,
     /// The partial sums of each group are added up, every device having all sums.
     AllReduce,
+    /// A permutation: every device sends to at most one other and receives from at most one, all as much.
+    CollectivePermute,
     /// Messages from device to device in no pattern above.
     Send,
 }
@@ -46,6 +48,7 @@ impl Collective {
             Collective::Reduce => "reduce",
             Collective::ReduceScatter => "reduce-scatter",
             Collective::AllReduce => "all-reduce",
+            Collective::CollectivePermute => "collective-permute",
             Collective::Send => "send",
         }
     }
@@ -110,7 +113,8 @@ impl Mesh {
     /// Decided by comparing the devices of every element, not by the notation. `bits` is the width of an element.
     ///
     /// Errors: those of [`Mesh::check`], layouts of different sizes, more places than [`crate::ENUMERATION_LIMIT`],
-    /// bits outside `1..=65536`, a partial axis that the mesh lacks.
+    /// bits outside `1..=65536`, a partial axis that the mesh lacks, devices that change more than 2^20 times from
+    /// element to element, more than 2^20 messages in a step.
     pub fn collective(
         &self,
         from: &TileLayout,
@@ -126,7 +130,7 @@ impl Mesh {
             return Err(problem(format!("an element of {bits} bits"), "1 to 65536 bits"));
         }
         let (before, after) = (Placement::new(self, from)?, Placement::new(self, to)?);
-        let runs = exchange::runs(&before, &after);
+        let runs = exchange::runs(&before, &after)?;
         let steps = self.steps(&runs, partial)?;
         let rearranges = rearranges(&before, &after);
         Ok(CollectivePlan { steps, after: exchange::held_after(self, &runs), rearranges, bits })
@@ -154,7 +158,7 @@ fn rearranges(before: &Placement, after: &Placement) -> bool {
     before.elements().zip(after.elements()).any(|(old, new)| {
         devices(new).into_iter().any(|device| {
             let kept = on_device(old, device);
-            !kept.is_empty() && on_device(new, device).iter().any(|place| !kept.contains(place))
+            !kept.is_empty() && on_device(new, device).iter().any(|place| kept.binary_search(place).is_err())
         })
     })
 }
@@ -395,6 +399,12 @@ mod tests {
     }
 
     #[test]
+    fn many_copies_on_one_device_are_compared_in_order() {
+        let copied = line().collective(&layout("S[1:1] + R[262144:1]"), &layout("S[1:1] + R[262144:1] + 1"), 8, &[]);
+        assert!(copied.unwrap().rearranges);
+    }
+
+    #[test]
     fn replicated_to_sharded_only_drops() {
         let plan = plan(&line(), REPLICATED, "S[(4,512):(1@gpuid_x,1@m)]", &[]);
         assert_eq!((plan.steps[0].collective, plan.received(3)), (Collective::Slice, 0));
@@ -408,19 +418,19 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_with_an_offset_is_sent_or_broadcast() {
+    fn a_shard_with_an_offset_is_permuted_or_broadcast() {
         let at = |x: i64| format!("S[(2,4,8):(1@gpuid_y,8@m,1@m)] + {x}@gpuid_x");
         let moved = plan(&square(), &at(1), &at(0), &[]);
-        assert_eq!(moved.to_string(), "send over gpuid_x, 1 x 64 bytes received by each of 2 devices");
+        assert_eq!(moved.to_string(), "collective-permute over gpuid_x, 1 x 64 bytes received by each of 2 devices");
         let copied = plan(&square(), &at(1), "S[(2,4,8):(1@gpuid_y,8@m,1@m)] + R[2:1@gpuid_x]", &[]);
         assert_eq!(copied.to_string(), "broadcast over gpuid_x, 1 x 64 bytes received by each of 2 devices");
     }
 
     #[test]
-    fn two_devices_that_swap_all_they_have_send() {
+    fn two_devices_that_swap_all_they_have_are_a_permutation() {
         let mesh = Mesh::new([(GPUID_X, 2)]).unwrap();
         let swapped = plan(&mesh, "S[(2,8):(1@gpuid_x,1@m)]", "S[(2,8):(-1@gpuid_x,1@m)] + 1@gpuid_x", &[]);
-        assert_eq!(swapped.to_string(), "send over gpuid_x, 1 x 16 bytes received per device");
+        assert_eq!(swapped.to_string(), "collective-permute over gpuid_x, 1 x 16 bytes received per device");
     }
 
     #[test]

@@ -2,18 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::rc::Rc;
 
 use super::placement::{Placement, devices};
-use super::{Collective, Mesh, Step, Transfer};
+use super::{Collective, Mesh, Step, Transfer, problem};
 use crate::axis::Axis;
 use crate::error::LayoutError;
 
-/// Elements that follow each other and are on the same devices, before and after.
+/// The most runs of elements that are planned with.
+const MOST_RUNS: usize = 1 << 20;
+/// The most pairs of devices that a step may connect: all of 1024 devices with each other.
+const MOST_PAIRS: usize = 1 << 20;
+
+/// Elements that follow each other and are on the same devices, before and after. Runs share their lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) elements: Range<i64>,
-    pub(super) before: Vec<usize>,
-    pub(super) after: Vec<usize>,
+    pub(super) before: Rc<[usize]>,
+    pub(super) after: Rc<[usize]>,
 }
 
 impl Run {
@@ -22,24 +28,48 @@ impl Run {
     }
 }
 
-/// The elements of both distributions in runs.
-pub(super) fn runs(before: &Placement, after: &Placement) -> Vec<Run> {
+/// Lists of devices, each kept once: a distribution has few of them, however many runs it has.
+#[derive(Default)]
+struct Lists(BTreeSet<Rc<[usize]>>);
+
+impl Lists {
+    fn shared(&mut self, devices: Vec<usize>) -> Rc<[usize]> {
+        if let Some(known) = self.0.get(&devices[..]) {
+            return Rc::clone(known);
+        }
+        let list: Rc<[usize]> = devices.into();
+        self.0.insert(Rc::clone(&list));
+        list
+    }
+}
+
+/// The elements of both distributions in runs. Error: more than [`MOST_RUNS`].
+pub(super) fn runs(before: &Placement, after: &Placement) -> Result<Vec<Run>, LayoutError> {
+    let mut lists = Lists::default();
     let mut runs: Vec<Run> = Vec::new();
     for (element, (old, new)) in (0..).zip(before.elements().zip(after.elements())) {
         let (old, new) = (devices(old), devices(new));
-        match runs.last_mut() {
-            Some(run) if run.before == old && run.after == new => run.elements.end = element + 1,
-            _ => runs.push(Run { elements: element..element + 1, before: old, after: new }),
+        if let Some(run) = runs.last_mut()
+            && *run.before == old[..]
+            && *run.after == new[..]
+        {
+            run.elements.end = element + 1;
+            continue;
         }
+        if runs.len() == MOST_RUNS {
+            let said = format!("from element to element the devices change more than {MOST_RUNS} times");
+            return Err(problem(said, "fewer changes: plan one period of the distribution and repeat it"));
+        }
+        runs.push(Run { elements: element..element + 1, before: lists.shared(old), after: lists.shared(new) });
     }
-    runs
+    Ok(runs)
 }
 
 /// The elements that each device has at the end.
 pub(super) fn held_after(mesh: &Mesh, runs: &[Run]) -> Vec<Vec<Range<i64>>> {
     let mut held = vec![Vec::new(); mesh.devices()];
     for run in runs {
-        for &device in &run.after {
+        for &device in run.after.iter() {
             push(&mut held[device], run.elements.clone());
         }
     }
@@ -59,8 +89,14 @@ fn push(ranges: &mut Vec<Range<i64>>, range: Range<i64>) {
 pub(super) struct Messages(BTreeMap<(usize, usize), Vec<Range<i64>>>);
 
 impl Messages {
-    pub(super) fn add(&mut self, from: usize, to: usize, elements: Range<i64>) {
+    /// Error: more than [`MOST_PAIRS`] pairs of devices.
+    pub(super) fn add(&mut self, from: usize, to: usize, elements: Range<i64>) -> Result<(), LayoutError> {
         push(self.0.entry((from, to)).or_default(), elements);
+        if self.0.len() > MOST_PAIRS {
+            let said = format!("more than {MOST_PAIRS} messages between devices");
+            return Err(problem(said, "fewer devices that exchange: plan for one of several groups that do the same"));
+        }
+        Ok(())
     }
 
     pub(super) fn into_transfers(self, adds: bool) -> Vec<Transfer> {
@@ -93,7 +129,7 @@ fn fetch(mesh: &Mesh, runs: &[Run]) -> Result<Vec<Transfer>, LayoutError> {
         }
         for (turn, &to) in missing.iter().enumerate() {
             let near = nearest(mesh, &run.before, to);
-            messages.add(near[turn % near.len()], to, run.elements.clone());
+            messages.add(near[turn % near.len()], to, run.elements.clone())?;
         }
     }
     Ok(messages.into_transfers(false))
@@ -142,7 +178,7 @@ fn root(parent: &mut BTreeMap<usize, usize>, device: usize) -> usize {
     }
 }
 
-/// Where some elements are inside one group, before and after.
+/// Where some elements are inside one group, before and after, in order.
 #[derive(Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     before: Vec<usize>,
@@ -151,7 +187,7 @@ struct Part {
 
 impl Part {
     fn moves(&self) -> bool {
-        self.after.iter().any(|device| !self.before.contains(device))
+        self.after.iter().any(|device| self.before.binary_search(device).is_err())
     }
 }
 
@@ -170,9 +206,19 @@ fn classify(runs: &[Run], transfers: &[Transfer], groups: &[Vec<usize>]) -> Coll
         Collective::AllGather
     } else if traffic.iter().all(Traffic::is_all_to_all) {
         Collective::AllToAll
+    } else if is_permutation(transfers) {
+        Collective::CollectivePermute
     } else {
         Collective::Send
     }
+}
+
+/// No device sends twice or receives twice, and all messages are as long.
+fn is_permutation(transfers: &[Transfer]) -> bool {
+    let senders: BTreeSet<usize> = transfers.iter().map(|transfer| transfer.from).collect();
+    let receivers: BTreeSet<usize> = transfers.iter().map(|transfer| transfer.to).collect();
+    let even = transfers.windows(2).all(|pair| pair[0].count() == pair[1].count());
+    even && senders.len() == transfers.len() && receivers.len() == transfers.len()
 }
 
 fn traffic<'a>(runs: &[Run], transfers: &'a [Transfer], groups: &'a [Vec<usize>]) -> Vec<Traffic<'a>> {
@@ -196,12 +242,12 @@ fn traffic<'a>(runs: &[Run], transfers: &'a [Transfer], groups: &'a [Vec<usize>]
 /// A run inside each group that it touches.
 fn parts(run: &Run, group_of: &BTreeMap<usize, usize>) -> BTreeMap<usize, Part> {
     let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
-    for device in &run.before {
+    for device in run.before.iter() {
         if let Some(&group) = group_of.get(device) {
             parts.entry(group).or_default().before.push(*device);
         }
     }
-    for device in &run.after {
+    for device in run.after.iter() {
         if let Some(&group) = group_of.get(device) {
             parts.entry(group).or_default().after.push(*device);
         }
@@ -229,5 +275,38 @@ impl Traffic<'_> {
         let single = self.parts.iter().all(|part| part.before.len() == 1 && part.after.len() == 1);
         let keeps = self.parts.iter().any(|part| !part.moves());
         single && self.transfers.len() == n * (n - 1) && (n > 2 || keeps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axis::GPUID_X;
+
+    fn runs_of(text: &str) -> Result<usize, LayoutError> {
+        let mesh = Mesh::new([(GPUID_X, 2)]).unwrap();
+        let placement = || Placement::new(&mesh, &text.parse().unwrap());
+        runs(&placement()?, &placement()?).map(|runs| runs.len())
+    }
+
+    #[test]
+    fn elements_that_follow_each_other_on_a_device_are_one_run() {
+        let layouts = ["S[(2,8):(1@gpuid_x,1@m)]", "S[(8,2):(1@m,1@gpuid_x)]", "S[16:1@m] + R[2:1@gpuid_x]"];
+        assert_eq!(layouts.map(|text| runs_of(text).unwrap()), [2, 16, 1]);
+    }
+
+    #[test]
+    fn more_runs_than_are_planned_with_are_refused() {
+        assert_eq!(runs_of("S[(524288,2):(1@m,1@gpuid_x)]"), Ok(MOST_RUNS));
+        let said = runs_of("S[(524289,2):(1@m,1@gpuid_x)]").unwrap_err().to_string();
+        assert_eq!(said, "from element to element the devices change more than 1048576 times");
+    }
+
+    #[test]
+    fn more_messages_than_are_planned_with_are_refused() {
+        let mesh = Mesh::new([(GPUID_X, 1025)]).unwrap();
+        let layout = |text: &str| text.parse().unwrap();
+        let (from, to) = (layout("S[1025:1@gpuid_x]"), layout("S[1025:1@m] + R[1025:1@gpuid_x]"));
+        assert_eq!(mesh.collective(&from, &to, 16, &[]).unwrap_err().code(), "L0115");
     }
 }

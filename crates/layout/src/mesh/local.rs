@@ -88,13 +88,13 @@ fn bounding_box(shape: &[i64], elements: impl Iterator<Item = i64>) -> Vec<Range
 
 /// The layout on `m` that places the first element listed where the first is, and so on.
 fn as_layout(held: &[(i64, &[Place])]) -> Result<Option<TileLayout>, LayoutError> {
-    let places: Vec<Vec<i64>> = held.iter().map(|(_, places)| from_first(&addresses(places))).collect();
     let starts: Vec<i64> = held.iter().filter_map(|(_, places)| places.first()).map(|place| place.address).collect();
-    let (Some(copies), Some(&start)) = (places.first(), starts.first()) else { return Ok(None) };
-    if places.iter().any(|other| other != copies) {
+    let (Some((_, first)), Some(&start)) = (held.first(), starts.first()) else { return Ok(None) };
+    let copies = from_first(&addresses(first));
+    if held.iter().any(|(_, places)| from_first(&addresses(places)) != copies) {
         return Ok(None);
     }
-    match (iters_of(&starts), iters_of(copies)) {
+    match (iters_of(&starts), iters_of(&copies)) {
         (Some(shard), Some(replica)) => TileLayout::new(shard, replica, [(M, start)]).map(Some),
         _ => Ok(None),
     }

@@ -1,6 +1,7 @@
 //! Every element of a distributed layout with its devices and addresses, by enumeration.
 
 use super::Mesh;
+use crate::algebra::offsets_on;
 use crate::axis::M;
 use crate::error::LayoutError;
 use crate::tile::TileLayout;
@@ -63,20 +64,17 @@ pub(super) fn on_device(places: &[Place], device: usize) -> &[Place] {
     &places[first..end]
 }
 
-/// What the replicas add to the device number and to the address: every combination, each once.
+/// What the replicas add to the device number and to the address: every combination, each once. The layout is one that
+/// fits the mesh.
 pub(super) fn copies(mesh: &Mesh, layout: &TileLayout) -> Result<Vec<(i64, i64)>, LayoutError> {
+    let memory = M;
+    let devices = mesh.strides().map(|(axis, _, stride)| (axis, (stride, 0)));
     let mut copies = vec![(0i64, 0i64)];
-    for iter in layout.replica().iter().filter(|iter| iter.stride != 0) {
-        let points = iter.extent.saturating_mul(copies.len() as i64);
-        if points > crate::ENUMERATION_LIMIT {
-            return Err(LayoutError::TooLarge { points });
-        }
-        let stride = mesh.strides().find(|(axis, _, _)| **axis == iter.axis).map_or(0, |(_, _, stride)| stride);
-        let step = if iter.axis == M { (0, iter.stride) } else { (stride * iter.stride, 0) };
+    for (axis, step) in devices.chain([(&memory, (0, 1))]) {
+        let limit = crate::ENUMERATION_LIMIT / copies.len() as i64;
+        let offsets = offsets_on(layout.replica(), axis, limit)?;
         copies =
-            copies.iter().flat_map(|c| (0..iter.extent).map(move |k| (c.0 + k * step.0, c.1 + k * step.1))).collect();
-        copies.sort_unstable();
-        copies.dedup();
+            copies.iter().flat_map(|c| offsets.iter().map(move |k| (c.0 + k * step.0, c.1 + k * step.1))).collect();
     }
     Ok(copies)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::rc::Rc;
 
 use super::exchange::{Messages, Run, axes, groups};
 use super::{Collective, Mesh, Step, problem};
@@ -14,6 +15,9 @@ use crate::error::LayoutError;
 /// class that has a device which needs the sum adds up there, the elements divided evenly if there are several; if no
 /// class has one, the first class adds up and divides among all its devices.
 pub(super) fn reduce(mesh: &Mesh, partial: &[Axis], runs: &[Run]) -> Result<Option<(Step, Vec<Run>)>, LayoutError> {
+    if partial.is_empty() {
+        return Ok(None);
+    }
     if let Some(axis) = partial.iter().find(|axis| mesh.axes().iter().all(|(own, _)| own != *axis)) {
         let axes: Vec<&str> = mesh.axes().iter().map(|(axis, _)| axis.name()).collect();
         return Err(problem(format!("partial sums over {axis}, which {mesh} lacks"), axes.join(", ")));
@@ -31,11 +35,11 @@ pub(super) fn reduce(mesh: &Mesh, partial: &[Axis], runs: &[Run]) -> Result<Opti
         for (elements, owners) in shares.divide(run, &adding) {
             for (class, owner) in adding.iter().zip(&owners) {
                 for from in class.members.iter().filter(|member| *member != owner) {
-                    messages.add(*from, *owner, elements.clone());
+                    messages.add(*from, *owner, elements.clone())?;
                 }
             }
             let before: BTreeSet<usize> = owners.into_iter().collect();
-            summed.push(Run { elements, before: before.into_iter().collect(), after: run.after.clone() });
+            summed.push(Run { elements, before: before.into_iter().collect(), after: Rc::clone(&run.after) });
         }
     }
     let transfers = messages.into_transfers(true);
@@ -52,7 +56,7 @@ pub(super) fn reduce(mesh: &Mesh, partial: &[Axis], runs: &[Run]) -> Result<Opti
 /// holders are a product of positions per axis and every class has the same summands.
 fn classes(mesh: &Mesh, partial: &[Axis], run: &Run) -> Vec<Vec<usize>> {
     let mut classes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for &device in &run.before {
+    for &device in run.before.iter() {
         let summand: usize = mesh
             .strides()
             .filter(|(axis, _, _)| partial.contains(axis))

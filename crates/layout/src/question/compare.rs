@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::algebra::{normal_form, offsets_on};
+use crate::algebra::copies_on;
 use crate::axis::{Axis, Scope};
 use crate::error::LayoutError;
 use crate::layout::Layout;
@@ -10,6 +10,7 @@ use crate::tile::{Iter, TileLayout};
 
 impl TileLayout {
     /// True when both place every element at the same set of places. Layouts of different sizes differ.
+    /// Error: copies too many to compare.
     pub fn same_places(&self, other: &TileLayout) -> Result<bool, LayoutError> {
         Ok(self.size() == other.size() && self.first_difference(other)?.is_none())
     }
@@ -26,7 +27,8 @@ impl TileLayout {
         self.canonicalize().shard_only() == other.canonicalize().shard_only()
     }
 
-    /// The first element, in row-major order, that the two place differently, or `None`. Error: different sizes.
+    /// The first element, in row-major order, that the two place differently, or `None`. Errors: different sizes,
+    /// copies too many to compare.
     pub fn first_difference(&self, other: &TileLayout) -> Result<Option<i64>, LayoutError> {
         self.check_shape(&[other.size()])?;
         let (a, b) = (self.canonicalize(), other.canonicalize());
@@ -53,11 +55,7 @@ fn same_offsets(a: &[Iter], b: &[Iter]) -> Result<bool, LayoutError> {
         if reach(&a) != reach(&b) {
             return Ok(false);
         }
-        let listed = |iters: &[Iter]| {
-            let limit = crate::ENUMERATION_LIMIT;
-            offsets_on(iters, axis, limit).ok_or(LayoutError::TooLarge { points: limit + 1 })
-        };
-        if listed(&a)? != listed(&b)? {
+        if copies_on(&a, axis)? != copies_on(&b, axis)? {
             return Ok(false);
         }
     }
@@ -111,12 +109,6 @@ impl Layout {
 fn moved(layout: &Layout, flat: i64) -> Result<BTreeSet<Vec<(Axis, i64)>>, LayoutError> {
     let places = layout.apply(flat)?;
     Ok(places.into_iter().map(|place| place.into_iter().filter(|(_, position)| *position != 0).collect()).collect())
-}
-
-/// The offsets of all copies on one axis, for callers that compare sets of owners.
-pub(crate) fn copies_on(layout: &TileLayout, axis: &Axis) -> Result<BTreeSet<i64>, LayoutError> {
-    let limit = crate::ENUMERATION_LIMIT;
-    offsets_on(&normal_form(layout.replica()).0, axis, limit).ok_or(LayoutError::TooLarge { points: limit + 1 })
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::algebra::{Progression, added, copies_on};
 use crate::axis::Axis;
 use crate::error::LayoutError;
 use crate::layout::Layout;
-use crate::question::compare::copies_on;
 use crate::tile::{Coord, Iter, TileLayout};
 
 impl TileLayout {
@@ -20,7 +20,7 @@ impl TileLayout {
         let (here, there) = (self.owners().canonicalize(), other.owners().canonicalize());
         let axes: BTreeSet<Axis> = here.axes().into_iter().chain(there.axes()).filter(Axis::is_unit).collect();
         let copies: BTreeMap<&Axis, BTreeSet<i64>> =
-            axes.iter().map(|axis| Ok((axis, copies_on(&here, axis)?))).collect::<Result<_, LayoutError>>()?;
+            axes.iter().map(|axis| Ok((axis, copies_on(here.replica(), axis)?))).collect::<Result<_, LayoutError>>()?;
         for axis in &axes {
             let differences = Differences { here: &here, there: &there, axis, held: &copies[axis] };
             if !differences.are_held()? {
@@ -77,7 +77,8 @@ struct Differences<'a> {
 impl Differences<'_> {
     fn are_held(&self) -> Result<bool, LayoutError> {
         let start = self.there.offset_on(self.axis) - self.here.offset_on(self.axis);
-        let wanted: BTreeSet<i64> = copies_on(self.there, self.axis)?.into_iter().map(|copy| start + copy).collect();
+        let copies = copies_on(self.there.replica(), self.axis)?;
+        let wanted: BTreeSet<i64> = copies.into_iter().map(|copy| start + copy).collect();
         match crate::refine_together(&[self.here, self.there]) {
             Ok(refined) => Ok(self.by_digits(wanted, &refined[0], &refined[1])),
             Err(_) => self.by_element(&wanted),
@@ -92,9 +93,13 @@ impl Differences<'_> {
             if step == 0 {
                 continue;
             }
-            // A set of n held offsets has room for at most n steps.
-            let steps = a.extent.min(self.held.len() as i64 + 1);
-            sums = sums.iter().flat_map(|sum| (0..steps).map(move |k| sum + k * step)).collect();
+            // Backwards steps start at the far end. More sums than are held cannot all be held.
+            let extent = a.extent;
+            let least = if step < 0 { (extent - 1) * step } else { 0 };
+            let shifted = sums.iter().map(|sum| sum + least).collect();
+            let steps = Progression { stride: step.abs(), extent };
+            let Some(all) = added(&shifted, steps, self.held.len() as i64) else { return false };
+            sums = all;
             if !sums.is_subset(self.held) {
                 return false;
             }
@@ -109,6 +114,10 @@ impl Differences<'_> {
         let base = self.there.offset_on(self.axis) - self.here.offset_on(self.axis);
         let pairs = self.here.positions(self.axis).into_iter().zip(self.there.positions(self.axis));
         let differences: BTreeSet<i64> = pairs.map(|(here, there)| there - here - base).collect();
+        let points = (differences.len() as i64).saturating_mul(wanted.len() as i64);
+        if points > crate::ENUMERATION_LIMIT {
+            return Err(LayoutError::TooLarge { points });
+        }
         Ok(differences.iter().all(|d| wanted.iter().all(|copy| self.held.contains(&(copy + d)))))
     }
 }

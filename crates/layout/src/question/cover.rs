@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::algebra::normal_form;
+use crate::algebra::{Progression, fuse, normal_form};
 use crate::axis::Axis;
 use crate::error::LayoutError;
 use crate::layout::Layout;
-use crate::tile::{Coord, Iter, TileLayout};
+use crate::tile::{Coord, TileLayout};
 
 impl TileLayout {
     /// How many positions it uses on `axis`, counted from the least to the greatest: 0 to reserve nothing below.
@@ -31,8 +31,7 @@ impl TileLayout {
         let axes: BTreeSet<Axis> = self.axes().into_iter().chain(extents.keys().cloned()).collect();
         for axis in axes {
             let extent = extents.get(&axis).copied().unwrap_or(1);
-            let (least, iters) = self.walk_on(&axis);
-            if !Reach::new(least, &iters)?.covers(extent) {
+            if !self.reach_on(&axis).covers(extent)? {
                 return Ok(false);
             }
         }
@@ -55,67 +54,62 @@ impl TileLayout {
         normal_form(self.replica()).0.into_iter().map(|iter| iter.axis).collect()
     }
 
-    /// The least position on one axis, and the iters that lead away from it, strides positive.
-    fn walk_on(&self, axis: &Axis) -> (i64, Vec<Iter>) {
-        let all: Vec<Iter> =
-            self.shard().iter().chain(self.replica()).filter(|iter| iter.axis == *axis).cloned().collect();
-        (self.least_on(axis), normal_form(&all).0)
+    /// What this tile reaches on one axis.
+    fn reach_on(&self, axis: &Axis) -> Reach {
+        let here = self
+            .shard()
+            .iter()
+            .chain(self.replica())
+            .filter(|iter| iter.axis == *axis && iter.extent > 1 && iter.stride != 0);
+        let progressions = here.map(|iter| Progression { stride: iter.stride.abs(), extent: iter.extent }).collect();
+        Reach { least: self.least_on(axis), steps: fuse(progressions) }
     }
 }
 
-/// The positions that a sum of progressions reaches.
-enum Reach {
-    /// `count` positions, `stride` apart.
-    Run { least: i64, stride: i64, count: i64 },
-    /// Position `least + i` is reached exactly if bit `i` is set.
-    Listed { least: i64, reached: Vec<bool> },
+/// The positions that a sum of progressions reaches, from the least on.
+struct Reach {
+    least: i64,
+    /// Strides ascending.
+    steps: Vec<Progression>,
 }
 
 impl Reach {
-    fn new(least: i64, iters: &[Iter]) -> Result<Reach, LayoutError> {
-        match iters {
-            [] => Ok(Reach::Run { least, stride: 1, count: 1 }),
-            [iter] => Ok(Reach::Run { least, stride: iter.stride, count: iter.extent }),
-            _ => {
-                let span = 1 + iters.iter().map(|iter| (iter.extent - 1) * iter.stride).sum::<i64>();
-                if span > crate::ENUMERATION_LIMIT {
-                    return Err(LayoutError::TooLarge { points: span });
-                }
-                Ok(Reach::Listed { least, reached: reached(iters, span as usize) })
-            }
+    /// True when every position of `0..extent` is reached; `extent` is at least 1. Error: too many positions to list
+    /// where no single run decides.
+    fn covers(&self, extent: i64) -> Result<bool, LayoutError> {
+        let run = match self.steps.first() {
+            Some(first) => *first,
+            None => return Ok(self.least == 0 && extent == 1),
+        };
+        if self.least > 0 || (self.least == 0 && (extent == 1 || run.stride > 1)) {
+            return Ok(self.least == 0 && extent == 1);
         }
+        if run.stride == 1 && self.least + run.extent >= extent {
+            return Ok(true);
+        }
+        let positions = extent.saturating_sub(self.least);
+        if positions > crate::ENUMERATION_LIMIT {
+            return Err(LayoutError::TooLarge { points: positions });
+        }
+        Ok(self.reached(positions as usize)[(-self.least) as usize..].iter().all(|reached| *reached))
     }
 
-    fn covers(&self, extent: i64) -> bool {
-        match self {
-            Reach::Run { least, stride: 1, count } => *least <= 0 && least + count >= extent,
-            Reach::Run { least, stride, count } => {
-                let holds_zero = *least <= 0 && least % stride == 0 && -least / stride < *count;
-                extent <= 1 && holds_zero
-            }
-            Reach::Listed { least, reached } => {
-                let at = |position: i64| usize::try_from(position - least).ok().and_then(|i| reached.get(i));
-                (0..extent.min(crate::ENUMERATION_LIMIT + 1)).all(|position| at(position) == Some(&true))
+    /// Which of the first positions are reached. Adds one progression at a time: a position is reached if one of the
+    /// last `extent` positions in steps of the stride was.
+    fn reached(&self, positions: usize) -> Vec<bool> {
+        let mut now = vec![false; positions];
+        now[0] = true;
+        for Progression { stride, extent } in &self.steps {
+            let stride = usize::try_from(*stride).unwrap_or(positions).min(positions);
+            let mut since = vec![*extent; stride];
+            for position in 0..positions {
+                let steps = &mut since[position % stride];
+                *steps = if now[position] { 0 } else { steps.saturating_add(1) };
+                now[position] = *steps < *extent;
             }
         }
+        now
     }
-}
-
-/// Adds one progression at a time: position `p` is reached if one of the last `extent` positions in steps of the
-/// stride was.
-fn reached(iters: &[Iter], span: usize) -> Vec<bool> {
-    let mut now = vec![false; span];
-    now[0] = true;
-    for iter in iters {
-        let stride = iter.stride as usize;
-        let mut since: Vec<i64> = vec![iter.extent; stride.min(span)];
-        for position in 0..span {
-            let steps = &mut since[position % stride];
-            *steps = if now[position] { 0 } else { *steps + 1 };
-            now[position] = *steps < iter.extent;
-        }
-    }
-    now
 }
 
 impl Layout {
@@ -214,6 +208,12 @@ mod tests {
     #[test]
     fn replicas_fill_but_are_not_one_to_one() {
         assert_eq!(boxed("S[4:1] + R[2:4]", &[(M, 8)]), (true, false));
+    }
+
+    #[test]
+    fn a_pitched_tensor_fills_its_first_row_and_no_more() {
+        assert!(boxed("S[(8192,8192):(16384,1)]", &[(M, 8192)]).0);
+        assert!(boxed("S[(4,3):(-3,1)] + 9", &[(M, 12)]).0);
     }
 
     #[test]

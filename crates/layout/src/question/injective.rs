@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::algebra::normal_form;
 use crate::axis::Axis;
 use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::question::{Equation, Unknown};
-use crate::tile::TileLayout;
+use crate::tile::{Iter, TileLayout};
 
 impl TileLayout {
     /// True when different elements never share a place, replicas included.
@@ -20,20 +21,21 @@ impl TileLayout {
             return Ok(false);
         }
         let mut budget = crate::ENUMERATION_LIMIT;
+        let copies = normal_form(self.replica()).0;
         let axes: BTreeSet<&Axis> = self.shard().iter().map(|iter| &iter.axis).collect();
         for axis in axes {
-            if self.collides_on(axis, &mut budget)? {
+            if self.collides_on(axis, &copies, &mut budget)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn collides_on(&self, axis: &Axis, budget: &mut i64) -> Result<bool, LayoutError> {
+    fn collides_on(&self, axis: &Axis, copies: &[Iter], budget: &mut i64) -> Result<bool, LayoutError> {
         let shard = self.shard().iter().map(|iter| (iter, true));
-        let all = shard.chain(self.replica().iter().map(|iter| (iter, false)));
+        let all = shard.chain(copies.iter().map(|iter| (iter, false)));
         let here: Vec<_> = all.filter(|(iter, _)| iter.axis == *axis && iter.extent > 1).collect();
-        let difference = |(name, (iter, _)): (usize, &(&crate::Iter, bool))| Unknown {
+        let difference = |(name, (iter, _)): (usize, &(&Iter, bool))| Unknown {
             stride: iter.stride,
             low: 1 - iter.extent,
             high: iter.extent - 1,

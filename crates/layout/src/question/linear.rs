@@ -24,7 +24,9 @@ pub(crate) struct Equation {
 }
 
 impl Equation {
+    /// Unknowns that can only be 0 are left out of the solutions.
     pub(crate) fn new(mut unknowns: Vec<Unknown>) -> Equation {
+        unknowns.retain(|u| u.low != 0 || u.high != 0);
         unknowns.sort_by_key(|u| (std::cmp::Reverse(u.stride.unsigned_abs()), u.name));
         let mut rest = vec![(0i128, 0i128, 0i64)];
         for u in unknowns.iter().rev() {
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
 
     fn solutions(unknowns: &[(i64, i64, i64)], target: i64) -> Vec<Vec<i64>> {
-        let named = unknowns.iter().enumerate();
+        let (named, count) = (unknowns.iter().enumerate(), unknowns.len());
         let unknowns: Vec<Unknown> =
             named.map(|(name, &(stride, low, high))| Unknown { stride, low, high, name }).collect();
         let mut found = Vec::new();
@@ -148,7 +150,8 @@ mod tests {
         let visit = &mut |digits: &[(usize, i64)]| {
             let mut sorted = digits.to_vec();
             sorted.sort_unstable();
-            found.push(sorted.into_iter().map(|(_, digit)| digit).collect::<Vec<_>>());
+            let digit_of = |name: usize| sorted.iter().find(|(n, _)| *n == name).map_or(0, |(_, digit)| *digit);
+            found.push((0..count).map(digit_of).collect::<Vec<_>>());
             false
         };
         equation.solve(target, &mut 100_000, visit).unwrap();

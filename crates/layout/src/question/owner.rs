@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::algebra::normal_form;
 use crate::axis::Axis;
 use crate::error::LayoutError;
 use crate::layout::Layout;
@@ -37,7 +38,10 @@ impl TileLayout {
         for axis in self.axes() {
             let here: Vec<usize> = (0..self.shard().len()).filter(|&at| self.shard()[at].axis == axis).collect();
             let added = match position(&axis) {
-                Some(at) => self.digits_that_reach(&axis, &here, at - self.offset_on(&axis), &weights, &mut budget)?,
+                Some(at) => match at.checked_sub(self.offset_on(&axis)) {
+                    Some(target) => self.digits_that_reach(&axis, &here, target, &weights, &mut budget)?,
+                    None => Vec::new(),
+                },
                 None => self.all_digits(&here, &weights)?,
             };
             let count = elements.len().saturating_mul(added.len()) as i64;
@@ -71,7 +75,9 @@ impl TileLayout {
     ) -> Result<Vec<i64>, LayoutError> {
         let shard = self.shard().len();
         let unknown = |name: usize, iter: &Iter| Unknown { stride: iter.stride, low: 0, high: iter.extent - 1, name };
-        let replicas = self.replica().iter().enumerate().filter(|(_, iter)| iter.axis == *axis);
+        let (copies, shift) = normal_form(self.replica());
+        let target = target - shift.get(axis).copied().unwrap_or(0);
+        let replicas = copies.iter().enumerate().filter(|(_, iter)| iter.axis == *axis);
         let mut unknowns: Vec<Unknown> = here.iter().map(|&at| unknown(at, &self.shard()[at])).collect();
         unknowns.extend(replicas.map(|(at, iter)| unknown(shard + at, iter)));
         let mut parts = Vec::new();

@@ -36,7 +36,8 @@ const PlanKinds = (() => {
 
 // Every kind of plan that there is, cheapest first. A table is {threads, registers, element}: the element that each
 // register holds at element[thread * registers + register], -1 for none. Empty where the tables are no fragments of
-// one tile, for elements other than 8 to 128 bits, and where the tile does not fit shared memory either.
+// one tile, for elements whose bits are no power of two from 1 to 128, and where the tile does not fit shared memory
+// either.
 function planConversions(tableA, tableB, bits) {
   const job = PlanKinds.jobOf(tableA, tableB, bits);
   return job === null ? [] : PlanKinds.all(job);

@@ -41,7 +41,7 @@ const PlanFragments = (() => {
 
   // Both fragments, as all kinds of plan read them; null where they are not two fragments of one tile.
   function jobOf(tableA, tableB, bits) {
-    if (![8, 16, 32, 64, 128].includes(bits)) return null;
+    if (![1, 2, 4, 8, 16, 32, 64, 128].includes(bits)) return null;
     const threads = Math.ceil(Math.max(tableA.threads, tableB.threads) / LANES) * LANES;
     const [a, b] = [padded(tableA, threads), padded(tableB, threads)];
     const size = 1 + Math.max(greatest(a.element), greatest(b.element));
@@ -51,7 +51,7 @@ const PlanFragments = (() => {
     return {
       a, b, size, bits, threads, holders, perWord,
       warps: threads / LANES,
-      bytes: bits / 8,
+      perByte: Math.max(1, 8 / bits),
       units: Math.max(1, bits / 32),
       words: Math.ceil(a.registers / perWord),
       targets: Math.ceil(b.registers / perWord),
@@ -82,37 +82,69 @@ const PlanFragments = (() => {
     return element.map((e, place) => (e < 0 ? -1 : own(e, place)));
   }
 
-  // The values that make one word of a thread, ascending, and whether a piece changes its slot.
-  function operandsOf(job, picks, thread, word) {
-    const { b, perWord } = job;
-    const values = [];
-    let moved = false;
+  // What one thread picks for one word of b, as [slot, pick].
+  function piecesOf({ b, perWord }, picks, thread, word) {
+    const pieces = [];
     for (let slot = 0; slot < perWord && word * perWord + slot < b.registers; slot++) {
       const pick = picks[thread * b.registers + word * perWord + slot];
-      if (pick < 0) continue;
-      const value = Math.floor(pick / perWord);
-      moved = moved || pick % perWord !== slot;
-      if (!values.includes(value)) values.push(value);
+      if (pick >= 0) pieces.push([slot, pick]);
     }
-    return { values: values.sort((x, y) => x - y), moved };
+    return pieces;
+  }
+
+  // True where a byte of a word does not come, as it is, from one byte.
+  function isTorn({ perByte }, pieces) {
+    const home = new Map();
+    return pieces.some(([slot, pick]) => {
+      const [target, source] = [Math.floor(slot / perByte), Math.floor(pick / perByte)];
+      if (!home.has(target)) home.set(target, source);
+      return home.get(target) !== source || pick % perByte !== slot % perByte;
+    });
+  }
+
+  // The operands of one word of a thread, [value, distance] ascending, and whether a piece changes its slot. Only in a
+  // torn word the distance counts.
+  function operandsOf({ perWord }, pieces, torn) {
+    const parts = [];
+    let moved = false;
+    for (const [slot, pick] of pieces) {
+      const [value, distance] = [Math.floor(pick / perWord), slot - (pick % perWord)];
+      moved = moved || distance !== 0;
+      const part = [value, torn ? distance : 0];
+      if (!parts.some((other) => other[0] === part[0] && other[1] === part[1])) parts.push(part);
+    }
+    return { parts: parts.sort((x, y) => x[0] - y[0] || x[1] - y[1]), moved };
+  }
+
+  // Selects and byte permutes that put the picked pieces into one word of b, in all threads; in a torn word shifts and
+  // masks, which count as selects.
+  function wordCost(job, picks, word) {
+    const threads = Array.from({ length: job.threads }, (_, thread) => piecesOf(job, picks, thread, word));
+    const torn = job.perByte > 1 && threads.some((pieces) => isTorn(job, pieces));
+    const operands = [];
+    let anyMoved = false;
+    for (const pieces of threads) {
+      const { parts, moved } = operandsOf(job, pieces, torn);
+      anyMoved = anyMoved || moved;
+      parts.forEach(([value, distance], i) => {
+        if (operands.length === i) operands.push({ values: new Set(), shifted: 0 });
+        operands[i].values.add(value);
+        if (distance !== 0) operands[i].shifted = 1;
+      });
+    }
+    const joins = Math.max(0, operands.length - 1);
+    const chosen = operands.reduce((count, { values, shifted }) => count + values.size - 1 + shifted, 0);
+    if (torn) return { selects: chosen + joins, permutes: 0 };
+    return { selects: chosen, permutes: anyMoved || joins > 0 ? Math.max(1, joins) : 0 };
   }
 
   // Selects and byte permutes that put the picked pieces into the words of b.
   function assembly(job, picks) {
     let [selects, permutes] = [0, 0];
     for (let word = 0; word < job.targets; word++) {
-      const operands = [];
-      let anyMoved = false;
-      for (let thread = 0; thread < job.threads; thread++) {
-        const { values, moved } = operandsOf(job, picks, thread, word);
-        anyMoved = anyMoved || moved;
-        values.forEach((value, i) => {
-          if (operands.length === i) operands.push(new Set());
-          operands[i].add(value);
-        });
-      }
-      for (const values of operands) selects += (values.size - 1) * job.units;
-      if (anyMoved || operands.length > 1) permutes += Math.max(1, operands.length - 1);
+      const cost = wordCost(job, picks, word);
+      selects += cost.selects * job.units;
+      permutes += cost.permutes;
     }
     return { selects, permutes };
   }

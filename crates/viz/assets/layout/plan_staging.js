@@ -93,12 +93,29 @@ const PlanStaging = (() => {
     return groups;
   }
 
-  // The widest vectors of at most `cap` elements.
-  function partOf(table, cap, perWord, isLoad) {
-    for (let width = cap; ; width /= 2) {
-      const groups = vectorsOf(table, width, perWord);
-      if (groups !== null) return { table, width, groups, isLoad };
+  // The widest vectors of at most `cap` elements of `bits`, at least a byte; null where not even a byte is whole.
+  // `cell`: bits that an element takes in shared memory.
+  function partOf(table, cap, bits, isLoad) {
+    for (let width = cap; width >= Math.max(1, 8 / bits); width /= 2) {
+      const groups = vectorsOf(table, width, Math.max(1, 32 / bits));
+      if (groups !== null) return { table, cell: bits, width, groups, isLoad };
     }
+    return null;
+  }
+
+  // The stores and the loads; with each element in a byte of its own where one of them tears bytes apart.
+  function partsOf(job, table, cap) {
+    const both = (most, bits) => [partOf(table, most, bits, false), partOf(job.b, most, bits, true)];
+    const parts = both(cap, job.bits);
+    return parts.includes(null) ? both(1, 8) : parts;
+  }
+
+  // Byte permutes, and shifts and masks counted as selects, that take vectors out of words or put them in. An element
+  // that gets a byte of its own is shifted down and masked; one from there is shifted up and joined to the others.
+  function movesOf(job, { cell, groups, isLoad }) {
+    const inside = groups.filter((group) => group[0] % job.perWord !== 0).length;
+    if (cell === job.bits) return { permutes: inside, selects: 0 };
+    return { permutes: 0, selects: isLoad ? 2 * inside : inside + groups.length };
   }
 
   // ---- placements in shared memory ----
@@ -139,10 +156,10 @@ const PlanStaging = (() => {
   }
 
   // Placements in the order they are tried: linear, swizzled, padded. `chunk` elements stay together, aligned.
-  function placements({ size, bytes }, parts, chunk) {
+  function placements({ size }, parts, chunk) {
     const found = [linear(size)];
     const [m, bits] = [log2(chunk), size > 1 ? log2(size - 1) + 1 : 0];
-    for (let b = log2(128 / (chunk * bytes)); b >= 1; b--) {
+    for (let b = log2(1024 / (chunk * parts[0].cell)); b >= 1; b--) {
       for (let s = b; m + b + s <= bits; s++) found.push(swizzled(size, m, b, s));
     }
     const fits = (row) => row > 1 && row < size && row % chunk === 0 && size % row === 0;
@@ -187,9 +204,11 @@ const PlanStaging = (() => {
     });
   }
 
-  function passesOf(job, part, positions) {
-    const addresses = positions.map((position) => (position < 0 ? -1 : position * job.bytes));
-    return wavefronts(addresses, part.width * job.bytes, part.isLoad);
+  const bytesOf = (cells, cell) => Math.ceil((cells * cell) / 8);
+
+  function passesOf(part, positions) {
+    const addresses = positions.map((position) => (position < 0 ? -1 : (position * part.cell) / 8));
+    return wavefronts(addresses, bytesOf(part.width, part.cell), part.isLoad);
   }
 
   const sum = (list) => list.reduce((x, y) => x + y, 0);
@@ -201,7 +220,7 @@ const PlanStaging = (() => {
       let count = 0;
       for (const part of parts) {
         for (const group of part.groups) {
-          const passes = passesOf(job, part, positionsOf(part, group, warp, placement));
+          const passes = passesOf(part, positionsOf(part, group, warp, placement));
           budget.accesses -= 1;
           count += sum(passes);
           free = free && passes.every((n) => n <= 1);
@@ -217,10 +236,11 @@ const PlanStaging = (() => {
 
   // The placement with the fewest wavefronts for these vectors, the first of equals; null where none fits.
   function bestPlacement(job, parts, budget) {
-    const chunk = Math.max(parts[0].width, parts[1].width, 4 / job.bytes);
+    const { cell } = parts[0];
+    const chunk = Math.max(parts[0].width, parts[1].width, 32 / cell);
     let best = null;
     for (const placement of placements(job, parts, chunk)) {
-      if (placement.span * job.bytes > SHARED_LIMIT || (best !== null && budget.accesses <= 0)) continue;
+      if (bytesOf(placement.span, cell) > SHARED_LIMIT || (best !== null && budget.accesses <= 0)) continue;
       const found = measure(job, parts, placement, best === null ? Infinity : best.wavefronts, budget);
       best = found === null ? best : found;
       if (best !== null && best.free) break;
@@ -231,23 +251,26 @@ const PlanStaging = (() => {
   function sideOf(job, part, placement) {
     const accesses = part.groups.map((registers) => {
       const positions = Array.from({ length: job.warps }, (_, warp) => positionsOf(part, registers, warp, placement));
-      const counts = positions.map((lanes) => sum(passesOf(job, part, lanes)));
+      const counts = positions.map((lanes) => sum(passesOf(part, lanes)));
       return { registers, addresses: positions.flat(), wavefronts: counts };
     });
-    return { width: part.width * job.bytes, accesses };
+    return { width: bytesOf(part.width, part.cell), accesses };
   }
 
   function planFor(job, parts, barrier, { placement, wavefronts: count }) {
     const [stores, loads] = parts.map((part) => part.groups.length);
-    const permutes = sum(parts.map((part) => part.groups.filter((group) => group[0] % job.perWord !== 0).length));
+    const moves = parts.map((part) => movesOf(job, part));
+    const [selects, permutes] = ['selects', 'permutes'].map((kind) => sum(moves.map((move) => move[kind])));
+    const { cell } = parts[0];
     const shared = {
       layout: placement.text,
-      bytes: placement.span * job.bytes,
+      bytes: bytesOf(placement.span, cell),
+      cell,
       barrier,
       store: sideOf(job, parts[0], placement),
       load: sideOf(job, parts[1], placement),
     };
-    return planOf(job, 'staging', costOf({ permutes, stores, loads, wavefronts: count, barrier }), { shared });
+    return planOf(job, 'staging', costOf({ selects, permutes, stores, loads, wavefronts: count, barrier }), { shared });
   }
 
   // The cheapest plan through shared memory: the widest vectors, narrower ones where those have conflicts.
@@ -256,8 +279,8 @@ const PlanStaging = (() => {
     const budget = { accesses: SEARCH_LIMIT };
     const plans = [];
     let widths = '';
-    for (let cap = 16 / job.bytes; cap >= job.perWord; cap /= 2) {
-      const parts = [partOf(table, cap, job.perWord, false), partOf(job.b, cap, job.perWord, true)];
+    for (let cap = 128 / job.bits; cap >= job.perWord; cap /= 2) {
+      const parts = partsOf(job, table, cap);
       if (widths === `${parts[0].width} ${parts[1].width}`) continue;
       widths = `${parts[0].width} ${parts[1].width}`;
       const found = bestPlacement(job, parts, budget);

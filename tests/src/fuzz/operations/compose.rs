@@ -73,8 +73,10 @@ fn composed(outer: &Sets, inner: &Sets) -> Option<Sets> {
     inner.iter().map(one).collect()
 }
 
+/// True where nothing moves on another axis than `m`, whatever is written.
 fn only_memory(layout: &Layout) -> bool {
-    layout.axes().iter().all(|axis| *axis == M)
+    let axes: Vec<Axis> = layout.axes().into_iter().filter(|axis| *axis != M).collect();
+    sets_of(layout, &axes).iter().flatten().all(|place| place.iter().all(|position| *position == 0))
 }
 
 /// `compose(b)(x)` is the union of `self(i)` over the positions `i` of `b(x)`; refused only where no layout is that.

@@ -12,8 +12,9 @@ use crate::fuzz::rng::Rng;
 
 /// How far the positions on the axis go where the strides nest without overlap, from 0 on; `None` where they do not.
 fn nested_end(layout: &TileLayout, axis: &Axis) -> Option<i64> {
+    let layout = layout.canonicalize();
     let all = layout.shard().iter().chain(layout.replica());
-    let mut iters: Vec<&Iter> = all.filter(|iter| iter.axis == *axis && iter.extent > 1).collect();
+    let mut iters: Vec<&Iter> = all.filter(|iter| iter.axis == *axis && iter.extent > 1 && iter.stride != 0).collect();
     iters.sort_by_key(|iter| iter.stride);
     let mut end = 1;
     for iter in iters {

@@ -14,10 +14,11 @@ pub(crate) fn narrower(places: &Places, axes: &[Axis], count: i64) -> Places {
     places.mapped(|place| place.iter().zip(axes).map(|(position, axis)| position * scale(axis)).collect())
 }
 
-/// The axis on which an element becomes several: that of the last iter that counts elements, or `m`.
+/// The axis on which an element becomes several: that of the last iter that counts elements, else of a replica or of
+/// an offset, else `m`.
 fn element_axis(layout: &TileLayout) -> Axis {
-    let counting = layout.shard().iter().rev().find(|iter| iter.axis.counts_elements());
-    counting.map_or(M, |iter| iter.axis.clone())
+    let iters = layout.shard().iter().rev().chain(layout.replica()).map(|iter| &iter.axis);
+    iters.chain(layout.offset().keys()).find(|axis| axis.counts_elements()).cloned().unwrap_or(M)
 }
 
 /// The places of the `count` narrower elements that every element becomes, side by side on `axis`.
@@ -56,6 +57,10 @@ pub(crate) fn packable(rng: &mut Rng, layout: &TileLayout, count: i64, axis: Axi
 
 /// True where the last iter is whole groups of neighbours, and all else that counts elements is a multiple of `count`.
 pub(crate) fn packs(layout: &TileLayout, count: i64) -> bool {
+    packs_as_written(layout, count) || packs_as_written(&layout.canonicalize(), count)
+}
+
+fn packs_as_written(layout: &TileLayout, count: i64) -> bool {
     let Some((last, outer)) = layout.shard().split_last() else { return count == 1 };
     let divides = |axis: &Axis, value: i64| !axis.counts_elements() || value % count == 0;
     let neighbours = || last.axis.counts_elements() && last.stride == 1 && last.extent % count == 0;

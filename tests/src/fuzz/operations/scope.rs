@@ -24,8 +24,32 @@ const THREADS: [(Axis, Scope, i64); 6] = [
     (WGID, Scope::Cta, 128),
 ];
 
+/// A layout on threads that hardware has: nested steps on each thread axis, in any order.
+fn existing(rng: &mut Rng) -> TileLayout {
+    let families: [&[Axis]; 5] =
+        [&[LANEID, WARPID], &[LANEID, WID_IN_WG, WGID], &[TID_IN_WG, WGID], &[LANEID, WID_IN_WG], &[LANEID]];
+    let mut shard = vec![Iter { extent: rng.within(1..=4), stride: 1, axis: REG }];
+    let mut replica = Vec::new();
+    for axis in *rng.pick(&families) {
+        let most = axis.extent().unwrap_or(4).min(32);
+        let count = generate::divisor(rng, most);
+        let inner = generate::divisor(rng, count);
+        shard.push(Iter { extent: inner, stride: 1, axis: axis.clone() });
+        shard.push(Iter { extent: count / inner, stride: inner, axis: axis.clone() });
+        if rng.percent(30) {
+            replica.push(Iter { extent: generate::divisor(rng, most / count), stride: count, axis: axis.clone() });
+        }
+    }
+    let order = generate::permutation(rng, shard.len());
+    let shard = order.into_iter().map(|at| shard[at].clone()).collect();
+    TileLayout::new(shard, replica, []).expect("small numbers")
+}
+
 /// A layout on axes of threads and registers.
 fn fragment(rng: &mut Rng) -> TileLayout {
+    if rng.percent(60) {
+        return existing(rng);
+    }
     let families: [&[Axis]; 5] = [
         &[LANEID, WARPID, REG],
         &[LANEID, WID_IN_WG, WGID, REG],
@@ -70,10 +94,22 @@ fn threads_on(axis: &Axis) -> Option<i64> {
     THREADS.iter().find(|(thread, ..)| thread == axis).map(|(_, _, threads)| *threads)
 }
 
-/// True where every axis of threads counts inside `scope`.
+/// True where every axis of threads counts inside `scope`, at positions that hardware has, and no two count the same.
 fn fits(layout: &TileLayout, scope: Scope) -> bool {
-    let level = |axis: &Axis| THREADS.iter().find(|(thread, ..)| thread == axis).map(|(_, level, _)| *level);
-    axes_of(&[layout]).iter().filter_map(level).all(|level| level <= scope)
+    let axes = axes_of(&[layout]);
+    let places = Places::of(layout, &axes);
+    let exists = |(column, axis): (usize, &Axis)| {
+        let most = axis.extent().unwrap_or(i64::MAX);
+        levels(axis).is_none() || !is_thread(axis) || (places.least(column) >= 0 && places.greatest(column) < most)
+    };
+    let counted: Vec<(Scope, Scope)> = axes.iter().filter(|axis| is_thread(axis)).filter_map(levels).collect();
+    let once = |level: &Scope| counted.iter().filter(|(unit, around)| (*unit..*around).contains(level)).count() <= 1;
+    let inside = counted.iter().all(|(_, around)| *around <= scope);
+    inside && axes.iter().enumerate().all(exists) && LEVELS.iter().all(once)
+}
+
+fn is_thread(axis: &Axis) -> bool {
+    THREADS.iter().any(|(thread, ..)| thread == axis)
 }
 
 fn some_scope(rng: &mut Rng) -> Scope {
@@ -161,7 +197,13 @@ fn joined(places: &Places, axes: &[Axis], relation: &AxisRelation) -> Places {
 pub(crate) fn join_axes(rng: &mut Rng) -> Outcome {
     let (layout, relation) = (fragment(rng), rng.pick(&RELATIONS).clone());
     let call = || format!("`{layout}`.join_axes({relation:?})");
-    judge(&call, layout.join_axes(&relation), true, |got| {
+    let AxisRelation { whole, outer, factor, inner } = &relation;
+    let axes = all_axes(&[&layout], &[inner]);
+    let (places, column) = (Places::of(&layout, &axes), axes.iter().position(|axis| axis == inner).unwrap_or(0));
+    let apart =
+        !axes_of(&[&layout]).contains(whole) || [outer, inner].iter().all(|part| !axes_of(&[&layout]).contains(part));
+    let legal = apart && places.least(column) >= 0 && places.greatest(column) < *factor;
+    judge(&call, layout.join_axes(&relation), legal, |got| {
         let axes = all_axes(&[&layout, &got], &[&relation.whole]);
         agree(&Places::of(&got, &axes), &joined(&Places::of(&layout, &axes), &axes, &relation))
     })
@@ -233,6 +275,10 @@ fn inside(iter: &Iter, factor: i64) -> Option<i64> {
 /// True where every iter can be split, and the positions inside a group stay there.
 fn splits(layout: &TileLayout, relation: &AxisRelation) -> bool {
     let AxisRelation { whole, factor, inner, .. } = relation;
+    let axes = axes_of(&[layout]);
+    if axes.contains(whole) && axes.contains(inner) {
+        return false;
+    }
     let mut reaches = Vec::new();
     for iter in layout.shard().iter().chain(layout.replica()) {
         if iter.axis == *inner {
