@@ -123,8 +123,8 @@ pub(crate) fn sf_tmem(case: &Value) -> Checked {
     }
 }
 
-/// Scale factors in stages: the recorded table, or the proof that its stages overwrite each other, that ours do not, and
-/// that every stage by itself is the recorded one at another column.
+/// Scale factors in stages: the recorded table, or the proof that its stages overwrite each other, that ours do not,
+/// and that every stage by itself is the recorded one at another column.
 fn staged(case: &Value, layout: TileLayout, stages: i64) -> Checked {
     let recorded = parsed(&case["out"]["result"]["text"])?;
     tile(case, Ok(recorded.clone()))?;

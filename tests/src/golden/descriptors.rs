@@ -131,8 +131,8 @@ fn flag(given: &Value, name: &str) -> bool {
     given[name].as_bool().unwrap_or(false)
 }
 
-/// For an `mma_shared_layout` case: the descriptors of both engines, stage by stage, of the tile and of its transpose, and
-/// the tensor maps of all stages together address exactly the bytes that `apply` gives; or none can. Tiles of which
+/// For an `mma_shared_layout` case: the descriptors of both engines, stage by stage, of the tile and of its transpose,
+/// and the tensor maps of all stages together address exactly the bytes that `apply` gives; or none can. Tiles of which
 /// nothing is recorded are made from the recorded ones: the same bytes as elements of 4 bits, and 32-bit elements with
 /// the 128-byte swizzle of 32-byte chunks.
 pub(crate) fn derived(case: &Value) -> Checked {
@@ -224,8 +224,8 @@ fn transposed(layout: &Layout, rows: i64, columns: i64) -> Result<Layout, String
     swap().map_err(|e| e.to_string())
 }
 
-/// One recorded tile: the bit at which every element begins, row by row. An engine sees it K-major, or MN-major with its
-/// columns as the rows of M or N.
+/// One recorded tile: the bit at which every element begins, row by row. An engine sees it K-major, or MN-major with
+/// its columns as the rows of M or N.
 struct Tile<'a> {
     rows: i64,
     columns: i64,
@@ -252,9 +252,9 @@ impl Tile<'_> {
         Ok(())
     }
 
-    /// Whether tcgen05 and wgmma read it: they do in whole steps of 32 bytes of K, and in rows of whole chunks. PTX ISA,
-    /// "Valid Combinations of Type-Size, Major-ness and Swizzling", "Shared Memory Layout and Swizzling" (chunks of 32
-    /// bytes are MN-major) and "wgmma.mma_async" (16-bit elements alone are transposed; there are none of 4 bits).
+    /// Whether tcgen05 and wgmma read it: they do in whole steps of 32 bytes of K, and in rows of whole chunks. PTX
+    /// ISA, "Valid Combinations of Type-Size, Major-ness and Swizzling", "Shared Memory Layout and Swizzling" (chunks
+    /// of 32 bytes are MN-major) and "wgmma.mma_async" (16-bit elements alone are transposed, none have 4 bits).
     fn readable(&self, major: Major) -> [bool; 2] {
         let row = self.columns * self.bits;
         let steps = match major {
@@ -345,10 +345,10 @@ impl Engine {
 
     /// Where the engine reads byte `byte` along memory of row (K-major) or column of K (MN-major) `index` of a K-step.
     ///
-    /// PTX ISA, "Leading Dimension Byte Offset" and "Stride Dimension Byte Offset": rows of the swizzle, or of 16 bytes,
-    /// follow each other in groups of 8 (of 4 with chunks of 32 bytes). K-major, the leading offset leads along K and
-    /// the stride offset to the next group; MN-major the leading offset leads along MN and the stride offset to the next
-    /// group, the other way round without a swizzle.
+    /// PTX ISA, "Leading Dimension Byte Offset" and "Stride Dimension Byte Offset": rows of the swizzle, or of 16
+    /// bytes, follow each other in groups of 8 (of 4 with chunks of 32 bytes). K-major, the leading offset leads along
+    /// K and the stride offset to the next group; MN-major the leading offset leads along MN and the stride offset to
+    /// the next group, the other way round without a swizzle.
     fn address(&self, major: Major, advance: i64, byte: i64, index: i64) -> i64 {
         let Swizzle { row, chunk } = self.swizzle;
         let group = if chunk == 32 { 4 } else { 8 };
@@ -392,8 +392,8 @@ impl Swizzle {
 
 impl Buffer {
     /// The tensor map of the buffer as a tile of a row-major tensor, for its first tile and for the second in every
-    /// dimension. The tensor is twice as large and has `more` elements in each row, so that it may be no whole number of
-    /// blocks, as wide as the swizzle, and then each block of a wider tile is a box of its own.
+    /// dimension. The tensor is twice as large and has `more` elements in each row, so that it may be no whole number
+    /// of blocks, as wide as the swizzle, and then each block of a wider tile is a box of its own.
     fn copied(&self, more: i64) -> Checked {
         let (shape, bits) = (&self.shape, self.bits);
         let columns = shape.last().copied().unwrap_or(0);

@@ -131,9 +131,10 @@ impl BlockScaledInstructionDescriptor {
 ///
 /// e2m1 with a factor of ue8m0 for 32 elements is multiplied by `mxf4` and by `mxf4nvf4`, which have the same word for
 /// it; the kind given is `mxf4`. (The ISA's table of the word names ue4m3 alone for `mxf4nvf4`; CUTLASS sets the bit of
-/// ue8m0 there as in the other kinds.) Legal: M of 128 (two CTAs: 128 or 256), N up to 256 in steps of 8 per CTA, D of f32 (PTX
-/// ISA, "Matrix shape" and "Valid combinations of scale_vectorsize with types and MMA-Kind"); for `mxf4` and `mxf4nvf4`
-/// both operands K-major.
+/// ue8m0 there as in the other kinds.)
+///
+/// Legal: M of 128 (two CTAs: 128 or 256), N up to 256 in steps of 8 per CTA, D of f32 (PTX ISA, "Matrix shape" and
+/// "Valid combinations of scale_vectorsize with types and MMA-Kind"); for `mxf4` and `mxf4nvf4` both operands K-major.
 ///
 /// Errors: types that no kind multiplies, and sizes or transposes that the kind does not have.
 pub fn block_scaled(

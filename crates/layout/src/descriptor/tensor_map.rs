@@ -137,8 +137,8 @@ impl TensorMap {
     }
 
     /// What a copy of the box at `coordinate` of the map does, with its destination `shared` bytes into the buffer:
-    /// every element moved, the fastest dimension first. Errors: a map that the driver refuses, another rank, interleaved
-    /// channels, a destination that is no multiple of 128 bytes, a huge box.
+    /// every element moved, the fastest dimension first. Errors: a map that the driver refuses, another rank,
+    /// interleaved channels, a destination that is no multiple of 128 bytes, a huge box.
     pub fn box_addresses(&self, coordinate: &[i64], shared: i64) -> Result<Vec<BoxElement>, LayoutError> {
         self.check()?;
         check_shared(shared)?;

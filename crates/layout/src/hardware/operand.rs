@@ -75,8 +75,9 @@ impl TmemMma {
 ///
 /// An accumulator is (m, N) as its datapath has it. Where the datapath cuts the columns into `p` parts (2 in B and E, 4
 /// in G), (p, m, n) and (m, p, n) name the parts by an index, and (m, s, p, n) cuts each of `s` runs of columns by
-/// itself. A is (m, K); with datapath B it lies in both halves of the lanes, and (2, m, K) gives each half its own. With
-/// `.ws` it is known for M = 64 alone, as (2, m, K). Source: PTX ISA, section "tcgen05 Data Path Layout Organization".
+/// itself. A is (m, K); with datapath B it lies in both halves of the lanes, and (2, m, K) gives each half its own.
+/// With `.ws` it is known for M = 64 alone, as (2, m, K). Source: PTX ISA, section "tcgen05 Data Path Layout
+/// Organization".
 ///
 /// Not settled: A of M = 64 in one CTA without `.ws`. Here its rows are on lanes 0 to 63 in order, as in TVM 0.27;
 /// CUTLASS (`tmem_frg_1sm`, non-interleaved) has them on the lanes of datapath F, 16 of each warp's 32, and the ISA
@@ -121,9 +122,7 @@ fn legal_shapes(operand: TmemOperand, datapath: Datapath) -> String {
     let (rows, parts) = (datapath.rows(), datapath.column_parts());
     match (operand, datapath) {
         (TmemOperand::D, Datapath::B | Datapath::E | Datapath::G) => {
-            format!(
-                "({rows},N) with N a multiple of {parts}, ({parts},{rows},n), ({rows},{parts},n) or ({rows},s,{parts},n)"
-            )
+            format!("({rows},N) of {parts} parts, ({parts},{rows},n), ({rows},{parts},n) or ({rows},s,{parts},n)")
         }
         (TmemOperand::D, _) => format!("({rows},N)"),
         (TmemOperand::A, Datapath::B) => format!("({rows},K), which is stored twice, or (2,{rows},K)"),

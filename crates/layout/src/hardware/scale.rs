@@ -46,10 +46,10 @@ impl ScaleFactors {
 ///
 /// Row `r` is on lane `r % 32` of 32-bit column `r / 32`, and again 32, 64 and 96 lanes further, for each of the four
 /// warps' lanes. Bytes of a column hold the factors of MMAs that follow each other; what does not fit one column goes
-/// on `rows / 32` columns further. A stage stands behind the columns of the one before: `rows / 32` for each column that
-/// a row's factors take. Source: PTX ISA, section "tcgen05 Block Scaling", layouts of the scale factor
-/// matrices. Errors: rows that are no multiple of 32, factors that are no whole number of MMAs, more columns than
-/// tensor memory has.
+/// on `rows / 32` columns further. A stage stands behind the columns of the one before: `rows / 32` for each column
+/// that a row's factors take. Source: PTX ISA, section "tcgen05 Block Scaling", layouts of the scale factor matrices.
+/// Errors: rows that are no multiple of 32, factors that are no whole number of MMAs, more columns than tensor memory
+/// has.
 pub fn sf_tmem_layout(factors: &ScaleFactors) -> Result<TileLayout, LayoutError> {
     factors.check(TMEM, 32, factors.per_mma.max(1))?;
     let shard = tmem_iters(factors.rows, factors.k, factors.per_mma);

@@ -63,9 +63,10 @@ pub fn mma_atom_shape(bits: i64, mode: SwizzleMode) -> Result<[i64; 2], LayoutEr
 ///
 /// The last two dimensions are cut into atoms (see [`mma_atom_shape`]), rows first, then columns; further dimensions
 /// stand outside. Inside an atom rows follow each other, and the mode's swizzle XORs the place of a 16-byte unit within
-/// its row with the number of the 128-byte line it stands in (with 128B that is the row). Without a swizzle a row that is no multiple of 16 bytes is not cut at all: the tile is row-major. Source:
-/// PTX ISA, sections "Shared Memory Matrix Layout" and "Canonical Layouts". Errors: fewer than two dimensions, a
-/// dimension below 1, rows or columns that are no whole number of atoms.
+/// its row with the number of the 128-byte line it stands in (with 128B that is the row). Without a swizzle a row that
+/// is no multiple of 16 bytes is not cut at all: the tile is row-major. Source: PTX ISA, sections "Shared Memory Matrix
+/// Layout" and "Canonical Layouts". Errors: fewer than two dimensions, a dimension below 1, rows or columns that are no
+/// whole number of atoms.
 pub fn mma_shared_layout(bits: i64, mode: SwizzleMode, shape: &[i64]) -> Result<Layout, LayoutError> {
     let atom = mma_atom_shape(bits, mode)?;
     let (outer, rows, cols) = split(shape)?;

@@ -1,0 +1,11 @@
+//! Plans for random layouts: conversions of fragments, collectives over meshes, swizzles against bank conflicts. What
+//! they are judged by is made from `apply` alone, element by element.
+
+#[path = "plans/banks.rs"]
+mod banks;
+#[path = "plans/fragments.rs"]
+mod fragments;
+#[path = "plans/meshes.rs"]
+mod meshes;
+#[path = "plans/random.rs"]
+mod random;

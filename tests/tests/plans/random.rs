@@ -1,0 +1,75 @@
+//! Random numbers and layouts.
+
+use tilewright::layout::{Axis, Coord, Iter, TileLayout};
+
+/// Splitmix64: a case is the same on every machine.
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    pub(crate) fn of_case(seed: u64, case: u64) -> Rng {
+        Rng(seed * 1_000_003 + case)
+    }
+
+    pub(crate) fn below(&mut self, end: i64) -> i64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((value ^ (value >> 31)) % end as u64) as i64
+    }
+
+    pub(crate) fn percent(&mut self, share: i64) -> bool {
+        self.below(100) < share
+    }
+
+    pub(crate) fn pick<T: Clone>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len() as i64) as usize].clone()
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
+        for at in (1..list.len()).rev() {
+            list.swap(at, self.below(at as i64 + 1) as usize);
+        }
+    }
+}
+
+/// Extents with the product `size`, in any order.
+pub(crate) fn factors(rng: &mut Rng, size: i64) -> Vec<i64> {
+    let mut left = size;
+    let mut factors = Vec::new();
+    while left > 1 && factors.len() < 5 {
+        let divisors: Vec<i64> = (2..=left).filter(|divisor| left % divisor == 0).collect();
+        let few = if rng.percent(70) { divisors.len().min(3) } else { divisors.len() };
+        let factor = rng.pick(&divisors[..few]);
+        factors.push(factor);
+        left /= factor;
+    }
+    if left > 1 || factors.is_empty() {
+        factors.push(left);
+    }
+    rng.shuffle(&mut factors);
+    factors
+}
+
+/// Now and then the same places the other way round.
+pub(crate) fn turned(rng: &mut Rng, iter: Iter, offset: &mut Vec<(Axis, i64)>) -> Iter {
+    if !rng.percent(8) {
+        return iter;
+    }
+    offset.push((iter.axis.clone(), (iter.extent - 1) * iter.stride));
+    Iter { stride: -iter.stride, ..iter }
+}
+
+/// A layout from parts that fit.
+pub(crate) fn built(shard: Vec<Iter>, replica: Vec<Iter>, offset: Vec<(Axis, i64)>) -> TileLayout {
+    TileLayout::new(shard, replica, offset).expect("small numbers")
+}
+
+/// Where a place is on an axis.
+pub(crate) fn position(place: &Coord, axis: &Axis) -> i64 {
+    place.get(axis).copied().unwrap_or(0)
+}
+
+/// An error that tells both where they differ.
+pub(crate) fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, wanted: T) -> Result<(), String> {
+    if got == wanted { Ok(()) } else { Err(format!("{what}: {got:?}, not {wanted:?}")) }
+}
