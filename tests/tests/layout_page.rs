@@ -22,7 +22,9 @@ use tilewright_tests::toolchain::package;
 /// Layouts with more elements are left out of the comparison, which asks Rust for them one by one.
 const MOST_ELEMENTS: i64 = 1024;
 /// Fragments to convert into each other, and bits of an element: plans of every kind.
-const CONVERSIONS: [(&str, &str, i64); 8] = [
+const CONVERSIONS: [(&str, &str, i64); 10] = [
+    ("S[(8,4,8):(4@laneid,1@laneid,1@reg)]", "S[(4,8,8):(1@laneid,1@reg,4@laneid)]", 4),
+    ("S[(4,32,8):(1@warpid,1@laneid,1@reg)]", "S[(8,32,4):(1@reg,1@laneid,1@warpid)]", 4),
     ("S[(8,4):(4@laneid,1@laneid)]", "S[32:1@tx]", 32),
     ("S[(32,4):(1@laneid,1@reg)]", "S[(32,2,2):(1@laneid,1@reg,2@reg)]", 32),
     ("S[(32,4):(1@laneid,1@reg)]", "S[(32,2,2):(1@laneid,1@reg,2@reg)]", 16),

@@ -7,33 +7,24 @@ use tilewright::layout::axis::{LANEID, M, REG, TID_IN_WG, TX, WARPID, WGID, WID_
 use tilewright::layout::conversion::{
     Conversion, ConversionKind, Cost, FragmentTable, ShuffleMode, Shuffles, Staging, find_conversion, find_conversions,
 };
-use tilewright::layout::{Axis, Iter, TileLayout};
+use tilewright::layout::{Axis, AxisRelation, Iter, RELATIONS, TileLayout};
 
 use crate::random::{Rng, built, factors, position, same, turned};
 
 const SIZES: [i64; 20] = [8, 12, 24, 30, 36, 48, 60, 64, 72, 96, 100, 128, 144, 160, 210, 240, 256, 320, 384, 512];
 
-/// An iter over threads that are `stride` apart, on one of the axes that can say so.
-fn over_threads(rng: &mut Rng, extent: i64, stride: i64) -> Iter {
-    let far = (extent - 1) * stride;
-    let mut axes = vec![(TX, 1)];
-    if far < 32 {
-        axes.push((LANEID, 1));
-    }
-    if far < 128 {
-        axes.push((TID_IN_WG, 1));
-    }
-    if stride % 32 == 0 {
-        axes.push((WARPID, 32));
-    }
-    if stride % 32 == 0 && far < 128 {
-        axes.push((WID_IN_WG, 32));
-    }
-    if stride % 128 == 0 {
-        axes.push((WGID, 128));
-    }
-    let (axis, unit) = rng.pick(&axes);
-    Iter { extent, stride: stride / unit, axis }
+/// An iter over threads that are `stride` apart.
+fn over_threads(extent: i64, stride: i64) -> Iter {
+    Iter { extent, stride, axis: TX }
+}
+
+/// The same threads, told on other axes where they can be.
+fn retold(rng: &mut Rng, fragment: TileLayout) -> TileLayout {
+    let [threads, warpgroups, in_warpgroup, warps] = RELATIONS;
+    let ways =
+        [vec![], vec![threads.clone()], vec![warpgroups.clone()], vec![threads, warps], vec![warpgroups, in_warpgroup]];
+    let split = |layout: TileLayout, relation: &AxisRelation| layout.split_axis(relation).unwrap_or(layout);
+    rng.pick(&ways).iter().fold(fragment, split)
 }
 
 /// A fragment on at most so many threads: a `share` of its iters over threads, the rest over registers.
@@ -47,7 +38,7 @@ fn fragment(rng: &mut Rng, extents: &[i64], threads: i64, share: i64) -> TileLay
         let extent = extents[at];
         let iter = if next_thread * extent <= threads && rng.percent(share) {
             next_thread *= extent;
-            over_threads(rng, extent, next_thread / extent)
+            over_threads(extent, next_thread / extent)
         } else {
             next_register *= extent;
             Iter { extent, stride: next_register / extent, axis: if rng.percent(80) { REG } else { M } }
@@ -56,7 +47,7 @@ fn fragment(rng: &mut Rng, extents: &[i64], threads: i64, share: i64) -> TileLay
     }
     if next_thread * 2 <= threads && rng.percent(35) {
         let extent = 2 + rng.below(threads / next_thread - 1);
-        replica.push(over_threads(rng, extent, next_thread));
+        replica.push(over_threads(extent, next_thread));
         next_thread *= extent;
     }
     if rng.percent(10) {
@@ -91,22 +82,24 @@ fn with_other_registers(rng: &mut Rng, a: &TileLayout) -> TileLayout {
 fn in_warps(rng: &mut Rng, size: i64, warps: i64, share: i64) -> TileLayout {
     let extents = factors(rng, (size / warps).max(2));
     let warp = fragment(rng, &extents, 32, share);
-    let (stride, axis) = rng.pick(&[(1, WARPID), (32, TX)]);
-    let shard = std::iter::once(Iter { extent: warps, stride, axis }).chain(warp.shard().iter().cloned());
-    built(shard.collect(), warp.replica().to_vec(), warp.offset().clone().into_iter().collect())
+    let shard = std::iter::once(over_threads(warps, 32)).chain(warp.shard().iter().cloned());
+    let whole = built(shard.collect(), warp.replica().to_vec(), warp.offset().clone().into_iter().collect());
+    retold(rng, whole)
 }
 
 fn fragments(rng: &mut Rng) -> (TileLayout, TileLayout) {
     let (warps, size, share) = (1 + rng.below(4), rng.pick(&SIZES), rng.pick(&[40, 70, 90]));
     let extents = factors(rng, size);
-    let a = fragment(rng, &extents, 32 * warps, share);
+    let whole = fragment(rng, &extents, 32 * warps, share);
+    let a = retold(rng, whole);
     let b = match rng.below(5) {
         0 => a.shard_only(),
         1 => with_other_registers(rng, &a),
         2 => return (in_warps(rng, size, warps, share), in_warps(rng, size, warps, share)),
         _ => {
             let extents = factors(rng, size);
-            fragment(rng, &extents, 32 * warps, share)
+            let whole = fragment(rng, &extents, 32 * warps, share);
+            retold(rng, whole)
         }
     };
     (a, b)

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::{WIDEST, check_bits, problem};
 use crate::access::{AccessKind, LANES};
-use crate::algebra::offsets_on;
-use crate::axis::{Axis, LANEID, M, REG};
+use crate::algebra::copies_on;
+use crate::axis::{LANEID, M, REG};
 use crate::error::LayoutError;
 use crate::tile::TileLayout;
 
@@ -57,8 +57,8 @@ impl AccessPattern {
         lanes.check_shape(&extents)?;
         let size = shape.iter().try_fold(1i64, |n, &extent| n.checked_mul(extent)).ok_or(LayoutError::Overflow)?;
         let elements = crate::algebra::elements_of_region(size, shape, region)?;
-        let offsets = |axis: &Axis| offsets_on(lanes.replica(), axis, crate::ENUMERATION_LIMIT);
-        let (other_lanes, other_registers) = (offsets(&LANEID)?, offsets(&REG)?);
+        let other_lanes = copies_on(lanes.replica(), &LANEID)?;
+        let other_registers = copies_on(lanes.replica(), &REG)?;
         let places = lanes.positions(&LANEID).into_iter().zip(lanes.positions(&REG));
         let mut touches = Vec::new();
         for ((lane, register), element) in places.zip(elements) {

@@ -1,8 +1,8 @@
 //! A fragment as a flat table: the element that each register of each thread holds.
 
 use crate::access::LANES;
-use crate::algebra::offsets_on;
-use crate::axis::{Axis, M, REG, Scope, TX};
+use crate::algebra::copies_on;
+use crate::axis::{M, REG, Scope, TX};
 use crate::error::LayoutError;
 use crate::tile::{Iter, TileLayout};
 
@@ -35,8 +35,7 @@ impl FragmentTable {
         check_points(fragment)?;
         let folded = fragment.in_scope(Scope::Cta)?.renamed(&M, &REG);
         let places: Vec<Place> = folded.positions(&TX).into_iter().zip(folded.positions(&REG)).collect();
-        let offsets = |axis: &Axis| offsets_on(folded.replica(), axis, crate::ENUMERATION_LIMIT);
-        let (threads, registers) = (offsets(&TX)?, offsets(&REG)?);
+        let (threads, registers) = (copies_on(folded.replica(), &TX)?, copies_on(folded.replica(), &REG)?);
         let copies: Vec<Place> = threads.iter().flat_map(|t| registers.iter().map(move |r| (*t, *r))).collect();
         let (threads, registers) = extents(&places, &copies)?;
         let mut table = FragmentTable::empty(threads, registers);

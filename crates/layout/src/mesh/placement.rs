@@ -72,7 +72,8 @@ pub(super) fn copies(mesh: &Mesh, layout: &TileLayout) -> Result<Vec<(i64, i64)>
     let mut copies = vec![(0i64, 0i64)];
     for (axis, step) in devices.chain([(&memory, (0, 1))]) {
         let limit = crate::ENUMERATION_LIMIT / copies.len() as i64;
-        let offsets = offsets_on(layout.replica(), axis, limit)?;
+        let too_many = |_| LayoutError::TooLarge { points: crate::ENUMERATION_LIMIT + 1 };
+        let offsets = offsets_on(layout.replica(), axis, limit).map_err(too_many)?;
         copies =
             copies.iter().flat_map(|c| offsets.iter().map(move |k| (c.0 + k * step.0, c.1 + k * step.1))).collect();
     }

@@ -7,6 +7,7 @@ const Notation = (() => {
   const I64_MAX = (1n << 63n) - 1n;
   const I64_MIN = -(1n << 63n);
   const REACH_LIMIT = 1n << 56n;
+  const MOST_ITERS = 256;
 
   // What is often forgotten, and what stands where something else should; longer texts are not mended.
   const INSERTED = [']', ')', ')]', ':', '(', '[', ',', '1', 'o '];
@@ -32,7 +33,16 @@ const Notation = (() => {
 
   function overflow() {
     const legal = 'fewer than 2^56 elements, at positions below 2^56';
-    return new LayoutError('L0112', "the layout's size does not fit 64 bits", { legal });
+    return new LayoutError('L0112', "the layout's size or positions do not fit 56 bits", { legal });
+  }
+
+  // The tile, or its error told as one of the text from `start` to `end`.
+  function atText(parser, start, end, make) {
+    try {
+      return make();
+    } catch (error) {
+      throw error instanceof LayoutError ? parser.problem(start, end, error.problem) : error;
+    }
   }
 
   const greater = (a, b) => (a > b ? a : b);
@@ -159,12 +169,13 @@ const Notation = (() => {
 
     // `[extents : strides]` behind `S` or `R`; without strides, row-major on `m`.
     bracket() {
+      const opened = this.at;
       this.expect('[');
       const extents = this.list(this.extent);
       if (!this.take(':')) {
         if (!this.nextIs(']')) throw this.problemHere('`:` and strides, or `]`');
         this.expect(']');
-        return rowMajor(extents);
+        return atText(this, opened, this.at, () => rowMajor(extents));
       }
       this.skipSpace();
       const start = this.at;
@@ -212,7 +223,8 @@ const Notation = (() => {
       this.skipSpace();
       if (this.at < this.text.length) throw this.problemHere('`+` or the end');
       const iters = (part) => (part ? part.iters : []);
-      return tile(iters(parts.shard), iters(parts.replica), parts.offset);
+      const make = () => tile(iters(parts.shard), iters(parts.replica), parts.offset);
+      return atText(this, 0, this.text.length, make);
     }
 
     // `swizzle(M=3,B=3,S=3[,inner=false]) o`
@@ -256,6 +268,8 @@ const Notation = (() => {
 
   // A layout without swizzle. Sizes and the farthest positions must fit 56 bits.
   function tile(shard, replica, offsets) {
+    const most = Math.max(shard.length, replica.length);
+    if (most > MOST_ITERS) throw new LayoutError('L0123', `${most} iters in one bracket, more than ${MOST_ITERS}`);
     const offset = new Map();
     for (const { stride, axis } of offsets) {
       const sum = (offset.get(axis) || 0n) + stride;
@@ -264,10 +278,17 @@ const Notation = (() => {
     }
     for (const [axis, value] of [...offset]) if (value === 0n) offset.delete(axis);
     if (size({ shard }) >= REACH_LIMIT) throw overflow();
-    let reach = 0n;
-    for (const { extent, stride } of [...shard, ...replica]) reach += extent * absolute(stride);
-    for (const value of offset.values()) reach += absolute(value);
-    if (reach >= REACH_LIMIT) throw overflow();
+    let [low, high] = [0n, 0n];
+    const reach = (far) => {
+      if (far < 0n) low += far;
+      else high += far;
+    };
+    for (const { extent, stride } of [...shard, ...replica]) {
+      if (absolute(stride) >= REACH_LIMIT) throw overflow();
+      reach((extent - 1n) * stride);
+    }
+    for (const value of offset.values()) reach(value);
+    if (-low >= REACH_LIMIT || high >= REACH_LIMIT) throw overflow();
     return { swizzle: null, shard, replica, offset };
   }
 

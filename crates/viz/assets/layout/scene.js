@@ -119,12 +119,12 @@ const Scene = (() => {
   }
 
   // The tile in shared memory, where the plan goes through it.
-  function sharedMemory({ plan, shape, state }) {
+  function sharedMemory({ plan, shape }) {
     if (!plan || plan.result.shared === null) return [];
     const table = Model.hardware(Model.evaluate(Notation.parse(plan.result.shared.layout)));
-    const { layout, bytes } = plan.result.shared;
+    const { layout, bytes, cell } = plan.result.shared;
     const legend = `${layout} · ${bytes.toLocaleString('en')} bytes · cell: coordinate of its element`;
-    return [{ ...Grids.hardware(table, shape, state.bits), title: 'Shared memory', legend, table }];
+    return [{ ...Grids.hardware(table, shape, cell), title: 'Shared memory', legend, table }];
   }
 
   return { of, mode };
