@@ -88,28 +88,33 @@ impl TileLayout {
         TileLayout::new(shard, Vec::new(), [])
     }
 
-    /// Sizes, strides and positions must fit 56 bits, so that later sums, in bytes too, cannot overflow. What counts is
-    /// where the elements are, not how it is written.
+    /// Size and positions must fit 56 bits, so that later sums, in bytes too, cannot overflow. What counts is where the
+    /// elements are, not how it is written: a layout and its normal form pass or fail together.
     fn check_sizes(&self) -> Result<(), LayoutError> {
         const LIMIT: i64 = 1 << 56;
         let mut size = 1i64;
         for iter in &self.shard {
             size = size.checked_mul(iter.extent).filter(|s| *s < LIMIT).ok_or(LayoutError::Overflow)?;
         }
-        let (mut low, mut high) = (0i64, 0i64);
-        let mut reach = |far: i64| -> Option<()> {
-            low = low.checked_add(far.min(0)).filter(|low| *low > -LIMIT)?;
-            high = high.checked_add(far.max(0)).filter(|high| *high < LIMIT)?;
-            Some(())
+        let fits = |axis: &Axis| {
+            let (low, high) = self.range_on(axis);
+            low > -i128::from(LIMIT) && high < i128::from(LIMIT)
         };
-        for iter in self.shard.iter().chain(&self.replica) {
-            let far = (iter.extent - 1).checked_mul(iter.stride).filter(|_| iter.stride.saturating_abs() < LIMIT);
-            far.and_then(&mut reach).ok_or(LayoutError::Overflow)?;
-        }
-        for value in self.offset.values() {
-            reach(*value).ok_or(LayoutError::Overflow)?;
-        }
-        Ok(())
+        // The stride of an iter of extent 1 moves nothing, but may be multiplied.
+        let idle = |iter: &Iter| iter.extent == 1 && iter.stride.saturating_abs() >= LIMIT << 4;
+        let mut axes = self.shard.iter().chain(&self.replica).map(|iter| &iter.axis).chain(self.offset.keys());
+        let far = axes.any(|axis| !fits(axis)) || self.shard.iter().chain(&self.replica).any(idle);
+        if far { Err(LayoutError::Overflow) } else { Ok(()) }
+    }
+
+    /// The least and the greatest position on an axis.
+    fn range_on(&self, axis: &Axis) -> (i128, i128) {
+        let offset = i128::from(self.offset.get(axis).copied().unwrap_or(0));
+        let here = self.shard.iter().chain(&self.replica).filter(|iter| iter.axis == *axis);
+        here.fold((offset, offset), |(low, high), iter| {
+            let far = i128::from(iter.extent - 1) * i128::from(iter.stride);
+            (low + far.min(0), high + far.max(0))
+        })
     }
 
     /// The shard iters, slowest first.

@@ -76,4 +76,10 @@ mod tests {
         assert_eq!(canonical("S[(1,1):(5@tx,3)]"), "S[1:1@m]");
         assert_eq!(canonical("S[():()]"), "S[1:1@m]");
     }
+
+    #[test]
+    fn a_layout_at_the_edge_of_56_bits_has_a_normal_form_too() {
+        let text = "S[(6,1):(1@warpid,2@laneid)] + R[2:-72057594037927935@warpid] + 16@warpid";
+        assert_eq!(canonical(text), "S[6:1@warpid] + R[2:72057594037927935@warpid] + -72057594037927919@warpid");
+    }
 }

@@ -31,14 +31,21 @@ impl Grouped {
 
 impl TileLayout {
     /// Splits iters so that every dimension of `shape` owns a run of them; nothing is reordered. Iters of extent 1 are
-    /// dropped, and a dimension of extent 1 owns a unit iter. Errors: another size, or a dimension that ends inside an iter that it cannot split.
+    /// dropped, and a dimension of extent 1 owns a unit iter. Errors: another size, or a dimension that ends inside an
+    /// iter that it cannot split.
     pub fn group(&self, shape: &[i64]) -> Result<Grouped, LayoutError> {
+        let (iters, separators) = self.runs_for(self.moving_iters(), shape)?;
+        let layout = TileLayout::new(iters, self.replica().to_vec(), self.offset().clone())?;
+        Ok(Grouped { layout, separators })
+    }
+
+    /// These iters of this layout, cut so that every dimension of `shape` owns a run of them, and where the runs begin.
+    pub(crate) fn runs_for(&self, iters: Vec<Iter>, shape: &[i64]) -> Result<(Vec<Iter>, Vec<usize>), LayoutError> {
         self.check_shape(shape)?;
-        let mut refined = Refined { iters: self.moving_iters(), size: self.size() };
+        let mut refined = Refined { iters, size: self.size() };
         refined.cut_by(self, shape)?;
         let separators = refined.separators(shape);
-        let layout = TileLayout::new(refined.iters, self.replica().to_vec(), self.offset().clone())?;
-        Ok(Grouped { layout, separators })
+        Ok((refined.iters, separators))
     }
 
     /// The coarsest split of the iters in which every dimension of every shape owns a run. Iters of extent 1 stay.

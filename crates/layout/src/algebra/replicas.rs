@@ -18,6 +18,12 @@ const MOST_SUMS: usize = 1 << 18;
 /// The normal form of replica iters: iters with positive strides, sorted by axis and stride, and the shift that makes
 /// the least offset on every axis 0.
 pub(crate) fn normal_form(replica: &[Iter]) -> (Vec<Iter>, BTreeMap<Axis, i64>) {
+    let mut moving = replica.iter().filter(|iter| iter.extent > 1 && iter.stride != 0);
+    match (moving.next(), moving.next()) {
+        (None, _) => return (Vec::new(), BTreeMap::new()),
+        (Some(one), None) if one.stride > 0 => return (vec![one.clone()], BTreeMap::new()),
+        _ => {}
+    }
     let (by_axis, shift) = split(replica);
     let iters = by_axis.into_iter().flat_map(|(axis, progressions)| iters(&axis, shortest(fuse(progressions))));
     (iters.collect(), shift)

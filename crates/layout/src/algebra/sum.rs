@@ -1,5 +1,6 @@
 //! Layouts side by side: every element of one at every element of the other.
 
+use crate::algebra::canonical::fused;
 use crate::algebra::replicas;
 use crate::error::LayoutError;
 use crate::tile::{Iter, TileLayout};
@@ -50,8 +51,8 @@ impl TileLayout {
 
     /// The iters of each dimension of `shape`, of the canonical form.
     pub(crate) fn dimensions(&self, shape: &[i64]) -> Result<Vec<Vec<Iter>>, LayoutError> {
-        let grouped = self.canonicalize().group(shape)?;
-        Ok((0..shape.len()).map(|dimension| grouped.dimension(dimension).to_vec()).collect())
+        let (iters, separators) = self.runs_for(fused(self.shard()), shape)?;
+        Ok(separators.windows(2).map(|run| iters[run[0]..run[1]].to_vec()).collect())
     }
 }
 

@@ -278,17 +278,14 @@ const Notation = (() => {
     }
     for (const [axis, value] of [...offset]) if (value === 0n) offset.delete(axis);
     if (size({ shard }) >= REACH_LIMIT) throw overflow();
-    let [low, high] = [0n, 0n];
-    const reach = (far) => {
-      if (far < 0n) low += far;
-      else high += far;
-    };
-    for (const { extent, stride } of [...shard, ...replica]) {
-      if (absolute(stride) >= REACH_LIMIT) throw overflow();
-      reach((extent - 1n) * stride);
+    const reach = new Map([...offset].map(([axis, value]) => [axis, [value, value]]));
+    for (const { extent, stride, axis } of [...shard, ...replica]) {
+      if (extent === 1n && absolute(stride) >= REACH_LIMIT << 4n) throw overflow();
+      const far = (extent - 1n) * stride;
+      const [low, high] = reach.get(axis) ?? [0n, 0n];
+      reach.set(axis, far < 0n ? [low + far, high] : [low, high + far]);
     }
-    for (const value of offset.values()) reach(value);
-    if (-low >= REACH_LIMIT || high >= REACH_LIMIT) throw overflow();
+    if ([...reach.values()].some(([low, high]) => -low >= REACH_LIMIT || high >= REACH_LIMIT)) throw overflow();
     return { swizzle: null, shard, replica, offset };
   }
 
