@@ -191,7 +191,7 @@ impl TileLayout {
     pub fn is_trivial(&self) -> bool {
         let c = self.canonicalize();
         let unit = |iter: &Iter| iter.stride == 1 && iter.axis.is_memory() || iter.extent == 1 && iter.axis.is_memory();
-        c.replica.is_empty() && c.offset.is_empty() && matches!(&c.shard[..], [iter] if unit(iter))
+        self.replica.is_empty() && c.offset.is_empty() && matches!(&c.shard[..], [iter] if unit(iter))
     }
 
     /// Where element `flat` lives, as a set in order. Errors: an index outside the layout, more than 65536 copies.

@@ -8,12 +8,10 @@ impl TileLayout {
     /// The layout of the same bytes in elements `count` times narrower: every element becomes `count` of them.
     ///
     /// On axes that count elements, `unpack(n)(n*x + k) = n * self(x) + k` for every `k` in `0..n`; other axes are as
-    /// they were. The new iter is on the axis of the last iter that counts elements, else on that of a replica or an
-    /// offset, else on `m`.
+    /// they were. The new iter is on the axis of the last shard iter that counts elements, or on `m`.
     pub fn unpack(&self, count: i64) -> Result<TileLayout, LayoutError> {
-        let iters = self.shard().iter().rev().chain(self.replica());
-        let named = iters.map(|iter| &iter.axis).chain(self.offset().keys());
-        let axis = named.into_iter().find(|axis| axis.counts_elements()).cloned().unwrap_or(M);
+        let mut axes = self.shard().iter().rev().map(|iter| &iter.axis);
+        let axis = axes.find(|axis| axis.counts_elements()).cloned().unwrap_or(M);
         let wider = self.scaled(|value, _| value.checked_mul(count))?;
         let mut shard = wider.shard().to_vec();
         shard.push(Iter { extent: count, stride: 1, axis });

@@ -14,11 +14,10 @@ pub(crate) fn narrower(places: &Places, axes: &[Axis], count: i64) -> Places {
     places.mapped(|place| place.iter().zip(axes).map(|(position, axis)| position * scale(axis)).collect())
 }
 
-/// The axis on which an element becomes several: that of the last iter that counts elements, else of a replica or of
-/// an offset, else `m`.
+/// The axis on which an element becomes several: that of the last shard iter that counts elements, or `m`.
 fn element_axis(layout: &TileLayout) -> Axis {
-    let iters = layout.shard().iter().rev().chain(layout.replica()).map(|iter| &iter.axis);
-    iters.chain(layout.offset().keys()).find(|axis| axis.counts_elements()).cloned().unwrap_or(M)
+    let counting = layout.shard().iter().rev().find(|iter| iter.axis.counts_elements());
+    counting.map_or(M, |iter| iter.axis.clone())
 }
 
 /// The places of the `count` narrower elements that every element becomes, side by side on `axis`.
