@@ -28,7 +28,7 @@ fn main() -> ExitCode {
             }
             Verdict::Passed(Agreement::Proved(reason)) => {
                 passed += 1;
-                *differences.entry(format!("proved by brute force: {reason}")).or_default() += 1;
+                *differences.entry(format!("shown in the test: {reason}")).or_default() += 1;
             }
             Verdict::Failed(why) => {
                 failed += 1;
