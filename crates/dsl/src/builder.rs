@@ -162,7 +162,13 @@ impl KernelBuilder {
             }
         };
         let layout = match (space, layout) {
-            (Space::Fragment, Layout::Tile(tile)) => Layout::Tile(tile.renamed(&M, &REG)),
+            (Space::Fragment, Layout::Tile(tile)) => match tile.renamed(&M, &REG) {
+                Ok(tile) => Layout::Tile(tile),
+                Err(error) => {
+                    self.mistake(error.diagnostic().label(span, format!("the layout of `{name}`")));
+                    Layout::Tile(tile)
+                }
+            },
             (_, layout) => layout,
         };
         let buffer = tile::Buffer { name: name.to_string(), dtype, shape, space, layout, view_of: None, span };

@@ -138,15 +138,12 @@ impl TileLayout {
     }
 
     /// The same layout with every `from` axis renamed to `to`; attaching a layout to a fragment renames `m` to `reg`.
-    pub fn renamed(&self, from: &Axis, to: &Axis) -> TileLayout {
+    /// Error: positions that add up beyond 56 bits where the layout is on both axes.
+    pub fn renamed(&self, from: &Axis, to: &Axis) -> Result<TileLayout, LayoutError> {
         let rename = |axis: &Axis| if axis == from { to.clone() } else { axis.clone() };
         let iters = |list: &[Iter]| list.iter().map(|i| Iter { axis: rename(&i.axis), ..i.clone() }).collect();
-        let mut offset: BTreeMap<Axis, i64> = BTreeMap::new();
-        for (axis, value) in &self.offset {
-            *offset.entry(rename(axis)).or_insert(0) += value;
-        }
-        offset.retain(|_, value| *value != 0);
-        TileLayout { shard: iters(&self.shard), replica: iters(&self.replica), offset }
+        let offset = self.offset.iter().map(|(axis, value)| (rename(axis), *value));
+        TileLayout::new(iters(&self.shard), iters(&self.replica), offset)
     }
 
     /// The same layout without replicas.

@@ -52,7 +52,7 @@ impl AccessPattern {
         if points > crate::ENUMERATION_LIMIT {
             return Err(LayoutError::TooLarge { points });
         }
-        let lanes = lanes.renamed(&M, &REG);
+        let lanes = lanes.renamed(&M, &REG)?;
         let extents: Vec<i64> = region.iter().map(|range| range.end.saturating_sub(range.start)).collect();
         lanes.check_shape(&extents)?;
         let size = shape.iter().try_fold(1i64, |n, &extent| n.checked_mul(extent)).ok_or(LayoutError::Overflow)?;

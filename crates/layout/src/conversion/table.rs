@@ -33,7 +33,7 @@ impl FragmentTable {
     pub fn of(fragment: &TileLayout) -> Result<FragmentTable, LayoutError> {
         check_axes(fragment)?;
         check_points(fragment)?;
-        let folded = fragment.in_scope(Scope::Cta)?.renamed(&M, &REG);
+        let folded = fragment.in_scope(Scope::Cta)?.renamed(&M, &REG)?;
         let places: Vec<Place> = folded.positions(&TX).into_iter().zip(folded.positions(&REG)).collect();
         let (threads, registers) = (copies_on(folded.replica(), &TX)?, copies_on(folded.replica(), &REG)?);
         let copies: Vec<Place> = threads.iter().flat_map(|t| registers.iter().map(move |r| (*t, *r))).collect();

@@ -162,7 +162,8 @@ impl Pair {
 fn on_registers(layout: &Layout) -> Layout {
     match layout {
         Layout::Tile(tile) if tile.axes().iter().any(Axis::is_thread) && !tile.axes().contains(&REG) => {
-            Layout::Tile(tile.renamed(&M, &REG))
+            // Registers alone move from one name to another, so no positions add up.
+            tile.renamed(&M, &REG).map_or_else(|_| layout.clone(), Layout::Tile)
         }
         Layout::Tile(_) | Layout::Compose(_) | Layout::Table(_) => layout.clone(),
     }

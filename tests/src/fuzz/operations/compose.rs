@@ -16,7 +16,7 @@ use crate::fuzz::rng::Rng;
 fn indices(rng: &mut Rng, extents: &[i64], size: i64) -> TileLayout {
     let inner = if rng.percent(75) { along_digits(rng, extents) } else { anywhere(rng, size) };
     match rng.below(25) {
-        0 => inner.renamed(&M, &Axis::named("mine")),
+        0 => inner.renamed(&M, &Axis::named("mine")).expect("small numbers"),
         1 => moved(&inner, size),
         _ => inner,
     }

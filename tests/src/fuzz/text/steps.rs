@@ -180,7 +180,7 @@ fn sizes(case: &mut Case<'_>) -> Result<Tried, LayoutError> {
     assert_eq!(span - least, cosize);
     assert!(tile.size_on(&axis) <= tile.size() && tile.storage().size() <= tile.size());
     let _ = (tile.span(), tile.is_trivial(), tile.replicated_over(), case.layout.memory_span());
-    tile.renamed(&axis, &REG).to_string().parse::<TileLayout>().map(|_| Answered)
+    tile.renamed(&axis, &REG)?.to_string().parse::<TileLayout>().map(|_| Answered)
 }
 
 fn group(case: &mut Case<'_>) -> Result<Tried, LayoutError> {
