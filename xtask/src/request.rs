@@ -2,6 +2,7 @@
 
 use clap::Args;
 use tilewright::compile::{Artifact, LowerOptions, Options, compile};
+use tilewright::diag::nearest;
 use tilewright::prelude::{DType, Target};
 use tilewright_kernels::{Config, KERNELS, KernelEntry, find};
 
@@ -77,9 +78,5 @@ fn unknown_kernel(name: &str) -> String {
 
 /// `; did you mean ...?` with the nearest name, or nothing where none is near.
 pub(crate) fn suggestion<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> String {
-    let nearest = names.map(|known| (strsim::damerau_levenshtein(given, known), known)).min();
-    match nearest {
-        Some((distance, known)) if distance <= known.len() / 3 + 1 => format!("; did you mean `{known}`?"),
-        _ => String::new(),
-    }
+    nearest(given, names).map_or_else(String::new, |known| format!("; did you mean `{known}`?"))
 }

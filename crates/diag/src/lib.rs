@@ -2,7 +2,9 @@
 //! ([`Diagnostic`]). Nothing here renders text for people; `tilewright-viz` does.
 
 mod diagnostic;
+mod nearest;
 mod span;
 
 pub use diagnostic::{Diagnostic, Label, Severity, Snippet};
+pub use nearest::nearest;
 pub use span::Span;

@@ -6,7 +6,7 @@ use crate::error::LayoutError;
 use crate::spec::LayoutSpec;
 use crate::swizzle::ComposeLayout;
 use crate::table::TableLayout;
-use crate::tile::{Coord, TileLayout, flatten};
+use crate::tile::{Coord, TileLayout, check_size, flatten};
 
 /// Any layout: a plain tile, a swizzle over one, or a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,10 +69,7 @@ impl Layout {
     /// Where the element at `coordinate` of a tile of this `shape` lives.
     /// Errors: wrong rank, a coordinate out of range, a shape of another size.
     pub fn apply_in(&self, coordinate: &[i64], shape: &[i64]) -> Result<Vec<Coord>, LayoutError> {
-        let elements = shape.iter().try_fold(1i64, |n, &extent| n.checked_mul(extent));
-        if shape.iter().any(|extent| *extent < 1) || elements != Some(self.size()) {
-            return Err(LayoutError::Size { shape: shape.to_vec(), size: self.size() });
-        }
+        check_size(shape, self.size())?;
         self.apply(flatten(coordinate, shape)?)
     }
 

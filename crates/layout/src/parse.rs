@@ -4,6 +4,8 @@
 use std::ops::Range;
 use std::str::FromStr;
 
+use tilewright_diag::nearest;
+
 use crate::axis::{Axis, AxisKind, HARDWARE, M};
 use crate::error::LayoutError;
 use crate::fix;
@@ -72,15 +74,14 @@ impl Layout {
 /// Says where in the text the axis stands, and which known name is nearest.
 fn unknown_axis(text: &str, axis: &Axis, own: &[Axis]) -> LayoutError {
     let known = HARDWARE.iter().chain(own).map(Axis::name);
-    let nearest = known.map(|name| (strsim::damerau_levenshtein(name, axis.name()), name)).min();
     let parser = Parser::new(text);
     let (range, problem) = (fix::axis(text, axis.name()), format!("there is no axis `{axis}`"));
-    match nearest {
-        Some((distance, name)) if distance <= name.len() / 3 + 1 => {
+    match nearest(axis.name(), known) {
+        Some(name) => {
             let fixed = format!("{}{name}{}", &text[..range.start], &text[range.end..]);
             fix::with_fix(parser.problem_fixed(range, format!("{problem}; did you mean `{name}`?"), fixed), read)
         }
-        _ => parser.problem(range, problem),
+        None => parser.problem(range, problem),
     }
 }
 

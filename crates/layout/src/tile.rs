@@ -107,7 +107,7 @@ impl TileLayout {
         if far { Err(LayoutError::Overflow) } else { Ok(()) }
     }
 
-    /// The least and the greatest position on an axis.
+    /// The least and the greatest position on an axis; of a layout whose sizes are checked, both fit 56 bits.
     fn range_on(&self, axis: &Axis) -> (i128, i128) {
         let offset = i128::from(self.offset.get(axis).copied().unwrap_or(0));
         let here = self.shard.iter().chain(&self.replica).filter(|iter| iter.axis == *axis);
@@ -168,9 +168,19 @@ impl TileLayout {
 
     /// One more than the greatest position on `axis`, replicas and offset included (the space to reserve from 0 on).
     pub fn span_on(&self, axis: &Axis) -> i64 {
-        let reach = |iter: &Iter| ((iter.extent - 1) * iter.stride).max(0);
-        let iters = self.shard.iter().chain(&self.replica).filter(|iter| iter.axis == *axis);
-        1 + self.offset_on(axis) + iters.map(reach).sum::<i64>()
+        self.range_on(axis).1 as i64 + 1
+    }
+
+    /// The least position on `axis`, replicas and offset included.
+    pub fn least_on(&self, axis: &Axis) -> i64 {
+        self.range_on(axis).0 as i64
+    }
+
+    /// How many positions there are on `axis` from the least to the greatest. Unlike [`TileLayout::span_on`] the offset
+    /// does not count.
+    pub fn cosize_on(&self, axis: &Axis) -> i64 {
+        let (least, greatest) = self.range_on(axis);
+        (greatest - least) as i64 + 1
     }
 
     /// One more than the sum over the memory axes of the greatest position on each.
@@ -259,11 +269,7 @@ impl TileLayout {
     }
 
     pub(crate) fn check_shape(&self, shape: &[i64]) -> Result<(), LayoutError> {
-        let product = shape.iter().try_fold(1i64, |p, &e| p.checked_mul(e));
-        if shape.iter().any(|e| *e < 1) || product != Some(self.size()) {
-            return Err(LayoutError::Size { shape: shape.to_vec(), size: self.size() });
-        }
-        Ok(())
+        check_size(shape, self.size())
     }
 
     /// The positions of all elements on one axis, in order, replicas left out: one number per element, so ask only of
@@ -289,6 +295,15 @@ impl TileLayout {
         }
         position
     }
+}
+
+/// An error where a shape has another number of elements than `size`.
+pub(crate) fn check_size(shape: &[i64], size: i64) -> Result<(), LayoutError> {
+    let product = shape.iter().try_fold(1i64, |product, &extent| product.checked_mul(extent));
+    if shape.iter().any(|extent| *extent < 1) || product != Some(size) {
+        return Err(LayoutError::Size { shape: shape.to_vec(), size });
+    }
+    Ok(())
 }
 
 /// Row-major flat index of a coordinate; checks rank and range.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::algebra::canonical::fused;
 use crate::algebra::recognise::Walk;
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::tile::{Iter, TileLayout, check_size};
 
 impl TileLayout {
     /// The layout of the elements in `region` (one range per dimension of `shape`), in row-major order of the region.
@@ -137,9 +137,7 @@ fn check_region(shape: &[i64], region: &[Range<i64>]) -> Result<(), LayoutError>
 /// The flat indices of a region's elements, in row-major order, in a tile of `size` elements.
 pub(crate) fn elements_of_region(size: i64, shape: &[i64], region: &[Range<i64>]) -> Result<Vec<i64>, LayoutError> {
     check_region(shape, region)?;
-    if shape.iter().try_fold(1i64, |n, &extent| n.checked_mul(extent)) != Some(size) {
-        return Err(LayoutError::Size { shape: shape.to_vec(), size });
-    }
+    check_size(shape, size)?;
     let grow = |elements: Vec<i64>, (range, extent): (&Range<i64>, &i64)| {
         elements.iter().flat_map(|element| range.clone().map(move |index| element * extent + index)).collect()
     };

@@ -144,17 +144,10 @@ mod tests {
     /// Rows of 64 elements of 16 bits, of which a box takes 8 by 2.
     fn map() -> TensorMap {
         TensorMap {
-            bits: 16,
-            start: 0,
-            tensor_rank: 2,
             dims: vec![64, 10],
             strides: vec![128],
-            box_dims: vec![8, 2],
-            element_strides: vec![1, 1],
-            swizzle: SwizzlePattern::None,
-            interleave: Interleave::None,
-            sources: vec![Source { dimension: 1, step: 1 }, Source { dimension: 0, step: 1 }],
             boxes: vec![BoxCopy { offset: vec![0, 0], shared: 0 }],
+            ..super::super::tensor_map::tests::map()
         }
     }
 

@@ -185,11 +185,11 @@ pub(crate) fn refuse(problem: String, legal: &str) -> LayoutError {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Rows of 32 elements of 16 bits, of which a box takes 8 by 2.
-    fn map() -> TensorMap {
+    pub(in super::super) fn map() -> TensorMap {
         TensorMap {
             bits: 16,
             start: 0,

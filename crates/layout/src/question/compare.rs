@@ -6,7 +6,7 @@ use crate::algebra::copies_on;
 use crate::axis::{Axis, Scope};
 use crate::error::LayoutError;
 use crate::layout::Layout;
-use crate::tile::{Iter, TileLayout};
+use crate::tile::{Iter, TileLayout, check_size};
 
 impl TileLayout {
     /// True when both place every element at the same set of places. Layouts of different sizes differ.
@@ -92,9 +92,7 @@ impl Layout {
         if let (Layout::Tile(a), Layout::Tile(b)) = (self, other) {
             return a.first_difference(b);
         }
-        if self.size() != other.size() {
-            return Err(LayoutError::Size { shape: vec![other.size()], size: self.size() });
-        }
+        check_size(&[other.size()], self.size())?;
         self.check_enumerable()?;
         for flat in 0..self.size() {
             if moved(self, flat)? != moved(other, flat)? {

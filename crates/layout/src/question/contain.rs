@@ -6,7 +6,7 @@ use crate::algebra::{Progression, added, copies_on};
 use crate::axis::Axis;
 use crate::error::LayoutError;
 use crate::layout::Layout;
-use crate::tile::{Coord, Iter, TileLayout};
+use crate::tile::{Coord, Iter, TileLayout, check_size};
 
 impl TileLayout {
     /// True when every thread that has an element in `other` has it in this layout too. Only axes that count threads
@@ -47,9 +47,7 @@ impl Layout {
         if let (Layout::Tile(here), Layout::Tile(there)) = (self, other) {
             return here.contains(there);
         }
-        if self.size() != other.size() {
-            return Err(LayoutError::Size { shape: vec![other.size()], size: self.size() });
-        }
+        check_size(&[other.size()], self.size())?;
         self.check_enumerable()?;
         for flat in 0..self.size() {
             if !threads(other, flat)?.is_subset(&threads(self, flat)?) {

@@ -9,19 +9,6 @@ use crate::layout::Layout;
 use crate::tile::{Coord, TileLayout};
 
 impl TileLayout {
-    /// How many positions it uses on `axis`, counted from the least to the greatest: 0 to reserve nothing below.
-    /// Unlike [`TileLayout::span_on`] the offset does not count.
-    pub fn cosize_on(&self, axis: &Axis) -> i64 {
-        let iters = self.shard().iter().chain(self.replica()).filter(|iter| iter.axis == *axis);
-        1 + iters.map(|iter| (iter.extent - 1) * iter.stride.abs()).sum::<i64>()
-    }
-
-    /// The least position on `axis`, replicas and offset included.
-    pub fn least_on(&self, axis: &Axis) -> i64 {
-        let iters = self.shard().iter().chain(self.replica()).filter(|iter| iter.axis == *axis);
-        self.offset_on(axis) + iters.map(|iter| ((iter.extent - 1) * iter.stride).min(0)).sum::<i64>()
-    }
-
     /// True when every place of the box `0..extent` (per axis) holds an element. Axes that are not in the box count as
     /// extent 1. Every iter moves on one axis, so each axis is decided by itself.
     pub fn is_onto(&self, extents: &BTreeMap<Axis, i64>) -> Result<bool, LayoutError> {

@@ -1,5 +1,7 @@
 //! Bounded linear equations: `sum of stride * digit = target` with every digit between two bounds.
 
+use num_integer::Integer;
+
 use crate::error::LayoutError;
 
 /// A digit and what one step of it adds.
@@ -32,7 +34,7 @@ impl Equation {
         for u in unknowns.iter().rev() {
             let (low, high, divisor) = rest[rest.len() - 1];
             let ends = [u.low, u.high].map(|digit| i128::from(u.stride) * i128::from(digit));
-            rest.push((low + ends[0].min(ends[1]), high + ends[0].max(ends[1]), gcd(divisor, u.stride)));
+            rest.push((low + ends[0].min(ends[1]), high + ends[0].max(ends[1]), divisor.gcd(&u.stride)));
         }
         rest.reverse();
         Equation { unknowns, rest }
@@ -89,10 +91,10 @@ fn candidates(u: &Unknown, left: i128, low: i128, high: i128, divisor: i64) -> O
     }
     // The later sums bound stride * digit to left - high ..= left - low.
     let (least, most) = if stride > 0 { (left - high, left - low) } else { (left - low, left - high) };
-    let first = div_ceil(least, stride).max(i128::from(u.low));
-    let last = div_floor(most, stride).min(i128::from(u.high));
+    let first = Integer::div_ceil(&least, &stride).max(i128::from(u.low));
+    let last = Integer::div_floor(&most, &stride).min(i128::from(u.high));
     // stride * digit = left (mod divisor): solvable for one residue modulo divisor / common, or for none.
-    let common = gcd(u.stride, divisor);
+    let common = u.stride.gcd(&divisor);
     if left % i128::from(common) != 0 {
         return None;
     }
@@ -107,34 +109,9 @@ fn divides(divisor: i64, value: i128) -> bool {
     if divisor == 0 { value == 0 } else { value % i128::from(divisor) == 0 }
 }
 
-fn div_floor(a: i128, b: i128) -> i128 {
-    let quotient = a / b;
-    if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient }
-}
-
-fn div_ceil(a: i128, b: i128) -> i128 {
-    -div_floor(-a, b)
-}
-
-/// The greatest common divisor; of 0 and 0 it is 0.
-pub(crate) fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.abs(), b.abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
-}
-
 /// The inverse of `value` modulo `modulus`; the two have no common divisor. 0 for the modulus 1.
 fn inverse(value: i64, modulus: i64) -> i64 {
-    let (mut r, mut next_r) = (i128::from(modulus), i128::from(value.rem_euclid(modulus)));
-    let (mut t, mut next_t) = (0i128, 1i128);
-    while next_r != 0 {
-        let quotient = r / next_r;
-        (r, next_r) = (next_r, r - quotient * next_r);
-        (t, next_t) = (next_t, t - quotient * next_t);
-    }
-    (t.rem_euclid(i128::from(modulus))) as i64
+    i128::from(value).extended_gcd(&i128::from(modulus)).x.mod_floor(&i128::from(modulus)) as i64
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! How many neighbours in the tile are neighbours in one place: the widest access.
 
+use num_integer::Integer;
+
 use crate::axis::Axis;
 use crate::error::LayoutError;
 use crate::layout::Layout;
-use crate::question::linear::gcd;
 use crate::tile::TileLayout;
 
 impl TileLayout {
@@ -16,7 +17,7 @@ impl TileLayout {
             return 1;
         }
         let others = outer.iter().chain(canonical.replica()).filter(|iter| iter.axis == *axis).map(|iter| iter.stride);
-        others.chain([canonical.offset_on(axis)]).fold(last.extent, gcd)
+        others.chain([canonical.offset_on(axis)]).fold(last.extent, |width, step| width.gcd(&step))
     }
 }
 
