@@ -57,6 +57,20 @@ impl Layout {
         }
     }
 
+    /// The least position on `axis`. Under a swizzle a bound: 0.
+    pub fn least_on(&self, axis: &Axis) -> i64 {
+        match self {
+            Layout::Tile(tile) => tile.least_on(axis),
+            Layout::Compose(_) => 0,
+            Layout::Table(table) => table.least_on(axis),
+        }
+    }
+
+    /// An error where a shape has another number of elements than the layout, or an extent below 1.
+    pub fn check_shape(&self, shape: &[i64]) -> Result<(), LayoutError> {
+        check_size(shape, self.size())
+    }
+
     /// Where element `flat` lives, as a set in order.
     pub fn apply(&self, flat: i64) -> Result<Vec<Coord>, LayoutError> {
         match self {
@@ -69,7 +83,7 @@ impl Layout {
     /// Where the element at `coordinate` of a tile of this `shape` lives.
     /// Errors: wrong rank, a coordinate out of range, a shape of another size.
     pub fn apply_in(&self, coordinate: &[i64], shape: &[i64]) -> Result<Vec<Coord>, LayoutError> {
-        check_size(shape, self.size())?;
+        self.check_shape(shape)?;
         self.apply(flatten(coordinate, shape)?)
     }
 

@@ -44,7 +44,7 @@ pub use axis::Axis;
 pub use dtype::DType;
 pub use error::LayoutError;
 pub use layout::Layout;
-pub use placed::PlacedTile;
+pub use placed::{Pitch, PlacedTile, Placement};
 pub use scope::{AxisRelation, RELATIONS};
 pub use spec::{LayoutSpec, R, ReplicaSpec, S, Term};
 pub use swizzle::{ComposeLayout, SwizzleLayout};

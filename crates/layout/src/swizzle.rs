@@ -58,6 +58,11 @@ impl SwizzleLayout {
         self.inner
     }
 
+    /// Addresses in one block stay in it, and a move by whole blocks changes nothing: `2^(M+B+S)`.
+    pub fn block(self) -> i64 {
+        1 << (self.per_element + self.swizzle_len + self.atom_len)
+    }
+
     /// The swizzled address.
     pub fn apply(self, address: i64) -> i64 {
         let mask = (1i64 << self.swizzle_len) - 1;
@@ -116,7 +121,7 @@ impl ComposeLayout {
     /// The end of the aligned block of the swizzle that holds the tile's last position: XOR stays inside its block.
     pub(crate) fn span(&self) -> i64 {
         let span = self.tile.span_on(&M);
-        let block = 1i64 << (self.swizzle.per_element() + self.swizzle.atom_len() + self.swizzle.swizzle_len());
+        let block = self.swizzle.block();
         if span % block == 0 { span } else { span + (block - span % block) }
     }
 }

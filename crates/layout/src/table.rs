@@ -1,6 +1,6 @@
 //! Layouts that no iters describe: every element's places, listed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -101,22 +101,39 @@ impl TableLayout {
         column.zip(first).map_or(0, |(column, row)| row[column])
     }
 
+    /// The positions of all places on `axis`; none on an axis that the table does not have.
+    fn positions_on(&self, axis: &Axis) -> impl Iterator<Item = i64> {
+        let column = self.0.axes.iter().position(|a| a == axis);
+        let positions = move |column| self.0.positions.iter().skip(column).step_by(self.0.axes.len()).copied();
+        column.into_iter().flat_map(positions)
+    }
+
     /// One more than the greatest position on `axis`.
     pub fn span_on(&self, axis: &Axis) -> i64 {
-        let Some(column) = self.0.axes.iter().position(|a| a == axis) else { return 1 };
-        1 + self.0.positions.iter().skip(column).step_by(self.0.axes.len()).copied().max().unwrap_or(0)
+        1 + self.positions_on(axis).max().unwrap_or(0)
+    }
+
+    /// The least position on `axis`.
+    pub fn least_on(&self, axis: &Axis) -> i64 {
+        self.positions_on(axis).min().unwrap_or(0)
+    }
+
+    /// The first element that has several places, if one has.
+    pub fn replicated(&self) -> Option<i64> {
+        self.0.starts.windows(2).position(|pair| pair[1] - pair[0] > 1).map(|element| element as i64)
     }
 
     /// True when different elements never share a place.
     pub fn is_injective(&self) -> bool {
-        let mut seen = BTreeSet::new();
-        let all = (0..self.size()).filter_map(|flat| self.rows_of(flat)).flatten();
-        let mut places = 0;
-        for row in all {
-            places += 1;
-            seen.insert(row);
-        }
-        seen.len() == places
+        self.collision().is_none()
+    }
+
+    /// Two elements that share a place, if any do: the least element that is at the place of an earlier one, after that
+    /// one.
+    pub fn collision(&self) -> Option<(i64, i64)> {
+        let mut holders = BTreeMap::new();
+        (0..self.size())
+            .find_map(|flat| self.rows_of(flat)?.find_map(|row| holders.insert(row, flat).map(|holder| (holder, flat))))
     }
 
     /// The table of some of the elements, in this order. Error: an element outside.
@@ -230,6 +247,25 @@ mod tests {
     fn text_that_is_no_table_names_the_line() {
         let error = TableLayout::from_text("tilewright table 1\naxes m\n0\nx\n").unwrap_err();
         assert_eq!(error.to_string(), "line 4 of the table: `x` is no position");
+    }
+
+    #[test]
+    fn the_least_element_at_a_taken_place_is_named_with_the_one_before_it() {
+        let table = TableLayout::of_positions(&M, &[4, 7, 2, 7, 4, 7]).unwrap();
+        assert_eq!((table.collision(), diagonal().collision()), (Some((1, 3)), None));
+    }
+
+    #[test]
+    fn copies_collide_with_the_places_of_others() {
+        let at = |position: i64| Coord::from([(M, position)]);
+        let table = TableLayout::new(&[vec![at(0), at(2)], vec![at(1)], vec![at(3), at(2)]]).unwrap();
+        assert_eq!((table.collision(), table.replicated()), (Some((0, 2)), Some(0)));
+    }
+
+    #[test]
+    fn the_least_position_may_be_negative() {
+        let table = TableLayout::of_positions(&M, &[4, -7, 2]).unwrap();
+        assert_eq!((table.least_on(&M), table.least_on(&LANEID), table.span_on(&LANEID)), (-7, 0, 1));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::axis::{LANEID, M};
-use tilewright_layout::{Axis, Iter, Layout, TileLayout, refine_together};
+use tilewright_layout::{Axis, Iter, Layout, TableLayout, TileLayout, refine_together};
 
 fn iter() -> impl Strategy<Value = Iter> {
     let axis = prop_oneof![3 => Just(M), 1 => Just(LANEID), 1 => Just(Axis::named("mine"))];
@@ -76,6 +76,15 @@ proptest! {
     }
 
     #[test]
+    fn the_elements_of_a_collision_share_a_place(layout in layout()) {
+        if let Some((one, other)) = layout.collision().expect("small") {
+            let all = places(&layout);
+            prop_assert!(one < other);
+            prop_assert!(all[one as usize].iter().any(|place| all[other as usize].contains(place)));
+        }
+    }
+
+    #[test]
     fn spans_are_one_more_than_the_farthest_place(layout in layout()) {
         for axis in layout.axes() {
             let all = (0..layout.size()).flat_map(|flat| layout.apply(flat).expect("inside"));
@@ -110,8 +119,34 @@ proptest! {
         if let Ok(placed) = Layout::Tile(memory.clone()).place(&[size], &[Expr::var(&start)], &[extent]) {
             let value = at.min(last);
             let from = placed.start.eval(&|_| Some(value)).expect("a start");
-            let seen: Vec<i64> = placed.tile.positions(&M).iter().map(|p| p + from).collect();
+            let seen: Vec<i64> = placed.positions().iter().map(|p| p + from).collect();
             prop_assert_eq!(seen, memory.positions(&M)[value as usize..(value + extent) as usize].to_vec());
+        }
+    }
+
+    /// Every row of the table repeats the first one further on, but for the last element, which may stand elsewhere.
+    #[test]
+    fn a_placed_tile_of_a_table_is_the_slice_at_every_start(
+        row in prop::collection::vec(-20i64..20, 4),
+        step in -30i64..30,
+        bend in 0i64..2,
+        rows in 1i64..4,
+        columns in 1i64..5,
+    ) {
+        let mut positions: Vec<i64> = (0..12usize).map(|x| row[x % 4] + x as i64 / 4 * step).collect();
+        positions[11] += bend;
+        let table = Layout::Table(TableLayout::of_positions(&M, &positions).expect("small"));
+        let start = Expr::var(&Var::new("start", 0, 3 - rows));
+        let placed = table.place(&[3, 4], &[start, Expr::constant(0)], &[rows, columns]);
+        prop_assert_eq!(placed.is_ok(), bend == 0 || columns < 4 || rows == 3);
+        if let Ok(placed) = placed {
+            for value in 0..=3 - rows {
+                let from = placed.start.eval(&|_| Some(value)).expect("a start");
+                let seen: Vec<i64> = placed.positions().iter().map(|p| p + from).collect();
+                let element = |x: i64| (value + x / columns) * 4 + x % columns;
+                let expected: Vec<i64> = (0..rows * columns).map(|x| positions[element(x) as usize]).collect();
+                prop_assert_eq!(seen, expected);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use tilewright::layout::axis::{LANEID, M, REG, TCOL, TX, WARPID};
 use tilewright::layout::{Axis, Coord, Iter, TileLayout};
 
 use super::brute::{axes_of, extents_of};
-use super::rng::Rng;
+use crate::rng::Rng;
 
 /// The most places of a box.
 const MOST_PLACES: i64 = 256;

@@ -11,7 +11,6 @@ mod interleave;
 mod judge;
 mod operations;
 mod report;
-mod rng;
 mod spread;
 mod text;
 mod vary;
@@ -24,9 +23,9 @@ use std::any::Any;
 use std::ops::Range;
 use std::panic::catch_unwind;
 
+use crate::rng::Rng;
 use judge::Outcome;
 use operations::{OPERATIONS, Operation};
-use rng::Rng;
 
 /// The share of cases that every operation should accept, so that it is tested at all.
 pub const ACCEPTED_GOAL: f64 = 0.30;

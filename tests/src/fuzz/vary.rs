@@ -3,7 +3,7 @@
 use tilewright::layout::{Axis, Iter, TileLayout};
 
 use super::generate::{axis, divisor};
-use super::rng::Rng;
+use crate::rng::Rng;
 
 /// The parts of a layout, free to be changed.
 struct Parts {

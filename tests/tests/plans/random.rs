@@ -1,20 +1,18 @@
 //! Random numbers and layouts.
 
 use tilewright::layout::{Axis, Coord, Iter, TileLayout};
+use tilewright_tests::rng;
 
-/// Splitmix64: a case is the same on every machine.
-pub(crate) struct Rng(u64);
+/// The shared generator, for signed numbers.
+pub(crate) struct Rng(rng::Rng);
 
 impl Rng {
     pub(crate) fn of_case(seed: u64, case: u64) -> Rng {
-        Rng(seed * 1_000_003 + case)
+        Rng(rng::Rng::starting_at(seed * 1_000_003 + case))
     }
 
     pub(crate) fn below(&mut self, end: i64) -> i64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((value ^ (value >> 31)) % end as u64) as i64
+        self.0.within(0..=end - 1)
     }
 
     pub(crate) fn percent(&mut self, share: i64) -> bool {
@@ -22,13 +20,11 @@ impl Rng {
     }
 
     pub(crate) fn pick<T: Clone>(&mut self, list: &[T]) -> T {
-        list[self.below(list.len() as i64) as usize].clone()
+        self.0.pick(list).clone()
     }
 
     pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
-        for at in (1..list.len()).rev() {
-            list.swap(at, self.below(at as i64 + 1) as usize);
-        }
+        self.0.shuffle(list);
     }
 }
 

@@ -7,8 +7,8 @@ use tilewright::layout::{Axis, TileLayout};
 use crate::fuzz::brute::{Place, Places, axes_of};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, accept, answered, equal, judge};
-use crate::fuzz::rng::Rng;
 use crate::fuzz::vary::{perturbed, respelled};
+use crate::rng::Rng;
 
 /// Two layouts, alike or nearly so; a few are of different sizes.
 pub(crate) fn pair(rng: &mut Rng) -> (TileLayout, TileLayout) {

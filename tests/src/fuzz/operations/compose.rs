@@ -10,7 +10,7 @@ use crate::fuzz::affine::is_layout;
 use crate::fuzz::brute::{Place, axes_of, extents_of};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Ended, Outcome, equal, judge};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// Flat indices of a tile with these extents: iters that walk whole digits of it, or anything that stays inside.
 fn indices(rng: &mut Rng, extents: &[i64], size: i64) -> TileLayout {

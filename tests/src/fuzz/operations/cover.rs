@@ -8,7 +8,7 @@ use super::kinds::{self, Sets, sets_of};
 use crate::fuzz::brute::{Place, Places, axes_of};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, accept, answered, equal};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// Spans, least positions and sizes, per axis and together.
 pub(crate) fn spans(rng: &mut Rng) -> Outcome {

@@ -7,8 +7,8 @@ use tilewright::layout::{Axis, TileLayout};
 use crate::fuzz::brute::{Place, Places, agree, axes_of, digits, element_at, first_places, keeps_places, rows};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, accept, equal, judge, told};
-use crate::fuzz::rng::Rng;
 use crate::fuzz::vary::{perturbed, respelled};
+use crate::rng::Rng;
 
 /// What is printed reads back as the same layout, without the axis of linear memory too.
 pub(crate) fn parse_print(rng: &mut Rng) -> Outcome {

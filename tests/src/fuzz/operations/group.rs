@@ -5,8 +5,8 @@ use tilewright::layout::{TileLayout, refine_together};
 use crate::fuzz::brute::{extents_of, keeps_places, nest, volume};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, ensure, equal, judge};
-use crate::fuzz::rng::Rng;
 use crate::fuzz::vary::respelled;
+use crate::rng::Rng;
 
 /// Fails unless the separators give every dimension of the shape a run of iters.
 fn owns(layout: &TileLayout, separators: &[usize], shape: &[i64]) -> Result<(), String> {

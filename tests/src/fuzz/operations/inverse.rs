@@ -8,7 +8,7 @@ use tilewright::layout::{Axis, Coord, Inverse, Iter, TileLayout};
 use crate::fuzz::brute::{Place, Places, axes_of, coord, digits, rows, volume};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, ensure, equal, judge, told};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// How far the positions on the axis go where the strides nest without overlap, from 0 on; `None` where they do not.
 fn nested_end(layout: &TileLayout, axis: &Axis) -> Option<i64> {

@@ -7,7 +7,7 @@ use tilewright::layout::{Axis, ComposeLayout, Coord, Layout, SwizzleLayout, Tabl
 
 use crate::fuzz::brute::{Place, Places, axes_of, coord, rows};
 use crate::fuzz::generate;
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// Of every element, the set of its places over a list of axes.
 pub(crate) type Sets = Vec<BTreeSet<Place>>;

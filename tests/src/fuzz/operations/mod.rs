@@ -19,7 +19,7 @@ mod table;
 mod tiling;
 
 use super::judge::Outcome;
-use super::rng::Rng;
+use crate::rng::Rng;
 
 /// An operation and its check on one random input.
 pub(crate) struct Operation {

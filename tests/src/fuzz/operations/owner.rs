@@ -8,7 +8,7 @@ use super::kinds::{self, sets_of};
 use crate::fuzz::brute::{Place, Places, axes_of, coord, rows};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, answered};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// A place, most often one that holds an element.
 fn some_place(rng: &mut Rng, layout: &TileLayout) -> Coord {

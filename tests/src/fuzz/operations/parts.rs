@@ -6,8 +6,8 @@ use crate::fuzz::brute::extents_of;
 use crate::fuzz::generate;
 use crate::fuzz::interleave::{Part, Scaled};
 use crate::fuzz::judge::{Ended, Outcome, accept, told};
-use crate::fuzz::rng::Rng;
 use crate::fuzz::vary::{perturbed, respelled};
+use crate::rng::Rng;
 
 /// Two layouts and what they make together, or something a little different.
 pub(crate) struct Built {

@@ -5,7 +5,7 @@ use tilewright::layout::{Axis, TileLayout};
 use crate::fuzz::brute::{Places, agree, axes_of, digits, element_at, extents_of, volume};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, accept, ensure, equal, judge, told};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// Fails unless element `x` of `got` has the places of element `from(x)` of `layout`.
 fn comes_from(got: &TileLayout, layout: &TileLayout, from: impl Fn(usize) -> usize) -> Result<(), String> {

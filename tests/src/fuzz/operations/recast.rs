@@ -6,7 +6,7 @@ use tilewright::layout::{Axis, Iter, TileLayout};
 use crate::fuzz::brute::{Place, Places, agree, axes_of};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, judge};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// Positions on axes that count elements, in elements `count` times narrower.
 pub(crate) fn narrower(places: &Places, axes: &[Axis], count: i64) -> Places {

@@ -8,8 +8,8 @@ use tilewright::layout::{Axis, AxisRelation, Iter, RELATIONS, TileLayout};
 use crate::fuzz::brute::{Places, agree, axes_of};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Ended, Outcome, accept, answered, ensure, judge};
-use crate::fuzz::rng::Rng;
 use crate::fuzz::vary::{perturbed, respelled};
+use crate::rng::Rng;
 
 /// The levels of which one axis each counts the threads.
 const INDICES: [(Scope, Axis); 3] = [(Scope::Warp, LANEID), (Scope::Warpgroup, TID_IN_WG), (Scope::Cta, TX)];

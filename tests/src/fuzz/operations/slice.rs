@@ -10,7 +10,7 @@ use crate::fuzz::affine::is_affine;
 use crate::fuzz::brute::{Places, agree, axes_of, element_at, extents_of, first_places, nest, volume};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Ended, Outcome, ensure, equal, judge};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// True where every range is inside its dimension and not empty.
 pub(crate) fn is_inside(region: &[Range<i64>], shape: &[i64]) -> bool {
@@ -95,16 +95,17 @@ pub(crate) fn place(rng: &mut Rng) -> Outcome {
     match Layout::Tile(layout.clone()).place(&shape, &starts, &extents) {
         Err(LayoutError::NotAffine { .. }) if legal => Ok(Ended::Refused("not affine")),
         answer => judge(&call, answer, legal, |placed| {
+            let tile = placed.iters().ok_or("a tile of iters was listed")?;
             let positions = first_places(&layout, &[M]);
             for value in 0..=last {
                 let mut moved = region.clone();
                 moved[at] = value * unit..value * unit + extent;
                 let expected: Vec<i64> = elements_of(&moved, &shape).iter().map(|&x| positions[x][0]).collect();
                 let from = placed.start.eval(&|_| Some(value)).map_err(|error| error.to_string())?;
-                let got: Vec<i64> = first_places(&placed.tile, &[M]).iter().map(|place| place[0] + from).collect();
+                let got: Vec<i64> = first_places(tile, &[M]).iter().map(|place| place[0] + from).collect();
                 equal(&got, &expected)?;
             }
-            equal(&volume(&extents), &placed.tile.size())
+            equal(&volume(&extents), &tile.size())
         }),
     }
 }

@@ -7,7 +7,7 @@ use crate::fuzz::brute::{Places, agree, axes_of, groups};
 use crate::fuzz::generate;
 use crate::fuzz::interleave::{Scaled, Shapes};
 use crate::fuzz::judge::{Outcome, judge};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// Fails unless `whole` is the sum of the two, by the definition.
 fn is_sum(whole: &TileLayout, left: &TileLayout, right: &TileLayout, shapes: Shapes<'_>) -> Result<(), String> {

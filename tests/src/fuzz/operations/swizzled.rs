@@ -13,7 +13,7 @@ use crate::fuzz::brute::{Places, axes_of, extents_of, first_places, groups, nest
 use crate::fuzz::generate;
 use crate::fuzz::interleave::{Scaled, Shapes};
 use crate::fuzz::judge::{Ended, Outcome, accept, ensure, equal, judge, told};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// The addresses of every element.
 fn addresses(layout: &ComposeLayout) -> Sets {

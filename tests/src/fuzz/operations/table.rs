@@ -11,7 +11,7 @@ use super::slice::{elements_of, is_inside};
 use crate::fuzz::brute::{Places, axes_of, rows, volume};
 use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, accept, answered, equal, judge, told};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// A table places every element as it was told to, and knows its spans.
 pub(crate) fn apply(rng: &mut Rng) -> Outcome {

@@ -7,7 +7,7 @@ use crate::fuzz::brute::{Places, agree, axes_of, groups};
 use crate::fuzz::generate;
 use crate::fuzz::interleave::{Scaled, Shapes};
 use crate::fuzz::judge::{Outcome, judge, told};
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// Fails unless `whole` is the tiling of the two, by the definition.
 fn is_tiling(whole: &TileLayout, outer: &TileLayout, inner: &TileLayout, shapes: Shapes<'_>) -> Result<(), String> {

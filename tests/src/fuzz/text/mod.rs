@@ -15,8 +15,8 @@ use tilewright::layout::{Layout, LayoutError, TileLayout};
 use tilewright::viz::{Style, render};
 
 use super::report::counts;
-use super::rng::Rng;
 use super::said;
+use crate::rng::Rng;
 use mutate::mutated;
 use steps::{Case, STEPS, Tried};
 

@@ -1,6 +1,6 @@
 //! Notation, a little changed.
 
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// What stands in the text: words, numbers, spaces, and single characters.
 type Tokens = Vec<String>;

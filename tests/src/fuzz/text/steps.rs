@@ -12,7 +12,7 @@ use tilewright::viz::layout::Show;
 
 use crate::fuzz::brute::{axes_of, extents_of};
 use crate::fuzz::generate;
-use crate::fuzz::rng::Rng;
+use crate::rng::Rng;
 
 /// The most places, or positions on an axis, of a layout that is listed.
 const MOST_LISTED: i64 = 4096;

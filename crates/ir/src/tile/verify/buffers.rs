@@ -1,5 +1,6 @@
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_layout::axis::M;
+use tilewright_layout::{Axis, Layout};
 
 use super::{IDENTIFIER_HELP, is_identifier};
 use crate::arena::Handle;
@@ -49,6 +50,10 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
         found.push(Diagnostic::error("K0205", message).label(buffer.span, format!("laid out as {}", buffer.layout)));
         return;
     }
+    if buffer.space == Space::Fragment && matches!(buffer.layout, Layout::Table(_)) {
+        found.push(listed_fragment(buffer));
+        return;
+    }
     let wrong = buffer.layout.axes().into_iter().find(|axis| match buffer.space {
         Space::Global(_) | Space::Shared => *axis != M,
         Space::Fragment => !axis.is_thread() && *axis != tilewright_layout::axis::REG,
@@ -75,6 +80,13 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     check_threads(kernel, buffer, found);
 }
 
+fn listed_fragment(buffer: &Buffer) -> Diagnostic {
+    let message = format!("`{}` is a fragment laid out by a table, which no tile op can address yet", buffer.name);
+    Diagnostic::error("K0229", message)
+        .label(buffer.span, format!("laid out as {}", buffer.layout))
+        .help("write the layout of a fragment as shard, replica and offset")
+}
+
 /// The threads that a fragment names exist.
 fn check_threads(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     for axis in buffer.layout.axes().into_iter().filter(|axis| axis.is_thread()) {
@@ -97,41 +109,73 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) 
 
 /// Positions are not negative and different elements do not share one.
 fn check_positions(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
-    let Ok(tile) = buffer.layout.tile() else {
-        found.push(
-            Diagnostic::error(
-                "K0229",
-                format!("`{}` is laid out by a table, which no tile op can address yet", buffer.name),
-            )
-            .label(buffer.span, format!("laid out as {}", buffer.layout))
-            .help("write the layout as shard, replica and offset, with a swizzle where it needs one"),
-        );
-        return;
-    };
-    if let Some(axis) = tile.axes().into_iter().find(|axis| tile.least_on(axis) < 0) {
+    let layout = &buffer.layout;
+    if let Some(axis) = layout.axes().into_iter().find(|axis| layout.least_on(axis) < 0) {
         let message = format!("the layout of `{}` reaches below 0 on `{axis}`", buffer.name);
-        found.push(
-            Diagnostic::error("K0207", message)
-                .label(buffer.span, format!("laid out as {}", buffer.layout))
-                .help(format!("add an offset on `{axis}`")),
-        );
+        let help = match layout {
+            Layout::Table(_) => "list positions from 0 on".to_string(),
+            Layout::Tile(_) | Layout::Compose(_) => format!("add an offset on `{axis}`"),
+        };
+        found.push(Diagnostic::error("K0207", message).label(buffer.span, format!("laid out as {layout}")).help(help));
     }
     let is_written = !matches!(buffer.space, Space::Global(crate::tile::Direction::Input) | Space::Fragment);
-    if is_written && !tile.replica().is_empty() {
+    if is_written && let Some(replicated) = replicated(buffer) {
         found.push(
-            Diagnostic::error("K0226", format!("every element of `{}` has several places in memory", buffer.name))
-                .label(buffer.span, format!("laid out as {}", buffer.layout))
+            Diagnostic::error("K0226", format!("{replicated} has several places in memory"))
+                .label(buffer.span, format!("laid out as {layout}"))
                 .help("only inputs and fragments may have replicas; ops write one place"),
         );
     }
     let may_share = matches!(buffer.space, Space::Global(crate::tile::Direction::Input));
-    if !may_share && buffer.layout.is_injective() == Ok(false) {
+    if !may_share && let Ok(Some((one, other))) = layout.collision() {
+        let elements = [one, other].map(|element| element_title(&buffer.shape, element));
+        let place = common_place(layout, one, other).unwrap_or_else(|| "one place".to_string());
         found.push(
             Diagnostic::error("K0208", format!("two elements of `{}` share a place", buffer.name))
-                .label(buffer.span, format!("laid out as {}", buffer.layout))
+                .label(buffer.span, format!("laid out as {layout}"))
+                .note(format!("elements {} and {} are both at {place}", elements[0], elements[1]))
                 .help("only an input may hold an element at the place of another"),
         );
     }
+}
+
+/// Which elements have several places, if any do: all under replicas, or the first one of a table.
+fn replicated(buffer: &Buffer) -> Option<String> {
+    let has_replicas = match &buffer.layout {
+        Layout::Tile(tile) => !tile.replica().is_empty(),
+        Layout::Compose(compose) => !compose.tile().replica().is_empty(),
+        Layout::Table(table) => {
+            let element = element_title(&buffer.shape, table.replicated()?);
+            return Some(format!("element {element} of `{}`", buffer.name));
+        }
+    };
+    has_replicas.then(|| format!("every element of `{}`", buffer.name))
+}
+
+/// The index of an element in a tile of this shape: `7`, or `(0, 3)` where the shape has several dimensions.
+fn element_title(shape: &[i64], element: i64) -> String {
+    let mut rest = element;
+    let mut index: Vec<String> = Vec::with_capacity(shape.len());
+    for extent in shape.iter().rev() {
+        index.push((rest % extent).to_string());
+        rest /= extent;
+    }
+    index.reverse();
+    match &index[..] {
+        [only] => only.clone(),
+        several => format!("({})", several.join(", ")),
+    }
+}
+
+/// A place that two elements share: `3` in memory, `1@laneid, 0@reg` in registers. `None` where their places are too
+/// many to list, or have no axis.
+fn common_place(layout: &Layout, one: i64, other: i64) -> Option<String> {
+    let (here, there) = (layout.apply(one).ok()?, layout.apply(other).ok()?);
+    let place = here.iter().find(|place| !place.is_empty() && there.binary_search(place).is_ok())?;
+    let title = |(axis, position): (&Axis, &i64)| {
+        if *axis == M { position.to_string() } else { format!("{position}@{axis}") }
+    };
+    Some(place.iter().map(title).collect::<Vec<_>>().join(", "))
 }
 
 fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnostic>) {

@@ -5,43 +5,48 @@ use std::ops::RangeInclusive;
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Splitmix64: one word that grows by a fixed step, and a finalizer that mixes its bits.
-pub(crate) struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
     /// The generator of one case of a run.
-    pub(crate) fn new(seed: u64, case: u64) -> Rng {
-        Rng(mixed(seed.wrapping_add(STEP)) ^ mixed(case))
+    pub fn new(seed: u64, case: u64) -> Rng {
+        Rng::starting_at(mixed(seed.wrapping_add(STEP)) ^ mixed(case))
+    }
+
+    /// The generator whose word begins here.
+    pub fn starting_at(word: u64) -> Rng {
+        Rng(word)
     }
 
     /// 64 random bits.
-    pub(crate) fn bits(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         mixed(self.0)
     }
 
     /// A number in `0..end`; `end` is not 0.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         (self.bits() % end as u64) as usize
     }
 
     /// A number of a range that is not empty.
-    pub(crate) fn within(&mut self, range: RangeInclusive<i64>) -> i64 {
+    pub fn within(&mut self, range: RangeInclusive<i64>) -> i64 {
         let (low, high) = range.into_inner();
         low + (self.bits() % (high - low + 1) as u64) as i64
     }
 
     /// True in `share` of 100 cases.
-    pub(crate) fn percent(&mut self, share: u64) -> bool {
+    pub fn percent(&mut self, share: u64) -> bool {
         self.bits() % 100 < share
     }
 
     /// One of a list that is not empty.
-    pub(crate) fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+    pub fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.below(list.len())]
     }
 
     /// Puts a list in random order.
-    pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
+    pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for at in (1..list.len()).rev() {
             let other = self.below(at + 1);
             list.swap(at, other);
