@@ -27,6 +27,8 @@ pub struct KernelEntry {
     pub dtypes: &'static [DType],
     /// Builds it.
     pub build: fn(&Config) -> Kernel,
+    /// Which of the sizes are known at launch only: parameters of the kernel of the same name.
+    pub run_time: &'static [&'static str],
     /// Makes inputs.
     pub inputs: fn(&Config) -> Vec<HostTensor>,
     /// What it computes, in plain Rust.
@@ -133,6 +135,11 @@ impl KernelEntry {
             return Err(ConfigError::UnknownDType { given: dtype, known: self.dtypes });
         }
         Ok(Config { sizes, dtype })
+    }
+
+    /// The values of the sizes that are known at launch only.
+    pub fn sizes(&self, config: &Config) -> Vec<(&'static str, i64)> {
+        self.run_time.iter().map(|name| (*name, config.size(name))).collect()
     }
 
     /// The configurations that tests run: the default one and those of the entry.

@@ -25,10 +25,7 @@ pub const EDITS: &[Edit] = &[
     Edit {
         name: "past_the_end",
         case: "sf_transpose-f32",
-        replaced: &[(
-            "reinterpret_cast<float4&>(b[s*128 + lane*4])",
-            "reinterpret_cast<float4&>(b[s*128 + lane*4 + 4])",
-        )],
+        replaced: &[("reinterpret_cast<float4*>(b)[s*32 + lane]", "reinterpret_cast<float4*>(b)[s*32 + lane + 1]")],
     },
     Edit {
         name: "no_xor",

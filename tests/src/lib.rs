@@ -8,5 +8,7 @@ pub mod edits;
 pub mod fuzz;
 pub mod gallery;
 pub mod golden;
+pub mod permute;
+pub mod rng;
 pub mod thread_machine;
 pub mod toolchain;

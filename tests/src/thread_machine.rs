@@ -5,141 +5,270 @@
 use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
-use tilewright::ir::thread::{Cond, Memory, MemorySpace, Program, Regs, Stmt};
+use tilewright::ir::thread::{Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
 use tilewright::ir::{Handle, Scalar};
 
 /// What is in memory: element values by memory and position.
 pub type Contents = BTreeMap<(usize, i64), i64>;
 
-/// Runs a one-CTA program; `contents` holds the inputs and gets the outputs. Elements are opaque numbers, so views of
-/// another width are not supported. Errors: a read of what was never written.
-pub fn execute(program: &Program, contents: &mut Contents) -> Result<(), String> {
-    let threads = (0..program.threads).map(|tid| Thread { tid, env: Vec::new(), registers: BTreeMap::new() }).collect();
-    let mut machine = Machine { program, contents, threads };
-    machine.body(&program.body)
+/// `(value, part)`: byte `part` of an element whose value is the opaque number `value`.
+type Byte = (i64, u8);
+
+/// Where a byte is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Memory { number: usize, byte: i64 },
+    Register { thread: usize, array: usize, byte: i64 },
 }
 
-struct Thread {
-    tid: i64,
-    env: Vec<(Var, i64)>,
-    registers: BTreeMap<(usize, i64), i64>,
+/// Runs a one-CTA program; `contents` holds the inputs and gets the outputs. Elements are opaque numbers whose bytes
+/// move one by one. Errors: a read of a byte that was never written; a written element whose bytes in the end are not
+/// those of one value, in order.
+pub fn execute(program: &Program, contents: &mut Contents) -> Result<(), String> {
+    let memories: Vec<&Memory> = program.memories.iter().map(|(_, memory)| memory).collect();
+    let threads: Vec<usize> = (0..program.threads as usize).collect();
+    let mut machine = Machine { program, env: vec![Vec::new(); threads.len()], held: BTreeMap::new() };
+    for (&(number, position), &value) in contents.iter() {
+        let width = memories[number].dtype.bytes();
+        let places = (position * width..).map(|byte| Place::Memory { number, byte });
+        machine.held.extend(places.zip(bytes_of(value, width)));
+    }
+    machine.body(&program.body, &threads)?;
+    // What the program did not write is whole and comes back as it was.
+    for place in machine.held.keys() {
+        if let Place::Memory { number, byte } = *place {
+            let position = byte.div_euclid(memories[number].dtype.bytes());
+            contents.insert((number, position), machine.element(number, memories[number], position)?);
+        }
+    }
+    Ok(())
+}
+
+fn bytes_of(value: i64, width: i64) -> impl Iterator<Item = Byte> {
+    (0..width as u8).map(move |part| (value, part))
 }
 
 struct Machine<'a> {
     program: &'a Program,
-    contents: &'a mut Contents,
-    threads: Vec<Thread>,
+    /// The named values of every thread.
+    env: Vec<Vec<(Var, i64)>>,
+    held: BTreeMap<Place, Byte>,
 }
 
-impl Thread {
-    fn eval(&self, expr: &Expr) -> Result<i64, String> {
+impl Machine<'_> {
+    /// The value whose bytes the element holds.
+    fn element(&self, number: usize, memory: &Memory, position: i64) -> Result<i64, String> {
+        let width = memory.dtype.bytes();
+        let places = (position * width..(position + 1) * width).map(|byte| Place::Memory { number, byte });
+        let bytes: Vec<Byte> = places.filter_map(|place| self.held.get(&place).copied()).collect();
+        let whole = bytes.first().filter(|(value, _)| bytes.iter().copied().eq(bytes_of(*value, width)));
+        whole.map(|(value, _)| *value).ok_or_else(|| format!("`{}[{position}]` holds {bytes:?}", memory.name))
+    }
+
+    fn eval(&self, thread: usize, expr: &Expr) -> Result<i64, String> {
         let value = |var: &Var| match var.name() {
-            "lane" => Some(self.tid % 32),
-            "warp" => Some(self.tid / 32),
-            "tid" => Some(self.tid),
+            "lane" => Some(thread as i64 % 32),
+            "warp" => Some(thread as i64 / 32),
+            "tid" => Some(thread as i64),
             "bx" | "by" | "bz" => Some(0),
-            _ => self.env.iter().rev().find(|(known, _)| known == var).map(|(_, value)| *value),
+            _ => self.env[thread].iter().rev().find(|(known, _)| known == var).map(|(_, value)| *value),
         };
         expr.eval(&value).map_err(|e| e.to_string())
     }
 
-    fn holds(&self, cond: &Cond) -> Result<bool, String> {
+    fn holds(&self, thread: usize, cond: &Cond) -> Result<bool, String> {
         Ok(match cond {
-            Cond::Less(a, b) => self.eval(a)? < self.eval(b)?,
-            Cond::Equal(a, b) => self.eval(a)? == self.eval(b)?,
+            Cond::Less(a, b) => self.eval(thread, a)? < self.eval(thread, b)?,
+            Cond::Equal(a, b) => self.eval(thread, a)? == self.eval(thread, b)?,
         })
     }
 
-    fn slots(&self, regs: &Regs) -> Result<Vec<(usize, i64)>, String> {
-        let first = self.eval(&regs.first)?;
-        Ok((first..first + regs.count).map(|i| (regs.array.index(), i)).collect())
-    }
-}
-
-impl Machine<'_> {
-    /// Every statement is executed by all threads before the next: finer barriers can only order more.
-    fn body(&mut self, body: &[Stmt]) -> Result<(), String> {
-        let everyone: Vec<usize> = (0..self.threads.len()).collect();
-        self.body_by(body, &everyone)
+    fn registers(&self, thread: usize, regs: &Regs) -> Result<Vec<Place>, String> {
+        let (array, width) = (regs.array.index(), self.program.registers[regs.array].dtype.bytes());
+        let first = self.eval(thread, &regs.first)? * width;
+        let elements = (0..regs.count).map(|at| first + at * regs.step * width);
+        Ok(elements.flat_map(|at| (at..at + width).map(|byte| Place::Register { thread, array, byte })).collect())
     }
 
-    fn body_by(&mut self, body: &[Stmt], active: &[usize]) -> Result<(), String> {
+    /// As many bytes of memory as `regs` holds, from element `index` on.
+    fn memory(&self, thread: usize, handle: Handle<Memory>, index: &Expr, regs: &Regs) -> Result<Vec<Place>, String> {
+        let memory = &self.program.memories[handle];
+        let number = match memory.space {
+            MemorySpace::SharedView { of } => of.index(),
+            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => handle.index(),
+        };
+        let first = self.eval(thread, index)? * memory.dtype.bytes();
+        let bytes = regs.count * self.program.registers[regs.array].dtype.bytes();
+        Ok((first..first + bytes).map(|byte| Place::Memory { number, byte }).collect())
+    }
+
+    fn read(&self, thread: usize, places: &[Place]) -> Result<Vec<Byte>, String> {
+        let unwritten = |place: &Place| format!("thread {thread} reads unwritten {place:?}");
+        places.iter().map(|place| self.held.get(place).copied().ok_or_else(|| unwritten(place))).collect()
+    }
+
+    fn body(&mut self, body: &[Stmt], active: &[usize]) -> Result<(), String> {
         body.iter().try_for_each(|stmt| self.stmt(stmt, active))
     }
 
+    /// Every statement is executed by all threads before the next: finer barriers can only order more.
     fn stmt(&mut self, stmt: &Stmt, active: &[usize]) -> Result<(), String> {
         match stmt {
-            Stmt::Op { body, .. } => self.body_by(body, active),
+            Stmt::Op { body, .. } => self.body(body, active),
             Stmt::Declare(_) | Stmt::Inst(_) => Ok(()),
             Stmt::For { var, body } => {
                 let range = var.range();
                 (range.lo..=range.hi).try_for_each(|value| {
-                    self.threads.iter_mut().for_each(|thread| thread.env.push((var.clone(), value)));
-                    self.body_by(body, active)
+                    self.env.iter_mut().for_each(|env| env.push((var.clone(), value)));
+                    self.body(body, active)
                 })
             }
             Stmt::If { cond, body } => {
-                let mut inside = Vec::new();
-                for &at in active {
-                    if self.threads[at].holds(cond)? {
-                        inside.push(at);
-                    }
-                }
-                self.body_by(body, &inside)
+                let holding = |&at: &usize| self.holds(at, cond).map(|holds| holds.then_some(at)).transpose();
+                let inside = active.iter().filter_map(holding).collect::<Result<Vec<_>, String>>()?;
+                self.body(body, &inside)
             }
-            Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {
-                active.iter().try_for_each(|&at| self.one(stmt, at))
-            }
-        }
-    }
-
-    fn owner(&self, memory: Handle<Memory>) -> usize {
-        match self.program.memories[memory].space {
-            MemorySpace::SharedView { of } => of.index(),
-            MemorySpace::Global { .. } | MemorySpace::Shared => memory.index(),
-        }
-    }
-
-    fn one(&mut self, stmt: &Stmt, at: usize) -> Result<(), String> {
-        match stmt {
-            Stmt::Let { var, value } => {
-                let value = self.threads[at].eval(value)?;
-                self.threads[at].env.push((var.clone(), value));
-            }
-            Stmt::Load { to, memory, index } => {
-                let (first, slots) = (self.threads[at].eval(index)?, self.threads[at].slots(to)?);
-                for (position, slot) in (first..).zip(slots) {
-                    let place = (self.owner(*memory), position);
-                    let value =
-                        *self.contents.get(&place).ok_or_else(|| format!("thread {at} reads unwritten {place:?}"))?;
-                    self.threads[at].registers.insert(slot, value);
-                }
-            }
-            Stmt::Store { memory, index, from } => {
-                let (first, slots) = (self.threads[at].eval(index)?, self.threads[at].slots(from)?);
-                for (position, slot) in (first..).zip(slots) {
-                    let value = *self.threads[at].registers.get(&slot).ok_or("an empty register")?;
-                    self.contents.insert((self.owner(*memory), position), value);
-                }
-            }
-            Stmt::Set { to, value } => {
-                let number = match value {
+            Stmt::Let { var, value } => active.iter().try_for_each(|&at| {
+                let value = self.eval(at, value)?;
+                self.env[at].push((var.clone(), value));
+                Ok(())
+            }),
+            Stmt::Lookup { vars, table, index } => active.iter().try_for_each(|&at| {
+                let first = self.eval(at, index)? as usize;
+                let entries = self.program.memories[*table].values.iter().skip(first).copied();
+                self.env[at].extend(vars.iter().cloned().zip(entries));
+                Ok(())
+            }),
+            Stmt::Load { to, memory, index } => self.assign(active, |machine, at| {
+                Ok((machine.registers(at, to)?, machine.read(at, &machine.memory(at, *memory, index, to)?)?))
+            }),
+            Stmt::Store { memory, index, from } => self.assign(active, |machine, at| {
+                Ok((machine.memory(at, *memory, index, from)?, machine.read(at, &machine.registers(at, from)?)?))
+            }),
+            Stmt::Set { to, value } => self.assign(active, |machine, at| {
+                let value = match value {
                     Scalar::Int(v) => *v,
                     Scalar::Float(v) => *v as i64,
                 };
-                for slot in self.threads[at].slots(to)? {
-                    self.threads[at].registers.insert(slot, number);
-                }
-            }
-            Stmt::Move { to, from } => {
-                let (to, from) = (self.threads[at].slots(to)?, self.threads[at].slots(from)?);
-                for (to, from) in to.into_iter().zip(from) {
-                    let value = *self.threads[at].registers.get(&from).ok_or("an empty register")?;
-                    self.threads[at].registers.insert(to, value);
-                }
-            }
-            Stmt::Op { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Declare(_) | Stmt::Inst(_) => {}
+                let width = machine.program.registers[to.array].dtype.bytes();
+                let bytes = (0..to.count).flat_map(|_| bytes_of(value, width)).collect();
+                Ok((machine.registers(at, to)?, bytes))
+            }),
+            Stmt::Move { to, from } => self.assign(active, |machine, at| {
+                Ok((machine.registers(at, to)?, machine.read(at, &machine.registers(at, from)?)?))
+            }),
+            Stmt::Compute { inst, to, from, arguments } => self.assign(active, |machine, at| {
+                let bytes = match (inst, from.as_slice(), arguments.as_slice()) {
+                    (Inst::BytePermute, [a, b], [selector]) => machine.permuted(at, a, b, selector),
+                    (Inst::ShuffleXor, [register], [mask]) => machine.shuffled(at, register, mask, active),
+                    _ => Err(format!("`{}` with operands that it does not take", inst.info().name)),
+                };
+                Ok((machine.registers(at, to)?, bytes?))
+            }),
+        }
+    }
+
+    /// Writes the places and bytes that `effect` says of every active thread. Lanes may overwrite what they exchange,
+    /// so all read before any writes.
+    fn assign<F>(&mut self, active: &[usize], effect: F) -> Result<(), String>
+    where
+        F: Fn(&Self, usize) -> Result<(Vec<Place>, Vec<Byte>), String>,
+    {
+        let effects = active.iter().map(|&at| effect(self, at)).collect::<Result<Vec<_>, String>>()?;
+        for (places, bytes) in effects {
+            self.held.extend(places.into_iter().zip(bytes));
         }
         Ok(())
+    }
+
+    fn permuted(&self, thread: usize, a: &Regs, b: &Regs, selector: &Expr) -> Result<Vec<Byte>, String> {
+        let bytes = self.read(thread, &[self.registers(thread, a)?, self.registers(thread, b)?].concat())?;
+        let selector = self.eval(thread, selector)?;
+        let byte = |at: usize| {
+            let digit = (selector >> (4 * at)) & 15;
+            bytes.get(digit as usize).copied().ok_or_else(|| format!("digit {at} of {selector:#x} repeats a sign"))
+        };
+        (0..4).map(byte).collect()
+    }
+
+    fn shuffled(&self, thread: usize, of: &Regs, mask: &Expr, active: &[usize]) -> Result<Vec<Byte>, String> {
+        let not_there = || format!("lane {} shuffles with a lane that is not there", thread % 32);
+        let mask = self.eval(thread, mask)?;
+        let partner = (0..32).contains(&mask).then_some(thread ^ mask as usize);
+        let partner = partner.filter(|partner| active.contains(partner)).ok_or_else(not_there)?;
+        let lanes = active.iter().filter(|other| **other / 32 == thread / 32).count();
+        if lanes != 32 {
+            return Err(format!("a shuffle by {lanes} lanes of warp {}", thread / 32));
+        }
+        self.read(partner, &self.registers(partner, of)?).map_err(|_| not_there())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright::diag::Span;
+    use tilewright::ir::thread::RegArray;
+    use tilewright::ir::{Arena, Target};
+    use tilewright::layout::DType::{self, B8, B16, B32};
+
+    use super::*;
+
+    /// Every thread loads two words of `a`, the first `lanes` lanes of a warp compute the first word anew, and all
+    /// store it to `b`. Element `i` of `a` is `100 + i`; what is in `b` comes back.
+    fn run(dtype: DType, threads: i64, lanes: i64, inst: Inst, argument: i64) -> Result<Vec<i64>, String> {
+        let (mut memories, mut registers) = (Arena::new(), Arena::new());
+        let [a, b] = [("a", true), ("b", false)].map(|(name, read_only)| {
+            let (name, values) = (name.to_string(), Vec::new());
+            let (space, span) = (MemorySpace::Global { read_only }, Span::here());
+            memories.push(Memory { name, dtype, elements: 512, space, values, alignment: 16, span })
+        });
+        let array = registers.push(RegArray { name: "r".to_string(), dtype: B32, len: 2, vector: 1 });
+        let word = |at: i64| Regs { array, first: Expr::constant(at), count: 1, step: 1 };
+        let elements = 4 / dtype.bytes();
+        let tid = Expr::var(&Var::new("tid", 0, threads - 1));
+        let load = |at: i64| Stmt::Load { to: word(at), memory: a, index: (&tid * 2 + at) * elements };
+        let from = (0..inst.info().registers as i64).map(word).collect();
+        let compute = Stmt::Compute { inst, to: word(0), from, arguments: vec![Expr::constant(argument)] };
+        let cond = Cond::Less(Expr::var(&Var::new("lane", 0, 31)), Expr::constant(lanes));
+        let store = Stmt::Store { memory: b, index: &tid * elements, from: word(0) };
+        let body = vec![Stmt::Declare(array), load(0), load(1), Stmt::If { cond, body: vec![compute] }, store];
+        let (name, notes, plans) = ("k".to_string(), Arena::new(), Vec::new());
+        let target = Target::Sm100a;
+        let (sizes, grid) = (Vec::new(), [1, 1, 1].map(Expr::constant));
+        let program =
+            Program { name, target, sizes, grid, threads, memories, registers, notes, body, plans, instructions: 0 };
+        let mut contents: Contents = (0..2 * threads * elements).map(|at| ((a.index(), at), 100 + at)).collect();
+        execute(&program, &mut contents)?;
+        Ok(contents.range((b.index(), 0i64)..).map(|(_, value)| *value).collect())
+    }
+
+    #[test]
+    fn byte_permute_takes_the_bytes_that_the_digits_name() {
+        assert_eq!(run(B8, 1, 32, Inst::BytePermute, 0x2715), Ok(vec![105, 101, 107, 102]));
+    }
+
+    #[test]
+    fn byte_permute_does_not_repeat_signs() {
+        assert_eq!(run(B8, 1, 32, Inst::BytePermute, 0x8210), Err("digit 3 of 0x8210 repeats a sign".to_string()));
+    }
+
+    #[test]
+    fn bytes_of_different_elements_are_no_element() {
+        assert_eq!(run(B16, 1, 32, Inst::BytePermute, 0x3120), Err("`b[0]` holds [(100, 0), (101, 0)]".to_string()));
+    }
+
+    #[test]
+    fn shuffle_xor_exchanges_the_registers_of_lanes_inside_warps() {
+        for mask in 0..32 {
+            let expected: Vec<i64> = (0..64).map(|thread| 100 + 2 * (thread ^ mask)).collect();
+            assert_eq!(run(B32, 64, 32, Inst::ShuffleXor, mask), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn a_shuffle_needs_all_lanes_of_a_warp() {
+        let not_there = "lane 0 shuffles with a lane that is not there";
+        assert_eq!(run(B32, 32, 16, Inst::ShuffleXor, 16), Err(not_there.to_string()));
+        assert_eq!(run(B32, 32, 16, Inst::ShuffleXor, 1), Err("a shuffle by 16 lanes of warp 0".to_string()));
     }
 }

@@ -326,12 +326,18 @@ fn variants() {
     };
     assert_mistake("unknown_variant", transpose(4, F32, Some("warp_xor")));
     assert_mistake("forced_variant_refuses", transpose(3, F32, Some("warp_xor_swizzle")));
-    let padded = kernel("k", |k| {
-        let a = k.input("a", F32, S([3, 32], [64, 2]));
-        let b = k.output("b", F32, S([3, 32], [2, 6]));
+    let repeated = kernel("k", |k| {
+        let a = k.input("a", F32, S([3, 32], [0, 1]));
+        let b = k.output("b", F32, S([3, 32], [32, 1]));
         k.warp().permute_layout(b, a);
     });
-    assert_mistake("no_variant_accepts", padded);
+    assert_mistake("no_variant_accepts", repeated);
+    let large = kernel("k", |k| {
+        let tile = k.shared("tile", F32, [120, 120]);
+        let columns = k.view("columns", tile, S([120, 120], [1, 120]));
+        k.warp().permute_layout(columns, tile);
+    });
+    assert_mistake("tile_beyond_the_registers", large);
     let fragment = kernel("k", |k| {
         let b = k.output("b", F32, [32, 4]);
         let held = k.fragment("held", F32, S([32, 4], [1 * LANEID, 1 * M]));
@@ -421,12 +427,76 @@ fn operations_on_layouts() {
 }
 
 #[test]
-fn a_table_cannot_be_addressed() {
-    let rotated = tilewright::layout::TableLayout::of_positions(&M, &[1, 2, 3, 0]).expect("a table");
+fn tables() {
+    use tilewright::layout::{Coord, TableLayout};
+    let table = |positions: &[i64]| TableLayout::of_positions(&M, positions).expect("a table");
+    let at = |position: i64| Coord::from([(M, position)]);
+    let copies = TableLayout::new(&[vec![at(0)], vec![at(1), at(2)]]).expect("a table");
     assert_mistake(
-        "table_buffer",
+        "table_fragment",
         kernel("k", |k| {
-            k.input("a", F32, Layout::Table(rotated));
+            k.fragment("f", F32, table(&[1, 2, 3, 0]));
+        }),
+    );
+    assert_mistake(
+        "table_shares_places",
+        kernel("k", |k| {
+            k.output("b", F32, ([2, 2], table(&[0, 1, 2, 0])));
+        }),
+    );
+    assert_mistake(
+        "table_below_zero",
+        kernel("k", |k| {
+            k.input("a", F32, table(&[1, 0, -1]));
+        }),
+    );
+    assert_mistake(
+        "table_replicas",
+        kernel("k", |k| {
+            k.shared("t", F32, copies);
+        }),
+    );
+}
+
+#[test]
+fn sizes() {
+    let sized = |most: i64| {
+        kernel("k", move |k| {
+            let n = k.size("n").multiple_of(4).max(most);
+            let a = k.input("a", F32, (&n, 64));
+            let b = k.output("b", F32, (&n, 64));
+            let [x] = k.grid([n.ceil_div(32)]);
+            k.warp().permute_layout(b.sub((at(&x * 32, 32), 0..32)), a.sub((at(&x * 32, 32), 0..32)));
+        })
+    };
+    assert_mistake("size_too_large", sized(1 << 31));
+    assert_mistake("tile_over_an_edge", sized(1 << 20));
+    assert_mistake(
+        "size_of_shared_memory",
+        kernel("k", |k| {
+            let n = k.size("n");
+            k.shared("t", F32, (&n, 64));
+        }),
+    );
+    let copy = kernel("k", |k| {
+        let n = k.size("n").multiple_of(4).max(4096);
+        let a = k.input("a", F32, (&n,));
+        let b = k.output("b", F32, (&n,));
+        let [x] = k.grid([n.ceil_div(32)]);
+        k.copy(b.sub((at(&x * 32, 32),)), a.sub((at(&x * 32, 32),)));
+    });
+    let artifact = compile(copy, &Options::new(Target::Sm100a)).expect("the kernel compiles");
+    let bound = |sizes: &[(&str, i64)]| artifact.clone().for_sizes(sizes).expect_err("sizes that do not fit");
+    let found: Vec<_> = [bound(&[("n", 4098)]), bound(&[("n", 8192)]), bound(&[("m", 8)])].concat();
+    assert_rendered("sizes_at_launch", &found);
+}
+
+#[test]
+fn elements_that_share_a_register() {
+    assert_mistake(
+        "fragment_shares_places",
+        kernel("k", |k| {
+            k.fragment("f", F32, S([4, 2], [1 * LANEID, 1 * LANEID]));
         }),
     );
 }

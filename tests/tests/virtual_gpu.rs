@@ -1,6 +1,7 @@
 //! The virtual GPU on PTX that is not ours to shape: a hand-written CUDA file, and our kernels, at every optimisation
 //! level that NVRTC has.
 
+use tilewright::compile::Artifact;
 use tilewright::cuda::{Nvrtc, Request};
 use tilewright::prelude::Target;
 use tilewright::vgpu::{Arg, BufferId, Launch, Memory, Module, Options, run};
@@ -29,6 +30,13 @@ fn compile(nvrtc: &Nvrtc, source: &str, target: Target, level: &[&str]) -> Modul
     let request = Request { source, name: "/tilewright/test.cu", target: target.name(), options: &options };
     let compiled = nvrtc.compile(&request).unwrap_or_else(|e| panic!("{level:?}: {e}"));
     Module::parse(&compiled.ptx).unwrap_or_else(|e| panic!("{level:?}: {e}"))
+}
+
+/// Pointers, then sizes.
+fn arguments(artifact: &Artifact, buffers: &[BufferId]) -> Vec<Arg> {
+    let sizes = artifact.sizes().expect("the sizes have values");
+    let pointers = buffers.iter().map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 });
+    pointers.chain(sizes.iter().map(|size| Arg::Bytes((*size as i32).to_le_bytes().to_vec()))).collect()
 }
 
 #[test]
@@ -64,7 +72,7 @@ fn every_kernel_is_right_at_every_level() {
                     grid: artifact.grid().map(|n| n as u32),
                     block: [artifact.threads() as u32, 1, 1],
                     dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
-                    args: buffers.iter().map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 }).collect(),
+                    args: arguments(&artifact, &buffers),
                 };
                 run(&module, &launch, &mut memory, &Options::default())
                     .unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));

@@ -43,7 +43,8 @@ impl KernelArguments {
             Exit::BadInput
         })?;
         let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };
-        let artifact = compile((entry.build)(&config), &options).map_err(|found| {
+        let artifact = compile((entry.build)(&config), &options);
+        let artifact = artifact.and_then(|artifact| artifact.for_sizes(&entry.sizes(&config))).map_err(|found| {
             report(&found);
             Exit::BadInput
         })?;

@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
-    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, FailureKind, Origin,
-    Resources, Run, Space, compare, run as launch,
+    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, FailureKind, OpPasses, Origin,
+    Resources, Run, Space, compare, counted_instructions, passes, predicted_instructions, run as launch,
 };
 
 use crate::exit::Exit;
@@ -137,10 +137,15 @@ impl Outcome {
             for access in by_cuda_line(&counts.accesses) {
                 line("counted", &self.access_text(&access));
             }
+            for op in passes(artifact, counts) {
+                line("checked", &op.to_string());
+            }
             for note in &counts.notes {
                 line("note", &format!("{} at PTX line {}, {} times", note.name, note.ptx_line, note.count));
             }
-            line("executed", &format!("{} thread instructions", counts.thread_instructions));
+            let (counted, predicted) = (counted_instructions(counts), predicted_instructions(artifact));
+            let threads = counts.thread_instructions;
+            line("executed", &format!("{counted} warp instructions ({predicted} predicted), {threads} of threads"));
         }
         line("registers", &resources(self.built.resources.as_ref()));
         if let Some(timing) = self.run.timing {
@@ -238,6 +243,10 @@ impl Outcome {
             "plans": artifact.plans().iter().map(plan_json).collect::<Vec<_>>(),
             "accesses": accesses.collect::<Vec<_>>(),
             "thread_instructions": self.run.report.as_ref().map(|r| r.thread_instructions),
+            "warp_instructions": self.run.report.as_ref().map(counted_instructions),
+            "predicted_warp_instructions": predicted_instructions(artifact),
+            "passes": self.run.report.iter().flat_map(|report| passes(artifact, report)).map(passes_json)
+                .collect::<Vec<_>>(),
             "resources": registers,
             "milliseconds": self.run.timing.map(|t| t.milliseconds),
             "outputs": outputs.collect::<Vec<_>>(),
@@ -298,6 +307,13 @@ fn plan_json(plan: &OpPlan) -> Value {
         "cost": plan.facts().map(|f| f.cost()), "summary": plan.facts().map(|f| f.summary.clone()),
         "accesses": accesses.collect::<Vec<_>>(),
         "barriers": plan.barriers.iter().map(|b| json!({"what": b.what, "reason": b.reason})).collect::<Vec<_>>(),
+    })
+}
+
+fn passes_json(op: OpPasses) -> Value {
+    let verb = if op.kind == AccessKind::Load { "read" } else { "write" };
+    json!({
+        "op": op.title, "access": verb, "unit": op.memory.passes(), "predicted": op.predicted, "counted": op.counted,
     })
 }
 

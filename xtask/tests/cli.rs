@@ -67,7 +67,10 @@ fn piped_output_has_no_escape_sequences_and_json_is_one_object() {
 fn what_is_unknown_is_bad_input_with_a_hint() {
     let cases: &[(&[&str], &str)] = &[
         (&["run-kernel", "sf_transpos"], "did you mean `sf_transpose`?"),
-        (&["run-kernel", "nothing_like_it"], "there are sf_transpose, sf_transpose_global, warp_transpose"),
+        (
+            &["run-kernel", "nothing_like_it"],
+            "there are sf_transpose, sf_transpose_global, transpose_2d, warp_transpose",
+        ),
         (&["run-kernel", "sf_transpose", "--target", "sm_80"], "there are sm_100a and sm_90a"),
         (&["run-kernel", "warp_transpose", "--shape", "depth=3"], "it has rows, cols, tiles"),
         (&["run-kernel", "warp_transpose", "--shape", "rows"], "write it as rows=32"),
@@ -89,10 +92,10 @@ fn what_is_unknown_is_bad_input_with_a_hint() {
 
 #[test]
 fn a_tile_that_no_variant_takes_is_told_with_all_reasons() {
-    let said = say(&["run-kernel", "warp_transpose", "--shape", "rows=5", "--shape", "cols=7"]);
+    let said = say(&["run-kernel", "warp_transpose", "--shape", "rows=120", "--shape", "cols=119"]);
     assert_eq!(said.status, 4);
-    assert!(said.err.contains("warp_xor_swizzle: 35 elements do not divide among 32 lanes"), "{}", said.err);
-    assert!(said.err.contains("warp_vectorized: "), "{}", said.err);
+    assert!(said.err.contains("warp_xor_swizzle: 14280 elements do not divide among 32 lanes"), "{}", said.err);
+    assert!(said.err.contains("warp_scheduled: 14280 elements take 447 registers of each lane"), "{}", said.err);
 }
 
 #[test]
@@ -166,7 +169,7 @@ fn edited_cuda_decides_the_exit_status() {
     let race = run("__syncwarp();", "");
     assert_eq!(race.status, 2);
     assert!(
-        race.err.contains("race") && race.err.contains("sf_transpose.rs:31") && race.err.contains("sf_transpose.rs:30"),
+        race.err.contains("race") && race.err.contains("sf_transpose.rs:32") && race.err.contains("sf_transpose.rs:31"),
         "{}",
         race.err
     );

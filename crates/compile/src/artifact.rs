@@ -1,11 +1,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use tilewright_diag::Diagnostic;
 use tilewright_emit::{Emitted, SourceMap};
+use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::OpPlan;
-use tilewright_ir::tile::{Direction, Space};
+use tilewright_ir::tile::{Buffer, Direction, Size, Space};
 use tilewright_ir::{Target, VerifiedKernel, VerifiedProgram};
-use tilewright_layout::{DType, Layout};
+use tilewright_layout::{DType, Iter, Layout, TileLayout};
 
 /// A compiled kernel: CUDA text, launch shape, parameters, plans, and the stages it came through.
 #[derive(Clone, Debug)]
@@ -13,6 +15,8 @@ pub struct Artifact {
     kernel: VerifiedKernel,
     program: VerifiedProgram,
     emitted: Emitted,
+    /// The values of the sizes, if they are bound.
+    sizes: Vec<i64>,
 }
 
 /// A parameter of the entry point: a pointer to a tensor.
@@ -67,6 +71,23 @@ impl Stage {
     }
 }
 
+/// The value of a size, if a launch may have it.
+fn check_size(size: &Size, value: Option<i64>) -> Result<i64, Diagnostic> {
+    let (name, range, multiple) = (size.var.name(), size.var.range(), size.var.multiple());
+    let Some(value) = value else {
+        return Err(Diagnostic::error("R0611", format!("the size `{name}` has no value"))
+            .label(size.span, "asked for here")
+            .help(format!("bind it: artifact.for_sizes(&[(\"{name}\", ..)])")));
+    };
+    if value < 1 || value > range.hi || value % multiple != 0 {
+        let divides = if multiple > 1 { format!("a multiple of {multiple} ") } else { String::new() };
+        return Err(Diagnostic::error("R0612", format!("{name} = {value}, which the kernel was not compiled for"))
+            .label(size.span, format!("{divides}from 1 to {}", range.hi))
+            .help("say less of the size here, or launch with another value"));
+    }
+    Ok(value)
+}
+
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -86,7 +107,47 @@ impl FromStr for Stage {
 
 impl Artifact {
     pub(crate) fn new(kernel: VerifiedKernel, program: VerifiedProgram, emitted: Emitted) -> Artifact {
-        Artifact { kernel, program, emitted }
+        Artifact { kernel, program, emitted, sizes: Vec::new() }
+    }
+
+    /// The kernel for these values of its sizes. Errors: a size that is missing or unknown, and values that the kernel
+    /// was not compiled for.
+    pub fn for_sizes(mut self, given: &[(&str, i64)]) -> Result<Artifact, Vec<Diagnostic>> {
+        let sizes = &self.kernel.kernel().sizes;
+        let unknown = given.iter().filter(|(name, _)| !sizes.iter().any(|size| size.var.name() == *name));
+        let mut found: Vec<Diagnostic> = unknown.map(|(name, _)| self.unknown_size(name)).collect();
+        let mut values = Vec::with_capacity(sizes.len());
+        for size in sizes {
+            let value = given.iter().find(|(name, _)| *name == size.var.name()).map(|(_, value)| *value);
+            match check_size(size, value) {
+                Ok(value) => values.push(value),
+                Err(finding) => found.push(finding),
+            }
+        }
+        self.sizes = values;
+        if found.is_empty() { Ok(self) } else { Err(found) }
+    }
+
+    fn unknown_size(&self, name: &str) -> Diagnostic {
+        let known: Vec<&str> = self.kernel.kernel().sizes.iter().map(|size| size.var.name()).collect();
+        let known = if known.is_empty() { "it has none".to_string() } else { format!("it has {}", known.join(", ")) };
+        Diagnostic::error("R0611", format!("`{}` has no size `{name}`", self.name())).help(known)
+    }
+
+    /// The values of the sizes in the order of the parameters; `None` while they are not bound.
+    pub fn sizes(&self) -> Option<&[i64]> {
+        (self.sizes.len() == self.kernel.kernel().sizes.len()).then_some(&self.sizes)
+    }
+
+    /// The value of an expression of the sizes; where they are not bound, of their greatest.
+    pub fn value(&self, expr: &Expr) -> i64 {
+        let sizes = &self.kernel.kernel().sizes;
+        let value = |var: &Var| {
+            let at = sizes.iter().position(|size| size.var == *var);
+            let bound = at.and_then(|at| self.sizes.get(at).copied());
+            bound.or(Some(var.range().hi - var.range().hi % var.multiple()))
+        };
+        expr.eval(&value).unwrap_or(i64::MAX)
     }
 
     /// The entry point's name.
@@ -111,7 +172,7 @@ impl Artifact {
 
     /// CTAs along x, y and z.
     pub fn grid(&self) -> [i64; 3] {
-        self.kernel.kernel().grid
+        self.kernel.kernel().grid.each_ref().map(|ctas| self.value(ctas))
     }
 
     /// Threads of one CTA.
@@ -129,17 +190,39 @@ impl Artifact {
         let owners = self.kernel.kernel().buffers.iter().filter(|(_, buffer)| buffer.view_of.is_none());
         owners
             .filter_map(|(_, buffer)| match buffer.space {
-                Space::Global(direction) => Some(Parameter {
-                    name: buffer.name.clone(),
-                    dtype: buffer.dtype,
-                    shape: buffer.shape.clone(),
-                    layout: buffer.layout.clone(),
-                    is_output: direction == Direction::Output,
-                    alignment: 16,
-                }),
+                Space::Global(direction) => {
+                    let (shape, layout) = self.placed(buffer);
+                    Some(Parameter {
+                        name: buffer.name.clone(),
+                        dtype: buffer.dtype,
+                        shape,
+                        layout,
+                        is_output: direction == Direction::Output,
+                        alignment: 16,
+                    })
+                }
                 Space::Shared | Space::Fragment => None,
             })
             .collect()
+    }
+
+    /// Shape and layout of a parameter for the sizes as they are bound.
+    fn placed(&self, buffer: &Buffer) -> (Vec<i64>, Layout) {
+        let largest = || (buffer.shape.clone(), buffer.layout.clone());
+        let Some(run_time) = &buffer.run_time else { return largest() };
+        let values = |exprs: &[Expr]| exprs.iter().map(|expr| self.value(expr)).collect::<Vec<i64>>();
+        let (extents, strides) = (values(&run_time.extents), values(&run_time.strides));
+        let shard = extents.iter().zip(&strides).map(|(extent, stride)| Iter::memory(*extent, *stride)).collect();
+        match TileLayout::new(shard, Vec::new(), []) {
+            Ok(tile) => (extents, Layout::Tile(tile)),
+            // Sizes within their limits give a layout within that of the largest.
+            Err(_) => largest(),
+        }
+    }
+
+    /// Instructions that one warp is predicted to execute.
+    pub fn predicted_instructions(&self) -> i64 {
+        self.program.program().instructions
     }
 
     /// What was decided for each op, in order.

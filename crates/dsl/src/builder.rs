@@ -10,6 +10,7 @@ use tilewright_layout::{DType, Layout, TileLayout};
 use crate::buffer::Buffer;
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
+use crate::size::{Size, Sizes};
 
 /// Builds the kernel `name` by running `body` once.
 #[track_caller]
@@ -17,15 +18,17 @@ pub fn kernel(name: &str, body: impl FnOnce(&mut KernelBuilder)) -> Kernel {
     let kernel = Kernel {
         name: name.to_string(),
         span: Span::here(),
-        grid: [1, 1, 1],
+        sizes: Vec::new(),
+        grid: [1, 1, 1].map(Expr::constant),
         threads: 32,
         buffers: Arena::new(),
         ops: Arena::new(),
         body: Vec::new(),
         mistakes: Vec::new(),
     };
-    let mut builder = KernelBuilder { kernel, open: Vec::new() };
+    let mut builder = KernelBuilder { kernel, open: Vec::new(), sizes: Sizes::default() };
     body(&mut builder);
+    builder.kernel.sizes = builder.sizes.take();
     builder.kernel
 }
 
@@ -35,6 +38,7 @@ pub struct KernelBuilder {
     kernel: Kernel,
     /// Bodies of the loops that are open, the innermost last.
     open: Vec<Vec<Stmt>>,
+    sizes: Sizes,
 }
 
 /// The scope in which the next op runs: `k.warp().permute_layout(..)`.
@@ -73,10 +77,16 @@ impl OpRef<'_> {
 }
 
 impl KernelBuilder {
+    /// A size that is known at launch only; it may stand in shapes and strides of parameters, and in the grid.
+    #[track_caller]
+    pub fn size(&mut self, name: &str) -> Size {
+        Size::new(&self.sizes, name, Span::here())
+    }
+
     /// CTAs along each dimension of the grid; returns the index of the CTA in each.
-    pub fn grid<const N: usize>(&mut self, ctas: [i64; N]) -> [Expr; N] {
-        for (dimension, count) in ctas.iter().enumerate().take(3) {
-            self.kernel.grid[dimension] = *count;
+    pub fn grid<E: Into<Expr>, const N: usize>(&mut self, ctas: [E; N]) -> [Expr; N] {
+        for (dimension, count) in ctas.into_iter().enumerate().take(3) {
+            self.kernel.grid[dimension] = count.into();
         }
         if N > 3 {
             self.mistake(Diagnostic::error("K0203", format!("a grid of {N} dimensions")).help("a grid has up to 3"));
@@ -153,6 +163,7 @@ impl KernelBuilder {
     #[track_caller]
     fn buffer(&mut self, name: &str, dtype: DType, space: Space, layout: impl IntoLayout) -> Buffer {
         let span = Span::here();
+        let run_time = layout.run_time();
         let (shape, layout) = match layout.into_layout() {
             Ok(given) => given,
             Err(error) => {
@@ -171,7 +182,15 @@ impl KernelBuilder {
             },
             (_, layout) => layout,
         };
-        let buffer = tile::Buffer { name: name.to_string(), dtype, shape, space, layout, view_of: None, span };
+        if run_time.is_some() && !matches!(space, Space::Global(_)) {
+            self.mistake(
+                Diagnostic::error("K0231", format!("`{name}` has a size that is known at launch only"))
+                    .label(span, "declared here")
+                    .help("only tensors in global memory may have such sizes; tiles are made of numbers"),
+            );
+        }
+        let name = name.to_string();
+        let buffer = tile::Buffer { name, dtype, shape, space, layout, run_time, view_of: None, span };
         Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.kernel.span }
     }
 

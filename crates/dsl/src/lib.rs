@@ -24,8 +24,10 @@ mod buffer;
 mod builder;
 mod region;
 mod shape;
+mod size;
 
 pub use buffer::Buffer;
 pub use builder::{KernelBuilder, OpRef, ScopeRef, kernel};
 pub use region::{Index, IntoRegion, Region, at};
 pub use shape::IntoLayout;
+pub use size::Size;

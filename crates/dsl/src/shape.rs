@@ -1,11 +1,21 @@
-//! How a buffer's shape and layout are given: a layout in notation, or a shape that is then row-major.
+//! How a buffer's shape and layout are given: a layout, a shape that is then row-major, or both.
 
-use tilewright_layout::{ComposeLayout, Layout, LayoutError, LayoutSpec, SwizzleLayout, TileLayout};
+use tilewright_expr::Expr;
+use tilewright_ir::tile::RunTimeShape;
+use tilewright_layout::{ComposeLayout, Iter, Layout, LayoutError, LayoutSpec, SwizzleLayout, TableLayout, TileLayout};
+
+use crate::size::Size;
 
 /// Something that says shape and layout of a buffer.
 pub trait IntoLayout {
     /// The shape and where its elements are.
     fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError>;
+
+    /// Shape and strides of a tensor of which some are known at launch only; `into_layout` then gives those of the
+    /// largest.
+    fn run_time(&self) -> Option<RunTimeShape> {
+        None
+    }
 }
 
 fn shape_of(tile: &TileLayout) -> Vec<i64> {
@@ -27,9 +37,16 @@ impl IntoLayout for TileLayout {
 }
 
 impl IntoLayout for Layout {
-    /// One dimension per iter of the tile.
+    /// One dimension per iter of the tile; a table has one dimension.
     fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
         Ok((self.tile().map_or_else(|_| vec![self.size()], shape_of), self))
+    }
+}
+
+impl IntoLayout for TableLayout {
+    /// One dimension.
+    fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
+        Ok((vec![self.size()], Layout::Table(self)))
     }
 }
 
@@ -41,12 +58,65 @@ impl<const N: usize> IntoLayout for [i64; N] {
 }
 
 impl<const N: usize, L: IntoLayout> IntoLayout for ([i64; N], L) {
-    /// A shape whose dimensions may each own several iters of the layout.
+    /// A shape whose dimensions may each own several iters of the layout; of a table, any shape of its size.
     fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
         let (_, layout) = self.1.into_layout()?;
-        layout.tile()?.group(&self.0)?;
+        layout.check_shape(&self.0)?;
+        if let Ok(tile) = layout.tile() {
+            tile.group(&self.0)?;
+        }
         Ok((self.0.to_vec(), layout))
     }
+}
+
+impl<const N: usize> IntoLayout for ([Expr; N], [Expr; N]) {
+    /// Extents and strides, each a number or an expression of sizes.
+    fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
+        let most = |exprs: &[Expr]| exprs.iter().map(|expr| expr.range().hi).collect::<Vec<i64>>();
+        let (extents, strides) = (most(&self.0), most(&self.1));
+        let shard = extents.iter().zip(&strides).map(|(extent, stride)| Iter::memory(*extent, *stride)).collect();
+        Ok((extents, Layout::Tile(TileLayout::new(shard, Vec::new(), [])?)))
+    }
+
+    fn run_time(&self) -> Option<RunTimeShape> {
+        Some(RunTimeShape { extents: self.0.to_vec(), strides: self.1.to_vec() })
+    }
+}
+
+/// Extents of a row-major tensor with their strides.
+fn row_major<const N: usize>(extents: [Expr; N]) -> ([Expr; N], [Expr; N]) {
+    let mut strides = std::array::from_fn(|_| Expr::constant(1));
+    for dimension in (0..N.saturating_sub(1)).rev() {
+        strides[dimension] = &strides[dimension + 1] * &extents[dimension + 1];
+    }
+    (extents, strides)
+}
+
+macro_rules! sizes {
+    ($(($($name:ident: $index:ty),+))*) => {$(
+        impl IntoLayout for ($($index),+,) {
+            /// Row-major.
+            fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
+                let ($($name),+,) = self;
+                row_major([$(Expr::from($name)),+]).into_layout()
+            }
+
+            fn run_time(&self) -> Option<RunTimeShape> {
+                let ($($name),+,) = self.clone();
+                row_major([$(Expr::from($name)),+]).run_time()
+            }
+        }
+    )*};
+}
+
+sizes! {
+    (a: &Size)
+    (a: &Size, b: &Size)
+    (a: &Size, b: i64)
+    (a: i64, b: &Size)
+    (a: &Size, b: &Size, c: &Size)
+    (a: &Size, b: i64, c: i64)
+    (a: i64, b: &Size, c: &Size)
 }
 
 impl IntoLayout for (SwizzleLayout, LayoutSpec) {
@@ -55,5 +125,35 @@ impl IntoLayout for (SwizzleLayout, LayoutSpec) {
         let tile = self.1.build()?;
         let shape = shape_of(&tile);
         Ok((shape, Layout::Compose(ComposeLayout::new(self.0, tile)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright_layout::axis::M;
+
+    fn reversed(size: i64) -> TableLayout {
+        let positions: Vec<i64> = (0..size).rev().collect();
+        TableLayout::of_positions(&M, &positions).unwrap()
+    }
+
+    #[test]
+    fn a_table_has_one_dimension() {
+        assert_eq!(reversed(6).into_layout(), Ok((vec![6], Layout::Table(reversed(6)))));
+    }
+
+    #[test]
+    fn a_table_takes_any_shape_of_its_size() {
+        let table = Layout::Table(reversed(6));
+        assert_eq!(([2, 3], table.clone()).into_layout(), Ok((vec![2, 3], table)));
+        assert_eq!(([2, 4], reversed(6)).into_layout().unwrap_err().code(), "L0105");
+        assert_eq!(([-2, -3], reversed(6)).into_layout().unwrap_err().code(), "L0105");
+    }
+
+    #[test]
+    fn a_shape_must_nest_with_the_iters() {
+        let tile: TileLayout = "S[(4,6):(6,1)]".parse().unwrap();
+        assert_eq!(([3, 8], tile).into_layout().unwrap_err().code(), "L0108");
     }
 }

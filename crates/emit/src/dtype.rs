@@ -79,6 +79,33 @@ pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
     }
 }
 
+/// A vector of `count` elements that all are this constant.
+pub(crate) fn vector_literal(dtype: DType, count: i64, value: Scalar) -> String {
+    let (parts, part) = if dtype.bytes() < 4 {
+        (dtype.bytes() * count / 4, word_literal(dtype, value))
+    } else {
+        (count, literal(dtype, value))
+    };
+    match parts {
+        0 | 1 => part,
+        _ => format!("make_{}({})", vector_type(dtype, count), vec![part; parts as usize].join(", ")),
+    }
+}
+
+/// A word of elements narrower than one that all are this constant; shorter vectors take its low bytes.
+fn word_literal(dtype: DType, value: Scalar) -> String {
+    let bits = match (dtype, value) {
+        (DType::F16, Scalar::Int(v)) => round_to(v as f64, 10, 15),
+        (DType::F16, Scalar::Float(v)) => round_to(v, 10, 15),
+        (DType::BF16, Scalar::Int(v)) => round_to(v as f64, 7, 127),
+        (DType::BF16, Scalar::Float(v)) => round_to(v, 7, 127),
+        (_, Scalar::Int(v)) => v as u16,
+        (_, Scalar::Float(v)) => v as i64 as u16,
+    };
+    let word = if dtype.bytes() == 1 { u32::from(bits as u8) * 0x0101_0101 } else { u32::from(bits) * 0x0001_0001 };
+    if word == 0 { "0".to_string() } else { format!("{word:#x}") }
+}
+
 /// The bits of `value` in a 16-bit format with `mantissa` bits and this exponent bias, rounded to nearest even.
 fn round_to(value: f64, mantissa: u32, bias: i64) -> u16 {
     let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
@@ -114,6 +141,16 @@ mod tests {
         assert_eq!(seen, expected);
         let bf16 = |v| round_to(v, 7, 127);
         assert_eq!([1.0, -0.0, f64::INFINITY, 3.0e38].map(bf16), [0x3f80, 0x8000, 0x7f80, 0x7f62]);
+    }
+
+    #[test]
+    fn a_constant_fills_every_element_of_a_vector() {
+        let seen = [
+            vector_literal(DType::U8, 8, Scalar::Int(3)),
+            vector_literal(DType::F16, 2, Scalar::Float(1.0)),
+            vector_literal(DType::F32, 2, Scalar::Int(0)),
+        ];
+        assert_eq!(seen, ["make_uint2(0x3030303, 0x3030303)", "0x3c003c00", "make_float2(0.0f, 0.0f)"]);
     }
 
     #[test]

@@ -16,8 +16,12 @@ enum Level {
 /// The expression as C++, of type `int`, or `long long` where its values need that.
 pub(crate) fn c_index(expr: &Expr) -> String {
     let wide = needs_64_bits(expr);
-    Printer { wide }.print(expr).0
+    let patterns = matches!(expr.node(), Node::Xor(a, _) if a.as_const().is_some_and(|value| value >= PATTERN));
+    Printer { wide, patterns }.print(expr).0
 }
+
+/// From here on a number that is combined by exclusive or is a pattern of bits to a reader.
+const PATTERN: i64 = 0x1000;
 
 fn needs_64_bits(expr: &Expr) -> bool {
     let range = expr.range();
@@ -27,6 +31,8 @@ fn needs_64_bits(expr: &Expr) -> bool {
 
 struct Printer {
     wide: bool,
+    /// Large numbers are patterns of bits, in hexadecimal.
+    patterns: bool,
 }
 
 impl Printer {
@@ -58,6 +64,9 @@ impl Printer {
 
     fn constant(&self, value: i64) -> (String, Level) {
         let suffix = if i32::try_from(value).is_err() { "ll" } else { "" };
+        if self.patterns && value >= PATTERN {
+            return (format!("{value:#06x}{suffix}"), Level::Unary);
+        }
         (format!("{value}{suffix}"), if value < 0 { Level::Sum } else { Level::Unary })
     }
 

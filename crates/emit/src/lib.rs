@@ -63,7 +63,8 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     context.insert("target", program.target.name());
     context.insert("threads", &program.threads);
     context.insert("parameters", &parameters(program));
-    context.insert("declarations", &shared.declarations());
+    let declarations: Vec<String> = shared.declarations().into_iter().chain(tables(program)).collect();
+    context.insert("declarations", &declarations);
     context.insert("body", &body);
     let templates = TEMPLATES.as_ref().map_err(|e| template_defect(e))?;
     let cuda = templates.render("kernel.cu", &context).map_err(|e| template_defect(&e.to_string()))?;
@@ -87,10 +88,31 @@ fn parameters(program: &Program) -> String {
             let qualifier = if read_only { "const " } else { "" };
             Some(format!("{qualifier}{}* {}", dtype::c_type(memory.dtype), memory.name))
         }
-        MemorySpace::Shared | MemorySpace::SharedView { .. } => None,
+        MemorySpace::Shared | MemorySpace::SharedView { .. } | MemorySpace::Table => None,
     };
-    let list: Vec<String> = program.memories.iter().filter_map(|(_, memory)| parameter(memory)).collect();
-    list.join(", ")
+    let pointers = program.memories.iter().filter_map(|(_, memory)| parameter(memory));
+    let sizes = program.sizes.iter().map(|size| format!("int {}", size.name()));
+    pointers.chain(sizes).collect::<Vec<_>>().join(", ")
+}
+
+/// Entries of a table on one line.
+const ENTRIES: usize = 16;
+
+/// The lines that define the tables, in front of the kernel.
+fn tables(program: &Program) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (_, table) in program.memories.iter().filter(|(_, memory)| memory.space == MemorySpace::Table) {
+        let Memory { name, dtype, elements, alignment, .. } = table;
+        let c_type = dtype::c_type(*dtype);
+        lines.push(format!("__device__ alignas({alignment}) const {c_type} {name}[{elements}] = {{"));
+        lines.extend(table.values.chunks(ENTRIES).map(|entries| {
+            let entries: Vec<String> = entries.iter().map(i64::to_string).collect();
+            format!("  {},", entries.join(", "))
+        }));
+        lines.push("};".to_string());
+        lines.push(String::new());
+    }
+    lines
 }
 
 /// Where shared buffers are: one array each, or parts of the dynamic window where that is not enough.
@@ -126,7 +148,7 @@ impl SharedPlan {
             let c_type = dtype::c_type(memory.dtype);
             let name = &memory.name;
             match memory.space {
-                MemorySpace::Global { .. } => {}
+                MemorySpace::Global { .. } | MemorySpace::Table => {}
                 MemorySpace::Shared if self.dynamic_bytes == 0 => {
                     lines.push(format!(
                         "__shared__ alignas({}) {c_type} {name}[{}];",

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use tilewright_expr::Expr;
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Cond, Memory, Note, Program, RegArray, Regs, Stmt, for_each_expr};
+use tilewright_ir::thread::{Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, for_each_expr};
 
-use crate::dtype::{literal, vector_type};
+use crate::dtype::{literal, vector_literal, vector_type};
 use crate::index::c_index;
 
 /// Column at which a tile op's place in the user's source stands.
@@ -107,15 +108,26 @@ impl<'a> Printer<'a> {
             Stmt::Let { var, value } => self.line(format_args!("const int {} = {};", var.name(), c_index(value))),
             Stmt::Declare(array) => self.declare(*array),
             Stmt::Load { to, memory, index } => {
-                let (target, source) = (self.regs(to), self.place(*memory, index, to.count, true));
+                let (target, source) = (self.regs(to), self.place(*memory, index, to, true));
                 let definition = self.defined_by_load.contains(&to.array.index());
                 let c_type = vector_type(self.program.registers[to.array].dtype, to.count);
                 let head = if definition { format!("const {c_type} ") } else { String::new() };
                 self.line(format_args!("{head}{target} = {source};"));
             }
             Stmt::Store { memory, index, from } => {
-                let (target, source) = (self.place(*memory, index, from.count, false), self.regs(from));
+                let (target, source) = (self.place(*memory, index, from, false), self.regs(from));
                 self.line(format_args!("{target} = {source};"));
+            }
+            Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),
+            Stmt::Compute { inst, to, from, arguments } => {
+                let call = self.call(*inst, from, arguments);
+                let target = self.reg(to, 0);
+                self.line(format_args!("{target} = {call};"));
+            }
+            Stmt::Set { to, value } if self.program.registers[to.array].vector > 1 => {
+                let value = vector_literal(self.program.registers[to.array].dtype, to.count, *value);
+                let target = self.regs(to);
+                self.line(format_args!("{target} = {value};"));
             }
             Stmt::Set { to, value } => {
                 let value = literal(self.program.registers[to.array].dtype, *value);
@@ -134,10 +146,16 @@ impl<'a> Printer<'a> {
                 let (name, range) = (var.name(), var.range());
                 self.block(format_args!("for (int {name} = {}; {name} < {}; ++{name})", range.lo, range.hi + 1), body);
             }
-            Stmt::If { cond, body } => match cond {
-                Cond::Less(a, b) => self.block(format_args!("if ({} < {})", c_index(a), c_index(b)), body),
-                Cond::Equal(a, b) => self.block(format_args!("if ({} == {})", grouped(a), grouped(b)), body),
-            },
+            Stmt::If { cond, body } => {
+                let mut conditions = vec![condition(cond)];
+                let mut inner = body;
+                // Conditions that stand for each other's whole body are one.
+                while let [Stmt::If { cond, body }] = &inner[..] {
+                    conditions.push(condition(cond));
+                    inner = body;
+                }
+                self.block(format_args!("if ({})", conditions.join(" && ")), inner);
+            }
             Stmt::Inst(inst) => self.line(format_args!("{};", inst.info().cuda)),
         }
     }
@@ -167,30 +185,80 @@ impl<'a> Printer<'a> {
         self.line(format_args!("{align}{c_type} {name}[{len}];"));
     }
 
+    /// One register: an element of an array, or a part of a vector.
     fn reg(&self, regs: &Regs, at: i64) -> String {
-        format!("{}[{}]", self.program.registers[regs.array].name, c_index(&(&regs.first + at)))
+        let RegArray { name, vector, len, .. } = &self.program.registers[regs.array];
+        // The verifier has seen that the index is a constant.
+        let index = regs.first.as_const().unwrap_or(0) + at * regs.step;
+        if *vector == 1 {
+            return format!("{name}[{index}]");
+        }
+        let part = ["x", "y", "z", "w"][(index % vector) as usize % 4];
+        format!("{}.{part}", vector_name(name, len / vector, index / vector))
     }
 
     fn regs(&self, regs: &Regs) -> String {
         let RegArray { name, dtype, vector, len } = &self.program.registers[regs.array];
-        if *vector > 1 {
-            // The verifier has seen that the index is a constant.
-            return vector_name(name, len / vector, regs.first.as_const().unwrap_or(0) / vector);
+        let first = regs.first.as_const().unwrap_or(0);
+        if *vector > 1 && regs.count == *vector && regs.step == 1 && first % vector == 0 {
+            return vector_name(name, len / vector, first / vector);
         }
         match regs.count {
             1 => self.reg(regs, 0),
-            count => format!("reinterpret_cast<{}&>({})", vector_type(*dtype, count), self.reg(regs, 0)),
+            count if regs.step == 1 && *vector == 1 => {
+                format!("reinterpret_cast<{}&>({})", vector_type(*dtype, count), self.reg(regs, 0))
+            }
+            count => {
+                let parts: Vec<String> = (0..count).map(|at| self.reg(regs, at)).collect();
+                format!("make_{}({})", vector_type(*dtype, count), parts.join(", "))
+            }
         }
     }
 
-    fn place(&self, memory: Handle<Memory>, index: &Expr, count: i64, reads: bool) -> String {
+    /// The place in memory that these registers are moved to or from.
+    fn place(&self, memory: Handle<Memory>, index: &Expr, regs: &Regs, reads: bool) -> String {
         let memory = &self.program.memories[memory];
-        let element = format!("{}[{}]", memory.name, c_index(index));
-        if count == 1 {
-            return element;
+        let dtype = self.program.registers[regs.array].dtype;
+        let name = &memory.name;
+        if regs.count == 1 && dtype == memory.dtype {
+            return format!("{name}[{}]", c_index(index));
         }
-        let qualifier = if reads { "const " } else { "" };
-        format!("reinterpret_cast<{qualifier}{}&>({element})", vector_type(memory.dtype, count))
+        let c_type = vector_type(dtype, regs.count);
+        let c_type = if reads { format!("const {c_type}") } else { c_type };
+        // Where the index counts whole vectors, so does the text: NVRTC then never takes them apart.
+        let elements = regs.count * dtype.bytes() / memory.dtype.bytes();
+        let vector = normalize(&(index / elements));
+        if normalize(&(&vector * elements)) == normalize(index) {
+            format!("reinterpret_cast<{c_type}*>({name})[{}]", c_index(&vector))
+        } else {
+            format!("reinterpret_cast<{c_type}&>({name}[{}])", c_index(index))
+        }
+    }
+
+    fn lookup(&mut self, vars: &[Var], table: Handle<Memory>, index: &Expr) {
+        let Memory { name: table, dtype, .. } = &self.program.memories[table];
+        if let [var] = vars {
+            return self.line(format_args!("const int {} = {table}[{}];", var.name(), c_index(index)));
+        }
+        let entries: Vec<&str> = vars.iter().map(Var::name).collect();
+        let c_type = vector_type(*dtype, vars.len() as i64);
+        let whole = entries.join("_");
+        self.line(format_args!(
+            "const {c_type} {whole} = reinterpret_cast<const {c_type}&>({table}[{}]);",
+            c_index(index)
+        ));
+        let parts = entries.iter().zip(["x", "y", "z", "w"]).map(|(entry, part)| format!("{entry} = {whole}.{part}"));
+        self.line(format_args!("const int {};", parts.collect::<Vec<_>>().join(", ")));
+    }
+
+    /// An instruction with its operands in the places of its CUDA text.
+    fn call(&self, inst: Inst, from: &[Regs], arguments: &[Expr]) -> String {
+        let argument = |expr: &Expr| match (inst, expr.as_const()) {
+            (Inst::BytePermute, Some(selector)) => format!("{selector:#06x}"),
+            _ => c_index(expr),
+        };
+        let operands = from.iter().map(|regs| self.reg(regs, 0)).chain(arguments.iter().map(argument));
+        operands.fold(inst.info().cuda.to_string(), |text, operand| text.replacen('%', &operand, 1))
     }
 }
 
@@ -205,10 +273,22 @@ fn vector_name(array: &str, vectors: i64, at: i64) -> String {
     if vectors == 1 { array.to_string() } else { format!("{array}_{at}") }
 }
 
+fn condition(cond: &Cond) -> String {
+    match cond {
+        Cond::Less(a, b) => format!("{} < {}", grouped(a), grouped(b)),
+        Cond::Equal(a, b) => format!("{} == {}", grouped(a), grouped(b)),
+    }
+}
+
 /// Comparison binds tighter than `&` and `^`, so such operands need parentheses.
 fn grouped(expr: &Expr) -> String {
     let text = c_index(expr);
-    if text.contains(['&', '^']) { format!("({text})") } else { text }
+    let mut depth = 0;
+    let binds_weaker = text.chars().any(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth == 0 && (c == '&' || c == '^')
+    });
+    if binds_weaker { format!("({text})") } else { text }
 }
 
 fn widest_accesses(program: &Program, body: &[Stmt], widest: &mut BTreeMap<usize, i64>) {

@@ -5,22 +5,40 @@ use crate::range::{ValueRange, gcd};
 
 /// A variable: a name, and the values it can take. Two variables are the same if both agree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Var(Arc<(String, ValueRange)>);
+pub struct Var(Arc<Known>);
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Known {
+    name: String,
+    range: ValueRange,
+    /// A number that divides every value.
+    multiple: i64,
+}
 
 impl Var {
     /// A variable with values from `lo` to `hi`, both included.
     pub fn new(name: impl Into<String>, lo: i64, hi: i64) -> Var {
-        Var(Arc::new((name.into(), ValueRange::new(lo, hi))))
+        Var::multiple_of(name, lo, hi, 1)
+    }
+
+    /// A variable whose values are multiples of `multiple`, which is positive.
+    pub fn multiple_of(name: impl Into<String>, lo: i64, hi: i64, multiple: i64) -> Var {
+        Var(Arc::new(Known { name: name.into(), range: ValueRange::new(lo, hi), multiple: multiple.max(1) }))
     }
 
     /// Its name, as it is printed.
     pub fn name(&self) -> &str {
-        &self.0.0
+        &self.0.name
     }
 
     /// The values it can take.
     pub fn range(&self) -> ValueRange {
-        self.0.1
+        self.0.range
+    }
+
+    /// A number that divides every value.
+    pub fn multiple(&self) -> i64 {
+        self.0.multiple
     }
 }
 
@@ -201,7 +219,7 @@ impl Expr {
     pub fn multiple(&self) -> i64 {
         match self.node() {
             Node::Const(value) => value.saturating_abs(),
-            Node::Var(var) => var.range().constant().map_or(1, i64::saturating_abs),
+            Node::Var(var) => var.range().constant().map_or(var.multiple(), i64::saturating_abs),
             Node::Add(a, b) => gcd(a.multiple(), b.multiple()),
             Node::Mul(a, b) => a.multiple().saturating_mul(b.multiple()),
             Node::Div(a, b) => match b.as_const() {
@@ -212,6 +230,11 @@ impl Expr {
             Node::Xor(a, b) => power_of_two_part(gcd(a.multiple(), b.multiple())),
             Node::And(a, b) => power_of_two_part(a.multiple()).max(power_of_two_part(b.multiple())),
         }
+    }
+
+    /// `self / divisor`, rounded up; `self` is not negative and `divisor` is positive.
+    pub fn ceil_div(&self, divisor: i64) -> Expr {
+        if self.multiple() % divisor == 0 { self / divisor } else { (self + (divisor - 1)) / divisor }
     }
 
     /// The same expression with variables replaced where `replace` says so; nothing is simplified but constants.
@@ -242,6 +265,12 @@ fn power_of_two_part(value: i64) -> i64 {
 impl From<i64> for Expr {
     fn from(value: i64) -> Expr {
         Expr::constant(value)
+    }
+}
+
+impl From<i32> for Expr {
+    fn from(value: i32) -> Expr {
+        Expr::constant(i64::from(value))
     }
 }
 

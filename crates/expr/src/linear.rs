@@ -5,7 +5,7 @@
 //! thousand nodes, ten terms two hundred thousand).
 
 use crate::expr::{Expr, Node};
-use crate::range::{ValueRange, gcd};
+use crate::range::{ValueRange, gcd, possible_bits};
 
 /// A sum in canonical form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,13 +120,12 @@ pub fn linear(expr: &Expr) -> Linear {
         Node::Mod(a, b) => remainder(linear(a), normalize(b)),
         Node::Xor(a, b) => {
             let (a, b) = (normalize(a), normalize(b));
-            Linear::of_atom(if a == b {
-                Expr::constant(0)
-            } else if b.as_const().is_none() && (a.as_const().is_some() || a <= b) {
-                a ^ b
-            } else {
-                b ^ a
-            })
+            match (a.as_const(), b.as_const()) {
+                (Some(bits), None) => flipped(bits, b),
+                (None, Some(bits)) => flipped(bits, a),
+                _ if a == b => Linear::of_constant(0),
+                _ => Linear::of_atom(if a <= b { a ^ b } else { b ^ a }),
+            }
         }
         Node::And(a, b) => masked(normalize(a), normalize(b)),
     }
@@ -184,6 +183,14 @@ fn remainder(value: Linear, divisor: Expr) -> Linear {
     high.and_then(|high| high.plus(low)).unwrap_or_else(|| Linear::of_atom(rest.to_expr() % c))
 }
 
+/// Exclusive or with a number: bits that cannot be set in the value are added.
+fn flipped(bits: i64, value: Expr) -> Linear {
+    let may_be_set = possible_bits(value.range(), value.multiple());
+    let (met, apart) = if bits < 0 { (bits, 0) } else { (bits & may_be_set, bits & !may_be_set) };
+    let atom = if met == 0 { linear(&value) } else { Linear::of_atom(Expr::constant(met) ^ value.clone()) };
+    atom.plus(Linear::of_constant(apart)).unwrap_or_else(|| Linear::of_atom(Expr::constant(bits) ^ value))
+}
+
 /// A mask of adjacent ones is a remainder of a quotient; other masks stay.
 fn masked(a: Expr, b: Expr) -> Linear {
     let (value, mask) = if a.as_const().is_some() { (b, a) } else { (a, b) };
@@ -204,7 +211,7 @@ fn is_run_of_ones(bits: i64) -> bool {
     shifted != i64::MAX && (shifted & (shifted + 1)) == 0
 }
 
-/// `c*k*(x / k) + c*(x mod k) = c*x`, wherever both terms occur.
+/// `c*k*(x / k) + c*(x mod k) = c*x` and `c*k*((x / k) mod m) + c*(x mod k) = c*(x mod k*m)`, wherever both terms occur.
 fn recombined(mut sum: Linear) -> Linear {
     while let Some((quotient, remainder, whole)) = find_recombination(&sum) {
         let (first, second) = (quotient.max(remainder), quotient.min(remainder));
@@ -226,6 +233,16 @@ fn find_recombination(sum: &Linear) -> Option<(usize, usize, Linear)> {
         let Some(wanted) = coefficient.checked_mul(k) else { continue };
         let found = sum.terms.iter().position(|(c, other)| *c == wanted && *other == partner);
         if let (Some(other), Some(whole)) = (found, linear(value).scaled(*coefficient)) {
+            return Some((other, at, whole));
+        }
+        let digit = sum.terms.iter().enumerate().find_map(|(place, (c, other))| match other.node() {
+            Node::Mod(quotient, m) if *c == wanted && *quotient == partner => Some((place, m.as_const()?)),
+            _ => None,
+        });
+        let joined = digit.and_then(|(place, m)| Some((place, value.clone() % k.checked_mul(m)?)));
+        if let Some((other, joined)) = joined
+            && let Some(whole) = linear(&joined).scaled(*coefficient)
+        {
             return Some((other, at, whole));
         }
     }
@@ -257,6 +274,13 @@ mod tests {
     fn quotient_and_remainder_recombine() {
         let t = v("tid", 127);
         assert_eq!(normalize(&(&t / 32 * 32 + &t % 32)).to_string(), "tid");
+    }
+
+    #[test]
+    fn neighbouring_digits_are_one() {
+        let t = v("tid", 127);
+        assert_eq!(normalize(&(&t / 8 * 8 + &t / 2 % 4 * 2 + &t % 2)).to_string(), "tid");
+        assert_eq!(normalize(&(&t / 3 % 5 * 6 + &t % 3 * 2)).to_string(), "tid%15*2");
     }
 
     #[test]

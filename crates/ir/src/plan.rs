@@ -4,6 +4,7 @@
 use std::fmt;
 
 use tilewright_diag::Span;
+use tilewright_expr::Expr;
 
 /// Why a variant does not take an op, in the user's terms, and what it would take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +62,8 @@ pub struct Facts {
     pub accesses: Vec<Access>,
     /// Instructions of one lane: accesses, synchronisation, address arithmetic.
     pub instructions: i64,
+    /// How many of them are shuffles, which move 128 bytes of a warp through the banks of shared memory.
+    pub shuffles: i64,
     /// 32-bit registers that hold data.
     pub registers: i64,
 }
@@ -73,11 +76,11 @@ const PASS: i64 = 8;
 const REGISTERS_PER_INSTRUCTION: i64 = 8;
 
 impl Facts {
-    /// The weighted cost by which variants are compared: `8*(wavefronts + sectors) + instructions + registers/8`,
-    /// where address arithmetic and table loads count among the instructions.
+    /// The weighted cost by which variants are compared: `8*(wavefronts + sectors + shuffles) + instructions +
+    /// registers/8`, where address arithmetic and table loads count among the instructions.
     pub fn cost(&self) -> i64 {
         let passes: i64 = self.accesses.iter().map(|a| a.passes).sum();
-        PASS * passes + self.instructions + self.registers / REGISTERS_PER_INSTRUCTION
+        PASS * (passes + self.shuffles) + self.instructions + self.registers / REGISTERS_PER_INSTRUCTION
     }
 }
 
@@ -107,7 +110,7 @@ pub struct OpPlan {
     /// Where the user wrote it.
     pub span: Span,
     /// How often a launch executes it: iterations of the loops around, times CTAs, times the warps that take part.
-    pub executions: i64,
+    pub executions: Expr,
     /// The variants in the order of their list.
     pub considered: Vec<Considered>,
     /// The variant that was taken.
@@ -153,7 +156,10 @@ impl fmt::Display for OpPlan {
                     for access in &facts.accesses {
                         writeln!(f, "      {access}")?;
                     }
-                    writeln!(f, "      {} instructions, {} registers", facts.instructions, facts.registers)?;
+                    let shuffles =
+                        if facts.shuffles > 0 { format!(" ({} shuffles)", facts.shuffles) } else { String::new() };
+                    let Facts { instructions, registers, .. } = facts;
+                    writeln!(f, "      {instructions} instructions{shuffles}, {registers} registers")?;
                 }
                 Err(reasons) => {
                     writeln!(f, "{mark} {}: not possible", considered.variant)?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use tilewright_ir::tile::{BUILTIN_NAMES, Buffer, Direction, Kernel, Space};
@@ -24,17 +25,20 @@ impl Builder {
         let program = Program {
             name: kernel.name.clone(),
             target,
-            grid: kernel.grid,
+            sizes: kernel.sizes.iter().map(|size| size.var.clone()).collect(),
+            grid: kernel.grid.clone(),
             threads: kernel.threads,
             memories: Arena::new(),
             registers: Arena::new(),
             notes: Arena::new(),
             body: Vec::new(),
             plans: Vec::new(),
+            instructions: 0,
         };
         let mut names: BTreeSet<String> = BUILTIN_NAMES.iter().map(|n| n.to_string()).collect();
         names.extend(kernel.buffers.iter().map(|(_, b)| b.name.clone()));
         names.insert(kernel.name.clone());
+        names.extend(kernel.sizes.iter().map(|size| size.var.name().to_string()));
         loop_names(&kernel.body, &mut names);
         let mut builder = Builder {
             program,
@@ -79,6 +83,7 @@ impl Builder {
             dtype: buffer.dtype,
             elements: buffer.span_elements(),
             space,
+            values: Vec::new(),
             alignment,
             span: buffer.span,
         };
@@ -106,13 +111,18 @@ impl Builder {
 
     /// A state to return to with [`Builder::rewind`].
     pub(crate) fn mark(&self) -> Mark {
-        Mark { names: self.names.clone(), registers: self.program.registers.len() }
+        Mark {
+            names: self.names.clone(),
+            registers: self.program.registers.len(),
+            memories: self.program.memories.len(),
+        }
     }
 
-    /// Takes back names and register arrays made since `mark`.
+    /// Takes back names, register arrays and tables made since `mark`.
     pub(crate) fn rewind(&mut self, mark: Mark) {
         self.names = mark.names;
         self.program.registers.truncate(mark.registers);
+        self.program.memories.truncate(mark.memories);
     }
 
     /// A new array of staging registers, one element each, and its declaration.
@@ -128,16 +138,49 @@ impl Builder {
         vector: i64,
         body: &mut Vec<Stmt>,
     ) -> Handle<RegArray> {
-        let name = self.fresh("r");
+        self.registers("r", dtype, len, vector, body)
+    }
+
+    /// A new array of registers called `base`, in vectors of `vector` elements, and its declaration.
+    pub(crate) fn registers(
+        &mut self,
+        base: &str,
+        dtype: DType,
+        len: i64,
+        vector: i64,
+        body: &mut Vec<Stmt>,
+    ) -> Handle<RegArray> {
+        let name = self.fresh(base);
         let array = self.program.registers.push(RegArray { name, dtype, len, vector });
         body.push(Stmt::Declare(array));
         array
     }
 
-    /// Names `value`; numbers stay numbers.
+    /// A new table of constants, aligned for lookups of four.
+    pub(crate) fn table(&mut self, base: &str, values: Vec<i64>, span: Span) -> Handle<Memory> {
+        let name = self.fresh(base);
+        self.program.memories.push(Memory {
+            name,
+            dtype: DType::I32,
+            elements: values.len() as i64,
+            space: MemorySpace::Table,
+            values,
+            alignment: 16,
+            span,
+        })
+    }
+
+    /// Names `value`; numbers stay numbers, and what has a name in `body` already keeps it.
     pub(crate) fn name(&mut self, base: &str, value: Expr, body: &mut Vec<Stmt>) -> Expr {
         if value.as_const().is_some() {
             return value;
+        }
+        let known = body.iter().find_map(|stmt| match stmt {
+            Stmt::Let { var, value: known } if *known == value => Some(Expr::var(var)),
+            _ => None,
+        });
+        if let Some(known) = known {
+            return known;
         }
         let range = value.range();
         let var = Var::new(self.fresh(base), range.lo, range.hi);
@@ -159,9 +202,10 @@ fn loop_names(body: &[tile::Stmt], names: &mut BTreeSet<String>) {
 pub(crate) struct Mark {
     names: BTreeSet<String>,
     registers: usize,
+    memories: usize,
 }
 
 /// `count` registers from a constant index on.
 pub(crate) fn regs(array: Handle<RegArray>, first: i64, count: i64) -> Regs {
-    Regs { array, first: Expr::constant(first), count }
+    Regs { array, first: Expr::constant(first), count, step: 1 }
 }

@@ -5,12 +5,12 @@ use tilewright_ir::Scalar;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Cond, Stmt};
 use tilewright_layout::TileLayout;
-use tilewright_layout::axis::M;
 
 use crate::builder::{Builder, regs};
 use crate::copy::{Held, Team, held_elements, spread_steps};
 use crate::fragment::{ThreadIndices, owned, under};
 use crate::operand::{FragmentTile, MemoryTile, Operand};
+use crate::operand::{at_step, under_one};
 use crate::traversal::{Traversal, widest};
 use crate::variant::{Schedule, Variant};
 
@@ -47,7 +47,8 @@ fn accept_memory(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
             accepted: "a tile in global or shared memory".to_string(),
         }]);
     };
-    let traversal = Traversal::along(&tile.placed.tile, &tile.placed.tile, true);
+    let iters = tile.iters().map_err(|reason| vec![reason])?;
+    let traversal = Traversal::along(&tile.placed, iters, iters, true);
     let bytes = tile.dtype.bytes();
     let fits = |w| traversal.allows(tile, traversal.dst(), w);
     let width = widest(bytes, fits);
@@ -103,12 +104,16 @@ fn fill_memory(
     body.extend(spread_steps(builder, team, vectors, 16, |builder, base, count| {
         let step = Var::new("#step", 0, (count - 1).max(0));
         let vector = &thread + &((base + &Expr::var(&step)) * team.threads);
-        let relative = layout.position_expr(&(vector * width), &M);
-        let index = builder.simplifier.simplify(&tile.placed.position_expr(relative));
+        let flat = vector * width;
+        let index = tile.index_of(builder, layout, &flat);
+        let inside = tile.inside(builder, layout, &flat);
         let store =
             |s: i64| Stmt::Store { memory: tile.memory, index: index.with(&step, s), from: regs(array, 0, width) };
         (0..count)
-            .map(|s| guarded(store(s), &thread, &(Expr::constant(vectors) - (base + s) * team.threads), team))
+            .map(|s| {
+                let store = under_one(&at_step(&inside, &step, s), store(s));
+                guarded(store, &thread, &(Expr::constant(vectors) - (base + s) * team.threads), team)
+            })
             .collect()
     }));
     body

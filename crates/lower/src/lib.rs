@@ -7,6 +7,7 @@
 
 mod builder;
 mod copy;
+mod count;
 mod fill;
 mod fragment;
 mod measure;

@@ -1,14 +1,14 @@
 //! What a schedule costs: its statements traced for one warp, its expressions counted.
 
-use std::collections::BTreeSet;
-
-use tilewright_expr::{Expr, Node, Var};
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{Access, Facts, Memory as PlanMemory};
-use tilewright_ir::thread::{Cond, Memory, MemorySpace, Program, Stmt};
+use tilewright_ir::thread::{Memory, MemorySpace, Program, Stmt};
 use tilewright_layout::access::{AccessKind, LANES, SECTOR, WarpAccess};
 
-use crate::trace::{Env, Touch, trace};
+use crate::count::Counter;
+use crate::trace::{Env, Touch, largest, trace};
 
 /// Facts of `body`, executed once by `warp`; tails fall to later warps, so the first is never less busy than another.
 ///
@@ -24,13 +24,13 @@ pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: Stri
             worst = here;
         }
     }
-    let mut counter = Counter::default();
-    counter.body(body, 1);
+    let counter = Counter::of(program, body);
     let registers = register_bytes(program, body);
     Facts {
         summary,
         accesses: worst,
-        instructions: counter.instructions + counter.arithmetic.len() as i64,
+        instructions: counter.total(),
+        shuffles: counter.shuffles(),
         registers: (registers + 3) / 4,
     }
 }
@@ -43,7 +43,8 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     let mut asked: Vec<(Var, Handle<Memory>)> = Vec::new();
     for_each_global_index(program, body, &mut |index, memory| {
         index.for_each_var(&mut |var| {
-            let is_outer = !["lane", "warp", "tid"].contains(&var.name()) && var.range().lo < var.range().hi;
+            let is_known = ["lane", "warp", "tid"].contains(&var.name()) || program.sizes.contains(var);
+            let is_outer = !is_known && var.range().lo < var.range().hi;
             if is_outer && !asked.iter().any(|(v, m)| v == var && *m == memory) {
                 asked.push((var.clone(), memory));
                 let bytes = program.memories[memory].dtype.bytes();
@@ -56,13 +57,20 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     let values = |var: &Var| {
         (var.range().lo..=var.range().hi).take(SECTOR as usize).map(|v| vec![(var.clone(), v)]).collect::<Vec<Env>>()
     };
-    moving.iter().flat_map(values).collect()
+    let sizes = program.sizes.iter().flat_map(rows_across_sectors);
+    moving.iter().flat_map(values).chain(sizes).collect()
+}
+
+/// Values of a size below its greatest: rows of so many elements begin at every place in a sector.
+fn rows_across_sectors(size: &Var) -> impl Iterator<Item = Env> {
+    let below = (1..SECTOR as i64).map(|step| largest(size) - step * size.multiple());
+    below.take_while(|value| *value >= 1).map(|value| vec![(size.clone(), value)])
 }
 
 /// True when a step of `var` moves the index by a multiple of a sector.
 fn moves_by_sectors(index: &Expr, var: &Var, bytes: i64) -> bool {
     let lo = var.range().lo;
-    let step = tilewright_expr::linear::normalize(&(index.with(var, lo + 1) - index.with(var, lo)));
+    let step = normalize(&(index.with(var, lo + 1) - index.with(var, lo)));
     step.as_const().is_some_and(|step| step * bytes % SECTOR as i64 == 0)
 }
 
@@ -110,7 +118,9 @@ fn access_of(program: &Program, lanes: &[&Touch]) -> Access {
     let kind = if first.writes { AccessKind::Store } else { AccessKind::Load };
     let access = WarpAccess { addresses, width: first.bytes as u64, kind };
     let (memory_kind, passes, ideal) = match memory.space {
-        MemorySpace::Global { .. } => (PlanMemory::Global, access.sectors(), access.ideal_sectors()),
+        MemorySpace::Global { .. } | MemorySpace::Table => {
+            (PlanMemory::Global, access.sectors(), access.ideal_sectors())
+        }
         MemorySpace::Shared | MemorySpace::SharedView { .. } => {
             (PlanMemory::Shared, access.wavefronts(), access.ideal_wavefronts())
         }
@@ -124,61 +134,6 @@ fn access_of(program: &Program, lanes: &[&Touch]) -> Access {
         passes: i64::from(passes),
         ideal: i64::from(ideal),
         bytes: lanes.iter().map(|t| t.bytes).sum(),
-    }
-}
-
-/// Instructions of one lane: one per access, barrier, branch and constant, and one per distinct operation in an index.
-#[derive(Default)]
-struct Counter {
-    instructions: i64,
-    arithmetic: BTreeSet<Expr>,
-}
-
-impl Counter {
-    fn body(&mut self, body: &[Stmt], times: i64) {
-        for stmt in body {
-            match stmt {
-                Stmt::Op { body, .. } => self.body(body, times),
-                Stmt::Let { value, .. } => self.expr(value),
-                Stmt::Declare(_) => {}
-                Stmt::Load { index, .. } | Stmt::Store { index, .. } => {
-                    self.instructions += times;
-                    self.expr(index);
-                }
-                Stmt::Set { to, .. } => self.instructions += times * to.count,
-                Stmt::Move { to, .. } => self.instructions += times * to.count,
-                Stmt::For { var, body } => {
-                    let range = var.range();
-                    let trips = range.hi - range.lo + 1;
-                    // Counter, comparison and branch.
-                    self.instructions += 3 * times * trips;
-                    self.body(body, times * trips);
-                }
-                Stmt::If { cond, body } => {
-                    self.instructions += 2 * times;
-                    let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
-                    self.expr(a);
-                    self.expr(b);
-                    self.body(body, times);
-                }
-                Stmt::Inst(_) => self.instructions += times,
-            }
-        }
-    }
-
-    /// Counts the distinct operations of an index; a last constant summand is part of the address of the access.
-    fn expr(&mut self, expr: &Expr) {
-        if let Node::Add(a, b) = expr.node()
-            && b.as_const().is_some()
-        {
-            return self.expr(a);
-        }
-        if let Some((a, b)) = expr.operands()
-            && self.arithmetic.insert(expr.clone())
-        {
-            self.expr(a);
-            self.expr(b);
-        }
     }
 }
 

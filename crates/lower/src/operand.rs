@@ -1,9 +1,11 @@
 //! Operands of a tile op, resolved: which memory or registers, and where in there the tile lies.
 
 use tilewright_diag::Diagnostic;
+use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Memory, RegArray};
-use tilewright_ir::tile::{Kernel, Op, Space, Tile, tile_title};
+use tilewright_ir::plan::{Memory as MemoryKind, Reason};
+use tilewright_ir::thread::{Cond, Memory, RegArray, Stmt};
+use tilewright_ir::tile::{Kernel, Op, RunTimeShape, Space, Tile, tile_title};
 use tilewright_layout::{DType, PlacedTile, TileLayout};
 
 use crate::builder::Builder;
@@ -12,6 +14,7 @@ use crate::builder::Builder;
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryTile {
     pub(crate) memory: Handle<Memory>,
+    pub(crate) memory_kind: MemoryKind,
     pub(crate) placed: PlacedTile,
     pub(crate) dtype: DType,
     /// Bytes to which the memory's first element is aligned.
@@ -35,6 +38,38 @@ pub(crate) enum Operand {
     Fragment(FragmentTile),
 }
 
+impl MemoryTile {
+    /// Where element `flat` is in the memory, simplified; `layout` has the iters of the tile in some order.
+    pub(crate) fn index_of(&self, builder: &mut Builder, layout: &TileLayout, flat: &Expr) -> Expr {
+        let position = self.placed.position_expr(self.placed.relative_expr(layout, flat));
+        builder.simplifier.simplify(&position)
+    }
+
+    /// Conditions under which element `flat` is inside the tensor; none if the tile cannot hang over an edge.
+    pub(crate) fn inside(&self, builder: &mut Builder, layout: &TileLayout, flat: &Expr) -> Vec<Cond> {
+        let edges = self.placed.pitches.iter().filter_map(|pitch| Some((pitch, pitch.edge.clone()?)));
+        edges
+            .map(|(pitch, edge)| {
+                let index = &pitch.first + &layout.position_expr(flat, &pitch.axis);
+                Cond::Less(builder.simplifier.simplify(&index), edge)
+            })
+            .collect()
+    }
+
+    /// True when no part of the tile can lie outside its tensor.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.placed.pitches.iter().all(|pitch| pitch.edge.is_none())
+    }
+
+    /// The iters of the tile, or why there are none.
+    pub(crate) fn iters(&self) -> Result<&TileLayout, Reason> {
+        self.placed.iters().ok_or_else(|| Reason {
+            text: format!("`{}` is laid out by a table", self.title),
+            accepted: "layouts of shard, replica and offset".to_string(),
+        })
+    }
+}
+
 impl Operand {
     pub(crate) fn resolve(builder: &Builder, kernel: &Kernel, op: &Op, tile: &Tile) -> Result<Operand, Diagnostic> {
         let buffer = &kernel.buffers[tile.buffer];
@@ -48,10 +83,18 @@ impl Operand {
         if buffer.space == Space::Fragment {
             return fragment(builder, kernel, tile, title.clone(), &explain);
         }
-        let placed = buffer.layout.place(&buffer.shape, &tile.starts, &tile.extents).map_err(explain)?;
+        let placed = match &buffer.run_time {
+            None => buffer.layout.place(&buffer.shape, &tile.starts, &tile.extents),
+            Some(shape) => PlacedTile::over(&tile.starts, &tile.extents, &shape.strides, &edges(kernel, tile, shape)),
+        };
+        let placed = placed.map_err(explain)?;
         let memory = builder.memory(tile.buffer);
         let alignment = builder.program.memories[memory].alignment;
-        Ok(Operand::Memory(MemoryTile { memory, placed, dtype: buffer.dtype, alignment, title }))
+        let memory_kind = match buffer.space {
+            Space::Global(_) => MemoryKind::Global,
+            Space::Shared | Space::Fragment => MemoryKind::Shared,
+        };
+        Ok(Operand::Memory(MemoryTile { memory, memory_kind, placed, dtype: buffer.dtype, alignment, title }))
     }
 
     pub(crate) fn title(&self) -> &str {
@@ -60,6 +103,52 @@ impl Operand {
             Operand::Fragment(f) => &f.title,
         }
     }
+}
+
+/// The extents of the dimensions over which a tile may hang.
+fn edges(kernel: &Kernel, tile: &Tile, shape: &RunTimeShape) -> Vec<Option<Expr>> {
+    let dimensions = tile.starts.iter().zip(&tile.extents).zip(&shape.extents);
+    dimensions
+        .map(|((start, extent), size)| (!lies_inside(kernel, start, *extent, size)).then(|| size.clone()))
+        .collect()
+}
+
+/// True when `extent` indices from `start` on are below `size` in every CTA: they are below its least value, or the
+/// start moves by `k` per CTA, reaches less than `k` beyond, and there are `size / k` CTAs.
+fn lies_inside(kernel: &Kernel, start: &Expr, extent: i64, size: &Expr) -> bool {
+    let within = |start: &Expr, end: i64| start.range().lo >= 0 && start.range().hi <= end - extent;
+    within(start, size.range().lo)
+        || (0..3).any(|dimension| {
+            let ctas = kernel.grid[dimension].operands().filter(|(whole, _)| *whole == size);
+            let per_cta = ctas.filter(|_| matches!(kernel.grid[dimension].node(), Node::Div(..)));
+            let Some(k) = per_cta.and_then(|(_, k)| k.as_const()).filter(|k| size.multiple() % k == 0) else {
+                return false;
+            };
+            let rest = start - &(Expr::var(&kernel.block(dimension)) * k);
+            within(&tilewright_expr::linear::normalize(&rest), k)
+        })
+}
+
+/// The reason against a tile that may hang over an edge.
+pub(crate) fn hangs_over(title: &str) -> Reason {
+    Reason {
+        text: format!("`{title}` may hang over an edge that is known at launch only"),
+        accepted: "tiles that divide the tensor's sizes, which k.size(..).multiple_of(..) says".to_string(),
+    }
+}
+
+/// The conditions in step `s`.
+pub(crate) fn at_step(conditions: &[Cond], step: &Var, s: i64) -> Vec<Cond> {
+    let of = |cond: &Cond| match cond {
+        Cond::Less(a, b) => Cond::Less(a.with(step, s), b.clone()),
+        Cond::Equal(a, b) => Cond::Equal(a.with(step, s), b.clone()),
+    };
+    conditions.iter().map(of).collect()
+}
+
+/// A statement under all conditions.
+pub(crate) fn under_one(conditions: &[Cond], stmt: Stmt) -> Stmt {
+    conditions.iter().rev().fold(stmt, |stmt, cond| Stmt::If { cond: cond.clone(), body: vec![stmt] })
 }
 
 fn fragment(

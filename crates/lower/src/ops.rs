@@ -6,14 +6,15 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Facts, OpPlan};
 use tilewright_ir::thread::{Cond, Note, Program, Stmt as ThreadStmt};
-use tilewright_ir::tile::{Kernel, Loop, Op, OpKind, Stmt, Tile, Unroll, tile_title};
+use tilewright_ir::tile::{Kernel, Loop, Op, OpKind, Space, Stmt, Tile, Unroll, tile_title};
 use tilewright_ir::{Target, VerifiedKernel};
 use tilewright_layout::access::tile_floor;
 use tilewright_layout::axis::Scope;
-use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
+use tilewright_layout::{ENUMERATION_LIMIT, LayoutError, PlacedTile};
 
 use crate::builder::Builder;
 use crate::copy::{self, Team};
+use crate::count::instructions;
 use crate::fill;
 use crate::fragment::ThreadIndices;
 use crate::operand::Operand;
@@ -132,11 +133,20 @@ impl Walk<'_> {
                     }
                 };
                 let (dst, src) = (in_memory(operand(self, 0)?)?, in_memory(operand(self, 1)?)?);
-                let floor = tile_floor(src.placed.tile.size() * src.dtype.bytes());
-                let context = permute_layout::Context { dst, src, lane: self.kernel.lane() };
+                let floor = tile_floor(src.placed.size() * src.dtype.bytes());
+                let may_alias = self.may_alias(op, &dst.placed, &src.placed);
+                let context = permute_layout::Context { dst, src, lane: self.kernel.lane(), may_alias, span: op.span };
                 self.choose(op, permute_layout::VARIANTS, &context, Some(floor))
             }
         }
+    }
+
+    /// Whether both operands may share bytes: they are parts of one buffer, or of two parameters, begin at the same
+    /// place, and so a caller who gives one memory for both gets the tile in place.
+    fn may_alias(&self, op: &Op, dst: &PlacedTile, src: &PlacedTile) -> bool {
+        let storage = |at: usize| self.kernel.storage(op.operands[at].buffer);
+        let is_global = |at: usize| matches!(self.kernel.buffers[storage(at)].space, Space::Global(_));
+        storage(0) == storage(1) || (is_global(0) && is_global(1) && dst.origin() == src.origin())
     }
 
     /// The op with the variant that the options ask for, where the kernel does not force one.
@@ -220,9 +230,10 @@ impl Walk<'_> {
     }
 
     /// How often a launch executes an op at the current place, over all warps that take part.
-    fn executions(&self, op: &Op) -> i64 {
+    fn executions(&self, op: &Op) -> Expr {
         let warps = op.warp.map_or(self.kernel.warps(), |_| 1);
-        self.kernel.grid.iter().fold(self.trips.saturating_mul(warps), |product, ctas| product.saturating_mul(*ctas))
+        let per_cta = Expr::constant(self.trips.saturating_mul(warps));
+        self.kernel.grid.iter().fold(per_cta, |product, ctas| product * ctas.clone())
     }
 
     fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
@@ -230,6 +241,7 @@ impl Walk<'_> {
         let mut program = self.builder.program;
         program.body.extend(body);
         program.plans = self.plans;
+        program.instructions = instructions(&program, &program.body);
         Ok(program)
     }
 

@@ -57,10 +57,7 @@ impl Needed {
     }
 
     pub(crate) fn plan(&self) -> Barrier {
-        let what = match self.inst() {
-            Inst::SyncWarp => "__syncwarp",
-            Inst::SyncThreads => "__syncthreads",
-        };
+        let what = if self.scope <= Scope::Warp { "__syncwarp" } else { "__syncthreads" };
         Barrier { what, reason: self.reasons.join("; ") }
     }
 }
@@ -112,7 +109,7 @@ impl OpBlock {
                     parts.push(Part::Accesses(self.guarded(std::mem::replace(&mut current, names.clone()))));
                     parts.push(Part::Barrier(inst.info().orders));
                 }
-                Stmt::Let { .. } => {
+                Stmt::Let { .. } | Stmt::Lookup { .. } => {
                     names.push(stmt.clone());
                     current.push(stmt.clone());
                 }
@@ -122,6 +119,7 @@ impl OpBlock {
                 | Stmt::Store { .. }
                 | Stmt::Set { .. }
                 | Stmt::Move { .. }
+                | Stmt::Compute { .. }
                 | Stmt::For { .. }
                 | Stmt::If { .. } => current.push(stmt.clone()),
             }

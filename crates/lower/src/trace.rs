@@ -2,7 +2,7 @@
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
+use tilewright_ir::thread::{Cond, Memory, MemorySpace, Program, Regs, Stmt};
 
 /// One access of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +16,16 @@ pub(crate) struct Touch {
     pub(crate) writes: bool,
 }
 
-/// Values of the variables that are defined outside the traced statements.
+/// Values of the variables that are defined outside the traced statements; sizes have their greatest value if not here.
 pub(crate) type Env = Vec<(Var, i64)>;
 
 const LANES: usize = 32;
+
+/// The greatest value of a size: what stands for it where nothing else is said, so that nothing is masked.
+pub(crate) fn largest(size: &Var) -> i64 {
+    let (most, multiple) = (size.range().hi, size.multiple());
+    most - most % multiple
+}
 
 /// A value per lane of the warp that is traced.
 type Lanes = [i64; LANES];
@@ -52,7 +58,7 @@ pub(crate) fn trace(program: &Program, body: &[Stmt], warps: std::ops::Range<i64
 pub(crate) fn owner(program: &Program, memory: Handle<Memory>) -> Handle<Memory> {
     match program.memories[memory].space {
         MemorySpace::SharedView { of } => of,
-        MemorySpace::Global { .. } | MemorySpace::Shared => memory,
+        MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => memory,
     }
 }
 
@@ -87,10 +93,8 @@ impl Tracer<'_> {
                 self.body(body);
                 self.active = outer;
             }
-            Stmt::Declare(_)
-            | Stmt::Set { .. }
-            | Stmt::Move { .. }
-            | Stmt::Inst(Inst::SyncWarp | Inst::SyncThreads) => {}
+            Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),
+            Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Compute { .. } | Stmt::Inst(_) => {}
         }
     }
 
@@ -103,16 +107,32 @@ impl Tracer<'_> {
         })
     }
 
+    fn lookup(&mut self, vars: &[Var], table: Handle<Memory>, index: &Expr) {
+        let at = self.eval(index);
+        let memory = &self.program.memories[table];
+        for (offset, var) in vars.iter().enumerate() {
+            let entry = |lane: usize| memory.values.get(at[lane] as usize + offset).copied().unwrap_or(0);
+            self.env.push((var.clone(), std::array::from_fn(entry)));
+        }
+        self.touch(table, at, vars.len() as i64 * memory.dtype.bytes(), false);
+    }
+
     fn access(&mut self, memory: Handle<Memory>, index: &Expr, regs: &Regs, writes: bool) {
-        let width = self.program.memories[memory].dtype.bytes();
         let index = self.eval(index);
+        let bytes = regs.count * self.program.registers[regs.array].dtype.bytes();
+        self.touch(memory, index, bytes, writes);
+    }
+
+    /// Every active lane touches `bytes` from element `index` on.
+    fn touch(&mut self, memory: Handle<Memory>, index: Lanes, bytes: i64, writes: bool) {
+        let width = self.program.memories[memory].dtype.bytes();
         for lane in (0..LANES).filter(|lane| self.active[*lane]) {
             self.touches.push(Touch {
                 thread: self.warp * 32 + lane as i64,
                 step: self.step,
                 memory,
                 first_byte: index[lane] * width,
-                bytes: width * regs.count,
+                bytes,
                 writes,
             });
         }
@@ -133,6 +153,7 @@ impl Tracer<'_> {
             "lane" => lane,
             "warp" => [self.warp; LANES],
             "tid" => lane.map(|lane| self.warp * 32 + lane),
+            _ if self.program.sizes.contains(var) => [largest(var); LANES],
             _ => [var.range().lo; LANES],
         }
     }

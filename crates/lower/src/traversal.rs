@@ -1,6 +1,6 @@
 //! The order in which threads walk over a tile: its iters sorted so that one side is walked in order of address.
 
-use tilewright_layout::{Axis, Iter, TileLayout};
+use tilewright_layout::{Axis, Iter, PlacedTile, TileLayout};
 
 use crate::operand::MemoryTile;
 
@@ -12,10 +12,14 @@ pub(crate) struct Traversal {
 }
 
 impl Traversal {
-    /// The order of addresses of `main`. Both have the same iters; `main_is_dst` says which side `main` is.
-    pub(crate) fn along(main: &TileLayout, other: &TileLayout, main_is_dst: bool) -> Traversal {
+    /// The order of addresses of `main`, the iters of `placed`. Both have the same iters; `main_is_dst` says which side
+    /// `main` is.
+    pub(crate) fn along(placed: &PlacedTile, main: &TileLayout, other: &TileLayout, main_is_dst: bool) -> Traversal {
         let mut order: Vec<usize> = (0..main.shard().len()).collect();
-        order.sort_by_key(|&i| std::cmp::Reverse(main.shard()[i].stride.abs()));
+        order.sort_by_key(|&i| {
+            let iter = &main.shard()[i];
+            std::cmp::Reverse(iter.stride.abs().saturating_mul(placed.stride_of(&iter.axis).range().hi))
+        });
         let (main, other) = (reordered(main, &order), reordered(other, &order));
         if main_is_dst { Traversal { dst: main, src: other } } else { Traversal { dst: other, src: main } }
     }
@@ -46,8 +50,13 @@ impl Traversal {
     /// True when every `width` elements, from a multiple of `width` on, are adjacent and aligned in the operand.
     pub(crate) fn allows(&self, operand: &MemoryTile, layout: &TileLayout, width: i64) -> bool {
         let bytes = width * operand.dtype.bytes();
-        let aligned = operand.placed.start.multiple() % width == 0 && operand.alignment % bytes == 0;
-        bytes <= 16 && width > 0 && aligned && operand.placed.swizzle.is_none() && runs_of(layout, width)
+        let aligned = operand.placed.origin().multiple() % width == 0 && operand.alignment % bytes == 0;
+        // Vectors lie inside or outside of an edge as a whole.
+        let whole = operand.placed.pitches.iter().filter(|pitch| pitch.stride.as_const() == Some(1)).all(|pitch| {
+            pitch.edge.as_ref().is_none_or(|edge| pitch.first.multiple() % width == 0 && edge.multiple() % width == 0)
+        });
+        let plain = whole && operand.placed.swizzle.is_none();
+        bytes <= 16 && width > 0 && aligned && plain && runs_of(&operand.placed, layout, width)
     }
 }
 
@@ -63,18 +72,19 @@ fn reordered(layout: &TileLayout, order: &[usize]) -> TileLayout {
 }
 
 /// True when elements `width*t .. width*t + width` are adjacent and begin at a multiple of `width`.
-fn runs_of(layout: &TileLayout, width: i64) -> bool {
+fn runs_of(placed: &PlacedTile, layout: &TileLayout, width: i64) -> bool {
     let mut rest = width;
     let mut stride = 1;
     let offset_fits = layout.offset().values().all(|offset| offset % width == 0);
     for iter in layout.shard().iter().rev() {
+        let step = placed.stride_of(&iter.axis) * iter.stride;
         if rest == 1 {
-            if iter.stride % width != 0 {
+            if step.multiple() % width != 0 {
                 return false;
             }
             continue;
         }
-        if iter.stride != stride {
+        if step.as_const() != Some(stride) {
             return false;
         }
         if iter.extent % rest == 0 {
@@ -93,9 +103,16 @@ fn runs_of(layout: &TileLayout, width: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilewright_layout::Placement;
+
+    fn placed(tile: &TileLayout) -> PlacedTile {
+        let start = tilewright_expr::Expr::constant(0);
+        PlacedTile { shape: Placement::Iters(tile.clone()), start, swizzle: None, pitches: Vec::new() }
+    }
 
     fn runs(text: &str, width: i64) -> bool {
-        runs_of(&text.parse().unwrap(), width)
+        let tile: TileLayout = text.parse().unwrap();
+        runs_of(&placed(&tile), &tile, width)
     }
 
     #[test]
@@ -112,7 +129,7 @@ mod tests {
     fn the_iters_are_walked_in_order_of_address() {
         let main: TileLayout = "S[(4,32):(1,4)]".parse().unwrap();
         let other: TileLayout = "S[(4,32):(32,1)]".parse().unwrap();
-        let t = Traversal::along(&main, &other, true);
+        let t = Traversal::along(&placed(&main), &main, &other, true);
         assert_eq!(
             (t.dst().to_string(), t.src().to_string()),
             ("S[(32,4):(4@m,1@m)]".into(), "S[(32,4):(1@m,32@m)]".into())

@@ -63,11 +63,17 @@ impl Run {
 /// Launches a kernel on a device. `inputs` are the input parameters in order.
 pub fn run(artifact: &Artifact, built: &Built, inputs: &[HostTensor], device: &Device) -> Result<Run, Failure> {
     let parameters = artifact.parameters();
-    check_signature(artifact, built, &parameters)?;
+    let Some(sizes) = artifact.sizes() else {
+        let finding = Diagnostic::error("R0611", format!("the sizes of `{}` have no values", artifact.name()))
+            .help("bind them with `artifact.for_sizes(..)`");
+        return Err(Failure::new(FailureKind::BadInput, finding));
+    };
+    let sizes: Vec<i32> = sizes.iter().map(|size| *size as i32).collect();
+    check_signature(artifact, built, parameters.len(), sizes.len())?;
     let packed = pack(&parameters, inputs)?;
     match device {
-        Device::Virtual => run_virtual(artifact, built, &parameters, packed),
-        Device::Gpu(gpu) => run_on_gpu(artifact, built, &parameters, packed, gpu),
+        Device::Virtual => run_virtual(artifact, built, (&parameters, &sizes), packed),
+        Device::Gpu(gpu) => run_on_gpu(artifact, built, (&parameters, &sizes), packed, gpu),
     }
 }
 
@@ -97,12 +103,12 @@ fn pack(parameters: &[Parameter], inputs: &[HostTensor]) -> Result<Vec<Content>,
 }
 
 /// Edited CUDA must still have the artifact's entry point with its parameters.
-fn check_signature(artifact: &Artifact, built: &Built, parameters: &[Parameter]) -> Result<(), Failure> {
+fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: usize) -> Result<(), Failure> {
     let module = parse(built)?;
     let wrong = |text: String| {
         let finding = Diagnostic::error("R0603", "the CUDA text has another signature than the kernel")
             .note(text)
-            .help(format!("keep `{}` with {} pointer parameters", artifact.name(), parameters.len()));
+            .help(format!("keep `{}` with {pointers} pointer parameters{}", artifact.name(), and_sizes(sizes)));
         Failure::new(FailureKind::BadInput, finding)
     };
     let Some(kernel) = module.kernel(artifact.name()) else {
@@ -111,11 +117,17 @@ fn check_signature(artifact: &Artifact, built: &Built, parameters: &[Parameter])
         return Err(wrong(format!("there is no entry point `{}`; {others}", artifact.name())));
     };
     let KernelInfo { params, .. } = kernel;
-    if params.len() != parameters.len() || params.iter().any(|p| p.size != 8) {
+    let (wide, narrow) = params.split_at(pointers.min(params.len()));
+    let fits = wide.len() == pointers && narrow.len() == sizes;
+    if !fits || wide.iter().any(|p| p.size != 8) || narrow.iter().any(|p| p.size != 4) {
         let sizes: Vec<String> = params.iter().map(|p| format!("{} ({} bytes)", p.name, p.size)).collect();
         return Err(wrong(format!("its parameters are {}", sizes.join(", "))));
     }
     Ok(())
+}
+
+fn and_sizes(sizes: usize) -> String {
+    if sizes == 0 { String::new() } else { format!(" and {sizes} sizes of type int") }
 }
 
 fn parse(built: &Built) -> Result<Module, Failure> {
@@ -128,7 +140,7 @@ fn parse(built: &Built) -> Result<Module, Failure> {
 fn run_virtual(
     artifact: &Artifact,
     built: &Built,
-    parameters: &[Parameter],
+    (parameters, sizes): (&[Parameter], &[i32]),
     packed: Vec<Content>,
 ) -> Result<Run, Failure> {
     let module = parse(built)?;
@@ -146,7 +158,11 @@ fn run_virtual(
         grid: artifact.grid().map(|n| n as u32),
         block: [artifact.threads() as u32, 1, 1],
         dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
-        args: buffers.iter().map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 }).collect(),
+        args: buffers
+            .iter()
+            .map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 })
+            .chain(sizes.iter().map(|size| Arg::Bytes(size.to_le_bytes().to_vec())))
+            .collect(),
     };
     let report = tilewright_vgpu::run(&module, &launch, &mut memory, &Options::default())
         .map_err(|error| explain::run_error(&error, artifact, built))?;
@@ -182,7 +198,7 @@ fn gpu_failure(text: &str) -> Failure {
 fn run_on_gpu(
     artifact: &Artifact,
     built: &Built,
-    parameters: &[Parameter],
+    (parameters, sizes): (&[Parameter], &[i32]),
     packed: Vec<Content>,
     gpu: &Gpu,
 ) -> Result<Run, Failure> {
@@ -217,7 +233,8 @@ fn run_on_gpu(
         cluster: None,
         dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
     };
-    let args: Vec<GpuArg<'_>> = buffers.iter().map(|buffer| GpuArg::Buffer(buffer, 0)).collect();
+    let values = sizes.iter().map(|size| GpuArg::Bytes(size.to_ne_bytes().to_vec()));
+    let args: Vec<GpuArg<'_>> = buffers.iter().map(|buffer| GpuArg::Buffer(buffer, 0)).chain(values).collect();
     gpu.launch(&module, &launch, &args).map_err(failed)?;
     gpu.synchronize().map_err(failed)?;
     let milliseconds = gpu.time(TIMED_LAUNCHES, || gpu.launch(&module, &launch, &args)).map_err(failed)?;

@@ -18,7 +18,7 @@ pub use tilewright_viz as viz;
 
 /// What a kernel is written with.
 pub mod prelude {
-    pub use tilewright_dsl::{Buffer, Index, KernelBuilder, Region, at, kernel};
+    pub use tilewright_dsl::{Buffer, Index, KernelBuilder, Region, Size, at, kernel};
     pub use tilewright_expr::Expr;
     pub use tilewright_ir::{Kernel, Target};
     pub use tilewright_layout::DType::{

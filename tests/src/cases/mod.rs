@@ -17,6 +17,8 @@ pub struct Case {
     pub kernel: Kernel,
     /// The variant asked for, if any.
     pub variant: Option<String>,
+    /// The values of the sizes that are known at launch only.
+    pub sizes: Vec<(&'static str, i64)>,
     /// Its inputs.
     pub inputs: Vec<HostTensor>,
     /// What it must compute.
@@ -31,7 +33,7 @@ impl Case {
     /// Compiles it for a target.
     pub fn compile(&self, target: Target) -> Result<Artifact, Vec<Diagnostic>> {
         let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };
-        compile(self.kernel.clone(), &options)
+        compile(self.kernel.clone(), &options)?.for_sizes(&self.sizes)
     }
 }
 
@@ -64,6 +66,7 @@ pub fn all() -> Vec<Case> {
                     name: format!("{}-{}", entry.name, config.to_string().replace(' ', "-")),
                     kernel: (entry.build)(&config),
                     variant: None,
+                    sizes: entry.sizes(&config),
                     expected: (entry.reference)(&config, &inputs),
                     inputs,
                     tolerance: entry.tolerance,
@@ -87,6 +90,7 @@ fn forced(cases: &[Case], name: &str, variant: &str) -> Case {
         name: format!("{name}-{variant}"),
         kernel: case.kernel.clone(),
         variant: Some(variant.to_string()),
+        sizes: case.sizes.clone(),
         inputs: case.inputs.clone(),
         expected: case.expected.clone(),
         tolerance: case.tolerance,

@@ -7,7 +7,7 @@ use tilewright::dsl::{Index, kernel};
 use tilewright::expr::Expr;
 use tilewright::ir::{Target, tile};
 use tilewright::layout::axis::M;
-use tilewright::layout::{DType, Iter, Layout, PlacedTile, TileLayout};
+use tilewright::layout::{DType, Iter, Layout, PlacedTile, Placement, TileLayout};
 use tilewright::lower::permute_layout::{Joint, XorChoice, XorRefusal, choose_xor, plan_xor};
 
 use super::table::parsed_layout;
@@ -48,7 +48,12 @@ pub(crate) fn choose_xor_k(case: &Value) -> Checked {
         same(name, layout.is_injective().ok(), case["out"][name].as_bool())?;
     }
     same("P", Some(src.size() / 32), case["out"]["P"].as_i64())?;
-    let placed = |tile: &TileLayout| PlacedTile { tile: tile.clone(), start: Expr::constant(0), swizzle: None };
+    let placed = |tile: &TileLayout| PlacedTile {
+        shape: Placement::Iters(tile.clone()),
+        start: Expr::constant(0),
+        swizzle: None,
+        pitches: Vec::new(),
+    };
     match plan_xor(("dst", &placed(&dst)), ("src", &placed(&src)), bytes) {
         Ok(plan) => check_choice(&plan.choice, answer(case))?,
         Err(XorRefusal::NoXor { choice, .. }) => check_choice(&choice, answer(case))?,

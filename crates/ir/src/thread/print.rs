@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tilewright_expr::{Expr, Var};
+
 use crate::arena::Handle;
 use crate::thread::program::{Cond, Memory, MemorySpace, Program, Regs, Stmt};
 
@@ -16,14 +18,18 @@ impl fmt::Display for Cond {
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.grid;
+        let [x, y, z] = &self.grid;
         writeln!(f, "program {} for {} grid ({x},{y},{z}) threads {}", self.name, self.target, self.threads)?;
+        for size in &self.sizes {
+            writeln!(f, "  size {}", size.name())?;
+        }
         for (_, memory) in self.memories.iter() {
             let space = match memory.space {
                 MemorySpace::Global { read_only: true } => "global const".to_string(),
                 MemorySpace::Global { read_only: false } => "global".to_string(),
                 MemorySpace::Shared => "shared".to_string(),
                 MemorySpace::SharedView { of } => format!("shared, view of {},", self.memories[of].name),
+                MemorySpace::Table => "table".to_string(),
             };
             let Memory { name, dtype, elements, alignment, .. } = memory;
             writeln!(f, "  {space} {name}: {dtype}[{elements}] align {alignment}")?;
@@ -37,11 +43,12 @@ impl Program {
         let name = &self.registers[regs.array].name;
         match regs.count {
             1 => format!("{name}[{}]", regs.first),
-            count => format!("{name}[{}..+{count}]", regs.first),
+            count if regs.step == 1 => format!("{name}[{}..+{count}]", regs.first),
+            count => format!("{name}[{}..+{count} by {}]", regs.first, regs.step),
         }
     }
 
-    fn place(&self, memory: Handle<Memory>, index: &tilewright_expr::Expr) -> String {
+    fn place(&self, memory: Handle<Memory>, index: &Expr) -> String {
         format!("{}[{index}]", self.memories[memory].name)
     }
 
@@ -67,6 +74,15 @@ impl Program {
                 }
                 Stmt::Store { memory, index, from } => {
                     writeln!(f, "store.{} {} = {}", from.count, self.place(*memory, index), self.regs(from))?;
+                }
+                Stmt::Lookup { vars, table, index } => {
+                    let names: Vec<&str> = vars.iter().map(Var::name).collect();
+                    writeln!(f, "let {} = lookup.{} {}", names.join(", "), vars.len(), self.place(*table, index))?;
+                }
+                Stmt::Compute { inst, to, from, arguments } => {
+                    let registers = from.iter().map(|regs| self.regs(regs));
+                    let operands: Vec<String> = registers.chain(arguments.iter().map(Expr::to_string)).collect();
+                    writeln!(f, "{} = {} {}", self.regs(to), inst.info().name, operands.join(", "))?;
                 }
                 Stmt::Set { to, value } => writeln!(f, "{} = {value}", self.regs(to))?,
                 Stmt::Move { to, from } => writeln!(f, "{} = {}", self.regs(to), self.regs(from))?,

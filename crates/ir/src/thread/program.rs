@@ -15,8 +15,10 @@ pub struct Program {
     pub name: String,
     /// What it is for.
     pub target: Target,
+    /// Sizes that are known at launch only: integer parameters, after the pointers.
+    pub sizes: Vec<Var>,
     /// CTAs along x, y and z.
-    pub grid: [i64; 3],
+    pub grid: [Expr; 3],
     /// Threads of one CTA.
     pub threads: i64,
     /// Parameters in order, then shared buffers.
@@ -29,6 +31,8 @@ pub struct Program {
     pub body: Vec<Stmt>,
     /// What lowering decided, one entry per op.
     pub plans: Vec<OpPlan>,
+    /// Instructions that one warp is predicted to execute; less than those of all ops, which share addresses.
+    pub instructions: i64,
 }
 
 /// A memory that threads load from and store to.
@@ -42,6 +46,8 @@ pub struct Memory {
     pub elements: i64,
     /// Where it is.
     pub space: MemorySpace,
+    /// What a table holds; empty for memories that threads may write.
+    pub values: Vec<i64>,
     /// Bytes to which its first element is aligned.
     pub alignment: i64,
     /// Where the user declared it.
@@ -63,6 +69,8 @@ pub enum MemorySpace {
         /// The memory it names.
         of: Handle<Memory>,
     },
+    /// Constants that belong to the program.
+    Table,
 }
 
 /// An array of registers. It stays in registers because every index is a constant.
@@ -78,7 +86,8 @@ pub struct RegArray {
     pub vector: i64,
 }
 
-/// Adjacent registers of one array.
+/// Registers of one array, adjacent ones if `step` is 1. Loads and stores move as many bytes as the registers hold: the elements of a
+/// memory of 1- or 2-byte elements may be moved in registers of theirs, or as 32-bit words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regs {
     /// The array.
@@ -87,6 +96,8 @@ pub struct Regs {
     pub first: Expr,
     /// How many.
     pub count: i64,
+    /// From one to the next; only what is read may have a step other than 1.
+    pub step: i64,
 }
 
 /// The tile op that statements came from.
@@ -118,8 +129,10 @@ impl Stmt {
             | Stmt::Declare(_)
             | Stmt::Load { .. }
             | Stmt::Store { .. }
+            | Stmt::Lookup { .. }
             | Stmt::Set { .. }
             | Stmt::Move { .. }
+            | Stmt::Compute { .. }
             | Stmt::Inst(_) => &[],
         }
     }
@@ -130,7 +143,8 @@ pub fn for_each_expr(body: &[Stmt], visit: &mut dyn FnMut(&Expr)) {
     for stmt in body {
         match stmt {
             Stmt::Let { value, .. } => visit(value),
-            Stmt::Load { index, .. } | Stmt::Store { index, .. } => visit(index),
+            Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::Lookup { index, .. } => visit(index),
+            Stmt::Compute { arguments, .. } => arguments.iter().for_each(&mut *visit),
             Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
                 visit(a);
                 visit(b);
@@ -183,6 +197,15 @@ pub enum Stmt {
         /// Where from.
         from: Regs,
     },
+    /// Named values from adjacent entries of a table.
+    Lookup {
+        /// The names: 1, 2 or 4.
+        vars: Vec<Var>,
+        /// The table.
+        table: Handle<Memory>,
+        /// First entry.
+        index: Expr,
+    },
     /// Registers from a constant.
     Set {
         /// Which registers.
@@ -211,6 +234,17 @@ pub enum Stmt {
         /// What happens if it holds.
         body: Vec<Stmt>,
     },
-    /// An instruction of the table.
+    /// An instruction of the table that computes a register.
+    Compute {
+        /// Which.
+        inst: Inst,
+        /// The result.
+        to: Regs,
+        /// The registers that it reads.
+        from: Vec<Regs>,
+        /// Its other operands.
+        arguments: Vec<Expr>,
+    },
+    /// An instruction of the table without operands.
     Inst(Inst),
 }

@@ -12,10 +12,11 @@
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
+use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
-use crate::thread::inst::InstInfo;
+use crate::thread::inst::{Inst, InstInfo};
 use crate::thread::program::{Cond, Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 
 /// A program that passed the verifier; only such a program can be emitted.
@@ -64,14 +65,16 @@ impl<'a> Checker<'a> {
     fn new(program: &'a Program) -> Checker<'a> {
         let last = |n: i64| (n - 1).max(0);
         let warps = (program.threads + 31) / 32;
-        let variables = vec![
+        let most = |dimension: usize| program.grid[dimension].range().hi;
+        let mut variables = vec![
             (Var::new("lane", 0, last(program.threads.min(32))), Divergence::Lanes),
             (Var::new("tid", 0, last(program.threads)), Divergence::Lanes),
             (Var::new("warp", 0, last(warps)), Divergence::Warps),
-            (Var::new("bx", 0, last(program.grid[0])), Divergence::None),
-            (Var::new("by", 0, last(program.grid[1])), Divergence::None),
-            (Var::new("bz", 0, last(program.grid[2])), Divergence::None),
+            (Var::new("bx", 0, last(most(0))), Divergence::None),
+            (Var::new("by", 0, last(most(1))), Divergence::None),
+            (Var::new("bz", 0, last(most(2))), Divergence::None),
         ];
+        variables.extend(program.sizes.iter().map(|size| (size.clone(), Divergence::None)));
         Checker { program, found: Vec::new(), variables, arrays: Vec::new(), divergence: Divergence::None, place: None }
     }
 
@@ -135,6 +138,14 @@ impl<'a> Checker<'a> {
                 self.access(*memory, index, from);
                 self.read(from);
             }
+            Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),
+            Stmt::Compute { inst, to, from, arguments } => {
+                let divergence = arguments.iter().map(|argument| self.expr(argument)).max();
+                from.iter().for_each(|regs| self.read(regs));
+                self.operands(*inst, to, from, arguments.len(), divergence.unwrap_or(Divergence::None));
+                self.write(to);
+                self.inst(&inst.info());
+            }
             Stmt::Set { to, .. } => self.write(to),
             Stmt::Move { to, from } => {
                 self.read(from);
@@ -158,7 +169,12 @@ impl<'a> Checker<'a> {
                 self.body(body);
                 self.divergence = outer;
             }
-            Stmt::Inst(inst) => self.inst(&inst.info()),
+            Stmt::Inst(inst) => {
+                if inst.info().registers > 0 {
+                    self.report("V0317", format!("`{}` without its operands", inst.info().name));
+                }
+                self.inst(&inst.info());
+            }
         }
     }
 
@@ -187,13 +203,16 @@ impl<'a> Checker<'a> {
         self.expr(index);
         let memory = &self.program.memories[memory];
         let array = &self.program.registers[regs.array];
-        if memory.dtype != array.dtype {
+        let is_opaque = matches!(array.dtype, DType::B16 | DType::B32 | DType::B64 | DType::B128);
+        let as_words = is_opaque && memory.dtype.bytes() < array.dtype.bytes();
+        if memory.dtype != array.dtype && !as_words {
             self.report(
                 "V0306",
                 format!("`{}` holds {}, `{}` holds {}", memory.name, memory.dtype, array.name, array.dtype),
             );
         }
-        let width = regs.count * memory.dtype.bytes();
+        let width = regs.count * array.dtype.bytes();
+        let elements = width / memory.dtype.bytes();
         if !matches!(width, 1 | 2 | 4 | 8 | 16) {
             self.report(
                 "V0307",
@@ -201,7 +220,7 @@ impl<'a> Checker<'a> {
             );
             return;
         }
-        let aligned = index.multiple() % regs.count == 0 && memory.alignment % width == 0;
+        let aligned = index.multiple() % elements.max(1) == 0 && memory.alignment % width == 0;
         if !aligned {
             self.report(
                 "V0308",
@@ -209,14 +228,50 @@ impl<'a> Checker<'a> {
             );
         }
         if let Some(at) = index.as_const()
-            && (at < 0 || at + regs.count > memory.elements)
+            && (at < 0 || at + elements > memory.elements)
         {
             self.report("V0309", format!("`{}[{at}]` lies outside its {} elements", memory.name, memory.elements));
         }
     }
 
+    /// A lookup names entries that the table has, and its names can hold them.
+    fn lookup(&mut self, vars: &[Var], table: Handle<Memory>, index: &Expr) {
+        let divergence = self.expr(index);
+        let memory = &self.program.memories[table];
+        let count = vars.len() as i64;
+        let inside = index.range().within(0, memory.values.len() as i64 - count + 1);
+        if memory.space != MemorySpace::Table || !matches!(count, 1 | 2 | 4) || !inside || index.multiple() % count != 0
+        {
+            self.report("V0318", format!("{count} entries from `{}[{index}]` on", memory.name));
+        }
+        for (at, var) in vars.iter().enumerate() {
+            let range = var.range();
+            let mut entries = memory.values.iter().skip(at).step_by(vars.len());
+            if entries.any(|value| *value < range.lo || *value > range.hi) {
+                self.report("V0318", format!("`{}` cannot hold all entries of `{}`", var.name(), memory.name));
+            }
+            self.define(var, divergence);
+        }
+    }
+
+    /// An instruction has the operands of its row, single 32-bit registers.
+    fn operands(&mut self, inst: Inst, to: &Regs, from: &[Regs], arguments: usize, divergence: Divergence) {
+        let info = inst.info();
+        let is_word = |regs: &Regs| {
+            let array = &self.program.registers[regs.array];
+            regs.count == 1 && array.dtype.bytes() == 4
+        };
+        let fits = info.registers == from.len() && info.arguments == arguments && info.registers > 0;
+        if !fits || !from.iter().chain([to]).all(is_word) {
+            self.report("V0317", format!("`{}` with operands that it does not take", info.name));
+        }
+        if info.collective > Scope::Thread && divergence > Divergence::None {
+            self.report("V0317", format!("`{}` with an operand that differs between lanes", info.name));
+        }
+    }
+
     /// The elements `regs` stands for, if its index is a constant inside a declared array.
-    fn elements(&mut self, regs: &Regs) -> Option<(usize, std::ops::Range<usize>)> {
+    fn elements(&mut self, regs: &Regs) -> Option<(usize, Vec<usize>)> {
         let name = self.program.registers[regs.array].name.clone();
         let Some(position) = self.arrays.iter().rposition(|(array, _)| *array == regs.array) else {
             self.report("V0310", format!("the register array `{name}` is used before it is declared"));
@@ -227,34 +282,47 @@ impl<'a> Checker<'a> {
             return None;
         };
         let len = self.arrays[position].1.len() as i64;
-        if first < 0 || regs.count < 1 || first + regs.count > len {
+        let last = first.saturating_add(regs.step.saturating_mul(regs.count - 1));
+        if first < 0 || regs.count < 1 || regs.step < 1 || last >= len {
             self.report("V0312", format!("`{name}[{first}]` with {} elements lies outside its {len}", regs.count));
             return None;
         }
+        Some((position, (first..=last).step_by(regs.step as usize).map(|at| at as usize).collect()))
+    }
+
+    /// True for exactly one vector of an array of vectors, and for adjacent elements of other arrays.
+    fn is_whole(&self, regs: &Regs) -> bool {
         let vector = self.program.registers[regs.array].vector;
-        if vector > 1 && (first % vector != 0 || regs.count != vector) {
-            self.report(
-                "V0316",
-                format!("`{name}[{first}]` with {} elements is no whole vector of {vector}", regs.count),
-            );
-            return None;
-        }
-        Some((position, first as usize..(first + regs.count) as usize))
+        regs.step == 1 && (vector == 1 || (regs.count == vector && regs.first.multiple() % vector == 0))
     }
 
     fn write(&mut self, regs: &Regs) {
-        if let Some((array, range)) = self.elements(regs) {
-            self.arrays[array].1[range].fill(true);
+        let Some((array, elements)) = self.elements(regs) else { return };
+        if !self.is_whole(regs) {
+            self.report_parts(regs);
+        }
+        for element in elements {
+            self.arrays[array].1[element] = true;
         }
     }
 
     fn read(&mut self, regs: &Regs) {
-        if let Some((array, range)) = self.elements(regs)
-            && !self.arrays[array].1[range].iter().all(|set| *set)
-        {
-            let name = self.program.registers[regs.array].name.clone();
-            self.report("V0313", format!("`{name}[{}]` is read before it holds a value", regs.first));
+        let Some((array, elements)) = self.elements(regs) else { return };
+        let RegArray { name, dtype, vector, .. } = &self.program.registers[regs.array];
+        // Vectors of narrower elements have no parts in CUDA.
+        if !self.is_whole(regs) && *vector > 1 && dtype.bytes() < 4 {
+            return self.report_parts(regs);
         }
+        if !elements.iter().all(|element| self.arrays[array].1[*element]) {
+            let message = format!("`{name}[{}]` is read before it holds a value", regs.first);
+            self.report("V0313", message);
+        }
+    }
+
+    fn report_parts(&mut self, regs: &Regs) {
+        let RegArray { name, vector, .. } = &self.program.registers[regs.array];
+        let message = format!("`{name}[{}]` with {} elements is no whole vector of {vector}", regs.first, regs.count);
+        self.report("V0316", message);
     }
 
     fn inst(&mut self, info: &InstInfo) {

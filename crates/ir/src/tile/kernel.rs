@@ -12,8 +12,10 @@ pub struct Kernel {
     pub name: String,
     /// Where it was written.
     pub span: Span,
-    /// CTAs along x, y and z.
-    pub grid: [i64; 3],
+    /// Sizes that are known at launch only, in the order of the parameters.
+    pub sizes: Vec<Size>,
+    /// CTAs along x, y and z: numbers, or expressions of the sizes.
+    pub grid: [Expr; 3],
     /// Threads of one CTA.
     pub threads: i64,
     /// Global, shared and fragment buffers, and views of them.
@@ -24,6 +26,24 @@ pub struct Kernel {
     pub body: Vec<Stmt>,
     /// Mistakes found while the kernel was built; a kernel with any does not verify.
     pub mistakes: Vec<Diagnostic>,
+}
+
+/// A size that is known at launch only: a parameter of the kernel.
+#[derive(Clone, Debug)]
+pub struct Size {
+    /// Its name, what divides it, and from 1 up to what it may be; what a launch checks.
+    pub var: Var,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// Shape and strides of a tensor of which some are known at launch only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunTimeShape {
+    /// Extents of its dimensions.
+    pub extents: Vec<Expr>,
+    /// Elements from one index to the next, per dimension.
+    pub strides: Vec<Expr>,
 }
 
 /// Where a buffer lives.
@@ -59,6 +79,8 @@ pub struct Buffer {
     pub space: Space,
     /// Where in there each element is; memory axes for global and shared buffers, thread axes and `reg` for fragments.
     pub layout: Layout,
+    /// For a tensor whose sizes are known at launch only. `shape` and `layout` are then those of the largest allowed.
+    pub run_time: Option<RunTimeShape>,
     /// The buffer whose storage this one names anew, if it is a view.
     pub view_of: Option<Handle<Buffer>>,
     /// Where it was written.

@@ -5,7 +5,7 @@ mod op;
 mod print;
 mod verify;
 
-pub use kernel::{Buffer, Direction, Kernel, Loop, Space, Stmt, Tile, Unroll};
+pub use kernel::{Buffer, Direction, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll};
 pub use op::{Effect, Op, OpInfo, OpKind, Operand};
 pub use print::tile_title;
 pub use verify::{VerifiedKernel, verify};
@@ -34,7 +34,7 @@ impl Kernel {
     /// The CTA in the grid, along dimension 0 (`bx`), 1 (`by`) or 2 (`bz`).
     pub fn block(&self, dimension: usize) -> Var {
         let names = ["bx", "by", "bz"];
-        Var::new(names[dimension.min(2)], 0, (self.grid[dimension.min(2)] - 1).max(0))
+        Var::new(names[dimension.min(2)], 0, (self.grid[dimension.min(2)].range().hi - 1).max(0))
     }
 
     /// Warps of a CTA.

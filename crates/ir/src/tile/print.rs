@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::tile::kernel::{Buffer, Direction, Kernel, Loop, Space, Stmt, Tile, Unroll};
+use tilewright_expr::Expr;
+
+use crate::tile::kernel::{Buffer, Direction, Kernel, Loop, Size, Space, Stmt, Tile, Unroll};
 use crate::tile::op::Op;
 
 /// `b[s, 0, ..]` style title of a tile: dimensions that are taken whole are `..`.
@@ -45,8 +47,13 @@ fn space_name(space: Space) -> &'static str {
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.grid;
+        let [x, y, z] = &self.grid;
         writeln!(f, "kernel {} grid ({x},{y},{z}) threads {}", self.name, self.threads)?;
+        for Size { var, .. } in &self.sizes {
+            let multiple =
+                if var.multiple() > 1 { format!(", a multiple of {}", var.multiple()) } else { String::new() };
+            writeln!(f, "  size {}: up to {}{multiple}", var.name(), var.range().hi)?;
+        }
         for (_, buffer) in self.buffers.iter() {
             print_buffer(f, self, buffer)?;
         }
@@ -55,12 +62,19 @@ impl fmt::Display for Kernel {
 }
 
 fn print_buffer(f: &mut fmt::Formatter<'_>, kernel: &Kernel, buffer: &Buffer) -> fmt::Result {
-    let shape: Vec<String> = buffer.shape.iter().map(i64::to_string).collect();
+    let fixed = || buffer.shape.iter().map(i64::to_string).collect::<Vec<_>>();
+    let shape = buffer.run_time.as_ref().map_or_else(fixed, |s| s.extents.iter().map(Expr::to_string).collect());
     write!(f, "  {} {}: {}({})", space_name(buffer.space), buffer.name, buffer.dtype, shape.join(","))?;
     if let Some(owner) = buffer.view_of {
         write!(f, " view of {}", kernel.buffers[owner].name)?;
     }
-    writeln!(f, " = {}", buffer.layout)
+    match &buffer.run_time {
+        None => writeln!(f, " = {}", buffer.layout),
+        Some(shape) => {
+            let list = |exprs: &[Expr]| exprs.iter().map(Expr::to_string).collect::<Vec<_>>().join(",");
+            writeln!(f, " = run-time ({}):({})", list(&shape.extents), list(&shape.strides))
+        }
+    }
 }
 
 fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth: usize) -> fmt::Result {

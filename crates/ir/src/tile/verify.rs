@@ -14,7 +14,7 @@ mod warps;
 use tilewright_diag::Diagnostic;
 
 use crate::target::Target;
-use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
+use crate::tile::kernel::{Kernel, Loop, Size, Stmt, Unroll};
 
 /// A kernel that passed the verifier; only such a kernel can be lowered.
 #[derive(Clone, Debug)]
@@ -55,11 +55,39 @@ fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
         );
     }
     let limits = [(1i64 << 31) - 1, 65_535, 65_535];
-    if kernel.grid.iter().zip(limits).any(|(g, limit)| *g < 1 || *g > limit) {
-        let [x, y, z] = kernel.grid;
+    for size in &kernel.sizes {
+        check_size(kernel, size, found);
+    }
+    if kernel.grid.iter().zip(limits).any(|(g, limit)| g.range().lo < 1 || g.range().hi > limit) {
+        let [x, y, z] = &kernel.grid;
         let message = format!("({x},{y},{z}) CTAs are no grid");
         let help = "a grid has 1 to 2147483647 CTAs along x, and 1 to 65535 along y and z";
         found.push(Diagnostic::error("K0203", message).label(kernel.span, "in this kernel").help(help));
+    }
+}
+
+/// A size has a name of its own and fits 31 bits.
+fn check_size(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
+    let (name, range) = (size.var.name(), size.var.range());
+    buffers::check_name(name, size.span, "a size", found);
+    let first = kernel.sizes.iter().find(|other| other.var.name() == name).map(|other| other.span);
+    let buffer = kernel.buffers.iter().find(|(_, buffer)| buffer.name == name).map(|(_, buffer)| buffer.span);
+    if let Some(first) = buffer.or(first).filter(|first| *first != size.span) {
+        found.push(
+            Diagnostic::error("K0204", format!("the name `{name}` is taken"))
+                .label(size.span, "this size")
+                .label(first, "first used here")
+                .help("give the size a name of its own"),
+        );
+    }
+    if range.lo < 1 || range.hi > i64::from(i32::MAX) || range.hi < size.var.multiple() {
+        let multiple = size.var.multiple();
+        let message = format!("the size `{name}` is a multiple of {multiple} up to {}", range.hi);
+        found.push(
+            Diagnostic::error("K0230", message)
+                .label(size.span, "this size")
+                .help("a size has 31 bits: k.size(\"m\").multiple_of(4).max(1 << 20)"),
+        );
     }
 }
 

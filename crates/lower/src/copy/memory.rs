@@ -4,12 +4,11 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Cond, Memory, RegArray, Stmt};
-use tilewright_layout::axis::M;
 use tilewright_layout::{TileLayout, refine_together};
 
 use super::{Context, both_in_memory};
 use crate::builder::{Builder, regs};
-use crate::operand::MemoryTile;
+use crate::operand::{MemoryTile, at_step, under_one};
 use crate::traversal::{Traversal, widest};
 
 /// Bytes that one thread stages at once: enough loads in flight to hide latency, few enough registers for occupancy.
@@ -35,16 +34,18 @@ pub(crate) struct MemorySchedule {
 /// The tile walked in the order of either side's addresses, as wide as both sides allow.
 pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>, Vec<Reason>> {
     let (dst, src) = both_in_memory(context)?;
-    let joint = refine_together(&[&dst.placed.tile, &src.placed.tile]).map_err(|_| {
+    let (to, from) = iters_of(dst, src)?;
+    let joint = refine_together(&[to, from]).map_err(|_| {
         vec![Reason {
-            text: format!("the iters of {} and {} do not nest", dst.placed.tile, src.placed.tile),
+            text: format!("the iters of {to} and {from} do not nest"),
             accepted: "layouts whose iters end at common multiples".to_string(),
         }]
     })?;
     let bytes = dst.dtype.bytes();
     let candidates = [true, false].into_iter().map(|by_dst| {
         let (main, other) = if by_dst { (&joint[0], &joint[1]) } else { (&joint[1], &joint[0]) };
-        let traversal = Traversal::along(main, other, by_dst);
+        let placed = if by_dst { &dst.placed } else { &src.placed };
+        let traversal = Traversal::along(placed, main, other, by_dst);
         let fits = |w| traversal.allows(dst, traversal.dst(), w) && traversal.allows(src, traversal.src(), w);
         let width = widest(bytes, fits);
         MemorySchedule { traversal, width }
@@ -55,7 +56,15 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
 /// Element by element, in the order of the tile: right for all layouts.
 pub(crate) fn accept_elementwise(context: &Context) -> Result<MemorySchedule, Vec<Reason>> {
     let (dst, src) = both_in_memory(context)?;
-    Ok(MemorySchedule { traversal: Traversal::as_written(&dst.placed.tile, &src.placed.tile), width: 1 })
+    let (to, from) = iters_of(dst, src)?;
+    Ok(MemorySchedule { traversal: Traversal::as_written(to, from), width: 1 })
+}
+
+fn iters_of<'a>(dst: &'a MemoryTile, src: &'a MemoryTile) -> Result<(&'a TileLayout, &'a TileLayout), Vec<Reason>> {
+    match (dst.iters(), src.iters()) {
+        (Ok(to), Ok(from)) => Ok((to, from)),
+        (to, from) => Err(to.err().into_iter().chain(from.err()).collect()),
+    }
 }
 
 impl MemorySchedule {
@@ -136,11 +145,17 @@ impl Walk<'_> {
         let thread = Expr::var(&self.team.index);
         let step = Var::new("#step", 0, (count - 1).max(0));
         let vector = &thread + &((base + &Expr::var(&step)) * self.team.threads);
-        let relative = self.layout.position_expr(&(vector * self.width), &M);
-        let index = builder.simplifier.simplify(&self.operand.placed.position_expr(relative));
+        let flat = vector * self.width;
+        let index = self.operand.index_of(builder, self.layout, &flat);
+        let inside = self.operand.inside(builder, self.layout, &flat);
         let mut body = Vec::new();
         for s in 0..count {
-            let access = self.access(s, index.with(&step, s), is_store);
+            let access = under_one(&at_step(&inside, &step, s), self.access(s, index.with(&step, s), is_store));
+            if !inside.is_empty() && !is_store {
+                // What lies outside reads as zero.
+                let to = regs(self.array, s * self.width, self.width);
+                body.push(Stmt::Set { to, value: 0.into() });
+            }
             let first = base + s;
             let rest = Expr::constant(self.vectors) - first * self.team.threads;
             // A step in a loop is whole: loops run over whole batches only.

@@ -9,7 +9,7 @@ use tilewright_layout::{TileLayout, refine_together};
 use super::Context;
 use crate::builder::{Builder, regs};
 use crate::fragment::{Owned, owned, under};
-use crate::operand::{FragmentTile, MemoryTile, Operand};
+use crate::operand::{FragmentTile, MemoryTile, Operand, hangs_over};
 use crate::traversal::{Traversal, widest};
 
 /// Fragment to memory or memory to fragment: every thread moves its own elements.
@@ -35,9 +35,13 @@ pub(crate) fn accept_fragment(context: &Context) -> Result<FragmentSchedule, Vec
             }]);
         }
     };
-    let joint = refine_together(&[&fragment.layout, &memory.placed.tile]).map_err(|_| {
+    let places = memory.iters().map_err(|reason| vec![reason])?;
+    if !memory.is_inside() {
+        return Err(vec![hangs_over(&memory.title)]);
+    }
+    let joint = refine_together(&[&fragment.layout, places]).map_err(|_| {
         vec![Reason {
-            text: format!("the iters of {} and {} do not nest", fragment.layout, memory.placed.tile),
+            text: format!("the iters of {} and {places} do not nest", fragment.layout),
             accepted: "layouts whose iters end at common multiples".to_string(),
         }]
     })?;
@@ -105,12 +109,13 @@ impl FragmentSchedule {
     }
 
     fn access(&self, builder: &mut Builder, held: &Held) -> Stmt {
-        let mut relative = Expr::constant(self.positions.offset_on(&M));
+        let placed = &self.memory.placed;
+        let mut relative = placed.first_of_pitches() + self.positions.offset_on(&M);
         for (iter, (thread, number)) in self.positions.shard().iter().zip(self.owned.digits.iter().zip(&held.digits)) {
             let digit = thread.clone().unwrap_or_else(|| Expr::constant(*number));
-            relative = relative + digit * iter.stride;
+            relative = relative + digit * iter.stride * placed.stride_of(&iter.axis);
         }
-        let index = builder.simplifier.simplify(&self.memory.placed.position_expr(relative));
+        let index = builder.simplifier.simplify(&placed.position_expr(relative));
         let part = regs(self.fragment.array, held.register, self.width);
         match self.to_memory {
             true => Stmt::Store { memory: self.memory.memory, index, from: part },

@@ -1,20 +1,36 @@
 //! `permute_layout`: a warp moves a tile from one layout to another through registers.
 //!
 //! All elements of a lane are read, `__syncwarp()`, written under the other layout, `__syncwarp()`: right also when
-//! both operands are the same storage.
+//! both operands are the same storage; without the barriers where they cannot be.
 
+mod blocks;
+mod colouring;
+mod exchange;
+mod linear;
+mod listed;
+mod offsets;
+mod packed;
+mod rotation;
+mod rounds;
+mod scheduled;
+mod steps;
 mod vectorized;
+mod words;
 mod xor;
 
 pub use xor::{XorChoice, XorPlan, XorRefusal, choose_xor, plan_xor};
 
+use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Inst, Stmt};
-use tilewright_layout::{PlacedTile, TileLayout, refine_together};
+use tilewright_layout::{LayoutError, PlacedTile, TileLayout, refine_together};
 
+use self::blocks::{BlockPlan, Pair};
+use self::rounds::RoundPlan;
+use self::scheduled::ScheduledPlan;
 use crate::builder::Builder;
-use crate::operand::MemoryTile;
+use crate::operand::{MemoryTile, hangs_over};
 use crate::variant::{Schedule, Variant};
 
 /// What the variants look at.
@@ -22,26 +38,48 @@ pub(crate) struct Context {
     pub(crate) dst: MemoryTile,
     pub(crate) src: MemoryTile,
     pub(crate) lane: Var,
+    /// Whether both operands may be the same storage: views of one buffer, or two parameters.
+    pub(crate) may_alias: bool,
+    /// Where the user wrote the op.
+    pub(crate) span: Span,
 }
 
 pub(crate) enum PermuteSchedule {
     Xor(XorPlan),
     Vectorized(vectorized::VectorSchedule),
+    Blocks(BlockPlan),
+    Rounds(RoundPlan),
+    Scheduled(ScheduledPlan),
 }
 
 pub(crate) const VARIANTS: &[Variant<Context, PermuteSchedule>] = &[
     Variant { name: "warp_xor_swizzle", accept: |c| xor::accept(c).map(|plan| vec![PermuteSchedule::Xor(plan)]) },
-    Variant {
-        name: "warp_vectorized",
-        accept: |c| Ok(vectorized::accept(c)?.into_iter().map(PermuteSchedule::Vectorized).collect()),
-    },
+    Variant { name: "warp_vectorized", accept: |c| accept_vectorized(c) },
+    Variant { name: "warp_packed", accept: |c| packed::accept(c) },
+    Variant { name: "warp_scheduled", accept: |c| scheduled::accept(c) },
 ];
+
+/// Runs of lanes on one side, or blocks of runs on both.
+fn accept_vectorized(context: &Context) -> Result<Vec<PermuteSchedule>, Vec<Reason>> {
+    let runs = vectorized::accept(context);
+    let blocks = (context.src.dtype.bytes() >= 4).then(|| Pair::of(context).ok()?.cheapest(&[4, 8, 16])).flatten();
+    match (runs, blocks) {
+        (Err(reasons), None) => Err(reasons),
+        (runs, blocks) => {
+            let runs = runs.into_iter().flatten().map(PermuteSchedule::Vectorized);
+            Ok(runs.chain(blocks.map(PermuteSchedule::Blocks)).collect())
+        }
+    }
+}
 
 impl Schedule<Context> for PermuteSchedule {
     fn summary(&self, context: &Context) -> String {
         match self {
             PermuteSchedule::Xor(s) => s.summary(),
             PermuteSchedule::Vectorized(s) => s.summary(context),
+            PermuteSchedule::Blocks(s) => s.summary(),
+            PermuteSchedule::Rounds(s) => s.summary(context),
+            PermuteSchedule::Scheduled(s) => s.summary(),
         }
     }
 
@@ -49,6 +87,9 @@ impl Schedule<Context> for PermuteSchedule {
         match self {
             PermuteSchedule::Xor(s) => s.build(context, builder),
             PermuteSchedule::Vectorized(s) => s.build(context, builder),
+            PermuteSchedule::Blocks(s) => s.build(context, builder),
+            PermuteSchedule::Rounds(s) => s.build(context, builder),
+            PermuteSchedule::Scheduled(s) => s.build(context, builder),
         }
     }
 }
@@ -73,36 +114,38 @@ impl Joint {
                 });
             }
         }
-        if !dst.1.tile.replica().is_empty() {
+        for (title, placed) in [dst, src] {
+            if placed.pitches.iter().any(|pitch| pitch.edge.is_some()) {
+                reasons.push(hangs_over(title));
+            }
+        }
+        let listed = [dst, src].into_iter().find(|(_, placed)| placed.iters().is_none());
+        if let Some((title, _)) = listed {
+            reasons.push(Reason {
+                text: format!("`{title}` is laid out by a table"),
+                accepted: "layouts of shard, replica and offset".to_string(),
+            });
+        }
+        let (to, from) = (dst.1.iters()?, src.1.iters()?);
+        if !to.replica().is_empty() {
             reasons.push(Reason {
                 text: format!("`{}` holds every element several times", dst.0),
                 accepted: "a destination without replicas".to_string(),
             });
         }
-        let Some(joint) = Joint::refine(dst.1, src.1) else {
+        let refined: Option<[TileLayout; 2]> = refine_together(&[from, to]).ok().and_then(|both| both.try_into().ok());
+        let Some([src_tile, dst_tile]) = refined else {
             reasons.push(Reason {
-                text: format!(
-                    "the iters of {} and {} do not nest, so no common iteration extent exists",
-                    src.1.tile, dst.1.tile
-                ),
+                text: format!("the iters of {from} and {to} do not nest, so no common iteration extent exists"),
                 accepted: "layouts whose iters end at common multiples".to_string(),
             });
             return None;
         };
+        let joint = Joint { src: src_tile, dst: dst_tile };
         for (layout, title) in [(&joint.dst, dst.0), (&joint.src, src.0)] {
-            if layout.shard_only().is_injective() != Ok(true) {
-                reasons.push(Reason {
-                    text: format!("two elements of `{title}` share a place"),
-                    accepted: "layouts that give every element its own place".to_string(),
-                });
-            }
+            reasons.extend(collision(title, layout.shard_only().collision()));
         }
         Some(joint)
-    }
-
-    fn refine(dst: &PlacedTile, src: &PlacedTile) -> Option<Joint> {
-        let [src, dst]: [TileLayout; 2] = refine_together(&[&src.tile, &dst.tile]).ok()?.try_into().ok()?;
-        Some(Joint { src, dst })
     }
 
     fn of_context(context: &Context, reasons: &mut Vec<Reason>) -> Option<Joint> {
@@ -111,18 +154,36 @@ impl Joint {
     }
 }
 
-/// `read all, __syncwarp, write all, __syncwarp`, around the accesses of a schedule.
-pub(crate) fn staged(mut declared: Vec<Stmt>, reads: Vec<Stmt>, writes: Vec<Stmt>) -> Vec<Stmt> {
-    declared.extend(reads);
-    declared.push(Stmt::Inst(Inst::SyncWarp));
-    declared.extend(writes);
-    declared.push(Stmt::Inst(Inst::SyncWarp));
-    declared
+/// The reason against a tile whose strides are known at launch only.
+pub(crate) fn unknown_strides(title: &str) -> Reason {
+    Reason {
+        text: format!("the strides of `{title}` are known at launch only"),
+        accepted: "tiles whose strides are numbers".to_string(),
+    }
+}
+
+/// The reason against a tile of which two elements share a place.
+fn collision(title: &str, found: Result<Option<(i64, i64)>, LayoutError>) -> Option<Reason> {
+    let text = match found {
+        Ok(None) => return None,
+        Ok(Some((first, second))) => format!("elements {first} and {second} of `{title}` share a place"),
+        Err(error) => format!("whether elements of `{title}` share a place: {error}"),
+    };
+    Some(Reason { text, accepted: "layouts that give every element its own place".to_string() })
+}
+
+/// `read all, __syncwarp, write all, __syncwarp`, around the accesses of a schedule. Operands that share no byte need no
+/// barrier: every lane writes what it read itself.
+pub(crate) fn staged(context: &Context, mut body: Vec<Stmt>, reads: Vec<Stmt>, writes: Vec<Stmt>) -> Vec<Stmt> {
+    let sync = context.may_alias.then_some(Stmt::Inst(Inst::SyncWarp));
+    body.extend(reads);
+    body.extend(sync.clone());
+    body.extend(writes);
+    body.extend(sync);
+    body
 }
 
 /// The position of element `flat` of `layout` inside the operand's memory, simplified.
 pub(crate) fn position(builder: &mut Builder, operand: &MemoryTile, layout: &TileLayout, flat: &Expr) -> Expr {
-    let relative = layout.position_expr(flat, &tilewright_layout::axis::M);
-    let position = operand.placed.position_expr(relative);
-    builder.simplifier.simplify(&position)
+    operand.index_of(builder, layout, flat)
 }

@@ -27,7 +27,7 @@ pub(crate) fn accept(context: &Context) -> Result<Vec<VectorSchedule>, Vec<Reaso
     let mut reasons = Vec::new();
     let bytes = context.src.dtype.bytes();
     let joint = Joint::of_context(context, &mut reasons);
-    let elements = context.src.placed.tile.size();
+    let elements = context.src.placed.size();
     let registers = (elements + 31) / 32 * bytes / 4;
     if registers > MOST_REGISTERS {
         reasons.push(Reason {
@@ -52,7 +52,8 @@ fn candidates(context: &Context, joint: &Joint) -> Vec<VectorSchedule> {
     let mut found = Vec::new();
     for by_dst in [true, false] {
         let (main, other) = if by_dst { (&joint.dst, &joint.src) } else { (&joint.src, &joint.dst) };
-        let traversal = Traversal::along(main, other, by_dst);
+        let placed = if by_dst { &context.dst.placed } else { &context.src.placed };
+        let traversal = Traversal::along(placed, main, other, by_dst);
         let wide = |operand: &MemoryTile, layout, width| traversal.allows(operand, layout, width);
         let sides = |width| (wide(&context.src, traversal.src(), width), wide(&context.dst, traversal.dst(), width));
         let widths = [16, 8].into_iter().filter(|b| b % bytes == 0).map(|b| b / bytes);
@@ -88,7 +89,7 @@ impl VectorSchedule {
         let array = builder.staging(context.src.dtype, self.steps() * self.width, &mut body);
         let reads = self.phase(context, builder, array, &context.src, self.traversal.src(), self.wide_src, false);
         let writes = self.phase(context, builder, array, &context.dst, self.traversal.dst(), self.wide_dst, true);
-        staged(body, reads, writes)
+        staged(context, body, reads, writes)
     }
 
     /// All accesses of one side.

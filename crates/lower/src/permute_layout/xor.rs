@@ -4,12 +4,30 @@
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
-use tilewright_layout::PlacedTile;
 use tilewright_layout::access::{AccessKind, WarpAccess};
 use tilewright_layout::axis::M;
+use tilewright_layout::{PlacedTile, TileLayout};
 
-use super::{Context, Joint, position, staged};
+use super::linear::BitMap;
+use super::listed::{LinearAddress, LinearPart};
+use super::{Context, Joint, position, staged, unknown_strides};
 use crate::builder::{Builder, regs};
+use crate::operand::MemoryTile;
+
+/// Operations of an index up to which it is written as the scheme is documented.
+const MOST_OPERATIONS: usize = 8;
+
+/// Operations in an expression.
+fn operations(expr: &Expr) -> usize {
+    expr.operands().map_or(0, |(a, b)| 1 + operations(a) + operations(b))
+}
+
+/// The operand's positions, if they flip fixed bits for each bit of an element's index.
+fn linear(operand: &MemoryTile, layout: &TileLayout) -> Option<LinearPart> {
+    let plain = operand.placed.pitches.is_empty() && operand.placed.swizzle.is_none();
+    let map = BitMap::of(&layout.positions(&M)).filter(|_| plain)?;
+    Some(LinearPart { first: operand.placed.start.clone(), map, stride: Expr::constant(1) })
+}
 
 /// Most registers of one lane that the scheme stages.
 const MOST_PER_LANE: i64 = 32;
@@ -106,7 +124,12 @@ pub enum XorRefusal {
 pub fn plan_xor(dst: (&str, &PlacedTile), src: (&str, &PlacedTile), bytes: i64) -> Result<XorPlan, XorRefusal> {
     let mut reasons = Vec::new();
     let joint = Joint::of(dst, src, &mut reasons);
-    let elements = src.1.tile.size();
+    for (title, placed) in [dst, src] {
+        if !placed.pitches.is_empty() {
+            reasons.push(unknown_strides(title));
+        }
+    }
+    let elements = src.1.size();
     let per_lane = elements / 32;
     if elements % 32 != 0 {
         reasons.push(Reason {
@@ -158,21 +181,40 @@ impl XorPlan {
         let lane = Expr::var(&context.lane);
         let mut body = Vec::new();
         let array = builder.staging(context.src.dtype, per_lane, &mut body);
-        let turn = if mask == 0 {
-            Expr::constant(0)
-        } else {
-            builder.name("x", &lane / (1i64 << shift) % (mask + 1), &mut body)
-        };
+        let turn = &lane / (1i64 << shift) % (mask + 1);
         let r = Var::new("#register", 0, per_lane - 1);
-        let flat = &lane + &((Expr::var(&r) ^ turn) * 32);
-        let from = position(builder, &context.src, &self.joint.src, &flat);
-        let to = position(builder, &context.dst, &self.joint.dst, &flat);
-        let reads = (0..per_lane)
-            .map(|i| Stmt::Load { to: regs(array, i, 1), memory: context.src.memory, index: from.with(&r, i) })
+        let flat = |turn: Expr| &lane + &((Expr::var(&r) ^ turn) * 32);
+        let sides = [(&context.src, &self.joint.src, "from"), (&context.dst, &self.joint.dst, "to")];
+        let sides = sides.map(|(operand, layout, name)| {
+            let index = position(builder, operand, layout, &flat(turn.clone()));
+            let linear = if operations(&index) > MOST_OPERATIONS { linear(operand, layout) } else { None };
+            match linear {
+                Some(part) => self.flipped(builder, (name, &lane), part, &mut body),
+                None => {
+                    let turn = builder.name("x", turn.clone(), &mut body);
+                    let index = position(builder, operand, layout, &flat(turn));
+                    (0..per_lane).map(|i| index.with(&r, i)).collect()
+                }
+            }
+        });
+        let access = |side: usize| sides[side].iter().cloned().zip(0..);
+        let reads = access(0)
+            .map(|(index, i)| Stmt::Load { to: regs(array, i, 1), memory: context.src.memory, index })
             .collect();
-        let writes = (0..per_lane)
-            .map(|i| Stmt::Store { memory: context.dst.memory, index: to.with(&r, i), from: regs(array, i, 1) })
+        let writes = access(1)
+            .map(|(index, i)| Stmt::Store { memory: context.dst.memory, index, from: regs(array, i, 1) })
             .collect();
-        staged(body, reads, writes)
+        staged(context, body, reads, writes)
+    }
+
+    /// The positions of a lane's elements as flips of bits of the first one's.
+    fn flipped(&self, builder: &mut Builder, name: (&str, &Expr), part: LinearPart, body: &mut Vec<Stmt>) -> Vec<Expr> {
+        let k = self.choice.k.unwrap_or(0) as usize;
+        // Bit `b` of the lane is bit `b` of the element; the upper `k` also turn the iteration index.
+        let turned = |bit: usize| if bit + k >= 5 { 1 << (bit + k) } else { 0 };
+        let lanes: Vec<i64> = (0..5).map(|bit| (1 << bit) | turned(bit)).collect();
+        let parts = [part];
+        let address = LinearAddress::new(builder, name, &parts, &lanes, body);
+        (0..self.choice.per_lane).map(|i| address.at(builder, i * 32)).collect()
     }
 }

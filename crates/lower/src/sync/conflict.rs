@@ -70,6 +70,9 @@ fn exact(
     common: &[Handle<Memory>],
     widest: Scope,
 ) -> Option<Option<Scope>> {
+    if [earlier, later].iter().any(|accesses| depends_on_sizes(program, &accesses.body, common)) {
+        return None;
+    }
     let shared: Vec<&Var> = earlier.loops.iter().filter(|l| later.loops.contains(l)).map(|l| &l.var).collect();
     let (a, b) = (Relevant::of(earlier), Relevant::of(later));
     let (before, after) = (assignments(&a.all())?, assignments(&b.all())?);
@@ -94,6 +97,20 @@ fn exact(
         }
     }
     Some(scope)
+}
+
+/// True when which bytes of these memories are touched depends on a size that is known at launch only.
+fn depends_on_sizes(program: &Program, body: &[Stmt], memories: &[Handle<Memory>]) -> bool {
+    let mentions = |body: &[Stmt]| {
+        let mut found = false;
+        for_each_expr(body, &mut |expr| found |= program.sizes.iter().any(|size| expr.mentions(size)));
+        found
+    };
+    body.iter().any(|stmt| {
+        let touches =
+            memories.iter().any(|memory| effects(program, std::slice::from_ref(stmt), *memory) != (false, false));
+        touches && mentions(std::slice::from_ref(stmt))
+    })
 }
 
 fn value(env: &Env, var: &Var) -> Option<i64> {

@@ -16,20 +16,30 @@ struct Fixture {
 }
 
 fn memory(name: &str, space: MemorySpace, elements: i64) -> Memory {
-    Memory { name: name.to_string(), dtype: DType::F32, elements, space, alignment: 16, span: Span::here() }
+    Memory {
+        name: name.to_string(),
+        dtype: DType::F32,
+        elements,
+        space,
+        values: Vec::new(),
+        alignment: 16,
+        span: Span::here(),
+    }
 }
 
 fn fixture() -> Fixture {
     let mut program = Program {
         name: "k".to_string(),
         target: Target::Sm100a,
-        grid: [1, 1, 1],
+        sizes: Vec::new(),
+        grid: [1, 1, 1].map(Expr::constant),
         threads: 64,
         memories: crate::Arena::new(),
         registers: crate::Arena::new(),
         notes: crate::Arena::new(),
         body: Vec::new(),
         plans: Vec::new(),
+        instructions: 0,
     };
     let a = program.memories.push(memory("a", MemorySpace::Global { read_only: true }, 64));
     let t = program.memories.push(memory("t", MemorySpace::Shared, 64));
@@ -39,7 +49,7 @@ fn fixture() -> Fixture {
 
 impl Fixture {
     fn regs(&self, first: i64, count: i64) -> Regs {
-        Regs { array: self.r, first: Expr::constant(first), count }
+        Regs { array: self.r, first: Expr::constant(first), count, step: 1 }
     }
 
     fn load(&self, index: Expr, first: i64, count: i64) -> Stmt {
@@ -106,7 +116,7 @@ fn every_rule_fires_on_its_mutation() {
             vec![Stmt::If { cond, body: vec![Stmt::Inst(Inst::SyncWarp)] }]
         }),
         ("error[V0311]: `r[lane/8]`: a register index must be a constant", |f, _| {
-            let to = Regs { array: f.r, first: &f.lane / 8, count: 1 };
+            let to = Regs { array: f.r, first: &f.lane / 8, count: 1, step: 1 };
             vec![Stmt::Declare(f.r), Stmt::Load { to, memory: f.a, index: f.lane.clone() }]
         }),
         ("error[V0302]: a store to the input `a`", |f, _| {
@@ -147,6 +157,45 @@ fn a_part_of_a_vector_register_is_reported() {
 }
 
 #[test]
+fn a_word_of_narrow_elements_may_be_moved_as_one_register() {
+    let mut f = fixture();
+    f.program.memories[f.a].dtype = DType::U8;
+    f.program.registers[f.r].dtype = DType::B32;
+    let body = vec![Stmt::Declare(f.r), f.load(&f.lane * 4, 0, 1), f.load(f.lane.clone(), 1, 1)];
+    assert_eq!(f.said(body), ["error[V0308]: `a[lane]` is not aligned to the 4 bytes of its access"]);
+}
+
+#[test]
+fn instructions_have_the_operands_of_their_row() {
+    let f = fixture();
+    let set = Stmt::Set { to: f.regs(0, 2), value: Scalar::Int(0) };
+    let compute = |arguments: Vec<Expr>| Stmt::Compute {
+        inst: Inst::BytePermute,
+        to: f.regs(2, 1),
+        from: vec![f.regs(0, 1), f.regs(1, 1)],
+        arguments,
+    };
+    let (right, wrong) = (compute(vec![f.lane.clone()]), compute(Vec::new()));
+    let body = vec![Stmt::Declare(f.r), set, right, wrong, Stmt::Inst(Inst::ShuffleXor)];
+    let operands = "error[V0317]: `byte_permute` with operands that it does not take";
+    assert_eq!(f.said(body), [operands, "error[V0317]: `shuffle_xor` without its operands"]);
+}
+
+#[test]
+fn a_lookup_stays_inside_its_table_and_its_names_hold_the_entries() {
+    let mut f = fixture();
+    f.program.memories[f.t].space = MemorySpace::Table;
+    f.program.memories[f.t].values = (0..32).collect();
+    let lookup = |name: &str, most, index: Expr| {
+        let vars = vec![Var::new(name, 0, most)];
+        Stmt::Lookup { vars, table: f.t, index }
+    };
+    let body = vec![lookup("x", 31, f.lane.clone()), lookup("y", 31, &f.lane + 1), lookup("z", 7, f.lane.clone())];
+    let outside = "error[V0318]: 1 entries from `t[lane + 1]` on";
+    assert_eq!(f.said(body), [outside, "error[V0318]: `z` cannot hold all entries of `t`"]);
+}
+
+#[test]
 fn types_of_both_sides_must_agree() {
     let mut f = fixture();
     f.program.registers[f.r].dtype = DType::I32;
@@ -173,7 +222,7 @@ fn an_instruction_of_another_target_is_reported() {
 fn moves_need_equal_types() {
     let mut f = fixture();
     let other = f.program.registers.push(RegArray { name: "q".to_string(), dtype: DType::I32, len: 1, vector: 1 });
-    let to = Regs { array: other, first: Expr::constant(0), count: 1 };
+    let to = Regs { array: other, first: Expr::constant(0), count: 1, step: 1 };
     let set = Stmt::Set { to: f.regs(0, 1), value: Scalar::Int(1) };
     let body = vec![Stmt::Declare(f.r), Stmt::Declare(other), set, Stmt::Move { to, from: f.regs(0, 1) }];
     assert_eq!(f.said(body), ["error[V0303]: a move between registers of different types"]);

@@ -74,7 +74,9 @@ fn check_operand(
     for (dimension, (start, extent)) in tile.starts.iter().zip(&tile.extents).enumerate() {
         let range = start.range();
         let most = buffer.shape[dimension];
-        if *extent < 1 || range.lo < 0 || range.hi > most.saturating_sub(*extent) {
+        // A tile may hang over an edge that is known at launch only: what is outside is masked.
+        let hangs_over = buffer.run_time.is_some() && range.lo >= 0 && *extent >= 1;
+        if !hangs_over && (*extent < 1 || range.lo < 0 || range.hi > most.saturating_sub(*extent)) {
             let message = format!(
                 "`{}` reaches index {} of dimension {dimension}, which has {most}",
                 tile_title(kernel, tile),
@@ -91,7 +93,8 @@ fn check_operand(
 
 /// Every variable of an index is a hardware index of this kernel or the variable of an enclosing loop.
 fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found: &mut Vec<Diagnostic>) {
-    let known = [kernel.warp(), kernel.block(0), kernel.block(1), kernel.block(2)];
+    let mut known = vec![kernel.warp(), kernel.block(0), kernel.block(1), kernel.block(2)];
+    known.extend(kernel.sizes.iter().map(|size| size.var.clone()));
     for start in &tile.starts {
         let mut unknown = None;
         start.for_each_var(&mut |var| {

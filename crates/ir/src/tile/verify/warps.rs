@@ -48,15 +48,31 @@ fn warps_meet(kernel: &Kernel, tile: &Tile) -> bool {
     if !tile.starts.iter().any(|start| start.mentions(&warp)) {
         return true;
     }
+    if buffer.run_time.is_some() {
+        return boxes_meet(kernel, tile);
+    }
     let Ok(placed) = buffer.layout.place(&buffer.shape, &tile.starts, &tile.extents) else { return true };
-    if placed.tile.size() * kernel.warps() > LIMIT {
+    if placed.size() * kernel.warps() > LIMIT {
         return true;
     }
-    let relative = placed.tile.positions(&tilewright_layout::axis::M);
+    let relative = placed.positions();
     let starts: Option<Vec<i64>> = (0..kernel.warps()).map(|w| distance_from_warp_0(&placed.start, &warp, w)).collect();
     let Some(starts) = starts else { return true };
     let mut taken: BTreeSet<i64> = BTreeSet::new();
     starts.iter().any(|start| relative.iter().any(|r| !taken.insert(start + r)))
+}
+
+/// True unless the boxes of any two warps are apart in some dimension.
+fn boxes_meet(kernel: &Kernel, tile: &Tile) -> bool {
+    let warp = kernel.warp();
+    let apart = |first: i64, second: i64| {
+        tile.starts.iter().zip(&tile.extents).any(|(start, extent)| {
+            let distance = start.with(&warp, second) - start.with(&warp, first);
+            let distance = tilewright_expr::linear::normalize(&distance).as_const();
+            distance.is_some_and(|distance| distance.abs() >= *extent)
+        })
+    };
+    (0..kernel.warps()).any(|second| (0..second).any(|first| !apart(first, second)))
 }
 
 /// How far the tile of warp `w` is from that of warp 0, if that does not depend on anything else.

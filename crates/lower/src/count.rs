@@ -1,0 +1,220 @@
+//! How many instructions statements become, as PTX has them.
+//!
+//! Counted are accesses, barriers, branches and constants, the distinct operations of indices, and for every distinct
+//! index what makes it an address. NVRTC finds shorter forms of some indices, and keeps more or fewer values than this
+//! model; moves between registers are not counted, since `ptxas` gives both one register.
+
+use std::collections::BTreeSet;
+
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Node, Var};
+use tilewright_ir::thread::{Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
+use tilewright_ir::{Handle, Target};
+
+use crate::trace::owner;
+
+/// Iterations up to which NVRTC writes out a loop.
+const UNROLLED: i64 = 4;
+
+/// Instructions of the busiest warp.
+pub(crate) struct Counter<'a> {
+    program: &'a Program,
+    instructions: i64,
+    shuffles: i64,
+    /// Distinct operations.
+    arithmetic: BTreeSet<Expr>,
+    /// Indices, without a last constant summand, which is part of the access.
+    addresses: Vec<(Handle<Memory>, Expr)>,
+    memories: Vec<Handle<Memory>>,
+    conditions: Vec<Cond>,
+    /// The registers of every access.
+    held: Vec<Regs>,
+    /// The loops around the current statement, and their iterations.
+    loops: Vec<(Var, i64)>,
+}
+
+/// Instructions of one warp in `body`, with what its ops share counted once.
+pub(crate) fn instructions(program: &Program, body: &[Stmt]) -> i64 {
+    Counter::of(program, body).total()
+}
+
+impl<'a> Counter<'a> {
+    pub(crate) fn of(program: &'a Program, body: &[Stmt]) -> Counter<'a> {
+        let mut counter = Counter {
+            program,
+            instructions: 0,
+            shuffles: 0,
+            arithmetic: BTreeSet::new(),
+            addresses: Vec::new(),
+            memories: Vec::new(),
+            conditions: Vec::new(),
+            held: Vec::new(),
+            loops: Vec::new(),
+        };
+        counter.body(body);
+        counter
+    }
+
+    pub(crate) fn total(&self) -> i64 {
+        let arithmetic: i64 = self.arithmetic.iter().map(operation).sum();
+        self.instructions + arithmetic + self.packing()
+    }
+
+    pub(crate) fn shuffles(&self) -> i64 {
+        self.shuffles
+    }
+
+    fn body(&mut self, body: &[Stmt]) {
+        let mut before: Option<&Stmt> = None;
+        for stmt in body {
+            self.stmt(stmt, before);
+            before = Some(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, before: Option<&Stmt>) {
+        let times: i64 = self.loops.iter().map(|(_, trips)| trips).product();
+        match stmt {
+            Stmt::Op { body, .. } => self.body(body),
+            Stmt::Let { value, .. } => self.expr(value),
+            Stmt::Declare(_) => {}
+            Stmt::Load { memory, index, to: regs } | Stmt::Store { memory, index, from: regs } => {
+                self.access(*memory, index, times);
+                self.held.push(regs.clone());
+            }
+            Stmt::Lookup { table, index, .. } => self.access(*table, index, times),
+            Stmt::Compute { inst, arguments, .. } => {
+                self.instructions += times;
+                self.shuffles += if *inst == Inst::ShuffleXor { times } else { 0 };
+                arguments.iter().for_each(|argument| self.expr(argument));
+            }
+            Stmt::Set { to, .. } => {
+                let bytes = to.count * self.program.registers[to.array].dtype.bytes();
+                self.instructions += times * ((bytes + 3) / 4);
+            }
+            Stmt::Move { to, .. } => self.instructions += times * to.count,
+            Stmt::For { var, body } => {
+                let range = var.range();
+                let trips = range.hi - range.lo + 1;
+                // Counter, comparison and branch; short loops are unrolled.
+                self.instructions += if trips > UNROLLED { 3 * times * trips } else { 0 };
+                self.loops.push((var.clone(), trips));
+                self.body(body);
+                self.loops.pop();
+            }
+            Stmt::If { cond, body } => self.branch(cond, body, times, before),
+            Stmt::Inst(_) => self.instructions += times,
+        }
+    }
+
+    /// A comparison for every distinct condition, and a branch, which neighbours under one condition share.
+    fn branch(&mut self, cond: &Cond, body: &[Stmt], times: i64, before: Option<&Stmt>) {
+        let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
+        self.expr(a);
+        self.expr(b);
+        if !self.conditions.contains(cond) {
+            self.conditions.push(cond.clone());
+            self.instructions += self.trips_of(a).max(self.trips_of(b));
+        }
+        let is_shared = matches!(before, Some(Stmt::If { cond: other, .. }) if other == cond);
+        self.instructions += if is_shared { 0 } else { times };
+        self.body(body);
+    }
+
+    /// Narrow elements that move one by one on one side, and as vectors on the other: a shift and an or, or a mask, for
+    /// all but one of a word.
+    fn packing(&self) -> i64 {
+        let bytes = |regs: &Regs| self.program.registers[regs.array].dtype.bytes();
+        let single = |array| self.held.iter().any(|regs| regs.array == array && regs.count == 1);
+        let vectors = self.held.iter().filter(|regs| bytes(regs) < 4 && regs.count > 1 && single(regs.array));
+        vectors.map(|regs| (regs.count - regs.count * bytes(regs) / 4) * 2).sum()
+    }
+
+    /// The access itself, and its address: scaled and added to the base, in global memory 64 bits wide.
+    fn access(&mut self, memory: Handle<Memory>, index: &Expr, times: i64) {
+        self.instructions += times;
+        let Memory { space, dtype, .. } = &self.program.memories[memory];
+        let base = owner(self.program, memory);
+        if !self.memories.contains(&base) {
+            self.memories.push(base);
+            // A parameter is loaded and converted; other bases are named.
+            self.instructions += if matches!(space, MemorySpace::Global { .. }) { 2 } else { 1 };
+        }
+        let address = normalize(&(index * dtype.bytes()));
+        let moving = match address.node() {
+            Node::Add(a, b) if b.as_const().is_some() => a,
+            _ => &address,
+        };
+        let known = self.addresses.iter().any(|(other, expr)| *other == base && expr == moving);
+        if moving.as_const().is_some() || known {
+            return;
+        }
+        let trips = self.trips_of(moving);
+        let is_row = self.mentions_size(moving) && self.addresses.iter().any(|(other, _)| *other == base);
+        self.addresses.push((base, moving.clone()));
+        if is_row {
+            // A stride farther than another row; NVRTC for sm_100a scales it anew where an element is wider than a
+            // register.
+            let is_scaled = dtype.bytes() > 4 && self.program.target == Target::Sm100a;
+            self.instructions += if is_scaled { 2 * trips } else { trips };
+            return;
+        }
+        self.expr(moving);
+        // In a written-out loop what an iteration adds is part of the access; in others it is one addition.
+        let is_global = matches!(space, MemorySpace::Global { .. } | MemorySpace::Table);
+        self.instructions += if is_global { 2 } else { 1 } + if trips > UNROLLED { trips } else { 0 };
+    }
+
+    fn mentions_size(&self, expr: &Expr) -> bool {
+        self.program.sizes.iter().any(|size| expr.mentions(size))
+    }
+
+    /// How many values there are: one for every iteration of the loops that it depends on.
+    fn trips_of(&self, expr: &Expr) -> i64 {
+        self.loops.iter().filter(|(var, _)| expr.mentions(var)).map(|(_, trips)| trips).product()
+    }
+
+    /// Counts the distinct operations of an expression. A multiple of an exclusive or with a number is the exclusive or
+    /// with a multiple of it.
+    fn expr(&mut self, expr: &Expr) {
+        let Some((a, b)) = expr.operands() else { return };
+        if !self.arithmetic.insert(expr.clone()) {
+            return;
+        }
+        match (expr.node(), a.node()) {
+            (Node::Mul(..), Node::Xor(bits, value)) if b.as_const().is_some() && bits.as_const().is_some() => {
+                self.expr(&normalize(&(value * b)));
+            }
+            _ => {
+                self.expr(a);
+                self.expr(b);
+            }
+        }
+    }
+}
+
+/// Instructions of one operation. Division by a number that is no power of two is a multiplication, of which the upper
+/// half is shifted; its remainder is multiplied back and subtracted.
+fn operation(expr: &Expr) -> i64 {
+    let is_shift = |divisor: &Expr| divisor.as_const().is_some_and(|c| c > 0 && c & (c - 1) == 0);
+    let is_product = |e: &Expr| matches!(e.node(), Node::Mul(_, factor) if !is_shift(factor));
+    match expr.node() {
+        // A multiplication and the addition to it are one.
+        Node::Add(a, b) if is_product(a) || is_product(b) => 0,
+        Node::Div(_, divisor) if !is_shift(divisor) => 2,
+        Node::Mod(_, divisor) if !is_shift(divisor) => 4,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_and_a_sum_are_one_instruction() {
+        let lane = Expr::var(&Var::new("lane", 0, 31));
+        let cost = |expr: Expr| operation(&expr);
+        assert_eq!((cost(&lane * 7 + 3), cost(&lane * 8 + 3), cost(&lane / 10), cost(&lane % 8)), (0, 1, 2, 1));
+    }
+}

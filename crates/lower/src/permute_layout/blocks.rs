@@ -1,0 +1,395 @@
+//! Blocks: every lane reads runs that are contiguous in the source, and writes runs that are contiguous in the
+//! destination, both in wide accesses. A lane holds whole blocks, one direction of which is a run of either side, so
+//! the transpose happens in its registers: by naming them in another order, and for elements narrower than a word by
+//! exchanging halves or bytes of words.
+//!
+//! The tile is linear over the bits of the element's index on both sides (see [`super::linear`]). Bits of the index
+//! are: inside a unit that moves together (`inner`), along a run of the source (`across`), along a run of the
+//! destination (`down`), lanes, and what is left (`rest`).
+
+use tilewright_expr::Expr;
+use tilewright_ir::Handle;
+use tilewright_ir::plan::{Memory as MemoryKind, Reason};
+use tilewright_ir::thread::{Cond, RegArray, Regs, Stmt};
+use tilewright_layout::DType;
+
+use super::exchange::{Exchange, Scratch, Stage};
+use super::linear::{Aim, BitMap, LANE_BITS, LaneBit, Side, Span, choose_lanes, complement, sums};
+use super::listed::{LinearAddress, LinearPart, Listed, Part};
+use super::{Context, staged};
+use crate::builder::{Builder, regs};
+use crate::operand::MemoryTile;
+
+/// Most 32-bit registers of one lane, data and what the exchange needs.
+pub(crate) const MOST_REGISTERS: i64 = 200;
+
+/// Bytes of one access on either side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Widths {
+    pub(crate) src: i64,
+    pub(crate) dst: i64,
+}
+
+/// What one lane holds of a block.
+#[derive(Clone, Debug)]
+struct Shape {
+    /// Bytes that always move together.
+    unit: i64,
+    /// Bits of the index inside a unit, along a run of the source, and along a run of the destination.
+    inner: Vec<i64>,
+    across: Vec<i64>,
+    down: Vec<i64>,
+    /// Stages of the exchange that units narrower than a word need.
+    stages: usize,
+}
+
+/// A move in blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockPlan {
+    /// Bytes of an element.
+    bytes: i64,
+    shape: Shape,
+    src: BlockSide,
+    dst: BlockSide,
+    lanes: Vec<LaneBit>,
+    rest: Vec<i64>,
+    exchange: Exchange,
+    /// How many bits of rows and columns, from the highest of the exchange down, are in the lane's number.
+    split: usize,
+}
+
+/// One side of the move.
+#[derive(Clone, Debug)]
+struct BlockSide {
+    /// Bytes of an access.
+    width: i64,
+    /// What its positions are sums of.
+    parts: Vec<LinearPart>,
+}
+
+/// Both operands as maps over bits, and what each allows.
+pub(crate) struct Pair {
+    bytes: i64,
+    src: Operand,
+    dst: Operand,
+}
+
+struct Operand {
+    /// Positions, in elements, from the start on.
+    map: BitMap,
+    parts: Vec<LinearPart>,
+    aim: Aim,
+    /// Indices of neighbours: 1, 2, 4, ... elements further, as far as one access may reach.
+    near: Vec<i64>,
+}
+
+impl Operand {
+    fn of(tile: &MemoryTile) -> Result<Operand, Reason> {
+        let listed = Listed::of(tile)?;
+        let not_linear = || Reason {
+            text: format!("the addresses of `{}` are not linear over the bits of an element's index", tile.title),
+            accepted: "a power of two of elements, with nested powers of two as strides, swizzled or not".to_string(),
+        };
+        let map = BitMap::of(&listed.positions).ok_or_else(not_linear)?;
+        let part = |part: &Part| {
+            let (first, stride) = (part.first.clone(), part.stride.clone());
+            Some(LinearPart { first, map: BitMap::of(&part.steps)?, stride })
+        };
+        let parts = listed.parts.iter().map(part).collect::<Option<_>>().ok_or_else(not_linear)?;
+        let aim = if tile.memory_kind == MemoryKind::Shared { Aim::Banks } else { Aim::Sectors };
+        let bytes = tile.dtype.bytes();
+        let fits = |width: &i64| {
+            let elements = width / bytes;
+            tile.alignment % width == 0 && listed.start.multiple() % elements == 0 && map.base() % elements == 0
+        };
+        let widest = [16, 8, 4, 2].into_iter().filter(|width| *width > bytes).find(fits).unwrap_or(bytes);
+        let near = map.neighbours(1, (widest / bytes).trailing_zeros() as usize);
+        Ok(Operand { map, parts, aim, near })
+    }
+
+    /// The bits of the index along a run of so many elements.
+    fn run(&self, elements: i64) -> &[i64] {
+        &self.near[..elements.trailing_zeros() as usize]
+    }
+
+    /// Bytes of the widest access.
+    fn widest(&self, bytes: i64) -> i64 {
+        bytes << self.near.len()
+    }
+}
+
+impl Pair {
+    /// The operands, or why one of them is not linear or not one to one.
+    pub(crate) fn of(context: &Context) -> Result<Pair, Vec<Reason>> {
+        let src = Operand::of(&context.src).map_err(|reason| vec![reason])?;
+        let dst = Operand::of(&context.dst).map_err(|reason| vec![reason])?;
+        Ok(Pair { bytes: context.src.dtype.bytes(), src, dst })
+    }
+
+    /// The move in accesses of these widths, in bytes; `None` if there is none without bank conflicts.
+    pub(crate) fn plan(&self, widths: Widths) -> Option<BlockPlan> {
+        if widths.src > self.src.widest(self.bytes) || widths.dst > self.dst.widest(self.bytes) {
+            return None;
+        }
+        let (across, down) = (self.src.run(widths.src / self.bytes), self.dst.run(widths.dst / self.bytes));
+        let common = across.iter().zip(down).take_while(|(a, b)| a == b).count();
+        let unit = self.bytes << common;
+        let is_narrow = unit < 4 && widths.src.max(widths.dst) > unit;
+        let stages = if is_narrow { (4 / unit).trailing_zeros() as usize } else { 0 };
+        let shape = Shape {
+            unit,
+            inner: across[..common].to_vec(),
+            across: across[common..].to_vec(),
+            down: down[common..].to_vec(),
+            stages,
+        };
+        let held = shape.held();
+        if Span::of(&held).dimension() < held.len() || shape.across.len() < stages || shape.down.len() < stages {
+            return None;
+        }
+        let outer = self.outer(&shape, widths)?;
+        let most_split = stages.min(LANE_BITS.saturating_sub(outer.len()));
+        (0..=most_split).rev().find_map(|split| self.with_split(&shape, &outer, widths, split))
+    }
+
+    /// Indices of the first elements of blocks: they move either address by whole accesses.
+    fn outer(&self, shape: &Shape, widths: Widths) -> Option<Vec<i64>> {
+        let inside = |operand: &Operand, width: i64, index: i64| operand.map.image(index) % (width / self.bytes);
+        let cleared = |operand: &Operand, width: i64, index: i64| {
+            let low = inside(operand, width, index);
+            let near = (0..).zip(operand.run(width / self.bytes)).filter(|(bit, _)| low >> bit & 1 == 1);
+            near.fold(index, |index, (_, neighbour)| index ^ neighbour)
+        };
+        let aligned = |index| {
+            let index = cleared(&self.dst, widths.dst, cleared(&self.src, widths.src, index));
+            let is_aligned = inside(&self.src, widths.src, index) == 0 && inside(&self.dst, widths.dst, index) == 0;
+            is_aligned.then_some(index)
+        };
+        complement(&self.src.map, &shape.held()).into_iter().map(aligned).collect()
+    }
+
+    /// The move in which `split` bits of rows and columns are in the lane's number.
+    fn with_split(&self, shape: &Shape, outer: &[i64], widths: Widths, split: usize) -> Option<BlockPlan> {
+        let in_lane = shape.stages - split;
+        let side = |operand: &Operand, width, turns: &[i64]| {
+            let map = operand.map.scaled(self.bytes);
+            Side { map, width, aim: operand.aim, turns: turns.to_vec() }
+        };
+        let src = side(&self.src, widths.src, &shape.down[..in_lane]);
+        let dst = side(&self.dst, widths.dst, &shape.across[..in_lane]);
+        let shared = (in_lane..shape.stages).map(|bit| (shape.down[bit], shape.across[bit]));
+        let first: Vec<LaneBit> =
+            shared.map(|(read, write)| LaneBit { read, write, read_turns: 0, write_turns: 0 }).collect();
+        let lanes = choose_lanes(&src, &dst, outer, &first)?;
+        let taken: Vec<i64> = lanes[split..].iter().map(|bit| bit.read).chain(shape.held()).collect();
+        let mut span = Span::of(&taken);
+        let rest = outer.iter().copied().filter(|index| span.add(*index)).collect();
+        let stage = |bit: usize| match bit.checked_sub(in_lane) {
+            Some(bit) => Stage::Lanes { bit },
+            None => {
+                let mask = |turns: &dyn Fn(&LaneBit) -> i64| {
+                    (0..).zip(&lanes).map(|(at, lane)| (turns(lane) >> bit & 1) << at).sum::<i64>()
+                };
+                Stage::Registers { rows: mask(&|lane| lane.read_turns), columns: mask(&|lane| lane.write_turns) }
+            }
+        };
+        let exchange = Exchange { unit: shape.unit, stages: (0..shape.stages).map(stage).collect() };
+        let side = |operand: &Operand, width| BlockSide { width, parts: operand.parts.clone() };
+        let (src, dst) = (side(&self.src, widths.src), side(&self.dst, widths.dst));
+        let plan = BlockPlan { bytes: self.bytes, shape: shape.clone(), src, dst, lanes, rest, exchange, split };
+        (plan.data_registers() <= MOST_REGISTERS).then_some(plan)
+    }
+
+    /// The cheapest move in blocks with accesses of these widths on either side.
+    pub(crate) fn cheapest(&self, widths: &[i64]) -> Option<BlockPlan> {
+        let pairs = widths.iter().flat_map(|src| widths.iter().map(|dst| Widths { src: *src, dst: *dst }));
+        let fits =
+            |widths: &Widths| widths.src.min(widths.dst) >= self.bytes && widths.src.max(widths.dst) > self.bytes;
+        let plans = pairs.filter(fits).filter_map(|widths| self.plan(widths));
+        plans.min_by_key(BlockPlan::estimate)
+    }
+}
+
+impl Shape {
+    fn held(&self) -> Vec<i64> {
+        [self.inner.as_slice(), &self.across, &self.down].concat()
+    }
+}
+
+impl BlockPlan {
+    /// Rows that a lane holds: all but those that other lanes hold.
+    fn down(&self) -> Vec<i64> {
+        self.without_split(&self.shape.down)
+    }
+
+    /// Columns that a lane holds after the exchange.
+    fn across(&self) -> Vec<i64> {
+        self.without_split(&self.shape.across)
+    }
+
+    fn without_split(&self, indices: &[i64]) -> Vec<i64> {
+        let (low, high) = indices.split_at(self.shape.stages);
+        [&low[..self.shape.stages - self.split], high].concat()
+    }
+
+    /// Reads and writes of one lane.
+    fn accesses(&self) -> (i64, i64) {
+        (1 << (self.rest.len() + self.down().len()), 1 << (self.rest.len() + self.across().len()))
+    }
+
+    /// 32-bit registers of one lane: what is read, and with an exchange what is written.
+    fn data_registers(&self) -> i64 {
+        let (reads, writes) = self.accesses();
+        let written = if self.shape.stages > 0 { writes * self.dst.width } else { 0 };
+        (reads * self.src.width + written + 3) / 4
+    }
+
+    /// A cost for comparing widths: passes as the memory serves them, and instructions.
+    fn estimate(&self) -> i64 {
+        let (reads, writes) = self.accesses();
+        let lanes = 1i64 << self.lanes.len();
+        let passes = |width: i64| (lanes * width + 127) / 128;
+        // A stage takes a byte permutation for every word, between lanes also a shuffle, which takes a pass.
+        let words = reads * self.src.width / 4;
+        let exchange = words * (self.shape.stages as i64 + self.split as i64 * 9);
+        reads * (8 * passes(self.src.width) + 1) + writes * (8 * passes(self.dst.width) + 1) + exchange
+    }
+
+    pub(crate) fn summary(&self) -> String {
+        let (rows, columns) = (1i64 << self.shape.down.len(), 1i64 << self.shape.across.len());
+        let lanes = 1i64 << self.lanes.len();
+        let blocks = (1i64 << self.rest.len()) / (1i64 << self.split).min(1);
+        let how = match (self.shape.stages, self.split) {
+            (0, _) => String::new(),
+            (_, 0) => ", exchanged by prmt".to_string(),
+            _ => ", exchanged by shuffles and prmt".to_string(),
+        };
+        let shared = if self.split > 0 {
+            format!("a block for {} lanes", 1 << self.split)
+        } else {
+            format!("{blocks} per lane")
+        };
+        let idle = if lanes < 32 { format!(", {lanes} lanes") } else { String::new() };
+        format!(
+            "blocks of {rows} x {columns} units of {} bytes, {shared}{idle}; reads {} and writes {} bytes at a time{how}",
+            self.shape.unit, self.src.width, self.dst.width
+        )
+    }
+
+    /// The type of one register: an element, a unit of several, or a word.
+    fn register_type(&self, element: DType) -> DType {
+        match (self.shape.stages > 0, self.shape.unit) {
+            (false, unit) if unit == self.bytes => element,
+            (false, 2) => DType::B16,
+            (false, 8) => DType::B64,
+            (false, 16) => DType::B128,
+            _ => DType::B32,
+        }
+    }
+
+    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+        let lane = Expr::var(&context.lane);
+        let mut body = Vec::new();
+        let (reads, _) = self.accesses();
+        let dtype = self.register_type(context.src.dtype);
+        let wide = self.src.width / dtype.bytes();
+        let array = builder.registers("r", dtype, reads * wide, wide, &mut body);
+        let indices = |of: fn(&LaneBit) -> i64| self.lanes.iter().map(of).collect::<Vec<_>>();
+        let from = self.src.address(builder, ("from", &lane), &indices(|bit| bit.read), &mut body);
+        let to = self.dst.address(builder, ("to", &lane), &indices(|bit| bit.write), &mut body);
+        let loads: Vec<Stmt> = (0..)
+            .zip(self.steps(&self.down()))
+            .map(|(at, step)| {
+                let index = from.at(builder, step);
+                Stmt::Load { to: regs(array, at * wide, wide), memory: context.src.memory, index }
+            })
+            .collect();
+        let mut reading = Vec::new();
+        if self.lanes.len() < LANE_BITS && self.split > 0 {
+            // The lanes that read nothing take part in the shuffles.
+            reading.extend((0..reads).map(|at| Stmt::Set { to: regs(array, at * wide, wide), value: 0.into() }));
+        }
+        reading.extend(self.by_active_lanes(&lane, loads));
+        let written = self.exchanged(builder, &lane, array, &mut body, &mut reading);
+        let stores = (0..).zip(self.steps(&self.across())).map(|(at, step)| {
+            let index = to.at(builder, step);
+            Stmt::Store { memory: context.dst.memory, index, from: written(at) }
+        });
+        let stores = stores.collect();
+        staged(context, body, reading, self.by_active_lanes(&lane, stores))
+    }
+
+    /// The indices of the accesses of one side: `rest`, and inside it the rows or columns.
+    fn steps(&self, along: &[i64]) -> Vec<i64> {
+        sums(&[along, &self.rest].concat())
+    }
+
+    /// Under a condition where the tile has work for fewer lanes than there are.
+    fn by_active_lanes(&self, lane: &Expr, body: Vec<Stmt>) -> Vec<Stmt> {
+        if self.lanes.len() == LANE_BITS {
+            return body;
+        }
+        vec![Stmt::If { cond: Cond::Less(lane.clone(), Expr::constant(1 << self.lanes.len())), body }]
+    }
+
+    /// The registers of each write, after an exchange if one is needed.
+    fn exchanged(
+        &self,
+        builder: &mut Builder,
+        lane: &Expr,
+        read: Handle<RegArray>,
+        body: &mut Vec<Stmt>,
+        reading: &mut Vec<Stmt>,
+    ) -> Box<dyn Fn(i64) -> Regs> {
+        let (rows, columns) = (self.shape.down.len() as u32, self.shape.across.len() as u32);
+        if self.shape.stages == 0 {
+            return Box::new(move |at| {
+                let (block, column) = (at >> columns, at & ((1 << columns) - 1));
+                let first = (block << (rows + columns)) + column;
+                Regs { array: read, first: Expr::constant(first), count: 1 << rows, step: 1 << columns }
+            });
+        }
+        let (_, writes) = self.accesses();
+        let wide = self.dst.width / 4;
+        let written = builder.registers("w", DType::B32, writes * wide, 1, body);
+        let scratch = Scratch::declare(&self.exchange, builder, body);
+        let selectors = self.exchange.name_selectors(builder, lane, body);
+        for group in self.groups(read, written) {
+            reading.extend(self.exchange.build(builder, &selectors, (&group.0, &group.1), &scratch));
+        }
+        Box::new(move |at| regs(written, at * wide, wide))
+    }
+
+    /// The words of every exchange: those that were read, one per row, and those to be written, one per column.
+    fn groups(&self, read: Handle<RegArray>, written: Handle<RegArray>) -> Vec<(Vec<Regs>, Vec<Regs>)> {
+        let words = self.exchange.words();
+        let high_rows = 1i64 << (self.shape.down.len() - self.shape.stages);
+        let high_columns = 1i64 << (self.shape.across.len() - self.shape.stages);
+        let mut groups = Vec::new();
+        for block in 0..1i64 << self.rest.len() {
+            for row in 0..high_rows {
+                for column in 0..high_columns {
+                    let from = |word: i64| ((block * high_rows + row) * words + word) * high_columns + column;
+                    let to = |word: i64| ((block * high_columns + column) * words + word) * high_rows + row;
+                    groups.push((
+                        (0..words).map(|word| regs(read, from(word), 1)).collect(),
+                        (0..words).map(|word| regs(written, to(word), 1)).collect(),
+                    ));
+                }
+            }
+        }
+        groups
+    }
+}
+
+impl BlockSide {
+    fn address(
+        &self,
+        builder: &mut Builder,
+        name: (&str, &Expr),
+        lanes: &[i64],
+        body: &mut Vec<Stmt>,
+    ) -> LinearAddress<'_> {
+        LinearAddress::new(builder, name, &self.parts, lanes, body)
+    }
+}

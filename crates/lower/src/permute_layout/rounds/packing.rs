@@ -1,0 +1,264 @@
+//! Which blocks move in the same round.
+//!
+//! In a round of `s` steps a bank may be asked for `s` words; then some order of the accesses meets no bank twice in a
+//! step (see [`super::orders`]). So blocks are put into rounds such that on either side no bank has more.
+
+use std::ops::Range;
+
+use tilewright_layout::access::LANES;
+
+use super::regular::regular_rounds;
+use super::search::improve;
+use super::units::Block;
+use crate::permute_layout::colouring::balanced;
+
+/// Banks of shared memory. Banks of the destination count on from those of the source.
+pub(crate) const BANKS: usize = 32;
+
+/// What the rounds of a move may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// Words that a lane holds: its accesses on either side.
+    pub(crate) steps: usize,
+    /// Neighbouring lanes that hold one block together.
+    pub(crate) sharing: usize,
+}
+
+impl Kind {
+    /// Blocks that fit a round.
+    pub(crate) fn capacity(self) -> usize {
+        LANES / self.sharing
+    }
+}
+
+/// Rounds that hold so many blocks of `width` x `width` units: first those with the fewest steps, in which lanes may
+/// have to share blocks, then those in which fewer do.
+pub(crate) fn choices(blocks: usize, width: usize) -> Vec<Vec<Kind>> {
+    let steps = (blocks * width).div_ceil(LANES);
+    let tails: &[&[usize]] = match (width, steps % width) {
+        (_, 0) => &[&[]],
+        (4, 1) => &[&[4], &[2], &[1]],
+        (4, 3) => &[&[2, 4], &[1]],
+        _ => &[&[2], &[1]],
+    };
+    let kind = |sharing: usize| Kind { steps: width / sharing, sharing };
+    let with = |tail: &&[usize]| {
+        let whole = std::iter::repeat_n(1, steps / width);
+        whole.chain(tail.iter().copied()).map(kind).collect::<Vec<Kind>>()
+    };
+    tails.iter().map(with).collect()
+}
+
+/// The round of every block, and how many words are too many for their banks.
+#[derive(Clone, Debug)]
+pub(crate) struct Packing {
+    pub(crate) round_of: Vec<usize>,
+    pub(crate) conflicts: i64,
+}
+
+/// How many words of each bank move in each round.
+#[derive(Clone, Debug)]
+pub(crate) struct Loads<'a> {
+    kinds: &'a [Kind],
+    /// Banks of the words of every block.
+    banks: &'a [Vec<usize>],
+    words: Vec<[usize; 2 * BANKS]>,
+}
+
+impl<'a> Loads<'a> {
+    pub(crate) fn new(kinds: &'a [Kind], banks: &'a [Vec<usize>]) -> Loads<'a> {
+        Loads { kinds, banks, words: vec![[0; 2 * BANKS]; kinds.len()] }
+    }
+
+    /// Puts a block into a round. How many words more are then too many for their banks.
+    pub(crate) fn add(&mut self, block: usize, round: usize) -> i64 {
+        let (words, steps) = (&mut self.words[round], self.kinds[round].steps);
+        let mut more = 0;
+        for bank in &self.banks[block] {
+            words[*bank] += 1;
+            more += i64::from(words[*bank] > steps);
+        }
+        more
+    }
+
+    /// Takes a block out of a round. How many words fewer are then too many for their banks.
+    pub(crate) fn remove(&mut self, block: usize, round: usize) -> i64 {
+        let (words, steps) = (&mut self.words[round], self.kinds[round].steps);
+        let mut fewer = 0;
+        for bank in &self.banks[block] {
+            fewer += i64::from(words[*bank] > steps);
+            words[*bank] -= 1;
+        }
+        fewer
+    }
+
+    fn cost(&mut self, block: usize, round: usize) -> i64 {
+        let cost = self.add(block, round);
+        self.remove(block, round);
+        cost
+    }
+}
+
+/// Puts blocks into rounds of these kinds, which have room for all of them.
+pub(crate) fn pack(blocks: &[Block], kinds: &[Kind]) -> Packing {
+    let banks: Vec<Vec<usize>> = blocks.iter().map(banks_of).collect();
+    if let Some(packing) = of_words(kinds, &banks) {
+        return packing;
+    }
+    let orders = orders(blocks);
+    let mut in_order = orders.iter().map(|order| greedy(kinds, &banks, order, 0..kinds.len(), vec![0; blocks.len()]));
+    match in_order.find(|packing| packing.conflicts == 0) {
+        Some(packing) => packing,
+        None => searched(blocks, kinds, &banks, &orders),
+    }
+}
+
+fn bank(word: i64) -> usize {
+    word.rem_euclid(BANKS as i64) as usize
+}
+
+fn banks_of(block: &Block) -> Vec<usize> {
+    let columns = block.columns.iter().map(|word| BANKS + bank(*word));
+    block.rows.iter().map(|word| bank(*word)).chain(columns).collect()
+}
+
+/// The blocks in the order of the source, and of the destination.
+fn orders(blocks: &[Block]) -> [Vec<usize>; 2] {
+    let by_row: Vec<usize> = (0..blocks.len()).collect();
+    let mut by_column = by_row.clone();
+    by_column.sort_by_key(|block| blocks[*block].columns[0]);
+    [by_row, by_column]
+}
+
+/// Words that move whole: an edge colouring, which is optimal.
+fn of_words(kinds: &[Kind], banks: &[Vec<usize>]) -> Option<Packing> {
+    let edge = |banks: &Vec<usize>| match banks[..] {
+        [row, column] => Some((row, column - BANKS)),
+        _ => None,
+    };
+    let edges: Vec<(usize, usize)> = banks.iter().map(edge).collect::<Option<_>>()?;
+    let round_of = balanced(&edges, kinds.len(), LANES)?;
+    let mut loads = Loads::new(kinds, banks);
+    let conflicts = round_of.iter().enumerate().map(|(block, round)| loads.add(block, *round)).sum();
+    Some(Packing { round_of, conflicts })
+}
+
+/// Every block in turn goes where it meets the fewest full banks, into the first of these rounds on ties.
+fn greedy(
+    kinds: &[Kind],
+    banks: &[Vec<usize>],
+    order: &[usize],
+    rounds: Range<usize>,
+    mut round_of: Vec<usize>,
+) -> Packing {
+    let mut loads = Loads::new(kinds, banks);
+    let mut filled = vec![0; kinds.len()];
+    let mut conflicts = 0;
+    for block in order {
+        let mut best: Option<(i64, usize)> = None;
+        for round in rounds.clone().filter(|round| filled[*round] < kinds[*round].capacity()) {
+            let cost = loads.cost(*block, round);
+            if best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, round));
+            }
+            if cost == 0 {
+                break;
+            }
+        }
+        let round = best.map_or(rounds.start, |(_, round)| round);
+        conflicts += loads.add(*block, round);
+        filled[round] += 1;
+        round_of[*block] = round;
+    }
+    Packing { round_of, conflicts }
+}
+
+/// As many rounds as possible in which every bank begins one block, and a search over what is left.
+fn searched(blocks: &[Block], kinds: &[Kind], banks: &[Vec<usize>], orders: &[Vec<usize>; 2]) -> Packing {
+    let whole = kinds.iter().filter(|kind| kind.sharing == 1).count();
+    let (first, regular) = match starts(blocks) {
+        Some(starts) => regular_rounds(&starts, whole),
+        None => (0, vec![None; blocks.len()]),
+    };
+    let is_left = |block: &usize| regular[*block].is_none();
+    let round_of: Vec<usize> = regular.iter().map(|round| round.unwrap_or(first)).collect();
+    let packings = orders.each_ref().map(|order| {
+        let left: Vec<usize> = order.iter().copied().filter(is_left).collect();
+        greedy(kinds, banks, &left, first..kinds.len(), round_of.clone())
+    });
+    let movable: Vec<usize> = (0..blocks.len()).filter(is_left).collect();
+    improve(kinds, banks, first, &movable, packings)
+}
+
+/// The banks of the first row and the first column of every block, if the others follow in the same way everywhere:
+/// then a round in which every bank begins one block asks every bank for as many words.
+fn starts(blocks: &[Block]) -> Option<Vec<(usize, usize)>> {
+    let steps = |words: &[i64]| words.iter().map(|word| bank(word - words[0])).collect::<Vec<_>>();
+    let shape = |block: &Block| (steps(&block.rows), steps(&block.columns));
+    let first = shape(blocks.first()?);
+    let is_even = blocks.iter().all(|block| shape(block) == first);
+    is_even.then(|| blocks.iter().map(|block| (bank(block.rows[0]), bank(block.columns[0]))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permute_layout::rounds::units::blocks_of;
+
+    fn transpose(rows: i64, cols: i64, bytes: i64) -> Vec<Block> {
+        let src: Vec<i64> = (0..rows * cols).collect();
+        let dst: Vec<i64> = src.iter().map(|x| x % cols * rows + x / cols).collect();
+        blocks_of(bytes, &src, &dst).expect("blocks")
+    }
+
+    /// Words beyond the steps of their round, counted anew.
+    fn conflicts(blocks: &[Block], kinds: &[Kind], round_of: &[usize]) -> i64 {
+        let mut words = vec![[0i64; 2 * BANKS]; kinds.len()];
+        for (block, round) in blocks.iter().zip(round_of) {
+            banks_of(block).into_iter().for_each(|bank| words[*round][bank] += 1);
+        }
+        let over = |(words, kind): (&[i64; 2 * BANKS], &Kind)| {
+            words.iter().map(|count| (count - kind.steps as i64).max(0)).sum::<i64>()
+        };
+        words.iter().zip(kinds).map(over).sum()
+    }
+
+    #[test]
+    fn the_first_choice_has_as_many_steps_as_the_words_need() {
+        for (width, blocks) in [1, 2, 4].into_iter().flat_map(|width| (1..200).map(move |blocks| (width, blocks))) {
+            let choices = choices(blocks, width);
+            let steps: usize = choices[0].iter().map(|kind| kind.steps).sum();
+            assert_eq!(steps, (blocks * width).div_ceil(32), "{blocks} blocks of {width}");
+            for kinds in choices {
+                assert!(kinds.iter().map(|kind| kind.capacity()).sum::<usize>() >= blocks, "{kinds:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_hold_no_more_than_they_can_and_count_their_conflicts() {
+        for (rows, cols, bytes) in [(12, 20, 1), (36, 44, 1), (20, 36, 1), (48, 64, 1), (14, 22, 2), (10, 14, 2)] {
+            let blocks = transpose(rows, cols, bytes);
+            for kinds in choices(blocks.len(), (4 / bytes) as usize) {
+                let packing = pack(&blocks, &kinds);
+                for (round, kind) in kinds.iter().enumerate() {
+                    let held = packing.round_of.iter().filter(|r| **r == round).count();
+                    assert!(held <= kind.capacity(), "{rows} x {cols}, round {round} of {kinds:?}");
+                }
+                assert_eq!(packing.conflicts, conflicts(&blocks, &kinds, &packing.round_of), "{rows} x {cols}");
+            }
+        }
+    }
+
+    #[test]
+    fn dense_transposes_have_rounds_without_conflicts() {
+        let of_bytes = [(12, 20), (24, 40), (40, 24), (28, 20), (4, 12), (48, 64), (64, 96), (24, 32)];
+        let of_halves = [(6, 10), (10, 14), (30, 34), (48, 64), (96, 80)];
+        let tiles = of_bytes.map(|tile| (tile, 1)).into_iter().chain(of_halves.map(|tile| (tile, 2)));
+        for ((rows, cols), bytes) in tiles {
+            let blocks = transpose(rows, cols, bytes);
+            let kinds = choices(blocks.len(), (4 / bytes) as usize).swap_remove(0);
+            assert_eq!(pack(&blocks, &kinds).conflicts, 0, "{rows} x {cols} of {bytes} bytes");
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! How the lanes of a round exchange units: rows of blocks become columns.
+//!
+//! A lane has its rows in the words 0, 1, ..., in the order in which it read them; what it writes in each step lies in
+//! the end where [`written`] says. Byte permutations take selectors that differ from lane to lane.
+
+use tilewright_expr::Expr;
+
+use super::packing::Kind;
+
+/// A register of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// One of the words that were read.
+    Word(i64),
+    /// Something half-way.
+    Scratch(i64),
+}
+
+/// One instruction of the exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Action {
+    /// Four of the eight bytes of two registers.
+    Permute {
+        to: Place,
+        from: [Place; 2],
+        /// Which of the lane's selectors.
+        selector: usize,
+        /// The bits in which it is different here.
+        flip: i64,
+    },
+    /// The register of the lane whose number differs in the bits of the mask.
+    Shuffle { to: Place, from: Place, mask: i64 },
+}
+
+use Place::{Scratch, Word};
+
+/// From one column of a block of bytes to its neighbour.
+const NEXT_BYTE: i64 = 0x1111;
+/// From one column of a block of halves to the other.
+const OTHER_HALF: i64 = 0x2222;
+
+fn permute(to: Place, from: [Place; 2], selector: usize, flip: i64) -> Action {
+    Action::Permute { to, from, selector, flip }
+}
+
+/// The exchange of a round.
+pub(crate) fn actions(kind: Kind) -> Vec<Action> {
+    match (kind.steps, kind.sharing) {
+        (4, 1) => vec![
+            permute(Scratch(0), [Word(0), Word(1)], 0, 0),
+            permute(Scratch(1), [Word(2), Word(3)], 0, 0),
+            permute(Scratch(2), [Word(0), Word(1)], 1, 0),
+            permute(Scratch(3), [Word(2), Word(3)], 1, 0),
+            permute(Word(0), [Scratch(0), Scratch(1)], 2, 0),
+            permute(Word(1), [Scratch(0), Scratch(1)], 2, NEXT_BYTE),
+            permute(Word(2), [Scratch(2), Scratch(3)], 2, 0),
+            permute(Word(3), [Scratch(2), Scratch(3)], 2, NEXT_BYTE),
+        ],
+        (2, 2) => vec![
+            permute(Scratch(0), [Word(0), Word(1)], 0, 0),
+            permute(Scratch(1), [Word(0), Word(1)], 1, 0),
+            Action::Shuffle { to: Scratch(2), from: Scratch(1), mask: 1 },
+            permute(Word(0), [Scratch(0), Scratch(2)], 2, 0),
+            permute(Word(1), [Scratch(0), Scratch(2)], 2, NEXT_BYTE),
+        ],
+        (1, 4) => vec![
+            Action::Shuffle { to: Scratch(0), from: Word(0), mask: 1 },
+            permute(Scratch(1), [Word(0), Scratch(0)], 0, 0),
+            Action::Shuffle { to: Scratch(2), from: Scratch(1), mask: 2 },
+            permute(Word(0), [Scratch(1), Scratch(2)], 1, 0),
+        ],
+        (2, 1) => {
+            vec![permute(Scratch(0), [Word(0), Word(1)], 0, 0), permute(Word(1), [Word(0), Word(1)], 0, OTHER_HALF)]
+        }
+        (1, 2) => vec![
+            Action::Shuffle { to: Scratch(0), from: Word(0), mask: 1 },
+            permute(Word(0), [Word(0), Scratch(0)], 0, 0),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// Where the words lie in the end that are written step by step.
+pub(crate) fn written(kind: Kind) -> Vec<Place> {
+    match (kind.steps, kind.sharing) {
+        (2, 1) => vec![Scratch(0), Word(1)],
+        (steps, _) => (0..steps as i64).map(Word).collect(),
+    }
+}
+
+/// Selectors of a lane that accesses row `step ^ read` and column `step ^ write` of its own block.
+pub(crate) fn of_turns(steps: usize, read: &Expr, write: &Expr) -> Vec<Expr> {
+    let flipped = |selector: i64, turn: &Expr, bits: i64| Expr::constant(selector) ^ (turn * bits);
+    match steps {
+        4 => vec![
+            flipped(0x5410, write, NEXT_BYTE),
+            flipped(0x7632, write, NEXT_BYTE),
+            flipped(0x6420, read, OTHER_HALF),
+        ],
+        2 => vec![flipped(0x5410, write, OTHER_HALF) ^ (read * 0x4444)],
+        _ => Vec::new(),
+    }
+}
+
+/// Selectors of a lane that holds one row, and writes the column of the same number.
+pub(crate) fn of_lane(sharing: usize, lane: &Expr) -> Vec<Expr> {
+    let of_bytes = || Expr::constant(0x6240) ^ (lane % 2 * 0x5555);
+    let of_halves = |bit: i64| Expr::constant(0x5410) ^ (lane / bit % 2 * 0x6666);
+    match sharing {
+        4 => vec![of_bytes(), of_halves(2)],
+        2 => vec![of_halves(1)],
+        _ => Vec::new(),
+    }
+}
+
+/// Selectors of a lane, given the orders in which all lanes access their rows and columns.
+pub(crate) fn of_orders(kind: Kind, lane: usize, reads: &[Vec<usize>], writes: &[Vec<usize>]) -> Vec<i64> {
+    match (kind.steps, kind.sharing) {
+        (4, 1) => {
+            let (read, write) = (&reads[lane], &writes[lane]);
+            let rows = read.iter().copied().zip(0..);
+            vec![two_columns(write[0], write[1]), two_columns(write[2], write[3]), gathered(rows)]
+        }
+        (2, 2) => {
+            let partner = lane ^ 1;
+            let (here, there) = (2 * (lane % 2), 2 * (partner % 2));
+            let (mine, theirs) = (&writes[lane], &writes[partner]);
+            let own = reads[lane].iter().map(|row| here + row).zip(0..);
+            let sent = reads[partner].iter().map(|row| there + row).zip(2..);
+            vec![
+                two_columns(here + mine[0], here + mine[1]),
+                two_columns(there + theirs[0], there + theirs[1]),
+                gathered(own.chain(sent)),
+            ]
+        }
+        (2, 1) => {
+            let (read, write) = (&reads[lane], &writes[lane]);
+            let half = |(row, step): (&usize, usize)| {
+                let first = 4 * step + 2 * write[0];
+                (first | ((first + 1) << 4)) << (8 * row)
+            };
+            vec![read.iter().zip(0..).map(half).sum::<usize>() as i64]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Takes two columns of either word: first those of the first word.
+fn two_columns(first: usize, second: usize) -> i64 {
+    (first | (second << 4) | ((4 + first) << 8) | ((4 + second) << 12)) as i64
+}
+
+/// Puts together a column from pairs of columns, given each row and which pair has it.
+fn gathered(rows: impl Iterator<Item = (usize, usize)>) -> i64 {
+    rows.map(|(row, pair)| (2 * pair) << (4 * row)).sum::<usize>() as i64
+}
+
+#[cfg(test)]
+pub(crate) mod machine {
+    //! Executes an exchange on bytes that are numbers.
+
+    use super::{Action, Place};
+
+    /// The registers of a lane.
+    #[derive(Clone, Debug, Default)]
+    pub(crate) struct Lane {
+        pub(crate) words: [[i64; 4]; 4],
+        pub(crate) scratch: [[i64; 4]; 4],
+        pub(crate) selectors: Vec<i64>,
+    }
+
+    impl Lane {
+        pub(crate) fn get(&self, place: Place) -> [i64; 4] {
+            match place {
+                Place::Word(at) => self.words[at as usize],
+                Place::Scratch(at) => self.scratch[at as usize],
+            }
+        }
+
+        fn set(&mut self, place: Place, value: [i64; 4]) {
+            match place {
+                Place::Word(at) => self.words[at as usize] = value,
+                Place::Scratch(at) => self.scratch[at as usize] = value,
+            }
+        }
+    }
+
+    pub(crate) fn execute(actions: &[Action], lanes: &mut [Lane]) {
+        for action in actions {
+            let before = lanes.to_vec();
+            for (number, lane) in lanes.iter_mut().enumerate() {
+                match *action {
+                    Action::Shuffle { to, from, mask } => lane.set(to, before[number ^ mask as usize].get(from)),
+                    Action::Permute { to, from: [first, second], selector, flip } => {
+                        let bytes = [lane.get(first), lane.get(second)].concat();
+                        let selector = lane.selectors[selector] ^ flip;
+                        lane.set(to, std::array::from_fn(|at| bytes[((selector >> (4 * at)) & 7) as usize]));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::machine::{Lane, execute};
+    use super::*;
+
+    /// All orders of so many things.
+    fn permutations(count: usize) -> Vec<Vec<usize>> {
+        let inserted = |order: Vec<usize>, last: usize| {
+            (0..=order.len()).map(move |at| [&order[..at], &[last], &order[at..]].concat())
+        };
+        (0..count)
+            .fold(vec![Vec::new()], |orders, last| orders.into_iter().flat_map(|order| inserted(order, last)).collect())
+    }
+
+    /// Units of a row: `(row, column)` as one number per byte.
+    fn row_of(row: usize, width: usize) -> [i64; 4] {
+        std::array::from_fn(|byte| (16 * row + byte * width / 4) as i64)
+    }
+
+    fn column_of(column: usize, width: usize) -> [i64; 4] {
+        std::array::from_fn(|byte| (16 * (byte * width / 4) + column) as i64)
+    }
+
+    /// Lets the lanes of one block read, exchange and write.
+    fn check(kind: Kind, reads: &[Vec<usize>], writes: &[Vec<usize>], selectors: &dyn Fn(usize) -> Vec<i64>) {
+        let width = kind.steps * kind.sharing;
+        let mut lanes: Vec<Lane> = vec![Lane::default(); kind.sharing];
+        for (number, lane) in lanes.iter_mut().enumerate() {
+            lane.selectors = selectors(number);
+            for (step, row) in reads[number].iter().enumerate() {
+                lane.words[step] = row_of(number * kind.steps + row, width);
+            }
+        }
+        execute(&actions(kind), &mut lanes);
+        for (number, lane) in lanes.iter().enumerate() {
+            for (place, column) in written(kind).into_iter().zip(&writes[number]) {
+                let expected = column_of(number * kind.steps + column, width);
+                assert_eq!(lane.get(place), expected, "{kind:?}, {reads:?} to {writes:?}, lane {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_become_columns_in_any_order() {
+        for (steps, sharing) in [(4, 1), (2, 1), (1, 1)] {
+            let kind = Kind { steps, sharing };
+            for read in permutations(steps) {
+                for write in permutations(steps) {
+                    let (reads, writes) = ([read.clone()], [write.clone()]);
+                    check(kind, &reads, &writes, &|lane| of_orders(kind, lane, &reads, &writes));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_lanes_share_a_block_in_any_order() {
+        let kind = Kind { steps: 2, sharing: 2 };
+        for orders in 0..16 {
+            let order = |bit: i32| if (orders >> bit) & 1 == 1 { vec![1, 0] } else { vec![0, 1] };
+            let (reads, writes) = ([order(0), order(1)], [order(2), order(3)]);
+            check(kind, &reads, &writes, &|lane| of_orders(kind, lane, &reads, &writes));
+        }
+    }
+
+    #[test]
+    fn every_row_may_have_a_lane_of_its_own() {
+        for sharing in [2, 4] {
+            let orders = vec![vec![0]; sharing];
+            let selectors = |lane: usize| {
+                let found = of_lane(sharing, &Expr::constant(lane as i64));
+                found.iter().map(|selector| selector.as_const().expect("a number")).collect::<Vec<i64>>()
+            };
+            check(Kind { steps: 1, sharing }, &orders, &orders, &selectors);
+        }
+    }
+
+    #[test]
+    fn turned_orders_need_no_table() {
+        for steps in [2, 4] {
+            let kind = Kind { steps, sharing: 1 };
+            let turned = |turn: usize| (0..steps).map(|step| step ^ turn).collect::<Vec<_>>();
+            for (read, write) in (0..steps).flat_map(|read| (0..steps).map(move |write| (read, write))) {
+                let turns = [read, write].map(|turn| Expr::constant(turn as i64));
+                let found = of_turns(steps, &turns[0], &turns[1]);
+                let found: Vec<Option<i64>> = found.iter().map(Expr::as_const).collect();
+                let expected = of_orders(kind, 0, &[turned(read)], &[turned(write)]);
+                assert_eq!(found, expected.into_iter().map(Some).collect::<Vec<_>>(), "{read} {write}");
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The tables of a move in rounds: for every round and lane what its offsets and selectors are made from.
+
+use tilewright_expr::Expr;
+use tilewright_layout::access::LANES;
+
+use super::round::{Round, Selection, Side};
+
+/// Where the second value begins in an entry that holds two.
+const HIGH: i64 = 1 << 16;
+/// Second values below this leave an entry of 32 bits non-negative.
+const MOST_HIGH: i64 = 1 << 15;
+
+/// How the offsets of both sides stand in tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoding {
+    /// What a turn counts on either side: more than any word.
+    pub(crate) src_unit: i64,
+    pub(crate) dst_unit: i64,
+    /// Whether one entry holds the values of both sides.
+    pub(crate) is_packed: bool,
+}
+
+impl Encoding {
+    /// The encoding of these rounds; `None` if the values take more than an entry.
+    pub(crate) fn of(rounds: &[Round]) -> Option<Encoding> {
+        let unit = |side: fn(&Round) -> &Side| {
+            let most = rounds.iter().map(|round| side(round).most()).max().unwrap_or(0);
+            u32::try_from(most + 1).ok()?.checked_next_power_of_two().map(i64::from)
+        };
+        let (src_unit, dst_unit) = (unit(|round| &round.src)?, unit(|round| &round.dst)?);
+        let turns = rounds.iter().map(|round| round.kind.steps as i64).max().unwrap_or(1);
+        let is_packed = src_unit * turns <= HIGH && dst_unit * turns <= MOST_HIGH;
+        let most = src_unit.max(dst_unit) * turns;
+        (most <= i64::from(i32::MAX)).then_some(Encoding { src_unit, dst_unit, is_packed })
+    }
+
+    /// What the values in each table are called.
+    pub(crate) fn names(&self) -> &'static [&'static str] {
+        if self.is_packed { &["offset"] } else { &["from", "to"] }
+    }
+
+    /// The tables of offsets: round by round, and lane by lane.
+    pub(crate) fn tables(&self, rounds: &[Round]) -> Vec<Vec<i64>> {
+        let lanes = rounds.iter().flat_map(|round| (0..LANES).map(move |lane| (round, lane)));
+        let both = lanes.map(|(round, lane)| {
+            let src = round.src.values(lane, round.form, self.src_unit);
+            (src, round.dst.values(lane, round.form, self.dst_unit))
+        });
+        if self.is_packed {
+            let pairs = both.flat_map(|(src, dst)| src.into_iter().zip(dst));
+            return vec![pairs.map(|(src, dst)| src + dst * HIGH).collect()];
+        }
+        let (src, dst): (Vec<Vec<i64>>, Vec<Vec<i64>>) = both.unzip();
+        vec![src.concat(), dst.concat()]
+    }
+
+    /// The values of both sides, from the entries of a lane in every table.
+    pub(crate) fn values(&self, entries: &[Vec<Expr>]) -> [Vec<Expr>; 2] {
+        match entries {
+            [packed] => {
+                let src = packed.iter().map(|entry| entry % HIGH).collect();
+                [src, packed.iter().map(|entry| entry / HIGH).collect()]
+            }
+            separate => [0usize, 1].map(|side| separate.get(side).cloned().unwrap_or_default()),
+        }
+    }
+}
+
+/// Where the entries of a round begin in every table of offsets.
+pub(crate) fn first_value(rounds: &[Round], round: usize) -> usize {
+    rounds[..round].iter().map(|round| round.values() * LANES).sum()
+}
+
+/// Entries of a lane in the table of selectors.
+pub(crate) fn selector_entries(round: &Round) -> usize {
+    match &round.selection {
+        Selection::Listed(selectors) => selectors.first().map_or(0, |selectors| packed(selectors).len()),
+        Selection::Lane | Selection::Turns | Selection::Same(_) => 0,
+    }
+}
+
+/// Where the entries of a round begin in the table of selectors.
+pub(crate) fn first_selector(rounds: &[Round], round: usize) -> usize {
+    rounds[..round].iter().map(|round| selector_entries(round) * LANES).sum()
+}
+
+/// The table of selectors: round by round, and lane by lane.
+pub(crate) fn selector_table(rounds: &[Round]) -> Vec<i64> {
+    let mut table = Vec::new();
+    for round in rounds {
+        let Selection::Listed(selectors) = &round.selection else { continue };
+        let resting = vec![0; selector_entries(round)];
+        let of_lane = |lane: usize| selectors.get(lane).map_or_else(|| resting.clone(), |selectors| packed(selectors));
+        table.extend((0..LANES).flat_map(of_lane));
+    }
+    table
+}
+
+/// Selectors as entries of a table: two of them in one where there are three.
+fn packed(selectors: &[i64]) -> Vec<i64> {
+    match selectors {
+        [first, second, third] => vec![first + second * HIGH, *third],
+        others => others.to_vec(),
+    }
+}
+
+/// The selectors in the entries of a lane.
+pub(crate) fn unpacked(entries: &[Expr]) -> Vec<Expr> {
+    match entries {
+        [both, third] => vec![both % HIGH, both / HIGH, third.clone()],
+        others => others.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_hold_all_selectors() {
+        for selectors in [vec![0x7632, 0x5410, 0x6420], vec![0x5410], vec![]] {
+            let entries: Vec<Expr> = packed(&selectors).into_iter().map(Expr::constant).collect();
+            assert!(entries.iter().all(|entry| entry.as_const().is_some_and(|value| i32::try_from(value).is_ok())));
+            let found: Vec<Option<i64>> = unpacked(&entries).iter().map(Expr::as_const).collect();
+            assert_eq!(found, selectors.into_iter().map(Some).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `warp_scheduled`: any bijection. Which elements move in one step is scheduled so that steps meet as few bank
+//! conflicts as possible; addresses are an expression of lane and step where one fits, else offsets from a table.
+
+use tilewright_ir::plan::Reason;
+use tilewright_ir::thread::Stmt;
+
+use super::blocks::{BlockPlan, MOST_REGISTERS, Pair, Widths};
+use super::listed::Listed;
+use super::offsets::OffsetPlan;
+use super::rotation::RotationPlan;
+use super::steps::Steps;
+use super::{Context, PermuteSchedule, collision, unknown_strides};
+use crate::builder::Builder;
+
+/// Steps that are written out.
+const MOST_STEPS: i64 = 2048;
+
+/// A schedule and the form of its addresses.
+pub(crate) struct ScheduledPlan {
+    form: Form,
+    /// What the schedule reaches, in words.
+    quality: String,
+}
+
+enum Form {
+    /// Every bit of the element's index flips fixed bits of the address.
+    Linear(BlockPlan),
+    /// Lanes take their elements in rotated order.
+    Rotated(RotationPlan),
+    /// Every offset is listed.
+    Offsets(OffsetPlan),
+}
+
+pub(crate) fn accept(context: &Context) -> Result<Vec<PermuteSchedule>, Vec<Reason>> {
+    let found: Vec<Result<Listed, Reason>> = [&context.src, &context.dst].into_iter().map(Listed::of).collect();
+    let mut reasons: Vec<Reason> = found.iter().filter_map(|listed| listed.as_ref().err().cloned()).collect();
+    for operand in [&context.src, &context.dst] {
+        reasons.extend(collision(&operand.title, operand.placed.collision()));
+        reasons.extend(inside_a_word(operand));
+    }
+    let steps = (context.src.placed.size() + 31) / 32;
+    reasons.extend(too_large(context, steps));
+    let Ok([src, dst]): Result<[Listed; 2], _> = found.into_iter().flatten().collect::<Vec<_>>().try_into() else {
+        return Err(reasons);
+    };
+    if !reasons.is_empty() {
+        return Err(reasons);
+    }
+    let plan = plan(context, src, dst)?;
+    Ok(vec![PermuteSchedule::Scheduled(plan)])
+}
+
+/// The first form that fits, in the order of what its addresses cost.
+fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Vec<Reason>> {
+    let bytes = context.src.dtype.bytes();
+    let per_lane = (context.src.placed.size() + 31) / 32;
+    let even = |form| ScheduledPlan { form, quality: format!("even: {per_lane} steps without bank conflicts") };
+    let linear = Pair::of(context).ok().and_then(|pair| pair.plan(Widths { src: bytes, dst: bytes }));
+    if let Some(plan) = linear {
+        return Ok(even(Form::Linear(plan)));
+    }
+    let unknown = [(&src, &context.src), (&dst, &context.dst)].into_iter().filter(|(listed, _)| !listed.is_known());
+    let unknown: Vec<Reason> = unknown.map(|(_, operand)| unknown_strides(&operand.title)).collect();
+    if !unknown.is_empty() {
+        return Err(unknown);
+    }
+    if let Some(plan) = RotationPlan::find(context) {
+        return Ok(even(Form::Rotated(plan)));
+    }
+    let steps = Steps::of(bytes, &src.positions, &dst.positions);
+    let quality = steps.quality();
+    let plan = OffsetPlan::new(context, steps, src, dst)?;
+    Ok(ScheduledPlan { form: Form::Offsets(plan), quality })
+}
+
+/// Words cannot be told apart in a tile that begins at an unknown byte of one.
+fn inside_a_word(operand: &crate::operand::MemoryTile) -> Option<Reason> {
+    let start = operand.placed.start.multiple() * operand.dtype.bytes();
+    (start % 4 != 0).then(|| Reason {
+        text: format!("`{}` begins at {}, which may be inside a word", operand.title, operand.placed.start),
+        accepted: "tiles that begin at a multiple of 4 bytes".to_string(),
+    })
+}
+
+fn too_large(context: &Context, steps: i64) -> Option<Reason> {
+    let elements = context.src.placed.size();
+    let registers = steps * data_registers(context);
+    if context.may_alias && registers > MOST_REGISTERS {
+        return Some(Reason {
+            text: format!(
+                "{elements} elements take {registers} registers of each lane, and all are read before any is written, \
+                 since the operands may share storage"
+            ),
+            accepted: format!("up to {MOST_REGISTERS} registers, or operands in two shared buffers"),
+        });
+    }
+    (steps > MOST_STEPS).then(|| Reason {
+        text: format!("{elements} elements take {steps} steps"),
+        accepted: format!("up to {MOST_STEPS} steps, which are written out"),
+    })
+}
+
+/// 32-bit registers of one element.
+pub(crate) fn data_registers(context: &Context) -> i64 {
+    (context.src.dtype.bytes() / 4).max(1)
+}
+
+impl ScheduledPlan {
+    pub(crate) fn summary(&self) -> String {
+        let addresses = match &self.form {
+            Form::Linear(_) => "addresses by exclusive or".to_string(),
+            Form::Rotated(plan) => plan.summary(),
+            Form::Offsets(plan) => plan.summary(),
+        };
+        format!("{}; {addresses}", self.quality)
+    }
+
+    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+        match &self.form {
+            Form::Linear(plan) => plan.build(context, builder),
+            Form::Rotated(plan) => plan.build(context, builder),
+            Form::Offsets(plan) => plan.build(context, builder),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What plans predict beside what the virtual GPU counted.
+
+use std::fmt;
+
+use tilewright_compile::Artifact;
+use tilewright_ir::plan::{Memory, OpPlan};
+use tilewright_vgpu::{AccessCount, AccessKind, Report, Space};
+
+/// The passes of one op over one memory in one direction, over a whole launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpPasses {
+    /// `permute_layout(b[s], a[s])`
+    pub title: String,
+    /// Shared memory, counted in wavefronts, or global memory, counted in sectors.
+    pub memory: Memory,
+    /// Whether it reads or writes.
+    pub kind: AccessKind,
+    /// What the plan says.
+    pub predicted: u64,
+    /// What was counted; less where NVRTC fused accesses or left some out.
+    pub counted: u64,
+}
+
+impl fmt::Display for OpPasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.kind == AccessKind::Load { "reads" } else { "writes" };
+        let OpPasses { title, memory, predicted, counted, .. } = self;
+        write!(f, "{title} {verb}: {predicted} {} predicted, {counted} counted", memory.passes())
+    }
+}
+
+/// The passes of every op that has any.
+pub fn passes(artifact: &Artifact, report: &Report) -> Vec<OpPasses> {
+    let mut found = Vec::new();
+    for plan in artifact.plans() {
+        for memory in [Memory::Shared, Memory::Global] {
+            for kind in [AccessKind::Load, AccessKind::Store] {
+                let predicted = predicted(artifact, plan, memory, kind);
+                let counted = counted(artifact, plan, memory, kind, &report.accesses);
+                if predicted + counted > 0 {
+                    found.push(OpPasses { title: plan.title.clone(), memory, kind, predicted, counted });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Instructions that all warps of a launch are predicted to execute.
+pub fn predicted_instructions(artifact: &Artifact) -> u64 {
+    let warps = artifact.grid().iter().product::<i64>() * ((artifact.threads() + 31) / 32);
+    (artifact.predicted_instructions() * warps) as u64
+}
+
+/// Instructions that warps executed, without moves between registers: `ptxas` gives both one register.
+pub fn counted_instructions(report: &Report) -> u64 {
+    let is_move = |opcode: &str| opcode == "mov" || opcode.starts_with("mov.");
+    let moves: u64 = report.opcodes.iter().filter(|(opcode, _)| is_move(opcode)).map(|(_, (warps, _))| warps).sum();
+    report.warp_instructions - moves
+}
+
+fn predicted(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKind) -> u64 {
+    let verb = if kind == AccessKind::Load { "read" } else { "write" };
+    let accesses = plan.facts().into_iter().flat_map(|facts| &facts.accesses);
+    let once: i64 = accesses.filter(|a| a.memory == memory && a.what.starts_with(verb)).map(|a| a.passes).sum();
+    (once * artifact.value(&plan.executions)) as u64
+}
+
+fn counted(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKind, counts: &[AccessCount]) -> u64 {
+    let space = if memory == Memory::Shared { Space::Shared } else { Space::Global };
+    let of_op = |a: &&AccessCount| {
+        let origin = a.cuda_line.and_then(|line| artifact.source_map().origin(line));
+        a.space == space && a.kind == kind && origin.is_some_and(|o| o.span == plan.span && o.title == plan.title)
+    };
+    let passes_of = |a: &AccessCount| if memory == Memory::Shared { a.wavefronts } else { a.sectors };
+    counts.iter().filter(of_op).map(passes_of).sum()
+}

@@ -1,0 +1,114 @@
+use tilewright::prelude::*;
+use tilewright::runtime::{HostTensor, Tolerance};
+
+use crate::config::ShapeKey;
+use crate::{Config, KernelEntry};
+
+pub(crate) const ENTRY: KernelEntry = KernelEntry {
+    name: "transpose_2d",
+    about: "a matrix of m x n elements, transposed by tiles; m and n are known at launch",
+    shape: &[
+        ShapeKey { name: "m", default: 128, about: "rows of the matrix" },
+        ShapeKey { name: "n", default: 256, about: "columns of the matrix" },
+    ],
+    dtypes: &[B32, B8, B16, B64, B128, F32],
+    build: transpose_2d,
+    run_time: &["m", "n"],
+    inputs: |c| vec![HostTensor::pattern(c.dtype, &[c.size("m"), c.size("n")])],
+    reference,
+    tolerance: Tolerance::EXACT,
+    tested: &[
+        (B8, &[]),
+        (B16, &[]),
+        (B64, &[]),
+        (B128, &[]),
+        (B8, &[("m", 33), ("n", 7)]),
+        (B16, &[("m", 33), ("n", 7)]),
+        (B32, &[("m", 33), ("n", 7)]),
+        (B64, &[("m", 33), ("n", 7)]),
+        (B128, &[("m", 33), ("n", 7)]),
+        (B32, &[("m", 1), ("n", 300)]),
+        (B32, &[("m", 100), ("n", 136)]),
+        (B16, &[("m", 40), ("n", 72)]),
+    ],
+};
+
+/// Warps of a CTA, each with a tile of its own; the tiles stand side by side.
+const WARPS: i64 = 4;
+
+/// Rows and columns of the tile of one warp that moves through registers: whole sectors on both sides.
+fn tile_of(dtype: DType) -> (i64, i64) {
+    match dtype.bytes() {
+        1 => (128, 64),
+        2 => (64, 32),
+        4 | 8 => (32, 32),
+        _ => (32, 16),
+    }
+}
+
+/// `b[c, r] = a[r, c]`. Tiles that divide the matrix move from `a` to `b` through registers alone; else they go through
+/// shared memory, and what hangs over an edge is masked.
+fn transpose_2d(config: &Config) -> Kernel {
+    let (rows, cols) = tile_of(config.dtype);
+    let divides = config.size("m") % rows == 0 && config.size("n") % (WARPS * cols) == 0;
+    if divides { through_registers(config, rows, cols) } else { through_shared(config) }
+}
+
+/// A size of which the compiler may know `multiple`, and that it stays below the next power of two.
+fn size(k: &mut KernelBuilder, config: &Config, name: &str, multiple: i64) -> Size {
+    let above = (config.size(name).max(multiple) as u64).next_power_of_two();
+    k.size(name).multiple_of(multiple).max(above as i64)
+}
+
+fn through_registers(config: &Config, rows: i64, cols: i64) -> Kernel {
+    kernel("transpose_2d", |k| {
+        let m = size(k, config, "m", rows);
+        let n = size(k, config, "n", WARPS * cols);
+        let a = k.input("a", config.dtype, (&m, &n));
+        let b = k.output("b", config.dtype, (&n, &m));
+        let columns = k.view("columns", b, ([Expr::from(&m), Expr::from(&n)], [Expr::constant(1), Expr::from(&m)]));
+        let [x, y] = k.grid([n.ceil_div(WARPS * cols), m.ceil_div(rows)]);
+        k.threads(32 * WARPS);
+        let (r, c) = (y * rows, (x * WARPS + k.warp_id()) * cols);
+        k.warp().permute_layout(columns.sub((at(&r, rows), at(&c, cols))), a.sub((at(&r, rows), at(&c, cols))));
+    })
+}
+
+/// Rows and columns of the tile of one warp that moves through shared memory.
+const TILE: i64 = 32;
+
+fn through_shared(config: &Config) -> Kernel {
+    kernel("transpose_2d", |k| {
+        // Rows that begin at multiples of 16 bytes move in vectors.
+        let vector = 16 / config.dtype.bytes();
+        let multiple = |name: &str| (config.size(name) & -config.size(name)).min(vector);
+        let m = size(k, config, "m", multiple("m"));
+        let n = size(k, config, "n", multiple("n"));
+        let a = k.input("a", config.dtype, (&m, &n));
+        let b = k.output("b", config.dtype, (&n, &m));
+        let [x, y] = k.grid([n.ceil_div(WARPS * TILE), m.ceil_div(TILE)]);
+        k.threads(32 * WARPS);
+        let (r, c) = (y * TILE, (x * WARPS + k.warp_id()) * TILE);
+        let shape = [WARPS, TILE, TILE];
+        let tile = k.shared("tile", config.dtype, shape);
+        let columns = k.view("columns", tile, S(shape, [TILE * TILE, 1, TILE]));
+        let warp = k.warp_id();
+        k.warp().copy(tile.sub((&warp, .., ..)), a.sub((at(&r, TILE), at(&c, TILE))));
+        k.warp().permute_layout(columns.sub((&warp, .., ..)), tile.sub((&warp, .., ..)));
+        k.warp().copy(b.sub((at(&c, TILE), at(&r, TILE))), tile.sub((&warp, .., ..)));
+    })
+}
+
+fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
+    let (m, n) = (config.size("m"), config.size("n"));
+    let a = &inputs[0];
+    let width = config.dtype.bytes() as usize;
+    let mut bytes = Vec::with_capacity(a.bytes().len());
+    for c in 0..n {
+        for r in 0..m {
+            bytes.extend_from_slice(a.element(r * n + c));
+        }
+    }
+    debug_assert_eq!(bytes.len(), (m * n) as usize * width);
+    HostTensor::from_bytes(config.dtype, &[n, m], bytes).into_iter().collect()
+}

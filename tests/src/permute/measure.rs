@@ -1,0 +1,154 @@
+//! Pairs run on the virtual GPU: whether the result is right, and what was counted against what the plans predict.
+
+use tilewright::compile::{Artifact, Options, compile};
+use tilewright::ir::plan::{Considered, Memory, OpPlan};
+use tilewright::runtime::{
+    AccessCount, AccessKind, Built, CudaText, Device, HostTensor, Report, Space, Tolerance, Toolchain, compare,
+    counted_instructions, passes, predicted_instructions, run,
+};
+
+use super::TARGET;
+use super::kernels::{batches, kernel_of};
+use super::pairs::Pair;
+
+/// A pair that was moved by one variant.
+pub(crate) struct Trial {
+    pub(crate) variant: &'static str,
+    /// What every variant said.
+    pub(crate) considered: Vec<Considered>,
+    /// Wavefronts counted in reading and in writing.
+    pub(crate) wavefronts: [u64; 2],
+    /// What is wrong: the result, or more passes than predicted.
+    pub(crate) wrong: Option<String>,
+}
+
+/// Pairs that were moved by one variant, or by the ones chosen.
+#[derive(Default)]
+pub(crate) struct Tried {
+    /// By number of the pair.
+    pub(crate) trials: Vec<(usize, Result<Trial, String>)>,
+    /// Of every kernel that NVRTC left whole, the instructions counted over those predicted.
+    pub(crate) instructions: Vec<(String, f64)>,
+    /// Kernels that failed although each of their pairs is right alone.
+    pub(crate) broken: Vec<String>,
+}
+
+/// What one kernel gave.
+struct Done {
+    trials: Vec<Trial>,
+    instructions: Option<f64>,
+}
+
+/// Moves the pairs by the variant asked for, several in one kernel.
+pub(crate) fn try_out(toolchain: &Toolchain, label: &str, pairs: &[&Pair], variant: Option<&str>) -> Tried {
+    let mut tried = Tried::default();
+    for (at, batch) in batches(pairs).iter().enumerate() {
+        let name = format!("permute_{label}_{at}");
+        match run_batch(toolchain, &name, batch, variant) {
+            Ok(done) => {
+                tried.instructions.extend(done.instructions.map(|ratio| (name, ratio)));
+                let trials = batch.iter().zip(done.trials).map(|(pair, trial)| (pair.number, Ok(trial)));
+                tried.trials.extend(trials);
+            }
+            Err(why) => tried.one_by_one(toolchain, &name, batch, variant, &why),
+        }
+    }
+    tried
+}
+
+impl Tried {
+    /// Moves the pairs of a kernel that failed, each alone, so that those that are right are not blamed.
+    fn one_by_one(&mut self, toolchain: &Toolchain, name: &str, batch: &[&Pair], variant: Option<&str>, why: &str) {
+        let alone = |pair: &Pair| {
+            let name = format!("{name}_{}", pair.number);
+            let done = run_batch(toolchain, &name, &[pair], variant)?;
+            done.trials.into_iter().next().ok_or_else(|| "the kernel has no pair".to_string())
+        };
+        let trials: Vec<_> = batch.iter().map(|&pair| (pair.number, alone(pair))).collect();
+        if trials.iter().all(|(_, trial)| trial.is_ok()) {
+            self.broken.push(format!("{name}: {why}"));
+        }
+        self.trials.extend(trials);
+    }
+}
+
+/// Compiles and runs one kernel. An error concerns all of it.
+fn run_batch(toolchain: &Toolchain, name: &str, pairs: &[&Pair], variant: Option<&str>) -> Result<Done, String> {
+    let kernel = kernel_of(name, pairs, variant);
+    let artifact = compile(kernel, &Options::new(TARGET)).map_err(|found| format!("{found:?}"))?;
+    let built =
+        toolchain.build(&artifact, &CudaText::Generated).map_err(|failure| format!("{:?}", failure.diagnostics))?;
+    check_build(&built)?;
+    let inputs: Vec<HostTensor> = pairs.iter().map(|pair| pair.input()).collect();
+    let outcome =
+        run(&artifact, &built, &inputs, &Device::Virtual).map_err(|failure| format!("{:?}", failure.diagnostics))?;
+    let report = outcome.report.as_ref().ok_or("the virtual GPU counted nothing")?;
+    let tried = pairs.iter().zip(&outcome.outputs).map(|(pair, output)| trial(pair, &artifact, report, output));
+    let trials = tried.collect::<Result<Vec<Trial>, String>>()?;
+    Ok(Done { trials, instructions: instruction_ratio(&artifact, report) })
+}
+
+/// As for every case: no spills, no stack, no warnings.
+fn check_build(built: &Built) -> Result<(), String> {
+    let resources = built.resources.as_ref().ok_or("NVRTC says nothing of registers")?;
+    if resources.spill_store_bytes + resources.spill_load_bytes + resources.stack_bytes > 0 {
+        return Err(format!("spills or stack: {resources:?}"));
+    }
+    if built.warnings.is_empty() { Ok(()) } else { Err(format!("warnings: {:?}", built.warnings)) }
+}
+
+/// Instructions that the warp executed, over those that the plans predict; `None` where NVRTC fused accesses or left
+/// some out, so that it is another program.
+fn instruction_ratio(artifact: &Artifact, report: &Report) -> Option<f64> {
+    let is_whole = passes(artifact, report).iter().all(|op| op.counted == op.predicted);
+    let predicted = predicted_instructions(artifact).max(1);
+    is_whole.then(|| counted_instructions(report) as f64 / predicted as f64)
+}
+
+/// One pair of a kernel: its result and the passes of its op.
+fn trial(pair: &Pair, artifact: &Artifact, report: &Report, output: &HostTensor) -> Result<Trial, String> {
+    let head = format!("{}: ", pair.title());
+    let plan = artifact.plans().iter().find(|plan| plan.title.starts_with(&head));
+    let plan = plan.ok_or_else(|| format!("no op is called `{head}`"))?;
+    let mismatch = compare(output, &pair.expected(), Tolerance::EXACT).mismatch;
+    let mut wrong = mismatch.map(|mismatch| format!("{mismatch:?}"));
+    let mut wavefronts = [0; 2];
+    for (phase, kind) in [AccessKind::Load, AccessKind::Store].into_iter().enumerate() {
+        for memory in [Memory::Shared, Memory::Global] {
+            let counted = counted_passes(artifact, plan, memory, kind, &report.accesses);
+            let predicted = predicted_passes(plan, memory, kind);
+            if memory == Memory::Shared {
+                wavefronts[phase] = counted;
+            }
+            if counted > predicted {
+                let passes = memory.passes();
+                wrong = wrong.or(Some(format!("{kind:?}: {counted} {passes} counted, {predicted} predicted")));
+            }
+        }
+    }
+    Ok(Trial { variant: plan.chosen, considered: plan.considered.clone(), wavefronts, wrong })
+}
+
+/// The passes that one op's loads or stores in one memory should take; the op runs once.
+fn predicted_passes(plan: &OpPlan, memory: Memory, kind: AccessKind) -> u64 {
+    let verb = if kind == AccessKind::Load { "read" } else { "write" };
+    let accesses = plan.facts().into_iter().flat_map(|facts| &facts.accesses);
+    accesses.filter(|a| a.memory == memory && a.what.starts_with(verb)).map(|a| a.passes as u64).sum()
+}
+
+/// The passes that they took.
+fn counted_passes(
+    artifact: &Artifact,
+    plan: &OpPlan,
+    memory: Memory,
+    kind: AccessKind,
+    counted: &[AccessCount],
+) -> u64 {
+    let space = if memory == Memory::Shared { Space::Shared } else { Space::Global };
+    let of_op = |a: &&AccessCount| {
+        let origin = a.cuda_line.and_then(|line| artifact.source_map().origin(line));
+        a.space == space && a.kind == kind && origin.is_some_and(|origin| origin.title == plan.title)
+    };
+    let passes_of = |a: &AccessCount| if memory == Memory::Shared { a.wavefronts } else { a.sectors };
+    counted.iter().filter(of_op).map(passes_of).sum()
+}

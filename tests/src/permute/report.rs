@@ -1,0 +1,232 @@
+//! What became of the pairs of one width, and what is asked of all of them together.
+
+use tilewright::prelude::DType;
+
+use super::measure::Tried;
+use super::pairs::{Family, Pair};
+use super::story::Story;
+use super::{PACKED, SCHEDULED, XOR, title};
+
+/// How far the instructions of a kernel may be from those predicted: 0.15 is 15%.
+const INSTRUCTION_TOLERANCE: f64 = 0.15;
+/// Of 100 kernels that NVRTC left whole, how many must be within it: the rest are small, and NVRTC finds shorter
+/// addresses than the model knows.
+const NEAR_INSTRUCTIONS: usize = 90;
+/// Of 100 dense shuffles of elements narrower than a word, how many must take the fewest wavefronts.
+const FREE_SHUFFLES: usize = 95;
+/// Fewest pairs of each class.
+const LEAST: usize = 30;
+/// Classes that a width does not have.
+const WITHOUT: [(DType, Class); 3] = [
+    // Elements of whole words have nothing to pack.
+    (DType::B32, Class::Packed),
+    (DType::B64, Class::Packed),
+    (DType::B128, Class::Packed),
+];
+
+/// How a pair is solved. The first three exclude each other; a pair that moves in packed words is one of those too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// The documented XOR moves it.
+    Xor,
+    /// It has a schedule without bank conflicts, which the documented XOR does not find.
+    Even,
+    /// It has none.
+    Uneven,
+    /// `warp_packed` moves it.
+    Packed,
+}
+
+/// All pairs of a width.
+pub(crate) struct Width<'p> {
+    dtype: DType,
+    stories: Vec<Story<'p>>,
+    /// Of every kernel, the instructions counted over those predicted.
+    instructions: Vec<(String, f64)>,
+    /// What failed that is no single pair's fault.
+    failures: Vec<String>,
+}
+
+/// What a width comes to.
+pub struct Summary {
+    /// One line about it.
+    pub line: String,
+    /// One line per failure.
+    pub failures: Vec<String>,
+    /// How many pairs there were.
+    pub pairs: usize,
+    /// How many pairs, and checks of all of them together, failed.
+    pub failed: usize,
+}
+
+impl Class {
+    const ALL: [Class; 4] = [Class::Xor, Class::Even, Class::Uneven, Class::Packed];
+
+    fn name(self) -> &'static str {
+        match self {
+            Class::Xor => "by XOR",
+            Class::Even => "even but not XOR",
+            Class::Uneven => "uneven",
+            Class::Packed => "packed",
+        }
+    }
+
+    /// The variant that solves it, where the class is one of a variant.
+    fn variant(self) -> Option<&'static str> {
+        match self {
+            Class::Xor => Some(XOR),
+            Class::Packed => Some(PACKED),
+            Class::Even | Class::Uneven => None,
+        }
+    }
+
+    fn has(self, story: &Story<'_>) -> bool {
+        let by_xor = story.wavefronts(XOR).is_some();
+        match self {
+            Class::Xor => by_xor,
+            Class::Even => story.bounds.is_even() && !by_xor,
+            Class::Uneven => !story.bounds.is_even(),
+            Class::Packed => story.wavefronts(PACKED).is_some(),
+        }
+    }
+}
+
+impl<'p> Width<'p> {
+    /// Nothing tried yet.
+    pub(crate) fn new(dtype: DType, pairs: &'p [Pair]) -> Width<'p> {
+        let stories = pairs.iter().map(Story::new).collect();
+        Width { dtype, stories, instructions: Vec::new(), failures: Vec::new() }
+    }
+
+    /// Adds what a variant, or the chosen ones, did.
+    pub(crate) fn take(&mut self, tried: Tried) {
+        for (number, trial) in tried.trials {
+            self.stories[number].take(trial);
+        }
+        self.instructions.extend(tried.instructions);
+        self.failures.extend(tried.broken);
+    }
+
+    /// The pairs that a variant accepts and that it did not move yet.
+    pub(crate) fn left_for(&self, variant: &str) -> Vec<&'p Pair> {
+        self.stories.iter().filter(|story| story.is_left_for(variant)).map(|story| story.pair).collect()
+    }
+
+    pub(crate) fn summary(mut self) -> Summary {
+        self.check_classes();
+        self.check_narrow_shuffles();
+        self.check_instructions();
+        let failed_pairs = self.count(|story| !story.failures.is_empty());
+        let failed = failed_pairs + self.failures.len();
+        Summary { line: self.line(failed_pairs), failures: self.told_failures(), pairs: self.stories.len(), failed }
+    }
+
+    fn told_failures(&self) -> Vec<String> {
+        let title = title(self.dtype);
+        let mut told = Vec::new();
+        for story in &self.stories {
+            told.extend(story.failures.iter().map(|why| format!("{title} {}: {why}", story.pair)));
+        }
+        told.extend(self.failures.iter().map(|why| format!("{title}: {why}")));
+        told
+    }
+
+    fn count(&self, is: impl Fn(&Story<'p>) -> bool) -> usize {
+        self.stories.iter().filter(|story| is(story)).count()
+    }
+
+    fn line(&self, failed: usize) -> String {
+        let pairs = self.stories.len();
+        let classes: Vec<String> = Class::ALL.into_iter().map(|class| self.class(class)).collect();
+        format!(
+            "{}: {pairs} pairs, {} right; {}; {}{}; instructions within 15% of those predicted in {} of {} kernels, at worst {:.2}",
+            title(self.dtype),
+            pairs - failed,
+            classes.join(", "),
+            self.wavefronts(),
+            self.narrow(),
+            self.near(),
+            self.instructions.len(),
+            self.worst_ratio()
+        )
+    }
+
+    /// `by XOR 62 (20 chosen)`
+    fn class(&self, class: Class) -> String {
+        let found = self.count(|story| class.has(story));
+        let chosen = class.variant().map(|variant| self.count(|story| story.chosen == Some(variant)));
+        let chosen = chosen.map(|chosen| format!(" ({chosen} chosen)")).unwrap_or_default();
+        format!("{} {found}{chosen}", class.name())
+    }
+
+    /// Wavefronts of all pairs, reading and writing.
+    fn wavefronts(&self) -> String {
+        let total =
+            |of: &dyn Fn(&Story<'p>) -> Option<[u64; 2]>| -> u64 { self.stories.iter().filter_map(of).flatten().sum() };
+        let chosen = total(&Story::chosen_wavefronts);
+        let scheduled = total(&|story| story.wavefronts(SCHEDULED));
+        let least = total(&|story| Some(story.bounds.least()));
+        format!("wavefronts {chosen} chosen, {scheduled} scheduled, {least} element by element at least")
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.dtype.bytes() < 4
+    }
+
+    /// How far the schedules are above the fewest wavefronts: of the dense shuffles, or of all pairs.
+    fn gaps(&self, only_dense: bool) -> Vec<u64> {
+        let asked = self.stories.iter().filter(|story| !only_dense || story.pair.family == Family::Dense);
+        asked.filter_map(|story| Some(story.bounds.gap(story.wavefronts(SCHEDULED)?))).collect()
+    }
+
+    fn narrow(&self) -> String {
+        if !self.is_narrow() {
+            return String::new();
+        }
+        let dense = self.gaps(true);
+        let free = dense.iter().filter(|gap| **gap == 0).count();
+        let largest = self.gaps(false).into_iter().max().unwrap_or(0);
+        format!("; {free} of {} dense shuffles without gap, largest gap {largest}", dense.len())
+    }
+
+    /// The ratio of counted to predicted instructions that is farthest from 1.
+    fn worst_ratio(&self) -> f64 {
+        let ratios = self.instructions.iter().map(|(_, ratio)| *ratio);
+        ratios.max_by(|a, b| off(*a).total_cmp(&off(*b))).unwrap_or(1.0)
+    }
+
+    fn check_classes(&mut self) {
+        for class in Class::ALL {
+            let found = self.count(|story| class.has(story));
+            if found < LEAST && !WITHOUT.contains(&(self.dtype, class)) {
+                self.failures.push(format!("{found} pairs {}, fewer than {LEAST}", class.name()));
+            }
+        }
+    }
+
+    fn check_narrow_shuffles(&mut self) {
+        let dense = self.gaps(true);
+        let free = dense.iter().filter(|gap| **gap == 0).count();
+        if self.is_narrow() && free * 100 < dense.len() * FREE_SHUFFLES {
+            self.failures.push(format!("{free} of {} dense shuffles without gap", dense.len()));
+        }
+    }
+
+    fn check_instructions(&mut self) {
+        let near = self.near();
+        if near * 100 < self.instructions.len() * NEAR_INSTRUCTIONS {
+            let kernels = self.instructions.len();
+            self.failures.push(format!("{near} of {kernels} kernels execute about as many instructions as predicted"));
+        }
+    }
+
+    /// Kernels whose instructions are within the tolerance.
+    fn near(&self) -> usize {
+        self.instructions.iter().filter(|(_, ratio)| off(*ratio) <= INSTRUCTION_TOLERANCE).count()
+    }
+}
+
+/// How far a ratio is from 1.
+fn off(ratio: f64) -> f64 {
+    (ratio - 1.0).abs()
+}
