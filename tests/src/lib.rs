@@ -2,6 +2,7 @@
 //! that tests run with.
 
 pub mod browser;
+pub mod by_hand;
 pub mod cases;
 mod docs;
 pub mod edits;

@@ -99,6 +99,7 @@ fn measure() -> Result<Vec<Figure>, Exit> {
         unit: "M thread inst/s/core",
         goal: ">= 50",
     });
+    figures.extend(crate::permute_bench::figures()?);
     figures.extend(crate::layout_bench::figures()?);
     figures.extend(crate::page_bench::figures()?);
     Ok(figures)
@@ -118,7 +119,7 @@ fn compile_kernel(kernel: Kernel) -> Result<tilewright::compile::Artifact, Exit>
     })
 }
 
-fn median_milliseconds(runs: usize, mut work: impl FnMut() -> Result<(), Exit>) -> Result<f64, Exit> {
+pub(crate) fn median_milliseconds(runs: usize, mut work: impl FnMut() -> Result<(), Exit>) -> Result<f64, Exit> {
     work()?;
     let mut times = Vec::with_capacity(runs);
     for _ in 0..runs {

@@ -12,6 +12,7 @@ mod layout;
 mod layout_bench;
 mod list;
 mod page_bench;
+mod permute_bench;
 mod request;
 mod run_kernel;
 mod sass;

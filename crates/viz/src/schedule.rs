@@ -1,0 +1,499 @@
+//! Pictures of what a warp does in shared memory in one tile op: a row for each wavefront, a column for each bank, and
+//! in a cell the lanes that the bank serves.
+
+use std::collections::BTreeMap;
+
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Cond, Memory, MemorySpace, Program, Regs, Stmt};
+use tilewright_layout::LayoutError;
+use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
+
+use crate::Style;
+use crate::layout::sheet::{Page, Part, Sheet, Square};
+use crate::layout::svg::draw;
+use crate::layout::text::{TextOptions, text};
+use crate::layout::wavefront::{BANKS, WORD, Wavefront, wavefronts_of};
+
+/// No picture shows more accesses than this.
+const MOST_ACCESSES: usize = 1024;
+/// Lanes of one colour.
+const ALIKE: usize = 8;
+/// The colour of a conflict.
+const CONFLICT: usize = 6;
+const LEGEND: &str = "a row is a wavefront, a column a bank, a cell the lanes that it serves; \
+                      ! where one access asks a bank for several words";
+
+/// The accesses of warp 0 to shared memory in one tile op.
+///
+/// Accesses of 8 or 16 bytes a lane are served by half or quarter warps, each in a row of its own. Where an access asks
+/// a bank for several words, it takes further rows, called `again`.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    title: String,
+    phases: Vec<Phase>,
+    is_cut: bool,
+}
+
+/// Accesses that follow each other, of one kind and width, to one memory.
+#[derive(Clone, Debug)]
+struct Phase {
+    heading: String,
+    memory: String,
+    rows: Vec<Row>,
+}
+
+/// One wavefront.
+#[derive(Clone, Debug)]
+struct Row {
+    head: String,
+    cells: BTreeMap<u64, Cell>,
+}
+
+/// What one bank does in a wavefront.
+#[derive(Clone, Debug)]
+struct Cell {
+    lanes: Vec<usize>,
+    word: u64,
+    /// Whether the access asks this bank for other words too.
+    is_conflict: bool,
+}
+
+type Access = (Handle<Memory>, WarpAccess);
+
+impl Schedule {
+    /// What warp 0 does in the `op`th tile op of a program. Loops around the op and CTAs have their least value, sizes
+    /// that are known at launch only their greatest; loops inside the op run. `None` if there is no such op, if it
+    /// touches no shared memory, or if an index has no value.
+    pub fn of(program: &Program, op: usize) -> Option<Schedule> {
+        let (_, note) = program.notes.iter().nth(op)?;
+        let mut walk = Walk::new(program, op);
+        walk.body(&program.body)?;
+        let same =
+            |(one, a): &Access, (other, b): &Access| one == other && a.kind == b.kind && a.width == b.width;
+        let phases: Vec<Phase> =
+            walk.found.chunk_by(same).filter_map(|accesses| Phase::of(program, accesses)).collect();
+        (!phases.is_empty()).then(|| Schedule { title: note.title.clone(), phases, is_cut: walk.is_cut })
+    }
+
+    /// The picture as text, all of it.
+    pub fn to_text(&self) -> Result<String, LayoutError> {
+        text(&self.page(), &TextOptions { width: usize::MAX, height: usize::MAX, style: Style::Plain })
+    }
+
+    /// The picture as one self-contained SVG text; the same schedule gives the same bytes.
+    pub fn to_svg(&self) -> Result<String, LayoutError> {
+        draw(&self.page())
+    }
+
+    fn page(&self) -> Page<'_> {
+        let cut = self.is_cut.then(|| format!("only the first {MOST_ACCESSES} accesses are shown"));
+        let parts =
+            self.phases.iter().map(|phase| Part { heading: Some(phase.heading.clone()), sheet: Box::new(phase) });
+        Page {
+            above: vec![self.title.clone(), LEGEND.to_string()],
+            parts: parts.collect(),
+            below: cut.into_iter().collect(),
+            left_out: Vec::new(),
+        }
+    }
+}
+
+impl Phase {
+    fn of(program: &Program, accesses: &[Access]) -> Option<Phase> {
+        let (memory, first) = accesses.first()?;
+        let memory = program.memories[*memory].name.clone();
+        let verb = match first.kind {
+            AccessKind::Load => "read",
+            AccessKind::Store => "write",
+        };
+        let sum = |cost: fn(&WarpAccess) -> u32| accesses.iter().map(|(_, access)| cost(access)).sum::<u32>();
+        let (wavefronts, ideal) = (sum(WarpAccess::wavefronts), sum(WarpAccess::ideal_wavefronts));
+        let (count, width) = (accesses.len(), first.width);
+        let heading = format!("{verb} {memory}: {count} x {width} B, {wavefronts} wavefronts (ideal {ideal})");
+        let rows = accesses.iter().enumerate().flat_map(|(at, (_, access))| rows_of(access, at)).collect();
+        Some(Phase { heading, memory, rows })
+    }
+}
+
+/// The wavefronts of access number `at`.
+fn rows_of(access: &WarpAccess, at: usize) -> Vec<Row> {
+    let group = access.group();
+    let group_of = |wavefront: &Wavefront| wavefront.lanes.first().map_or(0, |lane| lane / group);
+    let wavefronts = wavefronts_of(access);
+    // How many words each group of lanes asks each bank for.
+    let mut asked: BTreeMap<(usize, u64), usize> = BTreeMap::new();
+    for wavefront in &wavefronts {
+        for word in &wavefront.words {
+            *asked.entry((group_of(wavefront), word % BANKS)).or_insert(0) += 1;
+        }
+    }
+    let mut rows = Vec::new();
+    let mut before = None;
+    for wavefront in &wavefronts {
+        let number = group_of(wavefront);
+        let cell = |word: &u64| {
+            let is_conflict = asked.get(&(number, word % BANKS)).is_some_and(|words| *words > 1);
+            (word % BANKS, Cell { lanes: lanes_of(access, wavefront, *word), word: *word, is_conflict })
+        };
+        let lanes = match group {
+            LANES => String::new(),
+            _ => format!(" T{}-T{}", number * group, (number + 1) * group - 1),
+        };
+        let again = if before == Some(number) { " again" } else { "" };
+        rows.push(Row { head: format!("{at}{lanes}{again}"), cells: wavefront.words.iter().map(cell).collect() });
+        before = Some(number);
+    }
+    rows
+}
+
+/// The lanes that get this word in this wavefront.
+fn lanes_of(access: &WarpAccess, wavefront: &Wavefront, word: u64) -> Vec<usize> {
+    let covers = |lane: &usize| {
+        let first = access.addresses.get(*lane).copied().flatten();
+        first.is_some_and(|first| (first / WORD..=(first + access.width - 1) / WORD).contains(&word))
+    };
+    wavefront.lanes.iter().copied().filter(covers).collect()
+}
+
+/// `3`, `0-3` for neighbours, `0+3` for lane 0 and three others.
+fn label(lanes: &[usize]) -> String {
+    match lanes {
+        [] => String::new(),
+        [one] => one.to_string(),
+        [first, .., last] if last - first + 1 == lanes.len() => format!("{first}-{last}"),
+        [first, others @ ..] => format!("{first}+{}", others.len()),
+    }
+}
+
+impl Sheet for &Phase {
+    fn size(&self) -> (i64, i64) {
+        (self.rows.len() as i64, BANKS as i64)
+    }
+
+    fn corner(&self) -> &str {
+        "access"
+    }
+
+    fn row_head(&self, row: i64) -> String {
+        usize::try_from(row).ok().and_then(|row| self.rows.get(row)).map(|row| row.head.clone()).unwrap_or_default()
+    }
+
+    fn column_head(&self, column: i64) -> String {
+        column.to_string()
+    }
+
+    fn square(&self, row: i64, column: i64) -> Result<Square, LayoutError> {
+        let place = format!("access {}, bank {column}", self.row_head(row));
+        let row = usize::try_from(row).ok().and_then(|row| self.rows.get(row));
+        let Some(cell) = row.and_then(|row| row.cells.get(&(column as u64))) else {
+            return Ok(Square { text: ".".to_string(), title: format!("{place}: idle"), owner: None });
+        };
+        let lanes: Vec<String> = cell.lanes.iter().map(usize::to_string).collect();
+        let title = format!("{place}: lane {}, byte {} of {}", lanes.join(", "), cell.word * WORD, self.memory);
+        let text = label(&cell.lanes);
+        if cell.is_conflict {
+            let owner = Some(("several words of one bank".to_string(), CONFLICT));
+            return Ok(Square { text: format!("{text}!"), title, owner });
+        }
+        let colour = cell.lanes.first().map_or(0, |lane| lane / ALIKE);
+        let owner = Some((format!("lanes {}-{}", colour * ALIKE, (colour + 1) * ALIKE - 1), colour));
+        Ok(Square { text, title, owner })
+    }
+}
+
+/// A value per lane.
+type Lanes = [i64; LANES];
+
+/// Warp 0 on its way through the statements, all lanes together.
+struct Walk<'a> {
+    program: &'a Program,
+    /// The op that is drawn, and whether the walk is inside it.
+    op: usize,
+    is_inside: bool,
+    env: Vec<(Var, Lanes)>,
+    /// The lanes for which the conditions around hold.
+    active: [bool; LANES],
+    found: Vec<Access>,
+    is_cut: bool,
+}
+
+impl<'a> Walk<'a> {
+    fn new(program: &'a Program, op: usize) -> Walk<'a> {
+        let active = std::array::from_fn(|lane| (lane as i64) < program.threads);
+        Walk { program, op, is_inside: false, env: Vec::new(), active, found: Vec::new(), is_cut: false }
+    }
+
+    /// `None` where an expression has no value.
+    fn body(&mut self, body: &[Stmt]) -> Option<()> {
+        body.iter().try_for_each(|stmt| self.stmt(stmt))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Option<()> {
+        match stmt {
+            Stmt::Op { note, body } => {
+                self.is_inside = note.index() == self.op;
+                self.body(body)?;
+                self.is_inside = false;
+                Some(())
+            }
+            Stmt::Let { var, value } => {
+                let value = self.eval(value)?;
+                self.env.push((var.clone(), value));
+                Some(())
+            }
+            Stmt::Load { to, memory, index } => self.access(*memory, index, to, AccessKind::Load),
+            Stmt::Store { memory, index, from } => self.access(*memory, index, from, AccessKind::Store),
+            Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),
+            Stmt::For { var, body } => self.repeat(var, body),
+            Stmt::If { cond, body } => self.branch(cond, body),
+            Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Compute { .. } | Stmt::Inst(_) => Some(()),
+        }
+    }
+
+    /// Loops of the op run; loops around it are at their beginning.
+    fn repeat(&mut self, var: &Var, body: &[Stmt]) -> Option<()> {
+        let range = var.range();
+        let last = if self.is_inside { range.hi } else { range.lo };
+        let depth = self.env.len();
+        for value in range.lo..=last {
+            if self.is_cut {
+                break;
+            }
+            self.env.push((var.clone(), [value; LANES]));
+            self.body(body)?;
+            self.env.truncate(depth);
+        }
+        Some(())
+    }
+
+    fn branch(&mut self, cond: &Cond, body: &[Stmt]) -> Option<()> {
+        let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
+        let (a, b) = (self.eval(a)?, self.eval(b)?);
+        let holds = |lane: usize| match cond {
+            Cond::Less(..) => a[lane] < b[lane],
+            Cond::Equal(..) => a[lane] == b[lane],
+        };
+        let outer = self.active;
+        self.active = std::array::from_fn(|lane| outer[lane] && holds(lane));
+        self.body(body)?;
+        self.active = outer;
+        Some(())
+    }
+
+    fn lookup(&mut self, vars: &[Var], table: Handle<Memory>, index: &Expr) -> Option<()> {
+        let first = self.eval(index)?;
+        let values = &self.program.memories[table].values;
+        for (offset, var) in vars.iter().enumerate() {
+            let entry = |lane: usize| {
+                let first = usize::try_from(first[lane]).ok();
+                first.and_then(|first| values.get(first.checked_add(offset)?)).copied().unwrap_or(0)
+            };
+            self.env.push((var.clone(), std::array::from_fn(entry)));
+        }
+        Some(())
+    }
+
+    /// Keeps an access to shared memory in which some lane takes part.
+    fn access(&mut self, memory: Handle<Memory>, index: &Expr, regs: &Regs, kind: AccessKind) -> Option<()> {
+        let Memory { space, dtype, .. } = &self.program.memories[memory];
+        if !self.is_inside || !matches!(space, MemorySpace::Shared | MemorySpace::SharedView { .. }) {
+            return Some(());
+        }
+        if self.found.len() == MOST_ACCESSES {
+            self.is_cut = true;
+            return Some(());
+        }
+        let index = self.eval(index)?;
+        let bytes = regs.count * self.program.registers[regs.array].dtype.bytes();
+        let width = u64::try_from(bytes).ok().filter(|width| *width > 0)?;
+        let active = self.active;
+        let address = |lane: usize| {
+            let byte = index[lane].checked_mul(dtype.bytes())?;
+            u64::try_from(byte).ok().filter(|_| active[lane])
+        };
+        let access = WarpAccess::of(width, kind, address);
+        if access.addresses.iter().any(Option::is_some) {
+            self.found.push((memory, access));
+        }
+        Some(())
+    }
+
+    fn eval(&self, expr: &Expr) -> Option<Lanes> {
+        expr.eval_all(&|var| Some(self.value(var))).ok()
+    }
+
+    fn value(&self, var: &Var) -> Lanes {
+        if let Some((_, values)) = self.env.iter().rev().find(|(known, _)| known == var) {
+            return *values;
+        }
+        let range = var.range();
+        match var.name() {
+            "lane" | "tid" => std::array::from_fn(|lane| lane as i64),
+            "warp" => [0; LANES],
+            _ if self.program.sizes.contains(var) => [range.hi - range.hi % var.multiple(); LANES],
+            _ => [range.lo; LANES],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright_diag::Span;
+    use tilewright_ir::thread::{Note, RegArray};
+    use tilewright_ir::{Arena, Target};
+    use tilewright_layout::DType;
+
+    /// A program of one op on a shared memory, with what its statements are made of.
+    struct Fixture {
+        program: Program,
+        tile: Handle<Memory>,
+        registers: Handle<RegArray>,
+    }
+
+    fn memory(name: &str, dtype: DType, space: MemorySpace, values: Vec<i64>) -> Memory {
+        let (name, elements, span) = (name.to_string(), 4096, Span::here());
+        Memory { name, dtype, elements, space, values, alignment: 128, span }
+    }
+
+    fn fixture(dtype: DType, threads: i64) -> Fixture {
+        let (mut memories, mut registers, mut notes) = (Arena::new(), Arena::new(), Arena::new());
+        let tile = memories.push(memory("tile", dtype, MemorySpace::Shared, Vec::new()));
+        let registers_of_op = registers.push(RegArray { name: "r".to_string(), dtype, len: 4, vector: 1 });
+        notes.push(Note { title: "permute_layout(b, a)".to_string(), details: Vec::new(), span: Span::here() });
+        let (name, target) = ("k".to_string(), Target::Sm100a);
+        let (sizes, grid) = (Vec::new(), [1, 1, 1].map(Expr::constant));
+        let (body, plans) = (Vec::new(), Vec::new());
+        let program =
+            Program { name, target, sizes, grid, threads, memories, registers, notes, body, plans, instructions: 0 };
+        Fixture { program, tile, registers: registers_of_op }
+    }
+
+    fn lane() -> Expr {
+        Expr::var(&Var::new("lane", 0, 31))
+    }
+
+    impl Fixture {
+        fn regs(&self, count: i64) -> Regs {
+            Regs { array: self.registers, first: Expr::constant(0), count, step: 1 }
+        }
+
+        fn load(&self, index: Expr, count: i64) -> Stmt {
+            Stmt::Load { to: self.regs(count), memory: self.tile, index }
+        }
+
+        fn store(&self, index: Expr, count: i64) -> Stmt {
+            Stmt::Store { memory: self.tile, index, from: self.regs(count) }
+        }
+
+        /// The statements as the only op.
+        fn op(&self, body: Vec<Stmt>) -> Stmt {
+            let note = self.program.notes.iter().map(|(note, _)| note).next().unwrap();
+            Stmt::Op { note, body }
+        }
+
+        fn schedule(&self, body: Vec<Stmt>) -> Option<Schedule> {
+            Schedule::of(&Program { body, ..self.program.clone() }, 0)
+        }
+
+        /// Every row of the op with these statements: its head, and `bank:text` of the banks that are not idle.
+        fn rows(&self, body: Vec<Stmt>) -> Vec<String> {
+            rows(&self.schedule(vec![self.op(body)]).unwrap())
+        }
+    }
+
+    fn rows(schedule: &Schedule) -> Vec<String> {
+        let mut found = Vec::new();
+        for phase in &schedule.phases {
+            for row in 0..phase.rows.len() as i64 {
+                let texts = (0..32).map(|bank| (bank, phase.square(row, bank).unwrap().text));
+                let busy: Vec<String> =
+                    texts.filter(|(_, text)| text != ".").map(|(bank, text)| format!("{bank}:{text}")).collect();
+                found.push(format!("{}  {}", phase.row_head(row), busy.join(" ")));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_access_without_conflicts_is_one_row() {
+        let f = fixture(DType::B32, 32);
+        let found = f.rows(vec![f.load(lane(), 1), f.store(lane() ^ Expr::constant(1), 1)]);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].starts_with("0  0:0 1:1 2:2 ") && found[1].starts_with("0  0:1 1:0 2:3 "), "{found:?}");
+    }
+
+    #[test]
+    fn words_of_one_bank_take_rows_of_their_own_and_are_marked() {
+        let f = fixture(DType::B32, 3);
+        let found = f.rows(vec![f.load(lane() * 32, 1)]);
+        assert_eq!(found, ["0  0:0!", "0 again  0:1!", "0 again  0:2!"]);
+    }
+
+    #[test]
+    fn lanes_of_one_word_merge() {
+        let f = fixture(DType::B8, 6);
+        assert_eq!(f.rows(vec![f.store(lane(), 1)]), ["0  0:0-3 1:4-5"]);
+        assert_eq!(f.rows(vec![f.load(lane() % 2 * 4, 1)]), ["0  0:0+2 1:1+2"]);
+    }
+
+    #[test]
+    fn wide_accesses_cover_several_banks_and_are_served_by_parts_of_the_warp() {
+        let f = fixture(DType::B32, 32);
+        let found = f.rows(vec![f.store(lane() * 4, 4)]);
+        let heads: Vec<&str> = found.iter().filter_map(|row| row.split_once("  ")).map(|(head, _)| head).collect();
+        assert_eq!(heads, ["0 T0-T7", "0 T8-T15", "0 T16-T23", "0 T24-T31"]);
+        assert!(found[1].starts_with("0 T8-T15  0:8 1:8 2:8 3:8 4:9 "), "{found:?}");
+    }
+
+    #[test]
+    fn lanes_rest_where_a_condition_does_not_hold() {
+        let f = fixture(DType::B32, 32);
+        let cond = Cond::Less(lane(), Expr::constant(2));
+        assert_eq!(f.rows(vec![Stmt::If { cond, body: vec![f.load(lane(), 1)] }]), ["0  0:0 1:1"]);
+    }
+
+    #[test]
+    fn named_values_and_tables_are_known() {
+        let mut f = fixture(DType::B32, 2);
+        let table = memory("offsets", DType::I32, MemorySpace::Table, vec![7, 5, 3, 1]);
+        let table = f.program.memories.push(table);
+        let [first, second, sum] = ["first", "second", "sum"].map(|name| Var::new(name, 0, 31));
+        let body = vec![
+            Stmt::Lookup { vars: vec![first.clone(), second.clone()], table, index: lane() * 2 },
+            Stmt::Let { var: sum.clone(), value: Expr::var(&first) + Expr::var(&second) },
+            f.load(Expr::var(&sum), 1),
+        ];
+        assert_eq!(f.rows(body), ["0  4:1 12:0"]);
+    }
+
+    #[test]
+    fn loops_of_the_op_run_and_loops_around_it_are_at_their_beginning() {
+        let f = fixture(DType::B32, 1);
+        let [outer, inner] = [Var::new("s", 3, 5), Var::new("i", 0, 1)];
+        let index = Expr::var(&outer) + Expr::var(&inner) * 8;
+        let inside = Stmt::For { var: inner, body: vec![f.store(index, 1)] };
+        let body = vec![Stmt::For { var: outer, body: vec![f.op(vec![inside])] }];
+        assert_eq!(rows(&f.schedule(body).unwrap()), ["0  3:0", "1  11:0"]);
+    }
+
+    #[test]
+    fn an_op_that_is_not_there_or_touches_no_shared_memory_has_no_picture() {
+        let f = fixture(DType::B32, 32);
+        assert!(f.schedule(vec![f.op(Vec::new())]).is_none());
+        assert!(f.schedule(vec![f.load(lane(), 1)]).is_none());
+        assert!(Schedule::of(&f.program, 1).is_none());
+    }
+
+    #[test]
+    fn headings_say_what_accesses_cost() {
+        let f = fixture(DType::B32, 2);
+        let schedule = f.schedule(vec![f.op(vec![f.load(lane() * 32, 1), f.store(lane(), 1)])]).unwrap();
+        let (text, svg) = (schedule.to_text().unwrap(), schedule.to_svg().unwrap());
+        for line in ["read tile: 1 x 4 B, 2 wavefronts (ideal 1)", "write tile: 1 x 4 B, 1 wavefronts (ideal 1)"] {
+            assert!(text.contains(line) && svg.contains(line), "{text}");
+        }
+        assert!(svg.contains("<title>access 0 again, bank 0: lane 1, byte 128 of tile</title>"), "{svg}");
+    }
+}

@@ -1,0 +1,98 @@
+//! The `permute_layout` part of `bench`: how long plans take, and what a large transpose executes beside one by hand.
+
+use tilewright::compile::{Artifact, LowerOptions, Options, compile};
+use tilewright::layout::TableLayout;
+use tilewright::prelude::*;
+use tilewright_tests::by_hand::{WIDTHS, transposes};
+
+use crate::bench::{Figure, median_milliseconds};
+use crate::exit::Exit;
+use crate::terminal::{complain, report};
+use crate::toolchain::provisioned;
+
+pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
+    let mut figures = Vec::new();
+    for (dtype, name) in [
+        (B8, "plans of a transpose, 32 x 32 of 1 byte"),
+        (B16, "plans of a transpose, 32 x 32 of 2 bytes"),
+        (B32, "plans of a transpose, 32 x 32 of 4 bytes"),
+        (B64, "plans of a transpose, 32 x 32 of 8 bytes"),
+        (B128, "plans of a transpose, 32 x 32 of 16 bytes"),
+    ] {
+        let value = median_milliseconds(51, || planned(transpose(dtype), None).map(|_| ()))?;
+        figures.push(Figure { name, value, unit: "ms", goal: "< 2" });
+    }
+    for (elements, name) in [
+        (256, "scheduler, 256 shuffled elements of 4 bytes"),
+        (1024, "scheduler, 1,024 shuffled elements of 4 bytes"),
+        (4096, "scheduler, 4,096 shuffled elements of 4 bytes"),
+    ] {
+        let value = median_milliseconds(21, || planned(shuffled(elements, B32)?, Some("warp_scheduled")).map(|_| ()))?;
+        figures.push(Figure { name, value, unit: "ms", goal: if elements == 1024 { "< 10" } else { "near linear" } });
+    }
+    let value = median_milliseconds(21, || planned(shuffled(1024, B8)?, Some("warp_scheduled")).map(|_| ()))?;
+    figures.push(Figure { name: "scheduler, 1,024 shuffled elements of 1 byte", value, unit: "ms", goal: "< 10" });
+    figures.extend(instructions()?);
+    Ok(figures)
+}
+
+/// A tile transposed in place, planned and lowered.
+fn transpose(dtype: DType) -> Kernel {
+    kernel("transpose", |k| {
+        let tile = k.shared("tile", dtype, [32, 32]);
+        let columns = k.view("columns", tile, S([32, 32], [1, 32]));
+        k.warp().permute_layout(columns, tile);
+    })
+}
+
+/// A tile whose elements go to places in no order.
+fn shuffled(elements: i64, dtype: DType) -> Result<Kernel, Exit> {
+    let mut state = 7u64;
+    let mut places: Vec<i64> = (0..elements).collect();
+    for at in (1..places.len()).rev() {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        places.swap(at, (state >> 33) as usize % (at + 1));
+    }
+    let table = TableLayout::of_positions(&M, &places).map_err(|_| Exit::BadInput)?;
+    Ok(kernel("shuffled", |k| {
+        let from = k.shared("from", dtype, [elements]);
+        let to = k.shared("to", dtype, table);
+        k.warp().permute_layout(to, from);
+    }))
+}
+
+fn planned(kernel: Kernel, variant: Option<&str>) -> Result<Artifact, Exit> {
+    let lower = LowerOptions { variant: variant.map(str::to_string) };
+    compile(kernel, &Options { target: Target::Sm100a, lower }).map_err(|found| {
+        report(&found);
+        Exit::BadInput
+    })
+}
+
+const SIDE: i64 = 4096;
+
+/// Instructions per element of a 4096 x 4096 transpose over those of the one by hand.
+fn instructions() -> Result<Vec<Figure>, Exit> {
+    let names = [
+        "transpose_2d 4096 x 4096, 1 byte: instructions",
+        "transpose_2d 4096 x 4096, 2 bytes: instructions",
+        "transpose_2d 4096 x 4096, 4 bytes: instructions",
+        "transpose_2d 4096 x 4096, 8 bytes: instructions",
+        "transpose_2d 4096 x 4096, 16 bytes: instructions",
+    ];
+    let toolchain = provisioned(Target::Sm100a.name());
+    let mut figures = Vec::new();
+    for (dtype, name) in WIDTHS.into_iter().zip(names) {
+        let both = transposes(&toolchain, Target::Sm100a, dtype, (SIDE, SIDE)).map_err(|why| {
+            complain(&why);
+            Exit::Unsupported
+        })?;
+        if !both.is_right {
+            complain(&format!("{name}: a wrong result"));
+            return Err(Exit::Differs);
+        }
+        let value = both.ours.thread_instructions as f64 / both.by_hand.thread_instructions as f64;
+        figures.push(Figure { name, value, unit: "x those by hand", goal: "<= 1" });
+    }
+    Ok(figures)
+}
