@@ -10,6 +10,8 @@ mod layout_algebra {}
 mod layout_tool {}
 #[doc = include_str!("../../docs/kernel.md")]
 mod kernel {}
+#[doc = include_str!("../../docs/moving-tiles.md")]
+mod moving_tiles {}
 #[doc = include_str!("../../docs/architecture.md")]
 mod architecture {}
 #[doc = include_str!("../../docs/add-a-tile-op.md")]

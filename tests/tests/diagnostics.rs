@@ -492,6 +492,20 @@ fn sizes() {
 }
 
 #[test]
+fn a_view_that_fits_the_largest_sizes_only() {
+    let copy = kernel("k", |k| {
+        let m = k.size("m").max(128);
+        let n = k.size("n").max(128);
+        let a = k.input("a", F32, (&m, &n));
+        let v = k.view("v", a, ([Expr::from(&m), Expr::from(&n)], [Expr::constant(128), Expr::constant(1)]));
+        let b = k.output("b", F32, [32, 32]);
+        k.copy(b, v.sub((0..32, 0..32)));
+    });
+    let artifact = compile(copy, &Options::new(Target::Sm100a)).expect("the kernel compiles");
+    assert_rendered("view_at_launch", &artifact.for_sizes(&[("m", 64), ("n", 64)]).expect_err("a view too far"));
+}
+
+#[test]
 fn elements_that_share_a_register() {
     assert_mistake(
         "fragment_shares_places",

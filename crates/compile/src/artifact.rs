@@ -125,7 +125,33 @@ impl Artifact {
             }
         }
         self.sizes = values;
+        if found.is_empty() {
+            found.extend(self.check_views());
+        }
         if found.is_empty() { Ok(self) } else { Err(found) }
+    }
+
+    /// Views of tensors whose sizes are bound now stay inside what they view.
+    fn check_views(&self) -> Vec<Diagnostic> {
+        let kernel = self.kernel.kernel();
+        let reach = |buffer: &Buffer| self.placed(buffer).1.memory_span();
+        let views = kernel.buffers.iter().filter(|(_, buffer)| buffer.run_time.is_some() && buffer.view_of.is_some());
+        views
+            .filter_map(|(handle, view)| {
+                let owner = &kernel.buffers[kernel.storage(handle)];
+                let (reached, there) = (reach(view), reach(owner));
+                (reached > there).then(|| {
+                    let message = format!(
+                        "for these sizes the view `{}` reaches element {reached} of `{}`, which has {there}",
+                        view.name, owner.name
+                    );
+                    Diagnostic::error("R0613", message)
+                        .label(view.span, "viewed here")
+                        .label(owner.span, "declared here")
+                        .help("give the view strides that follow from the sizes")
+                })
+            })
+            .collect()
     }
 
     fn unknown_size(&self, name: &str) -> Diagnostic {

@@ -30,10 +30,10 @@ impl Size {
     /// It is a multiple of `multiple`, which widens vector accesses and drops masks.
     pub fn multiple_of(self, multiple: i64) -> Size {
         let var = self.var();
-        self.set(Var::multiple_of(var.name(), multiple, var.range().hi, multiple))
+        self.set(Var::multiple_of(var.name(), multiple, var.range().hi.max(multiple), multiple))
     }
 
-    /// It is at most `most`, which keeps index arithmetic narrow; without, 2^20.
+    /// It is at most `most`, which keeps index arithmetic narrow; without, 2^20, or what divides it if that is more.
     pub fn max(self, most: i64) -> Size {
         let var = self.var();
         self.set(Var::multiple_of(var.name(), var.range().lo, most.max(var.range().lo), var.multiple()))

@@ -234,7 +234,7 @@ impl Expr {
 
     /// `self / divisor`, rounded up; `self` is not negative and `divisor` is positive.
     pub fn ceil_div(&self, divisor: i64) -> Expr {
-        if self.multiple() % divisor == 0 { self / divisor } else { (self + (divisor - 1)) / divisor }
+        if divisor > 0 && self.multiple() % divisor == 0 { self / divisor } else { (self + (divisor - 1)) / divisor }
     }
 
     /// The same expression with variables replaced where `replace` says so; nothing is simplified but constants.

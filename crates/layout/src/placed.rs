@@ -208,6 +208,25 @@ impl PlacedTile {
         &self.start + &self.first_of_pitches()
     }
 
+    /// True when this tile and another, both in one memory, may share a place. Of tiles whose distance is known, the
+    /// bounds of their places decide; of others, in tensors whose sizes are known at launch only, only the same tile is
+    /// taken to be meant.
+    pub fn may_meet(&self, other: &PlacedTile) -> bool {
+        let distance = normalize(&(self.origin() - other.origin()));
+        let Some(distance) = distance.as_const() else { return self.pitches.is_empty() || other.pitches.is_empty() };
+        if !self.pitches.is_empty() || !other.pitches.is_empty() {
+            return distance == 0;
+        }
+        let bounds = |tile: &PlacedTile| {
+            let block = tile.swizzle.map_or(1, SwizzleLayout::block);
+            let positions = tile.positions();
+            let least = positions.iter().copied().min().unwrap_or(0) - (block - 1);
+            (least, positions.iter().copied().max().unwrap_or(0) + (block - 1))
+        };
+        let ((least, most), (other_least, other_most)) = (bounds(self), bounds(other));
+        least + distance <= other_most && other_least <= most + distance
+    }
+
     /// What the starts of dimensions with an axis of their own add to every position.
     pub fn first_of_pitches(&self) -> Expr {
         self.pitches.iter().fold(Expr::constant(0), |sum, pitch| sum + &pitch.first * &pitch.stride)

@@ -16,6 +16,8 @@ pub(crate) struct Builder {
     pub(crate) program: Program,
     pub(crate) simplifier: Simplifier,
     names: BTreeSet<String>,
+    /// For each base of a name, the first number that may be free.
+    next: BTreeMap<String, usize>,
     memories: BTreeMap<Handle<Buffer>, Handle<Memory>>,
     fragments: BTreeMap<Handle<Buffer>, Handle<RegArray>>,
 }
@@ -44,6 +46,7 @@ impl Builder {
             program,
             simplifier: Simplifier::new(),
             names,
+            next: BTreeMap::new(),
             memories: BTreeMap::new(),
             fragments: BTreeMap::new(),
         };
@@ -101,18 +104,21 @@ impl Builder {
 
     /// `base`, or `base1`, `base2`, ... if that is taken.
     pub(crate) fn fresh(&mut self, base: &str) -> String {
-        let name = std::iter::once(base.to_string())
-            .chain((1..).map(|n| format!("{base}{n}")))
-            .find(|name| !self.names.contains(name))
-            .unwrap_or_default();
-        self.names.insert(name.clone());
-        name
+        let numbered = |n: usize| if n == 0 { base.to_string() } else { format!("{base}{n}") };
+        let mut next = self.next.get(base).copied().unwrap_or(0);
+        while self.names.contains(&numbered(next)) {
+            next += 1;
+        }
+        self.next.insert(base.to_string(), next + 1);
+        self.names.insert(numbered(next));
+        numbered(next)
     }
 
     /// A state to return to with [`Builder::rewind`].
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             names: self.names.clone(),
+            next: self.next.clone(),
             registers: self.program.registers.len(),
             memories: self.program.memories.len(),
         }
@@ -121,6 +127,7 @@ impl Builder {
     /// Takes back names, register arrays and tables made since `mark`.
     pub(crate) fn rewind(&mut self, mark: Mark) {
         self.names = mark.names;
+        self.next = mark.next;
         self.program.registers.truncate(mark.registers);
         self.program.memories.truncate(mark.memories);
     }
@@ -201,6 +208,7 @@ fn loop_names(body: &[tile::Stmt], names: &mut BTreeSet<String>) {
 /// What a [`Builder`] had at some moment.
 pub(crate) struct Mark {
     names: BTreeSet<String>,
+    next: BTreeMap<String, usize>,
     registers: usize,
     memories: usize,
 }

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::thread::{Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
 use tilewright_ir::{Handle, Target};
@@ -24,7 +23,7 @@ pub(crate) struct Counter<'a> {
     /// Distinct operations.
     arithmetic: BTreeSet<Expr>,
     /// Indices, without a last constant summand, which is part of the access.
-    addresses: Vec<(Handle<Memory>, Expr)>,
+    addresses: BTreeSet<(Handle<Memory>, Expr)>,
     memories: Vec<Handle<Memory>>,
     conditions: Vec<Cond>,
     /// The registers of every access.
@@ -45,7 +44,7 @@ impl<'a> Counter<'a> {
             instructions: 0,
             shuffles: 0,
             arithmetic: BTreeSet::new(),
-            addresses: Vec::new(),
+            addresses: BTreeSet::new(),
             memories: Vec::new(),
             conditions: Vec::new(),
             held: Vec::new(),
@@ -57,11 +56,15 @@ impl<'a> Counter<'a> {
 
     pub(crate) fn total(&self) -> i64 {
         let arithmetic: i64 = self.arithmetic.iter().map(operation).sum();
-        self.instructions + arithmetic + self.packing()
+        self.instructions.saturating_add(arithmetic + self.packing())
     }
 
     pub(crate) fn shuffles(&self) -> i64 {
         self.shuffles
+    }
+
+    fn add(&mut self, instructions: i64) {
+        self.instructions = self.instructions.saturating_add(instructions);
     }
 
     fn body(&mut self, body: &[Stmt]) {
@@ -73,7 +76,7 @@ impl<'a> Counter<'a> {
     }
 
     fn stmt(&mut self, stmt: &Stmt, before: Option<&Stmt>) {
-        let times: i64 = self.loops.iter().map(|(_, trips)| trips).product();
+        let times = product(self.loops.iter().map(|(_, trips)| *trips));
         match stmt {
             Stmt::Op { body, .. } => self.body(body),
             Stmt::Let { value, .. } => self.expr(value),
@@ -84,26 +87,26 @@ impl<'a> Counter<'a> {
             }
             Stmt::Lookup { table, index, .. } => self.access(*table, index, times),
             Stmt::Compute { inst, arguments, .. } => {
-                self.instructions += times;
-                self.shuffles += if *inst == Inst::ShuffleXor { times } else { 0 };
+                self.add(times);
+                self.shuffles = self.shuffles.saturating_add(if *inst == Inst::ShuffleXor { times } else { 0 });
                 arguments.iter().for_each(|argument| self.expr(argument));
             }
             Stmt::Set { to, .. } => {
                 let bytes = to.count * self.program.registers[to.array].dtype.bytes();
-                self.instructions += times * ((bytes + 3) / 4);
+                self.add(times.saturating_mul((bytes + 3) / 4));
             }
-            Stmt::Move { to, .. } => self.instructions += times * to.count,
+            Stmt::Move { to, .. } => self.add(times.saturating_mul(to.count)),
             Stmt::For { var, body } => {
                 let range = var.range();
                 let trips = range.hi - range.lo + 1;
                 // Counter, comparison and branch; short loops are unrolled.
-                self.instructions += if trips > UNROLLED { 3 * times * trips } else { 0 };
+                self.add(if trips > UNROLLED { product([3, times, trips].into_iter()) } else { 0 });
                 self.loops.push((var.clone(), trips));
                 self.body(body);
                 self.loops.pop();
             }
             Stmt::If { cond, body } => self.branch(cond, body, times, before),
-            Stmt::Inst(_) => self.instructions += times,
+            Stmt::Inst(_) => self.add(times),
         }
     }
 
@@ -114,10 +117,10 @@ impl<'a> Counter<'a> {
         self.expr(b);
         if !self.conditions.contains(cond) {
             self.conditions.push(cond.clone());
-            self.instructions += self.trips_of(a).max(self.trips_of(b));
+            self.add(self.trips_of(a).max(self.trips_of(b)));
         }
         let is_shared = matches!(before, Some(Stmt::If { cond: other, .. }) if other == cond);
-        self.instructions += if is_shared { 0 } else { times };
+        self.add(if is_shared { 0 } else { times });
         self.body(body);
     }
 
@@ -132,37 +135,36 @@ impl<'a> Counter<'a> {
 
     /// The access itself, and its address: scaled and added to the base, in global memory 64 bits wide.
     fn access(&mut self, memory: Handle<Memory>, index: &Expr, times: i64) {
-        self.instructions += times;
+        self.add(times);
         let Memory { space, dtype, .. } = &self.program.memories[memory];
         let base = owner(self.program, memory);
         if !self.memories.contains(&base) {
             self.memories.push(base);
             // A parameter is loaded and converted; other bases are named.
-            self.instructions += if matches!(space, MemorySpace::Global { .. }) { 2 } else { 1 };
+            self.add(if matches!(space, MemorySpace::Global { .. }) { 2 } else { 1 });
         }
-        let address = normalize(&(index * dtype.bytes()));
+        let address = scaled(index, dtype.bytes());
         let moving = match address.node() {
             Node::Add(a, b) if b.as_const().is_some() => a,
             _ => &address,
         };
-        let known = self.addresses.iter().any(|(other, expr)| *other == base && expr == moving);
-        if moving.as_const().is_some() || known {
+        let is_row = self.mentions_size(moving) && self.addresses.iter().any(|(other, _)| *other == base);
+        if moving.as_const().is_some() || !self.addresses.insert((base, moving.clone())) {
             return;
         }
         let trips = self.trips_of(moving);
-        let is_row = self.mentions_size(moving) && self.addresses.iter().any(|(other, _)| *other == base);
-        self.addresses.push((base, moving.clone()));
         if is_row {
             // A stride farther than another row; NVRTC for sm_100a scales it anew where an element is wider than a
             // register.
             let is_scaled = dtype.bytes() > 4 && self.program.target == Target::Sm100a;
-            self.instructions += if is_scaled { 2 * trips } else { trips };
+            self.add(if is_scaled { trips.saturating_mul(2) } else { trips });
             return;
         }
         self.expr(moving);
         // In a written-out loop what an iteration adds is part of the access; in others it is one addition.
         let is_global = matches!(space, MemorySpace::Global { .. } | MemorySpace::Table);
-        self.instructions += if is_global { 2 } else { 1 } + if trips > UNROLLED { trips } else { 0 };
+        self.add(if is_global { 2 } else { 1 });
+        self.add(if trips > UNROLLED { trips } else { 0 });
     }
 
     fn mentions_size(&self, expr: &Expr) -> bool {
@@ -171,7 +173,7 @@ impl<'a> Counter<'a> {
 
     /// How many values there are: one for every iteration of the loops that it depends on.
     fn trips_of(&self, expr: &Expr) -> i64 {
-        self.loops.iter().filter(|(var, _)| expr.mentions(var)).map(|(_, trips)| trips).product()
+        product(self.loops.iter().filter(|(var, _)| expr.mentions(var)).map(|(_, trips)| *trips))
     }
 
     /// Counts the distinct operations of an expression. A multiple of an exclusive or with a number is the exclusive or
@@ -183,13 +185,26 @@ impl<'a> Counter<'a> {
         }
         match (expr.node(), a.node()) {
             (Node::Mul(..), Node::Xor(bits, value)) if b.as_const().is_some() && bits.as_const().is_some() => {
-                self.expr(&normalize(&(value * b)));
+                self.expr(&scaled(value, b.as_const().unwrap_or(1)));
             }
             _ => {
                 self.expr(a);
                 self.expr(b);
             }
         }
+    }
+}
+
+fn product(factors: impl Iterator<Item = i64>) -> i64 {
+    factors.fold(1, i64::saturating_mul)
+}
+
+/// A sum in normal form, times a number.
+fn scaled(expr: &Expr, factor: i64) -> Expr {
+    match expr.node() {
+        Node::Add(a, b) => scaled(a, factor) + scaled(b, factor),
+        Node::Mul(a, b) => b.as_const().map_or_else(|| expr * factor, |known| a * known.saturating_mul(factor)),
+        _ => expr * factor,
     }
 }
 

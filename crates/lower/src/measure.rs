@@ -10,6 +10,9 @@ use tilewright_layout::access::{AccessKind, LANES, SECTOR, WarpAccess};
 use crate::count::Counter;
 use crate::trace::{Env, Touch, largest, trace};
 
+/// Touches up to which a body is traced again for other starts.
+const MOST_RETRACED: usize = 1 << 14;
+
 /// Facts of `body`, executed once by `warp`; tails fall to later warps, so the first is never less busy than another.
 ///
 /// Where the tile begins may depend on loops and blocks; the sectors of a start that is no multiple of a sector are
@@ -17,8 +20,10 @@ use crate::trace::{Env, Touch, largest, trace};
 pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: String) -> Facts {
     let of = |env: &Env| accesses(program, &trace(program, body, warp..warp + 1, env));
     let total = |accesses: &[Access]| accesses.iter().map(|a| a.passes).sum::<i64>();
-    let mut worst = of(&Env::new());
-    for env in unaligned_starts(program, body) {
+    let first = trace(program, body, warp..warp + 1, &Env::new());
+    let mut worst = accesses(program, &first);
+    let starts = if first.len() > MOST_RETRACED { Vec::new() } else { unaligned_starts(program, body) };
+    for env in starts {
         let here = of(&env);
         if total(&here) > total(&worst) {
             worst = here;
@@ -39,11 +44,14 @@ pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: Stri
 /// steps the starts repeat.
 fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     let mut moving: Vec<Var> = Vec::new();
+    let mut defined = Vec::new();
+    names(body, &mut defined);
     // All accesses of an operand begin at the same start, so the first tells for all.
     let mut asked: Vec<(Var, Handle<Memory>)> = Vec::new();
     for_each_global_index(program, body, &mut |index, memory| {
         index.for_each_var(&mut |var| {
-            let is_known = ["lane", "warp", "tid"].contains(&var.name()) || program.sizes.contains(var);
+            let is_index = ["lane", "warp", "tid"].contains(&var.name());
+            let is_known = is_index || program.sizes.contains(var) || defined.contains(var);
             let is_outer = !is_known && var.range().lo < var.range().hi;
             if is_outer && !asked.iter().any(|(v, m)| v == var && *m == memory) {
                 asked.push((var.clone(), memory));
@@ -65,6 +73,26 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
 fn rows_across_sectors(size: &Var) -> impl Iterator<Item = Env> {
     let below = (1..SECTOR as i64).map(|step| largest(size) - step * size.multiple());
     below.take_while(|value| *value >= 1).map(|value| vec![(size.clone(), value)])
+}
+
+/// The names that `body` itself gives to values.
+fn names(body: &[Stmt], defined: &mut Vec<Var>) {
+    for stmt in body {
+        match stmt {
+            Stmt::Let { var, .. } | Stmt::For { var, .. } => defined.push(var.clone()),
+            Stmt::Lookup { vars, .. } => defined.extend(vars.iter().cloned()),
+            Stmt::Op { .. }
+            | Stmt::If { .. }
+            | Stmt::Declare(_)
+            | Stmt::Load { .. }
+            | Stmt::Store { .. }
+            | Stmt::Set { .. }
+            | Stmt::Move { .. }
+            | Stmt::Compute { .. }
+            | Stmt::Inst(_) => {}
+        }
+        names(stmt.inner(), defined);
+    }
 }
 
 /// True when a step of `var` moves the index by a multiple of a sector.

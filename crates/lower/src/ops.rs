@@ -141,12 +141,12 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether both operands may share bytes: they are parts of one buffer, or of two parameters, begin at the same
-    /// place, and so a caller who gives one memory for both gets the tile in place.
+    /// Whether both operands may share bytes: they are parts of one buffer, or of two parameters that a caller gives one
+    /// memory for, and the places of one tile reach into those of the other.
     fn may_alias(&self, op: &Op, dst: &PlacedTile, src: &PlacedTile) -> bool {
         let storage = |at: usize| self.kernel.storage(op.operands[at].buffer);
         let is_global = |at: usize| matches!(self.kernel.buffers[storage(at)].space, Space::Global(_));
-        storage(0) == storage(1) || (is_global(0) && is_global(1) && dst.origin() == src.origin())
+        storage(0) == storage(1) || (is_global(0) && is_global(1) && dst.may_meet(src))
     }
 
     /// The op with the variant that the options ask for, where the kernel does not force one.

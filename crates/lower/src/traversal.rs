@@ -1,5 +1,6 @@
 //! The order in which threads walk over a tile: its iters sorted so that one side is walked in order of address.
 
+use tilewright_expr::Expr;
 use tilewright_layout::{Axis, Iter, PlacedTile, TileLayout};
 
 use crate::operand::MemoryTile;
@@ -52,7 +53,8 @@ impl Traversal {
         let bytes = width * operand.dtype.bytes();
         let aligned = operand.placed.origin().multiple() % width == 0 && operand.alignment % bytes == 0;
         // Vectors lie inside or outside of an edge as a whole.
-        let whole = operand.placed.pitches.iter().filter(|pitch| pitch.stride.as_const() == Some(1)).all(|pitch| {
+        let is_inner = |stride: &Expr| stride.as_const().is_some_and(|stride| (1..width).contains(&stride.abs()));
+        let whole = operand.placed.pitches.iter().filter(|pitch| is_inner(&pitch.stride)).all(|pitch| {
             pitch.edge.as_ref().is_none_or(|edge| pitch.first.multiple() % width == 0 && edge.multiple() % width == 0)
         });
         let plain = whole && operand.placed.swizzle.is_none();

@@ -48,8 +48,8 @@ pub fn passes(artifact: &Artifact, report: &Report) -> Vec<OpPasses> {
 
 /// Instructions that all warps of a launch are predicted to execute.
 pub fn predicted_instructions(artifact: &Artifact) -> u64 {
-    let warps = artifact.grid().iter().product::<i64>() * ((artifact.threads() + 31) / 32);
-    (artifact.predicted_instructions() * warps) as u64
+    let per_cta = artifact.predicted_instructions().saturating_mul((artifact.threads() + 31) / 32);
+    artifact.grid().iter().fold(per_cta, |product, ctas| product.saturating_mul(*ctas)) as u64
 }
 
 /// Instructions that warps executed, without moves between registers: `ptxas` gives both one register.
@@ -63,7 +63,7 @@ fn predicted(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKin
     let verb = if kind == AccessKind::Load { "read" } else { "write" };
     let accesses = plan.facts().into_iter().flat_map(|facts| &facts.accesses);
     let once: i64 = accesses.filter(|a| a.memory == memory && a.what.starts_with(verb)).map(|a| a.passes).sum();
-    (once * artifact.value(&plan.executions)) as u64
+    once.saturating_mul(artifact.value(&plan.executions)) as u64
 }
 
 fn counted(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKind, counts: &[AccessCount]) -> u64 {

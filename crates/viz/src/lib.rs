@@ -1,8 +1,9 @@
-//! What Tilewright's data looks like to a person: diagnostics and layouts as text, layouts as SVG and as an interactive
-//! page.
+//! What Tilewright's data looks like to a person: diagnostics, layouts and schedules as text, layouts and schedules as
+//! SVG, layouts as an interactive page.
 
 mod diagnostic;
 pub mod layout;
 pub mod layout_page;
+pub mod schedule;
 
 pub use diagnostic::{Style, render, render_all};

@@ -20,6 +20,49 @@ fn identity(name: &str, dtype: DType, shape: &[i64], kernel: Kernel) -> Case {
     }
 }
 
+/// [`identity`] for sizes that are known at launch only.
+fn sized(name: &str, shape: &[i64], sizes: Vec<(&'static str, i64)>, kernel: Kernel) -> Case {
+    Case { sizes, ..identity(name, B32, shape, kernel) }
+}
+
+/// A vector of four would span two rows, of which the second may lie outside.
+fn rows_of_two_over_an_edge() -> Kernel {
+    kernel("rows_of_two_over_an_edge", |k| {
+        let m = k.size("m").max(4096);
+        let a = k.input("a", B32, (&m, 2));
+        let b = k.output("b", B32, (&m, 2));
+        let [y] = k.grid([m.ceil_div(32)]);
+        let tile = k.shared("tile", B32, [32, 2]);
+        k.warp().copy(tile, a.sub((at(&y * 32, 32), 0..2)));
+        k.warp().copy(b.sub((at(&y * 32, 32), 0..2)), tile);
+    })
+}
+
+/// Rows begin at multiples of 24 bytes: no vector of 16 is aligned.
+fn pitches_of_six() -> Kernel {
+    kernel("pitches_of_six", |k| {
+        let m = k.size("m").multiple_of(32).max(4096);
+        let (extents, pitch) = ([Expr::from(&m), Expr::constant(4)], Expr::constant(6));
+        let a = k.input("a", B32, (extents.clone(), [pitch, Expr::constant(1)]));
+        let b = k.output("b", B32, (&m, 4));
+        let [y] = k.grid([m.ceil_div(32)]);
+        k.warp().permute_layout(b.sub((at(&y * 32, 32), 0..4)), a.sub((at(&y * 32, 32), 0..4)));
+    })
+}
+
+/// The last tile hangs over; the elements outside are not stored.
+fn copied_over_an_edge() -> Kernel {
+    kernel("filled_over_an_edge", |k| {
+        let n = k.size("n").max(4096);
+        let a = k.input("a", B32, (&n,));
+        let b = k.output("b", B32, (&n,));
+        let [x] = k.grid([n.ceil_div(64)]);
+        let part = b.sub((at(&x * 64, 64),));
+        k.warp().fill(part.clone(), 0);
+        k.warp().copy(part, a.sub((at(&x * 64, 64),)));
+    })
+}
+
 /// A kernel without inputs whose output is one value everywhere.
 fn constant(name: &str, dtype: DType, shape: &[i64], bits: u128, kernel: Kernel) -> Case {
     Case {
@@ -53,6 +96,9 @@ pub(super) fn cases() -> Vec<Case> {
         identity("an_unrolled_loop", F64, &[2, 64], an_unrolled_loop()),
         identity("blocks_of_a_matrix", F32, &[64, 96], blocks_of_a_matrix()),
         identity("a_batch_with_a_tail", B32, &[34, 32], a_batch_with_a_tail()),
+        sized("rows_of_two_over_an_edge", &[33, 2], vec![("m", 33)], rows_of_two_over_an_edge()),
+        sized("pitches_of_six", &[64, 4], vec![("m", 64)], pitches_of_six()),
+        sized("filled_over_an_edge", &[45], vec![("n", 45)], copied_over_an_edge()),
         partly_filled(),
         constant("fill_in_memory", F32, &[100], u128::from(1.5f32.to_bits()), fill_in_memory()),
         constant("fill_in_registers", BF16, &[32, 4], 0xbf80, fill_in_registers()),

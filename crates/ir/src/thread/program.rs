@@ -86,8 +86,8 @@ pub struct RegArray {
     pub vector: i64,
 }
 
-/// Registers of one array, adjacent ones if `step` is 1. Loads and stores move as many bytes as the registers hold: the elements of a
-/// memory of 1- or 2-byte elements may be moved in registers of theirs, or as 32-bit words.
+/// Registers of one array, adjacent ones if `step` is 1. Loads and stores move as many bytes as the registers hold: the
+/// elements of a memory of 1- or 2-byte elements may be moved in registers of theirs, or as 32-bit words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regs {
     /// The array.

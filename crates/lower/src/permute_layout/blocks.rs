@@ -10,7 +10,7 @@
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{Memory as MemoryKind, Reason};
-use tilewright_ir::thread::{Cond, RegArray, Regs, Stmt};
+use tilewright_ir::thread::{Cond, Inst, RegArray, Regs, Stmt};
 use tilewright_layout::DType;
 
 use super::exchange::{Exchange, Scratch, Stage};
@@ -100,7 +100,12 @@ impl Operand {
         let bytes = tile.dtype.bytes();
         let fits = |width: &i64| {
             let elements = width / bytes;
-            tile.alignment % width == 0 && listed.start.multiple() % elements == 0 && map.base() % elements == 0
+            let rows = listed
+                .parts
+                .iter()
+                .all(|part| part.stride.as_const().is_some() || part.stride.multiple() % elements == 0);
+            let begins = listed.start.multiple() % elements == 0 && map.base() % elements == 0;
+            tile.alignment % width == 0 && begins && rows
         };
         let widest = [16, 8, 4, 2].into_iter().filter(|width| *width > bytes).find(fits).unwrap_or(bytes);
         let near = map.neighbours(1, (widest / bytes).trailing_zeros() as usize);
@@ -119,8 +124,15 @@ impl Operand {
 }
 
 impl Pair {
-    /// The operands, or why one of them is not linear or not one to one.
+    /// The operands, or why one of them is not linear, or holds more than the registers of a warp.
     pub(crate) fn of(context: &Context) -> Result<Pair, Vec<Reason>> {
+        let registers = (context.src.placed.size() * context.src.dtype.bytes() + 127) / 128;
+        if registers > MOST_REGISTERS {
+            return Err(vec![Reason {
+                text: format!("the tile takes {registers} registers of each lane"),
+                accepted: format!("tiles that take up to {MOST_REGISTERS}"),
+            }]);
+        }
         let src = Operand::of(&context.src).map_err(|reason| vec![reason])?;
         let dst = Operand::of(&context.dst).map_err(|reason| vec![reason])?;
         Ok(Pair { bytes: context.src.dtype.bytes(), src, dst })
@@ -258,7 +270,7 @@ impl BlockPlan {
     pub(crate) fn summary(&self) -> String {
         let (rows, columns) = (1i64 << self.shape.down.len(), 1i64 << self.shape.across.len());
         let lanes = 1i64 << self.lanes.len();
-        let blocks = (1i64 << self.rest.len()) / (1i64 << self.split).min(1);
+        let blocks = 1i64 << self.rest.len();
         let how = match (self.shape.stages, self.split) {
             (0, _) => String::new(),
             (_, 0) => ", exchanged by prmt".to_string(),
@@ -290,6 +302,10 @@ impl BlockPlan {
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
         let lane = Expr::var(&context.lane);
         let mut body = Vec::new();
+        if self.lanes.is_empty() {
+            // NVRTC may let all lanes read the only element, before the one that wrote it has done so.
+            body.push(Stmt::Inst(Inst::SyncWarp));
+        }
         let (reads, _) = self.accesses();
         let dtype = self.register_type(context.src.dtype);
         let wide = self.src.width / dtype.bytes();
@@ -300,7 +316,7 @@ impl BlockPlan {
         let loads: Vec<Stmt> = (0..)
             .zip(self.steps(&self.down()))
             .map(|(at, step)| {
-                let index = from.at(builder, step);
+                let index = from.at(step);
                 Stmt::Load { to: regs(array, at * wide, wide), memory: context.src.memory, index }
             })
             .collect();
@@ -312,7 +328,7 @@ impl BlockPlan {
         reading.extend(self.by_active_lanes(&lane, loads));
         let written = self.exchanged(builder, &lane, array, &mut body, &mut reading);
         let stores = (0..).zip(self.steps(&self.across())).map(|(at, step)| {
-            let index = to.at(builder, step);
+            let index = to.at(step);
             Stmt::Store { memory: context.dst.memory, index, from: written(at) }
         });
         let stores = stores.collect();

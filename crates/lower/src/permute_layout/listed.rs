@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tilewright_expr::Expr;
+use tilewright_expr::linear::normalize;
 use tilewright_ir::plan::Reason;
 
 use super::linear::BitMap;
@@ -132,10 +133,10 @@ impl<'a> LinearAddress<'a> {
     }
 
     /// The position of the element whose index differs by `step`.
-    pub(crate) fn at(&self, builder: &mut Builder, step: i64) -> Expr {
+    pub(crate) fn at(&self, step: i64) -> Expr {
         let moved = |lane: &LaneSum<'_>| (&lane.part.first + &lane.at(step)) * lane.part.stride.clone();
         let sum = self.parts.iter().fold(Expr::constant(0), |sum, lane| sum + moved(lane));
-        builder.simplifier.simplify(&sum)
+        normalize(&sum)
     }
 }
 
@@ -167,8 +168,7 @@ impl<'a> LaneSum<'a> {
         if met == 0 {
             return &self.lane * self.unit + apart;
         }
-        let unit = self.unit.min(met & -met);
-        ((&self.lane * (self.unit / unit)) ^ Expr::constant(met / unit)) * unit + apart
+        (&self.lane ^ &Expr::constant(met / self.unit)) * self.unit + apart
     }
 }
 

@@ -21,7 +21,7 @@ mod xor;
 pub use xor::{XorChoice, XorPlan, XorRefusal, choose_xor, plan_xor};
 
 use tilewright_diag::Span;
-use tilewright_expr::{Expr, Var};
+use tilewright_expr::Var;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Inst, Stmt};
 use tilewright_layout::{LayoutError, PlacedTile, TileLayout, refine_together};
@@ -181,9 +181,4 @@ pub(crate) fn staged(context: &Context, mut body: Vec<Stmt>, reads: Vec<Stmt>, w
     body.extend(writes);
     body.extend(sync);
     body
-}
-
-/// The position of element `flat` of `layout` inside the operand's memory, simplified.
-pub(crate) fn position(builder: &mut Builder, operand: &MemoryTile, layout: &TileLayout, flat: &Expr) -> Expr {
-    operand.index_of(builder, layout, flat)
 }

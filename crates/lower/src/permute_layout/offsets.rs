@@ -55,6 +55,13 @@ fn groups(steps: Range<usize>) -> Vec<Range<usize>> {
 impl OffsetPlan {
     /// A plan, or why data and offsets do not fit the registers: operands that share storage cannot move in parts.
     pub(crate) fn new(context: &Context, steps: Steps, src: Listed, dst: Listed) -> Result<OffsetPlan, Vec<Reason>> {
+        let far = src.positions.iter().chain(&dst.positions).find(|position| i32::try_from(**position).is_err());
+        if let Some(far) = far {
+            return Err(vec![Reason {
+                text: format!("an element lies {far} elements from the first"),
+                accepted: "tiles whose offsets fit 31 bits".to_string(),
+            }]);
+        }
         let count = steps.elements.len();
         let mut plan = OffsetPlan { steps, src, dst, chunk: count };
         let per_step = data_registers(context) + plan.entries_per_step();

@@ -6,7 +6,7 @@ use tilewright_ir::thread::Stmt;
 use tilewright_layout::TileLayout;
 use tilewright_layout::axis::M;
 
-use super::{Context, Joint, position, staged};
+use super::{Context, Joint, staged};
 use crate::builder::{Builder, regs};
 use crate::traversal::Traversal;
 
@@ -65,8 +65,8 @@ impl RotationPlan {
         let turn = builder.simplifier.simplify(&turn);
         let step = Var::new("#step", 0, self.steps - 1);
         let flat = &lane + &((Expr::var(&step) + turn) % self.steps * 32);
-        let from = position(builder, &context.src, &self.src, &flat);
-        let to = position(builder, &context.dst, &self.dst, &flat);
+        let from = context.src.index_of(builder, &self.src, &flat);
+        let to = context.dst.index_of(builder, &self.dst, &flat);
         let reads = (0..self.steps).map(|s| Stmt::Load {
             to: regs(array, s, 1),
             memory: context.src.memory,

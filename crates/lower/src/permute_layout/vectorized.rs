@@ -6,7 +6,7 @@ use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::RegArray;
 use tilewright_ir::thread::{Cond, Stmt};
 
-use super::{Context, Joint, position, staged};
+use super::{Context, Joint, staged};
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
 use crate::traversal::Traversal;
@@ -108,7 +108,7 @@ impl VectorSchedule {
         let step = Var::new("#step", 0, self.steps() - 1);
         let within = Var::new("#within", 0, self.width - 1);
         let flat = (&lane + &(Expr::var(&step) * 32)) * self.width + Expr::var(&within);
-        let index = position(builder, operand, layout, &flat);
+        let index = operand.index_of(builder, layout, &flat);
         let (count, pieces) = if wide { (self.width, 1) } else { (1, self.width) };
         let mut phase = Vec::new();
         for s in 0..self.steps() {

@@ -17,6 +17,8 @@ const BANKS: usize = 32;
 const PHASES: [usize; 2] = [0, 1];
 /// Elements that all repairs together may move: so many, and so many for every element of the tile.
 const MOVES: usize = 16384;
+/// Elements times steps up to which schedules are repaired.
+const MOST_REPAIRED: usize = 1 << 20;
 const MOVES_PER_ELEMENT: usize = 48;
 /// Random moves without gain that one repair of one place tries when nothing gains.
 const NEUTRAL_MOVES: usize = 4;
@@ -40,7 +42,8 @@ pub(crate) fn schedule_words(words: &[(i64, i64)], steps: usize) -> Option<Vec<u
     let most_moves = (MOVES + MOVES_PER_ELEMENT * words.len()) / STARTS.len();
     let mut random = Random(SEED);
     for whole_words in STARTS {
-        if fewest <= bound {
+        // Repair looks at all steps for every element that it moves: not where that would take long.
+        if fewest <= bound || words.len() * steps > MOST_REPAIRED {
             break;
         }
         let mut repair = Repair::new(words, steps, most_moves);

@@ -10,7 +10,7 @@ use tilewright_layout::{PlacedTile, TileLayout};
 
 use super::linear::BitMap;
 use super::listed::{LinearAddress, LinearPart};
-use super::{Context, Joint, position, staged, unknown_strides};
+use super::{Context, Joint, staged, unknown_strides};
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
 
@@ -186,13 +186,13 @@ impl XorPlan {
         let flat = |turn: Expr| &lane + &((Expr::var(&r) ^ turn) * 32);
         let sides = [(&context.src, &self.joint.src, "from"), (&context.dst, &self.joint.dst, "to")];
         let sides = sides.map(|(operand, layout, name)| {
-            let index = position(builder, operand, layout, &flat(turn.clone()));
+            let index = operand.index_of(builder, layout, &flat(turn.clone()));
             let linear = if operations(&index) > MOST_OPERATIONS { linear(operand, layout) } else { None };
             match linear {
                 Some(part) => self.flipped(builder, (name, &lane), part, &mut body),
                 None => {
                     let turn = builder.name("x", turn.clone(), &mut body);
-                    let index = position(builder, operand, layout, &flat(turn));
+                    let index = operand.index_of(builder, layout, &flat(turn));
                     (0..per_lane).map(|i| index.with(&r, i)).collect()
                 }
             }
@@ -215,6 +215,6 @@ impl XorPlan {
         let lanes: Vec<i64> = (0..5).map(|bit| (1 << bit) | turned(bit)).collect();
         let parts = [part];
         let address = LinearAddress::new(builder, name, &parts, &lanes, body);
-        (0..self.choice.per_lane).map(|i| address.at(builder, i * 32)).collect()
+        (0..self.choice.per_lane).map(|i| address.at(i * 32)).collect()
     }
 }

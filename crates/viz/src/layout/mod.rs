@@ -30,13 +30,13 @@ mod hardware;
 mod json;
 mod label;
 mod palette;
-mod sheet;
+pub(crate) mod sheet;
 mod show;
-mod svg;
+pub(crate) mod svg;
 mod tensor;
-mod text;
+pub(crate) mod text;
 mod view;
-mod wavefront;
+pub(crate) mod wavefront;
 
 pub use banks::{banks_svg, banks_text};
 pub use compare::{Difference, compare_text, first_difference};
