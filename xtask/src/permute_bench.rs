@@ -1,13 +1,12 @@
 //! The `permute_layout` part of `bench`: how long plans take, and what a large transpose executes beside one by hand.
 
-use tilewright::compile::{Artifact, LowerOptions, Options, compile};
 use tilewright::layout::TableLayout;
 use tilewright::prelude::*;
 use tilewright_tests::by_hand::{WIDTHS, transposes};
 
-use crate::bench::{Figure, median_milliseconds};
+use crate::bench::{Figure, compile_kernel, median_milliseconds};
 use crate::exit::Exit;
-use crate::terminal::{complain, report};
+use crate::terminal::complain;
 use crate::toolchain::provisioned;
 
 pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
@@ -19,7 +18,7 @@ pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
         (B64, "plans of a transpose, 32 x 32 of 8 bytes"),
         (B128, "plans of a transpose, 32 x 32 of 16 bytes"),
     ] {
-        let value = median_milliseconds(51, || planned(transpose(dtype), None).map(|_| ()))?;
+        let value = median_milliseconds(51, || compile_kernel(transpose(dtype), None).map(|_| ()))?;
         figures.push(Figure { name, value, unit: "ms", goal: "< 2" });
     }
     for (elements, name) in [
@@ -27,10 +26,11 @@ pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
         (1024, "scheduler, 1,024 shuffled elements of 4 bytes"),
         (4096, "scheduler, 4,096 shuffled elements of 4 bytes"),
     ] {
-        let value = median_milliseconds(21, || planned(shuffled(elements, B32)?, Some("warp_scheduled")).map(|_| ()))?;
+        let value =
+            median_milliseconds(21, || compile_kernel(shuffled(elements, B32)?, Some("warp_scheduled")).map(|_| ()))?;
         figures.push(Figure { name, value, unit: "ms", goal: if elements == 1024 { "< 10" } else { "near linear" } });
     }
-    let value = median_milliseconds(21, || planned(shuffled(1024, B8)?, Some("warp_scheduled")).map(|_| ()))?;
+    let value = median_milliseconds(21, || compile_kernel(shuffled(1024, B8)?, Some("warp_scheduled")).map(|_| ()))?;
     figures.push(Figure { name: "scheduler, 1,024 shuffled elements of 1 byte", value, unit: "ms", goal: "< 10" });
     figures.extend(instructions()?);
     Ok(figures)
@@ -59,14 +59,6 @@ fn shuffled(elements: i64, dtype: DType) -> Result<Kernel, Exit> {
         let to = k.shared("to", dtype, table);
         k.warp().permute_layout(to, from);
     }))
-}
-
-fn planned(kernel: Kernel, variant: Option<&str>) -> Result<Artifact, Exit> {
-    let lower = LowerOptions { variant: variant.map(str::to_string) };
-    compile(kernel, &Options { target: Target::Sm100a, lower }).map_err(|found| {
-        report(&found);
-        Exit::BadInput
-    })
 }
 
 const SIDE: i64 = 4096;

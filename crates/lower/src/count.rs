@@ -30,6 +30,8 @@ pub(crate) struct Counter<'a> {
     held: Vec<Regs>,
     /// The loops around the current statement, and their iterations.
     loops: Vec<(Var, i64)>,
+    /// Conditions around the current statement.
+    guards: usize,
 }
 
 /// Instructions of one warp in `body`, with what its ops share counted once.
@@ -49,6 +51,7 @@ impl<'a> Counter<'a> {
             conditions: Vec::new(),
             held: Vec::new(),
             loops: Vec::new(),
+            guards: 0,
         };
         counter.body(body);
         counter
@@ -121,7 +124,9 @@ impl<'a> Counter<'a> {
         }
         let is_shared = matches!(before, Some(Stmt::If { cond: other, .. }) if other == cond);
         self.add(if is_shared { 0 } else { times });
+        self.guards += 1;
         self.body(body);
+        self.guards -= 1;
     }
 
     /// Narrow elements that move one by one on one side, and as vectors on the other: a shift and an or, or a mask, for
@@ -154,10 +159,7 @@ impl<'a> Counter<'a> {
         }
         let trips = self.trips_of(moving);
         if is_row {
-            // A stride farther than another row; NVRTC for sm_100a scales it anew where an element is wider than a
-            // register.
-            let is_scaled = dtype.bytes() > 4 && self.program.target == Target::Sm100a;
-            self.add(if is_scaled { trips.saturating_mul(2) } else { trips });
+            self.add(trips.saturating_mul(self.another_row(dtype.bytes())));
             return;
         }
         self.expr(moving);
@@ -165,6 +167,18 @@ impl<'a> Counter<'a> {
         let is_global = matches!(space, MemorySpace::Global { .. } | MemorySpace::Table);
         self.add(if is_global { 2 } else { 1 });
         self.add(if trips > UNROLLED { trips } else { 0 });
+    }
+
+    /// The address of a row, a stride farther than another: one addition, where NVRTC sees it. For sm_100a it scales the
+    /// stride anew where an element is wider than a register, for sm_90a it widens every index of bytes, and under a
+    /// condition of its own it computes an address whole.
+    fn another_row(&self, bytes: i64) -> i64 {
+        match (self.program.target, bytes) {
+            _ if self.guards > 0 => 3,
+            (Target::Sm90a, 1) => 3,
+            (Target::Sm100a, 8..) => 2,
+            (Target::Sm90a | Target::Sm100a, _) => 1,
+        }
     }
 
     fn mentions_size(&self, expr: &Expr) -> bool {
