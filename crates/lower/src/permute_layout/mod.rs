@@ -3,6 +3,7 @@
 //! All elements of a lane are read, `__syncwarp()`, written under the other layout, `__syncwarp()`: right also when
 //! both operands are the same storage; without the barriers where they cannot be.
 
+mod banks;
 mod blocks;
 mod colouring;
 mod exchange;

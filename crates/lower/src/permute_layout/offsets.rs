@@ -17,10 +17,10 @@ use tilewright_layout::access::LANES;
 
 /// Steps whose offsets are looked up together, at most.
 const TOGETHER: usize = 4;
-/// Where the destination's offset begins in an entry that holds both.
-const HIGH: i64 = 1 << 16;
-/// Offsets of the destination up to here leave an entry non-negative.
-const MOST_HIGH: i64 = 1 << 15;
+/// Where the second value begins in an entry that holds two.
+pub(crate) const HIGH: i64 = 1 << 16;
+/// Second values below this leave an entry of 32 bits non-negative.
+pub(crate) const MOST_HIGH: i64 = 1 << 15;
 /// The entry of a lane that rests.
 const IDLE: i64 = -1;
 

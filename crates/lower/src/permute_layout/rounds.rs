@@ -27,6 +27,7 @@ use self::packing::{Kind, choices, pack};
 use self::round::Round;
 use self::table::{Encoding, selector_entries};
 use self::units::{Block, blocks_of};
+use super::banks::inside_a_word;
 use super::blocks::MOST_REGISTERS;
 use super::listed::Listed;
 use super::{Context, unknown_strides};
@@ -82,14 +83,10 @@ fn listed(operand: &MemoryTile) -> Result<Listed, Reason> {
         return Err(unknown_strides(&operand.title));
     }
     let listed = Listed::of(operand)?;
-    let per_word = 4 / operand.dtype.bytes();
-    if listed.start.multiple() % per_word == 0 && operand.alignment % 4 == 0 {
-        return Ok(listed);
+    match inside_a_word(operand, &listed) {
+        None => Ok(listed),
+        Some(reason) => Err(reason),
     }
-    Err(Reason {
-        text: format!("`{}` begins at {}, which may be inside a word", operand.title, listed.start),
-        accepted: "tiles that begin at a multiple of 4 bytes".to_string(),
-    })
 }
 
 fn no_blocks() -> Reason {

@@ -4,6 +4,7 @@
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
 
+use super::banks::inside_a_word;
 use super::blocks::{BlockPlan, MOST_REGISTERS, Pair, Widths};
 use super::listed::Listed;
 use super::offsets::OffsetPlan;
@@ -32,22 +33,25 @@ enum Form {
 }
 
 pub(crate) fn accept(context: &Context) -> Result<Vec<PermuteSchedule>, Vec<Reason>> {
-    let found: Vec<Result<Listed, Reason>> = [&context.src, &context.dst].into_iter().map(Listed::of).collect();
-    let mut reasons: Vec<Reason> = found.iter().filter_map(|listed| listed.as_ref().err().cloned()).collect();
+    let steps = (context.src.placed.size() + 31) / 32;
+    if let Some(reason) = too_large(context, steps) {
+        return Err(vec![reason]);
+    }
+    let (mut reasons, mut found) = (Vec::new(), Vec::new());
     for operand in [&context.src, &context.dst] {
         reasons.extend(collision(&operand.title, operand.placed.collision()));
-        reasons.extend(inside_a_word(operand));
+        match Listed::of(operand) {
+            Ok(listed) => {
+                reasons.extend(inside_a_word(operand, &listed));
+                found.push(listed);
+            }
+            Err(reason) => reasons.push(reason),
+        }
     }
-    let steps = (context.src.placed.size() + 31) / 32;
-    reasons.extend(too_large(context, steps));
-    let Ok([src, dst]): Result<[Listed; 2], _> = found.into_iter().flatten().collect::<Vec<_>>().try_into() else {
-        return Err(reasons);
-    };
-    if !reasons.is_empty() {
-        return Err(reasons);
+    match <[Listed; 2]>::try_from(found) {
+        Ok([src, dst]) if reasons.is_empty() => Ok(vec![PermuteSchedule::Scheduled(plan(context, src, dst)?)]),
+        _ => Err(reasons),
     }
-    let plan = plan(context, src, dst)?;
-    Ok(vec![PermuteSchedule::Scheduled(plan)])
 }
 
 /// The first form that fits, in the order of what its addresses cost.
@@ -71,15 +75,6 @@ fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Ve
     let quality = steps.quality();
     let plan = OffsetPlan::new(context, steps, src, dst)?;
     Ok(ScheduledPlan { form: Form::Offsets(plan), quality })
-}
-
-/// Words cannot be told apart in a tile that begins at an unknown byte of one.
-fn inside_a_word(operand: &crate::operand::MemoryTile) -> Option<Reason> {
-    let start = operand.placed.start.multiple() * operand.dtype.bytes();
-    (start % 4 != 0).then(|| Reason {
-        text: format!("`{}` begins at {}, which may be inside a word", operand.title, operand.placed.start),
-        accepted: "tiles that begin at a multiple of 4 bytes".to_string(),
-    })
 }
 
 fn too_large(context: &Context, steps: i64) -> Option<Reason> {

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use tilewright_layout::access::LANES;
 
+use super::banks::{BANKS, bank};
 use super::colouring::balanced;
 
-const BANKS: usize = 32;
 /// Reading and writing.
 const PHASES: [usize; 2] = [0, 1];
 /// Elements that all repairs together may move: so many, and so many for every element of the tile.
@@ -94,10 +94,6 @@ fn most_words(mut words: Vec<i64>) -> i64 {
         per_bank[bank(word)] += 1;
     }
     per_bank.into_iter().max().unwrap_or(0)
-}
-
-fn bank(word: i64) -> usize {
-    word.rem_euclid(BANKS as i64) as usize
 }
 
 /// The words of either phase.

@@ -2,7 +2,7 @@
 
 use tilewright_layout::access::LANES;
 
-use super::packing::BANKS;
+use crate::permute_layout::banks::bank;
 use crate::permute_layout::colouring::balanced;
 
 /// For every lane, which of its words it accesses in each step. All lanes have as many words as there are steps: 1, 2
@@ -35,10 +35,6 @@ fn coloured(words: &[Vec<i64>]) -> Vec<Vec<usize>> {
         order
     };
     (0..words.len()).map(order).collect()
-}
-
-fn bank(word: i64) -> usize {
-    word.rem_euclid(BANKS as i64) as usize
 }
 
 /// Places in the search for turns after which it gives up.

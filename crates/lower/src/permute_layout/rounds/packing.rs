@@ -10,10 +10,8 @@ use tilewright_layout::access::LANES;
 use super::regular::regular_rounds;
 use super::search::improve;
 use super::units::Block;
+use crate::permute_layout::banks::{BANKS, bank};
 use crate::permute_layout::colouring::balanced;
-
-/// Banks of shared memory. Banks of the destination count on from those of the source.
-pub(crate) const BANKS: usize = 32;
 
 /// What the rounds of a move may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,10 +109,6 @@ pub(crate) fn pack(blocks: &[Block], kinds: &[Kind]) -> Packing {
         Some(packing) => packing,
         None => searched(blocks, kinds, &banks, &orders),
     }
-}
-
-fn bank(word: i64) -> usize {
-    word.rem_euclid(BANKS as i64) as usize
 }
 
 fn banks_of(block: &Block) -> Vec<usize> {

@@ -1,6 +1,6 @@
 //! Rounds in which every bank begins exactly one block, on either side.
 
-use super::packing::BANKS;
+use crate::permute_layout::banks::BANKS;
 use crate::permute_layout::colouring::balanced;
 
 /// As many such rounds as there are, `most` at most: how many, and the round of each block that is in one. `starts` has

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::packing::{BANKS, Kind, Loads, Packing};
+use super::packing::{Kind, Loads, Packing};
+use crate::permute_layout::banks::BANKS;
 
 /// Changes that are tried in all.
 const PROPOSALS: u64 = 200_000;

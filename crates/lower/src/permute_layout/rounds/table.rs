@@ -4,11 +4,7 @@ use tilewright_expr::Expr;
 use tilewright_layout::access::LANES;
 
 use super::round::{Round, Selection, Side};
-
-/// Where the second value begins in an entry that holds two.
-const HIGH: i64 = 1 << 16;
-/// Second values below this leave an entry of 32 bits non-negative.
-const MOST_HIGH: i64 = 1 << 15;
+use crate::permute_layout::offsets::{HIGH, MOST_HIGH};
 
 /// How the offsets of both sides stand in tables.
 #[derive(Clone, Copy, Debug)]
