@@ -9,8 +9,7 @@ use std::process::ExitCode;
 use tilewright::compile::Artifact;
 use tilewright::prelude::Target;
 use tilewright::runtime::{
-    Built, CudaText, Device, Origin, Run, Space, Toolchain, compare, counted_instructions, passes,
-    predicted_instructions, run,
+    Built, CudaText, Device, Origin, Run, Space, Toolchain, compare, counted_instructions, passes, run,
 };
 use tilewright_kernels::find;
 use tilewright_tests::cases::{Case, all};
@@ -120,9 +119,10 @@ fn check_counts(case: &Case, artifact: &Artifact, outcome: &Run) -> Result<(), S
     if let Some(above) = passes(artifact, report).into_iter().find(|op| op.counted > op.predicted) {
         return Err(above.to_string());
     }
-    // Masked accesses, and those that NVRTC fuses, make another program of it.
-    let is_whole = passes(artifact, report).iter().all(|op| op.counted == op.predicted);
-    let ratio = counted_instructions(report) as f64 / predicted_instructions(artifact).max(1) as f64;
+    // Accesses that NVRTC fuses make another program of it; those that masks leave out are known.
+    let is_masked = artifact.sizes().is_some_and(|sizes| !sizes.is_empty());
+    let is_whole = is_masked || passes(artifact, report).iter().all(|op| op.counted == op.predicted);
+    let ratio = counted_instructions(report) as f64 / artifact.predicted_instructions().max(1) as f64;
     if is_whole && find(artifact.name()).is_some() && (ratio - 1.0).abs() > INSTRUCTION_TOLERANCE {
         return Err(format!("{ratio:.2} of the instructions predicted"));
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
     AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, FailureKind, OpPasses, Origin,
-    Resources, Run, Space, compare, counted_instructions, passes, predicted_instructions, run as launch,
+    Resources, Run, Space, compare, counted_instructions, passes, run as launch,
 };
 
 use crate::exit::Exit;
@@ -143,7 +143,7 @@ impl Outcome {
             for note in &counts.notes {
                 line("note", &format!("{} at PTX line {}, {} times", note.name, note.ptx_line, note.count));
             }
-            let (counted, predicted) = (counted_instructions(counts), predicted_instructions(artifact));
+            let (counted, predicted) = (counted_instructions(counts), artifact.predicted_instructions());
             let threads = counts.thread_instructions;
             line("executed", &format!("{counted} warp instructions ({predicted} predicted), {threads} of threads"));
         }
@@ -244,7 +244,7 @@ impl Outcome {
             "accesses": accesses.collect::<Vec<_>>(),
             "thread_instructions": self.run.report.as_ref().map(|r| r.thread_instructions),
             "warp_instructions": self.run.report.as_ref().map(counted_instructions),
-            "predicted_warp_instructions": predicted_instructions(artifact),
+            "predicted_warp_instructions": artifact.predicted_instructions(),
             "passes": self.run.report.iter().flat_map(|report| passes(artifact, report)).map(passes_json)
                 .collect::<Vec<_>>(),
             "resources": registers,

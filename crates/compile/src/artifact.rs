@@ -9,6 +9,8 @@ use tilewright_ir::tile::{Buffer, Direction, Size, Space};
 use tilewright_ir::{Target, VerifiedKernel, VerifiedProgram};
 use tilewright_layout::{DType, Iter, Layout, TileLayout};
 
+use crate::predict::predicted_instructions;
+
 /// A compiled kernel: CUDA text, launch shape, parameters, plans, and the stages it came through.
 #[derive(Clone, Debug)]
 pub struct Artifact {
@@ -246,9 +248,11 @@ impl Artifact {
         }
     }
 
-    /// Instructions that one warp is predicted to execute.
+    /// Instructions that the warps of a launch are predicted to execute, together.
     pub fn predicted_instructions(&self) -> i64 {
-        self.program.program().instructions
+        let program = self.program.program();
+        let sizes = program.sizes.iter().map(|size| (size.clone(), self.value(&Expr::var(size)))).collect();
+        predicted_instructions(program, self.grid(), sizes)
     }
 
     /// What was decided for each op, in order.

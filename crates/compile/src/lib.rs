@@ -3,6 +3,7 @@
 //! Nothing here reads files, the environment, clocks or CUDA; the same kernel gives the same bytes on every machine.
 
 mod artifact;
+mod predict;
 
 pub use artifact::{Artifact, Parameter, Stage};
 pub use tilewright_emit::{Origin, SourceMap};

@@ -35,7 +35,7 @@ impl Builder {
             notes: Arena::new(),
             body: Vec::new(),
             plans: Vec::new(),
-            instructions: 0,
+            issues: Vec::new(),
         };
         let mut names: BTreeSet<String> = BUILTIN_NAMES.iter().map(|n| n.to_string()).collect();
         names.extend(kernel.buffers.iter().map(|(_, b)| b.name.clone()));

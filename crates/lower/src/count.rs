@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use tilewright_expr::{Expr, Node, Var};
-use tilewright_ir::thread::{Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
+use tilewright_ir::thread::{Cond, Inst, Issue, Memory, MemorySpace, Program, Regs, Stmt};
 use tilewright_ir::{Handle, Target};
 
 use crate::trace::owner;
@@ -15,10 +15,10 @@ use crate::trace::owner;
 /// Iterations up to which NVRTC writes out a loop.
 const UNROLLED: i64 = 4;
 
-/// Instructions of the busiest warp.
+/// Instructions of a warp, by the conditions under which it issues them.
 pub(crate) struct Counter<'a> {
     program: &'a Program,
-    instructions: i64,
+    issues: Vec<Issue>,
     shuffles: i64,
     /// Distinct operations.
     arithmetic: BTreeSet<Expr>,
@@ -30,20 +30,25 @@ pub(crate) struct Counter<'a> {
     held: Vec<Regs>,
     /// The loops around the current statement, and their iterations.
     loops: Vec<(Var, i64)>,
-    /// Conditions around the current statement.
-    guards: usize,
+    /// Conditions around the current statement, in terms of hardware indices, sizes and loop variables.
+    guards: Vec<Cond>,
+    /// Variables and their values.
+    lets: Vec<(Var, Expr)>,
 }
 
 /// Instructions of one warp in `body`, with what its ops share counted once.
-pub(crate) fn instructions(program: &Program, body: &[Stmt]) -> i64 {
-    Counter::of(program, body).total()
+pub(crate) fn instructions(program: &Program, body: &[Stmt]) -> Vec<Issue> {
+    let mut counter = Counter::of(program, body);
+    let packing = counter.packing();
+    counter.add(packing);
+    counter.issues
 }
 
 impl<'a> Counter<'a> {
     pub(crate) fn of(program: &'a Program, body: &[Stmt]) -> Counter<'a> {
         let mut counter = Counter {
             program,
-            instructions: 0,
+            issues: Vec::new(),
             shuffles: 0,
             arithmetic: BTreeSet::new(),
             addresses: BTreeSet::new(),
@@ -51,23 +56,31 @@ impl<'a> Counter<'a> {
             conditions: Vec::new(),
             held: Vec::new(),
             loops: Vec::new(),
-            guards: 0,
+            guards: Vec::new(),
+            lets: Vec::new(),
         };
         counter.body(body);
         counter
     }
 
+    /// Instructions of the busiest warp, for which all conditions hold.
     pub(crate) fn total(&self) -> i64 {
-        let arithmetic: i64 = self.arithmetic.iter().map(operation).sum();
-        self.instructions.saturating_add(arithmetic + self.packing())
+        self.issues.iter().fold(self.packing(), |sum, issue| sum.saturating_add(issue.instructions))
     }
 
     pub(crate) fn shuffles(&self) -> i64 {
         self.shuffles
     }
 
+    /// Counts instructions of all iterations of the loops around.
     fn add(&mut self, instructions: i64) {
-        self.instructions = self.instructions.saturating_add(instructions);
+        let is_named = |var: &Var| self.guards.iter().any(|guard| guard.mentions(var));
+        let loops: Vec<Var> = self.loops.iter().map(|(var, _)| var).filter(|var| is_named(var)).cloned().collect();
+        let known = self.issues.iter_mut().find(|known| known.guards == self.guards && known.loops == loops);
+        match known {
+            Some(known) => known.instructions = known.instructions.saturating_add(instructions),
+            None => self.issues.push(Issue { guards: self.guards.clone(), loops, instructions }),
+        }
     }
 
     fn body(&mut self, body: &[Stmt]) {
@@ -82,7 +95,10 @@ impl<'a> Counter<'a> {
         let times = product(self.loops.iter().map(|(_, trips)| *trips));
         match stmt {
             Stmt::Op { body, .. } => self.body(body),
-            Stmt::Let { value, .. } => self.expr(value),
+            Stmt::Let { var, value } => {
+                self.expr(value);
+                self.lets.push((var.clone(), self.expanded(value)));
+            }
             Stmt::Declare(_) => {}
             Stmt::Load { memory, index, to: regs } | Stmt::Store { memory, index, from: regs } => {
                 self.access(*memory, index, times);
@@ -113,20 +129,33 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// A comparison for every distinct condition, and a branch, which neighbours under one condition share.
+    /// A comparison for every distinct condition, and one branch for all of them, which neighbours under one condition
+    /// share. For sm_100a NVRTC compares anew before every branch on several.
     fn branch(&mut self, cond: &Cond, body: &[Stmt], times: i64, before: Option<&Stmt>) {
-        let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
-        self.expr(a);
-        self.expr(b);
-        if !self.conditions.contains(cond) {
-            self.conditions.push(cond.clone());
-            self.add(self.trips_of(a).max(self.trips_of(b)));
+        let (conds, body) = conjunction(cond, body);
+        let compares_anew = conds.len() > 1 && self.program.target == Target::Sm100a;
+        for cond in &conds {
+            let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
+            self.expr(a);
+            self.expr(b);
+            if !self.conditions.contains(cond) {
+                self.conditions.push((*cond).clone());
+                self.add(self.trips_of(a).max(self.trips_of(b)));
+            } else if compares_anew {
+                self.add(times);
+            }
         }
-        let is_shared = matches!(before, Some(Stmt::If { cond: other, .. }) if other == cond);
-        self.add(if is_shared { 0 } else { times });
-        self.guards += 1;
+        let is_shared = matches!(before, Some(Stmt::If { cond: other, body }) if conjunction(other, body).0 == conds);
+        self.add(if is_shared { 0 } else { times.saturating_mul(conds.len() as i64) });
+        let outer = self.guards.len();
+        for cond in conds {
+            self.guards.push(match cond {
+                Cond::Less(a, b) => Cond::Less(self.expanded(a), self.expanded(b)),
+                Cond::Equal(a, b) => Cond::Equal(self.expanded(a), self.expanded(b)),
+            });
+        }
         self.body(body);
-        self.guards -= 1;
+        self.guards.truncate(outer);
     }
 
     /// Narrow elements that move one by one on one side, and as vectors on the other: a shift and an or, or a mask, for
@@ -174,11 +203,17 @@ impl<'a> Counter<'a> {
     /// condition of its own it computes an address whole.
     fn another_row(&self, bytes: i64) -> i64 {
         match (self.program.target, bytes) {
-            _ if self.guards > 0 => 3,
+            _ if !self.guards.is_empty() => 3,
             (Target::Sm90a, 1) => 3,
             (Target::Sm100a, 8..) => 2,
             (Target::Sm90a | Target::Sm100a, _) => 1,
         }
+    }
+
+    /// An expression without variables that statements define.
+    fn expanded(&self, expr: &Expr) -> Expr {
+        let value = |var: &Var| self.lets.iter().rev().find(|(known, _)| known == var).map(|(_, value)| value.clone());
+        expr.substitute(&value)
     }
 
     fn mentions_size(&self, expr: &Expr) -> bool {
@@ -197,6 +232,7 @@ impl<'a> Counter<'a> {
         if !self.arithmetic.insert(expr.clone()) {
             return;
         }
+        self.add(operation(expr));
         match (expr.node(), a.node()) {
             (Node::Mul(..), Node::Xor(bits, value)) if b.as_const().is_some() && bits.as_const().is_some() => {
                 self.expr(&scaled(value, b.as_const().unwrap_or(1)));
@@ -206,6 +242,18 @@ impl<'a> Counter<'a> {
                 self.expr(b);
             }
         }
+    }
+}
+
+/// The conditions of branches that hold nothing but the next, and what the last holds.
+fn conjunction<'a>(cond: &'a Cond, body: &'a [Stmt]) -> (Vec<&'a Cond>, &'a [Stmt]) {
+    match body {
+        [Stmt::If { cond: inner, body }] => {
+            let (mut conds, body) = conjunction(inner, body);
+            conds.insert(0, cond);
+            (conds, body)
+        }
+        _ => (vec![cond], body),
     }
 }
 

@@ -241,7 +241,7 @@ impl Walk<'_> {
         let mut program = self.builder.program;
         program.body.extend(body);
         program.plans = self.plans;
-        program.instructions = instructions(&program, &program.body);
+        program.issues = instructions(&program, &program.body);
         Ok(program)
     }
 

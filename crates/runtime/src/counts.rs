@@ -46,12 +46,6 @@ pub fn passes(artifact: &Artifact, report: &Report) -> Vec<OpPasses> {
     found
 }
 
-/// Instructions that all warps of a launch are predicted to execute.
-pub fn predicted_instructions(artifact: &Artifact) -> u64 {
-    let per_cta = artifact.predicted_instructions().saturating_mul((artifact.threads() + 31) / 32);
-    artifact.grid().iter().fold(per_cta, |product, ctas| product.saturating_mul(*ctas)) as u64
-}
-
 /// Instructions that warps executed, without moves between registers: `ptxas` gives both one register.
 pub fn counted_instructions(report: &Report) -> u64 {
     let is_move = |opcode: &str| opcode == "mov" || opcode.starts_with("mov.");

@@ -14,7 +14,7 @@ mod tensor;
 
 pub use build::{Built, CudaText, Origin, Toolchain};
 pub use compare::{Comparison, Mismatch, Tolerance, compare};
-pub use counts::{OpPasses, counted_instructions, passes, predicted_instructions};
+pub use counts::{OpPasses, counted_instructions, passes};
 pub use device::{Device, DeviceChoice};
 pub use failure::{Failure, FailureKind};
 pub use fixture::{FixtureFolder, fixture_text};

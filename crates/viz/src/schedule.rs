@@ -228,7 +228,7 @@ mod tests {
         let (sizes, grid) = (Vec::new(), [1, 1, 1].map(Expr::constant));
         let (body, plans) = (Vec::new(), Vec::new());
         let program =
-            Program { name, target, sizes, grid, threads, memories, registers, notes, body, plans, instructions: 0 };
+            Program { name, target, sizes, grid, threads, memories, registers, notes, body, plans, issues: Vec::new() };
         Fixture { program, tile, registers: registers_of_op }
     }
 

@@ -4,7 +4,7 @@ use tilewright::compile::{Artifact, Options, compile};
 use tilewright::ir::plan::{Considered, Memory, OpPlan};
 use tilewright::runtime::{
     AccessCount, AccessKind, Built, CudaText, Device, HostTensor, Report, Space, Tolerance, Toolchain, compare,
-    counted_instructions, passes, predicted_instructions, run,
+    counted_instructions, passes, run,
 };
 
 use super::TARGET;
@@ -101,7 +101,7 @@ fn check_build(built: &Built) -> Result<(), String> {
 /// some out, so that it is another program.
 fn instruction_ratio(artifact: &Artifact, report: &Report) -> Option<f64> {
     let is_whole = passes(artifact, report).iter().all(|op| op.counted == op.predicted);
-    let predicted = predicted_instructions(artifact).max(1);
+    let predicted = artifact.predicted_instructions().max(1);
     is_whole.then(|| counted_instructions(report) as f64 / predicted as f64)
 }
 

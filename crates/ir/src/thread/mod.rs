@@ -1,10 +1,12 @@
 //! The thread level: what one thread does. The emitter prints only this level.
 
 mod inst;
+mod issue;
 mod print;
 mod program;
 mod verify;
 
 pub use inst::{Inst, InstInfo};
+pub use issue::Issue;
 pub use program::{Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt, for_each_expr};
 pub use verify::{VerifiedProgram, verify};

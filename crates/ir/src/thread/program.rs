@@ -7,6 +7,7 @@ use crate::plan::OpPlan;
 use crate::scalar::Scalar;
 use crate::target::Target;
 use crate::thread::inst::Inst;
+use crate::thread::issue::Issue;
 
 /// What one thread of a kernel does.
 #[derive(Clone, Debug)]
@@ -31,8 +32,8 @@ pub struct Program {
     pub body: Vec<Stmt>,
     /// What lowering decided, one entry per op.
     pub plans: Vec<OpPlan>,
-    /// Instructions that one warp is predicted to execute; less than those of all ops, which share addresses.
-    pub instructions: i64,
+    /// Instructions that a warp is predicted to execute; less than those of all ops, which share addresses.
+    pub issues: Vec<Issue>,
 }
 
 /// A memory that threads load from and store to.
@@ -118,6 +119,14 @@ pub enum Cond {
     Less(Expr, Expr),
     /// `a == b`
     Equal(Expr, Expr),
+}
+
+impl Cond {
+    /// Whether `var` occurs in it.
+    pub fn mentions(&self, var: &Var) -> bool {
+        let (Cond::Less(a, b) | Cond::Equal(a, b)) = self;
+        a.mentions(var) || b.mentions(var)
+    }
 }
 
 impl Stmt {

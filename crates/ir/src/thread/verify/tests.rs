@@ -39,7 +39,7 @@ fn fixture() -> Fixture {
         notes: crate::Arena::new(),
         body: Vec::new(),
         plans: Vec::new(),
-        instructions: 0,
+        issues: Vec::new(),
     };
     let a = program.memories.push(memory("a", MemorySpace::Global { read_only: true }, 64));
     let t = program.memories.push(memory("t", MemorySpace::Shared, 64));
