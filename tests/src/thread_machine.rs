@@ -116,7 +116,7 @@ impl Machine<'_> {
         match stmt {
             Stmt::Op { body, .. } => self.body(body, active),
             Stmt::Declare(_) | Stmt::Inst(_) => Ok(()),
-            Stmt::For { var, body } => {
+            Stmt::For { var, body, .. } => {
                 let range = var.range();
                 (range.lo..=range.hi).try_for_each(|value| {
                     self.env.iter_mut().for_each(|env| env.push((var.clone(), value)));

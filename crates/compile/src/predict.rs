@@ -15,9 +15,12 @@ struct Warp {
 
 /// Instructions of all warps of a launch. What masks leave out costs nothing.
 pub(crate) fn predicted_instructions(program: &Program, grid: [i64; 3], sizes: Vec<(Var, i64)>) -> i64 {
-    let (masked, always): (Vec<&Issue>, Vec<&Issue>) =
-        program.issues.iter().partition(|issue| !issue.guards.is_empty());
     let warps = (program.threads + LANES as i64 - 1) / LANES as i64;
+    of_launch(&program.issues, warps, grid, sizes)
+}
+
+fn of_launch(issues: &[Issue], warps: i64, grid: [i64; 3], sizes: Vec<(Var, i64)>) -> i64 {
+    let (masked, always): (Vec<&Issue>, Vec<&Issue>) = issues.iter().partition(|issue| !issue.guards.is_empty());
     let all = grid.iter().fold(warps, |product, ctas| product.saturating_mul(*ctas));
     let mut sum = all.saturating_mul(always.iter().map(|issue| issue.instructions).sum());
     if masked.is_empty() {
@@ -92,5 +95,49 @@ impl Warp {
             "bz" => Some([self.cta[2]; LANES]),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn var(name: &str, hi: i64) -> Var {
+        Var::new(name, 0, hi)
+    }
+
+    fn below(value: Expr, end: Expr) -> Cond {
+        Cond::Less(value, end)
+    }
+
+    /// Instructions of two warps in each of three CTAs, for `n = 40`.
+    fn launched(issue: Issue) -> i64 {
+        of_launch(&[issue], 2, [3, 1, 1], vec![(var("n", 100), 40)])
+    }
+
+    #[test]
+    fn what_nothing_masks_is_issued_by_every_warp() {
+        assert_eq!(launched(Issue { guards: Vec::new(), loops: Vec::new(), instructions: 5 }), 2 * 3 * 5);
+    }
+
+    #[test]
+    fn a_warp_of_which_no_lane_takes_part_issues_nothing() {
+        let flat = Expr::var(&var("bx", 2)) * 64 + Expr::var(&var("tid", 63));
+        let guards = vec![below(flat, Expr::var(&var("n", 100)))];
+        assert_eq!(launched(Issue { guards, loops: Vec::new(), instructions: 5 }), 2 * 5);
+    }
+
+    #[test]
+    fn conditions_hold_together() {
+        let lane = Expr::var(&var("lane", 31));
+        let guards = vec![below(lane.clone(), Expr::constant(8)), Cond::Equal(lane / 16, Expr::constant(1))];
+        assert_eq!(launched(Issue { guards, loops: Vec::new(), instructions: 5 }), 0);
+    }
+
+    #[test]
+    fn iterations_that_are_masked_do_not_count() {
+        let i = var("i", 7);
+        let guards = vec![below(Expr::var(&i) * 8, Expr::var(&var("n", 100)))];
+        assert_eq!(launched(Issue { guards, loops: vec![i], instructions: 16 }), 2 * 3 * 10);
     }
 }

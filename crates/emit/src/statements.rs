@@ -142,8 +142,11 @@ impl<'a> Printer<'a> {
                     self.line(format_args!("{target} = {source};"));
                 }
             }
-            Stmt::For { var, body } => {
+            Stmt::For { var, is_written_out, body } => {
                 let (name, range) = (var.name(), var.range());
+                if *is_written_out {
+                    self.line(format_args!("#pragma unroll"));
+                }
                 self.block(format_args!("for (int {name} = {}; {name} < {}; ++{name})", range.lo, range.hi + 1), body);
             }
             Stmt::If { cond, body } => {

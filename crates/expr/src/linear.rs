@@ -50,7 +50,8 @@ impl Linear {
         })
     }
 
-    fn scaled(mut self, factor: i64) -> Option<Linear> {
+    /// The sum times `factor`; `None` if a number overflows.
+    pub fn scaled(mut self, factor: i64) -> Option<Linear> {
         if factor == 0 {
             return Some(Linear::of_constant(0));
         }
@@ -88,6 +89,11 @@ impl Linear {
             Linear { terms: whole, constant: self.constant.div_euclid(divisor) }.sorted(),
             Linear { terms: rest, constant: self.constant.rem_euclid(divisor) }.sorted(),
         )
+    }
+
+    /// Greatest number that divides every coefficient; 1 for a constant.
+    pub fn common_factor(&self) -> i64 {
+        self.common_divisor(0).max(1)
     }
 
     /// Greatest divisor of `bound` that divides every coefficient.

@@ -7,10 +7,10 @@ use tilewright_ir::thread::{Cond, Stmt};
 use tilewright_layout::TileLayout;
 
 use crate::builder::{Builder, regs};
+use crate::conditions::{in_step, under};
 use crate::copy::{Held, Team, held_elements, spread_steps};
-use crate::fragment::{ThreadIndices, owned, under};
+use crate::fragment::{ThreadIndices, owned};
 use crate::operand::{FragmentTile, MemoryTile, Operand};
-use crate::operand::{at_step, under_one};
 use crate::traversal::{Traversal, widest};
 use crate::variant::{Schedule, Variant};
 
@@ -110,21 +110,11 @@ fn fill_memory(
         let store =
             |s: i64| Stmt::Store { memory: tile.memory, index: index.with(&step, s), from: regs(array, 0, width) };
         (0..count)
-            .map(|s| {
-                let store = under_one(&at_step(&inside, &step, s), store(s));
-                guarded(store, &thread, &(Expr::constant(vectors) - (base + s) * team.threads), team)
+            .flat_map(|s| {
+                let rest = Expr::constant(vectors) - (base + s) * team.threads;
+                under(&in_step(&inside, &step, s, &thread, &rest), vec![store(s)])
             })
             .collect()
     }));
     body
-}
-
-/// The statement, under a condition where the tile ends inside its step.
-fn guarded(stmt: Stmt, thread: &Expr, rest: &Expr, team: &Team) -> Stmt {
-    match rest.as_const() {
-        Some(rest) if rest < team.threads => {
-            Stmt::If { cond: Cond::Less(thread.clone(), Expr::constant(rest)), body: vec![stmt] }
-        }
-        _ => stmt,
-    }
 }

@@ -2,7 +2,7 @@
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{Cond, Stmt};
+use tilewright_ir::thread::Cond;
 use tilewright_layout::axis::{self, Axis};
 use tilewright_layout::{Iter, TileLayout};
 
@@ -104,9 +104,4 @@ fn holders(index: &Var, offset: i64, iters: &[(Option<usize>, &Iter)], rebuilt: 
         bounds.push(Cond::Less(Expr::var(index), Expr::constant(offset + span)));
     }
     bounds
-}
-
-/// `body`, for the threads for which all conditions hold.
-pub(crate) fn under(conditions: &[Cond], body: Vec<Stmt>) -> Vec<Stmt> {
-    conditions.iter().rev().fold(body, |body, cond| vec![Stmt::If { cond: cond.clone(), body }])
 }

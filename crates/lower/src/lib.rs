@@ -6,6 +6,7 @@
 //! ([`sync`]), never written by the user.
 
 mod builder;
+mod conditions;
 mod copy;
 mod count;
 mod fill;

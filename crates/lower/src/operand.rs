@@ -1,10 +1,10 @@
 //! Operands of a tile op, resolved: which memory or registers, and where in there the tile lies.
 
 use tilewright_diag::Diagnostic;
-use tilewright_expr::{Expr, Node, Var};
+use tilewright_expr::{Expr, Node};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{Memory as MemoryKind, Reason};
-use tilewright_ir::thread::{Cond, Memory, RegArray, Stmt};
+use tilewright_ir::thread::{Cond, Memory, RegArray};
 use tilewright_ir::tile::{Kernel, Op, RunTimeShape, Space, Tile, tile_title};
 use tilewright_layout::{DType, PlacedTile, TileLayout};
 
@@ -135,20 +135,6 @@ pub(crate) fn hangs_over(title: &str) -> Reason {
         text: format!("`{title}` may hang over an edge that is known at launch only"),
         accepted: "tiles that divide the tensor's sizes, which k.size(..).multiple_of(..) says".to_string(),
     }
-}
-
-/// The conditions in step `s`.
-pub(crate) fn at_step(conditions: &[Cond], step: &Var, s: i64) -> Vec<Cond> {
-    let of = |cond: &Cond| match cond {
-        Cond::Less(a, b) => Cond::Less(a.with(step, s), b.clone()),
-        Cond::Equal(a, b) => Cond::Equal(a.with(step, s), b.clone()),
-    };
-    conditions.iter().map(of).collect()
-}
-
-/// A statement under all conditions.
-pub(crate) fn under_one(conditions: &[Cond], stmt: Stmt) -> Stmt {
-    conditions.iter().rev().fold(stmt, |stmt, cond| Stmt::If { cond: cond.clone(), body: vec![stmt] })
 }
 
 fn fragment(

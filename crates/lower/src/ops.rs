@@ -13,6 +13,7 @@ use tilewright_layout::axis::Scope;
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError, PlacedTile};
 
 use crate::builder::Builder;
+use crate::conditions::merged;
 use crate::copy::{self, Team};
 use crate::count::instructions;
 use crate::fill;
@@ -206,7 +207,7 @@ impl Walk<'_> {
         floor: Option<i64>,
     ) -> Result<OpBlock, Diagnostic> {
         let Choice { considered, chosen, schedule } = choose(variants, context, &mut self.builder, self.kernel, op)?;
-        let body = schedule.build(context, &mut self.builder);
+        let body = merged(schedule.build(context, &mut self.builder));
         let title = match &op.name {
             Some(name) => format!("{name}: {}", self.kernel.op_title(op)),
             None => self.kernel.op_title(op),
@@ -250,7 +251,9 @@ impl Walk<'_> {
             .into_iter()
             .map(|block| match block {
                 Block::Op(op) => self.assemble_op(op),
-                Block::Loop { inner, body } => ThreadStmt::For { var: inner.var, body: self.assemble(body) },
+                Block::Loop { inner, body } => {
+                    ThreadStmt::For { var: inner.var, is_written_out: false, body: self.assemble(body) }
+                }
             })
             .collect()
     }

@@ -78,7 +78,7 @@ impl Tracer<'_> {
             }
             Stmt::Load { to, memory, index } => self.access(*memory, index, to, false),
             Stmt::Store { memory, index, from } => self.access(*memory, index, from, true),
-            Stmt::For { var, body } => {
+            Stmt::For { var, body, .. } => {
                 let range = var.range();
                 for value in range.lo..=range.hi {
                     self.env.push((var.clone(), [value; LANES]));

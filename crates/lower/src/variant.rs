@@ -6,6 +6,7 @@ use tilewright_ir::thread::Stmt;
 use tilewright_ir::tile::{Kernel, Op};
 
 use crate::builder::Builder;
+use crate::conditions::merged;
 use crate::measure::measure;
 
 /// A way to do an op. `C` is what the op's variants look at, `S` the schedules they make.
@@ -69,7 +70,7 @@ pub(crate) fn choose<C, S: Schedule<C>>(
 /// Builds the schedule on the side and measures it; what it declared is taken back.
 fn facts<C, S: Schedule<C>>(schedule: &S, context: &C, builder: &mut Builder, op: &Op) -> Facts {
     let mark = builder.mark();
-    let body = schedule.build(context, builder);
+    let body = merged(schedule.build(context, builder));
     let facts = measure(&builder.program, &body, op.warp.unwrap_or(0), schedule.summary(context));
     builder.rewind(mark);
     facts

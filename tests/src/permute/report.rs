@@ -9,9 +9,10 @@ use super::{PACKED, SCHEDULED, XOR, title};
 
 /// How far the instructions of a kernel may be from those predicted: 0.15 is 15%.
 const INSTRUCTION_TOLERANCE: f64 = 0.15;
-/// Of 100 kernels that NVRTC left whole, how many must be within it: the rest are small, and NVRTC finds shorter
-/// addresses than the model knows.
-const NEAR_INSTRUCTIONS: usize = 90;
+/// Of 100 kernels that NVRTC left whole, how many must be within it.
+const NEAR_INSTRUCTIONS: usize = 99;
+/// How far the others may be: NVRTC divides small numbers in more ways than the model knows.
+const FARTHEST: f64 = 0.30;
 /// Of 100 dense shuffles of elements narrower than a word, how many must take the fewest wavefronts.
 const FREE_SHUFFLES: usize = 95;
 /// Fewest pairs of each class.
@@ -218,6 +219,8 @@ impl<'p> Width<'p> {
             let kernels = self.instructions.len();
             self.failures.push(format!("{near} of {kernels} kernels execute about as many instructions as predicted"));
         }
+        let far = self.instructions.iter().filter(|(_, ratio)| off(*ratio) > FARTHEST);
+        self.failures.extend(far.map(|(name, ratio)| format!("{name}: {ratio:.2} of the instructions predicted")));
     }
 
     /// Kernels whose instructions are within the tolerance.

@@ -86,9 +86,10 @@ impl Program {
                 }
                 Stmt::Set { to, value } => writeln!(f, "{} = {value}", self.regs(to))?,
                 Stmt::Move { to, from } => writeln!(f, "{} = {}", self.regs(to), self.regs(from))?,
-                Stmt::For { var, body } => {
+                Stmt::For { var, is_written_out, body } => {
                     let range = var.range();
-                    writeln!(f, "for {} in {}..{}", var.name(), range.lo, range.hi + 1)?;
+                    let unrolled = if *is_written_out { " unrolled" } else { "" };
+                    writeln!(f, "for {} in {}..{}{unrolled}", var.name(), range.lo, range.hi + 1)?;
                     self.print_body(f, body, depth + 1)?;
                 }
                 Stmt::If { cond, body } => {

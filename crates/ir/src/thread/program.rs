@@ -233,6 +233,8 @@ pub enum Stmt {
     For {
         /// The loop variable.
         var: Var,
+        /// The compiler is asked to write it out, so that registers are indexed by numbers; else it decides.
+        is_written_out: bool,
         /// What is repeated.
         body: Vec<Stmt>,
     },

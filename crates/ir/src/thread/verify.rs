@@ -156,7 +156,7 @@ impl<'a> Checker<'a> {
                     self.report("V0303", "a move between registers of different types".to_string());
                 }
             }
-            Stmt::For { var, body } => {
+            Stmt::For { var, body, .. } => {
                 let depth = self.variables.len();
                 self.define(var, Divergence::None);
                 self.body(body);

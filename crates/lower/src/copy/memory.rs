@@ -3,18 +3,21 @@
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{Cond, Memory, RegArray, Stmt};
+use tilewright_ir::thread::{Memory, RegArray, Stmt};
 use tilewright_layout::{TileLayout, refine_together};
 
 use super::{Context, both_in_memory};
 use crate::builder::{Builder, regs};
-use crate::operand::{MemoryTile, at_step, under_one};
+use crate::conditions::{in_step, under};
+use crate::operand::MemoryTile;
 use crate::traversal::{Traversal, widest};
 
 /// Bytes that one thread stages at once: enough loads in flight to hide latency, few enough registers for occupancy.
 const STAGED_BYTES: i64 = 128;
 /// Steps that are written out; more become a loop.
 const MOST_STEPS: i64 = 16;
+/// Batches up to which their loop is written out.
+const MOST_WRITTEN_OUT: i64 = 8;
 
 /// The threads that do an op together.
 #[derive(Clone, Debug)]
@@ -116,7 +119,7 @@ pub(crate) fn spread_steps(
     if whole > 1 {
         let var = Var::new(builder.fresh("i"), 0, whole - 1);
         let inner = make(builder, &(Expr::var(&var) * batch), batch);
-        body.push(Stmt::For { var, body: inner });
+        body.push(Stmt::For { var, is_written_out: whole <= MOST_WRITTEN_OUT, body: inner });
     } else if whole == 1 {
         body.extend(make(builder, &Expr::constant(0), batch));
     }
@@ -149,22 +152,15 @@ impl Walk<'_> {
         let index = self.operand.index_of(builder, self.layout, &flat);
         let inside = self.operand.inside(builder, self.layout, &flat);
         let mut body = Vec::new();
+        if !inside.is_empty() && !is_store {
+            // What lies outside reads as zero.
+            let zero = |s| Stmt::Set { to: regs(self.array, s * self.width, self.width), value: 0.into() };
+            body.extend((0..count).map(zero));
+        }
         for s in 0..count {
-            let access = under_one(&at_step(&inside, &step, s), self.access(s, index.with(&step, s), is_store));
-            if !inside.is_empty() && !is_store {
-                // What lies outside reads as zero.
-                let to = regs(self.array, s * self.width, self.width);
-                body.push(Stmt::Set { to, value: 0.into() });
-            }
-            let first = base + s;
-            let rest = Expr::constant(self.vectors) - first * self.team.threads;
-            // A step in a loop is whole: loops run over whole batches only.
-            match rest.as_const() {
-                Some(rest) if rest < self.team.threads => {
-                    body.push(Stmt::If { cond: Cond::Less(thread.clone(), Expr::constant(rest)), body: vec![access] });
-                }
-                _ => body.push(access),
-            }
+            let rest = Expr::constant(self.vectors) - (base + s) * self.team.threads;
+            let access = self.access(s, index.with(&step, s), is_store);
+            body.extend(under(&in_step(&inside, &step, s, &thread, &rest), vec![access]));
         }
         body
     }

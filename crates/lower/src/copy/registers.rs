@@ -8,7 +8,8 @@ use tilewright_layout::{TileLayout, refine_together};
 
 use super::Context;
 use crate::builder::{Builder, regs};
-use crate::fragment::{Owned, owned, under};
+use crate::conditions::under;
+use crate::fragment::{Owned, owned};
 use crate::operand::{FragmentTile, MemoryTile, Operand, hangs_over};
 use crate::traversal::{Traversal, widest};
 

@@ -55,7 +55,7 @@ impl<'a> Walk<'a> {
             Stmt::Load { to, memory, index } => self.access(*memory, index, to, AccessKind::Load),
             Stmt::Store { memory, index, from } => self.access(*memory, index, from, AccessKind::Store),
             Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),
-            Stmt::For { var, body } => self.repeat(var, body),
+            Stmt::For { var, body, .. } => self.repeat(var, body),
             Stmt::If { cond, body } => self.branch(cond, body),
             Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Compute { .. } | Stmt::Inst(_) => Some(()),
         }

@@ -1,0 +1,77 @@
+//! Statements that only some threads execute.
+
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::thread::{Cond, Stmt};
+
+/// `body`, where all conditions hold.
+pub(crate) fn under(conditions: &[Cond], body: Vec<Stmt>) -> Vec<Stmt> {
+    conditions.iter().rev().fold(body, |body, cond| vec![Stmt::If { cond: cond.clone(), body }])
+}
+
+/// The conditions of step `s`: what holds `inside`, and `rest` threads are left for it. Those that all steps have come
+/// first, so that [`merged`] makes one branch of them.
+///
+/// `rest` is a number in the last steps only; a step in a loop is whole, since loops run over whole batches.
+pub(crate) fn in_step(inside: &[Cond], step: &Var, s: i64, thread: &Expr, rest: &Expr) -> Vec<Cond> {
+    let of = |cond: &Cond| match cond {
+        Cond::Less(a, b) => Cond::Less(a.with(step, s), b.clone()),
+        Cond::Equal(a, b) => Cond::Equal(a.with(step, s), b.clone()),
+    };
+    let (own, common): (Vec<&Cond>, Vec<&Cond>) = inside.iter().partition(|cond| cond.mentions(step));
+    let is_partial = rest.as_const().is_some_and(|rest| rest <= thread.range().hi);
+    let tail = is_partial.then(|| Cond::Less(thread.clone(), rest.clone()));
+    common.into_iter().map(of).chain(tail).chain(own.into_iter().map(of)).collect()
+}
+
+/// The same statements, neighbours under one condition as one branch.
+pub(crate) fn merged(body: Vec<Stmt>) -> Vec<Stmt> {
+    let mut out: Vec<Stmt> = Vec::with_capacity(body.len());
+    for stmt in body {
+        match (out.last_mut(), stmt) {
+            (Some(Stmt::If { cond: before, body: first }), Stmt::If { cond, body }) if *before == cond => {
+                first.extend(body);
+            }
+            (_, stmt) => out.push(stmt),
+        }
+    }
+    out.into_iter().map(merged_inside).collect()
+}
+
+fn merged_inside(stmt: Stmt) -> Stmt {
+    match stmt {
+        Stmt::If { cond, body } => Stmt::If { cond, body: merged(body) },
+        Stmt::For { var, is_written_out, body } => Stmt::For { var, is_written_out, body: merged(body) },
+        other => other,
+    }
+}
+
+/// The conditions of branches that hold nothing but the next, and what the last holds.
+pub(crate) fn conjunction<'a>(cond: &'a Cond, body: &'a [Stmt]) -> (Vec<&'a Cond>, &'a [Stmt]) {
+    match body {
+        [Stmt::If { cond: inner, body }] => {
+            let (mut conds, body) = conjunction(inner, body);
+            conds.insert(0, cond);
+            (conds, body)
+        }
+        _ => (vec![cond], body),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_ir::thread::Inst;
+
+    use super::*;
+
+    #[test]
+    fn neighbours_under_the_same_conditions_become_one_branch() {
+        let lane = Expr::var(&Var::new("lane", 0, 31));
+        let below = |n: i64| Cond::Less(lane.clone(), Expr::constant(n));
+        let sync = || vec![Stmt::Inst(Inst::SyncWarp)];
+        let twice = under(&[below(8), below(4)], sync()).into_iter().chain(under(&[below(8), below(4)], sync()));
+        let others = under(&[below(16)], sync());
+        let once = under(&[below(8), below(4)], sync().into_iter().chain(sync()).collect());
+        let text = |body: Vec<Stmt>| format!("{body:?}");
+        assert_eq!(text(merged(twice.chain(others.clone()).collect())), text([once, others].concat()));
+    }
+}
