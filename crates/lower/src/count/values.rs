@@ -28,6 +28,9 @@ impl Values {
     pub(super) fn before(body: &[Stmt]) -> Values {
         let mut values = Values::default();
         for_each_expr(body, &mut |expr| {
+            if !has(expr, &is_remainder) {
+                return;
+            }
             let sum = Linear { constant: 0, ..linear(expr) };
             for (_, atom) in sum.terms.iter().filter(|(_, atom)| matches!(atom.node(), Node::Mod(..))) {
                 values.remainders.entry(atom.clone()).or_default().insert(sum.to_expr());
@@ -41,14 +44,19 @@ impl Values {
         let known: Vec<(Var, Var)> = guards.iter().filter_map(narrowed).collect();
         let inner = |var: &Var| known.iter().find(|(outer, _)| outer == var).map(|(_, inner)| Expr::var(inner));
         let outer = |var: &Var| known.iter().find(|(_, inner)| inner == var).map(|(outer, _)| Expr::var(outer));
-        self.joined(linear(&split(&normalize(&expr.substitute(&inner)).substitute(&outer))))
+        let bounded = match known.is_empty() {
+            true => expr.clone(),
+            false => normalize(&expr.substitute(&inner)).substitute(&outer),
+        };
+        let sum = linear(&if has(&bounded, &is_bits) { split(&bounded) } else { bounded });
+        if sum.terms.iter().any(|(_, atom)| is_remainder(atom)) { self.joined(sum) } else { sum }
     }
 
     /// `f*(x mod c) = f*x - f*c*(x / c)`, where the quotient takes two values, or is another term and no other sum needs
     /// the remainder.
     fn joined(&self, sum: Linear) -> Linear {
         let is_joined = |factor: &i64, atom: &Expr| match atom.node() {
-            Node::Mod(x, c) if !c.as_const().is_some_and(is_power) => {
+            Node::Mod(x, c) if is_remainder(atom) => {
                 let quotient = x / c;
                 let is_only = self.remainders.get(atom).is_none_or(|sums| sums.len() == 1);
                 let is_met = sum.terms.iter().any(|(_, other)| *other == quotient);
@@ -168,6 +176,25 @@ fn unmasked(sum: &Linear, modulus: i64) -> Expr {
         _ => atom * *factor,
     };
     sum.terms.iter().fold(Expr::constant(sum.constant), |sum, (factor, atom)| sum + whole(factor, atom))
+}
+
+/// A remainder of a division that is no mask.
+fn is_remainder(expr: &Expr) -> bool {
+    matches!(expr.node(), Node::Mod(_, divisor) if !divisor.as_const().is_some_and(is_power))
+}
+
+/// A mask or shift of an exclusive or, or a mask of a sum.
+fn is_bits(expr: &Expr) -> bool {
+    match expr.node() {
+        Node::Mod(a, _) => matches!(a.node(), Node::Xor(..) | Node::Add(..)),
+        Node::Div(a, _) => matches!(a.node(), Node::Xor(..)),
+        _ => false,
+    }
+}
+
+/// Whether `is` holds of the expression or a part of it.
+fn has(expr: &Expr, is: &dyn Fn(&Expr) -> bool) -> bool {
+    is(expr) || expr.operands().is_some_and(|(a, b)| has(a, is) || has(b, is))
 }
 
 /// A quotient that takes two values, which a comparison decides.
