@@ -1,5 +1,8 @@
 //! What a mistake looks like: kernels with one each, and the rendered text compared whole.
 
+#[path = "diagnostics/elements.rs"]
+mod elements;
+
 use insta::{assert_snapshot, with_settings};
 use tilewright::compile::{LowerOptions, Options, compile};
 use tilewright::diag::Diagnostic;

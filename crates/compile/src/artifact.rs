@@ -236,7 +236,8 @@ impl Artifact {
 
     /// Shape and layout of a parameter for the sizes as they are bound.
     fn placed(&self, buffer: &Buffer) -> (Vec<i64>, Layout) {
-        let largest = || (buffer.shape.clone(), buffer.layout.clone());
+        let whole = || Layout::Tile(TileLayout::one());
+        let largest = || (buffer.shape.clone(), buffer.layout.clone().unwrap_or_else(whole));
         let Some(run_time) = &buffer.run_time else { return largest() };
         let values = |exprs: &[Expr]| exprs.iter().map(|expr| self.value(expr)).collect::<Vec<i64>>();
         let (extents, strides) = (values(&run_time.extents), values(&run_time.strides));

@@ -2,12 +2,16 @@ use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::tile::{self, Direction, Kernel, Loop, OpKind, Space, Stmt, Tile, Unroll};
+use tilewright_ir::tile::{
+    self, Detail, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Reduce, ReduceKind, Space, Stmt, Tile, Unroll,
+    Value, WarpPolicy,
+};
 use tilewright_ir::{Arena, Handle, Scalar};
 use tilewright_layout::axis::{M, REG, Scope};
-use tilewright_layout::{DType, Layout, TileLayout};
+use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 
 use crate::buffer::Buffer;
+use crate::elements::{Elements, variables};
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
 use crate::size::{Size, Sizes};
@@ -23,10 +27,11 @@ pub fn kernel(name: &str, body: impl FnOnce(&mut KernelBuilder)) -> Kernel {
         threads: 32,
         buffers: Arena::new(),
         ops: Arena::new(),
+        parallels: Arena::new(),
         body: Vec::new(),
         mistakes: Vec::new(),
     };
-    let mut builder = KernelBuilder { kernel, open: Vec::new(), sizes: Sizes::default() };
+    let mut builder = KernelBuilder { kernel, open: Vec::new(), loops: Vec::new(), sizes: Sizes::default() };
     body(&mut builder);
     builder.kernel.sizes = builder.sizes.take();
     builder.kernel
@@ -38,6 +43,8 @@ pub struct KernelBuilder {
     kernel: Kernel,
     /// Bodies of the loops that are open, the innermost last.
     open: Vec<Vec<Stmt>>,
+    /// Variables of the loops that are open.
+    loops: Vec<String>,
     sizes: Sizes,
 }
 
@@ -69,10 +76,62 @@ impl OpRef<'_> {
         self
     }
 
+    /// Of a reduction: the destination takes part. Else it is overwritten.
+    pub fn accumulate(self) -> Self {
+        if let Detail::Reduce(reduce) = &mut self.builder.kernel.ops[self.op].detail {
+            reduce.clear = false;
+        }
+        self
+    }
+
+    /// Of a product: what is transposed, how warps share it, and whether the destination is overwritten.
+    pub fn with(self, gemm: Gemm) -> Self {
+        if let Detail::Gemm(told) = &mut self.builder.kernel.ops[self.op].detail {
+            *told = gemm;
+        }
+        self
+    }
+
     /// What the op is called in plans and diagnostics.
     pub fn name(self, name: &str) -> Self {
         self.builder.kernel.ops[self.op].name = Some(name.to_string());
         self
+    }
+}
+
+/// A parallel loop that was just added, to say more about it.
+#[derive(Debug)]
+pub struct ParallelRef<'k> {
+    builder: &'k mut KernelBuilder,
+    parallel: Handle<Parallel>,
+}
+
+impl ParallelRef<'_> {
+    /// Which thread does which iteration: a layout on thread axes, and `m` or `reg` for a thread's own order.
+    #[track_caller]
+    pub fn layout(self, layout: impl IntoLayout) -> Self {
+        match layout.into_layout().and_then(|(_, layout)| in_registers(layout)) {
+            Ok(layout) => self.builder.kernel.parallels[self.parallel].layout = Some(layout),
+            Err(error) => {
+                let finding = error.diagnostic().label(Span::here(), "the layout of this loop");
+                self.builder.mistake(finding);
+            }
+        }
+        self
+    }
+
+    /// Elements that a thread takes together, at most.
+    pub fn vector(self, elements: i64) -> Self {
+        self.builder.kernel.parallels[self.parallel].vector = Some(elements);
+        self
+    }
+}
+
+/// A layout of registers, in which `m` means the register index.
+fn in_registers(layout: Layout) -> Result<Layout, LayoutError> {
+    match layout {
+        Layout::Tile(tile) => tile.renamed(&M, &REG).map(Layout::Tile),
+        other => Ok(other),
     }
 }
 
@@ -123,13 +182,14 @@ impl KernelBuilder {
         self.buffer(name, dtype, Space::Shared, layout)
     }
 
-    /// A buffer in registers; its layout says which thread holds what, and `m` in it means the register index.
+    /// A buffer in registers; its layout says which thread holds what, and `m` in it means the register index. Of a
+    /// shape alone the layout is inferred.
     #[track_caller]
     pub fn fragment(&mut self, name: &str, dtype: DType, layout: impl IntoLayout) -> Buffer {
         self.buffer(name, dtype, Space::Fragment, layout)
     }
 
-    /// Another name for the storage of a shared or global buffer, with another layout.
+    /// Another name for the storage of a buffer, with another layout; of a fragment, with another shape.
     #[track_caller]
     pub fn view(&mut self, name: &str, of: Buffer, layout: impl IntoLayout) -> Buffer {
         self.check_own(of);
@@ -137,7 +197,7 @@ impl KernelBuilder {
         self.view_as(name, of, dtype, layout)
     }
 
-    /// Another name for the storage of a shared or global buffer, with another dtype and layout.
+    /// Another name for the storage of a buffer, with another dtype and layout; of a fragment, with another shape.
     #[track_caller]
     pub fn view_as(&mut self, name: &str, of: Buffer, dtype: DType, layout: impl IntoLayout) -> Buffer {
         self.check_own(of);
@@ -164,6 +224,7 @@ impl KernelBuilder {
     fn buffer(&mut self, name: &str, dtype: DType, space: Space, layout: impl IntoLayout) -> Buffer {
         let span = Span::here();
         let run_time = layout.run_time();
+        let is_open = space == Space::Fragment && layout.is_shape();
         let (shape, layout) = match layout.into_layout() {
             Ok(given) => given,
             Err(error) => {
@@ -172,16 +233,11 @@ impl KernelBuilder {
                 (vec![1], Layout::Tile(TileLayout::one()))
             }
         };
-        let layout = match (space, layout) {
-            (Space::Fragment, Layout::Tile(tile)) => match tile.renamed(&M, &REG) {
-                Ok(tile) => Layout::Tile(tile),
-                Err(error) => {
-                    self.mistake(error.diagnostic().label(span, format!("the layout of `{name}`")));
-                    Layout::Tile(tile)
-                }
-            },
-            (_, layout) => layout,
-        };
+        let placed = if space == Space::Fragment { in_registers(layout.clone()) } else { Ok(layout.clone()) };
+        let layout = placed.unwrap_or_else(|error| {
+            self.mistake(error.diagnostic().label(span, format!("the layout of `{name}`")));
+            layout
+        });
         if run_time.is_some() && !matches!(space, Space::Global(_)) {
             self.mistake(
                 Diagnostic::error("K0231", format!("`{name}` has a size that is known at launch only"))
@@ -190,6 +246,7 @@ impl KernelBuilder {
             );
         }
         let name = name.to_string();
+        let layout = (!is_open).then_some(layout);
         let buffer = tile::Buffer { name, dtype, shape, space, layout, run_time, view_of: None, span };
         Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.kernel.span }
     }
@@ -215,10 +272,99 @@ impl KernelBuilder {
         }
         let last = range.end.saturating_sub(1).max(range.start);
         let var = Var::new(name, range.start, last);
-        self.open.push(Vec::new());
-        body(self, Expr::var(&var));
-        let body = self.open.pop().unwrap_or_default();
+        self.loops.push(name.to_string());
+        let body = self.inside(|k| body(k, Expr::var(&var)));
+        self.loops.pop();
         self.push(Stmt::Loop(Loop { var, unroll, body, span }));
+    }
+
+    /// Iterations over `extents` without an order, shared among the threads of the CTA.
+    #[track_caller]
+    pub fn parallel<const N: usize>(
+        &mut self,
+        extents: [i64; N],
+        body: impl FnOnce(&mut Elements, [Expr; N]),
+    ) -> ParallelRef<'_> {
+        if extents.iter().any(|extent| *extent < 1) {
+            let message = format!("a parallel loop over {extents:?}");
+            let finding = Diagnostic::error("K0234", message).label(Span::here(), "this loop");
+            self.mistake(finding.help("its extents begin at 1; leave a loop without iterations out"));
+        }
+        let vars = variables(&extents, &|name| self.is_taken(name));
+        let exprs = std::array::from_fn(|at| Expr::var(&vars[at]));
+        self.parallel_over(vars, |elements| body(elements, exprs))
+    }
+
+    /// [`KernelBuilder::parallel`] over variables of the caller, whose ranges begin at 0.
+    #[track_caller]
+    pub fn parallel_over(&mut self, vars: Vec<Var>, body: impl FnOnce(&mut Elements)) -> ParallelRef<'_> {
+        let span = Span::here();
+        let parallel = Parallel { vars, body: Elements::build(body), layout: None, vector: None, span };
+        let parallel = self.kernel.parallels.push(parallel);
+        self.push(Stmt::Parallel(parallel));
+        ParallelRef { builder: self, parallel }
+    }
+
+    /// Statements on elements that every thread executes.
+    pub fn each_thread(&mut self, body: impl FnOnce(&mut Elements)) {
+        let body = Elements::build(body);
+        self.push(Stmt::Each(body));
+    }
+
+    /// Statements where a condition holds, which is the same for all threads.
+    #[track_caller]
+    pub fn if_(&mut self, cond: impl Into<Value>, then: impl FnOnce(&mut KernelBuilder)) {
+        self.if_else(cond, then, |_| {});
+    }
+
+    /// Statements where a condition holds, which is the same for all threads, and others where it does not.
+    #[track_caller]
+    pub fn if_else(
+        &mut self,
+        cond: impl Into<Value>,
+        then: impl FnOnce(&mut KernelBuilder),
+        otherwise: impl FnOnce(&mut KernelBuilder),
+    ) {
+        let span = Span::here();
+        let (then, otherwise) = (self.inside(then), self.inside(otherwise));
+        self.push(Stmt::If(If { cond: cond.into(), then, otherwise, span }));
+    }
+
+    fn inside(&mut self, body: impl FnOnce(&mut KernelBuilder)) -> Vec<Stmt> {
+        self.open.push(Vec::new());
+        body(self);
+        self.open.pop().unwrap_or_default()
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        let is_buffer = self.kernel.buffers.iter().any(|(_, buffer)| buffer.name == name);
+        is_buffer
+            || self.loops.iter().any(|known| known == name)
+            || self.sizes.borrow().iter().any(|size| size.var.name() == name)
+    }
+
+    /// [`ScopeRef::reduce`] by the CTA.
+    #[track_caller]
+    pub fn reduce(
+        &mut self,
+        kind: ReduceKind,
+        dst: impl Into<Region>,
+        src: impl Into<Region>,
+        dimension: usize,
+    ) -> OpRef<'_> {
+        self.cta().reduce(kind, dst, src, dimension)
+    }
+
+    /// [`ScopeRef::gemm`] by the CTA.
+    #[track_caller]
+    pub fn gemm(&mut self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef<'_> {
+        self.cta().gemm(c, a, b)
+    }
+
+    /// [`ScopeRef::atomic_add`] by the CTA.
+    #[track_caller]
+    pub fn atomic_add(&mut self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'_> {
+        self.cta().atomic_add(dst, src)
     }
 
     /// The warp that gets here: every warp of the CTA, each for itself.
@@ -276,29 +422,55 @@ impl<'k> ScopeRef<'k> {
     /// Moves every element of `src` to the same index of `dst`. Layouts may differ; dtypes and extents agree.
     #[track_caller]
     pub fn copy(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'k> {
-        self.op(OpKind::Copy, vec![dst.into(), src.into()], None)
+        self.op(OpKind::Copy, vec![dst.into(), src.into()], Detail::Nothing)
     }
 
     /// Sets every element of `dst` to one value.
     #[track_caller]
     pub fn fill(self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef<'k> {
-        self.op(OpKind::Fill, vec![dst.into()], Some(value.into()))
+        self.op(OpKind::Fill, vec![dst.into()], Detail::Constant(value.into()))
     }
 
     /// A warp moves `src` to the same indices of `dst`, whose layout differs; both may be the same storage.
     #[track_caller]
     pub fn permute_layout(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'k> {
-        self.op(OpKind::PermuteLayout, vec![dst.into(), src.into()], None)
+        self.op(OpKind::PermuteLayout, vec![dst.into(), src.into()], Detail::Nothing)
+    }
+
+    /// Elements of `src` along `dimension` become one element of `dst`, which is overwritten.
+    #[track_caller]
+    pub fn reduce(
+        self,
+        kind: ReduceKind,
+        dst: impl Into<Region>,
+        src: impl Into<Region>,
+        dimension: usize,
+    ) -> OpRef<'k> {
+        let told = Reduce { kind, dimension, clear: true };
+        self.op(OpKind::Reduce, vec![dst.into(), src.into()], Detail::Reduce(told))
+    }
+
+    /// `c += a * b`: M x K times K x N.
+    #[track_caller]
+    pub fn gemm(self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef<'k> {
+        let told = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: false };
+        self.op(OpKind::Gemm, vec![c.into(), a.into(), b.into()], Detail::Gemm(told))
+    }
+
+    /// `dst += src`, element by element, whoever else adds to it.
+    #[track_caller]
+    pub fn atomic_add(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'k> {
+        self.op(OpKind::AtomicAdd, vec![dst.into(), src.into()], Detail::Nothing)
     }
 
     #[track_caller]
-    fn op(self, kind: OpKind, operands: Vec<Region>, value: Option<Scalar>) -> OpRef<'k> {
+    fn op(self, kind: OpKind, operands: Vec<Region>, detail: Detail) -> OpRef<'k> {
         let ScopeRef { builder, scope, warp } = self;
         for region in &operands {
             builder.check_own(region.buffer);
         }
         let operands = operands.into_iter().map(|region| builder.tile(region)).collect();
-        let op = tile::Op { kind, scope, warp, operands, value, variant: None, name: None, span: Span::here() };
+        let op = tile::Op { kind, scope, warp, operands, detail, variant: None, name: None, span: Span::here() };
         let op = builder.kernel.ops.push(op);
         builder.push(Stmt::Op(op));
         OpRef { builder, op }

@@ -22,12 +22,14 @@
 
 mod buffer;
 mod builder;
+mod elements;
 mod region;
 mod shape;
 mod size;
 
 pub use buffer::Buffer;
-pub use builder::{KernelBuilder, OpRef, ScopeRef, kernel};
+pub use builder::{KernelBuilder, OpRef, ParallelRef, ScopeRef, kernel};
+pub use elements::{Elements, IntoCoord, IntoCoords, StoreRef};
 pub use region::{Index, IntoRegion, Region, at};
 pub use shape::IntoLayout;
 pub use size::Size;

@@ -16,6 +16,11 @@ pub trait IntoLayout {
     fn run_time(&self) -> Option<RunTimeShape> {
         None
     }
+
+    /// True where only a shape is given: row-major in memory, and for a fragment, a layout to be inferred.
+    fn is_shape(&self) -> bool {
+        false
+    }
 }
 
 fn shape_of(tile: &TileLayout) -> Vec<i64> {
@@ -51,9 +56,23 @@ impl IntoLayout for TableLayout {
 }
 
 impl<const N: usize> IntoLayout for [i64; N] {
-    /// Row-major.
     fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
-        Ok((self.to_vec(), Layout::Tile(TileLayout::row_major(&self)?)))
+        self.to_vec().into_layout()
+    }
+
+    fn is_shape(&self) -> bool {
+        true
+    }
+}
+
+impl IntoLayout for Vec<i64> {
+    fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
+        let layout = TileLayout::row_major(&self)?;
+        Ok((self, Layout::Tile(layout)))
+    }
+
+    fn is_shape(&self) -> bool {
+        true
     }
 }
 

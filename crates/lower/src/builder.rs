@@ -198,9 +198,16 @@ impl Builder {
 
 fn loop_names(body: &[tile::Stmt], names: &mut BTreeSet<String>) {
     for stmt in body {
-        if let tile::Stmt::Loop(inner) = stmt {
-            names.insert(inner.var.name().to_string());
-            loop_names(&inner.body, names);
+        match stmt {
+            tile::Stmt::Loop(inner) => {
+                names.insert(inner.var.name().to_string());
+                loop_names(&inner.body, names);
+            }
+            tile::Stmt::If(branch) => {
+                loop_names(&branch.then, names);
+                loop_names(&branch.otherwise, names);
+            }
+            tile::Stmt::Op(_) | tile::Stmt::Parallel(_) | tile::Stmt::Each(_) => {}
         }
     }
 }

@@ -5,8 +5,8 @@ use tilewright_expr::{Expr, Node};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{Memory as MemoryKind, Reason};
 use tilewright_ir::thread::{Cond, Memory, RegArray};
-use tilewright_ir::tile::{Kernel, Op, RunTimeShape, Space, Tile, tile_title};
-use tilewright_layout::{DType, PlacedTile, TileLayout};
+use tilewright_ir::tile::{Buffer, Kernel, Op, RunTimeShape, Space, Tile, tile_title};
+use tilewright_layout::{DType, Layout, PlacedTile, TileLayout};
 
 use crate::builder::Builder;
 
@@ -78,13 +78,14 @@ impl Operand {
             error
                 .diagnostic()
                 .label(op.span, format!("the tile `{title}`"))
-                .label(buffer.span, format!("`{}` is laid out as {}", buffer.name, buffer.layout))
+                .label(buffer.span, format!("`{}` is {}", buffer.name, buffer.laid_out()))
         };
+        let Some(layout) = &buffer.layout else { return Err(unplaced(op, buffer)) };
         if buffer.space == Space::Fragment {
-            return fragment(builder, kernel, tile, title.clone(), &explain);
+            return fragment(builder, kernel, tile, layout, title.clone(), &explain);
         }
         let placed = match &buffer.run_time {
-            None => buffer.layout.place(&buffer.shape, &tile.starts, &tile.extents),
+            None => layout.place(&buffer.shape, &tile.starts, &tile.extents),
             Some(shape) => PlacedTile::over(&tile.starts, &tile.extents, &shape.strides, &edges(kernel, tile, shape)),
         };
         let placed = placed.map_err(explain)?;
@@ -137,10 +138,18 @@ pub(crate) fn hangs_over(title: &str) -> Reason {
     }
 }
 
+fn unplaced(op: &Op, buffer: &Buffer) -> Diagnostic {
+    Diagnostic::error("K0232", format!("`{}` has no layout", buffer.name))
+        .label(buffer.span, "declared here")
+        .label(op.span, "used here")
+        .help("declare it with a layout")
+}
+
 fn fragment(
     builder: &Builder,
     kernel: &Kernel,
     tile: &Tile,
+    layout: &Layout,
     title: String,
     explain: &dyn Fn(tilewright_layout::LayoutError) -> Diagnostic,
 ) -> Result<Operand, Diagnostic> {
@@ -155,6 +164,6 @@ fn fragment(
         };
         region.push(at..at + extent);
     }
-    let layout = buffer.layout.tile().and_then(|tile| tile.slice(&buffer.shape, &region)).map_err(explain)?;
+    let layout = layout.tile().and_then(|tile| tile.slice(&buffer.shape, &region)).map_err(explain)?;
     Ok(Operand::Fragment(FragmentTile { array: builder.fragment(tile.buffer), layout, dtype: buffer.dtype, title }))
 }

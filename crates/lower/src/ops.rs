@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Facts, OpPlan};
 use tilewright_ir::thread::{Cond, Note, Program, Stmt as ThreadStmt};
@@ -79,6 +79,14 @@ impl Walk<'_> {
                     }
                 }
                 Stmt::Loop(inner) => blocks.extend(self.repeat(inner, unrolled)),
+                Stmt::Parallel(parallel) => {
+                    self.found.push(unsupported("a parallel loop", self.kernel.parallels[*parallel].span))
+                }
+                Stmt::If(branch) => self.found.push(unsupported("a condition", branch.span)),
+                Stmt::Each(body) => {
+                    let span = body.first().map_or(self.kernel.span, |element| element.span());
+                    self.found.push(unsupported("a statement on elements", span));
+                }
             }
         }
         blocks
@@ -120,9 +128,12 @@ impl Walk<'_> {
             }
             OpKind::Fill => {
                 let dst = operand(self, 0)?;
-                let value = op.value.unwrap_or(tilewright_ir::Scalar::Int(0));
+                let value = op.detail.constant().unwrap_or(tilewright_ir::Scalar::Int(0));
                 let context = fill::Context { dst, value, team: self.team(op), indices: self.indices() };
                 self.choose(op, fill::VARIANTS, &context, None)
+            }
+            OpKind::Reduce | OpKind::Gemm | OpKind::AtomicAdd => {
+                Err(unsupported(&format!("`{}`", op.kind.info().name), op.span))
             }
             OpKind::PermuteLayout => {
                 let in_memory = |operand: Operand| match operand {
@@ -156,6 +167,7 @@ impl Walk<'_> {
             OpKind::Copy => names(copy::VARIANTS),
             OpKind::Fill => names(fill::VARIANTS),
             OpKind::PermuteLayout => names(permute_layout::VARIANTS),
+            OpKind::Reduce | OpKind::Gemm | OpKind::AtomicAdd => Vec::new(),
         };
         let asked = self.options.variant.as_deref().filter(|name| known.contains(name));
         let variant = op.variant.clone().or(asked.map(str::to_string));
@@ -271,6 +283,13 @@ impl Walk<'_> {
         }
         ThreadStmt::Op { note, body }
     }
+}
+
+/// What inference places, and lowering does not take yet.
+fn unsupported(what: &str, span: Span) -> Diagnostic {
+    Diagnostic::error("P0404", format!("{what} cannot be lowered yet"))
+        .label(span, "here")
+        .help("`emit --stage layouts` shows what inference makes of it")
 }
 
 fn names<C, S>(variants: &[Variant<C, S>]) -> Vec<&'static str> {

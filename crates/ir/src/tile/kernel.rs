@@ -3,7 +3,9 @@ use tilewright_expr::{Expr, Var};
 use tilewright_layout::{DType, Layout};
 
 use crate::arena::{Arena, Handle};
+use crate::tile::element::{Element, Parallel};
 use crate::tile::op::Op;
+use crate::tile::value::Value;
 
 /// A kernel at tile level.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub struct Kernel {
     pub buffers: Arena<Buffer>,
     /// All tile ops; `body` says where they stand.
     pub ops: Arena<Op>,
+    /// All parallel loops; `body` says where they stand.
+    pub parallels: Arena<Parallel>,
     /// What happens.
     pub body: Vec<Stmt>,
     /// Mistakes found while the kernel was built; a kernel with any does not verify.
@@ -78,7 +82,8 @@ pub struct Buffer {
     /// Where it lives.
     pub space: Space,
     /// Where in there each element is; memory axes for global and shared buffers, thread axes and `reg` for fragments.
-    pub layout: Layout,
+    /// `None` for a fragment whose layout is to be inferred.
+    pub layout: Option<Layout>,
     /// For a tensor whose sizes are known at launch only. `shape` and `layout` are then those of the largest allowed.
     pub run_time: Option<RunTimeShape>,
     /// The buffer whose storage this one names anew, if it is a view.
@@ -89,10 +94,20 @@ pub struct Buffer {
 
 impl Buffer {
     /// Elements of storage: one more than the greatest position.
+    /// 0 where no layout is known.
     pub fn span_elements(&self) -> i64 {
+        let Some(layout) = &self.layout else { return 0 };
         match self.space {
-            Space::Global(_) | Space::Shared => self.layout.memory_span(),
-            Space::Fragment => self.layout.span_on(&tilewright_layout::axis::REG),
+            Space::Global(_) | Space::Shared => layout.memory_span(),
+            Space::Fragment => layout.span_on(&tilewright_layout::axis::REG),
+        }
+    }
+
+    /// `laid out as ...`, for messages.
+    pub fn laid_out(&self) -> String {
+        match &self.layout {
+            Some(layout) => format!("laid out as {layout}"),
+            None => "declared without a layout".to_string(),
         }
     }
 }
@@ -127,6 +142,25 @@ pub enum Stmt {
     Op(Handle<Op>),
     /// A loop.
     Loop(Loop),
+    /// Iterations shared among the threads.
+    Parallel(Handle<Parallel>),
+    /// Statements that every thread executes.
+    Each(Vec<Element>),
+    /// Statements under a condition, the same for all threads.
+    If(If),
+}
+
+/// `if cond { then } else { otherwise }`
+#[derive(Clone, Debug)]
+pub struct If {
+    /// A truth value.
+    pub cond: Value,
+    /// What happens where it holds.
+    pub then: Vec<Stmt>,
+    /// What happens where it does not.
+    pub otherwise: Vec<Stmt>,
+    /// Where it was written.
+    pub span: Span,
 }
 
 /// Whether a loop stays a loop in CUDA.

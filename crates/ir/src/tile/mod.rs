@@ -1,13 +1,17 @@
 //! The tile level: a kernel as the user wrote it.
 
+mod element;
 mod kernel;
 mod op;
 mod print;
+mod value;
 mod verify;
 
-pub use kernel::{Buffer, Direction, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll};
-pub use op::{Effect, Op, OpInfo, OpKind, Operand};
-pub use print::tile_title;
+pub use element::{Claim, Element, Parallel};
+pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll};
+pub use op::{Detail, Effect, Gemm, Op, OpInfo, OpKind, Operand, Reduce, ReduceKind, Takes, WarpPolicy};
+pub use print::{access_title, tile_title, value_title};
+pub use value::{Access, Coord, ElementClass, ElementOp, Value};
 pub use verify::{VerifiedKernel, verify};
 
 use tilewright_expr::Var;

@@ -13,6 +13,15 @@ pub enum Effect {
     Read,
     /// Every element is written.
     Write,
+    /// Every element is read and written.
+    Update,
+}
+
+impl Effect {
+    /// Whether it changes elements.
+    pub fn writes(self) -> bool {
+        self != Effect::Read
+    }
 }
 
 /// An operand in the op table.
@@ -31,14 +40,14 @@ pub struct OpInfo {
     pub name: &'static str,
     /// Its operands, the destination first.
     pub operands: &'static [Operand],
-    /// Whether it takes a constant.
-    pub takes_value: bool,
+    /// What it is told beyond its operands.
+    pub takes: Takes,
     /// The scopes that may execute it.
     pub scopes: &'static [Scope],
 }
 
 macro_rules! tile_ops {
-    ($($(#[$doc:meta])* $kind:ident = $name:literal ($($operand:ident: $effect:ident),*) $value:literal in [$($scope:ident),*];)*) => {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal ($($operand:ident: $effect:ident),*) $takes:ident in [$($scope:ident),*];)*) => {
         /// Which op it is.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum OpKind {
@@ -55,7 +64,7 @@ macro_rules! tile_ops {
                     $(OpKind::$kind => OpInfo {
                         name: $name,
                         operands: &[$(Operand { name: stringify!($operand), effect: Effect::$effect }),*],
-                        takes_value: $value,
+                        takes: Takes::$takes,
                         scopes: &[$(Scope::$scope),*],
                     },)*
                 }
@@ -66,11 +75,163 @@ macro_rules! tile_ops {
 
 tile_ops! {
     /// Elements move to the same index of another tile; nothing changes but where they are.
-    Copy = "copy" (dst: Write, src: Read) false in [Warp, Cta];
+    Copy = "copy" (dst: Write, src: Read) Nothing in [Warp, Cta];
     /// Every element becomes one constant.
-    Fill = "fill" (dst: Write) true in [Warp, Cta];
+    Fill = "fill" (dst: Write) Constant in [Warp, Cta];
     /// A warp moves a tile from one layout to another; operands may share storage.
-    PermuteLayout = "permute_layout" (dst: Write, src: Read) false in [Warp];
+    PermuteLayout = "permute_layout" (dst: Write, src: Read) Nothing in [Warp];
+    /// Elements along one dimension become one; see [`Reduce`].
+    Reduce = "reduce" (dst: Update, src: Read) Reduce in [Cta];
+    /// A product of matrices is added to a matrix; see [`Gemm`].
+    Gemm = "gemm" (c: Update, a: Read, b: Read) Gemm in [Cta];
+    /// Elements are added to elements of memory, whoever else does so.
+    AtomicAdd = "atomic_add" (dst: Update, src: Read) Nothing in [Cta];
+}
+
+/// How elements become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReduceKind {
+    /// Their sum.
+    Sum,
+    /// The greatest.
+    Max,
+    /// The least.
+    Min,
+    /// The greatest absolute value.
+    AbsMax,
+    /// The sum of the absolute values.
+    AbsSum,
+}
+
+impl ReduceKind {
+    /// Every kind.
+    pub const ALL: &'static [ReduceKind] =
+        &[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::AbsMax, ReduceKind::AbsSum];
+
+    /// Its name in every text.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReduceKind::Sum => "sum",
+            ReduceKind::Max => "max",
+            ReduceKind::Min => "min",
+            ReduceKind::AbsMax => "absmax",
+            ReduceKind::AbsSum => "abssum",
+        }
+    }
+}
+
+/// What `reduce` is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduce {
+    /// How elements become one.
+    pub kind: ReduceKind,
+    /// The dimension of the source that goes, or becomes 1.
+    pub dimension: usize,
+    /// The destination is overwritten; else it takes part.
+    pub clear: bool,
+}
+
+/// How the warps of a CTA share the rows and columns of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarpPolicy {
+    /// Parts as square as possible.
+    Square,
+    /// As many warps along the rows as possible.
+    FullRow,
+    /// As many warps along the columns as possible.
+    FullCol,
+}
+
+impl WarpPolicy {
+    /// Its name in every text.
+    pub fn name(self) -> &'static str {
+        match self {
+            WarpPolicy::Square => "square",
+            WarpPolicy::FullRow => "full_row",
+            WarpPolicy::FullCol => "full_col",
+        }
+    }
+}
+
+/// What `gemm` is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gemm {
+    /// `a` is K x M, not M x K.
+    pub transpose_a: bool,
+    /// `b` is N x K, not K x N.
+    pub transpose_b: bool,
+    /// How warps share the product.
+    pub policy: WarpPolicy,
+    /// `c` is overwritten; else the product is added to it.
+    pub clear: bool,
+}
+
+/// What an op is told beyond its operands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Detail {
+    /// Nothing.
+    Nothing,
+    /// A constant, of which all elements are to be.
+    Constant(Scalar),
+    /// Of `reduce`.
+    Reduce(Reduce),
+    /// Of `gemm`.
+    Gemm(Gemm),
+}
+
+/// Which [`Detail`] an op takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// None.
+    Nothing,
+    /// A constant.
+    Constant,
+    /// What `reduce` is told.
+    Reduce,
+    /// What `gemm` is told.
+    Gemm,
+}
+
+impl Detail {
+    /// Which it is.
+    pub fn takes(self) -> Takes {
+        match self {
+            Detail::Nothing => Takes::Nothing,
+            Detail::Constant(_) => Takes::Constant,
+            Detail::Reduce(_) => Takes::Reduce,
+            Detail::Gemm(_) => Takes::Gemm,
+        }
+    }
+
+    /// The constant, if it is one.
+    pub fn constant(self) -> Option<Scalar> {
+        match self {
+            Detail::Constant(value) => Some(value),
+            Detail::Nothing | Detail::Reduce(_) | Detail::Gemm(_) => None,
+        }
+    }
+
+    /// As it stands behind the operands: words between commas.
+    pub(crate) fn words(self) -> Vec<String> {
+        let flags = |flags: &[(bool, &str)]| -> Vec<String> {
+            flags.iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_string()).collect()
+        };
+        match self {
+            Detail::Nothing => Vec::new(),
+            Detail::Constant(value) => vec![value.to_string()],
+            Detail::Reduce(Reduce { kind, dimension, clear }) => {
+                let mut words = vec![kind.name().to_string(), format!("dimension {dimension}")];
+                words.extend(flags(&[(!clear, "accumulate")]));
+                words
+            }
+            Detail::Gemm(Gemm { transpose_a, transpose_b, policy, clear }) => {
+                let mut words = flags(&[(transpose_a, "transpose_a"), (transpose_b, "transpose_b")]);
+                words.push(policy.name().to_string());
+                words.extend(flags(&[(clear, "clear")]));
+                words
+            }
+        }
+    }
 }
 
 /// A tile op of a kernel.
@@ -84,8 +245,8 @@ pub struct Op {
     pub warp: Option<i64>,
     /// The operands, in the order of the table.
     pub operands: Vec<Tile>,
-    /// The constant, if the op takes one.
-    pub value: Option<Scalar>,
+    /// What it is told beyond its operands.
+    pub detail: Detail,
     /// The variant that the user forces.
     pub variant: Option<String>,
     /// What the user calls it.

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use tilewright_expr::Expr;
+use tilewright_expr::{Expr, Var};
 
-use crate::tile::kernel::{Buffer, Direction, Kernel, Loop, Size, Space, Stmt, Tile, Unroll};
+use crate::tile::element::{Claim, Element, Parallel};
+use crate::tile::kernel::{Buffer, Direction, If, Kernel, Loop, Size, Space, Stmt, Tile, Unroll};
 use crate::tile::op::Op;
+use crate::tile::value::{Access, Coord, ElementOp, Value};
 
 /// `b[s, 0, ..]` style title of a tile: dimensions that are taken whole are `..`.
 pub fn tile_title(kernel: &Kernel, tile: &Tile) -> String {
@@ -31,7 +33,7 @@ impl Kernel {
     /// `permute_layout(b[s], a[s])`
     pub fn op_title(&self, op: &Op) -> String {
         let mut parts: Vec<String> = op.operands.iter().map(|tile| tile_title(self, tile)).collect();
-        parts.extend(op.value.map(|value| value.to_string()));
+        parts.extend(op.detail.words());
         format!("{}({})", op.kind.info().name, parts.join(", "))
     }
 }
@@ -69,7 +71,10 @@ fn print_buffer(f: &mut fmt::Formatter<'_>, kernel: &Kernel, buffer: &Buffer) ->
         write!(f, " view of {}", kernel.buffers[owner].name)?;
     }
     match &buffer.run_time {
-        None => writeln!(f, " = {}", buffer.layout),
+        None => match &buffer.layout {
+            Some(layout) => writeln!(f, " = {layout}"),
+            None => writeln!(f),
+        },
         Some(shape) => {
             let list = |exprs: &[Expr]| exprs.iter().map(Expr::to_string).collect::<Vec<_>>().join(",");
             writeln!(f, " = run-time ({}):({})", list(&shape.extents), list(&shape.strides))
@@ -78,6 +83,7 @@ fn print_buffer(f: &mut fmt::Formatter<'_>, kernel: &Kernel, buffer: &Buffer) ->
 }
 
 fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth: usize) -> fmt::Result {
+    let indent = depth * 2;
     for stmt in body {
         match stmt {
             Stmt::Op(op) => print_op(f, kernel, &kernel.ops[*op], depth)?,
@@ -86,21 +92,149 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
                     Unroll::No => "serial",
                     Unroll::Full => "unroll",
                 };
-                let range = var.range();
-                writeln!(
-                    f,
-                    "{:indent$}{word} {} in {}..{}",
-                    "",
-                    var.name(),
-                    range.lo,
-                    range.hi + 1,
-                    indent = depth * 2
-                )?;
+                writeln!(f, "{:indent$}{word} {}", "", range(var))?;
                 print_body(f, kernel, body, depth + 1)?;
+            }
+            Stmt::Parallel(parallel) => print_parallel(f, kernel, &kernel.parallels[*parallel], depth)?,
+            Stmt::Each(elements) => {
+                writeln!(f, "{:indent$}each thread", "")?;
+                print_elements(f, kernel, elements, depth + 1)?;
+            }
+            Stmt::If(If { cond, then, otherwise, span }) => {
+                writeln!(f, "{:indent$}if {}  // {span}", "", value_title(kernel, cond))?;
+                print_body(f, kernel, then, depth + 1)?;
+                if !otherwise.is_empty() {
+                    writeln!(f, "{:indent$}else", "")?;
+                    print_body(f, kernel, otherwise, depth + 1)?;
+                }
             }
         }
     }
     Ok(())
+}
+
+/// `i in 0..4`
+fn range(var: &Var) -> String {
+    format!("{} in {}..{}", var.name(), var.range().lo, var.range().hi + 1)
+}
+
+fn print_parallel(f: &mut fmt::Formatter<'_>, kernel: &Kernel, parallel: &Parallel, depth: usize) -> fmt::Result {
+    let ranges: Vec<String> = parallel.vars.iter().map(range).collect();
+    write!(f, "{:indent$}parallel {}", "", ranges.join(", "), indent = depth * 2)?;
+    if let Some(layout) = &parallel.layout {
+        write!(f, " = {layout}")?;
+    }
+    if let Some(vector) = parallel.vector {
+        write!(f, " vector {vector}")?;
+    }
+    writeln!(f, "  // {}", parallel.span)?;
+    print_elements(f, kernel, &parallel.body, depth + 1)
+}
+
+fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Element], depth: usize) -> fmt::Result {
+    let indent = depth * 2;
+    for element in elements {
+        match element {
+            Element::Let { name, value, .. } => {
+                writeln!(f, "{:indent$}let {name} = {}", "", value_title(kernel, value))?
+            }
+            Element::Store { to, value, claim } => {
+                let claim = match claim {
+                    Claim::None => "",
+                    Claim::Unique => " unique",
+                    Claim::AnyWins => " any wins",
+                };
+                let (to, value) = (access_title(kernel, to), value_title(kernel, value));
+                writeln!(f, "{:indent$}{to} = {value}{claim}", "")?;
+            }
+            Element::AtomicAdd { to, value } => {
+                let (to, value) = (access_title(kernel, to), value_title(kernel, value));
+                writeln!(f, "{:indent$}atomic {to} += {value}", "")?;
+            }
+            Element::If { cond, then, otherwise, .. } => {
+                writeln!(f, "{:indent$}if {}", "", value_title(kernel, cond))?;
+                print_elements(f, kernel, then, depth + 1)?;
+                if !otherwise.is_empty() {
+                    writeln!(f, "{:indent$}else", "")?;
+                    print_elements(f, kernel, otherwise, depth + 1)?;
+                }
+            }
+            Element::For { var, body, .. } => {
+                writeln!(f, "{:indent$}for {}", "", range(var))?;
+                print_elements(f, kernel, body, depth + 1)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `fragment[i, 0]`
+pub fn access_title(kernel: &Kernel, access: &Access) -> String {
+    let coord = |coord: &Coord| match coord {
+        Coord::At(expr) => expr.to_string(),
+        Coord::Data(value) => value_title(kernel, value),
+    };
+    let index: Vec<String> = access.index.iter().map(coord).collect();
+    let name = kernel.buffers.get(access.buffer).map_or("?", |buffer| &buffer.name);
+    format!("{name}[{}]", index.join(", "))
+}
+
+/// `exp(v[j] - max[0])`
+pub fn value_title(kernel: &Kernel, value: &Value) -> String {
+    match value {
+        Value::Const(value) => value.to_string(),
+        Value::Index(expr) => expr.to_string(),
+        Value::Named(name) => name.clone(),
+        Value::Load(access) => access_title(kernel, access),
+        Value::Op(op, arguments) => {
+            let of = |at: usize| arguments.get(at).map(|argument| operand_title(kernel, argument)).unwrap_or_default();
+            match (infix(*op), arguments.len()) {
+                (Some(sign), 2) => format!("{} {sign} {}", of(0), of(1)),
+                (None, 1) if *op == ElementOp::Neg => format!("-{}", of(0)),
+                _ => {
+                    let all: Vec<String> = arguments.iter().map(|argument| value_title(kernel, argument)).collect();
+                    format!("{op}({})", all.join(", "))
+                }
+            }
+        }
+        Value::Cast(dtype, value) => format!("{dtype}({})", value_title(kernel, value)),
+    }
+}
+
+/// An operand of an operator, in parentheses where it has an operator of its own.
+fn operand_title(kernel: &Kernel, value: &Value) -> String {
+    let is_sum = match value {
+        Value::Op(op, _) => infix(*op).is_some(),
+        Value::Index(expr) => expr.operands().is_some(),
+        Value::Const(_) | Value::Named(_) | Value::Load(_) | Value::Cast(..) => false,
+    };
+    let title = value_title(kernel, value);
+    if is_sum { format!("({title})") } else { title }
+}
+
+fn infix(op: ElementOp) -> Option<&'static str> {
+    match op {
+        ElementOp::Add => Some("+"),
+        ElementOp::Sub => Some("-"),
+        ElementOp::Mul => Some("*"),
+        ElementOp::Div => Some("/"),
+        ElementOp::Lt => Some("<"),
+        ElementOp::Le => Some("<="),
+        ElementOp::Gt => Some(">"),
+        ElementOp::Ge => Some(">="),
+        ElementOp::Eq => Some("=="),
+        ElementOp::Ne => Some("!="),
+        ElementOp::Max
+        | ElementOp::Min
+        | ElementOp::Neg
+        | ElementOp::Abs
+        | ElementOp::Exp
+        | ElementOp::Log
+        | ElementOp::Sqrt
+        | ElementOp::Rsqrt
+        | ElementOp::Tanh
+        | ElementOp::Select => None,
+    }
 }
 
 fn print_op(f: &mut fmt::Formatter<'_>, kernel: &Kernel, op: &Op, depth: usize) -> fmt::Result {

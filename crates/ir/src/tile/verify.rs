@@ -2,13 +2,17 @@
 //!
 //! Names are identifiers and unique. Shapes and layouts agree, and layouts live on the axes of their space. A view
 //! stays inside its buffer. Ops have the operands, scope and constant of their table row; their tiles lie inside
-//! their buffers and have equal dtypes and extents; inputs are not written; fragments name threads that exist. Warps of one CTA never do the same warp-scope op on the same tile. Shared memory fits the target.
+//! their buffers and have equal dtypes and extents; inputs are not written; fragments name threads that exist.
+//! Values have one dtype per op; two iterations of a parallel loop never store to one element. Warps of one CTA never do the same warp-scope op on the same tile. Shared memory fits the target.
 //!
 //! Not checked here: that every element of an output is written (the virtual GPU sees it), and whether a layout is one
 //! that a variant can use (the variants say so, with reasons).
 
 mod buffers;
+mod elements;
 mod ops;
+mod races;
+mod values;
 mod warps;
 
 use tilewright_diag::Diagnostic;
@@ -212,6 +216,13 @@ fn check_body(kernel: &Kernel, body: &[Stmt], scope: &mut Vec<Loop>, found: &mut
                 scope.push(Loop { body: Vec::new(), ..inner.clone() });
                 check_body(kernel, &inner.body, scope, found);
                 scope.pop();
+            }
+            Stmt::Parallel(parallel) => elements::check_parallel(kernel, &kernel.parallels[*parallel], scope, found),
+            Stmt::Each(body) => elements::check_each(kernel, body, scope, found),
+            Stmt::If(branch) => {
+                elements::check_condition(kernel, &branch.cond, branch.span, scope, found);
+                check_body(kernel, &branch.then, scope, found);
+                check_body(kernel, &branch.otherwise, scope, found);
             }
         }
     }

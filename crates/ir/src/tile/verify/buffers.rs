@@ -39,22 +39,22 @@ pub(super) fn check_name(name: &str, span: Span, what: &str, found: &mut Vec<Dia
 }
 
 fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
-    let elements: i64 = buffer.shape.iter().product();
-    if buffer.shape.iter().any(|e| *e < 1) || elements != buffer.layout.size() {
-        let message = format!(
-            "`{}` has shape {:?}, but its layout places {} elements",
-            buffer.name,
-            buffer.shape,
-            buffer.layout.size()
-        );
-        found.push(Diagnostic::error("K0205", message).label(buffer.span, format!("laid out as {}", buffer.layout)));
+    let elements: i64 = buffer.shape.iter().fold(1, |product, extent| product.saturating_mul(*extent));
+    let Some(layout) = &buffer.layout else {
+        check_open(buffer, elements, found);
+        return;
+    };
+    if buffer.shape.iter().any(|e| *e < 1) || elements != layout.size() {
+        let (shape, places) = (&buffer.shape, layout.size());
+        let message = format!("`{}` has shape {shape:?}, but its layout places {places} elements", buffer.name);
+        found.push(Diagnostic::error("K0205", message).label(buffer.span, buffer.laid_out()));
         return;
     }
-    if buffer.space == Space::Fragment && matches!(buffer.layout, Layout::Table(_)) {
+    if buffer.space == Space::Fragment && matches!(layout, Layout::Table(_)) {
         found.push(listed_fragment(buffer));
         return;
     }
-    let wrong = buffer.layout.axes().into_iter().find(|axis| match buffer.space {
+    let wrong = layout.axes().into_iter().find(|axis| match buffer.space {
         Space::Global(_) | Space::Shared => *axis != M,
         Space::Fragment => !axis.is_thread() && *axis != tilewright_layout::axis::REG,
     });
@@ -71,36 +71,52 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
                 "K0206",
                 format!("`{}` is in {place}, but its layout uses the axis `{axis}`", buffer.name),
             )
-            .label(buffer.span, format!("laid out as {}", buffer.layout))
+            .label(buffer.span, buffer.laid_out())
             .help(format!("the axes of {place} are {legal}")),
         );
         return;
     }
-    check_positions(buffer, found);
-    check_threads(kernel, buffer, found);
+    check_positions(buffer, layout, found);
+    check_threads(kernel, buffer, layout, found);
+}
+
+/// Elements of a fragment without a layout, at most: what may be enumerated.
+const MOST_OPEN: i64 = 1 << 22;
+
+/// Only a fragment may leave its layout to inference.
+fn check_open(buffer: &Buffer, elements: i64, found: &mut Vec<Diagnostic>) {
+    if buffer.space != Space::Fragment {
+        let message = format!("`{}` has no layout", buffer.name);
+        let help = "only the layout of a fragment is inferred; write a shape for row-major";
+        found.push(Diagnostic::error("K0232", message).label(buffer.span, "declared here").help(help));
+    } else if buffer.shape.iter().any(|e| *e < 1) || elements > MOST_OPEN {
+        let message = format!("`{}` has shape {:?}", buffer.name, buffer.shape);
+        let help = format!("extents begin at 1, and a fragment has up to {MOST_OPEN} elements");
+        found.push(Diagnostic::error("K0205", message).label(buffer.span, "declared here").help(help));
+    }
 }
 
 fn listed_fragment(buffer: &Buffer) -> Diagnostic {
     let message = format!("`{}` is a fragment laid out by a table, which no tile op can address yet", buffer.name);
     Diagnostic::error("K0229", message)
-        .label(buffer.span, format!("laid out as {}", buffer.layout))
+        .label(buffer.span, buffer.laid_out())
         .help("write the layout of a fragment as shard, replica and offset")
 }
 
 /// The threads that a fragment names exist.
-fn check_threads(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
-    for axis in buffer.layout.axes().into_iter().filter(|axis| axis.is_thread()) {
+fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut Vec<Diagnostic>) {
+    for axis in layout.axes().into_iter().filter(|axis| axis.is_thread()) {
         let most = match axis.name() {
             "tx" => kernel.threads,
             "warpid" => kernel.warps(),
             _ => axis.extent().unwrap_or(kernel.threads),
         };
-        let reach = buffer.layout.span_on(&axis);
+        let reach = layout.span_on(&axis);
         if reach > most {
             let message = format!("`{}` names {reach} positions on `{axis}`, but there are {most}", buffer.name);
             found.push(
                 Diagnostic::error("K0227", message)
-                    .label(buffer.span, format!("laid out as {}", buffer.layout))
+                    .label(buffer.span, buffer.laid_out())
                     .help("give each thread more registers, or the kernel more threads"),
             );
         }
@@ -108,8 +124,7 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) 
 }
 
 /// Positions are not negative and different elements do not share one.
-fn check_positions(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
-    let layout = &buffer.layout;
+fn check_positions(buffer: &Buffer, layout: &Layout, found: &mut Vec<Diagnostic>) {
     if let Some(axis) = layout.axes().into_iter().find(|axis| layout.least_on(axis) < 0) {
         let message = format!("the layout of `{}` reaches below 0 on `{axis}`", buffer.name);
         let help = match layout {
@@ -119,7 +134,7 @@ fn check_positions(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
         found.push(Diagnostic::error("K0207", message).label(buffer.span, format!("laid out as {layout}")).help(help));
     }
     let is_written = !matches!(buffer.space, Space::Global(crate::tile::Direction::Input) | Space::Fragment);
-    if is_written && let Some(replicated) = replicated(buffer) {
+    if is_written && let Some(replicated) = replicated(buffer, layout) {
         found.push(
             Diagnostic::error("K0226", format!("{replicated} has several places in memory"))
                 .label(buffer.span, format!("laid out as {layout}"))
@@ -140,8 +155,8 @@ fn check_positions(buffer: &Buffer, found: &mut Vec<Diagnostic>) {
 }
 
 /// Which elements have several places, if any do: all under replicas, or the first one of a table.
-fn replicated(buffer: &Buffer) -> Option<String> {
-    let has_replicas = match &buffer.layout {
+fn replicated(buffer: &Buffer, layout: &Layout) -> Option<String> {
+    let has_replicas = match layout {
         Layout::Tile(tile) => !tile.replica().is_empty(),
         Layout::Compose(compose) => !compose.tile().replica().is_empty(),
         Layout::Table(table) => {
@@ -153,7 +168,7 @@ fn replicated(buffer: &Buffer) -> Option<String> {
 }
 
 /// The index of an element in a tile of this shape: `7`, or `(0, 3)` where the shape has several dimensions.
-fn element_title(shape: &[i64], element: i64) -> String {
+pub(super) fn element_title(shape: &[i64], element: i64) -> String {
     let mut rest = element;
     let mut index: Vec<String> = Vec::with_capacity(shape.len());
     for extent in shape.iter().rev() {
@@ -182,11 +197,15 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
     let buffer = &kernel.buffers[handle];
     let Some(parent) = buffer.view_of else { return };
     let owner = &kernel.buffers[parent];
+    if buffer.space == Space::Fragment && buffer.layout.is_none() {
+        check_fragment_view(buffer, owner, found);
+        return;
+    }
     let is_shared = buffer.space == Space::Shared;
     if buffer.space == Space::Fragment || (!is_shared && buffer.dtype != owner.dtype) {
         let (message, help) = match buffer.space {
             Space::Fragment => {
-                (format!("`{}` is a view of registers", buffer.name), "declare a fragment of its own and copy")
+                (format!("`{}` is a view of registers with a layout", buffer.name), "view it with a shape alone")
             }
             Space::Global(_) | Space::Shared => (
                 format!("`{}` views a parameter as another dtype", buffer.name),
@@ -212,8 +231,23 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
         );
         found.push(
             Diagnostic::error("K0209", message)
-                .label(buffer.span, format!("viewed as {}", buffer.layout))
-                .label(owner.span, format!("laid out as {}", owner.layout)),
+                .label(buffer.span, buffer.laid_out())
+                .label(owner.span, owner.laid_out()),
+        );
+    }
+}
+
+/// A view of a fragment names all of its bytes anew.
+fn check_fragment_view(buffer: &Buffer, owner: &Buffer, found: &mut Vec<Diagnostic>) {
+    let bytes = |b: &Buffer| b.shape.iter().fold(b.dtype.bytes(), |product, extent| product.saturating_mul(*extent));
+    if bytes(buffer) != bytes(owner) {
+        let message =
+            format!("the view `{}` has {} bytes, and `{}` {}", buffer.name, bytes(buffer), owner.name, bytes(owner));
+        found.push(
+            Diagnostic::error("K0209", message)
+                .label(buffer.span, "viewed here")
+                .label(owner.span, "declared here")
+                .help("a view of a fragment has as many bytes"),
         );
     }
 }

@@ -1,7 +1,7 @@
 use tilewright_diag::Diagnostic;
 
 use crate::tile::kernel::{Direction, Kernel, Loop, Space, Tile};
-use crate::tile::op::{Effect, Op, OpKind, Operand};
+use crate::tile::op::{Detail, Gemm, Op, OpKind, Operand, Reduce, Takes};
 use crate::tile::print::tile_title;
 
 pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Diagnostic>) {
@@ -13,7 +13,11 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
     for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
         check_operand(kernel, op, operand, tile, scope, found);
     }
-    check_agreement(kernel, op, found);
+    match op.detail {
+        Detail::Nothing | Detail::Constant(_) => check_agreement(kernel, op, found),
+        Detail::Reduce(reduce) => check_reduction(kernel, op, reduce, found),
+        Detail::Gemm(gemm) => check_product(kernel, op, gemm, found),
+    }
     check_aliasing(kernel, op, found);
     check_value(kernel, op, found);
     if found.len() == before {
@@ -28,8 +32,13 @@ fn check_row(op: &Op, found: &mut Vec<Diagnostic>) {
         let message = format!("`{}` takes {} operands, not {}", info.name, info.operands.len(), op.operands.len());
         found.push(Diagnostic::error("K0211", message).label(op.span, "this op"));
     }
-    if op.value.is_some() != info.takes_value {
-        let what = if info.takes_value { "needs a constant" } else { "takes no constant" };
+    if op.detail.takes() != info.takes {
+        let what = match info.takes {
+            Takes::Nothing => "takes operands only",
+            Takes::Constant => "needs a constant",
+            Takes::Reduce => "needs a kind and a dimension",
+            Takes::Gemm => "needs to know what is transposed",
+        };
         found.push(Diagnostic::error("K0211", format!("`{}` {what}", info.name)).label(op.span, "this op"));
     }
     if !info.scopes.contains(&op.scope) {
@@ -52,7 +61,7 @@ fn check_operand(
 ) {
     let name = op.kind.info().name;
     let buffer = &kernel.buffers[tile.buffer];
-    if buffer.space == Space::Global(Direction::Input) && operand.effect == Effect::Write {
+    if buffer.space == Space::Global(Direction::Input) && operand.effect.writes() {
         found.push(
             Diagnostic::error("K0214", format!("`{name}` writes the input `{}`", buffer.name))
                 .label(op.span, "written here")
@@ -134,6 +143,58 @@ fn check_agreement(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     }
 }
 
+/// The destination is the source without one dimension, or with 1 in its place.
+fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, found: &mut Vec<Diagnostic>) {
+    let [dst, src] = &op.operands[..] else { return };
+    let (to, from) = (&kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
+    if to.dtype != from.dtype {
+        found.push(
+            Diagnostic::error("K0218", format!("`reduce` from {} to {}: the dtypes differ", from.dtype, to.dtype))
+                .label(op.span, "this op")
+                .label(from.span, format!("`{}` is {}", from.name, from.dtype))
+                .label(to.span, format!("`{}` is {}", to.name, to.dtype)),
+        );
+    }
+    let (mut without, mut kept) = (src.extents.clone(), src.extents.clone());
+    if reduce.dimension < src.extents.len() {
+        without.remove(reduce.dimension);
+        kept[reduce.dimension] = 1;
+    }
+    let scalar = without.is_empty() && dst.extents == [1];
+    if reduce.dimension >= src.extents.len() || !(dst.extents == without || dst.extents == kept || scalar) {
+        let (dimension, to, from) = (reduce.dimension, &dst.extents, &src.extents);
+        let message = format!("`reduce` of dimension {dimension} from extents {from:?} to {to:?}");
+        let finding = Diagnostic::error("K0219", message).label(op.span, "this op");
+        found.push(finding.help("the destination has the extents of the source without that dimension, or 1 for it"));
+    }
+}
+
+/// Rows, columns and depth of the three matrices agree.
+fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, found: &mut Vec<Diagnostic>) {
+    let [c, a, b] = &op.operands[..] else { return };
+    let turned = |extents: &[i64], transpose: bool| match extents {
+        [rows, columns] if transpose => vec![*columns, *rows],
+        other => other.to_vec(),
+    };
+    let (left, right) = (turned(&a.extents, gemm.transpose_a), turned(&b.extents, gemm.transpose_b));
+    let agrees = matches!((&c.extents[..], &left[..], &right[..]), ([m, n], [rows, depth], [deep, columns])
+        if m == rows && n == columns && depth == deep);
+    if !agrees {
+        let message = format!("`gemm` of {left:?} and {right:?} into {:?}", c.extents);
+        let finding = Diagnostic::error("K0219", message).label(op.span, "this op");
+        found.push(finding.help("c is M x N, a is M x K, b is K x N; say what is transposed"));
+    }
+    let (left, right) = (&kernel.buffers[a.buffer], &kernel.buffers[b.buffer]);
+    if left.dtype != right.dtype {
+        found.push(
+            Diagnostic::error("K0218", format!("`gemm` of {} and {}: the dtypes differ", left.dtype, right.dtype))
+                .label(op.span, "this op")
+                .label(left.span, format!("`{}` is {}", left.name, left.dtype))
+                .label(right.span, format!("`{}` is {}", right.name, right.dtype)),
+        );
+    }
+}
+
 /// `copy` reads and writes in any order, so its operands must not share storage.
 fn check_aliasing(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     let (OpKind::Copy, [dst, src]) = (op.kind, &op.operands[..]) else { return };
@@ -150,7 +211,7 @@ fn check_aliasing(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
 
 /// The constant is a value of the destination's dtype.
 fn check_value(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
-    let (Some(value), Some(dst)) = (op.value, op.operands.first()) else { return };
+    let (Some(value), Some(dst)) = (op.detail.constant(), op.operands.first()) else { return };
     let buffer = &kernel.buffers[dst.buffer];
     if !value.fits(buffer.dtype) {
         found.push(

@@ -7,7 +7,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_layout::axis::Scope;
 
 use crate::tile::kernel::{Kernel, Space, Tile};
-use crate::tile::op::{Effect, Op};
+use crate::tile::op::Op;
 use crate::tile::print::tile_title;
 
 /// The most positions that one comparison of two warps' tiles looks at.
@@ -25,7 +25,7 @@ pub(super) fn check(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     if op.scope != Scope::Warp || warps == 1 {
         return;
     }
-    let written = op.kind.info().operands.iter().zip(&op.operands).filter(|(o, _)| o.effect == Effect::Write);
+    let written = op.kind.info().operands.iter().zip(&op.operands).filter(|(o, _)| o.effect.writes());
     for (_, tile) in written {
         let shared_storage = kernel.buffers[tile.buffer].space != Space::Fragment;
         if shared_storage && warps_meet(kernel, tile) {
@@ -51,7 +51,8 @@ fn warps_meet(kernel: &Kernel, tile: &Tile) -> bool {
     if buffer.run_time.is_some() {
         return boxes_meet(kernel, tile);
     }
-    let Ok(placed) = buffer.layout.place(&buffer.shape, &tile.starts, &tile.extents) else { return true };
+    let placed = buffer.layout.as_ref().map(|layout| layout.place(&buffer.shape, &tile.starts, &tile.extents));
+    let Some(Ok(placed)) = placed else { return true };
     if placed.size() * kernel.warps() > LIMIT {
         return true;
     }

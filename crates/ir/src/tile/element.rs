@@ -1,0 +1,125 @@
+//! Statements on single elements, and the parallel loops around them.
+
+use tilewright_diag::Span;
+use tilewright_expr::Var;
+use tilewright_layout::Layout;
+
+use crate::tile::value::{Access, Value};
+
+/// Iterations without an order, of which each is one thread's, or several threads' with the same result.
+#[derive(Clone, Debug)]
+pub struct Parallel {
+    /// Its variables, the innermost last; their ranges begin at 0.
+    pub vars: Vec<Var>,
+    /// What an iteration does.
+    pub body: Vec<Element>,
+    /// Which thread does which iteration, if the user says so; else it is inferred.
+    pub layout: Option<Layout>,
+    /// Elements that a thread takes together, at most, if the user says so.
+    pub vector: Option<i64>,
+    /// Where it was written.
+    pub span: Span,
+}
+
+impl Parallel {
+    /// Iterations along each variable.
+    pub fn extents(&self) -> Vec<i64> {
+        self.vars.iter().map(|var| var.range().hi + 1).collect()
+    }
+}
+
+/// What the user says of a store that several iterations may do to one element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Nothing: two iterations that store to one element are an error.
+    None,
+    /// An index that is known when the kernel runs only is another in every iteration. The virtual GPU checks it.
+    Unique,
+    /// Any of the values may stay.
+    AnyWins,
+}
+
+/// A statement on elements.
+#[derive(Clone, Debug)]
+pub enum Element {
+    /// A named value.
+    Let {
+        /// Its name, unchanged in CUDA.
+        name: String,
+        /// The value.
+        value: Value,
+        /// Where it was written.
+        span: Span,
+    },
+    /// An element becomes a value.
+    Store {
+        /// The element.
+        to: Access,
+        /// The value.
+        value: Value,
+        /// What is claimed of its index.
+        claim: Claim,
+    },
+    /// A value is added to an element, whoever else does so.
+    AtomicAdd {
+        /// The element.
+        to: Access,
+        /// The value.
+        value: Value,
+    },
+    /// Statements under a condition.
+    If {
+        /// A truth value.
+        cond: Value,
+        /// Where it holds.
+        then: Vec<Element>,
+        /// Where it does not.
+        otherwise: Vec<Element>,
+        /// Where it was written.
+        span: Span,
+    },
+    /// A loop in each iteration.
+    For {
+        /// Its variable.
+        var: Var,
+        /// What is repeated.
+        body: Vec<Element>,
+        /// Where it was written.
+        span: Span,
+    },
+}
+
+impl Element {
+    /// The statements inside it.
+    pub fn inner(&self) -> impl Iterator<Item = &Element> {
+        let (first, second): (&[Element], &[Element]) = match self {
+            Element::Let { .. } | Element::Store { .. } | Element::AtomicAdd { .. } => (&[], &[]),
+            Element::If { then, otherwise, .. } => (then, otherwise),
+            Element::For { body, .. } => (body, &[]),
+        };
+        first.iter().chain(second)
+    }
+
+    /// Where it was written.
+    pub fn span(&self) -> Span {
+        match self {
+            Element::Let { span, .. } | Element::If { span, .. } | Element::For { span, .. } => *span,
+            Element::Store { to, .. } | Element::AtomicAdd { to, .. } => to.span,
+        }
+    }
+
+    /// Calls `visit` on every access of it and of what is inside, with whether it writes; loads come first.
+    pub fn for_each_access(&self, visit: &mut dyn FnMut(&Access, bool)) {
+        match self {
+            Element::Let { value, .. } => value.for_each_load(&mut |access| visit(access, false)),
+            Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+                value.for_each_load(&mut |access| visit(access, false));
+                to.for_each_load(&mut |access| visit(access, false));
+                visit(to, true);
+            }
+            Element::If { cond, .. } => cond.for_each_load(&mut |access| visit(access, false)),
+            Element::For { .. } => {}
+        }
+        self.inner().for_each(|element| element.for_each_access(visit));
+    }
+}

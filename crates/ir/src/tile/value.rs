@@ -1,0 +1,324 @@
+//! Values of single elements: what parallel loops compute.
+
+use std::fmt;
+
+use tilewright_diag::Span;
+use tilewright_expr::Expr;
+use tilewright_layout::DType;
+
+use crate::arena::Handle;
+use crate::scalar::Scalar;
+use crate::tile::kernel::Buffer;
+
+/// What an element op takes and gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ElementClass {
+    /// Numbers of one dtype to a number of it.
+    Arithmetic,
+    /// Floating-point numbers of one dtype to one of it.
+    Floating,
+    /// Numbers of one dtype to a truth value.
+    Comparison,
+    /// A truth value and two numbers of one dtype to one of these.
+    Choice,
+}
+
+macro_rules! element_ops {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal $arity:literal $class:ident;)*) => {
+        /// An operation on elements. Results are those of exact arithmetic rounded once to the dtype, but of the
+        /// functions, whose error is that of their PTX instructions.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum ElementOp {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl ElementOp {
+            /// Every op.
+            pub const ALL: &'static [ElementOp] = &[$(ElementOp::$kind),*];
+
+            /// Its name in every text.
+            pub fn name(self) -> &'static str {
+                match self { $(ElementOp::$kind => $name,)* }
+            }
+
+            /// How many values it takes.
+            pub fn arity(self) -> usize {
+                match self { $(ElementOp::$kind => $arity,)* }
+            }
+
+            /// What it takes and gives.
+            pub fn class(self) -> ElementClass {
+                match self { $(ElementOp::$kind => ElementClass::$class,)* }
+            }
+        }
+    };
+}
+
+element_ops! {
+    /// Sum.
+    Add = "add" 2 Arithmetic;
+    /// Difference.
+    Sub = "sub" 2 Arithmetic;
+    /// Product.
+    Mul = "mul" 2 Arithmetic;
+    /// Quotient; of integers, towards zero.
+    Div = "div" 2 Arithmetic;
+    /// The greater; a number if one is not a number.
+    Max = "max" 2 Arithmetic;
+    /// The lesser; a number if one is not a number.
+    Min = "min" 2 Arithmetic;
+    /// The negative.
+    Neg = "neg" 1 Arithmetic;
+    /// The absolute value.
+    Abs = "abs" 1 Arithmetic;
+    /// e to the power.
+    Exp = "exp" 1 Floating;
+    /// Natural logarithm.
+    Log = "log" 1 Floating;
+    /// Square root.
+    Sqrt = "sqrt" 1 Floating;
+    /// One over the square root.
+    Rsqrt = "rsqrt" 1 Floating;
+    /// Hyperbolic tangent.
+    Tanh = "tanh" 1 Floating;
+    /// Less.
+    Lt = "lt" 2 Comparison;
+    /// Less or equal.
+    Le = "le" 2 Comparison;
+    /// Greater.
+    Gt = "gt" 2 Comparison;
+    /// Greater or equal.
+    Ge = "ge" 2 Comparison;
+    /// Equal.
+    Eq = "eq" 2 Comparison;
+    /// Not equal.
+    Ne = "ne" 2 Comparison;
+    /// The second where the first holds, else the third.
+    Select = "select" 3 Choice;
+}
+
+/// An element of a buffer.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The buffer.
+    pub buffer: Handle<Buffer>,
+    /// One index per dimension.
+    pub index: Vec<Coord>,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// An index of an element.
+#[derive(Clone, Debug)]
+pub enum Coord {
+    /// Known from variables.
+    At(Expr),
+    /// Known when the kernel runs only.
+    Data(Value),
+}
+
+/// A value of one element.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A number, of whatever dtype is needed.
+    Const(Scalar),
+    /// An integer made of variables.
+    Index(Expr),
+    /// A value that was named.
+    Named(String),
+    /// An element of a buffer.
+    Load(Access),
+    /// An operation.
+    Op(ElementOp, Vec<Value>),
+    /// The value in another dtype, rounded to the nearest.
+    Cast(DType, Box<Value>),
+}
+
+impl Value {
+    /// Calls `visit` on every access in it, indices of accesses first.
+    pub fn for_each_load(&self, visit: &mut dyn FnMut(&Access)) {
+        match self {
+            Value::Const(_) | Value::Index(_) | Value::Named(_) => {}
+            Value::Load(access) => {
+                access.for_each_load(visit);
+                visit(access);
+            }
+            Value::Op(_, arguments) => arguments.iter().for_each(|argument| argument.for_each_load(visit)),
+            Value::Cast(_, value) => value.for_each_load(visit),
+        }
+    }
+
+    fn unary(self, op: ElementOp) -> Value {
+        Value::Op(op, vec![self])
+    }
+
+    fn binary(self, op: ElementOp, other: impl Into<Value>) -> Value {
+        Value::Op(op, vec![self, other.into()])
+    }
+
+    /// e to the power of it.
+    pub fn exp(self) -> Value {
+        self.unary(ElementOp::Exp)
+    }
+
+    /// Its natural logarithm.
+    pub fn log(self) -> Value {
+        self.unary(ElementOp::Log)
+    }
+
+    /// Its square root.
+    pub fn sqrt(self) -> Value {
+        self.unary(ElementOp::Sqrt)
+    }
+
+    /// One over its square root.
+    pub fn rsqrt(self) -> Value {
+        self.unary(ElementOp::Rsqrt)
+    }
+
+    /// Its hyperbolic tangent.
+    pub fn tanh(self) -> Value {
+        self.unary(ElementOp::Tanh)
+    }
+
+    /// Its absolute value.
+    pub fn abs(self) -> Value {
+        self.unary(ElementOp::Abs)
+    }
+
+    /// The greater of the two.
+    pub fn max(self, other: impl Into<Value>) -> Value {
+        self.binary(ElementOp::Max, other)
+    }
+
+    /// The lesser of the two.
+    pub fn min(self, other: impl Into<Value>) -> Value {
+        self.binary(ElementOp::Min, other)
+    }
+
+    /// Whether it is less.
+    pub fn lt(self, other: impl Into<Value>) -> Value {
+        self.binary(ElementOp::Lt, other)
+    }
+
+    /// Whether it is less or equal.
+    pub fn le(self, other: impl Into<Value>) -> Value {
+        self.binary(ElementOp::Le, other)
+    }
+
+    /// Whether it is greater.
+    pub fn gt(self, other: impl Into<Value>) -> Value {
+        self.binary(ElementOp::Gt, other)
+    }
+
+    /// Whether it is greater or equal.
+    pub fn ge(self, other: impl Into<Value>) -> Value {
+        self.binary(ElementOp::Ge, other)
+    }
+
+    /// Whether they are equal.
+    pub fn eq(self, other: impl Into<Value>) -> Value {
+        self.binary(ElementOp::Eq, other)
+    }
+
+    /// Whether they differ.
+    pub fn ne(self, other: impl Into<Value>) -> Value {
+        self.binary(ElementOp::Ne, other)
+    }
+
+    /// `then` where it holds, else `otherwise`.
+    pub fn select(self, then: impl Into<Value>, otherwise: impl Into<Value>) -> Value {
+        Value::Op(ElementOp::Select, vec![self, then.into(), otherwise.into()])
+    }
+
+    /// The same in another dtype, rounded to the nearest.
+    pub fn cast(self, dtype: DType) -> Value {
+        Value::Cast(dtype, Box::new(self))
+    }
+}
+
+impl Access {
+    /// Calls `visit` on every access in its indices.
+    pub fn for_each_load(&self, visit: &mut dyn FnMut(&Access)) {
+        for coord in &self.index {
+            if let Coord::Data(value) = coord {
+                value.for_each_load(visit);
+            }
+        }
+    }
+}
+
+macro_rules! operators {
+    ($($operator:ident $method:ident $op:ident;)*) => {$(
+        impl<T: Into<Value>> std::ops::$operator<T> for Value {
+            type Output = Value;
+
+            fn $method(self, other: T) -> Value {
+                self.binary(ElementOp::$op, other)
+            }
+        }
+    )*};
+}
+
+operators! {
+    Add add Add;
+    Sub sub Sub;
+    Mul mul Mul;
+    Div div Div;
+}
+
+impl std::ops::Neg for Value {
+    type Output = Value;
+
+    fn neg(self) -> Value {
+        self.unary(ElementOp::Neg)
+    }
+}
+
+impl From<Scalar> for Value {
+    fn from(value: Scalar) -> Value {
+        Value::Const(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value::Const(Scalar::Float(value))
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Value {
+        Value::Const(Scalar::Int(value))
+    }
+}
+
+impl From<i32> for Value {
+    fn from(value: i32) -> Value {
+        Value::from(i64::from(value))
+    }
+}
+
+impl From<Expr> for Value {
+    fn from(value: Expr) -> Value {
+        Value::Index(value)
+    }
+}
+
+impl From<&Expr> for Value {
+    fn from(value: &Expr) -> Value {
+        Value::Index(value.clone())
+    }
+}
+
+impl From<&Value> for Value {
+    fn from(value: &Value) -> Value {
+        value.clone()
+    }
+}
+
+impl fmt::Display for ElementOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,278 @@
+//! Checks of statements on elements.
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::{Expr, Var};
+
+use super::races;
+use super::values::{Names, Type, may_store, type_of};
+use crate::tile::element::{Claim, Element, Parallel};
+use crate::tile::kernel::{Direction, Kernel, Loop, Space};
+use crate::tile::print::{access_title, value_title};
+use crate::tile::value::{Access, Coord, Value};
+
+/// Iterations of a parallel loop, at most: what may be enumerated.
+const MOST_ITERATIONS: i64 = 1 << 22;
+
+struct Context<'a> {
+    kernel: &'a Kernel,
+    /// Variables that are known here.
+    vars: Vec<Var>,
+    names: Names,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+/// A parallel loop, inside the loops of `scope`.
+pub(super) fn check_parallel(kernel: &Kernel, parallel: &Parallel, scope: &[Loop], found: &mut Vec<Diagnostic>) {
+    let before = found.len();
+    check_extents(parallel, found);
+    let mut context = Context::inside(kernel, scope, found);
+    for var in &parallel.vars {
+        context.declare(var, parallel.span, "a loop variable");
+    }
+    context.elements(&parallel.body);
+    if found.len() == before {
+        races::check(kernel, parallel, found);
+    }
+}
+
+/// Statements that every thread executes.
+pub(super) fn check_each(kernel: &Kernel, elements: &[Element], scope: &[Loop], found: &mut Vec<Diagnostic>) {
+    Context::inside(kernel, scope, found).elements(elements);
+}
+
+/// A condition that is the same for all threads.
+pub(super) fn check_condition(kernel: &Kernel, cond: &Value, span: Span, scope: &[Loop], found: &mut Vec<Diagnostic>) {
+    Context::inside(kernel, scope, found).condition(cond, span);
+}
+
+fn check_extents(parallel: &Parallel, found: &mut Vec<Diagnostic>) {
+    let extents = parallel.extents();
+    let iterations = extents.iter().fold(1i64, |product, extent| product.saturating_mul(*extent));
+    let begins = parallel.vars.iter().all(|var| var.range().lo == 0);
+    if parallel.vars.is_empty() || !begins || extents.iter().any(|extent| *extent < 1) || iterations > MOST_ITERATIONS {
+        found.push(
+            Diagnostic::error("K0234", format!("a parallel loop over {extents:?}"))
+                .label(parallel.span, "this loop")
+                .help(format!("it has one or more extents from 1 on, and up to {MOST_ITERATIONS} iterations")),
+        );
+    }
+    let size = parallel.layout.as_ref().map_or(iterations, |layout| layout.size());
+    if size != iterations {
+        let message = format!("the layout of a parallel loop over {extents:?} places {size} iterations");
+        found.push(Diagnostic::error("K0205", message).label(parallel.span, "this loop"));
+    }
+    if let Some(vector) = parallel.vector.filter(|vector| *vector < 1) {
+        let message = format!("{vector} elements are no vector");
+        found.push(Diagnostic::error("K0234", message).label(parallel.span, "this loop").help("1, 2, 4, 8 or 16"));
+    }
+}
+
+impl<'a> Context<'a> {
+    fn inside(kernel: &'a Kernel, scope: &[Loop], found: &'a mut Vec<Diagnostic>) -> Context<'a> {
+        let mut vars = vec![kernel.warp(), kernel.tid(), kernel.block(0), kernel.block(1), kernel.block(2)];
+        vars.extend(kernel.sizes.iter().map(|size| size.var.clone()));
+        vars.extend(scope.iter().map(|outer| outer.var.clone()));
+        Context { kernel, vars, names: Vec::new(), found }
+    }
+
+    fn declare(&mut self, var: &Var, span: Span, what: &str) {
+        super::buffers::check_name(var.name(), span, what, self.found);
+        self.check_free(var.name(), span);
+        self.vars.push(var.clone());
+    }
+
+    /// A name is no buffer's, and none that is known here.
+    fn check_free(&mut self, name: &str, span: Span) {
+        let buffer = self.kernel.buffers.iter().find(|(_, buffer)| buffer.name == name).map(|(_, buffer)| buffer.span);
+        let is_known =
+            self.vars.iter().any(|var| var.name() == name) || self.names.iter().any(|(known, _)| known == name);
+        if is_known || buffer.is_some() {
+            let mut finding =
+                Diagnostic::error("K0204", format!("the name `{name}` is taken")).label(span, "named here");
+            if let Some(first) = buffer {
+                finding = finding.label(first, "first used here");
+            }
+            self.found.push(finding.help("give it a name of its own"));
+        }
+    }
+
+    fn elements(&mut self, elements: &[Element]) {
+        let (vars, names) = (self.vars.len(), self.names.len());
+        for element in elements {
+            self.element(element);
+        }
+        self.vars.truncate(vars);
+        self.names.truncate(names);
+    }
+
+    fn element(&mut self, element: &Element) {
+        match element {
+            Element::Let { name, value, span } => {
+                super::buffers::check_name(name, *span, "a value", self.found);
+                self.check_free(name, *span);
+                let kind = self.value(value, *span);
+                self.names.push((name.clone(), kind.unwrap_or(Type::Integer)));
+            }
+            Element::Store { to, value, claim } => {
+                self.store(to, value);
+                self.claim(to, *claim);
+            }
+            Element::AtomicAdd { to, value } => {
+                self.store(to, value);
+                if self.kernel.buffers[to.buffer].space == Space::Fragment {
+                    let message = format!("`{}` is in registers", access_title(self.kernel, to));
+                    let finding = Diagnostic::error("K0235", message).label(to.span, "added to here");
+                    self.found.push(finding.help("nobody else adds to registers; store the sum"));
+                }
+            }
+            Element::If { cond, then, otherwise, span } => {
+                self.condition(cond, *span);
+                self.elements(then);
+                self.elements(otherwise);
+            }
+            Element::For { var, body, span } => {
+                let (vars, names) = (self.vars.len(), self.names.len());
+                self.declare(var, *span, "a loop variable");
+                self.elements(body);
+                self.vars.truncate(vars);
+                self.names.truncate(names);
+            }
+        }
+    }
+
+    fn condition(&mut self, cond: &Value, span: Span) {
+        if let Some(kind) = self.value(cond, span)
+            && kind != Type::Truth
+        {
+            let message = format!("`{}` is no condition", value_title(self.kernel, cond));
+            self.found.push(Diagnostic::error("K0233", message).label(span, "in this statement").help("compare it"));
+        }
+    }
+
+    /// The type of a value whose accesses are in order.
+    fn value(&mut self, value: &Value, span: Span) -> Option<Type> {
+        let before = self.found.len();
+        self.indices(value, span);
+        if self.found.len() > before {
+            return None;
+        }
+        type_of(self.kernel, value, &self.names, span).map_err(|finding| self.found.push(finding)).ok()
+    }
+
+    /// Variables of a value and indices of its accesses.
+    fn indices(&mut self, value: &Value, span: Span) {
+        match value {
+            Value::Const(_) | Value::Named(_) => {}
+            Value::Index(expr) => self.variables(expr, &expr.to_string(), span),
+            Value::Load(access) => self.access(access),
+            Value::Op(_, arguments) => arguments.iter().for_each(|argument| self.indices(argument, span)),
+            Value::Cast(_, inner) => self.indices(inner, span),
+        }
+    }
+
+    fn store(&mut self, to: &Access, value: &Value) {
+        self.access(to);
+        let Some(kind) = self.value(value, to.span) else { return };
+        let buffer = &self.kernel.buffers[to.buffer];
+        if buffer.space == Space::Global(Direction::Input) {
+            self.found.push(
+                Diagnostic::error("K0214", format!("a store to the input `{}`", buffer.name))
+                    .label(to.span, "written here")
+                    .label(buffer.span, "declared as an input here")
+                    .help("declare it with k.output, or write another buffer"),
+            );
+        }
+        if !may_store(kind, buffer.dtype) {
+            let what = match kind {
+                Type::Of(dtype) => dtype.to_string(),
+                Type::Integer => "an integer".to_string(),
+                Type::Real => "a floating-point number".to_string(),
+                Type::Truth => "a truth value".to_string(),
+            };
+            self.found.push(
+                Diagnostic::error("K0218", format!("{what} stored as {}: the dtypes differ", buffer.dtype))
+                    .label(to.span, format!("`{}`", value_title(self.kernel, value)))
+                    .label(buffer.span, format!("`{}` is {}", buffer.name, buffer.dtype))
+                    .help(format!("convert it with value.cast({:?})", buffer.dtype)),
+            );
+        }
+    }
+
+    /// A store whose index depends on data says why iterations do not meet.
+    fn claim(&mut self, to: &Access, claim: Claim) {
+        let depends = to.index.iter().any(|coord| matches!(coord, Coord::Data(_)));
+        if depends && claim == Claim::None {
+            let message = format!("iterations may store to one element through `{}`", access_title(self.kernel, to));
+            self.found.push(Diagnostic::error("K0236", message).label(to.span, "the index depends on data").help(
+                "say .unique() where no two are the same, .any_wins() where any value will do, or use k.atomic_add",
+            ));
+        }
+    }
+
+    /// Rank, variables and bounds of an access.
+    fn access(&mut self, access: &Access) {
+        let Some(buffer) = self.kernel.buffers.get(access.buffer) else { return };
+        let title = access_title(self.kernel, access);
+        if access.index.len() != buffer.shape.len() {
+            let (given, has) = (access.index.len(), buffer.shape.len());
+            self.found.push(
+                Diagnostic::error(
+                    "K0215",
+                    format!("{given} indices for `{}`, which has {has} dimensions", buffer.name),
+                )
+                .label(access.span, "accessed here")
+                .label(buffer.span, format!("declared with shape {:?}", buffer.shape)),
+            );
+            return;
+        }
+        for (dimension, coord) in access.index.iter().enumerate() {
+            match coord {
+                Coord::At(expr) => {
+                    self.variables(expr, &title, access.span);
+                    self.bounds(access, dimension, expr);
+                }
+                Coord::Data(value) => {
+                    let kind = self.value(value, access.span);
+                    if matches!(kind, Some(Type::Real | Type::Truth)) {
+                        let message = format!("`{}` is no index", value_title(self.kernel, value));
+                        self.found.push(Diagnostic::error("K0233", message).label(access.span, "in this access"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn bounds(&mut self, access: &Access, dimension: usize, index: &Expr) {
+        let buffer = &self.kernel.buffers[access.buffer];
+        let (range, most) = (index.range(), buffer.shape[dimension]);
+        // What lies outside a tensor in global memory reads as zero, and is not written.
+        let is_masked = matches!(buffer.space, Space::Global(_));
+        if !is_masked && (range.lo < 0 || range.hi >= most) {
+            let reached = if range.lo < 0 { range.lo } else { range.hi };
+            let title = access_title(self.kernel, access);
+            self.found.push(
+                Diagnostic::error(
+                    "K0216",
+                    format!("`{title}` reaches index {reached} of dimension {dimension}, which has {most}"),
+                )
+                .label(access.span, "accessed here")
+                .label(buffer.span, format!("declared with shape {:?}", buffer.shape)),
+            );
+        }
+    }
+
+    fn variables(&mut self, expr: &Expr, title: &str, span: Span) {
+        let mut unknown = None;
+        expr.for_each_var(&mut |var| {
+            if !self.vars.contains(var) {
+                unknown = Some(var.name().to_string());
+            }
+        });
+        if let Some(name) = unknown {
+            let message = format!("`{name}` is not defined where `{title}` uses it");
+            self.found.push(Diagnostic::error("K0217", message).label(span, "used here").help(
+                "a loop variable is known inside its loop only, and block and warp indices after k.grid and k.threads",
+            ));
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Races: two iterations of a parallel loop that store to one element. Decided exactly.
+
+use std::collections::BTreeMap;
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::linear::linear;
+use tilewright_expr::{Expr, Node, Var};
+use tilewright_layout::{Iter, TileLayout};
+
+use crate::arena::Handle;
+use crate::tile::element::{Claim, Element, Parallel};
+use crate::tile::kernel::{Buffer, Kernel};
+use crate::tile::print::access_title;
+use crate::tile::value::{Access, Coord, ElementOp, Value};
+
+/// A store, and what stands around it.
+struct Store<'a> {
+    to: &'a Access,
+    /// Its element, counted in row-major order.
+    flat: Expr,
+    /// Loops inside the iteration.
+    inner: Vec<Var>,
+    /// Conditions, and whether they hold.
+    conditions: Vec<(&'a Value, bool)>,
+}
+
+/// An iteration and where it stores.
+struct Visit {
+    iteration: i64,
+    span: Span,
+}
+
+pub(super) fn check(kernel: &Kernel, parallel: &Parallel, found: &mut Vec<Diagnostic>) {
+    let mut stores = Vec::new();
+    collect(kernel, &parallel.body, &mut Vec::new(), &mut Vec::new(), &mut stores);
+    let mut by_storage: BTreeMap<Handle<Buffer>, Vec<Store>> = BTreeMap::new();
+    for store in stores {
+        by_storage.entry(kernel.storage(store.to.buffer)).or_default().push(store);
+    }
+    for stores in by_storage.values() {
+        if let [only] = &stores[..]
+            && is_injective(parallel, only)
+        {
+            continue;
+        }
+        found.extend(meeting(kernel, parallel, stores));
+    }
+}
+
+fn collect<'a>(
+    kernel: &Kernel,
+    body: &'a [Element],
+    inner: &mut Vec<Var>,
+    conditions: &mut Vec<(&'a Value, bool)>,
+    stores: &mut Vec<Store<'a>>,
+) {
+    for element in body {
+        match element {
+            Element::Let { .. } | Element::AtomicAdd { .. } => {}
+            Element::Store { to, claim, .. } => {
+                if *claim == Claim::None
+                    && let Some(flat) = flat_index(kernel, to)
+                {
+                    stores.push(Store { to, flat, inner: inner.clone(), conditions: conditions.clone() });
+                }
+            }
+            Element::If { cond, then, otherwise, .. } => {
+                for (branch, holds) in [(then, true), (otherwise, false)] {
+                    conditions.push((cond, holds));
+                    collect(kernel, branch, inner, conditions, stores);
+                    conditions.pop();
+                }
+            }
+            Element::For { var, body, .. } => {
+                inner.push(var.clone());
+                collect(kernel, body, inner, conditions, stores);
+                inner.pop();
+            }
+        }
+    }
+}
+
+/// The element, counted in row-major order; `None` if it depends on data.
+fn flat_index(kernel: &Kernel, access: &Access) -> Option<Expr> {
+    let shape = &kernel.buffers[access.buffer].shape;
+    access.index.iter().zip(shape).try_fold(Expr::constant(0), |flat, (coord, extent)| match coord {
+        Coord::At(index) => Some(flat * *extent + index.clone()),
+        Coord::Data(_) => None,
+    })
+}
+
+/// True where algebra shows that no two iterations store to one element: a sum of multiples of all variables whose
+/// strides do not meet.
+fn is_injective(parallel: &Parallel, store: &Store) -> bool {
+    if !store.inner.is_empty() {
+        return false;
+    }
+    let sum = linear(&store.flat);
+    let stride = |var: &Var| {
+        let term = sum.terms.iter().find(|(_, atom)| matches!(atom.node(), Node::Var(known) if known == var));
+        term.map_or(0, |(stride, _)| *stride)
+    };
+    let is_affine = sum.terms.iter().all(|(_, atom)| match atom.node() {
+        Node::Var(_) => true,
+        _ => !parallel.vars.iter().any(|var| atom.mentions(var)),
+    });
+    if !is_affine {
+        return false;
+    }
+    let shard = parallel.vars.iter().map(|var| Iter::memory(var.range().hi + 1, stride(var))).collect();
+    let layout = TileLayout::new(shard, Vec::new(), []);
+    layout.is_ok_and(|layout| matches!(layout.collision(), Ok(None)))
+}
+
+/// The first element that two iterations store to, found by enumeration.
+fn meeting(kernel: &Kernel, parallel: &Parallel, stores: &[Store]) -> Option<Diagnostic> {
+    let mut visits: BTreeMap<i64, Visit> = BTreeMap::new();
+    let extents = parallel.extents();
+    let iterations = extents.iter().product();
+    for iteration in 0..iterations {
+        let mut values = Values::of(parallel, iteration, &extents);
+        for store in stores {
+            if let Some((element, earlier)) = store.visit(&mut values, iteration, &mut visits) {
+                return Some(race(kernel, parallel, store, element, iteration, &earlier));
+            }
+        }
+    }
+    None
+}
+
+impl Store<'_> {
+    /// Notes what the iteration stores to; an element that another one stores to, and that visit.
+    fn visit(&self, values: &mut Values, iteration: i64, visits: &mut BTreeMap<i64, Visit>) -> Option<(i64, Visit)> {
+        let trips = self.inner.iter().map(|var| var.range().hi - var.range().lo + 1).product::<i64>();
+        for trip in 0..trips {
+            values.set_inner(&self.inner, trip);
+            if self.conditions.iter().any(|(cond, holds)| values.truth(cond).is_some_and(|known| known != *holds)) {
+                continue;
+            }
+            let Some(element) = values.number(&self.flat) else { continue };
+            match visits.get(&element) {
+                Some(earlier) if earlier.iteration != iteration => {
+                    return Some((element, Visit { iteration: earlier.iteration, span: earlier.span }));
+                }
+                Some(_) => {}
+                None => {
+                    visits.insert(element, Visit { iteration, span: self.to.span });
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Values of variables in one iteration. Variables of outer loops and hardware indices are the same in all iterations;
+/// they stand at their least values.
+struct Values {
+    known: Vec<(Var, i64)>,
+    outer: usize,
+}
+
+impl Values {
+    fn of(parallel: &Parallel, iteration: i64, extents: &[i64]) -> Values {
+        let mut rest = iteration;
+        let mut known: Vec<(Var, i64)> = Vec::with_capacity(extents.len());
+        for (var, extent) in parallel.vars.iter().zip(extents).rev() {
+            known.push((var.clone(), rest % extent));
+            rest /= extent;
+        }
+        Values { outer: known.len(), known }
+    }
+
+    fn set_inner(&mut self, inner: &[Var], trip: i64) {
+        self.known.truncate(self.outer);
+        let mut rest = trip;
+        for var in inner.iter().rev() {
+            let extent = var.range().hi - var.range().lo + 1;
+            self.known.push((var.clone(), var.range().lo + rest % extent));
+            rest /= extent;
+        }
+    }
+
+    fn number(&self, expr: &Expr) -> Option<i64> {
+        expr.eval(&|var| {
+            let known = self.known.iter().find(|(known, _)| known == var).map(|(_, value)| *value);
+            known.or(Some(var.range().lo))
+        })
+        .ok()
+    }
+
+    /// Whether a condition on variables holds; `None` if it depends on data.
+    fn truth(&self, cond: &Value) -> Option<bool> {
+        let Value::Op(op, arguments) = cond else { return None };
+        let [Some(a), Some(b)] = [0, 1].map(|at| arguments.get(at).and_then(|value| self.integer(value))) else {
+            return None;
+        };
+        match op {
+            ElementOp::Lt => Some(a < b),
+            ElementOp::Le => Some(a <= b),
+            ElementOp::Gt => Some(a > b),
+            ElementOp::Ge => Some(a >= b),
+            ElementOp::Eq => Some(a == b),
+            ElementOp::Ne => Some(a != b),
+            ElementOp::Add
+            | ElementOp::Sub
+            | ElementOp::Mul
+            | ElementOp::Div
+            | ElementOp::Max
+            | ElementOp::Min
+            | ElementOp::Neg
+            | ElementOp::Abs
+            | ElementOp::Exp
+            | ElementOp::Log
+            | ElementOp::Sqrt
+            | ElementOp::Rsqrt
+            | ElementOp::Tanh
+            | ElementOp::Select => None,
+        }
+    }
+
+    fn integer(&self, value: &Value) -> Option<i64> {
+        match value {
+            Value::Const(crate::Scalar::Int(value)) => Some(*value),
+            Value::Index(expr) => self.number(expr),
+            Value::Const(_) | Value::Named(_) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => None,
+        }
+    }
+}
+
+fn race(
+    kernel: &Kernel,
+    parallel: &Parallel,
+    store: &Store,
+    element: i64,
+    iteration: i64,
+    earlier: &Visit,
+) -> Diagnostic {
+    let extents = parallel.extents();
+    let title = |iteration: i64| {
+        let mut values = Values::of(parallel, iteration, &extents).known;
+        values.reverse();
+        values.iter().map(|(var, value)| format!("{} = {value}", var.name())).collect::<Vec<_>>().join(", ")
+    };
+    let buffer = &kernel.buffers[store.to.buffer];
+    let place = super::buffers::element_title(&buffer.shape, element);
+    let message = format!("two iterations store to one element through `{}`", access_title(kernel, store.to));
+    let mut finding = Diagnostic::error("K0237", message).label(store.to.span, "stored here");
+    if earlier.span != store.to.span {
+        finding = finding.label(earlier.span, "and here");
+    }
+    finding
+        .note(format!(
+            "element {place} of `{}`: iterations {} and {}",
+            buffer.name,
+            title(earlier.iteration),
+            title(iteration)
+        ))
+        .help("reduce with k.reduce, add with k.atomic_add, or say .any_wins() where any of the values will do")
+}

@@ -1,0 +1,117 @@
+//! Mistakes in parallel loops and in ops on fragments whose layouts are inferred.
+
+use super::assert_mistake;
+use tilewright::prelude::*;
+
+#[test]
+fn types_of_values() {
+    let mixed = kernel("k", |k| {
+        let x = k.input("x", F32, [4, 32]);
+        let n = k.input("n", I32, [4, 32]);
+        let y = k.output("y", F32, [4, 32]);
+        let z = k.output("z", I32, [4, 32]);
+        k.parallel([4, 32], |k, [i, j]| {
+            k.store(y, (&i, &j), x.at((&i, &j)) + n.at((&i, &j)));
+            k.store(z, (&i, &j), n.at((&i, &j)).exp());
+            k.store(z, (&i, &j), x.at((&i, &j)));
+            k.if_(x.at((&i, &j)), |k| {
+                k.store(y, (&i, &j), 1.5);
+            });
+        });
+    });
+    assert_mistake("values_of_several_types", mixed);
+    let opaque = kernel("k", |k| {
+        let a = k.input("a", B32, [32]);
+        let b = k.output("b", B32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(b, (&i,), a.at((&i,)) * 2);
+        });
+    });
+    assert_mistake("arithmetic_on_opaque_elements", opaque);
+}
+
+#[test]
+fn parallel_loops() {
+    let empty = kernel("k", |k| {
+        let y = k.output("y", F32, [32]);
+        k.parallel([0], |k, [i]| {
+            k.store(y, (&i,), 0);
+        });
+    });
+    assert_mistake("a_parallel_loop_without_iterations", empty);
+    let extents = kernel("k", |k| {
+        let y = k.output("y", F32, [32]);
+        k.parallel([4096, 4096], |k, [i, j]| {
+            k.store(y, (&i + &j,), 0);
+        });
+    });
+    assert_mistake("extents_of_a_parallel_loop", extents);
+    let escaped = kernel("k", |k| {
+        let y = k.output("y", F32, [32]);
+        let held = k.fragment("held", F32, [32]);
+        let mut outside = None;
+        k.parallel([16], |_, [i]| outside = Some(i));
+        let i = outside.unwrap_or_else(|| Expr::constant(0));
+        k.parallel([32], |k, [j]| {
+            k.store(y, (&i,), held.at((&j + 1,)));
+            k.atomic_add(held, (&j,), 1);
+        });
+    });
+    assert_mistake("variables_and_bounds_of_elements", escaped);
+}
+
+#[test]
+fn races() {
+    let two_iterations = kernel("k", |k| {
+        let x = k.input("x", F32, [4, 32]);
+        let y = k.output("y", F32, [32]);
+        k.parallel([4, 32], |k, [i, j]| {
+            k.store(y, (&j,), x.at((&i, &j)));
+        });
+    });
+    assert_mistake("a_race", two_iterations);
+    let two_stores = kernel("k", |k| {
+        let y = k.output("y", F32, [64]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i,), 0);
+            k.store(y, (&i + 31,), 1);
+        });
+    });
+    assert_mistake("a_race_of_two_stores", two_stores);
+    let by_data = kernel("k", |k| {
+        let x = k.input("x", F32, [32]);
+        let at = k.input("at", I32, [32]);
+        let y = k.output("y", F32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (at.at((&i,)),), x.at((&i,)));
+        });
+    });
+    assert_mistake("a_store_where_data_says", by_data);
+}
+
+#[test]
+fn ops_on_fragments() {
+    let shapes = kernel("k", |k| {
+        let rows = k.fragment("rows", F32, [16, 64]);
+        let sums = k.fragment("sums", F32, [64]);
+        let halves = k.fragment("halves", F16, [16]);
+        k.reduce(Sum, sums, rows, 1);
+        k.reduce(Max, halves, rows, 1);
+        k.gemm(rows, rows, rows);
+        k.view("flat", rows, [1023]);
+    });
+    assert_mistake("shapes_of_reductions_and_products", shapes);
+    let open = kernel("k", |k| {
+        let y = k.output("y", F32, [16, 64]);
+        let rows = k.fragment("rows", F32, [16, 64]);
+        k.copy(y, rows);
+    });
+    assert_mistake("a_fragment_without_a_layout", open);
+    let not_yet = kernel("k", |k| {
+        let y = k.output("y", F32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i,), 0);
+        });
+    });
+    assert_mistake("what_cannot_be_lowered_yet", not_yet);
+}
