@@ -13,4 +13,5 @@ pub mod moving_tiles;
 pub mod permute;
 pub mod rng;
 pub mod thread_machine;
+pub mod tilelang;
 pub mod toolchain;

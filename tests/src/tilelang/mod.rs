@@ -1,0 +1,41 @@
+//! Golden cases about the inference of layouts: small tile programs, what TileLang's inference answers for them, and a
+//! judge that says by enumeration whether an answer is right.
+//!
+//! The cases are the files of `tests/golden/tilelang`; a [`Program`] there is plain data that knows nothing of the
+//! compiler. An [`Assignment`] says where elements and iterations are, as tables: that of the reference, that of a
+//! witness, or one that the compiler under test answers. [`judge()`] finds what is wrong with it, and [`races()`] what
+//! is wrong with the program itself.
+
+mod accesses;
+mod assignment;
+mod boxes;
+mod case;
+mod expr;
+mod fault;
+mod json;
+mod judge;
+mod judge_buffers;
+mod judge_parallel;
+mod judge_regions;
+mod program;
+mod races;
+mod read;
+mod read_expr;
+mod read_ops;
+mod storage;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use assignment::{Assignment, LoopPlacement, Placement};
+pub use case::{Case, Class, Expected, ExpectedAccess, ExpectedLoop, Verdict};
+pub use expr::{Index, IndexOp, Load, Value, ValueOp};
+pub use fault::{At, Fault, Iteration, Mismatch, Place};
+pub use judge::judge;
+pub use program::{
+    Buffer, Element, Gemm, Layout, Loop, LoopKind, Op, Parallel, Program, Reduce, ReduceKind, Region, RegionRange,
+    Scope, Store, WarpPolicy,
+};
+pub use races::{Race, races};
+pub use read::{read_case, read_folder};
