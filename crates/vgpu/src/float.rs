@@ -10,16 +10,56 @@ use crate::isa::Round;
 pub(crate) struct Format {
     exponent_bits: u32,
     mantissa_bits: u32,
+    /// Without infinities: the top exponent holds numbers too, and only all ones below the sign is NaN.
+    finite: bool,
 }
 
-pub(crate) const F16: Format = Format { exponent_bits: 5, mantissa_bits: 10 };
-pub(crate) const BF16: Format = Format { exponent_bits: 8, mantissa_bits: 7 };
-pub(crate) const F32: Format = Format { exponent_bits: 8, mantissa_bits: 23 };
+pub(crate) const F16: Format = Format::ieee(5, 10);
+pub(crate) const BF16: Format = Format::ieee(8, 7);
+pub(crate) const F32: Format = Format::ieee(8, 23);
+pub(crate) const E5M2: Format = Format::ieee(5, 2);
+/// `.e4m3` (PTX ISA, section 5.2.3): its largest value is 448.
+pub(crate) const E4M3: Format = Format { exponent_bits: 4, mantissa_bits: 3, finite: true };
+
+impl Format {
+    const fn ieee(exponent_bits: u32, mantissa_bits: u32) -> Format {
+        Format { exponent_bits, mantissa_bits, finite: false }
+    }
+
+    /// Bits of one element.
+    pub(crate) fn bits(self) -> u32 {
+        1 + self.exponent_bits + self.mantissa_bits
+    }
+
+    /// The largest finite value.
+    pub(crate) fn largest(self) -> f64 {
+        widen(self.beyond() as u32 - 1, self)
+    }
+
+    /// The bits below the sign of the first magnitude that is not finite.
+    fn beyond(self) -> u64 {
+        let all = (1u64 << (self.exponent_bits + self.mantissa_bits)) - 1;
+        if self.finite { all } else { all >> self.mantissa_bits << self.mantissa_bits }
+    }
+
+    /// Replaces a number that is subnormal in this format by a zero of the same sign.
+    pub(crate) fn flush(self, x: f64) -> f64 {
+        let least = power_of_two(2 - (1i32 << (self.exponent_bits - 1)));
+        if x.abs() < least { 0.0f64.copysign(x) } else { x }
+    }
+
+    /// Like [`Format::flush`], of bits.
+    pub(crate) fn flush_bits(self, bits: u32) -> u32 {
+        let sign = 1u32 << (self.exponent_bits + self.mantissa_bits);
+        if bits & (sign - 1) < 1 << self.mantissa_bits { bits & sign } else { bits }
+    }
+}
 
 /// The NaN that f32 instructions produce (PTX ISA, section 9.7.3).
 const NAN32: u32 = 0x7fff_ffff;
 
-/// Rounds `x` to `format` and returns its bits; NaN becomes the canonical quiet NaN (all ones below the sign).
+/// Rounds `x` to `format` and returns its bits; NaN becomes the canonical quiet NaN (all ones below the sign). What is
+/// too large for a format without infinities becomes NaN.
 pub(crate) fn narrow(x: f64, format: Format, round: Round) -> u32 {
     let mantissa = format.mantissa_bits;
     let total = format.exponent_bits + mantissa;
@@ -28,12 +68,12 @@ pub(crate) fn narrow(x: f64, format: Format, round: Round) -> u32 {
     }
     let negative = x.is_sign_negative();
     let sign = u32::from(negative) << total;
-    let infinity = ((1u64 << format.exponent_bits) - 1) << mantissa;
+    let beyond = format.beyond();
     if x.is_infinite() {
-        return sign | infinity as u32;
+        return sign | beyond as u32;
     }
     let magnitude = round_magnitude(x, format, round, negative);
-    if magnitude < infinity {
+    if magnitude < beyond {
         return sign | magnitude as u32;
     }
     let clamp = match round {
@@ -42,7 +82,7 @@ pub(crate) fn narrow(x: f64, format: Format, round: Round) -> u32 {
         Round::Up => negative,
         Round::Nearest | Round::Away => false,
     };
-    sign | (infinity - u64::from(clamp)) as u32
+    sign | (beyond - u64::from(clamp)) as u32
 }
 
 /// The bits below the sign, possibly past the largest finite value.
@@ -73,8 +113,11 @@ pub(crate) fn widen(bits: u32, format: Format) -> f64 {
     let top = (1u32 << format.exponent_bits) - 1;
     let exponent = (bits >> mantissa) & top;
     let fraction = bits & ((1u32 << mantissa) - 1);
+    let all = (1u32 << (format.exponent_bits + mantissa)) - 1;
     let bias = (1i32 << (format.exponent_bits - 1)) - 1;
-    let magnitude = if exponent == top {
+    let magnitude = if format.finite && bits & all == all {
+        f64::NAN
+    } else if exponent == top && !format.finite {
         if fraction == 0 { f64::INFINITY } else { f64::NAN }
     } else if exponent == 0 {
         f64::from(fraction) * power_of_two(1 - bias - mantissa as i32)
@@ -85,7 +128,7 @@ pub(crate) fn widen(bits: u32, format: Format) -> f64 {
 }
 
 /// 2 to the power `exponent`, for exponents of normal `f64` numbers.
-fn power_of_two(exponent: i32) -> f64 {
+pub(crate) fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023).clamp(1, 2046) as u64) << 52)
 }
 
@@ -107,6 +150,11 @@ pub(crate) fn flush(x: f32) -> f32 {
 /// Clamps to [0, 1]; NaN becomes 0 (`.sat`).
 pub(crate) fn saturate(x: f64) -> f64 {
     if x.is_nan() { 0.0 } else { x.clamp(0.0, 1.0) + 0.0 }
+}
+
+/// A negative number becomes +0, and so does -0; NaN stays (`.relu`).
+pub(crate) fn relu(x: f64) -> f64 {
+    if x <= 0.0 { 0.0 } else { x }
 }
 
 /// Makes `x` odd in its last bit when the exact value is `x + error`.
@@ -195,6 +243,75 @@ mod tests {
             if !x.is_nan() {
                 assert_eq!(widen(bits, BF16), x);
                 assert_eq!(narrow(x, BF16, Round::Nearest), bits);
+            }
+        }
+    }
+
+    /// The value of `bits` by the definition of the format, apart from infinities and NaN.
+    fn number(bits: u32, exponent_bits: i32, mantissa_bits: i32) -> f64 {
+        let mantissa = f64::from(bits & ((1 << mantissa_bits) - 1)) / 2f64.powi(mantissa_bits);
+        let exponent = (bits >> mantissa_bits & ((1 << exponent_bits) - 1)) as i32;
+        let bias = (1 << (exponent_bits - 1)) - 1;
+        let magnitude = match exponent {
+            0 => mantissa * 2f64.powi(1 - bias),
+            _ => (1.0 + mantissa) * 2f64.powi(exponent - bias),
+        };
+        if bits >> (exponent_bits + mantissa_bits) & 1 == 1 { -magnitude } else { magnitude }
+    }
+
+    #[test]
+    fn every_bit_pattern_has_the_value_of_its_definition() {
+        for (format, exponent, mantissa) in [(F16, 5, 10), (BF16, 8, 7), (E5M2, 5, 2), (E4M3, 4, 3)] {
+            let below_sign = (1u32 << (format.bits() - 1)) - 1;
+            for bits in 0..1u32 << format.bits() {
+                if u64::from(bits & below_sign) >= format.beyond() {
+                    assert!(!widen(bits, format).is_finite());
+                } else {
+                    assert_eq!(widen(bits, format), number(bits, exponent, mantissa));
+                    assert_eq!(narrow(widen(bits, format), format, Round::Nearest), bits);
+                }
+            }
+        }
+        assert_eq!([F16, BF16, E5M2, E4M3].map(Format::largest), [65504.0, 255.0 * 2f64.powi(120), 57344.0, 448.0]);
+    }
+
+    #[test]
+    fn between_neighbours_the_nearer_is_taken_and_the_even_one_of_two() {
+        for format in [F16, BF16, E5M2, E4M3] {
+            for bits in 0..format.beyond() as u32 - 1 {
+                let (low, high) = (widen(bits, format), widen(bits + 1, format));
+                let middle = low + (high - low) / 2.0;
+                let nearest = |x: f64| narrow(x, format, Round::Nearest);
+                assert_eq!(nearest(middle), bits + (bits & 1));
+                assert_eq!(nearest(low + (middle - low) / 2.0), bits);
+                assert_eq!(nearest(-(middle + (high - middle) / 2.0)), bits + 1 + (1 << (format.bits() - 1)));
+                assert_eq!(narrow(middle, format, Round::Away), bits + 1);
+                assert_eq!(narrow(middle, format, Round::Zero), bits);
+                assert_eq!(narrow(middle, format, Round::Up), bits + 1);
+                assert_eq!(narrow(middle, format, Round::Down), bits);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_becomes_what_is_not_finite() {
+        let nearest = |x: f64, format: Format| narrow(x, format, Round::Nearest);
+        assert_eq!([nearest(65519.0, F16), nearest(65520.0, F16)], [0x7bff, 0x7c00]);
+        assert_eq!([nearest(61439.0, E5M2), nearest(61440.0, E5M2)], [0x7b, 0x7c]);
+        assert_eq!([nearest(464.0, E4M3), nearest(464.1, E4M3), nearest(f64::NEG_INFINITY, E4M3)], [0x7e, 0x7f, 0xff]);
+    }
+
+    #[test]
+    fn subnormals_are_flushed_in_their_own_format() {
+        for format in [F16, BF16] {
+            for bits in 0..1u32 << 16 {
+                let x = widen(bits, format);
+                let exponent = bits & (format.beyond() as u32);
+                let flushed = if exponent == 0 { bits & 0x8000 } else { bits };
+                assert_eq!(format.flush_bits(bits), flushed);
+                if !x.is_nan() {
+                    assert_eq!(narrow(format.flush(x), format, Round::Nearest), flushed);
+                }
             }
         }
     }

@@ -11,13 +11,14 @@
 //! - Global memory as named buffers with gaps between them; shared, local, parameter and constant memory, each with its
 //!   window of generic addresses. The shared window starts at a multiple of 1024.
 //! - The barriers of a CTA and of a warp, as vector clocks: accesses that nothing orders are races, byte by byte.
+//! - The tensor cores as a warp uses them: `mma.sync`, `ldmatrix`, `stmatrix`, `movmatrix`. Sums are in the order of k.
 //! - Shared-memory wavefronts and global sectors of every memory instruction.
 //!
 //! What it finds: the kinds of [`FaultKind`].
 //!
 //! What it does not model yet:
-//! - Asynchronous copies, mbarriers, tensor cores and tensor memory, clusters: such instructions are unsupported, and
-//!   are all named before a kernel that can reach one starts.
+//! - Asynchronous copies, mbarriers, `wgmma`, `tcgen05` and tensor memory, clusters: such instructions are unsupported,
+//!   and are all named before a kernel that can reach one starts.
 //! - Order by flags: a release and an acquire order nothing here, so data handed over by a flag is reported as a race.
 //!   Accesses that are atomic, volatile, relaxed, acquire or release do not race with each other.
 //! - Memory that reads old values: accesses take effect in the order in which they are executed.

@@ -1,6 +1,10 @@
 //! Decoded instructions. Immediates, special registers and symbol addresses are registers that nothing writes, so
 //! every value operand is a register index.
 
+mod matrix;
+
+pub(crate) use matrix::{MatrixAccess, MatrixOp, Mma, Multiplicand, Sums};
+
 use crate::float::Format;
 use crate::isa::{CmpOp, DType, Round, Space};
 
@@ -104,7 +108,10 @@ pub(crate) enum IntFn {
     /// `slct`: the first value where the third is not negative, else the second.
     Select {
         float: bool,
+        ftz: bool,
     },
+    /// `fns`: the place of the n-th set bit.
+    Fns,
 }
 
 /// Packed 16-bit integer functions.
@@ -137,6 +144,17 @@ pub(crate) enum CarryFn {
     MadHi { signed: bool },
 }
 
+/// The forms of `min` and `max` (PTX ISA, section 9.7.3.11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extreme {
+    /// NaN wins over numbers.
+    pub(crate) nan: bool,
+    /// Of the magnitudes.
+    pub(crate) abs: bool,
+    /// The result is negative if one of the two sources is.
+    pub(crate) xorsign: bool,
+}
+
 /// Floating functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FloatFn {
@@ -145,6 +163,8 @@ pub(crate) enum FloatFn {
     Mul,
     Fma,
     Div,
+    /// `div.approx`, which multiplies by the reciprocal.
+    DivApprox,
     Rcp,
     Sqrt,
     Rsqrt,
@@ -153,10 +173,10 @@ pub(crate) enum FloatFn {
     Sin,
     Cos,
     Tanh,
-    Min { nan: bool },
-    Max { nan: bool },
-    Min3 { nan: bool },
-    Max3 { nan: bool },
+    Min(Extreme),
+    Max(Extreme),
+    Min3(Extreme),
+    Max3(Extreme),
     Neg,
     Abs,
     CopySign,
@@ -166,9 +186,9 @@ impl FloatFn {
     /// How many sources the function reads.
     pub(crate) fn arity(self) -> usize {
         match self {
-            FloatFn::Fma | FloatFn::Min3 { .. } | FloatFn::Max3 { .. } => 3,
-            FloatFn::Add | FloatFn::Sub | FloatFn::Mul | FloatFn::Div | FloatFn::CopySign => 2,
-            FloatFn::Min { .. } | FloatFn::Max { .. } => 2,
+            FloatFn::Fma | FloatFn::Min3(_) | FloatFn::Max3(_) => 3,
+            FloatFn::Add | FloatFn::Sub | FloatFn::Mul | FloatFn::Div | FloatFn::DivApprox => 2,
+            FloatFn::Min(_) | FloatFn::Max(_) | FloatFn::CopySign => 2,
             FloatFn::Rcp | FloatFn::Sqrt | FloatFn::Rsqrt | FloatFn::Ex2 | FloatFn::Lg2 => 1,
             FloatFn::Sin | FloatFn::Cos | FloatFn::Tanh | FloatFn::Neg | FloatFn::Abs => 1,
         }
@@ -214,7 +234,8 @@ pub(crate) enum PredFn {
     Xor,
 }
 
-/// `setp`: compare, combine, write one or two predicates.
+/// `setp`: compare, combine, write one or two predicates. Of a packed type, `d` is that of the low element and `q` that
+/// of the high one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setp {
     pub(crate) cmp: CmpOp,
@@ -232,6 +253,7 @@ pub(crate) struct Setp {
 pub(crate) struct Set {
     pub(crate) compare: Setp,
     pub(crate) d: Reg,
+    /// The value where the comparison holds, of one element.
     pub(crate) yes: u64,
 }
 
@@ -254,16 +276,26 @@ pub(crate) struct Convert {
     pub(crate) limit: Option<f64>,
 }
 
-/// `cvt` of two f32 to a packed pair; `a` goes to the upper half.
+/// What a packed pair is converted from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PairSource {
+    /// Two f32, that of the upper element first.
+    Singles(Reg, Reg),
+    /// Another packed pair.
+    Packed(Reg, Format),
+}
+
+/// `cvt` to a packed pair.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConvertPair {
     pub(crate) d: Reg,
-    pub(crate) a: Reg,
-    pub(crate) b: Reg,
+    pub(crate) source: PairSource,
     pub(crate) format: Format,
     pub(crate) round: Round,
     pub(crate) sat: bool,
     pub(crate) relu: bool,
+    /// What is too large becomes the largest finite value (`.satfinite`).
+    pub(crate) finite: bool,
 }
 
 /// A memory operand.
@@ -314,14 +346,18 @@ pub(crate) enum AtomFn {
     Xor,
 }
 
-/// `atom` or `red`.
-#[derive(Clone, Copy, Debug)]
+/// `atom` or `red`, of one element or of a vector of them.
+#[derive(Clone, Debug)]
 pub(crate) struct Atomic {
     pub(crate) at: MemRef,
     pub(crate) f: AtomFn,
+    /// Bytes of one element.
     pub(crate) size: u32,
-    pub(crate) d: Option<Reg>,
-    pub(crate) b: Reg,
+    /// Subnormal f32 are flushed in global memory.
+    pub(crate) ftz: bool,
+    /// One register for each element; none for `red`.
+    pub(crate) d: Box<[Reg]>,
+    pub(crate) b: Box<[Reg]>,
     pub(crate) c: Reg,
 }
 
@@ -491,6 +527,7 @@ pub(crate) enum Op {
         a: Reg,
         round: Round,
         relu: bool,
+        finite: bool,
     },
     Load(Box<Load>),
     Store(Box<Store>),
@@ -531,4 +568,6 @@ pub(crate) enum Op {
         d: Reg,
     },
     Barrier(Box<BarrierOp>),
+    /// What a warp does with a matrix.
+    Matrix(Box<MatrixOp>),
 }

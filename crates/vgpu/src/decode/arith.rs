@@ -4,7 +4,7 @@ use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
 use crate::decode::{Decoded, Decoder};
 use crate::isa::{DType, Kind};
-use crate::op::{CarryFn, HalvesFn, IntFn, Op, PrmtMode};
+use crate::op::{CarryFn, HalvesFn, IntFn, Op, PrmtMode, Reg};
 use crate::ptx::ast::{Number, Operand};
 
 impl Decoder<'_> {
@@ -29,7 +29,21 @@ impl Decoder<'_> {
             Some(mode) => IntFn::Prmt(mode),
             None => int_fn(&base, mods, dtype)?,
         };
-        Ok(vec![self.int_op(f, operands, dtype)?])
+        let relu = matches!(base.as_str(), "min" | "max") && dtype.is_signed() && mods.take("relu");
+        let mut ops = vec![self.int_op(f, operands, dtype)?];
+        if relu {
+            let d = self.dest(&operands[0])?;
+            ops.push(self.not_below_zero(d, dtype));
+        }
+        Ok(ops)
+    }
+
+    /// Replaces what is negative in `d` by 0.
+    fn not_below_zero(&mut self, d: Reg, dtype: DType) -> Op {
+        let zero = self.constant(0);
+        let packed = dtype.count == 2;
+        let f = if packed { IntFn::Halves(HalvesFn::Max { signed: true }) } else { IntFn::Max { signed: true } };
+        Op::Int { f, bits: dtype.width(), d, s: [d, zero, zero, zero] }
     }
 
     fn int_op(&mut self, f: IntFn, operands: &[Operand], dtype: DType) -> Decoded<Op> {
@@ -125,6 +139,7 @@ fn is_arithmetic(base: &str) -> bool {
             | "dp4a"
             | "dp2a"
             | "bmsk"
+            | "fns"
             | "fma"
             | "rcp"
             | "sqrt"
@@ -154,7 +169,7 @@ fn operand_types(f: IntFn, dtype: DType) -> (usize, [DType; 4]) {
         IntFn::Mad | IntFn::MadHi { .. } | IntFn::MadHiSat | IntFn::Mad24 { .. } => (3, same),
         IntFn::Funnel { .. } | IntFn::Prmt(_) | IntFn::Lop3(_) | IntFn::Sad { .. } => (3, same),
         IntFn::Dp4a { .. } | IntFn::Dp2a { .. } | IntFn::Select { .. } => (3, same),
-        IntFn::Bfe { .. } => (3, [dtype, word, word, word]),
+        IntFn::Bfe { .. } | IntFn::Fns => (3, [dtype, word, word, word]),
         IntFn::Bfi => (4, [dtype, dtype, word, word]),
     }
 }
@@ -206,6 +221,7 @@ fn int_fn(base: &str, mods: &mut Mods, dtype: DType) -> Decoded<IntFn> {
             mods.take("clamp");
             IntFn::Bmsk { wrap }
         }
+        "fns" => IntFn::Fns,
         _ => return Err(format!("`{base}` of this type")),
     })
 }

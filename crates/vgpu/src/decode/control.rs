@@ -233,6 +233,6 @@ impl Decoder<'_> {
 }
 
 /// Forms without `.sync` left the ISA with sm_70.
-fn take_sync(mods: &mut Mods) -> Decoded<()> {
+pub(crate) fn take_sync(mods: &mut Mods) -> Decoded<()> {
     if mods.take("sync") { Ok(()) } else { Err("a form without `.sync`".to_string()) }
 }

@@ -4,9 +4,9 @@ use crate::decode::float::is_f32;
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
 use crate::decode::{Decoded, Decoder};
-use crate::float::{BF16, F16};
+use crate::float::{BF16, E4M3, E5M2, F16, Format};
 use crate::isa::{DType, Kind, Round};
-use crate::op::{Convert, ConvertPair, Op};
+use crate::op::{Convert, ConvertPair, Op, PairSource};
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
@@ -14,18 +14,25 @@ impl Decoder<'_> {
         let integral = mods.find(Round::parse_integral);
         let round = mods.find(Round::parse);
         let (ftz, sat, relu) = (mods.take("ftz"), mods.take("sat"), mods.take("relu"));
-        // `.satfinite` changes no tf32 result that a finite f32 can give.
         if mods.take("tf32") {
             return self.convert_tf32(mods, operands, round, relu);
         }
+        if let Some(format) = mods.find(packed_format) {
+            let source = self.pair_source(mods, operands, format)?;
+            let finite = mods.take("satfinite");
+            if is_eight_bits(format) && !finite {
+                return Err("an 8-bit float without `.satfinite`".to_string());
+            }
+            let d = self.dest(&operands[0])?;
+            let round = round.unwrap_or(Round::Nearest);
+            return Ok(Op::ConvertPair(Box::new(ConvertPair { d, source, format, round, sat, relu, finite })));
+        }
         let to = mods.dtype()?;
         let from = mods.dtype()?;
-        let limit = if to.is_half() && to.count == 1 && mods.take("satfinite") { Some(largest(to)) } else { None };
-        if to.count == 2 {
-            return self.convert_pair(operands, to, from, round.unwrap_or(Round::Nearest), sat, relu);
-        }
+        let limit = if to.is_half() && mods.take("satfinite") { Some(largest(to)) } else { None };
         expect_count(operands, 2)?;
-        if from.count != 1 || to.width() > 64 || from.width() > 64 || to.kind == Kind::Pred || from.kind == Kind::Pred {
+        let scalar = |dtype: DType| dtype.count == 1 && dtype.bits <= 64 && dtype.kind != Kind::Pred;
+        if !scalar(from) || !scalar(to) {
             return Err("a conversion of these types".to_string());
         }
         let (d, declared) = self.dest_with_type(&operands[0])?;
@@ -47,40 +54,55 @@ impl Decoder<'_> {
         Ok(Op::Convert(Box::new(convert)))
     }
 
-    fn convert_pair(
-        &mut self,
-        operands: &[Operand],
-        to: DType,
-        from: DType,
-        round: Round,
-        sat: bool,
-        relu: bool,
-    ) -> Decoded<Op> {
-        if !is_f32(from) || !to.is_half() {
+    /// What a pair of `format` is converted from: `d, a, b` of f32 or `d, a` of another pair.
+    fn pair_source(&mut self, mods: &mut Mods, operands: &[Operand], format: Format) -> Decoded<PairSource> {
+        if let Some(from) = mods.find(packed_format) {
+            let widens = format == F16 && is_eight_bits(from);
+            let narrows_to_eight = is_eight_bits(format) && !is_eight_bits(from);
+            if !widens && !narrows_to_eight {
+                return Err("a packed conversion of these types".to_string());
+            }
+            expect_count(operands, 2)?;
+            let bits = DType::new(Kind::Bits, 2 * from.bits());
+            return Ok(PairSource::Packed(self.source(&operands[1], bits)?, from));
+        }
+        let from = mods.dtype()?;
+        if !is_f32(from) {
             return Err("a packed conversion of these types".to_string());
         }
         expect_count(operands, 3)?;
-        let d = self.dest(&operands[0])?;
-        let a = self.source(&operands[1], from)?;
-        let b = self.source(&operands[2], from)?;
-        let format = if to.kind == Kind::Bfloat { BF16 } else { F16 };
-        Ok(Op::ConvertPair(Box::new(ConvertPair { d, a, b, format, round, sat, relu })))
+        Ok(PairSource::Singles(self.source(&operands[1], from)?, self.source(&operands[2], from)?))
     }
 
     fn convert_tf32(&mut self, mods: &mut Mods, operands: &[Operand], round: Option<Round>, relu: bool) -> Decoded<Op> {
         expect_count(operands, 2)?;
-        mods.take("satfinite");
+        let finite = mods.take("satfinite");
         let from = mods.dtype()?;
         if !is_f32(from) {
             return Err("tf32 from another type than f32".to_string());
         }
         let d = self.dest(&operands[0])?;
         let a = self.source(&operands[1], from)?;
-        Ok(Op::ToTf32 { d, a, round: round.unwrap_or(Round::Away), relu })
+        Ok(Op::ToTf32 { d, a, round: round.unwrap_or(Round::Away), relu, finite })
     }
+}
+
+/// The element of a packed floating type.
+fn packed_format(word: &str) -> Option<Format> {
+    match word {
+        "f16x2" => Some(F16),
+        "bf16x2" => Some(BF16),
+        "e4m3x2" => Some(E4M3),
+        "e5m2x2" => Some(E5M2),
+        _ => None,
+    }
+}
+
+fn is_eight_bits(format: Format) -> bool {
+    format.bits() == 8
 }
 
 /// The largest finite value of a 16-bit floating type.
 fn largest(dtype: DType) -> f64 {
-    if dtype.kind == Kind::Bfloat { f64::from(f32::from_bits(0x7f7f_0000)) } else { 65504.0 }
+    if dtype.kind == Kind::Bfloat { BF16.largest() } else { F16.largest() }
 }

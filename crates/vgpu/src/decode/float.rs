@@ -5,7 +5,7 @@ use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
 use crate::decode::{Decoded, Decoder};
 use crate::isa::{DType, Kind, Round};
-use crate::op::{Convert, Element, FloatFn, FloatMode, Op};
+use crate::op::{Convert, Element, Extreme, FloatFn, FloatMode, Op};
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
@@ -62,12 +62,12 @@ impl Decoder<'_> {
 }
 
 fn float_fn(base: &str, mods: &mut Mods, operands: usize) -> Decoded<FloatFn> {
-    let nan = mods.take("NaN");
     Ok(match base {
         "add" => FloatFn::Add,
         "sub" => FloatFn::Sub,
         "mul" => FloatFn::Mul,
         "fma" | "mad" => FloatFn::Fma,
+        "div" if mods.take("approx") => FloatFn::DivApprox,
         "div" => FloatFn::Div,
         "rcp" => FloatFn::Rcp,
         "sqrt" => FloatFn::Sqrt,
@@ -77,10 +77,10 @@ fn float_fn(base: &str, mods: &mut Mods, operands: usize) -> Decoded<FloatFn> {
         "sin" => FloatFn::Sin,
         "cos" => FloatFn::Cos,
         "tanh" => FloatFn::Tanh,
-        "min" if operands == 4 => FloatFn::Min3 { nan },
-        "max" if operands == 4 => FloatFn::Max3 { nan },
-        "min" => FloatFn::Min { nan },
-        "max" => FloatFn::Max { nan },
+        "min" if operands == 4 => FloatFn::Min3(extreme(mods)),
+        "max" if operands == 4 => FloatFn::Max3(extreme(mods)),
+        "min" => FloatFn::Min(extreme(mods)),
+        "max" => FloatFn::Max(extreme(mods)),
         "neg" => FloatFn::Neg,
         "abs" => FloatFn::Abs,
         "copysign" => FloatFn::CopySign,
@@ -88,10 +88,17 @@ fn float_fn(base: &str, mods: &mut Mods, operands: usize) -> Decoded<FloatFn> {
     })
 }
 
-/// Refuses roundings that the executing code does not give.
+fn extreme(mods: &mut Mods) -> Extreme {
+    Extreme { nan: mods.take("NaN"), abs: mods.take("abs"), xorsign: mods.take("xorsign") }
+}
+
+/// Refuses forms that the executing code does not give.
 fn check_form(f: FloatFn, mode: &FloatMode) -> Decoded<()> {
     if mode.element == Element::F64 && mode.round != Round::Nearest {
         return Err("directed rounding of f64".to_string());
+    }
+    if mode.element == Element::F64 && mode.ftz && !matches!(f, FloatFn::Rcp | FloatFn::Rsqrt) {
+        return Err("ftz of f64".to_string());
     }
     if f == FloatFn::Fma && mode.relu && !matches!(mode.element, Element::Half(_)) {
         return Err("relu of this type".to_string());

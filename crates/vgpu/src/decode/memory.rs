@@ -63,7 +63,8 @@ impl Decoder<'_> {
         let (space, dtype, strong) = access_mods(mods)?;
         let mut regs = Vec::new();
         let mut width = 64;
-        for item in elements(mods, &operands[0])? {
+        let count = vector_count(mods);
+        for item in elements(count, &operands[0])? {
             let (reg, declared) = self.dest_with_type(item)?;
             width = declared.width();
             if dtype.bits == 128 && declared.bits != 128 {
@@ -84,7 +85,8 @@ impl Decoder<'_> {
         let (space, dtype, strong) = access_mods(mods)?;
         let at = self.mem_ref(&operands[0], space)?;
         let mut regs = Vec::new();
-        for item in elements(mods, &operands[1])? {
+        let count = vector_count(mods);
+        for item in elements(count, &operands[1])? {
             let reg = self.source(item, dtype)?;
             if dtype.bits == 128 && !self.is_wide_register(item) {
                 return Err("128 bits of what is not a `.b128` register".to_string());
@@ -130,22 +132,38 @@ impl Decoder<'_> {
 
     fn atomic(&mut self, mods: &mut Mods, operands: &[Operand], returns: bool) -> Decoded<Op> {
         is_strong(mods);
-        mods.drop_all(|part| is_hint(part) || part == "noftz");
+        mods.drop_all(is_hint);
+        let noftz = mods.take("noftz");
         let space = mods.find(Space::parse).unwrap_or(Space::Generic);
         let name = mods.find(|part| is_atomic_name(part).then(|| part.to_string()));
         let name = name.ok_or_else(|| "no operation".to_string())?;
+        let count = vector_count(mods);
         let dtype = mods.dtype()?;
         let f = atomic_fn(&name, dtype)?;
+        if count.is_some() && (!dtype.is_float() || dtype.bits == 64 || f == AtomFn::Exch) {
+            return Err("an atomic vector of this type".to_string());
+        }
         let first = usize::from(returns);
         expect_count(operands, first + if f == AtomFn::Cas { 3 } else { 2 })?;
-        let d = if returns { Some(self.dest(&operands[0])?) } else { None };
+        let mut d = Vec::new();
+        if returns {
+            for item in elements(count, &operands[0])? {
+                d.push(self.dest(item)?);
+            }
+        }
         let at = self.mem_ref(nth(operands, first)?, space)?;
-        let b = self.source(nth(operands, first + 1)?, dtype)?;
+        let mut b = Vec::new();
+        for item in elements(count, nth(operands, first + 1)?)? {
+            b.push(self.source(item, dtype)?);
+        }
         let c = match operands.get(first + 2) {
             Some(operand) => self.source(operand, dtype)?,
-            None => b,
+            None => self.constant(0),
         };
-        Ok(Op::Atomic(Box::new(Atomic { at, f, size: dtype.bytes(), d, b, c })))
+        let (d, b, size) = (d.into_boxed_slice(), b.into_boxed_slice(), dtype.bytes());
+        check_size(b.len(), size)?;
+        let ftz = f == AtomFn::AddFloat(Element::F32, false) && !noftz;
+        Ok(Op::Atomic(Box::new(Atomic { at, f, size, ftz, d, b, c })))
     }
 
     fn cvta(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
@@ -186,14 +204,18 @@ fn access_mods(mods: &mut Mods) -> Decoded<(Space, DType, bool)> {
     Ok((space, dtype, strong))
 }
 
-/// The elements of a vector operand, or the one operand.
-fn elements<'o>(mods: &mut Mods, operand: &'o Operand) -> Decoded<Vec<&'o Operand>> {
-    let count = mods.find(|part| match part {
+/// The length of a vector access, if it is one.
+fn vector_count(mods: &mut Mods) -> Option<usize> {
+    mods.find(|part| match part {
         "v2" => Some(2),
         "v4" => Some(4),
         "v8" => Some(8),
         _ => None,
-    });
+    })
+}
+
+/// The elements of a vector operand, or the one operand.
+fn elements(count: Option<usize>, operand: &Operand) -> Decoded<Vec<&Operand>> {
     match (count, operand) {
         (None, operand) => Ok(vec![operand]),
         (Some(count), Operand::Vector(items)) if items.len() == count => Ok(items.iter().collect()),

@@ -9,6 +9,7 @@ mod call;
 mod control;
 mod convert;
 mod float;
+mod matrix;
 mod memory;
 mod mods;
 mod operand;
@@ -246,6 +247,7 @@ impl<'a> Decoder<'a> {
             "call" => self.call(&mut mods, instruction)?,
             base if is_control(base) => vec![self.control(&mut mods, operands)?],
             base if is_memory(base) => vec![self.memory(&mut mods, operands)?],
+            "mma" | "ldmatrix" | "stmatrix" | "movmatrix" => vec![self.matrix(&mut mods, operands)?],
             "cvt" => vec![self.convert(&mut mods, operands)?],
             _ => self.scalar(&mut mods, operands)?,
         };

@@ -123,8 +123,8 @@ impl Decoder<'_> {
         let combine = mods.find(pred_fn);
         let ftz = mods.take("ftz");
         let dtype = mods.dtype()?;
-        if dtype.count != 1 {
-            return Err("a packed comparison".to_string());
+        if dtype.count != 1 && !dtype.is_half() {
+            return Err("a packed comparison of this type".to_string());
         }
         expect_count(operands, if combine.is_some() { 4 } else { 3 })?;
         let a = self.source(&operands[1], dtype)?;
@@ -141,10 +141,7 @@ impl Decoder<'_> {
         let to = mods.dtype()?;
         let compare = self.comparison(mods, operands)?;
         let d = self.dest(nth(operands, 0)?)?;
-        let yes = if to.is_float() && to.bits == 32 { u64::from(1.0f32.to_bits()) } else { mask(to.width()) };
-        if to.is_half() {
-            return Err("a 16-bit floating result".to_string());
-        }
+        let yes = true_value(to, compare.dtype)?;
         Ok(Op::Set(Box::new(Set { compare, d, yes })))
     }
 
@@ -160,14 +157,14 @@ impl Decoder<'_> {
 
     fn slct(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 4)?;
-        mods.take("ftz");
+        let ftz = mods.take("ftz");
         let dtype = mods.dtype()?;
         let sign = mods.dtype()?;
         let d = self.dest(&operands[0])?;
         let a = self.source(&operands[1], dtype)?;
         let b = self.source(&operands[2], dtype)?;
         let c = self.source(&operands[3], sign)?;
-        Ok(Op::Int { f: IntFn::Select { float: sign.is_float() }, bits: dtype.width(), d, s: [a, b, c, c] })
+        Ok(Op::Int { f: IntFn::Select { float: sign.is_float(), ftz }, bits: dtype.width(), d, s: [a, b, c, c] })
     }
 
     fn testp(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
@@ -187,6 +184,22 @@ impl Decoder<'_> {
         let a = self.source(&operands[1], dtype)?;
         Ok(Op::Testp { f, element: element(dtype)?, d, a })
     }
+}
+
+/// What `set` writes for an element where the comparison holds (PTX ISA, sections 9.7.6.1 and 9.7.7.1).
+fn true_value(to: DType, compared: DType) -> Decoded<u64> {
+    let one = match (to.kind, to.bits) {
+        (Kind::Float, 16) => Some(0x3c00),
+        (Kind::Bfloat, 16) => Some(0x3f80),
+        (Kind::Float, 32) => Some(u64::from(1.0f32.to_bits())),
+        _ => None,
+    };
+    let packed = to.count == 2;
+    let masks = compared.count == 2 && !packed && to.width() == 32 && one.is_none();
+    if (packed && !to.is_half()) || (to.count != compared.count && !masks) {
+        return Err("a result of this type".to_string());
+    }
+    Ok(one.unwrap_or(mask(to.width() / compared.count)))
 }
 
 fn pred_fn(word: &str) -> Option<PredFn> {

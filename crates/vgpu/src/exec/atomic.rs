@@ -6,21 +6,22 @@ use crate::exec::memory::{MAX_BYTES, little_endian};
 use crate::exec::place::{Access, split};
 use crate::exec::warp::{Warp, lanes};
 use crate::fault::Exec;
-use crate::float::{add_odd, bits32, maximum, minimum, narrow};
-use crate::isa::{Round, mask, sign_extend};
+use crate::float::{F32, add_odd, bits32, maximum, minimum, narrow};
+use crate::isa::{Round, Space, mask, sign_extend};
 use crate::op::{AtomFn, Atomic, Element};
 use crate::report::AccessKind;
 
 impl Machine<'_> {
     pub(crate) fn atomic(&mut self, warp: &mut Warp, exec: u32, op: &Atomic) -> Exec<()> {
         let (addresses, parts) = split(&warp.regs, &op.at, exec);
-        let len = op.size as usize;
+        let size = op.size as usize;
+        let len = size * op.b.len();
         let pc = warp.pc;
         for (space, part) in parts {
             if part == 0 {
                 continue;
             }
-            self.tally(pc, space, AccessKind::Atomic, &addresses, part, op.size);
+            self.tally(pc, space, AccessKind::Atomic, &addresses, part, len as u32);
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
@@ -28,19 +29,33 @@ impl Machine<'_> {
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
                 self.fetch(&slot, &access, &mut bytes[..len])?;
-                let old = little_endian(&bytes[..len]);
-                let b = warp.regs[op.b as usize][lane];
+                let old = bytes;
                 let c = warp.regs[op.c as usize][lane];
-                let new = combine(op.f, old, b, c, op.size * 8).to_le_bytes();
+                // Shared memory keeps subnormal sums of f32, global memory does not (PTX ISA, section 9.7.13.5).
+                let ftz = op.ftz && space == Space::Global;
+                for (chunk, b) in bytes[..len].chunks_mut(size).zip(op.b.iter()) {
+                    let b = warp.regs[*b as usize][lane];
+                    let new = updated(op.f, little_endian(chunk), b, c, op.size * 8, ftz).to_le_bytes();
+                    chunk.copy_from_slice(&new[..size]);
+                }
                 let write = Access { is_read: false, ..access };
-                self.put(&slot, &write, &new[..len])?;
-                if let Some(d) = op.d {
-                    warp.regs[d as usize][lane] = old;
+                self.put(&slot, &write, &bytes[..len])?;
+                for (chunk, d) in old.chunks(size).zip(op.d.iter()) {
+                    warp.regs[*d as usize][lane] = little_endian(chunk);
                 }
             }
         }
         Ok(())
     }
+}
+
+/// The new value of a word, without subnormal f32 if they are flushed.
+fn updated(f: AtomFn, old: u64, b: u64, c: u64, bits: u32, ftz: bool) -> u64 {
+    if !ftz {
+        return combine(f, old, b, c, bits);
+    }
+    let flush = |value: u64| u64::from(F32.flush_bits(value as u32));
+    flush(combine(f, flush(old), flush(b), c, bits))
 }
 
 /// The new value of a word (PTX ISA, section 9.7.13.5).

@@ -94,39 +94,10 @@ impl Machine<'_> {
         if !op.aligned {
             return self.arrive_by_id(warp, exec, op);
         }
-        if exec != warp.active {
-            let message = "an aligned barrier under a predicate that differs between the lanes of a warp";
-            return if exec == 0 { skip(warp) } else { Err(Stop::new(FaultKind::DivergentAligned, exec, message)) };
+        match self.gather_alive(warp, exec)? {
+            Some(here) => self.arrive_by_id(warp, here, op),
+            None => Ok(()),
         }
-        if exec != warp.alive {
-            self.retire_leaving(warp);
-        }
-        let here = self.join_aligned(warp, exec);
-        if here != warp.alive {
-            let pc = warp.pc;
-            warp.block(exec, Wait::Aligned { pc }, pc);
-            return Ok(());
-        }
-        self.arrive_by_id(warp, here, op)
-    }
-
-    /// Adds the lanes that wait at the same instruction to the running group, if the warp is whole with them.
-    fn join_aligned(&self, warp: &mut Warp, exec: u32) -> u32 {
-        let pc = warp.pc;
-        let mut here = exec;
-        for lane in lanes(warp.alive & !warp.ready) {
-            if warp.waits[lane] == (Wait::Aligned { pc }) {
-                here |= 1 << lane;
-            }
-        }
-        if here == warp.alive {
-            for lane in lanes(here & !exec) {
-                warp.waits[lane] = Wait::None;
-            }
-            warp.ready |= here;
-            warp.active = here;
-        }
-        here
     }
 
     /// Arrives at the barrier that each lane names.
@@ -239,10 +210,4 @@ impl Machine<'_> {
         }
         self.cta.clocks.acquire(&contributions, &receivers);
     }
-}
-
-/// No lane of the group executes the instruction.
-fn skip(warp: &mut Warp) -> Exec<()> {
-    warp.pc += 1;
-    Ok(())
 }

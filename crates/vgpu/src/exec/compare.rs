@@ -1,51 +1,53 @@
 //! Comparisons and tests.
 
-use crate::exec::float::{read_element, unpack_mode};
+use crate::exec::float::{flush_element, read_element, unpack_mode};
 use crate::exec::step::logic;
 use crate::exec::warp::{Lanes, Warp, lanes};
-use crate::float::flush;
-use crate::isa::{CmpOp, DType, Kind, mask, sign_extend};
+use crate::isa::{CmpOp, Kind, mask, sign_extend};
 use crate::op::{Element, Set, Setp, TestFn};
 
-/// `setp`: the second predicate gets the opposite comparison, combined alike.
+/// The first bit of the high element of a packed type; only halves are compared packed.
+const HIGH: u32 = 16;
+
+/// `setp`: the second predicate gets the opposite comparison, or that of the high element, combined alike.
 pub(crate) fn setp(warp: &mut Warp, exec: u32, op: &Setp) {
-    let result = compare(warp, exec, op);
-    let (yes, no) = combined(warp, op, result);
-    warp.set_pred(op.d, exec, yes);
+    let first = compare(warp, exec, op, 0);
+    let second = if is_packed(op) { compare(warp, exec, op, HIGH) } else { !first };
+    let (first, second) = (combined(warp, op, first), combined(warp, op, second));
+    warp.set_pred(op.d, exec, first);
     if let Some(q) = op.q {
-        warp.set_pred(q, exec, no);
+        warp.set_pred(q, exec, second);
     }
 }
 
-/// `set`: all ones or 1.0 where the comparison holds.
+/// `set`: all ones or 1.0 where the comparison holds, of each element.
 pub(crate) fn set(warp: &mut Warp, exec: u32, op: &Set) {
-    let result = compare(warp, exec, &op.compare);
-    let (yes, _) = combined(warp, &op.compare, result);
+    let setp = &op.compare;
+    let low = combined(warp, setp, compare(warp, exec, setp, 0));
+    let high = if is_packed(setp) { combined(warp, setp, compare(warp, exec, setp, HIGH)) } else { 0 };
     let out = &mut warp.regs[op.d as usize];
     for lane in lanes(exec) {
-        out[lane] = if yes >> lane & 1 == 1 { op.yes } else { 0 };
+        let yes = |holds: u32| if holds >> lane & 1 == 1 { op.yes } else { 0 };
+        out[lane] = yes(low) | yes(high) << HIGH;
     }
 }
 
-fn combined(warp: &Warp, op: &Setp, result: u32) -> (u32, u32) {
-    match op.combine {
-        None => (result, !result),
-        Some((f, guard)) => {
-            let other = warp.guard(guard);
-            (logic(f, result, other), logic(f, !result, other))
-        }
-    }
+fn is_packed(op: &Setp) -> bool {
+    op.dtype.count == 2
 }
 
-/// One bit for each lane of `exec` in which the comparison holds.
-fn compare(warp: &Warp, exec: u32, op: &Setp) -> u32 {
+fn combined(warp: &Warp, op: &Setp, result: u32) -> u32 {
+    op.combine.map_or(result, |(f, guard)| logic(f, result, warp.guard(guard)))
+}
+
+/// One bit for each lane of `exec` in which the comparison holds of the elements from bit `first` on.
+fn compare(warp: &Warp, exec: u32, op: &Setp, first: u32) -> u32 {
     let a = &warp.regs[op.a as usize];
     let b = &warp.regs[op.b as usize];
     let bits = op.dtype.bits;
     match op.dtype.kind {
         Kind::Float | Kind::Bfloat => {
-            let flushed = |value: f64| if op.ftz { f64::from(flush(value as f32)) } else { value };
-            let read = |value: u64| flushed(value_of(value, op.dtype));
+            let read = |value: u64| value_of(value >> first, op);
             gather(exec, |lane| floats(op.cmp, read(a[lane]), read(b[lane])))
         }
         Kind::Signed => gather(exec, |lane| ordered(op.cmp, &sign_extend(a[lane], bits), &sign_extend(b[lane], bits))),
@@ -55,8 +57,10 @@ fn compare(warp: &Warp, exec: u32, op: &Setp) -> u32 {
     }
 }
 
-fn value_of(bits: u64, dtype: DType) -> f64 {
-    read_element(bits, unpack_mode(dtype))
+fn value_of(bits: u64, op: &Setp) -> f64 {
+    let element = unpack_mode(op.dtype);
+    let value = read_element(bits, element);
+    if op.ftz { flush_element(value, element) } else { value }
 }
 
 fn gather(exec: u32, holds: impl Fn(usize) -> bool) -> u32 {

@@ -84,7 +84,7 @@ impl Machine<'_> {
     fn leave(&mut self, warp: &mut Warp, leaving: u32) -> Exec<()> {
         for lane in lanes(warp.alive & !leaving) {
             if let Wait::Aligned { pc } = warp.waits[lane] {
-                let message = "an aligned barrier is executed by a part of its warp, the rest exits without it";
+                let message = "an aligned instruction is executed by a part of its warp, the rest exits without it";
                 let mut stop = Stop::new(FaultKind::DivergentAligned, 1 << lane, message);
                 stop.pc = Some(pc);
                 return Err(stop);

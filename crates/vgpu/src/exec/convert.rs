@@ -3,9 +3,9 @@
 use crate::exec::float::{read_element, unpack_mode};
 use crate::exec::int::{map1, map2};
 use crate::exec::warp::Lanes;
-use crate::float::{BF16, F16, bits32, flush, narrow, round_integral, saturate, to_f32};
+use crate::float::{BF16, F16, bits32, flush, narrow, relu, round_integral, saturate, to_f32, widen};
 use crate::isa::{DType, Kind, Round, mask, sign_extend};
-use crate::op::{Convert, ConvertPair};
+use crate::op::{Convert, ConvertPair, PairSource};
 
 /// Converts one value in each lane.
 pub(crate) fn one(regs: &mut [Lanes], exec: u32, op: &Convert) {
@@ -102,7 +102,7 @@ fn directed_double(value: i128, round: Round) -> f64 {
 fn to_float(value: f64, op: &Convert) -> u64 {
     let value = if op.integral { round_integral(value, op.round) } else { value };
     let value = if op.sat { saturate(value) } else { value };
-    let value = if op.relu && !value.is_nan() { value.max(0.0) } else { value };
+    let value = if op.relu { relu(value) } else { value };
     let value = op.limit.map_or(value, |limit| value.clamp(-limit, limit));
     let round = if op.integral { Round::Nearest } else { op.round };
     match (op.to.kind, op.to.bits) {
@@ -116,25 +116,40 @@ fn to_float(value: f64, op: &Convert) -> u64 {
     }
 }
 
-/// Converts two f32 to a packed pair.
+/// Converts to a packed pair.
 pub(crate) fn pair(regs: &mut [Lanes], exec: u32, op: &ConvertPair) {
-    let half = |bits: u64| {
-        let value = f64::from(f32::from_bits(bits as u32));
-        let value = if op.sat { saturate(value) } else { value };
-        let value = if op.relu && !value.is_nan() { value.max(0.0) } else { value };
-        u64::from(narrow(value, op.format, op.round))
-    };
-    map2(regs, exec, op.d, [op.a, op.b], |a, b| half(a) << 16 | half(b));
+    let width = op.format.bits();
+    match op.source {
+        PairSource::Singles(a, b) => map2(regs, exec, op.d, [a, b], |a, b| {
+            let half = |bits: u64| element(f64::from(f32::from_bits(bits as u32)), op);
+            half(a) << width | half(b)
+        }),
+        PairSource::Packed(a, from) => map1(regs, exec, op.d, a, |a| {
+            let half = |bits: u64| element(widen(bits as u32, from), op);
+            half(a >> from.bits()) << width | half(a)
+        }),
+    }
 }
 
+/// One element of a pair.
+fn element(value: f64, op: &ConvertPair) -> u64 {
+    let value = if op.sat { saturate(value) } else { value };
+    let value = if op.relu { relu(value) } else { value };
+    let limit = if op.finite { op.format.largest() } else { f64::INFINITY };
+    u64::from(narrow(value.clamp(-limit, limit), op.format, op.round))
+}
+
+/// The bits of the largest tf32.
+const LARGEST_TF32: u32 = 0x7f7f_e000;
+
 /// f32 bits with 10 bits of mantissa left.
-pub(crate) fn to_tf32(a: u64, round: Round, relu: bool) -> u64 {
+pub(crate) fn to_tf32(a: u64, round: Round, relu: bool, finite: bool) -> u64 {
     let bits = a as u32;
     let value = f32::from_bits(bits);
     if value.is_nan() {
         return bits32(value);
     }
-    if relu && value < 0.0 {
+    if relu && value <= 0.0 {
         return 0;
     }
     let rest = bits & 0x1fff;
@@ -146,8 +161,9 @@ pub(crate) fn to_tf32(a: u64, round: Round, relu: bool) -> u64 {
         Round::Down => bits >> 31 == 1 && rest != 0,
         Round::Up => bits >> 31 == 0 && rest != 0,
     };
-    let kept = bits & !0x1fff;
-    u64::from(if up { kept.wrapping_add(0x2000) } else { kept })
+    let kept = (bits & !0x1fff).wrapping_add(if up { 0x2000 } else { 0 });
+    let too_large = finite && f32::from_bits(kept).is_infinite();
+    u64::from(if too_large { (kept & 0x8000_0000) | LARGEST_TF32 } else { kept })
 }
 
 #[cfg(test)]
@@ -207,7 +223,13 @@ mod tests {
 
     #[test]
     fn tf32_keeps_ten_bits() {
-        assert_eq!(to_tf32(0x3f80_1000, Round::Away, false), 0x3f80_2000);
-        assert_eq!(to_tf32(0x3f80_0fff, Round::Away, false), 0x3f80_0000);
+        let rounded = |bits: u64, round: Round| to_tf32(bits, round, false, false);
+        assert_eq!(rounded(0x3f80_1000, Round::Away), 0x3f80_2000);
+        assert_eq!(rounded(0x3f80_0fff, Round::Away), 0x3f80_0000);
+        assert_eq!(rounded(0x3f80_1000, Round::Nearest), 0x3f80_0000);
+        assert_eq!(rounded(0x3f80_3000, Round::Nearest), 0x3f80_4000);
+        assert_eq!(rounded(0xff7f_ffff, Round::Away), 0xff80_0000);
+        assert_eq!(to_tf32(0xff7f_ffff, Round::Away, false, true), 0xff7f_e000);
+        assert_eq!(to_tf32(0xbf80_0000, Round::Nearest, true, false), 0);
     }
 }

@@ -123,7 +123,7 @@ impl Machine<'_> {
         let (kind, message) = match aligned {
             Some(_) => (
                 FaultKind::DivergentAligned,
-                "an aligned barrier is reached by a part of its warp, the rest waits elsewhere",
+                "an aligned instruction is reached by a part of its warp, the rest waits elsewhere",
             ),
             None => (FaultKind::Deadlock, "every thread that has not exited waits"),
         };

@@ -3,10 +3,14 @@
 use crate::exec::int::{map1, map2, map3};
 use crate::exec::warp::{Lanes, lanes};
 use crate::float::{
-    BF16, F16, add_odd, bits32, div_odd, flush, fma_odd, maximum, minimum, narrow, saturate, sqrt_odd, to_f32, widen,
+    BF16, F16, add_odd, bits32, div_odd, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu, saturate,
+    sqrt_odd, to_f32, widen,
 };
 use crate::isa::{DType, Kind, Round, mask};
-use crate::op::{Element, FloatFn, FloatMode, Reg};
+use crate::op::{Element, Extreme, FloatFn, FloatMode, Reg};
+
+/// The NaN of `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64` (PTX ISA, section 9.7.3.14).
+const GROSS_NAN: u64 = 0x7fff_ffff_0000_0000;
 
 /// Executes a floating instruction.
 pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: FloatFn, mode: &FloatMode, d: Reg, s: &[Reg; 3]) {
@@ -69,20 +73,38 @@ fn element_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
         FloatFn::Abs if !mode.ftz => return s[0] & !sign,
         // The first operand gives the sign (PTX ISA, section 9.7.3.2).
         FloatFn::CopySign => return (s[0] & sign) | (s[1] & !sign),
+        FloatFn::Rcp | FloatFn::Rsqrt if mode.ftz && mode.element == Element::F64 => return gross(f, s[0]),
         _ => {}
     }
     let read = |bits: u64| {
         let value = read_element(bits, mode.element);
-        if mode.ftz && mode.element == Element::F32 { f64::from(flush(value as f32)) } else { value }
+        if mode.ftz { flush_element(value, mode.element) } else { value }
     };
-    let exact = if mode.element == Element::F64 {
-        common(f, read(s[0]), read(s[1]), read(s[2]))
-    } else {
-        single(f, read(s[0]), read(s[1]), read(s[2]))
-    };
+    let [a, b, c] = s.map(read);
+    let exact = if mode.element == Element::F64 { common(f, a, b, c) } else { single(f, a, b, c) };
+    let exact = if exact == 0.0 && mode.round == Round::Down { zero_below(f, [a, b, c], exact) } else { exact };
     let exact = if mode.sat { saturate(exact) } else { exact };
-    let exact = if mode.relu && exact < 0.0 { 0.0 } else { exact };
+    let exact = if mode.relu { relu(exact) } else { exact };
     write_element(exact, mode)
+}
+
+/// An exact sum of zero, rounded down: negative unless both addends are positive zeros (IEEE 754, section 6.3).
+fn zero_below(f: FloatFn, [a, b, c]: [f64; 3], exact: f64) -> f64 {
+    let (x, y) = match f {
+        FloatFn::Add => (a, b),
+        FloatFn::Sub => (a, -b),
+        FloatFn::Fma => (a * b, c),
+        _ => return exact,
+    };
+    if x.is_sign_positive() && y.is_sign_positive() { exact } else { -0.0 }
+}
+
+/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: they read and write only the upper word of a number.
+fn gross(f: FloatFn, a: u64) -> u64 {
+    let upper = |x: f64| if x.is_subnormal() { 0.0f64.copysign(x).to_bits() } else { x.to_bits() & !mask(32) };
+    let source = f64::from_bits(a);
+    let result = common(f, f64::from_bits(upper(source)), 0.0, 0.0);
+    if source.is_nan() || result.is_nan() { GROSS_NAN } else { upper(result) }
 }
 
 /// The value of an element.
@@ -91,6 +113,15 @@ pub(crate) fn read_element(bits: u64, element: Element) -> f64 {
         Element::F32 => f64::from(f32::from_bits(bits as u32)),
         Element::F64 => f64::from_bits(bits),
         Element::Half(format) => widen(bits as u32, format),
+    }
+}
+
+/// Replaces a number that is subnormal in its type by a zero of the same sign; f64 has no such form.
+pub(crate) fn flush_element(value: f64, element: Element) -> f64 {
+    match element {
+        Element::F32 => f64::from(flush(value as f32)),
+        Element::F64 => value,
+        Element::Half(format) => format.flush(value),
     }
 }
 
@@ -107,7 +138,10 @@ pub(crate) fn unpack_mode(dtype: DType) -> Element {
 fn write_element(value: f64, mode: &FloatMode) -> u64 {
     match mode.element {
         Element::F64 => value.to_bits(),
-        Element::Half(format) => u64::from(narrow(value, format, mode.round)),
+        Element::Half(format) => {
+            let result = narrow(value, format, mode.round);
+            u64::from(if mode.ftz { format.flush_bits(result) } else { result })
+        }
         Element::F32 => {
             let result = to_f32(value, mode.round);
             bits32(if mode.ftz { flush(result) } else { result })
@@ -117,8 +151,6 @@ fn write_element(value: f64, mode: &FloatMode) -> u64 {
 
 /// Functions that are the same for all types.
 fn common(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
-    let pick = |nan: bool, value: f64, any_nan: bool| if nan && any_nan { f64::NAN } else { value };
-    let nan2 = a.is_nan() || b.is_nan();
     match f {
         FloatFn::Rsqrt => 1.0 / a.sqrt(),
         FloatFn::Ex2 => a.exp2(),
@@ -126,10 +158,10 @@ fn common(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
         FloatFn::Sin => a.sin(),
         FloatFn::Cos => a.cos(),
         FloatFn::Tanh => a.tanh(),
-        FloatFn::Min { nan } => pick(nan, minimum(a, b), nan2),
-        FloatFn::Max { nan } => pick(nan, maximum(a, b), nan2),
-        FloatFn::Min3 { nan } => pick(nan, minimum(minimum(a, b), c), nan2 || c.is_nan()),
-        FloatFn::Max3 { nan } => pick(nan, maximum(maximum(a, b), c), nan2 || c.is_nan()),
+        FloatFn::Min(how) => extreme(minimum, how, &[a, b]),
+        FloatFn::Max(how) => extreme(maximum, how, &[a, b]),
+        FloatFn::Min3(how) => extreme(minimum, how, &[a, b, c]),
+        FloatFn::Max3(how) => extreme(maximum, how, &[a, b, c]),
         FloatFn::Neg => -a,
         FloatFn::Abs => a.abs(),
         FloatFn::CopySign => b.copysign(a),
@@ -137,10 +169,24 @@ fn common(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
         FloatFn::Sub => a - b,
         FloatFn::Mul => a * b,
         FloatFn::Fma => a.mul_add(b, c),
-        FloatFn::Div => a / b,
+        FloatFn::Div | FloatFn::DivApprox => a / b,
         FloatFn::Rcp => 1.0 / a,
         FloatFn::Sqrt => a.sqrt(),
     }
+}
+
+/// `min` or `max`, which `f` is for two numbers, of two or three values.
+fn extreme(f: fn(f64, f64) -> f64, how: Extreme, values: &[f64]) -> f64 {
+    if how.nan && values.iter().any(|value| value.is_nan()) {
+        return f64::NAN;
+    }
+    let magnitude = |value: &f64| if how.abs { value.abs() } else { *value };
+    let result = values.iter().map(magnitude).reduce(f).unwrap_or(f64::NAN);
+    if !how.xorsign || result.is_nan() {
+        return result;
+    }
+    let negative = values.iter().filter(|value| value.is_sign_negative()).count() % 2 == 1;
+    if negative { -result.abs() } else { result.abs() }
 }
 
 /// f32 and narrower: a value that rounds correctly to the type.
@@ -149,7 +195,9 @@ fn single(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
         FloatFn::Add => add_odd(a, b),
         FloatFn::Sub => add_odd(a, -b),
         FloatFn::Fma => fma_odd(a, b, c),
-        FloatFn::Div => div_odd(a, b),
+        // The reciprocal of so large a divisor is taken for zero (PTX ISA, section 9.7.3.8).
+        FloatFn::DivApprox if b.is_finite() && b.abs() > power_of_two(126) => a * 0.0f64.copysign(b),
+        FloatFn::Div | FloatFn::DivApprox => div_odd(a, b),
         FloatFn::Rcp => div_odd(1.0, a),
         FloatFn::Sqrt => sqrt_odd(a),
         _ => common(f, a, b, c),

@@ -1,6 +1,7 @@
 //! Integer instructions. Registers hold zero-extended values; results are cut to the width of the instruction.
 
 use crate::exec::warp::{FULL, Lanes, Warp, lanes};
+use crate::float::flush;
 use crate::isa::{mask, sign_extend};
 use crate::op::{CarryFn, HalvesFn, IntFn, Op, PrmtMode, Reg};
 
@@ -108,10 +109,13 @@ pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg
         }
         IntFn::Halves(f) => map2(regs, exec, d, two, |a, b| halves(a, b, f)),
         IntFn::Bmsk { wrap } => map2(regs, exec, d, two, |a, b| bmsk(a, b, wrap)),
-        IntFn::Select { float } => map3(regs, exec, d, three, |a, b, c| {
-            let not_negative = if float { f32::from_bits(c as u32) >= 0.0 } else { sign_extend(c, 32) >= 0 };
+        IntFn::Select { float, ftz } => map3(regs, exec, d, three, |a, b, c| {
+            let single = f32::from_bits(c as u32);
+            let single = if ftz { flush(single) } else { single };
+            let not_negative = if float { single >= 0.0 } else { sign_extend(c, 32) >= 0 };
             if not_negative { a } else { b }
         }),
+        IntFn::Fns => map3(regs, exec, d, three, |a, b, c| nth_set(a as u32, b as u32, c as i32)),
     }
 }
 
@@ -330,6 +334,20 @@ fn bmsk(position: u64, length: u64, wrap: bool) -> u64 {
     (mask(length as u32) << position) & mask(32)
 }
 
+/// `fns`: the place of the `offset`-th set bit from `base` on, counted from 1, downward if `offset` is negative; `base`
+/// itself for 0. All ones if there is none.
+fn nth_set(word: u32, base: u32, offset: i32) -> u64 {
+    let set = |at: &u32| word.checked_shr(*at).is_some_and(|rest| rest & 1 == 1);
+    let skipped = (offset.unsigned_abs() as usize).saturating_sub(1);
+    let found = match offset.signum() {
+        _ if base > 31 => None,
+        0 => Some(base).filter(set),
+        1 => (base..32).filter(set).nth(skipped),
+        _ => (0..=base).rev().filter(set).nth(skipped),
+    };
+    u64::from(found.unwrap_or(u32::MAX))
+}
+
 /// Executes an instruction that reads or writes the carry flag.
 pub(crate) fn carry(warp: &mut Warp, exec: u32, op: &Op) {
     let Op::Carry { f, bits, read, write, d, s } = op else { return };
@@ -409,6 +427,15 @@ mod tests {
         let (a, b, c) = (0xf0, 0xcc, 0xaa);
         assert_eq!(lop3(a, b, c, 0xf0) & 0xff, 0xf0);
         assert_eq!(lop3(a, b, c, 0x96) & 0xff, 0xf0 ^ 0xcc ^ 0xaa);
+    }
+
+    #[test]
+    fn set_bits_are_counted_from_the_base() {
+        let bits = 0b1011_0100;
+        let places = [(0, 1), (0, 2), (3, 1), (7, -1), (7, -3), (7, 0), (6, 0), (0, 5), (31, -9), (40, 1)];
+        let none = u64::from(u32::MAX);
+        let found = places.map(|(base, offset)| nth_set(bits, base, offset));
+        assert_eq!(found, [2, 4, 4, 7, 4, 7, none, none, none, none]);
     }
 
     #[test]

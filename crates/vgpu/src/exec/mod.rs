@@ -1,5 +1,6 @@
 //! Executing a decoded kernel: CTAs one after another, the warps of a CTA in turns, converged lanes together.
 
+mod aligned;
 mod atomic;
 mod barrier;
 mod collective;
@@ -9,7 +10,10 @@ mod convert;
 mod cta;
 mod float;
 mod int;
+mod ldmatrix;
+mod matrix;
 mod memory;
+mod mma;
 mod place;
 mod step;
 mod warp;

@@ -48,6 +48,7 @@ impl Machine<'_> {
             Op::Trap => return Err(Stop::new(FaultKind::Trap, exec, "a trap instruction was executed")),
             Op::Collective { f, members } => return self.collective(warp, exec, f, *members),
             Op::Barrier(barrier) => return self.barrier(warp, exec, barrier),
+            Op::Matrix(matrix) => return self.matrix(warp, exec, matrix),
             Op::Load(load) => self.load(warp, exec, load)?,
             Op::Store(store) => self.store(warp, exec, store)?,
             Op::Atomic(atomic) => self.atomic(warp, exec, atomic)?,
@@ -87,8 +88,8 @@ fn scalar(warp: &mut Warp, exec: u32, op: &Op) {
         Op::Float { f, mode, d, s } => float::execute(&mut warp.regs, exec, *f, mode, *d, s),
         Op::Convert(convert) => convert::one(&mut warp.regs, exec, convert),
         Op::ConvertPair(pair) => convert::pair(&mut warp.regs, exec, pair),
-        Op::ToTf32 { d, a, round, relu } => {
-            int::map1(&mut warp.regs, exec, *d, *a, |a| convert::to_tf32(a, *round, *relu));
+        Op::ToTf32 { d, a, round, relu, finite } => {
+            int::map1(&mut warp.regs, exec, *d, *a, |a| convert::to_tf32(a, *round, *relu, *finite));
         }
         Op::IsSpace { d, a, space } => is_space(warp, exec, *d, *a, *space),
         Op::Cvta { d, a, space, to_generic, bits } => {
@@ -100,7 +101,7 @@ fn scalar(warp: &mut Warp, exec: u32, op: &Op) {
         // What needs more than the warp was executed before.
         Op::Nop | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) | Op::CopyBack(_) => {}
         Op::Bra { .. } | Op::BranchIndex { .. } | Op::Call { .. } | Op::Ret | Op::Exit | Op::Trap => {}
-        Op::Collective { .. } | Op::Barrier(_) => {}
+        Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => {}
     }
 }
 

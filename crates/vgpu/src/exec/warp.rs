@@ -46,7 +46,7 @@ pub(crate) enum Wait {
         pc: u32,
         members: u32,
     },
-    /// For the rest of the warp, before an aligned barrier.
+    /// For the rest of the warp, before an aligned instruction.
     Aligned {
         pc: u32,
     },

@@ -1,0 +1,68 @@
+//! Instructions that the lanes of a warp execute together (`.aligned`).
+
+use crate::exec::Machine;
+use crate::exec::warp::{FULL, Wait, Warp, lanes};
+use crate::fault::{Exec, FaultKind, Stop};
+
+impl Machine<'_> {
+    /// Brings the lanes that have not exited together at a barrier: they, or nobody if no lane executes it or the rest
+    /// is still on its way.
+    pub(crate) fn gather_alive(&mut self, warp: &mut Warp, exec: u32) -> Exec<Option<u32>> {
+        if !agrees(warp, exec)? {
+            return Ok(None);
+        }
+        if exec != warp.alive {
+            self.retire_leaving(warp);
+        }
+        Ok(join(warp, exec))
+    }
+
+    /// Brings all 32 lanes together; false as [`Machine::gather_alive`] has nobody.
+    pub(crate) fn gather_all(&mut self, warp: &mut Warp, exec: u32) -> Exec<bool> {
+        if !agrees(warp, exec)? {
+            return Ok(false);
+        }
+        if warp.alive != FULL {
+            let missing = 32 - warp.alive.count_ones();
+            let message =
+                format!("an instruction of all 32 lanes of a warp, of which {missing} have exited or never ran");
+            return Err(Stop::new(FaultKind::DivergentAligned, exec, message));
+        }
+        Ok(join(warp, exec).is_some())
+    }
+}
+
+/// Whether the group executes the instruction; a part of it may not.
+fn agrees(warp: &mut Warp, exec: u32) -> Exec<bool> {
+    if exec == warp.active {
+        return Ok(true);
+    }
+    if exec == 0 {
+        warp.pc += 1;
+        return Ok(false);
+    }
+    let message = "an aligned instruction under a predicate that differs between the lanes of a warp";
+    Err(Stop::new(FaultKind::DivergentAligned, exec, message))
+}
+
+/// Adds the lanes that wait at the same instruction to the running group. If the warp is not whole with them, the group
+/// waits too.
+fn join(warp: &mut Warp, exec: u32) -> Option<u32> {
+    let pc = warp.pc;
+    let mut here = exec;
+    for lane in lanes(warp.alive & !warp.ready) {
+        if warp.waits[lane] == (Wait::Aligned { pc }) {
+            here |= 1 << lane;
+        }
+    }
+    if here != warp.alive {
+        warp.block(exec, Wait::Aligned { pc }, pc);
+        return None;
+    }
+    for lane in lanes(here & !exec) {
+        warp.waits[lane] = Wait::None;
+    }
+    warp.ready |= here;
+    warp.active = here;
+    Some(here)
+}

@@ -1,0 +1,55 @@
+//! Matrices that lie spread over a warp: the instructions, and how 8 x 8 halves lie in one register.
+
+use crate::exec::warp::{Lanes, Warp};
+use crate::exec::{Machine, mma};
+use crate::fault::Exec;
+use crate::op::MatrixOp;
+
+/// Rows of 16-bit elements.
+pub(crate) type Matrix = [[u16; 8]; 8];
+
+impl Machine<'_> {
+    pub(crate) fn matrix(&mut self, warp: &mut Warp, exec: u32, op: &MatrixOp) -> Exec<()> {
+        if !self.gather_all(warp, exec)? {
+            return Ok(());
+        }
+        match op {
+            MatrixOp::Mma(product) => mma::execute(&mut warp.regs, product),
+            MatrixOp::Load(access) => self.load_matrices(warp, access)?,
+            MatrixOp::Store(access) => self.store_matrices(warp, access)?,
+            MatrixOp::Transpose { d, a } => {
+                let matrix = collect(&warp.regs[*a as usize], false);
+                warp.regs[*d as usize] = spread(&matrix, true);
+            }
+        }
+        warp.pc += 1;
+        Ok(())
+    }
+}
+
+/// The register of each lane: lane `l` holds elements `2 * (l % 4)` and the next, lower half first, of row `l / 4`, or
+/// of that column if it is `transposed` (PTX ISA, section "Warp-level matrix load instruction: ldmatrix").
+pub(crate) fn spread(matrix: &Matrix, transposed: bool) -> Lanes {
+    let mut out = [0u64; 32];
+    for (lane, word) in out.iter_mut().enumerate() {
+        let element = |half: usize| {
+            let (line, at) = (lane / 4, lane % 4 * 2 + half);
+            u64::from(if transposed { matrix[at][line] } else { matrix[line][at] })
+        };
+        *word = element(1) << 16 | element(0);
+    }
+    out
+}
+
+/// The matrix that [`spread`] would spread so.
+pub(crate) fn collect(register: &Lanes, transposed: bool) -> Matrix {
+    let mut matrix = [[0u16; 8]; 8];
+    for (lane, word) in register.iter().enumerate() {
+        for half in 0..2 {
+            let (line, at) = (lane / 4, lane % 4 * 2 + half);
+            let slot = if transposed { &mut matrix[at][line] } else { &mut matrix[line][at] };
+            *slot = (word >> (16 * half)) as u16;
+        }
+    }
+    matrix
+}

@@ -1,0 +1,69 @@
+//! What a whole warp does with matrices that lie spread over the registers of its lanes.
+
+use crate::float::Format;
+use crate::op::{MemRef, Reg};
+
+/// How an element of a multiplicand is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Multiplicand {
+    /// 8 or 16 bits.
+    Float(Format),
+    /// f32 bits of which the low 13 do not count.
+    Tf32,
+    /// 8 bits.
+    Integer { signed: bool },
+}
+
+impl Multiplicand {
+    /// Bits of one element.
+    pub(crate) fn bits(self) -> u32 {
+        match self {
+            Multiplicand::Float(format) => format.bits(),
+            Multiplicand::Tf32 => 32,
+            Multiplicand::Integer { .. } => 8,
+        }
+    }
+}
+
+/// What products are added up in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sums {
+    F32,
+    F16,
+    S32 { saturate: bool },
+}
+
+/// `mma.sync` of m16n8: D = A * B + C.
+#[derive(Clone, Debug)]
+pub(crate) struct Mma {
+    /// Columns of A and rows of B.
+    pub(crate) k: usize,
+    pub(crate) a_type: Multiplicand,
+    pub(crate) b_type: Multiplicand,
+    pub(crate) sums: Sums,
+    pub(crate) a: Box<[Reg]>,
+    pub(crate) b: Box<[Reg]>,
+    pub(crate) c: Box<[Reg]>,
+    pub(crate) d: Box<[Reg]>,
+}
+
+/// `ldmatrix`, `stmatrix`: one register for each matrix of 8 x 8 halves.
+#[derive(Clone, Debug)]
+pub(crate) struct MatrixAccess {
+    pub(crate) at: MemRef,
+    pub(crate) regs: Box<[Reg]>,
+    pub(crate) transposed: bool,
+}
+
+/// An instruction that all 32 lanes of a warp execute together.
+#[derive(Clone, Debug)]
+pub(crate) enum MatrixOp {
+    Mma(Mma),
+    Load(MatrixAccess),
+    Store(MatrixAccess),
+    /// `movmatrix`: `d` becomes the transpose of `a`.
+    Transpose {
+        d: Reg,
+        a: Reg,
+    },
+}

@@ -1,0 +1,204 @@
+//! `cvt` between floats of 8, 16 and 32 bits, and integers.
+
+use crate::harness::{Random, map, refusals};
+use crate::small::{BF16, E4M3, E5M2, F16, Small};
+
+fn result(x: f64) -> u32 {
+    if x.is_nan() { 0x7fff_ffff } else { (x as f32).to_bits() }
+}
+
+/// Every finite magnitude of a format, the middles between neighbours, and f32 next to these, of both signs; and what
+/// is no number.
+fn around(format: Small) -> Vec<f32> {
+    let mut found = vec![f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-45, f32::MAX, f32::MIN];
+    for code in 0..format.beyond() {
+        let low = format.value(code);
+        let high = if code + 1 < format.beyond() { format.value(code + 1) } else { 2.0 * low - format.value(code - 1) };
+        let middle = ((low + high) / 2.0) as f32;
+        for x in [low as f32, middle, middle.next_up(), middle.next_down()] {
+            found.extend([x, -x]);
+        }
+    }
+    found
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn every_half_widens_exactly() {
+    let every: Vec<u32> = (0..=0xffff).collect();
+    let [from_f16, from_bf16] = map("cvt.u16.u32 %h1, %i0;\ncvt.f32.f16 %o0, %h1;\ncvt.f32.bf16 %o1, %h1;", &[&every]);
+    for bits in every {
+        assert_eq!(from_f16[bits as usize], result(F16.value(bits)));
+        let want = if BF16.value(bits).is_nan() { 0x7fff_ffff } else { bits << 16 };
+        assert_eq!(from_bf16[bits as usize], want);
+    }
+}
+
+#[test]
+fn singles_narrow_to_the_nearest_half_or_toward_zero() {
+    for (name, format) in [("f16", F16), ("bf16", BF16)] {
+        let inputs = around(format);
+        let body = format!(
+            "cvt.rn.{name}.f32 %h1, %i0;\ncvt.u32.u16 %o0, %h1;\ncvt.rz.{name}.f32 %h1, %i0;\ncvt.u32.u16 %o1, %h1;\n\
+             cvt.rn.relu.{name}.f32 %h1, %i0;\ncvt.u32.u16 %o2, %h1;\ncvt.rn.satfinite.{name}.f32 %h1, %i0;\n\
+             cvt.u32.u16 %o3, %h1;\ncvt.rn.relu.satfinite.{name}x2.f32 %o4, %i0, 0f3F800000;"
+        );
+        let [nearest, toward_zero, clamped, finite, pair] = map(&body, &[&bits(&inputs)]);
+        for (at, x) in inputs.iter().enumerate() {
+            let x = f64::from(*x);
+            let positive = if x <= 0.0 { 0.0 } else { x };
+            assert_eq!(nearest[at], format.nearest(x), "{name} {x:e}");
+            assert_eq!(toward_zero[at], format.toward_zero(x), "{name} {x:e}");
+            assert_eq!(clamped[at], format.nearest(positive), "{name} {x:e}");
+            assert_eq!(finite[at], format.nearest_finite(x), "{name} {x:e}");
+            assert_eq!(pair[at], format.nearest_finite(positive) << 16 | format.nearest(1.0), "{name} {x:e}");
+        }
+    }
+}
+
+#[test]
+fn the_first_source_of_a_pair_is_the_upper_half() {
+    let [rn, rz, brain] = map(
+        "cvt.rn.f16x2.f32 %o0, %i0, %i1;\ncvt.rz.f16x2.f32 %o1, %i0, %i1;\ncvt.rn.bf16x2.f32 %o2, %i0, %i1;",
+        &[&bits(&[1.0, 65520.0]), &bits(&[-0.1, f32::NAN])],
+    );
+    let low = F16.nearest(f64::from(-0.1f32));
+    assert_eq!(rn, [0x3c00 << 16 | low, 0x7c00_7fff]);
+    assert_eq!(rz, [0x3c00 << 16 | F16.toward_zero(f64::from(-0.1f32)), 0x7bff_7fff]);
+    assert_eq!(brain, [0x3f80 << 16 | BF16.nearest(f64::from(-0.1f32)), BF16.nearest(65520.0) << 16 | 0x7fff]);
+}
+
+#[test]
+fn every_pair_of_bytes_widens_to_halves() {
+    let every: Vec<u32> = (0..=0xffff).collect();
+    for (name, format) in [("e4m3x2", E4M3), ("e5m2x2", E5M2)] {
+        let body = format!("cvt.u16.u32 %h1, %i0;\ncvt.rn.f16x2.{name} %o0, %h1;\ncvt.rn.relu.f16x2.{name} %o1, %h1;");
+        let [plain, clamped] = map(&body, &[&every]);
+        for bits in &every {
+            let [low, high] = [bits & 0xff, bits >> 8].map(|bits| format.value(bits));
+            let want = F16.nearest(high) << 16 | F16.nearest(low);
+            assert_eq!(plain[*bits as usize], want, "{name} {bits:#06x}");
+            let [low, high] = [low, high].map(|x| if x <= 0.0 { 0.0 } else { x });
+            assert_eq!(clamped[*bits as usize], F16.nearest(high) << 16 | F16.nearest(low), "{name} {bits:#06x}");
+        }
+    }
+}
+
+#[test]
+fn singles_and_halves_narrow_to_bytes() {
+    let halves: Vec<u32> = (0..=0xffff).collect();
+    for (name, format) in [("e4m3x2", E4M3), ("e5m2x2", E5M2)] {
+        let inputs = around(format);
+        let body = format!(
+            "cvt.rn.satfinite.{name}.f32 %h1, %i0, 0f40400000;\ncvt.u32.u16 %o0, %h1;\n\
+             cvt.rn.satfinite.relu.{name}.f32 %h1, 0fBF800000, %i0;\ncvt.u32.u16 %o1, %h1;"
+        );
+        let [upper, lower] = map(&body, &[&bits(&inputs)]);
+        for (at, x) in inputs.iter().enumerate() {
+            let x = f64::from(*x);
+            assert_eq!(upper[at], format.nearest_finite(x) << 8 | format.nearest(3.0), "{name} {x:e}");
+            assert_eq!(lower[at], format.nearest_finite(if x <= 0.0 { 0.0 } else { x }), "{name} {x:e}");
+        }
+        let body = format!(
+            "mov.b32 %r10, 0x4000;\nshl.b32 %r11, %i0, 16;\nor.b32 %r11, %r11, %r10;\n\
+             cvt.rn.satfinite.{name}.f16x2 %h1, %r11;\ncvt.u32.u16 %o0, %h1;"
+        );
+        let [found] = map(&body, &[&halves]);
+        for bits in &halves {
+            let want = format.nearest_finite(F16.value(*bits)) << 8 | format.nearest(2.0);
+            assert_eq!(found[*bits as usize], want, "{name} {bits:#06x}");
+        }
+    }
+}
+
+type Rounding = fn(f32) -> f32;
+
+#[test]
+fn singles_become_integers_by_four_roundings() {
+    let mut random = Random(7);
+    let mut inputs =
+        vec![0.5f32, -0.5, 1.5, 2.5, -2.5, 3e9, -3e9, 5e9, f32::NAN, f32::INFINITY, 127.5, 128.5, -129.0, 1e-40];
+    inputs.extend((0..200).map(|_| (random.next() as i32) as f32 / 65536.0));
+    let roundings: [(&str, Rounding); 4] =
+        [("rni", f32::round_ties_even), ("rzi", f32::trunc), ("rmi", f32::floor), ("rpi", f32::ceil)];
+    for (name, round) in roundings {
+        let body = format!(
+            "cvt.{name}.s32.f32 %o0, %i0;\ncvt.{name}.u32.f32 %o1, %i0;\ncvt.{name}.s8.f32 %o2, %i0;\n\
+             cvt.{name}.u8.f32 %o3, %i0;\ncvt.{name}.ftz.s32.f32 %o4, %i0;\ncvt.{name}.f32.f32 %o5, %i0;\n\
+             cvt.{name}.s16.f32 %h1, %i0;\ncvt.u32.u16 %o6, %h1;"
+        );
+        let found: [Vec<u32>; 7] = map(&body, &[&bits(&inputs)]);
+        for (at, x) in inputs.iter().enumerate() {
+            let y = round(*x);
+            let flushed = round(if x.is_subnormal() { 0.0 } else { *x });
+            assert_eq!(found[0][at], y as i32 as u32, "{name} {x}");
+            assert_eq!(found[1][at], y as u32, "{name} {x}");
+            assert_eq!(found[2][at], i32::from(y as i8) as u32, "{name} {x}");
+            assert_eq!(found[3][at], u32::from(y as u8), "{name} {x}");
+            assert_eq!(found[4][at], flushed as i32 as u32, "{name} {x}");
+            assert_eq!(found[5][at], result(f64::from(y)), "{name} {x}");
+            assert_eq!(found[6][at], u32::from(y as i16 as u16), "{name} {x}");
+        }
+    }
+}
+
+#[test]
+fn integers_become_floats() {
+    let mut random = Random(8);
+    let mut inputs = vec![0u32, 1, 2047, 2049, 0x0100_0001, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 65519, 65520];
+    inputs.extend(random.words(300));
+    let [signed, unsigned, half, brain, small] = map(
+        "cvt.rn.f32.s32 %o0, %i0;\ncvt.rn.f32.u32 %o1, %i0;\ncvt.rn.f16.u32 %h1, %i0;\ncvt.u32.u16 %o2, %h1;\n\
+         cvt.rn.bf16.s32 %h1, %i0;\ncvt.u32.u16 %o3, %h1;\ncvt.rn.f16.s8 %h1, %i0;\ncvt.u32.u16 %o4, %h1;",
+        &[&inputs],
+    );
+    for (at, x) in inputs.iter().enumerate() {
+        assert_eq!(signed[at], (*x as i32 as f32).to_bits());
+        assert_eq!(unsigned[at], (*x as f32).to_bits());
+        assert_eq!(half[at], F16.nearest(f64::from(*x)));
+        assert_eq!(brain[at], BF16.nearest(f64::from(*x as i32)));
+        assert_eq!(small[at], F16.nearest(f64::from(*x as i8)));
+    }
+}
+
+#[test]
+fn halves_become_integers_and_each_other() {
+    let every: Vec<u32> = (0..=0xffff).collect();
+    let [integers, brains, saturated] = map(
+        "cvt.u16.u32 %h1, %i0;\ncvt.rni.s32.f16 %o0, %h1;\ncvt.rn.bf16.f16 %h2, %h1;\ncvt.u32.u16 %o1, %h2;\n\
+         cvt.sat.f32.f16 %o2, %h1;",
+        &[&every],
+    );
+    for bits in every {
+        let x = F16.value(bits);
+        assert_eq!(integers[bits as usize], x.round_ties_even() as i32 as u32);
+        assert_eq!(brains[bits as usize], BF16.nearest(x));
+        let clamped = if x > 0.0 { x.min(1.0) } else { 0.0 };
+        assert_eq!(saturated[bits as usize], (clamped as f32).to_bits());
+    }
+}
+
+#[test]
+fn integers_saturate_on_request() {
+    let inputs = [300u32, 0xffff_ff00, 5, 0x8000_0000];
+    let [bytes, signed, plain] =
+        map("cvt.sat.u8.s32 %o0, %i0;\ncvt.sat.s8.s32 %o1, %i0;\ncvt.s8.s32 %o2, %i0;", &[&inputs]);
+    assert_eq!(bytes, [255, 0, 5, 0]);
+    assert_eq!(signed, [127, 0xffff_ff80, 5, 0xffff_ff80]);
+    assert_eq!(plain, [44, 0, 5, 0]);
+}
+
+#[test]
+fn forms_that_are_not_executed_are_refused() {
+    let forms = [
+        "cvt.rn.e4m3x2.f32 %h1, %r1, %r2;",
+        "cvt.rn.bf16x2.e4m3x2 %r1, %h1;",
+        "cvt.rn.satfinite.e2m1x2.f32 %h1, %r1, %r2;",
+        "cvt.rs.f16x2.f32 %r1, %r2, %r3, %r4;",
+        "cvt.u16x2.f32 %r1, %r2;",
+    ];
+    assert_eq!(refusals(&forms.join("\n")).len(), forms.len());
+}

@@ -1,0 +1,104 @@
+//! Floating formats of 8 and 16 bits by their definition, and rounding by search among all their values.
+
+/// A format with `exponent` and `mantissa` bits.
+#[derive(Clone, Copy)]
+pub(crate) struct Small {
+    exponent: i32,
+    mantissa: i32,
+    /// Without infinities only all ones below the sign is no number.
+    infinities: bool,
+}
+
+pub(crate) const F16: Small = Small { exponent: 5, mantissa: 10, infinities: true };
+pub(crate) const BF16: Small = Small { exponent: 8, mantissa: 7, infinities: true };
+pub(crate) const E5M2: Small = Small { exponent: 5, mantissa: 2, infinities: true };
+pub(crate) const E4M3: Small = Small { exponent: 4, mantissa: 3, infinities: false };
+
+impl Small {
+    pub(crate) fn sign(self) -> u32 {
+        1 << (self.exponent + self.mantissa)
+    }
+
+    pub(crate) fn nan(self) -> u32 {
+        self.sign() - 1
+    }
+
+    /// The first code below the sign that is no finite number.
+    pub(crate) fn beyond(self) -> u32 {
+        if self.infinities { self.sign() - (1 << self.mantissa) } else { self.nan() }
+    }
+
+    /// The number of a code below the sign, also of those that stand for infinity and NaN.
+    fn magnitude(self, code: u32) -> f64 {
+        let unit = 1u32 << self.mantissa;
+        let bias = (1 << (self.exponent - 1)) - 1;
+        let field = (code / unit) as i32;
+        let fraction = f64::from(code % unit) / f64::from(unit);
+        if field == 0 { fraction * 2f64.powi(1 - bias) } else { (1.0 + fraction) * 2f64.powi(field - bias) }
+    }
+
+    pub(crate) fn value(self, bits: u32) -> f64 {
+        let code = bits & self.nan();
+        let magnitude = match code {
+            _ if code < self.beyond() => self.magnitude(code),
+            _ if code == self.beyond() && self.infinities => f64::INFINITY,
+            _ => f64::NAN,
+        };
+        if bits & self.sign() == 0 { magnitude } else { -magnitude }
+    }
+
+    /// The largest code whose number is at most `x`, which is not negative.
+    fn below(self, x: f64) -> u32 {
+        let (mut low, mut high) = (0, self.beyond());
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if self.magnitude(middle) <= x {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        low
+    }
+
+    fn signed(self, x: f64, code: u32) -> u32 {
+        if x.is_sign_negative() { self.sign() | code } else { code }
+    }
+
+    /// The code nearest to `x`, the even one of two.
+    pub(crate) fn nearest(self, x: f64) -> u32 {
+        if x.is_nan() {
+            return self.nan();
+        }
+        let low = self.below(x.abs());
+        if low == self.beyond() {
+            return self.signed(x, low);
+        }
+        let (down, up) = (x.abs() - self.magnitude(low), self.magnitude(low + 1) - x.abs());
+        let code = if down < up || (down == up && low.is_multiple_of(2)) { low } else { low + 1 };
+        self.signed(x, code)
+    }
+
+    /// The code of `x` rounded toward zero.
+    pub(crate) fn toward_zero(self, x: f64) -> u32 {
+        match x {
+            _ if x.is_nan() => self.nan(),
+            _ if x.is_infinite() => self.signed(x, self.beyond()),
+            _ => self.signed(x, self.below(x.abs()).min(self.beyond() - 1)),
+        }
+    }
+
+    /// The code nearest to `x`, but a finite one (`.satfinite`).
+    pub(crate) fn nearest_finite(self, x: f64) -> u32 {
+        if x.is_nan() {
+            return self.nan();
+        }
+        let code = self.nearest(x);
+        if code & self.nan() >= self.beyond() { self.signed(x, self.beyond() - 1) } else { code }
+    }
+
+    /// A number that is subnormal here becomes a zero of its sign.
+    pub(crate) fn flush(self, x: f64) -> f64 {
+        if x.abs() < self.magnitude(1 << self.mantissa) { 0.0f64.copysign(x) } else { x }
+    }
+}
