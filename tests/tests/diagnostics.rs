@@ -2,6 +2,8 @@
 
 #[path = "diagnostics/elements.rs"]
 mod elements;
+#[path = "diagnostics/inference.rs"]
+mod inference;
 
 use insta::{assert_snapshot, with_settings};
 use tilewright::compile::{LowerOptions, Options, compile};
@@ -438,7 +440,10 @@ fn tables() {
     assert_mistake(
         "table_fragment",
         kernel("k", |k| {
-            k.fragment("f", F32, table(&[1, 2, 3, 0]));
+            let y = k.output("y", F32, [32]);
+            let places = TableLayout::of_positions(&LANEID, &(0..32).rev().collect::<Vec<i64>>()).expect("a table");
+            let f = k.fragment("f", F32, places);
+            k.copy(y, f);
         }),
     );
     assert_mistake(

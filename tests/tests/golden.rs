@@ -1,4 +1,4 @@
-//! `golden tirx: N passed, M failed, K not covered`: the golden vectors, from this package or from the folder that
+//! `golden tirx: N passed, M failed, K not covered`, and the same for `golden tilelang`: the golden vectors, from this package or from the folder that
 //! `TILEWRIGHT_GOLDEN_DIR` names.
 
 use std::collections::BTreeMap;
@@ -6,15 +6,62 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tilewright_tests::golden::{Agreement, Judged, Verdict, judge_folder};
+use tilewright_tests::tilelang::{Outcome, judge_case, read_folder};
 use tilewright_tests::toolchain::package;
 
 fn main() -> ExitCode {
-    let folder = std::env::var_os("TILEWRIGHT_GOLDEN_DIR").map_or_else(|| package().join("golden"), PathBuf::from);
-    let judged = match judge_folder(&folder) {
+    match (tirx(), tilelang()) {
+        (true, true) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// The programs of layout inference, built, inferred and judged.
+fn tilelang() -> bool {
+    let cases = match read_folder(&folder().join("tilelang")) {
+        Ok(cases) => cases,
+        Err(why) => {
+            println!("golden tilelang: cannot be read: {why}");
+            return false;
+        }
+    };
+    let (mut passed, mut failed, mut not_covered, mut more_slots) = (0, 0, 0, 0);
+    for case in &cases {
+        match judge_case(case) {
+            Outcome::Passed(slots) => {
+                passed += 1;
+                if let Some((ours, theirs)) = slots.filter(|(ours, theirs)| ours > theirs) {
+                    more_slots += 1;
+                    println!("more registers {}: {ours} slots, the reference {theirs}", case.name);
+                }
+            }
+            Outcome::Failed(why) => {
+                failed += 1;
+                println!("failed {}: {why}", case.name);
+            }
+            Outcome::NotCovered(why) => {
+                not_covered += 1;
+                println!("not covered {}: {why}", case.name);
+            }
+        }
+    }
+    println!(
+        "golden tilelang: {passed} passed, {failed} failed, {not_covered} not covered; {more_slots} with more registers than the reference"
+    );
+    failed == 0 && passed > 0
+}
+
+/// This package's vectors, or those that `TILEWRIGHT_GOLDEN_DIR` names.
+fn folder() -> PathBuf {
+    std::env::var_os("TILEWRIGHT_GOLDEN_DIR").map_or_else(|| package().join("golden"), PathBuf::from)
+}
+
+fn tirx() -> bool {
+    let judged = match judge_folder(&folder()) {
         Ok(judged) => judged,
         Err(why) => {
             println!("golden tirx: cannot be read: {why}");
-            return ExitCode::FAILURE;
+            return false;
         }
     };
     let (mut passed, mut failed, mut not_covered) = (0, 0, 0);
@@ -48,5 +95,5 @@ fn main() -> ExitCode {
         println!("{count:4}  {reason}");
     }
     println!("golden tirx: {passed} passed, {failed} failed, {not_covered} not covered");
-    if failed == 0 && not_covered == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    failed == 0 && not_covered == 0 && passed > 0
 }

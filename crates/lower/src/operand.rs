@@ -138,6 +138,13 @@ pub(crate) fn hangs_over(title: &str) -> Reason {
     }
 }
 
+fn listed_fragment(buffer: &Buffer) -> Diagnostic {
+    let message = format!("`{}` is a fragment laid out by a table, which no tile op can address yet", buffer.name);
+    Diagnostic::error("K0229", message)
+        .label(buffer.span, buffer.laid_out())
+        .help("write the layout of a fragment as shard, replica and offset")
+}
+
 fn unplaced(op: &Op, buffer: &Buffer) -> Diagnostic {
     Diagnostic::error("K0232", format!("`{}` has no layout", buffer.name))
         .label(buffer.span, "declared here")
@@ -163,6 +170,9 @@ fn fragment(
             return Err(explain(error).note("registers have no address: the index of a fragment must be a number"));
         };
         region.push(at..at + extent);
+    }
+    if matches!(layout, Layout::Table(_)) {
+        return Err(listed_fragment(buffer));
     }
     let layout = layout.tile().and_then(|tile| tile.slice(&buffer.shape, &region)).map_err(explain)?;
     Ok(Operand::Fragment(FragmentTile { array: builder.fragment(tile.buffer), layout, dtype: buffer.dtype, title }))

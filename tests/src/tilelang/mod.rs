@@ -12,17 +12,21 @@ mod boxes;
 mod case;
 mod expr;
 mod fault;
+mod inferred;
 mod json;
 mod judge;
 mod judge_buffers;
 mod judge_parallel;
 mod judge_regions;
+mod kernel;
+mod kernel_elements;
 mod program;
 mod races;
 mod read;
 mod read_expr;
 mod read_ops;
 mod storage;
+mod verdicts;
 mod walk;
 
 #[cfg(test)]
@@ -32,10 +36,13 @@ pub use assignment::{Assignment, LoopPlacement, Placement};
 pub use case::{Case, Class, Expected, ExpectedAccess, ExpectedLoop, Verdict};
 pub use expr::{Index, IndexOp, Load, Value, ValueOp};
 pub use fault::{At, Fault, Iteration, Mismatch, Place};
+pub use inferred::assignment;
 pub use judge::judge;
+pub use kernel::kernel_of;
 pub use program::{
     Buffer, Element, Gemm, Layout, Loop, LoopKind, Op, Parallel, Program, Reduce, ReduceKind, Region, RegionRange,
     Scope, Store, WarpPolicy,
 };
 pub use races::{Race, races};
 pub use read::{read_case, read_folder};
+pub use verdicts::{Outcome, judge_case};

@@ -50,10 +50,6 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
         found.push(Diagnostic::error("K0205", message).label(buffer.span, buffer.laid_out()));
         return;
     }
-    if buffer.space == Space::Fragment && matches!(layout, Layout::Table(_)) {
-        found.push(listed_fragment(buffer));
-        return;
-    }
     let wrong = layout.axes().into_iter().find(|axis| match buffer.space {
         Space::Global(_) | Space::Shared => *axis != M,
         Space::Fragment => !axis.is_thread() && *axis != tilewright_layout::axis::REG,
@@ -94,13 +90,6 @@ fn check_open(buffer: &Buffer, elements: i64, found: &mut Vec<Diagnostic>) {
         let help = format!("extents begin at 1, and a fragment has up to {MOST_OPEN} elements");
         found.push(Diagnostic::error("K0205", message).label(buffer.span, "declared here").help(help));
     }
-}
-
-fn listed_fragment(buffer: &Buffer) -> Diagnostic {
-    let message = format!("`{}` is a fragment laid out by a table, which no tile op can address yet", buffer.name);
-    Diagnostic::error("K0229", message)
-        .label(buffer.span, buffer.laid_out())
-        .help("write the layout of a fragment as shard, replica and offset")
 }
 
 /// The threads that a fragment names exist.

@@ -1,0 +1,193 @@
+//! The ops of a kernel and the fragments between them, in program order.
+
+use std::collections::BTreeSet;
+
+use petgraph::unionfind::UnionFind;
+use tilewright_diag::Span;
+use tilewright_ir::Handle;
+use tilewright_ir::tile::{Buffer, Detail, Element, Kernel, Op, OpKind, Parallel, Space, Stmt, Value};
+
+use crate::nest::Nest;
+use crate::storage::Storages;
+
+/// Where a node comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// A tile op.
+    Op(Handle<Op>),
+    /// A parallel loop.
+    Parallel(Handle<Parallel>),
+}
+
+/// What inference knows of an op.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    /// Iterations without an order.
+    Nest(Nest),
+    /// A reduction.
+    Reduce(Reduction),
+}
+
+/// A reduction from one fragment to another.
+#[derive(Clone, Debug)]
+pub(crate) struct Reduction {
+    pub(crate) title: String,
+    pub(crate) span: Span,
+    pub(crate) dst: Handle<Buffer>,
+    pub(crate) src: Handle<Buffer>,
+    /// The granule of the destination that each granule of the source goes to.
+    pub(crate) row_of: Vec<u32>,
+    pub(crate) rows: usize,
+}
+
+/// All nodes, and the fragments that every thread must have whole.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    pub(crate) nodes: Vec<(Origin, Node)>,
+    /// Fragments that are used outside of ops, and where first.
+    pub(crate) floating: Vec<(Handle<Buffer>, Span)>,
+    /// Ops that inference does not place yet.
+    pub(crate) unplaced: Vec<Handle<Op>>,
+}
+
+impl Node {
+    /// The storages it touches.
+    pub(crate) fn storages(&self) -> BTreeSet<Handle<Buffer>> {
+        match self {
+            Node::Nest(nest) => nest.touches.iter().map(|touch| touch.storage).collect(),
+            Node::Reduce(reduction) => [reduction.dst, reduction.src].into_iter().collect(),
+        }
+    }
+
+    /// Whether several iterations or elements meet in one granule, so that it matters how rows are shared.
+    pub(crate) fn has_rows(&self) -> bool {
+        match self {
+            Node::Nest(nest) => nest.touches.iter().any(|touch| !touch.is_own()),
+            Node::Reduce(_) => true,
+        }
+    }
+
+    pub(crate) fn title(&self) -> &str {
+        match self {
+            Node::Nest(nest) => &nest.title,
+            Node::Reduce(reduction) => &reduction.title,
+        }
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Node::Nest(nest) => nest.span,
+            Node::Reduce(reduction) => reduction.span,
+        }
+    }
+}
+
+impl Graph {
+    pub(crate) fn of(kernel: &Kernel, storages: &Storages) -> Graph {
+        let mut graph = Graph { nodes: Vec::new(), floating: Vec::new(), unplaced: Vec::new() };
+        graph.body(kernel, storages, &kernel.body);
+        graph
+    }
+
+    fn body(&mut self, kernel: &Kernel, storages: &Storages, body: &[Stmt]) {
+        for stmt in body {
+            match stmt {
+                Stmt::Op(op) => self.op(kernel, storages, *op),
+                Stmt::Loop(inner) => self.body(kernel, storages, &inner.body),
+                Stmt::Parallel(parallel) => {
+                    let nest = Nest::of_parallel(kernel, storages, &kernel.parallels[*parallel]);
+                    self.nodes.push((Origin::Parallel(*parallel), Node::Nest(nest)));
+                }
+                Stmt::Each(elements) => self.floating_elements(kernel, elements),
+                Stmt::If(branch) => {
+                    self.floating_value(kernel, &branch.cond);
+                    self.body(kernel, storages, &branch.then);
+                    self.body(kernel, storages, &branch.otherwise);
+                }
+            }
+        }
+    }
+
+    fn op(&mut self, kernel: &Kernel, storages: &Storages, handle: Handle<Op>) {
+        let op = &kernel.ops[handle];
+        let uses_fragment = op.operands.iter().any(|tile| kernel.buffers[tile.buffer].space == Space::Fragment);
+        match op.kind {
+            OpKind::Copy | OpKind::Fill | OpKind::AtomicAdd => {
+                let nest = Nest::of_op(kernel, storages, op);
+                self.nodes.push((Origin::Op(handle), Node::Nest(nest)));
+            }
+            OpKind::Reduce => match reduction(kernel, storages, op) {
+                Some(reduction) => self.nodes.push((Origin::Op(handle), Node::Reduce(reduction))),
+                None => self.unplaced.push(handle),
+            },
+            OpKind::Gemm if uses_fragment => self.unplaced.push(handle),
+            OpKind::Gemm | OpKind::PermuteLayout => {}
+        }
+    }
+
+    fn floating_elements(&mut self, kernel: &Kernel, elements: &[Element]) {
+        for element in elements {
+            element.for_each_access(&mut |access, _| self.floats(kernel, access.buffer, access.span));
+        }
+    }
+
+    fn floating_value(&mut self, kernel: &Kernel, value: &Value) {
+        value.for_each_load(&mut |access| self.floats(kernel, access.buffer, access.span));
+    }
+
+    fn floats(&mut self, kernel: &Kernel, buffer: Handle<Buffer>, span: Span) {
+        let storage = kernel.storage(buffer);
+        let is_known = self.floating.iter().any(|(known, _)| *known == storage);
+        if kernel.buffers[buffer].space == Space::Fragment && !is_known {
+            self.floating.push((storage, span));
+        }
+    }
+
+    /// The nodes of each connected component, in program order.
+    pub(crate) fn components(&self) -> Vec<Vec<usize>> {
+        let mut sets: UnionFind<usize> = UnionFind::new(self.nodes.len());
+        let mut first: std::collections::BTreeMap<Handle<Buffer>, usize> = std::collections::BTreeMap::new();
+        for (at, (_, node)) in self.nodes.iter().enumerate() {
+            for storage in node.storages() {
+                sets.union(at, *first.entry(storage).or_insert(at));
+            }
+        }
+        let mut components: Vec<(usize, Vec<usize>)> = Vec::new();
+        for at in 0..self.nodes.len() {
+            let root = sets.find(at);
+            match components.iter_mut().find(|(known, _)| *known == root) {
+                Some((_, members)) => members.push(at),
+                None => components.push((root, vec![at])),
+            }
+        }
+        components.into_iter().map(|(_, members)| members).collect()
+    }
+}
+
+/// A reduction of whole fragments; `None` for parts, or where an operand is in memory.
+fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction> {
+    let ([dst, src], Detail::Reduce(told)) = (&op.operands[..], op.detail) else { return None };
+    let (to, from) = (&kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
+    let is_whole = |tile: &tilewright_ir::tile::Tile| tile.extents == kernel.buffers[tile.buffer].shape;
+    if to.space != Space::Fragment || from.space != Space::Fragment || !is_whole(dst) || !is_whole(src) {
+        return None;
+    }
+    let below: i64 = src.extents[told.dimension + 1..].iter().product();
+    let extent = src.extents[told.dimension];
+    let (dst_storage, src_storage) = (kernel.storage(dst.buffer), kernel.storage(src.buffer));
+    let source = storages.get(src_storage);
+    let mut row_of = vec![0u32; source.granules];
+    for element in 0..src.elements() {
+        let row = element / below / extent * below + element % below;
+        let granule = storages.granule(src_storage, element, from.dtype.bytes());
+        row_of[granule as usize] = storages.granule(dst_storage, row, to.dtype.bytes());
+    }
+    Some(Reduction {
+        title: kernel.op_title(op),
+        span: op.span,
+        dst: dst_storage,
+        src: src_storage,
+        row_of,
+        rows: storages.get(dst_storage).granules,
+    })
+}

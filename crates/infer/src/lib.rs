@@ -1,0 +1,167 @@
+//! Layout inference: which thread has which element of every fragment, and does which iteration of every loop.
+//!
+//! Fragments that are used outside of ops are whole on every thread. A strict pass takes what the user wrote; a common
+//! pass derives what follows, breadth first, to a fixpoint; a free pass tries plans for each connected component of ops
+//! and fragments, and keeps the cheapest. All questions are decided on [`Map`]s, which list who has what.
+
+mod cost;
+mod graph;
+mod known;
+mod map;
+mod nest;
+mod place;
+mod search;
+mod steps;
+mod storage;
+
+use std::collections::BTreeMap;
+
+use tilewright_diag::Diagnostic;
+use tilewright_ir::Handle;
+use tilewright_ir::tile::{Buffer, Kernel, Space};
+use tilewright_layout::Layout;
+use tilewright_layout::axis::{Axis, LANEID, REG, TX, WARPID};
+
+use graph::{Graph, Node};
+use known::Known;
+use place::Scene;
+use storage::Storages;
+
+pub use graph::Origin;
+pub use known::{Pass, Reason};
+pub use map::{Map, Owners, Spread};
+pub use steps::Violation;
+
+/// A fragment that has a layout.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// Which thread has which granule in which slot.
+    pub map: Map,
+    /// Bytes of a granule: an element of the widest dtype among the fragment and its views.
+    pub bytes: i64,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// The layouts of a kernel.
+#[derive(Clone, Debug, Default)]
+pub struct Inferred {
+    /// By the fragment that owns the storage.
+    pub fragments: BTreeMap<Handle<Buffer>, Placed>,
+    /// Which thread does which iteration in which step.
+    pub loops: Vec<(Origin, Map)>,
+}
+
+/// Finds the layouts of all fragments of a kernel. Errors: everything that stands in the way.
+pub fn infer(kernel: &Kernel) -> Result<Inferred, Vec<Diagnostic>> {
+    let storages = Storages::of(kernel);
+    let graph = Graph::of(kernel, &storages);
+    if let Some(op) = graph.unplaced.first() {
+        let op = &kernel.ops[*op];
+        let message = format!("`{}` cannot be placed yet", kernel.op_title(op));
+        return Err(vec![Diagnostic::error("I0701", message).label(op.span, "this op")]);
+    }
+    let threads = kernel.threads.max(1) as usize;
+    let mut known = strict(kernel, &storages, &graph, threads)?;
+    let laid_out = laid_out_loops(kernel, &graph, threads)?;
+    let scene = Scene { graph: &graph, storages: &storages, threads, laid_out };
+    let mut inferred = Inferred::default();
+    for members in graph.components() {
+        scene.spread_out(&mut known, &members, Pass::Common);
+        let settled = search::best(&scene, &known, &members).map_err(|violation| {
+            let message = format!("`{}`: {}", violation.op, violation.what);
+            let span = members.first().map_or(kernel.span, |at| graph.nodes[*at].1.span());
+            vec![Diagnostic::error("I0702", message).label(span, "first op of those that share fragments")]
+        })?;
+        known = settled.known;
+        inferred.loops.extend(settled.steps.into_iter().map(|(at, map)| (graph.nodes[at].0, map)));
+    }
+    for (storage, fixed) in known.iter() {
+        let bytes = storages.get(storage).bytes;
+        inferred.fragments.insert(storage, Placed { map: fixed.map.clone(), bytes, reason: fixed.reason.clone() });
+    }
+    Ok(inferred)
+}
+
+/// What the user wrote, and what loose statements demand.
+fn strict(kernel: &Kernel, storages: &Storages, graph: &Graph, threads: usize) -> Result<Known, Vec<Diagnostic>> {
+    let mut known = Known::default();
+    let mut found = Vec::new();
+    for (handle, buffer) in kernel.buffers.iter().filter(|(_, buffer)| buffer.space == Space::Fragment) {
+        let Some(layout) = &buffer.layout else { continue };
+        let reason = Reason {
+            pass: Pass::Strict,
+            rule: "written by the user",
+            op: buffer.name.clone(),
+            span: buffer.span,
+            parent: None,
+        };
+        match map_of(layout, threads) {
+            Ok(map) => known.set(handle, map, reason),
+            Err(what) => found.push(
+                Diagnostic::error("I0703", format!("the layout of `{}` {what}", buffer.name))
+                    .label(buffer.span, buffer.laid_out()),
+            ),
+        }
+    }
+    for (storage, span) in &graph.floating {
+        let title = &kernel.buffers[*storage].name;
+        let reason = Reason {
+            pass: Pass::Strict,
+            rule: "used outside of ops, so every thread has all of it",
+            op: title.clone(),
+            span: *span,
+            parent: None,
+        };
+        if known.get(*storage).is_none() {
+            known.set(*storage, Map::replicated(threads, storages.get(*storage).granules), reason);
+        } else if known
+            .get(*storage)
+            .is_some_and(|fixed| fixed.owners.elements() * threads != fixed.map.entries().count())
+        {
+            found.push(
+                Diagnostic::error("I0704", format!("`{title}` is used where every thread needs all of it"))
+                    .label(*span, "used here")
+                    .label(kernel.buffers[*storage].span, kernel.buffers[*storage].laid_out()),
+            );
+        }
+    }
+    if found.is_empty() { Ok(known) } else { Err(found) }
+}
+
+fn laid_out_loops(kernel: &Kernel, graph: &Graph, threads: usize) -> Result<BTreeMap<usize, Map>, Vec<Diagnostic>> {
+    let mut maps = BTreeMap::new();
+    for (at, (origin, node)) in graph.nodes.iter().enumerate() {
+        let (Origin::Parallel(parallel), Node::Nest(_)) = (origin, node) else { continue };
+        let parallel = &kernel.parallels[*parallel];
+        let Some(layout) = &parallel.layout else { continue };
+        match map_of(layout, threads) {
+            Ok(map) => {
+                maps.insert(at, map);
+            }
+            Err(what) => {
+                let message = format!("the layout of this loop {what}");
+                return Err(vec![Diagnostic::error("I0703", message).label(parallel.span, layout.to_string())]);
+            }
+        }
+    }
+    Ok(maps)
+}
+
+/// The map of a layout on thread axes and registers.
+fn map_of(layout: &Layout, threads: usize) -> Result<Map, String> {
+    let elements = layout.size() as usize;
+    let mut map = Map::empty(threads, elements);
+    for element in 0..elements {
+        let places = layout.apply(element as i64).map_err(|error| error.to_string())?;
+        for place in places {
+            let on = |axis: &Axis| place.get(axis).copied().unwrap_or(0);
+            let thread = on(&TX) + on(&WARPID) * 32 + on(&LANEID);
+            if thread < 0 || thread >= threads as i64 {
+                return Err(format!("names thread {thread}, and there are {threads}"));
+            }
+            map.put(thread as usize, on(&REG).max(0) as usize, element);
+        }
+    }
+    Ok(map)
+}

@@ -1,0 +1,373 @@
+//! What golden programs do with elements and boxes of elements, in the terms of tile kernels.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright::dsl::{self, Elements, at};
+use tilewright::expr::{Expr, Var};
+use tilewright::ir::Scalar;
+use tilewright::ir::tile::{self, BUILTIN_NAMES, Coord, ElementClass, ElementOp};
+use tilewright::layout::DType;
+
+use super::expr::{Index, IndexOp, Load, Value, ValueOp};
+use super::program::{Buffer, Element, Program, Region, RegionRange, Scope, Store};
+
+/// The names of a program's variables, and those that its kernel uses.
+#[derive(Clone)]
+pub(crate) struct Names {
+    /// What variables of the program stand for.
+    bound: BTreeMap<String, Coord>,
+    /// Names of buffers, of variables around, and of hardware indices.
+    used: BTreeSet<String>,
+}
+
+impl Names {
+    pub(crate) fn new() -> Names {
+        Names { bound: BTreeMap::new(), used: BUILTIN_NAMES.iter().map(ToString::to_string).collect() }
+    }
+
+    /// A name for the kernel: the same if it can be, and from now on used.
+    pub(crate) fn free(&mut self, name: &str) -> String {
+        let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let mut free: String = name.chars().map(letter).collect();
+        if !free.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') || free.starts_with("__") {
+            free.insert(0, 'v');
+        }
+        while self.used.contains(&free) {
+            free.push('_');
+        }
+        self.used.insert(free.clone());
+        free
+    }
+
+    pub(crate) fn bind(&mut self, name: &str, value: Coord) {
+        self.bound.insert(name.to_string(), value);
+    }
+
+    /// A variable from 0 to `extent`.
+    pub(crate) fn variable(&mut self, name: &str, extent: i64) -> Var {
+        let var = Var::new(self.free(name), 0, extent - 1);
+        self.bind(name, Coord::At(Expr::var(&var)));
+        var
+    }
+
+    fn get(&self, name: &str) -> Result<Coord, String> {
+        self.bound.get(name).cloned().ok_or_else(|| format!("no variable `{name}`"))
+    }
+}
+
+/// A buffer of the kernel.
+pub(crate) struct Known<'a> {
+    pub(crate) buffer: dsl::Buffer,
+    pub(crate) dtype: DType,
+    /// The program's buffer.
+    pub(crate) told: &'a Buffer,
+}
+
+impl Known<'_> {
+    /// The same, for more than to be moved.
+    pub(crate) fn computed(&self) -> Result<&Self, String> {
+        computed_dtype(&self.told.dtype).map_err(|why| format!("{why} with `{}`", self.told.name))?;
+        Ok(self)
+    }
+}
+
+/// The buffers that statements are about.
+pub(crate) struct Translator<'a> {
+    pub(crate) program: &'a Program,
+    known: BTreeMap<&'a str, Known<'a>>,
+    /// The dtypes of buffers by their handles: in the order of declaration.
+    dtypes: Vec<DType>,
+    /// What went wrong inside of the builder's closures.
+    wrong: RefCell<Vec<String>>,
+}
+
+impl<'a> Translator<'a> {
+    pub(crate) fn new(program: &'a Program) -> Translator<'a> {
+        Translator { program, known: BTreeMap::new(), dtypes: Vec::new(), wrong: RefCell::default() }
+    }
+
+    /// Knows a buffer that was just declared.
+    pub(crate) fn declared(&mut self, buffer: dsl::Buffer, dtype: DType, told: &'a Buffer) {
+        self.dtypes.push(dtype);
+        self.known.insert(&told.name, Known { buffer, dtype, told });
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<&Known<'a>, String> {
+        self.known.get(name).ok_or_else(|| format!("no buffer `{name}`"))
+    }
+
+    /// A buffer for more than to be moved.
+    pub(crate) fn computed(&self, name: &str) -> Result<dsl::Buffer, String> {
+        Ok(self.find(name)?.computed()?.buffer)
+    }
+
+    /// Remembers what went wrong where it cannot be returned.
+    pub(crate) fn note(&self, outcome: Result<(), String>) {
+        if let Err(why) = outcome {
+            self.wrong.borrow_mut().push(why);
+        }
+    }
+
+    /// The first thing that went wrong.
+    pub(crate) fn outcome(self) -> Result<(), String> {
+        self.wrong.into_inner().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn elements(&self, e: &mut Elements, body: &[Element], names: &Names) -> Result<(), String> {
+        let mut names = names.clone();
+        body.iter().try_for_each(|element| self.element(e, element, &mut names))
+    }
+
+    fn element(&self, e: &mut Elements, element: &Element, names: &mut Names) -> Result<(), String> {
+        match element {
+            Element::Store(store) => self.store(e, store, names)?,
+            Element::AtomicAdd(store) => {
+                let (to, value) = (self.find(&store.buffer)?.computed()?, self.value(&store.value, names)?);
+                e.atomic_add(to.buffer, self.coords(&store.index, names)?, self.converted(value, to.dtype));
+            }
+            Element::Let { name, value } => {
+                let value = self.index(value, names)?;
+                names.bind(name, value);
+            }
+            Element::If { cond, then, otherwise } => {
+                let (cond, names) = (self.value(cond, names)?, &*names);
+                e.if_else(
+                    cond,
+                    |e| self.note(self.elements(e, then, names)),
+                    |e| self.note(self.elements(e, otherwise, names)),
+                );
+            }
+            Element::For { var, extent, body, .. } => {
+                let mut names = names.clone();
+                let name = names.free(var);
+                e.serial(&name, 0..*extent, |e, at| {
+                    names.bind(var, Coord::At(at));
+                    self.note(self.elements(e, body, &names));
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&self, e: &mut Elements, store: &Store, names: &Names) -> Result<(), String> {
+        let (to, value) = (self.find(&store.buffer)?.computed()?, self.value(&store.value, names)?);
+        let index = self.coords(&store.index, names)?;
+        let depends = index.iter().any(|coord| matches!(coord, Coord::Data(_)));
+        let stored = e.store(to.buffer, index, self.converted(value, to.dtype));
+        if depends {
+            stored.unique();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn index(&self, index: &Index, names: &Names) -> Result<Coord, String> {
+        match index {
+            Index::Integer(value) => Ok(Coord::At(Expr::constant(*value))),
+            Index::Variable(name) => names.get(name),
+            Index::Load(load) => self.load(load, names).map(Coord::Data),
+            Index::Binary(op, left, right) => match (self.index(left, names)?, self.index(right, names)?) {
+                (Coord::At(left), Coord::At(right)) => expression(*op, left, right).map(Coord::At),
+                (left, right) => data_index(*op, number(left), number(right)).map(Coord::Data),
+            },
+        }
+    }
+
+    fn coords(&self, index: &[Index], names: &Names) -> Result<Vec<Coord>, String> {
+        index.iter().map(|index| self.index(index, names)).collect()
+    }
+
+    fn load(&self, load: &Load, names: &Names) -> Result<tile::Value, String> {
+        Ok(self.computed(&load.buffer)?.at(self.coords(&load.index, names)?))
+    }
+
+    pub(crate) fn value(&self, value: &Value, names: &Names) -> Result<tile::Value, String> {
+        match value {
+            Value::Const(value) => Ok(tile::Value::from(constant(*value))),
+            Value::Variable(name) => names.get(name).map(number),
+            Value::Load(load) => self.load(load, names),
+            Value::Op(op, arguments) => {
+                let arguments = arguments.iter().map(|argument| self.value(argument, names));
+                self.operation(*op, arguments.collect::<Result<_, _>>()?)
+            }
+            Value::Cast(dtype, argument) => Ok(self.value(argument, names)?.cast(computed_dtype(dtype)?)),
+        }
+    }
+
+    /// An operation, whose numbers are converted to the widest of their dtypes.
+    fn operation(&self, op: ValueOp, mut arguments: Vec<tile::Value>) -> Result<tile::Value, String> {
+        let known = ElementOp::ALL.iter().copied().find(|known| known.name() == op.name());
+        let known = known.ok_or_else(|| format!("the operation `{}`", op.name()))?;
+        let common = arguments.iter().filter_map(|argument| self.dtype_of(argument)).reduce(wider);
+        if let Some(common) = common {
+            arguments = arguments.into_iter().map(|argument| self.converted(argument, common)).collect();
+        }
+        Ok(tile::Value::Op(known, arguments))
+    }
+
+    /// The value in this dtype. A number without a dtype takes any.
+    pub(crate) fn converted(&self, value: tile::Value, dtype: DType) -> tile::Value {
+        match self.dtype_of(&value) {
+            Some(known) if known != dtype => value.cast(dtype),
+            _ => value,
+        }
+    }
+
+    /// The dtype of a value; none of constants, indices and truth values.
+    fn dtype_of(&self, value: &tile::Value) -> Option<DType> {
+        match value {
+            tile::Value::Const(_) | tile::Value::Index(_) | tile::Value::Named(_) => None,
+            tile::Value::Load(access) => self.dtypes.get(access.buffer.index()).copied(),
+            tile::Value::Cast(dtype, _) => Some(*dtype),
+            tile::Value::Op(op, _) if op.class() == ElementClass::Comparison => None,
+            tile::Value::Op(_, arguments) => arguments.iter().find_map(|argument| self.dtype_of(argument)),
+        }
+    }
+
+    /// A box of a buffer.
+    pub(crate) fn part(&self, region: &Region, names: &Names) -> Result<Part<'_>, String> {
+        let of = self.find(&region.buffer)?;
+        let Some(ranges) = &region.ranges else {
+            let starts = vec![Expr::constant(0); of.told.shape.len()];
+            return Ok(Part { of, starts, extents: of.told.shape.clone() });
+        };
+        let starts = ranges.iter().map(|range| self.start(range, names)).collect::<Result<_, _>>()?;
+        Ok(Part { of, starts, extents: ranges.iter().map(|range| range.extent).collect() })
+    }
+
+    fn start(&self, range: &RegionRange, names: &Names) -> Result<Expr, String> {
+        match self.index(&range.min, names)? {
+            Coord::At(start) => Ok(start),
+            Coord::Data(_) => Err("a region that depends on data".to_string()),
+        }
+    }
+
+    /// A region for more than to be moved.
+    pub(crate) fn computed_region(&self, region: &Region, names: &Names) -> Result<dsl::Region, String> {
+        self.computed(&region.buffer)?;
+        Ok(self.part(region, names)?.region())
+    }
+}
+
+/// A box of a buffer.
+pub(crate) struct Part<'a> {
+    pub(crate) of: &'a Known<'a>,
+    starts: Vec<Expr>,
+    extents: Vec<i64>,
+}
+
+impl Part<'_> {
+    pub(crate) fn region(&self) -> dsl::Region {
+        let ranges = self.starts.iter().zip(&self.extents);
+        self.of.buffer.sub(ranges.map(|(start, extent)| at(start, *extent)).collect::<Vec<dsl::Index>>())
+    }
+
+    /// The extents that are not 1.
+    pub(crate) fn moving(&self) -> Vec<i64> {
+        self.extents.iter().copied().filter(|extent| *extent != 1).collect()
+    }
+
+    /// True where some of it may lie outside of a tensor in global memory.
+    pub(crate) fn hangs_over(&self) -> bool {
+        let is_outside = |((start, extent), size): ((&Expr, &i64), &i64)| {
+            let range = start.range();
+            range.lo < 0 || range.hi > size.saturating_sub(*extent)
+        };
+        let mut ranges = self.starts.iter().zip(&self.extents).zip(&self.of.told.shape);
+        self.of.told.scope == Scope::Global && ranges.any(is_outside)
+    }
+
+    /// The element at these indices of the extents that are not 1.
+    pub(crate) fn element(&self, vars: &[Var]) -> Vec<Coord> {
+        let mut vars = vars.iter();
+        let index = |(start, extent): (&Expr, &i64)| {
+            let var = if *extent == 1 { None } else { vars.next() };
+            Coord::At(var.map_or_else(|| start.clone(), |var| start.clone() + Expr::var(var)))
+        };
+        self.starts.iter().zip(&self.extents).map(index).collect()
+    }
+}
+
+/// The float of 8 bits that programs move.
+const FP8: &str = "float8_e4m3fn";
+
+/// The dtype of elements. Floats of 8 bits are moved as bytes.
+pub(crate) fn dtype(name: &str) -> Result<DType, String> {
+    match name {
+        "float64" => Ok(DType::F64),
+        "float32" => Ok(DType::F32),
+        "float16" => Ok(DType::F16),
+        "bfloat16" => Ok(DType::BF16),
+        "int32" => Ok(DType::I32),
+        "int8" => Ok(DType::I8),
+        FP8 => Ok(DType::U8),
+        _ => Err(format!("the dtype {name}")),
+    }
+}
+
+/// The dtype of elements that something is computed with.
+fn computed_dtype(name: &str) -> Result<DType, String> {
+    if name == FP8 { Err("fp8 arithmetic".to_string()) } else { dtype(name) }
+}
+
+/// The wider of two dtypes; a float is wider than an integer, and a single than two kinds of half.
+fn wider(one: DType, other: DType) -> DType {
+    let is_float = |dtype| matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16);
+    match (is_float(one), is_float(other)) {
+        (true, false) => one,
+        (false, true) => other,
+        (true, true) if one != other && one.bytes() == other.bytes() => DType::F32,
+        _ if one.bytes() < other.bytes() => other,
+        _ => one,
+    }
+}
+
+/// A constant; whole numbers as integers, which every dtype takes.
+pub(crate) fn constant(value: f64) -> Scalar {
+    let is_negative_zero = value == 0.0 && value.is_sign_negative();
+    if value.fract() == 0.0 && value.abs() < 1e15 && !is_negative_zero {
+        Scalar::Int(value as i64)
+    } else {
+        Scalar::Float(value)
+    }
+}
+
+fn number(coord: Coord) -> tile::Value {
+    match coord {
+        Coord::At(expr) => tile::Value::Index(expr),
+        Coord::Data(value) => value,
+    }
+}
+
+/// An operation on indices that variables make.
+fn expression(op: IndexOp, left: Expr, right: Expr) -> Result<Expr, String> {
+    match op {
+        IndexOp::Add => Ok(left + right),
+        IndexOp::Sub => Ok(left - right),
+        IndexOp::Mul => Ok(left * right),
+        IndexOp::FloorDiv => Ok(left / right),
+        IndexOp::FloorMod => Ok(left % right),
+        IndexOp::Xor => Ok(left ^ right),
+        IndexOp::BitwiseAnd => Ok(left & right),
+        IndexOp::ShiftLeft => Ok(left * power_of_two(&right)?),
+        IndexOp::ShiftRight => Ok(left / power_of_two(&right)?),
+        IndexOp::Min | IndexOp::Max => Err(format!("{op:?} in an index")),
+    }
+}
+
+fn power_of_two(exponent: &Expr) -> Result<i64, String> {
+    let known = exponent.as_const().filter(|exponent| (0..62).contains(exponent));
+    known.map(|exponent| 1i64 << exponent).ok_or_else(|| format!("a shift by {exponent}"))
+}
+
+/// An operation on indices of which one is data.
+fn data_index(op: IndexOp, left: tile::Value, right: tile::Value) -> Result<tile::Value, String> {
+    match op {
+        IndexOp::Add => Ok(left + right),
+        IndexOp::Sub => Ok(left - right),
+        IndexOp::Mul => Ok(left * right),
+        IndexOp::Min => Ok(left.min(right)),
+        IndexOp::Max => Ok(left.max(right)),
+        _ => Err(format!("{op:?} in an index that depends on data")),
+    }
+}
