@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::tile::{self, Access, Claim, Coord, Element, Value};
+use tilewright_ir::tile::{Access, Claim, Coord, Element, Value};
 
 use crate::buffer::Buffer;
 
@@ -137,52 +137,15 @@ impl Buffer {
     }
 }
 
-/// One index of an element: a number, an expression of variables, or a value that is loaded.
-#[derive(Clone, Debug)]
-pub struct IntoCoord(tile::Coord);
-
-impl From<Expr> for IntoCoord {
-    fn from(index: Expr) -> IntoCoord {
-        IntoCoord(Coord::At(index))
-    }
-}
-
-impl From<&Expr> for IntoCoord {
-    fn from(index: &Expr) -> IntoCoord {
-        IntoCoord(Coord::At(index.clone()))
-    }
-}
-
-impl From<i32> for IntoCoord {
-    fn from(index: i32) -> IntoCoord {
-        IntoCoord(Coord::At(Expr::constant(i64::from(index))))
-    }
-}
-
-impl From<i64> for IntoCoord {
-    fn from(index: i64) -> IntoCoord {
-        IntoCoord(Coord::At(Expr::constant(index)))
-    }
-}
-
-impl From<Value> for IntoCoord {
-    fn from(index: Value) -> IntoCoord {
-        match index {
-            Value::Index(expr) => IntoCoord(Coord::At(expr)),
-            other => IntoCoord(Coord::Data(other)),
-        }
-    }
-}
-
 /// Tuples, arrays and vectors of indices.
 pub trait IntoCoords {
     /// One index per dimension.
     fn into_coords(self) -> Vec<Coord>;
 }
 
-impl<T: Into<IntoCoord>, const N: usize> IntoCoords for [T; N] {
+impl<T: Into<Coord>, const N: usize> IntoCoords for [T; N] {
     fn into_coords(self) -> Vec<Coord> {
-        self.into_iter().map(|index| index.into().0).collect()
+        self.into_iter().map(|index| index.into()).collect()
     }
 }
 
@@ -194,11 +157,11 @@ impl IntoCoords for Vec<Coord> {
 
 macro_rules! tuple_coords {
     ($($name:ident),*) => {
-        impl<$($name: Into<IntoCoord>),*> IntoCoords for ($($name,)*) {
+        impl<$($name: Into<Coord>),*> IntoCoords for ($($name,)*) {
             #[allow(non_snake_case)]
             fn into_coords(self) -> Vec<Coord> {
                 let ($($name,)*) = self;
-                vec![$($name.into().0),*]
+                vec![$($name.into()),*]
             }
         }
     };

@@ -29,7 +29,7 @@ mod size;
 
 pub use buffer::Buffer;
 pub use builder::{KernelBuilder, OpRef, ParallelRef, ScopeRef, kernel};
-pub use elements::{Elements, IntoCoord, IntoCoords, StoreRef};
+pub use elements::{Elements, IntoCoords, StoreRef};
 pub use region::{Index, IntoRegion, Region, at};
 pub use shape::IntoLayout;
 pub use size::Size;

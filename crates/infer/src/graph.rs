@@ -1,11 +1,11 @@
 //! The ops of a kernel and the fragments between them, in program order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use petgraph::unionfind::UnionFind;
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Detail, Element, Kernel, Op, OpKind, Parallel, Space, Stmt, Value};
+use tilewright_ir::tile::{Buffer, Detail, Element, Kernel, Op, OpKind, Parallel, Space, Stmt, Tile, Value};
 
 use crate::nest::Nest;
 use crate::storage::Storages;
@@ -146,7 +146,7 @@ impl Graph {
     /// The nodes of each connected component, in program order.
     pub(crate) fn components(&self) -> Vec<Vec<usize>> {
         let mut sets: UnionFind<usize> = UnionFind::new(self.nodes.len());
-        let mut first: std::collections::BTreeMap<Handle<Buffer>, usize> = std::collections::BTreeMap::new();
+        let mut first: BTreeMap<Handle<Buffer>, usize> = BTreeMap::new();
         for (at, (_, node)) in self.nodes.iter().enumerate() {
             for storage in node.storages() {
                 sets.union(at, *first.entry(storage).or_insert(at));
@@ -168,7 +168,7 @@ impl Graph {
 fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction> {
     let ([dst, src], Detail::Reduce(told)) = (&op.operands[..], op.detail) else { return None };
     let (to, from) = (&kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
-    let is_whole = |tile: &tilewright_ir::tile::Tile| tile.extents == kernel.buffers[tile.buffer].shape;
+    let is_whole = |tile: &Tile| tile.extents == kernel.buffers[tile.buffer].shape;
     if to.space != Space::Fragment || from.space != Space::Fragment || !is_whole(dst) || !is_whole(src) {
         return None;
     }

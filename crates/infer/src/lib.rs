@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Kernel, Space};
+use tilewright_ir::tile::{Buffer, Kernel, Op, Space};
 use tilewright_layout::Layout;
-use tilewright_layout::axis::{Axis, LANEID, REG, TX, WARPID};
+use tilewright_layout::axis::{Axis, LANEID, REG, Scope, TX, WARPID};
 
 use graph::{Graph, Node};
 use known::Known;
@@ -56,10 +56,13 @@ pub struct Inferred {
 pub fn infer(kernel: &Kernel) -> Result<Inferred, Vec<Diagnostic>> {
     let storages = Storages::of(kernel);
     let graph = Graph::of(kernel, &storages);
-    if let Some(op) = graph.unplaced.first() {
-        let op = &kernel.ops[*op];
+    let unplaced = |handle: &Handle<Op>| {
+        let op = &kernel.ops[*handle];
         let message = format!("`{}` cannot be placed yet", kernel.op_title(op));
-        return Err(vec![Diagnostic::error("I0701", message).label(op.span, "this op")]);
+        Diagnostic::error("I0701", message).label(op.span, "this op")
+    };
+    if !graph.unplaced.is_empty() {
+        return Err(graph.unplaced.iter().map(unplaced).collect());
     }
     let threads = kernel.threads.max(1) as usize;
     let mut known = strict(kernel, &storages, &graph, threads)?;
@@ -96,7 +99,8 @@ fn strict(kernel: &Kernel, storages: &Storages, graph: &Graph, threads: usize) -
             span: buffer.span,
             parent: None,
         };
-        match map_of(layout, threads) {
+        let ratio = storages.get(handle).bytes / buffer.dtype.bytes();
+        match map_of(layout, threads).and_then(|map| granules(&map, ratio as usize)) {
             Ok(map) => known.set(handle, map, reason),
             Err(what) => found.push(
                 Diagnostic::error("I0703", format!("the layout of `{}` {what}", buffer.name))
@@ -150,18 +154,74 @@ fn laid_out_loops(kernel: &Kernel, graph: &Graph, threads: usize) -> Result<BTre
 
 /// The map of a layout on thread axes and registers.
 fn map_of(layout: &Layout, threads: usize) -> Result<Map, String> {
-    let elements = layout.size() as usize;
-    let mut map = Map::empty(threads, elements);
-    for element in 0..elements {
-        let places = layout.apply(element as i64).map_err(|error| error.to_string())?;
-        for place in places {
+    let layout = match layout {
+        Layout::Tile(tile) => {
+            Layout::Tile(tile.in_scope(Scope::Cta).map_err(|error| format!("is none of a CTA: {error}"))?)
+        }
+        other => other.clone(),
+    };
+    if let Some(axis) = layout.axes().into_iter().find(|axis| ![&TX, &WARPID, &LANEID, &REG].contains(&axis)) {
+        return Err(format!("uses the axis `{axis}`; a table names `tx`, or `warpid` and `laneid`, and `reg`"));
+    }
+    let mut map = Map::empty(threads, layout.size() as usize);
+    for element in 0..layout.size() {
+        for place in layout.apply(element).map_err(|error| format!("cannot be listed: {error}"))? {
             let on = |axis: &Axis| place.get(axis).copied().unwrap_or(0);
-            let thread = on(&TX) + on(&WARPID) * 32 + on(&LANEID);
+            let (thread, slot) = (on(&TX) + on(&WARPID) * 32 + on(&LANEID), on(&REG));
             if thread < 0 || thread >= threads as i64 {
                 return Err(format!("names thread {thread}, and there are {threads}"));
             }
-            map.put(thread as usize, on(&REG).max(0) as usize, element);
+            if slot < 0 {
+                return Err(format!("names register {slot}"));
+            }
+            map.put(thread as usize, slot as usize, element as usize);
         }
     }
     Ok(map)
+}
+
+/// The map of granules of `ratio` elements each, which are adjacent, aligned and on one thread.
+fn granules(map: &Map, ratio: usize) -> Result<Map, String> {
+    let lane = |thread, slot| map.at(thread, slot).map(|element| (element / ratio, element % ratio));
+    let mut granules = Map::empty(map.threads(), map.elements() / ratio);
+    for (thread, slot, element) in map.entries() {
+        let (granule, first) = (element / ratio, slot / ratio * ratio);
+        if (0..ratio).any(|at| lane(thread, first + at) != Some((granule, at))) {
+            return Err(format!(
+                "does not fit a view of it: elements {} to {} are not adjacent, aligned and on one thread",
+                granule * ratio,
+                granule * ratio + ratio - 1
+            ));
+        }
+        granules.put(thread, slot / ratio, granule);
+    }
+    Ok(granules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(text: &str) -> Layout {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn all_thread_axes_of_a_cta_count() {
+        let map = map_of(&layout("S[(2,4,32,2):(1@wgid,1@wid_in_wg,1@laneid,1@reg)]"), 256).unwrap();
+        assert_eq!((map.at(0, 1), map.at(128, 0), map.at(255, 1)), (Some(1), Some(256), Some(511)));
+    }
+
+    #[test]
+    fn axes_beyond_the_cta_are_refused() {
+        assert!(map_of(&layout("S[(2,32):(1@bx,1@laneid)]"), 32).is_err());
+    }
+
+    #[test]
+    fn a_wider_view_takes_adjacent_elements_of_one_thread() {
+        let pairs = map_of(&layout("S[(4,2):(1@tx,1@reg)]"), 4).unwrap();
+        assert_eq!(granules(&pairs, 2).unwrap().at(3, 0), Some(3));
+        let apart = map_of(&layout("S[(2,4):(1@reg,1@tx)]"), 4).unwrap();
+        assert!(granules(&apart, 2).is_err());
+    }
 }

@@ -1,12 +1,12 @@
 //! Every op and loop as a nest: iterations without an order, and which elements each of them touches.
 
+use num_integer::Integer;
 use tilewright_diag::Span;
-use tilewright_expr::linear::linear;
+use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{
-    Access, Buffer, Coord, Element, ElementOp, Kernel, Op, Parallel, Space, Tile, Value, access_title,
-};
+use tilewright_ir::tile::{Access, Buffer, Coord, Element, Kernel, Op, Parallel, Space, Tile, Value, access_title};
+use tilewright_layout::{Layout, TileLayout};
 
 use crate::storage::Storages;
 
@@ -46,7 +46,7 @@ impl Touch {
 pub(crate) struct MemoryTouch {
     /// The position of each iteration, from the first on; `None` where data says it, or inner loops move it.
     pub(crate) positions: Option<Vec<i64>>,
-    /// A number that divides where the positions begin.
+    /// A number that divides where the positions begin; 0 where they begin at 0.
     pub(crate) aligned: i64,
     pub(crate) bytes: i64,
 }
@@ -154,11 +154,7 @@ impl<'a> Walk<'a> {
 
     fn access(&mut self, access: &Access, writes: bool) {
         let buffer = &self.kernel.buffers[access.buffer];
-        let flat =
-            access.index.iter().zip(&buffer.shape).try_fold(Expr::constant(0), |flat, (coord, extent)| match coord {
-                Coord::At(index) => Some(flat * *extent + index.clone()),
-                Coord::Data(_) => None,
-            });
+        let flat = access.flat(&buffer.shape);
         match buffer.space {
             Space::Fragment => self.fragment(access, writes, flat.as_ref()),
             Space::Global(_) | Space::Shared => self.memory(access, flat.as_ref()),
@@ -185,7 +181,7 @@ impl<'a> Walk<'a> {
             Touch { storage, writes, granules, trips, span: access.span, title: access_title(self.kernel, access) };
         for (cond, holds) in &self.conditions {
             for iteration in 0..iterations {
-                if truth(cond, self.vars, &self.nest.extents, iteration).is_some_and(|known| known != *holds) {
+                if cond.truth(&|var| self.digit(var, iteration)).is_some_and(|known| known != *holds) {
                     touch.granules[iteration * trips..(iteration + 1) * trips].fill(NOWHERE);
                 }
             }
@@ -208,27 +204,43 @@ impl<'a> Walk<'a> {
         others
     }
 
+    /// The value of one of the nest's variables.
+    fn digit(&self, var: &Var, iteration: usize) -> Option<i64> {
+        let at = self.vars.iter().position(|known| known == var)?;
+        let stride: i64 = self.nest.extents[at + 1..].iter().product();
+        Some(iteration as i64 / stride % self.nest.extents[at])
+    }
+
     fn memory(&mut self, access: &Access, flat: Option<&Expr>) {
         let buffer = &self.kernel.buffers[access.buffer];
-        let iterations = self.nest.iterations();
-        let moving = flat.map(linear).map(|sum| {
-            let (own, others): (Vec<_>, Vec<_>) =
-                sum.terms.iter().cloned().partition(|(_, atom)| self.vars.iter().any(|var| atom.mentions(var)));
-            let aligned = others.iter().fold(sum.constant.saturating_abs(), |aligned, (factor, atom)| {
-                gcd(aligned, factor.saturating_mul(atom.multiple()))
-            });
-            let own = tilewright_expr::linear::Linear { terms: own, constant: 0 }.to_expr();
-            (values(&own, self.vars, &[], iterations), aligned)
-        });
-        let (positions, aligned) = match moving {
-            Some((positions, aligned)) => (Some(positions), aligned),
+        let (positions, aligned) = match flat {
+            Some(flat) => self.positions(buffer, flat),
             None => (None, 1),
         };
-        self.nest.memory.push(MemoryTouch {
-            positions,
-            aligned: if aligned == 0 { 1 << 20 } else { aligned },
-            bytes: buffer.dtype.bytes(),
-        });
+        self.nest.memory.push(MemoryTouch { positions, aligned, bytes: buffer.dtype.bytes() });
+    }
+
+    /// Where the iterations are in memory from the first on, and what divides where that is; `None` where the layout
+    /// makes the distances depend on more than the iteration.
+    fn positions(&self, buffer: &Buffer, flat: &Expr) -> (Option<Vec<i64>>, i64) {
+        let iterations = self.nest.iterations();
+        let sum = linear(flat);
+        let (own, others): (Vec<_>, Vec<_>) =
+            sum.terms.into_iter().partition(|(_, atom)| self.vars.iter().any(|var| atom.mentions(var)));
+        let row_major = TileLayout::row_major(&buffer.shape).map(Layout::Tile).ok();
+        if buffer.run_time.is_none() && buffer.layout == row_major {
+            let divides =
+                |aligned: i64, (factor, atom): &(i64, Expr)| aligned.gcd(&factor.saturating_mul(atom.multiple()));
+            let aligned = others.iter().fold(sum.constant.saturating_abs(), divides);
+            let own = Linear { terms: own, constant: 0 }.to_expr();
+            return (Some(values(&own, self.vars, &[], iterations)), aligned);
+        }
+        let Some(layout) = buffer.layout.as_ref().filter(|_| buffer.run_time.is_none() && others.is_empty()) else {
+            return (None, 1);
+        };
+        let inside = 0..layout.size();
+        let place = |element: i64| inside.contains(&element).then(|| layout.memory_position(element));
+        (values(flat, self.vars, &[], iterations).into_iter().map(place).collect(), 0)
     }
 }
 
@@ -261,35 +273,4 @@ fn values(expr: &Expr, vars: &[Var], others: &[Var], iterations: usize) -> Vec<i
         }
     }
     values
-}
-
-/// Whether a condition on the variables of the nest holds; `None` if it depends on more.
-fn truth(cond: &Value, vars: &[Var], extents: &[i64], iteration: usize) -> Option<bool> {
-    let Value::Op(op, arguments) = cond else { return None };
-    let number = |value: &Value| match value {
-        Value::Const(tilewright_ir::Scalar::Int(value)) => Some(*value),
-        Value::Index(expr) => {
-            let env = |var: &Var| {
-                let at = vars.iter().position(|known| known == var)?;
-                let stride: i64 = extents[at + 1..].iter().product();
-                Some(iteration as i64 / stride % extents[at])
-            };
-            expr.eval(&env).ok()
-        }
-        Value::Const(_) | Value::Named(_) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => None,
-    };
-    let (a, b) = (number(arguments.first()?)?, number(arguments.get(1)?)?);
-    let compared = [
-        (ElementOp::Lt, a < b),
-        (ElementOp::Le, a <= b),
-        (ElementOp::Gt, a > b),
-        (ElementOp::Ge, a >= b),
-        (ElementOp::Eq, a == b),
-        (ElementOp::Ne, a != b),
-    ];
-    compared.iter().find(|(known, _)| known == op).map(|(_, holds)| *holds)
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a.saturating_abs() } else { gcd(b, a % b) }
 }

@@ -9,7 +9,7 @@ use crate::cost;
 use crate::graph::{Graph, Node, Reduction};
 use crate::known::{Known, Pass, Reason};
 use crate::map::{Map, Spread};
-use crate::nest::Nest;
+use crate::nest::{Nest, Touch};
 use crate::steps::Violation;
 use crate::storage::Storages;
 
@@ -23,17 +23,12 @@ pub(crate) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Derives what follows from the layouts that are known, breadth first, until nothing does.
+    /// Derives what follows from the layouts that are known, breadth first, until nothing does. It ends, since
+    /// a change adds a layout, or copies of elements to one.
     pub(crate) fn spread_out(&self, known: &mut Known, members: &[usize], pass: Pass) {
         let mut queue: VecDeque<usize> = members.iter().copied().collect();
-        // Every visit that changes something adds a layout or copies to one, so there are few.
-        let mut left = members.len() * 8 + 64;
         while let Some(at) = queue.pop_front() {
             let changed = self.derive(at, known, pass);
-            left = left.saturating_sub(1);
-            if changed.is_empty() || left == 0 {
-                continue;
-            }
             for other in members {
                 let is_user = self.graph.nodes[*other].1.storages().iter().any(|storage| changed.contains(storage));
                 if is_user && *other != at && !queue.contains(other) {
@@ -86,12 +81,12 @@ impl Scene<'_> {
         if let Some(steps) = self.laid_out.get(&at) {
             return Some((steps.clone(), None));
         }
-        let of = |touch: &crate::nest::Touch| {
+        let of = |touch: &Touch| {
             let fixed = known.get(touch.storage)?;
             Some((nest.steps_from(touch, &fixed.map, &fixed.owners), Some(touch.storage)))
         };
         let written = nest.touches.iter().filter(|touch| touch.writes).find_map(of);
-        let own = |touch: &&crate::nest::Touch| touch.is_own();
+        let own = |touch: &&Touch| touch.is_own();
         written.or_else(|| nest.touches.iter().filter(|touch| !touch.writes).filter(own).find_map(of))
     }
 
@@ -120,7 +115,7 @@ impl Scene<'_> {
         {
             return vec![steps];
         }
-        let from = |touch: &crate::nest::Touch| {
+        let from = |touch: &Touch| {
             let fixed = known.get(touch.storage)?;
             let steps = nest.steps_from(touch, &fixed.map, &fixed.owners);
             Some([steps.once(), steps])

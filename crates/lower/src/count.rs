@@ -62,7 +62,7 @@ impl<'a> Counter<'a> {
             program,
             issues: Vec::new(),
             shuffles: 0,
-            values: Values::before(body),
+            values: Values::before(program, body),
             addresses: Addresses::default(),
             conditions: Vec::new(),
             loaded: Vec::new(),
@@ -202,8 +202,7 @@ impl<'a> Counter<'a> {
             }
             Needed::New => {
                 let is_wide = is_global || matches!(space, MemorySpace::Table);
-                let scaled =
-                    if is_wide { self.widened(&moving, dtype.bytes()) } else { self.values.sum(self.program, &offset) };
+                let scaled = if is_wide { self.widened(&moving, dtype.bytes()) } else { self.values.sum(&offset) };
                 // In a written-out loop what an iteration adds is part of the access; in others it is one addition.
                 let is_moved = self.loops.iter().any(|inner| index.mentions(&inner.var) && !inner.is_written_out);
                 self.add(scaled + 1 + if is_moved { trips } else { 0 });
@@ -216,7 +215,7 @@ impl<'a> Counter<'a> {
         let unit = index.common_factor();
         let terms = index.terms.iter().map(|(factor, atom)| (factor / unit, atom.clone()));
         let index = Linear { terms: terms.collect(), constant: 0 };
-        self.values.sum(self.program, &index) + self.addresses.widen(unit * bytes, index.to_expr())
+        self.values.sum(&index) + self.addresses.widen(unit * bytes, index.to_expr())
     }
 
     /// An expression without variables that statements define.
@@ -238,7 +237,7 @@ impl<'a> Counter<'a> {
     fn expr(&mut self, expr: &Expr) {
         let sum = self.values.folded(expr, &self.guards);
         let added = self.values.constant(&sum).saturating_mul(self.trips_of(expr));
-        let made = self.values.sum(self.program, &sum);
+        let made = self.values.sum(&sum);
         self.add(made + added);
     }
 }

@@ -289,7 +289,7 @@ impl Walk<'_> {
 fn unsupported(what: &str, span: Span) -> Diagnostic {
     Diagnostic::error("P0404", format!("{what} cannot be lowered yet"))
         .label(span, "here")
-        .help("`emit --stage layouts` shows what inference makes of it")
+        .help("tile ops on buffers with layouts can be lowered: copy, fill, permute_layout")
 }
 
 fn names<C, S>(variants: &[Variant<C, S>]) -> Vec<&'static str> {

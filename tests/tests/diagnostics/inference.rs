@@ -38,6 +38,13 @@ fn layouts_that_cannot_be() {
         .layout(TableLayout::of_positions(&TX, &(0..64).collect::<Vec<i64>>()).expect("a table"));
     });
     assert_not_inferred("a_loop_on_threads_that_are_not_there", outside);
+    let viewed = kernel("k", |k| {
+        k.threads(32);
+        let halves = k.fragment("halves", F16, S([2, 32], [1 * REG, 1 * TX]));
+        let words = k.view_as("words", halves, F32, [32]);
+        k.fill(words, 0);
+    });
+    assert_not_inferred("a_wider_view_of_a_spread_fragment", viewed);
     let loose = kernel("k", |k| {
         k.threads(32);
         let y = k.output("y", F32, [1]);

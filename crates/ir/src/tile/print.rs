@@ -188,7 +188,7 @@ pub fn value_title(kernel: &Kernel, value: &Value) -> String {
         Value::Load(access) => access_title(kernel, access),
         Value::Op(op, arguments) => {
             let of = |at: usize| arguments.get(at).map(|argument| operand_title(kernel, argument)).unwrap_or_default();
-            match (infix(*op), arguments.len()) {
+            match (op.sign(), arguments.len()) {
                 (Some(sign), 2) => format!("{} {sign} {}", of(0), of(1)),
                 (None, 1) if *op == ElementOp::Neg => format!("-{}", of(0)),
                 _ => {
@@ -204,37 +204,12 @@ pub fn value_title(kernel: &Kernel, value: &Value) -> String {
 /// An operand of an operator, in parentheses where it has an operator of its own.
 fn operand_title(kernel: &Kernel, value: &Value) -> String {
     let is_sum = match value {
-        Value::Op(op, _) => infix(*op).is_some(),
+        Value::Op(op, _) => op.sign().is_some(),
         Value::Index(expr) => expr.operands().is_some(),
         Value::Const(_) | Value::Named(_) | Value::Load(_) | Value::Cast(..) => false,
     };
     let title = value_title(kernel, value);
     if is_sum { format!("({title})") } else { title }
-}
-
-fn infix(op: ElementOp) -> Option<&'static str> {
-    match op {
-        ElementOp::Add => Some("+"),
-        ElementOp::Sub => Some("-"),
-        ElementOp::Mul => Some("*"),
-        ElementOp::Div => Some("/"),
-        ElementOp::Lt => Some("<"),
-        ElementOp::Le => Some("<="),
-        ElementOp::Gt => Some(">"),
-        ElementOp::Ge => Some(">="),
-        ElementOp::Eq => Some("=="),
-        ElementOp::Ne => Some("!="),
-        ElementOp::Max
-        | ElementOp::Min
-        | ElementOp::Neg
-        | ElementOp::Abs
-        | ElementOp::Exp
-        | ElementOp::Log
-        | ElementOp::Sqrt
-        | ElementOp::Rsqrt
-        | ElementOp::Tanh
-        | ElementOp::Select => None,
-    }
 }
 
 fn print_op(f: &mut fmt::Formatter<'_>, kernel: &Kernel, op: &Op, depth: usize) -> fmt::Result {

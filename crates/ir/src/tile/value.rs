@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tilewright_diag::Span;
-use tilewright_expr::Expr;
+use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
 
 use crate::arena::Handle;
@@ -24,7 +24,7 @@ pub enum ElementClass {
 }
 
 macro_rules! element_ops {
-    ($($(#[$doc:meta])* $kind:ident = $name:literal $arity:literal $class:ident;)*) => {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal $arity:literal $class:ident $sign:expr;)*) => {
         /// An operation on elements. Results are those of exact arithmetic rounded once to the dtype, but of the
         /// functions, whose error is that of their PTX instructions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +46,11 @@ macro_rules! element_ops {
                 match self { $(ElementOp::$kind => $arity,)* }
             }
 
+            /// The sign that stands between its operands, if it is written so.
+            pub fn sign(self) -> Option<&'static str> {
+                match self { $(ElementOp::$kind => $sign,)* }
+            }
+
             /// What it takes and gives.
             pub fn class(self) -> ElementClass {
                 match self { $(ElementOp::$kind => ElementClass::$class,)* }
@@ -56,45 +61,73 @@ macro_rules! element_ops {
 
 element_ops! {
     /// Sum.
-    Add = "add" 2 Arithmetic;
+    Add = "add" 2 Arithmetic Some("+");
     /// Difference.
-    Sub = "sub" 2 Arithmetic;
+    Sub = "sub" 2 Arithmetic Some("-");
     /// Product.
-    Mul = "mul" 2 Arithmetic;
+    Mul = "mul" 2 Arithmetic Some("*");
     /// Quotient; of integers, towards zero.
-    Div = "div" 2 Arithmetic;
+    Div = "div" 2 Arithmetic Some("/");
     /// The greater; a number if one is not a number.
-    Max = "max" 2 Arithmetic;
+    Max = "max" 2 Arithmetic None;
     /// The lesser; a number if one is not a number.
-    Min = "min" 2 Arithmetic;
+    Min = "min" 2 Arithmetic None;
     /// The negative.
-    Neg = "neg" 1 Arithmetic;
+    Neg = "neg" 1 Arithmetic None;
     /// The absolute value.
-    Abs = "abs" 1 Arithmetic;
+    Abs = "abs" 1 Arithmetic None;
     /// e to the power.
-    Exp = "exp" 1 Floating;
+    Exp = "exp" 1 Floating None;
     /// Natural logarithm.
-    Log = "log" 1 Floating;
+    Log = "log" 1 Floating None;
     /// Square root.
-    Sqrt = "sqrt" 1 Floating;
+    Sqrt = "sqrt" 1 Floating None;
     /// One over the square root.
-    Rsqrt = "rsqrt" 1 Floating;
+    Rsqrt = "rsqrt" 1 Floating None;
     /// Hyperbolic tangent.
-    Tanh = "tanh" 1 Floating;
+    Tanh = "tanh" 1 Floating None;
     /// Less.
-    Lt = "lt" 2 Comparison;
+    Lt = "lt" 2 Comparison Some("<");
     /// Less or equal.
-    Le = "le" 2 Comparison;
+    Le = "le" 2 Comparison Some("<=");
     /// Greater.
-    Gt = "gt" 2 Comparison;
+    Gt = "gt" 2 Comparison Some(">");
     /// Greater or equal.
-    Ge = "ge" 2 Comparison;
+    Ge = "ge" 2 Comparison Some(">=");
     /// Equal.
-    Eq = "eq" 2 Comparison;
+    Eq = "eq" 2 Comparison Some("==");
     /// Not equal.
-    Ne = "ne" 2 Comparison;
+    Ne = "ne" 2 Comparison Some("!=");
     /// The second where the first holds, else the third.
-    Select = "select" 3 Choice;
+    Select = "select" 3 Choice None;
+}
+
+impl ElementOp {
+    /// What a comparison of integers says; `None` for ops that compare nothing.
+    pub fn compare(self, a: i64, b: i64) -> Option<bool> {
+        match self {
+            ElementOp::Lt => Some(a < b),
+            ElementOp::Le => Some(a <= b),
+            ElementOp::Gt => Some(a > b),
+            ElementOp::Ge => Some(a >= b),
+            ElementOp::Eq => Some(a == b),
+            ElementOp::Ne => Some(a != b),
+            ElementOp::Add
+            | ElementOp::Sub
+            | ElementOp::Mul
+            | ElementOp::Div
+            | ElementOp::Max
+            | ElementOp::Min
+            | ElementOp::Neg
+            | ElementOp::Abs
+            | ElementOp::Exp
+            | ElementOp::Log
+            | ElementOp::Sqrt
+            | ElementOp::Rsqrt
+            | ElementOp::Tanh
+            | ElementOp::Select => None,
+        }
+    }
 }
 
 /// An element of a buffer.
@@ -145,6 +178,21 @@ impl Value {
             }
             Value::Op(_, arguments) => arguments.iter().for_each(|argument| argument.for_each_load(visit)),
             Value::Cast(_, value) => value.for_each_load(visit),
+        }
+    }
+
+    /// Whether a comparison of integers made of variables holds; `None` if it depends on more than `env` knows.
+    pub fn truth(&self, env: &dyn Fn(&Var) -> Option<i64>) -> Option<bool> {
+        let Value::Op(op, arguments) = self else { return None };
+        let [a, b] = &arguments[..] else { return None };
+        op.compare(a.integer(env)?, b.integer(env)?)
+    }
+
+    fn integer(&self, env: &dyn Fn(&Var) -> Option<i64>) -> Option<i64> {
+        match self {
+            Value::Const(Scalar::Int(value)) => Some(*value),
+            Value::Index(expr) => expr.eval(env).ok(),
+            Value::Const(Scalar::Float(_)) | Value::Named(_) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => None,
         }
     }
 
@@ -238,6 +286,14 @@ impl Value {
 }
 
 impl Access {
+    /// The element, counted in row-major order of a buffer of this shape; `None` if it depends on data.
+    pub fn flat(&self, shape: &[i64]) -> Option<Expr> {
+        self.index.iter().zip(shape).try_fold(Expr::constant(0), |flat, (coord, extent)| match coord {
+            Coord::At(index) => Some(flat * *extent + index.clone()),
+            Coord::Data(_) => None,
+        })
+    }
+
     /// Calls `visit` on every access in its indices.
     pub fn for_each_load(&self, visit: &mut dyn FnMut(&Access)) {
         for coord in &self.index {
@@ -314,6 +370,39 @@ impl From<&Expr> for Value {
 impl From<&Value> for Value {
     fn from(value: &Value) -> Value {
         value.clone()
+    }
+}
+
+impl From<Expr> for Coord {
+    fn from(index: Expr) -> Coord {
+        Coord::At(index)
+    }
+}
+
+impl From<&Expr> for Coord {
+    fn from(index: &Expr) -> Coord {
+        Coord::At(index.clone())
+    }
+}
+
+impl From<i64> for Coord {
+    fn from(index: i64) -> Coord {
+        Coord::At(Expr::constant(index))
+    }
+}
+
+impl From<i32> for Coord {
+    fn from(index: i32) -> Coord {
+        Coord::from(i64::from(index))
+    }
+}
+
+impl From<Value> for Coord {
+    fn from(index: Value) -> Coord {
+        match index {
+            Value::Index(expr) => Coord::At(expr),
+            other => Coord::Data(other),
+        }
     }
 }
 

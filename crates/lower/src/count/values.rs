@@ -13,6 +13,10 @@ use tilewright_layout::access::LANES;
 /// The values that are there.
 #[derive(Default)]
 pub(super) struct Values {
+    /// Sizes, which are loaded.
+    sizes: Vec<Var>,
+    /// Lane and warp are parts of the thread's index.
+    has_warps: bool,
     /// Terms of sums and their partial sums.
     sums: BTreeSet<Expr>,
     /// Operations that are no sums, and named values.
@@ -25,8 +29,9 @@ pub(super) struct Values {
 
 impl Values {
     /// No value, before statements that are counted.
-    pub(super) fn before(body: &[Stmt]) -> Values {
-        let mut values = Values::default();
+    pub(super) fn before(program: &Program, body: &[Stmt]) -> Values {
+        let has_warps = program.threads > LANES as i64;
+        let mut values = Values { sizes: program.sizes.clone(), has_warps, ..Values::default() };
         for_each_expr(body, &mut |expr| {
             if !has(expr, &is_remainder) {
                 return;
@@ -69,9 +74,9 @@ impl Values {
     }
 
     /// Instructions for the sum without its constant.
-    pub(super) fn sum(&mut self, program: &Program, sum: &Linear) -> i64 {
+    pub(super) fn sum(&mut self, sum: &Linear) -> i64 {
         let terms = &sum.terms;
-        let each: i64 = terms.iter().map(|(factor, atom)| self.term(program, *factor, atom, terms.len() > 1)).sum();
+        let each: i64 = terms.iter().map(|(factor, atom)| self.term(*factor, atom, terms.len() > 1)).sum();
         let parts = (2..=terms.len()).map(|end| Linear { terms: terms[..end].to_vec(), constant: 0 }.to_expr());
         each + parts.map(|part| once(&mut self.sums, part)).sum::<i64>()
     }
@@ -84,38 +89,38 @@ impl Values {
 
     /// One term of a sum. A multiplication and the addition to it are one instruction; a multiple of an exclusive or with
     /// a number is the exclusive or with a multiple; a multiple of a quotient of two values is selected.
-    fn term(&mut self, program: &Program, factor: i64, atom: &Expr, is_added: bool) -> i64 {
+    fn term(&mut self, factor: i64, atom: &Expr, is_added: bool) -> i64 {
         if once(&mut self.sums, atom * factor) == 0 {
             return 0;
         }
         match atom.node() {
             Node::Xor(bits, value) if bits.as_const().is_some() => {
-                1 + linear(value).scaled(factor).map_or(0, |multiple| self.sum(program, &multiple))
+                1 + linear(value).scaled(factor).map_or(0, |multiple| self.sum(&multiple))
             }
             Node::Div(dividend, _) if is_choice(atom) => {
-                1 + once(&mut self.atoms, atom.clone()) + self.operand(program, dividend)
+                1 + once(&mut self.atoms, atom.clone()) + self.operand(dividend)
             }
-            _ => i64::from(factor != 1 && (!is_added || is_power(factor))) + self.atom(program, atom),
+            _ => i64::from(factor != 1 && (!is_added || is_power(factor))) + self.atom(atom),
         }
     }
 
-    fn operand(&mut self, program: &Program, operand: &Expr) -> i64 {
+    fn operand(&mut self, operand: &Expr) -> i64 {
         let sum = linear(operand);
-        self.sum(program, &sum) + self.constant(&sum)
+        self.sum(&sum) + self.constant(&sum)
     }
 
     /// What is no sum: a size is loaded, lane and warp are parts of the thread's index, other names are there.
-    fn atom(&mut self, program: &Program, atom: &Expr) -> i64 {
+    fn atom(&mut self, atom: &Expr) -> i64 {
         if let Node::Var(var) = atom.node() {
-            let is_part = ["lane", "warp"].contains(&var.name()) && program.threads > LANES as i64;
-            let is_made = is_part || program.sizes.contains(var);
+            let is_part = self.has_warps && ["lane", "warp"].contains(&var.name());
+            let is_made = is_part || self.sizes.contains(var);
             return if is_made { once(&mut self.atoms, atom.clone()) } else { 0 };
         }
         let Some((a, b)) = atom.operands() else { return 0 };
         if once(&mut self.atoms, atom.clone()) == 0 {
             return 0;
         }
-        self.operation(atom) + self.operand(program, a) + self.operand(program, b)
+        self.operation(atom) + self.operand(a) + self.operand(b)
     }
 
     /// Division by a number that is no power of two is a multiplication, of which the upper half is shifted; its
@@ -215,30 +220,20 @@ fn once(known: &mut BTreeSet<Expr>, value: Expr) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use tilewright_ir::{Arena, Target};
-
     use super::*;
 
-    fn program() -> Program {
-        Program {
-            name: "values".to_string(),
-            target: Target::Sm100a,
-            sizes: vec![Var::new("n", 1, 1 << 20)],
-            grid: [1, 1, 1].map(Expr::constant),
-            threads: 32,
-            memories: Arena::new(),
-            registers: Arena::new(),
-            notes: Arena::new(),
-            body: Vec::new(),
-            plans: Vec::new(),
-            issues: Vec::new(),
-        }
+    fn size() -> Var {
+        Var::new("n", 1, 1 << 20)
+    }
+
+    fn values() -> Values {
+        Values { sizes: vec![size()], ..Values::default() }
     }
 
     fn costs(expr: Expr, guards: &[Cond]) -> i64 {
-        let mut values = Values::default();
+        let mut values = values();
         let sum = values.folded(&expr, guards);
-        values.sum(&program(), &sum) + values.constant(&sum)
+        values.sum(&sum) + values.constant(&sum)
     }
 
     fn lane() -> Expr {
@@ -253,9 +248,9 @@ mod tests {
     #[test]
     fn a_remainder_costs_its_quotient_once() {
         let (quotient, remainder) = (lane() / 10, lane() % 10);
-        let mut values = Values::default();
-        let first = values.sum(&program(), &linear(&quotient));
-        let second = values.sum(&program(), &linear(&remainder));
+        let mut values = values();
+        let first = values.sum(&linear(&quotient));
+        let second = values.sum(&linear(&remainder));
         assert_eq!((first, second, costs(remainder, &[])), (4, 4, 7));
     }
 
@@ -264,11 +259,11 @@ mod tests {
         let (row, column) = (lane() / 10, lane() % 10);
         let pitched = row * 16 + column.clone();
         assert_eq!(costs(pitched.clone(), &[]), 5);
-        let mut values = Values::default();
+        let mut values = values();
         let elsewhere = BTreeSet::from([column.clone(), pitched.clone()]);
         values.remainders.insert(column, elsewhere);
         let sum = values.folded(&pitched, &[]);
-        assert_eq!(values.sum(&program(), &sum), 10);
+        assert_eq!(values.sum(&sum), 10);
     }
 
     #[test]
@@ -290,6 +285,6 @@ mod tests {
 
     #[test]
     fn a_size_is_loaded() {
-        assert_eq!(costs(Expr::var(&Var::new("n", 1, 1 << 20)), &[]), 1);
+        assert_eq!(costs(Expr::var(&size()), &[]), 1);
     }
 }

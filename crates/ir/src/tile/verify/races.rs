@@ -11,7 +11,7 @@ use crate::arena::Handle;
 use crate::tile::element::{Claim, Element, Parallel};
 use crate::tile::kernel::{Buffer, Kernel};
 use crate::tile::print::access_title;
-use crate::tile::value::{Access, Coord, ElementOp, Value};
+use crate::tile::value::{Access, Value};
 
 /// A store, and what stands around it.
 struct Store<'a> {
@@ -59,7 +59,7 @@ fn collect<'a>(
             Element::Let { .. } | Element::AtomicAdd { .. } => {}
             Element::Store { to, claim, .. } => {
                 if *claim == Claim::None
-                    && let Some(flat) = flat_index(kernel, to)
+                    && let Some(flat) = to.flat(&kernel.buffers[to.buffer].shape)
                 {
                     stores.push(Store { to, flat, inner: inner.clone(), conditions: conditions.clone() });
                 }
@@ -78,15 +78,6 @@ fn collect<'a>(
             }
         }
     }
-}
-
-/// The element, counted in row-major order; `None` if it depends on data.
-fn flat_index(kernel: &Kernel, access: &Access) -> Option<Expr> {
-    let shape = &kernel.buffers[access.buffer].shape;
-    access.index.iter().zip(shape).try_fold(Expr::constant(0), |flat, (coord, extent)| match coord {
-        Coord::At(index) => Some(flat * *extent + index.clone()),
-        Coord::Data(_) => None,
-    })
 }
 
 /// True where algebra shows that no two iterations store to one element: a sum of multiples of all variables whose
@@ -134,10 +125,14 @@ impl Store<'_> {
         let trips = self.inner.iter().map(|var| var.range().hi - var.range().lo + 1).product::<i64>();
         for trip in 0..trips {
             values.set_inner(&self.inner, trip);
-            if self.conditions.iter().any(|(cond, holds)| values.truth(cond).is_some_and(|known| known != *holds)) {
+            if self
+                .conditions
+                .iter()
+                .any(|(cond, holds)| cond.truth(&|var| values.value(var)).is_some_and(|known| known != *holds))
+            {
                 continue;
             }
-            let Some(element) = values.number(&self.flat) else { continue };
+            let Ok(element) = self.flat.eval(&|var| values.value(var)) else { continue };
             match visits.get(&element) {
                 Some(earlier) if earlier.iteration != iteration => {
                     return Some((element, Visit { iteration: earlier.iteration, span: earlier.span }));
@@ -180,50 +175,9 @@ impl Values {
         }
     }
 
-    fn number(&self, expr: &Expr) -> Option<i64> {
-        expr.eval(&|var| {
-            let known = self.known.iter().find(|(known, _)| known == var).map(|(_, value)| *value);
-            known.or(Some(var.range().lo))
-        })
-        .ok()
-    }
-
-    /// Whether a condition on variables holds; `None` if it depends on data.
-    fn truth(&self, cond: &Value) -> Option<bool> {
-        let Value::Op(op, arguments) = cond else { return None };
-        let [Some(a), Some(b)] = [0, 1].map(|at| arguments.get(at).and_then(|value| self.integer(value))) else {
-            return None;
-        };
-        match op {
-            ElementOp::Lt => Some(a < b),
-            ElementOp::Le => Some(a <= b),
-            ElementOp::Gt => Some(a > b),
-            ElementOp::Ge => Some(a >= b),
-            ElementOp::Eq => Some(a == b),
-            ElementOp::Ne => Some(a != b),
-            ElementOp::Add
-            | ElementOp::Sub
-            | ElementOp::Mul
-            | ElementOp::Div
-            | ElementOp::Max
-            | ElementOp::Min
-            | ElementOp::Neg
-            | ElementOp::Abs
-            | ElementOp::Exp
-            | ElementOp::Log
-            | ElementOp::Sqrt
-            | ElementOp::Rsqrt
-            | ElementOp::Tanh
-            | ElementOp::Select => None,
-        }
-    }
-
-    fn integer(&self, value: &Value) -> Option<i64> {
-        match value {
-            Value::Const(crate::Scalar::Int(value)) => Some(*value),
-            Value::Index(expr) => self.number(expr),
-            Value::Const(_) | Value::Named(_) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => None,
-        }
+    fn value(&self, var: &Var) -> Option<i64> {
+        let known = self.known.iter().find(|(known, _)| known == var).map(|(_, value)| *value);
+        known.or(Some(var.range().lo))
     }
 }
 
