@@ -116,6 +116,9 @@ impl Machine<'_> {
         match stmt {
             Stmt::Op { body, .. } => self.body(body, active),
             Stmt::Declare(_) | Stmt::Inst(_) => Ok(()),
+            Stmt::When { .. } | Stmt::Assign { .. } | Stmt::Name { .. } | Stmt::AtomicAdd { .. } => {
+                Err("elements are opaque here, nothing is computed with them".to_string())
+            }
             Stmt::For { var, body, .. } => {
                 let range = var.range();
                 (range.lo..=range.hi).try_for_each(|value| {

@@ -6,12 +6,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tilewright_tests::golden::{Agreement, Judged, Verdict, judge_folder};
-use tilewright_tests::tilelang::{Outcome, judge_case, read_folder};
-use tilewright_tests::toolchain::package;
+use tilewright_tests::tilelang::{Outcome, RunOutcome, judge_case, read_folder, run_case};
+use tilewright_tests::toolchain::{package, toolchain};
 
 fn main() -> ExitCode {
-    match (tirx(), tilelang()) {
-        (true, true) => ExitCode::SUCCESS,
+    // Words on the command line: the programs of inference whose names have all of them, run only.
+    let words: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    if !words.is_empty() {
+        return if tilelang_run(&words) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    match (tirx(), tilelang(), tilelang_run(&[])) {
+        (true, true, true) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
 }
@@ -48,6 +53,34 @@ fn tilelang() -> bool {
     println!(
         "golden tilelang: {passed} passed, {failed} failed, {not_covered} not covered; {more_slots} with more registers than the reference"
     );
+    failed == 0 && passed > 0
+}
+
+/// The programs that are accepted, compiled, run on the virtual GPU and compared with a direct evaluation.
+fn tilelang_run(words: &[String]) -> bool {
+    let cases = match read_folder(&folder().join("tilelang")) {
+        Ok(cases) => cases,
+        Err(why) => {
+            println!("golden tilelang run: cannot be read: {why}");
+            return false;
+        }
+    };
+    let toolchain = toolchain();
+    let (mut passed, mut failed, mut not_run) = (0, 0, 0);
+    for case in cases.iter().filter(|case| words.iter().all(|word| case.name.contains(word.as_str()))) {
+        match run_case(case, &toolchain) {
+            RunOutcome::Passed => passed += 1,
+            RunOutcome::Failed(why) => {
+                failed += 1;
+                println!("run failed {}: {why}", case.name);
+            }
+            RunOutcome::NotRun(why) => {
+                not_run += 1;
+                println!("not run {}: {why}", case.name);
+            }
+        }
+    }
+    println!("golden tilelang run: {passed} passed, {failed} failed, {not_run} not run");
     failed == 0 && passed > 0
 }
 

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use tilewright_diag::Diagnostic;
 use tilewright_emit::{Emitted, SourceMap};
 use tilewright_expr::{Expr, Var};
+use tilewright_infer::Inferred;
 use tilewright_ir::plan::OpPlan;
 use tilewright_ir::tile::{Buffer, Direction, Size, Space};
 use tilewright_ir::{Target, VerifiedKernel, VerifiedProgram};
@@ -15,6 +16,7 @@ use crate::predict::predicted_instructions;
 #[derive(Clone, Debug)]
 pub struct Artifact {
     kernel: VerifiedKernel,
+    inferred: Inferred,
     program: VerifiedProgram,
     emitted: Emitted,
     /// The values of the sizes, if they are bound.
@@ -108,8 +110,18 @@ impl FromStr for Stage {
 }
 
 impl Artifact {
-    pub(crate) fn new(kernel: VerifiedKernel, program: VerifiedProgram, emitted: Emitted) -> Artifact {
-        Artifact { kernel, program, emitted, sizes: Vec::new() }
+    pub(crate) fn new(
+        kernel: VerifiedKernel,
+        inferred: Inferred,
+        program: VerifiedProgram,
+        emitted: Emitted,
+    ) -> Artifact {
+        Artifact { kernel, inferred, program, emitted, sizes: Vec::new() }
+    }
+
+    /// The layouts that were inferred, and why.
+    pub fn inferred(&self) -> &Inferred {
+        &self.inferred
     }
 
     /// The kernel for these values of its sizes. Errors: a size that is missing or unknown, and values that the kernel

@@ -11,6 +11,7 @@ pub use tilewright_lower::Options as LowerOptions;
 
 use tilewright_diag::Diagnostic;
 use tilewright_emit::emit;
+use tilewright_infer::lay_out;
 use tilewright_ir::{Kernel, Target, thread, tile};
 use tilewright_lower::lower;
 
@@ -33,8 +34,10 @@ impl Options {
 /// Compiles a kernel to CUDA text. Errors: everything that is wrong with the kernel, at the user's lines.
 pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagnostic>> {
     let kernel = tile::verify(kernel, options.target)?;
+    let (kernel, inferred) = lay_out(kernel.into_kernel())?;
+    let kernel = tile::verify(kernel, options.target)?;
     let program = lower(&kernel, options.target, &options.lower)?;
     let program = thread::verify(program)?;
     let emitted = emit(&program).map_err(|finding| vec![finding])?;
-    Ok(Artifact::new(kernel, program, emitted))
+    Ok(Artifact::new(kernel, inferred, program, emitted))
 }

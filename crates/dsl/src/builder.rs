@@ -470,7 +470,8 @@ impl<'k> ScopeRef<'k> {
             builder.check_own(region.buffer);
         }
         let operands = operands.into_iter().map(|region| builder.tile(region)).collect();
-        let op = tile::Op { kind, scope, warp, operands, detail, variant: None, name: None, span: Span::here() };
+        let span = Span::here();
+        let op = tile::Op { kind, scope, warp, operands, detail, variant: None, name: None, layout: None, span };
         let op = builder.kernel.ops.push(op);
         builder.push(Stmt::Op(op));
         OpRef { builder, op }

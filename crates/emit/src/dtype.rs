@@ -79,6 +79,32 @@ pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
     }
 }
 
+/// The nearest number of a 16-bit floating dtype, as a constant of type `float`.
+pub(crate) fn widened_literal(dtype: DType, value: Scalar) -> String {
+    let real = match value {
+        Scalar::Int(v) => v as f64,
+        Scalar::Float(v) => v,
+    };
+    let widened = if dtype == DType::BF16 {
+        f64::from(f32::from_bits(u32::from(round_to(real, 7, 127)) << 16))
+    } else {
+        f16_value(round_to(real, 10, 15))
+    };
+    literal(DType::F32, Scalar::Float(widened))
+}
+
+/// The number that these bits of an f16 are.
+fn f16_value(bits: u16) -> f64 {
+    let fraction = f64::from(bits & 0x3ff) / 1024.0;
+    let magnitude = match i32::from(bits >> 10 & 0x1f) {
+        0 => fraction * 2f64.powi(-14),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        exponent => (1.0 + fraction) * 2f64.powi(exponent - 15),
+    };
+    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
+}
+
 /// A vector of `count` elements that all are this constant.
 pub(crate) fn vector_literal(dtype: DType, count: i64, value: Scalar) -> String {
     let (parts, part) = if dtype.bytes() < 4 {
@@ -141,6 +167,14 @@ mod tests {
         assert_eq!(seen, expected);
         let bf16 = |v| round_to(v, 7, 127);
         assert_eq!([1.0, -0.0, f64::INFINITY, 3.0e38].map(bf16), [0x3f80, 0x8000, 0x7f80, 0x7f62]);
+    }
+
+    #[test]
+    fn widened_constants_are_those_of_the_narrow_format() {
+        let seen = [0.1, -2.0, 65520.0, 2f64.powi(-24), -0.0].map(|v| widened_literal(DType::F16, Scalar::Float(v)));
+        assert_eq!(seen, ["0.099975586f", "-2.0f", "__int_as_float(0x7f800000)", "5.9604645e-8f", "-0.0f"]);
+        let seen = [0.1, 3.0].map(|v| widened_literal(DType::BF16, Scalar::Float(v)));
+        assert_eq!(seen, ["0.100097656f", "3.0f"]);
     }
 
     #[test]

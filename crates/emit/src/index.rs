@@ -3,27 +3,38 @@
 use tilewright_expr::{Expr, Node};
 
 /// Binding strength of C++ operators, weakest first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Choice,
+    Or,
     Xor,
     And,
+    Equality,
+    Relation,
     Shift,
     Sum,
     Product,
     Unary,
+    Postfix,
 }
 
 /// The expression as C++, of type `int`, or `long long` where its values need that.
 pub(crate) fn c_index(expr: &Expr) -> String {
+    c_operand(expr).0
+}
+
+/// The same with the strength of its outermost operator.
+pub(crate) fn c_operand(expr: &Expr) -> (String, Level) {
     let wide = needs_64_bits(expr);
     let patterns = matches!(expr.node(), Node::Xor(a, _) if a.as_const().is_some_and(|value| value >= PATTERN));
-    Printer { wide, patterns }.print(expr).0
+    Printer { wide, patterns }.print(expr)
 }
 
 /// From here on a number that is combined by exclusive or is a pattern of bits to a reader.
 const PATTERN: i64 = 0x1000;
 
-fn needs_64_bits(expr: &Expr) -> bool {
+/// Whether the expression is computed as `long long`.
+pub(crate) fn needs_64_bits(expr: &Expr) -> bool {
     let range = expr.range();
     let here = range.lo < i64::from(i32::MIN) || range.hi > i64::from(i32::MAX);
     here || expr.operands().is_some_and(|(a, b)| needs_64_bits(a) || needs_64_bits(b))

@@ -7,6 +7,7 @@ mod dtype;
 mod index;
 mod source_map;
 mod statements;
+mod values;
 
 pub use source_map::{Origin, SourceMap};
 
@@ -57,13 +58,14 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let mut printer = Printer::new(program);
     printer.prologue(&shared.locals(program));
     printer.body(&program.body);
+    let functions = printer.functions();
     let (body, origins) = printer.finish();
     let mut context = Context::new();
     context.insert("name", &program.name);
     context.insert("target", program.target.name());
     context.insert("threads", &program.threads);
     context.insert("parameters", &parameters(program));
-    let declarations: Vec<String> = shared.declarations().into_iter().chain(tables(program)).collect();
+    let declarations: Vec<String> = shared.declarations().into_iter().chain(tables(program)).chain(functions).collect();
     context.insert("declarations", &declarations);
     context.insert("body", &body);
     let templates = TEMPLATES.as_ref().map_err(|e| template_defect(e))?;

@@ -10,6 +10,7 @@ use tilewright_ir::thread::{Cond, Inst, Memory, Note, Program, RegArray, Regs, S
 
 use crate::dtype::{literal, vector_literal, vector_type};
 use crate::index::c_index;
+use crate::values::Values;
 
 /// Column at which a tile op's place in the user's source stands.
 const PLACE_COLUMN: usize = 64;
@@ -24,6 +25,7 @@ pub(crate) struct Printer<'a> {
     widest: BTreeMap<usize, i64>,
     /// Arrays of vectors that are declared where they are loaded.
     defined_by_load: BTreeSet<usize>,
+    values: Values<'a>,
 }
 
 impl<'a> Printer<'a> {
@@ -38,7 +40,13 @@ impl<'a> Printer<'a> {
             origins: Vec::new(),
             widest,
             defined_by_load: BTreeSet::new(),
+            values: Values::new(program),
         }
+    }
+
+    /// The lines that define the functions that the text calls.
+    pub(crate) fn functions(&self) -> Vec<String> {
+        self.values.functions()
     }
 
     /// The text and the note of each of its lines.
@@ -159,6 +167,23 @@ impl<'a> Printer<'a> {
                 }
                 self.block(format_args!("if ({})", conditions.join(" && ")), inner);
             }
+            Stmt::When { cond, body } => {
+                let cond = self.values.text(cond);
+                self.block(format_args!("if ({cond})"), body);
+            }
+            Stmt::Assign { to, value } => {
+                let (target, value) = (self.reg(to, 0), self.values.text(value));
+                self.line(format_args!("{target} = {value};"));
+            }
+            Stmt::Name { var, value } => {
+                let definition = self.values.named(var, value);
+                self.line(format_args!("{definition};"));
+            }
+            Stmt::AtomicAdd { memory, index, from } => {
+                let (target, source) = (self.place(*memory, index, from, false), self.regs(from));
+                let call = self.values.atomic_add(self.program.memories[*memory].dtype, &target, &source);
+                self.line(format_args!("{call};"));
+            }
             Stmt::Inst(inst) => self.line(format_args!("{};", inst.info().cuda)),
         }
     }
@@ -188,16 +213,9 @@ impl<'a> Printer<'a> {
         self.line(format_args!("{align}{c_type} {name}[{len}];"));
     }
 
-    /// One register: an element of an array, or a part of a vector.
     fn reg(&self, regs: &Regs, at: i64) -> String {
-        let RegArray { name, vector, len, .. } = &self.program.registers[regs.array];
         // The verifier has seen that the index is a constant.
-        let index = regs.first.as_const().unwrap_or(0) + at * regs.step;
-        if *vector == 1 {
-            return format!("{name}[{index}]");
-        }
-        let part = ["x", "y", "z", "w"][(index % vector) as usize % 4];
-        format!("{}.{part}", vector_name(name, len / vector, index / vector))
+        register(self.program, regs.array, regs.first.as_const().unwrap_or(0) + at * regs.step)
     }
 
     fn regs(&self, regs: &Regs) -> String {
@@ -263,6 +281,16 @@ impl<'a> Printer<'a> {
         let operands = from.iter().map(|regs| self.reg(regs, 0)).chain(arguments.iter().map(argument));
         operands.fold(inst.info().cuda.to_string(), |text, operand| text.replacen('%', &operand, 1))
     }
+}
+
+/// One register: an element of an array, or a part of a vector.
+pub(crate) fn register(program: &Program, array: Handle<RegArray>, index: i64) -> String {
+    let RegArray { name, vector, len, .. } = &program.registers[array];
+    if *vector == 1 {
+        return format!("{name}[{index}]");
+    }
+    let part = ["x", "y", "z", "w"][(index % vector) as usize % 4];
+    format!("{}.{part}", vector_name(name, len / vector, index / vector))
 }
 
 /// How many statements of `body`, at any depth, are `wanted`.

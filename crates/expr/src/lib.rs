@@ -18,6 +18,7 @@
 mod expr;
 pub mod linear;
 mod ops;
+pub mod points;
 mod range;
 pub mod rules;
 mod simplify;

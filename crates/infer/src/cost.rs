@@ -4,7 +4,8 @@
 //! a memory instruction moves a vector of each thread of a warp. A register that several slots share by thread, so that
 //! its index is no number, costs as many selections as there are slots.
 
-use crate::map::Map;
+use tilewright_layout::map::Map;
+
 use crate::nest::{MemoryTouch, Nest};
 
 const LANES: usize = 32;

@@ -6,8 +6,7 @@ use std::rc::Rc;
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
-
-use crate::map::{Map, Owners};
+use tilewright_layout::map::{Map, Owners};
 
 /// In which pass a layout was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,20 +7,19 @@
 mod cost;
 mod graph;
 mod known;
-mod map;
 mod nest;
 mod place;
 mod search;
 mod steps;
 mod storage;
+mod write;
 
 use std::collections::BTreeMap;
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, Kernel, Op, Space};
-use tilewright_layout::Layout;
-use tilewright_layout::axis::{Axis, LANEID, REG, Scope, TX, WARPID};
+use tilewright_layout::map::Map;
 
 use graph::{Graph, Node};
 use known::Known;
@@ -29,8 +28,9 @@ use storage::Storages;
 
 pub use graph::Origin;
 pub use known::{Pass, Reason};
-pub use map::{Map, Owners, Spread};
+
 pub use steps::Violation;
+pub use write::lay_out;
 
 /// A fragment that has a layout.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ fn strict(kernel: &Kernel, storages: &Storages, graph: &Graph, threads: usize) -
             parent: None,
         };
         let ratio = storages.get(handle).bytes / buffer.dtype.bytes();
-        match map_of(layout, threads).and_then(|map| granules(&map, ratio as usize)) {
+        match Map::of_layout(layout, threads).and_then(|map| granules(&map, ratio as usize)) {
             Ok(map) => known.set(handle, map, reason),
             Err(what) => found.push(
                 Diagnostic::error("I0703", format!("the layout of `{}` {what}", buffer.name))
@@ -139,7 +139,7 @@ fn laid_out_loops(kernel: &Kernel, graph: &Graph, threads: usize) -> Result<BTre
         let (Origin::Parallel(parallel), Node::Nest(_)) = (origin, node) else { continue };
         let parallel = &kernel.parallels[*parallel];
         let Some(layout) = &parallel.layout else { continue };
-        match map_of(layout, threads) {
+        match Map::of_layout(layout, threads) {
             Ok(map) => {
                 maps.insert(at, map);
             }
@@ -150,34 +150,6 @@ fn laid_out_loops(kernel: &Kernel, graph: &Graph, threads: usize) -> Result<BTre
         }
     }
     Ok(maps)
-}
-
-/// The map of a layout on thread axes and registers.
-fn map_of(layout: &Layout, threads: usize) -> Result<Map, String> {
-    let layout = match layout {
-        Layout::Tile(tile) => {
-            Layout::Tile(tile.in_scope(Scope::Cta).map_err(|error| format!("is none of a CTA: {error}"))?)
-        }
-        other => other.clone(),
-    };
-    if let Some(axis) = layout.axes().into_iter().find(|axis| ![&TX, &WARPID, &LANEID, &REG].contains(&axis)) {
-        return Err(format!("uses the axis `{axis}`; a table names `tx`, or `warpid` and `laneid`, and `reg`"));
-    }
-    let mut map = Map::empty(threads, layout.size() as usize);
-    for element in 0..layout.size() {
-        for place in layout.apply(element).map_err(|error| format!("cannot be listed: {error}"))? {
-            let on = |axis: &Axis| place.get(axis).copied().unwrap_or(0);
-            let (thread, slot) = (on(&TX) + on(&WARPID) * 32 + on(&LANEID), on(&REG));
-            if thread < 0 || thread >= threads as i64 {
-                return Err(format!("names thread {thread}, and there are {threads}"));
-            }
-            if slot < 0 {
-                return Err(format!("names register {slot}"));
-            }
-            map.put(thread as usize, slot as usize, element as usize);
-        }
-    }
-    Ok(map)
 }
 
 /// The map of granules of `ratio` elements each, which are adjacent, aligned and on one thread.
@@ -202,26 +174,15 @@ fn granules(map: &Map, ratio: usize) -> Result<Map, String> {
 mod tests {
     use super::*;
 
-    fn layout(text: &str) -> Layout {
+    fn layout(text: &str) -> tilewright_layout::Layout {
         text.parse().unwrap()
     }
 
     #[test]
-    fn all_thread_axes_of_a_cta_count() {
-        let map = map_of(&layout("S[(2,4,32,2):(1@wgid,1@wid_in_wg,1@laneid,1@reg)]"), 256).unwrap();
-        assert_eq!((map.at(0, 1), map.at(128, 0), map.at(255, 1)), (Some(1), Some(256), Some(511)));
-    }
-
-    #[test]
-    fn axes_beyond_the_cta_are_refused() {
-        assert!(map_of(&layout("S[(2,32):(1@bx,1@laneid)]"), 32).is_err());
-    }
-
-    #[test]
     fn a_wider_view_takes_adjacent_elements_of_one_thread() {
-        let pairs = map_of(&layout("S[(4,2):(1@tx,1@reg)]"), 4).unwrap();
+        let pairs = Map::of_layout(&layout("S[(4,2):(1@tx,1@reg)]"), 4).unwrap();
         assert_eq!(granules(&pairs, 2).unwrap().at(3, 0), Some(3));
-        let apart = map_of(&layout("S[(2,4):(1@reg,1@tx)]"), 4).unwrap();
+        let apart = Map::of_layout(&layout("S[(2,4):(1@reg,1@tx)]"), 4).unwrap();
         assert!(granules(&apart, 2).is_err());
     }
 }

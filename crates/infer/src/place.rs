@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
+use tilewright_layout::map::{Map, Spread};
 
 use crate::cost;
 use crate::graph::{Graph, Node, Reduction};
 use crate::known::{Known, Pass, Reason};
-use crate::map::{Map, Spread};
 use crate::nest::{Nest, Touch};
 use crate::steps::Violation;
 use crate::storage::Storages;

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
+use tilewright_layout::map::{Map, Spread};
 
 use crate::cost;
 use crate::graph::Node;
 use crate::known::{Known, Pass, Reason};
-use crate::map::{Map, Spread};
 use crate::place::{Scene, spreads};
 use crate::steps::Violation;
 

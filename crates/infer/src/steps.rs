@@ -1,7 +1,8 @@
 //! Which thread does which iteration of a nest, in which step.
 
+use tilewright_layout::map::{Map, Owners};
+
 use crate::known::Known;
-use crate::map::{Map, Owners};
 use crate::nest::{Nest, Touch};
 
 /// What stands against a choice: the first thing that it violates.

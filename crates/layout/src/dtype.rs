@@ -46,6 +46,23 @@ dtypes! {
     B128, "b128", 16, "16 opaque bytes.";
 }
 
+impl DType {
+    /// Whether it is a floating-point format.
+    pub fn is_float(self) -> bool {
+        matches!(self, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
+    }
+
+    /// Whether nothing can be computed with it.
+    pub fn is_opaque(self) -> bool {
+        matches!(self, DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128)
+    }
+
+    /// Whether it holds integers.
+    pub fn is_integer(self) -> bool {
+        !self.is_float() && !self.is_opaque()
+    }
+}
+
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

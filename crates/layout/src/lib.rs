@@ -28,6 +28,7 @@ mod fix;
 pub mod hardware;
 mod index;
 mod layout;
+pub mod map;
 pub mod mesh;
 mod parse;
 mod placed;

@@ -6,7 +6,7 @@ use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use tilewright_ir::tile::{BUILTIN_NAMES, Buffer, Direction, Kernel, Space};
-use tilewright_ir::{Arena, Handle, SHARED_ALIGNMENT, Target, tile};
+use tilewright_ir::{Arena, Handle, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::DType;
 
 /// Bytes to which pointer arguments are aligned; allocations of CUDA and of the virtual GPU are, to 256.
@@ -59,14 +59,7 @@ impl Builder {
     fn declare_buffer(&mut self, kernel: &Kernel, handle: Handle<Buffer>, buffer: &Buffer) {
         let storage = kernel.storage(handle);
         let space = match buffer.space {
-            Space::Fragment => {
-                let array =
-                    RegArray { name: buffer.name.clone(), dtype: buffer.dtype, len: buffer.span_elements(), vector: 1 };
-                let array = self.program.registers.push(array);
-                self.program.body.push(Stmt::Declare(array));
-                self.fragments.insert(handle, array);
-                return;
-            }
+            Space::Fragment => return self.declare_fragment(kernel, handle, buffer),
             Space::Global(direction) => MemorySpace::Global { read_only: direction == Direction::Input },
             Space::Shared if storage == handle => MemorySpace::Shared,
             Space::Shared => MemorySpace::SharedView { of: self.memories[&storage] },
@@ -92,6 +85,33 @@ impl Builder {
         };
         let memory = self.program.memories.push(memory);
         self.memories.insert(handle, memory);
+    }
+
+    /// One array of registers for a fragment and its views, of the widest of their dtypes. A fragment without a layout is
+    /// not used.
+    fn declare_fragment(&mut self, kernel: &Kernel, handle: Handle<Buffer>, buffer: &Buffer) {
+        let storage = kernel.storage(handle);
+        if storage != handle {
+            if let Some(array) = self.fragments.get(&storage) {
+                self.fragments.insert(handle, *array);
+            }
+            return;
+        }
+        if buffer.layout.is_none() {
+            return;
+        }
+        let views = kernel.buffers.iter().filter(|(view, _)| kernel.storage(*view) == handle);
+        let dtypes: Vec<DType> = views.map(|(_, view)| view.dtype).collect();
+        let widest = dtypes.iter().map(|dtype| dtype.bytes()).max().unwrap_or(buffer.dtype.bytes());
+        let dtype = dtypes.iter().copied().find(|dtype| dtype.bytes() == widest).unwrap_or(buffer.dtype);
+        let len = (buffer.span_elements() * buffer.dtype.bytes() + widest - 1) / widest;
+        let array = self.program.registers.push(RegArray { name: buffer.name.clone(), dtype, len, vector: 1 });
+        self.program.body.push(Stmt::Declare(array));
+        if dtypes.iter().any(|dtype| dtype.bytes() < widest) {
+            // Parts of a register are written into what it holds.
+            self.program.body.push(Stmt::Set { to: regs(array, 0, len), value: Scalar::Int(0) });
+        }
+        self.fragments.insert(handle, array);
     }
 
     pub(crate) fn memory(&self, buffer: Handle<Buffer>) -> Handle<Memory> {

@@ -9,7 +9,7 @@ mod values;
 
 use tilewright_expr::linear::Linear;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Cond, Inst, Issue, Memory, MemorySpace, Program, Regs, Stmt};
+use tilewright_ir::thread::{Cond, Inst, Issue, Memory, MemorySpace, Program, Regs, Stmt, Value};
 use tilewright_ir::{Handle, Target};
 
 use crate::conditions::conjunction;
@@ -134,6 +134,16 @@ impl<'a> Counter<'a> {
                 self.loops.pop();
             }
             Stmt::If { cond, body } => self.branch(cond, body, times),
+            Stmt::When { cond, body } => {
+                // A branch beside the comparison.
+                self.operations(cond, times);
+                self.add(times);
+                self.addresses.enter();
+                self.body(body);
+                self.addresses.leave();
+            }
+            Stmt::Assign { value, .. } | Stmt::Name { value, .. } => self.operations(value, times),
+            Stmt::AtomicAdd { memory, index, .. } => self.access(*memory, index, times),
             Stmt::Inst(_) => self.add(times),
         }
     }
@@ -166,6 +176,19 @@ impl<'a> Counter<'a> {
         self.body(body);
         self.addresses.leave();
         self.guards.truncate(outer);
+    }
+
+    /// The operations of a value; moves are none.
+    fn operations(&mut self, value: &Value, times: i64) {
+        let mut operations = 0;
+        let mut indices = Vec::new();
+        value.for_each(&mut |part| match part {
+            Value::Op(..) | Value::Cast(..) | Value::Part(..) | Value::With(..) => operations += 1,
+            Value::Index(_, index) => indices.push(index.clone()),
+            Value::Const(..) | Value::Reg(..) | Value::Bits(..) => {}
+        });
+        self.add(times.saturating_mul(operations));
+        indices.iter().for_each(|index| self.expr(index));
     }
 
     /// Bytes that move one by one on one side, and as vectors on the other: all but one of a word are taken out by a byte

@@ -9,6 +9,7 @@ mod builder;
 mod conditions;
 mod copy;
 mod count;
+mod elements;
 mod fill;
 mod fragment;
 mod measure;

@@ -79,10 +79,13 @@ fn rows_across_sectors(size: &Var) -> impl Iterator<Item = Env> {
 fn names(body: &[Stmt], defined: &mut Vec<Var>) {
     for stmt in body {
         match stmt {
-            Stmt::Let { var, .. } | Stmt::For { var, .. } => defined.push(var.clone()),
+            Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => defined.push(var.clone()),
             Stmt::Lookup { vars, .. } => defined.extend(vars.iter().cloned()),
             Stmt::Op { .. }
             | Stmt::If { .. }
+            | Stmt::When { .. }
+            | Stmt::Assign { .. }
+            | Stmt::AtomicAdd { .. }
             | Stmt::Declare(_)
             | Stmt::Load { .. }
             | Stmt::Store { .. }

@@ -116,7 +116,7 @@ fn edges(kernel: &Kernel, tile: &Tile, shape: &RunTimeShape) -> Vec<Option<Expr>
 
 /// True when `extent` indices from `start` on are below `size` in every CTA: they are below its least value, or the
 /// start moves by `k` per CTA, reaches less than `k` beyond, and there are `size / k` CTAs.
-fn lies_inside(kernel: &Kernel, start: &Expr, extent: i64, size: &Expr) -> bool {
+pub(crate) fn lies_inside(kernel: &Kernel, start: &Expr, extent: i64, size: &Expr) -> bool {
     let within = |start: &Expr, end: i64| start.range().lo >= 0 && start.range().hi <= end - extent;
     within(start, size.range().lo)
         || (0..3).any(|dimension| {
@@ -143,6 +143,13 @@ fn listed_fragment(buffer: &Buffer) -> Diagnostic {
     Diagnostic::error("K0229", message)
         .label(buffer.span, buffer.laid_out())
         .help("write the layout of a fragment as shard, replica and offset")
+}
+
+fn reinterpreted(buffer: &Buffer) -> Diagnostic {
+    let message = format!("`{}` names registers of another dtype, which this op cannot address", buffer.name);
+    Diagnostic::error("K0229", message)
+        .label(buffer.span, buffer.laid_out())
+        .help("use the fragment itself, or a parallel loop")
 }
 
 fn unplaced(op: &Op, buffer: &Buffer) -> Diagnostic {
@@ -174,6 +181,10 @@ fn fragment(
     if matches!(layout, Layout::Table(_)) {
         return Err(listed_fragment(buffer));
     }
+    let array = builder.fragment(tile.buffer);
+    if builder.program.registers[array].dtype != buffer.dtype {
+        return Err(reinterpreted(buffer));
+    }
     let layout = layout.tile().and_then(|tile| tile.slice(&buffer.shape, &region)).map_err(explain)?;
-    Ok(Operand::Fragment(FragmentTile { array: builder.fragment(tile.buffer), layout, dtype: buffer.dtype, title }))
+    Ok(Operand::Fragment(FragmentTile { array, layout, dtype: buffer.dtype, title }))
 }

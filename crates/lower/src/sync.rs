@@ -109,7 +109,7 @@ impl OpBlock {
                     parts.push(Part::Accesses(self.guarded(std::mem::replace(&mut current, names.clone()))));
                     parts.push(Part::Barrier(inst.info().orders));
                 }
-                Stmt::Let { .. } | Stmt::Lookup { .. } => {
+                Stmt::Let { .. } | Stmt::Lookup { .. } | Stmt::Name { .. } => {
                     names.push(stmt.clone());
                     current.push(stmt.clone());
                 }
@@ -121,6 +121,9 @@ impl OpBlock {
                 | Stmt::Move { .. }
                 | Stmt::Compute { .. }
                 | Stmt::For { .. }
+                | Stmt::When { .. }
+                | Stmt::Assign { .. }
+                | Stmt::AtomicAdd { .. }
                 | Stmt::If { .. } => current.push(stmt.clone()),
             }
         }

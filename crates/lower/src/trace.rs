@@ -62,6 +62,13 @@ pub(crate) fn owner(program: &Program, memory: Handle<Memory>) -> Handle<Memory>
     }
 }
 
+/// What data may say: another place for every lane, as far apart as there is room.
+fn scattered(var: &Var) -> Lanes {
+    let (range, lanes) = (var.range(), LANES as i64);
+    let apart = range.hi.saturating_sub(range.lo).saturating_add(1) / lanes;
+    std::array::from_fn(|lane| (range.lo + lane as i64 * apart.max(1)).min(range.hi))
+}
+
 impl Tracer<'_> {
     fn body(&mut self, body: &[Stmt]) {
         for stmt in body {
@@ -94,7 +101,16 @@ impl Tracer<'_> {
                 self.active = outer;
             }
             Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),
-            Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Compute { .. } | Stmt::Inst(_) => {}
+            Stmt::AtomicAdd { memory, index, from } => self.access(*memory, index, from, true),
+            // Data may say so to every thread.
+            Stmt::When { body, .. } => self.body(body),
+            Stmt::Name { var, .. } => self.env.push((var.clone(), scattered(var))),
+            Stmt::Declare(_)
+            | Stmt::Set { .. }
+            | Stmt::Move { .. }
+            | Stmt::Compute { .. }
+            | Stmt::Assign { .. }
+            | Stmt::Inst(_) => {}
         }
     }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tilewright::infer::{Inferred, Map, Origin, Placed};
+use tilewright::infer::{Inferred, Origin, Placed};
 use tilewright::ir::tile::{Kernel, Space};
+use tilewright::layout::map::Map;
 
 use super::assignment::{Assignment, LoopPlacement, Placement};
 use super::program::Program;

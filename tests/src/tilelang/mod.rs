@@ -7,12 +7,20 @@
 //! is wrong with the program itself.
 
 mod accesses;
+mod arithmetic;
 mod assignment;
 mod boxes;
 mod case;
+mod compare;
+mod contents;
+mod debug_stores;
+mod evaluate;
+mod evaluate_elements;
+mod evaluate_tiles;
 mod expr;
 mod fault;
 mod inferred;
+mod inputs;
 mod json;
 mod judge;
 mod judge_buffers;
@@ -20,11 +28,13 @@ mod judge_parallel;
 mod judge_regions;
 mod kernel;
 mod kernel_elements;
+mod numbers;
 mod program;
 mod races;
 mod read;
 mod read_expr;
 mod read_ops;
+mod run;
 mod storage;
 mod verdicts;
 mod walk;
@@ -45,4 +55,5 @@ pub use program::{
 };
 pub use races::{Race, races};
 pub use read::{read_case, read_folder};
+pub use run::{RunOutcome, run_case};
 pub use verdicts::{Outcome, judge_case};

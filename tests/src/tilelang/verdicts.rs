@@ -26,8 +26,7 @@ const LARGEST: i64 = 20_000;
 
 /// Builds, infers and judges one case.
 pub fn judge_case(case: &Case) -> Outcome {
-    let largest = case.program.params.iter().map(|param| param.shape.iter().product::<i64>()).max();
-    if largest.is_some_and(|elements| elements > LARGEST) {
+    if is_too_large(case) {
         return Outcome::NotCovered("the search takes too long for as many elements".to_string());
     }
     let answer = answer(case);
@@ -46,6 +45,12 @@ pub fn judge_case(case: &Case) -> Outcome {
         Err(Answer::Rejected(why)) if must_accept => Outcome::Failed(format!("rejected: {why}")),
         Err(Answer::Rejected(_)) => Outcome::Passed(None),
     }
+}
+
+/// Whether the search takes too long for a test.
+pub(crate) fn is_too_large(case: &Case) -> bool {
+    let largest = case.program.params.iter().map(|param| param.shape.iter().product::<i64>()).max();
+    largest.is_some_and(|elements| elements > LARGEST)
 }
 
 enum Answer {

@@ -4,9 +4,11 @@ mod inst;
 mod issue;
 mod print;
 mod program;
+mod value;
 mod verify;
 
 pub use inst::{Inst, InstInfo};
 pub use issue::Issue;
 pub use program::{Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt, for_each_expr};
+pub use value::Value;
 pub use verify::{VerifiedProgram, verify};

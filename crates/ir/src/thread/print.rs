@@ -6,6 +6,8 @@ use tilewright_expr::{Expr, Var};
 
 use crate::arena::Handle;
 use crate::thread::program::{Cond, Memory, MemorySpace, Program, Regs, Stmt};
+use crate::thread::value::Value;
+use crate::tile::ElementOp;
 
 impl fmt::Display for Cond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,6 +54,38 @@ impl Program {
         format!("{}[{index}]", self.memories[memory].name)
     }
 
+    /// `exp(v[0] - max[0])`
+    fn value(&self, value: &Value) -> String {
+        match value {
+            Value::Const(_, value) => value.to_string(),
+            Value::Index(_, index) => index.to_string(),
+            Value::Reg(array, at) => format!("{}[{at}]", self.registers[*array].name),
+            Value::Cast(dtype, of) => format!("{dtype}({})", self.value(of)),
+            Value::Bits(dtype, of) => format!("{dtype}.bits({})", self.value(of)),
+            Value::Part(dtype, of, at) => format!("{dtype}.part({}, {at})", self.value(of)),
+            Value::With(of, at, part) => format!("with({}, {at}, {})", self.value(of), self.value(part)),
+            Value::Op(op, operands) => match (op.sign(), &operands[..]) {
+                (Some(sign), [a, b]) => format!("{} {sign} {}", self.operand(a), self.operand(b)),
+                (None, [a]) if *op == ElementOp::Neg => format!("-{}", self.operand(a)),
+                _ => {
+                    let operands: Vec<String> = operands.iter().map(|operand| self.value(operand)).collect();
+                    format!("{op}({})", operands.join(", "))
+                }
+            },
+        }
+    }
+
+    /// An operand of an operator, in parentheses where it has an operator of its own.
+    fn operand(&self, value: &Value) -> String {
+        let has_operator = match value {
+            Value::Op(op, _) => op.sign().is_some(),
+            Value::Index(_, index) => index.operands().is_some(),
+            Value::Const(..) | Value::Reg(..) | Value::Cast(..) | Value::Bits(..) => false,
+            Value::Part(..) | Value::With(..) => false,
+        };
+        if has_operator { format!("({})", self.value(value)) } else { self.value(value) }
+    }
+
     fn print_body(&self, f: &mut fmt::Formatter<'_>, body: &[Stmt], depth: usize) -> fmt::Result {
         let indent = "  ".repeat(depth);
         for stmt in body {
@@ -95,6 +129,15 @@ impl Program {
                 Stmt::If { cond, body } => {
                     writeln!(f, "if {cond}")?;
                     self.print_body(f, body, depth + 1)?;
+                }
+                Stmt::When { cond, body } => {
+                    writeln!(f, "when {}", self.value(cond))?;
+                    self.print_body(f, body, depth + 1)?;
+                }
+                Stmt::Assign { to, value } => writeln!(f, "{} = {}", self.regs(to), self.value(value))?,
+                Stmt::Name { var, value } => writeln!(f, "let {} = {}", var.name(), self.value(value))?,
+                Stmt::AtomicAdd { memory, index, from } => {
+                    writeln!(f, "atomic {} += {}", self.place(*memory, index), self.regs(from))?;
                 }
                 Stmt::Inst(inst) => writeln!(f, "{}", inst.info().name)?,
             }

@@ -8,6 +8,7 @@ use crate::scalar::Scalar;
 use crate::target::Target;
 use crate::thread::inst::Inst;
 use crate::thread::issue::Issue;
+use crate::thread::value::Value;
 
 /// What one thread of a kernel does.
 #[derive(Clone, Debug)]
@@ -133,8 +134,11 @@ impl Stmt {
     /// The statements inside it: of an op, a loop or a branch.
     pub fn inner(&self) -> &[Stmt] {
         match self {
-            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } => body,
+            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::When { body, .. } => body,
             Stmt::Let { .. }
+            | Stmt::Name { .. }
+            | Stmt::Assign { .. }
+            | Stmt::AtomicAdd { .. }
             | Stmt::Declare(_)
             | Stmt::Load { .. }
             | Stmt::Store { .. }
@@ -153,6 +157,14 @@ pub fn for_each_expr(body: &[Stmt], visit: &mut dyn FnMut(&Expr)) {
         match stmt {
             Stmt::Let { value, .. } => visit(value),
             Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::Lookup { index, .. } => visit(index),
+            Stmt::AtomicAdd { index, .. } => visit(index),
+            Stmt::Assign { value, .. } | Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => {
+                value.for_each(&mut |value| {
+                    if let Value::Index(_, index) = value {
+                        visit(index);
+                    }
+                });
+            }
             Stmt::Compute { arguments, .. } => arguments.iter().for_each(&mut *visit),
             Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
                 visit(a);
@@ -244,6 +256,36 @@ pub enum Stmt {
         cond: Cond,
         /// What happens if it holds.
         body: Vec<Stmt>,
+    },
+    /// Statements under a condition on data.
+    When {
+        /// A truth value.
+        cond: Value,
+        /// What happens if it holds.
+        body: Vec<Stmt>,
+    },
+    /// A register from values.
+    Assign {
+        /// Which register.
+        to: Regs,
+        /// What it becomes.
+        value: Value,
+    },
+    /// An integer from data, for use in indices.
+    Name {
+        /// The name; what lies outside its range is not used as an index.
+        var: Var,
+        /// The integer.
+        value: Value,
+    },
+    /// A register is added to an element of memory, whoever else does so.
+    AtomicAdd {
+        /// Where to.
+        memory: Handle<Memory>,
+        /// The element.
+        index: Expr,
+        /// What is added.
+        from: Regs,
     },
     /// An instruction of the table that computes a register.
     Compute {

@@ -18,6 +18,8 @@ use tilewright_layout::axis::Scope;
 use crate::arena::Handle;
 use crate::thread::inst::{Inst, InstInfo};
 use crate::thread::program::{Cond, Memory, MemorySpace, Program, RegArray, Regs, Stmt};
+use crate::thread::value::Value;
+use crate::tile::{ElementClass, ElementOp};
 
 /// A program that passed the verifier; only such a program can be emitted.
 #[derive(Clone, Debug)]
@@ -169,6 +171,34 @@ impl<'a> Checker<'a> {
                 self.body(body);
                 self.divergence = outer;
             }
+            Stmt::When { cond, body } => {
+                if self.value(cond).is_some() {
+                    self.report("V0319", "a condition that is no truth value".to_string());
+                }
+                let outer = std::mem::replace(&mut self.divergence, Divergence::Lanes);
+                self.body(body);
+                self.divergence = outer;
+            }
+            Stmt::Assign { to, value } => {
+                let dtype = self.value(value);
+                self.write(to);
+                if to.count != 1 || dtype != Some(self.program.registers[to.array].dtype) {
+                    self.report("V0319", format!("`{}` becomes a value of another type", self.name_of(to)));
+                }
+            }
+            Stmt::Name { var, value } => {
+                if self.value(value).is_none_or(|dtype| !dtype.is_integer()) {
+                    self.report("V0319", format!("`{}` names what is no integer", var.name()));
+                }
+                self.define(var, Divergence::Lanes);
+            }
+            Stmt::AtomicAdd { memory, index, from } => {
+                if self.program.memories[*memory].space == (MemorySpace::Global { read_only: true }) {
+                    self.report("V0302", format!("a store to the input `{}`", self.program.memories[*memory].name));
+                }
+                self.access(*memory, index, from);
+                self.read(from);
+            }
             Stmt::Inst(inst) => {
                 if inst.info().registers > 0 {
                     self.report("V0317", format!("`{}` without its operands", inst.info().name));
@@ -176,6 +206,70 @@ impl<'a> Checker<'a> {
                 self.inst(&inst.info());
             }
         }
+    }
+
+    fn name_of(&self, regs: &Regs) -> String {
+        format!("{}[{}]", self.program.registers[regs.array].name, regs.first)
+    }
+
+    /// The dtype of a value, `None` for truth values; checks that its registers hold values and its operands fit.
+    fn value(&mut self, value: &Value) -> Option<DType> {
+        let registers = &self.program.registers;
+        match value {
+            Value::Const(dtype, _) => Some(*dtype),
+            Value::Index(dtype, index) => {
+                self.expr(index);
+                Some(*dtype)
+            }
+            Value::Reg(array, at) => {
+                self.read(&Regs { array: *array, first: Expr::constant(*at), count: 1, step: 1 });
+                Some(registers[*array].dtype)
+            }
+            Value::Cast(to, of) => {
+                if self.value(of).is_none() {
+                    self.report("V0319", "a truth value where a number is needed".to_string());
+                }
+                Some(*to)
+            }
+            Value::Bits(to, of) => {
+                if self.value(of).is_none_or(|from| from.bytes() != to.bytes()) {
+                    self.report("V0319", format!("the bits of another size as {to}"));
+                }
+                Some(*to)
+            }
+            Value::Part(to, of, at) => {
+                let inside = self.value(of).is_some_and(|from| (at + 1) * to.bytes() <= from.bytes() && *at >= 0);
+                if !inside {
+                    self.report("V0319", format!("part {at} as {to} lies outside of the value"));
+                }
+                Some(*to)
+            }
+            Value::With(of, at, part) => {
+                let (whole, part) = (self.value(of), self.value(part));
+                let fits = |(whole, part): (DType, DType)| (at + 1) * part.bytes() <= whole.bytes() && *at >= 0;
+                if !whole.zip(part).is_some_and(fits) {
+                    self.report("V0319", format!("part {at} lies outside of the value"));
+                }
+                whole
+            }
+            Value::Op(op, operands) => self.operation(*op, operands),
+        }
+    }
+
+    fn operation(&mut self, op: ElementOp, operands: &[Value]) -> Option<DType> {
+        let dtypes: Vec<Option<DType>> = operands.iter().map(|operand| self.value(operand)).collect();
+        let numbers = match op.class() {
+            ElementClass::Choice => dtypes.get(1..).unwrap_or_default(),
+            ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison => &dtypes,
+        };
+        let first = numbers.first().copied().flatten();
+        let of_one = first.is_some() && numbers.iter().all(|dtype| *dtype == first);
+        let decided = op.class() != ElementClass::Choice || dtypes.first() == Some(&None);
+        let is_real = op.class() != ElementClass::Floating || first.is_some_and(DType::is_float);
+        if operands.len() != op.arity() || !of_one || !decided || !is_real {
+            self.report("V0319", format!("`{op}` with operands that it does not take"));
+        }
+        if op.class() == ElementClass::Comparison { None } else { first }
     }
 
     fn define(&mut self, var: &Var, divergence: Divergence) {

@@ -1,7 +1,7 @@
 //! Statements on single elements, and the parallel loops around them.
 
 use tilewright_diag::Span;
-use tilewright_expr::Var;
+use tilewright_expr::{Expr, Var};
 use tilewright_layout::Layout;
 
 use crate::tile::value::{Access, Value};
@@ -98,6 +98,26 @@ impl Element {
             Element::For { body, .. } => (body, &[]),
         };
         first.iter().chain(second)
+    }
+
+    /// The same with every expression of variables replaced.
+    pub fn map_exprs(&self, to: &dyn Fn(&Expr) -> Expr) -> Element {
+        let all = |body: &[Element]| body.iter().map(|element| element.map_exprs(to)).collect();
+        match self {
+            Element::Let { name, value, span } => {
+                Element::Let { name: name.clone(), value: value.map_exprs(to), span: *span }
+            }
+            Element::Store { to: place, value, claim } => {
+                Element::Store { to: place.map_exprs(to), value: value.map_exprs(to), claim: *claim }
+            }
+            Element::AtomicAdd { to: place, value } => {
+                Element::AtomicAdd { to: place.map_exprs(to), value: value.map_exprs(to) }
+            }
+            Element::If { cond, then, otherwise, span } => {
+                Element::If { cond: cond.map_exprs(to), then: all(then), otherwise: all(otherwise), span: *span }
+            }
+            Element::For { var, body, span } => Element::For { var: var.clone(), body: all(body), span: *span },
+        }
     }
 
     /// Where it was written.

@@ -1,6 +1,7 @@
 //! Tile ops. A row of the table below is all that printer, verifier, effects and builder know of an op.
 
 use tilewright_diag::Span;
+use tilewright_layout::Layout;
 use tilewright_layout::axis::Scope;
 
 use crate::scalar::Scalar;
@@ -251,6 +252,9 @@ pub struct Op {
     pub variant: Option<String>,
     /// What the user calls it.
     pub name: Option<String>,
+    /// Which thread moves which element of its tiles, in which step (on `reg`), for ops whose elements move alone;
+    /// `None` where that is left to lowering.
+    pub layout: Option<Layout>,
     /// Where it was written.
     pub span: Span,
 }

@@ -218,6 +218,9 @@ fn print_op(f: &mut fmt::Formatter<'_>, kernel: &Kernel, op: &Op, depth: usize) 
         write!(f, " {warp}")?;
     }
     write!(f, " {}", kernel.op_title(op))?;
+    if let Some(layout) = &op.layout {
+        write!(f, " = {layout}")?;
+    }
     if let Some(name) = &op.name {
         write!(f, " as {name}")?;
     }

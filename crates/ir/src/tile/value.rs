@@ -163,7 +163,7 @@ pub enum Value {
     Load(Access),
     /// An operation.
     Op(ElementOp, Vec<Value>),
-    /// The value in another dtype, rounded to the nearest.
+    /// The value in another dtype: rounded to the nearest; to integers, towards zero.
     Cast(DType, Box<Value>),
 }
 
@@ -178,6 +178,17 @@ impl Value {
             }
             Value::Op(_, arguments) => arguments.iter().for_each(|argument| argument.for_each_load(visit)),
             Value::Cast(_, value) => value.for_each_load(visit),
+        }
+    }
+
+    /// The same with every expression of variables replaced.
+    pub fn map_exprs(&self, to: &dyn Fn(&Expr) -> Expr) -> Value {
+        match self {
+            Value::Const(_) | Value::Named(_) => self.clone(),
+            Value::Index(expr) => Value::Index(to(expr)),
+            Value::Load(access) => Value::Load(access.map_exprs(to)),
+            Value::Op(op, operands) => Value::Op(*op, operands.iter().map(|operand| operand.map_exprs(to)).collect()),
+            Value::Cast(dtype, value) => Value::Cast(*dtype, Box::new(value.map_exprs(to))),
         }
     }
 
@@ -279,7 +290,7 @@ impl Value {
         Value::Op(ElementOp::Select, vec![self, then.into(), otherwise.into()])
     }
 
-    /// The same in another dtype, rounded to the nearest.
+    /// The same in another dtype: rounded to the nearest; to integers, towards zero.
     pub fn cast(self, dtype: DType) -> Value {
         Value::Cast(dtype, Box::new(self))
     }
@@ -292,6 +303,15 @@ impl Access {
             Coord::At(index) => Some(flat * *extent + index.clone()),
             Coord::Data(_) => None,
         })
+    }
+
+    /// The same with every expression of variables replaced.
+    pub fn map_exprs(&self, to: &dyn Fn(&Expr) -> Expr) -> Access {
+        let coord = |coord: &Coord| match coord {
+            Coord::At(expr) => Coord::At(to(expr)),
+            Coord::Data(value) => Coord::Data(value.map_exprs(to)),
+        };
+        Access { buffer: self.buffer, index: self.index.iter().map(coord).collect(), span: self.span }
     }
 
     /// Calls `visit` on every access in its indices.

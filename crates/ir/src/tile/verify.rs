@@ -29,6 +29,11 @@ impl VerifiedKernel {
     pub fn kernel(&self) -> &Kernel {
         &self.0
     }
+
+    /// The kernel, to be changed; what comes of it has to be verified anew.
+    pub fn into_kernel(self) -> Kernel {
+        self.0
+    }
 }
 
 /// Checks a kernel for a target. Returns everything that is wrong with it, in source order.

@@ -56,7 +56,7 @@ fn effects(program: &Program, body: &[Stmt], memory: Handle<Memory>) -> (bool, b
     body.iter().fold((false, false), |(reads, writes), stmt| {
         let inner = effects(program, stmt.inner(), memory);
         let loads = matches!(stmt, Stmt::Load { memory: m, .. } if owner(program, *m) == memory);
-        let stores = matches!(stmt, Stmt::Store { memory: m, .. } if owner(program, *m) == memory);
+        let stores = matches!(stmt, Stmt::Store { memory: m, .. } | Stmt::AtomicAdd { memory: m, .. } if owner(program, *m) == memory);
         (reads || inner.0 || loads, writes || inner.1 || stores)
     })
 }
@@ -70,7 +70,7 @@ fn exact(
     common: &[Handle<Memory>],
     widest: Scope,
 ) -> Option<Option<Scope>> {
-    if [earlier, later].iter().any(|accesses| depends_on_sizes(program, &accesses.body, common)) {
+    if [earlier, later].iter().any(|accesses| depends_on_more(program, &accesses.body, common)) {
         return None;
     }
     let shared: Vec<&Var> = earlier.loops.iter().filter(|l| later.loops.contains(l)).map(|l| &l.var).collect();
@@ -99,11 +99,13 @@ fn exact(
     Some(scope)
 }
 
-/// True when which bytes of these memories are touched depends on a size that is known at launch only.
-fn depends_on_sizes(program: &Program, body: &[Stmt], memories: &[Handle<Memory>]) -> bool {
+/// True when which bytes of these memories are touched depends on data, or on a size that is known at launch only.
+fn depends_on_more(program: &Program, body: &[Stmt], memories: &[Handle<Memory>]) -> bool {
+    let mut unknown = program.sizes.clone();
+    named_data(body, &mut unknown);
     let mentions = |body: &[Stmt]| {
         let mut found = false;
-        for_each_expr(body, &mut |expr| found |= program.sizes.iter().any(|size| expr.mentions(size)));
+        for_each_expr(body, &mut |expr| found |= unknown.iter().any(|var| expr.mentions(var)));
         found
     };
     body.iter().any(|stmt| {
@@ -111,6 +113,16 @@ fn depends_on_sizes(program: &Program, body: &[Stmt], memories: &[Handle<Memory>
             memories.iter().any(|memory| effects(program, std::slice::from_ref(stmt), *memory) != (false, false));
         touches && mentions(std::slice::from_ref(stmt))
     })
+}
+
+/// The names of data.
+fn named_data(body: &[Stmt], names: &mut Vec<Var>) {
+    for stmt in body {
+        if let Stmt::Name { var, .. } = stmt {
+            names.push(var.clone());
+        }
+        named_data(stmt.inner(), names);
+    }
 }
 
 fn value(env: &Env, var: &Var) -> Option<i64> {

@@ -96,6 +96,23 @@ fn sums_of_halves_keep_subnormals() {
 }
 
 #[test]
+fn sums_of_halves_through_generic_addresses() {
+    let [f16_one, bf16_one] = [F16.nearest(1.0), BF16.nearest(1.0)];
+    let constants = format!("mov.b16 %h1, {f16_one};\nmov.b16 %h2, {bf16_one};\n");
+    let sums = "red.add.noftz.f16 [%rd6], %h1;\nred.add.noftz.bf16 [%rd6+2], %h2;\n";
+    let want = BF16.nearest(32.0) << 16 | F16.nearest(32.0);
+    let words = after(&format!("{constants}cvta.global.u64 %rd6, %rd1;\n{sums}"), &[&[0, 7]]);
+    assert_eq!(words[..2], [want, 7]);
+    let shared = format!(
+        "{constants}setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.b32 [tile], 0;\nbar.warp.sync -1;\n\
+         mov.u32 %r10, tile;\ncvt.u64.u32 %rd5, %r10;\ncvta.shared.u64 %rd6, %rd5;\n{sums}bar.warp.sync -1;\n\
+         ld.shared.u32 %o0, [tile];"
+    );
+    let [found] = map(&shared, &[]);
+    assert_eq!(found, [want; 32]);
+}
+
+#[test]
 fn single_sums_flush_subnormals_in_global_memory_only() {
     let subnormal = 1e-40f32.to_bits();
     let global = after(

@@ -1,6 +1,6 @@
 //! `cvt` between floats of 8, 16 and 32 bits, and integers.
 
-use crate::harness::{Random, map, refusals};
+use crate::harness::{Random, halves, map, refusals};
 use crate::small::{BF16, E4M3, E5M2, F16, Small};
 
 fn result(x: f64) -> u32 {
@@ -162,6 +162,38 @@ fn integers_become_floats() {
         assert_eq!(brain[at], BF16.nearest(f64::from(*x as i32)));
         assert_eq!(small[at], F16.nearest(f64::from(*x as i8)));
     }
+}
+
+#[test]
+fn doubles_become_halves_in_one_rounding() {
+    // The first two are just above the middle of two neighbours, where a float stands.
+    let beyond = 2f64.powi(-40);
+    let inputs = [1.0 + 2f64.powi(-11) + beyond, 1.0 + 2f64.powi(-8) + beyond, -65_519.999_999, 1e-30, f64::NAN];
+    let (low, high) = halves(&inputs.map(f64::to_bits));
+    let [half, brain] = map(
+        "mov.b64 %d1, {%i0, %i1};\ncvt.rn.f16.f64 %h1, %d1;\ncvt.u32.u16 %o0, %h1;\n\
+         cvt.rn.bf16.f64 %h1, %d1;\ncvt.u32.u16 %o1, %h1;",
+        &[&low, &high],
+    );
+    for (at, x) in inputs.iter().enumerate() {
+        assert_eq!(half[at], F16.nearest(*x), "{x}");
+        assert_eq!(brain[at], BF16.nearest(*x), "{x}");
+    }
+}
+
+#[test]
+fn long_integers_become_halves_in_one_rounding() {
+    // A middle, one more than a middle, where a double stands, and the same in the upper half.
+    let inputs = [(1u64 << 62) + (1 << 54), (1 << 62) + (1 << 54) + 1, (1 << 63) + (1 << 55) + 1];
+    let (low, high) = halves(&inputs);
+    let [signed, unsigned] = map(
+        "mov.b64 %rd5, {%i0, %i1};\ncvt.rn.bf16.s64 %h1, %rd5;\ncvt.u32.u16 %o0, %h1;\n\
+         cvt.rn.bf16.u64 %h1, %rd5;\ncvt.u32.u16 %o1, %h1;",
+        &[&low, &high],
+    );
+    let [down, up] = [2f64.powi(62), 2f64.powi(62) + 2f64.powi(55)];
+    assert_eq!(signed, [down, up, 2f64.powi(55) - 2f64.powi(63)].map(|x| BF16.nearest(x)));
+    assert_eq!(unsigned, [down, up, 2f64.powi(63) + 2f64.powi(56)].map(|x| BF16.nearest(x)));
 }
 
 #[test]

@@ -57,7 +57,16 @@ impl<'a> Walk<'a> {
             Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),
             Stmt::For { var, body, .. } => self.repeat(var, body),
             Stmt::If { cond, body } => self.branch(cond, body),
-            Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Compute { .. } | Stmt::Inst(_) => Some(()),
+            Stmt::AtomicAdd { memory, index, from } => self.access(*memory, index, from, AccessKind::Store),
+            // What data says is not known here: indices that depend on it have no value.
+            Stmt::When { body, .. } => self.body(body),
+            Stmt::Declare(_)
+            | Stmt::Set { .. }
+            | Stmt::Move { .. }
+            | Stmt::Compute { .. }
+            | Stmt::Assign { .. }
+            | Stmt::Name { .. }
+            | Stmt::Inst(_) => Some(()),
         }
     }
 

@@ -38,7 +38,7 @@ pub(super) fn type_of(kernel: &Kernel, value: &Value, names: &Names, span: Span)
         Value::Load(access) => Ok(Type::Of(kernel.buffers[access.buffer].dtype)),
         Value::Cast(dtype, inner) => match type_of(kernel, inner, names, span)? {
             Type::Truth => Err(mismatch(kernel, value, span, "a truth value has no dtype; use select")),
-            _ if is_opaque(*dtype) => Err(opaque(kernel, value, *dtype, span)),
+            _ if dtype.is_opaque() => Err(opaque(kernel, value, *dtype, span)),
             _ => Ok(Type::Of(*dtype)),
         },
         Value::Op(op, arguments) => {
@@ -67,7 +67,7 @@ fn of_op(kernel: &Kernel, value: &Value, class: ElementClass, types: &[Type], sp
         return Err(mismatch(kernel, value, span, help));
     };
     if let Type::Of(dtype) = common
-        && is_opaque(dtype)
+        && dtype.is_opaque()
     {
         return Err(opaque(kernel, value, dtype, span));
     }
@@ -75,7 +75,7 @@ fn of_op(kernel: &Kernel, value: &Value, class: ElementClass, types: &[Type], sp
         ElementClass::Arithmetic | ElementClass::Choice => Ok(common),
         ElementClass::Comparison => Ok(Type::Truth),
         ElementClass::Floating => match common {
-            Type::Of(dtype) if !is_floating(dtype) => {
+            Type::Of(dtype) if !dtype.is_float() => {
                 Err(mismatch(kernel, value, span, "the op takes floating-point numbers; convert with value.cast(F32)"))
             }
             Type::Integer => Ok(Type::Real),
@@ -91,7 +91,7 @@ fn joined(one: Type, other: Type) -> Option<Type> {
         (Type::Integer, other) => Some(other),
         (one, Type::Integer) => Some(one),
         (Type::Real, Type::Real) => Some(Type::Real),
-        (Type::Real, Type::Of(dtype)) | (Type::Of(dtype), Type::Real) => is_floating(dtype).then_some(Type::Of(dtype)),
+        (Type::Real, Type::Of(dtype)) | (Type::Of(dtype), Type::Real) => dtype.is_float().then_some(Type::Of(dtype)),
         (Type::Of(one), Type::Of(other)) => (one == other).then_some(Type::Of(one)),
     }
 }
@@ -100,18 +100,10 @@ fn joined(one: Type, other: Type) -> Option<Type> {
 pub(super) fn may_store(value: Type, dtype: DType) -> bool {
     match value {
         Type::Of(known) => known == dtype,
-        Type::Integer => !is_opaque(dtype),
-        Type::Real => is_floating(dtype),
+        Type::Integer => !dtype.is_opaque(),
+        Type::Real => dtype.is_float(),
         Type::Truth => false,
     }
-}
-
-pub(super) fn is_floating(dtype: DType) -> bool {
-    matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
-}
-
-fn is_opaque(dtype: DType) -> bool {
-    matches!(dtype, DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128)
 }
 
 fn mismatch(kernel: &Kernel, value: &Value, span: Span, help: &str) -> Diagnostic {

@@ -1,5 +1,7 @@
 //! The walk over a kernel: every op resolved, its variant chosen, its statements built, barriers put between.
 
+mod placed;
+
 use std::collections::BTreeSet;
 
 use tilewright_diag::{Diagnostic, Span};
@@ -16,12 +18,14 @@ use crate::builder::Builder;
 use crate::conditions::merged;
 use crate::copy::{self, Team};
 use crate::count::instructions;
+use crate::elements::Nest;
 use crate::fill;
 use crate::fragment::ThreadIndices;
 use crate::operand::Operand;
 use crate::permute_layout;
 use crate::sync::{Block, LoopRef, OpBlock, derive_barriers};
 use crate::variant::{Choice, Schedule, Variant, choose};
+use placed::ELEMENTS;
 
 /// What a user may ask of lowering beside the kernel itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,29 +77,36 @@ impl Walk<'_> {
             match stmt {
                 Stmt::Op(op) => {
                     let op = substituted(&self.kernel.ops[*op], unrolled);
-                    match self.op(&op) {
-                        Ok(block) => blocks.push(Block::Op(block)),
-                        Err(finding) => self.found.push(finding),
-                    }
+                    let block = self.op(&op);
+                    self.keep(block, &mut blocks);
                 }
                 Stmt::Loop(inner) => blocks.extend(self.repeat(inner, unrolled)),
                 Stmt::Parallel(parallel) => {
-                    self.found.push(unsupported("a parallel loop", self.kernel.parallels[*parallel].span))
+                    let block = self.parallel(*parallel, unrolled);
+                    self.keep(block, &mut blocks);
                 }
                 Stmt::If(branch) => self.found.push(unsupported("a condition", branch.span)),
                 Stmt::Each(body) => {
-                    let span = body.first().map_or(self.kernel.span, |element| element.span());
-                    self.found.push(unsupported("a statement on elements", span));
+                    let block = self.each(body, unrolled);
+                    self.keep(block, &mut blocks);
                 }
             }
         }
         blocks
     }
 
+    fn keep(&mut self, block: Result<OpBlock, Diagnostic>, blocks: &mut Vec<Block>) {
+        match block {
+            Ok(block) => blocks.push(Block::Op(block)),
+            Err(finding) => self.found.push(finding),
+        }
+    }
+
     fn repeat(&mut self, inner: &Loop, unrolled: &Substitution) -> Vec<Block> {
         let range = inner.var.range();
-        match inner.unroll {
-            Unroll::No => {
+        let is_written_out = inner.unroll == Unroll::Full || self.addresses_registers(inner);
+        match is_written_out {
+            false => {
                 let outer = self.trips;
                 self.trips = self.trips.saturating_mul(range.hi - range.lo + 1);
                 let body = self.body(&inner.body, unrolled);
@@ -103,7 +114,7 @@ impl Walk<'_> {
                 self.loops += 1;
                 vec![Block::Loop { inner: LoopRef { id: self.loops, var: inner.var.clone() }, body }]
             }
-            Unroll::Full => (range.lo..=range.hi)
+            true => (range.lo..=range.hi)
                 .flat_map(|value| {
                     let mut values = unrolled.to_vec();
                     values.push((inner.var.clone(), value));
@@ -122,19 +133,24 @@ impl Walk<'_> {
         let operand = |walk: &Self, at: usize| Operand::resolve(&walk.builder, walk.kernel, op, &op.operands[at]);
         match op.kind {
             OpKind::Copy => {
-                let (dst, src) = (operand(self, 0)?, operand(self, 1)?);
-                let context = copy::Context { dst, src, team: self.team(op), indices: self.indices() };
-                self.choose(op, copy::VARIANTS, &context, None)
+                let context = operand(self, 0).and_then(|dst| {
+                    let src = operand(self, 1)?;
+                    Ok(copy::Context { dst, src, team: self.team(op), indices: self.indices() })
+                });
+                self.choose(op, copy::VARIANTS, context, None)
             }
             OpKind::Fill => {
-                let dst = operand(self, 0)?;
-                let value = op.detail.constant().unwrap_or(tilewright_ir::Scalar::Int(0));
-                let context = fill::Context { dst, value, team: self.team(op), indices: self.indices() };
-                self.choose(op, fill::VARIANTS, &context, None)
+                let context = operand(self, 0).map(|dst| {
+                    let value = op.detail.constant().unwrap_or(tilewright_ir::Scalar::Int(0));
+                    fill::Context { dst, value, team: self.team(op), indices: self.indices() }
+                });
+                self.choose(op, fill::VARIANTS, context, None)
             }
-            OpKind::Reduce | OpKind::Gemm | OpKind::AtomicAdd => {
-                Err(unsupported(&format!("`{}`", op.kind.info().name), op.span))
-            }
+            OpKind::AtomicAdd => match Nest::of_op(self.kernel, op) {
+                Some(nest) => self.nest(&self.kernel.op_title(op), op.span, nest),
+                None => Err(unsupported(&format!("`{}` without a layout", op.kind.info().name), op.span)),
+            },
+            OpKind::Reduce | OpKind::Gemm => Err(unsupported(&format!("`{}`", op.kind.info().name), op.span)),
             OpKind::PermuteLayout => {
                 let in_memory = |operand: Operand| match operand {
                     Operand::Memory(tile) => Ok(tile),
@@ -148,7 +164,7 @@ impl Walk<'_> {
                 let floor = tile_floor(src.placed.size() * src.dtype.bytes());
                 let may_alias = self.may_alias(op, &dst.placed, &src.placed);
                 let context = permute_layout::Context { dst, src, lane: self.kernel.lane(), may_alias, span: op.span };
-                self.choose(op, permute_layout::VARIANTS, &context, Some(floor))
+                self.choose(op, permute_layout::VARIANTS, Ok(context), Some(floor))
             }
         }
     }
@@ -164,8 +180,8 @@ impl Walk<'_> {
     /// The op with the variant that the options ask for, where the kernel does not force one.
     fn with_variant(&self, op: &Op) -> Op {
         let known = match op.kind {
-            OpKind::Copy => names(copy::VARIANTS),
-            OpKind::Fill => names(fill::VARIANTS),
+            OpKind::Copy => [names(copy::VARIANTS), vec![ELEMENTS]].concat(),
+            OpKind::Fill => [names(fill::VARIANTS), vec![ELEMENTS]].concat(),
             OpKind::PermuteLayout => names(permute_layout::VARIANTS),
             OpKind::Reduce | OpKind::Gemm | OpKind::AtomicAdd => Vec::new(),
         };
@@ -215,11 +231,21 @@ impl Walk<'_> {
         &mut self,
         op: &Op,
         variants: &[Variant<C, S>],
-        context: &C,
+        context: Result<C, Diagnostic>,
         floor: Option<i64>,
     ) -> Result<OpBlock, Diagnostic> {
-        let Choice { considered, chosen, schedule } = choose(variants, context, &mut self.builder, self.kernel, op)?;
-        let body = merged(schedule.build(context, &mut self.builder));
+        let mut choice = match &context {
+            Ok(context) => choose(variants, context, &mut self.builder, self.kernel, op),
+            Err(why) => Err(why.clone()),
+        };
+        let (considered, chosen, body) = match self.by_elements(op, &mut choice)? {
+            Some(way) => (way.considered, ELEMENTS, way.body),
+            None => {
+                let Choice { considered, chosen, schedule } = choice?;
+                let body = merged(schedule.build(&context?, &mut self.builder));
+                (considered, chosen, body)
+            }
+        };
         let title = match &op.name {
             Some(name) => format!("{name}: {}", self.kernel.op_title(op)),
             None => self.kernel.op_title(op),
@@ -244,7 +270,10 @@ impl Walk<'_> {
 
     /// How often a launch executes an op at the current place, over all warps that take part.
     fn executions(&self, op: &Op) -> Expr {
-        let warps = op.warp.map_or(self.kernel.warps(), |_| 1);
+        self.executions_by(op.warp.map_or(self.kernel.warps(), |_| 1))
+    }
+
+    fn executions_by(&self, warps: i64) -> Expr {
         let per_cta = Expr::constant(self.trips.saturating_mul(warps));
         self.kernel.grid.iter().fold(per_cta, |product, ctas| product * ctas.clone())
     }
@@ -310,11 +339,14 @@ fn substituted(op: &Op, unrolled: &Substitution) -> Op {
     if unrolled.is_empty() {
         return op.clone();
     }
-    let number = |var: &Var| unrolled.iter().find(|(v, _)| v == var).map(|(_, value)| Expr::constant(*value));
     let tile = |tile: &Tile| {
-        let starts =
-            tile.starts.iter().map(|start| tilewright_expr::linear::normalize(&start.substitute(&number))).collect();
+        let starts = tile.starts.iter().map(|start| substituted_expr(start, unrolled)).collect();
         Tile { starts, ..tile.clone() }
     };
     Op { operands: op.operands.iter().map(tile).collect(), ..op.clone() }
+}
+
+fn substituted_expr(expr: &Expr, unrolled: &Substitution) -> Expr {
+    let number = |var: &Var| unrolled.iter().find(|(v, _)| v == var).map(|(_, value)| Expr::constant(*value));
+    tilewright_expr::linear::normalize(&expr.substitute(&number))
 }

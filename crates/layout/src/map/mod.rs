@@ -3,6 +3,8 @@
 //! Tiles are finite, so who owns what is listed, and containment, equality, coverage and the inverse that lowering needs
 //! are looked up. A slot is a register of a fragment, or a step of a loop whose iterations are then the elements.
 
+mod layouts;
+
 use std::collections::BTreeSet;
 use std::fmt;
 

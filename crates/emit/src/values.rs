@@ -1,0 +1,295 @@
+//! Values as C++.
+//!
+//! C++ computes in `int` what is narrower than that, and does not know halves, which are held as their bits. So results
+//! in narrow dtypes are narrowed again, and halves are computed as `float`, which rounds right after every operation
+//! because a `float` has more than twice as many digits.
+
+mod bits;
+mod functions;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::collections::BTreeSet;
+
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::Scalar;
+use tilewright_ir::thread::{Program, Stmt, Value};
+use tilewright_ir::tile::{ElementClass, ElementOp};
+use tilewright_layout::DType;
+
+use self::functions::{Helper, Spelling, spelling};
+use self::text::Text;
+use crate::dtype::{c_type, literal, widened_literal};
+use crate::index::{Level, c_operand, needs_64_bits};
+use crate::statements::register;
+
+/// Prints values; knows the functions that they need.
+pub(crate) struct Values<'a> {
+    program: &'a Program,
+    /// Names of the kernel. One that is the name of a function too hides that.
+    names: BTreeSet<String>,
+    /// Those of type `long long`.
+    long_names: BTreeSet<String>,
+    helpers: BTreeSet<Helper>,
+}
+
+impl<'a> Values<'a> {
+    pub(crate) fn new(program: &'a Program) -> Values<'a> {
+        let mut names = BTreeSet::new();
+        names.extend(program.memories.iter().map(|(_, memory)| memory.name.clone()));
+        names.extend(program.registers.iter().map(|(_, array)| array.name.clone()));
+        names.extend(program.sizes.iter().map(|size| size.name().to_string()));
+        variable_names(&program.body, &mut names);
+        Values { program, names, long_names: BTreeSet::new(), helpers: BTreeSet::new() }
+    }
+
+    /// The lines that define the functions that were needed.
+    pub(crate) fn functions(&self) -> Vec<String> {
+        self.helpers.iter().flat_map(|helper| helper.definition()).collect()
+    }
+
+    /// The value as a C++ expression.
+    pub(crate) fn text(&mut self, value: &Value) -> String {
+        self.print(value).text
+    }
+
+    /// The declaration of a name for an integer.
+    pub(crate) fn named(&mut self, var: &Var, value: &Value) -> String {
+        let is_long = self.dtype(value).bytes() == 8;
+        let text = self.text(value);
+        if is_long {
+            self.long_names.insert(var.name().to_string());
+        }
+        let c_type = if is_long { "long long" } else { "int" };
+        format!("const {c_type} {} = {text}", var.name())
+    }
+
+    /// The call that adds `source` to the element `target` of this dtype.
+    pub(crate) fn atomic_add(&mut self, dtype: DType, target: &str, source: &str) -> String {
+        let function = match dtype {
+            DType::F16 => self.helper(Helper::AddF16),
+            DType::BF16 => self.helper(Helper::AddBf16),
+            DType::F64 | DType::F32 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => self.function("atomicAdd"),
+            DType::U8 | DType::U16 | DType::U32 | DType::U64 => self.function("atomicAdd"),
+            DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => self.function("atomicAdd"),
+        };
+        if dtype == DType::I64 {
+            return format!("{function}(reinterpret_cast<unsigned long long*>(&{target}), {source})");
+        }
+        format!("{function}(&{target}, {source})")
+    }
+
+    fn print(&mut self, value: &Value) -> Text {
+        match value {
+            Value::Const(dtype, value) => constant(*dtype, *value),
+            Value::Index(dtype, index) => self.index_value(*dtype, index),
+            Value::Reg(array, at) => Text::new(register(self.program, *array, *at), Level::Postfix),
+            Value::Op(op, operands) => self.operation(*op, operands),
+            Value::Cast(to, of) => self.cast(*to, of),
+            Value::Bits(to, of) => self.bits(*to, of),
+            Value::Part(to, of, at) => self.part(*to, of, *at),
+            Value::With(of, at, part) => self.with_part(of, *at, part),
+        }
+    }
+
+    /// The dtype of a number; it does not matter for truth values.
+    fn dtype(&self, value: &Value) -> DType {
+        value.dtype(&self.program.registers).unwrap_or(DType::I32)
+    }
+
+    /// The name of a function, which a name of the kernel may hide.
+    fn function(&self, name: &str) -> String {
+        if self.names.contains(name) { format!("::{name}") } else { name.to_string() }
+    }
+
+    fn helper(&mut self, helper: Helper) -> String {
+        self.helpers.insert(helper);
+        self.function(helper.name())
+    }
+
+    fn index_value(&mut self, dtype: DType, index: &Expr) -> Text {
+        if let Some(value) = index.as_const() {
+            return constant(dtype, Scalar::Int(value));
+        }
+        let (text, level) = c_operand(index);
+        let text = Text::new(text, level);
+        let range = index.range();
+        if is_half(dtype) {
+            // What a float would round is infinite as f16, but not as bf16.
+            if dtype == DType::F16 || range.within(-FLOAT_INTEGERS, FLOAT_INTEGERS + 1) {
+                return self.narrowed(dtype, DType::F32, Text::cast("float", text));
+            }
+            return self.narrowed(dtype, DType::I64, Text::cast("long long", text));
+        }
+        let fits = Scalar::Int(range.lo).fits(dtype) && Scalar::Int(range.hi).fits(dtype);
+        let is_int = dtype == DType::I32 || (dtype.is_integer() && dtype.bytes() < 4);
+        if is_int && fits && !self.is_long(index) { text } else { Text::cast(c_type(dtype), text) }
+    }
+
+    /// Whether the index is a `long long`.
+    fn is_long(&self, index: &Expr) -> bool {
+        let mut mentions = false;
+        index.for_each_var(&mut |var| mentions |= self.long_names.contains(var.name()));
+        mentions || needs_64_bits(index)
+    }
+
+    fn operation(&mut self, op: ElementOp, operands: &[Value]) -> Text {
+        if let (ElementOp::Select, [cond, then, otherwise]) = (op, operands) {
+            // Halves are chosen as they are.
+            let [cond, then, otherwise] = [cond, then, otherwise].map(|operand| self.print(operand));
+            return Text::choice(cond, then, otherwise);
+        }
+        let dtype = operands.last().map_or(DType::I32, |operand| self.dtype(operand));
+        let result = self.computed(op, operands, dtype);
+        match op.class() {
+            ElementClass::Comparison | ElementClass::Choice => result,
+            ElementClass::Arithmetic | ElementClass::Floating if is_half(dtype) => {
+                self.narrowed(dtype, DType::F32, result)
+            }
+            ElementClass::Arithmetic | ElementClass::Floating => {
+                let is_operand =
+                    matches!(op, ElementOp::Max | ElementOp::Min) || matches!(spelling(op, dtype), Spelling::Same);
+                let is_narrow = dtype.is_integer() && dtype.bytes() < 4;
+                if is_narrow && !is_operand { Text::cast(c_type(dtype), result) } else { result }
+            }
+        }
+    }
+
+    /// The result in the type in which C++ computes: `float` for halves, `int` for narrow integers.
+    fn computed(&mut self, op: ElementOp, operands: &[Value], dtype: DType) -> Text {
+        match spelling(op, dtype) {
+            Spelling::Infix(sign, level) => {
+                let left = self.operand(operands, 0);
+                // As `int` a product of two could overflow.
+                let is_short = op == ElementOp::Mul && dtype == DType::U16;
+                let left = if is_short { Text::cast("unsigned int", left) } else { left };
+                let right = self.operand(operands, 1).above(level);
+                Text::new(format!("{}{sign}{right}", left.at(level)), level)
+            }
+            Spelling::Function(name) => {
+                let arguments: Vec<String> = operands.iter().map(|operand| self.number(operand).text).collect();
+                Text::call(&self.function(name), &arguments.join(", "))
+            }
+            Spelling::Negative => {
+                let of = self.operand(operands, 0).at(Level::Unary);
+                let of = if of.starts_with('-') { format!("({of})") } else { of };
+                Text::new(format!("-{of}"), Level::Unary)
+            }
+            Spelling::Same => self.operand(operands, 0),
+            Spelling::Choice => {
+                let [cond, then, otherwise] = [0, 1, 2].map(|at| self.operand(operands, at));
+                Text::choice(cond, then, otherwise)
+            }
+        }
+    }
+
+    /// An operand as a number. The verifier has seen that there are as many as the operation takes.
+    fn operand(&mut self, operands: &[Value], at: usize) -> Text {
+        operands.get(at).map_or_else(|| Text::constant(String::new()), |operand| self.number(operand))
+    }
+
+    /// The value in the type in which C++ computes.
+    fn number(&mut self, value: &Value) -> Text {
+        let dtype = self.dtype(value);
+        if is_half(dtype) { self.widened(dtype, value) } else { self.print(value) }
+    }
+
+    /// A half as a `float`.
+    fn widened(&mut self, dtype: DType, value: &Value) -> Text {
+        match value {
+            Value::Const(_, value) => return Text::constant(widened_literal(dtype, *value)),
+            Value::Index(_, index) => {
+                if let Some(value) = index.as_const() {
+                    return Text::constant(widened_literal(dtype, Scalar::Int(value)));
+                }
+                let exact = if dtype == DType::BF16 { 1 << 8 } else { 1 << 11 };
+                if index.range().within(-exact, exact + 1) {
+                    let (text, level) = c_operand(index);
+                    return Text::cast("float", Text::new(text, level));
+                }
+            }
+            Value::Op(op, operands) if is_exact(*op) => return self.computed(*op, operands, dtype),
+            Value::Cast(_, of) if self.dtype(of) == dtype => return self.widened(dtype, of),
+            Value::Reg(..) | Value::Op(..) | Value::Cast(..) => {}
+            Value::Bits(..) | Value::Part(..) | Value::With(..) => {}
+        }
+        let helper = if dtype == DType::BF16 { Helper::FromBf16 } else { Helper::FromF16 };
+        let held = self.print(value);
+        Text::call(&self.helper(helper), &held.text)
+    }
+
+    fn cast(&mut self, to: DType, of: &Value) -> Text {
+        let from = self.dtype(of);
+        if to == from {
+            return self.print(of);
+        }
+        let number = self.number(of);
+        if is_half(to) {
+            return self.narrowed(to, from, number);
+        }
+        if is_half(from) && to == DType::F32 {
+            return number;
+        }
+        let by_int = from.is_float() && to.is_integer() && to.bytes() < 4;
+        Text::cast(c_type(to), if by_int { Text::cast("int", number) } else { number })
+    }
+
+    /// A number, computed from values of dtype `from`, as a half.
+    fn narrowed(&mut self, to: DType, from: DType, number: Text) -> Text {
+        let is_brain = to == DType::BF16;
+        let of_float = if is_brain { Helper::FloatToBf16 } else { Helper::FloatToF16 };
+        let (helper, number) = match from {
+            DType::F32 | DType::F16 | DType::BF16 => (of_float, number),
+            DType::F64 if is_brain => (Helper::DoubleToBf16, number),
+            DType::F64 => (Helper::DoubleToF16, number),
+            DType::I64 if is_brain => (Helper::SignedToBf16, number),
+            DType::U64 if is_brain => (Helper::UnsignedToBf16, number),
+            DType::I32 | DType::U32 if is_brain => (Helper::SignedToBf16, Text::cast("long long", number)),
+            // What a float rounds here is infinite as f16.
+            DType::I32 | DType::U32 | DType::I64 | DType::U64 => (of_float, Text::cast("float", number)),
+            DType::I8 | DType::I16 | DType::U8 | DType::U16 => (of_float, Text::cast("float", number)),
+            DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => (of_float, Text::cast("float", number)),
+        };
+        Text::call(&self.helper(helper), &number.text)
+    }
+}
+
+/// Up to here a `float` holds every integer.
+const FLOAT_INTEGERS: i64 = 1 << 24;
+
+fn constant(dtype: DType, value: Scalar) -> Text {
+    // The magnitude of the least integer is too large for its type.
+    if dtype == DType::I32 && value == Scalar::Int(i64::from(i32::MIN)) {
+        return Text::new(format!("{} - 1", i32::MIN + 1), Level::Sum);
+    }
+    if dtype == DType::I64 && value == Scalar::Int(i64::MIN) {
+        return Text::new(format!("{}ll - 1", i64::MIN + 1), Level::Sum);
+    }
+    Text::constant(literal(dtype, value))
+}
+
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
+}
+
+/// Whether the result is an operand or its negative, so that no rounding is needed.
+fn is_exact(op: ElementOp) -> bool {
+    matches!(op, ElementOp::Max | ElementOp::Min | ElementOp::Neg | ElementOp::Abs | ElementOp::Select)
+}
+
+/// Adds the names of all variables in `body`.
+fn variable_names(body: &[Stmt], names: &mut BTreeSet<String>) {
+    for stmt in body {
+        match stmt {
+            Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => {
+                names.insert(var.name().to_string());
+            }
+            Stmt::Lookup { vars, .. } => names.extend(vars.iter().map(|var| var.name().to_string())),
+            Stmt::Op { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } | Stmt::AtomicAdd { .. } => {}
+            Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
+            Stmt::Compute { .. } | Stmt::Inst(_) => {}
+        }
+        variable_names(stmt.inner(), names);
+    }
+}

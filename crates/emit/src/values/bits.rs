@@ -1,0 +1,163 @@
+//! The bits of values, whole and in parts. They are cut and joined as unsigned integers.
+
+use tilewright_ir::thread::Value;
+use tilewright_layout::DType;
+
+use super::Values;
+use super::text::Text;
+use crate::dtype::c_type;
+use crate::index::Level;
+
+/// The words of a `uint4`.
+const WORDS: [&str; 4] = ["x", "y", "z", "w"];
+
+impl Values<'_> {
+    /// The bits of a value as another dtype of the same size.
+    pub(super) fn bits(&mut self, to: DType, of: &Value) -> Text {
+        let from = self.dtype(of);
+        let held = self.print(of);
+        if from == to {
+            return held;
+        }
+        // CUDA has these for signed integers too.
+        if from == DType::F32 && to == DType::I32 {
+            return Text::call("__float_as_int", &held.text);
+        }
+        if from == DType::I32 && to == DType::F32 {
+            return Text::call("__int_as_float", &held.text);
+        }
+        if from == DType::F64 && to == DType::I64 {
+            return Text::call("__double_as_longlong", &held.text);
+        }
+        if from == DType::I64 && to == DType::F64 {
+            return Text::call("__longlong_as_double", &held.text);
+        }
+        read_as(to, unsigned(from, held))
+    }
+
+    /// The `at`th part of a value that is as wide as `to`.
+    pub(super) fn part(&mut self, to: DType, of: &Value, at: i64) -> Text {
+        let from = self.dtype(of);
+        if to.bytes() >= from.bytes() {
+            return self.bits(to, of);
+        }
+        let held = self.print(of);
+        if from == DType::B128 {
+            return part_of_words(to, &held.at(Level::Postfix), at);
+        }
+        // The lowest bits of a signed integer are those of the unsigned one.
+        let bits = if at == 0 && from.is_integer() { held } else { unsigned(from, held) };
+        cut(to, bits, 8 * to.bytes() * at)
+    }
+
+    /// A value with its `at`th part replaced.
+    pub(super) fn with_part(&mut self, of: &Value, at: i64, part: &Value) -> Text {
+        let (whole, narrow) = (self.dtype(of), self.dtype(part));
+        if narrow.bytes() >= whole.bytes() {
+            return self.bits(whole, part);
+        }
+        let held = self.print(of);
+        let new = self.print(part);
+        let new = unsigned(narrow, new);
+        if whole == DType::B128 {
+            return with_words(&held.at(Level::Postfix), at, narrow.bytes(), new);
+        }
+        read_as(whole, joined(whole.bytes(), unsigned(whole, held), 8 * narrow.bytes() * at, narrow.bytes(), new))
+    }
+}
+
+/// The unsigned type of this size.
+fn unsigned_type(bytes: i64) -> &'static str {
+    match bytes {
+        1 => "unsigned char",
+        2 => "unsigned short",
+        4 => "unsigned int",
+        _ => "unsigned long long",
+    }
+}
+
+/// A value of dtype `from` as an unsigned integer of its size.
+fn unsigned(from: DType, held: Text) -> Text {
+    match from {
+        DType::F32 => Text::call("__float_as_uint", &held.text),
+        DType::F64 => Text::cast("unsigned long long", Text::call("__double_as_longlong", &held.text)),
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => Text::cast(unsigned_type(from.bytes()), held),
+        DType::F16 | DType::BF16 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => held,
+        DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => held,
+    }
+}
+
+/// An unsigned integer as the value of dtype `to` whose bits it has.
+fn read_as(to: DType, bits: Text) -> Text {
+    match to {
+        DType::F32 => Text::call("__uint_as_float", &bits.text),
+        DType::F64 => Text::call("__longlong_as_double", &bits.text),
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => Text::cast(c_type(to), bits),
+        DType::F16 | DType::BF16 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => bits,
+        DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => bits,
+    }
+}
+
+/// The bits from `shift` on as dtype `to`.
+fn cut(to: DType, bits: Text, shift: i64) -> Text {
+    let shifted =
+        if shift == 0 { bits } else { Text::new(format!("{} >> {shift}", bits.at(Level::Product)), Level::Shift) };
+    match to {
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => Text::cast(c_type(to), shifted),
+        DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => {
+            read_as(to, Text::cast(unsigned_type(to.bytes()), shifted))
+        }
+        DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => {
+            Text::cast(unsigned_type(to.bytes()), shifted)
+        }
+    }
+}
+
+/// An integer of `bytes` with `width` bytes from bit `shift` on replaced by `new`.
+fn joined(bytes: i64, bits: Text, shift: i64, width: i64, new: Text) -> Text {
+    let ones = |bytes: i64| if bytes >= 8 { u64::MAX } else { (1u64 << (8 * bytes)) - 1 };
+    let kept = ones(bytes) & !(ones(width) << shift);
+    let mask = match bytes {
+        2 => format!("{kept:#06x}"),
+        4 => format!("{kept:#010x}u"),
+        _ => format!("{kept:#018x}ull"),
+    };
+    let placed = Text::cast(unsigned_type(bytes.max(4)), new).text;
+    let placed = if shift == 0 { placed } else { format!("{placed} << {shift}") };
+    let whole = Text::new(format!("({} & {mask}) | {placed}", bits.at(Level::Product)), Level::Or);
+    if bytes < 4 { Text::cast(unsigned_type(bytes), whole) } else { whole }
+}
+
+/// The `at`th word of a `uint4`.
+fn word(vector: &str, at: i64) -> Text {
+    Text::new(format!("{vector}.{}", WORDS[at as usize % 4]), Level::Postfix)
+}
+
+/// A part of a `uint4`.
+fn part_of_words(to: DType, vector: &str, at: i64) -> Text {
+    let bytes = to.bytes();
+    match bytes {
+        8 => {
+            let (low, high) = (word(vector, 2 * at), word(vector, 2 * at + 1));
+            let text = format!("(unsigned long long){} << 32 | {}", high.text, low.text);
+            read_as(to, Text::new(text, Level::Or))
+        }
+        4 => read_as(to, word(vector, at)),
+        _ => cut(to, word(vector, at * bytes / 4), 8 * (at * bytes % 4)),
+    }
+}
+
+/// A `uint4` with its `at`th part, which has `bytes`, replaced by `new`.
+fn with_words(vector: &str, at: i64, bytes: i64, new: Text) -> Text {
+    let mut words: Vec<String> = (0..4).map(|at| word(vector, at).text).collect();
+    let first = at * bytes / 4;
+    let replaced = match bytes {
+        8 => vec![cut(DType::U32, new.clone(), 0), cut(DType::U32, new, 32)],
+        4 => vec![new],
+        _ => vec![joined(4, word(vector, first), 8 * (at * bytes % 4), bytes, new)],
+    };
+    for (slot, text) in words.iter_mut().skip(first as usize).zip(replaced) {
+        *slot = text.text;
+    }
+    Text::call("make_uint4", &words.join(", "))
+}

@@ -1,0 +1,129 @@
+//! How operations are spelled, and the functions that CUDA does not have without headers.
+
+use tilewright_ir::tile::ElementOp;
+use tilewright_layout::DType;
+
+use crate::index::Level;
+
+/// How an operation is written.
+pub(super) enum Spelling {
+    /// A sign between its operands, and how strongly it binds.
+    Infix(&'static str, Level),
+    /// A function of its operands.
+    Function(&'static str),
+    /// A minus in front.
+    Negative,
+    /// The operand is the result.
+    Same,
+    /// `a ? b : c`
+    Choice,
+}
+
+/// How `op` is written for operands of this dtype; halves are computed as `float`.
+pub(super) fn spelling(op: ElementOp, dtype: DType) -> Spelling {
+    let is_float = dtype.is_float();
+    let is_unsigned = matches!(dtype, DType::U8 | DType::U16 | DType::U32 | DType::U64);
+    let real = |single: &'static str, double: &'static str| {
+        Spelling::Function(if dtype == DType::F64 { double } else { single })
+    };
+    match op {
+        ElementOp::Add => Spelling::Infix(" + ", Level::Sum),
+        ElementOp::Sub => Spelling::Infix(" - ", Level::Sum),
+        ElementOp::Mul => Spelling::Infix("*", Level::Product),
+        ElementOp::Div => Spelling::Infix("/", Level::Product),
+        ElementOp::Max if is_float => real("fmaxf", "fmax"),
+        ElementOp::Max => Spelling::Function("max"),
+        ElementOp::Min if is_float => real("fminf", "fmin"),
+        ElementOp::Min => Spelling::Function("min"),
+        ElementOp::Neg => Spelling::Negative,
+        ElementOp::Abs if is_float => real("fabsf", "fabs"),
+        ElementOp::Abs if is_unsigned => Spelling::Same,
+        ElementOp::Abs if dtype == DType::I64 => Spelling::Function("llabs"),
+        ElementOp::Abs => Spelling::Function("abs"),
+        ElementOp::Exp => real("__expf", "exp"),
+        ElementOp::Log => real("logf", "log"),
+        ElementOp::Sqrt => real("sqrtf", "sqrt"),
+        ElementOp::Rsqrt => real("rsqrtf", "rsqrt"),
+        ElementOp::Tanh => real("tanhf", "tanh"),
+        ElementOp::Lt => Spelling::Infix(" < ", Level::Relation),
+        ElementOp::Le => Spelling::Infix(" <= ", Level::Relation),
+        ElementOp::Gt => Spelling::Infix(" > ", Level::Relation),
+        ElementOp::Ge => Spelling::Infix(" >= ", Level::Relation),
+        ElementOp::Eq => Spelling::Infix(" == ", Level::Equality),
+        ElementOp::Ne => Spelling::Infix(" != ", Level::Equality),
+        ElementOp::Select => Spelling::Choice,
+    }
+}
+
+/// A function that is defined in front of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Helper {
+    FromF16,
+    FromBf16,
+    FloatToF16,
+    DoubleToF16,
+    FloatToBf16,
+    DoubleToBf16,
+    SignedToBf16,
+    UnsignedToBf16,
+    AddF16,
+    AddBf16,
+}
+
+impl Helper {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Helper::FromF16 => "from_f16",
+            Helper::FromBf16 => "from_bf16",
+            Helper::FloatToF16 | Helper::DoubleToF16 => "to_f16",
+            Helper::FloatToBf16 | Helper::DoubleToBf16 | Helper::SignedToBf16 | Helper::UnsignedToBf16 => "to_bf16",
+            Helper::AddF16 => "add_f16",
+            Helper::AddBf16 => "add_bf16",
+        }
+    }
+
+    /// The lines that define it, and an empty one.
+    pub(super) fn definition(self) -> Vec<String> {
+        let name = self.name();
+        match self {
+            Helper::FromF16 => conversion("float", 'f', name, "unsigned short", 'h', "cvt.f32.f16"),
+            Helper::FromBf16 => function(
+                &format!("float {name}(unsigned short x)"),
+                &["return __uint_as_float((unsigned int)x << 16);".to_string()],
+            ),
+            Helper::FloatToF16 => to_half(name, "float", 'f', "cvt.rn.f16.f32"),
+            Helper::DoubleToF16 => to_half(name, "double", 'd', "cvt.rn.f16.f64"),
+            Helper::FloatToBf16 => to_half(name, "float", 'f', "cvt.rn.bf16.f32"),
+            Helper::DoubleToBf16 => to_half(name, "double", 'd', "cvt.rn.bf16.f64"),
+            Helper::SignedToBf16 => to_half(name, "long long", 'l', "cvt.rn.bf16.s64"),
+            Helper::UnsignedToBf16 => to_half(name, "unsigned long long", 'l', "cvt.rn.bf16.u64"),
+            Helper::AddF16 => addition(name, "red.add.noftz.f16"),
+            Helper::AddBf16 => addition(name, "red.add.noftz.bf16"),
+        }
+    }
+}
+
+fn function(head: &str, body: &[String]) -> Vec<String> {
+    let head = format!("__device__ __forceinline__ {head} {{");
+    let body = body.iter().map(|line| format!("  {line}"));
+    std::iter::once(head).chain(body).chain(["}".to_string(), String::new()]).collect()
+}
+
+/// One instruction from `x` to `y`, whose types have these letters in inline assembly.
+fn conversion(result: &str, y: char, name: &str, parameter: &str, x: char, ptx: &str) -> Vec<String> {
+    let body = [
+        format!("{result} y;"),
+        format!("asm(\"{ptx} %0, %1;\" : \"={y}\"(y) : \"{x}\"(x));"),
+        "return y;".to_string(),
+    ];
+    function(&format!("{result} {name}({parameter} x)"), &body)
+}
+
+fn to_half(name: &str, parameter: &str, x: char, ptx: &str) -> Vec<String> {
+    conversion("unsigned short", 'h', name, parameter, x, ptx)
+}
+
+fn addition(name: &str, ptx: &str) -> Vec<String> {
+    let body = [format!("asm volatile(\"{ptx} [%0], %1;\" : : \"l\"(to), \"h\"(x) : \"memory\");")];
+    function(&format!("void {name}(unsigned short* to, unsigned short x)"), &body)
+}

@@ -1,0 +1,316 @@
+use tilewright_diag::Span;
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value, verify};
+use tilewright_ir::tile::ElementOp::{self, Abs, Add, Div, Exp, Lt, Max, Mul, Neg, Select, Sqrt, Sub};
+use tilewright_ir::{Arena, Handle, Scalar, Target};
+use tilewright_layout::DType::{self, B32, B64, B128, BF16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+
+use super::Values;
+use crate::emit;
+
+fn empty() -> Program {
+    Program {
+        name: "k".to_string(),
+        target: Target::Sm100a,
+        sizes: Vec::new(),
+        grid: [1, 1, 1].map(Expr::constant),
+        threads: 32,
+        memories: Arena::new(),
+        registers: Arena::new(),
+        notes: Arena::new(),
+        body: Vec::new(),
+        plans: Vec::new(),
+        issues: Vec::new(),
+    }
+}
+
+fn array(program: &mut Program, name: &str, dtype: DType) -> Handle<RegArray> {
+    program.registers.push(RegArray { name: name.to_string(), dtype, len: 1, vector: 1 })
+}
+
+/// The text of a value made of three registers `a`, `b` and `c` of this dtype.
+fn text(dtype: DType, build: impl Fn(Value, Value, Value) -> Value) -> String {
+    let mut program = empty();
+    let [a, b, c] = ["a", "b", "c"].map(|name| Value::Reg(array(&mut program, name, dtype), 0));
+    Values::new(&program).text(&build(a, b, c))
+}
+
+fn of<const N: usize>(op: ElementOp, operands: [Value; N]) -> Value {
+    Value::Op(op, operands.to_vec())
+}
+
+fn real(dtype: DType, value: f64) -> Value {
+    Value::Const(dtype, Scalar::Float(value))
+}
+
+fn whole(dtype: DType, value: i64) -> Value {
+    Value::Const(dtype, Scalar::Int(value))
+}
+
+fn index() -> Expr {
+    Expr::var(&Var::new("i", 0, 3)) * 4 + 1
+}
+
+#[test]
+fn parentheses_stand_where_precedence_needs_them() {
+    let seen = [
+        text(F32, |a, b, c| of(Mul, [of(Add, [a, b]), c])),
+        text(F32, |a, b, c| of(Sub, [a, of(Sub, [b, c])])),
+        text(F32, |a, b, c| of(Add, [of(Add, [a, b]), c])),
+        text(F32, |a, b, c| of(Div, [a, of(Mul, [b, c])])),
+        text(F32, |a, b, _| of(Neg, [of(Add, [a, b])])),
+        text(F32, |a, _, _| of(Neg, [of(Neg, [a])])),
+        text(F32, |a, b, _| of(Exp, [of(Sub, [a, b])])),
+        text(F64, |a, b, _| of(Max, [of(Exp, [a]), b])),
+    ];
+    let wanted = [
+        "(a[0] + b[0])*c[0]",
+        "a[0] - (b[0] - c[0])",
+        "a[0] + b[0] + c[0]",
+        "a[0]/(b[0]*c[0])",
+        "-(a[0] + b[0])",
+        "-(-a[0])",
+        "__expf(a[0] - b[0])",
+        "fmax(exp(a[0]), b[0])",
+    ];
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn selections_bind_weakest() {
+    let seen = [
+        text(F32, |a, b, c| of(Select, [of(Lt, [of(Add, [a.clone(), b.clone()]), c]), a, b])),
+        text(F32, |a, b, c| of(Mul, [of(Select, [of(Lt, [a.clone(), b.clone()]), a, b]), c])),
+        text(F32, |a, b, c| {
+            let last = of(Select, [of(Lt, [b.clone(), c.clone()]), b.clone(), c]);
+            of(Select, [of(Lt, [a.clone(), b]), a, last])
+        }),
+        text(F16, |a, b, c| of(Select, [of(Lt, [a, b]), c, real(F16, 1.0)])),
+    ];
+    let wanted = [
+        "a[0] + b[0] < c[0] ? a[0] : b[0]",
+        "(a[0] < b[0] ? a[0] : b[0])*c[0]",
+        "a[0] < b[0] ? a[0] : b[0] < c[0] ? b[0] : c[0]",
+        "from_f16(a[0]) < from_f16(b[0]) ? c[0] : 0x3c00",
+    ];
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn halves_are_floats_that_every_operation_rounds() {
+    let seen = [
+        text(F16, |a, b, _| of(Add, [a, b])),
+        text(BF16, |a, _, _| of(Sqrt, [a])),
+        text(F16, |a, b, c| of(Mul, [of(Add, [a, b]), c])),
+        text(F16, |a, b, _| of(Max, [a, of(Neg, [b])])),
+        text(F16, |a, _, _| of(Mul, [a, real(F16, 0.1)])),
+    ];
+    let wanted = [
+        "to_f16(from_f16(a[0]) + from_f16(b[0]))",
+        "to_bf16(sqrtf(from_bf16(a[0])))",
+        "to_f16(from_f16(to_f16(from_f16(a[0]) + from_f16(b[0])))*from_f16(c[0]))",
+        "to_f16(fmaxf(from_f16(a[0]), -from_f16(b[0])))",
+        "to_f16(from_f16(a[0])*0.099975586f)",
+    ];
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn narrow_integers_are_narrowed_again() {
+    let seen = [
+        text(I8, |a, b, _| of(Add, [a, b])),
+        text(I8, |a, b, c| of(Mul, [of(Add, [a, b]), c])),
+        text(U16, |a, b, _| of(Mul, [a, b])),
+        text(I16, |a, b, _| of(Max, [a, b])),
+        text(I8, |a, _, _| of(Neg, [a])),
+        text(I8, |a, _, _| of(Abs, [a])),
+        text(U8, |a, _, _| of(Abs, [a])),
+        text(I64, |a, _, _| of(Abs, [a])),
+        text(I32, |a, b, _| of(Div, [a, b])),
+    ];
+    let wanted = [
+        "(signed char)(a[0] + b[0])",
+        "(signed char)((signed char)(a[0] + b[0])*c[0])",
+        "(unsigned short)((unsigned int)a[0]*b[0])",
+        "max(a[0], b[0])",
+        "(signed char)-a[0]",
+        "(signed char)abs(a[0])",
+        "a[0]",
+        "llabs(a[0])",
+        "a[0]/b[0]",
+    ];
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn indices_are_numbers_of_every_dtype() {
+    let of_index = |dtype| text(dtype, |_, _, _| Value::Index(dtype, index()));
+    let wanted = ["(float)(i*4 + 1)", "i*4 + 1", "(long long)(i*4 + 1)", "to_bf16((float)(i*4 + 1))"];
+    assert_eq!([F32, U8, I64, BF16].map(of_index), wanted);
+    let large = Expr::var(&Var::new("n", 0, 1 << 25));
+    let seen = [
+        text(I32, |a, _, _| of(Mul, [Value::Index(I32, index()), a])),
+        text(F16, |a, _, _| of(Add, [a, Value::Index(F16, index())])),
+        text(BF16, |_, _, _| Value::Index(BF16, large.clone())),
+        text(F32, |_, _, _| Value::Index(F32, Expr::constant(3))),
+    ];
+    let wanted = ["(i*4 + 1)*a[0]", "to_f16(from_f16(a[0]) + (float)(i*4 + 1))", "to_bf16((long long)n)", "3.0f"];
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn least_integers_are_differences() {
+    let least = i64::from(i32::MIN);
+    assert_eq!(text(I32, |a, _, _| of(Max, [a, whole(I32, least)])), "max(a[0], -2147483647 - 1)");
+    assert_eq!(text(I32, |a, _, _| of(Mul, [a, whole(I32, least)])), "a[0]*(-2147483647 - 1)");
+}
+
+#[test]
+fn casts_round_once() {
+    let casts = [
+        (F32, I32, "(int)a[0]"),
+        (F32, I8, "(signed char)(int)a[0]"),
+        (F64, F16, "to_f16(a[0])"),
+        (F16, F32, "from_f16(a[0])"),
+        (F16, BF16, "to_bf16(from_f16(a[0]))"),
+        (F16, U8, "(unsigned char)(int)from_f16(a[0])"),
+        (BF16, F64, "(double)from_bf16(a[0])"),
+        (I32, BF16, "to_bf16((long long)a[0])"),
+        (I32, F16, "to_f16((float)a[0])"),
+        (U64, F32, "(float)a[0]"),
+        (I32, I32, "a[0]"),
+    ];
+    for (from, to, wanted) in casts {
+        assert_eq!(text(from, |a, _, _| Value::Cast(to, Box::new(a))), wanted, "{from} to {to}");
+    }
+}
+
+#[test]
+fn bits_are_read_in_other_ways() {
+    let ways = [
+        (F32, I32, "__float_as_int(a[0])"),
+        (F64, U64, "(unsigned long long)__double_as_longlong(a[0])"),
+        (B32, F32, "__uint_as_float(a[0])"),
+        (I16, F16, "(unsigned short)a[0]"),
+        (U32, I32, "(int)a[0]"),
+    ];
+    for (from, to, wanted) in ways {
+        assert_eq!(text(from, |a, _, _| Value::Bits(to, Box::new(a))), wanted, "{from} as {to}");
+    }
+}
+
+#[test]
+fn parts_are_cut_out_of_unsigned_integers() {
+    let parts = [
+        (B32, F16, 1, "(unsigned short)(a[0] >> 16)"),
+        (I32, I8, 0, "(signed char)a[0]"),
+        (I32, I8, 2, "(signed char)((unsigned int)a[0] >> 16)"),
+        (F32, U8, 3, "(unsigned char)(__float_as_uint(a[0]) >> 24)"),
+        (B64, F32, 1, "__uint_as_float((unsigned int)(a[0] >> 32))"),
+        (B128, B32, 2, "a[0].z"),
+        (B128, F16, 3, "(unsigned short)(a[0].y >> 16)"),
+        (B128, I64, 1, "(long long)((unsigned long long)a[0].w << 32 | a[0].z)"),
+    ];
+    for (from, to, at, wanted) in parts {
+        assert_eq!(text(from, |a, _, _| Value::Part(to, Box::new(a), at)), wanted, "part {at} of {from} as {to}");
+    }
+}
+
+#[test]
+fn parts_are_joined_as_unsigned_integers() {
+    let with = |dtype: DType, at: i64, part: Value| {
+        text(dtype, |a, _, _| Value::With(Box::new(a), at, Box::new(part.clone())))
+    };
+    let seen = [
+        with(B32, 1, real(F16, 1.0)),
+        with(U16, 0, whole(I8, -1)),
+        with(B64, 1, real(F32, 1.0)),
+        with(B128, 1, whole(U32, 7)),
+        with(B128, 7, real(F16, 1.0)),
+    ];
+    let wanted = [
+        "(a[0] & 0x0000ffffu) | (unsigned int)0x3c00 << 16",
+        "(unsigned short)((a[0] & 0xff00) | (unsigned int)(unsigned char)-1)",
+        "(a[0] & 0x00000000ffffffffull) | (unsigned long long)__float_as_uint(1.0f) << 32",
+        "make_uint4(a[0].x, 7u, a[0].z, a[0].w)",
+        "make_uint4(a[0].x, a[0].y, a[0].z, (a[0].w & 0x0000ffffu) | (unsigned int)0x3c00 << 16)",
+    ];
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn a_name_of_the_kernel_does_not_hide_a_function() {
+    let mut program = empty();
+    let named = Value::Reg(array(&mut program, "fmaxf", F32), 0);
+    let larger = of(Max, [named, real(F32, 0.0)]);
+    assert_eq!(Values::new(&program).text(&larger), "::fmaxf(fmaxf[0], 0.0f)");
+}
+
+#[test]
+fn names_of_8_bytes_are_wide() {
+    let mut program = empty();
+    let of_long = Value::Reg(array(&mut program, "a", I64), 0);
+    let var = Var::new("v", 0, 9);
+    let mut values = Values::new(&program);
+    assert_eq!(values.named(&var, &of_long), "const long long v = a[0]");
+    assert_eq!(values.text(&Value::Index(I32, Expr::var(&var) * 2)), "(int)(v*2)");
+    assert_eq!(values.named(&Var::new("w", 0, 9), &whole(I32, 5)), "const int w = 5");
+}
+
+#[test]
+fn sums_in_memory_have_the_type_that_cuda_has() {
+    let program = empty();
+    let mut values = Values::new(&program);
+    let seen = [F32, I64, BF16].map(|dtype| values.atomic_add(dtype, "x[i]", "a[0]"));
+    let wanted = [
+        "atomicAdd(&x[i], a[0])",
+        "atomicAdd(reinterpret_cast<unsigned long long*>(&x[i]), a[0])",
+        "add_bf16(&x[i], a[0])",
+    ];
+    assert_eq!(seen, wanted);
+}
+
+/// The CUDA text of a program with a global array `x` and a register `a`.
+fn emitted(dtype: DType, body: impl Fn(Handle<Memory>, Handle<RegArray>) -> Vec<Stmt>) -> String {
+    let mut program = empty();
+    let (space, span) = (MemorySpace::Global { read_only: false }, Span::here());
+    let (name, values) = ("x".to_string(), Vec::new());
+    let x = program.memories.push(Memory { name, dtype, elements: 32, space, values, alignment: 16, span });
+    let a = array(&mut program, "a", dtype);
+    program.body = body(x, a);
+    let program = verify(program).unwrap_or_else(|found| panic!("{found:?}"));
+    emit(&program).unwrap_or_else(|finding| panic!("{finding}")).cuda
+}
+
+fn register(array: Handle<RegArray>) -> Regs {
+    Regs { array, first: Expr::constant(0), count: 1, step: 1 }
+}
+
+#[test]
+fn functions_stand_in_front_of_the_kernel() {
+    let text = emitted(F16, |memory, a| {
+        let index = Expr::var(&Var::new("tid", 0, 31));
+        let set = Stmt::Set { to: register(a), value: Scalar::Float(1.0) };
+        vec![Stmt::Declare(a), set, Stmt::AtomicAdd { memory, index, from: register(a) }]
+    });
+    let (front, kernel) = text.split_once("extern \"C\"").unwrap_or_default();
+    let wanted = "// k for sm_100a
+__device__ __forceinline__ void add_f16(unsigned short* to, unsigned short x) {
+  asm volatile(\"red.add.noftz.f16 [%0], %1;\" : : \"l\"(to), \"h\"(x) : \"memory\");
+}
+
+";
+    assert_eq!(front, wanted);
+    assert!(kernel.contains("\n  a[0] = 0x3c00;\n  add_f16(&x[tid], a[0]);\n}"), "{kernel}");
+}
+
+#[test]
+fn conditions_on_data_are_branches() {
+    let text = emitted(F32, |_, a| {
+        let (set, held) = (Stmt::Set { to: register(a), value: Scalar::Int(0) }, Value::Reg(a, 0));
+        let cond = of(Lt, [held.clone(), real(F32, 1.0)]);
+        let body = vec![Stmt::Assign { to: register(a), value: of(Exp, [held]) }];
+        vec![Stmt::Declare(a), set, Stmt::When { cond, body }]
+    });
+    assert!(text.contains("\n  if (a[0] < 1.0f) {\n    a[0] = __expf(a[0]);\n  }\n"), "{text}");
+}

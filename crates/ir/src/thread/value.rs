@@ -1,0 +1,71 @@
+//! Values that a thread computes.
+
+use tilewright_expr::Expr;
+use tilewright_layout::DType;
+
+use crate::arena::{Arena, Handle};
+use crate::scalar::Scalar;
+use crate::thread::program::RegArray;
+use crate::tile::{ElementClass, ElementOp};
+
+/// A value of one thread. Truth values have no dtype, and live in conditions and selections only.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number of this dtype.
+    Const(DType, Scalar),
+    /// An integer made of indices, as a number of this dtype.
+    Index(DType, Expr),
+    /// An element of a register array.
+    Reg(Handle<RegArray>, i64),
+    /// An operation; its operands are of one dtype, but for the condition of a selection.
+    Op(ElementOp, Vec<Value>),
+    /// The value in another dtype: rounded to the nearest, to integers towards zero.
+    Cast(DType, Box<Value>),
+    /// The bits of the value, as a dtype of the same size.
+    Bits(DType, Box<Value>),
+    /// Some of the bits of the value: as wide as the dtype, which is narrower, the `at`th such part from the lowest.
+    Part(DType, Box<Value>, i64),
+    /// The first value with its `at`th part, from the lowest, replaced by the bits of the second, which is narrower.
+    With(Box<Value>, i64, Box<Value>),
+}
+
+impl Value {
+    /// Its dtype; `None` for truth values.
+    pub fn dtype(&self, registers: &Arena<RegArray>) -> Option<DType> {
+        match self {
+            Value::Const(dtype, _)
+            | Value::Index(dtype, _)
+            | Value::Cast(dtype, _)
+            | Value::Bits(dtype, _)
+            | Value::Part(dtype, _, _) => Some(*dtype),
+            Value::Reg(array, _) => Some(registers[*array].dtype),
+            Value::With(of, _, _) => of.dtype(registers),
+            Value::Op(op, operands) => match op.class() {
+                ElementClass::Comparison => None,
+                ElementClass::Arithmetic | ElementClass::Floating => operands.first()?.dtype(registers),
+                ElementClass::Choice => operands.get(1)?.dtype(registers),
+            },
+        }
+    }
+
+    /// The values that it is made of.
+    pub fn operands(&self) -> &[Value] {
+        match self {
+            Value::Const(..) | Value::Index(..) | Value::Reg(..) => &[],
+            Value::Op(_, operands) => operands,
+            Value::Cast(_, of) | Value::Bits(_, of) | Value::Part(_, of, _) => std::slice::from_ref(of),
+            Value::With(of, _, _) => std::slice::from_ref(of),
+        }
+    }
+
+    /// Calls `visit` on it and on every value inside.
+    pub fn for_each(&self, visit: &mut dyn FnMut(&Value)) {
+        visit(self);
+        for operand in self.operands() {
+            operand.for_each(visit);
+        }
+        if let Value::With(_, _, part) = self {
+            part.for_each(visit);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Where a thread has the elements of fragments.
+
+use std::collections::BTreeMap;
+
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{RegArray, Value as ThreadValue};
+use tilewright_ir::tile::{Buffer, Kernel};
+use tilewright_layout::DType;
+use tilewright_layout::map::Map;
+
+use crate::builder::Builder;
+
+/// A fragment in registers.
+pub(super) struct Held {
+    pub(super) array: Handle<RegArray>,
+    /// Elements of the fragment in a register: more than one where a view of it has wider ones.
+    ratio: i64,
+    /// Type of an element, and of a register.
+    dtype: DType,
+    register: DType,
+    /// What each thread has: elements in order, and their slots.
+    slots: Vec<Vec<(u32, u32)>>,
+}
+
+/// A register, and which part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Slot {
+    pub(super) register: i64,
+    pub(super) part: i64,
+}
+
+impl Held {
+    /// Error: the layout of the fragment cannot be used, with the reason.
+    pub(super) fn of(kernel: &Kernel, builder: &Builder, handle: Handle<Buffer>) -> Result<Held, String> {
+        let buffer = &kernel.buffers[handle];
+        let owner = &kernel.buffers[kernel.storage(handle)];
+        let layout = owner.layout.as_ref().ok_or_else(|| format!("`{}` has no layout", owner.name))?;
+        let map = Map::of_layout(layout, kernel.threads as usize)
+            .map_err(|why| format!("the layout of `{}` {why}", owner.name))?;
+        // An element of the owner is several of a view of narrower ones, or part of one of a view of wider ones.
+        let narrower = (owner.dtype.bytes() / buffer.dtype.bytes()).max(1) as usize;
+        let wider = (buffer.dtype.bytes() / owner.dtype.bytes()).max(1) as usize;
+        let mut slots: Vec<Vec<(u32, u32)>> = vec![Vec::new(); map.threads()];
+        for (thread, slot, element) in map.entries() {
+            for part in 0..narrower {
+                let (element, slot) = ((element * narrower + part) / wider, (slot * narrower + part) / wider);
+                slots[thread].push((element as u32, slot as u32));
+            }
+        }
+        for list in &mut slots {
+            list.sort_unstable();
+            list.dedup();
+        }
+        let array = builder.fragment(handle);
+        let register = builder.program.registers[array].dtype;
+        let ratio = (register.bytes() / buffer.dtype.bytes()).max(1);
+        Ok(Held { array, ratio, dtype: buffer.dtype, register, slots })
+    }
+
+    /// Where a thread has an element; `None` if it has not.
+    pub(super) fn slot(&self, thread: usize, element: i64) -> Option<Slot> {
+        let list = &self.slots[thread];
+        let at = list.binary_search_by_key(&element, |(known, _)| i64::from(*known)).ok()?;
+        let slot = i64::from(list[at].1);
+        Some(Slot { register: slot / self.ratio, part: slot % self.ratio })
+    }
+
+    /// The threads by the slot in which each has its element; those that have it nowhere, or need none, are left out.
+    pub(super) fn by_slot(&self, elements: impl Iterator<Item = Option<i64>>) -> BTreeMap<Slot, Vec<bool>> {
+        let mut groups: BTreeMap<Slot, Vec<bool>> = BTreeMap::new();
+        for (thread, element) in elements.enumerate() {
+            if let Some(slot) = element.and_then(|element| self.slot(thread, element)) {
+                groups.entry(slot).or_insert_with(|| vec![false; self.slots.len()])[thread] = true;
+            }
+        }
+        groups
+    }
+
+    /// Whether a register is one element, of the same type.
+    pub(super) fn is_plain(&self) -> bool {
+        self.dtype == self.register
+    }
+
+    /// What is in a slot.
+    pub(super) fn read(&self, slot: Slot) -> ThreadValue {
+        let register = ThreadValue::Reg(self.array, slot.register);
+        match (self.is_plain(), self.ratio) {
+            (true, _) => register,
+            (false, 1) => ThreadValue::Bits(self.dtype, Box::new(register)),
+            (false, _) => ThreadValue::Part(self.dtype, Box::new(register), slot.part),
+        }
+    }
+
+    /// What the register of a slot becomes where the slot becomes `value`.
+    pub(super) fn written(&self, slot: Slot, value: ThreadValue) -> ThreadValue {
+        match (self.is_plain(), self.ratio) {
+            (true, _) => value,
+            (false, 1) => ThreadValue::Bits(self.register, Box::new(value)),
+            (false, _) => {
+                let register = ThreadValue::Reg(self.array, slot.register);
+                ThreadValue::With(Box::new(register), slot.part, Box::new(value))
+            }
+        }
+    }
+}

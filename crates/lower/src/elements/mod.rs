@@ -1,0 +1,433 @@
+//! Statements on elements as thread statements: every thread its iterations, one step after the other.
+//!
+//! Numbers that depend on the iteration are listed for all threads, and become expressions of the thread ([`fit`]), or
+//! tables where none fits; threads that do nothing in a step are left out by conditions ([`threads`]), which are exact.
+//! Neighbouring steps that are adjacent in memory are one access ([`chunk`]).
+
+mod chunk;
+mod fit;
+mod fragments;
+mod memory;
+mod nest;
+mod points;
+mod threads;
+mod values;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::thread::{Cond, RegArray, Stmt, Value as ThreadValue};
+use tilewright_ir::tile::{Access, Buffer, Coord, Element, Kernel, Space, Value};
+use tilewright_ir::{Handle, Scalar};
+use tilewright_layout::DType;
+
+use crate::builder::{Builder, regs};
+use crate::conditions::{merged, under};
+use chunk::Moved;
+use fragments::{Held, Slot};
+use memory::{Address, bounds};
+pub(crate) use nest::Nest;
+use points::{Mask, Points};
+use values::Name;
+
+/// Iterations up to which an inner loop is written out.
+const MOST_WRITTEN_OUT: i64 = 8;
+
+/// Lowers a nest. Error: why it cannot be.
+pub(crate) fn lower(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Result<Vec<Stmt>, String> {
+    let index = if kernel.threads <= 32 { kernel.lane() } else { kernel.tid() };
+    let points = Points::new(&nest.vars, &nest.steps, Expr::var(&index));
+    let first_threads = nest.steps.owners();
+    let is_first = |thread: usize, step: usize| {
+        let iteration = nest.steps.at(thread, step)?;
+        Some(first_threads.of(iteration).first() == Some(&(thread as u32)))
+    };
+    let firsts = (0..nest.steps.slots())
+        .map(|step| Rc::new((0..nest.steps.threads()).map(|t| is_first(t, step).unwrap_or(false)).collect()))
+        .collect();
+    let mut lowering = Lowering {
+        kernel,
+        builder,
+        nest,
+        points,
+        firsts,
+        held: BTreeMap::new(),
+        addresses: Vec::new(),
+        names: Vec::new(),
+        declared: Vec::new(),
+        moved: Vec::new(),
+        out: Vec::new(),
+    };
+    lowering.steps()?;
+    let Lowering { declared, out, .. } = lowering;
+    Ok(declared.into_iter().chain(merged(out)).collect())
+}
+
+/// Where in a nest something is: the step, and the threads for which all conditions around hold.
+#[derive(Clone)]
+struct Place {
+    step: usize,
+    mask: Mask,
+}
+
+struct Lowering<'a> {
+    kernel: &'a Kernel,
+    builder: &'a mut Builder,
+    nest: &'a Nest,
+    points: Points<'a>,
+    /// By step, the threads that are the first to do their iteration: the ones that write memory.
+    firsts: Vec<Mask>,
+    held: BTreeMap<Handle<Buffer>, Rc<Held>>,
+    addresses: Vec<(Handle<Buffer>, Vec<Expr>, Address)>,
+    names: Vec<Name>,
+    /// Declarations, in front of all steps.
+    declared: Vec<Stmt>,
+    /// Accesses of the current steps that are done together.
+    moved: Vec<Moved>,
+    out: Vec<Stmt>,
+}
+
+/// One of the ways an access may go: conditions, and the slot that is meant under them.
+struct Way {
+    conditions: Vec<Cond>,
+    slot: Slot,
+}
+
+impl Lowering<'_> {
+    /// The threads that do something in a step.
+    fn mask(&self, step: usize) -> Mask {
+        let steps = &self.nest.steps;
+        Rc::new((0..steps.threads()).map(|thread| steps.at(thread, step).is_some()).collect())
+    }
+
+    /// Statements made by `make`, instead of added to what is made so far.
+    fn aside(&mut self, make: impl FnOnce(&mut Self) -> Result<(), String>) -> Result<Vec<Stmt>, String> {
+        let outer = std::mem::take(&mut self.out);
+        let result = make(self);
+        let inner = std::mem::replace(&mut self.out, outer);
+        result.map(|()| inner)
+    }
+
+    /// Adds statements that only the threads of `mask` execute; `all` execute what is here.
+    fn guarded(&mut self, mask: &[bool], all: &[bool], body: Vec<Stmt>) {
+        if mask == all {
+            self.out.extend(body);
+            return;
+        }
+        if body.is_empty() || !mask.contains(&true) {
+            return;
+        }
+        let conditions = self.conditions(mask);
+        self.out.extend(under(&conditions, body));
+    }
+
+    /// Conditions that hold for the threads of a set only, perhaps by a table.
+    fn conditions(&mut self, set: &[bool]) -> Vec<Cond> {
+        let thread = self.points.thread().clone();
+        threads::conditions(set, &thread).unwrap_or_else(|| {
+            let members = set.iter().map(|is_in| i64::from(*is_in)).collect();
+            let table = self.builder.table("takes_part", members, self.kernel.span);
+            let var = Var::new(self.builder.fresh("part"), 0, 1);
+            self.out.push(Stmt::Lookup { vars: vec![var.clone()], table, index: thread });
+            vec![Cond::Equal(Expr::var(&var), Expr::constant(1))]
+        })
+    }
+
+    /// What is done in a step, by the threads of `place`.
+    fn elements(&mut self, body: &[Element], place: &Place) -> Result<(), String> {
+        let names = self.names.len();
+        for element in body {
+            self.element(element, place)?;
+        }
+        self.names.truncate(names);
+        Ok(())
+    }
+
+    fn element(&mut self, element: &Element, place: &Place) -> Result<(), String> {
+        match element {
+            Element::Let { name, value, .. } => self.name(name, value, place),
+            Element::Store { to, value, .. } => {
+                let dtype = self.kernel.buffers[to.buffer].dtype;
+                match self.kernel.buffers[to.buffer].space {
+                    Space::Fragment => {
+                        let value = self.value(value, Some(dtype), place)?;
+                        self.write_fragment(to, place, &value)
+                    }
+                    Space::Global(_) | Space::Shared => {
+                        let first = self.first_only(place);
+                        let inner = self.aside(|this| this.store(to, value, &first))?;
+                        self.guarded(&first.mask, &place.mask, inner);
+                        Ok(())
+                    }
+                }
+            }
+            Element::AtomicAdd { to, value } => self.atomic_add(to, value, place),
+            Element::If { cond, then, otherwise, .. } => self.branch(cond, then, otherwise, place),
+            Element::For { var, body, .. } => self.repeat(var, body, place),
+        }
+    }
+
+    /// The place without threads that are not the first to do their iteration.
+    fn first_only(&self, place: &Place) -> Place {
+        let firsts = &self.firsts[place.step];
+        let mask = place.mask.iter().zip(firsts.iter()).map(|(here, first)| *here && *first).collect();
+        Place { step: place.step, mask: Rc::new(mask) }
+    }
+
+    fn atomic_add(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), String> {
+        let dtype = self.kernel.buffers[to.buffer].dtype;
+        if self.kernel.buffers[to.buffer].space == Space::Fragment {
+            let sum = Value::Op(tilewright_ir::tile::ElementOp::Add, vec![Value::Load(to.clone()), value.clone()]);
+            let sum = self.value(&sum, Some(dtype), place)?;
+            return self.write_fragment(to, place, &sum);
+        }
+        let first = self.first_only(place);
+        let inner = self.aside(|this| {
+            let value = this.value(value, Some(dtype), &first)?;
+            let from = this.in_register(value, dtype);
+            let index = this.coordinates(to, &first)?;
+            this.at_memory(to, &index, &first, |memory, index| Stmt::AtomicAdd { memory, index, from })
+        })?;
+        self.guarded(&first.mask, &place.mask, inner);
+        Ok(())
+    }
+
+    fn store(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), String> {
+        let dtype = self.kernel.buffers[to.buffer].dtype;
+        if let Some((array, register)) = self.moved_register(to, place.step, true) {
+            let value = self.value(value, Some(dtype), place)?;
+            self.out.push(Stmt::Assign { to: regs(array, register, 1), value });
+            return Ok(());
+        }
+        let value = self.value(value, Some(dtype), place)?;
+        let from = self.in_register(value, dtype);
+        let index = self.coordinates(to, place)?;
+        self.at_memory(to, &index, place, |memory, index| Stmt::Store { memory, index, from })
+    }
+
+    /// A register that holds a value: the one that it is, or a new one.
+    fn in_register(&mut self, value: ThreadValue, dtype: DType) -> tilewright_ir::thread::Regs {
+        if let ThreadValue::Reg(array, at) = value {
+            return regs(array, at, 1);
+        }
+        let array = self.new_registers("r", dtype, 1);
+        self.out.push(Stmt::Assign { to: regs(array, 0, 1), value });
+        regs(array, 0, 1)
+    }
+
+    fn new_registers(&mut self, base: &str, dtype: DType, len: i64) -> Handle<RegArray> {
+        self.builder.registers(base, dtype, len, 1, &mut self.declared)
+    }
+
+    /// The index of an access, with names for what data says.
+    fn coordinates(&mut self, access: &Access, place: &Place) -> Result<Vec<Expr>, String> {
+        let mut index = Vec::new();
+        for coord in &access.index {
+            index.push(match coord {
+                Coord::At(expr) => expr.clone(),
+                Coord::Data(value) => self.named_integer(value, place)?,
+            });
+        }
+        Ok(index)
+    }
+
+    /// An access of one element of memory, where it is inside.
+    fn at_memory(
+        &mut self,
+        access: &Access,
+        index: &[Expr],
+        place: &Place,
+        make: impl FnOnce(Handle<tilewright_ir::thread::Memory>, Expr) -> Stmt,
+    ) -> Result<(), String> {
+        let buffer = &self.kernel.buffers[access.buffer];
+        let memory = self.builder.memory(access.buffer);
+        let mut conditions = Vec::new();
+        for bound in bounds(self.kernel, buffer, index, &mut self.points) {
+            let more = bound.conditions(place.step, &place.mask, &mut self.points, self.builder, &mut self.out);
+            conditions.extend(more);
+        }
+        let address = self.address_of(access.buffer, index);
+        let mut inner = Vec::new();
+        let layout = buffer.layout.as_ref();
+        let at = address.at(layout, place.step, &place.mask, &mut self.points, self.builder, &mut inner);
+        inner.push(make(memory, at));
+        self.out.extend(under(&conditions, inner));
+        Ok(())
+    }
+
+    fn address_of(&mut self, handle: Handle<Buffer>, index: &[Expr]) -> Address {
+        let known = self.addresses.iter().find(|(buffer, at, _)| *buffer == handle && at == index);
+        if let Some((_, _, address)) = known {
+            return address.clone();
+        }
+        let address = Address::of(&self.kernel.buffers[handle], index, &mut self.points);
+        self.addresses.push((handle, index.to_vec(), address.clone()));
+        address
+    }
+
+    fn fragment(&mut self, buffer: Handle<Buffer>) -> Result<Rc<Held>, String> {
+        if let Some(held) = self.held.get(&buffer) {
+            return Ok(held.clone());
+        }
+        let held = Rc::new(Held::of(self.kernel, self.builder, buffer)?);
+        self.held.insert(buffer, held.clone());
+        Ok(held)
+    }
+
+    /// The slots that an access of a fragment may mean, each with its conditions.
+    fn ways(&mut self, access: &Access, place: &Place) -> Result<Vec<Way>, String> {
+        let held = self.fragment(access.buffer)?;
+        let index = self.coordinates(access, place)?;
+        let buffer = &self.kernel.buffers[access.buffer];
+        let flat =
+            index.iter().zip(&buffer.shape).fold(Expr::constant(0), |flat, (at, extent)| flat * *extent + at.clone());
+        let elements = buffer.shape.iter().product::<i64>();
+        let Some(split) = self.points.split(&flat) else {
+            return Err(format!("the index of `{}` ties variables of the loop to others", buffer.name));
+        };
+        let own: Vec<Option<i64>> = self.points.steps_values(&split.own, place.step, &place.mask).collect();
+        if let Some(other) = split.other.as_const() {
+            let at = own.iter().map(|own| own.map(|own| own + other));
+            return Ok(self.of_groups(held.by_slot(at), place, &[]));
+        }
+        // Registers have no address: every place that the index may lead to is asked for.
+        let (least, most) = (own.iter().flatten().min(), own.iter().flatten().max());
+        let (Some(least), Some(most)) = (least, most) else { return Ok(Vec::new()) };
+        let range = split.other.range();
+        let step = split.other.multiple().max(1);
+        let first = range.lo.max(-most);
+        let mut other = first + (step - first.rem_euclid(step)) % step;
+        let mut ways = Vec::new();
+        while other <= range.hi.min(elements - 1 - least) {
+            let at = own.iter().map(|own| own.map(|own| own + other).filter(|at| (0..elements).contains(at)));
+            let asked = Cond::Equal(split.other.clone(), Expr::constant(other));
+            ways.extend(self.of_groups(held.by_slot(at), place, &[asked]));
+            other += step;
+        }
+        Ok(ways)
+    }
+
+    fn of_groups(&mut self, groups: BTreeMap<Slot, Vec<bool>>, place: &Place, asked: &[Cond]) -> Vec<Way> {
+        let mut ways = Vec::new();
+        for (slot, mask) in groups {
+            let mut conditions = asked.to_vec();
+            if mask != *place.mask {
+                conditions.extend(self.conditions(&mask));
+            }
+            ways.push(Way { conditions, slot });
+        }
+        ways
+    }
+
+    /// The value of an element of a fragment.
+    fn read_fragment(&mut self, access: &Access, place: &Place) -> Result<ThreadValue, String> {
+        let held = self.fragment(access.buffer)?;
+        let ways = self.ways(access, place)?;
+        let dtype = self.kernel.buffers[access.buffer].dtype;
+        match &ways[..] {
+            [] => Ok(ThreadValue::Const(dtype, Scalar::Int(0))),
+            [way] if way.conditions.is_empty() => Ok(held.read(way.slot)),
+            _ => {
+                let array = self.new_registers("r", dtype, 1);
+                for way in ways {
+                    let read = Stmt::Assign { to: regs(array, 0, 1), value: held.read(way.slot) };
+                    self.out.extend(under(&way.conditions, vec![read]));
+                }
+                Ok(ThreadValue::Reg(array, 0))
+            }
+        }
+    }
+
+    /// An element of a fragment becomes a value.
+    fn write_fragment(&mut self, access: &Access, place: &Place, value: &ThreadValue) -> Result<(), String> {
+        let held = self.fragment(access.buffer)?;
+        for way in self.ways(access, place)? {
+            let written = held.written(way.slot, value.clone());
+            let assign = Stmt::Assign { to: regs(held.array, way.slot.register, 1), value: written };
+            self.out.extend(under(&way.conditions, vec![assign]));
+        }
+        Ok(())
+    }
+
+    fn branch(&mut self, cond: &Value, then: &[Element], otherwise: &[Element], place: &Place) -> Result<(), String> {
+        if let Some(holds) = self.truths(cond, place) {
+            for (branch, wanted) in [(then, true), (otherwise, false)] {
+                let mask: Vec<bool> = holds.iter().map(|holds| *holds == Some(wanted)).collect();
+                if mask.contains(&true) {
+                    let inner = Place { step: place.step, mask: Rc::new(mask.clone()) };
+                    let body = self.aside(|this| this.elements(branch, &inner))?;
+                    self.guarded(&mask, &place.mask, body);
+                }
+            }
+            return Ok(());
+        }
+        // Kept, so that what one branch does is not seen by the other's condition.
+        let cond = self.value(cond, None, place)?;
+        let array = self.new_registers("holds", DType::I32, 1);
+        let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
+        let kept = ThreadValue::Op(tilewright_ir::tile::ElementOp::Select, vec![cond, number(1), number(0)]);
+        self.out.push(Stmt::Assign { to: regs(array, 0, 1), value: kept });
+        for (branch, wanted) in [(then, 1), (otherwise, 0)] {
+            let body = self.aside(|this| this.elements(branch, place))?;
+            let compared = vec![ThreadValue::Reg(array, 0), number(wanted)];
+            let cond = ThreadValue::Op(tilewright_ir::tile::ElementOp::Eq, compared);
+            if !body.is_empty() {
+                self.out.push(Stmt::When { cond, body });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a condition holds, by thread; `None` if it depends on more than the iteration.
+    fn truths(&self, cond: &Value, place: &Place) -> Option<Vec<Option<bool>>> {
+        let vars = &self.nest.vars;
+        let extents: Vec<i64> = vars.iter().map(|var| var.range().hi + 1).collect();
+        let digit = |var: &Var, iteration: usize| {
+            let at = vars.iter().position(|known| known == var)?;
+            let stride: i64 = extents[at + 1..].iter().product();
+            Some(iteration as i64 / stride % extents[at])
+        };
+        let holds = |thread: usize| {
+            let iteration = self.nest.steps.at(thread, place.step)?;
+            cond.truth(&|var| digit(var, iteration))
+        };
+        let found = place.mask.iter().enumerate().map(|(thread, here)| here.then(|| holds(thread)));
+        found.map(|holds| holds.map_or(Some(None), |known| known.map(Some))).collect()
+    }
+
+    fn repeat(&mut self, var: &Var, body: &[Element], place: &Place) -> Result<(), String> {
+        let range = var.range();
+        let is_short = range.hi - range.lo < MOST_WRITTEN_OUT;
+        if is_short || body.iter().any(|element| self.indexes_fragment(element, var)) {
+            for value in range.lo..=range.hi {
+                let written: Vec<Element> = body.iter().map(|element| substituted(element, var, value)).collect();
+                self.elements(&written, place)?;
+            }
+            return Ok(());
+        }
+        let fresh = Var::new(self.builder.fresh(var.name()), range.lo, range.hi);
+        let renamed: Vec<Element> = body.iter().map(|element| renamed(element, var, &fresh)).collect();
+        let body = self.aside(|this| this.elements(&renamed, place))?;
+        self.out.push(Stmt::For { var: fresh, is_written_out: false, body });
+        Ok(())
+    }
+
+    fn indexes_fragment(&self, element: &Element, var: &Var) -> bool {
+        let mut found = false;
+        element.for_each_access(&mut |access, _| {
+            let mentions = access.index.iter().any(|coord| matches!(coord, Coord::At(expr) if expr.mentions(var)));
+            found |= mentions && self.kernel.buffers[access.buffer].space == Space::Fragment;
+        });
+        found
+    }
+}
+
+fn substituted(element: &Element, var: &Var, value: i64) -> Element {
+    element.map_exprs(&|expr| normalize(&expr.with(var, value)))
+}
+
+fn renamed(element: &Element, var: &Var, to: &Var) -> Element {
+    element.map_exprs(&|expr| expr.substitute(&|known| (known == var).then(|| Expr::var(to))))
+}

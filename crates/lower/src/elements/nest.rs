@@ -1,0 +1,58 @@
+//! What is lowered element by element: iterations, who does them when, and what they do.
+
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::tile::{Access, Claim, Coord, Element, Kernel, Op, OpKind, Parallel, Tile, Value};
+use tilewright_layout::map::Map;
+
+/// Iterations, who does them in which step, and what they do.
+#[derive(Clone, Debug)]
+pub(crate) struct Nest {
+    pub(crate) vars: Vec<Var>,
+    pub(crate) body: Vec<Element>,
+    /// The iteration that each thread does in each step.
+    pub(crate) steps: Map,
+    /// Elements that a thread takes together, at most, if the user says so.
+    pub(crate) vector: Option<i64>,
+}
+
+impl Nest {
+    /// A parallel loop that was laid out. Error: why its layout cannot be used.
+    pub(crate) fn of_parallel(kernel: &Kernel, parallel: &Parallel) -> Result<Nest, String> {
+        let layout = parallel.layout.as_ref().ok_or("this loop has no layout")?;
+        let steps =
+            Map::of_layout(layout, kernel.threads as usize).map_err(|why| format!("the layout of this loop {why}"))?;
+        Ok(Nest { vars: parallel.vars.clone(), body: parallel.body.clone(), steps, vector: parallel.vector })
+    }
+
+    /// Statements that every thread executes.
+    pub(crate) fn of_all_threads(kernel: &Kernel, body: &[Element]) -> Nest {
+        let steps = Map::replicated(kernel.threads as usize, 1);
+        Nest { vars: Vec::new(), body: body.to_vec(), steps, vector: None }
+    }
+
+    /// An op whose elements move one by one, if it was laid out; `None` for other ops.
+    pub(crate) fn of_op(kernel: &Kernel, op: &Op) -> Option<Nest> {
+        let steps = Map::of_layout(op.layout.as_ref()?, kernel.threads as usize).ok()?;
+        let extents = op.operands.first()?.moving_extents();
+        let names = ["i", "j", "k", "l"];
+        let name = |at: usize| names.get(at).map_or_else(|| format!("i{at}"), |name| name.to_string());
+        let vars: Vec<Var> =
+            extents.iter().enumerate().map(|(at, e)| Var::new(format!("#{}", name(at)), 0, e - 1)).collect();
+        let access = |tile: &Tile| {
+            let mut vars = vars.iter();
+            let index = tile.starts.iter().zip(&tile.extents).map(|(start, extent)| match extent {
+                1 => Coord::At(start.clone()),
+                _ => Coord::At(start.clone() + vars.next().map_or(Expr::constant(0), Expr::var)),
+            });
+            Access { buffer: tile.buffer, index: index.collect(), span: op.span }
+        };
+        let to = access(op.operands.first()?);
+        let element = match (op.kind, op.operands.get(1)) {
+            (OpKind::Copy, Some(src)) => Element::Store { to, value: Value::Load(access(src)), claim: Claim::None },
+            (OpKind::AtomicAdd, Some(src)) => Element::AtomicAdd { to, value: Value::Load(access(src)) },
+            (OpKind::Fill, _) => Element::Store { to, value: Value::Const(op.detail.constant()?), claim: Claim::None },
+            _ => return None,
+        };
+        Some(Nest { vars, body: vec![element], steps, vector: None })
+    }
+}

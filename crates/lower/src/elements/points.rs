@@ -1,0 +1,152 @@
+//! Expressions of a nest's variables as expressions of the thread, step by step.
+
+use std::rc::Rc;
+
+use tilewright_expr::linear::{Linear, linear, normalize};
+use tilewright_expr::{Expr, Var, points};
+use tilewright_ir::thread::Stmt;
+use tilewright_layout::map::Map;
+
+use super::fit::fit;
+use crate::builder::Builder;
+
+/// The threads that do something in a step.
+pub(super) type Mask = Rc<Vec<bool>>;
+
+/// A sum of what depends on the iteration, listed for all of them, and of what does not.
+#[derive(Clone, Debug)]
+pub(super) struct Split {
+    pub(super) own: Rc<Vec<i64>>,
+    pub(super) other: Expr,
+}
+
+/// Numbers of one step as an expression.
+struct Known {
+    own: Rc<Vec<i64>>,
+    step: usize,
+    mask: Mask,
+    expr: Expr,
+}
+
+/// Numbers of iterations, in terms of threads.
+pub(super) struct Points<'a> {
+    vars: &'a [Var],
+    steps: &'a Map,
+    /// The index of a thread in its CTA.
+    thread: Expr,
+    splits: Vec<(Expr, Option<Split>)>,
+    known: Vec<Known>,
+}
+
+impl<'a> Points<'a> {
+    pub(super) fn new(vars: &'a [Var], steps: &'a Map, thread: Expr) -> Points<'a> {
+        Points { vars, steps, thread, splits: Vec::new(), known: Vec::new() }
+    }
+
+    pub(super) fn thread(&self) -> &Expr {
+        &self.thread
+    }
+
+    /// The expression as a sum of both; `None` if they are tied in one term.
+    pub(super) fn split(&mut self, expr: &Expr) -> Option<Split> {
+        if let Some((_, split)) = self.splits.iter().find(|(known, _)| known == expr) {
+            return split.clone();
+        }
+        let split = self.split_anew(expr);
+        self.splits.push((expr.clone(), split.clone()));
+        split
+    }
+
+    fn split_anew(&self, expr: &Expr) -> Option<Split> {
+        let sum = linear(expr);
+        let is_own = |var: &Var| self.vars.contains(var);
+        let (mut own, mut other) = (Vec::new(), Vec::new());
+        for (factor, atom) in sum.terms {
+            let (mut owns, mut others) = (false, false);
+            atom.for_each_var(&mut |var| if is_own(var) { owns = true } else { others = true });
+            match (owns, others) {
+                (true, true) => return None,
+                (true, false) => own.push((factor, atom)),
+                (false, _) => other.push((factor, atom)),
+            }
+        }
+        let own = Linear { terms: own, constant: sum.constant }.to_expr();
+        let vars: Vec<&Var> = self.vars.iter().collect();
+        let other = Linear { terms: other, constant: 0 }.to_expr();
+        Some(Split { own: Rc::new(points::values(&own, &vars)), other })
+    }
+
+    /// A number per iteration as an expression of the thread, for the threads of `mask` in `step`. What no digits give is
+    /// looked up in a table, by a statement that is added to `out`.
+    pub(super) fn numbers(
+        &mut self,
+        own: &Rc<Vec<i64>>,
+        step: usize,
+        mask: &Mask,
+        builder: &mut Builder,
+        out: &mut Vec<Stmt>,
+    ) -> Expr {
+        let moved = |known: &Known| {
+            let before = self.steps_values(&known.own, known.step, mask);
+            let now = self.steps_values(own, step, mask);
+            let mut apart = before.zip(now).filter_map(|(before, now)| Some(now? - before?));
+            let first = apart.next().unwrap_or(0);
+            apart.all(|next| next == first).then_some(first)
+        };
+        let same = self.known.iter().filter(|known| known.mask == *mask && Rc::ptr_eq(&known.own, own));
+        if let Some((expr, apart)) = same.into_iter().find_map(|known| Some((known.expr.clone(), moved(known)?))) {
+            return normalize(&(expr + apart));
+        }
+        let values: Vec<Option<i64>> = self.steps_values(own, step, mask).collect();
+        let Some(expr) = fit(&values, &self.thread).map(|expr| normalize(&expr)) else {
+            return looked_up(&values, &self.thread, builder, out);
+        };
+        self.known.push(Known { own: own.clone(), step, mask: mask.clone(), expr: expr.clone() });
+        expr
+    }
+
+    /// The number of each thread in a step, where it takes part.
+    pub(super) fn steps_values<'b>(
+        &'b self,
+        own: &'b [i64],
+        step: usize,
+        mask: &'b [bool],
+    ) -> impl Iterator<Item = Option<i64>> + 'b {
+        mask.iter().enumerate().map(move |(thread, takes_part)| {
+            let iteration = takes_part.then(|| self.steps.at(thread, step)).flatten()?;
+            own.get(iteration).copied()
+        })
+    }
+
+    /// An expression of the nest's variables in terms of the thread.
+    pub(super) fn at(
+        &mut self,
+        expr: &Expr,
+        step: usize,
+        mask: &Mask,
+        builder: &mut Builder,
+        out: &mut Vec<Stmt>,
+    ) -> Expr {
+        if let Some(split) = self.split(expr) {
+            return normalize(&(self.numbers(&split.own, step, mask, builder, out) + split.other));
+        }
+        let mut values = Vec::new();
+        for var in self.vars {
+            if let Some(split) = self.split(&Expr::var(var)) {
+                values.push((var.clone(), self.numbers(&split.own, step, mask, builder, out)));
+            }
+        }
+        let value = |var: &Var| values.iter().find(|(known, _)| known == var).map(|(_, value)| value.clone());
+        builder.simplifier.simplify(&expr.substitute(&value))
+    }
+}
+
+/// The number that a table has for the thread.
+fn looked_up(values: &[Option<i64>], thread: &Expr, builder: &mut Builder, out: &mut Vec<Stmt>) -> Expr {
+    let numbers: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
+    let (least, most) = (numbers.iter().min().copied().unwrap_or(0), numbers.iter().max().copied().unwrap_or(0));
+    let table = builder.table("of_thread", numbers, tilewright_diag::Span::here());
+    let var = Var::new(builder.fresh("entry"), least, most);
+    out.push(Stmt::Lookup { vars: vec![var.clone()], table, index: thread.clone() });
+    Expr::var(&var)
+}

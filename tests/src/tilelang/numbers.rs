@@ -1,0 +1,272 @@
+//! The dtypes of golden programs: bits as numbers, and numbers as bits, rounded to the nearest, ties to even.
+
+use std::fmt;
+
+/// The dtype of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dtype {
+    F64,
+    F32,
+    F16,
+    BF16,
+    E4M3,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    Bool,
+}
+
+/// A number: whole ones of integers and indices, real ones of floats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Plain {
+    Whole(i64),
+    Real(f64),
+}
+
+const NAMES: [(&str, Dtype); 14] = [
+    ("float64", Dtype::F64),
+    ("float32", Dtype::F32),
+    ("float16", Dtype::F16),
+    ("bfloat16", Dtype::BF16),
+    ("float8_e4m3fn", Dtype::E4M3),
+    ("int8", Dtype::I8),
+    ("int16", Dtype::I16),
+    ("int32", Dtype::I32),
+    ("int64", Dtype::I64),
+    ("uint8", Dtype::U8),
+    ("uint16", Dtype::U16),
+    ("uint32", Dtype::U32),
+    ("uint64", Dtype::U64),
+    ("bool", Dtype::Bool),
+];
+
+impl Dtype {
+    /// The dtype by its name in the case files.
+    pub(crate) fn named(name: &str) -> Result<Dtype, String> {
+        let found = NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, dtype)| *dtype).ok_or_else(|| format!("the dtype {name}"))
+    }
+
+    /// Bytes of an element.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Dtype::E4M3 | Dtype::I8 | Dtype::U8 | Dtype::Bool => 1,
+            Dtype::F16 | Dtype::BF16 | Dtype::I16 | Dtype::U16 => 2,
+            Dtype::F32 | Dtype::I32 | Dtype::U32 => 4,
+            Dtype::F64 | Dtype::I64 | Dtype::U64 => 8,
+        }
+    }
+
+    /// Whether it is a floating-point format.
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::E4M3)
+    }
+
+    /// Whether it is an integer with a sign.
+    pub(crate) fn is_signed(self) -> bool {
+        matches!(self, Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64)
+    }
+
+    /// How far the result of one right operation on floats of this dtype may be from the nearest one. Two units in the
+    /// last place of halves and smaller floats, and some more of wide ones: functions such as `exp` are approximated, a
+    /// product may be fused with a sum, and results that are subnormal may be flushed to zero.
+    pub(crate) fn error(self, value: f64) -> f64 {
+        let (relative, least) = match self {
+            Dtype::F64 => (1e-14, f64::MIN_POSITIVE),
+            Dtype::F32 => (1e-6, f64::from(f32::MIN_POSITIVE)),
+            Dtype::F16 => (2e-3, power_of_two(-23)),
+            Dtype::BF16 => (1.6e-2, f64::from(f32::MIN_POSITIVE)),
+            Dtype::E4M3 => (0.25, power_of_two(-8)),
+            _ => (0.0, 0.0),
+        };
+        relative * value.abs() + least
+    }
+
+    /// The number that the low bits mean.
+    pub(crate) fn number(self, bits: u64) -> Plain {
+        match self {
+            Dtype::F64 => Plain::Real(f64::from_bits(bits)),
+            Dtype::F32 => Plain::Real(f64::from(f32::from_bits(bits as u32))),
+            Dtype::F16 => Plain::Real(HALF.value(bits)),
+            Dtype::BF16 => Plain::Real(BRAIN.value(bits)),
+            Dtype::E4M3 => Plain::Real(QUARTER.value(bits)),
+            Dtype::I8 => Plain::Whole(i64::from(bits as i8)),
+            Dtype::I16 => Plain::Whole(i64::from(bits as i16)),
+            Dtype::I32 => Plain::Whole(i64::from(bits as i32)),
+            Dtype::I64 | Dtype::U64 => Plain::Whole(bits as i64),
+            Dtype::U8 => Plain::Whole(i64::from(bits as u8)),
+            Dtype::U16 => Plain::Whole(i64::from(bits as u16)),
+            Dtype::U32 => Plain::Whole(i64::from(bits as u32)),
+            Dtype::Bool => Plain::Whole(i64::from(bits as u8 != 0)),
+        }
+    }
+
+    /// The bits of the nearest number that there is. Whole numbers wrap to integers, real ones go towards zero and stay
+    /// in the range; what is too large for a float becomes infinite, and for an 8-bit float the largest.
+    pub(crate) fn bits(self, number: Plain) -> u64 {
+        let bits = match (self, number) {
+            (Dtype::F64, _) => number.real().to_bits(),
+            (Dtype::F32, _) => u64::from((number.real() as f32).to_bits()),
+            (Dtype::F16, _) => HALF.bits(number.real()),
+            (Dtype::BF16, _) => BRAIN.bits(number.real()),
+            (Dtype::E4M3, _) => QUARTER.bits(number.real()),
+            (Dtype::Bool, _) => u64::from(number.holds()),
+            (_, Plain::Whole(value)) => value as u64,
+            (_, Plain::Real(value)) => self.towards_zero(value) as u64,
+        };
+        let spare = 64 - 8 * self.bytes();
+        bits << spare >> spare
+    }
+
+    fn towards_zero(self, value: f64) -> i64 {
+        match self {
+            Dtype::I8 => i64::from(value as i8),
+            Dtype::I16 => i64::from(value as i16),
+            Dtype::I32 => i64::from(value as i32),
+            Dtype::U8 => i64::from(value as u8),
+            Dtype::U16 => i64::from(value as u16),
+            Dtype::U32 => i64::from(value as u32),
+            Dtype::U64 => value as u64 as i64,
+            _ => value as i64,
+        }
+    }
+}
+
+impl Plain {
+    /// The number as a real one.
+    pub(crate) fn real(self) -> f64 {
+        match self {
+            Plain::Whole(value) => value as f64,
+            Plain::Real(value) => value,
+        }
+    }
+
+    /// Whether it is true as a condition.
+    pub(crate) fn holds(self) -> bool {
+        self.real() != 0.0
+    }
+}
+
+impl fmt::Display for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Plain::Whole(value) => write!(f, "{value}"),
+            Plain::Real(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+/// A float of at most 16 bits: sign, exponent, mantissa.
+struct Small {
+    mantissa: i32,
+    /// The exponent of the least number that is not subnormal.
+    least: i32,
+    /// Bits of the largest number, without the sign.
+    largest: u64,
+    /// Bits of what larger numbers become, without the sign.
+    overflow: u64,
+    nan: u64,
+    sign: u64,
+}
+
+const HALF: Small = Small { mantissa: 10, least: -14, largest: 0x7bff, overflow: 0x7c00, nan: 0x7fff, sign: 0x8000 };
+const BRAIN: Small = Small { mantissa: 7, least: -126, largest: 0x7f7f, overflow: 0x7f80, nan: 0x7fff, sign: 0x8000 };
+/// Without infinities: conversions saturate (PTX ISA, `cvt.satfinite`).
+const QUARTER: Small = Small { mantissa: 3, least: -6, largest: 0x7e, overflow: 0x7e, nan: 0x7f, sign: 0x80 };
+
+impl Small {
+    fn value(&self, bits: u64) -> f64 {
+        let magnitude = bits & (self.sign - 1);
+        let size = if magnitude <= self.largest {
+            let exponent = (magnitude >> self.mantissa) as i32;
+            let hidden = if exponent == 0 { 0 } else { 1u64 << self.mantissa };
+            let steps = (magnitude & ((1u64 << self.mantissa) - 1)) + hidden;
+            steps as f64 * power_of_two(exponent.max(1) - 1 + self.least - self.mantissa)
+        } else if magnitude == self.overflow {
+            f64::INFINITY
+        } else {
+            f64::NAN
+        };
+        if bits & self.sign == 0 { size } else { -size }
+    }
+
+    fn bits(&self, value: f64) -> u64 {
+        if value.is_nan() {
+            return self.nan;
+        }
+        let sign = if value.is_sign_negative() { self.sign } else { 0 };
+        if value.is_infinite() {
+            return sign | self.overflow;
+        }
+        let exponent = exponent(value).max(self.least);
+        let steps = (value.abs() / power_of_two(exponent - self.mantissa)).round_ties_even();
+        // A mantissa that is rounded up to the next power of two carries into the exponent.
+        let magnitude = (((exponent - self.least) as u64) << self.mantissa) + steps as u64;
+        sign | if magnitude > self.largest { self.overflow } else { magnitude }
+    }
+}
+
+/// The exponent of a number; for zero and subnormal ones, less than that of any other.
+fn exponent(value: f64) -> i32 {
+    ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023
+}
+
+fn power_of_two(exponent: i32) -> f64 {
+    2f64.powi(exponent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn real(dtype: Dtype, values: &[f64]) -> Vec<u64> {
+        values.iter().map(|value| dtype.bits(Plain::Real(*value))).collect()
+    }
+
+    #[test]
+    fn halves_round_to_even_and_overflow_to_infinity() {
+        assert_eq!(real(Dtype::F16, &[1.0, -2.0, 65504.0]), [0x3c00, 0xc000, 0x7bff]);
+        assert_eq!(real(Dtype::F16, &[65519.0, 65520.0, -1e30]), [0x7bff, 0x7c00, 0xfc00]);
+        let least = power_of_two(-24);
+        assert_eq!(real(Dtype::F16, &[least, least / 2.0, least * 1.5, -0.0]), [1, 0, 2, 0x8000]);
+    }
+
+    #[test]
+    fn brain_floats_round_to_even() {
+        assert_eq!(real(Dtype::BF16, &[1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0, 1e39]), [0x3f80, 0x3f82, 0x7f80]);
+    }
+
+    #[test]
+    fn floats_of_8_bits_saturate() {
+        assert_eq!(real(Dtype::E4M3, &[1.0, 448.0, 1e4, f64::NEG_INFINITY]), [0x38, 0x7e, 0x7e, 0xfe]);
+        assert_eq!(real(Dtype::E4M3, &[f64::NAN, power_of_two(-9)]), [0x7f, 1]);
+    }
+
+    #[test]
+    fn all_small_floats_come_back() {
+        for (dtype, count) in [(Dtype::F16, 1u64 << 16), (Dtype::BF16, 1 << 16), (Dtype::E4M3, 1 << 8)] {
+            for bits in 0..count {
+                let number = dtype.number(bits);
+                assert!(number.real().is_nan() || dtype.bits(number) == bits, "{dtype:?} {bits:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn whole_numbers_wrap_and_real_ones_go_towards_zero() {
+        assert_eq!(Dtype::I8.number(Dtype::I8.bits(Plain::Whole(130))), Plain::Whole(-126));
+        assert_eq!(Dtype::I32.number(Dtype::I32.bits(Plain::Real(-1.9))), Plain::Whole(-1));
+        assert_eq!(Dtype::U8.bits(Plain::Real(300.0)), 255);
+    }
+
+    #[test]
+    fn dtypes_have_the_names_of_the_case_files() {
+        assert_eq!(Dtype::named("float8_e4m3fn"), Ok(Dtype::E4M3));
+        assert_eq!(Dtype::named("float4"), Err("the dtype float4".to_string()));
+    }
+}
