@@ -1,18 +1,74 @@
 //! The kernel library: kernels in the DSL, each with a plain Rust reference and inputs to check it with.
+//!
+//! Those with a size `threads` say nothing of who holds what in registers: layouts are inferred, for any of their sizes.
 
+mod attention;
+mod blocks;
+mod column_reduce;
 mod config;
+mod elementwise;
+mod layer_norm;
+mod numbers;
+mod plan_then_buffer_layout;
+mod rms_norm;
+mod row_reduce;
 mod sf_transpose;
 mod sf_transpose_global;
+mod softmax;
 mod transpose_2d;
 mod warp_transpose;
 
 pub use config::{Config, ConfigError, KernelEntry, ShapeKey};
 
 /// Every kernel.
-pub const KERNELS: &[KernelEntry] =
-    &[sf_transpose::ENTRY, sf_transpose_global::ENTRY, transpose_2d::ENTRY, warp_transpose::ENTRY];
+pub const KERNELS: &[KernelEntry] = &[
+    attention::ENTRY,
+    column_reduce::MAX,
+    column_reduce::SUM,
+    elementwise::ENTRY,
+    layer_norm::ENTRY,
+    plan_then_buffer_layout::ENTRY,
+    rms_norm::ENTRY,
+    row_reduce::MAX,
+    row_reduce::SUM,
+    sf_transpose::ENTRY,
+    sf_transpose_global::ENTRY,
+    softmax::ENTRY,
+    transpose_2d::ENTRY,
+    warp_transpose::ENTRY,
+];
 
 /// The kernel called `name`.
 pub fn find(name: &str) -> Option<&'static KernelEntry> {
     KERNELS.iter().find(|entry| entry.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_is_in_the_book() {
+        let page = include_str!("../../docs/kernels.md");
+        for entry in KERNELS {
+            assert!(page.contains(&format!("| `{}` |", entry.name)), "{} is not in docs/kernels.md", entry.name);
+        }
+    }
+
+    #[test]
+    fn every_tested_configuration_is_one() {
+        for entry in KERNELS {
+            assert_eq!(entry.tested_configs().len(), entry.tested.len() + 1, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn references_fit_their_inputs() {
+        for entry in KERNELS {
+            for config in entry.tested_configs() {
+                let inputs = (entry.inputs)(&config);
+                assert!(!(entry.reference)(&config, &inputs).is_empty(), "{} {config}", entry.name);
+            }
+        }
+    }
 }

@@ -116,7 +116,7 @@ impl Machine<'_> {
         match stmt {
             Stmt::Op { body, .. } => self.body(body, active),
             Stmt::Declare(_) | Stmt::Inst(_) => Ok(()),
-            Stmt::When { .. } | Stmt::Assign { .. } | Stmt::Name { .. } | Stmt::AtomicAdd { .. } => {
+            Stmt::When { .. } | Stmt::Assign { .. } | Stmt::Name { .. } | Stmt::AtomicAdd { .. } | Stmt::Mma { .. } => {
                 Err("elements are opaque here, nothing is computed with them".to_string())
             }
             Stmt::For { var, body, .. } => {

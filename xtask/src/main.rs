@@ -11,6 +11,7 @@ mod fuzz;
 mod layout;
 mod layout_bench;
 mod list;
+mod matrix;
 mod page_bench;
 mod permute_bench;
 mod request;
@@ -45,7 +46,7 @@ enum Verb {
     Emit(emit::Arguments),
     /// Draw a layout, answer questions about it, plan the way to another: notation, a hardware name, or `list`.
     Layout(layout::Arguments),
-    /// Run the tests.
+    /// Run the tests, or with `kernels` every kernel with inferred layouts in many sizes.
     Test(test::Arguments),
     /// Measure the compiler and the virtual GPU.
     Bench(bench::Arguments),

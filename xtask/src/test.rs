@@ -1,4 +1,4 @@
-//! `test`: all tests of the workspace, with NVRTC provisioned first where that is possible.
+//! `test`: all tests of the workspace, with NVRTC provisioned first where that is possible; or the matrix of kernels.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,20 +7,41 @@ use clap::Args;
 use tilewright::prelude::Target;
 
 use crate::exit::Exit;
+use crate::matrix;
 use crate::terminal::complain;
 use crate::toolchain::provisioned;
 
 /// Arguments of `test`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Only tests whose name contains this.
+    /// Only tests whose name contains this; `kernels` runs every kernel with inferred layouts in many sizes instead.
     filter: Option<String>,
+    /// With `kernels`, only those whose name contains this.
+    name: Option<String>,
     /// Accept what the tests produce: rewrites snapshots and committed PTX.
     #[arg(long)]
     bless: bool,
 }
 
+/// The filter that stands for the matrix of kernels.
+const KERNELS: &str = "kernels";
+
 pub(crate) fn run(arguments: &Arguments) -> Exit {
+    let name = arguments.name.as_deref();
+    match (arguments.filter.as_deref(), name) {
+        (Some(KERNELS), _) if arguments.bless => bad(&format!("`test {KERNELS}` has nothing to accept")),
+        (Some(KERNELS), name) => matrix::run(name.unwrap_or_default()),
+        (_, Some(name)) => bad(&format!("`{name}` stands behind `{KERNELS}` only")),
+        (_, None) => cargo_test(arguments),
+    }
+}
+
+fn bad(text: &str) -> Exit {
+    complain(text);
+    Exit::BadInput
+}
+
+fn cargo_test(arguments: &Arguments) -> Exit {
     // Tests never fetch anything themselves.
     let _ = provisioned(Target::ALL[0].name());
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

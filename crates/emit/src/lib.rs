@@ -5,6 +5,7 @@
 
 mod dtype;
 mod index;
+mod mma;
 mod source_map;
 mod statements;
 mod values;
@@ -58,7 +59,7 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let mut printer = Printer::new(program);
     printer.prologue(&shared.locals(program));
     printer.body(&program.body);
-    let functions = printer.functions();
+    let functions = [printer.functions(), mma::functions(program)].concat();
     let (body, origins) = printer.finish();
     let mut context = Context::new();
     context.insert("name", &program.name);

@@ -10,6 +10,7 @@ use tilewright_ir::thread::{Cond, Inst, Memory, Note, Program, RegArray, Regs, S
 
 use crate::dtype::{literal, vector_literal, vector_type};
 use crate::index::c_index;
+use crate::mma;
 use crate::values::Values;
 
 /// Column at which a tile op's place in the user's source stands.
@@ -167,7 +168,7 @@ impl<'a> Printer<'a> {
                 }
                 self.block(format_args!("if ({})", conditions.join(" && ")), inner);
             }
-            Stmt::When { cond, body } => {
+            Stmt::When { cond, body, .. } => {
                 let cond = self.values.text(cond);
                 self.block(format_args!("if ({cond})"), body);
             }
@@ -182,6 +183,10 @@ impl<'a> Printer<'a> {
             Stmt::AtomicAdd { memory, index, from } => {
                 let (target, source) = (self.place(*memory, index, from, false), self.regs(from));
                 let call = self.values.atomic_add(self.program.memories[*memory].dtype, &target, &source);
+                self.line(format_args!("{call};"));
+            }
+            Stmt::Mma { inst, sums, a, b } => {
+                let call = mma::call(self.program, *inst, [sums, a, b]);
                 self.line(format_args!("{call};"));
             }
             Stmt::Inst(inst) => self.line(format_args!("{};", inst.info().cuda)),
@@ -328,6 +333,12 @@ fn widest_accesses(program: &Program, body: &[Stmt], widest: &mut BTreeMap<usize
             let bytes = regs.count * program.registers[regs.array].dtype.bytes();
             let most = widest.entry(regs.array.index()).or_insert(0);
             *most = bytes.max(*most);
+        }
+        if let Stmt::Mma { sums, a, b, .. } = stmt {
+            for regs in [sums, a, b] {
+                let most = widest.entry(regs.array.index()).or_insert(0);
+                *most = mma::alignment(program.registers[regs.array].dtype).max(*most);
+            }
         }
         widest_accesses(program, stmt.inner(), widest);
     }

@@ -288,7 +288,7 @@ fn variable_names(body: &[Stmt], names: &mut BTreeSet<String>) {
             Stmt::Lookup { vars, .. } => names.extend(vars.iter().map(|var| var.name().to_string())),
             Stmt::Op { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } | Stmt::AtomicAdd { .. } => {}
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
-            Stmt::Compute { .. } | Stmt::Inst(_) => {}
+            Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}
         }
         variable_names(stmt.inner(), names);
     }

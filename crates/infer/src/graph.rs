@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use petgraph::unionfind::UnionFind;
-use tilewright_diag::Span;
+use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, Detail, Element, Kernel, Op, OpKind, Parallel, Space, Stmt, Tile, Value};
 
+use crate::gemm::Dictation;
 use crate::nest::Nest;
 use crate::storage::Storages;
 
@@ -26,6 +27,8 @@ pub(crate) enum Node {
     Nest(Nest),
     /// A reduction.
     Reduce(Reduction),
+    /// A product.
+    Gemm(Dictation),
 }
 
 /// A reduction from one fragment to another.
@@ -48,6 +51,8 @@ pub(crate) struct Graph {
     pub(crate) floating: Vec<(Handle<Buffer>, Span)>,
     /// Ops that inference does not place yet.
     pub(crate) unplaced: Vec<Handle<Op>>,
+    /// What is wrong with ops that dictate layouts.
+    pub(crate) refused: Vec<Diagnostic>,
 }
 
 impl Node {
@@ -56,6 +61,7 @@ impl Node {
         match self {
             Node::Nest(nest) => nest.touches.iter().map(|touch| touch.storage).collect(),
             Node::Reduce(reduction) => [reduction.dst, reduction.src].into_iter().collect(),
+            Node::Gemm(dictation) => dictation.fragments.iter().map(|(storage, _)| *storage).collect(),
         }
     }
 
@@ -64,6 +70,7 @@ impl Node {
         match self {
             Node::Nest(nest) => nest.touches.iter().any(|touch| !touch.is_own()),
             Node::Reduce(_) => true,
+            Node::Gemm(_) => false,
         }
     }
 
@@ -71,6 +78,7 @@ impl Node {
         match self {
             Node::Nest(nest) => &nest.title,
             Node::Reduce(reduction) => &reduction.title,
+            Node::Gemm(dictation) => &dictation.title,
         }
     }
 
@@ -78,13 +86,14 @@ impl Node {
         match self {
             Node::Nest(nest) => nest.span,
             Node::Reduce(reduction) => reduction.span,
+            Node::Gemm(dictation) => dictation.span,
         }
     }
 }
 
 impl Graph {
     pub(crate) fn of(kernel: &Kernel, storages: &Storages) -> Graph {
-        let mut graph = Graph { nodes: Vec::new(), floating: Vec::new(), unplaced: Vec::new() };
+        let mut graph = Graph { nodes: Vec::new(), floating: Vec::new(), unplaced: Vec::new(), refused: Vec::new() };
         graph.body(kernel, storages, &kernel.body);
         graph
     }
@@ -120,7 +129,10 @@ impl Graph {
                 Some(reduction) => self.nodes.push((Origin::Op(handle), Node::Reduce(reduction))),
                 None => self.unplaced.push(handle),
             },
-            OpKind::Gemm if uses_fragment => self.unplaced.push(handle),
+            OpKind::Gemm if uses_fragment => match Dictation::of(kernel, storages, op) {
+                Ok(dictation) => self.nodes.push((Origin::Op(handle), Node::Gemm(dictation))),
+                Err(finding) => self.refused.push(finding),
+            },
             OpKind::Gemm | OpKind::PermuteLayout => {}
         }
     }

@@ -1,10 +1,11 @@
 //! Layout inference: which thread has which element of every fragment, and does which iteration of every loop.
 //!
-//! Fragments that are used outside of ops are whole on every thread. A strict pass takes what the user wrote; a common
-//! pass derives what follows, breadth first, to a fixpoint; a free pass tries plans for each connected component of ops
-//! and fragments, and keeps the cheapest. All questions are decided on [`Map`]s, which list who has what.
+//! Fragments that are used outside of ops are whole on every thread. A strict pass takes what the user wrote and what
+//! instructions dictate; a common pass derives what follows, breadth first, to a fixpoint; a free pass tries plans for each
+//! connected component of ops and fragments, and keeps the cheapest. All questions are decided on [`Map`]s, which list who has what.
 
 mod cost;
+mod gemm;
 mod graph;
 mod known;
 mod nest;
@@ -58,11 +59,14 @@ pub fn infer(kernel: &Kernel) -> Result<Inferred, Vec<Diagnostic>> {
     let graph = Graph::of(kernel, &storages);
     let unplaced = |handle: &Handle<Op>| {
         let op = &kernel.ops[*handle];
-        let message = format!("`{}` cannot be placed yet", kernel.op_title(op));
+        let message = format!("`{}` cannot be placed", kernel.op_title(op));
         Diagnostic::error("I0701", message).label(op.span, "this op")
     };
     if !graph.unplaced.is_empty() {
         return Err(graph.unplaced.iter().map(unplaced).collect());
+    }
+    if !graph.refused.is_empty() {
+        return Err(graph.refused);
     }
     let threads = kernel.threads.max(1) as usize;
     let mut known = strict(kernel, &storages, &graph, threads)?;
@@ -86,7 +90,7 @@ pub fn infer(kernel: &Kernel) -> Result<Inferred, Vec<Diagnostic>> {
     Ok(inferred)
 }
 
-/// What the user wrote, and what loose statements demand.
+/// What the user wrote, what instructions dictate, and what loose statements demand.
 fn strict(kernel: &Kernel, storages: &Storages, graph: &Graph, threads: usize) -> Result<Known, Vec<Diagnostic>> {
     let mut known = Known::default();
     let mut found = Vec::new();
@@ -108,6 +112,7 @@ fn strict(kernel: &Kernel, storages: &Storages, graph: &Graph, threads: usize) -
             ),
         }
     }
+    gemm::dictate(kernel, graph, &mut known, &mut found);
     for (storage, span) in &graph.floating {
         let title = &kernel.buffers[*storage].name;
         let reason = Reason {
@@ -117,17 +122,14 @@ fn strict(kernel: &Kernel, storages: &Storages, graph: &Graph, threads: usize) -
             span: *span,
             parent: None,
         };
-        if known.get(*storage).is_none() {
-            known.set(*storage, Map::replicated(threads, storages.get(*storage).granules), reason);
-        } else if known
-            .get(*storage)
-            .is_some_and(|fixed| fixed.owners.elements() * threads != fixed.map.entries().count())
-        {
-            found.push(
+        match known.get(*storage) {
+            None => known.set(*storage, Map::replicated(threads, storages.get(*storage).granules), reason),
+            Some(fixed) if fixed.owners.elements() * threads != fixed.map.entries().count() => found.push(
                 Diagnostic::error("I0704", format!("`{title}` is used where every thread needs all of it"))
                     .label(*span, "used here")
-                    .label(kernel.buffers[*storage].span, kernel.buffers[*storage].laid_out()),
-            );
+                    .label(fixed.reason.span, gemm::said_of(&kernel.buffers[*storage], &fixed.reason)),
+            ),
+            Some(_) => {}
         }
     }
     if found.is_empty() { Ok(known) } else { Err(found) }

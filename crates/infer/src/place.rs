@@ -43,6 +43,7 @@ impl Scene<'_> {
         match &self.graph.nodes[at].1 {
             Node::Nest(nest) => self.derive_nest(at, nest, known, pass),
             Node::Reduce(reduction) => derive_reduction(reduction, known, pass),
+            Node::Gemm(_) => Vec::new(),
         }
     }
 

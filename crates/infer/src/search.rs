@@ -155,6 +155,7 @@ fn settle_all(scene: &Scene, known: Known, members: &[usize]) -> Result<Settled,
                 total += cost;
             }
             Node::Reduce(reduction) => reduction.check(&known)?,
+            Node::Gemm(_) => {}
         }
     }
     let mut storages: BTreeSet<Handle<Buffer>> = BTreeSet::new();

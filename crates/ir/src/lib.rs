@@ -6,6 +6,7 @@
 
 mod arena;
 pub mod plan;
+pub mod product;
 mod scalar;
 mod target;
 pub mod thread;

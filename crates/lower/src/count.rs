@@ -7,9 +7,12 @@
 mod addresses;
 mod values;
 
+use std::collections::BTreeSet;
+
 use tilewright_expr::linear::Linear;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Cond, Inst, Issue, Memory, MemorySpace, Program, Regs, Stmt, Value};
+use tilewright_ir::thread::{Cond, Inst, Issue, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value};
+use tilewright_ir::tile::ElementOp;
 use tilewright_ir::{Handle, Target};
 
 use crate::conditions::conjunction;
@@ -32,6 +35,8 @@ pub(crate) struct Counter<'a> {
     /// The registers of every load and every store.
     loaded: Vec<Regs>,
     stored: Vec<Regs>,
+    /// Registers that hold products.
+    products: BTreeSet<(Handle<RegArray>, i64)>,
     /// The loops around the current statement.
     loops: Vec<Around>,
     /// Conditions around the current statement, in terms of hardware indices, sizes and loop variables.
@@ -67,6 +72,7 @@ impl<'a> Counter<'a> {
             conditions: Vec::new(),
             loaded: Vec::new(),
             stored: Vec::new(),
+            products: BTreeSet::new(),
             loops: Vec::new(),
             guards: Vec::new(),
             lets: Vec::new(),
@@ -116,7 +122,9 @@ impl<'a> Counter<'a> {
                 self.stored.push(from.clone());
             }
             Stmt::Lookup { table, index, .. } => self.access(*table, index, times),
-            Stmt::Compute { inst, arguments, .. } => {
+            Stmt::Compute { inst, to, arguments, .. } => {
+                let words = (self.program.registers[to.array].dtype.bytes() / 4).max(1);
+                let times = times.saturating_mul(words);
                 self.add(times);
                 self.shuffles = self.shuffles.saturating_add(if *inst == Inst::ShuffleXor { times } else { 0 });
                 arguments.iter().for_each(|argument| self.expr(argument));
@@ -134,7 +142,7 @@ impl<'a> Counter<'a> {
                 self.loops.pop();
             }
             Stmt::If { cond, body } => self.branch(cond, body, times),
-            Stmt::When { cond, body } => {
+            Stmt::When { cond, body, .. } => {
                 // A branch beside the comparison.
                 self.operations(cond, times);
                 self.add(times);
@@ -142,9 +150,13 @@ impl<'a> Counter<'a> {
                 self.body(body);
                 self.addresses.leave();
             }
-            Stmt::Assign { value, .. } | Stmt::Name { value, .. } => self.operations(value, times),
+            Stmt::Assign { to, value } => {
+                self.operations(value, times);
+                self.assigned(to, value);
+            }
+            Stmt::Name { value, .. } => self.operations(value, times),
             Stmt::AtomicAdd { memory, index, .. } => self.access(*memory, index, times),
-            Stmt::Inst(_) => self.add(times),
+            Stmt::Mma { .. } | Stmt::Inst(_) => self.add(times),
         }
     }
 
@@ -178,9 +190,36 @@ impl<'a> Counter<'a> {
         self.guards.truncate(outer);
     }
 
+    /// Products that are added, at once or out of a register: NVRTC makes one instruction of both.
+    fn fused(&self, value: &Value) -> i64 {
+        let is_product = |operand: &Value| match operand {
+            Value::Op(ElementOp::Mul, _) => true,
+            Value::Reg(array, at) => self.products.contains(&(*array, *at)),
+            _ => false,
+        };
+        let mut products = 0;
+        value.for_each(&mut |part| {
+            if let Value::Op(ElementOp::Add | ElementOp::Sub, operands) = part {
+                products += i64::from(operands.iter().any(is_product));
+            }
+        });
+        products
+    }
+
+    /// Remembers whether a register holds a product.
+    fn assigned(&mut self, to: &Regs, value: &Value) {
+        let Some(at) = to.first.as_const() else { return };
+        let is_float = self.program.registers[to.array].dtype.is_float();
+        if is_float && matches!(value, Value::Op(ElementOp::Mul, _)) {
+            self.products.insert((to.array, at));
+        } else {
+            self.products.remove(&(to.array, at));
+        }
+    }
+
     /// The operations of a value; moves are none.
     fn operations(&mut self, value: &Value, times: i64) {
-        let mut operations = 0;
+        let mut operations = -self.fused(value);
         let mut indices = Vec::new();
         value.for_each(&mut |part| match part {
             Value::Op(..) | Value::Cast(..) | Value::Part(..) | Value::With(..) => operations += 1,

@@ -12,13 +12,17 @@ mod count;
 mod elements;
 mod fill;
 mod fragment;
+mod gemm;
 mod measure;
 mod operand;
 mod ops;
 pub mod permute_layout;
+mod reduce;
 mod sync;
+mod threads;
 mod trace;
 mod traversal;
+mod unwritten;
 mod variant;
 
 pub use ops::{Options, lower};

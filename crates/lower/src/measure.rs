@@ -92,6 +92,7 @@ fn names(body: &[Stmt], defined: &mut Vec<Var>) {
             | Stmt::Set { .. }
             | Stmt::Move { .. }
             | Stmt::Compute { .. }
+            | Stmt::Mma { .. }
             | Stmt::Inst(_) => {}
         }
         names(stmt.inner(), defined);

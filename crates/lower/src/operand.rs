@@ -139,17 +139,17 @@ pub(crate) fn hangs_over(title: &str) -> Reason {
 }
 
 fn listed_fragment(buffer: &Buffer) -> Diagnostic {
-    let message = format!("`{}` is a fragment laid out by a table, which no tile op can address yet", buffer.name);
+    let message = format!("`{}` is a fragment laid out by a table, which this variant cannot address", buffer.name);
     Diagnostic::error("K0229", message)
         .label(buffer.span, buffer.laid_out())
-        .help("write the layout of a fragment as shard, replica and offset")
+        .help("leave the choice open, or take the variant `elements`")
 }
 
 fn reinterpreted(buffer: &Buffer) -> Diagnostic {
-    let message = format!("`{}` names registers of another dtype, which this op cannot address", buffer.name);
+    let message = format!("`{}` names registers of another dtype, which this variant cannot address", buffer.name);
     Diagnostic::error("K0229", message)
         .label(buffer.span, buffer.laid_out())
-        .help("use the fragment itself, or a parallel loop")
+        .help("leave the choice open, or take the variant `elements`")
 }
 
 fn unplaced(op: &Op, buffer: &Buffer) -> Diagnostic {

@@ -12,7 +12,7 @@ mod conflict;
 
 use tilewright_expr::Var;
 use tilewright_ir::plan::Barrier;
-use tilewright_ir::thread::{Cond, Inst, Program, Stmt};
+use tilewright_ir::thread::{Cond, Inst, Program, Stmt, Value};
 use tilewright_layout::axis::Scope;
 
 use conflict::conflict;
@@ -35,6 +35,24 @@ pub(crate) struct OpBlock {
 pub(crate) enum Block {
     Op(OpBlock),
     Loop { inner: LoopRef, body: Vec<Block> },
+    If(Box<IfBlock>),
+}
+
+/// A condition that is the same for all threads, and what happens where it holds and where it does not.
+#[derive(Clone, Debug)]
+pub(crate) struct IfBlock {
+    /// What the condition is made of.
+    pub(crate) first: OpBlock,
+    pub(crate) then: Branch,
+    pub(crate) otherwise: Branch,
+}
+
+/// What happens under a condition.
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    pub(crate) cond: Value,
+    pub(crate) is_uniform: bool,
+    pub(crate) body: Vec<Block>,
 }
 
 /// A loop of the kernel: two loops may have the same variable.
@@ -120,6 +138,7 @@ impl OpBlock {
                 | Stmt::Set { .. }
                 | Stmt::Move { .. }
                 | Stmt::Compute { .. }
+                | Stmt::Mma { .. }
                 | Stmt::For { .. }
                 | Stmt::When { .. }
                 | Stmt::Assign { .. }
@@ -161,8 +180,22 @@ impl Order<'_> {
                     // Seen from outside the loop, all of its iterations are over.
                     self.mark_earlier(start, false);
                 }
+                Block::If(branches) => {
+                    self.op(&mut branches.first);
+                    for branch in [&mut branches.then, &mut branches.otherwise] {
+                        self.branch(branch);
+                    }
+                }
             }
         }
+    }
+
+    /// A branch may not be taken: its barriers order nothing that comes from before it for what comes after it.
+    fn branch(&mut self, branch: &mut Branch) {
+        let (before, start) = (self.pending.clone(), self.next);
+        self.walk(&mut branch.body);
+        let inside = self.pending.drain(..).filter(|accesses| accesses.number >= start);
+        self.pending = before.into_iter().chain(inside.collect::<Vec<_>>()).collect();
     }
 
     /// Says of everything found since `start` whether it belongs to an earlier iteration of what is walked next.

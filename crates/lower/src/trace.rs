@@ -109,6 +109,7 @@ impl Tracer<'_> {
             | Stmt::Set { .. }
             | Stmt::Move { .. }
             | Stmt::Compute { .. }
+            | Stmt::Mma { .. }
             | Stmt::Assign { .. }
             | Stmt::Inst(_) => {}
         }

@@ -106,12 +106,18 @@ fn ops_on_fragments() {
         let rows = k.fragment("rows", F32, [16, 64]);
         k.copy(y, rows);
     });
-    assert_mistake("a_fragment_without_a_layout", open);
-    let not_yet = kernel("k", |k| {
-        let y = k.output("y", F32, [32]);
-        k.parallel([32], |k, [i]| {
-            k.store(y, (&i,), 0);
-        });
+    assert_mistake("a_fragment_that_was_never_written", open);
+    let permuted = kernel("k", |k| {
+        k.threads(32);
+        let x = k.input("x", F32, [32, 4]);
+        let held = k.fragment("held", F32, [32, 4]);
+        k.warp().permute_layout(held, x);
     });
-    assert_mistake("what_cannot_be_lowered_yet", not_yet);
+    assert_mistake("a_fragment_that_nothing_lays_out", permuted);
+    let from_memory = kernel("k", |k| {
+        let x = k.input("x", F32, [32]);
+        let y = k.output("y", F32, [32]);
+        k.atomic_add(y, x);
+    });
+    assert_mistake("what_cannot_be_lowered", from_memory);
 }

@@ -2,6 +2,7 @@
 
 mod inst;
 mod issue;
+mod mma;
 mod print;
 mod program;
 mod value;
@@ -9,6 +10,7 @@ mod verify;
 
 pub use inst::{Inst, InstInfo};
 pub use issue::Issue;
+pub use mma::{MmaInfo, MmaInst};
 pub use program::{Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt, for_each_expr};
 pub use value::Value;
 pub use verify::{VerifiedProgram, verify};

@@ -130,7 +130,7 @@ impl Program {
                     writeln!(f, "if {cond}")?;
                     self.print_body(f, body, depth + 1)?;
                 }
-                Stmt::When { cond, body } => {
+                Stmt::When { cond, body, .. } => {
                     writeln!(f, "when {}", self.value(cond))?;
                     self.print_body(f, body, depth + 1)?;
                 }
@@ -138,6 +138,10 @@ impl Program {
                 Stmt::Name { var, value } => writeln!(f, "let {} = {}", var.name(), self.value(value))?,
                 Stmt::AtomicAdd { memory, index, from } => {
                     writeln!(f, "atomic {} += {}", self.place(*memory, index), self.regs(from))?;
+                }
+                Stmt::Mma { inst, sums, a, b } => {
+                    let (sums, a, b) = (self.regs(sums), self.regs(a), self.regs(b));
+                    writeln!(f, "{sums} += {} {a}, {b}", inst.info().name)?;
                 }
                 Stmt::Inst(inst) => writeln!(f, "{}", inst.info().name)?,
             }

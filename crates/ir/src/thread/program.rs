@@ -8,6 +8,7 @@ use crate::scalar::Scalar;
 use crate::target::Target;
 use crate::thread::inst::Inst;
 use crate::thread::issue::Issue;
+use crate::thread::mma::MmaInst;
 use crate::thread::value::Value;
 
 /// What one thread of a kernel does.
@@ -146,6 +147,7 @@ impl Stmt {
             | Stmt::Set { .. }
             | Stmt::Move { .. }
             | Stmt::Compute { .. }
+            | Stmt::Mma { .. }
             | Stmt::Inst(_) => &[],
         }
     }
@@ -175,6 +177,7 @@ pub fn for_each_expr(body: &[Stmt], visit: &mut dyn FnMut(&Expr)) {
             | Stmt::Declare(_)
             | Stmt::Set { .. }
             | Stmt::Move { .. }
+            | Stmt::Mma { .. }
             | Stmt::Inst(_) => {}
         }
         for_each_expr(stmt.inner(), visit);
@@ -261,6 +264,8 @@ pub enum Stmt {
     When {
         /// A truth value.
         cond: Value,
+        /// It is the same for all threads of a CTA, as the user says.
+        is_uniform: bool,
         /// What happens if it holds.
         body: Vec<Stmt>,
     },
@@ -297,6 +302,17 @@ pub enum Stmt {
         from: Vec<Regs>,
         /// Its other operands.
         arguments: Vec<Expr>,
+    },
+    /// A product of matrices that lie spread over the warp is added to such a matrix.
+    Mma {
+        /// The instruction.
+        inst: MmaInst,
+        /// The matrix that is added to.
+        sums: Regs,
+        /// The left multiplicand.
+        a: Regs,
+        /// The right multiplicand.
+        b: Regs,
     },
     /// An instruction of the table without operands.
     Inst(Inst),

@@ -10,12 +10,15 @@
 //!
 //! A finding here is a defect of the compiler, not of the user; the message says so.
 
+mod mma;
+
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
+use crate::target::Target;
 use crate::thread::inst::{Inst, InstInfo};
 use crate::thread::program::{Cond, Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use crate::thread::value::Value;
@@ -171,11 +174,12 @@ impl<'a> Checker<'a> {
                 self.body(body);
                 self.divergence = outer;
             }
-            Stmt::When { cond, body } => {
+            Stmt::When { cond, is_uniform, body } => {
                 if self.value(cond).is_some() {
                     self.report("V0319", "a condition that is no truth value".to_string());
                 }
-                let outer = std::mem::replace(&mut self.divergence, Divergence::Lanes);
+                let outer = self.divergence;
+                self.divergence = if *is_uniform { outer } else { Divergence::Lanes };
                 self.body(body);
                 self.divergence = outer;
             }
@@ -199,6 +203,7 @@ impl<'a> Checker<'a> {
                 self.access(*memory, index, from);
                 self.read(from);
             }
+            Stmt::Mma { inst, sums, a, b } => self.mma(*inst, sums, a, b),
             Stmt::Inst(inst) => {
                 if inst.info().registers > 0 {
                     self.report("V0317", format!("`{}` without its operands", inst.info().name));
@@ -348,12 +353,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// An instruction has the operands of its row, single 32-bit registers.
+    /// An instruction has the operands of its row, single 32-bit registers; shuffles take 64-bit ones in two halves.
     fn operands(&mut self, inst: Inst, to: &Regs, from: &[Regs], arguments: usize, divergence: Divergence) {
         let info = inst.info();
         let is_word = |regs: &Regs| {
             let array = &self.program.registers[regs.array];
-            regs.count == 1 && array.dtype.bytes() == 4
+            let fits = array.dtype.bytes() == 4 || (inst == Inst::ShuffleXor && array.dtype.bytes() == 8);
+            regs.count == 1 && fits
         };
         let fits = info.registers == from.len() && info.arguments == arguments && info.registers > 0;
         if !fits || !from.iter().chain([to]).all(is_word) {
@@ -420,19 +426,21 @@ impl<'a> Checker<'a> {
     }
 
     fn inst(&mut self, info: &InstInfo) {
-        if !info.targets.contains(&self.program.target) {
-            self.report("V0314", format!("`{}` does not exist on {}", info.name, self.program.target));
+        self.executes(info.name, info.targets, info.collective);
+    }
+
+    /// The target has the instruction, and its threads execute it together.
+    fn executes(&mut self, name: &str, targets: &[Target], collective: Scope) {
+        if !targets.contains(&self.program.target) {
+            self.report("V0314", format!("`{name}` does not exist on {}", self.program.target));
         }
-        let allowed = match info.collective {
+        let allowed = match collective {
             Scope::Thread => Divergence::Lanes,
             Scope::Warp => Divergence::Warps,
             Scope::Warpgroup | Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => Divergence::None,
         };
         if self.divergence > allowed {
-            self.report(
-                "V0315",
-                format!("`{}` stands under a branch that its threads may judge differently", info.name),
-            );
+            self.report("V0315", format!("`{name}` stands under a branch that its threads may judge differently"));
         }
     }
 }

@@ -181,6 +181,20 @@ impl Value {
         }
     }
 
+    /// Calls `visit` on every expression of variables in it.
+    pub fn for_each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            Value::Const(_) | Value::Named(_) => {}
+            Value::Index(expr) => visit(expr),
+            Value::Load(access) => access.index.iter().for_each(|coord| match coord {
+                Coord::At(expr) => visit(expr),
+                Coord::Data(value) => value.for_each_expr(visit),
+            }),
+            Value::Op(_, operands) => operands.iter().for_each(|operand| operand.for_each_expr(visit)),
+            Value::Cast(_, value) => value.for_each_expr(visit),
+        }
+    }
+
     /// The same with every expression of variables replaced.
     pub fn map_exprs(&self, to: &dyn Fn(&Expr) -> Expr) -> Value {
         match self {

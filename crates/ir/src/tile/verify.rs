@@ -12,6 +12,7 @@ mod buffers;
 mod elements;
 mod ops;
 mod races;
+mod unwritten;
 mod values;
 mod warps;
 
@@ -46,6 +47,9 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
     buffers::check(&kernel, target, &mut found);
     let mut scope = Vec::new();
     check_body(&kernel, &kernel.body, &mut scope, &mut found);
+    if found.is_empty() {
+        unwritten::check(&kernel, &mut found);
+    }
     if found.is_empty() { Ok(VerifiedKernel(kernel)) } else { Err(found) }
 }
 

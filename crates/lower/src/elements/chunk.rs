@@ -186,7 +186,7 @@ impl Lowering<'_> {
             if !conditions.is_empty() {
                 self.out.push(Stmt::Set { to: to.clone(), value: Scalar::Int(0) });
             }
-            let (memory, index) = (self.builder.memory(moved.buffer), self.address(moved, step, &chunk.mask));
+            let (memory, index) = (self.builder.memory(moved.buffer), self.address(moved, width, step, &chunk.mask));
             self.out.extend(under(&conditions, vec![Stmt::Load { to, memory, index }]));
         }
     }
@@ -195,7 +195,7 @@ impl Lowering<'_> {
         for step in chunk.steps.clone().step_by(width) {
             let from = regs(moved.array, (step - chunk.steps.start) as i64, width as i64);
             let conditions = self.inside(moved, step, &chunk.mask);
-            let (memory, index) = (self.builder.memory(moved.buffer), self.address(moved, step, &chunk.mask));
+            let (memory, index) = (self.builder.memory(moved.buffer), self.address(moved, width, step, &chunk.mask));
             self.out.extend(under(&conditions, vec![Stmt::Store { memory, index, from }]));
         }
     }
@@ -209,10 +209,11 @@ impl Lowering<'_> {
         conditions
     }
 
-    fn address(&mut self, moved: &Moved, step: usize, mask: &Mask) -> Expr {
+    fn address(&mut self, moved: &Moved, width: usize, step: usize, mask: &Mask) -> Expr {
+        let width = width as i64;
         let buffer = &self.kernel.buffers[moved.buffer];
         let address = self.address_of(moved.buffer, &moved.index);
-        address.at(buffer.layout.as_ref(), step, mask, &mut self.points, self.builder, &mut self.out)
+        address.at(buffer.layout.as_ref(), width, (step, mask), &mut self.points, self.builder, &mut self.out)
     }
 
     /// A nest that does nothing but copy between memory and a fragment: straight from and to its registers.
@@ -253,7 +254,7 @@ impl Lowering<'_> {
             for (step, group) in chunk.steps.clone().step_by(width).zip(registers.chunks(width)) {
                 let part = regs(held.array, group[0], width as i64);
                 let conditions = this.inside(&moved, step, &mask);
-                let (memory, index) = (this.builder.memory(moved.buffer), this.address(&moved, step, &mask));
+                let (memory, index) = (this.builder.memory(moved.buffer), this.address(&moved, width, step, &mask));
                 if writes {
                     this.out.extend(under(&conditions, vec![Stmt::Store { memory, index, from: part }]));
                 } else {

@@ -11,8 +11,8 @@ use tilewright_layout::map::Map;
 use crate::builder::Builder;
 
 /// A fragment in registers.
-pub(super) struct Held {
-    pub(super) array: Handle<RegArray>,
+pub(crate) struct Held {
+    pub(crate) array: Handle<RegArray>,
     /// Elements of the fragment in a register: more than one where a view of it has wider ones.
     ratio: i64,
     /// Type of an element, and of a register.
@@ -24,14 +24,14 @@ pub(super) struct Held {
 
 /// A register, and which part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Slot {
-    pub(super) register: i64,
-    pub(super) part: i64,
+pub(crate) struct Slot {
+    pub(crate) register: i64,
+    pub(crate) part: i64,
 }
 
 impl Held {
     /// Error: the layout of the fragment cannot be used, with the reason.
-    pub(super) fn of(kernel: &Kernel, builder: &Builder, handle: Handle<Buffer>) -> Result<Held, String> {
+    pub(crate) fn of(kernel: &Kernel, builder: &Builder, handle: Handle<Buffer>) -> Result<Held, String> {
         let buffer = &kernel.buffers[handle];
         let owner = &kernel.buffers[kernel.storage(handle)];
         let layout = owner.layout.as_ref().ok_or_else(|| format!("`{}` has no layout", owner.name))?;
@@ -58,11 +58,29 @@ impl Held {
     }
 
     /// Where a thread has an element; `None` if it has not.
-    pub(super) fn slot(&self, thread: usize, element: i64) -> Option<Slot> {
+    pub(crate) fn slot(&self, thread: usize, element: i64) -> Option<Slot> {
         let list = &self.slots[thread];
         let at = list.binary_search_by_key(&element, |(known, _)| i64::from(*known)).ok()?;
         let slot = i64::from(list[at].1);
         Some(Slot { register: slot / self.ratio, part: slot % self.ratio })
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Every thread, slot and element that is had; slots count elements.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+        let of = |(thread, list): (usize, &'_ Vec<(u32, u32)>)| {
+            list.iter().map(move |(element, slot)| (thread, *slot as usize, *element as usize)).collect::<Vec<_>>()
+        };
+        self.slots.iter().enumerate().flat_map(of)
+    }
+
+    /// What is in a slot, where slots count elements.
+    pub(crate) fn in_slot(&self, slot: usize) -> ThreadValue {
+        let slot = slot as i64;
+        self.read(Slot { register: slot / self.ratio, part: slot % self.ratio })
     }
 
     /// The threads by the slot in which each has its element; those that have it nowhere, or need none, are left out.
@@ -82,7 +100,7 @@ impl Held {
     }
 
     /// What is in a slot.
-    pub(super) fn read(&self, slot: Slot) -> ThreadValue {
+    pub(crate) fn read(&self, slot: Slot) -> ThreadValue {
         let register = ThreadValue::Reg(self.array, slot.register);
         match (self.is_plain(), self.ratio) {
             (true, _) => register,
@@ -92,7 +110,7 @@ impl Held {
     }
 
     /// What the register of a slot becomes where the slot becomes `value`.
-    pub(super) fn written(&self, slot: Slot, value: ThreadValue) -> ThreadValue {
+    pub(crate) fn written(&self, slot: Slot, value: ThreadValue) -> ThreadValue {
         match (self.is_plain(), self.ratio) {
             (true, _) => value,
             (false, 1) => ThreadValue::Bits(self.register, Box::new(value)),

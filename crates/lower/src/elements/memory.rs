@@ -59,19 +59,19 @@ impl Address {
         }
     }
 
-    /// The position, in terms of the thread.
+    /// The position, in terms of the thread, where `width` elements are moved at once.
     pub(super) fn at(
         &self,
         layout: Option<&Layout>,
-        step: usize,
-        mask: &Mask,
+        width: i64,
+        (step, mask): (usize, &Mask),
         points: &mut Points<'_>,
         builder: &mut Builder,
         out: &mut Vec<Stmt>,
     ) -> Expr {
         match self {
             Address::Split(split) => {
-                normalize(&(points.numbers(&split.own, step, mask, builder, out) + split.other.clone()))
+                normalize(&(points.numbers(&split.own, width, (step, mask), builder, out) + split.other.clone()))
             }
             Address::Expr(expr) => points.at(expr, step, mask, builder, out),
             Address::Listed(flat) => {

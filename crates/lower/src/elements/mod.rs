@@ -1,16 +1,14 @@
 //! Statements on elements as thread statements: every thread its iterations, one step after the other.
 //!
-//! Numbers that depend on the iteration are listed for all threads, and become expressions of the thread ([`fit`]), or
-//! tables where none fits; threads that do nothing in a step are left out by conditions ([`threads`]), which are exact.
+//! Numbers that depend on the iteration are listed for all threads, and become expressions of the thread, or tables where
+//! none fits; threads that do nothing in a step are left out by conditions, which are exact ([`crate::threads`]).
 //! Neighbouring steps that are adjacent in memory are one access ([`chunk`]).
 
 mod chunk;
-mod fit;
 mod fragments;
 mod memory;
 mod nest;
 mod points;
-mod threads;
 mod values;
 
 use std::collections::BTreeMap;
@@ -19,14 +17,15 @@ use std::rc::Rc;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, RegArray, Stmt, Value as ThreadValue};
-use tilewright_ir::tile::{Access, Buffer, Coord, Element, Kernel, Space, Value};
+use tilewright_ir::tile::{Access, Buffer, Coord, Element, ElementOp, Kernel, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
 use crate::builder::{Builder, regs};
 use crate::conditions::{merged, under};
+use crate::threads::members;
 use chunk::Moved;
-use fragments::{Held, Slot};
+pub(crate) use fragments::{Held, Slot};
 use memory::{Address, bounds};
 pub(crate) use nest::Nest;
 use points::{Mask, Points};
@@ -37,32 +36,25 @@ const MOST_WRITTEN_OUT: i64 = 8;
 
 /// Lowers a nest. Error: why it cannot be.
 pub(crate) fn lower(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Result<Vec<Stmt>, String> {
-    let index = if kernel.threads <= 32 { kernel.lane() } else { kernel.tid() };
-    let points = Points::new(&nest.vars, &nest.steps, Expr::var(&index));
-    let first_threads = nest.steps.owners();
-    let is_first = |thread: usize, step: usize| {
-        let iteration = nest.steps.at(thread, step)?;
-        Some(first_threads.of(iteration).first() == Some(&(thread as u32)))
-    };
-    let firsts = (0..nest.steps.slots())
-        .map(|step| Rc::new((0..nest.steps.threads()).map(|t| is_first(t, step).unwrap_or(false)).collect()))
-        .collect();
-    let mut lowering = Lowering {
-        kernel,
-        builder,
-        nest,
-        points,
-        firsts,
-        held: BTreeMap::new(),
-        addresses: Vec::new(),
-        names: Vec::new(),
-        declared: Vec::new(),
-        moved: Vec::new(),
-        out: Vec::new(),
-    };
+    let mut lowering = Lowering::new(kernel, builder, nest);
     lowering.steps()?;
     let Lowering { declared, out, .. } = lowering;
     Ok(declared.into_iter().chain(merged(out)).collect())
+}
+
+/// A condition that every thread asks: `holds` becomes 1 or 0. Error: why it cannot be lowered.
+pub(crate) fn lower_condition(
+    kernel: &Kernel,
+    builder: &mut Builder,
+    cond: &Value,
+    holds: Handle<RegArray>,
+) -> Result<Vec<Stmt>, String> {
+    let nest = Nest::of_all_threads(kernel, &[]);
+    let mut lowering = Lowering::new(kernel, builder, &nest);
+    let place = Place { step: 0, mask: lowering.mask(0) };
+    lowering.declared.push(Stmt::Declare(holds));
+    lowering.keep_truth(cond, holds, &place)?;
+    Ok(lowering.declared.into_iter().chain(merged(lowering.out)).collect())
 }
 
 /// Where in a nest something is: the step, and the threads for which all conditions around hold.
@@ -95,7 +87,33 @@ struct Way {
     slot: Slot,
 }
 
-impl Lowering<'_> {
+impl<'a> Lowering<'a> {
+    fn new(kernel: &'a Kernel, builder: &'a mut Builder, nest: &'a Nest) -> Lowering<'a> {
+        let index = if kernel.threads <= 32 { kernel.lane() } else { kernel.tid() };
+        let points = Points::new(&nest.vars, &nest.steps, Expr::var(&index));
+        let first_threads = nest.steps.owners();
+        let is_first = |thread: usize, step: usize| {
+            let iteration = nest.steps.at(thread, step)?;
+            Some(first_threads.of(iteration).first() == Some(&(thread as u32)))
+        };
+        let firsts = (0..nest.steps.slots())
+            .map(|step| Rc::new((0..nest.steps.threads()).map(|t| is_first(t, step).unwrap_or(false)).collect()))
+            .collect();
+        Lowering {
+            kernel,
+            builder,
+            nest,
+            points,
+            firsts,
+            held: BTreeMap::new(),
+            addresses: Vec::new(),
+            names: Vec::new(),
+            declared: Vec::new(),
+            moved: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
     /// The threads that do something in a step.
     fn mask(&self, step: usize) -> Mask {
         let steps = &self.nest.steps;
@@ -126,13 +144,7 @@ impl Lowering<'_> {
     /// Conditions that hold for the threads of a set only, perhaps by a table.
     fn conditions(&mut self, set: &[bool]) -> Vec<Cond> {
         let thread = self.points.thread().clone();
-        threads::conditions(set, &thread).unwrap_or_else(|| {
-            let members = set.iter().map(|is_in| i64::from(*is_in)).collect();
-            let table = self.builder.table("takes_part", members, self.kernel.span);
-            let var = Var::new(self.builder.fresh("part"), 0, 1);
-            self.out.push(Stmt::Lookup { vars: vec![var.clone()], table, index: thread });
-            vec![Cond::Equal(Expr::var(&var), Expr::constant(1))]
-        })
+        members(set, &thread, self.builder, &mut self.out)
     }
 
     /// What is done in a step, by the threads of `place`.
@@ -179,7 +191,7 @@ impl Lowering<'_> {
     fn atomic_add(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), String> {
         let dtype = self.kernel.buffers[to.buffer].dtype;
         if self.kernel.buffers[to.buffer].space == Space::Fragment {
-            let sum = Value::Op(tilewright_ir::tile::ElementOp::Add, vec![Value::Load(to.clone()), value.clone()]);
+            let sum = Value::Op(ElementOp::Add, vec![Value::Load(to.clone()), value.clone()]);
             let sum = self.value(&sum, Some(dtype), place)?;
             return self.write_fragment(to, place, &sum);
         }
@@ -251,7 +263,7 @@ impl Lowering<'_> {
         let address = self.address_of(access.buffer, index);
         let mut inner = Vec::new();
         let layout = buffer.layout.as_ref();
-        let at = address.at(layout, place.step, &place.mask, &mut self.points, self.builder, &mut inner);
+        let at = address.at(layout, 1, (place.step, &place.mask), &mut self.points, self.builder, &mut inner);
         inner.push(make(memory, at));
         self.out.extend(under(&conditions, inner));
         Ok(())
@@ -364,19 +376,26 @@ impl Lowering<'_> {
             return Ok(());
         }
         // Kept, so that what one branch does is not seen by the other's condition.
-        let cond = self.value(cond, None, place)?;
         let array = self.new_registers("holds", DType::I32, 1);
+        self.keep_truth(cond, array, place)?;
         let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
-        let kept = ThreadValue::Op(tilewright_ir::tile::ElementOp::Select, vec![cond, number(1), number(0)]);
-        self.out.push(Stmt::Assign { to: regs(array, 0, 1), value: kept });
         for (branch, wanted) in [(then, 1), (otherwise, 0)] {
             let body = self.aside(|this| this.elements(branch, place))?;
             let compared = vec![ThreadValue::Reg(array, 0), number(wanted)];
-            let cond = ThreadValue::Op(tilewright_ir::tile::ElementOp::Eq, compared);
+            let cond = ThreadValue::Op(ElementOp::Eq, compared);
             if !body.is_empty() {
-                self.out.push(Stmt::When { cond, body });
+                self.out.push(Stmt::When { cond, is_uniform: false, body });
             }
         }
+        Ok(())
+    }
+
+    /// A register becomes 1 where a condition holds, else 0.
+    fn keep_truth(&mut self, cond: &Value, holds: Handle<RegArray>, place: &Place) -> Result<(), String> {
+        let cond = self.value(cond, None, place)?;
+        let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
+        let value = ThreadValue::Op(ElementOp::Select, vec![cond, number(1), number(0)]);
+        self.out.push(Stmt::Assign { to: regs(holds, 0, 1), value });
         Ok(())
     }
 

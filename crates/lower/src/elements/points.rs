@@ -7,8 +7,8 @@ use tilewright_expr::{Expr, Var, points};
 use tilewright_ir::thread::Stmt;
 use tilewright_layout::map::Map;
 
-use super::fit::fit;
 use crate::builder::Builder;
+use crate::threads::{fit, looked_up};
 
 /// The threads that do something in a step.
 pub(super) type Mask = Rc<Vec<bool>>;
@@ -77,12 +77,13 @@ impl<'a> Points<'a> {
     }
 
     /// A number per iteration as an expression of the thread, for the threads of `mask` in `step`. What no digits give is
-    /// looked up in a table, by a statement that is added to `out`.
+    /// looked up in a table, by a statement that is added to `out`. If `multiple` divides the numbers, it divides the
+    /// expression.
     pub(super) fn numbers(
         &mut self,
         own: &Rc<Vec<i64>>,
-        step: usize,
-        mask: &Mask,
+        multiple: i64,
+        (step, mask): (usize, &Mask),
         builder: &mut Builder,
         out: &mut Vec<Stmt>,
     ) -> Expr {
@@ -93,16 +94,31 @@ impl<'a> Points<'a> {
             let first = apart.next().unwrap_or(0);
             apart.all(|next| next == first).then_some(first)
         };
-        let same = self.known.iter().filter(|known| known.mask == *mask && Rc::ptr_eq(&known.own, own));
+        let is_known = |known: &&Known| {
+            known.mask == *mask && Rc::ptr_eq(&known.own, own) && known.expr.multiple() % multiple == 0
+        };
+        let same = self.known.iter().filter(is_known);
         if let Some((expr, apart)) = same.into_iter().find_map(|known| Some((known.expr.clone(), moved(known)?))) {
             return normalize(&(expr + apart));
         }
         let values: Vec<Option<i64>> = self.steps_values(own, step, mask).collect();
-        let Some(expr) = fit(&values, &self.thread).map(|expr| normalize(&expr)) else {
+        let of_iteration = || {
+            let numbers: Vec<Option<i64>> = own.iter().copied().map(Some).collect();
+            fit(&numbers, &self.iteration(step, mask)?, multiple)
+        };
+        let Some(expr) = fit(&values, &self.thread, multiple).or_else(of_iteration) else {
             return looked_up(&values, &self.thread, builder, out);
         };
+        let expr = normalize(&expr);
         self.known.push(Known { own: own.clone(), step, mask: mask.clone(), expr: expr.clone() });
         expr
+    }
+
+    /// The number of the iteration, if digits of the thread give it.
+    fn iteration(&self, step: usize, mask: &[bool]) -> Option<Expr> {
+        let at = |thread: usize| mask[thread].then(|| self.steps.at(thread, step)).flatten();
+        let numbers: Vec<Option<i64>> = (0..mask.len()).map(|thread| at(thread).map(|number| number as i64)).collect();
+        fit(&numbers, &self.thread, 1)
     }
 
     /// The number of each thread in a step, where it takes part.
@@ -128,25 +144,15 @@ impl<'a> Points<'a> {
         out: &mut Vec<Stmt>,
     ) -> Expr {
         if let Some(split) = self.split(expr) {
-            return normalize(&(self.numbers(&split.own, step, mask, builder, out) + split.other));
+            return normalize(&(self.numbers(&split.own, 1, (step, mask), builder, out) + split.other));
         }
         let mut values = Vec::new();
         for var in self.vars {
             if let Some(split) = self.split(&Expr::var(var)) {
-                values.push((var.clone(), self.numbers(&split.own, step, mask, builder, out)));
+                values.push((var.clone(), self.numbers(&split.own, 1, (step, mask), builder, out)));
             }
         }
         let value = |var: &Var| values.iter().find(|(known, _)| known == var).map(|(_, value)| value.clone());
         builder.simplifier.simplify(&expr.substitute(&value))
     }
-}
-
-/// The number that a table has for the thread.
-fn looked_up(values: &[Option<i64>], thread: &Expr, builder: &mut Builder, out: &mut Vec<Stmt>) -> Expr {
-    let numbers: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
-    let (least, most) = (numbers.iter().min().copied().unwrap_or(0), numbers.iter().max().copied().unwrap_or(0));
-    let table = builder.table("of_thread", numbers, tilewright_diag::Span::here());
-    let var = Var::new(builder.fresh("entry"), least, most);
-    out.push(Stmt::Lookup { vars: vec![var.clone()], table, index: thread.clone() });
-    Expr::var(&var)
 }

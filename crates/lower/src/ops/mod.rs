@@ -4,26 +4,29 @@ mod placed;
 
 use std::collections::BTreeSet;
 
-use tilewright_diag::{Diagnostic, Span};
+use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Facts, OpPlan};
 use tilewright_ir::thread::{Cond, Note, Program, Stmt as ThreadStmt};
 use tilewright_ir::tile::{Kernel, Loop, Op, OpKind, Space, Stmt, Tile, Unroll, tile_title};
-use tilewright_ir::{Target, VerifiedKernel};
+use tilewright_ir::{Scalar, Target, VerifiedKernel};
 use tilewright_layout::access::tile_floor;
 use tilewright_layout::axis::Scope;
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError, PlacedTile};
 
-use crate::builder::Builder;
+use crate::builder::{Builder, regs};
 use crate::conditions::merged;
 use crate::copy::{self, Team};
 use crate::count::instructions;
 use crate::elements::Nest;
 use crate::fill;
 use crate::fragment::ThreadIndices;
+use crate::gemm;
 use crate::operand::Operand;
 use crate::permute_layout;
-use crate::sync::{Block, LoopRef, OpBlock, derive_barriers};
+use crate::reduce;
+use crate::sync::{Block, Branch, LoopRef, OpBlock, derive_barriers};
+use crate::unwritten::unwritten;
 use crate::variant::{Choice, Schedule, Variant, choose};
 use placed::ELEMENTS;
 
@@ -71,7 +74,7 @@ struct Walk<'a> {
 type Substitution = [(Var, i64)];
 
 impl Walk<'_> {
-    fn body(&mut self, body: &[Stmt], unrolled: &Substitution) -> Vec<Block> {
+    pub(super) fn body(&mut self, body: &[Stmt], unrolled: &Substitution) -> Vec<Block> {
         let mut blocks = Vec::new();
         for stmt in body {
             match stmt {
@@ -85,7 +88,10 @@ impl Walk<'_> {
                     let block = self.parallel(*parallel, unrolled);
                     self.keep(block, &mut blocks);
                 }
-                Stmt::If(branch) => self.found.push(unsupported("a condition", branch.span)),
+                Stmt::If(branch) => match self.branches(branch, unrolled) {
+                    Ok(block) => blocks.push(block),
+                    Err(finding) => self.found.push(finding),
+                },
                 Stmt::Each(body) => {
                     let block = self.each(body, unrolled);
                     self.keep(block, &mut blocks);
@@ -141,16 +147,25 @@ impl Walk<'_> {
             }
             OpKind::Fill => {
                 let context = operand(self, 0).map(|dst| {
-                    let value = op.detail.constant().unwrap_or(tilewright_ir::Scalar::Int(0));
+                    let value = op.detail.constant().unwrap_or(Scalar::Int(0));
                     fill::Context { dst, value, team: self.team(op), indices: self.indices() }
                 });
                 self.choose(op, fill::VARIANTS, context, None)
             }
             OpKind::AtomicAdd => match Nest::of_op(self.kernel, op) {
                 Some(nest) => self.nest(&self.kernel.op_title(op), op.span, nest),
-                None => Err(unsupported(&format!("`{}` without a layout", op.kind.info().name), op.span)),
+                None => {
+                    Err(placed::refused(&self.kernel.op_title(op), "it adds to no fragment and from none", op.span))
+                }
             },
-            OpKind::Reduce | OpKind::Gemm => Err(unsupported(&format!("`{}`", op.kind.info().name), op.span)),
+            OpKind::Gemm => {
+                let context = gemm::Context::new(&self.builder, self.kernel, op, self.indices());
+                self.choose(op, gemm::VARIANTS, context, None)
+            }
+            OpKind::Reduce => {
+                let context = reduce::Context::new(&self.builder, self.kernel, op);
+                self.choose(op, reduce::VARIANTS, context, None)
+            }
             OpKind::PermuteLayout => {
                 let in_memory = |operand: Operand| match operand {
                     Operand::Memory(tile) => Ok(tile),
@@ -183,7 +198,9 @@ impl Walk<'_> {
             OpKind::Copy => [names(copy::VARIANTS), vec![ELEMENTS]].concat(),
             OpKind::Fill => [names(fill::VARIANTS), vec![ELEMENTS]].concat(),
             OpKind::PermuteLayout => names(permute_layout::VARIANTS),
-            OpKind::Reduce | OpKind::Gemm | OpKind::AtomicAdd => Vec::new(),
+            OpKind::Gemm => names(gemm::VARIANTS),
+            OpKind::Reduce => names(reduce::VARIANTS),
+            OpKind::AtomicAdd => Vec::new(),
         };
         let asked = self.options.variant.as_deref().filter(|name| known.contains(name));
         let variant = op.variant.clone().or(asked.map(str::to_string));
@@ -196,10 +213,17 @@ impl Walk<'_> {
         if self.plans.iter().any(|plan| plan.forced && plan.chosen == asked) || !self.found.is_empty() {
             return;
         }
-        let known: BTreeSet<&str> = [names(copy::VARIANTS), names(fill::VARIANTS), names(permute_layout::VARIANTS)]
-            .into_iter()
-            .flatten()
-            .collect();
+        let known: BTreeSet<&str> = [
+            names(copy::VARIANTS),
+            names(fill::VARIANTS),
+            names(permute_layout::VARIANTS),
+            names(gemm::VARIANTS),
+            names(reduce::VARIANTS),
+            vec![ELEMENTS],
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         if !known.contains(asked.as_str()) {
             let known: Vec<&str> = known.into_iter().collect();
             self.found.push(
@@ -281,6 +305,16 @@ impl Walk<'_> {
     fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
         let body = self.assemble(blocks);
         let mut program = self.builder.program;
+        // What a kernel reads of a fragment and never wrote is zero, not whatever a register held.
+        let unwritten = unwritten(&program.body.iter().cloned().chain(body.iter().cloned()).collect::<Vec<_>>());
+        for array in unwritten {
+            let to = regs(array, 0, program.registers[array].len);
+            let place =
+                program.body.iter().position(|stmt| matches!(stmt, ThreadStmt::Declare(known) if *known == array));
+            if let Some(place) = place {
+                program.body.insert(place + 1, ThreadStmt::Set { to, value: Scalar::Int(0) });
+            }
+        }
         program.body.extend(body);
         program.plans = self.plans;
         program.issues = instructions(&program, &program.body);
@@ -288,15 +322,26 @@ impl Walk<'_> {
     }
 
     fn assemble(&mut self, blocks: Vec<Block>) -> Vec<ThreadStmt> {
-        blocks
-            .into_iter()
-            .map(|block| match block {
-                Block::Op(op) => self.assemble_op(op),
-                Block::Loop { inner, body } => {
-                    ThreadStmt::For { var: inner.var, is_written_out: false, body: self.assemble(body) }
+        let mut body = Vec::new();
+        for block in blocks {
+            match block {
+                Block::Op(op) => body.push(self.assemble_op(op)),
+                Block::Loop { inner, body: inside } => {
+                    let inside = self.assemble(inside);
+                    body.push(ThreadStmt::For { var: inner.var, is_written_out: false, body: inside });
                 }
-            })
-            .collect()
+                Block::If(branches) => {
+                    body.push(self.assemble_op(branches.first));
+                    for Branch { cond, is_uniform, body: inside } in [branches.then, branches.otherwise] {
+                        if !inside.is_empty() {
+                            let inside = self.assemble(inside);
+                            body.push(ThreadStmt::When { cond, is_uniform, body: inside });
+                        }
+                    }
+                }
+            }
+        }
+        body
     }
 
     fn assemble_op(&mut self, op: OpBlock) -> ThreadStmt {
@@ -312,13 +357,6 @@ impl Walk<'_> {
         }
         ThreadStmt::Op { note, body }
     }
-}
-
-/// What inference places, and lowering does not take yet.
-fn unsupported(what: &str, span: Span) -> Diagnostic {
-    Diagnostic::error("P0404", format!("{what} cannot be lowered yet"))
-        .label(span, "here")
-        .help("tile ops on buffers with layouts can be lowered: copy, fill, permute_layout")
 }
 
 fn names<C, S>(variants: &[Variant<C, S>]) -> Vec<&'static str> {

@@ -4,14 +4,16 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
+use tilewright_ir::Scalar;
 use tilewright_ir::plan::{Considered, Facts, OpPlan, Reason};
-use tilewright_ir::thread::Stmt as ThreadStmt;
-use tilewright_ir::tile::{Element, If, Loop, Op, Parallel, Space, Stmt, Tile};
+use tilewright_ir::thread::{Stmt as ThreadStmt, Value as ThreadValue};
+use tilewright_ir::tile::{Element, ElementOp, If, Loop, Op, Parallel, Space, Stmt, Tile, value_title};
+use tilewright_layout::DType;
 
 use super::{Substitution, Walk, substituted_expr};
 use crate::elements::{self, Nest};
 use crate::measure::measure;
-use crate::sync::OpBlock;
+use crate::sync::{Block, Branch, IfBlock, OpBlock};
 use crate::variant::Choice;
 
 /// The variant's name in plans.
@@ -44,10 +46,37 @@ impl Walk<'_> {
         self.nest("each thread", span, nest.substituted(&|expr| substituted_expr(expr, unrolled)))
     }
 
+    /// A condition that is the same for all threads, and its branches.
+    pub(super) fn branches(&mut self, branch: &If, unrolled: &Substitution) -> Result<Block, Diagnostic> {
+        let title = format!("if {}", value_title(self.kernel, &branch.cond));
+        let cond = branch.cond.map_exprs(&|expr| substituted_expr(expr, unrolled));
+        let holds = self.builder.registers("holds", DType::I32, 1, 1, &mut Vec::new());
+        let made = elements::lower_condition(self.kernel, &mut self.builder, &cond, holds);
+        let body = made.map_err(|why| refused(&title, &why, branch.span))?;
+        let facts = measure(&self.builder.program, &body, 0, "by every thread".to_string());
+        let first = self.planned(&title, branch.span, facts, body);
+        let mut depends_on_thread = false;
+        cond.for_each_expr(&mut |expr| {
+            expr.for_each_var(&mut |var| depends_on_thread |= ["lane", "warp", "tid"].contains(&var.name()));
+        });
+        let mut side = |body: &[Stmt], wanted: i64| {
+            let number = ThreadValue::Const(DType::I32, Scalar::Int(wanted));
+            let cond = ThreadValue::Op(ElementOp::Eq, vec![ThreadValue::Reg(holds, 0), number]);
+            Branch { cond, is_uniform: !depends_on_thread, body: self.body(body, unrolled) }
+        };
+        let (then, otherwise) = (side(&branch.then, 1), side(&branch.otherwise, 0));
+        Ok(Block::If(Box::new(IfBlock { first, then, otherwise })))
+    }
+
     /// A nest that can be lowered in one way only.
     pub(super) fn nest(&mut self, title: &str, span: Span, nest: Nest) -> Result<OpBlock, Diagnostic> {
         let facts = self.facts(&nest).map_err(|why| refused(title, &why, span))?;
         let body = elements::lower(self.kernel, &mut self.builder, &nest).map_err(|why| refused(title, &why, span))?;
+        Ok(self.planned(title, span, facts, body))
+    }
+
+    /// The statements of something that can be done in one way only, and their plan.
+    fn planned(&mut self, title: &str, span: Span, facts: Facts, body: Vec<ThreadStmt>) -> OpBlock {
         self.plans.push(OpPlan {
             title: title.to_string(),
             span,
@@ -58,7 +87,7 @@ impl Walk<'_> {
             floor: None,
             barriers: Vec::new(),
         });
-        Ok(OpBlock { title: title.to_string(), guard: None, body, barrier: None, op: self.plans.len() - 1 })
+        OpBlock { title: title.to_string(), guard: None, body, barrier: None, op: self.plans.len() - 1 }
     }
 
     /// What a nest costs; what it declares is taken back.

@@ -64,6 +64,7 @@ impl<'a> Walk<'a> {
             | Stmt::Set { .. }
             | Stmt::Move { .. }
             | Stmt::Compute { .. }
+            | Stmt::Mma { .. }
             | Stmt::Assign { .. }
             | Stmt::Name { .. }
             | Stmt::Inst(_) => Some(()),

@@ -196,6 +196,15 @@ fn a_lookup_stays_inside_its_table_and_its_names_hold_the_entries() {
 }
 
 #[test]
+fn values_have_the_type_of_their_register() {
+    let f = fixture();
+    let to = Regs { array: f.r, first: Expr::constant(0), count: 1, step: 1 };
+    let value = Value::Const(DType::I32, Scalar::Int(1));
+    let body = vec![Stmt::Declare(f.r), Stmt::Assign { to, value }];
+    assert_eq!(f.said(body), ["error[V0319]: `r[0]` becomes a value of another type"]);
+}
+
+#[test]
 fn types_of_both_sides_must_agree() {
     let mut f = fixture();
     f.program.registers[f.r].dtype = DType::I32;

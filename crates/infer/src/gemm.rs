@@ -1,0 +1,205 @@
+//! Products: the instruction dictates the layouts of the fragments that it works on.
+//!
+//! Before anything is chosen, a gemm gives its fragments the layouts of `mma.sync` ([`Product`]), on every target. On
+//! sm_90 TileLang takes `wgmma` from 128 threads on, which has other warps share the rows; both are equally sound, so
+//! there is one kind. Operands in memory are given nothing: they are loaded as the instruction wants them.
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_ir::Handle;
+use tilewright_ir::product::{Matrix, Product};
+use tilewright_ir::tile::{Buffer, Kernel, Op, Space};
+use tilewright_layout::map::Map;
+
+use crate::graph::{Graph, Node};
+use crate::known::{Known, Pass, Reason};
+use crate::storage::Storages;
+
+/// A product, and what it dictates.
+#[derive(Clone, Debug)]
+pub(crate) struct Dictation {
+    pub(crate) title: String,
+    pub(crate) span: Span,
+    /// The storages of its fragments, with the maps of their granules.
+    pub(crate) fragments: Vec<(Handle<Buffer>, Map)>,
+}
+
+impl Dictation {
+    /// What a gemm dictates. Error: why its fragments cannot be operands of `mma.sync`.
+    pub(crate) fn of(kernel: &Kernel, storages: &Storages, op: &Op) -> Result<Dictation, Diagnostic> {
+        let title = kernel.op_title(op);
+        let refused = |buffer: &Buffer, text: &str, accepted: &str| {
+            Diagnostic::error("I0705", format!("`{title}` with the fragment `{}`: {text}", buffer.name))
+                .label(op.span, "this product")
+                .label(buffer.span, "`mma.sync` is to dictate its layout")
+                .help(format!("accepted: {accepted}"))
+        };
+        let mut fragments = Vec::new();
+        for (matrix, tile) in Matrix::ALL.into_iter().zip(&op.operands) {
+            let buffer = &kernel.buffers[tile.buffer];
+            if buffer.space != Space::Fragment {
+                continue;
+            }
+            let product = Product::of(kernel, op).map_err(|why| refused(buffer, &why.text, &why.accepted))?;
+            let storage = kernel.storage(tile.buffer);
+            let whole = storages.get(storage);
+            let (map, ratio) = (product.map(matrix), (whole.bytes / buffer.dtype.bytes()) as usize);
+            if tile.extents != buffer.shape || map.elements() != whole.granules * ratio {
+                return Err(refused(buffer, "this is a part of a fragment", "whole fragments"));
+            }
+            let granules = crate::granules(&map, ratio);
+            let granules = granules.map_err(|why| {
+                let text = format!("its layout {why}");
+                refused(buffer, &text, "views with elements that a thread has together")
+            });
+            fragments.push((storage, granules?));
+        }
+        Ok(Dictation { title, span: op.span, fragments })
+    }
+
+    fn reason(&self) -> Reason {
+        let rule = "dictated by `mma.sync`";
+        Reason { pass: Pass::Strict, rule, op: self.title.clone(), span: self.span, parent: None }
+    }
+
+    /// The error for a fragment that has another layout, for the given reason.
+    fn contradicted(&self, buffer: &Buffer, map: &Map, reason: &Reason) -> Diagnostic {
+        let wanted = map.to_layout().map_or_else(|| "otherwise".to_string(), |layout| format!("as {layout}"));
+        Diagnostic::error("I0706", format!("`{}` cannot be laid out in two ways", buffer.name))
+            .label(self.span, format!("`{}` wants it laid out {wanted}", self.title))
+            .label(reason.span, said_of(buffer, reason))
+            .help("copy it into another fragment, or through shared memory; layouts of fragments can be left out")
+    }
+}
+
+/// Gives fragments the layouts that products dictate, and finds those that have another.
+pub(crate) fn dictate(kernel: &Kernel, graph: &Graph, known: &mut Known, found: &mut Vec<Diagnostic>) {
+    for (_, node) in &graph.nodes {
+        let Node::Gemm(dictation) = node else { continue };
+        for (storage, map) in &dictation.fragments {
+            match known.get(*storage) {
+                None => known.set(*storage, map.clone(), dictation.reason()),
+                Some(fixed) if fixed.map == *map => {}
+                Some(fixed) => found.push(dictation.contradicted(&kernel.buffers[*storage], map, &fixed.reason)),
+            }
+        }
+    }
+}
+
+/// What is said of the layout of a fragment at the place that the reason names.
+pub(crate) fn said_of(buffer: &Buffer, reason: &Reason) -> String {
+    match buffer.layout {
+        Some(_) => buffer.laid_out(),
+        None => format!("its layout is {}", reason.rule),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_expr::Expr;
+    use tilewright_ir::Arena;
+    use tilewright_ir::tile::{Detail, Gemm, OpKind, Stmt, Tile, WarpPolicy};
+    use tilewright_layout::axis::Scope;
+    use tilewright_layout::{DType, Layout};
+
+    use super::*;
+    use crate::infer;
+
+    /// A kernel of 64 threads with these fragments, and products (c, a, b) of them.
+    fn kernel(fragments: &[(&str, DType, [i64; 2])], policy: WarpPolicy, products: &[[usize; 3]]) -> Kernel {
+        let mut buffers = Arena::new();
+        let mut handles = Vec::new();
+        for (name, dtype, shape) in fragments {
+            handles.push(buffers.push(Buffer {
+                name: name.to_string(),
+                dtype: *dtype,
+                shape: shape.to_vec(),
+                space: Space::Fragment,
+                layout: None,
+                run_time: None,
+                view_of: None,
+                span: Span::here(),
+            }));
+        }
+        let (mut ops, mut body) = (Arena::new(), Vec::new());
+        for product in products {
+            let tile = |at: &usize| {
+                let shape = fragments[*at].2.to_vec();
+                Tile { buffer: handles[*at], starts: vec![Expr::constant(0); 2], extents: shape }
+            };
+            let told = Gemm { transpose_a: false, transpose_b: false, policy, clear: false };
+            body.push(Stmt::Op(ops.push(Op {
+                kind: OpKind::Gemm,
+                scope: Scope::Cta,
+                warp: None,
+                operands: product.iter().map(tile).collect(),
+                detail: Detail::Gemm(told),
+                variant: None,
+                name: None,
+                layout: None,
+                span: Span::here(),
+            })));
+        }
+        Kernel {
+            name: "k".to_string(),
+            span: Span::here(),
+            sizes: Vec::new(),
+            grid: [1, 1, 1].map(Expr::constant),
+            threads: 64,
+            buffers,
+            ops,
+            parallels: Arena::new(),
+            body,
+            mistakes: Vec::new(),
+        }
+    }
+
+    fn codes(kernel: &Kernel) -> Vec<&'static str> {
+        infer(kernel).err().unwrap_or_default().iter().map(|finding| finding.code).collect()
+    }
+
+    const C: (&str, DType, [i64; 2]) = ("c", DType::F32, [32, 32]);
+    const A: (&str, DType, [i64; 2]) = ("a", DType::F16, [32, 16]);
+    const B: (&str, DType, [i64; 2]) = ("b", DType::F16, [16, 32]);
+
+    #[test]
+    fn all_fragments_of_a_product_are_dictated() {
+        let inferred = infer(&kernel(&[C, A, B], WarpPolicy::Square, &[[0, 1, 2]])).unwrap();
+        let said: Vec<(usize, &str)> =
+            inferred.fragments.values().map(|placed| (placed.map.copies(), placed.reason.rule)).collect();
+        let rule = "dictated by `mma.sync`";
+        assert_eq!(said, [(1, rule), (2, rule), (1, rule)]);
+    }
+
+    #[test]
+    fn sums_are_the_next_left_multiplicand_where_warps_share_rows() {
+        let fragments = [("s", DType::F16, [32, 16]), A, ("b", DType::F16, [16, 16]), C, B];
+        let products = [[0, 1, 2], [3, 0, 4]];
+        assert!(infer(&kernel(&fragments, WarpPolicy::FullRow, &products)).is_ok());
+        assert_eq!(codes(&kernel(&fragments, WarpPolicy::FullCol, &products)), ["I0706"]);
+    }
+
+    #[test]
+    fn one_fragment_cannot_be_both_multiplicands() {
+        let fragments = [("c", DType::F32, [32, 32]), ("a", DType::F16, [32, 32])];
+        assert_eq!(codes(&kernel(&fragments, WarpPolicy::Square, &[[0, 1, 1]])), ["I0706"]);
+    }
+
+    #[test]
+    fn shapes_that_are_no_atoms_are_refused() {
+        let fragments = [("c", DType::F32, [24, 32]), ("a", DType::F16, [24, 16]), B];
+        assert_eq!(codes(&kernel(&fragments, WarpPolicy::Square, &[[0, 1, 2]])), ["I0705"]);
+    }
+
+    #[test]
+    fn a_layout_of_the_user_must_be_the_dictated_one() {
+        let mut kernel = kernel(&[C, A, B], WarpPolicy::Square, &[[0, 1, 2]]);
+        let (c, _) = kernel.buffers.iter().next().unwrap();
+        let product = Product::of(&kernel, kernel.ops.iter().next().unwrap().1).unwrap();
+        kernel.buffers[c].layout = product.map(Matrix::C).to_layout();
+        assert!(matches!(kernel.buffers[c].layout, Some(Layout::Tile(_))));
+        assert!(infer(&kernel).is_ok());
+        kernel.buffers[c].layout = "S[(64,16):(1@tx,1@reg)]".parse().ok();
+        let found = infer(&kernel).unwrap_err();
+        assert_eq!((found[0].code, found[0].labels.len()), ("I0706", 2));
+    }
+}

@@ -1,0 +1,117 @@
+//! The table of `mma.sync`: products of small matrices that lie spread over a warp.
+
+use tilewright_layout::DType;
+use tilewright_layout::hardware::{MmaShape, MmaType};
+
+use crate::target::Target;
+
+/// A row of the table. Every instruction adds the product of A, stored by rows, and B, stored by columns, to sums that
+/// stay where they are.
+#[derive(Clone, Copy, Debug)]
+pub struct MmaInfo {
+    /// Its name, in the IR and in CUDA.
+    pub name: &'static str,
+    /// The PTX it stands for (PTX ISA, "Matrix multiply-accumulate operation using mma instruction").
+    pub ptx: &'static str,
+    /// M, N and K.
+    pub shape: MmaShape,
+    /// Type of an element of A and B in registers.
+    pub multiplicand: DType,
+    /// What the instruction reads in there; the same but for tf32, which are the upper bits of f32.
+    pub element: MmaType,
+    /// Type of a sum.
+    pub sum: DType,
+    /// Where it exists.
+    pub targets: &'static [Target],
+}
+
+impl MmaInfo {
+    /// Elements that a lane holds of the sums, of A and of B.
+    pub fn held(&self) -> [i64; 3] {
+        let (m, n, k) = self.shape.mnk();
+        [m * n / 32, m * k / 32, k * n / 32]
+    }
+}
+
+macro_rules! products {
+    ($($(#[$doc:meta])* $inst:ident = $name:literal, $ptx:literal, $shape:ident, $multiplicand:ident as $element:ident, $sum:ident, $targets:expr;)*) => {
+        /// An instruction of the table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum MmaInst {
+            $($(#[$doc])* $inst,)*
+        }
+
+        impl MmaInst {
+            /// Every instruction; among those of one type the deepest first.
+            pub const ALL: &'static [MmaInst] = &[$(MmaInst::$inst),*];
+
+            /// Its row of the table.
+            pub fn info(self) -> MmaInfo {
+                match self {
+                    $(MmaInst::$inst => MmaInfo {
+                        name: $name,
+                        ptx: $ptx,
+                        shape: MmaShape::$shape,
+                        multiplicand: DType::$multiplicand,
+                        element: MmaType::$element,
+                        sum: DType::$sum,
+                        targets: $targets,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+products! {
+    /// Halves, summed in single precision.
+    F16K16F32 = "mma_m16n8k16_f32_f16", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", M16N8K16, F16 as F16, F32, Target::ALL;
+    /// Halves, summed in single precision, half as deep.
+    F16K8F32 = "mma_m16n8k8_f32_f16", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", M16N8K8, F16 as F16, F32, Target::ALL;
+    /// Halves, summed in half precision.
+    F16K16F16 = "mma_m16n8k16_f16_f16", "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", M16N8K16, F16 as F16, F16, Target::ALL;
+    /// Halves, summed in half precision, half as deep.
+    F16K8F16 = "mma_m16n8k8_f16_f16", "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16", M16N8K8, F16 as F16, F16, Target::ALL;
+    /// bfloat16, summed in single precision.
+    Bf16K16F32 = "mma_m16n8k16_f32_bf16", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", M16N8K16, BF16 as Bf16, F32, Target::ALL;
+    /// bfloat16, summed in single precision, half as deep.
+    Bf16K8F32 = "mma_m16n8k8_f32_bf16", "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32", M16N8K8, BF16 as Bf16, F32, Target::ALL;
+    /// Single precision rounded to tf32, summed in single precision.
+    Tf32K8F32 = "mma_m16n8k8_f32_tf32", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", M16N8K8, F32 as Tf32, F32, Target::ALL;
+    /// Single precision rounded to tf32, summed in single precision, half as deep.
+    Tf32K4F32 = "mma_m16n8k4_f32_tf32", "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32", M16N8K4, F32 as Tf32, F32, Target::ALL;
+    /// Signed bytes.
+    S8K32S32 = "mma_m16n8k32_s32_s8", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", M16N8K32, I8 as S8, I32, Target::ALL;
+    /// Signed bytes, half as deep.
+    S8K16S32 = "mma_m16n8k16_s32_s8", "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32", M16N8K16, I8 as S8, I32, Target::ALL;
+    /// Unsigned bytes.
+    U8K32S32 = "mma_m16n8k32_s32_u8", "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32", M16N8K32, U8 as U8, I32, Target::ALL;
+    /// Unsigned bytes, half as deep.
+    U8K16S32 = "mma_m16n8k16_s32_u8", "mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32", M16N8K16, U8 as U8, I32, Target::ALL;
+    /// Double precision.
+    F64K4F64 = "mma_m8n8k4_f64_f64", "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", M8N8K4, F64 as F64, F64, Target::ALL;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_and_ptx_say_shape_and_types() {
+        for info in MmaInst::ALL.iter().map(|inst| inst.info()) {
+            let MmaInfo { shape, element, sum, .. } = info;
+            let sum = if sum == DType::I32 { "s32" } else { sum.name() };
+            let types = format!("{sum}.{element}.{element}.{sum}");
+            assert_eq!(info.ptx, format!("mma.sync.aligned.{shape}.row.col.{types}"));
+            assert_eq!(info.name, format!("mma_{shape}_{sum}_{element}"));
+        }
+    }
+
+    #[test]
+    fn the_deepest_of_a_type_comes_first() {
+        let rows: Vec<MmaInfo> = MmaInst::ALL.iter().map(|inst| inst.info()).collect();
+        for pair in rows.windows(2).filter(|pair| (pair[0].element, pair[0].sum) == (pair[1].element, pair[1].sum)) {
+            assert!(pair[0].shape.mnk().2 > pair[1].shape.mnk().2, "{} before {}", pair[0].name, pair[1].name);
+        }
+    }
+}

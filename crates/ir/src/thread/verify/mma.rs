@@ -1,0 +1,103 @@
+//! Checks of products of a warp.
+
+use tilewright_layout::axis::Scope;
+
+use super::Checker;
+use crate::thread::mma::MmaInst;
+use crate::thread::program::Regs;
+
+impl Checker<'_> {
+    /// The operands of a product are as many adjacent registers as a lane holds, from a whole 32-bit register on; and
+    /// the warp does it together.
+    pub(super) fn mma(&mut self, inst: MmaInst, sums: &Regs, a: &Regs, b: &Regs) {
+        let (info, program) = (inst.info(), self.program);
+        let dtypes = [info.sum, info.multiplicand, info.multiplicand];
+        let mut fits = true;
+        for ((regs, dtype), held) in [sums, a, b].into_iter().zip(dtypes).zip(info.held()) {
+            self.read(regs);
+            let array = &program.registers[regs.array];
+            let in_word = (4 / dtype.bytes()).max(1);
+            let is_whole = regs.count == held && regs.step == 1 && regs.first.multiple() % in_word == 0;
+            fits &= array.dtype == dtype && array.vector == 1 && is_whole;
+        }
+        self.write(sums);
+        if !fits {
+            self.report("V0317", format!("`{}` with operands that it does not take", info.name));
+        }
+        self.executes(info.name, info.targets, Scope::Warp);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_expr::Expr;
+    use tilewright_layout::DType;
+
+    use crate::arena::{Arena, Handle};
+    use crate::scalar::Scalar;
+    use crate::target::Target;
+    use crate::thread::mma::MmaInst;
+    use crate::thread::program::{Cond, Program, RegArray, Regs, Stmt};
+    use crate::thread::verify::verify;
+
+    struct Fixture {
+        program: Program,
+        c: Handle<RegArray>,
+        a: Handle<RegArray>,
+    }
+
+    fn fixture() -> Fixture {
+        let mut registers = Arena::new();
+        let mut array =
+            |name: &str, dtype| registers.push(RegArray { name: name.to_string(), dtype, len: 16, vector: 1 });
+        let (c, a) = (array("c", DType::F32), array("a", DType::F16));
+        let program = Program {
+            name: "k".to_string(),
+            target: Target::Sm100a,
+            sizes: Vec::new(),
+            grid: [1, 1, 1].map(Expr::constant),
+            threads: 64,
+            memories: Arena::new(),
+            registers,
+            notes: Arena::new(),
+            body: Vec::new(),
+            plans: Vec::new(),
+            issues: Vec::new(),
+        };
+        Fixture { program, c, a }
+    }
+
+    fn regs(array: Handle<RegArray>, first: i64, count: i64) -> Regs {
+        Regs { array, first: Expr::constant(first), count, step: 1 }
+    }
+
+    /// What the verifier says of a product of registers that hold values.
+    fn said(a: (i64, i64), cond: Option<&str>) -> Vec<&'static str> {
+        let mut f = fixture();
+        let product =
+            Stmt::Mma { inst: MmaInst::F16K16F32, sums: regs(f.c, 4, 4), a: regs(f.a, a.0, a.1), b: regs(f.a, 8, 4) };
+        let product = match cond {
+            None => product,
+            Some(name) => {
+                let var = Expr::var(&tilewright_expr::Var::new(name, 0, if name == "warp" { 1 } else { 31 }));
+                Stmt::If { cond: Cond::Less(var, Expr::constant(1)), body: vec![product] }
+            }
+        };
+        let set = |array| Stmt::Set { to: regs(array, 0, 16), value: Scalar::Int(0) };
+        f.program.body = vec![Stmt::Declare(f.c), Stmt::Declare(f.a), set(f.c), set(f.a), product];
+        verify(f.program).err().unwrap_or_default().iter().map(|finding| finding.code).collect()
+    }
+
+    #[test]
+    fn whole_registers_of_a_whole_warp_pass() {
+        assert!(said((0, 8), None).is_empty());
+        assert!(said((2, 8), Some("warp")).is_empty());
+    }
+
+    #[test]
+    fn other_operands_and_parts_of_a_warp_are_found() {
+        assert_eq!(said((0, 4), None), ["V0317"]);
+        assert_eq!(said((1, 8), None), ["V0317"]);
+        assert_eq!(said((0, 8), Some("lane")), ["V0315"]);
+    }
+}

@@ -1,0 +1,109 @@
+//! Fragments that are read before anything is written to them.
+
+use std::collections::BTreeSet;
+
+use tilewright_diag::{Diagnostic, Span};
+
+use crate::arena::Handle;
+use crate::tile::element::Element;
+use crate::tile::kernel::{Buffer, Kernel, Space, Stmt};
+use crate::tile::op::{Detail, Effect, Gemm, Op, Reduce};
+use crate::tile::value::Value;
+
+/// Reports fragments of which something is read where no statement before has written to them; once each.
+pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
+    let mut walk = Walk { kernel, written: BTreeSet::new(), found };
+    walk.body(&kernel.body);
+}
+
+struct Walk<'a> {
+    kernel: &'a Kernel,
+    /// Storages that hold something, or were reported.
+    written: BTreeSet<Handle<Buffer>>,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl Walk<'_> {
+    fn body(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            match stmt {
+                Stmt::Op(op) => self.op(&self.kernel.ops[*op]),
+                Stmt::Loop(inner) => self.body(&inner.body),
+                Stmt::Parallel(parallel) => self.elements(&self.kernel.parallels[*parallel].body),
+                Stmt::Each(elements) => self.elements(elements),
+                Stmt::If(branch) => {
+                    self.value(&branch.cond);
+                    self.body(&branch.then);
+                    self.body(&branch.otherwise);
+                }
+            }
+        }
+    }
+
+    fn op(&mut self, op: &Op) {
+        let overwrites = match op.detail {
+            Detail::Reduce(Reduce { clear, .. }) | Detail::Gemm(Gemm { clear, .. }) => clear,
+            Detail::Nothing | Detail::Constant(_) => false,
+        };
+        let operands = || op.kind.info().operands.iter().zip(&op.operands);
+        for (operand, tile) in operands() {
+            let is_read = match operand.effect {
+                Effect::Read => true,
+                Effect::Update => !overwrites,
+                Effect::Write => false,
+            };
+            if is_read {
+                self.read(tile.buffer, op.span);
+            }
+        }
+        for (_, tile) in operands().filter(|(operand, _)| operand.effect.writes()) {
+            self.write(tile.buffer);
+        }
+    }
+
+    fn elements(&mut self, elements: &[Element]) {
+        for element in elements {
+            match element {
+                Element::Let { value, .. } => self.value(value),
+                Element::Store { to, value, .. } => {
+                    self.value(value);
+                    to.for_each_load(&mut |access| self.read(access.buffer, access.span));
+                    self.write(to.buffer);
+                }
+                Element::AtomicAdd { to, value } => {
+                    self.value(value);
+                    self.read(to.buffer, to.span);
+                }
+                Element::If { cond, then, otherwise, .. } => {
+                    self.value(cond);
+                    self.elements(then);
+                    self.elements(otherwise);
+                }
+                Element::For { body, .. } => self.elements(body),
+            }
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        value.for_each_load(&mut |access| self.read(access.buffer, access.span));
+    }
+
+    fn read(&mut self, buffer: Handle<Buffer>, span: Span) {
+        let storage = self.kernel.storage(buffer);
+        let declared = &self.kernel.buffers[storage];
+        if declared.space != Space::Fragment || !self.written.insert(storage) {
+            return;
+        }
+        let message = format!("`{}` is read, and nothing has been written to it", self.kernel.buffers[buffer].name);
+        self.found.push(
+            Diagnostic::error("K0238", message)
+                .label(span, "read here")
+                .label(declared.span, "declared here")
+                .help("fill it, or copy something into it before"),
+        );
+    }
+
+    fn write(&mut self, buffer: Handle<Buffer>) {
+        self.written.insert(self.kernel.storage(buffer));
+    }
+}

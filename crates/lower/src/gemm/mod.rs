@@ -1,0 +1,255 @@
+//! `gemm`: every warp multiplies its part of the product with `mma.sync`, atom by atom.
+//!
+//! Operands in fragments have the layouts that the instruction dictates, and are used where they are. What is in memory
+//! goes through staging registers: multiplicands one step of K at a time, the sums as a whole.
+
+mod staging;
+
+use tilewright_diag::Diagnostic;
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::plan::Reason;
+use tilewright_ir::product::{Matrix, Part, Product};
+use tilewright_ir::thread::{RegArray, Regs, Stmt};
+use tilewright_ir::tile::{Detail, Kernel, Op, Space, Tile, tile_title};
+use tilewright_ir::{Handle, Scalar};
+use tilewright_layout::map::Map;
+
+use crate::builder::{Builder, regs};
+use crate::fragment::ThreadIndices;
+use crate::operand::{MemoryTile, Operand, hangs_over};
+use crate::variant::{Schedule, Variant};
+use staging::Staged;
+
+/// What the variants look at.
+pub(crate) struct Context {
+    product: Result<Product, Reason>,
+    /// The operands in their order, or what stands against one.
+    sources: [Result<Source, Reason>; 3],
+    /// The sums begin at 0.
+    clear: bool,
+    indices: ThreadIndices,
+}
+
+/// Where an operand is.
+#[derive(Clone)]
+enum Source {
+    /// In registers, and which thread has what.
+    Registers(Handle<RegArray>, Map),
+    /// In global or shared memory.
+    Memory(Box<MemoryTile>),
+}
+
+/// How a product is done.
+pub(crate) struct GemmSchedule {
+    product: Product,
+    sources: [Source; 3],
+}
+
+pub(crate) const VARIANTS: &[Variant<Context, GemmSchedule>] =
+    &[Variant { name: "mma", accept: |c| accept(c).map(|schedule| vec![schedule]) }];
+
+impl Context {
+    /// The operands of a `gemm`. Error: one that has no address.
+    pub(crate) fn new(
+        builder: &Builder,
+        kernel: &Kernel,
+        op: &Op,
+        indices: ThreadIndices,
+    ) -> Result<Context, Diagnostic> {
+        let source = |at: usize| Source::of(builder, kernel, op, &op.operands[at]);
+        let sources = [source(0)?, source(1)?, source(2)?];
+        let clear = matches!(op.detail, Detail::Gemm(told) if told.clear);
+        Ok(Context { product: Product::of(kernel, op), sources, clear, indices })
+    }
+}
+
+impl Source {
+    fn of(builder: &Builder, kernel: &Kernel, op: &Op, tile: &Tile) -> Result<Result<Source, Reason>, Diagnostic> {
+        if kernel.buffers[tile.buffer].space == Space::Fragment {
+            return Ok(fragment(builder, kernel, tile));
+        }
+        match Operand::resolve(builder, kernel, op, tile)? {
+            Operand::Memory(tile) => {
+                let refused = tile.iters().err().or_else(|| (!tile.is_inside()).then(|| hangs_over(&tile.title)));
+                Ok(refused.map_or_else(|| Ok(Source::Memory(Box::new(tile))), Err))
+            }
+            Operand::Fragment(tile) => Ok(Err(reason(format!("`{}` is in registers", tile.title), "a tile in memory"))),
+        }
+    }
+
+    /// Why it cannot be this matrix of the product.
+    fn against(&self, product: &Product, matrix: Matrix) -> Option<Reason> {
+        let Source::Registers(_, map) = self else { return None };
+        let wanted = product.map(matrix);
+        if *map == wanted {
+            return None;
+        }
+        let text = format!("`{}` is laid out otherwise than `mma.sync` has it", matrix.name());
+        Some(match wanted.to_layout() {
+            Some(layout) => reason(text, &layout.to_string()),
+            None => reason(text, "the layout that is inferred"),
+        })
+    }
+}
+
+/// A fragment whose registers hold one element each.
+fn fragment(builder: &Builder, kernel: &Kernel, tile: &Tile) -> Result<Source, Reason> {
+    let (buffer, title) = (&kernel.buffers[tile.buffer], tile_title(kernel, tile));
+    let is_placed = kernel.buffers[kernel.storage(tile.buffer)].layout.is_some();
+    let Some(layout) = buffer.layout.as_ref().filter(|_| is_placed) else {
+        return Err(reason(format!("`{title}` has no layout"), "fragments with layouts"));
+    };
+    if tile.extents != buffer.shape {
+        return Err(reason(format!("`{title}` is a part of a fragment"), "whole fragments"));
+    }
+    let array = builder.fragment(tile.buffer);
+    let register = builder.program.registers[array].dtype;
+    if register != buffer.dtype {
+        let text = format!("`{title}` is in registers of {register}");
+        return Err(reason(text, "fragments that are no views, and have none, of other dtypes"));
+    }
+    let map = Map::of_layout(layout, kernel.threads.max(1) as usize)
+        .map_err(|why| reason(format!("the layout of `{title}` {why}"), "the layout that is inferred"))?;
+    Ok(Source::Registers(array, map))
+}
+
+fn reason(text: String, accepted: &str) -> Reason {
+    Reason { text, accepted: accepted.to_string() }
+}
+
+fn accept(context: &Context) -> Result<GemmSchedule, Vec<Reason>> {
+    let product = context.product.clone().map_err(|reason| vec![reason])?;
+    let mut reasons = Vec::new();
+    for (matrix, source) in Matrix::ALL.into_iter().zip(&context.sources) {
+        match source {
+            Ok(source) => reasons.extend(source.against(&product, matrix)),
+            Err(reason) => reasons.push(reason.clone()),
+        }
+    }
+    match &context.sources {
+        [Ok(c), Ok(a), Ok(b)] if reasons.is_empty() => {
+            Ok(GemmSchedule { product, sources: [c.clone(), a.clone(), b.clone()] })
+        }
+        _ => Err(reasons),
+    }
+}
+
+/// An operand as the instructions take it.
+struct Working<'a> {
+    array: Handle<RegArray>,
+    part: Part,
+    /// How the registers are filled, if they are not there from the start.
+    staged: Option<Staged<'a>>,
+}
+
+impl Schedule<Context> for GemmSchedule {
+    fn summary(&self, _: &Context) -> String {
+        let [rows, columns] = self.product.warps;
+        let [atom_rows, atom_columns] = self.product.part(Matrix::C).atoms;
+        let shape = self.product.inst.info().shape;
+        format!("{rows} x {columns} warps, each {atom_rows} x {atom_columns} x {} times {shape}", self.depth())
+    }
+
+    fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+        let mut body = Vec::new();
+        let [c, a, b] = [Matrix::C, Matrix::A, Matrix::B];
+        let sums = self.working(builder, context, c, &mut body);
+        let factors = [self.working(builder, context, a, &mut body), self.working(builder, context, b, &mut body)];
+        if context.clear {
+            body.push(Stmt::Set { to: regs(sums.array, 0, sums.part.slots()), value: Scalar::Int(0) });
+        } else {
+            body.extend(sums.moves(builder, false));
+        }
+        let depth = self.depth();
+        if depth > 1 && factors.iter().all(|factor| factor.staged.is_some()) {
+            // No register depends on the step, so it may be a loop.
+            let step = Var::new(builder.fresh("k"), 0, depth - 1);
+            let inner = self.step(builder, &sums, &factors, 0, &Expr::var(&step));
+            body.push(Stmt::For { var: step, is_written_out: true, body: inner });
+        } else {
+            for step in 0..depth {
+                body.extend(self.step(builder, &sums, &factors, step, &Expr::constant(step)));
+            }
+        }
+        body.extend(sums.moves(builder, true));
+        body
+    }
+}
+
+impl GemmSchedule {
+    /// Steps along K.
+    fn depth(&self) -> i64 {
+        self.product.part(Matrix::A).atoms[1]
+    }
+
+    /// The registers of a matrix; those of multiplicands in memory hold one step.
+    fn working<'a>(
+        &'a self,
+        builder: &mut Builder,
+        context: &Context,
+        matrix: Matrix,
+        body: &mut Vec<Stmt>,
+    ) -> Working<'a> {
+        let [c, a, b] = &self.sources;
+        let (source, steps) = match matrix {
+            Matrix::C => (c, 1),
+            Matrix::A => (a, self.depth()),
+            Matrix::B => (b, self.depth()),
+        };
+        let part = self.product.part(matrix);
+        match source {
+            Source::Registers(array, _) => Working { array: *array, part, staged: None },
+            Source::Memory(tile) => {
+                let name = format!("{}_part", matrix.name());
+                let array = builder.registers(&name, tile.dtype, part.slots() / steps, 1, body);
+                let staged = Staged::of(builder, tile, &self.product, matrix, &context.indices);
+                Working { array, part, staged: Some(staged) }
+            }
+        }
+    }
+
+    /// The products of one step of K, whose place in memory is `at`.
+    fn step(&self, builder: &mut Builder, sums: &Working, factors: &[Working; 2], step: i64, at: &Expr) -> Vec<Stmt> {
+        let mut body = Vec::new();
+        for factor in factors {
+            let Some(staged) = &factor.staged else { continue };
+            for line in 0..factor.part.atoms[0] {
+                let slot = line * factor.part.held();
+                body.extend(staged.moves(builder, [&Expr::constant(line), at], (factor.array, slot), false));
+            }
+        }
+        let [a, b] = factors;
+        for row in 0..sums.part.atoms[0] {
+            for column in 0..sums.part.atoms[1] {
+                body.push(Stmt::Mma {
+                    inst: self.product.inst,
+                    sums: regs(sums.array, sums.part.slot([row, column]), sums.part.held()),
+                    a: a.atom(row, step),
+                    b: b.atom(column, step),
+                });
+            }
+        }
+        body
+    }
+}
+
+impl Working<'_> {
+    /// The registers of a multiplicand's atom.
+    fn atom(&self, line: i64, step: i64) -> Regs {
+        let slot = if self.staged.is_some() { line * self.part.held() } else { self.part.slot([line, step]) };
+        regs(self.array, slot, self.part.held())
+    }
+
+    /// Loads or stores all atoms, if they are in memory.
+    fn moves(&self, builder: &mut Builder, is_store: bool) -> Vec<Stmt> {
+        let Some(staged) = &self.staged else { return Vec::new() };
+        let mut body = Vec::new();
+        for line in 0..self.part.atoms[0] {
+            for along in 0..self.part.atoms[1] {
+                let atom = [&Expr::constant(line), &Expr::constant(along)];
+                body.extend(staged.moves(builder, atom, (self.array, self.part.slot([line, along])), is_store));
+            }
+        }
+        body
+    }
+}

@@ -1,0 +1,389 @@
+//! `reduce`: every thread its part of a row, then shuffles inside warps, then shared memory across them.
+
+mod rows;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use tilewright_diag::Diagnostic;
+use tilewright_expr::Expr;
+use tilewright_ir::plan::Reason;
+use tilewright_ir::thread::{Inst, Memory, MemorySpace, RegArray, Stmt, Value};
+use tilewright_ir::tile::{Detail, ElementOp, Kernel, Op, Reduce, ReduceKind, Space, tile_title};
+use tilewright_ir::{Handle, Scalar};
+use tilewright_layout::DType;
+use tilewright_layout::map::Map;
+
+use crate::builder::{Builder, regs};
+use crate::conditions::under;
+use crate::elements::{Held, Slot};
+use crate::threads::{members, number};
+use crate::variant::{Schedule, Variant};
+use rows::{Exchange, Order, Rows};
+
+/// What the variants look at.
+pub(crate) struct Context {
+    told: Reduce,
+    source: Held,
+    result: Held,
+    /// By thread, the rows that it is to have the result of.
+    owned: Vec<BTreeSet<usize>>,
+    rows: Rc<Rows>,
+    /// The index of a thread in its CTA.
+    thread: Expr,
+    /// Type in which results are made.
+    dtype: DType,
+    dtypes: [DType; 2],
+    op: Op,
+}
+
+/// How parts come together.
+pub(crate) struct ReduceSchedule {
+    exchange: Exchange,
+    /// By row, the threads that put their part in shared memory; `None` if warps have whole rows.
+    leaders: Option<Vec<Vec<usize>>>,
+}
+
+pub(crate) const VARIANTS: &[Variant<Context, ReduceSchedule>] =
+    &[Variant { name: "shuffles", accept: accept_shuffles }, Variant { name: "across_warps", accept: accept_across }];
+
+fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
+    let has_parts =
+        |(thread, rows): (usize, &BTreeSet<usize>)| rows.iter().all(|row| context.rows.place(thread, *row).is_some());
+    let reason = |text: &str| {
+        vec![Reason {
+            text: text.to_string(),
+            accepted: "rows that lie on lanes of one warp which differ in some bits only".to_string(),
+        }]
+    };
+    if !context.owned.iter().enumerate().all(has_parts) {
+        return Err(reason("a result is wanted on a thread that has no part of its row"));
+    }
+    match context.rows.complete() {
+        Some(exchange) => Ok(vec![ReduceSchedule { exchange, leaders: None }]),
+        None => Err(reason("rows lie across warps, or on lanes that no shuffles bring together")),
+    }
+}
+
+fn accept_across(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
+    let exchange = context.rows.partial();
+    let leaders = context.rows.leaders(exchange).map_err(|text| {
+        vec![Reason {
+            text,
+            accepted: "rows whose elements have one owner each, or owners in equal groups".to_string(),
+        }]
+    })?;
+    Ok(vec![ReduceSchedule { exchange, leaders: Some(leaders) }])
+}
+
+impl Context {
+    /// The operands of a `reduce`. Error: one that is no fragment, or has no layout.
+    pub(crate) fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
+        let refused = |why: String| {
+            Diagnostic::error("P0404", format!("`{}` cannot be lowered: {why}", kernel.op_title(op)))
+                .label(op.span, "here")
+        };
+        let ([dst, src], Detail::Reduce(told)) = (&op.operands[..], op.detail) else {
+            return Err(refused("it has other operands".to_string()));
+        };
+        for tile in [dst, src] {
+            let buffer = &kernel.buffers[tile.buffer];
+            if buffer.space != Space::Fragment || tile.extents != buffer.shape {
+                return Err(refused(format!("`{}` is no whole fragment", tile_title(kernel, tile))));
+            }
+        }
+        let held = |handle| Held::of(kernel, builder, handle).map_err(refused);
+        let (source, result) = (held(src.buffer)?, held(dst.buffer)?);
+        let below: i64 = src.extents[told.dimension + 1..].iter().product();
+        let extent = src.extents[told.dimension];
+        let row_of = |element: usize| (element as i64 / below / extent * below + element as i64 % below) as usize;
+        let map = source.map(src.elements() as usize);
+        let is_idempotent = combine(told.kind) != ElementOp::Add;
+        let in_order = |order| Rows::of(&map, dst.elements() as usize, row_of, is_idempotent, order);
+        let (by_slot, by_row) = (in_order(Order::Slots), in_order(Order::Rows));
+        let rows = if by_slot.complete().is_none() && by_row.complete().is_some() { by_row } else { by_slot };
+        let rows = Rc::new(rows);
+        let mut owned = vec![BTreeSet::new(); map.threads()];
+        for (thread, _, row) in result.map(dst.elements() as usize).entries() {
+            owned[thread].insert(row);
+        }
+        let index = if kernel.threads <= 32 { kernel.lane() } else { kernel.tid() };
+        let dtypes = [dst, src].map(|tile| kernel.buffers[tile.buffer].dtype);
+        let thread = Expr::var(&index);
+        Ok(Context { told, source, result, owned, rows, thread, dtype: made_in(dtypes[1]), dtypes, op: op.clone() })
+    }
+}
+
+/// The type in which elements of a dtype are combined.
+fn made_in(dtype: DType) -> DType {
+    match dtype {
+        DType::F16 | DType::BF16 | DType::F32 => DType::F32,
+        DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 => DType::I32,
+        DType::F64 | DType::I64 | DType::U32 | DType::U64 => dtype,
+        DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => dtype,
+    }
+}
+
+fn combine(kind: ReduceKind) -> ElementOp {
+    match kind {
+        ReduceKind::Sum | ReduceKind::AbsSum => ElementOp::Add,
+        ReduceKind::Max | ReduceKind::AbsMax => ElementOp::Max,
+        ReduceKind::Min => ElementOp::Min,
+    }
+}
+
+/// What changes nothing when it is combined.
+fn neutral(kind: ReduceKind, dtype: DType) -> Scalar {
+    let (least, most) = match dtype {
+        DType::U32 => (0, i64::from(u32::MAX)),
+        DType::U64 => (0, i64::MAX),
+        DType::I64 => (i64::MIN, i64::MAX),
+        _ => (i64::from(i32::MIN), i64::from(i32::MAX)),
+    };
+    match kind {
+        ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::AbsMax => Scalar::Int(0),
+        ReduceKind::Max if dtype.is_float() => Scalar::Float(f64::NEG_INFINITY),
+        ReduceKind::Min if dtype.is_float() => Scalar::Float(f64::INFINITY),
+        ReduceKind::Max => Scalar::Int(least),
+        ReduceKind::Min => Scalar::Int(most),
+    }
+}
+
+fn cast(dtype: DType, from: DType, value: Value) -> Value {
+    if dtype == from { value } else { Value::Cast(dtype, Box::new(value)) }
+}
+
+impl Schedule<Context> for ReduceSchedule {
+    fn summary(&self, context: &Context) -> String {
+        let shuffles = self.exchange.masks().count();
+        let parts = context.rows.most_parts();
+        let rows = if parts == 1 { "1 row".to_string() } else { format!("{parts} rows") };
+        let own = format!("{rows} a thread, {shuffles} shuffles each");
+        match &self.leaders {
+            None => own,
+            Some(leaders) => {
+                let most = leaders.iter().map(Vec::len).max().unwrap_or(0);
+                format!("{own}, then {most} parts of each row through shared memory")
+            }
+        }
+    }
+
+    fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+        let mut make = Make { context, builder, out: Vec::new() };
+        let parts = make.parts();
+        make.exchanged(parts, self.exchange);
+        match &self.leaders {
+            None => make.results(parts),
+            Some(leaders) => make.across(parts, leaders),
+        }
+        make.out
+    }
+}
+
+struct Make<'a> {
+    context: &'a Context,
+    builder: &'a mut Builder,
+    out: Vec<Stmt>,
+}
+
+impl Make<'_> {
+    fn combined(&self, a: Value, b: Value) -> Value {
+        Value::Op(combine(self.context.told.kind), vec![a, b])
+    }
+
+    /// Statements that only the threads of `set` execute, or also those that `may` do as they like.
+    fn by(&mut self, set: &[bool], may: impl Fn(usize) -> bool, body: Vec<Stmt>) {
+        if set.iter().enumerate().all(|(thread, is_in)| *is_in || may(thread)) {
+            self.out.extend(body);
+            return;
+        }
+        let conditions = members(set, &self.context.thread, self.builder, &mut self.out);
+        self.out.extend(under(&conditions, body));
+    }
+
+    fn set(&self, is_in: impl Fn(usize) -> bool) -> Vec<bool> {
+        (0..self.context.rows.threads()).map(is_in).collect()
+    }
+
+    /// Registers with the combined parts of each thread's rows, in order.
+    fn parts(&mut self) -> Handle<RegArray> {
+        let context = self.context;
+        let rows = Rc::clone(&context.rows);
+        let most = rows.most_parts();
+        let array = self.builder.registers("part", context.dtype, most.max(1) as i64, 1, &mut self.out);
+        for place in 0..most {
+            let slots: BTreeSet<usize> = (0..rows.threads())
+                .filter_map(|t| rows.at(t, place))
+                .flat_map(|(_, part)| part.iter().copied())
+                .collect();
+            let has = |thread: usize, slot: usize| rows.at(thread, place).is_some_and(|(_, part)| part.contains(&slot));
+            let target = regs(array, place as i64, 1);
+            let mut is_first = true;
+            for slot in slots {
+                let set = self.set(|thread| has(thread, slot));
+                // Threads without part in this row have nothing in it that could be read.
+                if is_first && set.contains(&false) {
+                    self.out.push(Stmt::Set { to: target.clone(), value: neutral(context.told.kind, context.dtype) });
+                    is_first = false;
+                }
+                let element = context.element(slot);
+                let sum = Value::Reg(array, place as i64);
+                let value = if is_first { element } else { self.combined(sum, element) };
+                self.by(&set, |_| false, vec![Stmt::Assign { to: target.clone(), value }]);
+                is_first = false;
+            }
+        }
+        array
+    }
+
+    fn exchanged(&mut self, parts: Handle<RegArray>, exchange: Exchange) {
+        let most = self.context.rows.most_parts() as i64;
+        if exchange.bits == 0 || most == 0 {
+            return;
+        }
+        let other = self.builder.registers("other", self.context.dtype, 1, 1, &mut self.out);
+        for mask in exchange.masks() {
+            for place in 0..most {
+                self.out.push(Stmt::Compute {
+                    inst: Inst::ShuffleXor,
+                    to: regs(other, 0, 1),
+                    from: vec![regs(parts, place, 1)],
+                    arguments: vec![Expr::constant(mask as i64)],
+                });
+                let value = self.combined(Value::Reg(parts, place), Value::Reg(other, 0));
+                self.out.push(Stmt::Assign { to: regs(parts, place, 1), value });
+            }
+        }
+    }
+
+    /// Every thread has its rows whole: it keeps the results that are its.
+    fn results(&mut self, parts: Handle<RegArray>) {
+        let context = self.context;
+        let mut sets: BTreeMap<(Slot, usize), Vec<bool>> = BTreeMap::new();
+        for (thread, rows) in context.owned.iter().enumerate() {
+            for row in rows {
+                let slot = context.result.slot(thread, *row as i64);
+                if let (Some(place), Some(slot)) = (context.rows.place(thread, *row), slot) {
+                    let none = || vec![false; context.owned.len()];
+                    sets.entry((slot, place)).or_insert_with(none)[thread] = true;
+                }
+            }
+        }
+        for ((slot, place), set) in sets {
+            let statement = self.result(slot, Value::Reg(parts, place as i64));
+            let may = |thread: usize| context.may_write(thread, slot);
+            self.by(&set, may, vec![statement]);
+        }
+    }
+
+    /// A result, combined with what is there if it takes part.
+    fn result(&self, slot: Slot, value: Value) -> Stmt {
+        let context = self.context;
+        let known = cast(context.dtype, context.dtypes[0], context.result.read(slot));
+        let value = if context.told.clear { value } else { self.combined(known, value) };
+        let value = context.result.written(slot, cast(context.dtypes[0], context.dtype, value));
+        Stmt::Assign { to: regs(context.result.array, slot.register, 1), value }
+    }
+
+    /// The leaders' parts go through shared memory to the threads that have results; the parts of neighbouring rows are
+    /// neighbours.
+    fn across(&mut self, parts: Handle<RegArray>, leaders: &[Vec<usize>]) {
+        let context = self.context;
+        let most = leaders.iter().map(Vec::len).max().unwrap_or(0);
+        let memory = self.scratch(leaders.len() * most);
+        let place_of = |row: usize, thread: usize| {
+            let at = leaders[row].iter().position(|leader| *leader == thread)?;
+            Some((at * leaders.len() + row) as i64)
+        };
+        for place in 0..context.rows.most_parts() {
+            let at = |thread: usize| context.rows.at(thread, place).and_then(|(row, _)| place_of(row, thread));
+            let positions: Vec<Option<i64>> = (0..context.rows.threads()).map(at).collect();
+            if positions.iter().all(Option::is_none) {
+                continue;
+            }
+            let mut body = Vec::new();
+            let index = number(&positions, 1, &context.thread, self.builder, &mut body);
+            body.push(Stmt::Store { memory, index, from: regs(parts, place as i64, 1) });
+            let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
+            self.by(&set, |_| false, body);
+        }
+        self.out.push(Stmt::Inst(Inst::SyncThreads));
+        let slots: BTreeSet<Slot> =
+            (0..context.owned.len()).flat_map(|thread| context.slots(thread)).map(|(slot, _)| slot).collect();
+        for slot in slots {
+            self.gathered(slot, memory, leaders, most);
+        }
+    }
+
+    fn scratch(&mut self, elements: usize) -> Handle<Memory> {
+        let name = self.builder.fresh("parts");
+        self.builder.program.memories.push(Memory {
+            name,
+            dtype: self.context.dtype,
+            elements: elements as i64,
+            space: MemorySpace::Shared,
+            values: Vec::new(),
+            // No more than that: NVRTC would read more parts than there are at once.
+            alignment: self.context.dtype.bytes(),
+            span: self.context.op.span,
+        })
+    }
+
+    /// One slot of the result: the parts of its row, combined.
+    fn gathered(&mut self, slot: Slot, memory: Handle<Memory>, leaders: &[Vec<usize>], most: usize) {
+        let context = self.context;
+        let row_of = |thread: usize| context.slots(thread).find(|(at, _)| *at == slot).map(|(_, row)| row);
+        let sum = self.builder.registers("sum", context.dtype, 1, 1, &mut self.out);
+        let part = self.builder.registers("part", context.dtype, 1, 1, &mut self.out);
+        self.out.push(Stmt::Set { to: regs(sum, 0, 1), value: neutral(context.told.kind, context.dtype) });
+        for at in 0..most {
+            let position = |thread: usize| {
+                let row = row_of(thread)?;
+                (at < leaders[row].len()).then_some((at * leaders.len() + row) as i64)
+            };
+            let positions: Vec<Option<i64>> = (0..context.owned.len()).map(position).collect();
+            let mut body = Vec::new();
+            let index = number(&positions, 1, &context.thread, self.builder, &mut body);
+            body.push(Stmt::Load { to: regs(part, 0, 1), memory, index });
+            let value = self.combined(Value::Reg(sum, 0), Value::Reg(part, 0));
+            body.push(Stmt::Assign { to: regs(sum, 0, 1), value });
+            let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
+            self.by(&set, |_| false, body);
+        }
+        let set = self.set(|thread| row_of(thread).is_some());
+        let statement = self.result(slot, Value::Reg(sum, 0));
+        self.by(&set, |thread| context.may_write(thread, slot), vec![statement]);
+    }
+}
+
+impl Context {
+    /// An element of the source in a slot, in the type in which results are made.
+    fn element(&self, slot: usize) -> Value {
+        let value = cast(self.dtype, self.dtypes[1], self.source.in_slot(slot));
+        match self.told.kind {
+            ReduceKind::AbsMax | ReduceKind::AbsSum => Value::Op(ElementOp::Abs, vec![value]),
+            ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min => value,
+        }
+    }
+
+    /// Whether a thread may write what it likes to a register: it has no result there, and nothing is read.
+    fn may_write(&self, thread: usize, slot: Slot) -> bool {
+        self.told.clear && !self.slots(thread).any(|(known, _)| known.register == slot.register)
+    }
+
+    /// The slots of a thread's results, and their rows.
+    fn slots(&self, thread: usize) -> impl Iterator<Item = (Slot, usize)> + '_ {
+        self.owned[thread].iter().filter_map(move |row| Some((self.result.slot(thread, *row as i64)?, *row)))
+    }
+}
+
+impl Held {
+    /// Which thread has which element in which slot.
+    fn map(&self, elements: usize) -> Map {
+        let mut map = Map::empty(self.threads(), elements);
+        for (thread, slot, element) in self.entries() {
+            map.put(thread, slot, element);
+        }
+        map
+    }
+}

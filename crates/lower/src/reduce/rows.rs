@@ -1,0 +1,218 @@
+//! Who has which part of the rows that are reduced, and how the parts come together.
+
+use std::collections::BTreeSet;
+
+use tilewright_layout::map::Map;
+
+const LANES: usize = 32;
+
+/// The registers of a thread's part of a row.
+pub(super) type Part = Vec<usize>;
+
+/// Which of a thread's rows comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The one of its first slot.
+    Slots,
+    /// The least.
+    Rows,
+}
+
+/// A thread's part of a row.
+#[derive(Clone, Debug)]
+struct Own {
+    row: usize,
+    part: Part,
+    elements: BTreeSet<usize>,
+}
+
+/// The parts of all rows.
+pub(super) struct Rows {
+    /// By thread, its rows in order.
+    of_thread: Vec<Vec<Own>>,
+    /// The elements of each row.
+    elements: Vec<BTreeSet<usize>>,
+    /// Whether an element may count twice.
+    is_idempotent: bool,
+}
+
+/// Threads of one warp that add up their parts of a row: those that differ in some of these bits of their lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Exchange {
+    pub(super) bits: usize,
+}
+
+impl Exchange {
+    /// The masks of the shuffles, the least first.
+    pub(super) fn masks(self) -> impl Iterator<Item = usize> {
+        (0..5).map(|bit| 1 << bit).filter(move |mask| self.bits & mask != 0)
+    }
+
+    /// The threads that end with the same as `thread`.
+    fn group(self, thread: usize) -> impl Iterator<Item = usize> {
+        (0..LANES).filter(move |other| other & !self.bits == 0).map(move |other| thread ^ other)
+    }
+
+    fn leads(self, thread: usize) -> bool {
+        thread & self.bits == 0
+    }
+}
+
+impl Rows {
+    /// The parts of `rows` rows of what `source` says who has; `row_of` says the row of every element.
+    pub(super) fn of(
+        source: &Map,
+        rows: usize,
+        row_of: impl Fn(usize) -> usize,
+        is_idempotent: bool,
+        order: Order,
+    ) -> Rows {
+        let mut of_thread: Vec<Vec<Own>> = vec![Vec::new(); source.threads()];
+        let mut elements = vec![BTreeSet::new(); rows];
+        for element in 0..source.elements() {
+            elements[row_of(element)].insert(element);
+        }
+        for (thread, slot, element) in source.entries() {
+            let (own, row) = (&mut of_thread[thread], row_of(element));
+            let at = own.iter().position(|own| own.row == row).unwrap_or_else(|| {
+                own.push(Own { row, part: Vec::new(), elements: BTreeSet::new() });
+                own.len() - 1
+            });
+            if own[at].elements.insert(element) {
+                own[at].part.push(slot);
+            }
+        }
+        if order == Order::Rows {
+            of_thread.iter_mut().for_each(|own| own.sort_by_key(|own| own.row));
+        }
+        Rows { of_thread, elements, is_idempotent }
+    }
+
+    fn part_of(&self, thread: usize, row: usize) -> Option<&Own> {
+        self.of_thread.get(thread)?.iter().find(|own| own.row == row)
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        self.of_thread.len()
+    }
+
+    /// Parts of a thread, at most.
+    pub(super) fn most_parts(&self) -> usize {
+        self.of_thread.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// The place of a row among a thread's rows.
+    pub(super) fn place(&self, thread: usize, row: usize) -> Option<usize> {
+        self.of_thread[thread].iter().position(|own| own.row == row)
+    }
+
+    /// The row at a place among a thread's rows, and its part.
+    pub(super) fn at(&self, thread: usize, place: usize) -> Option<(usize, &Part)> {
+        self.of_thread[thread].get(place).map(|own| (own.row, &own.part))
+    }
+
+    /// The least exchange after which every thread that has part of a row has all of it; `None` if none does that.
+    pub(super) fn complete(&self) -> Option<Exchange> {
+        self.exchanges().find(|exchange| {
+            self.all_groups(*exchange, |row, once, all| all == self.elements[row].len() && (once || self.is_idempotent))
+        })
+    }
+
+    /// The widest exchange in which no element counts twice.
+    pub(super) fn partial(&self) -> Exchange {
+        let is_right = |exchange: &Exchange| self.all_groups(*exchange, |_, once, _| once || self.is_idempotent);
+        let widest = self.exchanges().filter(is_right).max_by_key(|exchange| exchange.bits.count_ones());
+        widest.unwrap_or(Exchange { bits: 0 })
+    }
+
+    /// All exchanges, those of fewer shuffles first.
+    fn exchanges(&self) -> impl Iterator<Item = Exchange> {
+        let mut all: Vec<usize> = (0..LANES).collect();
+        all.sort_by_key(|bits| (bits.count_ones(), *bits));
+        let threads = self.threads();
+        all.into_iter().filter(move |bits| *bits < threads.max(1)).map(|bits| Exchange { bits })
+    }
+
+    /// Whether all groups of all rows have the row on all their threads, in one place, and `is_right(row, whether no element is there
+    /// twice, how many elements)`.
+    fn all_groups(&self, exchange: Exchange, is_right: impl Fn(usize, bool, usize) -> bool) -> bool {
+        (0..self.threads()).all(|thread| {
+            self.of_thread[thread].iter().enumerate().all(|(place, own)| {
+                let at = |other: usize| self.of_thread.get(other)?.get(place).filter(|other| other.row == own.row);
+                let Some(parts) = exchange.group(thread).map(at).collect::<Option<Vec<_>>>() else { return false };
+                let all: usize = parts.iter().map(|own| own.elements.len()).sum();
+                let different: BTreeSet<usize> = parts.iter().flat_map(|own| own.elements.iter().copied()).collect();
+                is_right(own.row, all == different.len(), different.len())
+            })
+        })
+    }
+
+    /// After an exchange, for every row the threads whose parts make it up: one of each group that counts. Error: a row of
+    /// which parts cannot be told apart.
+    pub(super) fn leaders(&self, exchange: Exchange) -> Result<Vec<Vec<usize>>, String> {
+        let mut leaders = vec![Vec::new(); self.elements.len()];
+        for (row, leaders) in leaders.iter_mut().enumerate() {
+            let mut counted: BTreeSet<usize> = BTreeSet::new();
+            for thread in (0..self.threads()).filter(|thread| exchange.leads(*thread)) {
+                if self.part_of(thread, row).is_none() {
+                    continue;
+                }
+                let parts = exchange.group(thread).filter_map(|other| self.part_of(other, row));
+                let here: BTreeSet<usize> = parts.flat_map(|own| own.elements.iter().copied()).collect();
+                let is_new = if self.is_idempotent { !here.is_subset(&counted) } else { here.is_disjoint(&counted) };
+                if is_new {
+                    counted.extend(here);
+                    leaders.push(thread);
+                }
+            }
+            // First those of which it is the first row: their parts are neighbours where the rows are.
+            leaders.sort_by_key(|thread| (self.place(*thread, row), *thread));
+            if counted != self.elements[row] {
+                return Err(format!("no choice of threads has every element of row {row} once"));
+            }
+        }
+        Ok(leaders)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_layout::map::Spread;
+
+    use super::*;
+
+    fn rows(threads: usize, rows: usize, spread: Spread, is_idempotent: bool) -> Rows {
+        let map = Map::spread(threads, rows * spread.row, spread);
+        Rows::of(&map, rows, |element| element / spread.row, is_idempotent, Order::Slots)
+    }
+
+    #[test]
+    fn threads_of_a_row_that_are_neighbours_exchange_by_their_low_bits() {
+        let rows = rows(32, 8, Spread { row: 16, group: 4, groups: 8, vector: 2 }, false);
+        assert_eq!(rows.complete().map(|exchange| exchange.masks().collect()), Some(vec![1, 2]));
+        assert_eq!((rows.most_parts(), rows.at(5, 0)), (1, Some((1, &vec![0, 1, 2, 3]))));
+    }
+
+    #[test]
+    fn a_row_on_one_thread_needs_no_exchange() {
+        let rows = rows(32, 32, Spread { row: 3, group: 1, groups: 32, vector: 1 }, false);
+        assert_eq!(rows.complete(), Some(Exchange { bits: 0 }));
+    }
+
+    #[test]
+    fn a_row_across_warps_is_led_by_one_thread_of_each() {
+        let rows = rows(64, 1, Spread { row: 64, group: 64, groups: 1, vector: 1 }, false);
+        assert_eq!((rows.complete(), rows.partial()), (None, Exchange { bits: 31 }));
+        assert_eq!(rows.leaders(rows.partial()), Ok(vec![vec![0, 32]]));
+    }
+
+    #[test]
+    fn copies_of_a_row_count_once() {
+        let map = Map::of_slots(8, 4, |thread, _| Some(thread % 4), 1);
+        let rows = Rows::of(&map, 1, |_| 0, false, Order::Slots);
+        assert_eq!(rows.complete().map(|exchange| exchange.masks().collect()), Some(vec![1, 2]));
+        let map = Map::of_slots(8, 3, |thread, _| (thread < 6).then_some(thread % 3), 1);
+        let rows = Rows::of(&map, 1, |_| 0, false, Order::Slots);
+        assert_eq!(rows.leaders(Exchange { bits: 0 }), Ok(vec![vec![0, 1, 2]]));
+    }
+}

@@ -1,0 +1,156 @@
+//! Numbers of threads as expressions of the thread: mixed radix digits, found and checked.
+
+use num_integer::Integer;
+use tilewright_expr::Expr;
+
+/// A digit of the thread's place: `place / period % extent * stride`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Digit {
+    period: i64,
+    extent: i64,
+    stride: i64,
+}
+
+/// The threads that count: so many places, from a first one on, at equal distances; and the first one's value.
+struct Known {
+    places: i64,
+    first: i64,
+    distance: i64,
+    base: i64,
+}
+
+/// An expression of `thread` that has these values where they matter; `None` if no digits give them. If `multiple` divides
+/// the values, it divides the expression.
+pub(crate) fn fit(values: &[Option<i64>], thread: &Expr, multiple: i64) -> Option<Expr> {
+    let known: Vec<(i64, i64)> =
+        values.iter().enumerate().filter_map(|(at, value)| Some((at as i64, (*value)?))).collect();
+    let (first, base) = *known.first()?;
+    let last = known.last()?.0;
+    if known.iter().all(|(_, value)| *value == base) {
+        return Some(Expr::constant(base));
+    }
+    let distance = known.iter().fold(0, |distance: i64, (at, _)| distance.gcd(&(at - first)));
+    let places: Vec<Option<i64>> =
+        (first..=last).step_by(distance as usize).map(|at| values[at as usize].map(|value| value - base)).collect();
+    let digits = digits(&places)?;
+    let known = Known { places: places.len() as i64, first, distance, base };
+    Some(expression(&digits, &known, thread, multiple))
+}
+
+/// The digits that lead from a place to its value; the first value is 0.
+fn digits(values: &[Option<i64>]) -> Option<Vec<Digit>> {
+    let count = values.len() as i64;
+    let mut digits: Vec<Digit> = Vec::new();
+    let mut period = 1;
+    while period < count {
+        let rest = (count + period - 1) / period;
+        let at = |multiple: i64| values.get((multiple * period) as usize).copied().flatten();
+        let stride = (1..rest).find_map(|multiple| {
+            let value = at(multiple)?;
+            (value % multiple == 0).then_some(value / multiple)
+        });
+        let stride = stride.unwrap_or(0);
+        let straight = (1..rest).take_while(|m| at(*m).is_none_or(|value| value == m * stride)).count() as i64 + 1;
+        let extents =
+            (2..=straight).rev().filter(|extent| *extent == rest || rest % extent == 0 || *extent == straight);
+        let fits = |extent: &i64| {
+            let next = period * extent;
+            let mut tried = digits.clone();
+            tried.push(Digit { period, extent: *extent, stride });
+            (0..next.min(count)).all(|place| values[place as usize].is_none_or(|value| value == total(&tried, place)))
+        };
+        let extent = { extents }.find(fits)?;
+        digits.push(Digit { period, extent, stride });
+        period *= extent;
+    }
+    let is_right = |(place, value): (usize, &Option<i64>)| value.is_none_or(|v| v == total(&digits, place as i64));
+    values.iter().enumerate().all(is_right).then_some(digits)
+}
+
+fn total(digits: &[Digit], place: i64) -> i64 {
+    digits.iter().map(|digit| place / digit.period % digit.extent * digit.stride).sum()
+}
+
+fn expression(digits: &[Digit], known: &Known, thread: &Expr, multiple: i64) -> Expr {
+    let Known { places, first, distance, base } = *known;
+    // One digit that divides evenly needs no place: the thread itself is scaled, if that shows what divides the values.
+    if let [digit] = digits
+        && digit.stride % (distance * multiple) == 0
+    {
+        let stride = digit.stride / distance;
+        return thread * stride + (base - first * stride);
+    }
+    let place = match (first % distance, distance) {
+        (0, 1) => thread - first,
+        (0, _) => thread / distance - first / distance,
+        _ => (thread - first) / distance,
+    };
+    let digit = |digit: &Digit| {
+        let quotient = if digit.period == 1 { place.clone() } else { &place / digit.period };
+        let is_last = digit.period * digit.extent >= places;
+        // Beyond the last place are threads that do not count.
+        let value = if is_last { quotient } else { quotient % digit.extent };
+        value * digit.stride
+    };
+    let moving = digits.iter().rev().filter(|digit| digit.stride != 0).map(digit);
+    moving.fold(Expr::constant(base), |sum, term| sum + term)
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_expr::Var;
+
+    use super::*;
+
+    fn text(values: impl Iterator<Item = Option<i64>>) -> Option<String> {
+        let values: Vec<_> = values.collect();
+        let thread = Expr::var(&Var::new("tid", 0, values.len() as i64 - 1));
+        let expr = fit(&values, &thread, 1)?;
+        for (at, value) in values.iter().enumerate().filter_map(|(at, value)| Some((at as i64, (*value)?))) {
+            assert_eq!(expr.eval(&|_| Some(at)), Ok(value), "{expr}");
+        }
+        Some(expr.to_string())
+    }
+
+    #[test]
+    fn a_straight_line_is_a_product() {
+        assert_eq!(text((0..64).map(|t| Some(t * 4 + 3))), Some("tid*4 + 3".to_string()));
+    }
+
+    #[test]
+    fn rows_of_groups_are_two_digits() {
+        assert_eq!(text((0..64).map(|t| Some(t / 16 * 100 + t % 16))), Some("tid/16*100 + tid%16".to_string()));
+    }
+
+    #[test]
+    fn threads_that_do_not_count_may_have_any_value() {
+        assert_eq!(text((0..64).map(|t| (t % 16 == 0).then_some(t / 16))), Some("tid/16".to_string()));
+        assert_eq!(
+            text((0..32).map(|t| (t % 8 < 5).then_some(t / 8 * 5 + t % 8))),
+            Some("tid/8*5 + tid%8".to_string())
+        );
+    }
+
+    #[test]
+    fn what_divides_the_values_divides_the_expression() {
+        let values: Vec<_> = (0..64).map(|t| (t % 4 == 0).then_some(t)).collect();
+        let thread = Expr::var(&Var::new("tid", 0, 63));
+        let text = |multiple| fit(&values, &thread, multiple).map(|expr| expr.to_string());
+        assert_eq!((text(1), text(4)), (Some("tid".to_string()), Some("tid/4*4".to_string())));
+    }
+
+    #[test]
+    fn replicas_are_remainders() {
+        assert_eq!(text((0..64).map(|t| Some(t % 8))), Some("tid%8".to_string()));
+    }
+
+    #[test]
+    fn threads_may_begin_anywhere() {
+        assert_eq!(text((0..64).map(|t| (t >= 40).then_some((t - 40) / 8))), Some("(tid - 40)/8".to_string()));
+    }
+
+    #[test]
+    fn what_has_no_digits_is_told() {
+        assert_eq!(text([0, 1, 3, 2, 7].into_iter().map(Some)), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! Numbers and sets of threads, known for each of them, as expressions and conditions of the thread's index.
+//!
+//! Digits of the index say most of them; the others are looked up in a table, so that nothing is refused.
+
+mod fit;
+mod sets;
+
+use num_integer::Integer;
+use tilewright_diag::Span;
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::thread::{Cond, Stmt};
+
+use crate::builder::Builder;
+
+pub(crate) use fit::fit;
+
+/// The number of each thread, where it matters, as an expression; a lookup is added to `out`. If `multiple` divides the
+/// numbers, it divides the expression.
+pub(crate) fn number(
+    values: &[Option<i64>],
+    multiple: i64,
+    thread: &Expr,
+    builder: &mut Builder,
+    out: &mut Vec<Stmt>,
+) -> Expr {
+    match fit(values, thread, multiple) {
+        Some(expr) => normalize(&expr),
+        None => looked_up(values, thread, builder, out),
+    }
+}
+
+/// The number of each thread, out of a table.
+pub(crate) fn looked_up(values: &[Option<i64>], thread: &Expr, builder: &mut Builder, out: &mut Vec<Stmt>) -> Expr {
+    let numbers: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
+    let (least, most) = (numbers.iter().min().copied().unwrap_or(0), numbers.iter().max().copied().unwrap_or(0));
+    let common = numbers.iter().fold(0, |common: i64, number| common.gcd(number)).max(1);
+    let table = builder.table("of_thread", numbers, Span::here());
+    let var = Var::multiple_of(builder.fresh("entry"), least, most, common);
+    out.push(Stmt::Lookup { vars: vec![var.clone()], table, index: thread.clone() });
+    Expr::var(&var)
+}
+
+/// Conditions that hold for the threads of a set only; none if it is all of them. A lookup is added to `out`.
+pub(crate) fn members(set: &[bool], thread: &Expr, builder: &mut Builder, out: &mut Vec<Stmt>) -> Vec<Cond> {
+    sets::conditions(set, thread).unwrap_or_else(|| {
+        let members = set.iter().map(|is_in| i64::from(*is_in)).collect();
+        let table = builder.table("takes_part", members, Span::here());
+        let var = Var::new(builder.fresh("part"), 0, 1);
+        out.push(Stmt::Lookup { vars: vec![var.clone()], table, index: thread.clone() });
+        vec![Cond::Equal(Expr::var(&var), Expr::constant(1))]
+    })
+}

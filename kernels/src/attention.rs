@@ -1,0 +1,106 @@
+use tilewright::prelude::*;
+use tilewright::runtime::{HostTensor, Tolerance};
+
+use crate::blocks::{THREADS, ceil_div};
+use crate::config::ShapeKey;
+use crate::numbers::{elements, greatest, listed, scattered};
+use crate::{Config, KernelEntry};
+
+pub(crate) const ENTRY: KernelEntry = KernelEntry {
+    name: "attention",
+    about: "softmax(q*k^T/sqrt(depth))*v, all keys at once; cols and depth are multiples of 8",
+    shape: &[
+        ShapeKey { name: "rows", default: 64, about: "queries" },
+        ShapeKey { name: "cols", default: 64, about: "keys and values" },
+        ShapeKey { name: "depth", default: 64, about: "elements of a query, a key or a value" },
+        THREADS,
+    ],
+    dtypes: &[F16],
+    build: attention,
+    run_time: &[],
+    inputs: |c| {
+        let [rows, cols, depth] = ["rows", "cols", "depth"].map(|name| c.size(name));
+        let tensor = |lines: i64, seed: u64| scattered(F16, &[lines, depth], seed);
+        vec![tensor(rows, 1), tensor(cols, 2), tensor(cols, 3)]
+    },
+    reference,
+    // Weights are rounded to f16 before they are multiplied with values up to 2.
+    tolerance: Tolerance { absolute: 2e-3, relative: 0.0 },
+    tested: &[(F16, &[("rows", 24), ("cols", 40), ("threads", 64)])],
+};
+
+/// Rows of an instruction: what each warp has of the queries.
+const ROWS_OF_A_WARP: i64 = 16;
+/// Warps of a CTA, at most.
+const MOST_WARPS: i64 = 32;
+/// Elements after each line in shared memory: 16 bytes, so that neighbouring lines are in other banks.
+const PADDING: i64 = 8;
+
+/// Warps share the queries. The first product dictates where the scores are; with all of a row on four lanes of one
+/// warp, both reductions stay inside it, and the exponentials are where the second product wants its left multiplicand.
+fn attention(config: &Config) -> Kernel {
+    let [rows, cols, depth, threads] = ["rows", "cols", "depth", "threads"].map(|name| config.size(name));
+    let block = ROWS_OF_A_WARP * (threads / 32).clamp(1, MOST_WARPS);
+    let scale = 1.0 / (depth as f64).sqrt();
+    let padded = |lines: i64| S([lines, depth], [depth + PADDING, 1]);
+    kernel("attention", |k| {
+        let q = k.input("q", F16, [rows, depth]);
+        let key = k.input("key", F16, [cols, depth]);
+        let value = k.input("value", F16, [cols, depth]);
+        let out = k.output("out", F32, [rows, depth]);
+        let [cta] = k.grid([ceil_div(rows, block)]);
+        k.threads(threads);
+        let first = cta * block;
+        let queries = k.shared("queries", F16, padded(block));
+        let keys = k.shared("keys", F16, padded(cols));
+        let values = k.shared("values", F16, padded(cols));
+        let scores = k.fragment("scores", F32, [block, cols]);
+        let weights = k.fragment("weights", F16, [block, cols]);
+        let held = k.fragment("held", F32, [block, depth]);
+        let max = k.fragment("max", F32, [block]);
+        let sum = k.fragment("sum", F32, [block]);
+        k.parallel([block, depth], |k, [i, j]| {
+            k.store(queries, (&i, &j), q.at((&first + &i, &j)));
+        });
+        k.copy(keys, key);
+        k.copy(values, value);
+        k.gemm(scores, queries, keys).with(product(true));
+        k.reduce(Max, max, scores, 1);
+        k.parallel([block, cols], |k, [i, j]| {
+            k.store(scores, (&i, &j), ((scores.at((&i, &j)) - max.at((&i,))) * scale).exp());
+        });
+        k.reduce(Sum, sum, scores, 1);
+        k.parallel([block, cols], |k, [i, j]| {
+            k.store(weights, (&i, &j), scores.at((&i, &j)).cast(F16));
+        });
+        k.gemm(held, weights, values).with(product(false));
+        k.parallel([block, depth], |k, [i, j]| {
+            k.store(out, (&first + &i, &j), held.at((&i, &j)) / sum.at((&i,)));
+        });
+    })
+}
+
+/// A product that begins at 0, with the rows shared among all warps.
+fn product(transpose_b: bool) -> Gemm {
+    Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear: true }
+}
+
+fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
+    let [queries, keys, values] = [0, 1, 2].map(|at| elements(&inputs[at]));
+    let depth = config.size("depth") as usize;
+    let scale = 1.0 / (depth as f64).sqrt();
+    let of_query = |query: &[f64]| {
+        let score = |key: &[f64]| query.iter().zip(key).map(|(a, b)| a * b).sum::<f64>() * scale;
+        let scores: Vec<f64> = keys.chunks(depth).map(score).collect();
+        let max = greatest(&scores);
+        let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
+        let sum: f64 = weights.iter().sum();
+        let mut out = vec![0.0; depth];
+        for (weight, value) in weights.iter().zip(values.chunks(depth)) {
+            out.iter_mut().zip(value).for_each(|(out, element)| *out += weight / sum * element);
+        }
+        out
+    };
+    let out: Vec<f64> = queries.chunks(depth).flat_map(of_query).collect();
+    vec![listed(F32, &[config.size("rows"), depth as i64], &out)]
+}

@@ -1,0 +1,69 @@
+//! What kernels over the rows of a matrix share: the sizes that they are built for, and the rows of a CTA.
+
+use crate::Config;
+use crate::config::ShapeKey;
+
+/// Rows of the matrix.
+pub(crate) const ROWS: ShapeKey = ShapeKey { name: "rows", default: 64, about: "rows of the matrix" };
+/// Columns of the matrix.
+pub(crate) const COLS: ShapeKey = ShapeKey { name: "cols", default: 128, about: "columns of the matrix" };
+/// Threads of a CTA.
+pub(crate) const THREADS: ShapeKey = ShapeKey { name: "threads", default: 128, about: "threads of a CTA" };
+
+/// Elements that a thread is to hold, where a block has several rows.
+const ELEMENTS: i64 = 16;
+/// Rows of a block, at most.
+const MOST_ROWS: i64 = 16;
+
+/// A matrix whose rows are shared among CTAs by blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocks {
+    /// Rows of the matrix.
+    pub(crate) rows: i64,
+    /// Columns of the matrix.
+    pub(crate) cols: i64,
+    /// Threads of a CTA.
+    pub(crate) threads: i64,
+    /// Rows of a block. The last one may hang over the edge.
+    pub(crate) block: i64,
+}
+
+impl Blocks {
+    /// Blocks of whole rows.
+    pub(crate) fn of(config: &Config) -> Blocks {
+        let [rows, cols, threads] = ["rows", "cols", "threads"].map(|name| config.size(name));
+        Blocks { rows, cols, threads, block: rows_of_a_block(rows, cols, threads) }
+    }
+
+    /// CTAs that cover the rows.
+    pub(crate) fn ctas(self) -> i64 {
+        ceil_div(self.rows, self.block)
+    }
+}
+
+/// How many rows of `cols` elements the threads of a CTA hold: a power of two, no more than cover all rows.
+pub(crate) fn rows_of_a_block(rows: i64, cols: i64, threads: i64) -> i64 {
+    let room = (threads * ELEMENTS / cols.max(1)).clamp(1, MOST_ROWS);
+    let fitting: i64 = 1 << room.ilog2();
+    fitting.min((rows.max(1) as u64).next_power_of_two() as i64)
+}
+
+/// How many tiles of `extent` cover `size`.
+pub(crate) fn ceil_div(size: i64, extent: i64) -> i64 {
+    (size + extent - 1) / extent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_a_power_of_two_that_fits() {
+        assert_eq!(rows_of_a_block(64, 128, 128), 16);
+        assert_eq!(rows_of_a_block(50, 100, 32), 4);
+        assert_eq!(rows_of_a_block(7, 13, 64), 8);
+        assert_eq!(rows_of_a_block(1, 13, 64), 1);
+        assert_eq!(rows_of_a_block(64, 1 << 20, 32), 1);
+        assert_eq!(ceil_div(50, 16), 4);
+    }
+}

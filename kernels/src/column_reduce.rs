@@ -1,0 +1,75 @@
+//! `column_sum` and `column_max`: the elements of every column become one.
+
+use tilewright::prelude::*;
+use tilewright::runtime::{HostTensor, Tolerance};
+
+use crate::blocks::{COLS, ROWS, THREADS, ceil_div, rows_of_a_block};
+use crate::numbers::{elements, greatest, listed, negative, scattered};
+use crate::{Config, KernelEntry};
+
+pub(crate) const SUM: KernelEntry = KernelEntry {
+    name: "column_sum",
+    about: "the sum of every column, a block of rows at a time",
+    shape: &[ROWS, COLS, THREADS],
+    dtypes: &[F32],
+    build: |c| column_reduce("column_sum", Sum, 0.0, c),
+    run_time: &[],
+    inputs: |c| vec![scattered(F32, &[c.size("rows"), c.size("cols")], 1)],
+    reference: |c, inputs| reference(c, inputs, |column| column.iter().sum()),
+    // Sums of such inputs are exact, in whatever order.
+    tolerance: Tolerance::EXACT,
+    tested: &[(F32, &[("rows", 7), ("cols", 13), ("threads", 64)])],
+};
+
+pub(crate) const MAX: KernelEntry = KernelEntry {
+    name: "column_max",
+    about: "the greatest of every column, a block of rows at a time",
+    build: |c| column_reduce("column_max", Max, f64::NEG_INFINITY, c),
+    inputs: |c| vec![negative(F32, &[c.size("rows"), c.size("cols")], 1)],
+    reference: |c, inputs| reference(c, inputs, greatest),
+    ..SUM
+};
+
+/// Columns of a CTA, at most: whole sectors.
+const MOST_COLUMNS: i64 = 32;
+
+/// Every CTA has some columns and goes through all rows, block by block; each block is added to the result. `neutral`
+/// changes no result.
+fn column_reduce(name: &str, kind: ReduceKind, neutral: f64, config: &Config) -> Kernel {
+    let [rows, cols, threads] = ["rows", "cols", "threads"].map(|name| config.size(name));
+    let width = cols.min(MOST_COLUMNS);
+    let block = rows_of_a_block(rows, width, threads);
+    // What lies below the last row reads as 0, which only a sum may take for a number.
+    let asks_for_edge = neutral != 0.0 && rows % block != 0;
+    kernel(name, |k| {
+        let x = k.input("x", F32, [rows, cols]);
+        let y = k.output("y", F32, [cols]);
+        let [cta] = k.grid([ceil_div(cols, width)]);
+        k.threads(threads);
+        let first = cta * width;
+        let v = k.fragment("v", F32, [block, width]);
+        let result = k.fragment("result", F32, [width]);
+        k.fill(result, neutral);
+        k.serial("t", 0..ceil_div(rows, block), |k, t| {
+            let top = t * block;
+            k.parallel([block, width], |k, [i, j]| {
+                let row = &top + &i;
+                let element = x.at((&row, &first + &j));
+                let is_inside = Value::from(&row).lt(rows);
+                k.store(v, (&i, &j), if asks_for_edge { is_inside.select(element, neutral) } else { element });
+            });
+            k.reduce(kind, result, v, 0).accumulate();
+        });
+        k.parallel([width], |k, [j]| {
+            k.store(y, (&first + &j,), result.at((&j,)));
+        });
+    })
+}
+
+fn reference(config: &Config, inputs: &[HostTensor], of_column: fn(&[f64]) -> f64) -> Vec<HostTensor> {
+    let cols = config.size("cols") as usize;
+    let x = elements(&inputs[0]);
+    let column = |j: usize| x.iter().copied().skip(j).step_by(cols).collect::<Vec<f64>>();
+    let y: Vec<f64> = (0..cols).map(|j| of_column(&column(j))).collect();
+    vec![listed(F32, &[cols as i64], &y)]
+}

@@ -1,0 +1,64 @@
+use tilewright::prelude::*;
+use tilewright::runtime::{HostTensor, Tolerance};
+
+use crate::blocks::{Blocks, COLS, ROWS, THREADS};
+use crate::numbers::{by_rows, elements, listed, scattered};
+use crate::{Config, KernelEntry};
+
+pub(crate) const ENTRY: KernelEntry = KernelEntry {
+    name: "rms_norm",
+    about: "every row over the root of the mean of its squares, times a weight for each column",
+    shape: &[ROWS, COLS, THREADS],
+    dtypes: &[F32],
+    build: rms_norm,
+    run_time: &[],
+    inputs: |c| {
+        let (rows, cols) = (c.size("rows"), c.size("cols"));
+        vec![scattered(F32, &[rows, cols], 1), scattered(F32, &[cols], 2)]
+    },
+    reference,
+    tolerance: Tolerance { absolute: 1e-6, relative: 1e-5 },
+    tested: &[(F32, &[("rows", 7), ("cols", 13), ("threads", 64)])],
+};
+
+/// Added to the mean of the squares.
+const EPSILON: f64 = 1e-5;
+
+/// One loop writes two fragments, so both have one layout; the loop over rows runs where the sums are.
+fn rms_norm(config: &Config) -> Kernel {
+    let blocks = Blocks::of(config);
+    let Blocks { rows, cols, threads, block } = blocks;
+    kernel("rms_norm", |k| {
+        let x = k.input("x", F32, [rows, cols]);
+        let weight = k.input("weight", F32, [cols]);
+        let y = k.output("y", F32, [rows, cols]);
+        let [cta] = k.grid([blocks.ctas()]);
+        k.threads(threads);
+        let first = cta * block;
+        let v = k.fragment("v", F32, [block, cols]);
+        let squares = k.fragment("squares", F32, [block, cols]);
+        let scale = k.fragment("scale", F32, [block]);
+        k.parallel([block, cols], |k, [i, j]| {
+            let element = k.named("element", x.at((&first + &i, &j)));
+            k.store(v, (&i, &j), &element);
+            k.store(squares, (&i, &j), element.clone() * element);
+        });
+        k.reduce(Sum, scale, squares, 1);
+        k.parallel([block], |k, [i]| {
+            k.store(scale, (&i,), (scale.at((&i,)) / cols as f64 + EPSILON).rsqrt());
+        });
+        k.parallel([block, cols], |k, [i, j]| {
+            k.store(y, (&first + &i, &j), v.at((&i, &j)) * scale.at((&i,)) * weight.at((&j,)));
+        });
+    })
+}
+
+fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
+    let weight = elements(&inputs[1]);
+    let y = by_rows(&inputs[0], config.size("cols"), |row| {
+        let mean = row.iter().map(|x| x * x).sum::<f64>() / row.len() as f64;
+        let scale = 1.0 / (mean + EPSILON).sqrt();
+        row.iter().zip(&weight).map(|(x, weight)| x * scale * weight).collect()
+    });
+    vec![listed(F32, inputs[0].shape(), &y)]
+}

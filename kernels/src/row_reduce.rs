@@ -1,0 +1,59 @@
+//! `row_sum` and `row_max`: the elements of every row become one.
+
+use tilewright::prelude::*;
+use tilewright::runtime::{HostTensor, Tolerance};
+
+use crate::blocks::{Blocks, COLS, ROWS, THREADS};
+use crate::numbers::{by_rows, greatest, listed, negative, scattered};
+use crate::{Config, KernelEntry};
+
+pub(crate) const SUM: KernelEntry = KernelEntry {
+    name: "row_sum",
+    about: "the sum of every row",
+    shape: &[ROWS, COLS, THREADS],
+    dtypes: &[F32],
+    build: |c| row_reduce("row_sum", Sum, c),
+    run_time: &[],
+    inputs: |c| vec![scattered(F32, &[c.size("rows"), c.size("cols")], 1)],
+    reference: |c, inputs| reference(c, inputs, |row| row.iter().sum()),
+    // Sums of such inputs are exact, in whatever order.
+    tolerance: Tolerance::EXACT,
+    tested: &[(F32, &[("rows", 7), ("cols", 13), ("threads", 64)])],
+};
+
+pub(crate) const MAX: KernelEntry = KernelEntry {
+    name: "row_max",
+    about: "the greatest of every row",
+    build: |c| row_reduce("row_max", Max, c),
+    inputs: |c| vec![negative(F32, &[c.size("rows"), c.size("cols")], 1)],
+    reference: |c, inputs| reference(c, inputs, greatest),
+    ..SUM
+};
+
+/// The smallest program with a reduction: a block of rows in, one number for each out. Threads that share a row all have
+/// the result; one of them stores it.
+fn row_reduce(name: &str, kind: ReduceKind, config: &Config) -> Kernel {
+    let blocks = Blocks::of(config);
+    let Blocks { rows, cols, threads, block } = blocks;
+    kernel(name, |k| {
+        let x = k.input("x", F32, [rows, cols]);
+        let y = k.output("y", F32, [rows]);
+        let [cta] = k.grid([blocks.ctas()]);
+        k.threads(threads);
+        let first = cta * block;
+        let v = k.fragment("v", F32, [block, cols]);
+        let result = k.fragment("result", F32, [block]);
+        k.parallel([block, cols], |k, [i, j]| {
+            k.store(v, (&i, &j), x.at((&first + &i, &j)));
+        });
+        k.reduce(kind, result, v, 1);
+        k.parallel([block], |k, [i]| {
+            k.store(y, (&first + &i,), result.at((&i,)));
+        });
+    })
+}
+
+fn reference(config: &Config, inputs: &[HostTensor], of_row: fn(&[f64]) -> f64) -> Vec<HostTensor> {
+    let y = by_rows(&inputs[0], config.size("cols"), |row| vec![of_row(row)]);
+    vec![listed(F32, &[config.size("rows")], &y)]
+}

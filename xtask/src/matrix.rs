@@ -1,0 +1,184 @@
+//! `test kernels`: every kernel whose layouts are inferred, in many sizes, for every target, on the virtual GPU.
+
+use std::fmt;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tilewright::compile::{Artifact, Options, compile};
+use tilewright::diag::Diagnostic;
+use tilewright::prelude::Target;
+use tilewright::runtime::{CudaText, Device, Failure, Toolchain, compare, run as launch};
+use tilewright_kernels::{Config, KERNELS, KernelEntry};
+use tilewright_tests::fuzz::spread;
+
+use crate::exit::Exit;
+use crate::terminal::{complain, count_bar};
+use crate::toolchain::provisioned;
+
+/// Rows and columns. 50 rows are no whole blocks.
+const SHAPES: [(i64, i64); 8] = [(50, 64), (50, 128), (50, 24), (50, 40), (50, 48), (50, 96), (50, 100), (7, 13)];
+/// Threads of a CTA.
+const THREADS: [i64; 5] = [32, 64, 128, 192, 256];
+
+/// A kernel in one size for one target.
+struct Job {
+    entry: &'static KernelEntry,
+    config: Config,
+    target: Target,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// It ran and is right.
+    Ran,
+    /// It did not run, or is wrong.
+    Failed(String),
+    /// The compiler says why it cannot be.
+    Refused(String),
+}
+
+/// Runs the kernels whose name contains `name`.
+pub(crate) fn run(name: &str) -> Exit {
+    let jobs = jobs(name);
+    if jobs.is_empty() {
+        complain(&format!("no kernel with inferred layouts has `{name}` in its name"));
+        return Exit::BadInput;
+    }
+    let toolchain = match toolchain() {
+        Ok(toolchain) => toolchain,
+        Err(exit) => return exit,
+    };
+    let bar = count_bar("kernels", jobs.len() as u64);
+    let work = |part: Range<u64>| -> Vec<Outcome> { part.map(|at| jobs[at as usize].outcome(&toolchain)).collect() };
+    let outcomes: Vec<Outcome> =
+        spread(jobs.len() as u64, 1, &work, &|count| bar.inc(count)).into_iter().flatten().collect();
+    bar.finish_and_clear();
+    report(&jobs, &outcomes)
+}
+
+fn report(jobs: &[Job], outcomes: &[Outcome]) -> Exit {
+    let (mut ran, mut failed, mut refused) = (0, 0, 0);
+    for (job, outcome) in jobs.iter().zip(outcomes) {
+        match outcome {
+            Outcome::Ran => ran += 1,
+            Outcome::Failed(why) => {
+                failed += 1;
+                say!("failed {job}: {why}");
+            }
+            Outcome::Refused(why) => {
+                refused += 1;
+                say!("refused {job}: {why}");
+            }
+        }
+    }
+    say!("matrix: {ran} ran, {failed} failed, {refused} refused");
+    if failed == 0 { Exit::Done } else { Exit::Differs }
+}
+
+/// A toolchain with an NVRTC for every target.
+fn toolchain() -> Result<Toolchain, Exit> {
+    let toolchain = provisioned(Target::ALL[0].name());
+    for target in Target::ALL {
+        toolchain.nvrtc(target.name()).map_err(|error| {
+            complain(&error.to_string());
+            Exit::Unsupported
+        })?;
+    }
+    Ok(toolchain)
+}
+
+/// Every kernel with threads to choose, in all sizes that it has, for every target.
+fn jobs(name: &str) -> Vec<Job> {
+    let has = |entry: &KernelEntry, size: &str| entry.shape.iter().any(|key| key.name == size);
+    let mut jobs: Vec<Job> = Vec::new();
+    for entry in KERNELS.iter().filter(|entry| has(entry, "threads") && entry.name.contains(name)) {
+        let mut configs: Vec<Config> = Vec::new();
+        for (rows, cols) in SHAPES {
+            for threads in THREADS {
+                let given = [("rows", rows), ("cols", cols), ("threads", threads)];
+                let known = given.into_iter().filter(|(size, _)| has(entry, size));
+                let sizes: Vec<(String, i64)> = known.map(|(size, value)| (size.to_string(), value)).collect();
+                let Ok(config) = entry.config(None, &sizes) else { continue };
+                // A kernel that lacks rows or columns is the same for all of them.
+                if !configs.contains(&config) {
+                    configs.push(config);
+                }
+            }
+        }
+        for config in configs {
+            jobs.extend(Target::ALL.iter().map(|target| Job { entry, config: config.clone(), target: *target }));
+        }
+    }
+    jobs
+}
+
+impl Job {
+    /// A panic of the compiler is a failure of this job alone; its message goes to stderr.
+    fn outcome(&self, toolchain: &Toolchain) -> Outcome {
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(toolchain)));
+        attempt.unwrap_or_else(|_| Outcome::Failed("a panic".to_string()))
+    }
+
+    fn attempt(&self, toolchain: &Toolchain) -> Outcome {
+        let kernel = (self.entry.build)(&self.config);
+        let artifact = compile(kernel, &Options::new(self.target))
+            .and_then(|artifact| artifact.for_sizes(&self.entry.sizes(&self.config)));
+        match artifact {
+            Ok(artifact) => self.check(toolchain, &artifact).map_or_else(Outcome::Failed, |()| Outcome::Ran),
+            Err(found) => Outcome::Refused(first(&found)),
+        }
+    }
+
+    /// Runs it and compares every element. Error: what is wrong.
+    fn check(&self, toolchain: &Toolchain, artifact: &Artifact) -> Result<(), String> {
+        let failed = |failure: Failure| first(&failure.diagnostics);
+        let built = toolchain.build(artifact, &CudaText::Generated).map_err(failed)?;
+        let inputs = (self.entry.inputs)(&self.config);
+        let run = launch(artifact, &built, &inputs, &Device::Virtual).map_err(failed)?;
+        let expected = (self.entry.reference)(&self.config, &inputs);
+        for (got, expected) in run.outputs.iter().zip(&expected) {
+            if let Some(wrong) = compare(got, expected, self.entry.tolerance).mismatch {
+                return Err(format!("element {:?}: expected {}, got {}", wrong.index, wrong.expected, wrong.got));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Job {
+    /// `softmax f32 rows=7 cols=13 threads=64 sm_100a`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.entry.name, self.config, self.target)
+    }
+}
+
+/// The first of some diagnostics, on one line.
+fn first(found: &[Diagnostic]) -> String {
+    found.first().map_or_else(|| "no reason".to_string(), |one| format!("{}: {}", one.code, one.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_runs_once_in_every_size_that_it_has() {
+        let count = |name: &str| jobs(name).len();
+        assert_eq!(count("softmax"), 8 * 5 * 2);
+        assert_eq!(count("plan_then_buffer_layout"), 5 * 2);
+        assert_eq!(count("transpose"), 0);
+    }
+
+    #[test]
+    fn a_job_is_named_by_what_run_kernel_takes() {
+        assert_eq!(jobs("softmax")[0].to_string(), "softmax f32 rows=50 cols=64 threads=32 sm_100a");
+    }
+
+    #[test]
+    fn one_failure_fails_all() {
+        let jobs = jobs("plan_then_buffer_layout");
+        assert_eq!(report(&jobs[..2], &[Outcome::Ran, Outcome::Refused("I0705: no".to_string())]), Exit::Done);
+        assert_eq!(report(&jobs[..2], &[Outcome::Ran, Outcome::Failed("a panic".to_string())]), Exit::Differs);
+    }
+}
