@@ -1,58 +1,206 @@
-//! What a placement costs: memory instructions by vector width, steps, registers.
+//! What a placement costs.
 //!
-//! `cost = sum over nests of (4 * memory instructions of all warps + steps of all warps) + registers of a thread`, where
-//! a memory instruction moves a vector of each thread of a warp. A register that several slots share by thread, so that
-//! its index is no number, costs as many selections as there are slots.
+//! The cost is a sum of whole numbers, in which one step of a warp is 1:
+//!
+//! - *memory*: for every access of a nest, 2 for each instruction of each warp and 2 more for each of the busiest warp,
+//!   where an instruction moves the vector of each thread of the warp; and 1 for every 32 passes, which are wavefronts
+//!   of shared memory and sectors of global memory ([`tilewright_layout::access`]);
+//! - *steps*: the steps of the busiest warp, of nests and of reductions within threads;
+//! - *registers*: 20 for each register of 4 bytes that fragments take of a thread;
+//! - *shuffles*: for every result of a reduction of the busiest warp, 1 for each halving of the threads that share its
+//!   row where these can exchange by `xor` within a warp, else 5 and 12 for the way through shared memory;
+//! - *copies*: what each thread does, on average, that another does too;
+//! - *selections*: 4 for every slot beyond the first that threads have for what they touch in one step.
+//!
+//! A register is dear since fragments of real kernels fill the register file; where they do not, fewer registers mean
+//! that more threads take part. An instruction counts for all warps, which share the path to memory, and for the
+//! busiest warp, whose instructions follow each other.
 
-use tilewright_layout::map::Map;
+use std::fmt;
+use std::ops::AddAssign;
 
-use crate::nest::{MemoryTouch, Nest};
+use tilewright_layout::access::LANES;
+use tilewright_layout::map::{Map, NONE, Owners};
 
-const LANES: usize = 32;
-/// Bytes that a thread moves at once, at most.
-const WIDEST: i64 = 16;
+use crate::scene::Work;
+use crate::tables::{MapId, PatternId, Tables};
+use crate::vectors::Moves;
 
-/// Elements that a thread moves at once: the most such that adjacent steps are adjacent in memory, aligned, for all
-/// threads.
-pub(crate) fn vector_width(nest: &Nest, touch: &MemoryTouch, steps: &Map) -> usize {
-    let Some(positions) = &touch.positions else { return 1 };
-    let cap = nest.vector.unwrap_or(WIDEST).clamp(1, WIDEST / touch.bytes.min(WIDEST));
-    let mut width = 1 << cap.ilog2();
-    while width > 1 && !fits(touch, positions, steps, width as usize) {
-        width /= 2;
-    }
-    width as usize
+const INSTRUCTION: u64 = 2;
+const INSTRUCTION_OF_BUSIEST: u64 = 2;
+const PASSES: u64 = 32;
+const REGISTER: u64 = 20;
+const STAGING: u64 = 12;
+const SELECTION: u64 = 4;
+
+/// What a placement costs, by what it pays for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Instructions that access memory, and passes over it.
+    pub memory: u64,
+    /// Steps of the busiest warp.
+    pub steps: u64,
+    /// Registers of a thread.
+    pub registers: u64,
+    /// Exchanges between the threads that share a row of a reduction.
+    pub shuffles: u64,
+    /// What several threads do.
+    pub copies: u64,
+    /// Registers whose number depends on the thread.
+    pub selections: u64,
 }
 
-fn fits(touch: &MemoryTouch, positions: &[i64], steps: &Map, width: usize) -> bool {
-    if !steps.slots().is_multiple_of(width) || touch.aligned % width as i64 != 0 {
-        return false;
+impl Cost {
+    /// The sum.
+    pub fn total(&self) -> u64 {
+        self.memory + self.steps + self.registers + self.shuffles + self.copies + self.selections
     }
-    (0..steps.threads()).all(|thread| {
-        (0..steps.slots()).step_by(width).all(|first| {
-            let at = |lane: usize| steps.at(thread, first + lane).map(|iteration| positions[iteration]);
-            match at(0) {
-                None => (1..width).all(|lane| at(lane).is_none()),
-                Some(start) => {
-                    start % width as i64 == 0 && (1..width).all(|lane| at(lane) == Some(start + lane as i64))
-                }
-            }
-        })
-    })
+
+    fn terms(&self) -> [(&'static str, u64); 6] {
+        [
+            ("memory", self.memory),
+            ("steps", self.steps),
+            ("registers", self.registers),
+            ("shuffles", self.shuffles),
+            ("copies", self.copies),
+            ("selections", self.selections),
+        ]
+    }
 }
 
-/// The cost of a nest.
-pub(crate) fn of_nest(nest: &Nest, steps: &Map) -> u64 {
-    let active = |step: usize| {
-        let warps = (0..steps.threads()).step_by(LANES);
-        warps.filter(|first| (*first..first + LANES).any(|thread| steps.at(thread, step).is_some())).count() as u64
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Cost) {
+        self.memory += other.memory;
+        self.steps += other.steps;
+        self.registers += other.registers;
+        self.shuffles += other.shuffles;
+        self.copies += other.copies;
+        self.selections += other.selections;
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.total())?;
+        let paid = self.terms().into_iter().filter(|(_, term)| *term > 0);
+        for (at, (name, term)) in paid.enumerate() {
+            write!(f, "{} {name} {term}", if at == 0 { " =" } else { " +" })?;
+        }
+        Ok(())
+    }
+}
+
+/// The cost of keeping a fragment in this many slots of so many bytes.
+pub(crate) fn of_registers(slots: usize, bytes: i64) -> u64 {
+    REGISTER * (slots as u64 * bytes as u64).div_ceil(4)
+}
+
+/// The least that so many steps of a nest can cost: no thread takes more than `vector` elements at once, and neighbours
+/// along other dimensions than `along` are apart.
+pub(crate) fn least_of_steps(work: &Work, slots: usize, vector: usize, along: usize) -> u64 {
+    let of_access = |moves: &Moves| {
+        let lanes = if moves.along == Some(along) { moves.most.min(vector) } else { 1 };
+        let turns = moves.turns as u64;
+        let issued = (work.iterations.div_ceil(LANES) as u64 * turns).div_ceil(lanes as u64);
+        let dense = if lanes > 1 { (work.iterations * moves.bytes) as u64 / 32 / PASSES } else { 0 };
+        INSTRUCTION * issued + INSTRUCTION_OF_BUSIEST * (slots as u64 * turns).div_ceil(lanes as u64) + dense
     };
-    let issued: u64 = (0..steps.slots()).map(active).sum();
-    let memory: u64 = nest.memory.iter().map(|touch| issued.div_ceil(vector_width(nest, touch, steps) as u64)).sum();
-    4 * memory + issued
+    slots as u64 + work.moves.iter().map(of_access).sum::<u64>()
 }
 
-/// The cost of keeping fragments in registers: slots in words.
-pub(crate) fn of_registers(map: &Map, bytes: i64) -> u64 {
-    (map.slots() as u64 * bytes as u64).div_ceil(4)
+impl Tables {
+    /// The cost of a nest that is done in these steps.
+    pub(crate) fn cost_of_nest(&mut self, work: &Work, steps: MapId) -> Cost {
+        let facts = self.facts(steps);
+        let copies = facts.entries.saturating_sub(work.iterations).div_ceil(self.threads());
+        let mut cost = Cost { steps: facts.busiest as u64, copies: copies as u64, ..Cost::default() };
+        for moves in &work.moves {
+            let (lanes, turns) = (self.lanes(moves, steps), moves.turns as u64);
+            let instructions = |steps: usize| (steps as u64 * turns).div_ceil(lanes as u64);
+            let passes = self.passes(moves, lanes, steps) * turns / PASSES;
+            let (issued, busiest) = (instructions(facts.issued), instructions(facts.busiest));
+            cost.memory += INSTRUCTION * issued + INSTRUCTION_OF_BUSIEST * busiest + passes;
+        }
+        cost
+    }
+
+    /// The cost of telling slots apart by thread where the steps touch a fragment.
+    pub(crate) fn cost_of_selections(&mut self, steps: MapId, pattern: PatternId, map: MapId) -> u64 {
+        SELECTION * self.selections(steps, pattern, map)
+    }
+
+    /// The cost of a reduction of a fragment to the rows of `pattern`.
+    pub(crate) fn cost_of_reduction(&mut self, source: MapId, pattern: PatternId) -> Cost {
+        let steps = self.facts(source).busiest as u64;
+        if let Some(known) = self.answers.shuffles.get(&(source, pattern)) {
+            return Cost { steps, shuffles: *known, ..Cost::default() };
+        }
+        let rows = self.complete(source, pattern);
+        let shuffles = shuffles(self.map(rows), self.owners(rows));
+        self.answers.shuffles.insert((source, pattern), shuffles);
+        Cost { steps, shuffles, ..Cost::default() }
+    }
+}
+
+/// Exchanges of the busiest warp, where `rows` says who has a part of which row.
+fn shuffles(rows: &Map, owners: &Owners) -> u64 {
+    let of_row: Vec<u64> = (0..rows.elements()).map(|row| of_threads(owners.of(row))).collect();
+    let mut warps = vec![0; rows.threads().div_ceil(LANES)];
+    for column in rows.columns() {
+        for (sum, lanes) in warps.iter_mut().zip(column.chunks(LANES)) {
+            let exchanges = lanes.iter().filter(|row| **row != NONE).map(|row| of_row[*row as usize]);
+            *sum += exchanges.max().unwrap_or(0);
+        }
+    }
+    warps.into_iter().max().unwrap_or(0)
+}
+
+/// Exchanges between threads that share a row.
+fn of_threads(threads: &[u32]) -> u64 {
+    let [first, .., last] = threads else { return 0 };
+    let is_in_warp = *first as usize / LANES == *last as usize / LANES;
+    if is_in_warp && threads.len().is_power_of_two() && is_butterfly(threads) {
+        return u64::from(threads.len().ilog2());
+    }
+    u64::from(LANES.ilog2()) + STAGING
+}
+
+/// Whether each thread is the first one, changed by `xor` with some of as many numbers as there are halvings.
+fn is_butterfly(threads: &[u32]) -> bool {
+    let apart = |at: usize| threads[at] ^ threads[0];
+    let halvings = threads.len().ilog2();
+    let sum = |at: usize| {
+        let bits = (0..halvings).filter(|bit| at >> bit & 1 == 1);
+        bits.fold(0, |sum, bit| sum ^ apart(1 << bit))
+    };
+    (0..threads.len()).all(|at| apart(at) == sum(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_names_its_terms() {
+        let cost = Cost { memory: 8, registers: 40, ..Cost::default() };
+        assert_eq!(cost.to_string(), "48 = memory 8 + registers 40");
+    }
+
+    #[test]
+    fn registers_are_counted_in_words() {
+        assert_eq!((of_registers(3, 2), of_registers(2, 8)), (2 * REGISTER, 4 * REGISTER));
+    }
+
+    #[test]
+    fn threads_of_a_warp_exchange_by_halves_and_others_go_through_memory() {
+        assert_eq!((of_threads(&[5]), of_threads(&[4, 5, 6, 7]), of_threads(&[0, 8, 16, 24])), (0, 2, 2));
+        assert_eq!((of_threads(&[1, 2, 3, 4]), of_threads(&[0, 1, 2]), of_threads(&[0, 32])), (17, 17, 17));
+    }
+
+    #[test]
+    fn the_busiest_warp_counts() {
+        let rows = Map::of_slots(64, 2, |thread, slot| (thread < 32 || slot == 0).then_some(slot), 2);
+        let owners = rows.owners();
+        assert_eq!((owners.of(0).len(), shuffles(&rows, &owners)), (64, 17 + 5));
+    }
 }

@@ -1,18 +1,34 @@
 //! Layout inference: which thread has which element of every fragment, and does which iteration of every loop.
 //!
 //! Fragments that are used outside of ops are whole on every thread. A strict pass takes what the user wrote and what
-//! instructions dictate; a common pass derives what follows, breadth first, to a fixpoint; a free pass tries plans for each
-//! connected component of ops and fragments, and keeps the cheapest. All questions are decided on [`Map`]s, which list who has what.
+//! instructions dictate; a common pass derives what follows, breadth first, to a fixpoint; a free pass tries plans for
+//! each connected component of ops and fragments, and keeps the cheapest. All questions are decided on [`Map`]s, which
+//! list who has what.
 
+mod answers;
 mod cost;
+mod explain;
+mod families;
+mod gather;
 mod gemm;
 mod graph;
 mod known;
 mod nest;
+mod pattern;
 mod place;
+mod plans;
+mod resolve;
+mod scene;
 mod search;
+mod settle;
+#[cfg(test)]
+mod small_kernels;
 mod steps;
 mod storage;
+mod tables;
+mod values;
+mod vectors;
+mod walk;
 mod write;
 
 use std::collections::BTreeMap;
@@ -24,13 +40,14 @@ use tilewright_layout::map::Map;
 
 use graph::{Graph, Node};
 use known::Known;
-use place::Scene;
+use scene::Scene;
 use storage::Storages;
+use tables::Tables;
 
+pub use cost::Cost;
 pub use graph::Origin;
 pub use known::{Pass, Reason};
-
-pub use steps::Violation;
+pub use steps::{Clash, Violation};
 pub use write::lay_out;
 
 /// A fragment that has a layout.
@@ -42,6 +59,21 @@ pub struct Placed {
     pub bytes: i64,
     /// Why.
     pub reason: Reason,
+    /// The price of a layout that was chosen as the last resort.
+    pub note: Option<String>,
+}
+
+/// How a nest accesses memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryAccess {
+    /// The op or loop.
+    pub origin: Origin,
+    /// The buffer in global or shared memory.
+    pub buffer: Handle<Buffer>,
+    /// Whether it is written.
+    pub writes: bool,
+    /// Elements that a thread moves at once.
+    pub lanes: usize,
 }
 
 /// The layouts of a kernel.
@@ -49,8 +81,12 @@ pub struct Placed {
 pub struct Inferred {
     /// By the fragment that owns the storage.
     pub fragments: BTreeMap<Handle<Buffer>, Placed>,
-    /// Which thread does which iteration in which step.
+    /// Which thread does which iteration in which step, in program order.
     pub loops: Vec<(Origin, Map)>,
+    /// The accesses of memory of each loop, by component.
+    pub accesses: Vec<MemoryAccess>,
+    /// What all of it costs.
+    pub cost: Cost,
 }
 
 /// Finds the layouts of all fragments of a kernel. Errors: everything that stands in the way.
@@ -69,24 +105,22 @@ pub fn infer(kernel: &Kernel) -> Result<Inferred, Vec<Diagnostic>> {
         return Err(graph.refused);
     }
     let threads = kernel.threads.max(1) as usize;
-    let mut known = strict(kernel, &storages, &graph, threads)?;
+    let known = strict(kernel, &storages, &graph, threads)?;
     let laid_out = laid_out_loops(kernel, &graph, threads)?;
-    let scene = Scene { graph: &graph, storages: &storages, threads, laid_out };
-    let mut inferred = Inferred::default();
+    let mut tables = Tables::new(threads);
+    let mut inferred = Inferred::of_known(&known, &storages);
+    let mut loops = Vec::new();
     for members in graph.components() {
-        scene.spread_out(&mut known, &members, Pass::Common);
-        let settled = search::best(&scene, &known, &members).map_err(|violation| {
+        let scene = Scene::of(&mut tables, (&graph, &storages), &known, &laid_out, &members);
+        let settled = search::best(&scene, &mut tables).map_err(|violation| {
             let message = format!("`{}`: {}", violation.op, violation.what);
             let span = members.first().map_or(kernel.span, |at| graph.nodes[*at].1.span());
             vec![Diagnostic::error("I0702", message).label(span, "first op of those that share fragments")]
         })?;
-        known = settled.known;
-        inferred.loops.extend(settled.steps.into_iter().map(|(at, map)| (graph.nodes[at].0, map)));
+        loops.extend(inferred.add(&graph, &scene, &mut tables, &settled));
     }
-    for (storage, fixed) in known.iter() {
-        let bytes = storages.get(storage).bytes;
-        inferred.fragments.insert(storage, Placed { map: fixed.map.clone(), bytes, reason: fixed.reason.clone() });
-    }
+    loops.sort_by_key(|(at, _)| *at);
+    inferred.loops = loops.into_iter().map(|(at, map)| (graph.nodes[at].0, map)).collect();
     Ok(inferred)
 }
 

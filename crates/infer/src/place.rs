@@ -1,190 +1,172 @@
-//! Layouts that follow from layouts: the strict and common passes, and who does a nest whose fragments are all known.
+//! Layouts that follow from layouts.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use tilewright_ir::Handle;
-use tilewright_ir::tile::Buffer;
-use tilewright_layout::map::{Map, Spread};
+use tilewright_diag::Span;
 
-use crate::cost;
-use crate::graph::{Graph, Node, Reduction};
-use crate::known::{Known, Pass, Reason};
-use crate::nest::{Nest, Touch};
-use crate::steps::Violation;
-use crate::storage::Storages;
+use crate::cost::of_registers;
+use crate::known::Pass;
+use crate::scene::{Fold, Kind, Scene, Use, Work};
+use crate::tables::{MapId, Tables};
 
-/// What does not change while layouts are sought.
-pub(crate) struct Scene<'a> {
-    pub(crate) graph: &'a Graph,
-    pub(crate) storages: &'a Storages,
-    pub(crate) threads: usize,
-    /// Steps of loops that the user laid out, by node.
-    pub(crate) laid_out: BTreeMap<usize, Map>,
+/// How often a fragment may get more copies before a choice is given up.
+const MOST_WIDENINGS: usize = 16;
+
+/// Why a storage has its map.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Why {
+    pub(crate) pass: Pass,
+    pub(crate) rule: &'static str,
+    /// The op that says it.
+    pub(crate) item: usize,
+    pub(crate) span: Span,
+    /// The storage that it follows from.
+    pub(crate) parent: Option<usize>,
+}
+
+/// The map of a storage. `why` is `None` if it was given before the search; it then stays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fixed {
+    pub(crate) map: MapId,
+    pub(crate) why: Option<Why>,
+}
+
+/// What is known so far. Cheap to copy, so that a choice can be tried and taken back.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) fixed: Vec<Option<Fixed>>,
+    /// Steps that nests were meant to have when they were chosen.
+    pub(crate) hints: Vec<Option<MapId>>,
+}
+
+impl State {
+    pub(crate) fn map(&self, storage: usize) -> Option<MapId> {
+        self.fixed[storage].map(|fixed| fixed.map)
+    }
+
+    pub(crate) fn set(&mut self, storage: usize, map: MapId, why: Why) {
+        self.fixed[storage] = Some(Fixed { map, why: Some(why) });
+    }
 }
 
 impl Scene<'_> {
-    /// Derives what follows from the layouts that are known, breadth first, until nothing does. It ends, since
-    /// a change adds a layout, or copies of elements to one.
-    pub(crate) fn spread_out(&self, known: &mut Known, members: &[usize], pass: Pass) {
-        let mut queue: VecDeque<usize> = members.iter().copied().collect();
-        while let Some(at) = queue.pop_front() {
-            let changed = self.derive(at, known, pass);
-            for other in members {
-                let is_user = self.graph.nodes[*other].1.storages().iter().any(|storage| changed.contains(storage));
-                if is_user && *other != at && !queue.contains(other) {
-                    queue.push_back(*other);
-                }
-            }
+    /// What was given.
+    pub(crate) fn start(&self) -> State {
+        let given = |map: MapId| Fixed { map, why: None };
+        State {
+            fixed: self.storages.iter().map(|stored| stored.given.map(given)).collect(),
+            hints: vec![None; self.items.len()],
         }
     }
 
-    /// The storages that a node gives a layout or more copies.
-    fn derive(&self, at: usize, known: &mut Known, pass: Pass) -> Vec<Handle<Buffer>> {
-        match &self.graph.nodes[at].1 {
-            Node::Nest(nest) => self.derive_nest(at, nest, known, pass),
-            Node::Reduce(reduction) => derive_reduction(reduction, known, pass),
-            Node::Gemm(_) => Vec::new(),
-        }
+    /// The largest storage without a map, the first of those.
+    pub(crate) fn open(&self, state: &State) -> Option<usize> {
+        let open = (0..self.storages.len()).filter(|storage| state.fixed[*storage].is_none());
+        open.min_by_key(|storage| std::cmp::Reverse(self.storages[*storage].granules))
     }
 
-    fn derive_nest(&self, at: usize, nest: &Nest, known: &mut Known, pass: Pass) -> Vec<Handle<Buffer>> {
-        let Some((steps, parent)) = self.steps_that_follow(at, nest, known) else { return Vec::new() };
-        if steps.missing().is_some() {
-            return Vec::new();
-        }
-        let mut changed = Vec::new();
-        for touch in &nest.touches {
-            let map = nest.complete(touch, &steps, self.storages.get(touch.storage).granules);
-            let reason = |rule| Reason { pass, rule, op: nest.title.clone(), span: touch.span, parent };
-            match known.get(touch.storage) {
-                None if map.missing().is_none() => {
-                    known.set(touch.storage, map, reason("an element is where it is used"));
-                    changed.push(touch.storage);
+    /// What keeping a storage in a map costs.
+    pub(crate) fn registers(&self, tables: &Tables, storage: usize, map: MapId) -> u64 {
+        of_registers(tables.map(map).slots(), self.storages[storage].bytes)
+    }
+
+    /// Derives what follows, from some ops on, breadth first, until nothing does. `changed` gets the storages that are
+    /// given a map or more copies. False if that cannot end well: a fragment costs `limit`, or grows without end.
+    pub(crate) fn spread_out(
+        &self,
+        tables: &mut Tables,
+        state: &mut State,
+        from: Vec<usize>,
+        limit: u64,
+        changed: &mut Vec<usize>,
+    ) -> bool {
+        let mut is_queued = vec![false; self.items.len()];
+        from.iter().for_each(|item| is_queued[*item] = true);
+        let mut widened = vec![0; self.storages.len()];
+        let mut queue = VecDeque::from(from);
+        while let Some(item) = queue.pop_front() {
+            is_queued[item] = false;
+            let first = changed.len();
+            self.derive(tables, item, state, changed);
+            for storage in &changed[first..] {
+                let Some(map) = state.map(*storage) else { continue };
+                widened[*storage] += 1;
+                if widened[*storage] > MOST_WIDENINGS || self.registers(tables, *storage, map) >= limit {
+                    return false;
                 }
-                None => {}
-                Some(fixed) if !touch.writes && fixed.reason.pass != Pass::Strict => {
-                    let lacks = map.entries().any(|(thread, _, element)| !fixed.owners.has(element, thread));
-                    if lacks {
-                        let wider = fixed.map.widened(&map);
-                        known.set(touch.storage, wider, reason("copied to where it is read"));
-                        changed.push(touch.storage);
+                for user in self.users[*storage].iter().filter(|user| **user != item) {
+                    if !is_queued[*user] {
+                        is_queued[*user] = true;
+                        queue.push_back(*user);
                     }
                 }
-                Some(_) => {}
             }
         }
-        changed
+        true
     }
 
-    /// The steps that a known fragment dictates: the one that is written, else one of which every iteration reads an
-    /// element of its own.
-    fn steps_that_follow(&self, at: usize, nest: &Nest, known: &Known) -> Option<(Map, Option<Handle<Buffer>>)> {
-        if let Some(steps) = self.laid_out.get(&at) {
-            return Some((steps.clone(), None));
-        }
-        let of = |touch: &Touch| {
-            let fixed = known.get(touch.storage)?;
-            Some((nest.steps_from(touch, &fixed.map, &fixed.owners), Some(touch.storage)))
-        };
-        let written = nest.touches.iter().filter(|touch| touch.writes).find_map(of);
-        let own = |touch: &&Touch| touch.is_own();
-        written.or_else(|| nest.touches.iter().filter(|touch| !touch.writes).filter(own).find_map(of))
-    }
-
-    /// Who does a nest whose fragments are all known, and what that costs.
-    pub(crate) fn settle(&self, at: usize, nest: &Nest, known: &Known) -> Result<(Map, u64), Violation> {
-        let mut first: Option<Violation> = None;
-        let mut best: Option<(Map, u64)> = None;
-        for steps in self.choices(at, nest, known) {
-            match nest.check(&steps, known) {
-                Ok(()) => {
-                    let cost = cost::of_nest(nest, &steps);
-                    if best.as_ref().is_none_or(|(_, least)| cost < *least) {
-                        best = Some((steps, cost));
-                    }
-                }
-                Err(violation) => first = first.or(Some(violation)),
+    /// Adds the storages to which an op gives a map or more copies.
+    fn derive(&self, tables: &mut Tables, item: usize, state: &mut State, changed: &mut Vec<usize>) {
+        match &self.items[item].kind {
+            Kind::Nest(work) => derive_nest(tables, (item, work), state, changed),
+            Kind::Reduce(fold) => {
+                let span = self.items[item].node.span();
+                derive_result(tables, (item, *fold), span, state, changed);
             }
+            Kind::Dictated => {}
         }
-        let nothing = || Violation { op: nest.title.clone(), what: "no thread has all that it touches".to_string() };
-        best.ok_or_else(|| first.unwrap_or_else(nothing))
-    }
-
-    fn choices(&self, at: usize, nest: &Nest, known: &Known) -> Vec<Map> {
-        if let Some((steps, _)) = self.steps_that_follow(at, nest, known)
-            && (self.laid_out.contains_key(&at) || nest.touches.iter().any(|touch| touch.writes))
-        {
-            return vec![steps];
-        }
-        let from = |touch: &Touch| {
-            let fixed = known.get(touch.storage)?;
-            let steps = nest.steps_from(touch, &fixed.map, &fixed.owners);
-            Some([steps.once(), steps])
-        };
-        let mut choices: Vec<Map> = nest.touches.iter().filter_map(from).flatten().collect();
-        let plain = self.spreads(nest, false);
-        choices.extend(plain.into_iter().map(|spread| Map::spread(self.threads, nest.iterations(), spread)));
-        choices
-    }
-
-    /// Ways to share the iterations of a nest among the threads; by rows only where rows matter.
-    pub(crate) fn spreads(&self, nest: &Nest, by_rows: bool) -> Vec<Spread> {
-        let narrowest = nest.memory.iter().map(|touch| touch.bytes).min().unwrap_or(4).max(1);
-        let widest = nest.vector.unwrap_or(16 / narrowest).clamp(1, 16);
-        spreads(&nest.extents, self.threads, widest as usize, by_rows)
     }
 }
 
-/// Ways to share elements of these extents among threads, the widest vectors first.
-pub(crate) fn spreads(extents: &[i64], threads: usize, widest: usize, by_rows: bool) -> Vec<Spread> {
-    let all = extents.iter().product::<i64>().max(1) as usize;
-    let row = extents.last().copied().unwrap_or(1).max(1) as usize;
-    let mut out: Vec<Spread> = Vec::new();
-    let mut vector = if widest > 1 { 1 << widest.ilog2() } else { 1 };
-    while vector >= 1 {
-        if row.is_multiple_of(vector) {
-            out.push(Spread { row: all, group: threads, groups: 1, vector });
-            let mut group = 1;
-            while by_rows && group <= threads && row < all {
-                if threads.is_multiple_of(group) && row.div_ceil(vector) >= group {
-                    out.push(Spread { row, group, groups: threads / group, vector });
-                }
-                group *= 2;
-            }
+impl Work<'_> {
+    /// The steps that a known fragment dictates, and which: the one that is written, else one of which every iteration
+    /// reads an element of its own.
+    pub(crate) fn steps_that_follow(&self, tables: &mut Tables, state: &State) -> Option<(MapId, Option<usize>)> {
+        if let Some(steps) = self.laid_out {
+            return Some((steps, None));
         }
-        vector /= 2;
+        let known = |touch: &Use| Some((*touch, state.map(touch.storage)?));
+        let is_own = |touch: &&Use| !touch.writes && tables.pattern(touch.pattern).is_own();
+        let written = self.touches.iter().filter(|touch| touch.writes).find_map(known);
+        let (touch, map) = written.or_else(|| self.touches.iter().filter(is_own).find_map(known))?;
+        Some((tables.steps_from(map, touch.pattern), Some(touch.storage)))
     }
-    out
 }
 
-fn derive_reduction(reduction: &Reduction, known: &mut Known, pass: Pass) -> Vec<Handle<Buffer>> {
-    let Some(source) = known.get(reduction.src) else { return Vec::new() };
-    if known.get(reduction.dst).is_some() {
-        return Vec::new();
+fn derive_nest(tables: &mut Tables, (item, work): (usize, &Work), state: &mut State, changed: &mut Vec<usize>) {
+    let Some((steps, parent)) = work.steps_that_follow(tables, state) else { return };
+    if !tables.facts(steps).is_whole {
+        return;
     }
-    let map = source.map.through(reduction.rows, &|granule| Some(reduction.row_of[granule] as usize));
-    let reason = Reason {
-        pass,
-        rule: "a result is where part of its row is",
-        op: reduction.title.clone(),
-        span: reduction.span,
-        parent: Some(reduction.src),
-    };
-    known.set(reduction.dst, map, reason);
-    vec![reduction.dst]
+    for (at, touch) in work.touches.iter().enumerate() {
+        let map = tables.complete(steps, touch.pattern);
+        let span = work.nest.touches[at].span;
+        let why = |rule| Why { pass: Pass::Common, rule, item, span, parent };
+        match state.fixed[touch.storage] {
+            None if tables.facts(map).is_whole => {
+                state.set(touch.storage, map, why("an element is where it is used"));
+                changed.push(touch.storage);
+            }
+            Some(fixed) if !touch.writes && fixed.why.is_some() && !tables.is_within(map, fixed.map) => {
+                let wider = tables.widened(fixed.map, map);
+                state.set(touch.storage, wider, why("copied to where it is read"));
+                changed.push(touch.storage);
+            }
+            None | Some(_) => {}
+        }
+    }
 }
 
-impl Reduction {
-    /// Every result is only where part of its row is.
-    pub(crate) fn check(&self, known: &Known) -> Result<(), Violation> {
-        let (Some(source), Some(result)) = (known.get(self.src), known.get(self.dst)) else { return Ok(()) };
-        let rows = source.map.through(self.rows, &|granule| Some(self.row_of[granule] as usize)).owners();
-        for row in 0..self.rows {
-            if let Some(thread) = result.owners.of(row).iter().find(|thread| !rows.has(row, **thread as usize)) {
-                let what = format!("result {row} is on thread {thread}, which has no part of its row");
-                return Err(Violation { op: self.title.clone(), what });
-            }
-        }
-        Ok(())
-    }
+fn derive_result(
+    tables: &mut Tables,
+    (item, fold): (usize, Fold),
+    span: Span,
+    state: &mut State,
+    changed: &mut Vec<usize>,
+) {
+    let Some(source) = state.map(fold.src).filter(|_| state.map(fold.dst).is_none()) else { return };
+    let map = tables.complete(source, fold.pattern);
+    let rule = "a result is where part of its row is";
+    state.set(fold.dst, map, Why { pass: Pass::Common, rule, item, span, parent: Some(fold.src) });
+    changed.push(fold.dst);
 }

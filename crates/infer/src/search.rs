@@ -1,171 +1,235 @@
 //! The free pass: for every connected component, plans are tried and the cheapest is kept.
+//!
+//! A plan shares one family of nests and fragments among the threads; what follows from it is derived, and fragments
+//! that nothing reaches are placed one by one. Every plan has a least cost: one that cannot be cheaper than what was
+//! found, or gives its fragments maps that were tried before, is left out. The number of plans that are followed has a
+//! bound, so that the time is that of so many runs through the ops.
 
-use std::collections::BTreeSet;
-
-use tilewright_ir::Handle;
-use tilewright_ir::tile::Buffer;
-use tilewright_layout::map::{Map, Spread};
-
-use crate::cost;
-use crate::graph::Node;
-use crate::known::{Known, Pass, Reason};
-use crate::place::{Scene, spreads};
+use crate::cost::{Cost, of_registers};
+use crate::families::Family;
+use crate::place::State;
+use crate::plans::{Plan, WHOLE, Way};
+use crate::scene::Scene;
 use crate::steps::Violation;
+use crate::tables::{MapId, Tables};
 
-/// The rule of fragments that are shared in their plain order.
-const IN_ORDER: &str = "shared among the threads in the order of its elements";
-
-/// A first choice, from which the rest follows.
-#[derive(Clone, Debug)]
-enum Root {
-    /// A nest is shared in this way.
-    Nest(usize, Spread),
-    /// A fragment is shared in this way.
-    Storage(Handle<Buffer>, Spread),
-    /// Every thread has a fragment whole.
-    Whole(Handle<Buffer>),
-}
+/// Families of which plans are tried: the largest.
+const FAMILIES: usize = 16;
+/// Plans that are tried, at most: after one was found that works, and at all.
+const ATTEMPTS: [usize; 2] = [32, 64];
+/// Plans of a family that may fail while none works, before the next family is asked.
+const FAILURES: usize = 8;
+/// A plan is not tried if it can be cheaper than what was found by no more than one part of so many.
+const WORTHWHILE: u64 = 128;
 
 /// Layouts of a component, the steps of its nests, and what they cost.
+#[derive(Clone, Debug)]
 pub(crate) struct Settled {
-    pub(crate) known: Known,
-    pub(crate) steps: Vec<(usize, Map)>,
-    pub(crate) cost: u64,
+    pub(crate) state: State,
+    /// By op.
+    pub(crate) steps: Vec<(usize, MapId)>,
+    pub(crate) cost: Cost,
 }
 
-/// The cheapest layouts of a component, or what stood against the first choice.
-pub(crate) fn best(scene: &Scene, base: &Known, members: &[usize]) -> Result<Settled, Violation> {
-    let open = unknown(scene, base, members);
-    if open.is_empty() {
-        return settle_all(scene, base.clone(), members);
+/// The cheapest layouts of a component, or what stood against the choice that got furthest.
+pub(crate) fn best(scene: &Scene, tables: &mut Tables) -> Result<Settled, Violation> {
+    let mut start = scene.start();
+    let everything = (0..scene.items.len()).collect();
+    scene.spread_out(tables, &mut start, everything, u64::MAX, &mut Vec::new());
+    if scene.open(&start).is_none() {
+        return scene.finish(tables, &start, u64::MAX).map_err(|_| scene.violation(tables, &start));
     }
-    let mut found: Option<Settled> = None;
-    let mut against: Option<Violation> = None;
-    let mut tried: BTreeSet<Vec<(Handle<Buffer>, Map)>> = BTreeSet::new();
-    for root in roots(scene, members, &open) {
-        let mut known = base.clone();
-        root.apply(scene, &mut known);
-        fill_in(scene, &mut known, members);
-        let maps: Vec<(Handle<Buffer>, Map)> =
-            open.iter().filter_map(|storage| Some((*storage, known.get(*storage)?.map.clone()))).collect();
-        if !tried.insert(maps) {
-            continue;
-        }
-        match settle_all(scene, known, members) {
-            Ok(settled) if found.as_ref().is_none_or(|best| settled.cost < best.cost) => found = Some(settled),
-            Ok(_) => {}
-            Err(violation) => against = against.or(Some(violation)),
-        }
-    }
-    let nothing = || Violation { op: "the kernel".to_string(), what: "no fragment can be placed".to_string() };
-    found.ok_or_else(|| against.unwrap_or_else(nothing))
+    Search::new(scene, tables, start).run()
 }
 
-/// Storages of the members without a layout, in program order.
-fn unknown(scene: &Scene, known: &Known, members: &[usize]) -> Vec<Handle<Buffer>> {
-    let mut open = Vec::new();
-    for at in members {
-        for storage in scene.graph.nodes[*at].1.storages() {
-            if known.get(storage).is_none() && !open.contains(&storage) {
-                open.push(storage);
+impl Scene<'_> {
+    /// Settles all ops. Error: how many could be settled; that is not counted to the end once a cost is known to be
+    /// less.
+    fn finish(&self, tables: &mut Tables, state: &State, limit: u64) -> Result<Settled, usize> {
+        let mut settled = Settled { state: state.clone(), steps: Vec::new(), cost: Cost::default() };
+        let mut done = 0;
+        for item in 0..self.items.len() {
+            let left = limit.saturating_sub(settled.cost.total());
+            let settlement = self.settle(tables, state, item, left);
+            if limit < u64::MAX && (settlement.is_none() || left == 0) {
+                return Err(done);
+            }
+            if let Some(settlement) = settlement {
+                done += 1;
+                settled.cost += settlement.cost;
+                settled.steps.extend(settlement.steps.map(|steps| (item, steps)));
+            }
+        }
+        for storage in 0..self.storages.len() {
+            let map = state.map(storage).ok_or(done)?;
+            settled.cost.registers += of_registers(tables.map(map).slots(), self.storages[storage].bytes);
+        }
+        let is_done = done == self.items.len() && settled.cost.total() < limit;
+        if is_done { Ok(settled) } else { Err(done) }
+    }
+}
+
+/// The search of a component.
+pub(crate) struct Search<'a> {
+    pub(crate) scene: &'a Scene<'a>,
+    pub(crate) tables: &'a mut Tables,
+    start: State,
+    families: Vec<Family>,
+    /// The family of each storage.
+    family_of: Vec<Option<usize>>,
+    /// The plans of each family, the cheapest first.
+    plans: Vec<Vec<Plan>>,
+    /// What became of the fragments in each attempt.
+    tried: Vec<Vec<Option<MapId>>>,
+    found: Option<Settled>,
+    /// The choice that got furthest while none works, and how many ops it settled.
+    furthest: Option<(usize, State)>,
+    /// Fragments that may still be placed one by one.
+    placements: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(scene: &'a Scene<'a>, tables: &'a mut Tables, start: State) -> Search<'a> {
+        let (families, family_of) = scene.families(tables, &start);
+        let plans = families.iter().map(|family| scene.plans(family)).collect();
+        Search {
+            scene,
+            tables,
+            start,
+            families,
+            family_of,
+            plans,
+            tried: Vec::new(),
+            found: None,
+            furthest: None,
+            placements: 2 * scene.items.len() + 32,
+        }
+    }
+
+    fn run(mut self) -> Result<Settled, Violation> {
+        let least = |plans: &Vec<Plan>| plans.first().map_or(0, |plan| plan.least);
+        let least_of_all: u64 = self.plans.iter().map(least).sum();
+        for family in self.order() {
+            let of_others = least_of_all - least(&self.plans[family]);
+            self.try_family(family, of_others);
+        }
+        if self.found.is_none() {
+            self.try_whole();
+        }
+        match (self.found, self.furthest) {
+            (Some(found), _) => Ok(found),
+            (None, Some((_, state))) => Err(self.scene.violation(self.tables, &state)),
+            (None, None) => Err(self.scene.violation(self.tables, &self.start)),
+        }
+    }
+
+    /// The families whose plans are tried, the largest first.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.families.len()).collect();
+        order.sort_by_key(|family| std::cmp::Reverse(self.families[*family].size(self.scene)));
+        order.truncate(FAMILIES);
+        order
+    }
+
+    /// Tries the plans of a family; the other families cost at least `of_others`.
+    fn try_family(&mut self, family: usize, of_others: u64) {
+        let mut failures = 0;
+        for at in 0..self.plans[family].len() {
+            let Plan { way, least } = self.plans[family][at];
+            let has_found = self.found.is_some();
+            let is_over = self.tried.len() >= ATTEMPTS[usize::from(!has_found)];
+            if is_over || self.is_not_worthwhile(least + of_others) || !has_found && failures >= FAILURES {
+                return;
+            }
+            if !self.attempt(way) {
+                failures += 1;
             }
         }
     }
-    open
-}
 
-fn roots(scene: &Scene, members: &[usize], open: &[Handle<Buffer>]) -> Vec<Root> {
-    let mut roots = Vec::new();
-    let by_rows = members.iter().any(|at| scene.graph.nodes[*at].1.has_rows());
-    for at in members {
-        if let Node::Nest(nest) = &scene.graph.nodes[*at].1
-            && nest.touches.iter().any(|touch| open.contains(&touch.storage))
-        {
-            roots.extend(scene.spreads(nest, by_rows).into_iter().map(|spread| Root::Nest(*at, spread)));
+    fn is_not_worthwhile(&self, least: u64) -> bool {
+        let limit = self.limit();
+        limit < u64::MAX && least >= limit - limit / WORTHWHILE
+    }
+
+    /// What another choice has to cost less than.
+    pub(crate) fn limit(&self) -> u64 {
+        self.found.as_ref().map_or(u64::MAX, |found| found.cost.total())
+    }
+
+    pub(crate) fn has_found(&self) -> bool {
+        self.found.is_some()
+    }
+
+    pub(crate) fn plans_of(&self, storage: usize) -> Vec<Plan> {
+        self.family_of[storage].map_or_else(Vec::new, |family| self.plans[family].clone())
+    }
+
+    /// Follows a way. False if it leads nowhere.
+    fn attempt(&mut self, way: Way) -> bool {
+        let mut state = self.start.clone();
+        let chosen = self.scene.follow(self.tables, way, &mut state);
+        if chosen.is_empty() || self.is_tried(&chosen, &state) {
+            return true;
         }
+        let is_placed = self.place_all(way, &chosen, &mut state);
+        self.tried.push((0..self.scene.storages.len()).map(|storage| state.map(storage)).collect());
+        is_placed && self.keep(state)
     }
-    for storage in open {
-        let granules = scene.storages.get(*storage).granules as i64;
-        let plain = spreads(&[granules], scene.threads, 4, false);
-        roots.extend(plain.into_iter().map(|spread| Root::Storage(*storage, spread)));
-    }
-    roots.extend(open.iter().map(|storage| Root::Whole(*storage)));
-    roots
-}
 
-impl Root {
-    fn apply(&self, scene: &Scene, known: &mut Known) {
-        match self {
-            Root::Nest(at, spread) => {
-                let (_, node) = &scene.graph.nodes[*at];
-                let Node::Nest(nest) = node else { return };
-                let steps = Map::spread(scene.threads, nest.iterations(), *spread);
-                for touch in &nest.touches {
-                    let map = nest.complete(touch, &steps, scene.storages.get(touch.storage).granules);
-                    if known.get(touch.storage).is_none() && map.missing().is_none() {
-                        known.set(touch.storage, map, chosen(node, "shared among the threads by this op"));
-                    }
+    /// Whether an attempt came to the same maps of these storages.
+    fn is_tried(&self, chosen: &[usize], state: &State) -> bool {
+        self.tried.iter().any(|tried| chosen.iter().all(|storage| tried[*storage] == state.map(*storage)))
+    }
+
+    /// Derives what follows from the storages that were chosen, and places the rest one by one, the largest first.
+    fn place_all(&mut self, way: Way, chosen: &[usize], state: &mut State) -> bool {
+        let (users, limit) = (self.scene.users_of(chosen), self.limit());
+        if !self.scene.spread_out(self.tables, state, users, limit, &mut Vec::new()) {
+            return false;
+        }
+        let granules = |storage: &usize| self.scene.storages[*storage].granules;
+        let largest = chosen.iter().map(granules).max().unwrap_or(0);
+        while let Some(storage) = self.scene.open(state) {
+            if self.has_found() && self.placements == 0 {
+                return false;
+            }
+            self.placements = self.placements.saturating_sub(1);
+            let may_plan = !self.has_found() || self.scene.storages[storage].granules <= largest;
+            match self.place_next(state, storage, way, may_plan) {
+                Some(next) => *state = next,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Keeps a choice if it is the cheapest so far. False if it does not work.
+    fn keep(&mut self, state: State) -> bool {
+        let limit = self.limit();
+        match self.scene.finish(self.tables, &state, limit) {
+            Ok(settled) => self.found = Some(settled),
+            Err(done) if !self.has_found() => {
+                if self.furthest.as_ref().is_none_or(|(most, _)| done > *most) {
+                    self.furthest = Some((done, state));
                 }
+                return false;
             }
-            Root::Storage(storage, spread) => {
-                let granules = scene.storages.get(*storage).granules;
-                let map = Map::spread(scene.threads, granules, *spread);
-                choose(scene, known, *storage, map, IN_ORDER);
-            }
-            Root::Whole(storage) => {
-                let map = Map::replicated(scene.threads, scene.storages.get(*storage).granules);
-                choose(scene, known, *storage, map, "every thread has all of it");
-            }
+            Err(_) => {}
         }
+        true
     }
-}
 
-fn chosen(node: &Node, rule: &'static str) -> Reason {
-    Reason { pass: Pass::Free, rule, op: node.title().to_string(), span: node.span(), parent: None }
-}
-
-/// Gives a fragment a map because nothing says another; the reason names its first op.
-fn choose(scene: &Scene, known: &mut Known, storage: Handle<Buffer>, map: Map, rule: &'static str) {
-    let user = scene.graph.nodes.iter().map(|(_, node)| node).find(|node| node.storages().contains(&storage));
-    if let Some(node) = user {
-        known.set(storage, map, chosen(node, rule));
-    }
-}
-
-/// Derives what follows; what nothing says is chosen, one fragment at a time.
-fn fill_in(scene: &Scene, known: &mut Known, members: &[usize]) {
-    scene.spread_out(known, members, Pass::Common);
-    while let Some(storage) = unknown(scene, known, members).first().copied() {
-        let granules = scene.storages.get(storage).granules;
-        let spread = Spread { row: granules, group: scene.threads, groups: 1, vector: 1 };
-        let map = Map::spread(scene.threads, granules, spread);
-        choose(scene, known, storage, map, IN_ORDER);
-        scene.spread_out(known, members, Pass::Common);
-    }
-}
-
-fn settle_all(scene: &Scene, known: Known, members: &[usize]) -> Result<Settled, Violation> {
-    let mut steps = Vec::new();
-    let mut total = 0;
-    for at in members {
-        match &scene.graph.nodes[*at].1 {
-            Node::Nest(nest) => {
-                let (map, cost) = scene.settle(*at, nest, &known)?;
-                steps.push((*at, map));
-                total += cost;
-            }
-            Node::Reduce(reduction) => reduction.check(&known)?,
-            Node::Gemm(_) => {}
+    /// The last resort: every fragment that nothing says is whole on every thread.
+    fn try_whole(&mut self) {
+        let mut state = self.start.clone();
+        let open: Vec<usize> = (0..self.scene.storages.len()).filter(|at| state.map(*at).is_none()).collect();
+        for storage in &open {
+            let map = self.tables.replicated(self.scene.storages[*storage].granules);
+            self.scene.choose(&mut state, *storage, map, WHOLE);
         }
+        let users = self.scene.users_of(&open);
+        self.scene.spread_out(self.tables, &mut state, users, u64::MAX, &mut Vec::new());
+        self.keep(state);
     }
-    let mut storages: BTreeSet<Handle<Buffer>> = BTreeSet::new();
-    for at in members {
-        storages.extend(scene.graph.nodes[*at].1.storages());
-    }
-    for storage in storages {
-        if let Some(fixed) = known.get(storage) {
-            total += 4 * cost::of_registers(&fixed.map, scene.storages.get(storage).bytes);
-        }
-    }
-    Ok(Settled { known, steps, cost: total })
 }

@@ -18,7 +18,15 @@ pub(crate) struct Storage {
 
 /// All storages of fragments, by the fragment that owns them.
 #[derive(Clone, Debug)]
-pub(crate) struct Storages(BTreeMap<Handle<Buffer>, Storage>);
+pub(crate) struct Storages {
+    /// By the number of the buffer.
+    known: Vec<Storage>,
+    /// Extents of the owner, counted in granules.
+    extents: BTreeMap<Handle<Buffer>, Vec<i64>>,
+}
+
+/// The storage of what is no fragment.
+const NOTHING: Storage = Storage { bytes: 1, granules: 0 };
 
 impl Storages {
     pub(crate) fn of(kernel: &Kernel) -> Storages {
@@ -27,12 +35,15 @@ impl Storages {
             let bytes = widest.entry(kernel.storage(handle)).or_default();
             *bytes = (*bytes).max(buffer.dtype.bytes());
         }
-        let storage = |(handle, bytes): (Handle<Buffer>, i64)| {
+        let mut storages = Storages { known: vec![NOTHING; kernel.buffers.len()], extents: BTreeMap::new() };
+        for (handle, bytes) in widest {
             let owner = &kernel.buffers[handle];
             let total = owner.shape.iter().product::<i64>() * owner.dtype.bytes();
-            (handle, Storage { bytes, granules: (total / bytes) as usize })
-        };
-        Storages(widest.into_iter().map(storage).collect())
+            let granules = total / bytes;
+            storages.known[handle.index()] = Storage { bytes, granules: granules as usize };
+            storages.extents.insert(handle, in_granules(&owner.shape, granules, bytes / owner.dtype.bytes().max(1)));
+        }
+        storages
     }
 
     /// The granule of an element of `bytes`, counted in row-major order of its buffer.
@@ -41,6 +52,31 @@ impl Storages {
     }
 
     pub(crate) fn get(&self, storage: Handle<Buffer>) -> Storage {
-        self.0.get(&storage).copied().unwrap_or(Storage { bytes: 1, granules: 0 })
+        self.known.get(storage.index()).copied().unwrap_or(NOTHING)
+    }
+
+    /// The extents of the fragment that owns a storage, counted in granules.
+    pub(crate) fn extents(&self, storage: Handle<Buffer>) -> &[i64] {
+        self.extents.get(&storage).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The extents of a fragment whose elements are taken `ratio` at a time; one dimension where rows do not divide.
+fn in_granules(shape: &[i64], granules: i64, ratio: i64) -> Vec<i64> {
+    match shape.split_last() {
+        Some((last, above)) if last % ratio.max(1) == 0 => above.iter().copied().chain([last / ratio.max(1)]).collect(),
+        _ => vec![granules],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_counted_in_granules() {
+        assert_eq!(in_granules(&[4, 8], 16, 2), [4, 4]);
+        assert_eq!(in_granules(&[4, 3], 6, 2), [6]);
+        assert_eq!(in_granules(&[], 1, 1), [1]);
     }
 }

@@ -1,0 +1,182 @@
+//! Who does a nest whose fragments are all known, and what that costs.
+
+use tilewright_layout::map::Spread;
+
+use crate::cost::{Cost, least_of_steps};
+use crate::place::State;
+use crate::plans::spreads;
+use crate::scene::{Fold, Kind, Scene, Work};
+use crate::tables::{MapId, Tables};
+use crate::vectors::WIDEST;
+
+/// An op that does what it has to where its fragments are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settlement {
+    /// The steps of a nest.
+    pub(crate) steps: Option<MapId>,
+    pub(crate) cost: Cost,
+}
+
+impl Scene<'_> {
+    /// The cheapest way to do an op; `None` where there is none, or only such as are sure to cost `limit`.
+    pub(crate) fn settle(&self, tables: &mut Tables, state: &State, item: usize, limit: u64) -> Option<Settlement> {
+        match &self.items[item].kind {
+            Kind::Nest(work) => {
+                let mut choice = Choice { tables, work, state, tried: Vec::new(), best: None };
+                choice.consider_all(state.hints[item], limit);
+                choice.best.map(|(steps, cost)| Settlement { steps: Some(steps), cost })
+            }
+            Kind::Reduce(fold) => {
+                let (source, result) = (state.map(fold.src)?, state.map(fold.dst)?);
+                let rows = tables.complete(source, fold.pattern);
+                let cost = tables.is_within(result, rows).then(|| tables.cost_of_reduction(source, fold.pattern));
+                Some(Settlement { steps: None, cost: cost? })
+            }
+            Kind::Dictated => Some(Settlement { steps: None, cost: Cost::default() }),
+        }
+    }
+}
+
+impl Work<'_> {
+    /// Elements of a vector of a nest, at most: a power of two.
+    pub(crate) fn widest(&self) -> usize {
+        let narrowest = self.moves.iter().map(|moves| moves.bytes as i64).min().unwrap_or(4).max(1);
+        let widest = self.nest.vector.unwrap_or(WIDEST / narrowest).clamp(1, WIDEST);
+        1 << widest.ilog2()
+    }
+
+    /// Widths of the vectors of a nest that are worth a try, the widest first.
+    pub(crate) fn widths(&self) -> Vec<usize> {
+        if self.moves.is_empty() {
+            return vec![self.widest(), 1];
+        }
+        std::iter::successors(Some(self.widest()), |width| (*width > 1).then_some(width / 2)).collect()
+    }
+
+    /// The least that a nest costs that is shared in this way, the dimension `along` fastest, or else the last.
+    pub(crate) fn least(&self, spread: &Spread, along: Option<usize>) -> u64 {
+        let vector = if spread.group == 1 { usize::MAX } else { spread.vector };
+        let along = along.unwrap_or(self.nest.extents.len().saturating_sub(1));
+        least_of_steps(self, spread.slots(self.iterations), vector, along)
+    }
+}
+
+/// The steps of a nest that are tried, and the cheapest of those that are right.
+struct Choice<'a> {
+    tables: &'a mut Tables,
+    work: &'a Work<'a>,
+    state: &'a State,
+    tried: Vec<MapId>,
+    best: Option<(MapId, Cost)>,
+}
+
+impl Choice<'_> {
+    fn consider_all(&mut self, hint: Option<MapId>, limit: u64) {
+        let work = self.work;
+        if (work.laid_out.is_some() || work.writes_fragments())
+            && let Some((steps, _)) = work.steps_that_follow(self.tables, self.state)
+        {
+            return self.consider(steps);
+        }
+        if self.is_forced(limit) {
+            return;
+        }
+        if let Some(steps) = hint {
+            self.consider(steps);
+        }
+        for spread in spreads(&work.nest.extents, &work.widths(), self.tables.threads()) {
+            if work.least(&spread, None) < self.least() {
+                let steps = self.tables.spread(work.iterations, spread);
+                self.consider(steps);
+            }
+        }
+        self.consider_followers();
+    }
+
+    /// Considers the steps that a fragment dictates whose elements are on one thread each. True if nothing else is
+    /// possible, or if the steps are so many that they cost `limit`.
+    fn is_forced(&mut self, limit: u64) -> bool {
+        let work = self.work;
+        for touch in &work.touches {
+            let Some(map) = self.state.map(touch.storage) else { continue };
+            if self.tables.pattern(touch.pattern).trips() == 1 && self.tables.facts(map).is_sole {
+                if limit < u64::MAX && self.tables.most_steps_from(map, touch.pattern) as u64 >= limit {
+                    return true;
+                }
+                let steps = self.tables.steps_from(map, touch.pattern);
+                self.consider(steps);
+                return self.best.is_some() || self.tables.pattern(touch.pattern).is_total();
+            }
+        }
+        false
+    }
+
+    /// Considers the steps that follow from the fragments, unless they are many times as many as a thread's share.
+    fn consider_followers(&mut self) {
+        let work = self.work;
+        let share = work.iterations.div_ceil(self.tables.threads()) as u64;
+        for touch in &work.touches {
+            let Some(map) = self.state.map(touch.storage) else { continue };
+            let many = self.tables.most_steps_from(map, touch.pattern) as u64;
+            if many > 4 * share && many / 4 >= self.least() {
+                continue;
+            }
+            let steps = self.tables.steps_from(map, touch.pattern);
+            let once = self.tables.once(steps);
+            self.consider(once);
+            self.consider(steps);
+        }
+    }
+
+    /// What a choice has to cost less than.
+    fn least(&self) -> u64 {
+        self.best.map_or(u64::MAX, |(_, cost)| cost.total())
+    }
+
+    fn consider(&mut self, steps: MapId) {
+        if self.tried.contains(&steps) {
+            return;
+        }
+        self.tried.push(steps);
+        if self.is_right(steps) {
+            let cost = self.cost(steps);
+            if cost.total() < self.least() {
+                self.best = Some((steps, cost));
+            }
+        }
+    }
+
+    fn is_right(&mut self, steps: MapId) -> bool {
+        let facts = self.tables.facts(steps);
+        let is_possible = facts.is_whole && (facts.is_sole || !self.work.nest.is_alone);
+        is_possible
+            && (facts.busiest as u64) < self.least()
+            && self.work.touches.iter().all(|touch| match self.state.map(touch.storage) {
+                Some(map) => self.tables.is_right(steps, touch.pattern, touch.writes, map),
+                None => true,
+            })
+    }
+
+    fn cost(&mut self, steps: MapId) -> Cost {
+        let mut cost = self.tables.cost_of_nest(self.work, steps);
+        for touch in &self.work.touches {
+            if let Some(map) = self.state.map(touch.storage) {
+                cost.selections += self.tables.cost_of_selections(steps, touch.pattern, map);
+            }
+        }
+        cost
+    }
+}
+
+impl Fold {
+    /// The first result, and thread that has it without any part of its row.
+    pub(crate) fn first_wrong(&self, tables: &mut Tables, source: MapId, result: MapId) -> Option<(usize, u32)> {
+        let rows = tables.complete(source, self.pattern);
+        let (rows, owners) = (tables.owners(rows), tables.owners(result));
+        let stray = |row: usize| {
+            let thread = owners.of(row).iter().find(|thread| !rows.has(row, **thread as usize))?;
+            Some((row, *thread))
+        };
+        (0..owners.elements()).find_map(stray)
+    }
+}

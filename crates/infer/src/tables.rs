@@ -1,0 +1,178 @@
+//! Maps, patterns and positions by number: what is equal has one number, and is looked at once.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tilewright_layout::access::LANES;
+use tilewright_layout::map::{Map, NONE, Owners};
+
+use crate::answers::Answers;
+use crate::pattern::Pattern;
+
+/// The number of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MapId(usize);
+
+/// The number of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PatternId(usize);
+
+/// The number of a list of positions in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PositionsId(usize);
+
+/// What is known of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// No element is on two threads.
+    pub(crate) is_sole: bool,
+    /// Every element is on a thread.
+    pub(crate) is_whole: bool,
+    /// Places that are taken.
+    pub(crate) entries: usize,
+    /// Slots in which the busiest warp has something.
+    pub(crate) busiest: usize,
+    /// The same, for all warps together.
+    pub(crate) issued: usize,
+}
+
+/// Different things, each with a number.
+#[derive(Debug)]
+struct Numbered<T> {
+    things: Vec<Rc<T>>,
+    numbers: BTreeMap<Rc<T>, usize>,
+}
+
+/// Everything that has a number, and answers about it.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    threads: usize,
+    maps: Numbered<Map>,
+    owners: Vec<OnceCell<Owners>>,
+    facts: Vec<OnceCell<Facts>>,
+    patterns: Numbered<Pattern>,
+    positions: Numbered<Vec<i64>>,
+    pub(crate) answers: Answers,
+}
+
+impl<T: Ord> Numbered<T> {
+    fn new() -> Numbered<T> {
+        Numbered { things: Vec::new(), numbers: BTreeMap::new() }
+    }
+
+    fn number(&mut self, thing: Rc<T>) -> usize {
+        if let Some(number) = self.numbers.get(&thing) {
+            return *number;
+        }
+        self.things.push(Rc::clone(&thing));
+        self.numbers.insert(thing, self.things.len() - 1);
+        self.things.len() - 1
+    }
+}
+
+impl Tables {
+    pub(crate) fn new(threads: usize) -> Tables {
+        Tables {
+            threads,
+            maps: Numbered::new(),
+            owners: Vec::new(),
+            facts: Vec::new(),
+            patterns: Numbered::new(),
+            positions: Numbered::new(),
+            answers: Answers::default(),
+        }
+    }
+
+    /// Threads of the block.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// The number of a map.
+    pub(crate) fn number(&mut self, map: Map) -> MapId {
+        let id = MapId(self.maps.number(Rc::new(map)));
+        if self.owners.len() < self.maps.things.len() {
+            self.owners.push(OnceCell::new());
+            self.facts.push(OnceCell::new());
+        }
+        id
+    }
+
+    pub(crate) fn number_pattern(&mut self, pattern: &Rc<Pattern>) -> PatternId {
+        PatternId(self.patterns.number(Rc::clone(pattern)))
+    }
+
+    pub(crate) fn number_positions(&mut self, positions: &Rc<Vec<i64>>) -> PositionsId {
+        PositionsId(self.positions.number(Rc::clone(positions)))
+    }
+
+    pub(crate) fn map(&self, id: MapId) -> &Map {
+        &self.maps.things[id.0]
+    }
+
+    pub(crate) fn pattern(&self, id: PatternId) -> &Pattern {
+        &self.patterns.things[id.0]
+    }
+
+    pub(crate) fn positions(&self, id: PositionsId) -> &[i64] {
+        &self.positions.things[id.0]
+    }
+
+    pub(crate) fn owners(&self, id: MapId) -> &Owners {
+        self.owners[id.0].get_or_init(|| self.map(id).owners())
+    }
+
+    pub(crate) fn facts(&self, id: MapId) -> Facts {
+        *self.facts[id.0].get_or_init(|| Facts::of(self.map(id)))
+    }
+}
+
+impl Facts {
+    fn of(map: &Map) -> Facts {
+        let mut copies = vec![0u32; map.elements()];
+        let mut warps = vec![0; map.threads().div_ceil(LANES)];
+        for column in map.columns() {
+            for (active, lanes) in warps.iter_mut().zip(column.chunks(LANES)) {
+                let mut is_active = false;
+                for element in lanes.iter().filter(|element| **element != NONE) {
+                    copies[*element as usize] += 1;
+                    is_active = true;
+                }
+                *active += usize::from(is_active);
+            }
+        }
+        Facts {
+            is_sole: copies.iter().all(|copies| *copies <= 1),
+            is_whole: copies.iter().all(|copies| *copies >= 1),
+            entries: copies.iter().map(|copies| *copies as usize).sum(),
+            busiest: warps.iter().copied().max().unwrap_or(0),
+            issued: warps.iter().sum(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_layout::map::Spread;
+
+    use super::*;
+
+    #[test]
+    fn equal_maps_have_one_number() {
+        let mut tables = Tables::new(4);
+        let one = tables.number(Map::replicated(4, 3));
+        let other = tables.number(Map::empty(4, 3));
+        assert_eq!((tables.number(Map::replicated(4, 3)), one == other), (one, false));
+        assert_eq!(tables.owners(one).of(2), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn slots_are_counted_by_warp() {
+        let map = Map::spread(64, 80, Spread { row: 80, group: 64, groups: 1, vector: 1 });
+        let facts = Facts { is_sole: true, is_whole: true, entries: 80, busiest: 2, issued: 3 };
+        assert_eq!(Facts::of(&map), facts);
+        assert!(!Facts::of(&Map::empty(64, 1)).is_whole);
+        assert!(!Facts::of(&Map::replicated(64, 1)).is_sole);
+    }
+}

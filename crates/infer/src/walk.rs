@@ -1,0 +1,197 @@
+//! What statements touch: every access of a nest, for all its iterations.
+
+use std::rc::Rc;
+
+use num_integer::Integer;
+use tilewright_diag::Span;
+use tilewright_expr::linear::{Linear, linear};
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::tile::{Access, Buffer, Coord, Element, Kernel, Space, Tile, Value, access_title};
+use tilewright_layout::map::NONE;
+use tilewright_layout::{Layout, TileLayout};
+
+use crate::nest::{MemoryTouch, Nest, Touch};
+use crate::pattern::Pattern;
+use crate::storage::Storages;
+use crate::values::{counts, extent, values};
+
+/// Goes through the statements of a nest and notes their accesses.
+pub(crate) struct Walk<'a> {
+    kernel: &'a Kernel,
+    storages: &'a Storages,
+    vars: &'a [Var],
+    /// Conditions on variables, and whether they hold.
+    conditions: Vec<(&'a Value, bool)>,
+    /// Turns of the loops around, inside of the nest.
+    turns: usize,
+    nest: &'a mut Nest,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(kernel: &'a Kernel, storages: &'a Storages, vars: &'a [Var], nest: &'a mut Nest) -> Walk<'a> {
+        Walk { kernel, storages, vars, conditions: Vec::new(), turns: 1, nest }
+    }
+
+    /// An op's operand: the variables move through the extents that are not 1.
+    pub(crate) fn tile(&mut self, tile: &Tile, span: Span, writes: bool) {
+        let mut vars = self.vars.iter();
+        let index = tile.starts.iter().zip(&tile.extents).map(|(start, extent)| match extent {
+            1 => Coord::At(start.clone()),
+            _ => Coord::At(start.clone() + vars.next().map_or(Expr::constant(0), Expr::var)),
+        });
+        let access = Access { buffer: tile.buffer, index: index.collect(), span };
+        self.access(&access, writes);
+    }
+
+    pub(crate) fn elements(&mut self, body: &'a [Element]) {
+        for element in body {
+            match element {
+                Element::Let { value, .. } => self.value(value),
+                Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+                    self.value(value);
+                    to.for_each_load(&mut |load| self.access(load, false));
+                    self.access(to, true);
+                }
+                Element::If { cond, then, otherwise, .. } => {
+                    self.value(cond);
+                    for (branch, holds) in [(then, true), (otherwise, false)] {
+                        self.conditions.push((cond, holds));
+                        self.elements(branch);
+                        self.conditions.pop();
+                    }
+                }
+                Element::For { var, body, .. } => {
+                    let outside = self.turns;
+                    self.turns = outside.saturating_mul(extent(var));
+                    self.elements(body);
+                    self.turns = outside;
+                }
+            }
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        value.for_each_load(&mut |load| self.access(load, false));
+    }
+
+    fn access(&mut self, access: &Access, writes: bool) {
+        let buffer = &self.kernel.buffers[access.buffer];
+        let flat = access.flat(&buffer.shape).map(|flat| linear(&flat));
+        match buffer.space {
+            Space::Fragment => self.fragment(access, writes, flat.as_ref()),
+            Space::Global(_) | Space::Shared => self.memory(access, writes, flat.as_ref()),
+        }
+    }
+
+    fn fragment(&mut self, access: &Access, writes: bool, flat: Option<&Linear>) {
+        let storage = self.kernel.storage(access.buffer);
+        let pattern = self.pattern(access, flat);
+        let same = |known: &&mut Touch| known.storage == storage && *known.pattern == pattern;
+        match self.nest.touches.iter_mut().find(same) {
+            Some(known) => known.writes |= writes,
+            None => {
+                let title = access_title(self.kernel, access);
+                let pattern = Rc::new(pattern);
+                self.nest.touches.push(Touch { storage, writes, pattern, span: access.span, title });
+            }
+        }
+    }
+
+    /// The granules that an access of a fragment touches.
+    fn pattern(&self, access: &Access, flat: Option<&Linear>) -> Pattern {
+        let buffer = &self.kernel.buffers[access.buffer];
+        let storage = self.storages.get(self.kernel.storage(access.buffer));
+        let elements = buffer.shape.iter().product::<i64>();
+        let iterations = self.nest.iterations();
+        let granule = |element: i64| (element * buffer.dtype.bytes() / storage.bytes) as u32;
+        let own: Vec<&Var> = self.vars.iter().collect();
+        let is_all = storage.granules == iterations && elements == iterations as i64;
+        if is_all && self.conditions.is_empty() && flat.is_some_and(|flat| counts(flat, &own)) {
+            return Pattern::identity(iterations);
+        }
+        let mut table: Vec<u32> = match flat {
+            Some(flat) => {
+                let others = self.others(flat);
+                let all: Vec<&Var> = own.into_iter().chain(&others).collect();
+                let inside = 0..elements;
+                let place = |element: i64| if inside.contains(&element) { granule(element) } else { NONE };
+                values(flat, &all).into_iter().map(place).collect()
+            }
+            // Data may lead to any element.
+            None => (0..iterations).flat_map(|_| (0..elements).map(granule)).collect(),
+        };
+        let trips = table.len() / iterations.max(1);
+        self.leave_out(&mut table, trips);
+        Pattern::of_table(storage.granules, trips, table)
+    }
+
+    /// Takes out the iterations for which a condition around is known not to hold.
+    fn leave_out(&self, table: &mut [u32], trips: usize) {
+        for (cond, holds) in &self.conditions {
+            for iteration in 0..self.nest.iterations() {
+                if cond.truth(&|var| self.digit(var, iteration)).is_some_and(|known| known != *holds) {
+                    table[iteration * trips..(iteration + 1) * trips].fill(NONE);
+                }
+            }
+        }
+    }
+
+    /// Variables of an index that are not the nest's: of loops inside and outside.
+    fn others(&self, flat: &Linear) -> Vec<Var> {
+        let mut others: Vec<Var> = Vec::new();
+        for (_, atom) in &flat.terms {
+            atom.for_each_var(&mut |var| {
+                if !self.vars.contains(var) && !others.contains(var) {
+                    others.push(var.clone());
+                }
+            });
+        }
+        others
+    }
+
+    /// The value of one of the nest's variables.
+    fn digit(&self, var: &Var, iteration: usize) -> Option<i64> {
+        let at = self.vars.iter().position(|known| known == var)?;
+        let stride: i64 = self.nest.extents[at + 1..].iter().product();
+        Some(iteration as i64 / stride % self.nest.extents[at])
+    }
+
+    fn memory(&mut self, access: &Access, writes: bool, flat: Option<&Linear>) {
+        let buffer = &self.kernel.buffers[access.buffer];
+        let (positions, aligned) = match flat {
+            Some(flat) => self.positions(buffer, flat),
+            None => (None, 1),
+        };
+        self.nest.memory.push(MemoryTouch {
+            buffer: access.buffer,
+            writes,
+            is_shared: buffer.space == Space::Shared,
+            positions: positions.map(Rc::new),
+            aligned,
+            bytes: buffer.dtype.bytes(),
+            is_plain: self.turns == 1 && self.conditions.is_empty(),
+            turns: self.turns,
+        });
+    }
+
+    /// Where the iterations are in memory from the first on, and what divides where that is; `None` where the layout
+    /// makes the distances depend on more than the iteration.
+    fn positions(&self, buffer: &Buffer, flat: &Linear) -> (Option<Vec<i64>>, i64) {
+        let own: Vec<&Var> = self.vars.iter().collect();
+        let is_own = |atom: &Expr| self.vars.iter().any(|var| atom.mentions(var));
+        let (here, others): (Vec<_>, Vec<_>) = flat.terms.iter().cloned().partition(|(_, atom)| is_own(atom));
+        let row_major = TileLayout::row_major(&buffer.shape).map(Layout::Tile).ok();
+        if buffer.run_time.is_none() && buffer.layout == row_major {
+            let divides =
+                |aligned: i64, (factor, atom): &(i64, Expr)| aligned.gcd(&factor.saturating_mul(atom.multiple()));
+            let aligned = others.iter().fold(flat.constant.saturating_abs(), divides);
+            return (Some(values(&Linear { terms: here, constant: 0 }, &own)), aligned);
+        }
+        let Some(layout) = buffer.layout.as_ref().filter(|_| buffer.run_time.is_none() && others.is_empty()) else {
+            return (None, 1);
+        };
+        let inside = 0..layout.size();
+        let place = |element: i64| inside.contains(&element).then(|| layout.memory_position(element));
+        (values(flat, &own).into_iter().map(place).collect(), 0)
+    }
+}

@@ -1,0 +1,86 @@
+//! The threads that have each element.
+
+use super::{Map, NONE};
+
+/// The threads that have each element, in order.
+#[derive(Clone, Debug)]
+pub struct Owners {
+    starts: Vec<u32>,
+    threads: Vec<u32>,
+}
+
+impl Owners {
+    /// The threads that have an element.
+    pub fn of(&self, element: usize) -> &[u32] {
+        match (self.starts.get(element), self.starts.get(element + 1)) {
+            (Some(start), Some(end)) => &self.threads[*start as usize..*end as usize],
+            _ => &[],
+        }
+    }
+
+    /// How many elements there are.
+    pub fn elements(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Whether a thread has an element.
+    pub fn has(&self, element: usize, thread: usize) -> bool {
+        self.of(element).binary_search(&(thread as u32)).is_ok()
+    }
+
+    /// Whether every thread that has an element here has it there too.
+    pub fn is_within(&self, there: &Owners) -> bool {
+        (0..self.elements()).all(|element| {
+            let (here, there) = (self.of(element), there.of(element));
+            here == there || here.iter().all(|thread| there.binary_search(thread).is_ok())
+        })
+    }
+}
+
+impl Map {
+    /// The threads that have each element.
+    pub fn owners(&self) -> Owners {
+        let mut starts = vec![0u32; self.elements + 1];
+        for element in self.held.iter().filter(|element| **element != NONE) {
+            starts[*element as usize + 1] += 1;
+        }
+        for element in 0..self.elements {
+            starts[element + 1] += starts[element];
+        }
+        let mut next = starts.clone();
+        let mut threads = vec![0u32; starts[self.elements] as usize];
+        // Thread by thread, so that every list is in order.
+        for thread in 0..self.threads {
+            for element in self.of_thread(thread) {
+                threads[next[element] as usize] = thread as u32;
+                next[element] += 1;
+            }
+        }
+        Owners { starts, threads }
+    }
+
+    /// The elements of a thread, slot by slot.
+    pub(super) fn of_thread(&self, thread: usize) -> impl Iterator<Item = usize> + '_ {
+        let entries = self.held.iter().skip(thread).step_by(self.threads.max(1));
+        entries.filter(|element| **element != NONE).map(|element| *element as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Spread;
+    use super::*;
+
+    #[test]
+    fn owners_are_listed_in_order() {
+        let owners = Map::replicated(4, 3).owners();
+        assert_eq!((owners.of(2), owners.has(1, 3), owners.has(1, 4)), (&[0, 1, 2, 3][..], true, false));
+    }
+
+    #[test]
+    fn one_owner_of_each_is_within_all() {
+        let all = Map::replicated(4, 8).owners();
+        let one = Map::spread(4, 8, Spread { row: 8, group: 4, groups: 1, vector: 2 }).owners();
+        assert_eq!((one.is_within(&all), all.is_within(&one), one.is_within(&one)), (true, false, true));
+    }
+}
