@@ -17,9 +17,11 @@ mod values;
 mod warps;
 
 use tilewright_diag::Diagnostic;
+use tilewright_layout::axis::Scope;
 
 use crate::target::Target;
 use crate::tile::kernel::{Kernel, Loop, Size, Stmt, Unroll};
+use crate::tile::op::{Op, OpKind};
 
 /// A kernel that passed the verifier; only such a kernel can be lowered.
 #[derive(Clone, Debug)]
@@ -53,19 +55,25 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
     if found.is_empty() { Ok(VerifiedKernel(kernel)) } else { Err(found) }
 }
 
+/// An op that all lanes of a warp do together.
+fn needs_whole_warps(kernel: &Kernel) -> Option<&Op> {
+    kernel.ops.iter().map(|(_, op)| op).find(|op| op.scope == Scope::Warp || op.kind == OpKind::Gemm)
+}
+
 fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     if !is_identifier(&kernel.name) {
         let message = format!("`{}` is no name for a kernel", kernel.name);
         found.push(Diagnostic::error("K0201", message).label(kernel.span, "named here").help(IDENTIFIER_HELP));
     }
-    if kernel.threads < 1 || kernel.threads > target.max_threads() || kernel.threads % 32 != 0 {
+    let most = target.max_threads();
+    let help = format!("call k.threads(n) with a multiple of 32 up to {most}");
+    if kernel.threads < 1 || kernel.threads > most {
         let message = format!("{} threads are no CTA", kernel.threads);
-        let most = target.max_threads();
-        found.push(
-            Diagnostic::error("K0202", message)
-                .label(kernel.span, "in this kernel")
-                .help(format!("call k.threads(n) with a multiple of 32 up to {most}")),
-        );
+        found.push(Diagnostic::error("K0202", message).label(kernel.span, "in this kernel").help(help));
+    } else if let Some(op) = needs_whole_warps(kernel).filter(|_| kernel.threads % 32 != 0) {
+        let message =
+            format!("`{}` by {} threads, of which not all are whole warps", op.kind.info().name, kernel.threads);
+        found.push(Diagnostic::error("K0202", message).label(op.span, "this op needs whole warps").help(help));
     }
     let limits = [(1i64 << 31) - 1, 65_535, 65_535];
     for size in &kernel.sizes {
