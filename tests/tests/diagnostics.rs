@@ -70,7 +70,14 @@ fn questions_to_layouts() {
 #[test]
 fn the_kernel_itself() {
     assert_mistake("kernel_name", kernel("my kernel", |_| {}));
-    assert_mistake("kernel_threads", kernel("k", |k| k.threads(100)));
+    assert_mistake("kernel_threads", kernel("k", |k| k.threads(2000)));
+    let half_a_warp = kernel("k", |k| {
+        k.threads(48);
+        let a = k.input("a", F32, [4, 32]);
+        let b = k.output("b", F32, [4, 32]);
+        k.warp().copy(b, a);
+    });
+    assert_mistake("an_op_of_warps_that_are_not_whole", half_a_warp);
     assert_mistake(
         "kernel_grid",
         kernel("k", |k| {

@@ -74,6 +74,7 @@ fn tilelang_run(words: &[String]) -> bool {
                 failed += 1;
                 println!("run failed {}: {why}", case.name);
             }
+            RunOutcome::Refused => {}
             RunOutcome::NotRun(why) => {
                 not_run += 1;
                 println!("not run {}: {why}", case.name);

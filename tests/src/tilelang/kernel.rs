@@ -276,13 +276,11 @@ mod tests {
     use super::*;
 
     /// The programs that the verifier refuses, by the code that it gives.
-    const REFUSED: [(&str, &[&str]); 4] = [
+    const REFUSED: [(&str, &[&str]); 3] = [
         // Iterations that store to one element.
         ("K0237", &["iss_1374_group_accumulate", "rej_mod_write_checked", "seed_strict_b0_write_race"]),
         // Operands of different extents.
         ("K0219", &["rej_copy_shape"]),
-        // Threads that are no whole warps.
-        ("K0202", &["iss_2542_reduce_48_t48", "np2_frag_10x24_t40"]),
         // A layout that names threads outside the block.
         ("K0227", &["snd_annot_threads_overflow_f16"]),
     ];
