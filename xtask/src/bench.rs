@@ -99,6 +99,7 @@ fn measure() -> Result<Vec<Figure>, Exit> {
         unit: "M thread inst/s/core",
         goal: ">= 50",
     });
+    figures.extend(crate::infer_bench::figures()?);
     figures.extend(crate::permute_bench::figures()?);
     figures.extend(crate::layout_bench::figures()?);
     figures.extend(crate::page_bench::figures()?);

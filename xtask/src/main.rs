@@ -8,6 +8,7 @@ mod doctor;
 mod emit;
 mod exit;
 mod fuzz;
+mod infer_bench;
 mod layout;
 mod layout_bench;
 mod list;
