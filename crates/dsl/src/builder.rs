@@ -29,6 +29,7 @@ pub fn kernel(name: &str, body: impl FnOnce(&mut KernelBuilder)) -> Kernel {
         ops: Arena::new(),
         parallels: Arena::new(),
         body: Vec::new(),
+        allow_conversions: false,
         mistakes: Vec::new(),
     };
     let mut builder = KernelBuilder { kernel, open: Vec::new(), loops: Vec::new(), sizes: Sizes::default() };
@@ -386,6 +387,26 @@ impl KernelBuilder {
     #[track_caller]
     pub fn copy(&mut self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'_> {
         self.cta().copy(dst, src)
+    }
+
+    /// Copies a fragment to another that other threads may have, through shared memory: neither's layout depends on the
+    /// other's.
+    #[track_caller]
+    pub fn convert_layout(&mut self, dst: Buffer, src: Buffer) {
+        self.check_own(dst);
+        self.check_own(src);
+        let Some(from) = self.kernel.buffers.get(src.handle) else { return };
+        let (name, dtype, shape) = (format!("{}_staged", from.name), from.dtype, from.shape.clone());
+        let free = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name}{n}") });
+        let name = free.into_iter().find(|name| !self.is_taken(name)).unwrap_or_default();
+        let staged = self.shared(&name, dtype, shape);
+        self.copy(staged, src);
+        self.copy(dst, staged);
+    }
+
+    /// Lets inference copy fragments through shared memory where their uses agree on no layout; else that is an error.
+    pub fn allow_conversions(&mut self) {
+        self.kernel.allow_conversions = true;
     }
 
     /// [`ScopeRef::fill`] by the CTA.

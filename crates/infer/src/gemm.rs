@@ -149,6 +149,7 @@ mod tests {
             ops,
             parallels: Arena::new(),
             body,
+            allow_conversions: false,
             mistakes: Vec::new(),
         }
     }

@@ -82,6 +82,7 @@ impl Small {
             ops: Arena::new(),
             parallels: self.parallels,
             body: self.body,
+            allow_conversions: false,
             mistakes: Vec::new(),
         }
     }

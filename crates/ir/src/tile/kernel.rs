@@ -28,6 +28,8 @@ pub struct Kernel {
     pub parallels: Arena<Parallel>,
     /// What happens.
     pub body: Vec<Stmt>,
+    /// Where fragments cannot have layouts that all of their uses agree on, inference may copy them through shared memory.
+    pub allow_conversions: bool,
     /// Mistakes found while the kernel was built; a kernel with any does not verify.
     pub mistakes: Vec<Diagnostic>,
 }

@@ -56,6 +56,9 @@ impl fmt::Display for Kernel {
                 if var.multiple() > 1 { format!(", a multiple of {}", var.multiple()) } else { String::new() };
             writeln!(f, "  size {}: up to {}{multiple}", var.name(), var.range().hi)?;
         }
+        if self.allow_conversions {
+            writeln!(f, "  conversions allowed")?;
+        }
         for (_, buffer) in self.buffers.iter() {
             print_buffer(f, self, buffer)?;
         }

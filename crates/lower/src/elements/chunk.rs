@@ -52,7 +52,7 @@ impl Lowering<'_> {
     }
 
     fn chunk(&mut self, chunk: &Chunk, loads: &[Access], stores: &[Access]) -> Result<(), String> {
-        if self.copied(chunk)? {
+        if self.copied(chunk)? || self.copied_through(chunk) {
             return Ok(());
         }
         for access in loads {
@@ -214,6 +214,27 @@ impl Lowering<'_> {
         let buffer = &self.kernel.buffers[moved.buffer];
         let address = self.address_of(moved.buffer, &moved.index);
         address.at(buffer.layout.as_ref(), width, (step, mask), &mut self.points, self.builder, &mut self.out)
+    }
+
+    /// A nest that does nothing but copy from memory to other memory: as wide as both sides allow, through one array.
+    fn copied_through(&mut self, chunk: &Chunk) -> bool {
+        let nest = self.nest;
+        let [Element::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
+        let is_apart = self.kernel.storage(to.buffer) != self.kernel.storage(from.buffer);
+        let Some(mask) = self.firsts_of(chunk).filter(|_| is_apart && self.is_movable(to) && self.is_movable(from)) else {
+            return false;
+        };
+        let width = self.width(to, chunk, &mask).min(self.width(from, chunk, &mask));
+        let loads = self.moved_through(from, false, chunk);
+        let stores = Moved { buffer: to.buffer, index: known_index(to), writes: true, ..loads.clone() };
+        let part = Chunk { steps: chunk.steps.clone(), mask: mask.clone() };
+        let outer = std::mem::take(&mut self.out);
+        self.load_vectors(&loads, width, &part);
+        self.store_vectors(&stores, width, &part);
+        let body = std::mem::replace(&mut self.out, outer);
+        self.guarded(&mask, &chunk.mask, body);
+        self.moved.clear();
+        true
     }
 
     /// A nest that does nothing but copy between memory and a fragment: straight from and to its registers.
