@@ -264,6 +264,18 @@ impl KernelBuilder {
         self.repeat(name, range, Unroll::Full, body);
     }
 
+    /// A loop whose loads may run `stages` iterations ahead of what uses them.
+    #[track_caller]
+    pub fn pipelined(
+        &mut self,
+        name: &str,
+        range: Range<i64>,
+        stages: i64,
+        body: impl FnOnce(&mut KernelBuilder, Expr),
+    ) {
+        self.repeat(name, range, Unroll::Pipelined(stages), body);
+    }
+
     #[track_caller]
     fn repeat(&mut self, name: &str, range: Range<i64>, unroll: Unroll, body: impl FnOnce(&mut KernelBuilder, Expr)) {
         let span = Span::here();

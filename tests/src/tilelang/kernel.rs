@@ -188,7 +188,8 @@ impl Translator<'_> {
             self.note(self.ops(k, &around.body, &names));
         };
         match around.kind {
-            LoopKind::Serial | LoopKind::Pipelined => k.serial(&name, 0..around.extent, body),
+            LoopKind::Serial => k.serial(&name, 0..around.extent, body),
+            LoopKind::Pipelined => k.pipelined(&name, 0..around.extent, around.num_stages.unwrap_or(1).max(1), body),
             LoopKind::Unroll => k.unroll(&name, 0..around.extent, body),
         }
     }

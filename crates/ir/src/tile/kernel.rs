@@ -172,6 +172,9 @@ pub enum Unroll {
     No,
     /// `unroll`: one copy of the body per iteration.
     Full,
+    /// `pipelined`: a loop whose loads may run so many iterations ahead. Nothing runs ahead until copies are
+    /// asynchronous, so it is a loop like a serial one.
+    Pipelined(i64),
 }
 
 /// `for var in begin..end`.

@@ -92,8 +92,9 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
             Stmt::Op(op) => print_op(f, kernel, &kernel.ops[*op], depth)?,
             Stmt::Loop(Loop { var, unroll, body, .. }) => {
                 let word = match unroll {
-                    Unroll::No => "serial",
-                    Unroll::Full => "unroll",
+                    Unroll::No => "serial".to_string(),
+                    Unroll::Full => "unroll".to_string(),
+                    Unroll::Pipelined(stages) => format!("pipelined {stages}"),
                 };
                 writeln!(f, "{:indent$}{word} {}", "", range(var))?;
                 print_body(f, kernel, body, depth + 1)?;

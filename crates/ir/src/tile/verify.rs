@@ -269,4 +269,12 @@ fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Dia
                 .help(format!("a loop counts in 32 bits; an unrolled one has up to {MOST_COPIES} iterations")),
         );
     }
+    if let Unroll::Pipelined(stages) = inner.unroll
+        && stages < 1
+    {
+        let message = format!("the loop `{name}` with {stages} stages");
+        found.push(
+            Diagnostic::error("K0228", message).label(inner.span, "this loop").help("a pipeline has 1 stage or more"),
+        );
+    }
 }

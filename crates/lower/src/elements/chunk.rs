@@ -221,7 +221,8 @@ impl Lowering<'_> {
         let nest = self.nest;
         let [Element::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
         let is_apart = self.kernel.storage(to.buffer) != self.kernel.storage(from.buffer);
-        let Some(mask) = self.firsts_of(chunk).filter(|_| is_apart && self.is_movable(to) && self.is_movable(from)) else {
+        let Some(mask) = self.firsts_of(chunk).filter(|_| is_apart && self.is_movable(to) && self.is_movable(from))
+        else {
             return false;
         };
         let width = self.width(to, chunk, &mask).min(self.width(from, chunk, &mask));
