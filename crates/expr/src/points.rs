@@ -1,45 +1,121 @@
-//! Values of an expression at all points of a box of its variables.
+//! Sums at all points of a box of their variables.
 
 use crate::expr::{Expr, Node, Var};
-use crate::linear::linear;
+use crate::linear::Linear;
 
-/// The values for all combinations of values of the variables, the last variable fastest. Variables that are not among
-/// them, and what has no value, count as 0.
-pub fn values(expr: &Expr, vars: &[&Var]) -> Vec<i64> {
-    let extent = |var: &Var| (var.range().hi - var.range().lo + 1).max(0) as usize;
-    let count: usize = vars.iter().map(|var| extent(var)).product();
-    let strides: Vec<usize> =
-        (0..vars.len()).map(|at| vars[at + 1..].iter().map(|var| extent(var)).product()).collect();
-    let digit = |at: usize, point: usize| vars[at].range().lo + (point / strides[at] % extent(vars[at])) as i64;
-    let sum = linear(expr);
-    let mut values = vec![sum.constant; count];
+/// How many values a variable can take.
+pub fn extent(var: &Var) -> usize {
+    (var.range().hi - var.range().lo + 1).max(1) as usize
+}
+
+/// The values of a sum for all values of the variables, the last fastest. Other variables, and what has no value, count
+/// as 0.
+pub fn values(sum: &Linear, vars: &[&Var]) -> Vec<i64> {
+    let mut factors = vec![0i64; vars.len()];
+    let mut others = Vec::new();
     for (factor, atom) in &sum.terms {
-        let place = match atom.node() {
-            Node::Var(var) => vars.iter().position(|known| *known == var),
-            _ => None,
-        };
-        for (point, value) in values.iter_mut().enumerate() {
-            let of_atom = match place {
-                Some(at) => digit(at, point),
-                None => {
-                    let env = |var: &Var| vars.iter().position(|known| *known == var).map(|at| digit(at, point));
-                    atom.eval(&env).unwrap_or(0)
-                }
-            };
-            *value += factor * of_atom;
+        match place(atom, vars) {
+            Some(at) => factors[at] += factor,
+            None => others.push((*factor, atom)),
         }
+    }
+    let first: i64 = vars.iter().zip(&factors).map(|(var, factor)| var.range().lo * factor).sum();
+    let mut values = straight(sum.constant + first, &factors, vars);
+    for (factor, atom) in others {
+        add_atom(&mut values, factor, atom, vars);
     }
     values
 }
 
+/// Whether the sum counts the values of the variables in row-major order, from 0 on.
+pub fn counts(sum: &Linear, vars: &[&Var]) -> bool {
+    let mut stride = 1;
+    let mut expected = Vec::new();
+    for var in vars.iter().rev().filter(|var| extent(var) > 1) {
+        if var.range().lo != 0 {
+            return false;
+        }
+        expected.push((stride, *var));
+        stride *= extent(var) as i64;
+    }
+    let is_expected = |(factor, atom): &(i64, Expr)| match atom.node() {
+        Node::Var(var) => expected.contains(&(*factor, var)),
+        _ => false,
+    };
+    sum.constant == 0 && sum.terms.len() == expected.len() && sum.terms.iter().all(is_expected)
+}
+
+/// The variable that an atom is.
+fn place(atom: &Expr, vars: &[&Var]) -> Option<usize> {
+    match atom.node() {
+        Node::Var(var) => vars.iter().position(|known| *known == var),
+        _ => None,
+    }
+}
+
+/// `first` and so many steps of each factor as the variables have values, the last fastest.
+fn straight(first: i64, factors: &[i64], vars: &[&Var]) -> Vec<i64> {
+    let mut values = vec![first];
+    for (var, factor) in vars.iter().zip(factors) {
+        let steps = extent(var) as i64;
+        let mut longer = Vec::with_capacity(values.len() * steps as usize);
+        for value in values {
+            longer.extend((0..steps).map(|step| value + factor * step));
+        }
+        values = longer;
+    }
+    values
+}
+
+/// Adds a term that is no variable; it is worked out once for all values of the variables that it depends on.
+fn add_atom(values: &mut [i64], factor: i64, atom: &Expr, vars: &[&Var]) {
+    let (mut strides, mut points) = (vec![0i64; vars.len()], 1i64);
+    for at in (0..vars.len()).rev().filter(|at| atom.mentions(vars[*at])) {
+        strides[at] = points;
+        points *= extent(vars[at]) as i64;
+    }
+    let value = |point: i64| {
+        let digit = |at: usize| vars[at].range().lo + point / strides[at].max(1) % extent(vars[at]) as i64;
+        let env = |var: &Var| vars.iter().position(|known| *known == var).map(digit);
+        atom.eval(&env).unwrap_or(0)
+    };
+    let table: Vec<i64> = (0..points).map(value).collect();
+    for (sum, point) in values.iter_mut().zip(straight(0, &strides, vars)) {
+        *sum += factor * table[point as usize];
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use crate::linear::linear;
+
     use super::*;
 
+    fn listed(expr: &Expr, vars: &[&Var]) -> Vec<i64> {
+        values(&linear(expr), vars)
+    }
+
     #[test]
-    fn the_last_variable_is_fastest() {
-        let (i, j) = (Var::new("i", 0, 1), Var::new("j", 1, 3));
-        let expr = Expr::var(&i) * 10 + (Expr::var(&j) ^ Expr::constant(1));
-        assert_eq!(values(&expr, &[&i, &j]), [0, 3, 2, 10, 13, 12]);
+    fn sums_are_listed_row_major() {
+        let (i, j) = (Var::new("i", 0, 1), Var::new("j", 0, 2));
+        let flat = Expr::var(&i) * 10 + Expr::var(&j) + 5;
+        assert_eq!(listed(&flat, &[&i, &j]), [5, 6, 7, 15, 16, 17]);
+        assert_eq!(listed(&flat, &[&j, &i]), [5, 15, 6, 16, 7, 17]);
+    }
+
+    #[test]
+    fn terms_that_are_no_variables_are_listed_too() {
+        let (i, j) = (Var::new("i", 0, 3), Var::new("j", 1, 2));
+        let flat = Expr::var(&i) / 2 * 10 + Expr::var(&j);
+        assert_eq!(listed(&flat, &[&i, &j]), [1, 2, 1, 2, 11, 12, 11, 12]);
+    }
+
+    #[test]
+    fn row_major_order_counts() {
+        let (i, j, one) = (Var::new("i", 0, 1), Var::new("j", 0, 2), Var::new("k", 0, 0));
+        let flat = Expr::var(&i) * 3 + Expr::var(&j);
+        assert!(counts(&linear(&flat), &[&i, &one, &j]));
+        assert!(!counts(&linear(&flat), &[&j, &i]));
+        assert!(!counts(&linear(&(flat + 1)), &[&i, &j]));
     }
 }

@@ -26,7 +26,6 @@ mod small_kernels;
 mod steps;
 mod storage;
 mod tables;
-mod values;
 mod vectors;
 mod walk;
 mod write;

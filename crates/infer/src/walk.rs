@@ -5,6 +5,7 @@ use std::rc::Rc;
 use num_integer::Integer;
 use tilewright_diag::Span;
 use tilewright_expr::linear::{Linear, linear};
+use tilewright_expr::points::{counts, extent, values};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::tile::{Access, Buffer, Coord, Element, Kernel, Space, Tile, Value, access_title};
 use tilewright_layout::map::NONE;
@@ -13,7 +14,6 @@ use tilewright_layout::{Layout, TileLayout};
 use crate::nest::{MemoryTouch, Nest, Touch};
 use crate::pattern::Pattern;
 use crate::storage::Storages;
-use crate::values::{counts, extent, values};
 
 /// Goes through the statements of a nest and notes their accesses.
 pub(crate) struct Walk<'a> {

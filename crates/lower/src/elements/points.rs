@@ -70,7 +70,7 @@ impl<'a> Points<'a> {
                 (false, _) => other.push((factor, atom)),
             }
         }
-        let own = Linear { terms: own, constant: sum.constant }.to_expr();
+        let own = Linear { terms: own, constant: sum.constant };
         let vars: Vec<&Var> = self.vars.iter().collect();
         let other = Linear { terms: other, constant: 0 }.to_expr();
         Some(Split { own: Rc::new(points::values(&own, &vars)), other })
