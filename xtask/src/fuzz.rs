@@ -1,5 +1,5 @@
-//! `fuzz`: mutated notation through the parser and what follows it, or random layouts through every operation against
-//! brute force, on all cores. The report depends on the seed and the count alone.
+//! `fuzz`: mutated notation through the parser and what follows it, random layouts through every operation against brute
+//! force, or random tile programs through inference, on all cores. The report depends on the seed and the count alone.
 
 use std::fmt::Display;
 use std::process::Command;
@@ -7,6 +7,7 @@ use std::process::Command;
 use clap::Args;
 use serde_json::{Value, json};
 use tilewright_tests::fuzz::{ACCEPTED_GOAL, PARSED_GOAL, Report, TextReport, run_cases, run_texts, spread};
+use tilewright_tests::tilelang::{ProgramReport, run_programs};
 
 use crate::exit::Exit;
 use crate::terminal::{complain, count_bar};
@@ -15,10 +16,14 @@ use crate::terminal::{complain, count_bar};
 const TEXTS: u64 = 10_000_000;
 /// Cases of each operation unless told.
 const CASES: u64 = 100_000;
+/// Programs unless told.
+const PROGRAMS: u64 = 100_000;
 /// Texts that a core takes at a time.
 const TEXTS_AT_ONCE: u64 = 10_000;
 /// Cases of each operation that a core takes at a time.
 const CASES_AT_ONCE: u64 = 100;
+/// Programs that a core takes at a time.
+const PROGRAMS_AT_ONCE: u64 = 50;
 
 /// Arguments of `fuzz`.
 #[derive(Args)]
@@ -26,7 +31,10 @@ pub(crate) struct Arguments {
     /// Random layouts through every operation, against brute force, in place of mutated texts.
     #[arg(long)]
     layouts: bool,
-    /// How many texts (10000000 unless told); with --layouts, how many cases of each operation (100000).
+    /// Random tile programs through layout inference, against a judge, in place of mutated texts.
+    #[arg(long, conflicts_with = "layouts")]
+    infer: bool,
+    /// How many texts (10000000 unless told), with --layouts cases of each operation and with --infer programs (100000).
     #[arg(long, value_name = "N")]
     inputs: Option<u64>,
     /// Another seed gives other inputs.
@@ -53,7 +61,11 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     }
     // Panics are counted and told in the report.
     std::panic::set_hook(Box::new(|_| ()));
-    let findings = if arguments.layouts { layouts(arguments) } else { texts(arguments) };
+    let findings = match (arguments.layouts, arguments.infer) {
+        (true, _) => layouts(arguments),
+        (false, true) => programs(arguments),
+        (false, false) => texts(arguments),
+    };
     if arguments.json {
         say!("{}", findings.data);
     } else {
@@ -79,7 +91,7 @@ fn optimised(arguments: &Arguments) -> Exit {
     if let Some(inputs) = arguments.inputs {
         command.args(["--inputs", &inputs.to_string()]);
     }
-    for (flag, is_set) in [("--layouts", arguments.layouts), ("--json", arguments.json)] {
+    for (flag, is_set) in [("--layouts", arguments.layouts), ("--infer", arguments.infer), ("--json", arguments.json)] {
         if is_set {
             command.arg(flag);
         }
@@ -118,6 +130,29 @@ fn layouts(arguments: &Arguments) -> Findings {
         wrong: report.wrong(),
         examples: report.examples().map(str::to_string).collect(),
         rare: rare.map(|(name, share)| format!("{name} accepts {:.1}%", 100.0 * share)).collect(),
+    }
+}
+
+fn programs(arguments: &Arguments) -> Findings {
+    let inputs = arguments.inputs.unwrap_or(PROGRAMS);
+    let bar = count_bar("programs", inputs);
+    let parts = spread(inputs, PROGRAMS_AT_ONCE, &|part| run_programs(arguments.seed, part), &|count| bar.inc(count));
+    bar.finish_and_clear();
+    let report = parts.into_iter().fold(ProgramReport::default(), ProgramReport::merged);
+    Findings {
+        data: json!({
+            "seed": arguments.seed,
+            "programs": report.programs(),
+            "accepted": report.accepted(),
+            "rejected": report.refused(),
+            "features": report.features(),
+            "wrong": report.wrong(),
+            "examples": report.examples(),
+        }),
+        table: report.to_string(),
+        wrong: report.wrong(),
+        examples: report.examples(),
+        rare: Vec::new(),
     }
 }
 

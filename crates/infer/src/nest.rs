@@ -45,6 +45,8 @@ pub(crate) struct MemoryTouch {
     pub(crate) is_plain: bool,
     /// How often an iteration does it: the turns of the loops around it inside of the nest.
     pub(crate) turns: usize,
+    /// Elements that neighbouring turns of an inner loop move at once.
+    pub(crate) inner: usize,
 }
 
 /// Iterations, and what they touch.
@@ -73,7 +75,9 @@ impl Nest {
         let title = format!("parallel {}", ranges.join(", "));
         let mut nest = Nest::empty(title, parallel.span, parallel.extents());
         nest.vector = parallel.vector;
-        Walk::new(kernel, storages, &parallel.vars, &mut nest).elements(&parallel.body);
+        let mut walk = Walk::new(kernel, storages, &parallel.vars, &mut nest);
+        walk.inner = parallel.inner_loop().map(|(var, _)| var.clone());
+        walk.elements(&parallel.body);
         nest.is_alone = nest.reads_what_it_writes(kernel);
         nest
     }

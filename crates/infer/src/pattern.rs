@@ -44,6 +44,21 @@ impl Pattern {
         pattern
     }
 
+    /// What both touch, where each iteration touches one granule in one of them at most: the branches of a condition.
+    /// `None` otherwise.
+    pub(crate) fn joined(&self, other: &Pattern) -> Option<Pattern> {
+        if self.trips != 1 || other.trips != 1 || self.granules != other.granules {
+            return None;
+        }
+        let of = |pattern: &Pattern, iteration: usize| pattern.of(iteration).next();
+        let both = |iteration: usize| match (of(self, iteration), of(other, iteration)) {
+            (Some(one), Some(another)) => (one == another).then_some(one as u32),
+            (one, another) => Some(one.or(another).map_or(NONE, |granule| granule as u32)),
+        };
+        let table: Option<Vec<u32>> = (0..self.iterations).map(both).collect();
+        table.map(|table| Pattern::of_table(self.granules, 1, table))
+    }
+
     /// How often granules are touched.
     fn look(&mut self) {
         let mut last: Vec<Option<usize>> = vec![None; self.granules];

@@ -21,6 +21,8 @@ pub(crate) struct Moves {
     pub(crate) writes: bool,
     /// How often an iteration does it.
     pub(crate) turns: usize,
+    /// Elements that neighbouring turns move at once.
+    pub(crate) inner: usize,
     /// The dimension of the nest along which neighbours are adjacent in memory.
     pub(crate) along: Option<usize>,
 }
@@ -49,6 +51,7 @@ impl Moves {
             is_shared: touch.is_shared,
             writes: touch.writes,
             turns: touch.turns,
+            inner: touch.inner,
             along: touch.positions.as_ref().and_then(|positions| along(&nest.extents, positions)),
         }
     }
@@ -70,6 +73,9 @@ impl Tables {
     /// Elements that a thread moves at once: the most such that adjacent steps are adjacent in memory, aligned, for all
     /// threads.
     pub(crate) fn lanes(&mut self, moves: &Moves, steps: MapId) -> usize {
+        if moves.inner > 1 {
+            return moves.inner;
+        }
         let Some(positions) = moves.positions.filter(|_| moves.most > 1) else { return 1 };
         let key = (steps, positions, moves.most);
         if let Some(known) = self.answers.lanes.get(&key) {
@@ -135,7 +141,7 @@ mod tests {
     use super::*;
 
     fn moves(bytes: usize, most: usize) -> Moves {
-        Moves { positions: None, bytes, most, is_shared: false, writes: false, turns: 1, along: None }
+        Moves { positions: None, bytes, most, is_shared: false, writes: false, turns: 1, inner: 1, along: None }
     }
 
     #[test]

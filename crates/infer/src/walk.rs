@@ -6,7 +6,7 @@ use num_integer::Integer;
 use tilewright_diag::Span;
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{counts, extent, values};
-use tilewright_expr::{Expr, Var};
+use tilewright_expr::{Expr, Node, Var};
 use tilewright_ir::tile::{Access, Buffer, Coord, Element, Kernel, Space, Tile, Value, access_title};
 use tilewright_layout::map::NONE;
 use tilewright_layout::{Layout, TileLayout};
@@ -14,6 +14,7 @@ use tilewright_layout::{Layout, TileLayout};
 use crate::nest::{MemoryTouch, Nest, Touch};
 use crate::pattern::Pattern;
 use crate::storage::Storages;
+use crate::vectors::WIDEST;
 
 /// Goes through the statements of a nest and notes their accesses.
 pub(crate) struct Walk<'a> {
@@ -24,12 +25,14 @@ pub(crate) struct Walk<'a> {
     conditions: Vec<(&'a Value, bool)>,
     /// Turns of the loops around, inside of the nest.
     turns: usize,
+    /// The variable of the loop that is all that an iteration does, whose neighbouring turns may move at once.
+    pub(crate) inner: Option<Var>,
     nest: &'a mut Nest,
 }
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(kernel: &'a Kernel, storages: &'a Storages, vars: &'a [Var], nest: &'a mut Nest) -> Walk<'a> {
-        Walk { kernel, storages, vars, conditions: Vec::new(), turns: 1, nest }
+        Walk { kernel, storages, vars, conditions: Vec::new(), turns: 1, inner: None, nest }
     }
 
     /// An op's operand: the variables move through the extents that are not 1.
@@ -87,8 +90,13 @@ impl<'a> Walk<'a> {
         let storage = self.kernel.storage(access.buffer);
         let pattern = self.pattern(access, flat);
         let same = |known: &&mut Touch| known.storage == storage && *known.pattern == pattern;
-        match self.nest.touches.iter_mut().find(same) {
-            Some(known) => known.writes |= writes,
+        if let Some(known) = self.nest.touches.iter_mut().find(same) {
+            known.writes |= writes;
+            return;
+        }
+        let mut alike = self.nest.touches.iter_mut().filter(|known| known.storage == storage && known.writes == writes);
+        match alike.find_map(|known| Some((known.pattern.joined(&pattern)?, known))) {
+            Some((joined, known)) => known.pattern = Rc::new(joined),
             None => {
                 let title = access_title(self.kernel, access);
                 let pattern = Rc::new(pattern);
@@ -171,7 +179,27 @@ impl<'a> Walk<'a> {
             bytes: buffer.dtype.bytes(),
             is_plain: self.turns == 1 && self.conditions.is_empty(),
             turns: self.turns,
+            inner: flat.map_or(1, |flat| self.moved_by_turns(buffer, flat)),
         });
+    }
+
+    /// Elements that neighbouring turns of the inner loop move at once: the most such that they are adjacent and aligned.
+    fn moved_by_turns(&self, buffer: &Buffer, flat: &Linear) -> usize {
+        let row_major = TileLayout::row_major(&buffer.shape).map(Layout::Tile).ok();
+        let (Some(inner), true) = (&self.inner, buffer.run_time.is_none() && buffer.layout == row_major) else {
+            return 1;
+        };
+        let is_inner = |atom: &Expr| matches!(atom.node(), Node::Var(var) if var == inner);
+        let (turn, others): (Vec<_>, Vec<_>) = flat.terms.iter().partition(|(_, atom)| is_inner(atom));
+        if !matches!(&turn[..], [(1, _)]) || others.iter().any(|(_, atom)| atom.mentions(inner)) {
+            return 1;
+        }
+        let others =
+            others.iter().fold(flat.constant, |common, (factor, atom)| common.gcd(&(factor * atom.multiple())));
+        let common = others.gcd(&(inner.range().hi + 1));
+        let most = self.nest.vector.unwrap_or(WIDEST).clamp(1, (WIDEST / buffer.dtype.bytes()).max(1)) as usize;
+        let fits = |lanes: &usize| *lanes <= most && common % *lanes as i64 == 0;
+        [8, 4, 2].into_iter().find(fits).unwrap_or(1)
     }
 
     /// Where the iterations are in memory from the first on, and what divides where that is; `None` where the layout

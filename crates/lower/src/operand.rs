@@ -6,6 +6,7 @@ use tilewright_ir::Handle;
 use tilewright_ir::plan::{Memory as MemoryKind, Reason};
 use tilewright_ir::thread::{Cond, Memory, RegArray};
 use tilewright_ir::tile::{Buffer, Kernel, Op, RunTimeShape, Space, Tile, tile_title};
+use tilewright_layout::axis::TX;
 use tilewright_layout::{DType, Layout, PlacedTile, TileLayout};
 
 use crate::builder::Builder;
@@ -145,6 +146,14 @@ fn listed_fragment(buffer: &Buffer) -> Diagnostic {
         .help("leave the choice open, or take the variant `elements`")
 }
 
+/// Iters of one index do not survive: what is left would read as a fragment that all threads hold.
+fn on_one_thread(buffer: &Buffer) -> Diagnostic {
+    let message = format!("`{}` is held by one thread, which this variant cannot address", buffer.name);
+    Diagnostic::error("K0229", message)
+        .label(buffer.span, buffer.laid_out())
+        .help("leave the choice open, or take the variant `elements`")
+}
+
 fn reinterpreted(buffer: &Buffer) -> Diagnostic {
     let message = format!("`{}` names registers of another dtype, which this variant cannot address", buffer.name);
     Diagnostic::error("K0229", message)
@@ -185,6 +194,10 @@ fn fragment(
     if builder.program.registers[array].dtype != buffer.dtype {
         return Err(reinterpreted(buffer));
     }
+    let whole = layout;
     let layout = layout.tile().and_then(|tile| tile.slice(&buffer.shape, &region)).map_err(explain)?;
+    if whole.axes().contains(&TX) && !layout.axes().contains(&TX) {
+        return Err(on_one_thread(buffer));
+    }
     Ok(Operand::Fragment(FragmentTile { array, layout, dtype: buffer.dtype, title }))
 }

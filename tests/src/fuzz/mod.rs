@@ -57,7 +57,7 @@ fn outcome(operation: &Operation, seed: u64, case: u64) -> Outcome {
 }
 
 /// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
     format!("panicked: {}", text.unwrap_or_default())

@@ -17,6 +17,7 @@ mod debug_stores;
 mod evaluate;
 mod evaluate_elements;
 mod evaluate_tiles;
+mod exceptions;
 mod expr;
 mod fault;
 mod inferred;
@@ -30,7 +31,9 @@ mod kernel;
 mod kernel_elements;
 mod numbers;
 mod program;
+mod quality;
 mod races;
+mod random;
 mod read;
 mod read_expr;
 mod read_ops;
@@ -44,6 +47,7 @@ mod tests;
 
 pub use assignment::{Assignment, LoopPlacement, Placement};
 pub use case::{Case, Class, Expected, ExpectedAccess, ExpectedLoop, Verdict};
+pub use exceptions::reason;
 pub use expr::{Index, IndexOp, Load, Value, ValueOp};
 pub use fault::{At, Fault, Iteration, Mismatch, Place};
 pub use inferred::assignment;
@@ -53,7 +57,9 @@ pub use program::{
     Buffer, Element, Gemm, Layout, Loop, LoopKind, Op, Parallel, Program, Reduce, ReduceKind, Region, RegionRange,
     Scope, Store, WarpPolicy,
 };
+pub use quality::{Comparison, Width};
 pub use races::{Race, races};
+pub use random::{ProgramReport, accepted_programs, run_programs};
 pub use read::{read_case, read_folder};
 pub use run::{RunOutcome, run_case};
 pub use verdicts::{Outcome, judge_case};

@@ -6,6 +6,9 @@ use tilewright_layout::Layout;
 
 use crate::tile::value::{Access, Value};
 
+/// Turns of an inner loop that is written out, at most.
+const MOST_TURNS: i64 = 16;
+
 /// Iterations without an order, of which each is one thread's, or several threads' with the same result.
 #[derive(Clone, Debug)]
 pub struct Parallel {
@@ -22,6 +25,18 @@ pub struct Parallel {
 }
 
 impl Parallel {
+    /// The loop that is all that an iteration does, if it is short and has neither loops nor conditions inside: its turns
+    /// follow each other in a thread like iterations, and neighbours may be moved at once.
+    pub fn inner_loop(&self) -> Option<(&Var, &[Element])> {
+        let [Element::For { var, body, .. }] = &self.body[..] else { return None };
+        let is_short = var.range().lo == 0 && var.range().hi < MOST_TURNS;
+        let is_plain = body.iter().all(|element| match element {
+            Element::Let { .. } | Element::Store { .. } | Element::AtomicAdd { .. } => true,
+            Element::If { .. } | Element::For { .. } => false,
+        });
+        (is_short && is_plain).then_some((var, body))
+    }
+
     /// Iterations along each variable.
     pub fn extents(&self) -> Vec<i64> {
         self.vars.iter().map(|var| var.range().hi + 1).collect()

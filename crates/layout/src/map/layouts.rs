@@ -72,11 +72,15 @@ fn as_iters(places: &[Vec<Place>]) -> Option<TileLayout> {
     let shard: Vec<Place> = firsts.iter().map(|first| minus(*first, origin)).collect();
     let offset = BTreeMap::from([(TX, origin.0), (REG, origin.1)]);
     let offset: BTreeMap<Axis, i64> = offset.into_iter().filter(|(_, at)| *at != 0).collect();
-    let mut shard = iters(&shard)?;
+    let (mut shard, replica) = (iters(&shard)?, iters(&copies)?);
+    // A layout names its threads, also where there is one.
+    if shard.iter().chain(&replica).all(|iter| iter.axis != TX) {
+        shard.insert(0, Iter { extent: 1, stride: 1, axis: TX });
+    }
     if shard.is_empty() {
         shard.push(Iter { extent: 1, stride: 1, axis: REG });
     }
-    TileLayout::new(shard, iters(&copies)?, offset).ok()
+    TileLayout::new(shard, replica, offset).ok()
 }
 
 /// The iters, the fastest last, whose digits lead to these places in order.
@@ -150,6 +154,12 @@ mod tests {
     fn one_element_on_every_other_thread_is_a_replica() {
         let map = Map::of_slots(32, 1, |thread, _| (thread % 2 == 1).then_some(0), 1);
         assert_eq!(map.to_layout().unwrap().to_string(), "S[1:1@reg] + R[16:2@tx] + 1@tx");
+    }
+
+    #[test]
+    fn elements_of_one_thread_say_so() {
+        let map = Map::of_slots(32, 4, |thread, slot| (thread == 0).then_some(slot), 4);
+        assert_eq!(map.to_layout().unwrap().to_string(), "S[(1,4):(1@tx,1@reg)]");
     }
 
     #[test]

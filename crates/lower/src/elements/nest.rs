@@ -21,7 +21,20 @@ impl Nest {
         let layout = parallel.layout.as_ref().ok_or("this loop has no layout")?;
         let steps =
             Map::of_layout(layout, kernel.threads as usize).map_err(|why| format!("the layout of this loop {why}"))?;
-        Ok(Nest { vars: parallel.vars.clone(), body: parallel.body.clone(), steps, vector: parallel.vector })
+        let vector = parallel.vector;
+        let Some((inner, body)) = parallel.inner_loop() else {
+            return Ok(Nest { vars: parallel.vars.clone(), body: parallel.body.clone(), steps, vector });
+        };
+        // The turns of a loop that is all there is are steps of their own.
+        let turns = inner.range().hi as usize + 1;
+        let mut each = Map::empty(steps.threads(), steps.elements() * turns);
+        for (thread, step, iteration) in steps.entries() {
+            for turn in 0..turns {
+                each.put(thread, step * turns + turn, iteration * turns + turn);
+            }
+        }
+        let vars = parallel.vars.iter().chain([inner]).cloned().collect();
+        Ok(Nest { vars, body: body.to_vec(), steps: each, vector })
     }
 
     /// Statements that every thread executes.

@@ -9,9 +9,9 @@ use tilewright_layout::{Iter, TileLayout};
 
 use crate::arena::Handle;
 use crate::tile::element::{Claim, Element, Parallel};
-use crate::tile::kernel::{Buffer, Kernel};
+use crate::tile::kernel::{Buffer, Kernel, Space};
 use crate::tile::print::access_title;
-use crate::tile::value::{Access, Value};
+use crate::tile::value::{Access, Coord, Value};
 
 /// A store, and what stands around it.
 struct Store<'a> {
@@ -103,32 +103,89 @@ fn is_injective(parallel: &Parallel, store: &Store) -> bool {
     layout.is_ok_and(|layout| matches!(layout.collision(), Ok(None)))
 }
 
-/// The first element that two iterations store to, found by enumeration.
+/// The first element that two iterations store to, found by enumeration: for all values of the variables around the loop
+/// on which it depends who stores where. Where there are too many of them, conditions on them may hold or not.
 fn meeting(kernel: &Kernel, parallel: &Parallel, stores: &[Store]) -> Option<Diagnostic> {
-    let mut visits: BTreeMap<i64, Visit> = BTreeMap::new();
     let extents = parallel.extents();
-    let iterations = extents.iter().product();
-    for iteration in 0..iterations {
-        let mut values = Values::of(parallel, iteration, &extents);
-        for store in stores {
-            if let Some((element, earlier)) = store.visit(&mut values, iteration, &mut visits) {
-                return Some(race(kernel, parallel, store, element, iteration, &earlier));
+    let iterations: i64 = extents.iter().product();
+    let around = around(parallel, stores);
+    let turns = around.iter().map(extent).fold(iterations, i64::saturating_mul);
+    let is_known = turns <= MOST_POINTS;
+    let settings = if is_known { turns / iterations.max(1) } else { 1 };
+    for setting in 0..settings {
+        let mut visits: BTreeMap<i64, Visit> = BTreeMap::new();
+        for iteration in 0..iterations {
+            let mut values = Values::of(parallel, iteration, &extents);
+            values.set_around(&around, is_known.then_some(setting));
+            for store in stores {
+                if let Some((element, earlier)) = store.visit(kernel, &mut values, iteration, &mut visits) {
+                    return Some(race(kernel, parallel, store, element, iteration, &earlier));
+                }
             }
         }
     }
     None
 }
 
+/// Points that are enumerated, at most.
+const MOST_POINTS: i64 = 1 << 22;
+
+fn extent(var: &Var) -> i64 {
+    var.range().hi - var.range().lo + 1
+}
+
+/// The variables around the loop on which it depends whether iterations meet: those of conditions, and of indices in which
+/// they do more than move all stores alike.
+fn around(parallel: &Parallel, stores: &[Store]) -> Vec<Var> {
+    let mut found: Vec<Var> = Vec::new();
+    for store in stores {
+        let is_own = |var: &Var| parallel.vars.contains(var) || store.inner.contains(var);
+        let mut note = |var: &Var| {
+            if !is_own(var) && !found.contains(var) {
+                found.push(var.clone());
+            }
+        };
+        for (cond, _) in &store.conditions {
+            cond.for_each_expr(&mut |expr| expr.for_each_var(&mut note));
+        }
+        for (_, atom) in linear(&store.flat).terms {
+            let mut is_tied = stores.len() > 1;
+            atom.for_each_var(&mut |var| is_tied |= is_own(var));
+            if is_tied {
+                atom.for_each_var(&mut note);
+            }
+        }
+    }
+    found
+}
+
 impl Store<'_> {
+    /// Whether it lies outside a global tensor, where nothing is stored.
+    fn is_masked(&self, kernel: &Kernel, values: &Values) -> bool {
+        let buffer = &kernel.buffers[self.to.buffer];
+        let is_outside = |(coord, extent): (&Coord, &i64)| match coord {
+            Coord::At(expr) => expr.eval(&|var| values.value(var)).is_ok_and(|at| !(0..*extent).contains(&at)),
+            Coord::Data(_) => false,
+        };
+        matches!(buffer.space, Space::Global(_)) && self.to.index.iter().zip(&buffer.shape).any(is_outside)
+    }
+
     /// Notes what the iteration stores to; an element that another one stores to, and that visit.
-    fn visit(&self, values: &mut Values, iteration: i64, visits: &mut BTreeMap<i64, Visit>) -> Option<(i64, Visit)> {
+    fn visit(
+        &self,
+        kernel: &Kernel,
+        values: &mut Values,
+        iteration: i64,
+        visits: &mut BTreeMap<i64, Visit>,
+    ) -> Option<(i64, Visit)> {
         let trips = self.inner.iter().map(|var| var.range().hi - var.range().lo + 1).product::<i64>();
         for trip in 0..trips {
             values.set_inner(&self.inner, trip);
             if self
                 .conditions
                 .iter()
-                .any(|(cond, holds)| cond.truth(&|var| values.value(var)).is_some_and(|known| known != *holds))
+                .any(|(cond, holds)| cond.truth(&|var| values.known(var)).is_some_and(|known| known != *holds))
+                || self.is_masked(kernel, values)
             {
                 continue;
             }
@@ -147,11 +204,13 @@ impl Store<'_> {
     }
 }
 
-/// Values of variables in one iteration. Variables of outer loops and hardware indices are the same in all iterations;
-/// they stand at their least values.
+/// Values of variables in one iteration. Variables that are not among them are the same in all iterations; they stand at
+/// their least values.
 struct Values {
     known: Vec<(Var, i64)>,
     outer: usize,
+    /// Variables of which nothing is known.
+    unknown: Vec<Var>,
 }
 
 impl Values {
@@ -162,7 +221,24 @@ impl Values {
             known.push((var.clone(), rest % extent));
             rest /= extent;
         }
-        Values { outer: known.len(), known }
+        Values { outer: known.len(), known, unknown: Vec::new() }
+    }
+
+    /// The `setting`th combination of values of these variables; without one, nothing is known of them.
+    fn set_around(&mut self, around: &[Var], setting: Option<i64>) {
+        let Some(mut rest) = setting else {
+            self.unknown = around.to_vec();
+            return;
+        };
+        for var in around {
+            self.known.push((var.clone(), var.range().lo + rest % extent(var)));
+            rest /= extent(var);
+        }
+        self.outer = self.known.len();
+    }
+
+    fn known(&self, var: &Var) -> Option<i64> {
+        if self.unknown.contains(var) { None } else { self.value(var) }
     }
 
     fn set_inner(&mut self, inner: &[Var], trip: i64) {
