@@ -10,6 +10,8 @@ mod layout_algebra {}
 mod layout_tool {}
 #[doc = include_str!("../../docs/kernel.md")]
 mod kernel {}
+#[doc = include_str!("../../docs/how-layouts-are-inferred.md")]
+mod how_layouts_are_inferred {}
 #[doc = include_str!("../../docs/moving-tiles.md")]
 mod moving_tiles {}
 #[doc = include_str!("../../docs/architecture.md")]

@@ -154,7 +154,7 @@ fn codes() -> BTreeSet<String> {
         let text = std::fs::read_to_string(path).expect("a source file");
         for word in text.split('"').filter(|word| word.len() == 5) {
             let (letter, digits) = word.split_at(1);
-            if "LKVPER".contains(letter) && digits.bytes().all(|b| b.is_ascii_digit()) {
+            if "LKVPERI".contains(letter) && digits.bytes().all(|b| b.is_ascii_digit()) {
                 codes.insert(word.to_string());
             }
         }

@@ -15,7 +15,7 @@ use crate::toolchain::provisioned;
 pub(crate) struct Arguments {
     #[command(flatten)]
     kernel: KernelArguments,
-    /// Stages, separated by commas: tile, thread, plan, cuda, ptx, sass.
+    /// Stages, separated by commas: tile, layouts, thread, plan, cuda, ptx, sass.
     #[arg(long, default_value = "cuda", value_delimiter = ',')]
     stage: Vec<String>,
 }
@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         Ok(compiled) => compiled,
         Err(exit) => return exit,
     };
+    report(&compiled.artifact.warnings());
     let several = wanted.len() > 1;
     for (name, stage) in arguments.stage.iter().zip(wanted) {
         if several {

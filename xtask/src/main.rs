@@ -22,6 +22,7 @@ mod setup;
 mod test;
 mod toolchain;
 mod validate;
+mod why;
 
 use std::process::ExitCode;
 
@@ -43,8 +44,10 @@ enum Verb {
     RunKernel(run_kernel::Arguments),
     /// List the kernels.
     List(list::Arguments),
-    /// Print stages of a kernel: tile, thread, plan, cuda, ptx, sass.
+    /// Print stages of a kernel: tile, layouts, thread, plan, cuda, ptx, sass.
     Emit(emit::Arguments),
+    /// Say why a buffer has its layout, down to a line of the kernel.
+    Why(why::Arguments),
     /// Draw a layout, answer questions about it, plan the way to another: notation, a hardware name, or `list`.
     Layout(layout::Arguments),
     /// Run the tests, or with `kernels` every kernel with inferred layouts in many sizes.
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Verb::RunKernel(arguments) => run_kernel::run(&arguments),
         Verb::List(arguments) => list::run(&arguments),
         Verb::Emit(arguments) => emit::run(&arguments),
+        Verb::Why(arguments) => why::run(&arguments),
         Verb::Layout(arguments) => layout::run(&arguments),
         Verb::Test(arguments) => test::run(&arguments),
         Verb::Bench(arguments) => bench::run(&arguments),

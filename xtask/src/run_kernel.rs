@@ -78,6 +78,7 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
         Exit::from(failure.kind)
     };
     let compiled = arguments.kernel.compile()?;
+    report(&compiled.artifact.warnings());
     let target = compiled.artifact.target().name();
     let device = Device::choose(choice, target).map_err(failed)?;
     let built = provisioned(target).build(&compiled.artifact, &text).map_err(failed)?;

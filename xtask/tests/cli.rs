@@ -77,7 +77,10 @@ fn what_is_unknown_is_bad_input_with_a_hint() {
         (&["run-kernel", "sf_transpose", "--device", "tpu"], "there are auto, gpu and virtual"),
         (&["run-kernel", "sf_transpose", "--variant", "fastest"], "there is no variant `fastest`"),
         (&["run-kernel", "sf_transpose", "--cuda", "no/such/file.cu"], "cannot read no/such/file.cu"),
-        (&["emit", "sf_transpose", "--stage", "tiles"], "there are tile, thread, plan, cuda, ptx, sass"),
+        (&["emit", "sf_transpose", "--stage", "tiles"], "there are tile, layouts, thread, plan, cuda, ptx, sass"),
+        (&["why", "softmax", "vv"], "`softmax` has no buffer `vv`; did you mean `v`?"),
+        (&["why", "softmax", "nothing_like_it"], "there are x, y, v, max, sum"),
+        (&["why", "softmaks", "v"], "did you mean `softmax`?"),
         (&["no-such-verb"], "unrecognized subcommand"),
     ];
     for (arguments, hint) in cases {
@@ -118,6 +121,43 @@ fn several_stages_have_headings() {
     let said = say(&["emit", "sf_transpose", "--stage", "tile,plan,thread"]);
     let headings: Vec<&str> = said.out.lines().filter(|line| line.starts_with("== ")).collect();
     assert_eq!((said.status, headings), (0, vec!["== tile", "== plan", "== thread"]));
+}
+
+/// The number of the first line of a kernel's source with this text.
+fn line_of(file: &str, text: &str) -> usize {
+    let source = std::fs::read_to_string(workspace().join(file)).expect("the kernel's source");
+    1 + source.lines().position(|line| line.contains(text)).expect("the text is there")
+}
+
+/// As a new user would ask: which line fixed the layout of each fragment?
+#[test]
+fn why_and_layouts_name_the_line_that_fixed_each_layout() {
+    let file = "kernels/src/softmax.rs";
+    let (shared, reduced) = (line_of(file, "k.parallel("), line_of(file, "k.reduce(Max"));
+    let max = say(&["why", "softmax", "max"]).out;
+    assert!(max.starts_with("max: S["), "{max}");
+    assert!(max.contains(&format!("(common pass), {file}:{reduced}, reduce(max, v, max, dimension 1)")), "{max}");
+    assert!(max.contains("  from: v\nv: S["), "{max}");
+    assert!(max.contains("  cost of them: "), "{max}");
+    assert!(max.ends_with(&format!("fixed by: {file}:{shared}, parallel i, j\n")), "{max}");
+    let layouts = say(&["emit", "softmax", "--stage", "layouts"]).out;
+    for fragment in ["v", "max", "sum"] {
+        let block = layouts.split("\n\n").find(|block| block.starts_with(&format!("fragment {fragment}: f32(")));
+        let block = block.unwrap_or_else(|| panic!("{fragment}: {layouts}"));
+        assert!(block.contains("of each thread, ") && block.contains(&format!("{file}:{shared}, ")), "{block}");
+    }
+    assert_eq!(layouts.matches("\nparallel i, j = S[").count(), 3, "{layouts}");
+    assert!(layouts.contains("  read x: 4 elements at once, 16 bytes: the most that there is"), "{layouts}");
+    assert!(layouts.lines().last().is_some_and(|line| line.starts_with("cost ")), "{layouts}");
+}
+
+#[test]
+fn why_says_of_memory_that_it_is_as_written_and_gives_json() {
+    let memory = say(&["why", "softmax", "x"]);
+    assert!(memory.out.contains("it is in global memory, and is laid out as written, kernels/src/softmax.rs:"));
+    let json = say(&["why", "softmax", "max", "--json"]);
+    assert_eq!((json.status, json.out.lines().count()), (0, 1), "{}", json.err);
+    assert!(json.out.contains(r#""pass":"common""#) && json.out.contains(r#""parent":"v""#), "{}", json.out);
 }
 
 /// Two processes, two folders: the same bytes.

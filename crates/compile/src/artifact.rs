@@ -4,10 +4,10 @@ use std::str::FromStr;
 use tilewright_diag::Diagnostic;
 use tilewright_emit::{Emitted, SourceMap};
 use tilewright_expr::{Expr, Var};
-use tilewright_infer::Inferred;
+use tilewright_infer::{Alternative, Inferred, Link};
 use tilewright_ir::plan::OpPlan;
 use tilewright_ir::tile::{Buffer, Direction, Size, Space};
-use tilewright_ir::{Target, VerifiedKernel, VerifiedProgram};
+use tilewright_ir::{Handle, Target, VerifiedKernel, VerifiedProgram};
 use tilewright_layout::{DType, Iter, Layout, TileLayout};
 
 use crate::predict::predicted_instructions;
@@ -50,8 +50,10 @@ impl Parameter {
 /// A stage that can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The kernel as written.
+    /// The kernel as written, with the layouts that were inferred.
     Tile,
+    /// Who has which element and does which iteration, why, and what it costs.
+    Layouts,
     /// What one thread does.
     Thread,
     /// What was decided for each op, and against what.
@@ -62,12 +64,13 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in the order of the pipeline.
-    pub const ALL: &'static [Stage] = &[Stage::Tile, Stage::Thread, Stage::Plan, Stage::Cuda];
+    pub const ALL: &'static [Stage] = &[Stage::Tile, Stage::Layouts, Stage::Thread, Stage::Plan, Stage::Cuda];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Tile => "tile",
+            Stage::Layouts => "layouts",
             Stage::Thread => "thread",
             Stage::Plan => "plan",
             Stage::Cuda => "cuda",
@@ -122,6 +125,38 @@ impl Artifact {
     /// The layouts that were inferred, and why.
     pub fn inferred(&self) -> &Inferred {
         &self.inferred
+    }
+
+    /// What deserves a look though the kernel is right: fragments that every thread has whole, with their price.
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        self.inferred.warnings(self.kernel.kernel())
+    }
+
+    /// The names of all buffers, in the order in which they were declared.
+    pub fn buffer_names(&self) -> Vec<&str> {
+        self.kernel.kernel().buffers.iter().map(|(_, buffer)| buffer.name.as_str()).collect()
+    }
+
+    /// Why a buffer has its layout, down to a line that the user wrote; `None` if there is no such buffer.
+    pub fn why(&self, buffer: &str) -> Option<String> {
+        Some(self.inferred.why(self.kernel.kernel(), self.find(buffer)?))
+    }
+
+    /// The links of [`Artifact::why`]: each fragment follows from the next. Empty for buffers in memory; `None` if
+    /// there is no such buffer.
+    pub fn chain(&self, buffer: &str) -> Option<Vec<Link>> {
+        Some(self.inferred.chain(self.kernel.kernel(), self.find(buffer)?))
+    }
+
+    /// Other ways to lay out the fragment at the end of a buffer's chain, if one was chosen there.
+    pub fn alternatives(&self, buffer: &str) -> Vec<Alternative> {
+        let last = self.chain(buffer).and_then(|mut chain| chain.pop());
+        last.map_or_else(Vec::new, |link| self.inferred.alternatives(self.kernel.kernel(), link.fragment))
+    }
+
+    fn find(&self, name: &str) -> Option<Handle<Buffer>> {
+        let mut buffers = self.kernel.kernel().buffers.iter();
+        buffers.find(|(_, buffer)| buffer.name == name).map(|(handle, _)| handle)
     }
 
     /// The kernel for these values of its sizes. Errors: a size that is missing or unknown, and values that the kernel
@@ -277,6 +312,7 @@ impl Artifact {
     pub fn stage(&self, stage: Stage) -> String {
         match stage {
             Stage::Tile => self.kernel.kernel().to_string(),
+            Stage::Layouts => self.inferred.text(self.kernel.kernel()),
             Stage::Thread => self.program.program().to_string(),
             Stage::Plan => self.plans().iter().map(OpPlan::to_string).collect::<Vec<_>>().join("\n"),
             Stage::Cuda => self.cuda().to_string(),

@@ -4,15 +4,27 @@ use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
 use tilewright_layout::map::Map;
 
+use crate::cost::Cost;
 use crate::graph::{Graph, Origin};
-use crate::known::{Known, Reason};
-use crate::place::{Fixed, Why};
-use crate::plans::WHOLE;
+use crate::known::{Known, Pass, Reason, WRITTEN};
+use crate::nest::{MemoryTouch, Nest};
+use crate::place::{Fixed, State, Why};
+use crate::price;
 use crate::scene::{Scene, Work};
 use crate::search::Settled;
 use crate::storage::Storages;
 use crate::tables::{MapId, Tables};
-use crate::{Inferred, MemoryAccess, Placed};
+use crate::vectors::{Moves, WIDEST};
+use crate::{Component, Inferred, MemoryAccess, Placed};
+
+/// The rule of nests that give their fragments a layout.
+const SHARED: &str = "shared among the threads";
+/// The rule of nests that are done where something is.
+const FOLLOWS: &str = "done where what it touches is";
+/// The rule of nests that are done where something is, once.
+const ONCE: &str = "done by the first thread that has what it reads";
+/// The rule of nests that read what is on many threads.
+const CHEAPEST: &str = "shared among the threads that have what it reads, the cheapest way";
 
 impl Inferred {
     /// What is known before the search.
@@ -25,47 +37,195 @@ impl Inferred {
         inferred
     }
 
-    /// Adds what was found for a component. The steps of its nests are given back, each with its place in the graph.
+    /// Adds what was found for a component. The steps of its nests are given back, each with its place in the graph and
+    /// why it is done so.
     pub(crate) fn add(
         &mut self,
         graph: &Graph,
         scene: &Scene,
         tables: &mut Tables,
         settled: &Settled,
-    ) -> Vec<(usize, Map)> {
+    ) -> Vec<(usize, Map, Reason)> {
         for (storage, fixed) in settled.state.fixed.iter().enumerate() {
             let Some(Fixed { map, why: Some(why) }) = fixed else { continue };
             let stored = &scene.storages[storage];
             let map = tables.map(*map).clone();
-            let registers = (map.slots() as u64 * stored.bytes as u64).div_ceil(4);
-            let note = (why.rule == WHOLE).then(|| format!("{registers} registers of every thread"));
+            let note = price::of_copies(&map, stored.bytes);
             let placed = Placed { map, bytes: stored.bytes, reason: reason(scene, why), note };
             self.fragments.insert(stored.handle, placed);
         }
-        self.cost += settled.cost;
+        self.add_component(graph, scene, settled.cost);
         let mut loops = Vec::new();
         for (item, steps) in &settled.steps {
             let at = scene.items[*item].at;
-            if let Some(work) = scene.work(*item) {
-                self.accesses.extend(accesses(tables, graph.nodes[at].0, work, *steps));
-            }
-            loops.push((at, tables.map(*steps).clone()));
+            let Some(work) = scene.work(*item) else { continue };
+            self.accesses.extend(accesses(tables, graph.nodes[at].0, work, *steps));
+            let (pass, rule, parent) = rule_of_steps(tables, &settled.state, (*item, work, *steps));
+            let (op, span) = (work.nest.title.clone(), work.nest.span);
+            let parent = parent.map(|storage| scene.storages[storage].handle);
+            loops.push((at, tables.map(*steps).clone(), Reason { pass, rule, op, span, parent }));
         }
         loops
     }
+
+    fn add_component(&mut self, graph: &Graph, scene: &Scene, cost: Cost) {
+        let fragments = scene.storages.iter().map(|stored| stored.handle).collect();
+        let ops = scene.items.iter().map(|item| graph.nodes[item.at].0).collect();
+        self.components.push(Component { fragments, ops, cost });
+        self.cost += cost;
+    }
 }
 
-fn reason(scene: &Scene, why: &Why) -> Reason {
+pub(crate) fn reason(scene: &Scene, why: &Why) -> Reason {
     let parent: Option<Handle<Buffer>> = why.parent.map(|storage| scene.storages[storage].handle);
     let op = scene.items[why.item].node.title().to_string();
     Reason { pass: why.pass, rule: why.rule, op, span: why.span, parent }
+}
+
+/// Why a nest is done in these steps, and which storage they follow.
+fn rule_of_steps(
+    tables: &mut Tables,
+    state: &State,
+    (item, work, steps): (usize, &Work, MapId),
+) -> (Pass, &'static str, Option<usize>) {
+    if work.laid_out.is_some() {
+        return (Pass::Strict, WRITTEN, None);
+    }
+    if state.hints[item] == Some(steps) {
+        return (Pass::Free, SHARED, None);
+    }
+    if let Some((follows, parent)) = work.steps_that_follow(tables, state)
+        && follows == steps
+    {
+        return (Pass::Common, FOLLOWS, parent.map(|storage| source(state, item, storage)));
+    }
+    // Where steps are many times a thread's share, they were not taken.
+    let most = 4 * work.iterations.div_ceil(tables.threads());
+    for touch in &work.touches {
+        let Some(map) = state.map(touch.storage) else { continue };
+        let is_sole = tables.facts(map).is_sole && tables.pattern(touch.pattern).trips() == 1;
+        if !is_sole && tables.most_steps_from(map, touch.pattern) > most {
+            continue;
+        }
+        let all = tables.steps_from(map, touch.pattern);
+        if all == steps {
+            let pass = if is_sole { Pass::Common } else { Pass::Free };
+            return (pass, FOLLOWS, Some(touch.storage));
+        }
+        if tables.once(all) == steps {
+            return (Pass::Free, ONCE, Some(touch.storage));
+        }
+    }
+    let rule = if work.touches.is_empty() { SHARED } else { CHEAPEST };
+    (Pass::Free, rule, None)
+}
+
+/// The storage that an op follows: not one that itself got its map from this op, but what that follows.
+fn source(state: &State, item: usize, storage: usize) -> usize {
+    let why = state.fixed[storage].and_then(|fixed| fixed.why).filter(|why| why.item == item);
+    why.and_then(|why| why.parent).unwrap_or(storage)
 }
 
 fn accesses(tables: &mut Tables, origin: Origin, work: &Work, steps: MapId) -> Vec<MemoryAccess> {
     let touches = work.nest.memory.iter().zip(&work.moves);
     let access = touches.map(|(touch, moves)| {
         let lanes = tables.lanes(moves, steps);
-        MemoryAccess { origin, buffer: touch.buffer, writes: touch.writes, lanes }
+        let limit = limit(work.nest, touch, moves, lanes);
+        MemoryAccess { origin, buffer: touch.buffer, writes: touch.writes, lanes, limit }
     });
     access.collect()
+}
+
+/// Why a thread does not move more elements at once.
+fn limit(nest: &Nest, touch: &MemoryTouch, moves: &Moves, lanes: usize) -> &'static str {
+    let is_told = nest.vector.is_some_and(|vector| vector < 2 * lanes as i64);
+    if lanes as i64 * touch.bytes >= WIDEST {
+        "the most that there is"
+    } else if !touch.is_plain {
+        "it is under a condition or in an inner loop"
+    } else if touch.positions.is_none() {
+        "where it is, is known when the kernel runs only"
+    } else if nest.is_alone {
+        "the loop reads what it writes"
+    } else if is_told {
+        "the loop was told so"
+    } else if lanes == moves.most {
+        "it may begin between wider vectors"
+    } else {
+        "the elements of neighbouring steps are no wider vectors"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use tilewright_diag::Span;
+    use tilewright_ir::Arena;
+    use tilewright_ir::tile::Space;
+    use tilewright_layout::DType;
+
+    use super::*;
+
+    fn nest(vector: Option<i64>) -> Nest {
+        Nest {
+            title: "parallel i".to_string(),
+            span: Span::here(),
+            extents: vec![64],
+            touches: Vec::new(),
+            memory: Vec::new(),
+            vector,
+            is_alone: false,
+        }
+    }
+
+    fn touch(is_plain: bool, positions: Option<Vec<i64>>) -> MemoryTouch {
+        let buffer = Arena::new().push(Buffer {
+            name: "x".to_string(),
+            dtype: DType::F32,
+            shape: vec![64],
+            space: Space::Shared,
+            layout: None,
+            run_time: None,
+            view_of: None,
+            span: Span::here(),
+        });
+        let positions = positions.map(Rc::new);
+        MemoryTouch {
+            buffer,
+            writes: false,
+            is_shared: true,
+            positions,
+            aligned: 0,
+            bytes: 4,
+            is_plain,
+            turns: 1,
+            inner: 1,
+        }
+    }
+
+    #[test]
+    fn a_width_is_explained_by_what_keeps_it_from_growing() {
+        let limited = |vector, (is_plain, positions), most, lanes| {
+            let positions: Option<Vec<i64>> = positions;
+            let moves = Moves {
+                positions: None,
+                bytes: 4,
+                most,
+                is_shared: true,
+                writes: false,
+                turns: 1,
+                inner: 1,
+                along: None,
+            };
+            limit(&nest(vector), &touch(is_plain, positions), &moves, lanes)
+        };
+        let dense = || -> Option<Vec<i64>> { Some((0..64).collect()) };
+        assert_eq!(limited(None, (true, dense()), 4, 4), "the most that there is");
+        assert_eq!(limited(None, (false, dense()), 1, 1), "it is under a condition or in an inner loop");
+        assert_eq!(limited(None, (true, None), 4, 1), "where it is, is known when the kernel runs only");
+        assert_eq!(limited(Some(2), (true, dense()), 2, 2), "the loop was told so");
+        assert_eq!(limited(None, (true, dense()), 2, 2), "it may begin between wider vectors");
+        assert_eq!(limited(None, (true, dense()), 4, 2), "the elements of neighbouring steps are no wider vectors");
+    }
 }

@@ -1,12 +1,16 @@
 //! The layouts that are known so far, and why.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::rc::Rc;
 
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
 use tilewright_layout::map::{Map, Owners};
+
+/// The rule of what the user laid out.
+pub(crate) const WRITTEN: &str = "written by the user";
 
 /// In which pass a layout was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,32 @@ pub struct Reason {
     pub parent: Option<Handle<Buffer>>,
 }
 
+impl Pass {
+    /// Its name in every text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pass::Strict => "strict",
+            Pass::Common => "common",
+            Pass::Free => "free",
+        }
+    }
+}
+
+impl Reason {
+    /// Whether the user wrote the layout.
+    pub fn is_written(&self) -> bool {
+        self.rule == WRITTEN
+    }
+}
+
+impl fmt::Display for Reason {
+    /// `an element is where it is used (common pass), kernels/src/softmax.rs:39, parallel i, j`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} pass), {}", self.rule, self.pass.name(), self.span)?;
+        if self.is_written() { Ok(()) } else { write!(f, ", {}", self.op) }
+    }
+}
+
 /// A fragment's map.
 #[derive(Debug)]
 pub(crate) struct Fixed {
@@ -56,7 +86,28 @@ impl Known {
         self.0.insert(storage, Rc::new(Fixed { map, owners, reason }));
     }
 
+    /// The same without one of them.
+    pub(crate) fn without(&self, storage: Handle<Buffer>) -> Known {
+        let mut rest = self.clone();
+        rest.0.remove(&storage);
+        rest
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Handle<Buffer>, &Rc<Fixed>)> {
         self.0.iter().map(|(storage, fixed)| (*storage, fixed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_names_rule_pass_line_and_op() {
+        let span = Span { file: "k.rs", line: 7, column: 3 };
+        let reason = |pass, rule| Reason { pass, rule, op: "fill(a, 0)".to_string(), span, parent: None };
+        let common = reason(Pass::Common, "an element is where it is used");
+        assert_eq!(common.to_string(), "an element is where it is used (common pass), k.rs:7, fill(a, 0)");
+        assert_eq!(reason(Pass::Strict, WRITTEN).to_string(), "written by the user (strict pass), k.rs:7");
     }
 }

@@ -5,7 +5,9 @@
 //! each connected component of ops and fragments, and keeps the cheapest. All questions are decided on [`Map`]s, which
 //! list who has what.
 
+mod alternatives;
 mod answers;
+mod convert;
 mod cost;
 mod explain;
 mod families;
@@ -17,6 +19,8 @@ mod nest;
 mod pattern;
 mod place;
 mod plans;
+mod price;
+mod refusal;
 mod resolve;
 mod scene;
 mod search;
@@ -25,28 +29,35 @@ mod settle;
 mod small_kernels;
 mod steps;
 mod storage;
+mod strict;
 mod tables;
+mod text;
 mod vectors;
 mod walk;
+mod why;
+mod words;
 mod write;
 
 use std::collections::BTreeMap;
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Kernel, Op, Space};
+use tilewright_ir::tile::{Buffer, Kernel};
 use tilewright_layout::map::Map;
 
-use graph::{Graph, Node};
-use known::Known;
+use graph::Graph;
+use refusal::Refusal;
 use scene::Scene;
 use storage::Storages;
+use strict::granules;
 use tables::Tables;
 
+pub use alternatives::Alternative;
 pub use cost::Cost;
 pub use graph::Origin;
 pub use known::{Pass, Reason};
 pub use steps::{Clash, Violation};
+pub use why::Link;
 pub use write::lay_out;
 
 /// A fragment that has a layout.
@@ -58,7 +69,7 @@ pub struct Placed {
     pub bytes: i64,
     /// Why.
     pub reason: Reason,
-    /// The price of a layout that was chosen as the last resort.
+    /// The price, where threads have all of it and the search chose so.
     pub note: Option<String>,
 }
 
@@ -73,6 +84,19 @@ pub struct MemoryAccess {
     pub writes: bool,
     /// Elements that a thread moves at once.
     pub lanes: usize,
+    /// Why these are not more.
+    pub limit: &'static str,
+}
+
+/// Fragments and ops that hang together, whose layouts were found together.
+#[derive(Clone, Debug)]
+pub struct Component {
+    /// The fragments, by those that own the storage.
+    pub fragments: Vec<Handle<Buffer>>,
+    /// The ops and loops, in program order.
+    pub ops: Vec<Origin>,
+    /// What they cost.
+    pub cost: Cost,
 }
 
 /// The layouts of a kernel.
@@ -82,142 +106,71 @@ pub struct Inferred {
     pub fragments: BTreeMap<Handle<Buffer>, Placed>,
     /// Which thread does which iteration in which step, in program order.
     pub loops: Vec<(Origin, Map)>,
+    /// Why, for each of the loops.
+    pub loop_reasons: Vec<Reason>,
     /// The accesses of memory of each loop, by component.
     pub accesses: Vec<MemoryAccess>,
+    /// What was found together.
+    pub components: Vec<Component>,
     /// What all of it costs.
     pub cost: Cost,
 }
 
 /// Finds the layouts of all fragments of a kernel. Errors: everything that stands in the way.
 pub fn infer(kernel: &Kernel) -> Result<Inferred, Vec<Diagnostic>> {
+    attempt(kernel).map_err(|against| against.findings)
+}
+
+/// What stands against layouts.
+#[derive(Debug)]
+pub(crate) struct Against {
+    pub(crate) findings: Vec<Diagnostic>,
+    /// Elements that are not on the threads that use them, by what was tried and got furthest.
+    pub(crate) clashes: Vec<Clash>,
+}
+
+impl From<Vec<Diagnostic>> for Against {
+    fn from(findings: Vec<Diagnostic>) -> Against {
+        Against { findings, clashes: Vec::new() }
+    }
+}
+
+/// [`infer`], with what a conversion could help against.
+pub(crate) fn attempt(kernel: &Kernel) -> Result<Inferred, Against> {
     let storages = Storages::of(kernel);
     let graph = Graph::of(kernel, &storages);
-    let unplaced = |handle: &Handle<Op>| {
-        let op = &kernel.ops[*handle];
-        let message = format!("`{}` cannot be placed", kernel.op_title(op));
-        Diagnostic::error("I0701", message).label(op.span, "this op")
-    };
     if !graph.unplaced.is_empty() {
-        return Err(graph.unplaced.iter().map(unplaced).collect());
+        let findings: Vec<Diagnostic> = graph.unplaced.iter().map(|op| strict::unplaced(kernel, *op)).collect();
+        return Err(findings.into());
     }
     if !graph.refused.is_empty() {
-        return Err(graph.refused);
+        return Err(graph.refused.into());
     }
     let threads = kernel.threads.max(1) as usize;
-    let known = strict(kernel, &storages, &graph, threads)?;
-    let laid_out = laid_out_loops(kernel, &graph, threads)?;
+    let known = strict::strict(kernel, &storages, &graph, threads)?;
+    let laid_out = strict::laid_out_loops(kernel, &graph, threads)?;
     let mut tables = Tables::new(threads);
     let mut inferred = Inferred::of_known(&known, &storages);
-    let mut loops = Vec::new();
+    let (mut loops, mut findings, mut clashes) = (Vec::new(), Vec::new(), Vec::new());
     for members in graph.components() {
         let scene = Scene::of(&mut tables, (&graph, &storages), &known, &laid_out, &members);
-        let settled = search::best(&scene, &mut tables).map_err(|violation| {
-            let message = format!("`{}`: {}", violation.op, violation.what);
-            let span = members.first().map_or(kernel.span, |at| graph.nodes[*at].1.span());
-            vec![Diagnostic::error("I0702", message).label(span, "first op of those that share fragments")]
-        })?;
-        loops.extend(inferred.add(&graph, &scene, &mut tables, &settled));
+        match search::best(&scene, &mut tables) {
+            Ok(settled) => loops.extend(inferred.add(&graph, &scene, &mut tables, &settled)),
+            Err(violation) => {
+                let (graph, storages, known, laid_out) = (&graph, &storages, &known, &laid_out);
+                let refusal = Refusal { kernel, graph, storages, known, laid_out, members: &members, scene: &scene };
+                findings.push(refusal.told(&mut tables, &violation));
+                clashes.extend(violation.clash);
+            }
+        }
     }
-    loops.sort_by_key(|(at, _)| *at);
-    inferred.loops = loops.into_iter().map(|(at, map)| (graph.nodes[at].0, map)).collect();
+    if !findings.is_empty() {
+        return Err(Against { findings, clashes });
+    }
+    loops.sort_by_key(|(at, ..)| *at);
+    for (at, map, reason) in loops {
+        inferred.loops.push((graph.nodes[at].0, map));
+        inferred.loop_reasons.push(reason);
+    }
     Ok(inferred)
-}
-
-/// What the user wrote, what instructions dictate, and what loose statements demand.
-fn strict(kernel: &Kernel, storages: &Storages, graph: &Graph, threads: usize) -> Result<Known, Vec<Diagnostic>> {
-    let mut known = Known::default();
-    let mut found = Vec::new();
-    for (handle, buffer) in kernel.buffers.iter().filter(|(_, buffer)| buffer.space == Space::Fragment) {
-        let Some(layout) = &buffer.layout else { continue };
-        let reason = Reason {
-            pass: Pass::Strict,
-            rule: "written by the user",
-            op: buffer.name.clone(),
-            span: buffer.span,
-            parent: None,
-        };
-        let ratio = storages.get(handle).bytes / buffer.dtype.bytes();
-        match Map::of_layout(layout, threads).and_then(|map| granules(&map, ratio as usize)) {
-            Ok(map) => known.set(handle, map, reason),
-            Err(what) => found.push(
-                Diagnostic::error("I0703", format!("the layout of `{}` {what}", buffer.name))
-                    .label(buffer.span, buffer.laid_out()),
-            ),
-        }
-    }
-    gemm::dictate(kernel, graph, &mut known, &mut found);
-    for (storage, span) in &graph.floating {
-        let title = &kernel.buffers[*storage].name;
-        let reason = Reason {
-            pass: Pass::Strict,
-            rule: "used outside of ops, so every thread has all of it",
-            op: title.clone(),
-            span: *span,
-            parent: None,
-        };
-        match known.get(*storage) {
-            None => known.set(*storage, Map::replicated(threads, storages.get(*storage).granules), reason),
-            Some(fixed) if fixed.owners.elements() * threads != fixed.map.entries().count() => found.push(
-                Diagnostic::error("I0704", format!("`{title}` is used where every thread needs all of it"))
-                    .label(*span, "used here")
-                    .label(fixed.reason.span, gemm::said_of(&kernel.buffers[*storage], &fixed.reason)),
-            ),
-            Some(_) => {}
-        }
-    }
-    if found.is_empty() { Ok(known) } else { Err(found) }
-}
-
-fn laid_out_loops(kernel: &Kernel, graph: &Graph, threads: usize) -> Result<BTreeMap<usize, Map>, Vec<Diagnostic>> {
-    let mut maps = BTreeMap::new();
-    for (at, (origin, node)) in graph.nodes.iter().enumerate() {
-        let (Origin::Parallel(parallel), Node::Nest(_)) = (origin, node) else { continue };
-        let parallel = &kernel.parallels[*parallel];
-        let Some(layout) = &parallel.layout else { continue };
-        match Map::of_layout(layout, threads) {
-            Ok(map) => {
-                maps.insert(at, map);
-            }
-            Err(what) => {
-                let message = format!("the layout of this loop {what}");
-                return Err(vec![Diagnostic::error("I0703", message).label(parallel.span, layout.to_string())]);
-            }
-        }
-    }
-    Ok(maps)
-}
-
-/// The map of granules of `ratio` elements each, which are adjacent, aligned and on one thread.
-fn granules(map: &Map, ratio: usize) -> Result<Map, String> {
-    let lane = |thread, slot| map.at(thread, slot).map(|element| (element / ratio, element % ratio));
-    let mut granules = Map::empty(map.threads(), map.elements() / ratio);
-    for (thread, slot, element) in map.entries() {
-        let (granule, first) = (element / ratio, slot / ratio * ratio);
-        if (0..ratio).any(|at| lane(thread, first + at) != Some((granule, at))) {
-            return Err(format!(
-                "does not fit a view of it: elements {} to {} are not adjacent, aligned and on one thread",
-                granule * ratio,
-                granule * ratio + ratio - 1
-            ));
-        }
-        granules.put(thread, slot / ratio, granule);
-    }
-    Ok(granules)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn layout(text: &str) -> tilewright_layout::Layout {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn a_wider_view_takes_adjacent_elements_of_one_thread() {
-        let pairs = Map::of_layout(&layout("S[(4,2):(1@tx,1@reg)]"), 4).unwrap();
-        assert_eq!(granules(&pairs, 2).unwrap().at(3, 0), Some(3));
-        let apart = Map::of_layout(&layout("S[(2,4):(1@reg,1@tx)]"), 4).unwrap();
-        assert!(granules(&apart, 2).is_err());
-    }
 }

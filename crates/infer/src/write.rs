@@ -6,12 +6,17 @@ use tilewright_ir::tile::{Buffer, Kernel, Space};
 use tilewright_layout::Layout;
 use tilewright_layout::map::Map;
 
-use crate::{Inferred, Origin, Placed, infer};
+use crate::convert::converted;
+use crate::{Inferred, Origin, attempt};
 
-/// The kernel with a layout for every fragment that is used (views have that of what they are views of), every parallel loop, and every op whose elements move one
-/// by one to or from fragments. What has a layout keeps it. Errors: those of [`infer`].
-pub fn lay_out(mut kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
-    let inferred = infer(&kernel)?;
+/// Copies of fragments that are inserted into a kernel, at most.
+const MOST_CONVERSIONS: usize = 16;
+
+/// The kernel with a layout for every fragment that is used (views have that of what they are views of), every parallel
+/// loop, and every op whose elements move one by one to or from fragments. What has a layout keeps it. Where the kernel
+/// allows conversions, fragments may be copied through shared memory. Errors: those of [`crate::infer`].
+pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
+    let (mut kernel, inferred) = placed(kernel)?;
     let fragments: Vec<Handle<Buffer>> = kernel
         .buffers
         .iter()
@@ -20,7 +25,7 @@ pub fn lay_out(mut kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>
         .collect();
     for handle in fragments {
         if let Some(placed) = inferred.fragments.get(&handle) {
-            let layout = layout_of(placed, &kernel.buffers[handle]);
+            let layout = layout_of(&placed.map, placed.bytes, &kernel.buffers[handle]);
             kernel.buffers[handle].layout = layout;
         }
     }
@@ -44,17 +49,32 @@ pub fn lay_out(mut kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>
     Ok((kernel, inferred))
 }
 
-/// The layout of a fragment's own elements, of which a granule has several where a view of it has wider ones.
-fn layout_of(placed: &Placed, buffer: &Buffer) -> Option<Layout> {
-    let lanes = (placed.bytes / buffer.dtype.bytes()).max(1) as usize;
-    if lanes == 1 {
-        return placed.map.to_layout();
+/// The layouts of a kernel, and the kernel with the conversions that they take.
+fn placed(mut kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
+    for _ in 0..MOST_CONVERSIONS {
+        let against = match attempt(&kernel) {
+            Ok(inferred) => return Ok((kernel, inferred)),
+            Err(against) => against,
+        };
+        let helped = against.clashes.iter().filter(|_| kernel.allow_conversions).find_map(|c| converted(&kernel, c));
+        kernel = helped.ok_or(against.findings)?;
     }
-    let mut map = Map::empty(placed.map.threads(), placed.map.elements() * lanes);
-    for (thread, slot, granule) in placed.map.entries() {
+    let inferred = attempt(&kernel).map_err(|against| against.findings)?;
+    Ok((kernel, inferred))
+}
+
+/// The layout of a fragment's own elements. The map is of granules of so many bytes, of which each has several elements
+/// where a view of the fragment has wider ones.
+pub(crate) fn layout_of(map: &Map, bytes: i64, buffer: &Buffer) -> Option<Layout> {
+    let lanes = (bytes / buffer.dtype.bytes()).max(1) as usize;
+    if lanes == 1 {
+        return map.to_layout();
+    }
+    let mut of_elements = Map::empty(map.threads(), map.elements() * lanes);
+    for (thread, slot, granule) in map.entries() {
         for lane in 0..lanes {
-            map.put(thread, slot * lanes + lane, granule * lanes + lane);
+            of_elements.put(thread, slot * lanes + lane, granule * lanes + lane);
         }
     }
-    map.to_layout()
+    of_elements.to_layout()
 }

@@ -88,6 +88,8 @@ pub(super) fn cases() -> Vec<Case> {
         identity("through_a_fragment", F32, &[8, 8], through_a_fragment()),
         identity("a_replicated_fragment", B32, &[8, 4], a_replicated_fragment()),
         identity("fragment_to_fragment", B16, &[32, 8], fragment_to_fragment()),
+        identity("conversions_that_are_allowed", B32, &[64], conversions_that_are_allowed()),
+        identity("convert_layout", B32, &[64], convert_layout()),
         identity("ragged", B16, &[7, 13], ragged()),
         identity("iters_that_do_not_nest", B32, &[12], iters_that_do_not_nest()),
         identity("dynamic_shared", F32, &[128, 128], dynamic_shared()),
@@ -223,6 +225,39 @@ fn a_replicated_fragment() -> Kernel {
         let held = k.fragment("held", B32, S([8, 4], [1 * LANEID, 1 * M]) + R([2], [8 * LANEID]) + 4 * LANEID);
         k.warp().copy(held, a);
         k.warp().copy(b, held);
+    })
+}
+
+/// Rows on neighbouring threads in one fragment, columns in the other: inference puts a copy through shared memory between.
+fn conversions_that_are_allowed() -> Kernel {
+    kernel("conversions_that_are_allowed", |k| {
+        let a = k.input("a", B32, [64]);
+        let b = k.output("b", B32, [64]);
+        k.threads(64);
+        k.allow_conversions();
+        let first = k.fragment("first", B32, S([64], [1 * TX]));
+        let second = k.fragment("second", B32, S([8, 8], [1 * TX, 8 * TX]));
+        k.copy(first, a);
+        k.parallel([8, 8], |k, [i, j]| {
+            k.store(second, (&i, &j), first.at((&i * 8 + j.clone(),)));
+        });
+        k.parallel([8, 8], |k, [i, j]| {
+            k.store(b, (&i * 8 + j.clone(),), second.at((&i, &j)));
+        });
+    })
+}
+
+/// The same, written out by the user.
+fn convert_layout() -> Kernel {
+    kernel("convert_layout", |k| {
+        let a = k.input("a", B32, [64]);
+        let b = k.output("b", B32, [64]);
+        k.threads(64);
+        let first = k.fragment("first", B32, S([64], [1 * TX]));
+        let second = k.fragment("second", B32, ([64], S([8, 8], [1 * TX, 8 * TX])));
+        k.copy(first, a);
+        k.convert_layout(second, first);
+        k.copy(b, second);
     })
 }
 

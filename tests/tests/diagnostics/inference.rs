@@ -76,3 +76,192 @@ fn layouts_that_cannot_be() {
     });
     assert_not_inferred("a_loose_use_of_a_spread_fragment", loose);
 }
+
+fn reversed() -> TableLayout {
+    TableLayout::of_positions(&TX, &(0..32).rev().collect::<Vec<i64>>()).expect("a table")
+}
+
+#[test]
+fn fragments_that_need_two_layouts() {
+    let chain = kernel("k", |k| {
+        k.threads(32);
+        let first = k.fragment("first", F32, S([32], [1 * TX]));
+        let second = k.fragment("second", F32, [32]);
+        let third = k.fragment("third", F32, reversed());
+        k.fill(first, 0);
+        k.parallel([32], |k, [i]| {
+            k.store(second, (&i,), first.at((&i,)));
+        });
+        k.parallel([32], |k, [i]| {
+            k.store(third, (&i,), second.at((&i,)));
+        });
+    });
+    assert_not_inferred("two_layouts_at_the_ends_of_a_chain", chain);
+    let written = kernel("k", |k| {
+        k.threads(32);
+        let first = k.fragment("first", F32, S([32], [1 * TX]));
+        let second = k.fragment("second", F32, reversed());
+        k.parallel([32], |k, [i]| {
+            k.store(first, (&i,), 1);
+            k.store(second, (&i,), 2);
+        });
+    });
+    assert_not_inferred("two_written_fragments_on_other_threads", written);
+    let laid_out = kernel("k", |k| {
+        k.threads(32);
+        let first = k.fragment("first", F32, S([32], [1 * TX]));
+        k.parallel([32], |k, [i]| {
+            k.store(first, (&i,), 1);
+        })
+        .layout(reversed());
+    });
+    assert_not_inferred("a_loop_on_other_threads_than_its_fragment", laid_out);
+    let turned = kernel("k", |k| {
+        k.threads(64);
+        let y = k.output("y", F32, [8, 8]);
+        let a = k.fragment("a", F32, S([8, 8], [8 * TX, 1 * TX]));
+        k.fill(a, 0);
+        k.parallel([8, 8], |k, [i, j]| {
+            k.store(y, (&i, &j), a.at((&i, &j)) + a.at((&j, &i)));
+        });
+    });
+    assert_not_inferred("two_indices_of_a_spread_fragment", turned);
+    let dictated = kernel("k", |k| {
+        k.threads(128);
+        let a = k.shared("a", F16, [64, 64]);
+        let b = k.shared("b", F16, [64, 64]);
+        let c = k.fragment("c", F32, ([64, 64], S([64, 2, 32], [2 * TX, 1 * TX, 1 * REG])));
+        k.fill(c, 0);
+        k.gemm(c, a, b);
+    });
+    assert_not_inferred("a_product_against_a_written_layout", dictated);
+    let several = kernel("k", |k| {
+        k.threads(32);
+        let t = k.shared("t", F32, [32]);
+        let held = k.fragment("held", F32, S([32], [1 * REG]) + R([32], [1 * TX]));
+        k.parallel([32], |k, [i]| {
+            k.store(held, (&i,), t.at((&i,)));
+            k.store(t, (&i,), 1);
+        });
+    });
+    assert_not_inferred("memory_that_several_threads_read_and_write", several);
+}
+
+#[test]
+fn elements_of_one_iteration_on_different_threads() {
+    let serial = kernel("k", |k| {
+        k.threads(32);
+        let y = k.output("y", F32, [8]);
+        let held = k.fragment("held", F32, S([8, 4], [4 * TX, 1 * TX]));
+        k.fill(held, 0);
+        k.parallel([8], |k, [i]| {
+            k.serial("j", 0..4, |k, j| {
+                k.store(y, (&i,), held.at((&i, &j)));
+            });
+        });
+    });
+    assert_not_inferred("a_serial_variable_over_a_spread_fragment", serial);
+    let product = kernel("k", |k| {
+        k.threads(128);
+        let a = k.shared("a", F16, [64, 64]);
+        let b = k.shared("b", F16, [64, 64]);
+        let y = k.output("y", F32, [64]);
+        let c = k.fragment("c", F32, [64, 64]);
+        k.fill(c, 0);
+        k.gemm(c, a, b);
+        k.parallel([64], |k, [i]| {
+            k.serial("j", 0..64, |k, j| {
+                k.store(y, (&i,), c.at((&i, &j)));
+            });
+        });
+    });
+    assert_not_inferred("a_serial_variable_over_sums_of_a_product", product);
+    let outer = kernel("k", |k| {
+        k.threads(32);
+        let y = k.output("y", F32, [8]);
+        let held = k.fragment("held", F32, S([8, 4], [4 * TX, 1 * TX]));
+        k.fill(held, 0);
+        k.serial("s", 0..4, |k, s| {
+            k.parallel([8], |k, [i]| {
+                k.store(y, (&i,), held.at((&i, &s)));
+            });
+        });
+    });
+    assert_not_inferred("an_outer_variable_over_a_spread_fragment", outer);
+    let by_data = kernel("k", |k| {
+        k.threads(32);
+        let at = k.input("at", I32, [32]);
+        let y = k.output("y", F32, [32]);
+        let held = k.fragment("held", F32, S([32], [1 * TX]));
+        k.fill(held, 0);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i,), held.at((at.at((&i,)),)));
+        });
+    });
+    assert_not_inferred("data_that_leads_into_a_spread_fragment", by_data);
+}
+
+#[test]
+fn reductions_that_cannot_be() {
+    let stray = kernel("k", |k| {
+        k.threads(64);
+        let v = k.fragment("v", F32, S([8, 8], [8 * TX, 1 * TX]));
+        let sums = k.fragment("sums", F32, S([8], [1 * TX]));
+        k.fill(v, 1);
+        k.reduce(Sum, sums, v, 1);
+    });
+    assert_not_inferred("results_on_threads_without_their_rows", stray);
+    let from_memory = kernel("k", |k| {
+        k.threads(64);
+        let x = k.input("x", F32, [8, 8]);
+        let sums = k.fragment("sums", F32, [8]);
+        k.reduce(Sum, sums, x, 1);
+    });
+    assert_not_inferred("a_reduction_of_memory", from_memory);
+    let to_memory = kernel("k", |k| {
+        k.threads(64);
+        let y = k.output("y", F32, [8]);
+        let v = k.fragment("v", F32, [8, 8]);
+        k.fill(v, 1);
+        k.reduce(Sum, y, v, 1);
+    });
+    assert_not_inferred("a_reduction_into_memory", to_memory);
+}
+
+#[test]
+fn layouts_that_are_none_of_the_block() {
+    let beyond = kernel("k", |k| {
+        k.threads(48);
+        let held = k.fragment("held", F32, S([2, 32], [1 * WARPID, 1 * LANEID]));
+        k.fill(held, 0);
+    });
+    assert_not_inferred("a_fragment_on_threads_of_half_a_warp", beyond);
+    let crowded = kernel("k", |k| {
+        k.threads(32);
+        let y = k.output("y", F32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i,), 0);
+        })
+        .layout(S([2, 16], [0 * TX, 1 * TX]));
+    });
+    assert_not_inferred("two_iterations_in_one_step", crowded);
+}
+
+/// Not a mistake: there is a layout, and it is dear.
+#[test]
+fn a_fragment_that_threads_have_whole() {
+    let by_data = kernel("k", |k| {
+        k.threads(32);
+        let at = k.input("at", I32, [64]);
+        let x = k.input("x", F32, [64]);
+        let y = k.output("y", F32, [64]);
+        let held = k.fragment("held", F32, [64]);
+        k.copy(held, x);
+        k.parallel([64], |k, [i]| {
+            k.store(y, (&i,), held.at((at.at((&i,)),)));
+        });
+    });
+    let verified = tilewright::ir::tile::verify(by_data, Target::Sm100a).expect("the kernel verifies");
+    let inferred = infer(verified.kernel()).expect("threads may have all of it");
+    assert_rendered("a_fragment_that_threads_have_whole", &inferred.warnings(verified.kernel()));
+}

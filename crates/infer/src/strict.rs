@@ -1,0 +1,259 @@
+//! The strict pass: what the user laid out, what instructions dictate, and what statements outside of ops demand.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tilewright_diag::Diagnostic;
+use tilewright_ir::Handle;
+use tilewright_ir::tile::{Buffer, Kernel, Op, Parallel, Space, Tile, tile_title};
+use tilewright_layout::Layout;
+use tilewright_layout::map::Map;
+
+use crate::gemm;
+use crate::graph::{Graph, Node, Origin};
+use crate::known::{Known, Pass, Reason, WRITTEN};
+use crate::nest::Nest;
+use crate::storage::Storages;
+use crate::words::{Words, coordinates, digits};
+
+/// What is known before anything is derived or chosen. Errors: layouts that cannot be, and demands that contradict
+/// them.
+pub(crate) fn strict(
+    kernel: &Kernel,
+    storages: &Storages,
+    graph: &Graph,
+    threads: usize,
+) -> Result<Known, Vec<Diagnostic>> {
+    let mut known = Known::default();
+    let mut found = Vec::new();
+    written(kernel, storages, threads, &mut known, &mut found);
+    dictated(kernel, storages, graph, &mut known, &mut found);
+    demanded(kernel, storages, graph, threads, &mut known, &mut found);
+    if found.is_empty() { Ok(known) } else { Err(found) }
+}
+
+/// What the user laid out.
+fn written(kernel: &Kernel, storages: &Storages, threads: usize, known: &mut Known, found: &mut Vec<Diagnostic>) {
+    for (handle, buffer) in kernel.buffers.iter().filter(|(_, buffer)| buffer.space == Space::Fragment) {
+        let Some(layout) = &buffer.layout else { continue };
+        let map = match Map::of_layout(layout, threads) {
+            Ok(map) => map,
+            Err(what) => {
+                found.push(not_of_the_block(buffer, &what));
+                continue;
+            }
+        };
+        let ratio = (storages.get(handle).bytes / buffer.dtype.bytes()).max(1) as usize;
+        match granules(&map, ratio) {
+            Ok(map) => {
+                let (op, span) = (buffer.name.clone(), buffer.span);
+                known.set(handle, map, Reason { pass: Pass::Strict, rule: WRITTEN, op, span, parent: None });
+            }
+            Err(torn) => found.push(does_not_fit_a_view(kernel, handle, &map, &torn)),
+        }
+    }
+}
+
+fn not_of_the_block(buffer: &Buffer, what: &str) -> Diagnostic {
+    Diagnostic::error("I0703", format!("the layout of `{}` {what}", buffer.name))
+        .label(buffer.span, buffer.laid_out())
+        .help(
+            "name threads that the kernel has, or declare the fragment with a shape alone: its layout is then inferred",
+        )
+}
+
+/// A group of elements that a wider view takes as one, and that is not adjacent, aligned and on one thread.
+fn does_not_fit_a_view(kernel: &Kernel, handle: Handle<Buffer>, map: &Map, torn: &Torn) -> Diagnostic {
+    let buffer = &kernel.buffers[handle];
+    let finding = Diagnostic::error("I0703", format!("the layout of `{}` {torn}", buffer.name))
+        .label(buffer.span, buffer.laid_out());
+    let bytes = buffer.dtype.bytes() * torn.ratio as i64;
+    let is_view = |at: Handle<Buffer>, view: &Buffer| kernel.storage(at) == handle && view.dtype.bytes() == bytes;
+    let Some((_, view)) = kernel.buffers.iter().find(|(at, view)| is_view(*at, view)) else { return finding };
+    let first = torn.granule * torn.ratio;
+    let [one, other] = [first, first + 1].map(|element| {
+        let place = map.entries().find(|(_, _, had)| *had == element);
+        let (thread, slot, _) = place.unwrap_or_default();
+        format!("{} is on thread {thread} register {slot}", coordinates(&buffer.shape, element))
+    });
+    finding
+        .label(view.span, format!("`{}` takes {} elements of `{}` as one", view.name, torn.ratio, buffer.name))
+        .note(format!("element {one}, and element {other}"))
+        .help(format!(
+            "put each {} neighbours into adjacent registers of one thread, the first at a multiple of {}; or declare \
+             `{}` with a shape alone",
+            torn.ratio, torn.ratio, buffer.name
+        ))
+}
+
+/// What products dictate. Those that contradict what is known already are told the first difference.
+fn dictated(kernel: &Kernel, storages: &Storages, graph: &Graph, known: &mut Known, found: &mut Vec<Diagnostic>) {
+    let first = found.len();
+    gemm::dictate(kernel, graph, known, found);
+    let mut differences = Vec::new();
+    for (_, node) in &graph.nodes {
+        let Node::Gemm(dictation) = node else { continue };
+        for (storage, wanted) in &dictation.fragments {
+            let other = known.get(*storage).filter(|fixed| fixed.map != *wanted);
+            let words = Words::of(kernel, storages, *storage);
+            differences.extend(other.map(|fixed| words.difference(&fixed.map, wanted)));
+        }
+    }
+    for (finding, difference) in found[first..].iter_mut().zip(differences) {
+        finding.notes.extend(difference);
+    }
+}
+
+/// What statements outside of ops demand: that every thread has all of a fragment.
+fn demanded(
+    kernel: &Kernel,
+    storages: &Storages,
+    graph: &Graph,
+    threads: usize,
+    known: &mut Known,
+    found: &mut Vec<Diagnostic>,
+) {
+    for (storage, span) in &graph.floating {
+        let buffer = &kernel.buffers[*storage];
+        let reason = Reason {
+            pass: Pass::Strict,
+            rule: "used outside of ops, so every thread has all of it",
+            op: "a statement of every thread".to_string(),
+            span: *span,
+            parent: None,
+        };
+        let Some(fixed) = known.get(*storage) else {
+            known.set(*storage, Map::replicated(threads, storages.get(*storage).granules), reason);
+            continue;
+        };
+        let is_spread = |granule: &usize| fixed.owners.of(*granule).len() < threads;
+        let Some(granule) = (0..fixed.owners.elements()).find(is_spread) else { continue };
+        let words = Words::of(kernel, storages, *storage);
+        let (element, place) = (words.element(granule), words.place(&fixed.map, granule));
+        found.push(
+            Diagnostic::error("I0704", format!("`{}` is used where every thread needs all of it", buffer.name))
+                .label(*span, "used here")
+                .label(fixed.reason.span, gemm::said_of(buffer, &fixed.reason))
+                .note(format!("{element} is on {place}"))
+                .help(
+                    "use it in a parallel loop: an iteration is done where its elements are; or leave its layout out",
+                ),
+        );
+    }
+}
+
+/// The steps of the loops that the user laid out, by node. Errors: layouts that cannot be.
+pub(crate) fn laid_out_loops(
+    kernel: &Kernel,
+    graph: &Graph,
+    threads: usize,
+) -> Result<BTreeMap<usize, Map>, Vec<Diagnostic>> {
+    let (mut maps, mut found) = (BTreeMap::new(), Vec::new());
+    for (at, (origin, node)) in graph.nodes.iter().enumerate() {
+        let (Origin::Parallel(parallel), Node::Nest(nest)) = (origin, node) else { continue };
+        let parallel = &kernel.parallels[*parallel];
+        let Some(layout) = &parallel.layout else { continue };
+        match laid_out_loop(parallel, nest, layout, threads) {
+            Ok(map) => {
+                maps.insert(at, map);
+            }
+            Err(finding) => found.push(finding),
+        }
+    }
+    if found.is_empty() { Ok(maps) } else { Err(found) }
+}
+
+fn laid_out_loop(parallel: &Parallel, nest: &Nest, layout: &Layout, threads: usize) -> Result<Map, Diagnostic> {
+    let wrong = |what: &str| {
+        Diagnostic::error("I0703", format!("the layout of this loop {what}"))
+            .label(parallel.span, format!("laid out as {layout}"))
+    };
+    let map = Map::of_layout(layout, threads).map_err(|what| {
+        wrong(&what)
+            .help("give each thread more iterations, by `reg`, or the kernel more threads; or leave the layout out")
+    })?;
+    match map.missing() {
+        None => Ok(map),
+        Some(iteration) => {
+            let title = iteration_title(parallel, nest, iteration);
+            Err(wrong(&format!("has no place for {title}"))
+                .note("another iteration is done by the same thread in the same step")
+                .help("let every iteration of a thread have a step of its own, by `reg`"))
+        }
+    }
+}
+
+/// `iteration i = 0, j = 2`
+pub(crate) fn iteration_title(parallel: &Parallel, nest: &Nest, iteration: usize) -> String {
+    let digits = digits(&nest.extents, iteration);
+    let named = parallel.vars.iter().zip(digits).map(|(var, digit)| format!("{} = {digit}", var.name()));
+    format!("iteration {}", named.collect::<Vec<_>>().join(", "))
+}
+
+/// An op that inference does not place, and which operand is why.
+pub(crate) fn unplaced(kernel: &Kernel, handle: Handle<Op>) -> Diagnostic {
+    let op = &kernel.ops[handle];
+    let finding =
+        Diagnostic::error("I0701", format!("`{}` cannot be placed", kernel.op_title(op))).label(op.span, "this op");
+    let is_whole = |tile: &Tile| tile.extents == kernel.buffers[tile.buffer].shape;
+    let is_wrong = |tile: &Tile| kernel.buffers[tile.buffer].space != Space::Fragment || !is_whole(tile);
+    let Some((place, tile)) = op.operands.iter().enumerate().find(|(_, tile)| is_wrong(tile)) else { return finding };
+    let (buffer, title) = (&kernel.buffers[tile.buffer], tile_title(kernel, tile));
+    let what = match buffer.space {
+        Space::Fragment => "a part of a fragment",
+        Space::Shared => "in shared memory",
+        Space::Global(_) => "in global memory",
+    };
+    let help = match place {
+        0 => format!("reduce into a whole fragment, and copy that to `{title}`"),
+        _ => format!("copy `{title}` into a fragment of its own, and reduce that"),
+    };
+    finding.label(buffer.span, format!("`{title}` is {what}")).help(help)
+}
+
+/// Elements that are to be one granule and are not together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Torn {
+    granule: usize,
+    /// Elements of a granule.
+    ratio: usize,
+}
+
+impl fmt::Display for Torn {
+    /// To follow the words "the layout of x".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last) = (self.granule * self.ratio, (self.granule + 1) * self.ratio - 1);
+        write!(f, "does not fit a view of it: elements {first} to {last} are not adjacent, aligned and on one thread")
+    }
+}
+
+/// The map of granules of `ratio` elements each, which are adjacent, aligned and on one thread.
+pub(crate) fn granules(map: &Map, ratio: usize) -> Result<Map, Torn> {
+    let lane = |thread, slot| map.at(thread, slot).map(|element| (element / ratio, element % ratio));
+    let mut granules = Map::empty(map.threads(), map.elements() / ratio);
+    for (thread, slot, element) in map.entries() {
+        let (granule, first) = (element / ratio, slot / ratio * ratio);
+        if (0..ratio).any(|at| lane(thread, first + at) != Some((granule, at))) {
+            return Err(Torn { granule, ratio });
+        }
+        granules.put(thread, slot / ratio, granule);
+    }
+    Ok(granules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(text: &str) -> Layout {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_wider_view_takes_adjacent_elements_of_one_thread() {
+        let pairs = Map::of_layout(&layout("S[(4,2):(1@tx,1@reg)]"), 4).unwrap();
+        assert_eq!(granules(&pairs, 2).unwrap().at(3, 0), Some(3));
+        let apart = Map::of_layout(&layout("S[(2,4):(1@reg,1@tx)]"), 4).unwrap();
+        assert_eq!(granules(&apart, 2), Err(Torn { granule: 0, ratio: 2 }));
+    }
+}
