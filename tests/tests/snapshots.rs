@@ -52,6 +52,9 @@ fn the_cuda_and_plans_of_the_tests_own_kernels() {
         let artifact = compiled(&case, Target::Sm100a);
         assert_stage(&case, &artifact, Stage::Cuda, "cu");
         assert_stage(&case, &artifact, Stage::Plan, "plan");
+        if artifact.stage(Stage::Layouts).contains("fragment ") {
+            assert_stage(&case, &artifact, Stage::Layouts, "layouts");
+        }
     }
 }
 

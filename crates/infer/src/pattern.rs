@@ -44,19 +44,25 @@ impl Pattern {
         pattern
     }
 
-    /// What both touch, where each iteration touches one granule in one of them at most: the branches of a condition.
+    /// What both touch, where each trip touches one granule in one of them at most: the branches of a condition.
     /// `None` otherwise.
     pub(crate) fn joined(&self, other: &Pattern) -> Option<Pattern> {
-        if self.trips != 1 || other.trips != 1 || self.granules != other.granules {
+        if self.trips != other.trips || self.granules != other.granules {
             return None;
         }
-        let of = |pattern: &Pattern, iteration: usize| pattern.of(iteration).next();
-        let both = |iteration: usize| match (of(self, iteration), of(other, iteration)) {
-            (Some(one), Some(another)) => (one == another).then_some(one as u32),
-            (one, another) => Some(one.or(another).map_or(NONE, |granule| granule as u32)),
+        let entry = |pattern: &Pattern, at: usize| pattern.table.as_ref().map_or(at as u32, |table| table[at]);
+        let both = |at: usize| match (entry(self, at), entry(other, at)) {
+            (one, NONE) => Some(one),
+            (NONE, another) => Some(another),
+            (one, another) => (one == another).then_some(one),
         };
-        let table: Option<Vec<u32>> = (0..self.iterations).map(both).collect();
-        table.map(|table| Pattern::of_table(self.granules, 1, table))
+        let table: Option<Vec<u32>> = (0..self.iterations * self.trips).map(both).collect();
+        table.map(|table| Pattern::of_table(self.granules, self.trips, table))
+    }
+
+    /// Whether no iteration touches anything.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.table.as_ref().is_some_and(|table| table.iter().all(|granule| *granule == NONE))
     }
 
     /// How often granules are touched.

@@ -89,6 +89,9 @@ impl<'a> Walk<'a> {
     fn fragment(&mut self, access: &Access, writes: bool, flat: Option<&Linear>) {
         let storage = self.kernel.storage(access.buffer);
         let pattern = self.pattern(access, flat);
+        if pattern.is_nothing() {
+            return;
+        }
         let same = |known: &&mut Touch| known.storage == storage && *known.pattern == pattern;
         if let Some(known) = self.nest.touches.iter_mut().find(same) {
             known.writes |= writes;

@@ -22,6 +22,7 @@ use tilewright_layout::axis::Scope;
 use crate::target::Target;
 use crate::tile::kernel::{Kernel, Loop, Size, Stmt, Unroll};
 use crate::tile::op::{Op, OpKind};
+use crate::tile::value::Value;
 
 /// A kernel that passed the verifier; only such a kernel can be lowered.
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
     launch_shape(&kernel, target, &mut found);
     buffers::check(&kernel, target, &mut found);
     let mut scope = Vec::new();
-    check_body(&kernel, &kernel.body, &mut scope, &mut found);
+    check_body(&kernel, &kernel.body, &mut scope, &mut Vec::new(), &mut found);
     if found.is_empty() {
         unwritten::check(&kernel, &mut found);
     }
@@ -224,22 +225,36 @@ fn is_identifier(name: &str) -> bool {
     head && chars.all(|c| c.is_ascii_alphanumeric() || c == '_') && !KEYWORDS.contains(&name) && !name.starts_with("__")
 }
 
-fn check_body(kernel: &Kernel, body: &[Stmt], scope: &mut Vec<Loop>, found: &mut Vec<Diagnostic>) {
+/// Conditions around a statement, and whether they hold there.
+type Conditions<'a> = Vec<(&'a Value, bool)>;
+
+fn check_body<'a>(
+    kernel: &'a Kernel,
+    body: &'a [Stmt],
+    scope: &mut Vec<Loop>,
+    conditions: &mut Conditions<'a>,
+    found: &mut Vec<Diagnostic>,
+) {
     for stmt in body {
         match stmt {
             Stmt::Op(op) => ops::check(kernel, &kernel.ops[*op], scope, found),
             Stmt::Loop(inner) => {
                 check_loop(kernel, inner, scope, found);
                 scope.push(Loop { body: Vec::new(), ..inner.clone() });
-                check_body(kernel, &inner.body, scope, found);
+                check_body(kernel, &inner.body, scope, conditions, found);
                 scope.pop();
             }
-            Stmt::Parallel(parallel) => elements::check_parallel(kernel, &kernel.parallels[*parallel], scope, found),
+            Stmt::Parallel(parallel) => {
+                elements::check_parallel(kernel, &kernel.parallels[*parallel], scope, conditions, found);
+            }
             Stmt::Each(body) => elements::check_each(kernel, body, scope, found),
             Stmt::If(branch) => {
                 elements::check_condition(kernel, &branch.cond, branch.span, scope, found);
-                check_body(kernel, &branch.then, scope, found);
-                check_body(kernel, &branch.otherwise, scope, found);
+                for (body, holds) in [(&branch.then, true), (&branch.otherwise, false)] {
+                    conditions.push((&branch.cond, holds));
+                    check_body(kernel, body, scope, conditions, found);
+                    conditions.pop();
+                }
             }
         }
     }

@@ -21,8 +21,14 @@ struct Context<'a> {
     found: &'a mut Vec<Diagnostic>,
 }
 
-/// A parallel loop, inside the loops of `scope`.
-pub(super) fn check_parallel(kernel: &Kernel, parallel: &Parallel, scope: &[Loop], found: &mut Vec<Diagnostic>) {
+/// A parallel loop, inside the loops of `scope`, under conditions that are the same for all threads.
+pub(super) fn check_parallel(
+    kernel: &Kernel,
+    parallel: &Parallel,
+    scope: &[Loop],
+    conditions: &[(&Value, bool)],
+    found: &mut Vec<Diagnostic>,
+) {
     let before = found.len();
     check_extents(parallel, found);
     let mut context = Context::inside(kernel, scope, found);
@@ -31,7 +37,7 @@ pub(super) fn check_parallel(kernel: &Kernel, parallel: &Parallel, scope: &[Loop
     }
     context.elements(&parallel.body);
     if found.len() == before {
-        races::check(kernel, parallel, found);
+        races::check(kernel, parallel, conditions, found);
     }
 }
 

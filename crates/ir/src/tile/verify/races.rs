@@ -30,9 +30,10 @@ struct Visit {
     span: Span,
 }
 
-pub(super) fn check(kernel: &Kernel, parallel: &Parallel, found: &mut Vec<Diagnostic>) {
+/// Reports two iterations of a loop that store to one element; `around` are the conditions under which the loop is done.
+pub(super) fn check(kernel: &Kernel, parallel: &Parallel, around: &[(&Value, bool)], found: &mut Vec<Diagnostic>) {
     let mut stores = Vec::new();
-    collect(kernel, &parallel.body, &mut Vec::new(), &mut Vec::new(), &mut stores);
+    collect(kernel, &parallel.body, &mut Vec::new(), &mut around.to_vec(), &mut stores);
     let mut by_storage: BTreeMap<Handle<Buffer>, Vec<Store>> = BTreeMap::new();
     for store in stores {
         by_storage.entry(kernel.storage(store.to.buffer)).or_default().push(store);
