@@ -54,7 +54,8 @@ enum Verb {
     Test(test::Arguments),
     /// Measure the compiler and the virtual GPU.
     Bench(bench::Arguments),
-    /// Feed mutated notation, or random layouts, to the layout crate; everything must come back right.
+    /// Feed mutated notation or random layouts to the layout crate, or random tile programs to layout inference; everything
+    /// must come back right.
     Fuzz(fuzz::Arguments),
     /// Compile every committed CUDA snapshot; warnings and spills are errors.
     Validate(validate::Arguments),
