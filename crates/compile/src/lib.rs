@@ -11,8 +11,8 @@ pub use tilewright_lower::Options as LowerOptions;
 
 use tilewright_diag::Diagnostic;
 use tilewright_emit::emit;
-use tilewright_infer::lay_out;
-use tilewright_ir::{Kernel, Target, thread, tile};
+use tilewright_infer::{Inferred, is_laid_out, lay_out};
+use tilewright_ir::{Kernel, Target, VerifiedKernel, thread, tile};
 use tilewright_lower::lower;
 
 /// What a user may ask of compilation.
@@ -34,10 +34,18 @@ impl Options {
 /// Compiles a kernel to CUDA text. Errors: everything that is wrong with the kernel, at the user's lines.
 pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagnostic>> {
     let kernel = tile::verify(kernel, options.target)?;
-    let (kernel, inferred) = lay_out(kernel.into_kernel())?;
-    let kernel = tile::verify(kernel, options.target)?;
+    let (kernel, inferred) = laid_out(kernel, options.target)?;
     let program = lower(&kernel, options.target, &options.lower)?;
     let program = thread::verify(program)?;
     let emitted = emit(&program).map_err(|finding| vec![finding])?;
     Ok(Artifact::new(kernel, inferred, program, emitted))
+}
+
+/// The kernel with all layouts, verified anew where it had to be changed.
+fn laid_out(kernel: VerifiedKernel, target: Target) -> Result<(VerifiedKernel, Inferred), Vec<Diagnostic>> {
+    if is_laid_out(kernel.kernel()) {
+        return Ok((kernel, Inferred::default()));
+    }
+    let (kernel, inferred) = lay_out(kernel.into_kernel())?;
+    Ok((tile::verify(kernel, target)?, inferred))
 }

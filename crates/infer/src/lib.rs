@@ -58,7 +58,7 @@ pub use graph::Origin;
 pub use known::{Pass, Reason};
 pub use steps::{Clash, Violation};
 pub use why::Link;
-pub use write::lay_out;
+pub use write::{is_laid_out, lay_out};
 
 /// A fragment that has a layout.
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@ const ATTEMPTS: [usize; 2] = [32, 64];
 /// Plans of a family that may fail while none works, before the next family is asked.
 const FAILURES: usize = 8;
 /// A plan is not tried if it can be cheaper than what was found by no more than one part of so many.
-const WORTHWHILE: u64 = 128;
+const WORTHWHILE: u64 = 16;
 
 /// Layouts of a component, the steps of its nests, and what they cost.
 #[derive(Clone, Debug)]

@@ -9,6 +9,11 @@ use tilewright_layout::map::Map;
 use crate::convert::converted;
 use crate::{Inferred, Origin, attempt};
 
+/// Whether a kernel has neither fragments nor parallel loops, so that there is nothing to lay out.
+pub fn is_laid_out(kernel: &Kernel) -> bool {
+    kernel.parallels.is_empty() && !kernel.buffers.iter().any(|(_, buffer)| buffer.space == Space::Fragment)
+}
+
 /// Copies of fragments that are inserted into a kernel, at most.
 const MOST_CONVERSIONS: usize = 16;
 
