@@ -7,7 +7,7 @@ use tilewright_diag::Span;
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{counts, extent, values};
 use tilewright_expr::{Expr, Node, Var};
-use tilewright_ir::tile::{Access, Buffer, Coord, Element, Kernel, Space, Tile, Value, access_title};
+use tilewright_ir::tile::{Access, Buffer, Element, Kernel, Space, Tile, Value, access_title};
 use tilewright_layout::map::NONE;
 use tilewright_layout::{Layout, TileLayout};
 
@@ -37,13 +37,7 @@ impl<'a> Walk<'a> {
 
     /// An op's operand: the variables move through the extents that are not 1.
     pub(crate) fn tile(&mut self, tile: &Tile, span: Span, writes: bool) {
-        let mut vars = self.vars.iter();
-        let index = tile.starts.iter().zip(&tile.extents).map(|(start, extent)| match extent {
-            1 => Coord::At(start.clone()),
-            _ => Coord::At(start.clone() + vars.next().map_or(Expr::constant(0), Expr::var)),
-        });
-        let access = Access { buffer: tile.buffer, index: index.collect(), span };
-        self.access(&access, writes);
+        self.access(&tile.access(self.vars, span), writes);
     }
 
     pub(crate) fn elements(&mut self, body: &'a [Element]) {

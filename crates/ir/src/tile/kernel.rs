@@ -5,7 +5,7 @@ use tilewright_layout::{DType, Layout};
 use crate::arena::{Arena, Handle};
 use crate::tile::element::{Element, Parallel};
 use crate::tile::op::Op;
-use crate::tile::value::Value;
+use crate::tile::value::{Access, Coord, Value};
 
 /// A kernel at tile level.
 #[derive(Clone, Debug)]
@@ -129,6 +129,16 @@ impl Tile {
     /// The extents that are not 1: what has to agree between the operands of an op.
     pub fn moving_extents(&self) -> Vec<i64> {
         self.extents.iter().copied().filter(|e| *e != 1).collect()
+    }
+
+    /// One element: the variables move through the extents that are not 1, in order.
+    pub fn access(&self, vars: &[Var], span: Span) -> Access {
+        let mut vars = vars.iter();
+        let index = self.starts.iter().zip(&self.extents).map(|(start, extent)| match extent {
+            1 => Coord::At(start.clone()),
+            _ => Coord::At(start.clone() + vars.next().map_or(Expr::constant(0), Expr::var)),
+        });
+        Access { buffer: self.buffer, index: index.collect(), span }
     }
 
     /// How many elements it has.

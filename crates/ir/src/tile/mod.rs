@@ -35,6 +35,11 @@ impl Kernel {
         Var::new("tid", 0, (self.threads - 1).max(0))
     }
 
+    /// The index that tells the threads of a CTA apart: the lane where there is one warp.
+    pub fn thread(&self) -> Var {
+        if self.threads <= 32 { self.lane() } else { self.tid() }
+    }
+
     /// The CTA in the grid, along dimension 0 (`bx`), 1 (`by`) or 2 (`bz`).
     pub fn block(&self, dimension: usize) -> Var {
         let names = ["bx", "by", "bz"];

@@ -59,7 +59,7 @@ impl Lowering<'_> {
             let width = self.width(access, chunk, &chunk.mask);
             if width > 1 {
                 let moved = self.moved_through(access, false, chunk);
-                self.load_vectors(&moved, width, chunk);
+                self.move_all(&moved, width, chunk);
             }
         }
         let mut after = Vec::new();
@@ -77,7 +77,7 @@ impl Lowering<'_> {
         }
         for (moved, width, mask) in after {
             let body = self.aside(|this| {
-                this.store_vectors(&moved, width, &Chunk { steps: chunk.steps.clone(), mask: mask.clone() });
+                this.move_all(&moved, width, &Chunk { steps: chunk.steps.clone(), mask: mask.clone() });
                 Ok(())
             })?;
             self.guarded(&mask, &chunk.mask, body);
@@ -179,25 +179,28 @@ impl Lowering<'_> {
         Some((moved.array, (step - moved.steps.start) as i64))
     }
 
-    fn load_vectors(&mut self, moved: &Moved, width: usize, chunk: &Chunk) {
+    /// All steps of a chunk, `width` at a time, through a register for each.
+    fn move_all(&mut self, moved: &Moved, width: usize, chunk: &Chunk) {
         for step in chunk.steps.clone().step_by(width) {
-            let to = regs(moved.array, (step - chunk.steps.start) as i64, width as i64);
-            let conditions = self.inside(moved, step, &chunk.mask);
-            if !conditions.is_empty() {
-                self.out.push(Stmt::Set { to: to.clone(), value: Scalar::Int(0) });
-            }
-            let (memory, index) = (self.builder.memory(moved.buffer), self.address(moved, width, step, &chunk.mask));
-            self.out.extend(under(&conditions, vec![Stmt::Load { to, memory, index }]));
+            self.move_vector(moved, (step - chunk.steps.start) as i64, width, (step, &chunk.mask));
         }
     }
 
-    fn store_vectors(&mut self, moved: &Moved, width: usize, chunk: &Chunk) {
-        for step in chunk.steps.clone().step_by(width) {
-            let from = regs(moved.array, (step - chunk.steps.start) as i64, width as i64);
-            let conditions = self.inside(moved, step, &chunk.mask);
-            let (memory, index) = (self.builder.memory(moved.buffer), self.address(moved, width, step, &chunk.mask));
-            self.out.extend(under(&conditions, vec![Stmt::Store { memory, index, from }]));
-        }
+    /// The steps from `step` on that one access does, from or to the registers from `first` on. What lies outside reads as
+    /// zero.
+    fn move_vector(&mut self, moved: &Moved, first: i64, width: usize, (step, mask): (usize, &Mask)) {
+        let part = regs(moved.array, first, width as i64);
+        let conditions = self.inside(moved, step, mask);
+        let (memory, index) = (self.builder.memory(moved.buffer), self.address(moved, width, step, mask));
+        let access = if moved.writes {
+            Stmt::Store { memory, index, from: part }
+        } else {
+            if !conditions.is_empty() {
+                self.out.push(Stmt::Set { to: part.clone(), value: Scalar::Int(0) });
+            }
+            Stmt::Load { to: part, memory, index }
+        };
+        self.out.extend(under(&conditions, vec![access]));
     }
 
     fn inside(&mut self, moved: &Moved, step: usize, mask: &Mask) -> Vec<tilewright_ir::thread::Cond> {
@@ -230,8 +233,8 @@ impl Lowering<'_> {
         let stores = Moved { buffer: to.buffer, index: known_index(to), writes: true, ..loads.clone() };
         let part = Chunk { steps: chunk.steps.clone(), mask: mask.clone() };
         let outer = std::mem::take(&mut self.out);
-        self.load_vectors(&loads, width, &part);
-        self.store_vectors(&stores, width, &part);
+        self.move_all(&loads, width, &part);
+        self.move_all(&stores, width, &part);
         let body = std::mem::replace(&mut self.out, outer);
         self.guarded(&mask, &chunk.mask, body);
         self.moved.clear();
@@ -274,17 +277,7 @@ impl Lowering<'_> {
         };
         let body = self.aside(|this| {
             for (step, group) in chunk.steps.clone().step_by(width).zip(registers.chunks(width)) {
-                let part = regs(held.array, group[0], width as i64);
-                let conditions = this.inside(&moved, step, &mask);
-                let (memory, index) = (this.builder.memory(moved.buffer), this.address(&moved, width, step, &mask));
-                if writes {
-                    this.out.extend(under(&conditions, vec![Stmt::Store { memory, index, from: part }]));
-                } else {
-                    if !conditions.is_empty() {
-                        this.out.push(Stmt::Set { to: part.clone(), value: Scalar::Int(0) });
-                    }
-                    this.out.extend(under(&conditions, vec![Stmt::Load { to: part, memory, index }]));
-                }
+                this.move_vector(&moved, group[0], width, (step, &mask));
             }
             Ok(())
         })?;

@@ -65,16 +65,15 @@ impl Held {
         Some(Slot { register: slot / self.ratio, part: slot % self.ratio })
     }
 
-    pub(crate) fn threads(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Every thread, slot and element that is had; slots count elements.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
-        let of = |(thread, list): (usize, &'_ Vec<(u32, u32)>)| {
-            list.iter().map(move |(element, slot)| (thread, *slot as usize, *element as usize)).collect::<Vec<_>>()
-        };
-        self.slots.iter().enumerate().flat_map(of)
+    /// Which thread has which of so many elements in which slot; slots count elements.
+    pub(crate) fn map(&self, elements: usize) -> Map {
+        let mut map = Map::empty(self.slots.len(), elements);
+        for (thread, list) in self.slots.iter().enumerate() {
+            for (element, slot) in list {
+                map.put(thread, *slot as usize, *element as usize);
+            }
+        }
+        map
     }
 
     /// What is in a slot, where slots count elements.

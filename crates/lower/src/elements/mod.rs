@@ -58,7 +58,6 @@ pub(crate) fn lower_condition(
 }
 
 /// Where in a nest something is: the step, and the threads for which all conditions around hold.
-#[derive(Clone)]
 struct Place {
     step: usize,
     mask: Mask,
@@ -89,8 +88,7 @@ struct Way {
 
 impl<'a> Lowering<'a> {
     fn new(kernel: &'a Kernel, builder: &'a mut Builder, nest: &'a Nest) -> Lowering<'a> {
-        let index = if kernel.threads <= 32 { kernel.lane() } else { kernel.tid() };
-        let points = Points::new(&nest.vars, &nest.steps, Expr::var(&index));
+        let points = Points::new(&nest.vars, &nest.steps, Expr::var(&kernel.thread()));
         let first_threads = nest.steps.owners();
         let is_first = |thread: usize, step: usize| {
             let iteration = nest.steps.at(thread, step)?;

@@ -1,7 +1,7 @@
 //! What is lowered element by element: iterations, who does them when, and what they do.
 
-use tilewright_expr::{Expr, Var};
-use tilewright_ir::tile::{Access, Claim, Coord, Element, Kernel, Op, OpKind, Parallel, Tile, Value};
+use tilewright_expr::Var;
+use tilewright_ir::tile::{Claim, Element, Kernel, Op, OpKind, Parallel, Tile, Value};
 use tilewright_layout::map::Map;
 
 /// Iterations, who does them in which step, and what they do.
@@ -47,18 +47,8 @@ impl Nest {
     pub(crate) fn of_op(kernel: &Kernel, op: &Op) -> Option<Nest> {
         let steps = Map::of_layout(op.layout.as_ref()?, kernel.threads as usize).ok()?;
         let extents = op.operands.first()?.moving_extents();
-        let names = ["i", "j", "k", "l"];
-        let name = |at: usize| names.get(at).map_or_else(|| format!("i{at}"), |name| name.to_string());
-        let vars: Vec<Var> =
-            extents.iter().enumerate().map(|(at, e)| Var::new(format!("#{}", name(at)), 0, e - 1)).collect();
-        let access = |tile: &Tile| {
-            let mut vars = vars.iter();
-            let index = tile.starts.iter().zip(&tile.extents).map(|(start, extent)| match extent {
-                1 => Coord::At(start.clone()),
-                _ => Coord::At(start.clone() + vars.next().map_or(Expr::constant(0), Expr::var)),
-            });
-            Access { buffer: tile.buffer, index: index.collect(), span: op.span }
-        };
+        let vars: Vec<Var> = extents.iter().enumerate().map(|(at, e)| Var::new(format!("#{at}"), 0, e - 1)).collect();
+        let access = |tile: &Tile| tile.access(&vars, op.span);
         let to = access(op.operands.first()?);
         let element = match (op.kind, op.operands.get(1)) {
             (OpKind::Copy, Some(src)) => Element::Store { to, value: Value::Load(access(src)), claim: Claim::None },

@@ -32,26 +32,21 @@ impl Lowering<'_> {
     pub(super) fn name(&mut self, name: &str, value: &Value, place: &Place) -> Result<(), String> {
         let named = match (self.dtype_of(value), self.is_truth(value)) {
             (_, true) => {
-                let cond = self.value(value, None, place)?;
-                let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
-                let kept = ThreadValue::Op(ElementOp::Select, vec![cond, number(1), number(0)]);
-                let kept = self.keep(name, kept, DType::I32);
-                Named::Truth(ThreadValue::Op(ElementOp::Ne, vec![kept, number(0)]))
+                let array = self.new_registers(name, DType::I32, 1);
+                self.keep_truth(value, array, place)?;
+                let zero = ThreadValue::Const(DType::I32, Scalar::Int(0));
+                Named::Truth(ThreadValue::Op(ElementOp::Ne, vec![ThreadValue::Reg(array, 0), zero]))
             }
             (Some(dtype), false) => {
                 let value = self.value(value, Some(dtype), place)?;
-                Named::Kept(self.keep(name, value, dtype), dtype)
+                let array = self.new_registers(name, dtype, 1);
+                self.out.push(Stmt::Assign { to: regs(array, 0, 1), value });
+                Named::Kept(ThreadValue::Reg(array, 0), dtype)
             }
             (None, false) => Named::Index(self.without_names(value)),
         };
         self.names.push(Name { name: name.to_string(), value: named });
         Ok(())
-    }
-
-    fn keep(&mut self, name: &str, value: ThreadValue, dtype: DType) -> ThreadValue {
-        let array = self.new_registers(name, dtype, 1);
-        self.out.push(Stmt::Assign { to: regs(array, 0, 1), value });
-        ThreadValue::Reg(array, 0)
     }
 
     /// An untyped value whose names are replaced by what they stand for.

@@ -306,8 +306,8 @@ impl Walk<'_> {
         let body = self.assemble(blocks);
         let mut program = self.builder.program;
         // What a kernel reads of a fragment and never wrote is zero, not whatever a register held.
-        let unwritten = unwritten(&program.body.iter().cloned().chain(body.iter().cloned()).collect::<Vec<_>>());
-        for array in unwritten {
+        program.body.extend(body);
+        for array in unwritten(&program.body) {
             let to = regs(array, 0, program.registers[array].len);
             let place =
                 program.body.iter().position(|stmt| matches!(stmt, ThreadStmt::Declare(known) if *known == array));
@@ -315,7 +315,6 @@ impl Walk<'_> {
                 program.body.insert(place + 1, ThreadStmt::Set { to, value: Scalar::Int(0) });
             }
         }
-        program.body.extend(body);
         program.plans = self.plans;
         program.issues = instructions(&program, &program.body);
         Ok(program)

@@ -12,7 +12,6 @@ use tilewright_ir::thread::{Inst, Memory, MemorySpace, RegArray, Stmt, Value};
 use tilewright_ir::tile::{Detail, ElementOp, Kernel, Op, Reduce, ReduceKind, Space, tile_title};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
-use tilewright_layout::map::Map;
 
 use crate::builder::{Builder, regs};
 use crate::conditions::under;
@@ -107,9 +106,8 @@ impl Context {
         for (thread, _, row) in result.map(dst.elements() as usize).entries() {
             owned[thread].insert(row);
         }
-        let index = if kernel.threads <= 32 { kernel.lane() } else { kernel.tid() };
         let dtypes = [dst, src].map(|tile| kernel.buffers[tile.buffer].dtype);
-        let thread = Expr::var(&index);
+        let thread = Expr::var(&kernel.thread());
         Ok(Context { told, source, result, owned, rows, thread, dtype: made_in(dtypes[1]), dtypes, op: op.clone() })
     }
 }
@@ -374,16 +372,5 @@ impl Context {
     /// The slots of a thread's results, and their rows.
     fn slots(&self, thread: usize) -> impl Iterator<Item = (Slot, usize)> + '_ {
         self.owned[thread].iter().filter_map(move |row| Some((self.result.slot(thread, *row as i64)?, *row)))
-    }
-}
-
-impl Held {
-    /// Which thread has which element in which slot.
-    fn map(&self, elements: usize) -> Map {
-        let mut map = Map::empty(self.threads(), elements);
-        for (thread, slot, element) in self.entries() {
-            map.put(thread, slot, element);
-        }
-        map
     }
 }
