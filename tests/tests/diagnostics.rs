@@ -266,7 +266,14 @@ fn a_loop_variable_outside_its_loop() {
 
 #[test]
 fn loops() {
-    assert_mistake("empty_loop", kernel("k", |k| k.serial("i", 3..3, |_, _| {})));
+    let (start, end) = (5, 2);
+    assert_mistake("reversed_loop", kernel("k", |k| k.serial("i", start..end, |_, _| {})));
+    assert_mistake(
+        "reversed_loop_of_an_iteration",
+        kernel("k", |k| {
+            k.parallel([32], |k, _| k.serial("t", start..end, |_, _| {}));
+        }),
+    );
     assert_mistake("endless_loop", kernel("k", |k| k.serial("i", 0..3_000_000_000, |_, _| {})));
     assert_mistake("endless_unroll", kernel("k", |k| k.unroll("i", 0..1 << 20, |_, _| {})));
     let end = i64::MIN;

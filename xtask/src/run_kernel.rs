@@ -157,6 +157,14 @@ impl Outcome {
     }
 
     fn print_verdict(&self) {
+        for (name, comparison) in self.comparisons.iter().filter(|(_, comparison)| comparison.not_finite > 0) {
+            let count = comparison.not_finite;
+            let (are, them) = if count == 1 { (" is", "it must") } else { ("s are", "they must") };
+            line(
+                "not finite",
+                &format!("{count} element{are} NaN or infinite in the reference of `{name}`; {them} match exactly"),
+            );
+        }
         for (output, (name, comparison)) in self.comparisons.iter().enumerate() {
             let Some(mismatch) = &comparison.mismatch else { continue };
             let index: Vec<String> = mismatch.index.iter().map(i64::to_string).collect();
@@ -226,7 +234,7 @@ impl Outcome {
             let first = c.mismatch.as_ref().map(|m| {
                 json!({"index": m.index, "expected": m.expected, "got": m.got, "owner": self.run.owner(output, m.flat)})
             });
-            json!({"name": name, "max_error": c.max_error, "mismatches": c.mismatches, "first_mismatch": first})
+            json!({"name": name, "max_error": c.max_error, "mismatches": c.mismatches, "not_finite": c.not_finite, "first_mismatch": first})
         });
         let registers = self.built.resources.as_ref().map(|r| {
             json!({

@@ -11,7 +11,7 @@ use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 
 use crate::buffer::Buffer;
-use crate::elements::{Elements, variables};
+use crate::elements::{Elements, reversed, variables};
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
 use crate::size::{Size, Sizes};
@@ -252,7 +252,7 @@ impl KernelBuilder {
         Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.kernel.span }
     }
 
-    /// A loop that stays a loop in CUDA.
+    /// A loop that stays a loop in CUDA; one over an empty range such as `3..3` does nothing.
     #[track_caller]
     pub fn serial(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder, Expr)) {
         self.repeat(name, range, Unroll::No, body);
@@ -279,12 +279,11 @@ impl KernelBuilder {
     #[track_caller]
     fn repeat(&mut self, name: &str, range: Range<i64>, unroll: Unroll, body: impl FnOnce(&mut KernelBuilder, Expr)) {
         let span = Span::here();
-        if range.start >= range.end {
-            let message = format!("the loop `{name}` over {}..{} has no iteration", range.start, range.end);
-            self.mistake(Diagnostic::error("K0222", message).label(span, "this loop").help("leave it out"));
+        self.kernel.mistakes.extend(reversed(name, &range, span));
+        if range.is_empty() {
+            return;
         }
-        let last = range.end.saturating_sub(1).max(range.start);
-        let var = Var::new(name, range.start, last);
+        let var = Var::new(name, range.start, range.end - 1);
         self.loops.push(name.to_string());
         let body = self.inside(|k| body(k, Expr::var(&var)));
         self.loops.pop();
@@ -312,7 +311,8 @@ impl KernelBuilder {
     #[track_caller]
     pub fn parallel_over(&mut self, vars: Vec<Var>, body: impl FnOnce(&mut Elements)) -> ParallelRef<'_> {
         let span = Span::here();
-        let parallel = Parallel { vars, body: Elements::build(body), layout: None, vector: None, span };
+        let body = self.elements(body);
+        let parallel = Parallel { vars, body, layout: None, vector: None, span };
         let parallel = self.kernel.parallels.push(parallel);
         self.push(Stmt::Parallel(parallel));
         ParallelRef { builder: self, parallel }
@@ -320,8 +320,14 @@ impl KernelBuilder {
 
     /// Statements on elements that every thread executes.
     pub fn each_thread(&mut self, body: impl FnOnce(&mut Elements)) {
-        let body = Elements::build(body);
+        let body = self.elements(body);
         self.push(Stmt::Each(body));
+    }
+
+    fn elements(&mut self, body: impl FnOnce(&mut Elements)) -> Vec<tile::Element> {
+        let (body, mistakes) = Elements::build(body);
+        self.kernel.mistakes.extend(mistakes);
+        body
     }
 
     /// Statements where a condition holds, which is the same for all threads.

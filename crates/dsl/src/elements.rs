@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tilewright_diag::Span;
+use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::tile::{Access, Claim, Coord, Element, Value};
 
@@ -29,6 +29,7 @@ pub(crate) fn variables(extents: &[i64], taken: &dyn Fn(&str) -> bool) -> Vec<Va
 pub struct Elements {
     /// Bodies that are open, the innermost last.
     open: Vec<Vec<Element>>,
+    mistakes: Vec<Diagnostic>,
 }
 
 /// A store that was just added, to say more about it.
@@ -56,10 +57,11 @@ impl StoreRef<'_> {
 }
 
 impl Elements {
-    pub(crate) fn build(body: impl FnOnce(&mut Elements)) -> Vec<Element> {
-        let mut elements = Elements { open: vec![Vec::new()] };
+    /// The statements that `body` makes, and its mistakes.
+    pub(crate) fn build(body: impl FnOnce(&mut Elements)) -> (Vec<Element>, Vec<Diagnostic>) {
+        let mut elements = Elements { open: vec![Vec::new()], mistakes: Vec::new() };
         body(&mut elements);
-        elements.open.pop().unwrap_or_default()
+        (elements.open.pop().unwrap_or_default(), elements.mistakes)
     }
 
     fn push(&mut self, element: Element) -> Option<&mut Element> {
@@ -114,14 +116,26 @@ impl Elements {
         self.push(Element::If { cond: cond.into(), then, otherwise, span });
     }
 
-    /// A loop in each iteration.
+    /// A loop in each iteration; one over an empty range such as `3..3` does nothing.
     #[track_caller]
     pub fn serial(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut Elements, Expr)) {
         let span = Span::here();
-        let var = Var::new(name, range.start, range.end.saturating_sub(1).max(range.start));
+        self.mistakes.extend(reversed(name, &range, span));
+        if range.is_empty() {
+            return;
+        }
+        let var = Var::new(name, range.start, range.end - 1);
         let inner = self.inside(|k| body(k, Expr::var(&var)));
         self.push(Element::For { var, body: inner, span });
     }
+}
+
+/// A range whose end is before its start is a mistake, not a loop without iterations.
+pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Diagnostic> {
+    let (start, end) = (range.start, range.end);
+    let message = format!("the loop `{name}` over {start}..{end} ends before it begins");
+    let finding = Diagnostic::error("K0222", message).label(span, "this loop");
+    (end < start).then(|| finding.help("the end of a range is not below its start; a range such as 3..3 is empty"))
 }
 
 #[track_caller]

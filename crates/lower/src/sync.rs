@@ -51,7 +51,6 @@ pub(crate) struct IfBlock {
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {
     pub(crate) cond: Value,
-    pub(crate) is_uniform: bool,
     pub(crate) body: Vec<Block>,
 }
 

@@ -3,6 +3,8 @@
 use crate::tensor::HostTensor;
 
 /// How far a result may be from the reference: `|got - expected| <= absolute + relative * |expected|`.
+///
+/// Only NaN is near NaN, whatever its bits, and only the same infinity near an infinity. -0 is 0, unless every bit counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Absolute part.
@@ -38,17 +40,22 @@ pub struct Comparison {
     pub mismatch: Option<Mismatch>,
     /// How many elements are too far off.
     pub mismatches: i64,
+    /// How many elements of the reference are NaN or infinite, so that no tolerance applies to them.
+    pub not_finite: i64,
 }
 
 /// Compares every element. Tensors of other shapes or dtypes differ everywhere.
 pub fn compare(got: &HostTensor, expected: &HostTensor, tolerance: Tolerance) -> Comparison {
-    let mut comparison = Comparison { max_error: 0.0, mismatch: None, mismatches: 0 };
+    let mut comparison = Comparison { max_error: 0.0, mismatch: None, mismatches: 0, not_finite: 0 };
     let same_type = got.dtype() == expected.dtype() && got.shape() == expected.shape();
     for i in 0..expected.len() {
-        let error = if same_type { difference(got, expected, i) } else { f64::INFINITY };
+        let error = if same_type { difference(got, expected, i, tolerance) } else { f64::INFINITY };
         comparison.max_error = comparison.max_error.max(error);
-        let allowed = tolerance.absolute + tolerance.relative * expected.number(i).unwrap_or(0.0).abs();
-        if error > allowed {
+        let number = expected.number(i).unwrap_or(0.0);
+        comparison.not_finite += i64::from(!number.is_finite());
+        let allowed = if number.is_finite() { tolerance.absolute + tolerance.relative * number.abs() } else { 0.0 };
+        // An infinite error is too large for every tolerance, infinite ones too.
+        if error > allowed || error.is_infinite() {
             comparison.mismatches += 1;
             if comparison.mismatch.is_none() {
                 let got = if same_type { got.show(i) } else { format!("a tensor of shape {:?}", got.shape()) };
@@ -60,18 +67,24 @@ pub fn compare(got: &HostTensor, expected: &HostTensor, tolerance: Tolerance) ->
     comparison
 }
 
-/// 0 for equal bits; infinite for opaque elements that differ and for NaN against a number.
-fn difference(got: &HostTensor, expected: &HostTensor, i: i64) -> f64 {
+/// 0 for what is equal; infinite for opaque elements that differ, for NaN against a number, and for an infinity against
+/// anything else.
+fn difference(got: &HostTensor, expected: &HostTensor, i: i64, tolerance: Tolerance) -> f64 {
     if got.element(i) == expected.element(i) {
         return 0.0;
     }
     match (got.number(i), expected.number(i)) {
         (Some(a), Some(b)) if a.is_nan() && b.is_nan() => 0.0,
-        (Some(a), Some(b)) if (a - b).is_nan() => f64::INFINITY,
-        // Bits differ, so an exact comparison must not see 0 (as for 0 and -0).
+        (Some(a), Some(b)) if !a.is_finite() || !b.is_finite() => f64::INFINITY,
+        // Bits differ: of 64-bit integers perhaps only those that a double does not hold, or only the sign of 0.
+        (Some(a), Some(b)) if a == b && is_float(got) && tolerance != Tolerance::EXACT => 0.0,
         (Some(a), Some(b)) => (a - b).abs().max(f64::MIN_POSITIVE),
         _ => f64::INFINITY,
     }
+}
+
+fn is_float(tensor: &HostTensor) -> bool {
+    tensor.dtype().is_float()
 }
 
 fn unflatten(flat: i64, shape: &[i64]) -> Vec<i64> {
@@ -112,6 +125,36 @@ mod tests {
         let within = Tolerance { absolute: 0.1, relative: 0.1 };
         assert_eq!(compare(&f32s(&[10.9, 0.05]), &f32s(&[10.0, 0.0]), within).mismatches, 0);
         assert_eq!(compare(&f32s(&[11.2]), &f32s(&[10.0]), within).mismatches, 1);
+    }
+
+    #[test]
+    fn nothing_but_itself_passes_for_nan_or_an_infinity() {
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        for tolerance in [Tolerance::EXACT, Tolerance { absolute: f64::INFINITY, relative: 1.0 }] {
+            for (got, expected, differs) in [
+                (nan, nan, 0),
+                (f32::from_bits(0xffc0_0001), nan, 0),
+                (1.0, nan, 1),
+                (inf, nan, 1),
+                (inf, inf, 0),
+                (-inf, inf, 1),
+                (f32::MAX, inf, 1),
+                (nan, inf, 1),
+                (inf, 1.0, 1),
+                (nan, 1.0, 1),
+            ] {
+                let found = compare(&f32s(&[got]), &f32s(&[expected]), tolerance);
+                assert_eq!(found.mismatches, differs, "{got} for {expected}");
+                assert_eq!(found.not_finite, i64::from(!expected.is_finite()), "{expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_sign_of_zero_counts_only_where_every_bit_does() {
+        let tiny = Tolerance { absolute: 0.0, relative: 1e-9 };
+        let counts = [tiny, Tolerance::EXACT].map(|t| compare(&f32s(&[-0.0]), &f32s(&[0.0]), t).mismatches);
+        assert_eq!(counts, [0, 1]);
     }
 
     #[test]

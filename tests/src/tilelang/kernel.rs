@@ -149,7 +149,7 @@ impl Translator<'_> {
                 let branch = |k: &mut KernelBuilder, ops: &[Op]| self.note(self.ops(k, ops, names));
                 k.if_else(self.value(cond, names)?, |k| branch(k, then), |k| branch(k, otherwise));
             }
-            Op::Scalar(body) => k.each_thread(|e| self.note(self.elements(e, body, names))),
+            Op::Scalar(body) => k.each_thread(|e| self.note(self.elements_of_all_threads(e, body, names))),
             Op::Copy { src, dst, coalesced_width } => {
                 let [dst, src] = [self.part(dst, names)?, self.part(src, names)?];
                 self.copy(k, [&dst, &src], *coalesced_width, names)?;

@@ -1,6 +1,6 @@
 //! What golden programs do with elements and boxes of elements, in the terms of tile kernels.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright::dsl::{self, Elements, at};
@@ -80,11 +80,19 @@ pub(crate) struct Translator<'a> {
     dtypes: Vec<DType>,
     /// What went wrong inside of the builder's closures.
     wrong: RefCell<Vec<String>>,
+    /// Whether every thread executes the statements at hand: all store the same value then.
+    is_of_all_threads: Cell<bool>,
 }
 
 impl<'a> Translator<'a> {
     pub(crate) fn new(program: &'a Program) -> Translator<'a> {
-        Translator { program, known: BTreeMap::new(), dtypes: Vec::new(), wrong: RefCell::default() }
+        Translator {
+            program,
+            known: BTreeMap::new(),
+            dtypes: Vec::new(),
+            wrong: RefCell::default(),
+            is_of_all_threads: Cell::new(false),
+        }
     }
 
     /// Knows a buffer that was just declared.
@@ -117,6 +125,19 @@ impl<'a> Translator<'a> {
     pub(crate) fn elements(&self, e: &mut Elements, body: &[Element], names: &Names) -> Result<(), String> {
         let mut names = names.clone();
         body.iter().try_for_each(|element| self.element(e, element, &mut names))
+    }
+
+    /// Statements that every thread executes.
+    pub(crate) fn elements_of_all_threads(
+        &self,
+        e: &mut Elements,
+        body: &[Element],
+        names: &Names,
+    ) -> Result<(), String> {
+        self.is_of_all_threads.set(true);
+        let outcome = self.elements(e, body, names);
+        self.is_of_all_threads.set(false);
+        outcome
     }
 
     fn element(&self, e: &mut Elements, element: &Element, names: &mut Names) -> Result<(), String> {
@@ -155,8 +176,11 @@ impl<'a> Translator<'a> {
         let index = self.coords(&store.index, names)?;
         let depends = index.iter().any(|coord| matches!(coord, Coord::Data(_)));
         let stored = e.store(to.buffer, index, self.converted(value, to.dtype));
+        let is_memory = to.told.scope != Scope::Fragment;
         if depends {
             stored.unique();
+        } else if self.is_of_all_threads.get() && is_memory {
+            stored.any_wins();
         }
         Ok(())
     }

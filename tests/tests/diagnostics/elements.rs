@@ -90,6 +90,85 @@ fn races() {
 }
 
 #[test]
+fn what_another_iteration_writes() {
+    let reversed = kernel("k", |k| {
+        k.threads(64);
+        let f = k.fragment("f", F32, [64]);
+        k.fill(f, 0.0);
+        k.parallel([64], |k, [i]| {
+            k.store(f, (&i * -1 + 63,), f.at((&i,)));
+        });
+    });
+    assert_mistake("a_read_of_what_another_stores", reversed);
+    let atomic_and_plain = kernel("k", |k| {
+        let y = k.output("y", F32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.atomic_add(y, (0,), 1.0);
+            k.store(y, (&i,), 0.0);
+        });
+    });
+    assert_mistake("an_atomic_beside_a_store", atomic_and_plain);
+    let two_views = kernel("k", |k| {
+        let words = k.shared("words", F32, [32]);
+        let halves = k.view_as("halves", words, F16, [64]);
+        k.parallel([32], |k, [i]| {
+            k.store(words, (&i,), 0.0);
+            k.store(halves, (&i,), 0.0);
+        });
+    });
+    assert_mistake("stores_through_two_views", two_views);
+    let gathered = kernel("k", |k| {
+        let at = k.input("at", I32, [32]);
+        let s = k.shared("s", F32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(s, (&i,), s.at((at.at((&i,)),)));
+        });
+    });
+    assert_mistake("a_read_where_data_says", gathered);
+    let too_many = kernel("k", |k| {
+        let y = k.output("y", F32, [1 << 21]);
+        let [bx] = k.grid([1 << 14]);
+        k.parallel([1 << 10], |k, [i]| {
+            k.store(y, ((&bx * 1024 + i) * 3 % (1 << 21),), 0.0);
+        });
+    });
+    assert_mistake("more_iterations_than_are_compared", too_many);
+    let any_wins = kernel("k", |k| {
+        k.threads(32);
+        let f = k.fragment("f", F32, S([4], [1 * REG]) + R([32], [1 * LANEID]));
+        k.fill(f, 0.0);
+        k.parallel([32], |k, [i]| {
+            k.store(f, (0,), i).any_wins();
+        });
+    });
+    assert_mistake("any_wins_on_several_copies", any_wins);
+}
+
+#[test]
+fn what_threads_judge_differently() {
+    let of_warps = kernel("k", |k| {
+        k.threads(128);
+        let a = k.input("a", F32, [512]);
+        let b = k.output("b", F32, [512]);
+        let warp = k.warp_id();
+        k.if_(Value::from(&warp).eq(0), |k| {
+            k.copy(b, a);
+        });
+    });
+    assert_mistake("a_condition_on_the_warp", of_warps);
+    let copies = kernel("k", |k| {
+        k.threads(64);
+        let f = k.fragment("f", I32, [2]);
+        k.fill(f, 0);
+        let warp = k.warp_id();
+        k.each_thread(|k| {
+            k.store(f, (0,), &warp);
+        });
+    });
+    assert_mistake("copies_that_differ", copies);
+}
+
+#[test]
 fn ops_on_fragments() {
     let shapes = kernel("k", |k| {
         let rows = k.fragment("rows", F32, [16, 64]);

@@ -49,7 +49,7 @@ pub(crate) fn lower_condition(
     cond: &Value,
     holds: Handle<RegArray>,
 ) -> Result<Vec<Stmt>, String> {
-    let nest = Nest::of_all_threads(kernel, &[]);
+    let nest = Nest::of_condition(kernel);
     let mut lowering = Lowering::new(kernel, builder, &nest);
     let place = Place { step: 0, mask: lowering.mask(0) };
     lowering.declared.push(Stmt::Declare(holds));

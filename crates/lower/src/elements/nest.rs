@@ -37,10 +37,16 @@ impl Nest {
         Ok(Nest { vars, body: body.to_vec(), steps: each, vector })
     }
 
-    /// Statements that every thread executes.
-    pub(crate) fn of_all_threads(kernel: &Kernel, body: &[Element]) -> Nest {
-        let steps = Map::replicated(kernel.threads as usize, 1);
-        Nest { vars: Vec::new(), body: body.to_vec(), steps, vector: None }
+    /// Statements that every thread executes: the threads are the iterations.
+    pub(crate) fn of_each_thread(kernel: &Kernel, body: &[Element]) -> Nest {
+        let threads = kernel.threads as usize;
+        let steps = Map::of_slots(threads, threads, |thread, _| Some(thread), 1);
+        Nest { vars: vec![kernel.tid()], body: body.to_vec(), steps, vector: None }
+    }
+
+    /// A condition around ops, which every thread evaluates.
+    pub(crate) fn of_condition(kernel: &Kernel) -> Nest {
+        Nest { vars: Vec::new(), body: Vec::new(), steps: Map::replicated(kernel.threads as usize, 1), vector: None }
     }
 
     /// An op whose elements move one by one, if it was laid out; `None` for other ops.

@@ -331,10 +331,10 @@ impl Walk<'_> {
                 }
                 Block::If(branches) => {
                     body.push(self.assemble_op(branches.first));
-                    for Branch { cond, is_uniform, body: inside } in [branches.then, branches.otherwise] {
+                    for Branch { cond, body: inside } in [branches.then, branches.otherwise] {
                         if !inside.is_empty() {
                             let inside = self.assemble(inside);
-                            body.push(ThreadStmt::When { cond, is_uniform, body: inside });
+                            body.push(ThreadStmt::When { cond, is_uniform: true, body: inside });
                         }
                     }
                 }

@@ -42,7 +42,7 @@ impl Walk<'_> {
     /// Statements that every thread executes.
     pub(super) fn each(&mut self, body: &[Element], unrolled: &Substitution) -> Result<OpBlock, Diagnostic> {
         let span = body.first().map_or(self.kernel.span, Element::span);
-        let nest = Nest::of_all_threads(self.kernel, body);
+        let nest = Nest::of_each_thread(self.kernel, body);
         self.nest("each thread", span, nest.substituted(&|expr| substituted_expr(expr, unrolled)))
     }
 
@@ -55,14 +55,10 @@ impl Walk<'_> {
         let body = made.map_err(|why| refused(&title, &why, branch.span))?;
         let facts = measure(&self.builder.program, &body, 0, "by every thread".to_string());
         let first = self.planned(&title, branch.span, facts, body);
-        let mut depends_on_thread = false;
-        cond.for_each_expr(&mut |expr| {
-            expr.for_each_var(&mut |var| depends_on_thread |= ["lane", "warp", "tid"].contains(&var.name()));
-        });
         let mut side = |body: &[Stmt], wanted: i64| {
             let number = ThreadValue::Const(DType::I32, Scalar::Int(wanted));
             let cond = ThreadValue::Op(ElementOp::Eq, vec![ThreadValue::Reg(holds, 0), number]);
-            Branch { cond, is_uniform: !depends_on_thread, body: self.body(body, unrolled) }
+            Branch { cond, body: self.body(body, unrolled) }
         };
         let (then, otherwise) = (side(&branch.then, 1), side(&branch.otherwise, 0));
         Ok(Block::If(Box::new(IfBlock { first, then, otherwise })))

@@ -2,8 +2,10 @@
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
+use tilewright_layout::map::Map;
 
-use super::races;
+use super::races::{self, Iterations};
+use super::uniform;
 use super::values::{Names, Type, may_store, type_of};
 use crate::tile::element::{Claim, Element, Parallel};
 use crate::tile::kernel::{Direction, Kernel, Loop, Space};
@@ -37,18 +39,35 @@ pub(super) fn check_parallel(
     }
     context.elements(&parallel.body);
     if found.len() == before {
-        races::check(kernel, parallel, conditions, found);
+        let iterations = Iterations { vars: parallel.vars.clone(), body: &parallel.body, are_threads: false };
+        races::check(kernel, &iterations, conditions, found);
     }
 }
 
 /// Statements that every thread executes.
-pub(super) fn check_each(kernel: &Kernel, elements: &[Element], scope: &[Loop], found: &mut Vec<Diagnostic>) {
+pub(super) fn check_each(
+    kernel: &Kernel,
+    elements: &[Element],
+    scope: &[Loop],
+    conditions: &[(&Value, bool)],
+    found: &mut Vec<Diagnostic>,
+) {
+    let before = found.len();
     Context::inside(kernel, scope, found).elements(elements);
+    if found.len() == before {
+        uniform::check_fragments(kernel, elements, found);
+        let iterations = Iterations { vars: vec![kernel.tid()], body: elements, are_threads: true };
+        races::check(kernel, &iterations, conditions, found);
+    }
 }
 
-/// A condition that is the same for all threads.
+/// A condition around ops, which is the same for all threads of the CTA.
 pub(super) fn check_condition(kernel: &Kernel, cond: &Value, span: Span, scope: &[Loop], found: &mut Vec<Diagnostic>) {
+    let before = found.len();
     Context::inside(kernel, scope, found).condition(cond, span);
+    if found.len() == before {
+        uniform::check_condition(kernel, cond, span, found);
+    }
 }
 
 fn check_extents(parallel: &Parallel, found: &mut Vec<Diagnostic>) {
@@ -121,7 +140,9 @@ impl<'a> Context<'a> {
             }
             Element::Store { to, value, claim } => {
                 self.store(to, value);
-                self.claim(to, *claim);
+                if *claim == Claim::AnyWins {
+                    self.one_copy(to);
+                }
             }
             Element::AtomicAdd { to, value } => {
                 self.store(to, value);
@@ -204,14 +225,21 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A store whose index depends on data says why iterations do not meet.
-    fn claim(&mut self, to: &Access, claim: Claim) {
-        let depends = to.index.iter().any(|coord| matches!(coord, Coord::Data(_)));
-        if depends && claim == Claim::None {
-            let message = format!("iterations may store to one element through `{}`", access_title(self.kernel, to));
-            self.found.push(Diagnostic::error("K0236", message).label(to.span, "the index depends on data").help(
-                "say .unique() where no two are the same, .any_wins() where any value will do, or use k.atomic_add",
-            ));
+    /// Where any value may stay, it has to be the same one in all copies: there is but one.
+    fn one_copy(&mut self, to: &Access) {
+        let Some(buffer) = self.kernel.buffers.get(to.buffer).filter(|buffer| buffer.space == Space::Fragment) else {
+            return;
+        };
+        let owner = &self.kernel.buffers[self.kernel.storage(to.buffer)];
+        let map = owner.layout.as_ref().and_then(|layout| Map::of_layout(layout, self.kernel.threads as usize).ok());
+        if map.is_some_and(|map| map.copies() > 1) {
+            let message = format!("`.any_wins()` on `{}`, which several threads hold", access_title(self.kernel, to));
+            self.found.push(
+                Diagnostic::error("K0242", message)
+                    .label(to.span, "each thread may keep another value")
+                    .label(buffer.span, owner.laid_out())
+                    .help("store to shared memory and copy from there, or reduce with k.reduce"),
+            );
         }
     }
 

@@ -1,0 +1,112 @@
+//! Races: iterations without an order, of which one touches what another writes. Decided exactly, or refused.
+//!
+//! Two accesses meet where they touch a common byte, so views of one buffer are compared by position. An access outside
+//! of a global tensor touches nothing, nor does one under a condition that does not hold. Atomic additions do not meet
+//! each other. What the user claims of a store ([`Claim`]) is believed; the virtual GPU checks it.
+//!
+//! Where an index depends on data, or where more than [`MOST_POINTS`] accesses would have to be listed and algebra does
+//! not decide, the loop is refused.
+
+mod meeting;
+mod report;
+mod touches;
+
+use std::collections::BTreeMap;
+
+use tilewright_diag::Diagnostic;
+use tilewright_expr::linear::linear;
+use tilewright_expr::{Expr, Node, Var};
+use tilewright_layout::{Iter, TileLayout};
+
+use crate::arena::Handle;
+use crate::tile::element::{Claim, Element};
+use crate::tile::kernel::{Buffer, Kernel, Space};
+use crate::tile::value::Value;
+use touches::{Kind, Touch, collect};
+
+/// Accesses that are listed, at most.
+const MOST_POINTS: i64 = 1 << 22;
+
+/// Iterations without an order, and what each does.
+pub(super) struct Iterations<'a> {
+    /// The variables that tell iterations apart; their ranges begin at 0.
+    pub(super) vars: Vec<Var>,
+    pub(super) body: &'a [Element],
+    /// Whether the iterations are the threads of the CTA, each of which has its own copy of every fragment.
+    pub(super) are_threads: bool,
+}
+
+/// Reports accesses by two iterations that meet; `around` are the conditions under which all of it is done.
+pub(super) fn check(kernel: &Kernel, iterations: &Iterations, around: &[(&Value, bool)], found: &mut Vec<Diagnostic>) {
+    let mut by_storage: BTreeMap<Handle<Buffer>, Vec<Touch>> = BTreeMap::new();
+    for touch in collect(kernel, iterations, around) {
+        by_storage.entry(kernel.storage(touch.access.buffer)).or_default().push(touch);
+    }
+    for (storage, touches) in by_storage {
+        let own_copies = iterations.are_threads && kernel.buffers[storage].space == Space::Fragment;
+        if !own_copies && touches.iter().any(|touch| touch.kind != Kind::Read) {
+            found.extend(of_storage(kernel, iterations, &touches));
+        }
+    }
+}
+
+/// The first meeting among the accesses of one storage.
+fn of_storage(kernel: &Kernel, iterations: &Iterations, touches: &[Touch]) -> Option<Diagnostic> {
+    for (at, one) in touches.iter().enumerate() {
+        let meets = |other: &&Touch| (one.index.is_none() || other.index.is_none()) && !is_excused(one, other);
+        if let Some(other) = touches[at..].iter().find(meets) {
+            return Some(report::depends_on_data(kernel, one, other));
+        }
+    }
+    let known: Vec<&Touch> = touches.iter().filter(|touch| touch.index.is_some()).collect();
+    if known.iter().all(|one| known.iter().all(|other| is_excused(one, other)))
+        || is_one_place(kernel, iterations, &known)
+    {
+        return None;
+    }
+    meeting::find(kernel, iterations, &known)
+}
+
+/// Whether it does not matter that two accesses meet.
+fn is_excused(one: &Touch, other: &Touch) -> bool {
+    let is_unique = |touch: &Touch| touch.kind == Kind::Store(Claim::Unique);
+    let depends_on_data = one.index.is_none() || other.index.is_none();
+    if depends_on_data && (is_unique(one) || is_unique(other)) {
+        return true;
+    }
+    match (one.kind, other.kind) {
+        (Kind::Read, Kind::Read) | (Kind::Atomic, Kind::Atomic) => true,
+        (Kind::Store(Claim::AnyWins), Kind::Store(Claim::AnyWins)) => true,
+        (Kind::Read | Kind::Atomic | Kind::Store(_), Kind::Read | Kind::Atomic | Kind::Store(_)) => false,
+    }
+}
+
+/// Whether all accesses are of one index, and algebra shows that no two iterations have the same: a sum of multiples of all
+/// variables whose strides do not meet.
+fn is_one_place(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) -> bool {
+    let [first, rest @ ..] = touches else { return true };
+    let Some(index) = &first.index else { return false };
+    let same = |touch: &&Touch| touch.access.buffer == first.access.buffer && touch.index.as_ref() == Some(index);
+    if !rest.iter().all(same) {
+        return false;
+    }
+    let shape = &kernel.buffers[first.access.buffer].shape;
+    let flat = index.iter().zip(shape).fold(Expr::constant(0), |flat, (at, extent)| flat * *extent + at.clone());
+    let mut vars = iterations.vars.clone();
+    for inner in touches.iter().flat_map(|touch| &touch.inner) {
+        if flat.mentions(inner) && !vars.contains(inner) {
+            vars.push(inner.clone());
+        }
+    }
+    let sum = linear(&flat);
+    let is_affine = sum.terms.iter().all(|(_, atom)| match atom.node() {
+        Node::Var(_) => true,
+        _ => !vars.iter().any(|var| atom.mentions(var)),
+    });
+    let stride = |var: &Var| {
+        let term = sum.terms.iter().find(|(_, atom)| matches!(atom.node(), Node::Var(known) if known == var));
+        term.map_or(0, |(stride, _)| *stride)
+    };
+    let shard = vars.iter().map(|var| Iter::memory(var.range().hi - var.range().lo + 1, stride(var))).collect();
+    is_affine && TileLayout::new(shard, Vec::new(), []).is_ok_and(|layout| matches!(layout.collision(), Ok(None)))
+}

@@ -1,0 +1,143 @@
+//! What is said of accesses that meet.
+
+use tilewright_diag::Diagnostic;
+use tilewright_expr::Var;
+use tilewright_expr::points::extent;
+
+use super::touches::{Kind, Touch};
+use super::{Iterations, MOST_POINTS};
+use crate::tile::kernel::Kernel;
+use crate::tile::print::access_title;
+use crate::tile::verify::buffers::element_title;
+
+/// An iteration that touches a place, and through which access.
+pub(super) struct Visit {
+    pub(super) iteration: usize,
+    pub(super) touch: usize,
+    pub(super) place: Vec<i64>,
+}
+
+/// Two iterations meet, where the variables around have these values.
+pub(super) fn meeting(
+    kernel: &Kernel,
+    iterations: &Iterations,
+    touches: &[&Touch],
+    [earlier, later]: [Visit; 2],
+    known: &[(&Var, i64)],
+    is_index: bool,
+) -> Diagnostic {
+    let (one, other) = (touches[earlier.touch], touches[later.touch]);
+    let buffer = &kernel.buffers[other.access.buffer];
+    let around = known.iter().map(|(var, value)| format!("{} = {value}", var.name())).collect::<Vec<_>>().join(", ");
+    let around = if around.is_empty() { around } else { format!(", where {around}") };
+    let place = match is_index {
+        true => {
+            let element = later.place.iter().zip(&buffer.shape).fold(0, |flat, (at, extent)| flat * extent + at);
+            format!("element {} of `{}`", element_title(&buffer.shape, element), buffer.name)
+        }
+        false => {
+            let owner = &kernel.buffers[kernel.storage(other.access.buffer)];
+            format!(
+                "`{}` and `{}` meet in the storage of `{}`",
+                kernel.buffers[one.access.buffer].name, buffer.name, owner.name
+            )
+        }
+    };
+    let pair = format!("{} and {}", title(iterations, earlier.iteration), title(iterations, later.iteration));
+    let who = if iterations.are_threads { "threads" } else { "iterations" };
+    two_labels(kernel, "K0237", (one, other), who).note(format!("{place}: {who} {pair}{around}")).help(help(one, other))
+}
+
+/// An index depends on data, so that any two iterations may meet.
+pub(super) fn depends_on_data(kernel: &Kernel, one: &Touch, other: &Touch) -> Diagnostic {
+    let (data, plain) = if one.index.is_none() { (one, other) } else { (other, one) };
+    let title = access_title(kernel, data.access);
+    let message = match data.kind {
+        Kind::Store(_) => format!("iterations may store to one element through `{title}`"),
+        Kind::Atomic => format!("an iteration may add through `{title}` to what another touches"),
+        Kind::Read => format!("an iteration may read through `{title}` what another writes"),
+    };
+    let mut finding = Diagnostic::error("K0236", message).label(data.access.span, "the index depends on data");
+    if plain.access.span != data.access.span {
+        let verb = if plain.kind == Kind::Read { "read" } else { "written" };
+        finding = finding.label(plain.access.span, format!("the same buffer is {verb} here"));
+    }
+    finding.help(match data.kind {
+        Kind::Store(_) => {
+            "say .unique() where no two are the same, .any_wins() where any value will do, or use k.atomic_add"
+        }
+        Kind::Atomic | Kind::Read => {
+            "read in a loop of its own before or after this one, or say .unique() of the store where no two iterations touch one element"
+        }
+    })
+}
+
+/// There is too much to list.
+pub(super) fn undecided(kernel: &Kernel, touches: &[&Touch]) -> Diagnostic {
+    let written = touches.iter().find(|touch| touch.kind != Kind::Read).or(touches.first());
+    let Some(written) = written else { return Diagnostic::error("K0239", "iterations may meet") };
+    let title = access_title(kernel, written.access);
+    let message =
+        format!("whether iterations meet through `{title}` takes more than {MOST_POINTS} comparisons to decide");
+    let mut finding = Diagnostic::error("K0239", message).label(written.access.span, "written here");
+    if let Some(other) = touches.iter().find(|touch| touch.access.span != written.access.span) {
+        finding = finding.label(other.access.span, "and touched here");
+    }
+    finding.help("write an index that is a sum of multiples of the loop's variables, or split the loop")
+}
+
+fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch), who: &str) -> Diagnostic {
+    // What writes is what is wrong, and an addition before a store: the other access is shown beside it.
+    let rank = |touch: &Touch| match touch.kind {
+        Kind::Atomic => 2,
+        Kind::Store(_) => 1,
+        Kind::Read => 0,
+    };
+    let (main, beside) = if rank(one) > rank(other) { (one, other) } else { (other, one) };
+    let title = access_title(kernel, main.access);
+    let message = match (main.kind, beside.kind) {
+        (Kind::Store(_), Kind::Store(_)) => format!("two {who} store to one element through `{title}`"),
+        (Kind::Store(_), _) => format!("one of the {who} stores through `{title}` what another reads"),
+        (_, Kind::Store(_)) => format!("one of the {who} adds through `{title}` to what another stores"),
+        (_, _) => format!("one of the {who} adds through `{title}` to what another reads"),
+    };
+    let label = |kind: Kind| match kind {
+        Kind::Store(_) => "stored",
+        Kind::Atomic => "added to",
+        Kind::Read => "read",
+    };
+    let mut finding = Diagnostic::error(code, message).label(main.access.span, format!("{} here", label(main.kind)));
+    if beside.access.span != main.access.span {
+        let text = if label(beside.kind) == label(main.kind) {
+            "and here".to_string()
+        } else {
+            format!("{} here", label(beside.kind))
+        };
+        finding = finding.label(beside.access.span, text);
+    }
+    finding
+}
+
+fn help(one: &Touch, other: &Touch) -> &'static str {
+    match (one.kind, other.kind) {
+        (Kind::Store(_), Kind::Store(_)) => {
+            "reduce with k.reduce, add with k.atomic_add, or say .any_wins() where any of the values will do"
+        }
+        (Kind::Read, _) | (_, Kind::Read) => {
+            "iterations have no order: read in a loop before, into another fragment, and store in a loop of its own"
+        }
+        (_, _) => "iterations have no order: store in a loop of its own, before or after this one",
+    }
+}
+
+/// `i = 0, j = 3`
+fn title(iterations: &Iterations, iteration: usize) -> String {
+    let mut rest = iteration;
+    let mut parts = Vec::with_capacity(iterations.vars.len());
+    for var in iterations.vars.iter().rev() {
+        parts.push(format!("{} = {}", var.name(), rest % extent(var)));
+        rest /= extent(var);
+    }
+    parts.reverse();
+    parts.join(", ")
+}

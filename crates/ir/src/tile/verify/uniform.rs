@@ -1,0 +1,96 @@
+//! What has to be the same for all threads of the CTA: conditions around ops, and what `each_thread` does to fragments, of
+//! which every thread has a copy.
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::Expr;
+
+use crate::tile::element::Element;
+use crate::tile::kernel::{Kernel, Space};
+use crate::tile::print::{access_title, value_title};
+use crate::tile::value::{Access, Coord, Value};
+
+/// Reports a condition around ops that threads judge differently.
+pub(super) fn check_condition(kernel: &Kernel, cond: &Value, span: Span, found: &mut Vec<Diagnostic>) {
+    let Some(on) = (Uniformity { kernel, names: Vec::new() }).of_value(cond) else { return };
+    let message =
+        format!("threads judge the condition `{}` differently: it depends on {on}", value_title(kernel, cond));
+    found.push(
+        Diagnostic::error("K0240", message)
+            .label(span, "the ops inside need all threads of the CTA")
+            .help("let one warp do an op with k.warp_at(0), or ask inside of k.parallel or k.each_thread"),
+    );
+}
+
+/// Reports stores to fragments that leave the copies of threads different.
+pub(super) fn check_fragments(kernel: &Kernel, body: &[Element], found: &mut Vec<Diagnostic>) {
+    let mut uniformity = Uniformity { kernel, names: Vec::new() };
+    uniformity.elements(body, None, found);
+}
+
+struct Uniformity<'a> {
+    kernel: &'a Kernel,
+    /// Named values, and what each depends on, if on the thread.
+    names: Vec<(&'a str, Option<String>)>,
+}
+
+impl<'a> Uniformity<'a> {
+    /// `around` is what the conditions around depend on, if on the thread.
+    fn elements(&mut self, body: &'a [Element], around: Option<&str>, found: &mut Vec<Diagnostic>) {
+        let names = self.names.len();
+        for element in body {
+            match element {
+                Element::Let { name, value, .. } => self.names.push((name, self.of_value(value))),
+                Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+                    let on = around.map(str::to_string).or_else(|| self.of_access(to)).or_else(|| self.of_value(value));
+                    if let Some(on) = on.filter(|_| self.kernel.buffers[to.buffer].space == Space::Fragment) {
+                        found.push(self.differing(to, &on));
+                    }
+                }
+                Element::If { cond, then, otherwise, .. } => {
+                    let cond = around.map(str::to_string).or_else(|| self.of_value(cond));
+                    self.elements(then, cond.as_deref(), found);
+                    self.elements(otherwise, cond.as_deref(), found);
+                }
+                Element::For { body, .. } => self.elements(body, around, found),
+            }
+        }
+        self.names.truncate(names);
+    }
+
+    fn differing(&self, to: &Access, on: &str) -> Diagnostic {
+        let message = format!("threads would hold different copies of `{}`", access_title(self.kernel, to));
+        Diagnostic::error("K0241", message)
+            .label(to.span, format!("what is stored depends on {on}"))
+            .label(self.kernel.buffers[to.buffer].span, "every thread has a copy of this fragment")
+            .help("store in k.parallel, which gives every element to the threads that have it")
+    }
+
+    /// What a value depends on that differs between threads.
+    fn of_value(&self, value: &Value) -> Option<String> {
+        match value {
+            Value::Const(_) => None,
+            Value::Index(expr) => self.of_expr(expr),
+            Value::Named(name) => {
+                self.names.iter().rev().find(|(known, _)| known == name).and_then(|(_, on)| on.clone())
+            }
+            Value::Load(access) => self.of_access(access),
+            Value::Op(_, operands) => operands.iter().find_map(|operand| self.of_value(operand)),
+            Value::Cast(_, of) => self.of_value(of),
+        }
+    }
+
+    fn of_access(&self, access: &Access) -> Option<String> {
+        access.index.iter().find_map(|coord| match coord {
+            Coord::At(expr) => self.of_expr(expr),
+            Coord::Data(value) => self.of_value(value),
+        })
+    }
+
+    fn of_expr(&self, expr: &Expr) -> Option<String> {
+        let own = [self.kernel.lane(), self.kernel.warp(), self.kernel.tid()];
+        own.iter().find(|var| expr.mentions(var)).map(|var| match var.name() {
+            "tid" => "the thread".to_string(),
+            name => format!("the {name}"),
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! What kernels mean, and which have no meaning: iterations have no order, conditions around ops are the same for all
+//! threads, a range without elements is no iteration.
+
+use tilewright::compile::{Options, compile};
+use tilewright::dsl::StoreRef;
+use tilewright::prelude::*;
+
+/// The code of the first finding, or `accepted`.
+#[track_caller]
+fn verdict(threads: i64, body: impl FnOnce(&mut KernelBuilder)) -> &'static str {
+    let kernel = kernel("k", |k| {
+        k.threads(threads);
+        body(k);
+    });
+    match compile(kernel, &Options::new(Target::Sm100a)) {
+        Ok(_) => "accepted",
+        Err(found) => found.first().map_or("nothing said", |finding| finding.code),
+    }
+}
+
+/// A fragment of 64 elements on 64 threads, changed by a loop over its elements and stored.
+fn in_place(store: impl FnOnce(&mut Elements, Buffer, Expr)) -> &'static str {
+    verdict(64, |k| {
+        let (a, b) = (k.input("a", F32, [64]), k.output("b", F32, [64]));
+        let f = k.fragment("f", F32, [64]);
+        k.copy(f, a);
+        k.parallel([64], |k, [i]| store(k, f, i));
+        k.copy(b, f);
+    })
+}
+
+#[test]
+fn an_iteration_may_change_what_no_other_touches() {
+    assert_eq!(in_place(|k, f, i| drop(k.store(f, (&i,), f.at((&i,)) * 2.0))), "accepted");
+}
+
+#[test]
+fn a_fragment_is_not_reversed_in_place() {
+    assert_eq!(in_place(|k, f, i| drop(k.store(f, (&i * -1 + 63,), f.at((&i,))))), "K0237");
+}
+
+#[test]
+fn a_butterfly_is_not_done_in_place() {
+    let butterfly = |k: &mut Elements, f: Buffer, i: Expr| {
+        let partner = f.at((&i ^ 8,));
+        let is_low = Value::from(&i / 8 % 2).eq(0);
+        let own = f.at((&i,));
+        k.store(f, (&i,), is_low.select(own.clone() + partner.clone(), partner - own));
+    };
+    assert_eq!(in_place(butterfly), "K0237");
+}
+
+#[test]
+fn what_a_false_condition_leaves_out_does_not_meet() {
+    let under = |bound: i64| {
+        in_place(move |k, f, i| {
+            k.if_(Value::from(&i).lt(bound), |k| drop(k.store(f, (&i,), f.at(((&i + 32) % 64,)))));
+        })
+    };
+    assert_eq!((under(32), under(33)), ("accepted", "K0237"));
+    let selected = in_place(|k, f, i| {
+        let turned = f.at(((&i + 32) % 64,));
+        let chosen = Value::from(&i).lt(0).select(turned, f.at((&i,)));
+        k.store(f, (&i,), chosen);
+    });
+    assert_eq!(selected, "accepted");
+}
+
+#[test]
+fn what_lies_outside_of_a_tensor_does_not_meet() {
+    let shifted = |extent: i64| {
+        verdict(32, move |k| {
+            let y = k.output("y", F32, [extent]);
+            k.parallel([32], |k, [i]| {
+                k.store(y, (&i,), 0.0);
+                k.store(y, (&i + 32,), y.at((&i + 40,)));
+            });
+        })
+    };
+    assert_eq!((shifted(36), shifted(48)), ("accepted", "K0237"));
+}
+
+#[test]
+fn views_meet_where_they_share_a_byte() {
+    let stores = |offset: i64| {
+        verdict(32, move |k| {
+            let y = k.output("y", F32, [64]);
+            let s = k.shared("s", F32, [64]);
+            let low = k.view("low", s, S([32], [1]));
+            let high = k.view("high", s, S([32], [1]) + offset * M);
+            k.parallel([32], |k, [i]| {
+                k.store(low, (&i,), 1.0);
+                k.store(high, (&i,), 2.0);
+            });
+            k.copy(y, s);
+        })
+    };
+    assert_eq!((stores(32), stores(31)), ("accepted", "K0237"));
+}
+
+#[test]
+fn pairs_of_elements_are_apart() {
+    let pairs = verdict(32, |k| {
+        let y = k.output("y", F32, [64]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i * 2,), 0.0);
+            k.store(y, (i * 2 + 1,), 1.0);
+        });
+    });
+    assert_eq!(pairs, "accepted");
+}
+
+#[test]
+fn atomic_additions_meet_only_plain_accesses() {
+    let beside = |reads: bool| {
+        verdict(32, move |k| {
+            let s = k.shared("s", F32, [32]);
+            let y = k.output("y", F32, [32]);
+            k.fill(s, 0.0);
+            k.parallel([32], |k, [i]| {
+                k.atomic_add(s, (0,), 1.0);
+                if reads {
+                    k.store(y, (&i,), s.at((&i,)));
+                }
+            });
+            k.copy(y, s);
+        })
+    };
+    assert_eq!((beside(false), beside(true)), ("accepted", "K0237"));
+}
+
+#[test]
+fn a_claim_covers_the_kind_of_meeting_that_it_names() {
+    let claimed = |claim: fn(StoreRef<'_>), reads: bool| {
+        verdict(32, move |k| {
+            let at = k.input("at", I32, [32]);
+            let y = k.output("y", F32, [32]);
+            k.parallel([32], |k, [i]| {
+                let index = at.at((&i,));
+                let value = if reads { y.at((index.clone(),)) } else { Value::from(1.0) };
+                claim(k.store(y, (index,), value));
+            });
+        })
+    };
+    let seen = [
+        claimed(|_| (), false),
+        claimed(|store| store.unique(), false),
+        claimed(|store| store.unique(), true),
+        claimed(|store| store.any_wins(), false),
+        claimed(|store| store.any_wins(), true),
+    ];
+    assert_eq!(seen, ["K0236", "accepted", "accepted", "accepted", "K0236"]);
+}
+
+#[test]
+fn variables_around_a_loop_that_move_everything_alike_do_not_matter() {
+    let shifted = verdict(32, |k| {
+        let y = k.output("y", F32, [1 << 21]);
+        let [bx] = k.grid([1 << 15]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&bx * 64 + i.clone(),), 0.0);
+            k.store(y, (&bx * 64 + i + 32,), 1.0);
+        });
+    });
+    assert_eq!(shifted, "accepted");
+}
+
+#[test]
+fn threads_are_the_iterations_of_each_thread() {
+    let stores = |any_wins: bool| {
+        verdict(64, move |k| {
+            let y = k.output("y", F32, [2]);
+            let warp = k.warp_id();
+            k.each_thread(|k| {
+                let store = k.store(y, (&warp,), 1.0);
+                if any_wins {
+                    store.any_wins();
+                }
+            });
+        })
+    };
+    assert_eq!((stores(false), stores(true)), ("K0237", "accepted"));
+}
+
+#[test]
+fn conditions_around_ops_are_made_of_what_all_threads_know() {
+    let by = |cond: fn(&mut KernelBuilder, Buffer, Expr, Expr) -> Value| {
+        verdict(64, move |k| {
+            let (a, b) = (k.input("a", F32, [64]), k.output("b", F32, [64]));
+            let [bx] = k.grid([4]);
+            k.fill(b, 0.0);
+            k.serial("t", 0..2, |k, t| {
+                let cond = cond(k, a, bx, t);
+                k.if_(cond, |k| drop(k.copy(b, a)));
+            });
+        })
+    };
+    let seen = [
+        by(|_, _, bx, t| Value::from(bx).lt(t)),
+        by(|_, a, _, t| a.at((t,)).gt(0.0)),
+        by(|k, _, _, t| Value::from(k.warp_id()).eq(t)),
+        by(|k, a, _, _| a.at((k.warp_id(),)).gt(0.0)),
+    ];
+    assert_eq!(seen, ["accepted", "accepted", "K0240", "K0240"]);
+}
+
+#[test]
+fn a_range_without_elements_is_no_iteration() {
+    let n = 3;
+    for range in [0..0, 3..3, 0..n / 4] {
+        let text = |range: std::ops::Range<i64>| {
+            let kernel = kernel("k", |k| {
+                let y = k.output("y", F32, [32]);
+                k.fill(y, 0.0);
+                k.serial("t", range.clone(), |k, _| drop(k.fill(y, 1.0)));
+                k.parallel([32], |k, [i]| k.serial("t", range, |k, _| drop(k.store(y, (&i,), 2.0))));
+            });
+            kernel.to_string()
+        };
+        assert!(!text(range.clone()).contains("1.0"), "{}", text(range));
+    }
+    let reversed = |start: i64, end: i64| {
+        verdict(32, move |k| {
+            let y = k.output("y", F32, [32]);
+            k.parallel([32], |k, [i]| k.serial("t", start..end, |k, _| drop(k.store(y, (&i,), 2.0))));
+        })
+    };
+    assert_eq!((reversed(3, 3), reversed(5, 2)), ("accepted", "K0222"));
+}
