@@ -31,12 +31,22 @@ fn in_place(store: impl FnOnce(&mut Elements, Buffer, Expr)) -> &'static str {
 
 #[test]
 fn an_iteration_may_change_what_no_other_touches() {
-    assert_eq!(in_place(|k, f, i| drop(k.store(f, (&i,), f.at((&i,)) * 2.0))), "accepted");
+    assert_eq!(
+        in_place(|k, f, i| {
+            k.store(f, (&i,), f.at((&i,)) * 2.0);
+        }),
+        "accepted"
+    );
 }
 
 #[test]
 fn a_fragment_is_not_reversed_in_place() {
-    assert_eq!(in_place(|k, f, i| drop(k.store(f, (&i * -1 + 63,), f.at((&i,))))), "K0237");
+    assert_eq!(
+        in_place(|k, f, i| {
+            k.store(f, (&i * -1 + 63,), f.at((&i,)));
+        }),
+        "K0237"
+    );
 }
 
 #[test]
@@ -54,7 +64,9 @@ fn a_butterfly_is_not_done_in_place() {
 fn what_a_false_condition_leaves_out_does_not_meet() {
     let under = |bound: i64| {
         in_place(move |k, f, i| {
-            k.if_(Value::from(&i).lt(bound), |k| drop(k.store(f, (&i,), f.at(((&i + 32) % 64,)))));
+            k.if_(Value::from(&i).lt(bound), |k| {
+                k.store(f, (&i,), f.at(((&i + 32) % 64,)));
+            });
         })
     };
     assert_eq!((under(32), under(33)), ("accepted", "K0237"));
@@ -191,7 +203,9 @@ fn conditions_around_ops_are_made_of_what_all_threads_know() {
             k.fill(b, 0.0);
             k.serial("t", 0..2, |k, t| {
                 let cond = cond(k, a, bx, t);
-                k.if_(cond, |k| drop(k.copy(b, a)));
+                k.if_(cond, |k| {
+                    k.copy(b, a);
+                });
             });
         })
     };
@@ -212,8 +226,14 @@ fn a_range_without_elements_is_no_iteration() {
             let kernel = kernel("k", |k| {
                 let y = k.output("y", F32, [32]);
                 k.fill(y, 0.0);
-                k.serial("t", range.clone(), |k, _| drop(k.fill(y, 1.0)));
-                k.parallel([32], |k, [i]| k.serial("t", range, |k, _| drop(k.store(y, (&i,), 2.0))));
+                k.serial("t", range.clone(), |k, _| {
+                    k.fill(y, 1.0);
+                });
+                k.parallel([32], |k, [i]| {
+                    k.serial("t", range, |k, _| {
+                        k.store(y, (&i,), 2.0);
+                    })
+                });
             });
             kernel.to_string()
         };
@@ -222,7 +242,11 @@ fn a_range_without_elements_is_no_iteration() {
     let reversed = |start: i64, end: i64| {
         verdict(32, move |k| {
             let y = k.output("y", F32, [32]);
-            k.parallel([32], |k, [i]| k.serial("t", start..end, |k, _| drop(k.store(y, (&i,), 2.0))));
+            k.parallel([32], |k, [i]| {
+                k.serial("t", start..end, |k, _| {
+                    k.store(y, (&i,), 2.0);
+                })
+            });
         })
     };
     assert_eq!((reversed(3, 3), reversed(5, 2)), ("accepted", "K0222"));
