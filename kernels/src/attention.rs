@@ -82,7 +82,7 @@ fn attention(config: &Config) -> Kernel {
 
 /// A product that begins at 0, with the rows shared among all warps.
 fn product(transpose_b: bool) -> Gemm {
-    Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear: true }
+    Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear: true, tf32: false }
 }
 
 fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {

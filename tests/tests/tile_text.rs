@@ -61,7 +61,8 @@ fn products() {
         let b = k.shared("b", F16, [64, 32]);
         let c = k.fragment("c", F32, [64, 64]);
         let out = k.output("out", F32, [64, 64]);
-        let told = Gemm { transpose_a: false, transpose_b: true, policy: WarpPolicy::FullRow, clear: true };
+        let told =
+            Gemm { transpose_a: false, transpose_b: true, policy: WarpPolicy::FullRow, clear: true, tf32: false };
         k.gemm(c, a, b).with(told);
         k.atomic_add(out, c);
     });

@@ -30,6 +30,7 @@ pub fn kernel(name: &str, body: impl FnOnce(&mut KernelBuilder)) -> Kernel {
         parallels: Arena::new(),
         body: Vec::new(),
         allow_conversions: false,
+        contracts: true,
         mistakes: Vec::new(),
     };
     let mut builder = KernelBuilder { kernel, open: Vec::new(), loops: Vec::new(), sizes: Sizes::default() };
@@ -89,6 +90,14 @@ impl OpRef<'_> {
     pub fn with(self, gemm: Gemm) -> Self {
         if let Detail::Gemm(told) = &mut self.builder.kernel.ops[self.op].detail {
             *told = gemm;
+        }
+        self
+    }
+
+    /// Of a product of f32: its multiplicands are rounded to tf32, with 10 bits of mantissa. Else it is refused.
+    pub fn tf32(self) -> Self {
+        if let Detail::Gemm(told) = &mut self.builder.kernel.ops[self.op].detail {
+            told.tf32 = true;
         }
         self
     }
@@ -427,6 +436,11 @@ impl KernelBuilder {
         self.kernel.allow_conversions = true;
     }
 
+    /// Rounds every product before it goes into a sum. Else `x*y + z` of f32 and f64 is one operation, `fma`, rounded once.
+    pub fn no_contraction(&mut self) {
+        self.kernel.contracts = false;
+    }
+
     /// [`ScopeRef::fill`] by the CTA.
     #[track_caller]
     pub fn fill(&mut self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef<'_> {
@@ -492,7 +506,8 @@ impl<'k> ScopeRef<'k> {
     /// `c += a * b`: M x K times K x N.
     #[track_caller]
     pub fn gemm(self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef<'k> {
-        let told = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: false };
+        let told =
+            Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: false, tf32: false };
         self.op(OpKind::Gemm, vec![c.into(), a.into(), b.into()], Detail::Gemm(told))
     }
 

@@ -173,7 +173,7 @@ impl<'a> Printer<'a> {
                 self.block(format_args!("if ({cond})"), body);
             }
             Stmt::Assign { to, value } => {
-                let (target, value) = (self.reg(to, 0), self.values.text(value));
+                let (target, value) = (self.reg(to, 0), self.values.assigned(to.array, value));
                 self.line(format_args!("{target} = {value};"));
             }
             Stmt::Name { var, value } => {

@@ -6,6 +6,7 @@
 
 mod bits;
 mod functions;
+mod products;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -13,9 +14,9 @@ mod text;
 use std::collections::BTreeSet;
 
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::Scalar;
-use tilewright_ir::thread::{Program, Stmt, Value};
-use tilewright_ir::tile::{ElementClass, ElementOp};
+use tilewright_ir::thread::{Program, RegArray, Stmt, Value};
+use tilewright_ir::tile::{ElementClass, ElementOp, Narrowing};
+use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
 use self::functions::{Helper, Spelling, spelling};
@@ -32,6 +33,10 @@ pub(crate) struct Values<'a> {
     /// Those of type `long long`.
     long_names: BTreeSet<String>,
     helpers: BTreeSet<Helper>,
+    /// Register arrays whose values may become operands of sums.
+    summed: BTreeSet<usize>,
+    /// Whether the value at hand becomes an operand of a sum.
+    reaches_sum: bool,
 }
 
 impl<'a> Values<'a> {
@@ -41,7 +46,8 @@ impl<'a> Values<'a> {
         names.extend(program.registers.iter().map(|(_, array)| array.name.clone()));
         names.extend(program.sizes.iter().map(|size| size.name().to_string()));
         variable_names(&program.body, &mut names);
-        Values { program, names, long_names: BTreeSet::new(), helpers: BTreeSet::new() }
+        let summed = products::summed_arrays(program);
+        Values { program, names, long_names: BTreeSet::new(), helpers: BTreeSet::new(), summed, reaches_sum: false }
     }
 
     /// The lines that define the functions that were needed.
@@ -52,6 +58,14 @@ impl<'a> Values<'a> {
     /// The value as a C++ expression.
     pub(crate) fn text(&mut self, value: &Value) -> String {
         self.print(value).text
+    }
+
+    /// The value as a C++ expression that a register of this array becomes.
+    pub(crate) fn assigned(&mut self, array: Handle<RegArray>, value: &Value) -> String {
+        self.reaches_sum = self.summed.contains(&array.index());
+        let text = self.text(value);
+        self.reaches_sum = false;
+        text
     }
 
     /// The declaration of a name for an integer.
@@ -86,7 +100,7 @@ impl<'a> Values<'a> {
             Value::Index(dtype, index) => self.index_value(*dtype, index),
             Value::Reg(array, at) => Text::new(register(self.program, *array, *at), Level::Postfix),
             Value::Op(op, operands) => self.operation(*op, operands),
-            Value::Cast(to, of) => self.cast(*to, of),
+            Value::Cast(to, narrowing, of) => self.cast(*to, *narrowing, of),
             Value::Bits(to, of) => self.bits(*to, of),
             Value::Part(to, of, at) => self.part(*to, of, *at),
             Value::With(of, at, part) => self.with_part(of, *at, part),
@@ -135,13 +149,24 @@ impl<'a> Values<'a> {
     }
 
     fn operation(&mut self, op: ElementOp, operands: &[Value]) -> Text {
+        let outer = self.reaches_sum;
+        self.reaches_sum = products::reaches_sum(op, outer);
+        let text = self.inner_operation(op, operands, outer);
+        self.reaches_sum = outer;
+        text
+    }
+
+    fn inner_operation(&mut self, op: ElementOp, operands: &[Value], in_sum: bool) -> Text {
+        if let (ElementOp::Rounded, [of]) = (op, operands) {
+            return self.print(of);
+        }
         if let (ElementOp::Select, [cond, then, otherwise]) = (op, operands) {
             // Halves are chosen as they are.
             let [cond, then, otherwise] = [cond, then, otherwise].map(|operand| self.print(operand));
             return Text::choice(cond, then, otherwise);
         }
         let dtype = operands.last().map_or(DType::I32, |operand| self.dtype(operand));
-        let result = self.computed(op, operands, dtype);
+        let result = self.computed(op, operands, dtype, in_sum);
         match op.class() {
             ElementClass::Comparison | ElementClass::Choice => result,
             ElementClass::Arithmetic | ElementClass::Floating if is_half(dtype) => {
@@ -157,7 +182,18 @@ impl<'a> Values<'a> {
     }
 
     /// The result in the type in which C++ computes: `float` for halves, `int` for narrow integers.
-    fn computed(&mut self, op: ElementOp, operands: &[Value], dtype: DType) -> Text {
+    fn computed(&mut self, op: ElementOp, operands: &[Value], dtype: DType, in_sum: bool) -> Text {
+        let is_unknown_divisor =
+            op == ElementOp::Div && dtype.is_integer() && !operands.get(1).is_some_and(is_plain_divisor);
+        if is_unknown_divisor {
+            let [a, b] = [0, 1].map(|at| self.operand(operands, at).text);
+            let helper = self.helper(Helper::Divide(computing_type(dtype)));
+            return Text::call(&helper, &format!("{a}, {b}"));
+        }
+        if let Some(name) = products::rounded(op, dtype, operands).filter(|_| in_sum) {
+            let [a, b] = [0, 1].map(|at| self.operand(operands, at).text);
+            return Text::call(&self.function(name), &format!("{a}, {b}"));
+        }
         match spelling(op, dtype) {
             Spelling::Infix(sign, level) => {
                 let left = self.operand(operands, 0);
@@ -209,8 +245,8 @@ impl<'a> Values<'a> {
                     return Text::cast("float", Text::new(text, level));
                 }
             }
-            Value::Op(op, operands) if is_exact(*op) => return self.computed(*op, operands, dtype),
-            Value::Cast(_, of) if self.dtype(of) == dtype => return self.widened(dtype, of),
+            Value::Op(op, operands) if is_exact(*op) => return self.computed(*op, operands, dtype, false),
+            Value::Cast(_, _, of) if self.dtype(of) == dtype => return self.widened(dtype, of),
             Value::Reg(..) | Value::Op(..) | Value::Cast(..) => {}
             Value::Bits(..) | Value::Part(..) | Value::With(..) => {}
         }
@@ -219,7 +255,7 @@ impl<'a> Values<'a> {
         Text::call(&self.helper(helper), &held.text)
     }
 
-    fn cast(&mut self, to: DType, of: &Value) -> Text {
+    fn cast(&mut self, to: DType, narrowing: Narrowing, of: &Value) -> Text {
         let from = self.dtype(of);
         if to == from {
             return self.print(of);
@@ -231,8 +267,51 @@ impl<'a> Values<'a> {
         if is_half(from) && to == DType::F32 {
             return number;
         }
-        let by_int = from.is_float() && to.is_integer() && to.bytes() < 4;
-        Text::cast(c_type(to), if by_int { Text::cast("int", number) } else { number })
+        if from.is_float() && to.is_integer() {
+            return self.truncated(to, from, number);
+        }
+        match narrowing {
+            Narrowing::Saturates => {
+                let clamped = self.clamped(to, from, number);
+                Text::cast(c_type(to), clamped)
+            }
+            Narrowing::Fits | Narrowing::Wraps => Text::cast(c_type(to), number),
+        }
+    }
+
+    /// A `float` or `double` as an integer: towards zero, saturated, 0 for NaN. The conversions to 32 bits do that; those
+    /// from and to 64 bits make another number of NaN (PTX ISA, section 9.7.9.21).
+    fn truncated(&mut self, to: DType, from: DType, number: Text) -> Text {
+        let is_signed = to.integers().is_some_and(|(least, _)| least < 0);
+        let is_double = from == DType::F64;
+        let whole = match (is_double, to.bytes() == 8, is_signed) {
+            (false, false, true) => self.function("__float2int_rz"),
+            (false, false, false) => self.function("__float2uint_rz"),
+            (_, false, true) => self.helper(Helper::DoubleToInteger(DType::I32)),
+            (_, false, false) => self.helper(Helper::DoubleToInteger(DType::U32)),
+            (false, true, _) => self.helper(Helper::FloatToInteger(to)),
+            (true, true, _) => self.helper(Helper::DoubleToInteger(to)),
+        };
+        let whole = Text::call(&whole, &number.text);
+        if to.bytes() >= 4 {
+            return whole;
+        }
+        let clamped = self.clamped(to, if is_signed { DType::I32 } else { DType::U32 }, whole);
+        Text::cast(c_type(to), clamped)
+    }
+
+    /// The nearest integer that `to` holds, in the type in which C++ computes with `from`.
+    fn clamped(&mut self, to: DType, from: DType, number: Text) -> Text {
+        let (Some((least, most)), Some((lo, hi))) = (to.integers(), from.integers()) else { return number };
+        let bound = |bound: i128| constant(computing_type(from), Scalar::Int(bound as i64)).text;
+        let mut text = number;
+        if most < hi {
+            text = Text::call(&self.function("min"), &format!("{}, {}", text.text, bound(most)));
+        }
+        if least > lo {
+            text = Text::call(&self.function("max"), &format!("{}, {}", text.text, bound(least)));
+        }
+        text
     }
 
     /// A number, computed from values of dtype `from`, as a half.
@@ -269,13 +348,33 @@ fn constant(dtype: DType, value: Scalar) -> Text {
     Text::constant(literal(dtype, value))
 }
 
+/// The type in which C++ computes with integers of this dtype.
+fn computing_type(dtype: DType) -> DType {
+    match dtype {
+        DType::U32 | DType::U64 | DType::I64 => dtype,
+        _ => DType::I32,
+    }
+}
+
+/// Whether C++ defines the quotient by this integer for all dividends: it is neither 0 nor -1.
+fn is_plain_divisor(divisor: &Value) -> bool {
+    match divisor {
+        Value::Const(_, Scalar::Int(value)) => !(-1..=0).contains(value),
+        Value::Index(_, index) => index.range().lo > 0 || index.range().hi < -1,
+        _ => false,
+    }
+}
+
 fn is_half(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16)
 }
 
 /// Whether the result is an operand or its negative, so that no rounding is needed.
 fn is_exact(op: ElementOp) -> bool {
-    matches!(op, ElementOp::Max | ElementOp::Min | ElementOp::Neg | ElementOp::Abs | ElementOp::Select)
+    matches!(
+        op,
+        ElementOp::Max | ElementOp::Min | ElementOp::Neg | ElementOp::Abs | ElementOp::Rounded | ElementOp::Select
+    )
 }
 
 /// Adds the names of all variables in `body`.

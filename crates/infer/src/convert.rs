@@ -194,7 +194,7 @@ fn in_value(value: &Value, from: Handle<Buffer>, to: Handle<Buffer>) -> Value {
         Value::Const(_) | Value::Index(_) | Value::Named(_) => value.clone(),
         Value::Load(access) => Value::Load(in_access(access, from, to)),
         Value::Op(op, operands) => Value::Op(*op, operands.iter().map(|operand| in_value(operand, from, to)).collect()),
-        Value::Cast(dtype, of) => Value::Cast(*dtype, Box::new(in_value(of, from, to))),
+        Value::Cast(dtype, narrowing, of) => Value::Cast(*dtype, *narrowing, Box::new(in_value(of, from, to))),
     }
 }
 

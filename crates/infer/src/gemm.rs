@@ -126,7 +126,7 @@ mod tests {
                 let shape = fragments[*at].2.to_vec();
                 Tile { buffer: handles[*at], starts: vec![Expr::constant(0); 2], extents: shape }
             };
-            let told = Gemm { transpose_a: false, transpose_b: false, policy, clear: false };
+            let told = Gemm { transpose_a: false, transpose_b: false, policy, clear: false, tf32: false };
             body.push(Stmt::Op(ops.push(Op {
                 kind: OpKind::Gemm,
                 scope: Scope::Cta,
@@ -150,6 +150,7 @@ mod tests {
             parallels: Arena::new(),
             body,
             allow_conversions: false,
+            contracts: true,
             mistakes: Vec::new(),
         }
     }

@@ -83,6 +83,7 @@ impl Small {
             parallels: self.parallels,
             body: self.body,
             allow_conversions: false,
+            contracts: true,
             mistakes: Vec::new(),
         }
     }

@@ -12,22 +12,26 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// True when the constant is a value of `dtype`. Opaque dtypes take only 0, which is all bits zero.
+    /// True when the constant is a value of `dtype`: an integer that it holds, or for floating dtypes what is not rounded to
+    /// an infinity. Opaque dtypes take only 0, which is all bits zero.
     pub fn fits(self, dtype: DType) -> bool {
-        let unsigned = |bits: u32| matches!(self, Scalar::Int(v) if v >= 0 && (bits >= 63 || v < 1 << bits));
-        let signed = |bits: u32| matches!(self, Scalar::Int(v) if bits == 64 || (-(1i64 << (bits - 1))..1 << (bits - 1)).contains(&v));
-        match dtype {
-            DType::F64 | DType::F32 | DType::F16 | DType::BF16 => true,
-            DType::I8 => signed(8),
-            DType::I16 => signed(16),
-            DType::I32 => signed(32),
-            DType::I64 => signed(64),
-            DType::U8 => unsigned(8),
-            DType::U16 => unsigned(16),
-            DType::U32 => unsigned(32),
-            DType::U64 => unsigned(64),
-            DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => self == Scalar::Int(0),
+        match (self, dtype.integers()) {
+            (Scalar::Int(value), Some((least, most))) => (least..=most).contains(&i128::from(value)),
+            (Scalar::Float(_), Some(_)) => false,
+            (_, None) if dtype.is_opaque() => self == Scalar::Int(0),
+            (Scalar::Int(value), None) => is_held(value as f64, dtype),
+            (Scalar::Float(value), None) => !value.is_finite() || is_held(value, dtype),
         }
+    }
+}
+
+/// Whether a floating dtype rounds the value to a finite one: less than half a unit in the last place beyond its greatest.
+fn is_held(value: f64, dtype: DType) -> bool {
+    match dtype {
+        DType::F16 => value.abs() < 65_520.0,
+        DType::BF16 => value.abs() < (2.0 - 2f64.powi(-8)) * 2f64.powi(127),
+        DType::F32 => (value as f32).is_finite(),
+        _ => true,
     }
 }
 

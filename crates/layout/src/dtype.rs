@@ -57,6 +57,17 @@ impl DType {
         matches!(self, DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128)
     }
 
+    /// The least and the greatest integer that it holds; `None` for dtypes that are no integers.
+    pub fn integers(self) -> Option<(i128, i128)> {
+        let bits = 8 * self.bytes();
+        match self {
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 => Some((-1 << (bits - 1), (1 << (bits - 1)) - 1)),
+            DType::U8 | DType::U16 | DType::U32 | DType::U64 => Some((0, (1 << bits) - 1)),
+            DType::F64 | DType::F32 | DType::F16 | DType::BF16 => None,
+            DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => None,
+        }
+    }
+
     /// Whether it holds integers.
     pub fn is_integer(self) -> bool {
         !self.is_float() && !self.is_opaque()

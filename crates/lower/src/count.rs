@@ -7,11 +7,9 @@
 mod addresses;
 mod values;
 
-use std::collections::BTreeSet;
-
 use tilewright_expr::linear::Linear;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Cond, Inst, Issue, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value};
+use tilewright_ir::thread::{Cond, Inst, Issue, Memory, MemorySpace, Program, Regs, Stmt, Value};
 use tilewright_ir::tile::ElementOp;
 use tilewright_ir::{Handle, Target};
 
@@ -35,8 +33,6 @@ pub(crate) struct Counter<'a> {
     /// The registers of every load and every store.
     loaded: Vec<Regs>,
     stored: Vec<Regs>,
-    /// Registers that hold products.
-    products: BTreeSet<(Handle<RegArray>, i64)>,
     /// The loops around the current statement.
     loops: Vec<Around>,
     /// Conditions around the current statement, in terms of hardware indices, sizes and loop variables.
@@ -72,7 +68,6 @@ impl<'a> Counter<'a> {
             conditions: Vec::new(),
             loaded: Vec::new(),
             stored: Vec::new(),
-            products: BTreeSet::new(),
             loops: Vec::new(),
             guards: Vec::new(),
             lets: Vec::new(),
@@ -150,11 +145,7 @@ impl<'a> Counter<'a> {
                 self.body(body);
                 self.addresses.leave();
             }
-            Stmt::Assign { to, value } => {
-                self.operations(value, times);
-                self.assigned(to, value);
-            }
-            Stmt::Name { value, .. } => self.operations(value, times),
+            Stmt::Assign { value, .. } | Stmt::Name { value, .. } => self.operations(value, times),
             Stmt::AtomicAdd { memory, index, .. } => self.access(*memory, index, times),
             Stmt::Mma { .. } | Stmt::Inst(_) => self.add(times),
         }
@@ -190,12 +181,11 @@ impl<'a> Counter<'a> {
         self.guards.truncate(outer);
     }
 
-    /// Products that are added, at once or out of a register: NVRTC makes one instruction of both.
+    /// Products of integers that are added: NVRTC makes one instruction of both.
     fn fused(&self, value: &Value) -> i64 {
-        let is_product = |operand: &Value| match operand {
-            Value::Op(ElementOp::Mul, _) => true,
-            Value::Reg(array, at) => self.products.contains(&(*array, *at)),
-            _ => false,
+        let is_product = |operand: &Value| {
+            let is_integer = operand.dtype(&self.program.registers).is_some_and(|dtype| dtype.is_integer());
+            is_integer && matches!(operand, Value::Op(ElementOp::Mul, _))
         };
         let mut products = 0;
         value.for_each(&mut |part| {
@@ -204,17 +194,6 @@ impl<'a> Counter<'a> {
             }
         });
         products
-    }
-
-    /// Remembers whether a register holds a product.
-    fn assigned(&mut self, to: &Regs, value: &Value) {
-        let Some(at) = to.first.as_const() else { return };
-        let is_float = self.program.registers[to.array].dtype.is_float();
-        if is_float && matches!(value, Value::Op(ElementOp::Mul, _)) {
-            self.products.insert((to.array, at));
-        } else {
-            self.products.remove(&(to.array, at));
-        }
     }
 
     /// The operations of a value; moves are none.

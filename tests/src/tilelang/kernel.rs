@@ -6,6 +6,7 @@ use tilewright::dsl::{self, IntoLayout, KernelBuilder};
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::Kernel;
 use tilewright::ir::tile::{self, Coord};
+use tilewright::layout::DType::F32;
 use tilewright::layout::axis::{REG, TX};
 use tilewright::layout::{self, LayoutError, TableLayout};
 
@@ -216,8 +217,9 @@ impl Translator<'_> {
             WarpPolicy::FullCol => tile::WarpPolicy::FullCol,
         };
         let Gemm { transpose_a, transpose_b, clear_accum: clear, .. } = *gemm;
+        let tf32 = self.find(&gemm.a)?.dtype == F32;
         let [c, a, b] = [self.computed(&gemm.c)?, self.computed(&gemm.a)?, self.computed(&gemm.b)?];
-        k.gemm(c, a, b).with(tile::Gemm { transpose_a, transpose_b, policy, clear });
+        k.gemm(c, a, b).with(tile::Gemm { transpose_a, transpose_b, policy, clear, tf32 });
         Ok(())
     }
 

@@ -214,7 +214,7 @@ impl<'a> Translator<'a> {
                 let arguments = arguments.iter().map(|argument| self.value(argument, names));
                 self.operation(*op, arguments.collect::<Result<_, _>>()?)
             }
-            Value::Cast(dtype, argument) => Ok(self.value(argument, names)?.cast(computed_dtype(dtype)?)),
+            Value::Cast(dtype, argument) => Ok(self.cast(self.value(argument, names)?, computed_dtype(dtype)?)),
         }
     }
 
@@ -231,10 +231,28 @@ impl<'a> Translator<'a> {
 
     /// The value in this dtype. A number without a dtype takes any.
     pub(crate) fn converted(&self, value: tile::Value, dtype: DType) -> tile::Value {
+        let is_index = match &value {
+            tile::Value::Index(_) => true,
+            tile::Value::Op(op, _) => op.class() != ElementClass::Comparison,
+            _ => false,
+        } && dtype.is_integer()
+            && dtype.bytes() < 4;
         match self.dtype_of(&value) {
-            Some(known) if known != dtype => value.cast(dtype),
+            Some(known) if known != dtype => self.cast(value, dtype),
+            // Which numbers an index takes is not asked here: what the dtype does not hold wraps.
+            None if is_index => value.wrapping_cast(dtype),
             _ => value,
         }
+    }
+
+    /// Integers wrap in these programs.
+    fn cast(&self, value: tile::Value, dtype: DType) -> tile::Value {
+        let is_integer = match (&value, self.dtype_of(&value)) {
+            (_, Some(known)) => known.is_integer(),
+            (tile::Value::Const(number), None) => matches!(number, Scalar::Int(_)),
+            (_, None) => true,
+        };
+        if is_integer && dtype.is_integer() { value.wrapping_cast(dtype) } else { value.cast(dtype) }
     }
 
     /// The dtype of a value; none of constants, indices and truth values.
@@ -242,7 +260,7 @@ impl<'a> Translator<'a> {
         match value {
             tile::Value::Const(_) | tile::Value::Index(_) | tile::Value::Named(_) => None,
             tile::Value::Load(access) => self.dtypes.get(access.buffer.index()).copied(),
-            tile::Value::Cast(dtype, _) => Some(*dtype),
+            tile::Value::Cast(dtype, ..) => Some(*dtype),
             tile::Value::Op(op, _) if op.class() == ElementClass::Comparison => None,
             tile::Value::Op(_, arguments) => arguments.iter().find_map(|argument| self.dtype_of(argument)),
         }

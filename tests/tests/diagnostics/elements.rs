@@ -145,6 +145,49 @@ fn what_another_iteration_writes() {
 }
 
 #[test]
+fn numbers_that_a_dtype_does_not_hold() {
+    let narrowed = kernel("k", |k| {
+        let x = k.input("x", I32, [32]);
+        let y = k.output("y", I8, [32]);
+        let h = k.output("h", F16, [32]);
+        let n = k.output("n", I32, [32]);
+        k.fill(h, 1e10);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i,), x.at((&i,)).cast(I8));
+            k.store(y, (&i,), &i * 5);
+            k.store(y, (&i,), 300);
+            k.store(h, (&i,), -1e10);
+            k.store(n, (&i,), x.at((&i,)) / 0);
+            k.store(n, (&i,), x.at((&i,)) + Value::from(1i64 << 40));
+            k.store(n, (&i,), Value::from(2.5).wrapping_cast(I32));
+            k.store(h, (&i,), h.at((&i,)).mul_add(2.0, 1.0));
+        });
+    });
+    assert_mistake("numbers_that_do_not_fit", narrowed);
+    let divided = kernel("k", |k| {
+        let y = k.output("y", F32, [64]);
+        let [bx] = k.grid([2]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i % 0,), 0.0);
+            k.store(y, (&i / &bx,), 0.0);
+        });
+    });
+    assert_mistake("divisors_that_are_not_positive", divided);
+    let product = kernel("k", |k| {
+        k.threads(32);
+        let a = k.input("a", F32, [16, 8]);
+        let b = k.input("b", F32, [8, 8]);
+        let h = k.input("h", F16, [16, 16]);
+        let g = k.input("g", F16, [16, 8]);
+        let c = k.fragment("c", F32, [16, 8]);
+        k.fill(c, 0.0);
+        k.gemm(c, a, b);
+        k.gemm(c, h, g).tf32();
+    });
+    assert_mistake("products_in_full_precision", product);
+}
+
+#[test]
 fn what_threads_judge_differently() {
     let of_warps = kernel("k", |k| {
         k.threads(128);

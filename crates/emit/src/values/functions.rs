@@ -3,6 +3,7 @@
 use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
+use crate::dtype::c_type;
 use crate::index::Level;
 
 /// How an operation is written.
@@ -45,6 +46,8 @@ pub(super) fn spelling(op: ElementOp, dtype: DType) -> Spelling {
         ElementOp::Sqrt => real("sqrtf", "sqrt"),
         ElementOp::Rsqrt => real("rsqrtf", "rsqrt"),
         ElementOp::Tanh => real("tanhf", "tanh"),
+        ElementOp::Fma => real("fmaf", "fma"),
+        ElementOp::Rounded => Spelling::Same,
         ElementOp::Lt => Spelling::Infix(" < ", Level::Relation),
         ElementOp::Le => Spelling::Infix(" <= ", Level::Relation),
         ElementOp::Gt => Spelling::Infix(" > ", Level::Relation),
@@ -68,6 +71,9 @@ pub(super) enum Helper {
     UnsignedToBf16,
     AddF16,
     AddBf16,
+    FloatToInteger(DType),
+    DoubleToInteger(DType),
+    Divide(DType),
 }
 
 impl Helper {
@@ -79,6 +85,13 @@ impl Helper {
             Helper::FloatToBf16 | Helper::DoubleToBf16 | Helper::SignedToBf16 | Helper::UnsignedToBf16 => "to_bf16",
             Helper::AddF16 => "add_f16",
             Helper::AddBf16 => "add_bf16",
+            Helper::FloatToInteger(to) | Helper::DoubleToInteger(to) => match to {
+                DType::I32 => "to_i32",
+                DType::U32 => "to_u32",
+                DType::U64 => "to_u64",
+                _ => "to_i64",
+            },
+            Helper::Divide(_) => "divide",
         }
     }
 
@@ -99,6 +112,9 @@ impl Helper {
             Helper::UnsignedToBf16 => to_half(name, "unsigned long long", 'l', "cvt.rn.bf16.u64"),
             Helper::AddF16 => addition(name, "red.add.noftz.f16"),
             Helper::AddBf16 => addition(name, "red.add.noftz.bf16"),
+            Helper::FloatToInteger(to) => truncation(name, "float", to),
+            Helper::DoubleToInteger(to) => truncation(name, "double", to),
+            Helper::Divide(dtype) => division(name, dtype),
         }
     }
 }
@@ -117,6 +133,29 @@ fn conversion(result: &str, y: char, name: &str, parameter: &str, x: char, ptx: 
         "return y;".to_string(),
     ];
     function(&format!("{result} {name}({parameter} x)"), &body)
+}
+
+/// Towards zero, saturated, 0 for NaN.
+fn truncation(name: &str, parameter: &str, to: DType) -> Vec<String> {
+    let integer = match to {
+        DType::I32 => "int",
+        DType::U32 => "uint",
+        DType::U64 => "ull",
+        _ => "ll",
+    };
+    let body = format!("return x == x ? __{parameter}2{integer}_rz(x) : 0;");
+    function(&format!("{} {name}({parameter} x)", c_type(to)), &[body])
+}
+
+/// A quotient by 0 is 0, and one by -1 wraps: C++ defines neither for all dividends.
+fn division(name: &str, dtype: DType) -> Vec<String> {
+    let c_type = c_type(dtype);
+    let body = match dtype {
+        DType::I32 => "return b == 0 ? 0 : b == -1 ? (int)(0u - (unsigned int)a) : a/b;",
+        DType::I64 => "return b == 0 ? 0 : b == -1 ? (long long)(0ull - (unsigned long long)a) : a/b;",
+        _ => "return b == 0 ? 0 : a/b;",
+    };
+    function(&format!("{c_type} {name}({c_type} a, {c_type} b)"), &[body.to_string()])
 }
 
 fn to_half(name: &str, parameter: &str, x: char, ptx: &str) -> Vec<String> {

@@ -1,7 +1,8 @@
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value, verify};
-use tilewright_ir::tile::ElementOp::{self, Abs, Add, Div, Exp, Lt, Max, Mul, Neg, Select, Sqrt, Sub};
+use tilewright_ir::tile::ElementOp::{self, Abs, Add, Div, Exp, Fma, Lt, Max, Mul, Neg, Select, Sqrt, Sub};
+use tilewright_ir::tile::Narrowing;
 use tilewright_ir::{Arena, Handle, Scalar, Target};
 use tilewright_layout::DType::{self, B32, B64, B128, BF16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
 
@@ -137,7 +138,7 @@ fn narrow_integers_are_narrowed_again() {
         "(signed char)abs(a[0])",
         "a[0]",
         "llabs(a[0])",
-        "a[0]/b[0]",
+        "divide(a[0], b[0])",
     ];
     assert_eq!(seen, wanted);
 }
@@ -168,12 +169,15 @@ fn least_integers_are_differences() {
 #[test]
 fn casts_round_once() {
     let casts = [
-        (F32, I32, "(int)a[0]"),
-        (F32, I8, "(signed char)(int)a[0]"),
+        (F32, I32, "__float2int_rz(a[0])"),
+        (F32, U32, "__float2uint_rz(a[0])"),
+        (F32, I64, "to_i64(a[0])"),
+        (F64, U32, "to_u32(a[0])"),
+        (F32, I8, "(signed char)max(min(__float2int_rz(a[0]), 127), -128)"),
         (F64, F16, "to_f16(a[0])"),
         (F16, F32, "from_f16(a[0])"),
         (F16, BF16, "to_bf16(from_f16(a[0]))"),
-        (F16, U8, "(unsigned char)(int)from_f16(a[0])"),
+        (F16, U8, "(unsigned char)min(__float2uint_rz(from_f16(a[0])), 255u)"),
         (BF16, F64, "(double)from_bf16(a[0])"),
         (I32, BF16, "to_bf16((long long)a[0])"),
         (I32, F16, "to_f16((float)a[0])"),
@@ -181,8 +185,75 @@ fn casts_round_once() {
         (I32, I32, "a[0]"),
     ];
     for (from, to, wanted) in casts {
-        assert_eq!(text(from, |a, _, _| Value::Cast(to, Box::new(a))), wanted, "{from} to {to}");
+        assert_eq!(text(from, |a, _, _| Value::Cast(to, Narrowing::Wraps, Box::new(a))), wanted, "{from} to {to}");
     }
+}
+
+#[test]
+fn integers_saturate_at_the_ends_that_they_can_pass() {
+    let casts = [
+        (I32, I8, "(signed char)max(min(a[0], 127), -128)"),
+        (I32, U32, "(unsigned int)max(a[0], 0)"),
+        (U32, I32, "(int)min(a[0], 2147483647u)"),
+        (U8, I8, "(signed char)min(a[0], 127)"),
+        (I64, U8, "(unsigned char)max(min(a[0], 255ll), 0ll)"),
+        (I8, I32, "(int)a[0]"),
+    ];
+    for (from, to, wanted) in casts {
+        let seen = text(from, |a, _, _| Value::Cast(to, Narrowing::Saturates, Box::new(a)));
+        assert_eq!(seen, wanted, "{from} to {to}");
+    }
+}
+
+#[test]
+fn a_product_that_reaches_a_sum_is_not_left_to_the_compiler() {
+    let product = |a, b| of(Mul, [a, b]);
+    let seen = [
+        text(F32, |a, b, _| product(a, b)),
+        text(F32, |a, b, c| of(Add, [product(a, b), c])),
+        text(F64, |a, b, c| of(Sub, [c, of(Neg, [product(a, b)])])),
+        text(F32, |a, b, c| of(Add, [of(Exp, [product(a, b)]), c])),
+        text(F32, |a, b, c| of(Fma, [a.clone(), b.clone(), product(a, c)])),
+        text(I32, |a, b, c| of(Add, [product(a, b), c])),
+    ];
+    let wanted = [
+        "a[0]*b[0]",
+        "__fmul_rn(a[0], b[0]) + c[0]",
+        "c[0] - -__dmul_rn(a[0], b[0])",
+        "__expf(a[0]*b[0]) + c[0]",
+        "fmaf(a[0], b[0], a[0]*c[0])",
+        "a[0]*b[0] + c[0]",
+    ];
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn a_product_in_a_register_that_is_summed_is_rounded_there() {
+    let mut program = empty();
+    let [a, b, c] = ["a", "b", "c"].map(|name| array(&mut program, name, F32));
+    let reg = |array: Handle<RegArray>| Value::Reg(array, 0);
+    let to = |array: Handle<RegArray>| Regs { array, first: Expr::constant(0), count: 1, step: 1 };
+    let product = of(Mul, [reg(a), reg(a)]);
+    program.body = vec![
+        Stmt::Assign { to: to(b), value: product.clone() },
+        Stmt::Assign { to: to(c), value: of(Add, [reg(b), reg(a)]) },
+    ];
+    let mut values = Values::new(&program);
+    assert_eq!(values.assigned(b, &product), "__fmul_rn(a[0], a[0])");
+    assert_eq!(values.assigned(c, &product), "a[0]*a[0]");
+}
+
+#[test]
+fn a_divisor_that_may_be_zero_is_asked_for() {
+    let seen = [
+        text(I32, |a, b, _| of(Div, [a, b])),
+        text(I32, |a, _, _| of(Div, [a, whole(I32, 3)])),
+        text(U64, |a, b, _| of(Div, [a, b])),
+        text(I8, |a, b, _| of(Div, [a, b])),
+        text(F32, |a, b, _| of(Div, [a, b])),
+    ];
+    let wanted = ["divide(a[0], b[0])", "a[0]/3", "divide(a[0], b[0])", "(signed char)divide(a[0], b[0])", "a[0]/b[0]"];
+    assert_eq!(seen, wanted);
 }
 
 #[test]

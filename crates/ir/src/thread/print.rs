@@ -60,7 +60,7 @@ impl Program {
             Value::Const(_, value) => value.to_string(),
             Value::Index(_, index) => index.to_string(),
             Value::Reg(array, at) => format!("{}[{at}]", self.registers[*array].name),
-            Value::Cast(dtype, of) => format!("{dtype}({})", self.value(of)),
+            Value::Cast(dtype, narrowing, of) => format!("{}({})", narrowing.title(*dtype), self.value(of)),
             Value::Bits(dtype, of) => format!("{dtype}.bits({})", self.value(of)),
             Value::Part(dtype, of, at) => format!("{dtype}.part({}, {at})", self.value(of)),
             Value::With(of, at, part) => format!("with({}, {at}, {})", self.value(of), self.value(part)),

@@ -6,7 +6,7 @@ use tilewright_layout::DType;
 use crate::arena::{Arena, Handle};
 use crate::scalar::Scalar;
 use crate::thread::program::RegArray;
-use crate::tile::{ElementClass, ElementOp};
+use crate::tile::{ElementClass, ElementOp, Narrowing};
 
 /// A value of one thread. Truth values have no dtype, and live in conditions and selections only.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub enum Value {
     /// An operation; its operands are of one dtype, but for the condition of a selection.
     Op(ElementOp, Vec<Value>),
     /// The value in another dtype: rounded to the nearest, to integers towards zero.
-    Cast(DType, Box<Value>),
+    Cast(DType, Narrowing, Box<Value>),
     /// The bits of the value, as a dtype of the same size.
     Bits(DType, Box<Value>),
     /// Some of the bits of the value: as wide as the dtype, which is narrower, the `at`th such part from the lowest.
@@ -35,7 +35,7 @@ impl Value {
         match self {
             Value::Const(dtype, _)
             | Value::Index(dtype, _)
-            | Value::Cast(dtype, _)
+            | Value::Cast(dtype, ..)
             | Value::Bits(dtype, _)
             | Value::Part(dtype, _, _) => Some(*dtype),
             Value::Reg(array, _) => Some(registers[*array].dtype),
@@ -53,7 +53,7 @@ impl Value {
         match self {
             Value::Const(..) | Value::Index(..) | Value::Reg(..) => &[],
             Value::Op(_, operands) => operands,
-            Value::Cast(_, of) | Value::Bits(_, of) | Value::Part(_, of, _) => std::slice::from_ref(of),
+            Value::Cast(_, _, of) | Value::Bits(_, of) | Value::Part(_, of, _) => std::slice::from_ref(of),
             Value::With(of, _, _) => std::slice::from_ref(of),
         }
     }

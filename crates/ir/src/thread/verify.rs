@@ -230,7 +230,7 @@ impl<'a> Checker<'a> {
                 self.read(&Regs { array: *array, first: Expr::constant(*at), count: 1, step: 1 });
                 Some(registers[*array].dtype)
             }
-            Value::Cast(to, of) => {
+            Value::Cast(to, _, of) => {
                 if self.value(of).is_none() {
                     self.report("V0319", "a truth value where a number is needed".to_string());
                 }

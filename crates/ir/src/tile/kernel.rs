@@ -30,6 +30,8 @@ pub struct Kernel {
     pub body: Vec<Stmt>,
     /// Where fragments cannot have layouts that all of their uses agree on, inference may copy them through shared memory.
     pub allow_conversions: bool,
+    /// Whether a product and the sum that it goes into are one operation, rounded once; see [`crate::tile::contract`].
+    pub contracts: bool,
     /// Mistakes found while the kernel was built; a kernel with any does not verify.
     pub mistakes: Vec<Diagnostic>,
 }

@@ -1,5 +1,6 @@
 //! The tile level: a kernel as the user wrote it.
 
+mod contract;
 mod element;
 mod kernel;
 mod op;
@@ -7,11 +8,12 @@ mod print;
 mod value;
 mod verify;
 
+pub use contract::contract;
 pub use element::{Claim, Element, Parallel};
 pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll};
 pub use op::{Detail, Effect, Gemm, Op, OpInfo, OpKind, Operand, Reduce, ReduceKind, Takes, WarpPolicy};
 pub use print::{access_title, tile_title, value_title};
-pub use value::{Access, Coord, ElementClass, ElementOp, Value};
+pub use value::{Access, Coord, ElementClass, ElementOp, Narrowing, Value};
 pub use verify::{VerifiedKernel, verify};
 
 use tilewright_expr::Var;

@@ -165,6 +165,8 @@ pub struct Gemm {
     pub policy: WarpPolicy,
     /// `c` is overwritten; else the product is added to it.
     pub clear: bool,
+    /// Multiplicands of f32 are rounded to tf32, which has 10 bits of mantissa; there are no products of f32 itself.
+    pub tf32: bool,
 }
 
 /// What an op is told beyond its operands.
@@ -225,10 +227,10 @@ impl Detail {
                 words.extend(flags(&[(!clear, "accumulate")]));
                 words
             }
-            Detail::Gemm(Gemm { transpose_a, transpose_b, policy, clear }) => {
+            Detail::Gemm(Gemm { transpose_a, transpose_b, policy, clear, tf32 }) => {
                 let mut words = flags(&[(transpose_a, "transpose_a"), (transpose_b, "transpose_b")]);
                 words.push(policy.name().to_string());
-                words.extend(flags(&[(clear, "clear")]));
+                words.extend(flags(&[(clear, "clear"), (tf32, "tf32")]));
                 words
             }
         }

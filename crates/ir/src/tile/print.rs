@@ -201,7 +201,7 @@ pub fn value_title(kernel: &Kernel, value: &Value) -> String {
                 }
             }
         }
-        Value::Cast(dtype, value) => format!("{dtype}({})", value_title(kernel, value)),
+        Value::Cast(dtype, narrowing, value) => format!("{}({})", narrowing.title(*dtype), value_title(kernel, value)),
     }
 }
 

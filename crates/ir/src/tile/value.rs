@@ -3,10 +3,10 @@
 use std::fmt;
 
 use tilewright_diag::Span;
-use tilewright_expr::{Expr, Var};
+use tilewright_expr::{Expr, ValueRange, Var};
 use tilewright_layout::DType;
 
-use crate::arena::Handle;
+use crate::arena::{Arena, Handle};
 use crate::scalar::Scalar;
 use crate::tile::kernel::Buffer;
 
@@ -66,7 +66,7 @@ element_ops! {
     Sub = "sub" 2 Arithmetic Some("-");
     /// Product.
     Mul = "mul" 2 Arithmetic Some("*");
-    /// Quotient; of integers, towards zero.
+    /// Quotient; of integers, towards zero. An integer divided by 0 gives 0.
     Div = "div" 2 Arithmetic Some("/");
     /// The greater; a number if one is not a number.
     Max = "max" 2 Arithmetic None;
@@ -86,6 +86,10 @@ element_ops! {
     Rsqrt = "rsqrt" 1 Floating None;
     /// Hyperbolic tangent.
     Tanh = "tanh" 1 Floating None;
+    /// The product of the first two and the third added, rounded once; of f32 and f64.
+    Fma = "fma" 3 Floating None;
+    /// The value itself, which is rounded before anything is done with it: no product in it is fused with a sum around it.
+    Rounded = "rounded" 1 Arithmetic None;
     /// Less.
     Lt = "lt" 2 Comparison Some("<");
     /// Less or equal.
@@ -125,7 +129,66 @@ impl ElementOp {
             | ElementOp::Sqrt
             | ElementOp::Rsqrt
             | ElementOp::Tanh
+            | ElementOp::Fma
+            | ElementOp::Rounded
             | ElementOp::Select => None,
+        }
+    }
+}
+
+impl ElementOp {
+    /// What it gives for integers of these ranges, computed exactly; `None` for ops that give no integers. The ends are
+    /// those of 64 bits where it would go beyond.
+    pub fn integer_range(self, operands: &[ValueRange]) -> Option<ValueRange> {
+        let wide = |range: &ValueRange| (i128::from(range.lo), i128::from(range.hi));
+        let hull = |ends: &[i128]| {
+            let end = |value: Option<&i128>| value.map_or(0, |v| (*v).clamp(i64::MIN.into(), i64::MAX.into()) as i64);
+            ValueRange::new(end(ends.iter().min()), end(ends.iter().max()))
+        };
+        let magnitude = |(lo, hi): (i128, i128)| lo.abs().max(hi.abs());
+        Some(match (self, operands) {
+            (ElementOp::Add, [a, b]) => hull(&[wide(a).0 + wide(b).0, wide(a).1 + wide(b).1]),
+            (ElementOp::Sub, [a, b]) => hull(&[wide(a).0 - wide(b).1, wide(a).1 - wide(b).0]),
+            (ElementOp::Mul, [a, b]) => {
+                let ((a, b), (c, d)) = (wide(a), wide(b));
+                hull(&[a * c, a * d, b * c, b * d])
+            }
+            // A quotient is no larger than the dividend, and a division by 0 gives 0.
+            (ElementOp::Div, [a, b]) => {
+                let least = if wide(a).0 < 0 || wide(b).0 < 0 { -magnitude(wide(a)) } else { 0 };
+                hull(&[least, magnitude(wide(a))])
+            }
+            (ElementOp::Max, [a, b]) => ValueRange::new(a.lo.max(b.lo), a.hi.max(b.hi)),
+            (ElementOp::Min, [a, b]) => ValueRange::new(a.lo.min(b.lo), a.hi.min(b.hi)),
+            (ElementOp::Neg, [a]) => hull(&[-wide(a).0, -wide(a).1]),
+            (ElementOp::Abs, [a]) if a.lo >= 0 => *a,
+            (ElementOp::Abs, [a]) => hull(&[0, magnitude(wide(a))]),
+            (ElementOp::Rounded, [a]) => *a,
+            (ElementOp::Select, [a, b]) => ValueRange::new(a.lo.min(b.lo), a.hi.max(b.hi)),
+            _ => return None,
+        })
+    }
+}
+
+/// What becomes of an integer that the dtype of a cast does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Narrowing {
+    /// There is none: the dtype holds all integers of the other. Floating-point numbers are truncated towards zero and
+    /// saturate; NaN becomes 0.
+    Fits,
+    /// It becomes the nearest integer that the dtype holds.
+    Saturates,
+    /// Its low bits stay.
+    Wraps,
+}
+
+impl Narrowing {
+    /// The cast as it is printed: `i8`, `i8.saturated`, `i8.wrapped`.
+    pub fn title(self, dtype: DType) -> String {
+        match self {
+            Narrowing::Fits => dtype.to_string(),
+            Narrowing::Saturates => format!("{dtype}.saturated"),
+            Narrowing::Wraps => format!("{dtype}.wrapped"),
         }
     }
 }
@@ -163,11 +226,28 @@ pub enum Value {
     Load(Access),
     /// An operation.
     Op(ElementOp, Vec<Value>),
-    /// The value in another dtype: rounded to the nearest; to integers, towards zero.
-    Cast(DType, Box<Value>),
+    /// The value in another dtype: rounded to the nearest, ties to even; to integers, towards zero.
+    Cast(DType, Narrowing, Box<Value>),
 }
 
 impl Value {
+    /// Its dtype, where `named` gives those of named values; `None` for truth values, and for numbers that take the dtype
+    /// of what they meet.
+    pub fn dtype(&self, buffers: &Arena<Buffer>, named: &dyn Fn(&str) -> Option<DType>) -> Option<DType> {
+        let common = |operands: &[Value]| operands.iter().find_map(|operand| operand.dtype(buffers, named));
+        match self {
+            Value::Const(_) | Value::Index(_) => None,
+            Value::Named(name) => named(name),
+            Value::Load(access) => Some(buffers[access.buffer].dtype),
+            Value::Cast(dtype, ..) => Some(*dtype),
+            Value::Op(op, operands) => match op.class() {
+                ElementClass::Comparison => None,
+                ElementClass::Arithmetic | ElementClass::Floating => common(operands),
+                ElementClass::Choice => common(operands.get(1..)?),
+            },
+        }
+    }
+
     /// Calls `visit` on every access in it, indices of accesses first.
     pub fn for_each_load(&self, visit: &mut dyn FnMut(&Access)) {
         match self {
@@ -177,7 +257,7 @@ impl Value {
                 visit(access);
             }
             Value::Op(_, arguments) => arguments.iter().for_each(|argument| argument.for_each_load(visit)),
-            Value::Cast(_, value) => value.for_each_load(visit),
+            Value::Cast(_, _, value) => value.for_each_load(visit),
         }
     }
 
@@ -191,7 +271,7 @@ impl Value {
                 Coord::Data(value) => value.for_each_expr(visit),
             }),
             Value::Op(_, operands) => operands.iter().for_each(|operand| operand.for_each_expr(visit)),
-            Value::Cast(_, value) => value.for_each_expr(visit),
+            Value::Cast(_, _, value) => value.for_each_expr(visit),
         }
     }
 
@@ -202,7 +282,7 @@ impl Value {
             Value::Index(expr) => Value::Index(to(expr)),
             Value::Load(access) => Value::Load(access.map_exprs(to)),
             Value::Op(op, operands) => Value::Op(*op, operands.iter().map(|operand| operand.map_exprs(to)).collect()),
-            Value::Cast(dtype, value) => Value::Cast(*dtype, Box::new(value.map_exprs(to))),
+            Value::Cast(dtype, narrowing, value) => Value::Cast(*dtype, *narrowing, Box::new(value.map_exprs(to))),
         }
     }
 
@@ -252,6 +332,16 @@ impl Value {
     /// Its hyperbolic tangent.
     pub fn tanh(self) -> Value {
         self.unary(ElementOp::Tanh)
+    }
+
+    /// Its product with `factor` and `term` added, rounded once.
+    pub fn mul_add(self, factor: impl Into<Value>, term: impl Into<Value>) -> Value {
+        Value::Op(ElementOp::Fma, vec![self, factor.into(), term.into()])
+    }
+
+    /// The value, rounded to its dtype before it goes on: a product is not fused with the sum that it goes into.
+    pub fn rounded(self) -> Value {
+        self.unary(ElementOp::Rounded)
     }
 
     /// Its absolute value.
@@ -304,9 +394,21 @@ impl Value {
         Value::Op(ElementOp::Select, vec![self, then.into(), otherwise.into()])
     }
 
-    /// The same in another dtype: rounded to the nearest; to integers, towards zero.
+    /// The same in another dtype: rounded to the nearest, ties to even. A floating-point number becomes an integer by
+    /// truncation and saturates; NaN becomes 0. An integer type must hold all values of the other; else see
+    /// [`Value::saturating_cast`] and [`Value::wrapping_cast`].
     pub fn cast(self, dtype: DType) -> Value {
-        Value::Cast(dtype, Box::new(self))
+        Value::Cast(dtype, Narrowing::Fits, Box::new(self))
+    }
+
+    /// An integer as another integer type, which takes the nearest value that it holds.
+    pub fn saturating_cast(self, dtype: DType) -> Value {
+        Value::Cast(dtype, Narrowing::Saturates, Box::new(self))
+    }
+
+    /// An integer as another integer type, which takes the low bits.
+    pub fn wrapping_cast(self, dtype: DType) -> Value {
+        Value::Cast(dtype, Narrowing::Wraps, Box::new(self))
     }
 }
 

@@ -19,7 +19,8 @@ mod unwritten;
 mod values;
 mod warps;
 
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::{Expr, Node};
 use tilewright_layout::axis::Scope;
 
 use crate::target::Target;
@@ -114,6 +115,25 @@ fn check_size(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
                 .help("a size has 31 bits: k.size(\"m\").multiple_of(4).max(1 << 20)"),
         );
     }
+}
+
+/// A divisor in an index that may be 0 or less: division of indices is floor division by what is positive.
+fn bad_divisor(index: &Expr) -> Option<&Expr> {
+    let (a, b) = index.operands()?;
+    let divides = matches!(index.node(), Node::Div(..) | Node::Mod(..));
+    let own = (divides && b.range().lo < 1).then_some(b);
+    own.or_else(|| bad_divisor(a)).or_else(|| bad_divisor(b))
+}
+
+fn divisor_finding(title: &str, divisor: &Expr, span: Span) -> Diagnostic {
+    let range = divisor.range();
+    let known = match range.constant() {
+        Some(_) => String::new(),
+        None => format!(", which is {} to {}", range.lo, range.hi),
+    };
+    Diagnostic::error("K0244", format!("`{title}` divides by `{divisor}`{known}"))
+        .label(span, "used here")
+        .help("the divisor of an index is positive; indices are rounded down")
 }
 
 /// Iterations that may be written out.

@@ -1,9 +1,10 @@
 //! Values of elements as values of a thread.
 
-use tilewright_expr::{Expr, Var};
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, ValueRange, Var};
 use tilewright_ir::Scalar;
 use tilewright_ir::thread::{Stmt, Value as ThreadValue};
-use tilewright_ir::tile::{ElementClass, ElementOp, Space, Value};
+use tilewright_ir::tile::{ElementClass, ElementOp, Narrowing, Space, Value};
 use tilewright_layout::DType;
 
 use super::{Lowering, Place};
@@ -77,20 +78,77 @@ impl Lowering<'_> {
 
     /// The dtype of a value; `None` for numbers that have whatever dtype is needed, and for truth values.
     fn dtype_of(&self, value: &Value) -> Option<DType> {
+        let named = |name: &str| match self.named(name)? {
+            Named::Kept(_, dtype) => Some(dtype),
+            Named::Truth(_) | Named::Index(_) => None,
+        };
+        value.dtype(&self.kernel.buffers, &named)
+    }
+
+    /// Where an integer without a dtype lies; `None` for other values.
+    fn integer_range(&self, value: &Value) -> Option<ValueRange> {
         match value {
-            Value::Const(_) | Value::Index(_) => None,
+            Value::Const(Scalar::Int(number)) => Some(ValueRange::point(*number)),
+            Value::Index(expr) => Some(expr.range()),
             Value::Named(name) => match self.named(name)? {
-                Named::Kept(_, dtype) => Some(dtype),
-                Named::Truth(_) | Named::Index(_) => None,
+                Named::Index(value) => self.integer_range(&value),
+                Named::Kept(..) | Named::Truth(_) => None,
             },
-            Value::Load(access) => Some(self.kernel.buffers[access.buffer].dtype),
-            Value::Cast(dtype, _) => Some(*dtype),
-            Value::Op(op, operands) => match op.class() {
-                ElementClass::Comparison => None,
-                ElementClass::Arithmetic | ElementClass::Floating => self.common_dtype(operands),
-                ElementClass::Choice => self.common_dtype(operands.get(1..)?),
-            },
+            Value::Op(op, operands) => {
+                let numbers = if op.class() == ElementClass::Choice { operands.get(1..)? } else { operands };
+                let ranges: Option<Vec<ValueRange>> =
+                    numbers.iter().map(|operand| self.integer_range(operand)).collect();
+                op.integer_range(&ranges?)
+            }
+            Value::Const(Scalar::Float(_)) | Value::Load(_) | Value::Cast(..) => None,
         }
+    }
+
+    /// The dtype in which integers without one are computed, so that the result is exact.
+    fn exact_dtype(&self, value: &Value) -> DType {
+        let is_narrow = |value: &Value| {
+            let range = self.integer_range(value);
+            range.is_none_or(|range| [range.lo, range.hi].iter().all(|end| Scalar::Int(*end).fits(DType::I32)))
+        };
+        let all_narrow = match value {
+            Value::Op(_, operands) => is_narrow(value) && operands.iter().all(|of| self.exact_dtype(of) == DType::I32),
+            _ => is_narrow(value),
+        };
+        if all_narrow { DType::I32 } else { DType::I64 }
+    }
+
+    /// An integer without a dtype as a sum of multiples of variables, if it is one.
+    fn expr_of(&self, value: &Value) -> Option<Expr> {
+        match value {
+            Value::Const(Scalar::Int(number)) => Some(Expr::constant(*number)),
+            Value::Index(expr) => Some(expr.clone()),
+            Value::Named(name) => match self.named(name)? {
+                Named::Index(value) => self.expr_of(&value),
+                Named::Kept(..) | Named::Truth(_) => None,
+            },
+            Value::Op(op, operands) => match (op, &operands[..]) {
+                (ElementOp::Add, [a, b]) => Some(self.expr_of(a)? + self.expr_of(b)?),
+                (ElementOp::Sub, [a, b]) => Some(self.expr_of(a)? - self.expr_of(b)?),
+                (ElementOp::Mul, [a, b]) => Some(self.expr_of(a)? * self.expr_of(b)?),
+                (ElementOp::Neg, [a]) => Some(self.expr_of(a)? * -1),
+                _ => None,
+            },
+            Value::Const(Scalar::Float(_)) | Value::Load(_) | Value::Cast(..) => None,
+        }
+    }
+
+    /// An integer without a dtype, computed exactly and then converted.
+    fn integer(&mut self, value: &Value, wanted: Option<DType>, place: &Place) -> Result<ThreadValue, String> {
+        let exact = self.exact_dtype(value);
+        if let Some(expr) = self.expr_of(value) {
+            return Ok(ThreadValue::Index(wanted.unwrap_or(exact), self.index(&normalize(&expr), place)));
+        }
+        let Value::Op(op, operands) = value else { return Err("an integer that is none".to_string()) };
+        let computed = self.operands(*op, operands, exact, place)?;
+        Ok(match wanted {
+            Some(dtype) if dtype != exact => ThreadValue::Cast(dtype, Narrowing::Wraps, Box::new(computed)),
+            _ => computed,
+        })
     }
 
     fn common_dtype(&self, operands: &[Value]) -> Option<DType> {
@@ -100,8 +158,14 @@ impl Lowering<'_> {
     /// A value of a thread; `wanted` is the dtype of numbers that have none of their own.
     pub(super) fn value(&mut self, value: &Value, wanted: Option<DType>, place: &Place) -> Result<ThreadValue, String> {
         match value {
-            Value::Const(number) => Ok(ThreadValue::Const(wanted.unwrap_or_else(|| of_constant(*number)), *number)),
-            Value::Index(expr) => Ok(ThreadValue::Index(wanted.unwrap_or(DType::I32), self.index(expr, place))),
+            Value::Const(number) => {
+                let own = |number: &Scalar| match number {
+                    Scalar::Int(_) => self.exact_dtype(value),
+                    Scalar::Float(_) => DType::F32,
+                };
+                Ok(ThreadValue::Const(wanted.unwrap_or_else(|| own(number)), *number))
+            }
+            Value::Index(_) => self.integer(value, wanted, place),
             Value::Named(name) => match self.named(name) {
                 Some(Named::Kept(value, _) | Named::Truth(value)) => Ok(value),
                 Some(Named::Index(value)) => self.value(&value, wanted, place),
@@ -111,15 +175,17 @@ impl Lowering<'_> {
                 Space::Fragment => self.read_fragment(access, place),
                 Space::Global(_) | Space::Shared => self.load(access, place),
             },
-            Value::Cast(dtype, inner) => {
-                let from = self.dtype_of(inner);
-                let inner = self.value(inner, from.or(Some(*dtype)), place)?;
-                Ok(if from.is_none_or(|from| from == *dtype) {
-                    inner
-                } else {
-                    ThreadValue::Cast(*dtype, Box::new(inner))
-                })
+            Value::Cast(dtype, narrowing, inner) => {
+                let from = match self.integer_range(inner) {
+                    // What the dtype holds needs no conversion.
+                    Some(range) if [range.lo, range.hi].iter().all(|end| Scalar::Int(*end).fits(*dtype)) => *dtype,
+                    Some(_) => self.exact_dtype(inner),
+                    None => self.dtype_of(inner).unwrap_or(if dtype.is_float() { *dtype } else { DType::F32 }),
+                };
+                let inner = self.value(inner, Some(from), place)?;
+                Ok(if from == *dtype { inner } else { ThreadValue::Cast(*dtype, *narrowing, Box::new(inner)) })
             }
+            Value::Op(..) if self.integer_range(value).is_some() => self.integer(value, wanted, place),
             Value::Op(op, operands) => self.operation(*op, operands, wanted, place),
         }
     }
@@ -132,13 +198,29 @@ impl Lowering<'_> {
         place: &Place,
     ) -> Result<ThreadValue, String> {
         let numbers = if op.class() == ElementClass::Choice { operands.get(1..).unwrap_or_default() } else { operands };
-        let real = operands.iter().any(|operand| matches!(operand, Value::Const(Scalar::Float(_))));
-        let untyped = if real { DType::F32 } else { DType::I32 };
+        let all_integers = numbers.iter().all(|operand| self.integer_range(operand).is_some());
+        let is_wide = numbers.iter().any(|operand| self.exact_dtype(operand) == DType::I64);
+        let untyped = match (all_integers, is_wide) {
+            (false, _) => DType::F32,
+            (true, false) => DType::I32,
+            (true, true) => DType::I64,
+        };
         let dtype = match op.class() {
             ElementClass::Comparison => self.common_dtype(numbers).unwrap_or(untyped),
             ElementClass::Floating => self.common_dtype(numbers).or(wanted).unwrap_or(DType::F32),
             ElementClass::Arithmetic | ElementClass::Choice => self.common_dtype(numbers).or(wanted).unwrap_or(untyped),
         };
+        self.operands(op, operands, dtype, place)
+    }
+
+    /// An operation on numbers of one dtype.
+    fn operands(
+        &mut self,
+        op: ElementOp,
+        operands: &[Value],
+        dtype: DType,
+        place: &Place,
+    ) -> Result<ThreadValue, String> {
         let mut made = Vec::new();
         for (at, operand) in operands.iter().enumerate() {
             let is_choice = op.class() == ElementClass::Choice && at == 0;
@@ -156,7 +238,7 @@ impl Lowering<'_> {
         if let Value::Index(expr) = self.without_names(value) {
             return Ok(expr);
         }
-        let dtype = self.dtype_of(value).unwrap_or(DType::I32);
+        let dtype = self.dtype_of(value).unwrap_or_else(|| self.exact_dtype(value));
         let value = self.value(value, Some(dtype), place)?;
         let most = if dtype.bytes() >= 4 { i64::from(i32::MAX) } else { 1 << (8 * dtype.bytes()) };
         let var = Var::new(self.builder.fresh("at"), -most, most);
@@ -179,12 +261,5 @@ impl Lowering<'_> {
         }
         self.at_memory(access, &index, place, |memory, index| Stmt::Load { to, memory, index })?;
         Ok(ThreadValue::Reg(array, 0))
-    }
-}
-
-fn of_constant(number: Scalar) -> DType {
-    match number {
-        Scalar::Int(_) => DType::I32,
-        Scalar::Float(_) => DType::F32,
     }
 }

@@ -9,7 +9,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Inst, Memory, MemorySpace, RegArray, Stmt, Value};
-use tilewright_ir::tile::{Detail, ElementOp, Kernel, Op, Reduce, ReduceKind, Space, tile_title};
+use tilewright_ir::tile::{Detail, ElementOp, Kernel, Narrowing, Op, Reduce, ReduceKind, Space, tile_title};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
@@ -148,7 +148,7 @@ fn neutral(kind: ReduceKind, dtype: DType) -> Scalar {
 }
 
 fn cast(dtype: DType, from: DType, value: Value) -> Value {
-    if dtype == from { value } else { Value::Cast(dtype, Box::new(value)) }
+    if dtype == from { value } else { Value::Cast(dtype, Narrowing::Fits, Box::new(value)) }
 }
 
 impl Schedule<Context> for ReduceSchedule {

@@ -1,12 +1,12 @@
 //! Checks of statements on elements.
 
 use tilewright_diag::{Diagnostic, Span};
-use tilewright_expr::{Expr, Var};
+use tilewright_expr::{Expr, ValueRange, Var};
 use tilewright_layout::map::Map;
 
 use super::races::{self, Iterations};
-use super::uniform;
-use super::values::{Names, Type, may_store, type_of};
+use super::values::{Names, Type, check_fits, may_store, type_of};
+use super::{bad_divisor, uniform};
 use crate::tile::element::{Claim, Element, Parallel};
 use crate::tile::kernel::{Direction, Kernel, Loop, Space};
 use crate::tile::print::{access_title, value_title};
@@ -136,7 +136,7 @@ impl<'a> Context<'a> {
                 super::buffers::check_name(name, *span, "a value", self.found);
                 self.check_free(name, *span);
                 let kind = self.value(value, *span);
-                self.names.push((name.clone(), kind.unwrap_or(Type::Integer)));
+                self.names.push((name.clone(), kind.unwrap_or(Type::Integer(ValueRange::new(0, 1)))));
             }
             Element::Store { to, value, claim } => {
                 self.store(to, value);
@@ -193,7 +193,7 @@ impl<'a> Context<'a> {
             Value::Index(expr) => self.variables(expr, &expr.to_string(), span),
             Value::Load(access) => self.access(access),
             Value::Op(_, arguments) => arguments.iter().for_each(|argument| self.indices(argument, span)),
-            Value::Cast(_, inner) => self.indices(inner, span),
+            Value::Cast(_, _, inner) => self.indices(inner, span),
         }
     }
 
@@ -209,10 +209,12 @@ impl<'a> Context<'a> {
                     .help("declare it with k.output, or write another buffer"),
             );
         }
-        if !may_store(kind, buffer.dtype) {
+        if may_store(kind, buffer.dtype) {
+            self.found.extend(check_fits(self.kernel, value, kind, buffer.dtype, to.span));
+        } else {
             let what = match kind {
                 Type::Of(dtype) => dtype.to_string(),
-                Type::Integer => "an integer".to_string(),
+                Type::Integer(_) => "an integer".to_string(),
                 Type::Real => "a floating-point number".to_string(),
                 Type::Truth => "a truth value".to_string(),
             };
@@ -302,6 +304,9 @@ impl<'a> Context<'a> {
                 unknown = Some(var.name().to_string());
             }
         });
+        if let Some(divisor) = bad_divisor(expr) {
+            self.found.push(super::divisor_finding(title, divisor, span));
+        }
         if let Some(name) = unknown {
             let message = format!("`{name}` is not defined where `{title}` uses it");
             self.found.push(Diagnostic::error("K0217", message).label(span, "used here").help(

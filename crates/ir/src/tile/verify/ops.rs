@@ -1,4 +1,5 @@
 use tilewright_diag::Diagnostic;
+use tilewright_layout::DType;
 
 use crate::tile::kernel::{Direction, Kernel, Loop, Space, Tile};
 use crate::tile::op::{Detail, Gemm, Op, OpKind, Operand, Reduce, Takes};
@@ -111,6 +112,9 @@ fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found:
                 unknown = Some(var.name().to_string());
             }
         });
+        if let Some(divisor) = super::bad_divisor(start) {
+            found.push(super::divisor_finding(&tile_title(kernel, tile), divisor, op.span));
+        }
         if let Some(name) = unknown {
             let message = format!("`{name}` is not defined where `{}` uses it", tile_title(kernel, tile));
             found.push(Diagnostic::error("K0217", message).label(op.span, "in this op").help(
@@ -191,6 +195,23 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, found: &mut Vec<Diagnosti
                 .label(op.span, "this op")
                 .label(left.span, format!("`{}` is {}", left.name, left.dtype))
                 .label(right.span, format!("`{}` is {}", right.name, right.dtype)),
+        );
+    } else if (left.dtype == DType::F32) != gemm.tf32 {
+        let (message, help) = match gemm.tf32 {
+            false => (
+                "there is no `gemm` of f32 in full precision".to_string(),
+                "say .tf32() to round both matrices to 10 bits of mantissa, or convert them to another dtype",
+            ),
+            true => (
+                format!("`gemm` of {} is not done in tf32", left.dtype),
+                "leave .tf32() out: it is for matrices of f32",
+            ),
+        };
+        found.push(
+            Diagnostic::error("K0245", message)
+                .label(op.span, "this op")
+                .label(left.span, format!("`{}` is {}", left.name, left.dtype))
+                .help(help),
         );
     }
 }

@@ -75,7 +75,7 @@ impl<'a> Uniformity<'a> {
             }
             Value::Load(access) => self.of_access(access),
             Value::Op(_, operands) => operands.iter().find_map(|operand| self.of_value(operand)),
-            Value::Cast(_, of) => self.of_value(of),
+            Value::Cast(_, _, of) => self.of_value(of),
         }
     }
 

@@ -1,20 +1,21 @@
 //! The dtypes of values.
 
 use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::ValueRange;
 use tilewright_layout::DType;
 
 use crate::scalar::Scalar;
 use crate::tile::kernel::Kernel;
 use crate::tile::print::value_title;
-use crate::tile::value::{ElementClass, Value};
+use crate::tile::value::{ElementClass, ElementOp, Narrowing, Value};
 
 /// What is known of the type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     /// An element of this dtype.
     Of(DType),
-    /// A number without a dtype: whatever is needed, if it is an integer.
-    Integer,
+    /// An integer without a dtype, which takes that of what it meets; where it lies.
+    Integer(ValueRange),
     /// A number without a dtype, for floating dtypes.
     Real,
     /// A truth value.
@@ -27,7 +28,8 @@ pub(super) type Names = Vec<(String, Type)>;
 /// The type of a value, or what is wrong with it.
 pub(super) fn type_of(kernel: &Kernel, value: &Value, names: &Names, span: Span) -> Result<Type, Diagnostic> {
     match value {
-        Value::Const(Scalar::Int(_)) | Value::Index(_) => Ok(Type::Integer),
+        Value::Const(Scalar::Int(number)) => Ok(Type::Integer(ValueRange::point(*number))),
+        Value::Index(expr) => Ok(Type::Integer(expr.range())),
         Value::Const(Scalar::Float(_)) => Ok(Type::Real),
         Value::Named(name) => match names.iter().rev().find(|(known, _)| known == name) {
             Some((_, known)) => Ok(*known),
@@ -36,11 +38,17 @@ pub(super) fn type_of(kernel: &Kernel, value: &Value, names: &Names, span: Span)
                 .help("name a value with k.named(\"x\", ..) before, in the same loop")),
         },
         Value::Load(access) => Ok(Type::Of(kernel.buffers[access.buffer].dtype)),
-        Value::Cast(dtype, inner) => match type_of(kernel, inner, names, span)? {
-            Type::Truth => Err(mismatch(kernel, value, span, "a truth value has no dtype; use select")),
-            _ if dtype.is_opaque() => Err(opaque(kernel, value, *dtype, span)),
-            _ => Ok(Type::Of(*dtype)),
-        },
+        Value::Cast(dtype, narrowing, inner) => {
+            let from = type_of(kernel, inner, names, span)?;
+            if from == Type::Truth {
+                return Err(mismatch(kernel, value, span, "a truth value has no dtype; use select"));
+            }
+            if dtype.is_opaque() {
+                return Err(opaque(kernel, value, *dtype, span));
+            }
+            check_cast(kernel, inner, from, (*dtype, *narrowing), span)?;
+            Ok(Type::Of(*dtype))
+        }
         Value::Op(op, arguments) => {
             if arguments.len() != op.arity() {
                 let message = format!("`{op}` takes {} values, not {}", op.arity(), arguments.len());
@@ -48,12 +56,20 @@ pub(super) fn type_of(kernel: &Kernel, value: &Value, names: &Names, span: Span)
             }
             let types: Result<Vec<Type>, Diagnostic> =
                 arguments.iter().map(|argument| type_of(kernel, argument, names, span)).collect();
-            of_op(kernel, value, op.class(), &types?, span)
+            of_op(kernel, value, (*op, arguments), &types?, span)
         }
     }
 }
 
-fn of_op(kernel: &Kernel, value: &Value, class: ElementClass, types: &[Type], span: Span) -> Result<Type, Diagnostic> {
+fn of_op(
+    kernel: &Kernel,
+    value: &Value,
+    (op, arguments): (ElementOp, &[Value]),
+    types: &[Type],
+    span: Span,
+) -> Result<Type, Diagnostic> {
+    let class = op.class();
+    let first = usize::from(class == ElementClass::Choice);
     let numbers = match (class, types) {
         (ElementClass::Choice, [Type::Truth, numbers @ ..]) => numbers,
         (ElementClass::Choice, _) => {
@@ -61,7 +77,8 @@ fn of_op(kernel: &Kernel, value: &Value, class: ElementClass, types: &[Type], sp
         }
         _ => types,
     };
-    let common = numbers.iter().try_fold(Type::Integer, |common, next| joined(common, *next));
+    let start = Type::Integer(ValueRange::point(0));
+    let common = numbers.iter().try_fold(start, |common, next| joined(common, *next));
     let Some(common) = common else {
         let help = "values of one op have one dtype; convert with value.cast(dtype)";
         return Err(mismatch(kernel, value, span, help));
@@ -71,14 +88,38 @@ fn of_op(kernel: &Kernel, value: &Value, class: ElementClass, types: &[Type], sp
     {
         return Err(opaque(kernel, value, dtype, span));
     }
+    if let Type::Of(dtype) = common {
+        for (argument, known) in arguments[first..].iter().zip(numbers) {
+            check_fits(kernel, argument, *known, dtype, span).map_or(Ok(()), Err)?;
+        }
+    }
+    let is_zero = |kind: &Type| *kind == Type::Integer(ValueRange::point(0));
+    if op == ElementOp::Div && !is_real(common) && numbers.get(1).is_some_and(is_zero) {
+        return Err(Diagnostic::error("K0244", format!("`{}` divides by zero", value_title(kernel, value)))
+            .label(span, "in this statement")
+            .help("a quotient of integers needs a divisor that is not 0"));
+    }
+    let ranges: Option<Vec<ValueRange>> = numbers
+        .iter()
+        .map(|kind| match kind {
+            Type::Integer(range) => Some(*range),
+            Type::Of(_) | Type::Real | Type::Truth => None,
+        })
+        .collect();
+    if op == ElementOp::Fma && matches!(common, Type::Of(DType::F16 | DType::BF16)) {
+        return Err(mismatch(kernel, value, span, "`mul_add` is of f32 and f64; convert with value.cast(F32)"));
+    }
     match class {
-        ElementClass::Arithmetic | ElementClass::Choice => Ok(common),
+        ElementClass::Arithmetic | ElementClass::Choice => {
+            let range = ranges.and_then(|ranges| op.integer_range(&ranges));
+            Ok(range.map_or(common, Type::Integer))
+        }
         ElementClass::Comparison => Ok(Type::Truth),
         ElementClass::Floating => match common {
             Type::Of(dtype) if !dtype.is_float() => {
                 Err(mismatch(kernel, value, span, "the op takes floating-point numbers; convert with value.cast(F32)"))
             }
-            Type::Integer => Ok(Type::Real),
+            Type::Integer(_) => Ok(Type::Real),
             other => Ok(other),
         },
     }
@@ -88,8 +129,8 @@ fn of_op(kernel: &Kernel, value: &Value, class: ElementClass, types: &[Type], sp
 fn joined(one: Type, other: Type) -> Option<Type> {
     match (one, other) {
         (Type::Truth, _) | (_, Type::Truth) => None,
-        (Type::Integer, other) => Some(other),
-        (one, Type::Integer) => Some(one),
+        (Type::Integer(_), other) => Some(other),
+        (one, Type::Integer(_)) => Some(one),
         (Type::Real, Type::Real) => Some(Type::Real),
         (Type::Real, Type::Of(dtype)) | (Type::Of(dtype), Type::Real) => dtype.is_float().then_some(Type::Of(dtype)),
         (Type::Of(one), Type::Of(other)) => (one == other).then_some(Type::Of(one)),
@@ -100,10 +141,79 @@ fn joined(one: Type, other: Type) -> Option<Type> {
 pub(super) fn may_store(value: Type, dtype: DType) -> bool {
     match value {
         Type::Of(known) => known == dtype,
-        Type::Integer => !dtype.is_opaque(),
+        Type::Integer(_) => !dtype.is_opaque(),
         Type::Real => dtype.is_float(),
         Type::Truth => false,
     }
+}
+
+fn is_real(kind: Type) -> bool {
+    match kind {
+        Type::Of(dtype) => dtype.is_float(),
+        Type::Real => true,
+        Type::Integer(_) | Type::Truth => false,
+    }
+}
+
+/// What is wrong where a number without a dtype takes one that does not hold it.
+pub(super) fn check_fits(kernel: &Kernel, value: &Value, kind: Type, dtype: DType, span: Span) -> Option<Diagnostic> {
+    let (fits, values) = match (value, kind) {
+        (_, Type::Integer(range)) => {
+            let ends = [range.lo, range.hi];
+            (ends.iter().all(|end| Scalar::Int(*end).fits(dtype)), between(range.lo.into(), range.hi.into()))
+        }
+        (Value::Const(number), Type::Real) => (number.fits(dtype), "".to_string()),
+        (_, Type::Of(_) | Type::Real | Type::Truth) => return None,
+    };
+    if fits {
+        return None;
+    }
+    let is_constant = matches!(value, Value::Const(_));
+    let values = if is_constant { String::new() } else { format!(", which is {values},") };
+    let message = format!("`{}`{values} does not fit {dtype}", value_title(kernel, value));
+    let finding = Diagnostic::error("K0243", message).label(span, "in this statement");
+    Some(match dtype.integers() {
+        Some((least, most)) if is_constant => finding.note(format!("{dtype} holds {}", between(least, most))),
+        Some((least, most)) => finding
+            .note(format!("{dtype} holds {}", between(least, most)))
+            .help(format!("convert it with .saturating_cast({dtype:?}) or .wrapping_cast({dtype:?})")),
+        None => finding.note(format!("{dtype} would round it to an infinity")),
+    })
+}
+
+/// A cast between integers says what becomes of those that the dtype does not hold.
+fn check_cast(
+    kernel: &Kernel,
+    inner: &Value,
+    from: Type,
+    (dtype, narrowing): (DType, Narrowing),
+    span: Span,
+) -> Result<(), Diagnostic> {
+    let range = match from {
+        Type::Of(known) => known.integers(),
+        Type::Integer(range) => Some((range.lo.into(), range.hi.into())),
+        Type::Real | Type::Truth => None,
+    };
+    let title = value_title(kernel, inner);
+    match (range, dtype.integers(), narrowing) {
+        (Some((lo, hi)), Some((least, most)), Narrowing::Fits) if lo < least || hi > most => {
+            let message = format!("`{title}` is {}, and {dtype} holds {}", between(lo, hi), between(least, most));
+            Err(Diagnostic::error("K0243", message).label(span, "in this statement").help(format!(
+                "say what becomes of the others: .saturating_cast({dtype:?}) or .wrapping_cast({dtype:?})"
+            )))
+        }
+        (_, _, Narrowing::Fits) | (Some(_), Some(_), Narrowing::Saturates | Narrowing::Wraps) => Ok(()),
+        (_, _, Narrowing::Saturates | Narrowing::Wraps) => {
+            let message = format!("`{title}` as {dtype} is not a conversion between integers");
+            let help = format!("use .cast({dtype:?}); a floating-point number saturates where it becomes an integer");
+            Err(Diagnostic::error("K0233", message).label(span, "in this statement").help(help))
+        }
+    }
+}
+
+/// `0 to 255`
+fn between(least: i128, most: i128) -> String {
+    if least == most { least.to_string() } else { format!("{least} to {most}") }
 }
 
 fn mismatch(kernel: &Kernel, value: &Value, span: Span, help: &str) -> Diagnostic {

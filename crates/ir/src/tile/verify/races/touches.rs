@@ -123,7 +123,7 @@ impl<'a> Collector<'a> {
                 }
             }
             Value::Op(_, operands) => operands.iter().for_each(|operand| self.value(operand)),
-            Value::Cast(_, of) => self.value(of),
+            Value::Cast(_, _, of) => self.value(of),
         }
     }
 

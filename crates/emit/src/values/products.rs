@@ -1,0 +1,101 @@
+//! Products that go into sums. What is one operation is decided in the kernel and written `fmaf`; every other product that
+//! reaches a sum is written so that no compiler fuses the two, whatever its flags: `__fmul_rn(a, b) + c`.
+
+use std::collections::BTreeSet;
+
+use tilewright_ir::thread::{Program, Stmt, Value};
+use tilewright_ir::tile::{ElementClass, ElementOp};
+use tilewright_layout::DType;
+
+/// The register arrays whose values may become operands of sums.
+pub(super) fn summed_arrays(program: &Program) -> BTreeSet<usize> {
+    let mut flows = Flows::default();
+    flows.body(&program.body);
+    loop {
+        let more: Vec<usize> = flows
+            .moves
+            .iter()
+            .filter(|(from, to)| flows.summed.contains(to) && !flows.summed.contains(from))
+            .map(|(from, _)| *from)
+            .collect();
+        if more.is_empty() {
+            return flows.summed;
+        }
+        flows.summed.extend(more);
+    }
+}
+
+/// Whether an operand of `op` reaches a sum: the op is one, or hands its operand on to one.
+pub(super) fn reaches_sum(op: ElementOp, reached: bool) -> bool {
+    match op {
+        ElementOp::Add | ElementOp::Sub => true,
+        ElementOp::Neg | ElementOp::Rounded | ElementOp::Select | ElementOp::Abs => reached,
+        ElementOp::Max | ElementOp::Min => reached,
+        ElementOp::Mul | ElementOp::Div | ElementOp::Fma => false,
+        ElementOp::Exp | ElementOp::Log | ElementOp::Sqrt | ElementOp::Rsqrt | ElementOp::Tanh => false,
+        ElementOp::Lt | ElementOp::Le | ElementOp::Gt | ElementOp::Ge | ElementOp::Eq | ElementOp::Ne => false,
+    }
+}
+
+/// The function for a product that reaches a sum. A quotient by a constant is a product to a compiler, if the reciprocal
+/// is exact.
+pub(super) fn rounded(op: ElementOp, dtype: DType, operands: &[Value]) -> Option<&'static str> {
+    let by_constant = matches!(operands, [_, Value::Const(..) | Value::Index(..)]);
+    match (op, dtype) {
+        (ElementOp::Mul, DType::F32) => Some("__fmul_rn"),
+        (ElementOp::Mul, DType::F64) => Some("__dmul_rn"),
+        (ElementOp::Div, DType::F32) if by_constant => Some("__fdiv_rn"),
+        (ElementOp::Div, DType::F64) if by_constant => Some("__ddiv_rn"),
+        _ => None,
+    }
+}
+
+/// Where values of register arrays go.
+#[derive(Default)]
+struct Flows {
+    summed: BTreeSet<usize>,
+    /// From an array to one that takes its values as they are.
+    moves: BTreeSet<(usize, usize)>,
+}
+
+impl Flows {
+    fn body(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            match stmt {
+                Stmt::Assign { to, value } => self.value(value, false, Some(to.array.index())),
+                Stmt::Move { to, from } => {
+                    self.moves.insert((from.array.index(), to.array.index()));
+                }
+                Stmt::When { cond: value, .. } | Stmt::Name { value, .. } => self.value(value, false, None),
+                Stmt::Op { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Let { .. } | Stmt::Lookup { .. } => {}
+                Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => {}
+                Stmt::AtomicAdd { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}
+            }
+            self.body(stmt.inner());
+        }
+    }
+
+    /// `reached`: the value goes into a sum. `to`: it goes into this array as it is.
+    fn value(&mut self, value: &Value, reached: bool, to: Option<usize>) {
+        match value {
+            Value::Const(..) | Value::Index(..) => {}
+            Value::Reg(array, _) => {
+                if reached {
+                    self.summed.insert(array.index());
+                }
+                self.moves.extend(to.map(|to| (array.index(), to)));
+            }
+            Value::Op(op, operands) => {
+                let inside = reaches_sum(*op, reached);
+                let handed_on = reaches_sum(*op, true) && op.class() != ElementClass::Comparison;
+                let to = to.filter(|_| handed_on && !reaches_sum(*op, false));
+                operands.iter().for_each(|operand| self.value(operand, inside, to));
+            }
+            Value::Cast(_, _, of) | Value::Bits(_, of) | Value::Part(_, of, _) => self.value(of, reached, to),
+            Value::With(of, _, part) => {
+                self.value(of, reached, to);
+                self.value(part, reached, to);
+            }
+        }
+    }
+}

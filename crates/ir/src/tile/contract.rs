@@ -1,0 +1,120 @@
+//! Contraction: a product and the sum that it goes into become one operation that is rounded once.
+//!
+//! It is decided here, on values as the user wrote them, so that the result is the same whatever later stages, NVRTC and
+//! ptxas do: in `x + y` and `x - y` the left operand is fused if it is a product, else the right one. Values that were
+//! stored or named are not looked into. Numbers of 16 bits are rounded after every operation, and integers are exact.
+
+use tilewright_layout::DType;
+
+use crate::arena::Arena;
+use crate::tile::element::Element;
+use crate::tile::kernel::{Buffer, If, Kernel, Stmt};
+use crate::tile::value::{ElementClass, ElementOp, Value};
+use crate::tile::verify::VerifiedKernel;
+
+/// The kernel with products fused into sums, unless it is not to be.
+pub fn contract(kernel: VerifiedKernel) -> Kernel {
+    let mut kernel = kernel.into_kernel();
+    if !kernel.contracts {
+        return kernel;
+    }
+    let Kernel { buffers, parallels, body, .. } = &mut kernel;
+    let handles: Vec<_> = parallels.iter().map(|(handle, _)| handle).collect();
+    for handle in handles {
+        Contraction { buffers, names: Vec::new() }.elements(&mut parallels[handle].body);
+    }
+    Contraction { buffers, names: Vec::new() }.body(body);
+    kernel
+}
+
+struct Contraction<'a> {
+    buffers: &'a Arena<Buffer>,
+    /// Named values that have a dtype.
+    names: Vec<(String, DType)>,
+}
+
+impl Contraction<'_> {
+    fn body(&mut self, body: &mut [Stmt]) {
+        for stmt in body {
+            match stmt {
+                Stmt::Op(_) | Stmt::Parallel(_) => {}
+                Stmt::Loop(inner) => self.body(&mut inner.body),
+                Stmt::Each(elements) => self.elements(elements),
+                Stmt::If(If { cond, then, otherwise, .. }) => {
+                    *cond = self.value(cond, None);
+                    self.body(then);
+                    self.body(otherwise);
+                }
+            }
+        }
+    }
+
+    fn elements(&mut self, body: &mut [Element]) {
+        let names = self.names.len();
+        for element in body {
+            match element {
+                Element::Let { name, value, .. } => {
+                    *value = self.value(value, None);
+                    self.names.extend(self.dtype(value).map(|dtype| (name.clone(), dtype)));
+                }
+                Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+                    *value = self.value(value, Some(self.buffers[to.buffer].dtype));
+                }
+                Element::If { cond, then, otherwise, .. } => {
+                    *cond = self.value(cond, None);
+                    self.elements(then);
+                    self.elements(otherwise);
+                }
+                Element::For { body, .. } => self.elements(body),
+            }
+        }
+        self.names.truncate(names);
+    }
+
+    fn dtype(&self, value: &Value) -> Option<DType> {
+        let named = |name: &str| self.names.iter().rev().find(|(known, _)| known == name).map(|(_, dtype)| *dtype);
+        value.dtype(self.buffers, &named)
+    }
+
+    /// The value with products fused; `wanted` is the dtype of numbers that have none of their own.
+    fn value(&self, value: &Value, wanted: Option<DType>) -> Value {
+        match value {
+            Value::Const(_) | Value::Index(_) | Value::Named(_) | Value::Load(_) => value.clone(),
+            Value::Cast(dtype, narrowing, of) => {
+                Value::Cast(*dtype, *narrowing, Box::new(self.value(of, Some(*dtype))))
+            }
+            Value::Op(op, operands) => {
+                let dtype = match op.class() {
+                    ElementClass::Comparison => operands.iter().find_map(|operand| self.dtype(operand)),
+                    ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Choice => {
+                        self.dtype(value).or(wanted)
+                    }
+                };
+                let operands = operands.iter().map(|operand| self.value(operand, dtype)).collect();
+                match dtype {
+                    Some(DType::F32 | DType::F64) => fused(*op, operands),
+                    _ => Value::Op(*op, operands),
+                }
+            }
+        }
+    }
+}
+
+/// The operation, as one with a product that goes into it.
+fn fused(op: ElementOp, operands: Vec<Value>) -> Value {
+    let negative = |value: &Value| Value::Op(ElementOp::Neg, vec![value.clone()]);
+    let (is_sum, is_difference) = (op == ElementOp::Add, op == ElementOp::Sub);
+    let fma = |a: &Value, b: &Value, c: Value| Value::Op(ElementOp::Fma, vec![a.clone(), b.clone(), c]);
+    match &operands[..] {
+        [Value::Op(ElementOp::Mul, product), y] if is_sum || is_difference => match &product[..] {
+            [a, b] => fma(a, b, if is_sum { y.clone() } else { negative(y) }),
+            _ => Value::Op(op, operands),
+        },
+        [x, Value::Op(ElementOp::Mul, product)] if is_sum || is_difference => match &product[..] {
+            [a, b] if is_sum => fma(a, b, x.clone()),
+            [a, b] => fma(&negative(a), b, x.clone()),
+            _ => Value::Op(op, operands),
+        },
+        _ => Value::Op(op, operands),
+    }
+}
