@@ -9,6 +9,7 @@ pub mod edits;
 pub mod fuzz;
 pub mod gallery;
 pub mod golden;
+pub mod meaning;
 pub mod moving_tiles;
 pub mod permute;
 pub mod rng;

@@ -4,6 +4,8 @@
 use tilewright::compile::{Options, compile};
 use tilewright::dsl::StoreRef;
 use tilewright::prelude::*;
+use tilewright_tests::meaning::evaluate::Rules;
+use tilewright_tests::meaning::run_kernels;
 
 /// The code of the first finding, or `accepted`.
 #[track_caller]
@@ -250,4 +252,13 @@ fn a_range_without_elements_is_no_iteration() {
         })
     };
     assert_eq!((reversed(3, 3), reversed(5, 2)), ("accepted", "K0222"));
+}
+
+#[test]
+fn random_kernels_mean_what_they_say() {
+    let count = std::env::var("TILEWRIGHT_KERNELS").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000);
+    let report = run_kernels(1, 0..count, Rules::ALL);
+    let examples: Vec<&str> = report.examples.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(report.wrongs(), 0, "{report}\n{}", examples.join("\n"));
+    assert!(report.right * 3 > count, "{report}");
 }

@@ -7,6 +7,8 @@ use std::process::Command;
 use clap::Args;
 use serde_json::{Value, json};
 use tilewright_tests::fuzz::{ACCEPTED_GOAL, PARSED_GOAL, Report, TextReport, run_cases, run_texts, spread};
+use tilewright_tests::meaning::evaluate::Rules;
+use tilewright_tests::meaning::{MeaningReport, run_kernels};
 use tilewright_tests::tilelang::{ProgramReport, run_programs};
 
 use crate::exit::Exit;
@@ -34,7 +36,12 @@ pub(crate) struct Arguments {
     /// Random tile programs through layout inference, against a judge, in place of mutated texts.
     #[arg(long, conflicts_with = "layouts")]
     infer: bool,
-    /// How many texts (10000000 unless told), with --layouts cases of each operation and with --infer programs (100000).
+    /// Random kernels with conditions, views, atomics, claims and edge values, compiled and executed by threads, against
+    /// their meaning, in place of mutated texts.
+    #[arg(long, conflicts_with_all = ["layouts", "infer"])]
+    meaning: bool,
+    /// How many texts (10000000 unless told), with --layouts cases of each operation and with --infer programs (100000),
+    /// with --meaning kernels (100000).
     #[arg(long, value_name = "N")]
     inputs: Option<u64>,
     /// Another seed gives other inputs.
@@ -61,10 +68,11 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     }
     // Panics are counted and told in the report.
     std::panic::set_hook(Box::new(|_| ()));
-    let findings = match (arguments.layouts, arguments.infer) {
-        (true, _) => layouts(arguments),
-        (false, true) => programs(arguments),
-        (false, false) => texts(arguments),
+    let findings = match (arguments.layouts, arguments.infer, arguments.meaning) {
+        (true, ..) => layouts(arguments),
+        (_, true, _) => programs(arguments),
+        (_, _, true) => kernels(arguments),
+        (false, false, false) => texts(arguments),
     };
     if arguments.json {
         say!("{}", findings.data);
@@ -91,7 +99,13 @@ fn optimised(arguments: &Arguments) -> Exit {
     if let Some(inputs) = arguments.inputs {
         command.args(["--inputs", &inputs.to_string()]);
     }
-    for (flag, is_set) in [("--layouts", arguments.layouts), ("--infer", arguments.infer), ("--json", arguments.json)] {
+    let flags = [
+        ("--layouts", arguments.layouts),
+        ("--infer", arguments.infer),
+        ("--meaning", arguments.meaning),
+        ("--json", arguments.json),
+    ];
+    for (flag, is_set) in flags {
         if is_set {
             command.arg(flag);
         }
@@ -130,6 +144,29 @@ fn layouts(arguments: &Arguments) -> Findings {
         wrong: report.wrong(),
         examples: report.examples().map(str::to_string).collect(),
         rare: rare.map(|(name, share)| format!("{name} accepts {:.1}%", 100.0 * share)).collect(),
+    }
+}
+
+fn kernels(arguments: &Arguments) -> Findings {
+    let inputs = arguments.inputs.unwrap_or(PROGRAMS);
+    let bar = count_bar("kernels", inputs);
+    let work = |part| run_kernels(arguments.seed, part, Rules::ALL);
+    let parts = spread(inputs, PROGRAMS_AT_ONCE, &work, &|count| bar.inc(count));
+    bar.finish_and_clear();
+    let report = parts.into_iter().fold(MeaningReport::default(), MeaningReport::merged);
+    Findings {
+        data: json!({
+            "seed": arguments.seed,
+            "right": report.right,
+            "undefined": report.undefined,
+            "refused": report.refused,
+            "wrong": report.wrong,
+            "examples": report.examples.iter().map(|(_, text)| text).collect::<Vec<_>>(),
+        }),
+        table: report.to_string(),
+        wrong: report.wrongs(),
+        examples: report.examples.into_iter().map(|(_, text)| text).collect(),
+        rare: Vec::new(),
     }
 }
 

@@ -1,11 +1,14 @@
+use std::cmp::Ordering;
+use std::collections::hash_map::DefaultHasher;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::range::{ValueRange, gcd};
 
 /// A variable: a name, and the values it can take. Two variables are the same if both agree.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Var(Arc<Known>);
+#[derive(Clone, Debug)]
+pub struct Var(Arc<Hashed<Known>>);
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Known {
@@ -23,22 +26,27 @@ impl Var {
 
     /// A variable whose values are multiples of `multiple`, which is positive.
     pub fn multiple_of(name: impl Into<String>, lo: i64, hi: i64, multiple: i64) -> Var {
-        Var(Arc::new(Known { name: name.into(), range: ValueRange::new(lo, hi), multiple: multiple.max(1) }))
+        let known = Known { name: name.into(), range: ValueRange::new(lo, hi), multiple: multiple.max(1) };
+        Var(Arc::new(Hashed::new(known)))
+    }
+
+    fn known(&self) -> &Known {
+        &self.0.of
     }
 
     /// Its name, as it is printed.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.0.of.name
     }
 
     /// The values it can take.
     pub fn range(&self) -> ValueRange {
-        self.0.range
+        self.0.of.range
     }
 
     /// A number that divides every value.
     pub fn multiple(&self) -> i64 {
-        self.0.multiple
+        self.0.of.multiple
     }
 }
 
@@ -63,9 +71,72 @@ pub enum Node {
     And(Expr, Expr),
 }
 
-/// An integer expression; cheap to clone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Expr(Arc<Node>);
+/// An integer expression; cheap to clone and to compare. What is known of its values is worked out once, when it is made.
+#[derive(Clone)]
+pub struct Expr(Arc<Hashed<Made>>);
+
+/// A node with what is known of its values.
+#[derive(Debug)]
+struct Made {
+    node: Node,
+    range: ValueRange,
+    multiple: i64,
+}
+
+/// Something with its hash, so that what differs is told apart at once.
+#[derive(Debug)]
+struct Hashed<T> {
+    hash: u64,
+    of: T,
+}
+
+impl<T: Hash> Hashed<T> {
+    fn new(of: T) -> Hashed<T> {
+        let mut hasher = DefaultHasher::new();
+        of.hash(&mut hasher);
+        Hashed { hash: hasher.finish(), of }
+    }
+}
+
+impl Hash for Made {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.node.hash(state);
+    }
+}
+
+/// Equality by hash and address first, order by structure alone: neither depends on where nodes are in memory.
+macro_rules! compared_by {
+    ($name:ident, $by:expr) => {
+        impl PartialEq for $name {
+            fn eq(&self, other: &$name) -> bool {
+                Arc::ptr_eq(&self.0, &other.0) || (self.0.hash == other.0.hash && $by(self) == $by(other))
+            }
+        }
+
+        impl Eq for $name {}
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &$name) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl Ord for $name {
+            fn cmp(&self, other: &$name) -> Ordering {
+                if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { $by(self).cmp($by(other)) }
+            }
+        }
+
+        impl Hash for $name {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                state.write_u64(self.0.hash);
+            }
+        }
+    };
+}
+
+compared_by!(Var, Var::known);
+compared_by!(Expr, Expr::node);
 
 /// Why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,12 +173,13 @@ impl Expr {
     }
 
     pub(crate) fn from_node(node: Node) -> Expr {
-        Expr(Arc::new(node))
+        let (range, multiple) = (range_of(&node), multiple_of(&node));
+        Expr(Arc::new(Hashed::new(Made { node, range, multiple })))
     }
 
     /// The operation at the root.
     pub fn node(&self) -> &Node {
-        &self.0
+        &self.0.of.node
     }
 
     /// The number, if this is one.
@@ -203,33 +275,12 @@ impl Expr {
 
     /// An interval that holds every value.
     pub fn range(&self) -> ValueRange {
-        match self.node() {
-            Node::Const(value) => ValueRange::point(*value),
-            Node::Var(var) => var.range(),
-            Node::Add(a, b) => a.range().add(b.range()),
-            Node::Mul(a, b) => a.range().mul(b.range()),
-            Node::Div(a, b) => a.range().div(b.range()),
-            Node::Mod(a, b) => a.range().rem(b.range()),
-            Node::Xor(a, b) => a.range().xor(b.range()),
-            Node::And(a, b) => a.range().and(b.range()),
-        }
+        self.0.of.range
     }
 
     /// A number that divides every value (0 if the only value is 0).
     pub fn multiple(&self) -> i64 {
-        match self.node() {
-            Node::Const(value) => value.saturating_abs(),
-            Node::Var(var) => var.range().constant().map_or(var.multiple(), i64::saturating_abs),
-            Node::Add(a, b) => gcd(a.multiple(), b.multiple()),
-            Node::Mul(a, b) => a.multiple().saturating_mul(b.multiple()),
-            Node::Div(a, b) => match b.as_const() {
-                Some(c) if c > 0 && a.multiple() % c == 0 => a.multiple() / c,
-                _ => 1,
-            },
-            Node::Mod(a, b) => gcd(a.multiple(), b.multiple()).max(1),
-            Node::Xor(a, b) => power_of_two_part(gcd(a.multiple(), b.multiple())),
-            Node::And(a, b) => power_of_two_part(a.multiple()).max(power_of_two_part(b.multiple())),
-        }
+        self.0.of.multiple
     }
 
     /// `self / divisor`, rounded up; `self` is not negative and `divisor` is positive.
@@ -255,6 +306,35 @@ impl Expr {
     pub fn with(&self, var: &Var, value: i64) -> Expr {
         let replaced = self.substitute(&|v| (v == var).then(|| Expr::constant(value)));
         crate::linear::normalize(&replaced)
+    }
+}
+
+fn range_of(node: &Node) -> ValueRange {
+    match node {
+        Node::Const(value) => ValueRange::point(*value),
+        Node::Var(var) => var.range(),
+        Node::Add(a, b) => a.range().add(b.range()),
+        Node::Mul(a, b) => a.range().mul(b.range()),
+        Node::Div(a, b) => a.range().div(b.range()),
+        Node::Mod(a, b) => a.range().rem(b.range()),
+        Node::Xor(a, b) => a.range().xor(b.range()),
+        Node::And(a, b) => a.range().and(b.range()),
+    }
+}
+
+fn multiple_of(node: &Node) -> i64 {
+    match node {
+        Node::Const(value) => value.saturating_abs(),
+        Node::Var(var) => var.range().constant().map_or(var.multiple(), i64::saturating_abs),
+        Node::Add(a, b) => gcd(a.multiple(), b.multiple()),
+        Node::Mul(a, b) => a.multiple().saturating_mul(b.multiple()),
+        Node::Div(a, b) => match b.as_const() {
+            Some(c) if c > 0 && a.multiple() % c == 0 => a.multiple() / c,
+            _ => 1,
+        },
+        Node::Mod(a, b) => gcd(a.multiple(), b.multiple()).max(1),
+        Node::Xor(a, b) => power_of_two_part(gcd(a.multiple(), b.multiple())),
+        Node::And(a, b) => power_of_two_part(a.multiple()).max(power_of_two_part(b.multiple())),
     }
 }
 

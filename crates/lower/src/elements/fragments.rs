@@ -18,6 +18,7 @@ pub(crate) struct Held {
     /// Type of an element, and of a register.
     dtype: DType,
     register: DType,
+    elements: i64,
     /// What each thread has: elements in order, and their slots.
     slots: Vec<Vec<(u32, u32)>>,
 }
@@ -54,7 +55,8 @@ impl Held {
         let array = builder.fragment(handle);
         let register = builder.program.registers[array].dtype;
         let ratio = (register.bytes() / buffer.dtype.bytes()).max(1);
-        Ok(Held { array, ratio, dtype: buffer.dtype, register, slots })
+        let elements = buffer.shape.iter().product();
+        Ok(Held { array, ratio, dtype: buffer.dtype, register, elements, slots })
     }
 
     /// Where a thread has an element; `None` if it has not.
@@ -80,6 +82,11 @@ impl Held {
     pub(crate) fn in_slot(&self, slot: usize) -> ThreadValue {
         let slot = slot as i64;
         self.read(Slot { register: slot / self.ratio, part: slot % self.ratio })
+    }
+
+    /// Elements of the fragment.
+    pub(super) fn elements(&self) -> i64 {
+        self.elements
     }
 
     /// The threads by the slot in which each has its element; those that have it nowhere, or need none, are left out.

@@ -14,7 +14,7 @@ mod values;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tilewright_expr::linear::normalize;
+use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, RegArray, Stmt, Value as ThreadValue};
 use tilewright_ir::tile::{Access, Buffer, Coord, Element, ElementOp, Kernel, Space, Value};
@@ -30,6 +30,9 @@ use memory::{Address, bounds};
 pub(crate) use nest::Nest;
 use points::{Mask, Points};
 use values::Name;
+
+/// Values of a variable that is tied to the iteration in an index of a fragment, at most.
+const MOST_TIED: i64 = 16;
 
 /// Iterations up to which an inner loop is written out.
 const MOST_WRITTEN_OUT: i64 = 8;
@@ -293,18 +296,58 @@ impl<'a> Lowering<'a> {
         let buffer = &self.kernel.buffers[access.buffer];
         let flat =
             index.iter().zip(&buffer.shape).fold(Expr::constant(0), |flat, (at, extent)| flat * *extent + at.clone());
-        let elements = buffer.shape.iter().product::<i64>();
-        let Some(split) = self.points.split(&flat) else {
-            return Err(format!("the index of `{}` ties variables of the loop to others", buffer.name));
-        };
+        let mut ways = Vec::new();
+        for (asked, flat) in self.untied(flat).map_err(|why| format!("the index of `{}` {why}", buffer.name))? {
+            ways.extend(self.ways_of(&held, &flat, &asked, place));
+        }
+        Ok(ways)
+    }
+
+    /// The expression as sums of what depends on the iteration and what does not: where one term ties both, once for
+    /// every value of the variables that are not the nest's, with the conditions for it.
+    fn untied(&mut self, flat: Expr) -> Result<Vec<(Vec<Cond>, Expr)>, String> {
+        let mut known = vec![(Vec::new(), flat)];
+        while let Some(at) = known.iter().position(|(_, flat)| self.points.split(flat).is_none()) {
+            let (asked, flat) = known.remove(at);
+            let own = &self.nest.vars;
+            let mut tied: Option<Var> = None;
+            for (_, atom) in linear(&flat).terms {
+                if own.iter().any(|var| atom.mentions(var)) {
+                    atom.for_each_var(&mut |var| {
+                        if tied.is_none() && !own.contains(var) {
+                            tied = Some(var.clone());
+                        }
+                    });
+                }
+            }
+            let var = tied.ok_or("is not a sum of what is known and what is not")?;
+            let range = var.range();
+            if range.hi - range.lo >= MOST_TIED || known.len() as i64 >= MOST_TIED {
+                let name = var.name();
+                return Err(format!(
+                    "ties the variables of the loop to `{name}`, which has more than {MOST_TIED} values"
+                ));
+            }
+            known.extend((range.lo..=range.hi).map(|value| {
+                let more = Cond::Equal(Expr::var(&var), Expr::constant(value));
+                (asked.iter().cloned().chain([more]).collect(), normalize(&flat.with(&var, value)))
+            }));
+        }
+        Ok(known)
+    }
+
+    /// The slots of elements at a sum, each with its conditions behind those that are `asked` already.
+    fn ways_of(&mut self, held: &Held, flat: &Expr, asked: &[Cond], place: &Place) -> Vec<Way> {
+        let Some(split) = self.points.split(flat) else { return Vec::new() };
+        let elements = held.elements();
         let own: Vec<Option<i64>> = self.points.steps_values(&split.own, place.step, &place.mask).collect();
         if let Some(other) = split.other.as_const() {
             let at = own.iter().map(|own| own.map(|own| own + other));
-            return Ok(self.of_groups(held.by_slot(at), place, &[]));
+            return self.of_groups(held.by_slot(at), place, asked);
         }
         // Registers have no address: every place that the index may lead to is asked for.
         let (least, most) = (own.iter().flatten().min(), own.iter().flatten().max());
-        let (Some(least), Some(most)) = (least, most) else { return Ok(Vec::new()) };
+        let (Some(least), Some(most)) = (least, most) else { return Vec::new() };
         let range = split.other.range();
         let step = split.other.multiple().max(1);
         let first = range.lo.max(-most);
@@ -312,11 +355,12 @@ impl<'a> Lowering<'a> {
         let mut ways = Vec::new();
         while other <= range.hi.min(elements - 1 - least) {
             let at = own.iter().map(|own| own.map(|own| own + other).filter(|at| (0..elements).contains(at)));
-            let asked = Cond::Equal(split.other.clone(), Expr::constant(other));
-            ways.extend(self.of_groups(held.by_slot(at), place, &[asked]));
+            let here = Cond::Equal(split.other.clone(), Expr::constant(other));
+            let asked: Vec<Cond> = asked.iter().cloned().chain([here]).collect();
+            ways.extend(self.of_groups(held.by_slot(at), place, &asked));
             other += step;
         }
-        Ok(ways)
+        ways
     }
 
     fn of_groups(&mut self, groups: BTreeMap<Slot, Vec<bool>>, place: &Place, asked: &[Cond]) -> Vec<Way> {

@@ -106,10 +106,12 @@ impl<'a> Points<'a> {
             let numbers: Vec<Option<i64>> = own.iter().copied().map(Some).collect();
             fit(&numbers, &self.iteration(step, mask)?, multiple)
         };
-        let Some(expr) = fit(&values, &self.thread, multiple).or_else(of_iteration) else {
+        // Digits may give numbers to threads that take no part which `multiple` does not divide; a table does not.
+        let divides = |expr: &Expr| expr.multiple() % multiple == 0;
+        let expr = fit(&values, &self.thread, multiple).or_else(of_iteration).map(|expr| normalize(&expr));
+        let Some(expr) = expr.filter(divides) else {
             return looked_up(&values, &self.thread, builder, out);
         };
-        let expr = normalize(&expr);
         self.known.push(Known { own: own.clone(), step, mask: mask.clone(), expr: expr.clone() });
         expr
     }

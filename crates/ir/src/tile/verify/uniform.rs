@@ -2,7 +2,7 @@
 //! which every thread has a copy.
 
 use tilewright_diag::{Diagnostic, Span};
-use tilewright_expr::Expr;
+use tilewright_expr::{Expr, Var};
 
 use crate::tile::element::Element;
 use crate::tile::kernel::{Kernel, Space};
@@ -88,7 +88,8 @@ impl<'a> Uniformity<'a> {
 
     fn of_expr(&self, expr: &Expr) -> Option<String> {
         let own = [self.kernel.lane(), self.kernel.warp(), self.kernel.tid()];
-        own.iter().find(|var| expr.mentions(var)).map(|var| match var.name() {
+        let differs = |var: &&Var| var.range().constant().is_none() && expr.mentions(var);
+        own.iter().find(differs).map(|var| match var.name() {
             "tid" => "the thread".to_string(),
             name => format!("the {name}"),
         })

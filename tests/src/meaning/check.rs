@@ -1,0 +1,252 @@
+//! One random kernel: refused rightly, or right.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tilewright::diag::Diagnostic;
+use tilewright::infer::{is_laid_out, lay_out};
+use tilewright::ir::tile::{Access, Buffer, Coord, Direction, Element, Space, Stmt, Value, contract, verify};
+use tilewright::ir::{Handle, VerifiedKernel, VerifiedProgram, thread};
+use tilewright::layout::DType;
+use tilewright::layout::map::Map;
+use tilewright::lower::{Options, lower};
+use tilewright::prelude::{Kernel, Target};
+
+use super::evaluate::{Bytes, Meaningless, Rules, evaluate};
+use super::machine::{Copies, Memories, Order, execute};
+use super::numbers;
+use crate::fuzz::said;
+use crate::rng::Rng;
+
+/// How a kernel ended, rightly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It computes what it means.
+    Right,
+    /// It is refused, with the code of the first finding.
+    Refused(&'static str),
+    /// What it does depends on claims that are not true, or on what nobody wrote.
+    Undefined,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// In a few words that are the same for many kernels.
+    pub class: String,
+    /// What was seen.
+    pub what: String,
+}
+
+fn wrong(class: &str, what: impl ToString) -> Wrong {
+    Wrong { class: class.to_string(), what: what.to_string() }
+}
+
+/// Checks a kernel. A panic is wrong.
+pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wrong> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| checked(kernel, rng, rules)));
+    outcome.unwrap_or_else(|panic| Err(wrong("a panic", said(panic.as_ref()))))
+}
+
+fn checked(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wrong> {
+    let given = inputs(kernel, rng);
+    let compiled = compiled(kernel.clone());
+    let meant = match &compiled {
+        Ok((kernel, _)) => evaluate(kernel.kernel(), given.clone(), rules),
+        Err(_) => evaluate(kernel, given.clone(), rules),
+    };
+    match (compiled, meant) {
+        (_, Err(Meaningless::Unknown(why))) => Err(wrong("the judge does not know", why)),
+        (Err(found), meant) => refused(kernel, &found, meant.is_ok()),
+        (Ok(_), Err(Meaningless::Race(why))) => Err(wrong("racy, and accepted", why)),
+        (Ok(_), Err(Meaningless::Divergent(why))) => Err(wrong("threads differ, and accepted", why)),
+        (Ok(_), Err(Meaningless::Outside(why))) => Err(wrong("it leaves a tile, and is accepted", why)),
+        (Ok(_), Err(Meaningless::Claim(_) | Meaningless::Unwritten(_))) => Ok(Ended::Undefined),
+        (Ok((kernel, program)), Ok(expected)) => {
+            for order in [Order::Forwards, Order::Backwards] {
+                ran(&kernel, &program, &given, &expected, order)?;
+            }
+            Ok(Ended::Right)
+        }
+    }
+}
+
+/// The kernel whose values are as they are computed, and its program.
+type Compiled = (VerifiedKernel, VerifiedProgram);
+
+/// The pipeline of `compile`, without text.
+fn compiled(kernel: Kernel) -> Result<Compiled, Vec<Diagnostic>> {
+    let target = Target::Sm100a;
+    let contracted = verify(contract(verify(kernel, target)?), target)?;
+    let laid_out = match is_laid_out(contracted.kernel()) {
+        true => contracted,
+        false => verify(lay_out(contracted.into_kernel())?.0, target)?,
+    };
+    let program = lower(&laid_out, target, &Options::default())?;
+    Ok((laid_out, thread::verify(program)?))
+}
+
+/// A refusal is right where the kernel has no meaning; where it has one, only if layouts, limits or data are the reason.
+fn refused(kernel: &Kernel, found: &[Diagnostic], has_meaning: bool) -> Result<Ended, Wrong> {
+    let Some(first) = found.first() else { return Err(wrong("refused without a reason", "")) };
+    let notes: String = first.notes.iter().map(|note| format!("; {note}")).collect();
+    let is_internal = first.code.starts_with('V') || first.code.starts_with('E') || first.code == "P0404";
+    let is_about_meaning = matches!(first.code, "K0237" | "K0239");
+    if is_internal || (has_meaning && is_about_meaning && !depends_on_data(kernel)) {
+        return Err(wrong(&format!("{} of a kernel with a meaning", first.code), format!("{first}{notes}")));
+    }
+    Ok(Ended::Refused(first.code))
+}
+
+/// Whether conditions or indices depend on data, which may be other than what was given.
+fn depends_on_data(kernel: &Kernel) -> bool {
+    let mut found = false;
+    let mut each = |elements: &[Element]| {
+        elements.iter().for_each(|element| in_element(element, &mut found));
+    };
+    kernel.parallels.iter().for_each(|(_, parallel)| each(&parallel.body));
+    in_body(kernel, &kernel.body, &mut found);
+    found
+}
+
+fn in_body(kernel: &Kernel, body: &[Stmt], found: &mut bool) {
+    for stmt in body {
+        match stmt {
+            Stmt::Op(_) | Stmt::Parallel(_) => {}
+            Stmt::Loop(inner) => in_body(kernel, &inner.body, found),
+            Stmt::Each(elements) => elements.iter().for_each(|element| in_element(element, found)),
+            Stmt::If(branch) => {
+                branch.cond.for_each_load(&mut |_| *found = true);
+                in_body(kernel, &branch.then, found);
+                in_body(kernel, &branch.otherwise, found);
+            }
+        }
+    }
+}
+
+fn in_element(element: &Element, found: &mut bool) {
+    let mut note = |access: &Access| *found |= access.index.iter().any(|coord| matches!(coord, Coord::Data(_)));
+    element.for_each_access(&mut |access, _| note(access));
+    match element {
+        Element::Let { value, .. } => in_value(value, found),
+        Element::Store { value, .. } | Element::AtomicAdd { value, .. } => in_value(value, found),
+        Element::If { cond, .. } => *found |= !is_known(cond),
+        Element::For { .. } => {}
+    }
+    element.inner().for_each(|inner| in_element(inner, found));
+}
+
+fn in_value(value: &Value, found: &mut bool) {
+    match value {
+        Value::Op(op, operands) => {
+            if *op == tilewright::ir::tile::ElementOp::Select {
+                *found |= !is_known(&operands[0]);
+            }
+            operands.iter().for_each(|operand| in_value(operand, found));
+        }
+        Value::Cast(_, _, of) => in_value(of, found),
+        // A name may stand for a comparison of data.
+        Value::Named(_) => *found = true,
+        Value::Const(_) | Value::Index(_) | Value::Load(_) => {}
+    }
+}
+
+/// Whether a condition compares integers made of variables, which the compiler can tell.
+fn is_known(cond: &Value) -> bool {
+    let is_integer = |side: &Value| matches!(side, Value::Index(_) | Value::Const(_));
+    matches!(cond, Value::Op(_, sides) if sides.iter().all(is_integer))
+}
+
+/// Bytes of all parameters: numbers for inputs, nothing for outputs.
+pub fn inputs(kernel: &Kernel, rng: &mut Rng) -> Bytes {
+    let mut given = Bytes::new();
+    for (handle, buffer) in kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_none()) {
+        let bytes = buffer.dtype.bytes() as usize;
+        let count = buffer.span_elements() as usize;
+        match buffer.space {
+            Space::Global(Direction::Input) => {
+                let is_index = buffer.name == "at";
+                let element = |rng: &mut Rng| element(buffer.dtype, is_index, rng).to_le_bytes()[..bytes].to_vec();
+                let held = (0..count).flat_map(|_| element(rng)).map(Some).collect();
+                given.insert(handle, held);
+            }
+            Space::Global(Direction::Output) => {
+                given.insert(handle, vec![None; count * bytes]);
+            }
+            Space::Shared | Space::Fragment => {}
+        }
+    }
+    given
+}
+
+fn element(dtype: DType, is_index: bool, rng: &mut Rng) -> u64 {
+    match dtype.integers() {
+        _ if is_index => rng.within(0..=40) as u64,
+        Some(_) if rng.percent(70) => numbers::wrapped(dtype, i128::from(rng.within(-9..=99))),
+        Some(_) => numbers::wrapped(dtype, i128::from(rng.bits() as i64)),
+        None => numbers::rounded(dtype, rng.within(-400..=400) as f64 / 16.0),
+    }
+}
+
+/// The program does in this order what the kernel means.
+fn ran(
+    kernel: &VerifiedKernel,
+    program: &VerifiedProgram,
+    given: &Bytes,
+    expected: &Bytes,
+    order: Order,
+) -> Result<(), Wrong> {
+    let (kernel, program) = (kernel.kernel(), program.program());
+    let named = |handle: &Handle<Buffer>| {
+        let name = &kernel.buffers[*handle].name;
+        program.memories.iter().find(|(_, memory)| memory.name == *name).map(|(memory, _)| memory.index())
+    };
+    let mut memories: Memories =
+        given.iter().filter_map(|(handle, bytes)| Some((named(handle)?, bytes.clone()))).collect();
+    let copies: Vec<Copies> = kernel.buffers.iter().filter_map(|(_, buffer)| copies(kernel, buffer)).collect();
+    execute(program, &mut memories, order, &copies)
+        .map_err(|why| wrong("the program stops", format!("{order:?}: {why}")))?;
+    for (handle, bytes) in expected {
+        let Some(left) = named(handle).and_then(|number| memories.get(&number)) else { continue };
+        differs(&kernel.buffers[*handle], bytes, left)
+            .map_err(|what| wrong("another result", format!("{order:?}: {what}")))?;
+    }
+    Ok(())
+}
+
+fn copies(kernel: &Kernel, buffer: &Buffer) -> Option<Copies> {
+    let is_owner = buffer.space == Space::Fragment && buffer.view_of.is_none();
+    let layout = buffer.layout.as_ref().filter(|_| is_owner)?;
+    let map = Map::of_layout(layout, kernel.threads as usize).ok()?;
+    let bytes = buffer.dtype.bytes() as usize;
+    let mut places = vec![Vec::new(); map.elements()];
+    for (thread, slot, element) in map.entries() {
+        places[element].push((thread, slot * bytes));
+    }
+    Some(Copies { name: buffer.name.clone(), places, bytes })
+}
+
+/// The first element that is not as expected.
+pub fn differs(buffer: &Buffer, expected: &[Option<u8>], left: &[Option<u8>]) -> Result<(), String> {
+    let bytes = buffer.dtype.bytes() as usize;
+    let bits =
+        |held: &[Option<u8>]| held.iter().rev().try_fold(0u64, |bits, byte| Some(bits << 8 | u64::from((*byte)?)));
+    for (at, (wanted, got)) in expected.chunks(bytes).zip(left.chunks(bytes)).enumerate() {
+        let is_right = match (bits(wanted), bits(got)) {
+            (Some(wanted), Some(got)) => numbers::same(buffer.dtype, wanted, got),
+            (wanted, got) => wanted == got,
+        };
+        if !is_right {
+            let text = |held: &[Option<u8>]| match bits(held) {
+                Some(bits) if buffer.dtype.is_float() => format!("{} ({bits:#x})", numbers::real(buffer.dtype, bits)),
+                Some(bits) => numbers::integer(buffer.dtype, bits).to_string(),
+                None => "never written".to_string(),
+            };
+            return Err(format!("`{}` at {at} is {} and not {}", buffer.name, text(got), text(wanted)));
+        }
+    }
+    Ok(())
+}
+
+/// How often each thing came about.
+pub type Tally = BTreeMap<String, u64>;

@@ -1,0 +1,577 @@
+//! What a kernel means, evaluated from its text: one CTA after the other, ops in program order on logical elements, and
+//! iterations that have no order. It knows nothing of threads that hold copies, of steps, vectors or barriers.
+//!
+//! A program in which an iteration touches what another one writes has no meaning; so has one that reads memory that was
+//! never written. Reads outside of a global tensor give zero, writes there are dropped, and what was never written of a
+//! fragment is zero.
+
+use std::collections::BTreeMap;
+
+use tilewright::expr::{Expr, Var};
+use tilewright::ir::tile::{
+    Access, Buffer, Claim, Coord, Detail, Element, ElementClass, ElementOp, Kernel, Op, OpKind, Parallel, ReduceKind,
+    Space, Stmt, Tile, Value,
+};
+use tilewright::ir::{Handle, Scalar};
+use tilewright::layout::DType;
+
+use super::numbers;
+
+/// Bytes of storages; `None` for what was never written.
+pub type Bytes = BTreeMap<Handle<Buffer>, Vec<Option<u8>>>;
+
+/// Why an evaluation ends without a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meaningless {
+    /// Two iterations touch one byte, and one of them writes it.
+    Race(String),
+    /// A claim of the user's is not true.
+    Claim(String),
+    /// Memory is read that was never written.
+    Unwritten(String),
+    /// Threads would do different things, or hold different copies.
+    Divergent(String),
+    /// It leaves a tile.
+    Outside(String),
+    /// The evaluator does not know how.
+    Unknown(String),
+}
+
+/// Which rules are judged; each is switched off in a test, to see that it is missed.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Iterations that touch what another one writes.
+    pub races: bool,
+    /// Claims.
+    pub claims: bool,
+    /// Reads of memory that was never written.
+    pub unwritten: bool,
+    /// What threads judge or hold differently.
+    pub divergence: bool,
+}
+
+impl Rules {
+    /// All of them.
+    pub const ALL: Rules = Rules { races: true, claims: true, unwritten: true, divergence: true };
+}
+
+/// Runs a kernel whose parameters hold these bytes; what they hold in the end.
+pub fn evaluate(kernel: &Kernel, parameters: Bytes, rules: Rules) -> Result<Bytes, Meaningless> {
+    let mut machine = Machine { kernel, storages: parameters, env: Vec::new(), names: Vec::new(), marks: None, rules };
+    let ctas = |dimension: usize| kernel.grid[dimension].as_const().unwrap_or(1);
+    for z in 0..ctas(2) {
+        for y in 0..ctas(1) {
+            for x in 0..ctas(0) {
+                machine.begin_cta([x, y, z]);
+                machine.body(&kernel.body)?;
+            }
+        }
+    }
+    machine.storages.retain(|handle, _| matches!(kernel.buffers[*handle].space, Space::Global(_)));
+    Ok(machine.storages)
+}
+
+/// What iterations did to a byte: the first of them, for each kind of access.
+#[derive(Clone, Debug, Default)]
+struct Marks {
+    read: Option<i64>,
+    stored: Option<i64>,
+    stored_any: Option<i64>,
+    stored_unique: Option<i64>,
+    added: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Touch {
+    Read,
+    Store(Claim),
+    Add,
+}
+
+struct Running {
+    iteration: i64,
+    /// Fragments are each thread's own.
+    by_threads: bool,
+    bytes: BTreeMap<(Handle<Buffer>, usize), Marks>,
+}
+
+struct Machine<'a> {
+    kernel: &'a Kernel,
+    storages: Bytes,
+    env: Vec<(Var, i64)>,
+    names: Vec<(String, Number)>,
+    marks: Option<Running>,
+    rules: Rules,
+}
+
+/// A value.
+#[derive(Clone, Copy, Debug)]
+enum Number {
+    Of(DType, u64),
+    Integer(i128),
+    Real(f64),
+    Truth(bool),
+}
+
+type Outcome<T> = Result<T, Meaningless>;
+
+fn unknown<T>(what: impl Into<String>) -> Outcome<T> {
+    Err(Meaningless::Unknown(what.into()))
+}
+
+impl<'a> Machine<'a> {
+    fn begin_cta(&mut self, at: [i64; 3]) {
+        self.env = (0..3).map(|dimension| (self.kernel.block(dimension), at[dimension])).collect();
+        for (handle, buffer) in self.kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_none()) {
+            let bytes = buffer.dtype.bytes() as usize;
+            match buffer.space {
+                Space::Global(_) => {}
+                Space::Shared => {
+                    self.storages.insert(handle, vec![None; buffer.span_elements() as usize * bytes]);
+                }
+                Space::Fragment => {
+                    let elements = buffer.shape.iter().product::<i64>() as usize;
+                    self.storages.insert(handle, vec![Some(0); elements * bytes]);
+                }
+            }
+        }
+    }
+
+    fn body(&mut self, body: &'a [Stmt]) -> Outcome<()> {
+        body.iter().try_for_each(|stmt| self.stmt(stmt))
+    }
+
+    fn stmt(&mut self, stmt: &'a Stmt) -> Outcome<()> {
+        match stmt {
+            Stmt::Op(op) => self.op(&self.kernel.ops[*op]),
+            Stmt::Loop(inner) => {
+                let range = inner.var.range();
+                for value in range.lo..=range.hi {
+                    self.env.push((inner.var.clone(), value));
+                    self.body(&inner.body)?;
+                    self.env.pop();
+                }
+                Ok(())
+            }
+            Stmt::Parallel(parallel) => self.parallel(&self.kernel.parallels[*parallel]),
+            Stmt::Each(body) => self.each_thread(body),
+            Stmt::If(branch) => {
+                let (first, rest) = (self.of_thread(0, &branch.cond)?, 1..self.kernel.threads);
+                for thread in rest {
+                    let other = self.of_thread(thread, &branch.cond)?;
+                    if other != first && self.rules.divergence {
+                        return Err(Meaningless::Divergent("a condition around ops".to_string()));
+                    }
+                }
+                self.body(if first { &branch.then } else { &branch.otherwise })
+            }
+        }
+    }
+
+    fn of_thread(&mut self, thread: i64, cond: &Value) -> Outcome<bool> {
+        let depth = self.env.len();
+        self.enter_thread(thread);
+        let holds = self.holds(cond);
+        self.env.truncate(depth);
+        holds
+    }
+
+    fn enter_thread(&mut self, thread: i64) {
+        self.env.push((self.kernel.lane(), thread % 32));
+        self.env.push((self.kernel.warp(), thread / 32));
+        self.env.push((self.kernel.tid(), thread));
+    }
+
+    fn parallel(&mut self, parallel: &'a Parallel) -> Outcome<()> {
+        let extents = parallel.extents();
+        self.marks = Some(Running { iteration: 0, by_threads: false, bytes: BTreeMap::new() });
+        for iteration in 0..extents.iter().product::<i64>() {
+            let depth = self.env.len();
+            let mut rest = iteration;
+            for (var, extent) in parallel.vars.iter().zip(&extents).rev() {
+                self.env.push((var.clone(), rest % extent));
+                rest /= extent;
+            }
+            self.start(iteration);
+            self.elements(&parallel.body)?;
+            self.env.truncate(depth);
+        }
+        self.marks = None;
+        Ok(())
+    }
+
+    fn start(&mut self, iteration: i64) {
+        if let Some(marks) = &mut self.marks {
+            marks.iteration = iteration;
+        }
+    }
+
+    /// Every thread begins with the same fragments, and must end with the same.
+    fn each_thread(&mut self, body: &'a [Element]) -> Outcome<()> {
+        self.marks = Some(Running { iteration: 0, by_threads: true, bytes: BTreeMap::new() });
+        let before = self.fragments();
+        let mut after: Option<Bytes> = None;
+        for thread in 0..self.kernel.threads {
+            self.storages.extend(before.clone());
+            let depth = self.env.len();
+            self.enter_thread(thread);
+            self.start(thread);
+            self.elements(body)?;
+            self.env.truncate(depth);
+            let left = self.fragments();
+            if after.as_ref().is_some_and(|known| *known != left) && self.rules.divergence {
+                return Err(Meaningless::Divergent("copies of a fragment".to_string()));
+            }
+            after = Some(left);
+        }
+        self.marks = None;
+        Ok(())
+    }
+
+    fn fragments(&self) -> Bytes {
+        let is_fragment = |handle: &Handle<Buffer>| self.kernel.buffers[*handle].space == Space::Fragment;
+        let fragments = self.storages.iter().filter(|(handle, _)| is_fragment(handle));
+        fragments.map(|(handle, bytes)| (*handle, bytes.clone())).collect()
+    }
+
+    fn elements(&mut self, body: &'a [Element]) -> Outcome<()> {
+        let names = self.names.len();
+        for element in body {
+            self.element(element)?;
+        }
+        self.names.truncate(names);
+        Ok(())
+    }
+
+    fn element(&mut self, element: &'a Element) -> Outcome<()> {
+        match element {
+            Element::Let { name, value, .. } => {
+                let value = self.value(value, None)?;
+                self.names.push((name.clone(), value));
+                Ok(())
+            }
+            Element::Store { to, value, claim } => {
+                let dtype = self.kernel.buffers[to.buffer].dtype;
+                let value = self.value(value, Some(dtype))?;
+                let index = self.index(to)?;
+                self.put(to.buffer, &index, converted(value, dtype)?, Touch::Store(*claim))
+            }
+            Element::AtomicAdd { to, value } => {
+                let dtype = self.kernel.buffers[to.buffer].dtype;
+                let value = converted(self.value(value, Some(dtype))?, dtype)?;
+                let index = self.index(to)?;
+                self.add(to.buffer, &index, value)
+            }
+            Element::If { cond, then, otherwise, .. } => {
+                let body = if self.holds(cond)? { then } else { otherwise };
+                self.elements(body)
+            }
+            Element::For { var, body, .. } => {
+                for value in var.range().lo..=var.range().hi {
+                    self.env.push((var.clone(), value));
+                    self.elements(body)?;
+                    self.env.pop();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn expr(&self, expr: &Expr) -> Outcome<i64> {
+        let value = |var: &Var| self.env.iter().rev().find(|(known, _)| known == var).map(|(_, value)| *value);
+        expr.eval(&value).or_else(|why| unknown(format!("{expr}: {why}")))
+    }
+
+    fn index(&mut self, access: &Access) -> Outcome<Vec<i64>> {
+        let mut index = Vec::new();
+        for coord in &access.index {
+            index.push(match coord {
+                Coord::At(expr) => self.expr(expr)?,
+                Coord::Data(value) => match self.value(value, None)? {
+                    Number::Integer(value) => value as i64,
+                    Number::Of(dtype, bits) if dtype.is_integer() => numbers::integer(dtype, bits) as i64,
+                    _ => return unknown("an index that is no integer"),
+                },
+            });
+        }
+        Ok(index)
+    }
+
+    fn holds(&mut self, cond: &Value) -> Outcome<bool> {
+        match self.value(cond, None)? {
+            Number::Truth(holds) => Ok(holds),
+            _ => unknown("a condition that is a number"),
+        }
+    }
+
+    fn value(&mut self, value: &Value, wanted: Option<DType>) -> Outcome<Number> {
+        match value {
+            Value::Const(Scalar::Int(value)) => Ok(Number::Integer(i128::from(*value))),
+            Value::Const(Scalar::Float(value)) => Ok(Number::Real(*value)),
+            Value::Index(expr) => Ok(Number::Integer(i128::from(self.expr(expr)?))),
+            Value::Named(name) => match self.names.iter().rev().find(|(known, _)| known == name) {
+                Some((_, value)) => Ok(*value),
+                None => unknown(format!("no name `{name}`")),
+            },
+            Value::Load(access) => {
+                let index = self.index(access)?;
+                let dtype = self.kernel.buffers[access.buffer].dtype;
+                Ok(Number::Of(dtype, self.get(access.buffer, &index)?))
+            }
+            Value::Cast(dtype, narrowing, of) => {
+                let bits = match self.value(of, Some(*dtype))? {
+                    Number::Of(from, bits) => numbers::cast(from, *dtype, *narrowing, bits),
+                    Number::Integer(value) => numbers::cast_integer(*dtype, *narrowing, value),
+                    Number::Real(value) if dtype.is_float() => numbers::rounded(*dtype, value),
+                    Number::Real(value) => numbers::cast(DType::F64, *dtype, *narrowing, value.to_bits()),
+                    Number::Truth(_) => return unknown("a truth value as a number"),
+                };
+                Ok(Number::Of(*dtype, bits))
+            }
+            Value::Op(ElementOp::Select, operands) => {
+                let [cond, then, otherwise] = &operands[..] else { return unknown("a selection") };
+                let dtype = self.dtype(then).or(self.dtype(otherwise)).or(wanted);
+                let chosen = if self.holds(cond)? { then } else { otherwise };
+                let chosen = self.value(chosen, dtype)?;
+                match (self.dtype(then).or(self.dtype(otherwise)), chosen) {
+                    (Some(dtype), number) => Ok(Number::Of(dtype, converted(number, dtype)?)),
+                    (None, number) => Ok(number),
+                }
+            }
+            Value::Op(op, operands) => self.operation(*op, operands, wanted),
+        }
+    }
+
+    fn dtype(&self, value: &Value) -> Option<DType> {
+        let named = |name: &str| match self.names.iter().rev().find(|(known, _)| known == name)?.1 {
+            Number::Of(dtype, _) => Some(dtype),
+            _ => None,
+        };
+        value.dtype(&self.kernel.buffers, &named)
+    }
+
+    fn operation(&mut self, op: ElementOp, operands: &[Value], wanted: Option<DType>) -> Outcome<Number> {
+        let common = operands.iter().find_map(|operand| self.dtype(operand));
+        let inner = common.or(wanted.filter(|_| op.class() != ElementClass::Comparison));
+        let mut given = Vec::new();
+        for operand in operands {
+            given.push(self.value(operand, inner)?);
+        }
+        let whole: Option<Vec<i128>> = given
+            .iter()
+            .map(|number| match number {
+                Number::Integer(value) => Some(*value),
+                _ => None,
+            })
+            .collect();
+        if let (None, Some(values)) = (common, whole) {
+            return exact(op, &values);
+        }
+        let dtype = common.or(wanted.filter(|dtype| dtype.is_float())).unwrap_or(DType::F32);
+        let bits: Vec<u64> = given.into_iter().map(|number| converted(number, dtype)).collect::<Outcome<_>>()?;
+        let result = numbers::apply(op, dtype, &bits).map_err(Meaningless::Unknown)?;
+        Ok(if op.class() == ElementClass::Comparison { Number::Truth(result != 0) } else { Number::Of(dtype, result) })
+    }
+
+    /// Where an element is in its storage; `None` outside of a global tensor.
+    fn place(&self, handle: Handle<Buffer>, index: &[i64]) -> Outcome<Option<usize>> {
+        let buffer = &self.kernel.buffers[handle];
+        if index.iter().zip(&buffer.shape).any(|(at, extent)| !(0..*extent).contains(at)) {
+            return match buffer.space {
+                Space::Global(_) => Ok(None),
+                Space::Shared | Space::Fragment => Err(Meaningless::Outside(format!("{}{index:?}", buffer.name))),
+            };
+        }
+        let flat = index.iter().zip(&buffer.shape).fold(0, |flat, (at, extent)| flat * extent + at);
+        let position = match (buffer.space, &buffer.layout) {
+            (Space::Fragment, _) | (_, None) => flat,
+            (Space::Global(_) | Space::Shared, Some(layout)) => layout.memory_position(flat),
+        };
+        Ok(Some(position as usize * buffer.dtype.bytes() as usize))
+    }
+
+    fn get(&mut self, handle: Handle<Buffer>, index: &[i64]) -> Outcome<u64> {
+        let Some(first) = self.place(handle, index)? else { return Ok(0) };
+        let (storage, bytes) = (self.kernel.storage(handle), self.kernel.buffers[handle].dtype.bytes() as usize);
+        let mut bits = 0;
+        for at in (first..first + bytes).rev() {
+            self.touch(storage, at, Touch::Read)?;
+            let byte = match self.storages[&storage].get(at) {
+                Some(Some(byte)) => *byte,
+                _ if self.rules.unwritten => {
+                    return Err(Meaningless::Unwritten(format!("{}{index:?}", self.kernel.buffers[handle].name)));
+                }
+                _ => 0,
+            };
+            bits = bits << 8 | u64::from(byte);
+        }
+        Ok(bits)
+    }
+
+    fn put(&mut self, handle: Handle<Buffer>, index: &[i64], bits: u64, touch: Touch) -> Outcome<()> {
+        let Some(first) = self.place(handle, index)? else { return Ok(()) };
+        let (storage, bytes) = (self.kernel.storage(handle), self.kernel.buffers[handle].dtype.bytes() as usize);
+        for (part, at) in (first..first + bytes).enumerate() {
+            self.touch(storage, at, touch)?;
+            if let Some(byte) = self.storages.get_mut(&storage).and_then(|held| held.get_mut(at)) {
+                *byte = Some((bits >> (8 * part)) as u8);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, handle: Handle<Buffer>, index: &[i64], value: u64) -> Outcome<()> {
+        let Some(first) = self.place(handle, index)? else { return Ok(()) };
+        let dtype = self.kernel.buffers[handle].dtype;
+        let storage = self.kernel.storage(handle);
+        for at in first..first + dtype.bytes() as usize {
+            self.touch(storage, at, Touch::Add)?;
+        }
+        let marks = self.marks.take();
+        let held = self.get(handle, index)?;
+        let sum = numbers::apply(ElementOp::Add, dtype, &[held, value]).map_err(Meaningless::Unknown)?;
+        self.put(handle, index, sum, Touch::Add)?;
+        self.marks = marks;
+        Ok(())
+    }
+
+    /// Notes what the iteration at hand does to a byte, and whether another one may not.
+    fn touch(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<()> {
+        let own = self.kernel.buffers[storage].space == Space::Fragment;
+        let Some(running) = self.marks.as_mut().filter(|running| !(running.by_threads && own)) else { return Ok(()) };
+        let iteration = running.iteration;
+        let marks = running.bytes.entry((storage, at)).or_default();
+        let other = |first: Option<i64>| first.is_some_and(|first| first != iteration);
+        let (races, is_untrue) = match touch {
+            Touch::Read => {
+                (other(marks.stored) || other(marks.stored_any) || other(marks.added), other(marks.stored_unique))
+            }
+            Touch::Add => {
+                (other(marks.stored) || other(marks.stored_any) || other(marks.read), other(marks.stored_unique))
+            }
+            Touch::Store(Claim::None) => (
+                other(marks.stored) || other(marks.stored_any) || other(marks.added) || other(marks.read),
+                other(marks.stored_unique),
+            ),
+            Touch::Store(Claim::AnyWins) => {
+                (other(marks.stored) || other(marks.added) || other(marks.read), other(marks.stored_unique))
+            }
+            Touch::Store(Claim::Unique) => {
+                let all = [marks.stored, marks.stored_any, marks.stored_unique, marks.added, marks.read];
+                (false, all.into_iter().any(other))
+            }
+        };
+        let mark = match touch {
+            Touch::Read => &mut marks.read,
+            Touch::Add => &mut marks.added,
+            Touch::Store(Claim::None) => &mut marks.stored,
+            Touch::Store(Claim::AnyWins) => &mut marks.stored_any,
+            Touch::Store(Claim::Unique) => &mut marks.stored_unique,
+        };
+        mark.get_or_insert(iteration);
+        let title = || format!("byte {at} of `{}`", self.kernel.buffers[storage].name);
+        match (races && self.rules.races, is_untrue && self.rules.claims) {
+            (true, _) => Err(Meaningless::Race(title())),
+            (_, true) => Err(Meaningless::Claim(title())),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// The elements of a tile, in order.
+    fn tile(&self, tile: &Tile) -> Outcome<Vec<Vec<i64>>> {
+        let starts = tile.starts.iter().map(|start| self.expr(start)).collect::<Outcome<Vec<i64>>>()?;
+        let mut all = vec![Vec::new()];
+        for (start, extent) in starts.iter().zip(&tile.extents) {
+            let longer = all.iter().flat_map(|index: &Vec<i64>| {
+                (0..*extent).map(|at| index.iter().copied().chain([start + at]).collect::<Vec<i64>>())
+            });
+            all = longer.collect();
+        }
+        Ok(all)
+    }
+
+    fn op(&mut self, op: &'a Op) -> Outcome<()> {
+        let to = self.tile(&op.operands[0])?;
+        let dst = op.operands[0].buffer;
+        let dtype = self.kernel.buffers[dst].dtype;
+        match (op.kind, op.detail) {
+            (OpKind::Fill, Detail::Constant(value)) => {
+                to.iter().try_for_each(|index| self.put(dst, index, numbers::constant(dtype, value), Touch::Read))
+            }
+            (OpKind::Copy | OpKind::PermuteLayout, _) => {
+                let values = self.all(&op.operands[1])?;
+                to.iter().zip(values).try_for_each(|(index, bits)| self.put(dst, index, bits, Touch::Read))
+            }
+            (OpKind::AtomicAdd, _) => {
+                let values = self.all(&op.operands[1])?;
+                to.iter().zip(values).try_for_each(|(index, bits)| self.add(dst, index, bits))
+            }
+            (OpKind::Reduce, Detail::Reduce(reduce)) => {
+                let src = &op.operands[1];
+                let values = self.all(src)?;
+                let inner: i64 = src.extents[reduce.dimension + 1..].iter().product();
+                let along = src.extents[reduce.dimension];
+                for (place, index) in to.iter().enumerate() {
+                    let (outer, rest) = (place as i64 / inner, place as i64 % inner);
+                    let of = |at: i64| values[((outer * along + at) * inner + rest) as usize];
+                    let mut result = if reduce.clear { None } else { Some(self.get(dst, index)?) };
+                    for value in (0..along).map(of) {
+                        result = Some(joined(reduce.kind, dtype, result, value)?);
+                    }
+                    self.put(dst, index, result.unwrap_or(0), Touch::Read)?;
+                }
+                Ok(())
+            }
+            _ => unknown(format!("{:?}", op.kind)),
+        }
+    }
+
+    fn all(&mut self, tile: &Tile) -> Outcome<Vec<u64>> {
+        self.tile(tile)?.iter().map(|index| self.get(tile.buffer, index)).collect()
+    }
+}
+
+fn joined(kind: ReduceKind, dtype: DType, result: Option<u64>, value: u64) -> Outcome<u64> {
+    let apply = |op, operands: &[u64]| numbers::apply(op, dtype, operands).map_err(Meaningless::Unknown);
+    let value = match kind {
+        ReduceKind::AbsMax | ReduceKind::AbsSum => apply(ElementOp::Abs, &[value])?,
+        ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min => value,
+    };
+    let Some(result) = result else { return Ok(value) };
+    match kind {
+        ReduceKind::Sum | ReduceKind::AbsSum => apply(ElementOp::Add, &[result, value]),
+        ReduceKind::Max | ReduceKind::AbsMax => apply(ElementOp::Max, &[result, value]),
+        ReduceKind::Min => apply(ElementOp::Min, &[result, value]),
+    }
+}
+
+/// Integers without a dtype, computed exactly.
+fn exact(op: ElementOp, values: &[i128]) -> Outcome<Number> {
+    let value = match (op, values) {
+        (ElementOp::Add, [a, b]) => a + b,
+        (ElementOp::Sub, [a, b]) => a - b,
+        (ElementOp::Mul, [a, b]) => a * b,
+        (ElementOp::Div, [_, 0]) => 0,
+        (ElementOp::Div, [a, b]) => a / b,
+        (ElementOp::Max, [a, b]) => *a.max(b),
+        (ElementOp::Min, [a, b]) => *a.min(b),
+        (ElementOp::Neg, [a]) => -a,
+        (ElementOp::Abs, [a]) => a.abs(),
+        (ElementOp::Rounded, [a]) => *a,
+        (_, [a, b]) if op.class() == ElementClass::Comparison => {
+            return Ok(Number::Truth(op.compare(*a as i64, *b as i64).unwrap_or(false)));
+        }
+        _ => return unknown(format!("`{op}` of integers")),
+    };
+    Ok(Number::Integer(value))
+}
+
+fn converted(number: Number, dtype: DType) -> Outcome<u64> {
+    match number {
+        Number::Of(known, bits) if known == dtype => Ok(bits),
+        Number::Of(known, _) => unknown(format!("{known} where {dtype} is wanted")),
+        Number::Integer(value) => Ok(numbers::of_integer(dtype, value)),
+        Number::Real(value) if dtype.is_float() => Ok(numbers::rounded(dtype, value)),
+        Number::Real(_) | Number::Truth(_) => unknown("a number of another kind"),
+    }
+}

@@ -1,0 +1,631 @@
+//! Random kernels, built as users build them.
+
+use tilewright::dsl::IntoLayout;
+use tilewright::ir::Scalar;
+use tilewright::ir::tile::Coord;
+use tilewright::layout::LayoutError;
+use tilewright::prelude::*;
+
+use crate::rng::Rng;
+
+/// Dtypes that elements have.
+const DTYPES: [DType; 14] = [F32, F32, F32, F16, BF16, F64, I32, I32, I8, U8, I16, U16, I64, U32];
+/// Threads of a CTA.
+const THREADS: [i64; 10] = [1, 3, 8, 32, 32, 33, 40, 64, 96, 128];
+/// Extents of a dimension.
+const EXTENTS: [i64; 14] = [1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 31, 32, 33, 64];
+
+/// The kernel of a number.
+pub fn random_kernel(rng: &mut Rng) -> Kernel {
+    kernel("random", |k| {
+        let threads = *rng.pick(&THREADS);
+        k.threads(threads);
+        let ctas = if rng.percent(25) { rng.within(2..=3) } else { 1 };
+        let [bx] = k.grid([ctas]);
+        if rng.percent(15) {
+            k.no_contraction();
+        }
+        let mut maker = Maker::declare(k, rng, threads, bx);
+        for _ in 0..maker.rng.within(1..=5) {
+            maker.step(k, 2);
+        }
+        maker.finish(k);
+    })
+}
+
+/// A buffer that statements are about.
+#[derive(Clone, Copy)]
+struct Held {
+    buffer: Buffer,
+    dtype: DType,
+    extents: [i64; 2],
+    is_flat: bool,
+    /// What tells storages apart: views have that of their buffer.
+    storage: usize,
+}
+
+/// A shape and a layout from text, as a user may write it.
+struct Laid {
+    shape: Vec<i64>,
+    layout: Layout,
+}
+
+impl IntoLayout for Laid {
+    fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
+        Ok((self.shape, self.layout))
+    }
+}
+
+/// Variables of loops around, of the nest, and of loops inside.
+#[derive(Clone, Default)]
+struct Scope {
+    vars: Vec<(Expr, i64)>,
+    names: Vec<(Value, DType)>,
+}
+
+struct Maker<'r> {
+    rng: &'r mut Rng,
+    threads: i64,
+    dtype: DType,
+    inputs: Vec<Held>,
+    /// Integers that are indices.
+    indices: Held,
+    fragments: Vec<Held>,
+    shared: Vec<Held>,
+    outputs: Vec<Held>,
+    scope: Scope,
+    names: usize,
+    /// The storage that the statement at hand writes.
+    target: usize,
+}
+
+impl<'r> Maker<'r> {
+    fn declare(k: &mut KernelBuilder, rng: &'r mut Rng, threads: i64, bx: Expr) -> Maker<'r> {
+        let dtype = *rng.pick(&DTYPES);
+        let shape = |rng: &mut Rng| {
+            let rows = if rng.percent(60) { 1 } else { *rng.pick(&EXTENTS[..9]) };
+            [rows, *rng.pick(&EXTENTS)]
+        };
+        let main = shape(rng);
+        let storages = std::cell::Cell::new(0);
+        let viewed = |buffer: Buffer, dtype: DType, extents: [i64; 2]| {
+            let (is_flat, storage) = (extents[0] == 1, storages.get());
+            Held { buffer, dtype, extents, is_flat, storage }
+        };
+        let held = |buffer: Buffer, dtype: DType, extents: [i64; 2]| {
+            storages.set(storages.get() + 1);
+            viewed(buffer, dtype, extents)
+        };
+        let listed = |extents: [i64; 2]| if extents[0] == 1 { vec![extents[1]] } else { extents.to_vec() };
+        let indices = held(k.input("at", I32, [64]), I32, [1, 64]);
+        let mut inputs = Vec::new();
+        for number in 0..rng.within(1..=2) {
+            let extents = if rng.percent(70) { main } else { shape(rng) };
+            let dtype = if rng.percent(80) { dtype } else { *rng.pick(&DTYPES) };
+            inputs.push(held(k.input(&format!("x{number}"), dtype, listed(extents)), dtype, extents));
+        }
+        let mut outputs = Vec::new();
+        for number in 0..rng.within(1..=2) {
+            outputs.push(held(k.output(&format!("y{number}"), dtype, listed(main)), dtype, main));
+        }
+        if rng.percent(20) {
+            // Another name for a part of an output, which other accesses may meet.
+            let of = outputs[0];
+            let count = of.extents[0] * of.extents[1];
+            let size = rng.within(1..=count);
+            let offset = rng.within(0..=count - size);
+            let layout = S([size], [1]) + offset * M;
+            outputs.push(Held { storage: of.storage, ..viewed(k.view("part", of.buffer, layout), dtype, [1, size]) });
+        }
+        let mut shared = Vec::new();
+        for number in 0..rng.within(0..=2) {
+            let extents = if rng.percent(70) { main } else { shape(rng) };
+            let name = format!("s{number}");
+            let layout = memory_layout(rng, listed(extents), dtype);
+            let buffer = match layout {
+                Some(layout) => k.shared(&name, dtype, layout),
+                None => k.shared(&name, dtype, listed(extents)),
+            };
+            shared.push(held(buffer, dtype, extents));
+            if rng.percent(20) {
+                let (narrow, factor) = narrower(dtype);
+                let count = extents[0] * extents[1] * factor;
+                let view = k.view_as(&format!("v{number}"), buffer, narrow, vec![count]);
+                shared.push(viewed(view, narrow, [1, count]));
+            }
+        }
+        let mut fragments = Vec::new();
+        for number in 0..rng.within(1..=3) {
+            let extents = if rng.percent(80) { main } else { shape(rng) };
+            let name = format!("f{number}");
+            let layout = if rng.percent(25) { fragment_layout(rng, listed(extents), threads) } else { None };
+            let buffer = match layout {
+                Some(layout) => k.fragment(&name, dtype, layout),
+                None => k.fragment(&name, dtype, Open(listed(extents))),
+            };
+            fragments.push(held(buffer, dtype, extents));
+            if rng.percent(15) {
+                let (narrow, factor) = narrower(dtype);
+                let count = extents[0] * extents[1] * factor;
+                let view = k.view_as(&format!("w{number}"), buffer, narrow, Open(vec![count]));
+                fragments.push(viewed(view, narrow, [1, count]));
+            }
+        }
+        let scope = Scope { vars: vec![(bx.clone(), 3)], names: Vec::new() };
+        let mut maker =
+            Maker { rng, threads, dtype, inputs, indices, fragments, shared, outputs, scope, names: 0, target: 0 };
+        for held in [maker.fragments.clone(), maker.shared.clone()].concat() {
+            maker.start(k, held);
+        }
+        maker
+    }
+
+    /// What a buffer holds at first.
+    fn start(&mut self, k: &mut KernelBuilder, held: Held) {
+        let from = self.inputs.iter().copied().find(|x| x.dtype == held.dtype && x.extents == held.extents);
+        match from.filter(|_| self.rng.percent(60)) {
+            Some(from) => {
+                k.copy(held.buffer, from.buffer);
+            }
+            None => {
+                let value = self.small(held.dtype);
+                k.fill(held.buffer, value);
+            }
+        }
+    }
+
+    fn small(&mut self, dtype: DType) -> Scalar {
+        let value = self.rng.within(0..=9);
+        if dtype.is_float() { Scalar::Float(value as f64 * 0.5) } else { Scalar::Int(value) }
+    }
+
+    /// Every output that nothing was stored to gets a fragment.
+    fn finish(&mut self, k: &mut KernelBuilder) {
+        for output in self.outputs.clone() {
+            let fragments = self.fragments.iter().copied();
+            let from = fragments.filter(|f| f.dtype == output.dtype && f.extents == output.extents).last();
+            if let Some(from) = from.filter(|_| self.rng.percent(70)) {
+                k.copy(output.buffer, from.buffer);
+            }
+        }
+    }
+
+    fn step(&mut self, k: &mut KernelBuilder, depth: usize) {
+        match self.rng.below(if depth > 0 { 14 } else { 11 }) {
+            0..=5 => self.nest(k),
+            6 | 7 => self.copy(k),
+            8 => self.reduce(k),
+            9 => self.each_thread(k),
+            10 => self.fill(k),
+            11 | 12 => self.repeat(k, depth - 1),
+            _ => self.branch(k, depth - 1),
+        }
+    }
+
+    fn fill(&mut self, k: &mut KernelBuilder) {
+        let held = *self.rng.pick(&[self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat());
+        let value = self.small(held.dtype);
+        k.fill(held.buffer, value);
+    }
+
+    fn copy(&mut self, k: &mut KernelBuilder) {
+        let to = *self.rng.pick(&[self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat());
+        let all = [self.fragments.clone(), self.shared.clone(), self.inputs.clone()].concat();
+        let alike: Vec<Held> = all
+            .into_iter()
+            .filter(|from| from.dtype == to.dtype && from.extents == to.extents)
+            .filter(|from| from.storage != to.storage)
+            .collect();
+        if !alike.is_empty() {
+            let from = *self.rng.pick(&alike);
+            k.copy(to.buffer, from.buffer);
+        }
+    }
+
+    fn reduce(&mut self, k: &mut KernelBuilder) {
+        let wide: Vec<Held> = self.fragments.iter().copied().filter(|f| !f.is_flat).collect();
+        if wide.is_empty() {
+            return;
+        }
+        let src = *self.rng.pick(&wide);
+        let dimension = self.rng.below(2);
+        let left = src.extents[1 - dimension];
+        let name = self.name("red");
+        let dst = k.fragment(&name, src.dtype, [left]);
+        let exact = [Max, Min, AbsMax];
+        let all = [Sum, Max, Min, AbsMax];
+        let kind = *self.rng.pick(if src.dtype.is_float() { &exact[..] } else { &all[..] });
+        k.reduce(kind, dst, src.buffer, dimension);
+        let storage = 1000 + self.names;
+        self.fragments.push(Held { buffer: dst, dtype: src.dtype, extents: [1, left], is_flat: true, storage });
+    }
+
+    fn repeat(&mut self, k: &mut KernelBuilder, depth: usize) {
+        let extent = *self.rng.pick(&[0, 1, 2, 2, 3, 4]);
+        let first = if self.rng.percent(20) { self.rng.within(-2..=3) } else { 0 };
+        let name = self.name("t");
+        let is_unrolled = self.rng.percent(25);
+        let steps = self.rng.within(1..=2);
+        let body = |k: &mut KernelBuilder, t: Expr| {
+            self.scope.vars.push((t, extent));
+            let known = self.fragments.len();
+            for _ in 0..steps {
+                self.step(k, depth);
+            }
+            self.fragments.truncate(known);
+            self.scope.vars.pop();
+        };
+        if is_unrolled {
+            k.unroll(&name, first..first + extent, body)
+        } else {
+            k.serial(&name, first..first + extent, body)
+        }
+    }
+
+    fn branch(&mut self, k: &mut KernelBuilder, depth: usize) {
+        let warp = k.warp_id();
+        let cond = match self.rng.below(4) {
+            0 => self.inputs[0].at_zero().gt(self.small(self.inputs[0].dtype)),
+            1 if self.rng.percent(30) => Value::from(warp).eq(0),
+            _ => self.comparison(),
+        };
+        let known = self.fragments.len();
+        let has_otherwise = self.rng.percent(30);
+        let this = std::cell::RefCell::new(self);
+        k.if_else(
+            cond,
+            |k| this.borrow_mut().step(k, depth),
+            |k| {
+                if has_otherwise {
+                    this.borrow_mut().step(k, depth);
+                }
+            },
+        );
+        this.into_inner().fragments.truncate(known);
+    }
+
+    fn each_thread(&mut self, k: &mut KernelBuilder) {
+        let warp = k.warp_id();
+        let targets = [self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat();
+        let to = *self.rng.pick(&targets);
+        let uses_warp = self.rng.percent(40);
+        k.each_thread(|k| {
+            let scope = self.scope.clone();
+            if uses_warp {
+                self.scope.vars.push((warp, (self.threads + 31) / 32));
+            }
+            self.statement(k, to, 1);
+            self.scope = scope;
+        });
+    }
+
+    fn name(&mut self, base: &str) -> String {
+        self.names += 1;
+        format!("{base}{}", self.names)
+    }
+
+    fn nest(&mut self, k: &mut KernelBuilder) {
+        let targets = [self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat();
+        let to = *self.rng.pick(&targets);
+        let scope = self.scope.clone();
+        let extents = to.extents;
+        let shrink = if self.rng.percent(15) { self.rng.within(0..=extents[1] - 1) } else { 0 };
+        let statements = *self.rng.pick(&[1, 1, 1, 2, 3]);
+        let vector = self.rng.percent(15).then(|| *self.rng.pick(&[1i64, 2, 4, 8]));
+        let mut body = |k: &mut Elements, vars: &[Expr]| {
+            let spans = [extents[0], extents[1] - shrink];
+            let first = if vars.len() == 1 { 1 } else { 0 };
+            self.scope.vars.extend(vars.iter().cloned().zip(spans[first..].iter().copied()));
+            for number in 0..statements {
+                let to = if number == 0 || self.rng.percent(60) { to } else { *self.rng.pick(&targets) };
+                self.statement(k, to, 2);
+            }
+        };
+        let parallel = if to.is_flat {
+            k.parallel([extents[1] - shrink], |k, [i]| body(k, &[i]))
+        } else {
+            k.parallel([extents[0], extents[1] - shrink], |k, [i, j]| body(k, &[i, j]))
+        };
+        if let Some(vector) = vector {
+            parallel.vector(vector);
+        }
+        self.scope = scope;
+    }
+
+    fn statement(&mut self, k: &mut Elements, to: Held, depth: usize) {
+        match self.rng.below(if depth > 0 { 12 } else { 8 }) {
+            8 => {
+                let value = self.value(self.dtype, 2);
+                let name = self.name("n");
+                let named = k.named(&name, value.cast_to(self.dtype));
+                self.scope.names.push((named, self.dtype));
+                self.statement(k, to, depth - 1);
+            }
+            9 => {
+                let cond = self.condition();
+                let (names, has_otherwise) = (self.scope.names.len(), self.rng.percent(40));
+                let this = std::cell::RefCell::new(&mut *self);
+                k.if_else(
+                    cond,
+                    |k| {
+                        let mut this = this.borrow_mut();
+                        this.statement(k, to, depth - 1);
+                        this.scope.names.truncate(names);
+                    },
+                    |k| {
+                        if has_otherwise {
+                            let mut this = this.borrow_mut();
+                            this.statement(k, to, depth - 1);
+                            this.scope.names.truncate(names);
+                        }
+                    },
+                );
+            }
+            10 => {
+                let extent = *self.rng.pick(&[0, 1, 2, 3, 9]);
+                let name = self.name("u");
+                k.serial(&name, 0..extent, |k, u| {
+                    let scope = self.scope.clone();
+                    self.scope.vars.push((u, extent));
+                    self.statement(k, to, depth - 1);
+                    self.scope = scope;
+                });
+            }
+            11 => self.atomic(k, to),
+            _ => self.store(k, to),
+        }
+    }
+
+    fn atomic(&mut self, k: &mut Elements, to: Held) {
+        let is_legal = matches!(to.dtype, I32 | U32) && !self.fragments.iter().any(|f| f.buffer == to.buffer);
+        if !is_legal {
+            return self.store(k, to);
+        }
+        let index = self.index(to, 50);
+        let value = self.value(to.dtype, 1);
+        k.atomic_add(to.buffer, index, value);
+    }
+
+    fn store(&mut self, k: &mut Elements, to: Held) {
+        self.target = to.storage;
+        let index = self.index(to, 93);
+        let value = self.value(to.dtype, 3);
+        let store = k.store(to.buffer, index, value);
+        match self.rng.below(20) {
+            0 => store.any_wins(),
+            1 => store.unique(),
+            _ => {}
+        }
+    }
+
+    /// An index into a buffer: the variables themselves in so many of 100 cases.
+    fn index(&mut self, of: Held, same: u64) -> Vec<Coord> {
+        let dimensions = if of.is_flat { 1 } else { 2 };
+        let is_plain = self.rng.percent(same);
+        (0..dimensions)
+            .map(|at| self.coordinate(of.extents[2 - dimensions + at], dimensions - 1 - at, is_plain))
+            .collect()
+    }
+
+    /// An index into a dimension of this extent, with the variable that is so many before the last.
+    fn coordinate(&mut self, extent: i64, back: usize, is_plain: bool) -> Coord {
+        let count = self.scope.vars.len();
+        let (var, span) = match count.checked_sub(1 + back) {
+            Some(at) if is_plain || self.rng.percent(70) => self.scope.vars[at].clone(),
+            _ => self.rng.pick(&self.scope.vars.clone()).clone(),
+        };
+        let range = var.range();
+        let fits = range.lo >= 0 && range.hi < extent;
+        if is_plain && fits {
+            return Coord::At(var);
+        }
+        let by = self.rng.within(0..=extent);
+        let wrapped = |expr: Expr| expr % extent;
+        Coord::At(match self.rng.below(10) {
+            0 => wrapped(var * -1 + (extent - 1)),
+            1 => wrapped(var + by),
+            2 => wrapped(var * 2),
+            3 => wrapped(var / 2),
+            4 => wrapped(var ^ by),
+            5 => Expr::constant(by % extent),
+            6 => wrapped(var * by),
+            7 => {
+                let other = self.rng.pick(&self.scope.vars.clone()).0.clone();
+                wrapped(var + other)
+            }
+            // Of registers every place is asked for that data may lead to: few, or there is much to compile.
+            8 if extent <= 8 => {
+                let at = self.indices.buffer.at((var % 64,));
+                return Coord::from(at.abs().min(extent - 1));
+            }
+            _ if span <= extent => wrapped(var),
+            _ => wrapped(var + 1),
+        })
+    }
+
+    fn comparison(&mut self) -> Value {
+        let (var, span) = self.rng.pick(&self.scope.vars.clone()).clone();
+        let bound = self.rng.within(0..=span.max(1));
+        let var = Value::from(var);
+        match self.rng.below(6) {
+            0 => var.lt(bound),
+            1 => var.le(bound),
+            2 => var.gt(bound),
+            3 => var.ge(bound),
+            4 => var.eq(bound),
+            _ => var.ne(bound),
+        }
+    }
+
+    fn condition(&mut self) -> Value {
+        if self.rng.percent(70) {
+            return self.comparison();
+        }
+        let dtype = self.dtype;
+        let left = self.value(dtype, 1).cast_to(dtype);
+        let right = self.value(dtype, 1);
+        if self.rng.percent(50) { left.lt(right) } else { left.ne(right) }
+    }
+
+    /// A value that is stored as this dtype.
+    fn value(&mut self, dtype: DType, depth: usize) -> Value {
+        if depth == 0 || self.rng.percent(25) {
+            return self.leaf(dtype);
+        }
+        let one = self.value(dtype, depth - 1);
+        match self.rng.below(14) {
+            0 | 1 => one.cast_to(dtype) + self.value(dtype, depth - 1),
+            2 => one.cast_to(dtype) - self.value(dtype, depth - 1),
+            3 | 4 => one.cast_to(dtype) * self.value(dtype, depth - 1),
+            5 => one.cast_to(dtype) / self.value(dtype, depth - 1),
+            6 => one.cast_to(dtype).max(self.value(dtype, depth - 1)),
+            7 => one.cast_to(dtype).min(self.value(dtype, depth - 1)),
+            8 if dtype.is_float() => -one.cast_to(dtype),
+            8 => one.cast_to(dtype).abs(),
+            9 => {
+                let other = self.value(dtype, depth - 1);
+                self.condition().select(one.cast_to(dtype), other)
+            }
+            10 => {
+                let through = *self.rng.pick(&DTYPES);
+                self.converted(self.converted(one.cast_to(dtype), dtype, through), through, dtype)
+            }
+            11 => {
+                let one = one.cast_to(dtype);
+                one.clone() + one
+            }
+            12 => one.cast_to(dtype).rounded(),
+            _ => one,
+        }
+    }
+
+    fn converted(&self, value: Value, from: DType, to: DType) -> Value {
+        match (from.is_integer() && to.is_integer(), self.names % 2 == 0) {
+            _ if from == to => value,
+            (true, true) => value.saturating_cast(to),
+            (true, false) => value.wrapping_cast(to),
+            (false, _) => value.cast(to),
+        }
+    }
+
+    fn leaf(&mut self, dtype: DType) -> Value {
+        match self.rng.below(12) {
+            0 => Value::from(self.edge(dtype)),
+            1 => Value::from(self.small(dtype)),
+            2 => {
+                let (var, _) = self.rng.pick(&self.scope.vars.clone()).clone();
+                if dtype.is_integer() { Value::from(var).wrapping_cast(dtype) } else { Value::from(var) }
+            }
+            3 if self.scope.names.iter().any(|(_, known)| *known == dtype) => {
+                let known: Vec<Value> = self
+                    .scope
+                    .names
+                    .iter()
+                    .filter(|(_, known)| *known == dtype)
+                    .map(|(name, _)| name.clone())
+                    .collect();
+                self.rng.pick(&known).clone()
+            }
+            _ => {
+                let all =
+                    [self.fragments.clone(), self.fragments.clone(), self.shared.clone(), self.inputs.clone()].concat();
+                let from = *self.rng.pick(&all);
+                // What the statement itself writes is mostly read where it is written: all else has no meaning.
+                let index = self.index(from, if from.storage == self.target { 93 } else { 60 });
+                self.converted(from.buffer.at(index), from.dtype, dtype)
+            }
+        }
+    }
+
+    /// Numbers at the ends of a dtype.
+    fn edge(&mut self, dtype: DType) -> Scalar {
+        match dtype.integers() {
+            Some((least, most)) => {
+                let ends = [least, least + 1, most, most - 1, 0, 1, -1.max(least as i64) as i128];
+                Scalar::Int((*self.rng.pick(&ends)).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+            }
+            None => {
+                let ends = [0.0, -0.0, 1.0, -1.0, 0.1, 1e-3, 60000.0, -0.5, f64::INFINITY, f64::NEG_INFINITY];
+                Scalar::Float(*self.rng.pick(&ends))
+            }
+        }
+    }
+}
+
+impl Held {
+    fn at_zero(&self) -> Value {
+        if self.is_flat { self.buffer.at((0,)) } else { self.buffer.at((0, 0)) }
+    }
+}
+
+/// Values as they have to be where a dtype is needed.
+trait CastTo {
+    fn cast_to(self, dtype: DType) -> Value;
+}
+
+impl CastTo for Value {
+    /// Constants and indices take the dtype; all others have it.
+    fn cast_to(self, dtype: DType) -> Value {
+        match &self {
+            Value::Const(_) | Value::Index(_) => self.cast(dtype),
+            _ => self,
+        }
+    }
+}
+
+/// A shape whose layout is to be inferred.
+struct Open(Vec<i64>);
+
+impl IntoLayout for Open {
+    fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
+        self.0.into_layout()
+    }
+
+    fn is_shape(&self) -> bool {
+        true
+    }
+}
+
+/// A narrower dtype, and how many of it an element has.
+fn narrower(dtype: DType) -> (DType, i64) {
+    match dtype.bytes() {
+        8 => (I32, 2),
+        4 => (U16, 2),
+        2 => (U8, 2),
+        _ => (I8, 1),
+    }
+}
+
+/// Rows that are padded, dimensions in the other order, or a swizzle; row-major is `None`.
+fn memory_layout(rng: &mut Rng, shape: Vec<i64>, dtype: DType) -> Option<Laid> {
+    let layout = match (&shape[..], rng.below(5)) {
+        ([rows, columns], 0) => S([*rows, *columns], [*columns + 1, 1]).build().ok()?.into(),
+        ([rows, columns], 1) => S([*rows, *columns], [1, *rows]).build().ok()?.into(),
+        (_, 2) if shape.iter().product::<i64>() % 64 == 0 && dtype.bytes() <= 4 => {
+            let size = shape.iter().product::<i64>();
+            format!("swizzle(M=0,B=2,S=3) o S[{size}:1]").parse::<Layout>().ok()?
+        }
+        _ => return None,
+    };
+    Some(Laid { shape, layout })
+}
+
+/// Elements over threads, vectors of them, and copies.
+fn fragment_layout(rng: &mut Rng, shape: Vec<i64>, threads: i64) -> Option<Laid> {
+    let count: i64 = shape.iter().product();
+    let across: Vec<i64> = (1..=count.min(threads)).filter(|across| count % across == 0).collect();
+    let lanes = *rng.pick(&across);
+    let each = count / lanes;
+    let vector: Vec<i64> = (1..=each).filter(|vector| each % vector == 0).collect();
+    let vector = *rng.pick(&vector);
+    let copies = (threads / lanes).max(1);
+    let copies = if rng.percent(60) { copies } else { 1 };
+    let spread = if lanes > 1 { rng.within(1..=(threads / lanes / copies).max(1)) } else { 1 };
+    let layout = format!(
+        "S[({},{lanes},{vector}):({vector}@reg,{spread}@tx,1@reg)] + R[{copies}:{}@tx]",
+        each / vector,
+        lanes * spread
+    );
+    let layout = layout.parse::<Layout>().ok()?;
+    Some(Laid { shape, layout })
+}

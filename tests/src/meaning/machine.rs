@@ -1,0 +1,438 @@
+//! A machine that computes: it executes thread programs themselves, one CTA after the other.
+//!
+//! Between barriers and exchanges one thread runs after the other, forwards or backwards: a barrier that is missing shows
+//! as another result in one of the two orders. After every op the copies of each element of a fragment must be equal.
+
+use std::collections::BTreeMap;
+
+use tilewright::expr::{Expr, Var};
+use tilewright::ir::thread::{Cond, Inst, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value};
+use tilewright::ir::tile::ElementOp;
+use tilewright::ir::{Arena, Handle};
+use tilewright::layout::DType;
+
+use super::numbers;
+
+/// Bytes of memories by their number; `None` for what was never written.
+pub type Memories = BTreeMap<usize, Vec<Option<u8>>>;
+
+/// In which order threads run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Thread 0 first.
+    Forwards,
+    /// Thread 0 last.
+    Backwards,
+}
+
+/// A fragment whose copies are compared: its register array, and by element the threads and registers that hold it.
+#[derive(Clone, Debug)]
+pub struct Copies {
+    /// The name of fragment and array.
+    pub name: String,
+    /// By element: thread and first byte in the array.
+    pub places: Vec<Vec<(usize, usize)>>,
+    /// Bytes of an element.
+    pub bytes: usize,
+}
+
+/// Runs a program on every CTA of its grid; `memories` holds its parameters.
+pub fn execute(program: &Program, memories: &mut Memories, order: Order, copies: &[Copies]) -> Result<(), String> {
+    let ctas = |dimension: usize| program.grid[dimension].as_const().unwrap_or(1);
+    for z in 0..ctas(2) {
+        for y in 0..ctas(1) {
+            for x in 0..ctas(0) {
+                let threads = (0..program.threads).map(|_| Thread::new(&program.registers)).collect();
+                let mut machine = Machine { program, cta: [x, y, z], threads, memories, order, copies };
+                machine.begin();
+                let all: Vec<usize> = (0..program.threads as usize).collect();
+                machine.body(&program.body, &all)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Thread {
+    env: Vec<(Var, i64)>,
+    registers: Vec<Vec<Option<u8>>>,
+}
+
+impl Thread {
+    fn new(arrays: &Arena<RegArray>) -> Thread {
+        let registers =
+            arrays.iter().map(|(_, array)| vec![None; (array.len * array.dtype.bytes()) as usize]).collect();
+        Thread { env: Vec::new(), registers }
+    }
+}
+
+struct Machine<'a> {
+    program: &'a Program,
+    cta: [i64; 3],
+    threads: Vec<Thread>,
+    memories: &'a mut Memories,
+    order: Order,
+    copies: &'a [Copies],
+}
+
+impl Machine<'_> {
+    fn begin(&mut self) {
+        for (handle, memory) in self.program.memories.iter() {
+            let bytes = (memory.elements * memory.dtype.bytes()) as usize;
+            match memory.space {
+                MemorySpace::Shared => {
+                    self.memories.insert(handle.index(), vec![None; bytes]);
+                }
+                MemorySpace::Global { .. } | MemorySpace::SharedView { .. } | MemorySpace::Table => {}
+            }
+        }
+    }
+
+    fn body(&mut self, body: &[Stmt], active: &[usize]) -> Result<(), String> {
+        let mut rest = body;
+        while let Some(first) = rest.first() {
+            let alone = rest.iter().take_while(|stmt| !exchanges(stmt)).count();
+            if alone == 0 {
+                self.together(first, active)?;
+                rest = &rest[1..];
+                continue;
+            }
+            let mut order = active.to_vec();
+            if self.order == Order::Backwards {
+                order.reverse();
+            }
+            for thread in order {
+                self.run(&rest[..alone], thread)?;
+            }
+            rest = &rest[alone..];
+        }
+        Ok(())
+    }
+
+    /// A statement in which threads wait for each other.
+    fn together(&mut self, stmt: &Stmt, active: &[usize]) -> Result<(), String> {
+        match stmt {
+            Stmt::Op { body, note } => {
+                self.body(body, active)?;
+                let all = active.len() == self.threads.len();
+                if all { self.compare(&self.program.notes[*note].title) } else { Ok(()) }
+            }
+            Stmt::For { var, body, .. } => {
+                let range = var.range();
+                for value in range.lo..=range.hi {
+                    active.iter().for_each(|at| self.threads[*at].env.push((var.clone(), value)));
+                    self.body(body, active)?;
+                    active.iter().for_each(|at| self.leave(*at, var));
+                }
+                Ok(())
+            }
+            Stmt::If { cond, body } => {
+                let holds = |at: &&usize| self.holds(**at, cond);
+                let inside = kept(active, holds)?;
+                self.body(body, &inside)
+            }
+            Stmt::When { cond, body, .. } => {
+                let holds = |at: &&usize| Ok(self.value(**at, cond)? != 0);
+                let inside = kept(active, holds)?;
+                self.body(body, &inside)
+            }
+            Stmt::Compute { inst: Inst::ShuffleXor, to, from, arguments } => {
+                let [from] = &from[..] else { return Err("a shuffle of other than one register".to_string()) };
+                let [mask] = &arguments[..] else { return Err("a shuffle without a mask".to_string()) };
+                let mut values = Vec::new();
+                for at in active {
+                    let partner = at ^ self.expr(*at, mask)? as usize;
+                    // From a lane that is not there comes anything, which must not matter.
+                    let is_there = at / 32 == partner / 32 && active.contains(&partner);
+                    let mut bytes = self.get(if is_there { partner } else { *at }, from)?;
+                    if !is_there {
+                        bytes.fill(Some(0xa5));
+                    }
+                    values.push(bytes);
+                }
+                active.iter().zip(values).try_for_each(|(at, bytes)| self.put(*at, to, &bytes))
+            }
+            Stmt::Inst(_) => Ok(()),
+            _ => Err("a statement that this machine does not know".to_string()),
+        }
+    }
+
+    /// Takes a loop's variable, and what was named inside, out again.
+    fn leave(&mut self, thread: usize, var: &Var) {
+        let env = &mut self.threads[thread].env;
+        if let Some(at) = env.iter().rposition(|(known, _)| known == var) {
+            env.truncate(at);
+        }
+    }
+
+    /// Statements of one thread by itself.
+    fn run(&mut self, body: &[Stmt], at: usize) -> Result<(), String> {
+        for stmt in body {
+            match stmt {
+                Stmt::Declare(_) => {}
+                Stmt::Let { var, value } => {
+                    let value = self.expr(at, value)?;
+                    self.threads[at].env.push((var.clone(), value));
+                }
+                Stmt::Name { var, value } => {
+                    let dtype = self.dtype(value);
+                    let value = numbers::integer(dtype, self.value(at, value)?) as i64;
+                    self.threads[at].env.push((var.clone(), value));
+                }
+                Stmt::Lookup { vars, table, index } => {
+                    let first = self.expr(at, index)?;
+                    let values = &self.program.memories[*table].values;
+                    for (place, var) in vars.iter().enumerate() {
+                        let value = usize::try_from(first).ok().and_then(|first| values.get(first + place));
+                        let value = *value.ok_or_else(|| format!("entry {first} of a table of {}", values.len()))?;
+                        self.threads[at].env.push((var.clone(), value));
+                    }
+                }
+                Stmt::Load { to, memory, index } => {
+                    let (number, bytes) = self.memory(at, *memory, index, to)?;
+                    let found: Vec<Option<u8>> = self.memories[&number][bytes].to_vec();
+                    self.put(at, to, &found)?;
+                }
+                Stmt::Store { memory, index, from } => {
+                    let (number, bytes) = self.memory(at, *memory, index, from)?;
+                    let stored = self.get(at, from)?;
+                    if let Some(held) = self.memories.get_mut(&number) {
+                        held[bytes].copy_from_slice(&stored);
+                    }
+                }
+                Stmt::AtomicAdd { memory, index, from } => {
+                    let (number, bytes) = self.memory(at, *memory, index, from)?;
+                    let dtype = self.program.memories[*memory].dtype;
+                    let held =
+                        word(&self.memories[&number][bytes.clone()]).ok_or("an addition to what was never written")?;
+                    let sum = numbers::apply(ElementOp::Add, dtype, &[held, joined(&self.read(at, from)?)])?;
+                    if let Some(memory) = self.memories.get_mut(&number) {
+                        memory[bytes]
+                            .iter_mut()
+                            .enumerate()
+                            .for_each(|(part, byte)| *byte = Some((sum >> (8 * part)) as u8));
+                    }
+                }
+                Stmt::Set { to, value } => {
+                    let dtype = self.program.registers[to.array].dtype;
+                    let bits = numbers::constant(dtype, *value).to_le_bytes();
+                    let element = (0..dtype.bytes() as usize).map(|part| bits.get(part).copied().unwrap_or(0));
+                    let bytes: Vec<u8> = (0..to.count).flat_map(|_| element.clone()).collect();
+                    self.write(at, to, &bytes)?;
+                }
+                Stmt::Move { to, from } => {
+                    let bytes = self.get(at, from)?;
+                    self.put(at, to, &bytes)?;
+                }
+                Stmt::Assign { to, value } => {
+                    let bits = self.value(at, value)?.to_le_bytes();
+                    let bytes = self.program.registers[to.array].dtype.bytes() as usize;
+                    self.write(at, to, &bits[..bytes])?;
+                }
+                Stmt::Compute { inst: Inst::BytePermute, to, from, arguments } => {
+                    let bytes = self.permuted(at, from, arguments)?;
+                    self.write(at, to, &bytes)?;
+                }
+                Stmt::For { var, body, .. } => {
+                    for value in var.range().lo..=var.range().hi {
+                        self.threads[at].env.push((var.clone(), value));
+                        self.run(body, at)?;
+                        self.leave(at, var);
+                    }
+                }
+                Stmt::If { cond, body } => {
+                    if self.holds(at, cond)? {
+                        self.run(body, at)?;
+                    }
+                }
+                Stmt::When { cond, body, .. } => {
+                    if self.value(at, cond)? != 0 {
+                        self.run(body, at)?;
+                    }
+                }
+                Stmt::Op { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {
+                    return Err("a statement that this machine does not know".to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn permuted(&self, at: usize, from: &[Regs], arguments: &[Expr]) -> Result<Vec<u8>, String> {
+        let ([a, b], [selector]) = (from, arguments) else {
+            return Err("a permutation of other than two words".to_string());
+        };
+        let bytes = [self.read(at, a)?, self.read(at, b)?].concat();
+        let selector = self.expr(at, selector)?;
+        Ok((0..4).map(|digit| bytes[(selector >> (4 * digit) & 7) as usize]).collect())
+    }
+
+    fn expr(&self, at: usize, expr: &Expr) -> Result<i64, String> {
+        let value = |var: &Var| match var.name() {
+            "lane" => Some(at as i64 % 32),
+            "warp" => Some(at as i64 / 32),
+            "tid" => Some(at as i64),
+            "bx" => Some(self.cta[0]),
+            "by" => Some(self.cta[1]),
+            "bz" => Some(self.cta[2]),
+            _ => self.threads[at].env.iter().rev().find(|(known, _)| known == var).map(|(_, value)| *value),
+        };
+        expr.eval(&value).map_err(|why| format!("{expr}: {why}"))
+    }
+
+    fn holds(&self, at: usize, cond: &Cond) -> Result<bool, String> {
+        Ok(match cond {
+            Cond::Less(a, b) => self.expr(at, a)? < self.expr(at, b)?,
+            Cond::Equal(a, b) => self.expr(at, a)? == self.expr(at, b)?,
+        })
+    }
+
+    fn dtype(&self, value: &Value) -> DType {
+        value.dtype(&self.program.registers).unwrap_or(DType::I32)
+    }
+
+    fn value(&self, at: usize, value: &Value) -> Result<u64, String> {
+        match value {
+            Value::Const(dtype, value) => Ok(numbers::constant(*dtype, *value)),
+            Value::Index(dtype, expr) => Ok(numbers::of_integer(*dtype, i128::from(self.expr(at, expr)?))),
+            Value::Reg(array, place) => {
+                let regs = Regs { array: *array, first: Expr::constant(*place), count: 1, step: 1 };
+                Ok(joined(&self.read(at, &regs)?))
+            }
+            Value::Op(ElementOp::Select, operands) => {
+                let [cond, then, otherwise] = &operands[..] else { return Err("a selection".to_string()) };
+                // Both are computed, as on hardware; what was never written may be left out.
+                self.value(at, if self.value(at, cond)? != 0 { then } else { otherwise })
+            }
+            Value::Op(op, operands) => {
+                let dtype = operands.last().map_or(DType::I32, |operand| self.dtype(operand));
+                let bits =
+                    operands.iter().map(|operand| self.value(at, operand)).collect::<Result<Vec<u64>, String>>()?;
+                numbers::apply(*op, dtype, &bits)
+            }
+            Value::Cast(to, narrowing, of) => Ok(numbers::cast(self.dtype(of), *to, *narrowing, self.value(at, of)?)),
+            Value::Bits(_, of) => self.value(at, of),
+            Value::Part(to, of, part) => {
+                let bits = self.value(at, of)? >> (8 * to.bytes() * part);
+                Ok(numbers::wrapped(*to, i128::from(bits)))
+            }
+            Value::With(of, part, with) => {
+                let dtype = self.dtype(with);
+                let (shift, bits) = (8 * dtype.bytes() * part, self.value(at, with)?);
+                let mask = (u64::MAX >> (64 - 8 * dtype.bytes())) << shift;
+                Ok(self.value(at, of)? & !mask | bits << shift)
+            }
+        }
+    }
+
+    fn places(&self, at: usize, regs: &Regs) -> Result<Vec<usize>, String> {
+        let bytes = self.program.registers[regs.array].dtype.bytes();
+        let first = self.expr(at, &regs.first)?;
+        let elements = (0..regs.count).map(|place| (first + place * regs.step) * bytes);
+        Ok(elements.flat_map(|start| (start..start + bytes).map(|byte| byte as usize)).collect())
+    }
+
+    fn get(&self, at: usize, regs: &Regs) -> Result<Vec<Option<u8>>, String> {
+        let held = &self.threads[at].registers[regs.array.index()];
+        Ok(self.places(at, regs)?.into_iter().map(|place| held.get(place).copied().flatten()).collect())
+    }
+
+    fn read(&self, at: usize, regs: &Regs) -> Result<Vec<u8>, String> {
+        let name = || {
+            format!(
+                "thread {at} reads `{}[{}]`, which was never written",
+                self.program.registers[regs.array].name, regs.first
+            )
+        };
+        self.get(at, regs)?.into_iter().map(|byte| byte.ok_or_else(name)).collect()
+    }
+
+    fn put(&mut self, at: usize, regs: &Regs, bytes: &[Option<u8>]) -> Result<(), String> {
+        let places = self.places(at, regs)?;
+        let held = &mut self.threads[at].registers[regs.array.index()];
+        for (place, byte) in places.into_iter().zip(bytes) {
+            *held.get_mut(place).ok_or("a register beyond its array")? = *byte;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, at: usize, regs: &Regs, bytes: &[u8]) -> Result<(), String> {
+        let bytes: Vec<Option<u8>> = bytes.iter().copied().map(Some).collect();
+        self.put(at, regs, &bytes)
+    }
+
+    /// The bytes of memory that an access of these registers means.
+    fn memory(
+        &self,
+        at: usize,
+        handle: Handle<Memory>,
+        index: &Expr,
+        regs: &Regs,
+    ) -> Result<(usize, std::ops::Range<usize>), String> {
+        let memory = &self.program.memories[handle];
+        let number = match memory.space {
+            MemorySpace::SharedView { of } => of.index(),
+            MemorySpace::Global { .. } | MemorySpace::Shared | MemorySpace::Table => handle.index(),
+        };
+        let first = self.expr(at, index)? * memory.dtype.bytes();
+        let bytes = regs.count * self.program.registers[regs.array].dtype.bytes();
+        let size = self.memories.get(&number).map_or(0, Vec::len) as i64;
+        if first < 0 || first + bytes > size {
+            return Err(format!("thread {at} is at byte {first} of `{}`, which has {size}", memory.name));
+        }
+        if first % bytes != 0 && bytes.count_ones() == 1 {
+            return Err(format!("thread {at} moves {bytes} bytes from byte {first} of `{}`", memory.name));
+        }
+        Ok((number, first as usize..(first + bytes) as usize))
+    }
+
+    fn compare(&self, title: &str) -> Result<(), String> {
+        for copies in self.copies {
+            let array = self.program.registers.iter().find(|(_, array)| array.name == copies.name);
+            let Some((array, _)) = array else { continue };
+            let held = |(thread, first): &(usize, usize)| {
+                let bytes = &self.threads[*thread].registers[array.index()];
+                bytes.get(*first..first + copies.bytes).map(<[Option<u8>]>::to_vec)
+            };
+            for (element, places) in copies.places.iter().enumerate() {
+                let Some(first) = places.first() else { continue };
+                if let Some(other) = places.iter().find(|place| held(place) != held(first)) {
+                    return Err(format!(
+                        "after `{title}` threads {} and {} hold different copies of element {element} of `{}`",
+                        first.0, other.0, copies.name
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether threads meet in a statement, or something is checked after it.
+fn exchanges(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Inst(_) | Stmt::Mma { .. } | Stmt::Op { .. } => true,
+        Stmt::Compute { inst, .. } => *inst == Inst::ShuffleXor,
+        Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::When { body, .. } => body.iter().any(exchanges),
+        _ => false,
+    }
+}
+
+fn kept(active: &[usize], holds: impl Fn(&&usize) -> Result<bool, String>) -> Result<Vec<usize>, String> {
+    let mut inside = Vec::new();
+    for at in active {
+        if holds(&at)? {
+            inside.push(*at);
+        }
+    }
+    Ok(inside)
+}
+
+/// Bytes as a number.
+fn joined(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+}
+
+fn word(bytes: &[Option<u8>]) -> Option<u64> {
+    bytes.iter().rev().try_fold(0, |bits, byte| Some(bits << 8 | u64::from((*byte)?)))
+}

@@ -1,0 +1,118 @@
+//! Random kernels with what others leave out: their meaning by the text, against what the compiler made of them.
+//!
+//! The judge ([`evaluate`]) reads the kernel that the user wrote and knows nothing of threads; [`machine`] executes the
+//! thread program that came out. A kernel without a meaning must be refused, and one with a meaning must compute it.
+
+pub mod check;
+pub mod evaluate;
+pub mod generate;
+pub mod machine;
+pub mod numbers;
+
+use std::fmt;
+use std::ops::Range;
+use std::time::Instant;
+
+use crate::rng::Rng;
+use check::{Ended, Tally, check};
+use evaluate::Rules;
+use generate::random_kernel;
+
+/// Examples of each kind of wrong that are kept.
+const EXAMPLES: usize = 3;
+
+/// What a run came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MeaningReport {
+    /// Kernels that compute what they mean.
+    pub right: u64,
+    /// Kernels that depend on claims that are not true, or on what nobody wrote.
+    pub undefined: u64,
+    /// Kernels that are refused, by code.
+    pub refused: Tally,
+    /// What is wrong, and how often.
+    pub wrong: Tally,
+    /// Some of what is wrong.
+    pub examples: Vec<(String, String)>,
+    /// The kernels that took longest to compile and judge, in microseconds, with their numbers; the slowest first.
+    pub slowest: Vec<(u128, u64)>,
+}
+
+/// Slow kernels that are kept.
+const SLOWEST: usize = 10;
+
+/// A part of a run: the kernels of these numbers.
+pub fn run_kernels(seed: u64, kernels: Range<u64>, rules: Rules) -> MeaningReport {
+    let mut report = MeaningReport::default();
+    for number in kernels {
+        let mut rng = Rng::new(seed, number);
+        let kernel = random_kernel(&mut rng);
+        let start = Instant::now();
+        match check(&kernel, &mut rng, rules) {
+            Ok(Ended::Right) => report.right += 1,
+            Ok(Ended::Undefined) => report.undefined += 1,
+            Ok(Ended::Refused(code)) => *report.refused.entry(code.to_string()).or_default() += 1,
+            Err(wrong) => {
+                *report.wrong.entry(wrong.class.clone()).or_default() += 1;
+                let text = format!("kernel {number} of seed {seed}: {}\n{kernel}", wrong.what);
+                report.keep(wrong.class, text);
+            }
+        }
+        report.took(start.elapsed().as_micros(), number);
+    }
+    report
+}
+
+impl MeaningReport {
+    fn keep(&mut self, class: String, text: String) {
+        if self.examples.iter().filter(|(known, _)| *known == class).count() < EXAMPLES {
+            self.examples.push((class, text));
+        }
+    }
+
+    fn took(&mut self, microseconds: u128, number: u64) {
+        self.slowest.push((microseconds, number));
+        self.slowest.sort_unstable_by(|one, other| other.cmp(one));
+        self.slowest.truncate(SLOWEST);
+    }
+
+    /// Both parts together.
+    pub fn merged(mut self, other: MeaningReport) -> MeaningReport {
+        self.right += other.right;
+        self.undefined += other.undefined;
+        other.refused.into_iter().for_each(|(code, count)| *self.refused.entry(code).or_default() += count);
+        other.wrong.into_iter().for_each(|(class, count)| *self.wrong.entry(class).or_default() += count);
+        other.slowest.into_iter().for_each(|(time, number)| self.took(time, number));
+        other.examples.into_iter().for_each(|(class, text)| self.keep(class, text));
+        self
+    }
+
+    /// How many are wrong.
+    pub fn wrongs(&self) -> u64 {
+        self.wrong.values().sum()
+    }
+}
+
+impl fmt::Display for MeaningReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let refused: u64 = self.refused.values().sum();
+        let all = self.right + self.undefined + refused + self.wrongs();
+        writeln!(
+            f,
+            "{all} kernels: {} right, {} undefined, {refused} refused, {} wrong",
+            self.right,
+            self.undefined,
+            self.wrongs()
+        )?;
+        for (code, count) in &self.refused {
+            writeln!(f, "  refused {code}: {count}")?;
+        }
+        for (class, count) in &self.wrong {
+            writeln!(f, "  wrong {class}: {count}")?;
+        }
+        for (microseconds, number) in &self.slowest {
+            writeln!(f, "  kernel {number} took {:.1} ms", *microseconds as f64 / 1000.0)?;
+        }
+        Ok(())
+    }
+}

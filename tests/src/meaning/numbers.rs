@@ -1,0 +1,186 @@
+//! Arithmetic on elements, as `docs/arithmetic.md` has it: bits in, bits out.
+
+use tilewright::ir::Scalar;
+use tilewright::ir::tile::{ElementOp, Narrowing};
+use tilewright::layout::DType;
+
+use half::{bf16, f16};
+
+/// The integer that bits are.
+pub fn integer(dtype: DType, bits: u64) -> i128 {
+    let spare = 64 - 8 * dtype.bytes() as u32;
+    match dtype {
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => i128::from((bits << spare) as i64 >> spare),
+        _ => i128::from(bits << spare >> spare),
+    }
+}
+
+/// The low bits of an integer.
+pub fn wrapped(dtype: DType, value: i128) -> u64 {
+    let spare = 64 - 8 * dtype.bytes() as u32;
+    (value as u64) << spare >> spare
+}
+
+/// The number that the bits of a float are.
+pub fn real(dtype: DType, bits: u64) -> f64 {
+    match dtype {
+        DType::F64 => f64::from_bits(bits),
+        DType::F32 => f64::from(f32::from_bits(bits as u32)),
+        _ => half_value(dtype, bits),
+    }
+}
+
+fn half_value(dtype: DType, bits: u64) -> f64 {
+    if dtype == DType::BF16 { bf16::from_bits(bits as u16).to_f64() } else { f16::from_bits(bits as u16).to_f64() }
+}
+
+fn half_bits(dtype: DType, value: f64) -> u64 {
+    let bits = if dtype == DType::BF16 { bf16::from_f64(value).to_bits() } else { f16::from_f64(value).to_bits() };
+    u64::from(bits)
+}
+
+/// The bits of the nearest float.
+pub fn rounded(dtype: DType, value: f64) -> u64 {
+    match dtype {
+        DType::F64 => value.to_bits(),
+        DType::F32 => u64::from((value as f32).to_bits()),
+        _ => half_bits(dtype, value),
+    }
+}
+
+/// An integer as an element.
+pub fn of_integer(dtype: DType, value: i128) -> u64 {
+    match dtype {
+        DType::F64 => (value as f64).to_bits(),
+        DType::F32 => u64::from((value as f32).to_bits()),
+        DType::F16 | DType::BF16 => half_bits(dtype, value as f64),
+        _ => wrapped(dtype, value),
+    }
+}
+
+/// A constant as an element.
+pub fn constant(dtype: DType, value: Scalar) -> u64 {
+    match value {
+        Scalar::Int(value) => of_integer(dtype, i128::from(value)),
+        Scalar::Float(value) => rounded(dtype, value),
+    }
+}
+
+/// An element in another dtype.
+pub fn cast(from: DType, to: DType, narrowing: Narrowing, bits: u64) -> u64 {
+    match (from.is_float(), to.integers()) {
+        (true, Some((least, most))) => {
+            let value = real(from, bits);
+            let whole = if value.is_nan() { 0 } else { (value.trunc() as i128).clamp(least, most) };
+            wrapped(to, whole)
+        }
+        (true, None) => rounded(to, real(from, bits)),
+        (false, Some((least, most))) if narrowing == Narrowing::Saturates => {
+            wrapped(to, integer(from, bits).clamp(least, most))
+        }
+        (false, _) => of_integer(to, integer(from, bits)),
+    }
+}
+
+/// An operation on elements of one dtype; comparisons give 1 or 0, and a selection is of its last two operands.
+pub fn apply(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String> {
+    if op == ElementOp::Select {
+        let [cond, then, otherwise] = operands else { return Err("a selection of other than three".to_string()) };
+        return Ok(if *cond != 0 { *then } else { *otherwise });
+    }
+    match dtype {
+        DType::F64 => doubles(op, operands),
+        DType::F32 | DType::F16 | DType::BF16 => singles(op, dtype, operands),
+        _ => integers(op, dtype, operands),
+    }
+}
+
+fn integers(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String> {
+    let values: Vec<i128> = operands.iter().map(|bits| integer(dtype, *bits)).collect();
+    let value = match (op, &values[..]) {
+        (ElementOp::Add, [a, b]) => a + b,
+        (ElementOp::Sub, [a, b]) => a - b,
+        (ElementOp::Mul, [a, b]) => a * b,
+        (ElementOp::Div, [_, 0]) => 0,
+        (ElementOp::Div, [a, b]) => a / b,
+        (ElementOp::Max, [a, b]) => *a.max(b),
+        (ElementOp::Min, [a, b]) => *a.min(b),
+        (ElementOp::Neg, [a]) => -a,
+        (ElementOp::Abs, [a]) => a.abs(),
+        (ElementOp::Rounded, [a]) => *a,
+        (_, [a, b]) => return compared(op, a.partial_cmp(b)),
+        _ => return Err(format!("`{op}` of integers")),
+    };
+    Ok(wrapped(dtype, value))
+}
+
+fn compared(op: ElementOp, order: Option<std::cmp::Ordering>) -> Result<u64, String> {
+    let holds = match op {
+        ElementOp::Lt => order.is_some_and(|order| order.is_lt()),
+        ElementOp::Le => order.is_some_and(|order| order.is_le()),
+        ElementOp::Gt => order.is_some_and(|order| order.is_gt()),
+        ElementOp::Ge => order.is_some_and(|order| order.is_ge()),
+        ElementOp::Eq => order.is_some_and(|order| order.is_eq()),
+        ElementOp::Ne => !order.is_some_and(|order| order.is_eq()),
+        _ => return Err(format!("`{op}` compares nothing")),
+    };
+    Ok(u64::from(holds))
+}
+
+fn doubles(op: ElementOp, operands: &[u64]) -> Result<u64, String> {
+    let values: Vec<f64> = operands.iter().map(|bits| f64::from_bits(*bits)).collect();
+    let value = match (op, &values[..]) {
+        (ElementOp::Add, [a, b]) => a + b,
+        (ElementOp::Sub, [a, b]) => a - b,
+        (ElementOp::Mul, [a, b]) => a * b,
+        (ElementOp::Div, [a, b]) => a / b,
+        (ElementOp::Fma, [a, b, c]) => a.mul_add(*b, *c),
+        (ElementOp::Max, [a, b]) => a.max(*b),
+        (ElementOp::Min, [a, b]) => a.min(*b),
+        (ElementOp::Neg, [a]) => -a,
+        (ElementOp::Abs, [a]) => a.abs(),
+        (ElementOp::Sqrt, [a]) => a.sqrt(),
+        (ElementOp::Rounded, [a]) => *a,
+        (_, [a, b]) => return compared(op, a.partial_cmp(b)),
+        _ => return Err(format!("`{op}` is not exact")),
+    };
+    Ok(value.to_bits())
+}
+
+/// Halves are computed as singles, whose results round to the same halves.
+fn singles(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String> {
+    let values: Vec<f32> = operands.iter().map(|bits| real(dtype, *bits) as f32).collect();
+    let value = match (op, &values[..]) {
+        (ElementOp::Add, [a, b]) => a + b,
+        (ElementOp::Sub, [a, b]) => a - b,
+        (ElementOp::Mul, [a, b]) => a * b,
+        (ElementOp::Div, [a, b]) => a / b,
+        (ElementOp::Fma, [a, b, c]) => a.mul_add(*b, *c),
+        (ElementOp::Max, [a, b]) => a.max(*b),
+        (ElementOp::Min, [a, b]) => a.min(*b),
+        (ElementOp::Neg, [a]) => -a,
+        (ElementOp::Abs, [a]) => a.abs(),
+        (ElementOp::Sqrt, [a]) => a.sqrt(),
+        (ElementOp::Rounded, [a]) => *a,
+        (_, [a, b]) => return compared(op, a.partial_cmp(b)),
+        _ => return Err(format!("`{op}` is not exact")),
+    };
+    Ok(rounded(dtype, f64::from(value)))
+}
+
+/// Whether two elements are the same: any NaN is like another, and zeros have any sign.
+pub fn same(dtype: DType, one: u64, other: u64) -> bool {
+    if one == other || !dtype.is_float() {
+        return one == other;
+    }
+    let (a, b) = (real(dtype, one), real(dtype, other));
+    a == b || (a.is_nan() && b.is_nan())
+}
+
+/// An integer without a dtype as an element.
+pub fn cast_integer(to: DType, narrowing: Narrowing, value: i128) -> u64 {
+    match to.integers() {
+        Some((least, most)) if narrowing == Narrowing::Saturates => wrapped(to, value.clamp(least, most)),
+        _ => of_integer(to, value),
+    }
+}
