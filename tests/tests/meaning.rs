@@ -256,9 +256,32 @@ fn a_range_without_elements_is_no_iteration() {
 
 #[test]
 fn random_kernels_mean_what_they_say() {
-    let count = std::env::var("TILEWRIGHT_KERNELS").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000);
+    let count = std::env::var("TILEWRIGHT_KERNELS").ok().and_then(|count| count.parse().ok()).unwrap_or(300);
     let report = run_kernels(1, 0..count, Rules::ALL);
     let examples: Vec<&str> = report.examples.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(report.wrongs(), 0, "{report}\n{}", examples.join("\n"));
     assert!(report.right * 3 > count, "{report}");
+}
+
+#[test]
+fn nested_loops_are_compiled_in_proportion() {
+    // Twice as much work at every level would take 2^40 steps.
+    fn inside(k: &mut KernelBuilder, s: Buffer, depth: usize) {
+        match depth {
+            0 => {
+                k.parallel([64], |k, [i]| {
+                    k.store(s, (&i,), s.at((&i,)) + 1.0);
+                });
+            }
+            _ => k.serial(&format!("t{depth}"), 0..2, |k, _| inside(k, s, depth - 1)),
+        }
+    }
+    let nested = verdict(64, |k| {
+        let y = k.output("y", F32, [64]);
+        let s = k.shared("s", F32, [64]);
+        k.fill(s, 0.0);
+        inside(k, s, 40);
+        k.copy(y, s);
+    });
+    assert_eq!(nested, "accepted");
 }

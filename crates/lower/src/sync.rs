@@ -2,8 +2,9 @@
 //!
 //! Two accesses conflict when they touch a common byte and at least one writes. If one thread does both, program order
 //! suffices; if all such pairs are within warps, `__syncwarp` does; else `__syncthreads`. The weakest that suffices is
-//! put before the later op, unless a barrier between the two already orders them. Loops are walked twice, so that the
-//! end of one iteration meets the beginning of the next.
+//! put before the later op, unless a barrier between the two already orders them. The body of a loop is walked once more
+//! behind itself, so that the end of one iteration meets the beginning of the next: an op inside of `n` loops is visited
+//! `n + 1` times.
 //!
 //! Different parameters are taken to be different memory, as in CUDA libraries; only `permute_layout` allows its two
 //! operands to be the same.
@@ -82,7 +83,7 @@ impl Needed {
 /// Puts the barriers that are needed before the ops of `blocks`.
 pub(crate) fn derive_barriers(program: &Program, blocks: &mut [Block]) {
     let mut order = Order { program, pending: Vec::new(), loops: Vec::new(), next: 0 };
-    order.walk(blocks);
+    order.walk(blocks, Pass::First);
 }
 
 /// Accesses of an op between two barriers of its own.
@@ -98,6 +99,13 @@ struct Accesses {
     earlier: bool,
     /// Its place in the order in which accesses were found.
     number: usize,
+}
+
+/// Whether a body is walked for the first time, or after itself as the next iteration of a loop around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    First,
+    Again,
 }
 
 struct Order<'a> {
@@ -163,17 +171,19 @@ impl Order<'_> {
         if self.program.threads <= 32 { Scope::Warp } else { Scope::Cta }
     }
 
-    fn walk(&mut self, blocks: &mut [Block]) {
+    /// Loops are walked a second time, so that the end of an iteration meets the beginning of the next. In that pass the
+    /// loops inside are walked once: what their own iterations need has been found, and more barriers order more.
+    fn walk(&mut self, blocks: &mut [Block], pass: Pass) {
         for block in blocks {
             match block {
                 Block::Op(op) => self.op(op),
                 Block::Loop { inner, body } => {
                     let start = self.next;
                     self.loops.push(inner.clone());
-                    self.walk(body);
-                    if inner.var.range().lo < inner.var.range().hi {
+                    self.walk(body, pass);
+                    if pass == Pass::First && inner.var.range().lo < inner.var.range().hi {
                         self.mark_earlier(start, true);
-                        self.walk(body);
+                        self.walk(body, Pass::Again);
                     }
                     self.loops.pop();
                     // Seen from outside the loop, all of its iterations are over.
@@ -182,7 +192,7 @@ impl Order<'_> {
                 Block::If(branches) => {
                     self.op(&mut branches.first);
                     for branch in [&mut branches.then, &mut branches.otherwise] {
-                        self.branch(branch);
+                        self.branch(branch, pass);
                     }
                 }
             }
@@ -190,9 +200,9 @@ impl Order<'_> {
     }
 
     /// A branch may not be taken: its barriers order nothing that comes from before it for what comes after it.
-    fn branch(&mut self, branch: &mut Branch) {
+    fn branch(&mut self, branch: &mut Branch, pass: Pass) {
         let (before, start) = (self.pending.clone(), self.next);
-        self.walk(&mut branch.body);
+        self.walk(&mut branch.body, pass);
         let inside = self.pending.drain(..).filter(|accesses| accesses.number >= start);
         self.pending = before.into_iter().chain(inside.collect::<Vec<_>>()).collect();
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{RegArray, Regs, Stmt, Value};
 
-/// The arrays of which a register is read where no statement before writes it. A write under a branch counts.
+/// The arrays of which a register is read where no statement before writes it. A write under a condition on data may not
+/// happen; one under a condition on the thread does for the threads that read.
 pub(crate) fn unwritten(body: &[Stmt]) -> BTreeSet<Handle<RegArray>> {
     let mut scan = Scan::default();
     scan.body(body);
@@ -40,7 +41,14 @@ impl Scan {
                 self.value(value);
                 self.write(to);
             }
-            Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => self.value(value),
+            Stmt::Name { value, .. } => self.value(value),
+            Stmt::When { cond, body, .. } => {
+                self.value(cond);
+                let before = self.written.clone();
+                self.body(body);
+                self.written = before;
+                return;
+            }
             Stmt::Op { .. }
             | Stmt::Let { .. }
             | Stmt::Declare(_)

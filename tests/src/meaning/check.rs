@@ -61,7 +61,9 @@ fn checked(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wrong>
         (Ok(_), Err(Meaningless::Race(why))) => Err(wrong("racy, and accepted", why)),
         (Ok(_), Err(Meaningless::Divergent(why))) => Err(wrong("threads differ, and accepted", why)),
         (Ok(_), Err(Meaningless::Outside(why))) => Err(wrong("it leaves a tile, and is accepted", why)),
-        (Ok(_), Err(Meaningless::Claim(_) | Meaningless::Unwritten(_))) => Ok(Ended::Undefined),
+        (Ok(_), Err(Meaningless::Claim(_) | Meaningless::Chance(_) | Meaningless::Unwritten(_))) => {
+            Ok(Ended::Undefined)
+        }
         (Ok((kernel, program)), Ok(expected)) => {
             for order in [Order::Forwards, Order::Backwards] {
                 ran(&kernel, &program, &given, &expected, order)?;
@@ -90,7 +92,7 @@ fn compiled(kernel: Kernel) -> Result<Compiled, Vec<Diagnostic>> {
 fn refused(kernel: &Kernel, found: &[Diagnostic], has_meaning: bool) -> Result<Ended, Wrong> {
     let Some(first) = found.first() else { return Err(wrong("refused without a reason", "")) };
     let notes: String = first.notes.iter().map(|note| format!("; {note}")).collect();
-    let is_internal = first.code.starts_with('V') || first.code.starts_with('E') || first.code == "P0404";
+    let is_internal = ['V', 'E', 'P'].iter().any(|letter| first.code.starts_with(*letter));
     let is_about_meaning = matches!(first.code, "K0237" | "K0239");
     if is_internal || (has_meaning && is_about_meaning && !depends_on_data(kernel)) {
         return Err(wrong(&format!("{} of a kernel with a meaning", first.code), format!("{first}{notes}")));

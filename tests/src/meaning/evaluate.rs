@@ -27,6 +27,8 @@ pub enum Meaningless {
     Race(String),
     /// A claim of the user's is not true.
     Claim(String),
+    /// Any of several values may stay, as the user says.
+    Chance(String),
     /// Memory is read that was never written.
     Unwritten(String),
     /// Threads would do different things, or hold different copies.
@@ -412,7 +414,11 @@ impl<'a> Machine<'a> {
         let Some(first) = self.place(handle, index)? else { return Ok(()) };
         let (storage, bytes) = (self.kernel.storage(handle), self.kernel.buffers[handle].dtype.bytes() as usize);
         for (part, at) in (first..first + bytes).enumerate() {
-            self.touch(storage, at, touch)?;
+            let is_second = self.touch(storage, at, touch)?;
+            let held = self.storages.get(&storage).and_then(|held| held.get(at)).copied().flatten();
+            if is_second && held != Some((bits >> (8 * part)) as u8) {
+                return Err(Meaningless::Chance(format!("{}{index:?}", self.kernel.buffers[handle].name)));
+            }
             if let Some(byte) = self.storages.get_mut(&storage).and_then(|held| held.get_mut(at)) {
                 *byte = Some((bits >> (8 * part)) as u8);
             }
@@ -435,10 +441,13 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Notes what the iteration at hand does to a byte, and whether another one may not.
-    fn touch(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<()> {
+    /// Notes what the iteration at hand does to a byte, and whether another one may not. Whether it stores any value where
+    /// another one did.
+    fn touch(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<bool> {
         let own = self.kernel.buffers[storage].space == Space::Fragment;
-        let Some(running) = self.marks.as_mut().filter(|running| !(running.by_threads && own)) else { return Ok(()) };
+        let Some(running) = self.marks.as_mut().filter(|running| !(running.by_threads && own)) else {
+            return Ok(false);
+        };
         let iteration = running.iteration;
         let marks = running.bytes.entry((storage, at)).or_default();
         let other = |first: Option<i64>| first.is_some_and(|first| first != iteration);
@@ -461,6 +470,7 @@ impl<'a> Machine<'a> {
                 (false, all.into_iter().any(other))
             }
         };
+        let is_second = touch == Touch::Store(Claim::AnyWins) && other(marks.stored_any);
         let mark = match touch {
             Touch::Read => &mut marks.read,
             Touch::Add => &mut marks.added,
@@ -473,7 +483,7 @@ impl<'a> Machine<'a> {
         match (races && self.rules.races, is_untrue && self.rules.claims) {
             (true, _) => Err(Meaningless::Race(title())),
             (_, true) => Err(Meaningless::Claim(title())),
-            (false, false) => Ok(()),
+            (false, false) => Ok(is_second),
         }
     }
 

@@ -8,6 +8,8 @@ pub mod evaluate;
 pub mod generate;
 pub mod machine;
 pub mod numbers;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::ops::Range;

@@ -48,15 +48,20 @@ impl Map {
         Map { threads: self.threads, elements, held: self.held.iter().map(name).collect() }
     }
 
-    /// The same with one owner of every element: the first.
+    /// The same with one owner of every element: the first. Slots in which nothing is left are gone.
     pub fn once(&self) -> Map {
+        self.once_in_place().without_empty_slots()
+    }
+
+    /// The same with one owner of every element, the first, in its slot.
+    pub fn once_in_place(&self) -> Map {
         let mut first = vec![NONE; self.elements];
         for (thread, _, element) in self.entries() {
             first[element] = first[element].min(thread as u32);
         }
         let is_first = |thread: usize, element: usize| first[element] == thread as u32;
         let at = |thread: usize, slot: usize| self.at(thread, slot).filter(|element| is_first(thread, *element));
-        Map::of_slots(self.threads, self.elements, at, self.slots()).without_empty_slots()
+        Map::of_slots(self.threads, self.elements, at, self.slots())
     }
 
     /// The same without slots in which no thread has anything.

@@ -28,6 +28,8 @@ pub(crate) struct Context {
     /// By thread, the rows that it is to have the result of.
     owned: Vec<BTreeSet<usize>>,
     rows: Rc<Rows>,
+    /// The same, where every element counts on one of its threads only.
+    single: Rc<Rows>,
     /// The index of a thread in its CTA.
     thread: Expr,
     /// Type in which results are made.
@@ -38,13 +40,17 @@ pub(crate) struct Context {
 
 /// How parts come together.
 pub(crate) struct ReduceSchedule {
+    rows: Rc<Rows>,
     exchange: Exchange,
     /// By row, the threads that put their part in shared memory; `None` if warps have whole rows.
     leaders: Option<Vec<Vec<usize>>>,
 }
 
-pub(crate) const VARIANTS: &[Variant<Context, ReduceSchedule>] =
-    &[Variant { name: "shuffles", accept: accept_shuffles }, Variant { name: "across_warps", accept: accept_across }];
+pub(crate) const VARIANTS: &[Variant<Context, ReduceSchedule>] = &[
+    Variant { name: "shuffles", accept: accept_shuffles },
+    Variant { name: "across_warps", accept: accept_across },
+    Variant { name: "single_owners", accept: accept_single },
+];
 
 fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
     let has_parts =
@@ -59,7 +65,7 @@ fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>
         return Err(reason("a result is wanted on a thread that has no part of its row"));
     }
     match context.rows.complete() {
-        Some(exchange) => Ok(vec![ReduceSchedule { exchange, leaders: None }]),
+        Some(exchange) => Ok(vec![ReduceSchedule { rows: Rc::clone(&context.rows), exchange, leaders: None }]),
         None => Err(reason("rows lie across warps, or on lanes that no shuffles bring together")),
     }
 }
@@ -72,7 +78,17 @@ fn accept_across(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> 
             accepted: "rows whose elements have one owner each, or owners in equal groups".to_string(),
         }]
     })?;
-    Ok(vec![ReduceSchedule { exchange, leaders: Some(leaders) }])
+    Ok(vec![ReduceSchedule { rows: Rc::clone(&context.rows), exchange, leaders: Some(leaders) }])
+}
+
+/// Every element counts on the first of its threads, whose parts all go through shared memory: that takes any layout.
+fn accept_single(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
+    let exchange = Exchange { bits: 0 };
+    let leaders = context
+        .single
+        .leaders(exchange)
+        .map_err(|text| vec![Reason { text, accepted: "sources of which every element has an owner".to_string() }])?;
+    Ok(vec![ReduceSchedule { rows: Rc::clone(&context.single), exchange, leaders: Some(leaders) }])
 }
 
 impl Context {
@@ -99,16 +115,28 @@ impl Context {
         let map = source.map(src.elements() as usize);
         let is_idempotent = combine(told.kind) != ElementOp::Add;
         let in_order = |order| Rows::of(&map, dst.elements() as usize, row_of, is_idempotent, order);
+        let single = Rows::of(&map.once_in_place(), dst.elements() as usize, row_of, is_idempotent, Order::Rows);
         let (by_slot, by_row) = (in_order(Order::Slots), in_order(Order::Rows));
         let rows = if by_slot.complete().is_none() && by_row.complete().is_some() { by_row } else { by_slot };
-        let rows = Rc::new(rows);
+        let (rows, single) = (Rc::new(rows), Rc::new(single));
         let mut owned = vec![BTreeSet::new(); map.threads()];
         for (thread, _, row) in result.map(dst.elements() as usize).entries() {
             owned[thread].insert(row);
         }
         let dtypes = [dst, src].map(|tile| kernel.buffers[tile.buffer].dtype);
         let thread = Expr::var(&kernel.thread());
-        Ok(Context { told, source, result, owned, rows, thread, dtype: made_in(dtypes[1]), dtypes, op: op.clone() })
+        Ok(Context {
+            told,
+            source,
+            result,
+            owned,
+            rows,
+            single,
+            thread,
+            dtype: made_in(dtypes[1]),
+            dtypes,
+            op: op.clone(),
+        })
     }
 }
 
@@ -152,9 +180,9 @@ fn cast(dtype: DType, from: DType, value: Value) -> Value {
 }
 
 impl Schedule<Context> for ReduceSchedule {
-    fn summary(&self, context: &Context) -> String {
+    fn summary(&self, _: &Context) -> String {
         let shuffles = self.exchange.masks().count();
-        let parts = context.rows.most_parts();
+        let parts = self.rows.most_parts();
         let rows = if parts == 1 { "1 row".to_string() } else { format!("{parts} rows") };
         let own = format!("{rows} a thread, {shuffles} shuffles each");
         match &self.leaders {
@@ -167,7 +195,7 @@ impl Schedule<Context> for ReduceSchedule {
     }
 
     fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
-        let mut make = Make { context, builder, out: Vec::new() };
+        let mut make = Make { context, rows: &self.rows, builder, out: Vec::new() };
         let parts = make.parts();
         make.exchanged(parts, self.exchange);
         match &self.leaders {
@@ -180,6 +208,7 @@ impl Schedule<Context> for ReduceSchedule {
 
 struct Make<'a> {
     context: &'a Context,
+    rows: &'a Rows,
     builder: &'a mut Builder,
     out: Vec<Stmt>,
 }
@@ -200,13 +229,13 @@ impl Make<'_> {
     }
 
     fn set(&self, is_in: impl Fn(usize) -> bool) -> Vec<bool> {
-        (0..self.context.rows.threads()).map(is_in).collect()
+        (0..self.rows.threads()).map(is_in).collect()
     }
 
     /// Registers with the combined parts of each thread's rows, in order.
     fn parts(&mut self) -> Handle<RegArray> {
         let context = self.context;
-        let rows = Rc::clone(&context.rows);
+        let rows = self.rows;
         let most = rows.most_parts();
         let array = self.builder.registers("part", context.dtype, most.max(1) as i64, 1, &mut self.out);
         for place in 0..most {
@@ -235,7 +264,7 @@ impl Make<'_> {
     }
 
     fn exchanged(&mut self, parts: Handle<RegArray>, exchange: Exchange) {
-        let most = self.context.rows.most_parts() as i64;
+        let most = self.rows.most_parts() as i64;
         if exchange.bits == 0 || most == 0 {
             return;
         }
@@ -261,7 +290,7 @@ impl Make<'_> {
         for (thread, rows) in context.owned.iter().enumerate() {
             for row in rows {
                 let slot = context.result.slot(thread, *row as i64);
-                if let (Some(place), Some(slot)) = (context.rows.place(thread, *row), slot) {
+                if let (Some(place), Some(slot)) = (self.rows.place(thread, *row), slot) {
                     let none = || vec![false; context.owned.len()];
                     sets.entry((slot, place)).or_insert_with(none)[thread] = true;
                 }
@@ -293,9 +322,9 @@ impl Make<'_> {
             let at = leaders[row].iter().position(|leader| *leader == thread)?;
             Some((at * leaders.len() + row) as i64)
         };
-        for place in 0..context.rows.most_parts() {
-            let at = |thread: usize| context.rows.at(thread, place).and_then(|(row, _)| place_of(row, thread));
-            let positions: Vec<Option<i64>> = (0..context.rows.threads()).map(at).collect();
+        for place in 0..self.rows.most_parts() {
+            let at = |thread: usize| self.rows.at(thread, place).and_then(|(row, _)| place_of(row, thread));
+            let positions: Vec<Option<i64>> = (0..self.rows.threads()).map(at).collect();
             if positions.iter().all(Option::is_none) {
                 continue;
             }
