@@ -6,9 +6,11 @@ use std::process::Command;
 
 use clap::Args;
 use serde_json::{Value, json};
+use tilewright::cuda::SearchOptions;
+use tilewright::runtime::Toolchain;
 use tilewright_tests::fuzz::{ACCEPTED_GOAL, PARSED_GOAL, Report, TextReport, run_cases, run_texts, spread};
 use tilewright_tests::meaning::evaluate::Rules;
-use tilewright_tests::meaning::{MeaningReport, run_kernels};
+use tilewright_tests::meaning::{MeaningReport, run_kernels, run_kernels_virtually};
 use tilewright_tests::tilelang::{ProgramReport, run_programs};
 
 use crate::exit::Exit;
@@ -40,6 +42,9 @@ pub(crate) struct Arguments {
     /// their meaning, in place of mutated texts.
     #[arg(long, conflicts_with_all = ["layouts", "infer"])]
     meaning: bool,
+    /// With --meaning: through NVRTC and the virtual GPU, in place of the machine that executes thread programs.
+    #[arg(long, requires = "meaning")]
+    virtual_gpu: bool,
     /// How many texts (10000000 unless told), with --layouts cases of each operation and with --infer programs (100000),
     /// with --meaning kernels (100000).
     #[arg(long, value_name = "N")]
@@ -103,6 +108,7 @@ fn optimised(arguments: &Arguments) -> Exit {
         ("--layouts", arguments.layouts),
         ("--infer", arguments.infer),
         ("--meaning", arguments.meaning),
+        ("--virtual-gpu", arguments.virtual_gpu),
         ("--json", arguments.json),
     ];
     for (flag, is_set) in flags {
@@ -150,7 +156,12 @@ fn layouts(arguments: &Arguments) -> Findings {
 fn kernels(arguments: &Arguments) -> Findings {
     let inputs = arguments.inputs.unwrap_or(PROGRAMS);
     let bar = count_bar("kernels", inputs);
-    let work = |part| run_kernels(arguments.seed, part, Rules::ALL);
+    // Without a cache: no kernel comes twice.
+    let toolchain = Toolchain::new(SearchOptions::from_env(), None, None);
+    let work = |part| match arguments.virtual_gpu {
+        true => run_kernels_virtually(arguments.seed, part, &toolchain),
+        false => run_kernels(arguments.seed, part, Rules::ALL),
+    };
     let parts = spread(inputs, PROGRAMS_AT_ONCE, &work, &|count| bar.inc(count));
     bar.finish_and_clear();
     let report = parts.into_iter().fold(MeaningReport::default(), MeaningReport::merged);

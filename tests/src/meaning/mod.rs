@@ -10,15 +10,20 @@ pub mod machine;
 pub mod numbers;
 #[cfg(test)]
 mod tests;
+pub mod virtual_gpu;
 
 use std::fmt;
 use std::ops::Range;
 use std::time::Instant;
 
+use tilewright::prelude::Kernel;
+use tilewright::runtime::Toolchain;
+
 use crate::rng::Rng;
-use check::{Ended, Tally, check};
+use check::{Ended, Tally, Wrong, check};
 use evaluate::Rules;
 use generate::random_kernel;
+use virtual_gpu::check_virtual;
 
 /// Examples of each kind of wrong that are kept.
 const EXAMPLES: usize = 3;
@@ -43,14 +48,25 @@ pub struct MeaningReport {
 /// Slow kernels that are kept.
 const SLOWEST: usize = 10;
 
-/// A part of a run: the kernels of these numbers.
+/// A part of a run: the kernels of these numbers, on the machine of threads.
 pub fn run_kernels(seed: u64, kernels: Range<u64>, rules: Rules) -> MeaningReport {
+    run(seed, kernels, &|kernel, rng| check(kernel, rng, rules))
+}
+
+/// A part of a run: the kernels of these numbers, through NVRTC and the virtual GPU.
+pub fn run_kernels_virtually(seed: u64, kernels: Range<u64>, toolchain: &Toolchain) -> MeaningReport {
+    run(seed, kernels, &|kernel, rng| check_virtual(kernel, rng, toolchain))
+}
+
+type Check<'a> = &'a dyn Fn(&Kernel, &mut Rng) -> Result<Ended, Wrong>;
+
+fn run(seed: u64, kernels: Range<u64>, check: Check<'_>) -> MeaningReport {
     let mut report = MeaningReport::default();
     for number in kernels {
         let mut rng = Rng::new(seed, number);
         let kernel = random_kernel(&mut rng);
         let start = Instant::now();
-        match check(&kernel, &mut rng, rules) {
+        match check(&kernel, &mut rng) {
             Ok(Ended::Right) => report.right += 1,
             Ok(Ended::Undefined) => report.undefined += 1,
             Ok(Ended::Refused(code)) => *report.refused.entry(code.to_string()).or_default() += 1,
