@@ -4,8 +4,10 @@
 use tilewright::compile::{Options, compile};
 use tilewright::dsl::StoreRef;
 use tilewright::prelude::*;
+use tilewright::runtime::Device;
 use tilewright_tests::meaning::evaluate::Rules;
-use tilewright_tests::meaning::run_kernels;
+use tilewright_tests::meaning::{run_kernels, run_kernels_on};
+use tilewright_tests::toolchain::{skip, toolchain};
 
 /// The code of the first finding, or `accepted`.
 #[track_caller]
@@ -256,7 +258,7 @@ fn a_range_without_elements_is_no_iteration() {
 
 #[test]
 fn random_kernels_mean_what_they_say() {
-    let count = std::env::var("TILEWRIGHT_KERNELS").ok().and_then(|count| count.parse().ok()).unwrap_or(300);
+    let count = std::env::var("TILEWRIGHT_KERNELS").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000);
     let report = run_kernels(1, 0..count, Rules::ALL);
     let examples: Vec<&str> = report.examples.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(report.wrongs(), 0, "{report}\n{}", examples.join("\n"));
@@ -284,4 +286,14 @@ fn nested_loops_are_compiled_in_proportion() {
         k.copy(y, s);
     });
     assert_eq!(nested, "accepted");
+}
+
+#[test]
+fn random_kernels_mean_the_same_on_the_virtual_gpu() {
+    if toolchain().nvrtc(Target::Sm100a.name()).is_err() {
+        return skip("meaning: random_kernels_mean_the_same_on_the_virtual_gpu");
+    }
+    let report = run_kernels_on(1, 0..100, &toolchain(), (&Device::Virtual, Target::Sm100a));
+    let examples: Vec<&str> = report.examples.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(report.wrongs(), 0, "{report}\n{}", examples.join("\n"));
 }

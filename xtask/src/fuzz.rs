@@ -7,10 +7,11 @@ use std::process::Command;
 use clap::Args;
 use serde_json::{Value, json};
 use tilewright::cuda::SearchOptions;
-use tilewright::runtime::Toolchain;
+use tilewright::prelude::Target;
+use tilewright::runtime::{Device, DeviceChoice, Toolchain};
 use tilewright_tests::fuzz::{ACCEPTED_GOAL, PARSED_GOAL, Report, TextReport, run_cases, run_texts, spread};
 use tilewright_tests::meaning::evaluate::Rules;
-use tilewright_tests::meaning::{MeaningReport, run_kernels, run_kernels_virtually};
+use tilewright_tests::meaning::{MeaningReport, run_kernels, run_kernels_on};
 use tilewright_tests::tilelang::{ProgramReport, run_programs};
 
 use crate::exit::Exit;
@@ -42,9 +43,13 @@ pub(crate) struct Arguments {
     /// their meaning, in place of mutated texts.
     #[arg(long, conflicts_with_all = ["layouts", "infer"])]
     meaning: bool,
-    /// With --meaning: through NVRTC and the virtual GPU, in place of the machine that executes thread programs.
-    #[arg(long, requires = "meaning")]
-    virtual_gpu: bool,
+    /// With --meaning: through NVRTC and on this device (auto, gpu or virtual), in place of the machine that executes
+    /// thread programs.
+    #[arg(long, value_name = "DEVICE", requires = "meaning")]
+    device: Option<DeviceChoice>,
+    /// With --device: the target.
+    #[arg(long, value_name = "TARGET", default_value = "sm_100a")]
+    target: Target,
     /// How many texts (10000000 unless told), with --layouts cases of each operation and with --infer programs (100000),
     /// with --meaning kernels (100000).
     #[arg(long, value_name = "N")]
@@ -108,13 +113,15 @@ fn optimised(arguments: &Arguments) -> Exit {
         ("--layouts", arguments.layouts),
         ("--infer", arguments.infer),
         ("--meaning", arguments.meaning),
-        ("--virtual-gpu", arguments.virtual_gpu),
         ("--json", arguments.json),
     ];
     for (flag, is_set) in flags {
         if is_set {
             command.arg(flag);
         }
+    }
+    if let Some(device) = arguments.device {
+        command.args(["--device", device.name(), "--target", arguments.target.name()]);
     }
     match command.status() {
         Ok(status) if status.success() => Exit::Done,
@@ -158,11 +165,19 @@ fn kernels(arguments: &Arguments) -> Findings {
     let bar = count_bar("kernels", inputs);
     // Without a cache: no kernel comes twice.
     let toolchain = Toolchain::new(SearchOptions::from_env(), None, None);
-    let work = |part| match arguments.virtual_gpu {
-        true => run_kernels_virtually(arguments.seed, part, &toolchain),
-        false => run_kernels(arguments.seed, part, Rules::ALL),
+    let parts = match arguments.device {
+        None => {
+            let work = |part| run_kernels(arguments.seed, part, Rules::ALL);
+            spread(inputs, PROGRAMS_AT_ONCE, &work, &|count| bar.inc(count))
+        }
+        Some(choice) => {
+            let work = |part| match Device::choose(choice, arguments.target.name()) {
+                Ok(device) => run_kernels_on(arguments.seed, part, &toolchain, (&device, arguments.target)),
+                Err(failure) => MeaningReport::stopped(&failure.to_string()),
+            };
+            spread(inputs, PROGRAMS_AT_ONCE, &work, &|count| bar.inc(count))
+        }
     };
-    let parts = spread(inputs, PROGRAMS_AT_ONCE, &work, &|count| bar.inc(count));
     bar.finish_and_clear();
     let report = parts.into_iter().fold(MeaningReport::default(), MeaningReport::merged);
     Findings {

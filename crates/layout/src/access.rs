@@ -104,7 +104,7 @@ impl WarpAccess {
     fn distinct(&self, lanes: &[Option<u64>], unit: u64) -> Vec<u64> {
         let mut units: Vec<u64> = Vec::with_capacity(lanes.len() * 4);
         for address in lanes.iter().flatten() {
-            units.extend(address / unit..=(address + self.width - 1) / unit);
+            units.extend(address / unit..=address.saturating_add(self.width - 1) / unit);
         }
         units.sort_unstable();
         units.dedup();

@@ -17,6 +17,17 @@ pub enum DeviceChoice {
     Virtual,
 }
 
+impl DeviceChoice {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceChoice::Auto => "auto",
+            DeviceChoice::Gpu => "gpu",
+            DeviceChoice::Virtual => "virtual",
+        }
+    }
+}
+
 impl FromStr for DeviceChoice {
     type Err = String;
 

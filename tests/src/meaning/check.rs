@@ -42,13 +42,14 @@ fn wrong(class: &str, what: impl ToString) -> Wrong {
     Wrong { class: class.to_string(), what: what.to_string() }
 }
 
-/// Checks a kernel. A panic is wrong.
-pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wrong> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| checked(kernel, rng, rules)));
+/// What `check` says; a panic is wrong.
+pub fn caught(check: impl FnOnce() -> Result<Ended, Wrong>) -> Result<Ended, Wrong> {
+    let outcome = catch_unwind(AssertUnwindSafe(check));
     outcome.unwrap_or_else(|panic| Err(wrong("a panic", said(panic.as_ref()))))
 }
 
-fn checked(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wrong> {
+/// Checks a kernel on the machine of threads.
+pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wrong> {
     let given = inputs(kernel, rng);
     let compiled = compiled(kernel.clone());
     let meant = match &compiled {

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::tile::{
-    Access, Buffer, Claim, Coord, Detail, Element, ElementClass, ElementOp, Kernel, Op, OpKind, Parallel, ReduceKind,
-    Space, Stmt, Tile, Value,
+    Access, Buffer, Claim, Coord, Detail, Direction, Element, ElementClass, ElementOp, Kernel, Op, OpKind, Parallel,
+    ReduceKind, Space, Stmt, Tile, Value,
 };
 use tilewright::ir::{Handle, Scalar};
 use tilewright::layout::DType;
@@ -59,11 +59,13 @@ impl Rules {
 
 /// Runs a kernel whose parameters hold these bytes; what they hold in the end.
 pub fn evaluate(kernel: &Kernel, parameters: Bytes, rules: Rules) -> Result<Bytes, Meaningless> {
-    let mut machine = Machine { kernel, storages: parameters, env: Vec::new(), names: Vec::new(), marks: None, rules };
+    let (env, names, ctas) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut machine = Machine { kernel, storages: parameters, env, names, marks: None, ctas, cta: 0, rules };
     let ctas = |dimension: usize| kernel.grid[dimension].as_const().unwrap_or(1);
     for z in 0..ctas(2) {
         for y in 0..ctas(1) {
             for x in 0..ctas(0) {
+                machine.cta += 1;
                 machine.begin_cta([x, y, z]);
                 machine.body(&kernel.body)?;
             }
@@ -103,6 +105,9 @@ struct Machine<'a> {
     env: Vec<(Var, i64)>,
     names: Vec<(String, Number)>,
     marks: Option<Running>,
+    /// The first CTA that read, stored and added to each byte of global memory: CTAs have no order.
+    ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 3]>,
+    cta: i64,
     rules: Rules,
 }
 
@@ -444,6 +449,7 @@ impl<'a> Machine<'a> {
     /// Notes what the iteration at hand does to a byte, and whether another one may not. Whether it stores any value where
     /// another one did.
     fn touch(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<bool> {
+        self.among_ctas(storage, at, touch)?;
         let own = self.kernel.buffers[storage].space == Space::Fragment;
         let Some(running) = self.marks.as_mut().filter(|running| !(running.by_threads && own)) else {
             return Ok(false);
@@ -487,6 +493,30 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// What one CTA writes and another touches is a matter of chance.
+    fn among_ctas(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<()> {
+        if self.kernel.buffers[storage].space != Space::Global(Direction::Output) {
+            return Ok(());
+        }
+        let kind = match touch {
+            Touch::Read => 0,
+            Touch::Store(_) => 1,
+            Touch::Add => 2,
+        };
+        let (cta, marks) = (self.cta, self.ctas.entry((storage, at)).or_default());
+        let meets = |other: usize| {
+            marks[other].is_some_and(|first| first != cta) && (kind, other) != (2, 2) && kind + other > 0
+        };
+        if (0..3).any(meets) {
+            return Err(Meaningless::Chance(format!(
+                "CTAs meet in byte {at} of `{}`",
+                self.kernel.buffers[storage].name
+            )));
+        }
+        marks[kind].get_or_insert(cta);
+        Ok(())
+    }
+
     /// The elements of a tile, in order.
     fn tile(&self, tile: &Tile) -> Outcome<Vec<Vec<i64>>> {
         let starts = tile.starts.iter().map(|start| self.expr(start)).collect::<Outcome<Vec<i64>>>()?;
@@ -505,12 +535,14 @@ impl<'a> Machine<'a> {
         let dst = op.operands[0].buffer;
         let dtype = self.kernel.buffers[dst].dtype;
         match (op.kind, op.detail) {
-            (OpKind::Fill, Detail::Constant(value)) => {
-                to.iter().try_for_each(|index| self.put(dst, index, numbers::constant(dtype, value), Touch::Read))
-            }
+            (OpKind::Fill, Detail::Constant(value)) => to
+                .iter()
+                .try_for_each(|index| self.put(dst, index, numbers::constant(dtype, value), Touch::Store(Claim::None))),
             (OpKind::Copy | OpKind::PermuteLayout, _) => {
                 let values = self.all(&op.operands[1])?;
-                to.iter().zip(values).try_for_each(|(index, bits)| self.put(dst, index, bits, Touch::Read))
+                to.iter()
+                    .zip(values)
+                    .try_for_each(|(index, bits)| self.put(dst, index, bits, Touch::Store(Claim::None)))
             }
             (OpKind::AtomicAdd, _) => {
                 let values = self.all(&op.operands[1])?;
@@ -528,7 +560,7 @@ impl<'a> Machine<'a> {
                     for value in (0..along).map(of) {
                         result = Some(joined(reduce.kind, dtype, result, value)?);
                     }
-                    self.put(dst, index, result.unwrap_or(0), Touch::Read)?;
+                    self.put(dst, index, result.unwrap_or(0), Touch::Store(Claim::None))?;
                 }
                 Ok(())
             }

@@ -20,7 +20,7 @@ pub fn random_kernel(rng: &mut Rng) -> Kernel {
     kernel("random", |k| {
         let threads = *rng.pick(&THREADS);
         k.threads(threads);
-        let ctas = if rng.percent(25) { rng.within(2..=3) } else { 1 };
+        let ctas = if rng.percent(8) { rng.within(2..=3) } else { 1 };
         let [bx] = k.grid([ctas]);
         if rng.percent(15) {
             k.no_contraction();

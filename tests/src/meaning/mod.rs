@@ -16,14 +16,14 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Instant;
 
-use tilewright::prelude::Kernel;
-use tilewright::runtime::Toolchain;
+use tilewright::prelude::{Kernel, Target};
+use tilewright::runtime::{Device, Toolchain};
 
 use crate::rng::Rng;
-use check::{Ended, Tally, Wrong, check};
+use check::{Ended, Tally, Wrong, caught, check};
 use evaluate::Rules;
 use generate::random_kernel;
-use virtual_gpu::check_virtual;
+use virtual_gpu::check_on;
 
 /// Examples of each kind of wrong that are kept.
 const EXAMPLES: usize = 3;
@@ -53,9 +53,9 @@ pub fn run_kernels(seed: u64, kernels: Range<u64>, rules: Rules) -> MeaningRepor
     run(seed, kernels, &|kernel, rng| check(kernel, rng, rules))
 }
 
-/// A part of a run: the kernels of these numbers, through NVRTC and the virtual GPU.
-pub fn run_kernels_virtually(seed: u64, kernels: Range<u64>, toolchain: &Toolchain) -> MeaningReport {
-    run(seed, kernels, &|kernel, rng| check_virtual(kernel, rng, toolchain))
+/// A part of a run: the kernels of these numbers, through NVRTC and on a device.
+pub fn run_kernels_on(seed: u64, kernels: Range<u64>, toolchain: &Toolchain, on: (&Device, Target)) -> MeaningReport {
+    run(seed, kernels, &|kernel, rng| check_on(kernel, rng, toolchain, on))
 }
 
 type Check<'a> = &'a dyn Fn(&Kernel, &mut Rng) -> Result<Ended, Wrong>;
@@ -66,7 +66,7 @@ fn run(seed: u64, kernels: Range<u64>, check: Check<'_>) -> MeaningReport {
         let mut rng = Rng::new(seed, number);
         let kernel = random_kernel(&mut rng);
         let start = Instant::now();
-        match check(&kernel, &mut rng) {
+        match caught(|| check(&kernel, &mut rng)) {
             Ok(Ended::Right) => report.right += 1,
             Ok(Ended::Undefined) => report.undefined += 1,
             Ok(Ended::Refused(code)) => *report.refused.entry(code.to_string()).or_default() += 1,
@@ -82,6 +82,14 @@ fn run(seed: u64, kernels: Range<u64>, check: Check<'_>) -> MeaningReport {
 }
 
 impl MeaningReport {
+    /// Of a run that cannot begin.
+    pub fn stopped(why: &str) -> MeaningReport {
+        let mut report = MeaningReport::default();
+        report.wrong.insert("it cannot run".to_string(), 1);
+        report.keep("it cannot run".to_string(), why.to_string());
+        report
+    }
+
     fn keep(&mut self, class: String, text: String) {
         if self.examples.iter().filter(|(known, _)| *known == class).count() < EXAMPLES {
             self.examples.push((class, text));

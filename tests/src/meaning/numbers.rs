@@ -135,8 +135,8 @@ fn doubles(op: ElementOp, operands: &[u64]) -> Result<u64, String> {
         (ElementOp::Mul, [a, b]) => a * b,
         (ElementOp::Div, [a, b]) => a / b,
         (ElementOp::Fma, [a, b, c]) => a.mul_add(*b, *c),
-        (ElementOp::Max, [a, b]) => a.max(*b),
-        (ElementOp::Min, [a, b]) => a.min(*b),
+        (ElementOp::Max, [a, b]) => extreme(*a, *b, a > b || (a == b && !a.is_sign_negative())),
+        (ElementOp::Min, [a, b]) => extreme(*a, *b, a < b || (a == b && a.is_sign_negative())),
         (ElementOp::Neg, [a]) => -a,
         (ElementOp::Abs, [a]) => a.abs(),
         (ElementOp::Sqrt, [a]) => a.sqrt(),
@@ -145,6 +145,12 @@ fn doubles(op: ElementOp, operands: &[u64]) -> Result<u64, String> {
         _ => return Err(format!("`{op}` is not exact")),
     };
     Ok(value.to_bits())
+}
+
+/// The first if it `wins` and is a number, or the other is none. -0 is below 0.
+fn extreme<T: PartialEq + Copy>(a: T, b: T, wins: bool) -> T {
+    let is_nan = |value: T| value != value;
+    if wins || is_nan(b) { a } else { b }
 }
 
 /// Halves are computed as singles, whose results round to the same halves.
@@ -156,8 +162,8 @@ fn singles(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String>
         (ElementOp::Mul, [a, b]) => a * b,
         (ElementOp::Div, [a, b]) => a / b,
         (ElementOp::Fma, [a, b, c]) => a.mul_add(*b, *c),
-        (ElementOp::Max, [a, b]) => a.max(*b),
-        (ElementOp::Min, [a, b]) => a.min(*b),
+        (ElementOp::Max, [a, b]) => extreme(*a, *b, a > b || (a == b && !a.is_sign_negative())),
+        (ElementOp::Min, [a, b]) => extreme(*a, *b, a < b || (a == b && a.is_sign_negative())),
         (ElementOp::Neg, [a]) => -a,
         (ElementOp::Abs, [a]) => a.abs(),
         (ElementOp::Sqrt, [a]) => a.sqrt(),

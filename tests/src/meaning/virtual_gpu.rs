@@ -1,10 +1,10 @@
-//! Random kernels through NVRTC and the virtual GPU.
+//! Random kernels through NVRTC, on the virtual GPU or a real one.
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::ir::Handle;
 use tilewright::ir::tile::{Buffer, contract, verify};
 use tilewright::prelude::{Kernel, Target};
-use tilewright::runtime::{CudaText, Toolchain};
+use tilewright::runtime::{Built, CudaText, Device, HostTensor, Toolchain, run};
 use tilewright::vgpu::{self, Arg, BufferId, Launch, Memory, Module};
 
 use super::check::{Ended, Wrong, differs, inputs};
@@ -15,9 +15,13 @@ fn wrong(class: &str, what: impl ToString) -> Wrong {
     Wrong { class: class.to_string(), what: what.to_string() }
 }
 
-/// A kernel that is accepted and has a meaning computes it on the virtual GPU; other kernels are not run.
-pub fn check_virtual(kernel: &Kernel, rng: &mut Rng, toolchain: &Toolchain) -> Result<Ended, Wrong> {
-    let target = Target::Sm100a;
+/// A kernel that is accepted and has a meaning computes it on the device; other kernels are not run.
+pub fn check_on(
+    kernel: &Kernel,
+    rng: &mut Rng,
+    toolchain: &Toolchain,
+    (device, target): (&Device, Target),
+) -> Result<Ended, Wrong> {
     let artifact = match compile(kernel.clone(), &Options::new(target)) {
         Ok(artifact) => artifact,
         Err(found) => return Ok(Ended::Refused(found.first().map_or("nothing said", |finding| finding.code))),
@@ -31,12 +35,23 @@ pub fn check_virtual(kernel: &Kernel, rng: &mut Rng, toolchain: &Toolchain) -> R
     };
     let built =
         toolchain.build(&artifact, &CudaText::Generated).map_err(|failure| wrong("NVRTC refuses it", failure))?;
-    let module = Module::parse(&built.ptx).map_err(|error| wrong("PTX that cannot be read", error))?;
-    let left = launched(kernel, &artifact, &module, &given)?;
+    let left = match device {
+        Device::Virtual => {
+            let module = Module::parse(&built.ptx).map_err(|error| wrong("PTX that cannot be read", error))?;
+            launched(kernel, &artifact, &module, &given)?
+        }
+        Device::Gpu(_) => on_gpu(kernel, &artifact, &built, &given, device)?,
+    };
     for (handle, bytes) in &expected {
         let buffer = &kernel.buffers[*handle];
         if let Some((_, left)) = left.iter().find(|(known, _)| known == handle) {
-            differs(buffer, bytes, left)
+            let known = |(wanted, got): (&Option<u8>, &Option<u8>)| wanted.and(*got);
+            // A GPU does not say what was never written.
+            let left: Vec<Option<u8>> = match device {
+                Device::Virtual => left.clone(),
+                Device::Gpu(_) => bytes.iter().zip(left).map(known).collect(),
+            };
+            differs(buffer, bytes, &left)
                 .map_err(|what| wrong("another result", format!("{what}\n{}", artifact.cuda())))?;
         }
     }
@@ -44,6 +59,23 @@ pub fn check_virtual(kernel: &Kernel, rng: &mut Rng, toolchain: &Toolchain) -> R
 }
 
 type Left = Vec<(Handle<Buffer>, Vec<Option<u8>>)>;
+
+/// What a GPU leaves; all parameters are row-major.
+fn on_gpu(kernel: &Kernel, artifact: &Artifact, built: &Built, given: &Bytes, device: &Device) -> Result<Left, Wrong> {
+    let all = |bytes: &[Option<u8>]| bytes.iter().copied().collect::<Option<Vec<u8>>>();
+    let inputs: Option<Vec<HostTensor>> = given
+        .iter()
+        .filter_map(|(handle, bytes)| Some((&kernel.buffers[*handle], all(bytes)?)))
+        .map(|(buffer, bytes)| HostTensor::from_bytes(buffer.dtype, &buffer.shape, bytes).ok())
+        .collect();
+    let inputs = inputs.ok_or_else(|| wrong("inputs that are no tensors", ""))?;
+    let run = run(artifact, built, &inputs, device).map_err(|failure| wrong("the GPU reports an error", failure))?;
+    let outputs = given.iter().filter(|(_, bytes)| all(bytes).is_none()).map(|(handle, _)| *handle);
+    Ok(outputs
+        .zip(run.outputs)
+        .map(|(handle, left)| (handle, left.bytes().iter().copied().map(Some).collect()))
+        .collect())
+}
 
 fn launched(kernel: &Kernel, artifact: &Artifact, module: &Module, given: &Bytes) -> Result<Left, Wrong> {
     let mut memory = Memory::new();
