@@ -108,20 +108,20 @@ fn depends_on_data(kernel: &Kernel) -> bool {
         elements.iter().for_each(|element| in_element(element, &mut found));
     };
     kernel.parallels.iter().for_each(|(_, parallel)| each(&parallel.body));
-    in_body(kernel, &kernel.body, &mut found);
+    in_body(&kernel.body, &mut found);
     found
 }
 
-fn in_body(kernel: &Kernel, body: &[Stmt], found: &mut bool) {
+fn in_body(body: &[Stmt], found: &mut bool) {
     for stmt in body {
         match stmt {
             Stmt::Op(_) | Stmt::Parallel(_) => {}
-            Stmt::Loop(inner) => in_body(kernel, &inner.body, found),
+            Stmt::Loop(inner) => in_body(&inner.body, found),
             Stmt::Each(elements) => elements.iter().for_each(|element| in_element(element, found)),
             Stmt::If(branch) => {
                 branch.cond.for_each_load(&mut |_| *found = true);
-                in_body(kernel, &branch.then, found);
-                in_body(kernel, &branch.otherwise, found);
+                in_body(&branch.then, found);
+                in_body(&branch.otherwise, found);
             }
         }
     }

@@ -182,8 +182,8 @@ impl<'r> Maker<'r> {
     /// Every output that nothing was stored to gets a fragment.
     fn finish(&mut self, k: &mut KernelBuilder) {
         for output in self.outputs.clone() {
-            let fragments = self.fragments.iter().copied();
-            let from = fragments.filter(|f| f.dtype == output.dtype && f.extents == output.extents).last();
+            let mut fragments = self.fragments.iter().copied();
+            let from = fragments.rfind(|f| f.dtype == output.dtype && f.extents == output.extents);
             if let Some(from) = from.filter(|_| self.rng.percent(70)) {
                 k.copy(output.buffer, from.buffer);
             }
@@ -500,7 +500,7 @@ impl<'r> Maker<'r> {
     }
 
     fn converted(&self, value: Value, from: DType, to: DType) -> Value {
-        match (from.is_integer() && to.is_integer(), self.names % 2 == 0) {
+        match (from.is_integer() && to.is_integer(), self.names.is_multiple_of(2)) {
             _ if from == to => value,
             (true, true) => value.saturating_cast(to),
             (true, false) => value.wrapping_cast(to),

@@ -148,9 +148,9 @@ fn doubles(op: ElementOp, operands: &[u64]) -> Result<u64, String> {
 }
 
 /// The first if it `wins` and is a number, or the other is none. -0 is below 0.
-fn extreme<T: PartialEq + Copy>(a: T, b: T, wins: bool) -> T {
-    let is_nan = |value: T| value != value;
-    if wins || is_nan(b) { a } else { b }
+fn extreme<T: PartialOrd + Copy>(a: T, b: T, wins: bool) -> T {
+    let is_nan = b.partial_cmp(&b).is_none();
+    if wins || is_nan { a } else { b }
 }
 
 /// Halves are computed as singles, whose results round to the same halves.

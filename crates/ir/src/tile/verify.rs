@@ -23,8 +23,9 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Node};
 use tilewright_layout::axis::Scope;
 
+use crate::arena::Handle;
 use crate::target::Target;
-use crate::tile::kernel::{Kernel, Loop, Size, Stmt, Unroll};
+use crate::tile::kernel::{Buffer, Kernel, Loop, Size, Stmt, Unroll};
 use crate::tile::op::{Op, OpKind};
 use crate::tile::value::Value;
 
@@ -115,6 +116,20 @@ fn check_size(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
                 .help("a size has 31 bits: k.size(\"m\").multiple_of(4).max(1 << 20)"),
         );
     }
+}
+
+/// What is wrong with atomic additions to a buffer: memory has none of small integers (PTX ISA, `red`).
+fn no_atomic_addition(kernel: &Kernel, buffer: Handle<Buffer>, span: Span) -> Option<Diagnostic> {
+    let buffer = kernel.buffers.get(buffer)?;
+    let dtype = buffer.dtype;
+    if dtype.is_float() || (dtype.is_integer() && dtype.bytes() >= 4) {
+        return None;
+    }
+    let finding = Diagnostic::error("K0246", format!("there is no atomic addition of {dtype}"))
+        .label(span, "added to here")
+        .label(buffer.span, format!("`{}` is {dtype}", buffer.name))
+        .help("add to a buffer of i32, u32, i64, u64, f16, bf16, f32 or f64, and convert what comes out");
+    Some(finding)
 }
 
 /// A divisor in an index that may be 0 or less: division of indices is floor division by what is positive.

@@ -151,6 +151,7 @@ impl<'a> Context<'a> {
                     let finding = Diagnostic::error("K0235", message).label(to.span, "added to here");
                     self.found.push(finding.help("nobody else adds to registers; store the sum"));
                 }
+                self.found.extend(super::no_atomic_addition(self.kernel, to.buffer, to.span));
             }
             Element::If { cond, then, otherwise, span } => {
                 self.condition(cond, *span);

@@ -20,6 +20,9 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
         Detail::Gemm(gemm) => check_product(kernel, op, gemm, found),
     }
     check_aliasing(kernel, op, found);
+    if let (OpKind::AtomicAdd, Some(dst)) = (op.kind, op.operands.first()) {
+        found.extend(super::no_atomic_addition(kernel, dst.buffer, op.span));
+    }
     check_value(kernel, op, found);
     if found.len() == before {
         super::warps::check(kernel, op, found);
