@@ -243,7 +243,7 @@ fn indices_are_computed_exactly_and_then_converted() {
         .flat_map(|t| {
             [
                 i64::from(number(t, 1) as i8),
-                number(t, 100).max(210).min(255),
+                number(t, 100).clamp(210, 255),
                 i64::from(number(t, 1 << 33) > 1 << 34),
                 i64::from((number(t, 1 << 40) / (1 << 38)) as i32),
             ]
