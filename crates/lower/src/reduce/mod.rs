@@ -167,10 +167,12 @@ fn neutral(kind: ReduceKind, dtype: DType) -> Scalar {
         _ => (i64::from(i32::MIN), i64::from(i32::MAX)),
     };
     match kind {
-        ReduceKind::Sum | ReduceKind::AbsSum | ReduceKind::AbsMax => Scalar::Int(0),
+        ReduceKind::Sum | ReduceKind::AbsSum => Scalar::Int(0),
+        ReduceKind::AbsMax if dtype.is_float() => Scalar::Int(0),
         ReduceKind::Max if dtype.is_float() => Scalar::Float(f64::NEG_INFINITY),
         ReduceKind::Min if dtype.is_float() => Scalar::Float(f64::INFINITY),
-        ReduceKind::Max => Scalar::Int(least),
+        // The absolute value of the least integer is itself.
+        ReduceKind::Max | ReduceKind::AbsMax => Scalar::Int(least),
         ReduceKind::Min => Scalar::Int(most),
     }
 }

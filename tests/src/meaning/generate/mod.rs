@@ -1,12 +1,14 @@
 //! Random kernels, built as users build them.
 
-use tilewright::dsl::IntoLayout;
+mod layouts;
+mod values;
+
 use tilewright::ir::Scalar;
-use tilewright::ir::tile::Coord;
-use tilewright::layout::LayoutError;
 use tilewright::prelude::*;
 
 use crate::rng::Rng;
+use layouts::{Open, fragment_layout, memory_layout, narrower};
+use values::CastTo;
 
 /// Dtypes that elements have.
 const DTYPES: [DType; 14] = [F32, F32, F32, F16, BF16, F64, I32, I32, I8, U8, I16, U16, I64, U32];
@@ -42,18 +44,6 @@ struct Held {
     is_flat: bool,
     /// What tells storages apart: views have that of their buffer.
     storage: usize,
-}
-
-/// A shape and a layout from text, as a user may write it.
-struct Laid {
-    shape: Vec<i64>,
-    layout: Layout,
-}
-
-impl IntoLayout for Laid {
-    fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
-        Ok((self.shape, self.layout))
-    }
 }
 
 /// Variables of loops around, of the nest, and of loops inside.
@@ -397,235 +387,10 @@ impl<'r> Maker<'r> {
             _ => {}
         }
     }
-
-    /// An index into a buffer: the variables themselves in so many of 100 cases.
-    fn index(&mut self, of: Held, same: u64) -> Vec<Coord> {
-        let dimensions = if of.is_flat { 1 } else { 2 };
-        let is_plain = self.rng.percent(same);
-        (0..dimensions)
-            .map(|at| self.coordinate(of.extents[2 - dimensions + at], dimensions - 1 - at, is_plain))
-            .collect()
-    }
-
-    /// An index into a dimension of this extent, with the variable that is so many before the last.
-    fn coordinate(&mut self, extent: i64, back: usize, is_plain: bool) -> Coord {
-        let count = self.scope.vars.len();
-        let (var, span) = match count.checked_sub(1 + back) {
-            Some(at) if is_plain || self.rng.percent(70) => self.scope.vars[at].clone(),
-            _ => self.rng.pick(&self.scope.vars.clone()).clone(),
-        };
-        let range = var.range();
-        let fits = range.lo >= 0 && range.hi < extent;
-        if is_plain && fits {
-            return Coord::At(var);
-        }
-        let by = self.rng.within(0..=extent);
-        let wrapped = |expr: Expr| expr % extent;
-        Coord::At(match self.rng.below(10) {
-            0 => wrapped(var * -1 + (extent - 1)),
-            1 => wrapped(var + by),
-            2 => wrapped(var * 2),
-            3 => wrapped(var / 2),
-            4 => wrapped(var ^ by),
-            5 => Expr::constant(by % extent),
-            6 => wrapped(var * by),
-            7 => {
-                let other = self.rng.pick(&self.scope.vars.clone()).0.clone();
-                wrapped(var + other)
-            }
-            // Of registers every place is asked for that data may lead to: few, or there is much to compile.
-            8 if extent <= 8 => {
-                let at = self.indices.buffer.at((var % 64,));
-                return Coord::from(at.abs().min(extent - 1));
-            }
-            _ if span <= extent => wrapped(var),
-            _ => wrapped(var + 1),
-        })
-    }
-
-    fn comparison(&mut self) -> Value {
-        let (var, span) = self.rng.pick(&self.scope.vars.clone()).clone();
-        let bound = self.rng.within(0..=span.max(1));
-        let var = Value::from(var);
-        match self.rng.below(6) {
-            0 => var.lt(bound),
-            1 => var.le(bound),
-            2 => var.gt(bound),
-            3 => var.ge(bound),
-            4 => var.eq(bound),
-            _ => var.ne(bound),
-        }
-    }
-
-    fn condition(&mut self) -> Value {
-        if self.rng.percent(70) {
-            return self.comparison();
-        }
-        let dtype = self.dtype;
-        let left = self.value(dtype, 1).cast_to(dtype);
-        let right = self.value(dtype, 1);
-        if self.rng.percent(50) { left.lt(right) } else { left.ne(right) }
-    }
-
-    /// A value that is stored as this dtype.
-    fn value(&mut self, dtype: DType, depth: usize) -> Value {
-        if depth == 0 || self.rng.percent(25) {
-            return self.leaf(dtype);
-        }
-        let one = self.value(dtype, depth - 1);
-        match self.rng.below(14) {
-            0 | 1 => one.cast_to(dtype) + self.value(dtype, depth - 1),
-            2 => one.cast_to(dtype) - self.value(dtype, depth - 1),
-            3 | 4 => one.cast_to(dtype) * self.value(dtype, depth - 1),
-            5 => one.cast_to(dtype) / self.value(dtype, depth - 1),
-            6 => one.cast_to(dtype).max(self.value(dtype, depth - 1)),
-            7 => one.cast_to(dtype).min(self.value(dtype, depth - 1)),
-            8 if dtype.is_float() => -one.cast_to(dtype),
-            8 => one.cast_to(dtype).abs(),
-            9 => {
-                let other = self.value(dtype, depth - 1);
-                self.condition().select(one.cast_to(dtype), other)
-            }
-            10 => {
-                let through = *self.rng.pick(&DTYPES);
-                self.converted(self.converted(one.cast_to(dtype), dtype, through), through, dtype)
-            }
-            11 => {
-                let one = one.cast_to(dtype);
-                one.clone() + one
-            }
-            12 => one.cast_to(dtype).rounded(),
-            _ => one,
-        }
-    }
-
-    fn converted(&self, value: Value, from: DType, to: DType) -> Value {
-        match (from.is_integer() && to.is_integer(), self.names.is_multiple_of(2)) {
-            _ if from == to => value,
-            (true, true) => value.saturating_cast(to),
-            (true, false) => value.wrapping_cast(to),
-            (false, _) => value.cast(to),
-        }
-    }
-
-    fn leaf(&mut self, dtype: DType) -> Value {
-        match self.rng.below(12) {
-            0 => Value::from(self.edge(dtype)),
-            1 => Value::from(self.small(dtype)),
-            2 => {
-                let (var, _) = self.rng.pick(&self.scope.vars.clone()).clone();
-                if dtype.is_integer() { Value::from(var).wrapping_cast(dtype) } else { Value::from(var) }
-            }
-            3 if self.scope.names.iter().any(|(_, known)| *known == dtype) => {
-                let known: Vec<Value> = self
-                    .scope
-                    .names
-                    .iter()
-                    .filter(|(_, known)| *known == dtype)
-                    .map(|(name, _)| name.clone())
-                    .collect();
-                self.rng.pick(&known).clone()
-            }
-            _ => {
-                let all =
-                    [self.fragments.clone(), self.fragments.clone(), self.shared.clone(), self.inputs.clone()].concat();
-                let from = *self.rng.pick(&all);
-                // What the statement itself writes is mostly read where it is written: all else has no meaning.
-                let index = self.index(from, if from.storage == self.target { 93 } else { 60 });
-                self.converted(from.buffer.at(index), from.dtype, dtype)
-            }
-        }
-    }
-
-    /// Numbers at the ends of a dtype.
-    fn edge(&mut self, dtype: DType) -> Scalar {
-        match dtype.integers() {
-            Some((least, most)) => {
-                let ends = [least, least + 1, most, most - 1, 0, 1, -1.max(least as i64) as i128];
-                Scalar::Int((*self.rng.pick(&ends)).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
-            }
-            None => {
-                let ends = [0.0, -0.0, 1.0, -1.0, 0.1, 1e-3, 60000.0, -0.5, f64::INFINITY, f64::NEG_INFINITY];
-                Scalar::Float(*self.rng.pick(&ends))
-            }
-        }
-    }
 }
 
 impl Held {
     fn at_zero(&self) -> Value {
         if self.is_flat { self.buffer.at((0,)) } else { self.buffer.at((0, 0)) }
     }
-}
-
-/// Values as they have to be where a dtype is needed.
-trait CastTo {
-    fn cast_to(self, dtype: DType) -> Value;
-}
-
-impl CastTo for Value {
-    /// Constants and indices take the dtype; all others have it.
-    fn cast_to(self, dtype: DType) -> Value {
-        match &self {
-            Value::Const(_) | Value::Index(_) => self.cast(dtype),
-            _ => self,
-        }
-    }
-}
-
-/// A shape whose layout is to be inferred.
-struct Open(Vec<i64>);
-
-impl IntoLayout for Open {
-    fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
-        self.0.into_layout()
-    }
-
-    fn is_shape(&self) -> bool {
-        true
-    }
-}
-
-/// A narrower dtype, and how many of it an element has.
-fn narrower(dtype: DType) -> (DType, i64) {
-    match dtype.bytes() {
-        8 => (I32, 2),
-        4 => (U16, 2),
-        2 => (U8, 2),
-        _ => (I8, 1),
-    }
-}
-
-/// Rows that are padded, dimensions in the other order, or a swizzle; row-major is `None`.
-fn memory_layout(rng: &mut Rng, shape: Vec<i64>, dtype: DType) -> Option<Laid> {
-    let layout = match (&shape[..], rng.below(5)) {
-        ([rows, columns], 0) => S([*rows, *columns], [*columns + 1, 1]).build().ok()?.into(),
-        ([rows, columns], 1) => S([*rows, *columns], [1, *rows]).build().ok()?.into(),
-        (_, 2) if shape.iter().product::<i64>() % 64 == 0 && dtype.bytes() <= 4 => {
-            let size = shape.iter().product::<i64>();
-            format!("swizzle(M=0,B=2,S=3) o S[{size}:1]").parse::<Layout>().ok()?
-        }
-        _ => return None,
-    };
-    Some(Laid { shape, layout })
-}
-
-/// Elements over threads, vectors of them, and copies.
-fn fragment_layout(rng: &mut Rng, shape: Vec<i64>, threads: i64) -> Option<Laid> {
-    let count: i64 = shape.iter().product();
-    let across: Vec<i64> = (1..=count.min(threads)).filter(|across| count % across == 0).collect();
-    let lanes = *rng.pick(&across);
-    let each = count / lanes;
-    let vector: Vec<i64> = (1..=each).filter(|vector| each % vector == 0).collect();
-    let vector = *rng.pick(&vector);
-    let copies = (threads / lanes).max(1);
-    let copies = if rng.percent(60) { copies } else { 1 };
-    let spread = if lanes > 1 { rng.within(1..=(threads / lanes / copies).max(1)) } else { 1 };
-    let layout = format!(
-        "S[({},{lanes},{vector}):({vector}@reg,{spread}@tx,1@reg)] + R[{copies}:{}@tx]",
-        each / vector,
-        lanes * spread
-    );
-    let layout = layout.parse::<Layout>().ok()?;
-    Some(Laid { shape, layout })
 }

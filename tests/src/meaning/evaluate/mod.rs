@@ -5,17 +5,20 @@
 //! never written. Reads outside of a global tensor give zero, writes there are dropped, and what was never written of a
 //! fragment is zero.
 
+mod marks;
+mod values;
+
 use std::collections::BTreeMap;
 
-use tilewright::expr::{Expr, Var};
+use tilewright::expr::Var;
+use tilewright::ir::Handle;
 use tilewright::ir::tile::{
-    Access, Buffer, Claim, Coord, Detail, Direction, Element, ElementClass, ElementOp, Kernel, Op, OpKind, Parallel,
-    ReduceKind, Space, Stmt, Tile, Value,
+    Buffer, Claim, Detail, Element, ElementOp, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
-use tilewright::ir::{Handle, Scalar};
 use tilewright::layout::DType;
 
 use super::numbers;
+use values::converted;
 
 /// Bytes of storages; `None` for what was never written.
 pub type Bytes = BTreeMap<Handle<Buffer>, Vec<Option<u8>>>;
@@ -284,102 +287,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn expr(&self, expr: &Expr) -> Outcome<i64> {
-        let value = |var: &Var| self.env.iter().rev().find(|(known, _)| known == var).map(|(_, value)| *value);
-        expr.eval(&value).or_else(|why| unknown(format!("{expr}: {why}")))
-    }
-
-    fn index(&mut self, access: &Access) -> Outcome<Vec<i64>> {
-        let mut index = Vec::new();
-        for coord in &access.index {
-            index.push(match coord {
-                Coord::At(expr) => self.expr(expr)?,
-                Coord::Data(value) => match self.value(value, None)? {
-                    Number::Integer(value) => value as i64,
-                    Number::Of(dtype, bits) if dtype.is_integer() => numbers::integer(dtype, bits) as i64,
-                    _ => return unknown("an index that is no integer"),
-                },
-            });
-        }
-        Ok(index)
-    }
-
-    fn holds(&mut self, cond: &Value) -> Outcome<bool> {
-        match self.value(cond, None)? {
-            Number::Truth(holds) => Ok(holds),
-            _ => unknown("a condition that is a number"),
-        }
-    }
-
-    fn value(&mut self, value: &Value, wanted: Option<DType>) -> Outcome<Number> {
-        match value {
-            Value::Const(Scalar::Int(value)) => Ok(Number::Integer(i128::from(*value))),
-            Value::Const(Scalar::Float(value)) => Ok(Number::Real(*value)),
-            Value::Index(expr) => Ok(Number::Integer(i128::from(self.expr(expr)?))),
-            Value::Named(name) => match self.names.iter().rev().find(|(known, _)| known == name) {
-                Some((_, value)) => Ok(*value),
-                None => unknown(format!("no name `{name}`")),
-            },
-            Value::Load(access) => {
-                let index = self.index(access)?;
-                let dtype = self.kernel.buffers[access.buffer].dtype;
-                Ok(Number::Of(dtype, self.get(access.buffer, &index)?))
-            }
-            Value::Cast(dtype, narrowing, of) => {
-                let bits = match self.value(of, Some(*dtype))? {
-                    Number::Of(from, bits) => numbers::cast(from, *dtype, *narrowing, bits),
-                    Number::Integer(value) => numbers::cast_integer(*dtype, *narrowing, value),
-                    Number::Real(value) if dtype.is_float() => numbers::rounded(*dtype, value),
-                    Number::Real(value) => numbers::cast(DType::F64, *dtype, *narrowing, value.to_bits()),
-                    Number::Truth(_) => return unknown("a truth value as a number"),
-                };
-                Ok(Number::Of(*dtype, bits))
-            }
-            Value::Op(ElementOp::Select, operands) => {
-                let [cond, then, otherwise] = &operands[..] else { return unknown("a selection") };
-                let dtype = self.dtype(then).or(self.dtype(otherwise)).or(wanted);
-                let chosen = if self.holds(cond)? { then } else { otherwise };
-                let chosen = self.value(chosen, dtype)?;
-                match (self.dtype(then).or(self.dtype(otherwise)), chosen) {
-                    (Some(dtype), number) => Ok(Number::Of(dtype, converted(number, dtype)?)),
-                    (None, number) => Ok(number),
-                }
-            }
-            Value::Op(op, operands) => self.operation(*op, operands, wanted),
-        }
-    }
-
-    fn dtype(&self, value: &Value) -> Option<DType> {
-        let named = |name: &str| match self.names.iter().rev().find(|(known, _)| known == name)?.1 {
-            Number::Of(dtype, _) => Some(dtype),
-            _ => None,
-        };
-        value.dtype(&self.kernel.buffers, &named)
-    }
-
-    fn operation(&mut self, op: ElementOp, operands: &[Value], wanted: Option<DType>) -> Outcome<Number> {
-        let common = operands.iter().find_map(|operand| self.dtype(operand));
-        let inner = common.or(wanted.filter(|_| op.class() != ElementClass::Comparison));
-        let mut given = Vec::new();
-        for operand in operands {
-            given.push(self.value(operand, inner)?);
-        }
-        let whole: Option<Vec<i128>> = given
-            .iter()
-            .map(|number| match number {
-                Number::Integer(value) => Some(*value),
-                _ => None,
-            })
-            .collect();
-        if let (None, Some(values)) = (common, whole) {
-            return exact(op, &values);
-        }
-        let dtype = common.or(wanted.filter(|dtype| dtype.is_float())).unwrap_or(DType::F32);
-        let bits: Vec<u64> = given.into_iter().map(|number| converted(number, dtype)).collect::<Outcome<_>>()?;
-        let result = numbers::apply(op, dtype, &bits).map_err(Meaningless::Unknown)?;
-        Ok(if op.class() == ElementClass::Comparison { Number::Truth(result != 0) } else { Number::Of(dtype, result) })
-    }
-
     /// Where an element is in its storage; `None` outside of a global tensor.
     fn place(&self, handle: Handle<Buffer>, index: &[i64]) -> Outcome<Option<usize>> {
         let buffer = &self.kernel.buffers[handle];
@@ -443,77 +350,6 @@ impl<'a> Machine<'a> {
         let sum = numbers::apply(ElementOp::Add, dtype, &[held, value]).map_err(Meaningless::Unknown)?;
         self.put(handle, index, sum, Touch::Add)?;
         self.marks = marks;
-        Ok(())
-    }
-
-    /// Notes what the iteration at hand does to a byte, and whether another one may not. Whether it stores any value where
-    /// another one did.
-    fn touch(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<bool> {
-        self.among_ctas(storage, at, touch)?;
-        let own = self.kernel.buffers[storage].space == Space::Fragment;
-        let Some(running) = self.marks.as_mut().filter(|running| !(running.by_threads && own)) else {
-            return Ok(false);
-        };
-        let iteration = running.iteration;
-        let marks = running.bytes.entry((storage, at)).or_default();
-        let other = |first: Option<i64>| first.is_some_and(|first| first != iteration);
-        let (races, is_untrue) = match touch {
-            Touch::Read => {
-                (other(marks.stored) || other(marks.stored_any) || other(marks.added), other(marks.stored_unique))
-            }
-            Touch::Add => {
-                (other(marks.stored) || other(marks.stored_any) || other(marks.read), other(marks.stored_unique))
-            }
-            Touch::Store(Claim::None) => (
-                other(marks.stored) || other(marks.stored_any) || other(marks.added) || other(marks.read),
-                other(marks.stored_unique),
-            ),
-            Touch::Store(Claim::AnyWins) => {
-                (other(marks.stored) || other(marks.added) || other(marks.read), other(marks.stored_unique))
-            }
-            Touch::Store(Claim::Unique) => {
-                let all = [marks.stored, marks.stored_any, marks.stored_unique, marks.added, marks.read];
-                (false, all.into_iter().any(other))
-            }
-        };
-        let is_second = touch == Touch::Store(Claim::AnyWins) && other(marks.stored_any);
-        let mark = match touch {
-            Touch::Read => &mut marks.read,
-            Touch::Add => &mut marks.added,
-            Touch::Store(Claim::None) => &mut marks.stored,
-            Touch::Store(Claim::AnyWins) => &mut marks.stored_any,
-            Touch::Store(Claim::Unique) => &mut marks.stored_unique,
-        };
-        mark.get_or_insert(iteration);
-        let title = || format!("byte {at} of `{}`", self.kernel.buffers[storage].name);
-        match (races && self.rules.races, is_untrue && self.rules.claims) {
-            (true, _) => Err(Meaningless::Race(title())),
-            (_, true) => Err(Meaningless::Claim(title())),
-            (false, false) => Ok(is_second),
-        }
-    }
-
-    /// What one CTA writes and another touches is a matter of chance.
-    fn among_ctas(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<()> {
-        if self.kernel.buffers[storage].space != Space::Global(Direction::Output) {
-            return Ok(());
-        }
-        let kind = match touch {
-            Touch::Read => 0,
-            Touch::Store(_) => 1,
-            Touch::Add => 2,
-        };
-        let (cta, marks) = (self.cta, self.ctas.entry((storage, at)).or_default());
-        let meets = |other: usize| {
-            marks[other].is_some_and(|first| first != cta) && (kind, other) != (2, 2) && kind + other > 0
-        };
-        if (0..3).any(meets) {
-            return Err(Meaningless::Chance(format!(
-                "CTAs meet in byte {at} of `{}`",
-                self.kernel.buffers[storage].name
-            )));
-        }
-        marks[kind].get_or_insert(cta);
         Ok(())
     }
 
@@ -584,36 +420,5 @@ fn joined(kind: ReduceKind, dtype: DType, result: Option<u64>, value: u64) -> Ou
         ReduceKind::Sum | ReduceKind::AbsSum => apply(ElementOp::Add, &[result, value]),
         ReduceKind::Max | ReduceKind::AbsMax => apply(ElementOp::Max, &[result, value]),
         ReduceKind::Min => apply(ElementOp::Min, &[result, value]),
-    }
-}
-
-/// Integers without a dtype, computed exactly.
-fn exact(op: ElementOp, values: &[i128]) -> Outcome<Number> {
-    let value = match (op, values) {
-        (ElementOp::Add, [a, b]) => a + b,
-        (ElementOp::Sub, [a, b]) => a - b,
-        (ElementOp::Mul, [a, b]) => a * b,
-        (ElementOp::Div, [_, 0]) => 0,
-        (ElementOp::Div, [a, b]) => a / b,
-        (ElementOp::Max, [a, b]) => *a.max(b),
-        (ElementOp::Min, [a, b]) => *a.min(b),
-        (ElementOp::Neg, [a]) => -a,
-        (ElementOp::Abs, [a]) => a.abs(),
-        (ElementOp::Rounded, [a]) => *a,
-        (_, [a, b]) if op.class() == ElementClass::Comparison => {
-            return Ok(Number::Truth(op.compare(*a as i64, *b as i64).unwrap_or(false)));
-        }
-        _ => return unknown(format!("`{op}` of integers")),
-    };
-    Ok(Number::Integer(value))
-}
-
-fn converted(number: Number, dtype: DType) -> Outcome<u64> {
-    match number {
-        Number::Of(known, bits) if known == dtype => Ok(bits),
-        Number::Of(known, _) => unknown(format!("{known} where {dtype} is wanted")),
-        Number::Integer(value) => Ok(numbers::of_integer(dtype, value)),
-        Number::Real(value) if dtype.is_float() => Ok(numbers::rounded(dtype, value)),
-        Number::Real(_) | Number::Truth(_) => unknown("a number of another kind"),
     }
 }

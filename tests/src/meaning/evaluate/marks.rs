@@ -1,0 +1,79 @@
+//! Who touched which byte: iterations of a loop, and CTAs, have no order.
+
+use tilewright::ir::Handle;
+use tilewright::ir::tile::{Buffer, Claim, Direction, Space};
+
+use super::{Machine, Meaningless, Outcome, Touch};
+
+impl Machine<'_> {
+    /// Notes what the iteration at hand does to a byte, and whether another one may not. Whether it stores any value where
+    /// another one did.
+    pub(super) fn touch(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<bool> {
+        self.among_ctas(storage, at, touch)?;
+        let own = self.kernel.buffers[storage].space == Space::Fragment;
+        let Some(running) = self.marks.as_mut().filter(|running| !(running.by_threads && own)) else {
+            return Ok(false);
+        };
+        let iteration = running.iteration;
+        let marks = running.bytes.entry((storage, at)).or_default();
+        let other = |first: Option<i64>| first.is_some_and(|first| first != iteration);
+        let (races, is_untrue) = match touch {
+            Touch::Read => {
+                (other(marks.stored) || other(marks.stored_any) || other(marks.added), other(marks.stored_unique))
+            }
+            Touch::Add => {
+                (other(marks.stored) || other(marks.stored_any) || other(marks.read), other(marks.stored_unique))
+            }
+            Touch::Store(Claim::None) => (
+                other(marks.stored) || other(marks.stored_any) || other(marks.added) || other(marks.read),
+                other(marks.stored_unique),
+            ),
+            Touch::Store(Claim::AnyWins) => {
+                (other(marks.stored) || other(marks.added) || other(marks.read), other(marks.stored_unique))
+            }
+            Touch::Store(Claim::Unique) => {
+                let all = [marks.stored, marks.stored_any, marks.stored_unique, marks.added, marks.read];
+                (false, all.into_iter().any(other))
+            }
+        };
+        let is_second = touch == Touch::Store(Claim::AnyWins) && other(marks.stored_any);
+        let mark = match touch {
+            Touch::Read => &mut marks.read,
+            Touch::Add => &mut marks.added,
+            Touch::Store(Claim::None) => &mut marks.stored,
+            Touch::Store(Claim::AnyWins) => &mut marks.stored_any,
+            Touch::Store(Claim::Unique) => &mut marks.stored_unique,
+        };
+        mark.get_or_insert(iteration);
+        let title = || format!("byte {at} of `{}`", self.kernel.buffers[storage].name);
+        match (races && self.rules.races, is_untrue && self.rules.claims) {
+            (true, _) => Err(Meaningless::Race(title())),
+            (_, true) => Err(Meaningless::Claim(title())),
+            (false, false) => Ok(is_second),
+        }
+    }
+
+    /// What one CTA writes and another touches is a matter of chance.
+    pub(super) fn among_ctas(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<()> {
+        if self.kernel.buffers[storage].space != Space::Global(Direction::Output) {
+            return Ok(());
+        }
+        let kind = match touch {
+            Touch::Read => 0,
+            Touch::Store(_) => 1,
+            Touch::Add => 2,
+        };
+        let (cta, marks) = (self.cta, self.ctas.entry((storage, at)).or_default());
+        let meets = |other: usize| {
+            marks[other].is_some_and(|first| first != cta) && (kind, other) != (2, 2) && kind + other > 0
+        };
+        if (0..3).any(meets) {
+            return Err(Meaningless::Chance(format!(
+                "CTAs meet in byte {at} of `{}`",
+                self.kernel.buffers[storage].name
+            )));
+        }
+        marks[kind].get_or_insert(cta);
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! Random layouts of shared memory and fragments.
+
+use tilewright::dsl::IntoLayout;
+use tilewright::layout::LayoutError;
+use tilewright::prelude::*;
+
+use crate::rng::Rng;
+
+/// A shape and a layout from text, as a user may write it.
+pub(super) struct Laid {
+    shape: Vec<i64>,
+    layout: Layout,
+}
+
+impl IntoLayout for Laid {
+    fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
+        Ok((self.shape, self.layout))
+    }
+}
+
+/// A shape whose layout is to be inferred.
+pub(super) struct Open(pub(super) Vec<i64>);
+
+impl IntoLayout for Open {
+    fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
+        self.0.into_layout()
+    }
+
+    fn is_shape(&self) -> bool {
+        true
+    }
+}
+
+/// A narrower dtype, and how many of it an element has.
+pub(super) fn narrower(dtype: DType) -> (DType, i64) {
+    match dtype.bytes() {
+        8 => (I32, 2),
+        4 => (U16, 2),
+        2 => (U8, 2),
+        _ => (I8, 1),
+    }
+}
+
+/// Rows that are padded, dimensions in the other order, or a swizzle; row-major is `None`.
+pub(super) fn memory_layout(rng: &mut Rng, shape: Vec<i64>, dtype: DType) -> Option<Laid> {
+    let layout = match (&shape[..], rng.below(5)) {
+        ([rows, columns], 0) => S([*rows, *columns], [*columns + 1, 1]).build().ok()?.into(),
+        ([rows, columns], 1) => S([*rows, *columns], [1, *rows]).build().ok()?.into(),
+        (_, 2) if shape.iter().product::<i64>() % 64 == 0 && dtype.bytes() <= 4 => {
+            let size = shape.iter().product::<i64>();
+            format!("swizzle(M=0,B=2,S=3) o S[{size}:1]").parse::<Layout>().ok()?
+        }
+        _ => return None,
+    };
+    Some(Laid { shape, layout })
+}
+
+/// Elements over threads, vectors of them, and copies.
+pub(super) fn fragment_layout(rng: &mut Rng, shape: Vec<i64>, threads: i64) -> Option<Laid> {
+    let count: i64 = shape.iter().product();
+    let across: Vec<i64> = (1..=count.min(threads)).filter(|across| count % across == 0).collect();
+    let lanes = *rng.pick(&across);
+    let each = count / lanes;
+    let vector: Vec<i64> = (1..=each).filter(|vector| each % vector == 0).collect();
+    let vector = *rng.pick(&vector);
+    let copies = (threads / lanes).max(1);
+    let copies = if rng.percent(60) { copies } else { 1 };
+    let spread = if lanes > 1 { rng.within(1..=(threads / lanes / copies).max(1)) } else { 1 };
+    let layout = format!(
+        "S[({},{lanes},{vector}):({vector}@reg,{spread}@tx,1@reg)] + R[{copies}:{}@tx]",
+        each / vector,
+        lanes * spread
+    );
+    let layout = layout.parse::<Layout>().ok()?;
+    Some(Laid { shape, layout })
+}

@@ -1,0 +1,178 @@
+//! Random indices, conditions and values.
+
+use tilewright::expr::Expr;
+use tilewright::ir::Scalar;
+use tilewright::ir::tile::Coord;
+use tilewright::prelude::*;
+
+use super::{DTYPES, Held, Maker};
+
+impl Maker<'_> {
+    /// An index into a buffer: the variables themselves in so many of 100 cases.
+    pub(super) fn index(&mut self, of: Held, same: u64) -> Vec<Coord> {
+        let dimensions = if of.is_flat { 1 } else { 2 };
+        let is_plain = self.rng.percent(same);
+        (0..dimensions)
+            .map(|at| self.coordinate(of.extents[2 - dimensions + at], dimensions - 1 - at, is_plain))
+            .collect()
+    }
+
+    /// An index into a dimension of this extent, with the variable that is so many before the last.
+    pub(super) fn coordinate(&mut self, extent: i64, back: usize, is_plain: bool) -> Coord {
+        let count = self.scope.vars.len();
+        let (var, span) = match count.checked_sub(1 + back) {
+            Some(at) if is_plain || self.rng.percent(70) => self.scope.vars[at].clone(),
+            _ => self.rng.pick(&self.scope.vars.clone()).clone(),
+        };
+        let range = var.range();
+        let fits = range.lo >= 0 && range.hi < extent;
+        if is_plain && fits {
+            return Coord::At(var);
+        }
+        let by = self.rng.within(0..=extent);
+        let wrapped = |expr: Expr| expr % extent;
+        Coord::At(match self.rng.below(10) {
+            0 => wrapped(var * -1 + (extent - 1)),
+            1 => wrapped(var + by),
+            2 => wrapped(var * 2),
+            3 => wrapped(var / 2),
+            4 => wrapped(var ^ by),
+            5 => Expr::constant(by % extent),
+            6 => wrapped(var * by),
+            7 => {
+                let other = self.rng.pick(&self.scope.vars.clone()).0.clone();
+                wrapped(var + other)
+            }
+            // Of registers every place is asked for that data may lead to: few, or there is much to compile.
+            8 if extent <= 8 => {
+                let at = self.indices.buffer.at((var % 64,));
+                return Coord::from(at.abs().min(extent - 1));
+            }
+            _ if span <= extent => wrapped(var),
+            _ => wrapped(var + 1),
+        })
+    }
+
+    pub(super) fn comparison(&mut self) -> Value {
+        let (var, span) = self.rng.pick(&self.scope.vars.clone()).clone();
+        let bound = self.rng.within(0..=span.max(1));
+        let var = Value::from(var);
+        match self.rng.below(6) {
+            0 => var.lt(bound),
+            1 => var.le(bound),
+            2 => var.gt(bound),
+            3 => var.ge(bound),
+            4 => var.eq(bound),
+            _ => var.ne(bound),
+        }
+    }
+
+    pub(super) fn condition(&mut self) -> Value {
+        if self.rng.percent(70) {
+            return self.comparison();
+        }
+        let dtype = self.dtype;
+        let left = self.value(dtype, 1).cast_to(dtype);
+        let right = self.value(dtype, 1);
+        if self.rng.percent(50) { left.lt(right) } else { left.ne(right) }
+    }
+
+    /// A value that is stored as this dtype.
+    pub(super) fn value(&mut self, dtype: DType, depth: usize) -> Value {
+        if depth == 0 || self.rng.percent(25) {
+            return self.leaf(dtype);
+        }
+        let one = self.value(dtype, depth - 1);
+        match self.rng.below(14) {
+            0 | 1 => one.cast_to(dtype) + self.value(dtype, depth - 1),
+            2 => one.cast_to(dtype) - self.value(dtype, depth - 1),
+            3 | 4 => one.cast_to(dtype) * self.value(dtype, depth - 1),
+            5 => one.cast_to(dtype) / self.value(dtype, depth - 1),
+            6 => one.cast_to(dtype).max(self.value(dtype, depth - 1)),
+            7 => one.cast_to(dtype).min(self.value(dtype, depth - 1)),
+            8 if dtype.is_float() => -one.cast_to(dtype),
+            8 => one.cast_to(dtype).abs(),
+            9 => {
+                let other = self.value(dtype, depth - 1);
+                self.condition().select(one.cast_to(dtype), other)
+            }
+            10 => {
+                let through = *self.rng.pick(&DTYPES);
+                self.converted(self.converted(one.cast_to(dtype), dtype, through), through, dtype)
+            }
+            11 => {
+                let one = one.cast_to(dtype);
+                one.clone() + one
+            }
+            12 => one.cast_to(dtype).rounded(),
+            _ => one,
+        }
+    }
+
+    pub(super) fn converted(&self, value: Value, from: DType, to: DType) -> Value {
+        match (from.is_integer() && to.is_integer(), self.names.is_multiple_of(2)) {
+            _ if from == to => value,
+            (true, true) => value.saturating_cast(to),
+            (true, false) => value.wrapping_cast(to),
+            (false, _) => value.cast(to),
+        }
+    }
+
+    pub(super) fn leaf(&mut self, dtype: DType) -> Value {
+        match self.rng.below(12) {
+            0 => Value::from(self.edge(dtype)),
+            1 => Value::from(self.small(dtype)),
+            2 => {
+                let (var, _) = self.rng.pick(&self.scope.vars.clone()).clone();
+                if dtype.is_integer() { Value::from(var).wrapping_cast(dtype) } else { Value::from(var) }
+            }
+            3 if self.scope.names.iter().any(|(_, known)| *known == dtype) => {
+                let known: Vec<Value> = self
+                    .scope
+                    .names
+                    .iter()
+                    .filter(|(_, known)| *known == dtype)
+                    .map(|(name, _)| name.clone())
+                    .collect();
+                self.rng.pick(&known).clone()
+            }
+            _ => {
+                let all =
+                    [self.fragments.clone(), self.fragments.clone(), self.shared.clone(), self.inputs.clone()].concat();
+                let from = *self.rng.pick(&all);
+                // What the statement itself writes is mostly read where it is written: all else has no meaning.
+                let index = self.index(from, if from.storage == self.target { 93 } else { 60 });
+                self.converted(from.buffer.at(index), from.dtype, dtype)
+            }
+        }
+    }
+
+    /// Numbers at the ends of a dtype.
+    pub(super) fn edge(&mut self, dtype: DType) -> Scalar {
+        match dtype.integers() {
+            Some((least, most)) => {
+                let ends = [least, least + 1, most, most - 1, 0, 1, -1.max(least as i64) as i128];
+                Scalar::Int((*self.rng.pick(&ends)).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+            }
+            None => {
+                let ends = [0.0, -0.0, 1.0, -1.0, 0.1, 1e-3, 60000.0, -0.5, f64::INFINITY, f64::NEG_INFINITY];
+                Scalar::Float(*self.rng.pick(&ends))
+            }
+        }
+    }
+}
+
+/// Values as they have to be where a dtype is needed.
+pub(super) trait CastTo {
+    fn cast_to(self, dtype: DType) -> Value;
+}
+
+impl CastTo for Value {
+    /// Constants and indices take the dtype; all others have it.
+    fn cast_to(self, dtype: DType) -> Value {
+        match &self {
+            Value::Const(_) | Value::Index(_) => self.cast(dtype),
+            _ => self,
+        }
+    }
+}
