@@ -260,6 +260,19 @@ fn indices_are_computed_exactly_and_then_converted() {
     }
 }
 
+#[test]
+fn numbers_of_a_table_may_need_64_bits() {
+    let kernel = kernel("squares", |k| {
+        k.threads(32);
+        let y = k.output("y", I64, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i,), &i * &i * 1_000_000_007);
+        });
+    });
+    let Some(found) = outputs("numbers_of_a_table", kernel, &[]) else { return };
+    assert_eq!(bits(&found[0]), (0..32u64).map(|i| i * i * 1_000_000_007).collect::<Vec<u64>>());
+}
+
 /// `a*b` less the same product, in the way that `second` makes of it.
 fn remainder(contracts: bool, second: fn(&mut Elements, Value) -> Value) -> Kernel {
     kernel("rest", |k| {

@@ -8,8 +8,8 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, for_each_expr};
 
-use crate::dtype::{literal, vector_literal, vector_type};
-use crate::index::c_index;
+use crate::dtype::{c_type, literal, vector_literal, vector_type};
+use crate::index::{c_index, needs_64_bits};
 use crate::mma;
 use crate::values::Values;
 
@@ -114,7 +114,10 @@ impl<'a> Printer<'a> {
     fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Op { note, body } => self.op(*note, body),
-            Stmt::Let { var, value } => self.line(format_args!("const int {} = {};", var.name(), c_index(value))),
+            Stmt::Let { var, value } => {
+                let c_type = if needs_64_bits(value) { "long long" } else { "int" };
+                self.line(format_args!("const {c_type} {} = {};", var.name(), c_index(value)));
+            }
             Stmt::Declare(array) => self.declare(*array),
             Stmt::Load { to, memory, index } => {
                 let (target, source) = (self.regs(to), self.place(*memory, index, to, true));
@@ -264,17 +267,19 @@ impl<'a> Printer<'a> {
     fn lookup(&mut self, vars: &[Var], table: Handle<Memory>, index: &Expr) {
         let Memory { name: table, dtype, .. } = &self.program.memories[table];
         if let [var] = vars {
-            return self.line(format_args!("const int {} = {table}[{}];", var.name(), c_index(index)));
+            let c_type = c_type(*dtype);
+            return self.line(format_args!("const {c_type} {} = {table}[{}];", var.name(), c_index(index)));
         }
         let entries: Vec<&str> = vars.iter().map(Var::name).collect();
-        let c_type = vector_type(*dtype, vars.len() as i64);
+        let vector = vector_type(*dtype, vars.len() as i64);
         let whole = entries.join("_");
         self.line(format_args!(
-            "const {c_type} {whole} = reinterpret_cast<const {c_type}&>({table}[{}]);",
+            "const {vector} {whole} = reinterpret_cast<const {vector}&>({table}[{}]);",
             c_index(index)
         ));
         let parts = entries.iter().zip(["x", "y", "z", "w"]).map(|(entry, part)| format!("{entry} = {whole}.{part}"));
-        self.line(format_args!("const int {};", parts.collect::<Vec<_>>().join(", ")));
+        let single = c_type(*dtype);
+        self.line(format_args!("const {single} {};", parts.collect::<Vec<_>>().join(", ")));
     }
 
     /// An instruction with its operands in the places of its CUDA text.

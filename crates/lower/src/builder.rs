@@ -186,9 +186,10 @@ impl Builder {
     /// A new table of constants, aligned for lookups of four.
     pub(crate) fn table(&mut self, base: &str, values: Vec<i64>, span: Span) -> Handle<Memory> {
         let name = self.fresh(base);
+        let is_narrow = values.iter().all(|value| i32::try_from(*value).is_ok());
         self.program.memories.push(Memory {
             name,
-            dtype: DType::I32,
+            dtype: if is_narrow { DType::I32 } else { DType::I64 },
             elements: values.len() as i64,
             space: MemorySpace::Table,
             values,
