@@ -327,7 +327,8 @@ impl KernelBuilder {
         ParallelRef { builder: self, parallel }
     }
 
-    /// Statements on elements that every thread executes.
+    /// Statements on elements that every thread executes: the threads are the iterations. Every thread has a copy of the
+    /// fragments in it, and all copies must get the same values.
     pub fn each_thread(&mut self, body: impl FnOnce(&mut Elements)) {
         let body = self.elements(body);
         self.push(Stmt::Each(body));

@@ -83,7 +83,7 @@ struct Made {
     multiple: i64,
 }
 
-/// Something with its hash, so that what differs is told apart at once.
+/// A value stored with its hash, so that most unequal values are told apart without a deep comparison.
 #[derive(Debug)]
 struct Hashed<T> {
     hash: u64,

@@ -57,7 +57,7 @@ impl DType {
         matches!(self, DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128)
     }
 
-    /// The least and the greatest integer that it holds; `None` for dtypes that are no integers.
+    /// The least and the greatest integer that it holds; `None` if it is not an integer type.
     pub fn integers(self) -> Option<(i128, i128)> {
         let bits = 8 * self.bytes();
         match self {

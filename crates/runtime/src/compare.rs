@@ -77,14 +77,10 @@ fn difference(got: &HostTensor, expected: &HostTensor, i: i64, tolerance: Tolera
         (Some(a), Some(b)) if a.is_nan() && b.is_nan() => 0.0,
         (Some(a), Some(b)) if !a.is_finite() || !b.is_finite() => f64::INFINITY,
         // Bits differ: of 64-bit integers perhaps only those that a double does not hold, or only the sign of 0.
-        (Some(a), Some(b)) if a == b && is_float(got) && tolerance != Tolerance::EXACT => 0.0,
+        (Some(a), Some(b)) if a == b && got.dtype().is_float() && tolerance != Tolerance::EXACT => 0.0,
         (Some(a), Some(b)) => (a - b).abs().max(f64::MIN_POSITIVE),
         _ => f64::INFINITY,
     }
-}
-
-fn is_float(tensor: &HostTensor) -> bool {
-    tensor.dtype().is_float()
 }
 
 fn unflatten(flat: i64, shape: &[i64]) -> Vec<i64> {

@@ -97,7 +97,16 @@ pub fn apply(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, Strin
 
 fn integers(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String> {
     let values: Vec<i128> = operands.iter().map(|bits| integer(dtype, *bits)).collect();
-    let value = match (op, &values[..]) {
+    match (exact(op, &values), &values[..]) {
+        (Some(value), _) => Ok(wrapped(dtype, value)),
+        (None, [a, b]) => compared(op, a.partial_cmp(b)),
+        (None, _) => Err(format!("`{op}` of integers")),
+    }
+}
+
+/// An operation on integers of any size; `None` if it does not give one.
+pub fn exact(op: ElementOp, values: &[i128]) -> Option<i128> {
+    Some(match (op, values) {
         (ElementOp::Add, [a, b]) => a + b,
         (ElementOp::Sub, [a, b]) => a - b,
         (ElementOp::Mul, [a, b]) => a * b,
@@ -108,10 +117,8 @@ fn integers(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String
         (ElementOp::Neg, [a]) => -a,
         (ElementOp::Abs, [a]) => a.abs(),
         (ElementOp::Rounded, [a]) => *a,
-        (_, [a, b]) => return compared(op, a.partial_cmp(b)),
-        _ => return Err(format!("`{op}` of integers")),
-    };
-    Ok(wrapped(dtype, value))
+        _ => return None,
+    })
 }
 
 fn compared(op: ElementOp, order: Option<std::cmp::Ordering>) -> Result<u64, String> {
@@ -127,51 +134,44 @@ fn compared(op: ElementOp, order: Option<std::cmp::Ordering>) -> Result<u64, Str
     Ok(u64::from(holds))
 }
 
+/// Arithmetic of a floating type of Rust: the result, or 1 or 0 of a comparison, as bits made by `bits`.
+macro_rules! floating {
+    ($op:expr, $values:expr, $bits:expr) => {{
+        let (op, values) = ($op, $values);
+        let value = match (op, &values[..]) {
+            (ElementOp::Add, [a, b]) => a + b,
+            (ElementOp::Sub, [a, b]) => a - b,
+            (ElementOp::Mul, [a, b]) => a * b,
+            (ElementOp::Div, [a, b]) => a / b,
+            (ElementOp::Fma, [a, b, c]) => a.mul_add(*b, *c),
+            (ElementOp::Max, [a, b]) => extreme(*a, *b, a > b || (a == b && !a.is_sign_negative())),
+            (ElementOp::Min, [a, b]) => extreme(*a, *b, a < b || (a == b && a.is_sign_negative())),
+            (ElementOp::Neg, [a]) => -a,
+            (ElementOp::Abs, [a]) => a.abs(),
+            (ElementOp::Sqrt, [a]) => a.sqrt(),
+            (ElementOp::Rounded, [a]) => *a,
+            (_, [a, b]) => return compared(op, a.partial_cmp(b)),
+            _ => return Err(format!("`{op}` is not exact")),
+        };
+        Ok($bits(value))
+    }};
+}
+
 fn doubles(op: ElementOp, operands: &[u64]) -> Result<u64, String> {
     let values: Vec<f64> = operands.iter().map(|bits| f64::from_bits(*bits)).collect();
-    let value = match (op, &values[..]) {
-        (ElementOp::Add, [a, b]) => a + b,
-        (ElementOp::Sub, [a, b]) => a - b,
-        (ElementOp::Mul, [a, b]) => a * b,
-        (ElementOp::Div, [a, b]) => a / b,
-        (ElementOp::Fma, [a, b, c]) => a.mul_add(*b, *c),
-        (ElementOp::Max, [a, b]) => extreme(*a, *b, a > b || (a == b && !a.is_sign_negative())),
-        (ElementOp::Min, [a, b]) => extreme(*a, *b, a < b || (a == b && a.is_sign_negative())),
-        (ElementOp::Neg, [a]) => -a,
-        (ElementOp::Abs, [a]) => a.abs(),
-        (ElementOp::Sqrt, [a]) => a.sqrt(),
-        (ElementOp::Rounded, [a]) => *a,
-        (_, [a, b]) => return compared(op, a.partial_cmp(b)),
-        _ => return Err(format!("`{op}` is not exact")),
-    };
-    Ok(value.to_bits())
+    floating!(op, values, f64::to_bits)
+}
+
+/// Halves are computed as singles, whose results round to the same halves.
+fn singles(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String> {
+    let values: Vec<f32> = operands.iter().map(|bits| real(dtype, *bits) as f32).collect();
+    floating!(op, values, |value| rounded(dtype, f64::from(value)))
 }
 
 /// The first if it `wins` and is a number, or the other is none. -0 is below 0.
 fn extreme<T: PartialOrd + Copy>(a: T, b: T, wins: bool) -> T {
     let is_nan = b.partial_cmp(&b).is_none();
     if wins || is_nan { a } else { b }
-}
-
-/// Halves are computed as singles, whose results round to the same halves.
-fn singles(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String> {
-    let values: Vec<f32> = operands.iter().map(|bits| real(dtype, *bits) as f32).collect();
-    let value = match (op, &values[..]) {
-        (ElementOp::Add, [a, b]) => a + b,
-        (ElementOp::Sub, [a, b]) => a - b,
-        (ElementOp::Mul, [a, b]) => a * b,
-        (ElementOp::Div, [a, b]) => a / b,
-        (ElementOp::Fma, [a, b, c]) => a.mul_add(*b, *c),
-        (ElementOp::Max, [a, b]) => extreme(*a, *b, a > b || (a == b && !a.is_sign_negative())),
-        (ElementOp::Min, [a, b]) => extreme(*a, *b, a < b || (a == b && a.is_sign_negative())),
-        (ElementOp::Neg, [a]) => -a,
-        (ElementOp::Abs, [a]) => a.abs(),
-        (ElementOp::Sqrt, [a]) => a.sqrt(),
-        (ElementOp::Rounded, [a]) => *a,
-        (_, [a, b]) => return compared(op, a.partial_cmp(b)),
-        _ => return Err(format!("`{op}` is not exact")),
-    };
-    Ok(rounded(dtype, f64::from(value)))
 }
 
 /// Whether two elements are the same: any NaN is like another, and zeros have any sign.

@@ -68,7 +68,7 @@ fn on_gpu(kernel: &Kernel, artifact: &Artifact, built: &Built, given: &Bytes, de
         .filter_map(|(handle, bytes)| Some((&kernel.buffers[*handle], all(bytes)?)))
         .map(|(buffer, bytes)| HostTensor::from_bytes(buffer.dtype, &buffer.shape, bytes).ok())
         .collect();
-    let inputs = inputs.ok_or_else(|| wrong("inputs that are no tensors", ""))?;
+    let inputs = inputs.ok_or_else(|| wrong("inputs that do not fill their tensors", ""))?;
     let run = run(artifact, built, &inputs, device).map_err(|failure| wrong("the GPU reports an error", failure))?;
     let outputs = given.iter().filter(|(_, bytes)| all(bytes).is_none()).map(|(handle, _)| *handle);
     Ok(outputs

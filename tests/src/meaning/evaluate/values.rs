@@ -22,7 +22,7 @@ impl Machine<'_> {
                 Coord::Data(value) => match self.value(value, None)? {
                     Number::Integer(value) => value as i64,
                     Number::Of(dtype, bits) if dtype.is_integer() => numbers::integer(dtype, bits) as i64,
-                    _ => return unknown("an index that is no integer"),
+                    _ => return unknown("an index that is not an integer"),
                 },
             });
         }
@@ -107,24 +107,14 @@ impl Machine<'_> {
 }
 
 /// Integers without a dtype, computed exactly.
-pub(super) fn exact(op: ElementOp, values: &[i128]) -> Outcome<Number> {
-    let value = match (op, values) {
-        (ElementOp::Add, [a, b]) => a + b,
-        (ElementOp::Sub, [a, b]) => a - b,
-        (ElementOp::Mul, [a, b]) => a * b,
-        (ElementOp::Div, [_, 0]) => 0,
-        (ElementOp::Div, [a, b]) => a / b,
-        (ElementOp::Max, [a, b]) => *a.max(b),
-        (ElementOp::Min, [a, b]) => *a.min(b),
-        (ElementOp::Neg, [a]) => -a,
-        (ElementOp::Abs, [a]) => a.abs(),
-        (ElementOp::Rounded, [a]) => *a,
-        (_, [a, b]) if op.class() == ElementClass::Comparison => {
-            return Ok(Number::Truth(op.compare(*a as i64, *b as i64).unwrap_or(false)));
+fn exact(op: ElementOp, values: &[i128]) -> Outcome<Number> {
+    match (numbers::exact(op, values), values) {
+        (Some(value), _) => Ok(Number::Integer(value)),
+        (None, [a, b]) if op.class() == ElementClass::Comparison => {
+            Ok(Number::Truth(op.compare(*a as i64, *b as i64).unwrap_or(false)))
         }
-        _ => return unknown(format!("`{op}` of integers")),
-    };
-    Ok(Number::Integer(value))
+        (None, _) => unknown(format!("`{op}` of integers")),
+    }
 }
 
 pub(super) fn converted(number: Number, dtype: DType) -> Outcome<u64> {
