@@ -317,6 +317,30 @@ fn warps() {
     assert_mistake("no_such_warp", on_one_tile(128, Some(7)));
 }
 
+#[test]
+fn fragments_and_warps() {
+    let held = |layout: &str, warp: Option<i64>| {
+        kernel("k", |k| {
+            let a = k.input("a", F32, [64]);
+            k.threads(64);
+            let held = k.fragment("held", F32, ([64i64], layout.parse::<TileLayout>().expect("a layout")));
+            match warp {
+                Some(warp) => k.warp_at(warp).copy(held, a),
+                None => k.copy(held, a),
+            };
+        })
+    };
+    assert_mistake("a_fragment_that_names_no_warp", held("S[(16,4):(2@laneid,1@reg)] + R[2:1@laneid]", None));
+    assert_mistake("a_fragment_of_two_warps_moved_by_one", held("S[64:1@tx]", Some(0)));
+    let kernel = kernel("k", |k| {
+        let (a, b) = (k.input("a", F32, [2, 32]), k.output("b", F32, [2, 32]));
+        k.threads(64);
+        let warp = k.warp_id();
+        k.copy(b.sub((&warp, ..)), a.sub((&warp, ..)));
+    });
+    assert_mistake("tiles_of_warps_moved_by_the_cta", kernel);
+}
+
 /// Rows of the op table that no builder method can break.
 #[test]
 fn ops_against_their_row() {

@@ -5,8 +5,10 @@ use tilewright::compile::{Options, compile};
 use tilewright::dsl::StoreRef;
 use tilewright::prelude::*;
 use tilewright::runtime::Device;
+use tilewright_tests::meaning::check::{Ended, check};
 use tilewright_tests::meaning::evaluate::Rules;
 use tilewright_tests::meaning::{run_kernels, run_kernels_on};
+use tilewright_tests::rng::Rng;
 use tilewright_tests::toolchain::{skip, toolchain};
 
 /// The code of the first finding, or `accepted`.
@@ -220,6 +222,60 @@ fn conditions_around_ops_are_made_of_what_all_threads_know() {
         by(|k, a, _, _| a.at((k.warp_id(),)).gt(0.0)),
     ];
     assert_eq!(seen, ["accepted", "accepted", "K0240", "K0240"]);
+}
+
+/// A fragment with a written layout on 64 threads, copied in and out by an op.
+fn moved_through(layout: &str, warp: Option<i64>) -> &'static str {
+    verdict(64, |k| {
+        let (a, b) = (k.input("a", F32, [16]), k.output("b", F32, [16]));
+        let f = k.fragment("f", F32, ([16i64], layout.parse::<TileLayout>().expect("a layout")));
+        match warp {
+            Some(warp) => k.warp_at(warp).copy(f, a),
+            None => k.copy(f, a),
+        };
+        k.copy(b, f);
+    })
+}
+
+#[test]
+fn a_fragment_names_every_thread_axis() {
+    assert_eq!(moved_through("S[16:1@reg]", None), "K0247");
+    assert_eq!(moved_through("S[(4,4):(1@laneid,1@reg)]", None), "K0247");
+    assert_eq!(moved_through("S[(4,4):(1@laneid,1@reg)] + R[2:1@warpid]", None), "accepted");
+    assert_eq!(moved_through("S[(4,4):(1@laneid,1@reg)] + R[1:1@warpid]", None), "accepted");
+}
+
+#[test]
+fn one_warp_moves_what_it_holds_alone() {
+    assert_eq!(moved_through("S[(4,4):(1@laneid,1@reg)] + 1@warpid", Some(1)), "accepted");
+    assert_eq!(moved_through("S[(4,4):(1@laneid,1@reg)] + 1@warpid", Some(0)), "K0249");
+    assert_eq!(moved_through("S[(2,8):(1@warpid,1@laneid)]", Some(0)), "K0249");
+}
+
+#[test]
+fn an_op_of_the_cta_has_one_tile() {
+    let of_warps = verdict(64, |k| {
+        let (a, b) = (k.input("a", F32, [2, 32]), k.output("b", F32, [2, 32]));
+        let warp = k.warp_id();
+        k.copy(b.sub((&warp, ..)), a.sub((&warp, ..)));
+    });
+    assert_eq!(of_warps, "K0248");
+}
+
+#[test]
+fn every_warp_has_a_row_of_its_own() {
+    let kernel = kernel("rows", |k| {
+        let (a, b) = (k.input("a", F32, [4, 64]), k.output("b", F32, [4, 64]));
+        k.threads(128);
+        let warp = k.warp_id();
+        let row = k.fragment("row", F32, ([4, 64], S([4, 32, 2], [1 * WARPID, 1 * LANEID, 1 * M])));
+        k.warp().copy(row.sub((&warp, ..)), a.sub((&warp, ..)));
+        k.parallel([4, 64], |k, [i, j]| {
+            k.store(row, (&i, &j), row.at((&i, &j)) * 2.0);
+        });
+        k.warp().copy(b.sub((&warp, ..)), row.sub((&warp, ..)));
+    });
+    assert_eq!(check(&kernel, &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right));
 }
 
 #[test]

@@ -120,7 +120,10 @@ impl Graph {
     fn op(&mut self, kernel: &Kernel, storages: &Storages, handle: Handle<Op>) {
         let op = &kernel.ops[handle];
         let uses_fragment = op.operands.iter().any(|tile| kernel.buffers[tile.buffer].space == Space::Fragment);
+        let has_own_of_warps = op.operands.iter().any(|tile| kernel.own_of_warps(tile).is_some());
         match op.kind {
+            // The lanes of each warp move what is their own: there is nothing to place.
+            OpKind::Copy | OpKind::Fill if has_own_of_warps => {}
             OpKind::Copy | OpKind::Fill | OpKind::AtomicAdd => {
                 let nest = Nest::of_op(kernel, storages, op);
                 self.nodes.push((Origin::Op(handle), Node::Nest(nest)));

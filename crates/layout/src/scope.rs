@@ -6,7 +6,12 @@ use std::collections::BTreeSet;
 
 use crate::axis::{Axis, AxisKind, LANEID, Scope, TID_IN_WG, TX, WARPID, WGID, WID_IN_WG};
 use crate::error::LayoutError;
+use crate::layout::Layout;
 use crate::tile::{Iter, TileLayout};
+
+/// Threads of a warp, and warps of a warpgroup.
+const WARP: i64 = 32;
+const WARPS_OF_A_WARPGROUP: i64 = 4;
 
 /// `whole = factor * outer + inner`, with `inner` in `0..factor`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,6 +200,35 @@ impl TileLayout {
     }
 }
 
+impl Layout {
+    /// The thread axes of a CTA of so many threads about which the layout says nothing, and how many coordinates each
+    /// has: no iter (not even of extent 1), no replica and no offset names them, though there is more than one
+    /// coordinate. Whatever is not named is at coordinate 0.
+    pub fn unnamed_thread_axes(&self, threads: i64) -> Vec<(Axis, i64)> {
+        let warps = (threads + WARP - 1) / WARP;
+        let levels = [
+            (Scope::Thread, Scope::Warp, threads.min(WARP)),
+            (Scope::Warp, Scope::Warpgroup, warps.min(WARPS_OF_A_WARPGROUP)),
+            (Scope::Warpgroup, Scope::Cta, (warps + WARPS_OF_A_WARPGROUP - 1) / WARPS_OF_A_WARPGROUP),
+        ];
+        let steps: Vec<(Scope, Scope)> = self.axes().iter().filter_map(step_of).collect();
+        let [lanes, in_group, groups] =
+            levels.map(|(unit, scope, _)| steps.iter().any(|(from, to)| *from <= unit && scope <= *to));
+        let axes = match (lanes, in_group, groups) {
+            (true, true, true) => vec![],
+            (false, false, false) => vec![(TX, threads)],
+            (true, false, false) => vec![(WARPID, warps)],
+            (false, false, true) => vec![(TID_IN_WG, levels[0].2 * levels[1].2)],
+            (lanes, in_group, groups) => {
+                let named = [(lanes, LANEID), (in_group, WID_IN_WG), (groups, WGID)];
+                let each = named.into_iter().zip(levels).filter(|((is_named, _), _)| !is_named);
+                each.map(|((_, axis), (_, _, coordinates))| (axis, coordinates)).collect()
+            }
+        };
+        axes.into_iter().filter(|(_, coordinates)| *coordinates > 1).collect()
+    }
+}
+
 fn step_of(axis: &Axis) -> Option<(Scope, Scope)> {
     match axis.kind() {
         AxisKind::Unit { scope, unit } => Some((unit, scope)),
@@ -242,6 +276,26 @@ mod tests {
         assert_eq!(scope("S[(8,4):(1@tx,1@bx)]"), Ok(Some((Scope::Thread, Scope::Grid))));
         assert_eq!(scope("S[4:1@wgid]"), Ok(Some((Scope::Warpgroup, Scope::Cta))));
         assert_eq!(scope("S[8:1@m] + R[2:1@warpid]"), Ok(None));
+    }
+
+    #[test]
+    fn thread_axes_that_are_not_named_are_listed_with_their_coordinates() {
+        let unnamed = |text: &str, threads: i64| {
+            let layout: Layout = text.parse().unwrap();
+            let axes = layout.unnamed_thread_axes(threads);
+            axes.iter().map(|(axis, count)| format!("{count}@{axis}")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(unnamed("S[16:1@reg]", 64), "64@tx");
+        assert_eq!(unnamed("S[16:1@reg]", 1), "");
+        assert_eq!(unnamed("S[(32,4):(1@laneid,1@reg)]", 64), "2@warpid");
+        assert_eq!(unnamed("S[(32,4):(1@laneid,1@reg)]", 32), "");
+        assert_eq!(unnamed("S[(32,4):(1@laneid,1@reg)] + 1@warpid", 64), "");
+        assert_eq!(unnamed("S[(1,32,4):(1@warpid,1@laneid,1@reg)]", 64), "");
+        assert_eq!(unnamed("S[2:1@warpid] + R[8:1@laneid]", 64), "");
+        assert_eq!(unnamed("S[2:1@warpid]", 64), "32@laneid");
+        assert_eq!(unnamed("S[2:1@wgid]", 256), "128@tid_in_wg");
+        assert_eq!(unnamed("S[(4,32):(1@wid_in_wg,1@laneid)]", 256), "2@wgid");
+        assert_eq!(unnamed("S[4:1@wid_in_wg]", 256), "32@laneid 2@wgid");
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn accept_memory(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
 fn accept_fragment(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
     match &context.dst {
         Operand::Fragment(tile) => {
-            let holds = owned(&tile.layout, &context.indices)?.holds;
+            let holds = owned(&tile.layout, tile.is_of_warps, &context.indices)?.holds;
             Ok(FillSchedule::Fragment { tile: tile.clone(), holds })
         }
         Operand::Memory(tile) => {

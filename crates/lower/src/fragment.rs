@@ -39,10 +39,19 @@ pub(crate) struct Owned {
     pub(crate) first_copy: Vec<Cond>,
 }
 
-/// Inverts the thread part of `layout`. Refuses axes that have no index here and strides that do not nest.
-pub(crate) fn owned(layout: &TileLayout, indices: &ThreadIndices) -> Result<Owned, Vec<Reason>> {
+/// Inverts the thread part of `layout`, which is each warp's own or of the whole CTA. Refuses axes that have no index
+/// here and strides that do not nest.
+pub(crate) fn owned(layout: &TileLayout, is_of_warps: bool, indices: &ThreadIndices) -> Result<Owned, Vec<Reason>> {
     let mut owned = Owned { digits: vec![None; layout.shard().len()], holds: Vec::new(), first_copy: Vec::new() };
-    for axis in layout.axes().into_iter().filter(|axis| *axis != axis::REG) {
+    let mut axes = layout.axes();
+    // An axis on which nothing moves is at coordinate 0.
+    if !axes.contains(&axis::TX) {
+        axes.insert(axis::LANEID);
+        if !is_of_warps {
+            axes.insert(axis::WARPID);
+        }
+    }
+    for axis in axes.into_iter().filter(|axis| *axis != axis::REG) {
         let Some(index) = indices.of(&axis) else {
             return Err(vec![Reason {
                 text: format!("a fragment over the axis `{axis}`"),

@@ -6,7 +6,6 @@ use tilewright_ir::Handle;
 use tilewright_ir::plan::{Memory as MemoryKind, Reason};
 use tilewright_ir::thread::{Cond, Memory, RegArray};
 use tilewright_ir::tile::{Buffer, Kernel, Op, RunTimeShape, Space, Tile, tile_title};
-use tilewright_layout::axis::TX;
 use tilewright_layout::{DType, Layout, PlacedTile, TileLayout};
 
 use crate::builder::Builder;
@@ -29,6 +28,8 @@ pub(crate) struct FragmentTile {
     pub(crate) array: Handle<RegArray>,
     /// Element to thread and register.
     pub(crate) layout: TileLayout,
+    /// Whether each warp has a tile of its own, in the lanes that the layout says.
+    pub(crate) is_of_warps: bool,
     pub(crate) dtype: DType,
     pub(crate) title: String,
 }
@@ -146,14 +147,6 @@ fn listed_fragment(buffer: &Buffer) -> Diagnostic {
         .help("leave the choice open, or take the variant `elements`")
 }
 
-/// Iters of one index do not survive: what is left would read as a fragment that all threads hold.
-fn on_one_thread(buffer: &Buffer) -> Diagnostic {
-    let message = format!("`{}` is held by one thread, which this variant cannot address", buffer.name);
-    Diagnostic::error("K0229", message)
-        .label(buffer.span, buffer.laid_out())
-        .help("leave the choice open, or take the variant `elements`")
-}
-
 fn reinterpreted(buffer: &Buffer) -> Diagnostic {
     let message = format!("`{}` names registers of another dtype, which this variant cannot address", buffer.name);
     Diagnostic::error("K0229", message)
@@ -178,7 +171,12 @@ fn fragment(
 ) -> Result<Operand, Diagnostic> {
     let buffer = &kernel.buffers[tile.buffer];
     let mut region = Vec::with_capacity(tile.starts.len());
+    let own = kernel.own_of_warps(tile);
     for (dimension, (start, extent)) in tile.starts.iter().zip(&tile.extents).enumerate() {
+        if own == Some(dimension) {
+            region.push(0..1);
+            continue;
+        }
         let Some(at) = start.as_const() else {
             let range = start.range();
             let error =
@@ -194,10 +192,6 @@ fn fragment(
     if builder.program.registers[array].dtype != buffer.dtype {
         return Err(reinterpreted(buffer));
     }
-    let whole = layout;
     let layout = layout.tile().and_then(|tile| tile.slice(&buffer.shape, &region)).map_err(explain)?;
-    if whole.axes().contains(&TX) && !layout.axes().contains(&TX) {
-        return Err(on_one_thread(buffer));
-    }
-    Ok(Operand::Fragment(FragmentTile { array, layout, dtype: buffer.dtype, title }))
+    Ok(Operand::Fragment(FragmentTile { array, layout, is_of_warps: own.is_some(), dtype: buffer.dtype, title }))
 }

@@ -1,6 +1,7 @@
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
-use tilewright_layout::{DType, Layout};
+use tilewright_layout::axis::{LANEID, WARPID};
+use tilewright_layout::{DType, Iter, Layout};
 
 use crate::arena::{Arena, Handle};
 use crate::tile::element::{Element, Parallel};
@@ -210,5 +211,22 @@ impl Kernel {
             owner = next;
         }
         owner
+    }
+
+    /// The dimension of a fragment along which the tile is each warp's own: its index is the warp's, its places are
+    /// the warps of the CTA in order, and nothing else of the layout moves from warp to warp.
+    pub fn own_of_warps(&self, tile: &Tile) -> Option<usize> {
+        let buffer = &self.buffers[tile.buffer];
+        let Some(Layout::Tile(layout)) = buffer.layout.as_ref().filter(|_| buffer.space == Space::Fragment) else {
+            return None;
+        };
+        let dimension = tile.starts.iter().position(|start| *start == Expr::var(&self.warp()))?;
+        let each_warp = Iter { extent: self.warps(), stride: 1, axis: WARPID };
+        let grouped = layout.group(&buffer.shape).ok()?;
+        let is_warps = tile.extents[dimension] == 1 && *grouped.dimension(dimension) == [each_warp];
+        let moves = |iter: &&Iter| iter.extent > 1 && iter.axis.is_thread() && iter.axis != LANEID;
+        let moving = layout.shard().iter().chain(layout.replica()).filter(moves).count();
+        (is_warps && moving == 1 && layout.offset().keys().all(|axis| !axis.is_thread() || *axis == LANEID))
+            .then_some(dimension)
     }
 }

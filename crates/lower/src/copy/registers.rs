@@ -48,7 +48,7 @@ pub(crate) fn accept_fragment(context: &Context) -> Result<FragmentSchedule, Vec
     })?;
     // Registers in order, so that adjacent registers can be adjacent in memory.
     let by_register = Traversal::by_axis(&joint[0], &joint[1], &REG);
-    let owned = owned(by_register.dst(), &context.indices)?;
+    let owned = owned(by_register.dst(), fragment.is_of_warps, &context.indices)?;
     let width = widest_held(&by_register, fragment, memory);
     Ok(FragmentSchedule {
         fragment: fragment.clone(),
@@ -180,7 +180,7 @@ pub(crate) fn accept_registers(context: &Context) -> Result<RegisterSchedule, Ve
         }]);
     };
     match refine_together(&[&dst.layout, &src.layout]) {
-        Ok(joint) if owners(&joint[0]) == owners(&joint[1]) => {
+        Ok(joint) if owners(&joint[0]) == owners(&joint[1]) && dst.is_of_warps == src.is_of_warps => {
             let pairs = held_elements(&joint[0]).into_iter().zip(held_elements(&joint[1]));
             let moves = pairs
                 .map(|(to, from)| Stmt::Move {
@@ -188,7 +188,7 @@ pub(crate) fn accept_registers(context: &Context) -> Result<RegisterSchedule, Ve
                     from: regs(src.array, from.register, 1),
                 })
                 .collect();
-            let holds = owned(&dst.layout, &context.indices)?.holds;
+            let holds = owned(&dst.layout, dst.is_of_warps, &context.indices)?.holds;
             Ok(RegisterSchedule { moves, holds })
         }
         _ => Err(vec![Reason {

@@ -16,6 +16,7 @@ use tilewright::ir::tile::{
     Buffer, Claim, Detail, Element, ElementOp, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
 use tilewright::layout::DType;
+use tilewright::layout::axis::Scope;
 
 use super::numbers;
 use values::converted;
@@ -366,7 +367,22 @@ impl<'a> Machine<'a> {
         Ok(all)
     }
 
+    /// An op of warps is done by each of them that is meant, on its own tile.
     fn op(&mut self, op: &'a Op) -> Outcome<()> {
+        let warps = match (op.scope, op.warp) {
+            (Scope::Warp, None) => 0..self.kernel.warps(),
+            (Scope::Warp, Some(warp)) => warp..warp + 1,
+            _ => return self.once(op),
+        };
+        for warp in warps {
+            self.env.push((self.kernel.warp(), warp));
+            self.once(op)?;
+            self.env.pop();
+        }
+        Ok(())
+    }
+
+    fn once(&mut self, op: &'a Op) -> Outcome<()> {
         let to = self.tile(&op.operands[0])?;
         let dst = op.operands[0].buffer;
         let dtype = self.kernel.buffers[dst].dtype;

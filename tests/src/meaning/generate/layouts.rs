@@ -7,6 +7,7 @@ use tilewright::prelude::*;
 use crate::rng::Rng;
 
 /// A shape and a layout from text, as a user may write it.
+#[derive(Clone)]
 pub(super) struct Laid {
     shape: Vec<i64>,
     layout: Layout,
@@ -55,9 +56,38 @@ pub(super) fn memory_layout(rng: &mut Rng, shape: Vec<i64>, dtype: DType) -> Opt
     Some(Laid { shape, layout })
 }
 
+/// Elements over the lanes of a warp: of one warp, equal in all of them, or without a word about warps.
+fn by_lanes(rng: &mut Rng, shape: Vec<i64>, threads: i64) -> Option<Laid> {
+    let count: i64 = shape.iter().product();
+    let across: Vec<i64> = (1..=count.min(threads.min(32))).filter(|across| count % across == 0).collect();
+    let lanes = *rng.pick(&across);
+    let warps = (threads + 31) / 32;
+    let rest = match rng.below(4) {
+        0 => String::new(),
+        1 => format!(" + {}@warpid", rng.within(0..=warps - 1)),
+        2 => format!(" + R[{warps}:1@warpid]"),
+        _ => " + R[1:1@warpid]".to_string(),
+    };
+    let layout = format!("S[({lanes},{}):(1@laneid,1@reg)]{rest}", count / lanes);
+    Some(Laid { shape, layout: layout.parse().ok()? })
+}
+
+/// A row for every warp, of so many elements, over its lanes.
+pub(super) fn own_of_warps(rng: &mut Rng, warps: i64, columns: i64) -> Option<Laid> {
+    let across: Vec<i64> = (1..=columns.min(32)).filter(|across| columns % across == 0).collect();
+    let lanes = *rng.pick(&across);
+    let copies = if rng.percent(40) { 32 / lanes } else { 1 };
+    let each = columns / lanes;
+    let layout = format!("S[({warps},{lanes},{each}):(1@warpid,1@laneid,1@reg)] + R[{copies}:{lanes}@laneid]");
+    Some(Laid { shape: vec![warps, columns], layout: layout.parse().ok()? })
+}
+
 /// Elements over threads, vectors of them, and copies.
 pub(super) fn fragment_layout(rng: &mut Rng, shape: Vec<i64>, threads: i64) -> Option<Laid> {
     let count: i64 = shape.iter().product();
+    if rng.percent(25) {
+        return by_lanes(rng, shape, threads);
+    }
     let across: Vec<i64> = (1..=count.min(threads)).filter(|across| count % across == 0).collect();
     let lanes = *rng.pick(&across);
     let each = count / lanes;

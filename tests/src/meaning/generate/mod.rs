@@ -7,7 +7,7 @@ use tilewright::ir::Scalar;
 use tilewright::prelude::*;
 
 use crate::rng::Rng;
-use layouts::{Open, fragment_layout, memory_layout, narrower};
+use layouts::{Open, fragment_layout, memory_layout, narrower, own_of_warps};
 use values::CastTo;
 
 /// Dtypes that elements have.
@@ -63,6 +63,9 @@ struct Maker<'r> {
     fragments: Vec<Held>,
     shared: Vec<Held>,
     outputs: Vec<Held>,
+    /// Fragments of each warp's own, and parameters of the same extents.
+    own: Vec<Held>,
+    rows: Vec<Held>,
     scope: Scope,
     names: usize,
     /// The storage that the statement at hand writes.
@@ -141,11 +144,44 @@ impl<'r> Maker<'r> {
                 fragments.push(viewed(view, narrow, [1, count]));
             }
         }
+        let (mut own, mut rows) = (Vec::new(), Vec::new());
+        if threads > 32 && threads % 32 == 0 && rng.percent(30) {
+            let extents = [threads / 32, *rng.pick(&EXTENTS)];
+            // One layout for both: no warp op moves elements from lane to lane.
+            let layout = own_of_warps(rng, extents[0], extents[1]);
+            for name in ["o0", "o1"] {
+                if let Some(layout) = layout.clone() {
+                    own.push(Held { is_flat: false, ..held(k.fragment(name, dtype, layout), dtype, extents) });
+                }
+            }
+            let shape = extents.to_vec();
+            rows.push(Held { is_flat: false, ..held(k.input("p", dtype, shape.clone()), dtype, extents) });
+            rows.push(Held { is_flat: false, ..held(k.output("q", dtype, shape.clone()), dtype, extents) });
+            rows.push(Held { is_flat: false, ..held(k.shared("r", dtype, shape), dtype, extents) });
+            fragments.extend(own.clone());
+        }
         let scope = Scope { vars: vec![(bx.clone(), 3)], names: Vec::new() };
-        let mut maker =
-            Maker { rng, threads, dtype, inputs, indices, fragments, shared, outputs, scope, names: 0, target: 0 };
+        let names = 0;
+        let mut maker = Maker {
+            rng,
+            threads,
+            dtype,
+            inputs,
+            indices,
+            fragments,
+            shared,
+            outputs,
+            own,
+            rows,
+            scope,
+            names,
+            target: 0,
+        };
         for held in [maker.fragments.clone(), maker.shared.clone()].concat() {
             maker.start(k, held);
+        }
+        if let [.., shared] = maker.rows[..] {
+            maker.start(k, shared);
         }
         maker
     }
@@ -185,6 +221,8 @@ impl<'r> Maker<'r> {
             0..=5 => self.nest(k),
             6 | 7 => self.copy(k),
             8 => self.reduce(k),
+            9 if !self.own.is_empty() => self.by_warps(k),
+            9 if self.rng.percent(30) => self.by_one_warp(k),
             9 => self.each_thread(k),
             10 => self.fill(k),
             11 | 12 => self.repeat(k, depth - 1),
@@ -210,6 +248,41 @@ impl<'r> Maker<'r> {
             let from = *self.rng.pick(&alike);
             k.copy(to.buffer, from.buffer);
         }
+    }
+
+    /// Every warp moves its own row.
+    fn by_warps(&mut self, k: &mut KernelBuilder) {
+        let warp = k.warp_id();
+        let row = |held: Held| held.buffer.sub((&warp, ..));
+        let [input, output, shared] = self.rows[..] else { return };
+        let all = [&self.own[..], &[output, shared]].concat();
+        let to = *self.rng.pick(&all);
+        if self.rng.percent(20) {
+            let value = self.small(to.dtype);
+            k.warp().fill(row(to), value);
+            return;
+        }
+        let sources: Vec<Held> = [&self.own[..], &[input, shared]].concat();
+        let from = *self.rng.pick(&sources);
+        if from.storage != to.storage {
+            k.warp().copy(row(to), row(from));
+        }
+    }
+
+    /// One warp does it, by name.
+    fn by_one_warp(&mut self, k: &mut KernelBuilder) {
+        let warps = (self.threads + 31) / 32;
+        if self.threads % 32 != 0 {
+            return self.copy(k);
+        }
+        let warp = self.rng.within(0..=warps - 1);
+        let to = *self.rng.pick(&[self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat());
+        let value = self.small(to.dtype);
+        let from = self.inputs.iter().copied().find(|x| x.dtype == to.dtype && x.extents == to.extents);
+        match from {
+            Some(from) => k.warp_at(warp).copy(to.buffer, from.buffer),
+            None => k.warp_at(warp).fill(to.buffer, value),
+        };
     }
 
     fn reduce(&mut self, k: &mut KernelBuilder) {

@@ -1,6 +1,6 @@
 use tilewright_diag::{Diagnostic, Span};
-use tilewright_layout::axis::M;
-use tilewright_layout::{Axis, Layout};
+use tilewright_layout::axis::{M, WARPID};
+use tilewright_layout::{Axis, Iter, Layout, TileLayout};
 
 use super::{IDENTIFIER_HELP, is_identifier};
 use crate::arena::Handle;
@@ -92,8 +92,15 @@ fn check_open(buffer: &Buffer, elements: i64, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The threads that a fragment names exist.
+/// The threads that a fragment names exist, and it says something about every axis of them.
 fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut Vec<Diagnostic>) {
+    if buffer.space == Space::Fragment {
+        let unnamed = layout.unnamed_thread_axes(kernel.threads);
+        if !unnamed.is_empty() {
+            found.push(unnamed_axes(buffer, layout, &unnamed));
+            return;
+        }
+    }
     for axis in layout.axes().into_iter().filter(|axis| axis.is_thread()) {
         let most = match axis.name() {
             "tx" => kernel.threads,
@@ -110,6 +117,36 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut 
             );
         }
     }
+}
+
+/// A layout that leaves open what becomes of the other threads: equal copies, or none.
+fn unnamed_axes(buffer: &Buffer, layout: &Layout, unnamed: &[(Axis, i64)]) -> Diagnostic {
+    let axes: Vec<String> = unnamed.iter().map(|(axis, count)| format!("`{axis}`, which has {count}")).collect();
+    let message = format!("the layout of `{}` names no coordinate on {}", buffer.name, axes.join(", nor on "));
+    let finding = Diagnostic::error("K0247", message).label(buffer.span, buffer.laid_out());
+    let Layout::Tile(tile) = layout else {
+        return finding.help("name coordinates on it in every row of the table");
+    };
+    let with = |extents: &dyn Fn(i64) -> i64| {
+        let more = unnamed.iter().map(|(axis, count)| Iter { extent: extents(*count), stride: 1, axis: axis.clone() });
+        let replica = tile.replica().iter().cloned().chain(more).collect();
+        TileLayout::new(tile.shard().to_vec(), replica, tile.offset().clone()).map(|layout| layout.to_string())
+    };
+    let mut finding = finding;
+    for (which, layout) in [("equal copies at all of them", with(&|count| count)), ("coordinate 0 alone", with(&|_| 1))]
+    {
+        if let Ok(layout) = layout {
+            finding = finding.help(format!("{which}: {layout}"));
+        }
+    }
+    if let [(axis, count)] = unnamed
+        && *axis == WARPID
+    {
+        finding = finding.help(format!(
+            "a fragment of each warp's own: a leading dimension `{count}:1@warpid`, and `.sub((&warp, ..))` in warp ops"
+        ));
+    }
+    finding
 }
 
 /// Positions are not negative and different elements do not share one.
