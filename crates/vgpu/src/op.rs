@@ -114,6 +114,24 @@ pub(crate) enum IntFn {
     Fns,
 }
 
+impl IntFn {
+    /// How many sources the function reads.
+    pub(crate) fn arity(self) -> usize {
+        match self {
+            IntFn::Abs | IntFn::Neg | IntFn::Not | IntFn::Cnot => 1,
+            IntFn::Bfind { .. } | IntFn::Brev | IntFn::Clz | IntFn::Popc => 1,
+            IntFn::Add | IntFn::Sub | IntFn::AddSat | IntFn::SubSat | IntFn::Mul | IntFn::MulHi { .. } => 2,
+            IntFn::MulWide { .. } | IntFn::Mul24 { .. } | IntFn::Div { .. } | IntFn::Rem { .. } => 2,
+            IntFn::Halves(_) | IntFn::Min { .. } | IntFn::Max { .. } | IntFn::And | IntFn::Or | IntFn::Xor => 2,
+            IntFn::Shl | IntFn::Shr { .. } | IntFn::Bmsk { .. } => 2,
+            IntFn::Mad | IntFn::MadHi { .. } | IntFn::MadHiSat | IntFn::MadWide { .. } | IntFn::Mad24 { .. } => 3,
+            IntFn::Funnel { .. } | IntFn::Prmt(_) | IntFn::Lop3(_) | IntFn::Sad { .. } => 3,
+            IntFn::Dp4a { .. } | IntFn::Dp2a { .. } | IntFn::Select { .. } | IntFn::Bfe { .. } | IntFn::Fns => 3,
+            IntFn::Bfi => 4,
+        }
+    }
+}
+
 /// Packed 16-bit integer functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HalvesFn {
@@ -428,6 +446,14 @@ pub(crate) enum BarrierReduce {
     Popc { d: Reg, a: Guard },
     And { d: u32, a: Guard },
     Or { d: u32, a: Guard },
+}
+
+impl BarrierReduce {
+    /// What each lane gives.
+    pub(crate) fn source(self) -> Guard {
+        let (BarrierReduce::Popc { a, .. } | BarrierReduce::And { a, .. } | BarrierReduce::Or { a, .. }) = self;
+        a
+    }
 }
 
 /// `bar`, `barrier`.

@@ -52,12 +52,29 @@ pub(crate) struct Conflict {
     pub(crate) other_is_strong: bool,
     /// The other access is by another CTA.
     pub(crate) other_cta: bool,
+    /// Who read, if the other access is a read.
+    pub(crate) reader: Reader,
+}
+
+/// A weak read of which the thread and its count are known, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reader {
+    Unknown,
+    Thread { cta: u32, thread: u32, clock: u32 },
+}
+
+/// A conflict, and the bytes that it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meeting {
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
+    pub(crate) conflict: Conflict,
 }
 
 /// What an access found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Finding {
-    pub(crate) conflict: Option<Conflict>,
+    pub(crate) meetings: Vec<Meeting>,
     /// An unordered write of the value that was there.
     pub(crate) benign: bool,
 }
@@ -101,7 +118,7 @@ const EMPTY: Cell = Cell {
 };
 
 /// The shadow of one region; pages appear when they are touched.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Shadow {
     pages: Vec<Option<Box<[Cell]>>>,
     splits: Vec<[Cell; 4]>,
@@ -118,9 +135,11 @@ impl Shadow {
             let word = at / 4;
             let stop = end.min(word * 4 + 4);
             let Shadow { pages, splits, beside } = self;
-            for cell in cells(pages, splits, beside, word, at % 4, stop - at) {
-                let conflict = read_cell(cell, beside, who);
-                found.conflict = found.conflict.or(conflict);
+            let cells = cells(pages, splits, beside, word, at % 4, stop - at);
+            let len = (stop - at) / cells.len();
+            for (number, cell) in cells.iter_mut().enumerate() {
+                let meeting = |conflict| Meeting { offset: at + number * len, len, conflict };
+                found.meetings.extend(read_cell(cell, beside, who).map(meeting));
             }
             at = stop;
         }
@@ -138,10 +157,13 @@ impl Shadow {
             let (from, to) = (at - offset, stop - offset);
             let same = same_bytes(&old[from..to], &new[from..to]);
             let Shadow { pages, splits, beside } = self;
-            for cell in cells(pages, splits, beside, word, at % 4, stop - at) {
-                let one = write_cell(cell, beside, who, same);
-                found.conflict = found.conflict.or(one.conflict);
-                found.benign |= one.benign;
+            let cells = cells(pages, splits, beside, word, at % 4, stop - at);
+            let len = (stop - at) / cells.len();
+            for (number, cell) in cells.iter_mut().enumerate() {
+                let meeting = |conflict| Meeting { offset: at + number * len, len, conflict };
+                let (conflicts, benign) = write_cell(cell, beside, who, same);
+                found.meetings.extend(conflicts.into_iter().map(meeting));
+                found.benign |= benign;
             }
             at = stop;
         }
@@ -204,13 +226,18 @@ fn unordered_write(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<
         && cell.write_cta >= who.first_cta
         && (other_cta || !who.knows(cell.write_thread, cell.write_clock));
     if unordered {
-        return Some(Conflict { pc: cell.write_pc, other_is_write: true, other_is_strong: false, other_cta });
+        let reader = Reader::Unknown;
+        return Some(Conflict { pc: cell.write_pc, other_is_write: true, other_is_strong: false, other_cta, reader });
     }
     if who.strong { None } else { beside.strong(cell, who)?.unordered_write(who) }
 }
 
+/// Notes a read; one that races with a write leaves no record, since nothing may come of it.
 fn read_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<Conflict> {
     let conflict = unordered_write(cell, beside, who);
+    if conflict.is_some() {
+        return conflict;
+    }
     if who.strong {
         beside.strong_for(cell, who).reads.add_after(who);
         return conflict;
@@ -255,42 +282,51 @@ fn forget_reads(cell: &mut Cell, reads: &mut ReadSets) {
     cell.old_read_pc = NONE;
 }
 
-/// A weak read that the write of `who` is not ordered after.
-fn unordered_weak_read(cell: &Cell, reads: &ReadSets, who: &Actor<'_>) -> Option<Conflict> {
+/// The weak reads that the write of `who` is not ordered after.
+fn unordered_weak_reads(cell: &Cell, reads: &ReadSets, who: &Actor<'_>) -> Vec<Conflict> {
     if cell.read_pc == NONE || cell.read_cta < who.first_cta {
-        return None;
+        return Vec::new();
     }
-    let conflict = |pc: u32, other_cta: bool| Conflict { pc, other_is_write: false, other_is_strong: false, other_cta };
+    let other_cta = cell.read_cta != who.cta;
+    let conflict = |pc: u32, other_cta: bool, reader: Reader| Conflict {
+        pc,
+        other_is_write: false,
+        other_is_strong: false,
+        other_cta,
+        reader,
+    };
+    let known = |thread: u32, clock: u32| Reader::Thread { cta: cell.read_cta, thread, clock };
+    let mut found = Vec::new();
     if cell.old_read_pc != NONE {
-        return Some(conflict(cell.old_read_pc, true));
-    }
-    if cell.read_cta != who.cta {
-        return Some(conflict(cell.read_pc, true));
+        found.push(conflict(cell.old_read_pc, true, Reader::Unknown));
     }
     if cell.read_thread == MANY {
-        let pc = reads.sets[cell.read_clock as usize].unordered(who)?;
-        return Some(conflict(pc, false));
-    }
-    (!who.knows(cell.read_thread, cell.read_clock)).then(|| conflict(cell.read_pc, false))
-}
-
-/// A read that the write of `who` is not ordered after: a weak one, or, if `who` is weak, a strong one.
-fn unordered_read(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<Conflict> {
-    let weak = unordered_weak_read(cell, &beside.reads, who);
-    if weak.is_some() || who.strong { weak } else { beside.strong(cell, who)?.unordered_read(who) }
-}
-
-fn write_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>, same: bool) -> Finding {
-    let mut found = Finding::default();
-    if let Some(conflict) = unordered_write(cell, beside, who) {
-        if same {
-            found.benign = true;
-        } else {
-            found.conflict = Some(conflict);
+        for entry in &reads.sets[cell.read_clock as usize].entries {
+            let unordered = if other_cta { entry.lanes } else { entry.unordered(who) };
+            let lanes = (0..32).filter(|lane| unordered >> lane & 1 == 1);
+            found.extend(lanes.map(|lane| conflict(entry.pc, other_cta, known(entry.warp * 32 + lane, entry.clock))));
         }
+    } else if other_cta || !who.knows(cell.read_thread, cell.read_clock) {
+        found.push(conflict(cell.read_pc, other_cta, known(cell.read_thread, cell.read_clock)));
     }
-    let read = unordered_read(cell, beside, who);
-    found.conflict = found.conflict.or(read);
+    found
+}
+
+/// Reads that the write of `who` is not ordered after: weak ones, and, if `who` is weak, a strong one.
+fn unordered_reads(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Vec<Conflict> {
+    let mut found = unordered_weak_reads(cell, &beside.reads, who);
+    if !who.strong {
+        found.extend(beside.strong(cell, who).and_then(|strong| strong.unordered_read(who)));
+    }
+    found
+}
+
+/// Notes a write: what it conflicts with, and whether it writes what another did.
+fn write_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>, same: bool) -> (Vec<Conflict>, bool) {
+    let write = unordered_write(cell, beside, who);
+    let benign = same && write.is_some();
+    let reads = unordered_reads(cell, beside, who);
+    let found = (write.into_iter().filter(|_| !same).chain(reads).collect(), benign);
     if who.strong {
         // The weak records stay: other strong accesses need not be ordered after this one.
         beside.strong_for(cell, who).strong_write(who);
@@ -320,7 +356,14 @@ mod tests {
     }
 
     fn conflict(pc: u32, other_is_write: bool) -> Conflict {
-        Conflict { pc, other_is_write, other_is_strong: false, other_cta: false }
+        Conflict { pc, other_is_write, other_is_strong: false, other_cta: false, reader: Reader::Unknown }
+    }
+
+    impl Finding {
+        /// The first conflict, without the reader.
+        fn conflict(&self) -> Option<Conflict> {
+            self.meetings.first().map(|meeting| Conflict { reader: Reader::Unknown, ..meeting.conflict })
+        }
     }
 
     #[test]
@@ -329,9 +372,9 @@ mod tests {
         let base = [0, 0];
         assert_eq!(shadow.write(8, &[0; 4], &[1; 4], &actor(0, 1, &base)), Finding::default());
         let found = shadow.read(8, 4, &actor(1, 1, &base));
-        assert_eq!(found.conflict, Some(conflict(0, true)));
+        assert_eq!(found.conflict(), Some(conflict(0, true)));
         let known = [1, 0];
-        assert_eq!(shadow.read(8, 4, &actor(1, 2, &known)).conflict, None);
+        assert_eq!(shadow.read(8, 4, &actor(1, 2, &known)).conflict(), None);
     }
 
     #[test]
@@ -342,7 +385,7 @@ mod tests {
         shadow.read(0, 4, &actor(1, 1, &base));
         let known = [1, 0, 0];
         let found = shadow.write(0, &[0; 4], &[1; 4], &actor(2, 1, &known));
-        assert_eq!(found.conflict, Some(conflict(1, false)));
+        assert_eq!(found.conflict(), Some(conflict(1, false)));
     }
 
     #[test]
@@ -351,7 +394,7 @@ mod tests {
         let base = [0, 0];
         shadow.write(0, &[0], &[1], &actor(0, 1, &base));
         assert_eq!(shadow.write(1, &[0], &[1], &actor(1, 1, &base)), Finding::default());
-        assert!(shadow.read(0, 4, &actor(1, 1, &base)).conflict.is_some());
+        assert!(shadow.read(0, 4, &actor(1, 1, &base)).conflict().is_some());
     }
 
     #[test]
@@ -360,7 +403,7 @@ mod tests {
         let base = [0, 0];
         shadow.write(0, &[0; 4], &[7; 4], &actor(0, 1, &base));
         let found = shadow.write(0, &[7; 4], &[7; 4], &actor(1, 1, &base));
-        assert_eq!(found, Finding { conflict: None, benign: true });
+        assert_eq!(found, Finding { meetings: Vec::new(), benign: true });
         assert_eq!(shadow.last_write(2), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
     }
 
@@ -371,7 +414,7 @@ mod tests {
         shadow.write(0, &[0; 4], &[1; 4], &actor(0, 1, &base));
         assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong(0, 1, &base)), Finding::default());
         let found = shadow.write(0, &[2; 4], &[3; 4], &strong(1, 1, &base));
-        assert_eq!(found.conflict, Some(conflict(0, true)));
+        assert_eq!(found.conflict(), Some(conflict(0, true)));
         assert_eq!(shadow.last_write(0), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
     }
 
@@ -382,12 +425,12 @@ mod tests {
         shadow.write(0, &[0; 4], &[1; 4], &strong(0, 1, &base));
         assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong(1, 1, &base)), Finding::default());
         let found = shadow.read(0, 4, &actor(1, 1, &base));
-        assert_eq!(found.conflict, Some(Conflict { other_is_strong: true, ..conflict(0, true) }));
+        assert_eq!(found.conflict(), Some(Conflict { other_is_strong: true, ..conflict(0, true) }));
         let known = [1, 1];
         let mut shadow = Shadow::default();
         shadow.write(0, &[0; 4], &[1; 4], &strong(0, 1, &base));
         shadow.write(0, &[1; 4], &[2; 4], &strong(1, 1, &base));
-        assert_eq!(shadow.read(0, 4, &actor(1, 2, &known)).conflict, None);
+        assert_eq!(shadow.read(0, 4, &actor(1, 2, &known)).conflict(), None);
         assert_eq!(shadow.write(0, &[2; 4], &[3; 4], &actor(1, 2, &known)), Finding::default());
         assert_eq!(shadow.last_write(0), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
     }
@@ -399,12 +442,12 @@ mod tests {
         shadow.read(0, 4, &actor(0, 1, &base));
         shadow.read(0, 4, &strong(0, 1, &base));
         let found = shadow.write(0, &[0; 4], &[1; 4], &strong(1, 1, &base));
-        assert_eq!(found.conflict, Some(conflict(0, false)));
+        assert_eq!(found.conflict(), Some(conflict(0, false)));
         let mut shadow = Shadow::default();
         shadow.read(0, 4, &strong(0, 1, &base));
         assert_eq!(shadow.write(0, &[0; 4], &[1; 4], &strong(1, 1, &base)), Finding::default());
         let found = shadow.write(0, &[1; 4], &[2; 4], &actor(1, 1, &base));
-        assert_eq!(found.conflict, Some(Conflict { other_is_strong: true, ..conflict(0, false) }));
+        assert_eq!(found.conflict(), Some(Conflict { other_is_strong: true, ..conflict(0, false) }));
     }
 
     #[test]
@@ -416,8 +459,8 @@ mod tests {
         let strong_second = Actor { strong: true, ..second };
         assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong_second), Finding::default());
         let found = shadow.read(0, 4, &second);
-        assert_eq!(found.conflict, Some(Conflict { other_is_strong: true, other_cta: true, ..conflict(0, true) }));
+        assert_eq!(found.conflict(), Some(Conflict { other_is_strong: true, other_cta: true, ..conflict(0, true) }));
         let next_launch = Actor { cta: 3, first_cta: 3, ..second };
-        assert_eq!(shadow.read(0, 4, &next_launch).conflict, None);
+        assert_eq!(shadow.read(0, 4, &next_launch).conflict(), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use tilewright_expr::Var;
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Memory, MemorySpace, Program, Stmt, for_each_expr};
+use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr};
 use tilewright_layout::axis::Scope;
 
 use super::Accesses;
@@ -78,7 +78,6 @@ fn exact(
     let (before, after) = (assignments(&a.all())?, assignments(&b.all())?);
     let traced = |accesses: &Accesses, env: &Env| {
         let mut touches = trace(program, &accesses.body, 0..(program.threads + 31) / 32, env);
-        speculated(program, &accesses.body, &mut touches);
         touches.retain(|t| common.contains(&owner(program, t.memory)));
         touches
     };
@@ -114,26 +113,6 @@ fn depends_on_more(program: &Program, body: &[Stmt], memories: &[Handle<Memory>]
             memories.iter().any(|memory| effects(program, std::slice::from_ref(stmt), *memory) != (false, false));
         touches && mentions(std::slice::from_ref(stmt))
     })
-}
-
-/// Loads of shared memory at a place that is a number: NVRTC may move them in front of the branch that they stand in, so
-/// that all threads do them.
-fn speculated(program: &Program, body: &[Stmt], touches: &mut Vec<Touch>) {
-    for stmt in body {
-        if let Stmt::Load { to, memory, index } = stmt
-            && let (Some(at), true) = (index.as_const(), is_shared(program, *memory))
-        {
-            let first_byte = at * program.memories[*memory].dtype.bytes();
-            let bytes = to.count * program.registers[to.array].dtype.bytes();
-            let load = |thread| Touch { thread, step: 0, memory: *memory, first_byte, bytes, writes: false };
-            touches.extend((0..program.threads).map(load));
-        }
-        speculated(program, stmt.inner(), touches);
-    }
-}
-
-fn is_shared(program: &Program, memory: Handle<Memory>) -> bool {
-    matches!(program.memories[memory].space, MemorySpace::Shared | MemorySpace::SharedView { .. })
 }
 
 /// The names of data.

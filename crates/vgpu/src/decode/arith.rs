@@ -47,7 +47,7 @@ impl Decoder<'_> {
     }
 
     fn int_op(&mut self, f: IntFn, operands: &[Operand], dtype: DType) -> Decoded<Op> {
-        let (count, types) = operand_types(f, dtype);
+        let (count, types) = (f.arity(), operand_types(f, dtype));
         expect_count(operands, count + 1)?;
         let packed = matches!(f, IntFn::Halves(_));
         if (dtype.count != 1) != packed || dtype.bits < 16 || dtype.bits > 64 {
@@ -153,24 +153,16 @@ fn is_arithmetic(base: &str) -> bool {
     )
 }
 
-/// How many sources `f` reads, and their types.
-fn operand_types(f: IntFn, dtype: DType) -> (usize, [DType; 4]) {
-    let same = [dtype; 4];
+/// The types of the sources of `f`.
+fn operand_types(f: IntFn, dtype: DType) -> [DType; 4] {
     let word = DType::U32;
     match f {
-        IntFn::Abs | IntFn::Neg | IntFn::Not | IntFn::Cnot => (1, same),
-        IntFn::Bfind { .. } | IntFn::Brev | IntFn::Clz | IntFn::Popc => (1, same),
-        IntFn::Add | IntFn::Sub | IntFn::AddSat | IntFn::SubSat | IntFn::Mul | IntFn::MulHi { .. } => (2, same),
-        IntFn::MulWide { .. } | IntFn::Mul24 { .. } | IntFn::Div { .. } | IntFn::Rem { .. } => (2, same),
-        IntFn::Halves(_) => (2, same),
-        IntFn::Min { .. } | IntFn::Max { .. } | IntFn::And | IntFn::Or | IntFn::Xor => (2, same),
-        IntFn::Shl | IntFn::Shr { .. } | IntFn::Bmsk { .. } => (2, [dtype, word, word, word]),
-        IntFn::MadWide { .. } => (3, [dtype, dtype, wide(dtype), dtype]),
-        IntFn::Mad | IntFn::MadHi { .. } | IntFn::MadHiSat | IntFn::Mad24 { .. } => (3, same),
-        IntFn::Funnel { .. } | IntFn::Prmt(_) | IntFn::Lop3(_) | IntFn::Sad { .. } => (3, same),
-        IntFn::Dp4a { .. } | IntFn::Dp2a { .. } | IntFn::Select { .. } => (3, same),
-        IntFn::Bfe { .. } | IntFn::Fns => (3, [dtype, word, word, word]),
-        IntFn::Bfi => (4, [dtype, dtype, word, word]),
+        IntFn::Shl | IntFn::Shr { .. } | IntFn::Bmsk { .. } | IntFn::Bfe { .. } | IntFn::Fns => {
+            [dtype, word, word, word]
+        }
+        IntFn::MadWide { .. } => [dtype, dtype, wide(dtype), dtype],
+        IntFn::Bfi => [dtype, dtype, word, word],
+        _ => [dtype; 4],
     }
 }
 

@@ -4,6 +4,7 @@ use crate::exec::Machine;
 use crate::exec::float::read_element;
 use crate::exec::memory::{MAX_BYTES, little_endian};
 use crate::exec::place::{Access, split};
+use crate::exec::undefined::Undefined;
 use crate::exec::warp::{Warp, lanes};
 use crate::fault::Exec;
 use crate::float::{F32, add_odd, bits32, maximum, minimum, narrow};
@@ -21,14 +22,21 @@ impl Machine<'_> {
             if part == 0 {
                 continue;
             }
+            self.must_be_defined(warp, op.at.base, part, "decide what is changed")?;
+            for operand in op.b.iter().chain([&op.c]) {
+                self.must_be_defined(warp, *operand, part, "are an operand of an atomic operation")?;
+            }
             self.tally(pc, space, AccessKind::Atomic, &addresses, part, len as u32);
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
-                let access = Access { lane, thread, address, len, pc, strong: true, is_read: true };
+                let access = Access { lane, thread, address, len, pc, strong: true, is_read: true, is_load: false };
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
-                self.fetch(&slot, &access, &mut bytes[..len])?;
+                let undefined = self.fetch(&slot, &access, &mut bytes[..len]);
+                if let Some(byte) = undefined.iter().find(|byte| byte.is_some()) {
+                    return Err(self.reached(byte.origin, pc, "are changed by an atomic operation"));
+                }
                 let old = bytes;
                 let c = warp.regs[op.c as usize][lane];
                 // Shared memory keeps subnormal sums of f32, global memory does not (PTX ISA, section 9.7.13.5).
@@ -39,9 +47,10 @@ impl Machine<'_> {
                     chunk.copy_from_slice(&new[..size]);
                 }
                 let write = Access { is_read: false, ..access };
-                self.put(&slot, &write, &bytes[..len])?;
+                self.put(&slot, &write, &bytes[..len], &[])?;
                 for (chunk, d) in old.chunks(size).zip(op.d.iter()) {
                     warp.regs[*d as usize][lane] = little_endian(chunk);
+                    warp.mark(*d, lane, Undefined::default());
                 }
             }
         }

@@ -102,6 +102,13 @@ impl Machine<'_> {
 
     /// Arrives at the barrier that each lane names.
     fn arrive_by_id(&mut self, warp: &mut Warp, exec: u32, op: &BarrierOp) -> Exec<()> {
+        let reduced = op.reduce.map(|reduce| reduce.source().index);
+        if let Some(origin) = reduced.and_then(|pred| warp.undefined_pred(pred, exec)) {
+            return Err(self.reached(origin, warp.pc, "are gathered by a barrier"));
+        }
+        for register in [Some(op.id), op.count].into_iter().flatten() {
+            self.must_be_defined(warp, register, exec, "decide about a barrier")?;
+        }
         let ids = warp.regs[op.id as usize];
         let counts = op.count.map(|reg| warp.regs[reg as usize]);
         let expected = |lane: usize| counts.map(|counts| counts[lane] as u32);
@@ -149,8 +156,7 @@ impl Machine<'_> {
             barrier.contributions.push(clocks.release(warp.thread(lane)));
         }
         if let Some(reduce) = op.reduce {
-            let (BarrierReduce::Popc { a, .. } | BarrierReduce::And { a, .. } | BarrierReduce::Or { a, .. }) = reduce;
-            let value = warp.guard(a) & group;
+            let value = warp.guard(reduce.source()) & group;
             barrier.result.count += value.count_ones();
             barrier.result.all &= value == group;
             barrier.result.any |= value != 0;

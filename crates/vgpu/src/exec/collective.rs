@@ -5,6 +5,7 @@
 
 use crate::exec::Machine;
 use crate::exec::atomic::combine;
+use crate::exec::undefined::{Marks, Undefined, Update};
 use crate::exec::warp::{Wait, Warp, lanes};
 use crate::fault::{Exec, FaultKind, Stop};
 use crate::isa::mask;
@@ -12,6 +13,11 @@ use crate::op::{AtomFn, CollectiveFn, Element, Op, Reg, ShuffleMode, VoteMode};
 
 impl Machine<'_> {
     pub(crate) fn collective(&mut self, warp: &mut Warp, exec: u32, f: &CollectiveFn, members: Reg) -> Exec<()> {
+        self.must_be_defined(warp, members, exec, "name the members of an operation of a warp")?;
+        if let CollectiveFn::Shuffle { b, c, .. } = f {
+            self.must_be_defined(warp, *b, exec, "decide which lane is read")?;
+            self.must_be_defined(warp, *c, exec, "decide which lane is read")?;
+        }
         let named = warp.regs[members as usize];
         for lane in lanes(exec) {
             if named[lane] >> lane & 1 == 0 {
@@ -73,6 +79,12 @@ impl Machine<'_> {
     }
 
     fn perform(&mut self, warp: &mut Warp, set: u32, f: &CollectiveFn) {
+        let updates = warp.marks.as_ref().map(|marks| marks_after(warp, marks, set, f));
+        self.perform_values(warp, set, f);
+        updates.into_iter().for_each(|updates| warp.update_marks(set, updates));
+    }
+
+    fn perform_values(&mut self, warp: &mut Warp, set: u32, f: &CollectiveFn) {
         match f {
             CollectiveFn::Shuffle { .. } => shuffle(warp, set, f),
             CollectiveFn::Vote { mode, d, a } => {
@@ -107,6 +119,44 @@ impl Machine<'_> {
         let clocks = &mut self.cta.clocks;
         let contributions: Vec<_> = threads.iter().map(|thread| clocks.release(*thread)).collect();
         clocks.acquire(&contributions, &threads);
+    }
+}
+
+/// What is undefined of the results: a shuffled register has the marks of the lane it comes from, and what is made of all
+/// lanes is undefined if one of them is.
+fn marks_after(warp: &Warp, marks: &Marks, set: u32, f: &CollectiveFn) -> Vec<Update> {
+    let everywhere = |origin: Option<u32>, bits: u64| {
+        let undefined = origin.map_or(Undefined::default(), |origin| Undefined { bits, origin });
+        Box::new([undefined; 32])
+    };
+    let register = |d: Reg, origin: Option<u32>| Update::Reg(d, everywhere(origin, mask(32)));
+    let predicate = |p: u32, origin: Option<u32>| Update::Pred(p, everywhere(origin, 1));
+    match f {
+        CollectiveFn::Shuffle { mode, d, a, b, c, .. } => {
+            let mut moved = everywhere(None, 0);
+            for lane in lanes(set) {
+                let (offset, control) = (warp.regs[*b as usize][lane], warp.regs[*c as usize][lane]);
+                let (source, _) = shuffle_source(*mode, lane as u32, offset as u32 & 31, control as u32);
+                let undefined = marks.reg(*a, source as usize & 31);
+                moved[lane] = undefined.with(undefined.bits & mask(32));
+            }
+            vec![Update::Reg(*d, moved)]
+        }
+        CollectiveFn::Vote { d, a, .. } => vec![predicate(*d, marks.in_pred(a.index, set))],
+        CollectiveFn::Ballot { d, a } => {
+            let of = |lane: usize| marks.pred(a.index, lane).bits << lane;
+            let bits = lanes(set).map(of).fold(0, |all, bit| all | bit);
+            vec![Update::Reg(*d, everywhere(marks.in_pred(a.index, set), bits))]
+        }
+        CollectiveFn::MatchAny { d, a } | CollectiveFn::Reduce { d, a, .. } => {
+            vec![register(*d, marks.in_reg(*a, set))]
+        }
+        CollectiveFn::MatchAll { d, p, a } => {
+            let origin = marks.in_reg(*a, set);
+            [register(*d, origin)].into_iter().chain(p.map(|p| predicate(p, origin))).collect()
+        }
+        // These write defined values through the warp, which drops the marks.
+        CollectiveFn::Elect { .. } | CollectiveFn::Barrier => Vec::new(),
     }
 }
 

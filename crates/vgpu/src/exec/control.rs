@@ -1,7 +1,7 @@
 //! Branch tables, calls, returns and exits.
 
-use crate::exec::Machine;
 use crate::exec::warp::{Wait, Warp, lanes};
+use crate::exec::{Machine, UndefinedByte};
 use crate::fault::{Exec, FaultKind, Stop};
 use crate::memory::Bits;
 use crate::op::{LocalCopy, Op, Reg};
@@ -52,6 +52,12 @@ impl Machine<'_> {
                 let written: Option<&mut Bits> = local.written.as_mut();
                 if let Some(bits) = written {
                     bits.copy(from, to, bytes);
+                }
+                if !local.undefined.is_empty() {
+                    let moved = local.undefined.range(from..from + bytes).map(|(at, byte)| (at - from + to, *byte));
+                    let moved: Vec<(usize, UndefinedByte)> = moved.collect();
+                    (to..to + bytes).for_each(|at| _ = local.undefined.remove(&at));
+                    local.undefined.extend(moved);
                 }
             }
         }

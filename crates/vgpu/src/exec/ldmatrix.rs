@@ -5,7 +5,8 @@
 use crate::exec::Machine;
 use crate::exec::matrix::{Matrix, collect, spread};
 use crate::exec::place::{Access, split};
-use crate::exec::warp::{Lanes, Warp, lanes};
+use crate::exec::undefined::{UndefinedByte, Update, matrix_lanes};
+use crate::exec::warp::{FULL, Lanes, Warp, lanes};
 use crate::fault::{Exec, FaultKind, Stop};
 use crate::isa::{Space, mask};
 use crate::op::MatrixAccess;
@@ -17,28 +18,43 @@ const ROW_BYTES: usize = 16;
 impl Machine<'_> {
     pub(crate) fn load_matrices(&mut self, warp: &mut Warp, op: &MatrixAccess) -> Exec<()> {
         let (addresses, givers) = row_addresses(warp, op)?;
+        self.must_be_defined(warp, op.at.base, givers, "decide which rows are loaded")?;
         self.tally(warp.pc, Space::Shared, AccessKind::Load, &addresses, givers, ROW_BYTES as u32);
         let mut matrices = [[[0u16; 8]; 8]; 4];
+        let (mut undefined, mut origin) = ([[[0u16; 8]; 8]; 4], None);
         for lane in lanes(givers) {
             let access = row_access(warp, lane, &addresses, true);
             let slot = self.locate(Space::Shared, &access)?;
             let mut bytes = [0u8; ROW_BYTES];
-            self.fetch(&slot, &access, &mut bytes)?;
+            let marks = self.fetch(&slot, &access, &mut bytes);
             for (element, pair) in matrices[lane / 8][lane % 8].iter_mut().zip(bytes.chunks_exact(2)) {
                 *element = u16::from_le_bytes([pair[0], pair[1]]);
+            }
+            origin = origin.or(marks.iter().find(|byte| byte.is_some()).map(|byte| byte.origin));
+            for (element, pair) in undefined[lane / 8][lane % 8].iter_mut().zip(marks.chunks_exact(2)) {
+                *element = u16::from_le_bytes([pair[0].bits as u8, pair[1].bits as u8]);
             }
         }
         for (d, matrix) in op.regs.iter().zip(&matrices) {
             warp.regs[*d as usize] = spread(matrix, op.transposed);
+        }
+        if warp.marks.is_some() || origin.is_some() {
+            let marks = |matrix: &Matrix| matrix_lanes(&spread(matrix, op.transposed), origin.unwrap_or(0));
+            let each = op.regs.iter().zip(&undefined).map(|(d, matrix)| Update::Reg(*d, marks(matrix)));
+            warp.update_marks(FULL, each.collect());
         }
         Ok(())
     }
 
     pub(crate) fn store_matrices(&mut self, warp: &Warp, op: &MatrixAccess) -> Exec<()> {
         let (addresses, givers) = row_addresses(warp, op)?;
+        self.must_be_defined(warp, op.at.base, givers, "decide where rows are stored")?;
         self.tally(warp.pc, Space::Shared, AccessKind::Store, &addresses, givers, ROW_BYTES as u32);
         let read = |reg: &u32| collect(&warp.regs[*reg as usize], op.transposed);
         let matrices: Vec<Matrix> = op.regs.iter().map(read).collect();
+        let marks = |reg: &u32| std::array::from_fn(|lane| warp.undefined(*reg, lane).bits);
+        let undefined: Vec<Matrix> = op.regs.iter().map(|reg| collect(&marks(reg), op.transposed)).collect();
+        let origin = op.regs.iter().find_map(|reg| warp.undefined_in(*reg, FULL));
         for lane in lanes(givers) {
             let access = row_access(warp, lane, &addresses, false);
             let slot = self.locate(Space::Shared, &access)?;
@@ -46,7 +62,12 @@ impl Machine<'_> {
             for (pair, element) in bytes.chunks_exact_mut(2).zip(&matrices[lane / 8][lane % 8]) {
                 pair.copy_from_slice(&element.to_le_bytes());
             }
-            self.put(&slot, &access, &bytes)?;
+            let byte = |bits: u8| UndefinedByte { bits: bits.into(), origin: origin.unwrap_or(0) };
+            let row: Vec<UndefinedByte> = match origin {
+                Some(_) => undefined[lane / 8][lane % 8].iter().flat_map(|bits| bits.to_le_bytes().map(byte)).collect(),
+                None => Vec::new(),
+            };
+            self.put(&slot, &access, &bytes, &row)?;
         }
         Ok(())
     }
@@ -67,5 +88,5 @@ fn row_addresses(warp: &Warp, op: &MatrixAccess) -> Exec<(Lanes, u32)> {
 
 fn row_access(warp: &Warp, lane: usize, addresses: &Lanes, is_read: bool) -> Access {
     let (thread, address, pc) = (warp.thread(lane), addresses[lane], warp.pc);
-    Access { lane, thread, address, len: ROW_BYTES, pc, strong: false, is_read }
+    Access { lane, thread, address, len: ROW_BYTES, pc, strong: false, is_read, is_load: is_read }
 }

@@ -1,6 +1,7 @@
 //! Matrices that lie spread over a warp: the instructions, and how 8 x 8 halves lie in one register.
 
-use crate::exec::warp::{Lanes, Warp};
+use crate::exec::undefined::{self, Update, matrix_lanes};
+use crate::exec::warp::{FULL, Lanes, Warp};
 use crate::exec::{Machine, mma};
 use crate::fault::Exec;
 use crate::op::MatrixOp;
@@ -14,12 +15,22 @@ impl Machine<'_> {
             return Ok(());
         }
         match op {
-            MatrixOp::Mma(product) => mma::execute(&mut warp.regs, product),
+            MatrixOp::Mma(product) => {
+                let updates = warp.marks.is_some().then(|| undefined::product(warp, product));
+                mma::execute(&mut warp.regs, product);
+                updates.into_iter().for_each(|updates| warp.update_marks(FULL, updates));
+            }
             MatrixOp::Load(access) => self.load_matrices(warp, access)?,
             MatrixOp::Store(access) => self.store_matrices(warp, access)?,
             MatrixOp::Transpose { d, a } => {
                 let matrix = collect(&warp.regs[*a as usize], false);
                 warp.regs[*d as usize] = spread(&matrix, true);
+                if warp.marks.is_some() {
+                    let marks = std::array::from_fn(|lane| warp.undefined(*a, lane).bits);
+                    let origin = warp.undefined_in(*a, FULL).unwrap_or(0);
+                    let turned = matrix_lanes(&spread(&collect(&marks, false), true), origin);
+                    warp.update_marks(FULL, vec![Update::Reg(*d, turned)]);
+                }
             }
         }
         warp.pc += 1;

@@ -2,10 +2,11 @@
 
 use crate::exec::Machine;
 use crate::exec::place::{Access, Slot, split};
+use crate::exec::undefined::{Undefined, UndefinedByte};
 use crate::exec::warp::{Lanes, Warp, lanes};
 use crate::fault::Exec;
 use crate::isa::{Space, mask, sign_extend};
-use crate::op::{Load, Store};
+use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
 use crate::shadow::{Actor, Finding};
 use crate::{banks, memory::Region};
@@ -23,20 +24,27 @@ impl Machine<'_> {
             if part == 0 {
                 continue;
             }
+            self.must_be_defined(warp, op.at.base, part, "decide what is loaded")?;
             self.tally(pc, space, AccessKind::Load, &addresses, part, len as u32);
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
-                let access = Access { lane, thread, address, len, pc, strong: op.strong, is_read: true };
+                let access = Access { lane, thread, address, len, pc, strong: op.strong, is_read: true, is_load: true };
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
-                self.fetch(&slot, &access, &mut bytes[..len])?;
+                let undefined = self.fetch(&slot, &access, &mut bytes[..len]);
+                let extended = |value: u64| match op.extend {
+                    Some(width) => sign_extend(value, op.size * 8) as u64 & mask(width),
+                    None => value,
+                };
                 for (reg, chunk) in op.regs.iter().zip(bytes.chunks(size)) {
-                    let value = little_endian(chunk);
-                    warp.regs[*reg as usize][lane] = match op.extend {
-                        Some(width) => sign_extend(value, op.size * 8) as u64 & mask(width),
-                        None => value,
-                    };
+                    warp.regs[*reg as usize][lane] = extended(little_endian(chunk));
+                }
+                if warp.marks.is_some() || !undefined.is_empty() {
+                    for (number, reg) in op.regs.iter().enumerate() {
+                        let marks = undefined.get(number * size..(number + 1) * size).map(of_bytes).unwrap_or_default();
+                        warp.mark(*reg, lane, marks.with(extended(marks.bits)));
+                    }
                 }
             }
         }
@@ -52,18 +60,21 @@ impl Machine<'_> {
             if part == 0 {
                 continue;
             }
+            self.must_be_defined(warp, op.at.base, part, "decide where is stored")?;
             self.tally(pc, space, AccessKind::Store, &addresses, part, len as u32);
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
-                let access = Access { lane, thread, address, len, pc, strong: op.strong, is_read: false };
+                let access =
+                    Access { lane, thread, address, len, pc, strong: op.strong, is_read: false, is_load: false };
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
                 for (reg, chunk) in op.regs.iter().zip(bytes.chunks_mut(size)) {
                     let value = warp.regs[*reg as usize][lane].to_le_bytes();
                     chunk.copy_from_slice(&value[..size]);
                 }
-                self.put(&slot, &access, &bytes[..len])?;
+                let undefined = stored_marks(warp, &op.regs, lane, size);
+                self.put(&slot, &access, &bytes[..len], &undefined)?;
             }
         }
         Ok(())
@@ -89,65 +100,80 @@ impl Machine<'_> {
         }
     }
 
-    /// Reads the bytes of a slot.
-    pub(crate) fn fetch(&mut self, slot: &Slot, access: &Access, out: &mut [u8]) -> Exec<()> {
-        let end = slot.offset + out.len();
+    /// Reads the bytes of a slot; what is undefined of them, or nothing.
+    pub(crate) fn fetch(&mut self, slot: &Slot, access: &Access, out: &mut [u8]) -> Vec<UndefinedByte> {
+        let end = slot.offset + slot.len;
+        let inside = &mut out[..slot.len];
         match slot.space {
-            Space::Param => out.copy_from_slice(&self.params[slot.offset..end]),
-            Space::Const => out.copy_from_slice(&self.constants[slot.offset..end]),
-            Space::Local => {
-                let written = self.cta.local.is_written(slot.offset, out.len());
-                self.judge(slot.space, access, written, None)?;
-                out.copy_from_slice(&self.cta.local.bytes[slot.offset..end]);
+            Space::Param => {
+                inside.copy_from_slice(&self.params[slot.offset..end]);
+                return Vec::new();
             }
-            Space::Shared | Space::Global | Space::Generic => {
-                let finding = self.check(slot, access, None);
-                let region = self.region(slot);
-                let written = region.is_written(slot.offset, out.len());
-                out.copy_from_slice(&region.bytes[slot.offset..end]);
-                self.judge(slot.space, access, written, finding.conflict)?;
+            Space::Const => {
+                inside.copy_from_slice(&self.constants[slot.offset..end]);
+                return Vec::new();
             }
+            Space::Local | Space::Shared | Space::Global | Space::Generic => {}
         }
-        Ok(())
+        let races = if slot.space == Space::Local { Vec::new() } else { self.races_of(slot, access) };
+        let region = self.region(slot);
+        inside.copy_from_slice(&region.bytes[slot.offset..end]);
+        let is_written = region.is_written(slot.offset, slot.len);
+        let has_marks = region.undefined.range(slot.offset..end).next().is_some();
+        if is_written && !has_marks && races.is_empty() && slot.len == access.len {
+            return Vec::new();
+        }
+        self.undefined_bytes(slot, access, &races)
     }
 
-    /// Writes the bytes of a slot.
-    pub(crate) fn put(&mut self, slot: &Slot, access: &Access, data: &[u8]) -> Exec<()> {
+    /// Writes the bytes of a slot, some bits of which may be undefined.
+    pub(crate) fn put(&mut self, slot: &Slot, access: &Access, data: &[u8], undefined: &[UndefinedByte]) -> Exec<()> {
         match slot.space {
             Space::Param | Space::Const => {
                 let kind = crate::fault::FaultKind::IllegalInstruction;
                 let message = format!("a store to {} memory", slot.space.as_str());
                 return Err(crate::fault::Stop::new(kind, 1 << access.lane, message));
             }
-            Space::Local => self.cta.local.store(slot.offset, data),
+            Space::Local => self.region_mut(slot).store(slot.offset, data),
             Space::Shared | Space::Global | Space::Generic => {
+                if slot.space != Space::Shared
+                    && let Some(marked) = undefined.iter().find(|byte| byte.is_some())
+                {
+                    let (name, offset) = self.title(slot.space, access);
+                    return Err(self.reached(marked.origin, access.pc, &format!("are stored to `{name}` + {offset}")));
+                }
                 let finding = self.check(slot, access, Some(data));
-                self.judge(slot.space, access, true, finding.conflict)?;
                 if finding.benign {
                     *self.stats.benign.entry(access.pc).or_insert(0) += 1;
                 }
                 self.region_mut(slot).store(slot.offset, data);
+                self.meet(slot, access, &finding.meetings)?;
             }
         }
+        let region = self.region_mut(slot);
+        let marked = undefined.iter().enumerate().filter(|(_, byte)| byte.is_some());
+        region.undefined.extend(marked.map(|(at, byte)| (slot.offset + at, *byte)));
         Ok(())
     }
 
-    fn region(&self, slot: &Slot) -> &Region {
+    pub(crate) fn region(&self, slot: &Slot) -> &Region {
         match slot.space {
             Space::Shared => &self.cta.shared,
+            Space::Local => &self.cta.local,
             _ => &self.memory.buffers[slot.buffer].region,
         }
     }
 
-    fn region_mut(&mut self, slot: &Slot) -> &mut Region {
+    pub(crate) fn region_mut(&mut self, slot: &Slot) -> &mut Region {
         match slot.space {
             Space::Shared => &mut self.cta.shared,
+            Space::Local => &mut self.cta.local,
             _ => &mut self.memory.buffers[slot.buffer].region,
         }
     }
 
     /// Tells the shadow of an access, a write if there is `data`.
-    fn check(&mut self, slot: &Slot, access: &Access, data: Option<&[u8]>) -> Finding {
+    pub(crate) fn check(&mut self, slot: &Slot, access: &Access, data: Option<&[u8]>) -> Finding {
         if !self.options.check_races {
             return Finding::default();
         }
@@ -166,13 +192,31 @@ impl Machine<'_> {
             _ => &mut self.memory.buffers[slot.buffer].region,
         };
         match data {
-            None => region.shadow.read(slot.offset, access.len, &actor),
+            None => region.shadow.read(slot.offset, slot.len, &actor),
             Some(data) => {
                 let old = &region.bytes[slot.offset..slot.offset + data.len()];
                 region.shadow.write(slot.offset, old, data, &actor)
             }
         }
     }
+}
+
+/// The undefined bits of the bytes of one value.
+fn of_bytes(bytes: &[UndefinedByte]) -> Undefined {
+    let shifted = bytes.iter().enumerate().map(|(at, byte)| byte.with(byte.bits << (8 * at)));
+    shifted.fold(Undefined::default(), Undefined::or)
+}
+
+/// The undefined bits of registers that are stored, byte by byte; nothing if there are none.
+fn stored_marks(warp: &Warp, regs: &[Reg], lane: usize, size: usize) -> Vec<UndefinedByte> {
+    if warp.marks.is_none() || regs.iter().all(|reg| !warp.undefined(*reg, lane).is_some()) {
+        return Vec::new();
+    }
+    let bytes = |reg: &Reg| {
+        let all = warp.undefined(*reg, lane);
+        (0..size).map(move |at| all.with(all.bits >> (8 * at) & 0xff))
+    };
+    regs.iter().flat_map(bytes).collect()
 }
 
 /// The value of up to eight bytes.

@@ -16,6 +16,7 @@ mod memory;
 mod mma;
 mod place;
 mod step;
+mod undefined;
 mod warp;
 
 use crate::banks::Banks;
@@ -25,6 +26,11 @@ use crate::memory::Memory;
 use crate::program::Program;
 use crate::report::{Report, Stats};
 use cta::Cta;
+pub(crate) use undefined::UndefinedByte;
+use undefined::{KnownRaces, Origins};
+
+/// Runs of one launch at most, each with the races that the ones before found.
+const MOST_RUNS: usize = 16;
 
 /// Everything a running kernel can reach.
 struct Machine<'a> {
@@ -41,9 +47,16 @@ struct Machine<'a> {
     first_cta: u32,
     /// The buffer of the last global access.
     last_buffer: usize,
+    /// Loads that got undefined bits.
+    origins: Origins,
+    /// Reads that race with later writes: those that earlier runs found, and those of this one.
+    known: &'a KnownRaces,
+    found: KnownRaces,
+    /// Whether a race may be left to another run.
+    is_last: bool,
 }
 
-/// Runs every CTA of the launch.
+/// Runs every CTA of the launch; again with what it learns of reads that race with later writes.
 pub(crate) fn run_grid(
     program: &Program,
     launch: &Launch,
@@ -52,6 +65,33 @@ pub(crate) fn run_grid(
     memory: &mut Memory,
     options: &Options,
 ) -> Result<Report, Box<Fault>> {
+    let before = options.check_races.then(|| memory.clone());
+    let mut known = KnownRaces::default();
+    for run in 1.. {
+        let is_last = run == MOST_RUNS || before.is_none();
+        let (result, found) = run_once(program, launch, params, constants, memory, options, &known, is_last);
+        if !known.join(found) || is_last {
+            return result;
+        }
+        if let Some(before) = &before {
+            *memory = before.clone();
+        }
+    }
+    unreachable!("the last run returns")
+}
+
+/// One run, and the reads that raced with later writes.
+#[expect(clippy::too_many_arguments, reason = "what a launch is made of")]
+fn run_once(
+    program: &Program,
+    launch: &Launch,
+    params: &[u8],
+    constants: &[u8],
+    memory: &mut Memory,
+    options: &Options,
+    known: &KnownRaces,
+    is_last: bool,
+) -> (Result<Report, Box<Fault>>, KnownRaces) {
     let [x, y, z] = launch.grid;
     let count = x.saturating_mul(y).saturating_mul(z);
     let lines: Vec<u32> = program.info.iter().map(|info| info.line).collect();
@@ -68,13 +108,18 @@ pub(crate) fn run_grid(
         cta: Cta::new(program, launch, first_cta, [0; 3]),
         first_cta,
         last_buffer: 0,
+        origins: Origins::default(),
+        known,
+        found: KnownRaces::default(),
+        is_last,
     };
-    for linear in 0..count {
+    let result = (0..count).try_for_each(|linear| {
         let index = [linear % x, linear / x % y, linear / x / y];
         machine.cta = Cta::new(program, launch, first_cta.saturating_add(linear), index);
-        machine.run_cta()?;
-    }
-    Ok(machine.stats.report(program))
+        machine.run_cta()
+    });
+    let report = result.map(|()| machine.stats.report(program));
+    (report, machine.found)
 }
 
 impl Machine<'_> {
@@ -85,7 +130,7 @@ impl Machine<'_> {
             kind: stop.kind,
             at,
             cta: self.cta.index,
-            warp,
+            warp: stop.warp.unwrap_or(warp),
             lanes: stop.lanes,
             address: stop.address,
             location: stop.location,

@@ -17,6 +17,9 @@ pub(crate) struct Slot {
     pub(crate) buffer: usize,
     /// Bytes from the start of the memory or buffer.
     pub(crate) offset: usize,
+    /// Bytes of the access that are inside: fewer than it has where a load hangs over the end of a buffer, inside its own
+    /// alignment.
+    pub(crate) len: usize,
 }
 
 /// One lane's access.
@@ -29,6 +32,8 @@ pub(crate) struct Access {
     pub(crate) pc: u32,
     pub(crate) strong: bool,
     pub(crate) is_read: bool,
+    /// A load of registers, no atomic operation.
+    pub(crate) is_load: bool,
 }
 
 /// The spaces an instruction reaches, each with its lanes.
@@ -86,29 +91,30 @@ impl Machine<'_> {
     }
 
     fn locate_global(&mut self, access: &Access) -> Exec<Slot> {
-        if let Some(offset) = self.inside_buffer(self.last_buffer, access) {
-            return Ok(Slot { space: Space::Global, buffer: self.last_buffer, offset });
+        if let Some((offset, len)) = self.inside_buffer(self.last_buffer, access) {
+            return Ok(Slot { space: Space::Global, buffer: self.last_buffer, offset, len });
         }
         if let Some(buffer) = self.memory.at_or_below(access.address)
-            && let Some(offset) = self.inside_buffer(buffer, access)
+            && let Some((offset, len)) = self.inside_buffer(buffer, access)
         {
             self.last_buffer = buffer;
-            return Ok(Slot { space: Space::Global, buffer, offset });
+            return Ok(Slot { space: Space::Global, buffer, offset, len });
         }
         Err(self.out_of_bounds(Space::Global, access))
     }
 
-    fn inside_buffer(&self, index: usize, access: &Access) -> Option<usize> {
+    /// Where an access is in a buffer, and how many bytes of it: all of them, or those of a load that begins inside.
+    fn inside_buffer(&self, index: usize, access: &Access) -> Option<(usize, usize)> {
         let buffer = self.memory.buffers.get(index)?;
-        let offset = access.address.checked_sub(buffer.base)?;
-        let end = offset.checked_add(access.len as u64)?;
-        (end <= buffer.region.bytes.len() as u64).then_some(offset as usize)
+        let offset = usize::try_from(access.address.checked_sub(buffer.base)?).ok()?;
+        let inside = buffer.region.bytes.len().checked_sub(offset)?.min(access.len);
+        (inside == access.len || (access.is_load && inside > 0)).then_some((offset, inside))
     }
 
     fn locate_in(&self, space: Space, access: &Access, start: u64, size: usize, shift: usize) -> Exec<Slot> {
         let offset = access.address.checked_sub(start);
         match offset.filter(|offset| offset.saturating_add(access.len as u64) <= size as u64) {
-            Some(offset) => Ok(Slot { space, buffer: 0, offset: offset as usize + shift }),
+            Some(offset) => Ok(Slot { space, buffer: 0, offset: offset as usize + shift, len: access.len }),
             None => Err(self.out_of_bounds(space, access)),
         }
     }
@@ -121,7 +127,7 @@ impl Machine<'_> {
         stop
     }
 
-    fn out_of_bounds(&self, space: Space, access: &Access) -> Box<Stop> {
+    pub(crate) fn out_of_bounds(&self, space: Space, access: &Access) -> Box<Stop> {
         let (name, offset, size) = self.nearest(space, access.address);
         let message = if name.is_empty() {
             format!("address {:#x} is in no buffer", access.address)
@@ -181,28 +187,33 @@ impl Machine<'_> {
         }
     }
 
-    /// The one place that decides what becomes of unwritten and racing bytes: for now the access faults at once.
-    pub(crate) fn judge(&self, space: Space, access: &Access, written: bool, conflict: Option<Conflict>) -> Exec<()> {
-        if let Some(conflict) = conflict {
-            let own = if access.is_read { "read" } else { "write" };
-            let other = if conflict.other_is_write { "write" } else { "read" };
-            let (name, offset, _) = self.nearest(space, access.address);
-            let line = self.program.line(conflict.pc);
-            let mut message = format!(
-                "this {own} of `{name}` + {offset} and the {other} at PTX line {line} are not ordered by any barrier"
-            );
-            if access.strong || conflict.other_is_strong || conflict.other_cta {
-                message += "; order by flags (release and acquire) is not modelled";
-            }
-            let mut stop = self.at_address(FaultKind::Race, space, access, message);
-            stop.related = Some(conflict.pc);
-            return Err(stop);
+    /// The buffer or variable of an access, and how far into it.
+    pub(crate) fn title(&self, space: Space, access: &Access) -> (String, i64) {
+        let (name, offset, _) = self.nearest(space, access.address);
+        (name, offset)
+    }
+
+    /// The fault of two accesses that nothing orders.
+    pub(crate) fn race(&self, space: Space, access: &Access, conflict: &Conflict) -> Box<Stop> {
+        let own = if access.is_read { "read" } else { "write" };
+        let other = if conflict.other_is_write { "write" } else { "read" };
+        let (name, offset) = self.title(space, access);
+        let line = self.program.line(conflict.pc);
+        let mut message = format!(
+            "this {own} of `{name}` + {offset} and the {other} at PTX line {line} are not ordered by any barrier"
+        );
+        if access.strong || conflict.other_is_strong || conflict.other_cta {
+            message += "; order by flags (release and acquire) is not modelled";
         }
-        if !written {
-            let (name, offset, _) = self.nearest(space, access.address);
-            let message = format!("reads {} bytes at `{name}` + {offset}, some of which nobody wrote", access.len);
-            return Err(self.at_address(FaultKind::UninitializedRead, space, access, message));
-        }
-        Ok(())
+        let mut stop = self.at_address(FaultKind::Race, space, access, message);
+        stop.related = Some(conflict.pc);
+        stop
+    }
+
+    /// The fault of a read of bytes that nobody wrote.
+    pub(crate) fn unwritten(&self, space: Space, access: &Access) -> Box<Stop> {
+        let (name, offset) = self.title(space, access);
+        let message = format!("reads {} bytes at `{name}` + {offset}, some of which nobody wrote", access.len);
+        self.at_address(FaultKind::UninitializedRead, space, access, message)
     }
 }

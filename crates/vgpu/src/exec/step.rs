@@ -1,7 +1,7 @@
 //! One instruction of one group of lanes.
 
 use crate::exec::warp::{Warp, lanes};
-use crate::exec::{Machine, compare, convert, float, int};
+use crate::exec::{Machine, compare, convert, float, int, undefined};
 use crate::fault::{Exec, FaultKind, Stop};
 use crate::isa::{Space, mask};
 use crate::memory::map;
@@ -22,7 +22,12 @@ impl Machine<'_> {
         self.stats.steps += 1;
         let exec = match inst.guard {
             None => warp.active,
-            Some(guard) => warp.active & warp.guard(guard),
+            Some(guard) => {
+                if let Some(origin) = warp.undefined_pred(guard.index, warp.active) {
+                    return Err(self.reached(origin, pc, "decide whether an instruction is executed"));
+                }
+                warp.active & warp.guard(guard)
+            }
         };
         let executed = &mut self.stats.executed[pc as usize];
         executed.0 += 1;
@@ -41,7 +46,10 @@ impl Machine<'_> {
                 warp.branch(exec, *target);
                 return Ok(());
             }
-            Op::BranchIndex { index, targets } => return self.branch_index(warp, exec, *index, targets),
+            Op::BranchIndex { index, targets } => {
+                self.must_be_defined(warp, *index, exec, "decide where a branch goes")?;
+                return self.branch_index(warp, exec, *index, targets);
+            }
             Op::Call { target, copies } => return self.call(warp, exec, *target, copies),
             Op::Ret => return self.ret(warp, exec),
             Op::Exit => return self.exit(warp, exec),
@@ -54,7 +62,12 @@ impl Machine<'_> {
             Op::Atomic(atomic) => self.atomic(warp, exec, atomic)?,
             Op::CopyBack(copies) => self.local_copies(warp, exec, copies),
             Op::Clock { d, bits, shift } => warp.fill(*d, exec, (self.stats.steps >> shift) & mask(*bits)),
-            _ => scalar(warp, exec, op),
+            _ if warp.marks.is_none() => scalar(warp, exec, op),
+            _ => {
+                let updates = undefined::of(warp, exec, op);
+                scalar(warp, exec, op);
+                warp.update_marks(exec, updates);
+            }
         }
         warp.pc += 1;
         Ok(())

@@ -4,6 +4,7 @@
 //! the lowest program counter, runs: lanes that are behind catch up, so groups merge where the code joins. A group that
 //! runs long while others are ready is set aside for a while, so that a loop that waits for another lane ends.
 
+use crate::exec::undefined::{Marks, UndefinedLanes, Update};
 use crate::program::{Preset, Program};
 
 /// One value for each lane.
@@ -77,6 +78,8 @@ pub(crate) struct Warp {
     pub(crate) preds: Vec<u32>,
     /// The carry flag of each lane.
     pub(crate) carry: u32,
+    /// Undefined bits of the above, if there are any.
+    pub(crate) marks: Option<Box<Marks>>,
     /// Where each lane goes on, for lanes that are not in the running group.
     pub(crate) pcs: [u32; 32],
     /// Return addresses of each lane.
@@ -112,6 +115,7 @@ impl Warp {
             regs,
             preds: vec![0; program.predicates as usize],
             carry: 0,
+            marks: None,
             pcs: [0; 32],
             stacks: vec![Vec::new(); 32],
             waits: [Wait::None; 32],
@@ -235,6 +239,9 @@ impl Warp {
     pub(crate) fn set_pred(&mut self, index: u32, exec: u32, value: u32) {
         let slot = &mut self.preds[index as usize];
         *slot = (*slot & !exec) | (value & exec);
+        if self.marks.is_some() {
+            self.update_marks(exec, vec![Update::Pred(index, Box::<UndefinedLanes>::default())]);
+        }
     }
 
     /// Writes `value` to the register in the lanes of `exec`.
@@ -242,6 +249,9 @@ impl Warp {
         let slot = &mut self.regs[reg as usize];
         for lane in lanes(exec) {
             slot[lane] = value;
+        }
+        if self.marks.is_some() {
+            self.update_marks(exec, vec![Update::Reg(reg, Box::<UndefinedLanes>::default())]);
         }
     }
 }

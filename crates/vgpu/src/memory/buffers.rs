@@ -31,7 +31,7 @@ pub(crate) struct LaunchRecord {
     pub(crate) lines: Vec<u32>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Buffer {
     pub(crate) name: String,
     pub(crate) base: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Buffer {
 }
 
 /// Global memory of a device. Bases are multiples of 256 bytes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Memory {
     pub(crate) buffers: Vec<Buffer>,
     launches: Vec<LaunchRecord>,

@@ -1,5 +1,8 @@
 //! A run of bytes that knows which of them were written, and by whom.
 
+use std::collections::BTreeMap;
+
+use crate::exec::UndefinedByte;
 use crate::shadow::Shadow;
 
 /// One bit a byte.
@@ -53,23 +56,26 @@ impl Bits {
 }
 
 /// Bytes, which of them were written, and their shadow.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Region {
     pub(crate) bytes: Vec<u8>,
     /// `None`: all of them.
     pub(crate) written: Option<Bits>,
+    /// Undefined bits that were stored, by byte.
+    pub(crate) undefined: BTreeMap<usize, UndefinedByte>,
     pub(crate) shadow: Shadow,
 }
 
 impl Region {
     /// Bytes that the host wrote.
     pub(crate) fn filled(bytes: Vec<u8>) -> Region {
-        Region { bytes, written: None, shadow: Shadow::default() }
+        Region { bytes, written: None, undefined: BTreeMap::new(), shadow: Shadow::default() }
     }
 
     /// Bytes that nobody wrote.
     pub(crate) fn poison(len: usize) -> Region {
-        Region { bytes: vec![0; len], written: Some(Bits::new(len)), shadow: Shadow::default() }
+        let (written, undefined) = (Some(Bits::new(len)), BTreeMap::new());
+        Region { bytes: vec![0; len], written, undefined, shadow: Shadow::default() }
     }
 
     pub(crate) fn is_written(&self, offset: usize, len: usize) -> bool {
@@ -81,6 +87,10 @@ impl Region {
         self.bytes[offset..offset + data.len()].copy_from_slice(data);
         if let Some(bits) = &mut self.written {
             bits.set(offset, data.len());
+        }
+        if !self.undefined.is_empty() {
+            let stale: Vec<usize> = self.undefined.range(offset..offset + data.len()).map(|(at, _)| *at).collect();
+            stale.iter().for_each(|at| _ = self.undefined.remove(at));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What does not fit a cell: several readers of one word, and strong (atomic, volatile, relaxed) accesses.
 
-use super::{Actor, Cell, Conflict, LastWrite, MANY, NEVER, NONE};
+use super::{Actor, Cell, Conflict, LastWrite, MANY, NEVER, NONE, Reader};
 
 /// Lanes of one warp that accessed at one count.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ impl Set {
 }
 
 /// Sets of unordered weak reads, reused after they are dropped.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ReadSets {
     pub(super) sets: Vec<Set>,
     pub(super) free: Vec<u32>,
@@ -177,14 +177,20 @@ impl Strong {
 
 pub(super) fn conflict_in(old_pc: u32, set: &Set, other_is_write: bool, who: &Actor<'_>) -> Option<Conflict> {
     if old_pc != NONE {
-        return Some(Conflict { pc: old_pc, other_is_write, other_is_strong: true, other_cta: true });
+        return Some(Conflict {
+            pc: old_pc,
+            other_is_write,
+            other_is_strong: true,
+            other_cta: true,
+            reader: Reader::Unknown,
+        });
     }
     let pc = set.unordered(who)?;
-    Some(Conflict { pc, other_is_write, other_is_strong: true, other_cta: false })
+    Some(Conflict { pc, other_is_write, other_is_strong: true, other_cta: false, reader: Reader::Unknown })
 }
 
 /// What cells refer to.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Beside {
     pub(super) reads: ReadSets,
     pub(super) strong: Vec<Strong>,

@@ -73,11 +73,15 @@ fn ldmatrix_takes_generic_addresses_of_shared_memory() {
 fn rows_of_a_matrix_have_rules() {
     let odd = fault("mov.u32 %r10, tile;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r20}, [%r10+8];", 32);
     assert_eq!((odd.kind, odd.lanes), (FaultKind::Misaligned, 1));
-    let unwritten = fault("mov.u32 %r10, tile;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r20}, [%r10];", 32);
+    let load = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r20}, [%r10];\n\
+                setp.eq.u32 %p2, %r20, 0;\n@%p2 bra END;\nEND:";
+    let unwritten = fault(&format!("mov.u32 %r10, tile;\n{load}"), 32);
     assert_eq!(unwritten.kind, FaultKind::UninitializedRead);
     let race = fault(
-        "mov.u32 %r10, tile;\nsetp.eq.u32 %p1, %r1, 9;\n@%p1 st.shared.v4.b32 [tile], {%r1, %r1, %r1, %r1};\n\
-         ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r20}, [%r10];",
+        &format!(
+            "mov.u32 %r10, tile;\nsetp.eq.u32 %p1, %r1, 9;\n\
+             @%p1 st.shared.v4.b32 [tile], {{%r1, %r1, %r1, %r1}};\n{load}"
+        ),
         32,
     );
     assert_eq!(race.kind, FaultKind::Race);

@@ -48,7 +48,11 @@ fn every_thread_has_its_own_local_memory() {
     let [lane, stored, generic] = map(body, &[&values]);
     assert_eq!(lane, (0..32).chain(0..32).collect::<Vec<u32>>());
     assert_eq!((&stored, &generic), (&values, &values));
-    let unwritten = fault(".local .align 4 .b8 frame[8];\nld.local.u32 %r10, [frame+4];", 32);
+    let unwritten = fault(
+        ".local .align 4 .b8 frame[8];\nld.local.u32 %r10, [frame+4];\n\
+         setp.eq.u32 %p2, %r10, 0;\n@%p2 bra END;\nEND:",
+        32,
+    );
     assert_eq!(unwritten.kind, FaultKind::UninitializedRead);
     let outside = fault(".local .align 4 .b8 frame[8];\nst.local.u32 [frame+8], %r1;", 32);
     assert_eq!(outside.kind, FaultKind::OutOfBounds);

@@ -1,0 +1,346 @@
+//! How undefined bits go through instructions that touch only registers.
+//!
+//! A result bit is undefined if some choice of the undefined source bits would change it. That is exact for logic, moves,
+//! shifts and permutations; a sum is undefined from the lowest undefined bit upwards; of everything else, one undefined
+//! source bit makes the whole result undefined.
+
+use super::{Marks, Undefined, UndefinedLanes, Update};
+use crate::exec::int;
+use crate::exec::warp::{Lanes, Warp, lanes};
+use crate::isa::mask;
+use crate::op::{Convert, Element, FloatMode, Guard, IntFn, Mma, Op, PairSource, PredFn, Reg, Setp};
+
+/// Sources of a warp, and what is undefined of them.
+struct Flow<'a> {
+    warp: &'a Warp,
+    marks: &'a Marks,
+    exec: u32,
+}
+
+/// What is undefined of the results of an instruction, before it is executed; nothing for what is no matter of registers
+/// alone.
+pub(crate) fn of(warp: &Warp, exec: u32, op: &Op) -> Vec<Update> {
+    let Some(marks) = &warp.marks else { return Vec::new() };
+    let flow = Flow { warp, marks, exec };
+    match op {
+        Op::Mov { d, a } => vec![flow.reg(*d, |lane| flow.at(*a, lane))],
+        Op::MovMany(moves) => moves.iter().map(|(d, a)| flow.reg(*d, |lane| flow.at(*a, lane))).collect(),
+        Op::Unpack { a, bits, parts } => flow.unpack(*a, *bits, parts),
+        Op::Pack { d, bits, parts } => vec![flow.pack(*d, *bits, parts)],
+        Op::Clock { d, .. } | Op::ActiveMask { d } => vec![flow.reg(*d, |_| Undefined::default())],
+        Op::Int { f, bits, d, s } => vec![flow.int(*f, *bits, *d, s)],
+        Op::Selp { d, a, b, p } => vec![flow.reg(*d, |lane| flow.selected(lane, *a, *b, *p))],
+        Op::Carry { bits, read, write, d, s, .. } => {
+            let of = |lane: usize| {
+                let flag = if *read { flow.marks.carry(lane) } else { Undefined::default() };
+                flow.any(s, u64::MAX, lane).or(flag)
+            };
+            let mut updates = vec![flow.reg(*d, |lane| whole(of(lane), mask(*bits)))];
+            if *write {
+                updates.push(Update::Carry(flow.lanes(|lane| whole(of(lane), 1))));
+            }
+            updates
+        }
+        Op::Pred { f, d, a, b } => vec![flow.pred(*d, |lane| {
+            let undefined = |guard: &Guard| flow.marks.pred(guard.index, lane);
+            flow.joined(*f, (undefined(a), flow.holds(*a, lane)), (undefined(b), flow.holds(*b, lane)))
+        })],
+        Op::MovPred { d, a } => vec![flow.pred(*d, |lane| flow.marks.pred(a.index, lane))],
+        Op::Setp(setp) => flow.setp(setp),
+        Op::Set(set) => vec![flow.reg(set.d, |lane| {
+            whole(
+                flow.any(&[set.compare.a, set.compare.b], u64::MAX, lane).or(set
+                    .compare
+                    .combine
+                    .map_or(Undefined::default(), |(_, guard)| flow.marks.pred(guard.index, lane))),
+                u64::MAX,
+            )
+        })],
+        Op::Float { f, mode, d, s } => vec![flow.reg(*d, |lane| flow.float(mode, &s[..f.arity()], lane))],
+        Op::Testp { d, a, .. } | Op::IsSpace { d, a, .. } => {
+            vec![flow.pred(*d, |lane| whole(flow.at(*a, lane), 1))]
+        }
+        Op::Convert(convert) => vec![flow.reg(convert.d, |lane| converted(convert, flow.at(convert.a, lane)))],
+        Op::ConvertPair(pair) => {
+            let sources: Vec<Reg> = match pair.source {
+                PairSource::Singles(upper, lower) => vec![lower, upper],
+                PairSource::Packed(a, _) => vec![a],
+            };
+            let bits = pair.format.bits();
+            vec![flow.reg(pair.d, |lane| match sources[..] {
+                [lower, upper] => {
+                    let upper = whole(flow.at(upper, lane), mask(bits) << bits);
+                    whole(flow.at(lower, lane), mask(bits)).or(upper)
+                }
+                _ => whole(flow.any(&sources, u64::MAX, lane), mask(2 * bits)),
+            })]
+        }
+        Op::ToTf32 { d, a, .. } => vec![flow.reg(*d, |lane| whole(flow.at(*a, lane), mask(32)))],
+        Op::Cvta { d, a, bits, .. } => vec![flow.reg(*d, |lane| whole(flow.at(*a, lane), mask(*bits)))],
+        Op::Nop | Op::Load(_) | Op::Store(_) | Op::Atomic(_) | Op::CopyBack(_) => Vec::new(),
+        Op::Bra { .. } | Op::BranchIndex { .. } | Op::Call { .. } | Op::Ret | Op::Exit | Op::Trap => Vec::new(),
+        Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => Vec::new(),
+    }
+}
+
+/// `bits`, if anything is undefined.
+fn whole(undefined: Undefined, bits: u64) -> Undefined {
+    if undefined.is_some() { undefined.with(bits) } else { undefined }
+}
+
+/// From the lowest undefined bit upwards.
+fn upwards(undefined: Undefined, keep: u64) -> Undefined {
+    let lowest = undefined.bits & undefined.bits.wrapping_neg();
+    undefined.with(if undefined.is_some() { lowest.wrapping_neg() & keep } else { 0 })
+}
+
+impl Flow<'_> {
+    fn at(&self, reg: Reg, lane: usize) -> Undefined {
+        self.marks.reg(reg, lane)
+    }
+
+    fn lanes(&self, of: impl Fn(usize) -> Undefined) -> Box<UndefinedLanes> {
+        let mut out = Box::new([Undefined::default(); 32]);
+        lanes(self.exec).for_each(|lane| out[lane] = of(lane));
+        out
+    }
+
+    fn reg(&self, d: Reg, of: impl Fn(usize) -> Undefined) -> Update {
+        Update::Reg(d, self.lanes(of))
+    }
+
+    fn pred(&self, d: u32, of: impl Fn(usize) -> Undefined) -> Update {
+        Update::Pred(d, self.lanes(of))
+    }
+
+    /// What is undefined of any of the registers, in these bits.
+    fn any(&self, regs: &[Reg], keep: u64, lane: usize) -> Undefined {
+        let of = |reg: &Reg| self.at(*reg, lane);
+        regs.iter().map(of).map(|all| all.with(all.bits & keep)).fold(Undefined::default(), Undefined::or)
+    }
+
+    fn holds(&self, guard: Guard, lane: usize) -> bool {
+        self.warp.guard(guard) >> lane & 1 == 1
+    }
+
+    fn unpack(&self, a: Reg, bits: u32, parts: &[Option<Reg>]) -> Vec<Update> {
+        let part = |(index, d): (usize, &Option<Reg>)| {
+            let of = |lane: usize| {
+                let all = self.at(a, lane);
+                all.with(all.bits >> (bits * index as u32) & mask(bits))
+            };
+            d.map(|d| self.reg(d, of))
+        };
+        parts.iter().enumerate().filter_map(part).collect()
+    }
+
+    fn pack(&self, d: Reg, bits: u32, parts: &[Reg]) -> Update {
+        self.reg(d, |lane| {
+            let part = |(index, part): (usize, &Reg)| {
+                let all = self.at(*part, lane);
+                all.with((all.bits & mask(bits)) << (bits * index as u32))
+            };
+            parts.iter().enumerate().map(part).fold(Undefined::default(), Undefined::or)
+        })
+    }
+
+    fn selected(&self, lane: usize, a: Reg, b: Reg, p: Guard) -> Undefined {
+        let (first, second) = (self.at(a, lane), self.at(b, lane));
+        let chooses = self.marks.pred(p.index, lane);
+        if !chooses.is_some() {
+            return if self.holds(p, lane) { first } else { second };
+        }
+        let differ = self.warp.regs[a as usize][lane] ^ self.warp.regs[b as usize][lane];
+        first.or(second).or(chooses.with(differ))
+    }
+
+    /// Logic on predicates: what is undefined of each, and its value where it is not.
+    fn joined(&self, f: PredFn, (a, x): (Undefined, bool), (b, y): (Undefined, bool)) -> Undefined {
+        let decides = |undefined: Undefined, value: bool| match f {
+            PredFn::And => !undefined.is_some() && !value,
+            PredFn::Or => !undefined.is_some() && value,
+            PredFn::Xor => false,
+        };
+        if decides(a, x) || decides(b, y) { Undefined::default() } else { a.or(b) }
+    }
+
+    fn setp(&self, setp: &Setp) -> Vec<Update> {
+        let (bits, is_packed) = (setp.dtype.bits, setp.dtype.count == 2);
+        let of = |keep: u64| {
+            move |lane: usize| {
+                let compared = whole(self.any(&[setp.a, setp.b], keep, lane), 1);
+                let Some((f, guard)) = setp.combine else { return compared };
+                // The value of a defined comparison is not known yet; only the other side may decide.
+                let other = self.marks.pred(guard.index, lane);
+                let value = self.holds(guard, lane);
+                let decides = !other.is_some() && matches!((f, value), (PredFn::And, false) | (PredFn::Or, true));
+                if decides { Undefined::default() } else { compared.or(other) }
+            }
+        };
+        let (low, high) = if is_packed { (mask(16), mask(16) << 16) } else { (mask(bits), mask(bits)) };
+        let mut updates = vec![self.pred(setp.d, of(low))];
+        updates.extend(setp.q.map(|q| self.pred(q, of(high))));
+        updates
+    }
+
+    fn float(&self, mode: &FloatMode, sources: &[Reg], lane: usize) -> Undefined {
+        let bits = match mode.element {
+            Element::F32 => 32,
+            Element::F64 => 64,
+            Element::Half(_) => 16,
+        };
+        let part = |shift: u32| whole(self.any(sources, mask(bits) << shift, lane), mask(bits) << shift);
+        if mode.packed { part(0).or(part(bits)) } else { part(0) }
+    }
+
+    fn int(&self, f: IntFn, bits: u32, d: Reg, s: &[Reg; 4]) -> Update {
+        let sources = &s[..f.arity()];
+        match kind(f) {
+            Kind::Logic => self.logic(f, bits, d, s),
+            Kind::Moves(controls) => {
+                let is_control = |at: &usize| controls.contains(at);
+                let control: Vec<Reg> = (0..sources.len()).filter(is_control).map(|at| sources[at]).collect();
+                let moved = self.moved(f, bits, s, controls);
+                self.reg(d, |lane| {
+                    let chooses = self.any(&control, u64::MAX, lane);
+                    let all = self.any(sources, u64::MAX, lane);
+                    if chooses.is_some() { all.with(mask(bits)) } else { all.with(moved[lane]) }
+                })
+            }
+            Kind::Rises(factor) => {
+                self.reg(d, |lane| upwards(self.any(sources, u64::MAX, lane), mask((bits * factor).min(64))))
+            }
+            Kind::Whole(factor) => {
+                self.reg(d, |lane| whole(self.any(sources, u64::MAX, lane), mask((bits * factor).min(64))))
+            }
+        }
+    }
+
+    /// Each bit of the result depends on the same bit of the sources: all choices of the undefined bits are tried.
+    fn logic(&self, f: IntFn, bits: u32, d: Reg, s: &[Reg; 4]) -> Update {
+        let arity = f.arity();
+        let result = |choice: usize| {
+            let source = |at: usize| {
+                let mut values: Lanes = self.warp.regs[s[at] as usize];
+                let flips = choice >> at & 1 == 1 && at < arity;
+                lanes(self.exec).filter(|_| flips).for_each(|lane| values[lane] ^= self.at(s[at], lane).bits);
+                values
+            };
+            self.computed(f, bits, [0, 1, 2, 3].map(source))
+        };
+        let first = result(0);
+        let mut changed: Lanes = [0; 32];
+        for choice in 1..1 << arity {
+            let other = result(choice);
+            lanes(self.exec).for_each(|lane| changed[lane] |= other[lane] ^ first[lane]);
+        }
+        self.reg(d, |lane| self.any(&s[..arity], u64::MAX, lane).with(changed[lane] & mask(bits)))
+    }
+
+    /// The marks of the sources, moved as their bits are.
+    fn moved(&self, f: IntFn, bits: u32, s: &[Reg; 4], controls: &[usize]) -> Lanes {
+        let source = |at: usize| {
+            let mut values: Lanes = self.warp.regs[s[at] as usize];
+            lanes(self.exec).filter(|_| !controls.contains(&at)).for_each(|lane| {
+                values[lane] = self.at(s[at], lane).bits;
+            });
+            values
+        };
+        self.computed(f, bits, [0, 1, 2, 3].map(source))
+    }
+
+    /// The function of other sources than the warp's.
+    fn computed(&self, f: IntFn, bits: u32, sources: [Lanes; 4]) -> Lanes {
+        let [a, b, c, d] = sources;
+        let mut registers = [a, b, c, d, [0; 32]];
+        int::execute(&mut registers, self.exec, f, bits, 4, &[0, 1, 2, 3]);
+        registers[4]
+    }
+}
+
+/// How undefined bits of an integer function's sources reach its result.
+enum Kind {
+    /// Bit by bit.
+    Logic,
+    /// As bits are moved, by the sources of these numbers.
+    Moves(&'static [usize]),
+    /// From the lowest upwards; the result has so many times the bits.
+    Rises(u32),
+    /// Everywhere; the result has so many times the bits.
+    Whole(u32),
+}
+
+fn kind(f: IntFn) -> Kind {
+    match f {
+        IntFn::And | IntFn::Or | IntFn::Xor | IntFn::Not | IntFn::Lop3(_) => Kind::Logic,
+        IntFn::Shl | IntFn::Shr { .. } => Kind::Moves(&[1]),
+        IntFn::Funnel { .. } | IntFn::Prmt(_) => Kind::Moves(&[2]),
+        IntFn::Bfe { .. } => Kind::Moves(&[1, 2]),
+        IntFn::Bfi => Kind::Moves(&[2, 3]),
+        IntFn::Brev => Kind::Moves(&[]),
+        IntFn::Add | IntFn::Sub | IntFn::Mul | IntFn::Mad | IntFn::Neg => Kind::Rises(1),
+        IntFn::MulWide { .. } | IntFn::MadWide { .. } => Kind::Rises(2),
+        IntFn::AddSat | IntFn::SubSat | IntFn::MulHi { .. } | IntFn::MadHi { .. } | IntFn::MadHiSat => Kind::Whole(1),
+        IntFn::Mul24 { .. } | IntFn::Mad24 { .. } | IntFn::Div { .. } | IntFn::Rem { .. } | IntFn::Abs => {
+            Kind::Whole(1)
+        }
+        IntFn::Min { .. } | IntFn::Max { .. } | IntFn::Cnot | IntFn::Clz | IntFn::Popc => Kind::Whole(1),
+        IntFn::Bfind { .. } | IntFn::Sad { .. } | IntFn::Dp4a { .. } | IntFn::Dp2a { .. } => Kind::Whole(1),
+        IntFn::Bmsk { .. } | IntFn::Halves(_) | IntFn::Select { .. } | IntFn::Fns => Kind::Whole(1),
+    }
+}
+
+/// An integer that is cut or extended keeps its defined bits; every other conversion depends on all of them.
+fn converted(convert: &Convert, source: Undefined) -> Undefined {
+    let (from, to) = (convert.from, convert.to);
+    let source = source.with(source.bits & mask(from.bits));
+    if from.is_float() || to.is_float() || convert.sat {
+        return whole(source, mask(convert.width));
+    }
+    let extended = if from.is_signed() { crate::isa::sign_extend(source.bits, from.bits) as u64 } else { source.bits };
+    let cut = extended & mask(to.bits);
+    let kept = if to.is_signed() { crate::isa::sign_extend(cut, to.bits) as u64 } else { cut };
+    source.with(kept & mask(convert.width))
+}
+
+/// What is undefined of the result of `mma.sync`: an element, if anything of its row of A, its column of B or its element
+/// of C is.
+pub(crate) fn product(warp: &Warp, op: &Mma) -> Vec<Update> {
+    let (mut rows, mut columns) = ([Undefined::default(); 16], [Undefined::default(); 8]);
+    for lane in 0..32 {
+        for (index, reg) in op.a.iter().enumerate() {
+            let row = &mut rows[lane / 4 + index % 2 * 8];
+            *row = row.or(warp.undefined(*reg, lane));
+        }
+        for reg in &op.b {
+            columns[lane / 4] = columns[lane / 4].or(warp.undefined(*reg, lane));
+        }
+    }
+    let in_register = 4 / op.d.len();
+    let bits = 32 / in_register as u32;
+    let element = |lane: usize, at: usize| {
+        let (row, column) = (lane / 4 + at / 2 * 8, lane % 4 * 2 + at % 2);
+        let shift = at % in_register * bits as usize;
+        let of_c = warp.undefined(op.c[at / in_register], lane);
+        let own = of_c.with(of_c.bits & mask(bits) << shift);
+        whole(rows[row].or(columns[column]).or(own), mask(bits) << shift)
+    };
+    let register = |(index, reg): (usize, &Reg)| {
+        let elements = index * in_register..(index + 1) * in_register;
+        let mut of = Box::new([Undefined::default(); 32]);
+        for (lane, slot) in of.iter_mut().enumerate() {
+            *slot = elements.clone().map(|at| element(lane, at)).fold(Undefined::default(), Undefined::or);
+        }
+        Update::Reg(*reg, of)
+    };
+    op.d.iter().enumerate().map(register).collect()
+}
+
+/// Undefined bits of a matrix register, spread as its elements are; the origin is that of the first.
+pub(crate) fn matrix_lanes(bits: &Lanes, origin: u32) -> Box<UndefinedLanes> {
+    let mut out = Box::new([Undefined::default(); 32]);
+    for (slot, bits) in out.iter_mut().zip(bits) {
+        *slot = Undefined { bits: *bits, origin };
+    }
+    out
+}

@@ -1,0 +1,193 @@
+//! Undefined bits: what a load gets of bytes that nobody wrote, that another thread is writing, or that lie behind the end
+//! of a buffer.
+//!
+//! Compilers load more than a program asks for: they move loads in front of branches, and join neighbouring ones into a
+//! vector. Such bits are not used. So no load faults for them; they are marked, and the marks follow them through registers,
+//! shuffles and memory ([`flow`]). The fault comes where a marked bit decides what is executed or where memory is accessed,
+//! or reaches global memory. Its kind and place are those of the load.
+//!
+//! A warp without marks pays one comparison for each instruction.
+
+mod flow;
+mod races;
+
+use std::collections::BTreeMap;
+
+use crate::exec::Machine;
+use crate::exec::warp::{Warp, lanes};
+use crate::fault::{Exec, Stop};
+use crate::op::Reg;
+
+pub(crate) use flow::{matrix_lanes, of, product};
+pub(crate) use races::KnownRaces;
+
+/// Undefined bits of a value, and the load that they come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Undefined {
+    pub(crate) bits: u64,
+    pub(crate) origin: u32,
+}
+
+/// Of each lane.
+pub(crate) type UndefinedLanes = [Undefined; 32];
+
+/// Undefined bits of one byte in memory.
+pub(crate) type UndefinedByte = Undefined;
+
+impl Undefined {
+    /// Both, as bits of one value.
+    pub(crate) fn or(self, other: Undefined) -> Undefined {
+        Undefined { bits: self.bits | other.bits, origin: if self.bits != 0 { self.origin } else { other.origin } }
+    }
+
+    /// Bits of the same origin.
+    pub(crate) fn with(self, bits: u64) -> Undefined {
+        Undefined { bits, ..self }
+    }
+
+    pub(crate) fn is_some(self) -> bool {
+        self.bits != 0
+    }
+}
+
+/// The undefined bits of a warp's registers, predicates and carry flags; what has none is left out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks {
+    regs: BTreeMap<Reg, Box<UndefinedLanes>>,
+    preds: BTreeMap<u32, Box<UndefinedLanes>>,
+    carry: Option<Box<UndefinedLanes>>,
+}
+
+/// What becomes of a register's marks.
+#[derive(Debug)]
+pub(crate) enum Update {
+    Reg(Reg, Box<UndefinedLanes>),
+    Pred(u32, Box<UndefinedLanes>),
+    Carry(Box<UndefinedLanes>),
+}
+
+impl Marks {
+    pub(crate) fn reg(&self, reg: Reg, lane: usize) -> Undefined {
+        self.regs.get(&reg).map_or(Undefined::default(), |lanes| lanes[lane])
+    }
+
+    pub(crate) fn pred(&self, pred: u32, lane: usize) -> Undefined {
+        self.preds.get(&pred).map_or(Undefined::default(), |lanes| lanes[lane])
+    }
+
+    pub(crate) fn carry(&self, lane: usize) -> Undefined {
+        self.carry.as_ref().map_or(Undefined::default(), |lanes| lanes[lane])
+    }
+
+    /// The first undefined bit of a register in these lanes.
+    pub(crate) fn in_reg(&self, reg: Reg, exec: u32) -> Option<u32> {
+        first(self.regs.get(&reg)?, exec)
+    }
+
+    /// The first undefined predicate in these lanes.
+    pub(crate) fn in_pred(&self, pred: u32, exec: u32) -> Option<u32> {
+        first(self.preds.get(&pred)?, exec)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.regs.is_empty() && self.preds.is_empty() && self.carry.is_none()
+    }
+}
+
+fn first(marked: &UndefinedLanes, exec: u32) -> Option<u32> {
+    lanes(exec).find(|lane| marked[*lane].is_some()).map(|lane| marked[lane].origin)
+}
+
+/// Puts the lanes of `exec` into an entry, which goes if nothing is left in it.
+fn put(map: &mut BTreeMap<u32, Box<UndefinedLanes>>, key: u32, exec: u32, new: &UndefinedLanes) {
+    let is_marked = lanes(exec).any(|lane| new[lane].is_some());
+    if !is_marked && !map.contains_key(&key) {
+        return;
+    }
+    let held = map.entry(key).or_insert_with(|| Box::new([Undefined::default(); 32]));
+    lanes(exec).for_each(|lane| held[lane] = new[lane]);
+    if held.iter().all(|undefined| !undefined.is_some()) {
+        map.remove(&key);
+    }
+}
+
+impl Warp {
+    /// Notes what is undefined of results in the lanes of `exec`.
+    pub(crate) fn update_marks(&mut self, exec: u32, updates: Vec<Update>) {
+        let marks = self.marks.get_or_insert_default();
+        for update in updates {
+            match update {
+                Update::Reg(reg, new) => put(&mut marks.regs, reg, exec, &new),
+                Update::Pred(pred, new) => put(&mut marks.preds, pred, exec, &new),
+                Update::Carry(new) => {
+                    let mut held = marks.carry.take().unwrap_or_default();
+                    lanes(exec).for_each(|lane| held[lane] = new[lane]);
+                    marks.carry = held.iter().any(|undefined| undefined.is_some()).then_some(held);
+                }
+            }
+        }
+        if marks.is_empty() {
+            self.marks = None;
+        }
+    }
+
+    /// Notes what is undefined of one lane's register.
+    pub(crate) fn mark(&mut self, reg: Reg, lane: usize, undefined: Undefined) {
+        if self.marks.is_some() || undefined.is_some() {
+            let mut new = Box::new([Undefined::default(); 32]);
+            new[lane] = undefined;
+            self.update_marks(1 << lane, vec![Update::Reg(reg, new)]);
+        }
+    }
+
+    /// What is undefined of a register in a lane.
+    pub(crate) fn undefined(&self, reg: Reg, lane: usize) -> Undefined {
+        self.marks.as_ref().map_or(Undefined::default(), |marks| marks.reg(reg, lane))
+    }
+
+    /// The origin of an undefined bit of a register in these lanes.
+    pub(crate) fn undefined_in(&self, reg: Reg, exec: u32) -> Option<u32> {
+        self.marks.as_ref()?.in_reg(reg, exec)
+    }
+
+    /// The origin of an undefined predicate in these lanes.
+    pub(crate) fn undefined_pred(&self, pred: u32, exec: u32) -> Option<u32> {
+        self.marks.as_ref()?.in_pred(pred, exec)
+    }
+}
+
+/// Loads that got undefined bits: one for each instruction and reason.
+#[derive(Debug, Default)]
+pub(crate) struct Origins {
+    stops: Vec<Stop>,
+    numbers: BTreeMap<(u32, crate::fault::FaultKind, Option<u32>), u32>,
+}
+
+impl Machine<'_> {
+    /// The number of an origin, whose fault is `stop`.
+    pub(crate) fn origin(&mut self, warp: u32, pc: u32, stop: Stop) -> u32 {
+        let key = (pc, stop.kind, stop.related);
+        let next = self.origins.stops.len() as u32;
+        let number = *self.origins.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.origins.stops.push(Stop { pc: Some(pc), warp: Some(warp), ..stop });
+        }
+        number
+    }
+
+    /// The fault of undefined bits that reach something that counts: `they` do so.
+    pub(crate) fn reached(&self, origin: u32, pc: u32, they: &str) -> Box<Stop> {
+        let mut stop = self.origins.stops[origin as usize].clone();
+        let line = self.program.line(pc);
+        stop.message = format!("{}; the bits {they} at PTX line {line}", stop.message);
+        Box::new(stop)
+    }
+
+    /// Faults if a register that decides something has undefined bits in these lanes.
+    pub(crate) fn must_be_defined(&self, warp: &Warp, reg: Reg, exec: u32, they: &str) -> Exec<()> {
+        match warp.undefined_in(reg, exec) {
+            Some(origin) => Err(self.reached(origin, warp.pc, they)),
+            None => Ok(()),
+        }
+    }
+}
