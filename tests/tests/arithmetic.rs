@@ -217,6 +217,27 @@ fn an_integer_divided_by_zero_is_zero_and_the_least_by_minus_one_wraps() {
 }
 
 #[test]
+fn sums_of_signed_integers_wrap_before_they_are_compared() {
+    let kernel = kernel("wraps", |k| {
+        k.threads(8);
+        let x = k.input("x", I32, [8]);
+        let (sums, products) = (k.output("sums", I32, [8]), k.output("products", I32, [8]));
+        k.parallel([8], |k, [i]| {
+            let x = x.at((&i,));
+            let sum = x.clone() + i64::from(i32::MAX);
+            k.store(sums, (&i,), sum.lt(1).select(1, 0));
+            k.store(products, (&i,), (x.clone() * 65536).lt(x).select(1, 0));
+        });
+    });
+    let numbers = [0, 1, 2, -1, -2, i32::MIN, i32::MAX, 40_000];
+    let inputs = [tensor(I32, &numbers.map(|number| u64::from(number as u32)))];
+    let Some(found) = outputs("wrapping", kernel, &inputs) else { return };
+    let expected = |wrapped: fn(i32) -> bool| numbers.map(|number| u64::from(wrapped(number)));
+    assert_eq!(bits(&found[0]), expected(|x| x.wrapping_add(i32::MAX) < 1));
+    assert_eq!(bits(&found[1]), expected(|x| x.wrapping_mul(65536) < x));
+}
+
+#[test]
 fn indices_are_computed_exactly_and_then_converted() {
     let by = |unrolled: bool| {
         kernel("indices", |k| {

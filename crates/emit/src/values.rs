@@ -10,6 +10,7 @@ mod products;
 #[cfg(test)]
 mod tests;
 mod text;
+mod wrapping;
 
 use std::collections::BTreeSet;
 
@@ -21,6 +22,7 @@ use tilewright_layout::DType;
 
 use self::functions::{Helper, Spelling, spelling};
 use self::text::Text;
+use self::wrapping::may_overflow;
 use crate::dtype::{c_type, literal, widened_literal};
 use crate::index::{Level, c_operand, needs_64_bits};
 use crate::statements::register;
@@ -189,6 +191,11 @@ impl<'a> Values<'a> {
             let [a, b] = [0, 1].map(|at| self.operand(operands, at).text);
             let helper = self.helper(Helper::Divide(computing_type(dtype)));
             return Text::call(&helper, &format!("{a}, {b}"));
+        }
+        if may_overflow(self.program, op, dtype, operands) {
+            let arguments: Vec<String> = (0..operands.len()).map(|at| self.operand(operands, at).text).collect();
+            let helper = self.helper(Helper::Wrapping(op, dtype));
+            return Text::call(&helper, &arguments.join(", "));
         }
         if let Some(name) = products::rounded(op, dtype, operands).filter(|_| in_sum) {
             let [a, b] = [0, 1].map(|at| self.operand(operands, at).text);

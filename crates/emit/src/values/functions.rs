@@ -74,6 +74,7 @@ pub(super) enum Helper {
     FloatToInteger(DType),
     DoubleToInteger(DType),
     Divide(DType),
+    Wrapping(ElementOp, DType),
 }
 
 impl Helper {
@@ -92,6 +93,11 @@ impl Helper {
                 _ => "to_i64",
             },
             Helper::Divide(_) => "divide",
+            Helper::Wrapping(ElementOp::Sub, _) => "wrapping_sub",
+            Helper::Wrapping(ElementOp::Mul, _) => "wrapping_mul",
+            Helper::Wrapping(ElementOp::Neg, _) => "wrapping_neg",
+            Helper::Wrapping(ElementOp::Abs, _) => "wrapping_abs",
+            Helper::Wrapping(..) => "wrapping_add",
         }
     }
 
@@ -115,6 +121,7 @@ impl Helper {
             Helper::FloatToInteger(to) => truncation(name, "float", to),
             Helper::DoubleToInteger(to) => truncation(name, "double", to),
             Helper::Divide(dtype) => division(name, dtype),
+            Helper::Wrapping(op, dtype) => wrapping(name, op, dtype),
         }
     }
 }
@@ -156,6 +163,24 @@ fn division(name: &str, dtype: DType) -> Vec<String> {
         _ => "return b == 0 ? 0 : a/b;",
     };
     function(&format!("{c_type} {name}({c_type} a, {c_type} b)"), &[body.to_string()])
+}
+
+/// An operation on unsigned numbers, which wraps.
+fn wrapping(name: &str, op: ElementOp, dtype: DType) -> Vec<String> {
+    let (signed, unsigned, zero) = match dtype {
+        DType::I64 => ("long long", "unsigned long long", "0ull"),
+        _ => ("int", "unsigned int", "0u"),
+    };
+    let negative = format!("({signed})({zero} - ({unsigned})a)");
+    let infix = |sign: &str| format!("({signed})(({unsigned})a {sign} ({unsigned})b)");
+    let (parameters, result) = match op {
+        ElementOp::Neg => (format!("{signed} a"), negative),
+        ElementOp::Abs => (format!("{signed} a"), format!("a < 0 ? {negative} : a")),
+        ElementOp::Sub => (format!("{signed} a, {signed} b"), infix("-")),
+        ElementOp::Mul => (format!("{signed} a, {signed} b"), infix("*")),
+        _ => (format!("{signed} a, {signed} b"), infix("+")),
+    };
+    function(&format!("{signed} {name}({parameters})"), &[format!("return {result};")])
 }
 
 fn to_half(name: &str, parameter: &str, x: char, ptx: &str) -> Vec<String> {

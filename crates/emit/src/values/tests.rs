@@ -137,7 +137,7 @@ fn narrow_integers_are_narrowed_again() {
         "(signed char)-a[0]",
         "(signed char)abs(a[0])",
         "a[0]",
-        "llabs(a[0])",
+        "wrapping_abs(a[0])",
         "divide(a[0], b[0])",
     ];
     assert_eq!(seen, wanted);
@@ -155,7 +155,8 @@ fn indices_are_numbers_of_every_dtype() {
         text(BF16, |_, _, _| Value::Index(BF16, large.clone())),
         text(F32, |_, _, _| Value::Index(F32, Expr::constant(3))),
     ];
-    let wanted = ["(i*4 + 1)*a[0]", "to_f16(from_f16(a[0]) + (float)(i*4 + 1))", "to_bf16((long long)n)", "3.0f"];
+    let wanted =
+        ["wrapping_mul(i*4 + 1, a[0])", "to_f16(from_f16(a[0]) + (float)(i*4 + 1))", "to_bf16((long long)n)", "3.0f"];
     assert_eq!(seen, wanted);
 }
 
@@ -163,7 +164,31 @@ fn indices_are_numbers_of_every_dtype() {
 fn least_integers_are_differences() {
     let least = i64::from(i32::MIN);
     assert_eq!(text(I32, |a, _, _| of(Max, [a, whole(I32, least)])), "max(a[0], -2147483647 - 1)");
-    assert_eq!(text(I32, |a, _, _| of(Mul, [a, whole(I32, least)])), "a[0]*(-2147483647 - 1)");
+    assert_eq!(text(I32, |a, _, _| of(Mul, [a, whole(I32, least)])), "wrapping_mul(a[0], -2147483647 - 1)");
+}
+
+#[test]
+fn signed_integers_wrap_where_they_may_overflow() {
+    let short = |value: Value| Value::Cast(I32, Narrowing::Fits, Box::new(value));
+    let seen = [
+        text(I32, |a, b, _| of(Sub, [a, b])),
+        text(I64, |a, _, _| of(Neg, [a])),
+        text(U32, |a, b, _| of(Add, [a, b])),
+        text(I32, |_, _, _| of(Mul, [Value::Index(I32, index()), whole(I32, 1000)])),
+        text(I32, |a, _, _| of(Add, [of(ElementOp::Min, [a, whole(I32, 7)]), whole(I32, 1)])),
+        text(I16, |a, b, _| of(Add, [short(a), short(b)])),
+        text(I16, |a, b, _| of(Mul, [short(a), of(Add, [short(b), whole(I32, 1 << 16)])])),
+    ];
+    let wanted = [
+        "wrapping_sub(a[0], b[0])",
+        "wrapping_neg(a[0])",
+        "a[0] + b[0]",
+        "(i*4 + 1)*1000",
+        "wrapping_add(min(a[0], 7), 1)",
+        "(int)a[0] + (int)b[0]",
+        "wrapping_mul((int)a[0], (int)b[0] + 65536)",
+    ];
+    assert_eq!(seen, wanted);
 }
 
 #[test]
@@ -222,7 +247,7 @@ fn a_product_that_reaches_a_sum_is_not_left_to_the_compiler() {
         "c[0] - -__dmul_rn(a[0], b[0])",
         "__expf(a[0]*b[0]) + c[0]",
         "fmaf(a[0], b[0], a[0]*c[0])",
-        "a[0]*b[0] + c[0]",
+        "wrapping_add(wrapping_mul(a[0], b[0]), c[0])",
     ];
     assert_eq!(seen, wanted);
 }

@@ -96,10 +96,10 @@ impl Machine<'_> {
             let first = meeting.offset - slot.offset;
             bytes[first..first + meeting.len].fill(byte(origin));
         }
-        for at in 0..slot.len {
-            if !self.region(slot).is_written(slot.offset + at, 1) {
+        for (at, undefined) in (slot.offset..).zip(&mut bytes) {
+            if !self.region(slot).is_written(at, 1) {
                 let stop = self.unwritten(slot.space, access);
-                bytes[at] = byte(self.origin(warp, access.pc, *stop));
+                *undefined = byte(self.origin(warp, access.pc, *stop));
             }
         }
         if slot.len < access.len {

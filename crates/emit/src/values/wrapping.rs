@@ -1,0 +1,50 @@
+//! Sums, products and negatives of signed integers wrap. C++ does not define an overflow, and NVRTC relies on that: it
+//! makes `a + 2147483647 < 1` of signed numbers `a < -2147483646`. So what may overflow is computed by a function of
+//! unsigned numbers.
+
+use tilewright_ir::Scalar;
+use tilewright_ir::thread::{Program, Value};
+use tilewright_ir::tile::{ElementOp, Narrowing};
+use tilewright_layout::DType;
+
+/// The least and the greatest value.
+type Range = (i128, i128);
+
+/// Whether an operation on signed integers of 32 or 64 bits may overflow.
+pub(super) fn may_overflow(program: &Program, op: ElementOp, dtype: DType, operands: &[Value]) -> bool {
+    let Some(held) = dtype.integers().filter(|_| matches!(dtype, DType::I32 | DType::I64)) else { return false };
+    exact(program, op, operands).is_some_and(|range| !is_inside(range, held))
+}
+
+fn is_inside((least, most): Range, (lo, hi): Range) -> bool {
+    lo <= least && most <= hi
+}
+
+/// The values of an operation that overflows, if they were not wrapped; `None` for one that does not.
+fn exact(program: &Program, op: ElementOp, operands: &[Value]) -> Option<Range> {
+    let of = |at: usize| operands.get(at).and_then(|operand| range(program, operand));
+    match op {
+        ElementOp::Add => of(0).zip(of(1)).map(|(a, b)| (a.0 + b.0, a.1 + b.1)),
+        ElementOp::Sub => of(0).zip(of(1)).map(|(a, b)| (a.0 - b.1, a.1 - b.0)),
+        ElementOp::Mul => of(0).zip(of(1)).map(|(a, b)| {
+            let products = [a.0 * b.0, a.0 * b.1, a.1 * b.0, a.1 * b.1];
+            products.iter().fold((products[0], products[0]), |(lo, hi), p| (lo.min(*p), hi.max(*p)))
+        }),
+        ElementOp::Neg => of(0).map(|(lo, hi)| (-hi, -lo)),
+        ElementOp::Abs => of(0).map(|(lo, hi)| (0, hi.max(-lo))),
+        _ => None,
+    }
+}
+
+/// The values that an integer may have; `None` for what is none.
+fn range(program: &Program, value: &Value) -> Option<Range> {
+    let held = value.dtype(&program.registers).and_then(DType::integers);
+    let known = match value {
+        Value::Const(_, Scalar::Int(value)) => Some((i128::from(*value), i128::from(*value))),
+        Value::Index(_, index) => Some((i128::from(index.range().lo), i128::from(index.range().hi))),
+        Value::Cast(_, Narrowing::Fits | Narrowing::Saturates, of) => range(program, of),
+        Value::Op(op, operands) => exact(program, *op, operands),
+        _ => None,
+    };
+    known.filter(|known| held.is_some_and(|held| is_inside(*known, held))).or(held)
+}
