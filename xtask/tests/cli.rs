@@ -90,6 +90,27 @@ fn what_is_unknown_is_bad_input_with_a_hint() {
     }
 }
 
+/// Reading one of these would not end: a device without an end, and a FIFO without a writer.
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_not_read() {
+    let folder = tempfile_folder();
+    let fifo = folder.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo starts").success());
+    let fifo = fifo.display().to_string();
+    for (file, what) in [("/dev/zero", "a character device"), (fifo.as_str(), "a FIFO")] {
+        let table = format!("@{file}");
+        let cases: [&[&str]; 3] =
+            [&["layout", &table], &["run-kernel", "sf_transpose", "--cuda", file], &["setup", "--wheel", file]];
+        for arguments in cases {
+            let said = said(xtask(arguments).env("XDG_CACHE_HOME", folder.path()));
+            assert_eq!(said.status, 4, "{arguments:?}: {}", said.err);
+            let told = format!("cannot read {file}: it is {what}; a regular file of at most ");
+            assert!(said.err.contains(&told), "{arguments:?}: {}", said.err);
+        }
+    }
+}
+
 #[test]
 fn a_tile_that_no_variant_takes_is_told_with_all_reasons() {
     let said = say(&["run-kernel", "warp_transpose", "--shape", "rows=120", "--shape", "cols=119"]);
@@ -249,6 +270,36 @@ fn setup_without_a_client_says_what_was_tried() {
     let said = said(xtask(&["setup"]).env("XDG_CACHE_HOME", cache.path()).env("PATH", cache.path()));
     assert_eq!(said.status, 3);
     assert!(said.err.contains("python3 -m pip") && said.err.contains("setup --wheel FILE"), "{}", said.err);
+}
+
+/// A program that does what the script says.
+#[cfg(unix)]
+fn program(folder: &Path, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = folder.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it can be made executable");
+}
+
+#[cfg(unix)]
+#[test]
+fn setup_goes_on_after_a_client_that_leaves_nothing_and_says_what_each_did() {
+    let (cache, programs) = (tempfile_folder(), tempfile_folder());
+    program(programs.path(), "python3", "exit 0");
+    program(programs.path(), "python", "echo 'ERROR: no network' >&2\nexit 1");
+    // The last argument is the folder for the wheel.
+    let damaged = "for folder; do :; done\n/bin/mkdir -p \"$folder\"\necho damaged > \"$folder/nvrtc.whl\"";
+    program(programs.path(), "pip3", damaged);
+    let said = said(xtask(&["setup"]).env("XDG_CACHE_HOME", cache.path()).env("PATH", programs.path()));
+    assert_eq!(said.status, 3, "{}", said.err);
+    for told in [
+        "\n  python3 -m pip: it ended without an error and left no wheel\n",
+        "\n  python -m pip: ERROR: no network\n",
+        "\n  pip3: it left another wheel: sha256 ",
+        "\n  pip: ",
+    ] {
+        assert!(said.err.contains(told), "{told}: {}", said.err);
+    }
 }
 
 #[test]
