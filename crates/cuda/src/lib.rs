@@ -29,7 +29,7 @@ mod ptx_lines;
 mod resources;
 mod target;
 
-pub use cache::{CacheKey, CacheLookup, CompileCache, compile_cached};
+pub use cache::{CacheKey, CacheLookup, CompileCache, DEFAULT_CACHE_MIB, compile_cached};
 pub use driver::{Gpu, GpuInfo, GpuModule, gpus};
 pub use error::CudaError;
 pub use find::{
