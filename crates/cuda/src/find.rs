@@ -42,7 +42,8 @@ pub struct SearchOptions {
 }
 
 impl SearchOptions {
-    /// Reads the environment; nothing else in this crate does. Empty variables count as unset.
+    /// Reads the environment; nothing else in this crate does, but for the loader's own `LD_LIBRARY_PATH`. Empty
+    /// variables count as unset.
     pub fn from_env() -> Self {
         Self::from_lookup(|name| std::env::var_os(name))
     }
