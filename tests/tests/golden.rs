@@ -30,7 +30,7 @@ fn tilelang() -> bool {
     let cases = match read_folder(&folder().join("tilelang")) {
         Ok(cases) => cases,
         Err(why) => {
-            println!("golden tilelang: cannot be read: {why}");
+            println!("golden tilelang: {why}");
             return false;
         }
     };
@@ -92,7 +92,7 @@ fn tilelang_run(words: &[String]) -> bool {
     let cases = match read_folder(&folder().join("tilelang")) {
         Ok(cases) => cases,
         Err(why) => {
-            println!("golden tilelang run: cannot be read: {why}");
+            println!("golden tilelang run: {why}");
             return false;
         }
     };
@@ -125,7 +125,7 @@ fn tirx() -> bool {
     let judged = match judge_folder(&folder()) {
         Ok(judged) => judged,
         Err(why) => {
-            println!("golden tirx: cannot be read: {why}");
+            println!("golden tirx: {why}");
             return false;
         }
     };

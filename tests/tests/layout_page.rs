@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use tilewright::files::read_text;
 use tilewright::layout::access::{AccessKind, LANES, WarpAccess};
 use tilewright::layout::conversion::find_conversion;
 use tilewright::layout::hardware::SwizzleMode;
@@ -156,7 +157,7 @@ fn golden_texts() -> Result<BTreeSet<String>, String> {
     let mut texts = BTreeSet::new();
     for name in FILES {
         let file = folder.join("tirx").join(format!("{name}.json"));
-        let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        let text = read_text(&file).map_err(|error| error.to_string())?;
         collect(&serde_json::from_str(&text).map_err(|e| format!("{}: {e}", file.display()))?, &mut texts);
     }
     Ok(texts)

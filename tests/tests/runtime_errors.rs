@@ -34,7 +34,7 @@ fn with_ptx(change: impl Fn(&str) -> String) -> Failure {
 #[test]
 fn no_nvrtc_and_no_committed_ptx() {
     let (_, artifact, _) = subject();
-    let search = SearchOptions { nvrtc_dir: None, cuda_homes: Vec::new(), disabled: true, cache_dir: None };
+    let search = SearchOptions { disabled: true, ..SearchOptions::default() };
     let failure = Toolchain::new(search, None, None).build(&artifact, &CudaText::Generated).expect_err("no NVRTC");
     assert_failure("no_nvrtc", &failure, FailureKind::Unsupported);
 }

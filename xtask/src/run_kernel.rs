@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
+use tilewright::files::read_text;
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
     AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, FailureKind, OpPasses, Origin,
@@ -62,8 +63,7 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     let text = match &arguments.cuda {
         None => CudaText::Generated,
         Some(path) => {
-            let text =
-                std::fs::read_to_string(path).map_err(|e| bad(format!("cannot read {}: {e}", path.display())))?;
+            let text = read_text(path).map_err(|error| bad(error.to_string()))?;
             if text.contains('\0') {
                 return Err(bad(format!("{} holds a zero byte; it is no CUDA text", path.display())));
             }

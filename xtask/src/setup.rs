@@ -9,6 +9,7 @@ use std::process::Command;
 use clap::Args;
 use sha2::{Digest, Sha256};
 use tilewright::cuda::{PINNED_VERSION, SearchOptions, Verdict, nvrtc_cache_dir, probe};
+use tilewright::files;
 use tilewright::prelude::Target;
 
 use crate::exit::Exit;
@@ -153,10 +154,12 @@ fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<Pa
     // Everything happens in a folder beside the final one, which is dropped unless all went well.
     let aside = tempfile::tempdir_in(&parent).map_err(cannot("write to", &parent))?;
     let wheel = match wheel {
-        Some(file) => file.to_path_buf(),
+        Some(file) => {
+            check_hash(file, expected)?;
+            file.to_path_buf()
+        }
         None => fetch(pinned, expected, aside.path())?,
     };
-    check_hash(&wheel, expected)?;
     let unpacked = aside.path().join("unpacked");
     unpack(&wheel, &unpacked, pinned)?;
     fs::write(unpacked.join(".ok"), PINNED_VERSION).map_err(cannot("write to", &unpacked))?;
@@ -167,6 +170,9 @@ fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<Pa
     Ok(place)
 }
 
+/// The longest wheel that is read; the pinned ones are below 200 MB.
+const MOST_WHEEL_BYTES: u64 = 4 << 30;
+
 /// The package clients that are tried, in this order.
 const CLIENTS: [&[&str]; 4] = [&["python3", "-m", "pip"], &["python", "-m", "pip"], &["pip3"], &["pip"]];
 
@@ -174,64 +180,70 @@ fn fetch(pinned: &Pinned, sha256: &str, folder: &Path) -> Result<PathBuf, SetupE
     let requirement = format!("{}=={PINNED_VERSION} --hash=sha256:{sha256}\n", pinned.package);
     let requirements = folder.join("requirements.txt");
     fs::write(&requirements, requirement).map_err(cannot("write to", folder))?;
-    let wheels = folder.join("wheel");
-    let mut tried = Vec::new();
-    for client in CLIENTS {
+    let fetched = first_of(&CLIENTS, |client| {
         let bar = spinner(&format!("fetching {} {PINNED_VERSION} with {}", pinned.package, client.join(" ")));
-        let output = Command::new(client[0])
-            .args(&client[1..])
-            .args([
-                "download",
-                "--quiet",
-                "--retries",
-                "2",
-                "--no-deps",
-                "--only-binary=:all:",
-                "--require-hashes",
-                "-r",
-            ])
-            .arg(&requirements)
-            .arg("-d")
-            .arg(&wheels)
-            .output();
+        // A folder for each, so that no client answers for another.
+        let wheel = ask(client, &requirements, &folder.join(client.join("-")), sha256);
         bar.finish_and_clear();
-        match output {
-            Ok(output) if output.status.success() => return only_wheel(&wheels),
-            Ok(output) => {
-                let text = String::from_utf8_lossy(&output.stderr);
-                let last = text.lines().rfind(|line| line.starts_with("ERROR")).unwrap_or("it failed");
-                tried.push(format!("{}: {last}", client.join(" ")));
+        wheel
+    });
+    match fetched {
+        Ok((wheel, passed_over)) => {
+            for why in passed_over {
+                eprintln!("note: passed over {why}");
             }
-            Err(error) => tried.push(format!("{}: {error}", client.join(" "))),
+            Ok(wheel)
         }
+        Err(tried) => Err(SetupError::Missing(format!(
+            "no Python package client could fetch {} {PINNED_VERSION}; tried\n  {}\ninstall Python with pip{}",
+            pinned.package,
+            tried.join("\n  "),
+            pinned.by_hand
+        ))),
     }
-    Err(SetupError::Missing(format!(
-        "no Python package client could fetch {} {PINNED_VERSION}; tried\n  {}\ninstall Python with pip{}",
-        pinned.package,
-        tried.join("\n  "),
-        pinned.by_hand
-    )))
 }
 
-fn only_wheel(folder: &Path) -> Result<PathBuf, SetupError> {
-    let entries = fs::read_dir(folder).map_err(cannot("read", folder))?;
-    let wheel = entries.flatten().map(|entry| entry.path()).find(|path| path.extension().is_some_and(|e| e == "whl"));
-    wheel.ok_or_else(|| SetupError::Missing("the package client left no wheel".to_string()))
+/// What the first client that works brings, and what those before it did; or what every one did.
+fn first_of<T>(
+    clients: &[&[&str]],
+    mut attempt: impl FnMut(&[&str]) -> Result<T, String>,
+) -> Result<(T, Vec<String>), Vec<String>> {
+    let mut tried = Vec::new();
+    for client in clients {
+        match attempt(client) {
+            Ok(brought) => return Ok((brought, tried)),
+            Err(why) => tried.push(format!("{}: {why}", client.join(" "))),
+        }
+    }
+    Err(tried)
+}
+
+/// Asks one client for the pinned wheel. The error says what it did instead.
+fn ask(client: &[&str], requirements: &Path, folder: &Path, sha256: &str) -> Result<PathBuf, String> {
+    let output = Command::new(client[0])
+        .args(&client[1..])
+        .args(["download", "--quiet", "--retries", "2", "--no-deps", "--only-binary=:all:", "--require-hashes", "-r"])
+        .arg(requirements)
+        .arg("-d")
+        .arg(folder)
+        .output()
+        .map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(text.lines().rfind(|line| line.starts_with("ERROR")).unwrap_or("it failed").to_string());
+    }
+    let wheel = only_wheel(folder).ok_or("it ended without an error and left no wheel")?;
+    let got = digest(&wheel).map_err(|error| error.to_string())?;
+    if got == sha256 { Ok(wheel) } else { Err(format!("it left another wheel: sha256 {got}, and {sha256} is pinned")) }
+}
+
+fn only_wheel(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|extension| extension == "whl"))
 }
 
 fn check_hash(wheel: &Path, expected: &str) -> Result<(), SetupError> {
-    let mut file = File::open(wheel).map_err(cannot("read the wheel file", wheel))?;
-    let mut hasher = Sha256::new();
-    let mut block = vec![0u8; 1 << 20];
-    loop {
-        let read = file.read(&mut block).map_err(cannot("read the wheel file", wheel))?;
-        if read == 0 {
-            break;
-        }
-        hasher.update(&block[..read]);
-    }
-    let digest: [u8; 32] = hasher.finalize().into();
-    let got: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let got = digest(wheel)?;
     if got == expected {
         return Ok(());
     }
@@ -240,13 +252,29 @@ fn check_hash(wheel: &Path, expected: &str) -> Result<(), SetupError> {
     Err(SetupError::Bad(text))
 }
 
+/// The sha256 of a wheel, in hexadecimal digits.
+fn digest(wheel: &Path) -> Result<String, SetupError> {
+    let mut file = open_wheel(wheel)?;
+    let mut hasher = Sha256::new();
+    let mut block = vec![0u8; 1 << 20];
+    loop {
+        let read = file.read(&mut block).map_err(cannot("read", wheel))?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&block[..read]);
+    }
+    let digest: [u8; 32] = hasher.finalize().into();
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn open_wheel(wheel: &Path) -> Result<File, SetupError> {
+    files::open(wheel, MOST_WHEEL_BYTES).map_err(|error| SetupError::Bad(error.to_string()))
+}
+
 /// Unpacks the files that are needed, flat, and the licence.
 fn unpack(wheel: &Path, folder: &Path, pinned: &Pinned) -> Result<(), SetupError> {
-    let open = || -> Result<_, String> {
-        let file = File::open(wheel).map_err(|e| e.to_string())?;
-        zip::ZipArchive::new(file).map_err(|e| e.to_string())
-    };
-    let mut archive = open().map_err(cannot("unpack the wheel file", wheel))?;
+    let mut archive = zip::ZipArchive::new(open_wheel(wheel)?).map_err(cannot("unpack the wheel file", wheel))?;
     fs::create_dir_all(folder).map_err(cannot("make", folder))?;
     let wanted = wanted_entries(&mut archive, pinned);
     let bar = byte_bar("unpacking", wanted.iter().map(|(_, _, size)| size).sum());
@@ -302,4 +330,32 @@ pub(crate) fn client() -> Option<String> {
         let version = text.split(" from ").next().unwrap_or("").to_string();
         output.status.success().then(|| format!("{} ({version})", client.join(" ")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREE: [&[&str]; 3] = [&["one"], &["two", "-m", "pip"], &["three"]];
+
+    #[test]
+    fn a_client_that_brings_nothing_is_not_the_end() {
+        let attempt = |client: &[&str]| if client[0] == "three" { Ok(3) } else { Err("nothing".to_string()) };
+        let before = vec!["one: nothing".to_string(), "two -m pip: nothing".to_string()];
+        assert_eq!(first_of(&THREE, attempt), Ok((3, before)));
+    }
+
+    #[test]
+    fn where_no_client_works_each_is_told() {
+        let attempt = |client: &[&str]| -> Result<(), String> { Err(format!("{} of three", client.len())) };
+        let tried = ["one: 1 of three", "two -m pip: 3 of three", "three: 1 of three"];
+        assert_eq!(first_of(&THREE, attempt), Err(tried.map(str::to_string).to_vec()));
+    }
+
+    #[test]
+    fn a_folder_that_a_client_did_not_make_holds_no_wheel() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(only_wheel(&folder.path().join("absent")), None);
+        assert_eq!(only_wheel(folder.path()), None);
+    }
 }

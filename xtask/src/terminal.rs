@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use console::Term;
 use indicatif::{ProgressBar, ProgressStyle};
 use tilewright::diag::Diagnostic;
+use tilewright::files::read_text;
 use tilewright::viz::layout::TextOptions;
 use tilewright::viz::{Style, render_all};
 
@@ -52,7 +53,7 @@ pub(crate) fn paint(code: &str, text: &str) -> String {
 /// Diagnostics as text, with the user's lines.
 pub(crate) fn rendered(diagnostics: &[Diagnostic], style: Style) -> String {
     let root = workspace();
-    let source = |file: &str| std::fs::read_to_string(file).or_else(|_| std::fs::read_to_string(root.join(file))).ok();
+    let source = |file: &str| read_text(Path::new(file)).or_else(|_| read_text(&root.join(file))).ok();
     render_all(diagnostics, &source, style)
 }
 

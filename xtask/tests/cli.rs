@@ -90,6 +90,27 @@ fn what_is_unknown_is_bad_input_with_a_hint() {
     }
 }
 
+/// Reading one of these would not end: a device without an end, and a FIFO without a writer.
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_not_read() {
+    let folder = tempfile_folder();
+    let fifo = folder.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo starts").success());
+    let fifo = fifo.display().to_string();
+    for (file, what) in [("/dev/zero", "a character device"), (fifo.as_str(), "a FIFO")] {
+        let table = format!("@{file}");
+        let cases: [&[&str]; 3] =
+            [&["layout", &table], &["run-kernel", "sf_transpose", "--cuda", file], &["setup", "--wheel", file]];
+        for arguments in cases {
+            let said = said(xtask(arguments).env("XDG_CACHE_HOME", folder.path()));
+            assert_eq!(said.status, 4, "{arguments:?}: {}", said.err);
+            let told = format!("cannot read {file}: it is {what}; a regular file of at most ");
+            assert!(said.err.contains(&told), "{arguments:?}: {}", said.err);
+        }
+    }
+}
+
 #[test]
 fn a_tile_that_no_variant_takes_is_told_with_all_reasons() {
     let said = say(&["run-kernel", "warp_transpose", "--shape", "rows=120", "--shape", "cols=119"]);
@@ -249,6 +270,88 @@ fn setup_without_a_client_says_what_was_tried() {
     let said = said(xtask(&["setup"]).env("XDG_CACHE_HOME", cache.path()).env("PATH", cache.path()));
     assert_eq!(said.status, 3);
     assert!(said.err.contains("python3 -m pip") && said.err.contains("setup --wheel FILE"), "{}", said.err);
+}
+
+/// The first bytes of a library of 2 MiB. The loader maps all of it, and ends the process when it reads the dynamic
+/// section in the middle, which the file does not have.
+#[cfg(target_os = "linux")]
+fn cut_library() -> Vec<u8> {
+    let machine = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+    let mut bytes = vec![0; 64 + 2 * 56];
+    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    // Version, kind, machine, version, where the program headers are, sizes of both headers, two segments.
+    for (at, value) in [(6, 1), (16, 3), (18, machine), (20, 1), (32, 64), (52, 64), (54, 56), (56, 2)] {
+        bytes[at] = value;
+    }
+    let segments: [(usize, u64, u64, u64, u64); 2] = [(64, 1, 0, 1 << 21, 1 << 12), (120, 2, 1 << 20, 256, 8)];
+    for (start, kind, offset, size, alignment) in segments {
+        // To be read and written.
+        let flags: u64 = 6 << 32;
+        let fields: [u64; 7] = [kind | flags, offset, offset, offset, size, size, alignment];
+        let all: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
+        bytes[start..start + 56].copy_from_slice(&all);
+    }
+    bytes
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_library_that_is_cut_short_does_not_end_the_command() {
+    let (cache, libraries, nothing) = (tempfile_folder(), tempfile_folder(), tempfile_folder());
+    for name in ["libnvrtc.so", "libcuda.so"] {
+        std::fs::write(libraries.path().join(name), cut_library()).expect("a file");
+    }
+    let run = |arguments: &[&str], variable: &str| {
+        let mut command = xtask(arguments);
+        for unset in ["TILEWRIGHT_NVRTC", "TILEWRIGHT_NVRTC_DIR", "CUDA_HOME", "CUDA_PATH"] {
+            command.env_remove(unset);
+        }
+        // Without a client on the path nothing is fetched.
+        command.env("XDG_CACHE_HOME", cache.path()).env("PATH", nothing.path());
+        said(command.env(variable, libraries.path()))
+    };
+    let cut = "segment 0 ends at byte 2097152, and the file has 176 bytes";
+    for (variable, damaged) in [("TILEWRIGHT_NVRTC_DIR", 1), ("LD_LIBRARY_PATH", 2)] {
+        let doctor = run(&["doctor"], variable);
+        assert_eq!(doctor.status, 0, "{variable}: {}", doctor.err);
+        let told = ["libnvrtc.so", "libcuda.so"].iter().filter(|name| {
+            let file = libraries.path().join(name).display().to_string();
+            doctor.out.lines().any(|line| line.contains(&file) && line.contains(cut))
+        });
+        assert_eq!(told.count(), damaged, "{variable}: {}", doctor.out);
+        let kernel = run(&["run-kernel", "sf_transpose", "--device", "virtual"], variable);
+        assert_eq!((kernel.status, kernel.out.lines().last()), (0, Some("ok")), "{variable}: {}", kernel.err);
+    }
+}
+
+/// A program that does what the script says.
+#[cfg(unix)]
+fn program(folder: &Path, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = folder.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it can be made executable");
+}
+
+#[cfg(unix)]
+#[test]
+fn setup_goes_on_after_a_client_that_leaves_nothing_and_says_what_each_did() {
+    let (cache, programs) = (tempfile_folder(), tempfile_folder());
+    program(programs.path(), "python3", "exit 0");
+    program(programs.path(), "python", "echo 'ERROR: no network' >&2\nexit 1");
+    // The last argument is the folder for the wheel.
+    let damaged = "for folder; do :; done\n/bin/mkdir -p \"$folder\"\necho damaged > \"$folder/nvrtc.whl\"";
+    program(programs.path(), "pip3", damaged);
+    let said = said(xtask(&["setup"]).env("XDG_CACHE_HOME", cache.path()).env("PATH", programs.path()));
+    assert_eq!(said.status, 3, "{}", said.err);
+    for told in [
+        "\n  python3 -m pip: it ended without an error and left no wheel\n",
+        "\n  python -m pip: ERROR: no network\n",
+        "\n  pip3: it left another wheel: sha256 ",
+        "\n  pip: ",
+    ] {
+        assert!(said.err.contains(told), "{told}: {}", said.err);
+    }
 }
 
 #[test]

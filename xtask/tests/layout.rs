@@ -70,6 +70,7 @@ fn every_family_of_the_list_can_be_shown() {
 fn json_holds_cells_and_facts() {
     let text = printed(&["S[2:1@reg] + R[2:16@laneid]", "--json"]);
     let told: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(told.to_string(), text.trim_end(), "members are in order, without spaces");
     assert_eq!(told["cells"][1]["places"][1], serde_json::json!({"laneid": 16, "reg": 1}));
     assert_eq!(told["facts"]["replicated_over"], serde_json::json!(["laneid"]));
 }

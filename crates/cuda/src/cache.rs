@@ -1,16 +1,25 @@
 //! Compiled kernels on disk.
 //!
 //! One file an entry, named by the SHA-256 of everything that decides the result. An entry that cannot be read is a
-//! note, never an error: the kernel is compiled again and the entry replaced.
+//! note, never an error: the kernel is compiled again and the entry replaced. After each entry that is written, those
+//! that were not used for the longest time are removed until all of them fit.
+
+mod trim;
 
 use crate::entry::{self, FORMAT};
 use crate::error::CudaError;
+use crate::find::SearchOptions;
 use crate::nvrtc::{Compiled, Nvrtc, Request};
 use sha2::{Digest, Sha256};
 use std::fmt;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use std::time::SystemTime;
+
+/// What the entries of a cache take at most, in MiB, where `TILEWRIGHT_CACHE_MIB` does not say.
+pub const DEFAULT_CACHE_MIB: u64 = 512;
+
+const BYTES_PER_MIB: u64 = 1 << 20;
 
 /// What decides the result of a compilation, as 64 hexadecimal digits: the CUDA text, its name, all options with the
 /// target, the NVRTC version and the format of the entries.
@@ -57,50 +66,92 @@ pub enum CacheLookup {
 #[derive(Debug, Clone)]
 pub struct CompileCache {
     dir: PathBuf,
+    /// What all entries together may take.
+    most_bytes: u64,
+    /// What is wrong with the limit that was asked for.
+    note: Option<String>,
 }
 
 impl CompileCache {
-    /// The cache in this folder, which is made when the first entry is written.
+    /// The cache in this folder, which is made when the first entry is written. Its entries take at most
+    /// [`DEFAULT_CACHE_MIB`].
     pub fn new(dir: PathBuf) -> Self {
-        CompileCache { dir }
+        CompileCache { dir, most_bytes: DEFAULT_CACHE_MIB * BYTES_PER_MIB, note: None }
     }
 
-    /// Looks a result up.
+    /// The cache in the folder `kernels` of [`SearchOptions::cache_dir`], with the limit of
+    /// [`SearchOptions::cache_mib`]. A limit that is no number is a note of [`compile_cached`].
+    pub fn from_options(options: &SearchOptions) -> Option<Self> {
+        let cache = CompileCache::new(options.cache_dir.as_ref()?.join("kernels"));
+        Some(match options.cache_mib.as_deref().map(parse_mib) {
+            None => cache,
+            Some(Ok(bytes)) => cache.with_limit(bytes),
+            Some(Err(note)) => CompileCache { note: Some(note), ..cache },
+        })
+    }
+
+    /// The same cache with entries that take at most so many bytes together. The one that was written last stays,
+    /// whatever its size.
+    pub fn with_limit(self, bytes: u64) -> Self {
+        CompileCache { most_bytes: bytes, ..self }
+    }
+
+    /// Looks a result up. One that is found counts as used now.
     pub fn get(&self, key: &CacheKey) -> CacheLookup {
         let path = self.path(key);
         let broken =
             |why: &str| CacheLookup::Broken(format!("the cache entry {} cannot be used: {why}", path.display()));
-        match std::fs::read(&path) {
+        match tilewright_files::read(&path, tilewright_files::MOST_BYTES) {
             Ok(bytes) => match entry::decode(&bytes) {
-                Ok(compiled) => CacheLookup::Hit(compiled),
+                Ok(compiled) => {
+                    trim::mark_used(&path, SystemTime::now());
+                    CacheLookup::Hit(compiled)
+                }
                 Err(why) => broken(&why),
             },
-            Err(error) if error.kind() == ErrorKind::NotFound => CacheLookup::Miss,
-            Err(error) => broken(&error.to_string()),
+            Err(error) if error.is_missing() => CacheLookup::Miss,
+            Err(error) => broken(&error.problem.to_string()),
         }
     }
 
-    /// Stores a result, in place of an older one. It is written aside and renamed, so that a reader sees a whole entry
-    /// or none, and a full disk leaves nothing behind.
+    /// Stores a result, in place of an older one, and removes others until all fit, those first that were not used for
+    /// the longest time. It is written aside and renamed, so that a reader sees a whole entry or none, and a full disk
+    /// leaves nothing behind.
     ///
     /// # Errors
     ///
     /// [`CudaError::Cache`] if the folder or the file cannot be written.
     pub fn put(&self, key: &CacheKey, compiled: &Compiled) -> Result<(), CudaError> {
         let path = self.path(key);
-        write_aside(&self.dir, &path, &entry::encode(compiled))
-            .map_err(|error| CudaError::Cache { path, reason: error.to_string() })
+        match write_aside(&self.dir, &path, &entry::encode(compiled)) {
+            Ok(()) => {
+                trim::trim(&self.dir, self.most_bytes, &path, SystemTime::now());
+                Ok(())
+            }
+            Err(error) => Err(CudaError::Cache { path, reason: error.to_string() }),
+        }
     }
 
     fn path(&self, key: &CacheKey) -> PathBuf {
-        self.dir.join(format!("{key}.kernel"))
+        self.dir.join(format!("{key}{}", trim::ENTRY))
     }
+}
+
+/// A number of MiB as bytes. The error says what is taken instead.
+fn parse_mib(text: &str) -> Result<u64, String> {
+    let bytes = text.trim().parse::<u64>().ok().and_then(|mib| mib.checked_mul(BYTES_PER_MIB));
+    bytes.ok_or_else(|| {
+        format!(
+            "TILEWRIGHT_CACHE_MIB is `{text}`, which is no number of MiB, such as {DEFAULT_CACHE_MIB}; \
+             {DEFAULT_CACHE_MIB} is taken"
+        )
+    })
 }
 
 fn write_aside(dir: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)?;
     // Dropping it unpersisted removes the file.
-    let mut file = NamedTempFile::new_in(dir)?;
+    let mut file = tempfile::Builder::new().prefix(trim::ASIDE).tempfile_in(dir)?;
     file.write_all(bytes)?;
     file.flush()?;
     file.persist(path)?;
@@ -108,7 +159,7 @@ fn write_aside(dir: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Compiles through the cache, if there is one. The second value holds notes about entries that could not be read or
-/// written; the result is the same with them.
+/// written, and about a limit that is no number; the result is the same with them.
 ///
 /// # Errors
 ///
@@ -122,7 +173,7 @@ pub fn compile_cached(
         return Ok((nvrtc.compile(request)?, Vec::new()));
     };
     let key = CacheKey::new(request, nvrtc.version());
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = cache.note.iter().cloned().collect();
     match cache.get(&key) {
         CacheLookup::Hit(compiled) => return Ok((compiled, notes)),
         CacheLookup::Miss => {}
@@ -139,6 +190,7 @@ pub fn compile_cached(
 mod tests {
     use super::*;
     use crate::entry::tests::sample;
+    use std::time::Duration;
 
     const REQUEST: Request<'static> =
         Request { source: "text", name: "/tilewright/k.cu", target: "sm_100a", options: &[] };
@@ -186,6 +238,74 @@ mod tests {
             cache.path(&key).display()
         );
         assert_eq!(cache.get(&key), CacheLookup::Broken(expected));
+    }
+
+    /// Reading it would wait for a writer.
+    #[cfg(unix)]
+    #[test]
+    fn an_entry_that_is_a_fifo_is_broken_and_can_be_replaced() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = CompileCache::new(root.path().to_path_buf());
+        let key = CacheKey::new(&REQUEST, (13, 5));
+        let made = std::process::Command::new("mkfifo").arg(cache.path(&key)).status().unwrap();
+        assert!(made.success());
+        let expected = format!(
+            "the cache entry {} cannot be used: it is a FIFO; a regular file of at most 64 MiB is read",
+            cache.path(&key).display()
+        );
+        assert_eq!(cache.get(&key), CacheLookup::Broken(expected));
+        cache.put(&key, &sample()).unwrap();
+        assert_eq!(cache.get(&key), CacheLookup::Hit(sample()));
+    }
+
+    /// Keys of three different texts.
+    fn three_keys() -> [CacheKey; 3] {
+        ["a", "b", "c"].map(|source| CacheKey::new(&Request { source, ..REQUEST }, (13, 5)))
+    }
+
+    #[test]
+    fn what_is_found_counts_as_used_and_outlives_what_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let bytes = entry::encode(&sample()).len() as u64;
+        let cache = CompileCache::new(root.path().to_path_buf()).with_limit(2 * bytes);
+        let [a, b, c] = three_keys();
+        for (key, seconds) in [(&a, 1), (&b, 2)] {
+            cache.put(key, &sample()).unwrap();
+            trim::mark_used(&cache.path(key), SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        }
+        assert_eq!(cache.get(&a), CacheLookup::Hit(sample()));
+        cache.put(&c, &sample()).unwrap();
+        assert_eq!(cache.get(&b), CacheLookup::Miss);
+        assert_eq!((cache.get(&a), cache.get(&c)), (CacheLookup::Hit(sample()), CacheLookup::Hit(sample())));
+    }
+
+    #[test]
+    fn the_entry_written_last_stays_whatever_the_limit() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = CompileCache::new(root.path().to_path_buf()).with_limit(0);
+        for key in three_keys() {
+            cache.put(&key, &sample()).unwrap();
+            assert_eq!(file_names(root.path()), [format!("{key}.kernel")]);
+        }
+    }
+
+    #[test]
+    fn the_limit_is_taken_from_the_options() {
+        let cache = |mib: Option<&str>| {
+            let options = SearchOptions {
+                cache_dir: Some(PathBuf::from("/cache")),
+                cache_mib: mib.map(str::to_string),
+                ..SearchOptions::default()
+            };
+            CompileCache::from_options(&options).unwrap()
+        };
+        assert_eq!((cache(None).most_bytes, cache(None).note), (512 << 20, None));
+        assert_eq!((cache(Some("3")).most_bytes, cache(Some("0")).most_bytes), (3 << 20, 0));
+        let wrong = cache(Some("1 GiB"));
+        let note = "TILEWRIGHT_CACHE_MIB is `1 GiB`, which is no number of MiB, such as 512; 512 is taken";
+        assert_eq!((wrong.most_bytes, wrong.note.as_deref()), (512 << 20, Some(note)));
+        assert_eq!(wrong.dir, PathBuf::from("/cache/kernels"));
+        assert!(CompileCache::from_options(&SearchOptions::default()).is_none());
     }
 
     #[test]

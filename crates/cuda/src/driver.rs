@@ -4,6 +4,7 @@
 
 use crate::elf;
 use crate::error::CudaError;
+use crate::open::is_present;
 use crate::target::can_run;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
@@ -191,10 +192,11 @@ impl Drop for Context {
 
 /// Starts the driver, if there is one, and gives the CUDA version that it supports.
 fn start_driver() -> Result<(u32, u32), CudaError> {
-    // SAFETY: This opens and closes libraries named as the CUDA driver, whose initialisers have no conditions on the
-    // caller.
-    if !unsafe { sys::is_culib_present() } {
-        return Err(CudaError::NoDriver { why: "libcuda is not on the loader path".to_string() });
+    let names: Vec<String> = ["cuda", "nvcuda"].into_iter().flat_map(cudarc::get_lib_name_candidates).collect();
+    match is_present(&names, None) {
+        Ok(true) => {}
+        Ok(false) => return Err(CudaError::NoDriver { why: "libcuda is not on the loader path".to_string() }),
+        Err(why) => return Err(CudaError::NoDriver { why }),
     }
     result::init().map_err(|error| CudaError::NoDriver { why: reason(error) })?;
     let mut version: c_int = 0;

@@ -1,49 +1,106 @@
-//! Whether a cubin is a whole ELF image.
+//! The tables of a 64-bit ELF image, and whether a cubin has all of its bytes.
 //!
 //! The driver takes a cubin as a bare pointer and finds its end by the image's own tables, so a truncated one would
 //! make it read past the end of the memory.
 
-/// Byte offsets inside a 64-bit ELF header and a section header (System V ABI, "ELF-64 Object File Format").
-const HEADER_BYTES: usize = 64;
+/// How a little-endian 64-bit image begins.
+pub(crate) const MAGIC: &[u8] = b"\x7fELF\x02\x01";
+/// The bytes of the header at the beginning of an image.
+pub(crate) const HEADER_BYTES: usize = 64;
+
+/// Byte offsets inside a 64-bit ELF header, a program header and a section header (System V ABI, "ELF-64 Object File
+/// Format").
 const PROGRAM_TABLE: usize = 32;
 const SECTION_TABLE: usize = 40;
 const PROGRAM_ENTRY_BYTES: usize = 54;
 const SECTION_ENTRY_BYTES: usize = 58;
+const SEGMENT_TYPE: usize = 0;
+const SEGMENT_OFFSET: usize = 8;
+const SEGMENT_SIZE: usize = 32;
 const SECTION_TYPE: usize = 4;
 const SECTION_OFFSET: usize = 24;
 const SECTION_SIZE: usize = 32;
 
+/// The type of a program header that stands for nothing.
+const NO_SEGMENT: u64 = 0;
 /// The type of a section without bytes in the file.
 const NO_BITS: u64 = 8;
 
-/// Whether this is a little-endian 64-bit ELF image whose tables and sections all lie inside it.
+/// Where a table of program headers or of section headers is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Its first byte.
+    pub(crate) start: u64,
+    entry_bytes: usize,
+    entries: usize,
+}
+
+impl Table {
+    /// The table of program headers, each about a segment; `None` where the header is cut short.
+    pub(crate) fn of_segments(header: &[u8]) -> Option<Table> {
+        Table::read(header, PROGRAM_TABLE, PROGRAM_ENTRY_BYTES)
+    }
+
+    /// The table of section headers; `None` where the header is cut short.
+    pub(crate) fn of_sections(header: &[u8]) -> Option<Table> {
+        Table::read(header, SECTION_TABLE, SECTION_ENTRY_BYTES)
+    }
+
+    /// The table whose offset stands at `at`, and whose entry size and count stand at `shape`.
+    fn read(header: &[u8], at: usize, shape: usize) -> Option<Table> {
+        let small = |at: usize| usize::try_from(number(header, at, 2)?).ok();
+        Some(Table { start: number(header, at, 8)?, entry_bytes: small(shape)?, entries: small(shape + 2)? })
+    }
+
+    /// Its length in bytes: a product of two numbers of 16 bits.
+    pub(crate) fn size(&self) -> u64 {
+        (self.entry_bytes * self.entries) as u64
+    }
+
+    /// The byte after its last one; `None` beyond 64 bits.
+    pub(crate) fn end(&self) -> Option<u64> {
+        self.start.checked_add(self.size())
+    }
+
+    /// The entries, out of the bytes of the table.
+    pub(crate) fn split<'a>(&self, bytes: &'a [u8]) -> std::slice::ChunksExact<'a, u8> {
+        bytes.chunks_exact(self.entry_bytes.max(1))
+    }
+
+    /// The bytes of the table, where all of it lies inside the image.
+    fn inside<'a>(&self, image: &'a [u8]) -> Option<&'a [u8]> {
+        image.get(usize::try_from(self.start).ok()?..usize::try_from(self.end()?).ok()?)
+    }
+}
+
+/// The byte after the last one of a segment in the file; `None` beyond 64 bits, and for a header that is too short.
+pub(crate) fn segment_end(header: &[u8]) -> Option<u64> {
+    let (start, size) = (number(header, SEGMENT_OFFSET, 8)?, number(header, SEGMENT_SIZE, 8)?);
+    if number(header, SEGMENT_TYPE, 4)? == NO_SEGMENT { Some(0) } else { start.checked_add(size) }
+}
+
+/// The byte after the last one of a section in the file; `None` as for [`segment_end`].
+fn section_end(header: &[u8]) -> Option<u64> {
+    let (start, size) = (number(header, SECTION_OFFSET, 8)?, number(header, SECTION_SIZE, 8)?);
+    if number(header, SECTION_TYPE, 4)? == NO_BITS { Some(0) } else { start.checked_add(size) }
+}
+
+/// Whether this is a little-endian 64-bit ELF image whose tables, segments and sections all lie inside it.
 pub(crate) fn is_whole(image: &[u8]) -> bool {
     image.len() >= HEADER_BYTES
-        && image.starts_with(b"\x7fELF\x02\x01")
-        && table(image, PROGRAM_TABLE, PROGRAM_ENTRY_BYTES).is_some()
-        && table(image, SECTION_TABLE, SECTION_ENTRY_BYTES)
-            .is_some_and(|sections| sections.iter().all(|section| is_inside(image, section)))
+        && image.starts_with(MAGIC)
+        && are_inside(image, Table::of_segments(image), segment_end)
+        && are_inside(image, Table::of_sections(image), section_end)
 }
 
-/// The entries of the table whose offset stands at `at`, and whose entry size and count stand at `shape`.
-fn table(image: &[u8], at: usize, shape: usize) -> Option<Vec<&[u8]>> {
-    let start = usize::try_from(number(image, at, 8)?).ok()?;
-    let entry = usize::try_from(number(image, shape, 2)?).ok()?;
-    let count = usize::try_from(number(image, shape + 2, 2)?).ok()?;
-    let bytes = image.get(start..)?.get(..entry.checked_mul(count)?)?;
-    Some(if entry == 0 { Vec::new() } else { bytes.chunks_exact(entry).collect() })
-}
-
-fn is_inside(image: &[u8], section: &[u8]) -> bool {
-    let end = || {
-        let start = number(section, SECTION_OFFSET, 8)?;
-        start.checked_add(number(section, SECTION_SIZE, 8)?)
-    };
-    number(section, SECTION_TYPE, 4) == Some(NO_BITS) || end().is_some_and(|end| end <= image.len() as u64)
+/// Whether a table and what its entries are about lie inside the image.
+fn are_inside(image: &[u8], table: Option<Table>, end: fn(&[u8]) -> Option<u64>) -> bool {
+    let is_inside = |entry: &[u8]| end(entry).is_some_and(|end| end <= image.len() as u64);
+    table.is_some_and(|table| table.inside(image).is_some_and(|bytes| table.split(bytes).all(is_inside)))
 }
 
 /// A little-endian number of `width` bytes, at most eight.
-fn number(bytes: &[u8], at: usize, width: usize) -> Option<u64> {
+pub(crate) fn number(bytes: &[u8], at: usize, width: usize) -> Option<u64> {
     let field = bytes.get(at..at + width)?;
     Some(field.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte)))
 }
@@ -52,17 +109,29 @@ fn number(bytes: &[u8], at: usize, width: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A header, one section of eight bytes, and the table of that section.
+    /// Where the parts of [`image`] begin.
+    const SEGMENT: usize = HEADER_BYTES;
+    const SECTION: usize = SEGMENT + 56 + 8;
+
+    /// A header, one program header, eight bytes that are a segment and a section, and the header of that section.
     fn image() -> Vec<u8> {
         let mut image = vec![0; HEADER_BYTES];
-        image[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        image[SECTION_TABLE] = 72;
+        image[..MAGIC.len()].copy_from_slice(MAGIC);
+        image[PROGRAM_TABLE] = SEGMENT as u8;
+        image[PROGRAM_ENTRY_BYTES] = 56;
+        image[PROGRAM_ENTRY_BYTES + 2] = 1;
+        image[SECTION_TABLE] = SECTION as u8;
         image[SECTION_ENTRY_BYTES] = 64;
         image[SECTION_ENTRY_BYTES + 2] = 1;
+        let mut segment = [0; 56];
+        segment[SEGMENT_TYPE] = 1;
+        segment[SEGMENT_OFFSET] = 120;
+        segment[SEGMENT_SIZE] = 8;
+        image.extend_from_slice(&segment);
         image.extend_from_slice(&[1; 8]);
         let mut section = [0; 64];
         section[SECTION_TYPE] = 1;
-        section[SECTION_OFFSET] = 64;
+        section[SECTION_OFFSET] = 120;
         section[SECTION_SIZE] = 8;
         image.extend_from_slice(&section);
         image
@@ -80,12 +149,45 @@ mod tests {
     #[test]
     fn a_section_has_to_end_inside_unless_it_has_no_bytes() {
         let mut image = image();
-        image[72 + SECTION_SIZE] = 200;
+        image[SECTION + SECTION_SIZE] = 200;
         assert!(!is_whole(&image));
-        image[72 + SECTION_TYPE] = 8;
+        image[SECTION + SECTION_TYPE] = 8;
         assert!(is_whole(&image));
-        image[72 + SECTION_TYPE] = 1;
-        image[72 + SECTION_OFFSET..72 + SECTION_OFFSET + 8].fill(0xff);
+        image[SECTION + SECTION_TYPE] = 1;
+        image[SECTION + SECTION_OFFSET..SECTION + SECTION_OFFSET + 8].fill(0xff);
+        assert!(!is_whole(&image));
+    }
+
+    #[test]
+    fn a_segment_has_to_end_inside_unless_it_stands_for_nothing() {
+        let mut image = image();
+        image[SEGMENT + SEGMENT_SIZE] = 200;
+        assert!(!is_whole(&image));
+        image[SEGMENT + SEGMENT_TYPE] = 0;
+        assert!(is_whole(&image));
+        image[SEGMENT + SEGMENT_TYPE] = 1;
+        image[SEGMENT + SEGMENT_OFFSET..SEGMENT + SEGMENT_OFFSET + 8].fill(0xff);
+        assert!(!is_whole(&image));
+    }
+
+    #[test]
+    fn a_table_has_to_end_inside() {
+        for (at, what) in [(PROGRAM_TABLE, "offset of segments"), (SECTION_TABLE, "offset of sections")] {
+            let mut image = image();
+            image[at..at + 8].fill(0xff);
+            assert!(!is_whole(&image), "{what}");
+        }
+        for at in [PROGRAM_ENTRY_BYTES, SECTION_ENTRY_BYTES] {
+            let mut image = image();
+            image[at..at + 4].fill(0xff);
+            assert!(!is_whole(&image), "entries at {at}");
+        }
+    }
+
+    #[test]
+    fn entries_too_short_to_be_headers_are_no_image() {
+        let mut image = image();
+        image[PROGRAM_ENTRY_BYTES] = 10;
         assert!(!is_whole(&image));
     }
 

@@ -37,16 +37,20 @@ pub struct SearchOptions {
     pub disabled: bool,
     /// This project's cache folder ([`cache_dir`]).
     pub cache_dir: Option<PathBuf>,
+    /// What compiled kernels may take in the cache, in MiB, as it was written (`TILEWRIGHT_CACHE_MIB`).
+    pub cache_mib: Option<String>,
 }
 
 impl SearchOptions {
-    /// Reads the environment; nothing else in this crate does. Empty variables count as unset.
+    /// Reads the environment; nothing else in this crate does, but for the loader's own `LD_LIBRARY_PATH`. Empty
+    /// variables count as unset.
     pub fn from_env() -> Self {
         Self::from_lookup(|name| std::env::var_os(name))
     }
 
     fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
-        let path = |name: &str| lookup(name).filter(|text| !text.is_empty()).map(PathBuf::from);
+        let given = |name: &str| lookup(name).filter(|text| !text.is_empty());
+        let path = |name: &str| given(name).map(PathBuf::from);
         let mut cuda_homes: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(path).collect();
         cuda_homes.dedup();
         SearchOptions {
@@ -54,6 +58,7 @@ impl SearchOptions {
             cuda_homes,
             disabled: lookup("TILEWRIGHT_NVRTC").is_some_and(|text| text == "off"),
             cache_dir: cache_dir(path("XDG_CACHE_HOME"), path("HOME")),
+            cache_mib: given("TILEWRIGHT_CACHE_MIB").map(|text| text.to_string_lossy().into_owned()),
         }
     }
 }

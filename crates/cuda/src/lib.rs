@@ -11,7 +11,10 @@
 //! * [`CompileCache`] and [`compile_cached`] keep results on disk.
 //! * [`gpus`] and [`Gpu`] list GPUs, hold device memory, launch and time kernels.
 //!
-//! The environment is read in one place only, [`SearchOptions::from_env`].
+//! No library is opened unseen: the loader would end the process over one that is cut short, so that is an answer too.
+//!
+//! The environment is read in one place only, [`SearchOptions::from_env`], but for `LD_LIBRARY_PATH`, which belongs to
+//! the loader.
 
 mod cache;
 mod driver;
@@ -20,6 +23,7 @@ mod entry;
 mod error;
 mod find;
 mod launch;
+mod library;
 mod log;
 mod memory;
 mod nvrtc;
@@ -27,9 +31,10 @@ mod open;
 mod program;
 mod ptx_lines;
 mod resources;
+mod search_path;
 mod target;
 
-pub use cache::{CacheKey, CacheLookup, CompileCache, compile_cached};
+pub use cache::{CacheKey, CacheLookup, CompileCache, DEFAULT_CACHE_MIB, compile_cached};
 pub use driver::{Gpu, GpuInfo, GpuModule, gpus};
 pub use error::CudaError;
 pub use find::{

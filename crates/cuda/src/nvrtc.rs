@@ -77,7 +77,7 @@ impl Nvrtc {
         let nvrtc =
             Nvrtc { path: opened.path.clone(), version: opened.version, architectures: opened.architectures.clone() };
         opened.keep();
-        let answered = version_through_cudarc()?;
+        let answered = version_through_cudarc(nvrtc.version)?;
         if answered != nvrtc.version {
             return Err(CudaError::NvrtcMismatch { chosen: nvrtc.path, version: nvrtc.version, answered });
         }

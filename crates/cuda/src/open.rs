@@ -1,5 +1,8 @@
-//! Opening NVRTC libraries by path, asking what they are, and keeping the chosen one in the process.
+//! Opening NVRTC libraries by path, asking what they are, and keeping the chosen one in the process. Every file is
+//! looked at first, since opening one that is cut short may end the process.
 
+use crate::library::{self, Flaw};
+use crate::search_path::SearchPath;
 use libloading::Library;
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -37,6 +40,7 @@ type GetList = unsafe extern "C" fn(*mut c_int) -> Status;
 impl Opened {
     /// Opens the library in this file. The error says why it cannot be used.
     pub(crate) fn file(path: &Path) -> Result<Opened, String> {
+        library::check(path).map_err(|flaw| flaw.to_string())?;
         Opened::from_library(open(path)?, path.to_path_buf())
     }
 
@@ -44,17 +48,16 @@ impl Opened {
     ///
     /// Once this process keeps an NVRTC, that one answers here.
     pub(crate) fn loader() -> Result<Opened, String> {
-        for name in cudarc::get_lib_name_candidates("nvrtc") {
-            if let Ok(library) = open(Path::new(&name)) {
-                let path = mapped_file().unwrap_or_else(|| PathBuf::from(name));
-                return Opened::from_library(library, path);
-            }
-        }
-        Err("no libnvrtc.so on the loader path".to_string())
+        let found = open_by_name(&cudarc::get_lib_name_candidates("nvrtc"), None)?;
+        let (library, name) = found.ok_or("no libnvrtc.so on the loader path")?;
+        let path = mapped_file().unwrap_or_else(|| PathBuf::from(name));
+        Opened::from_library(library, path)
     }
 
     fn from_library(library: Library, path: PathBuf) -> Result<Opened, String> {
-        Ok(Opened { version: version(&library)?, architectures: architectures(&library)?, library, path })
+        let version = version(&library)?;
+        check_builtins(&path, version)?;
+        Ok(Opened { version, architectures: architectures(&library)?, library, path })
     }
 
     /// Keeps the library in the process until its end, so that cudarc's later search by name is answered by it, and
@@ -70,10 +73,48 @@ impl Opened {
     }
 }
 
+/// Opens a library that was looked at, or a bare name.
 fn open(path: &Path) -> Result<Library, String> {
-    // SAFETY: Opening a library runs its initialisers. Only files that are named as NVRTC's libraries are opened here,
-    // and theirs have no conditions on the caller.
+    // SAFETY: Opening a library runs its initialisers. Only files that are named as NVRTC's libraries or as the CUDA
+    // driver are opened here, and theirs have no conditions on the caller.
     unsafe { Library::new(path) }.map_err(|error| describe(&error))
+}
+
+/// Opens the first of these names that the loader opens, in the order in which cudarc tries them too. A name that is
+/// `kept` stands for a library in the process, so no file is looked at for it. Error: the loader would come upon a
+/// damaged file.
+fn open_by_name(names: &[String], kept: Option<&str>) -> Result<Option<(Library, String)>, String> {
+    let search = SearchPath::of_process();
+    for name in names {
+        if kept != Some(name.as_str()) {
+            search.check(name)?;
+        }
+        if let Ok(library) = open(Path::new(name)) {
+            return Ok(Some((library, name.clone())));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether cudarc finds a library under one of these names. It panics where it finds none, and opens what it finds, so
+/// this is asked first. Error: the loader would come upon a damaged file.
+pub(crate) fn is_present(names: &[String], kept: Option<&str>) -> Result<bool, String> {
+    open_by_name(names, kept).map(|found| found.is_some())
+}
+
+/// An error if the library of built-in headers is damaged, which NVRTC opens itself when it first compiles: one beside
+/// it, or what the loader finds by the name that this version asks for.
+fn check_builtins(nvrtc: &Path, (major, minor): (u32, u32)) -> Result<(), String> {
+    let beside = nvrtc.parent().map(builtins_in).unwrap_or_default();
+    for file in &beside {
+        if let Err(Flaw::Damaged(why)) = library::check(file) {
+            return Err(format!("its built-in headers {} cannot be used: {why}", file.display()));
+        }
+    }
+    if beside.is_empty() {
+        SearchPath::of_process().check(&format!("libnvrtc-builtins.so.{major}.{minor}"))?;
+    }
+    Ok(())
 }
 
 /// The loader's own words: libloading's message is just "dlopen failed".
@@ -151,16 +192,56 @@ fn only_nvrtc_file(maps: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_os = "linux")]
+    use crate::library::tests::{cut_image, image};
 
-    #[test]
-    fn a_file_that_is_no_library_says_why() {
+    /// What is said of a file with these bytes.
+    #[cfg(target_os = "linux")]
+    fn said_of(bytes: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("libnvrtc.so.13");
-        std::fs::write(&file, "not a library").unwrap();
-        let Err(why) = Opened::file(&file) else {
-            panic!("a text file was opened as a library");
-        };
-        assert!(why.contains("libnvrtc.so.13"), "{why}");
+        std::fs::write(&file, bytes).unwrap();
+        match Opened::file(&file) {
+            Ok(_) => panic!("it was opened as a library"),
+            Err(why) => why,
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_is_no_library_says_why() {
+        let needed = format!("a 64-bit ELF library for {} is needed", std::env::consts::ARCH);
+        assert_eq!(said_of(b"not a library"), format!("it is no ELF file; {needed}"));
+        assert_eq!(said_of(b""), format!("it is no ELF file; {needed}"));
+    }
+
+    /// Opening it would end the process.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_library_that_is_cut_short_is_not_opened() {
+        let cut = "it is cut short or damaged, so install it again: the table of sections ends at byte 184, \
+                   and the file has 150 bytes";
+        assert_eq!(said_of(&cut_image()), cut);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn built_in_headers_that_are_cut_short_are_told_of_nvrtc() {
+        let folder = tempfile::tempdir().unwrap();
+        let nvrtc = folder.path().join("libnvrtc.so.13");
+        assert_eq!(check_builtins(&nvrtc, (0, 0)), Ok(()));
+        let builtins = folder.path().join("libnvrtc-builtins.so.13.5");
+        for (bytes, is_fit) in [(image(), true), (cut_image(), false), (b"INPUT(other)".to_vec(), true)] {
+            std::fs::write(&builtins, bytes).unwrap();
+            let checked = check_builtins(&nvrtc, (13, 5));
+            assert_eq!(checked.is_ok(), is_fit, "{checked:?}");
+            assert!(is_fit || checked.is_err_and(|why| why.contains("libnvrtc-builtins.so.13.5")));
+        }
+    }
+
+    #[test]
+    fn names_that_no_library_has_are_not_present() {
+        assert_eq!(is_present(&["libtilewright-absent.so".to_string()], None), Ok(false));
     }
 
     #[test]

@@ -2,16 +2,20 @@
 
 use crate::error::CudaError;
 use crate::nvrtc::Request;
+use crate::open::is_present;
 use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::sys::{self, nvrtcResult};
 use std::ffi::{CString, c_char, c_int};
 
-/// The version of the library that cudarc's calls go to. cudarc panics where it finds none, so that is asked first.
-pub(crate) fn version_through_cudarc() -> Result<(u32, u32), CudaError> {
+/// The version of the library that cudarc's calls go to, after one of this version was chosen and loaded. cudarc panics
+/// where it finds none, so that is asked first.
+pub(crate) fn version_through_cudarc(chosen: (u32, u32)) -> Result<(u32, u32), CudaError> {
     let failed = |reason: &str| CudaError::Nvrtc { call: "nvrtcVersion", reason: reason.to_string() };
-    // SAFETY: This opens and closes libraries named as NVRTC's, whose initialisers have no conditions on the caller.
-    if !unsafe { sys::is_culib_present() } {
-        return Err(failed("the chosen library is loaded, but the loader does not find it by name"));
+    let loaded = format!("libnvrtc.so.{}", chosen.0);
+    match is_present(&cudarc::get_lib_name_candidates("nvrtc"), Some(&loaded)) {
+        Ok(true) => {}
+        Ok(false) => return Err(failed("the chosen library is loaded, but the loader does not find it by name")),
+        Err(why) => return Err(failed(&why)),
     }
     let (mut major, mut minor): (c_int, c_int) = (0, 0);
     // SAFETY: Both pointers are to integers that live through the call.

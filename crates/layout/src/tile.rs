@@ -207,9 +207,10 @@ impl TileLayout {
         if flat < 0 || flat >= size {
             return Err(LayoutError::OutOfRange { index: flat, extent: size });
         }
-        let mut base: Coord = self.axes().into_iter().map(|axis| (axis, 0)).collect();
-        for (axis, value) in &self.offset {
-            *base.entry(axis.clone()).or_insert(0) += value;
+        // Every axis has a position, those of replicas too.
+        let mut base: Coord = self.offset.clone();
+        for iter in &self.replica {
+            base.entry(iter.axis.clone()).or_insert(0);
         }
         let mut rest = flat;
         for iter in self.shard.iter().rev() {

@@ -77,7 +77,7 @@ impl Toolchain {
     /// The environment's search order and cache folder.
     pub fn from_env(fixtures: Option<FixtureFolder>) -> Toolchain {
         let search = SearchOptions::from_env();
-        let cache = search.cache_dir.as_ref().map(|dir| CompileCache::new(dir.join("kernels")));
+        let cache = CompileCache::from_options(&search);
         Toolchain::new(search, cache, fixtures)
     }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tilewright_cuda::{CacheKey, Request, Resources};
+use tilewright_files::read_text;
 
 /// A folder of committed PTX.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ impl FixtureFolder {
     /// PTX and resources, if there is a fixture made from exactly this CUDA text, target and options.
     pub(crate) fn find(&self, kernel: &str, request: &Request<'_>) -> Option<(String, Option<Resources>, PathBuf)> {
         let path = self.path(kernel, request);
-        let text = std::fs::read_to_string(&path).ok()?;
+        let text = read_text(&path).ok()?;
         let mut lines = text.splitn(3, '\n');
         let made_from = lines.next()?.strip_prefix(FIRST)?.trim();
         let resources = lines.next()?.strip_prefix(SECOND).and_then(|line| parse(kernel, line));

@@ -9,6 +9,7 @@ pub use tilewright_diag as diag;
 pub use tilewright_dsl as dsl;
 pub use tilewright_emit as emit;
 pub use tilewright_expr as expr;
+pub use tilewright_files as files;
 pub use tilewright_infer as infer;
 pub use tilewright_ir as ir;
 pub use tilewright_layout as layout;

@@ -12,6 +12,7 @@ mod tiling;
 use std::path::Path;
 
 use serde_json::Value;
+use tilewright::files::read_text;
 
 /// What a case came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub fn judge_folder(folder: &Path) -> Result<Vec<Judged>, String> {
     let mut judged = Vec::new();
     for file in FILES {
         let path = folder.join("tirx").join(format!("{file}.json"));
-        let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let text = read_text(&path).map_err(|error| error.to_string())?;
         let data: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         let cases = data["cases"].as_array().ok_or_else(|| format!("{}: no cases", path.display()))?;
         judged.extend(

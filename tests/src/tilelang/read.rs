@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
+use tilewright::files::read_text;
 
 use super::case::{Case, Class, Expected, ExpectedAccess, ExpectedLoop, Verdict};
 use super::json::Node;
@@ -30,7 +31,7 @@ pub fn read_folder(folder: &Path) -> Result<Vec<Case>, String> {
     }
     paths.sort();
     let read = |path: &PathBuf| {
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
+        let text = read_text(path).map_err(|error| error.to_string())?;
         read_case(&text).map_err(|why| format!("{}: {why}", path.display()))
     };
     paths.iter().map(read).collect()

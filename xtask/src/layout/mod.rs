@@ -158,11 +158,11 @@ fn describe(arguments: &Arguments) -> Result<(), Failure> {
         writing::write(path, &layout_page(&page(arguments, &subject, kind)?)).map_err(Failure::File)?;
     }
     if arguments.json {
-        let mut told = to_json(&view)?;
-        told["facts"] = facts::json(&subject.layout)?;
-        told["name"] = json!(subject.name);
-        told["access"] = accesses.as_ref().map_or(Value::Null, access::Accesses::json);
-        told["to"] = target.as_ref().map_or(Value::Null, target::Target::json);
+        let told = to_json(&view)?
+            .with("facts", facts::json(&subject.layout)?)
+            .with("name", json!(subject.name))
+            .with("access", accesses.as_ref().map_or(Value::Null, access::Accesses::json))
+            .with("to", target.as_ref().map_or(Value::Null, target::Target::json));
         say!("{told}");
         return Ok(());
     }

@@ -1,5 +1,8 @@
 //! What the user asked about: a layout in notation, a hardware layout by name, or a table in a file.
 
+use std::path::Path;
+
+use tilewright::files::read_text;
 use tilewright::layout::hardware::{MmaType, SwizzleMode, named};
 use tilewright::layout::{Axis, ComposeLayout, DType, Layout, TableLayout};
 use tilewright::viz::layout::default_shape;
@@ -45,7 +48,7 @@ impl Subject {
 
 fn read_any(text: &str, own: &[String]) -> Result<Subject, Failure> {
     if let Some(path) = text.strip_prefix('@') {
-        let read = std::fs::read_to_string(path).map_err(|e| Failure::Request(format!("{path}: {e}")))?;
+        let read = read_text(Path::new(path)).map_err(|error| Failure::Request(error.to_string()))?;
         return Ok(plain(text, Layout::Table(TableLayout::from_text(&read)?)));
     }
     if !text.contains('[') && text.contains(':') {

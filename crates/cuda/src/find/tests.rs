@@ -36,6 +36,7 @@ fn places_come_in_the_documented_order() {
         cuda_homes: vec![at("home"), at("path")],
         disabled: false,
         cache_dir: Some(at("cache")),
+        cache_mib: None,
     };
     assert_eq!(
         places(&options, &at("system")),
@@ -143,6 +144,7 @@ fn the_environment_is_read_by_name() {
         "CUDA_HOME" | "CUDA_PATH" => Some("/opt/cuda".into()),
         "HOME" => Some("/home/me".into()),
         "XDG_CACHE_HOME" => Some("".into()),
+        "TILEWRIGHT_CACHE_MIB" => Some("64".into()),
         _ => None,
     });
     assert_eq!(
@@ -152,6 +154,7 @@ fn the_environment_is_read_by_name() {
             cuda_homes: vec![PathBuf::from("/opt/cuda")],
             disabled: true,
             cache_dir: Some(PathBuf::from("/home/me/.cache/tilewright")),
+            cache_mib: Some("64".to_string()),
         }
     );
 }

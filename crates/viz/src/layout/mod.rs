@@ -42,7 +42,7 @@ pub use banks::{banks_svg, banks_text};
 pub use compare::{Difference, compare_text, first_difference};
 pub use gallery::{GalleryEntry, gallery};
 pub use hardware::{hardware_svg, hardware_text};
-pub use json::to_json;
+pub use json::{LayoutJson, to_json};
 pub use show::{Show, default_shape};
 pub use tensor::{tensor_svg, tensor_text};
 pub use text::TextOptions;

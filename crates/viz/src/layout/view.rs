@@ -142,12 +142,6 @@ impl LayoutView {
         }
     }
 
-    /// The axes and positions of a place, owners first.
-    pub(crate) fn positions<'a>(&'a self, place: &'a Place) -> impl Iterator<Item = (&'a Axis, i64)> {
-        let owner = self.owner_axes.iter().zip(place.owner.iter().copied());
-        owner.chain(self.slot_axes.iter().zip(place.slot.iter().copied()))
-    }
-
     /// True when everything is on `m`.
     pub(crate) fn is_linear_memory(&self) -> bool {
         self.owner_axes.is_empty() && self.slot_axes == [M]

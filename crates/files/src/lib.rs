@@ -1,0 +1,10 @@
+//! Reading files that a user names, or that anyone may have put where this project looks.
+//!
+//! Only regular files are read, and only up to a stated size. A device without an end, a FIFO that waits for a writer
+//! and a folder are errors that name the file and what would be read instead.
+
+mod error;
+mod read;
+
+pub use error::{FileError, Problem};
+pub use read::{MOST_BYTES, open, read, read_text};
