@@ -20,11 +20,14 @@ mod warp;
 
 use crate::banks::Banks;
 use crate::fault::{Fault, Stop};
-use crate::launch::{Launch, Options};
+use crate::launch::{Launch, Options, Progress};
 use crate::memory::Memory;
 use crate::program::Program;
 use crate::report::{Report, Stats};
 use cta::Cta;
+
+/// Instructions of threads after which the watcher is told again.
+const TOLD_EVERY: u64 = 10_000_000;
 
 /// Everything a running kernel can reach.
 struct Machine<'a> {
@@ -41,6 +44,11 @@ struct Machine<'a> {
     first_cta: u32,
     /// The buffer of the last global access.
     last_buffer: usize,
+    /// What the CTAs before this one come to.
+    before: Progress,
+    /// Instructions of threads when the watcher was last told.
+    told: u64,
+    watch: &'a mut dyn FnMut(Progress),
 }
 
 /// Runs every CTA of the launch.
@@ -51,6 +59,7 @@ pub(crate) fn run_grid(
     constants: &[u8],
     memory: &mut Memory,
     options: &Options,
+    watch: &mut dyn FnMut(Progress),
 ) -> Result<Report, Box<Fault>> {
     let [x, y, z] = launch.grid;
     let count = x.saturating_mul(y).saturating_mul(z);
@@ -65,19 +74,33 @@ pub(crate) fn run_grid(
         memory,
         stats: Stats::new(program.code.len()),
         banks: Banks::new(),
-        cta: Cta::new(program, launch, first_cta, [0; 3]),
+        cta: Cta::new(program, launch, options, first_cta, [0; 3]),
         first_cta,
         last_buffer: 0,
+        before: Progress { ctas: count, ended: 0, thread_instructions: 0 },
+        told: 0,
+        watch,
     };
     for linear in 0..count {
         let index = [linear % x, linear / x % y, linear / x / y];
-        machine.cta = Cta::new(program, launch, first_cta.saturating_add(linear), index);
+        machine.cta = Cta::new(program, launch, options, first_cta.saturating_add(linear), index);
         machine.run_cta()?;
+        machine.before.ended += 1;
+        machine.before.thread_instructions += machine.cta.executed;
     }
     Ok(machine.stats.report(program))
 }
 
 impl Machine<'_> {
+    /// Tells the watcher now and then how far the launch is.
+    fn tell(&mut self) {
+        let thread_instructions = self.before.thread_instructions + self.cta.executed;
+        if thread_instructions - self.told >= TOLD_EVERY {
+            self.told = thread_instructions;
+            (self.watch)(Progress { thread_instructions, ..self.before });
+        }
+    }
+
     /// Adds the place to a fault.
     fn fault(&self, stop: Stop, pc: u32, warp: u32) -> Box<Fault> {
         let at = self.program.place(stop.pc.unwrap_or(pc));
