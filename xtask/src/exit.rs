@@ -17,15 +17,32 @@ pub(crate) enum Exit {
     BadInput,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+impl Exit {
+    fn status(self) -> u8 {
+        match self {
             Exit::Done => 0,
             Exit::Differs => 1,
             Exit::Fault => 2,
             Exit::Unsupported => 3,
             Exit::BadInput => 4,
-        })
+        }
+    }
+
+    /// Its name in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Exit::Done => "done",
+            Exit::Differs => "differs",
+            Exit::Fault => "fault",
+            Exit::Unsupported => "unsupported",
+            Exit::BadInput => "bad_input",
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.status())
     }
 }
 

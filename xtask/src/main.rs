@@ -6,6 +6,7 @@ mod terminal;
 mod bench;
 mod doctor;
 mod emit;
+mod errors;
 mod exit;
 mod fuzz;
 mod infer_bench;
@@ -66,15 +67,26 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            // Help and version go to stdout and are no error.
-            let _ = error.print();
-            return if error.use_stderr() { Exit::BadInput.into() } else { Exit::Done.into() };
-        }
+    let exit = match Arguments::try_parse() {
+        Ok(arguments) => perform(arguments.verb),
+        Err(error) => unread(&error),
     };
-    match arguments.verb {
+    errors::print(exit);
+    exit.into()
+}
+
+/// Says why the command line cannot be read. Help and version go to stdout and are no error.
+fn unread(error: &clap::Error) -> Exit {
+    let _ = error.print();
+    if !error.use_stderr() {
+        return Exit::Done;
+    }
+    errors::keep_usage(&error.to_string());
+    Exit::BadInput
+}
+
+fn perform(verb: Verb) -> Exit {
+    match verb {
         Verb::RunKernel(arguments) => run_kernel::run(&arguments),
         Verb::List(arguments) => list::run(&arguments),
         Verb::Emit(arguments) => emit::run(&arguments),
@@ -87,5 +99,4 @@ fn main() -> ExitCode {
         Verb::Doctor(arguments) => doctor::run(&arguments),
         Verb::Setup(arguments) => setup::run(&arguments),
     }
-    .into()
 }

@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
-    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, FailureKind, OpPasses, Origin,
-    Resources, Run, Space, compare, counted_instructions, passes, run as launch,
+    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, OpPasses, Origin, Resources,
+    Run, Space, compare, counted_instructions, passes, run as launch,
 };
 
 use crate::exit::Exit;
@@ -72,9 +72,6 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     };
     let failed = |failure: Failure| {
         report(&failure.diagnostics);
-        if arguments.json {
-            say!("{}", failure_json(&failure));
-        }
         Exit::from(failure.kind)
     };
     let compiled = arguments.kernel.compile()?;
@@ -95,20 +92,6 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
         .map(|(parameter, (got, expected))| (parameter.name, compare(got, expected, compiled.entry.tolerance)))
         .collect();
     Ok(Outcome { compiled, built, device, run, comparisons })
-}
-
-/// A failure for scripts; the same diagnostics go to stderr as text.
-fn failure_json(failure: &Failure) -> Value {
-    let diagnostics = failure.diagnostics.iter().map(|d| {
-        let labels: Vec<Value> = d.labels.iter().map(|l| json!({"span": l.span.to_string(), "text": l.text})).collect();
-        json!({"code": d.code, "message": d.message, "labels": labels, "notes": d.notes, "help": d.help})
-    });
-    let kind = match failure.kind {
-        FailureKind::Fault => "fault",
-        FailureKind::Unsupported => "unsupported",
-        FailureKind::BadInput => "bad_input",
-    };
-    json!({"ok": false, "status": kind, "diagnostics": diagnostics.collect::<Vec<_>>()})
 }
 
 fn line(name: &str, text: &str) {

@@ -9,6 +9,8 @@ use tilewright::diag::Diagnostic;
 use tilewright::viz::layout::TextOptions;
 use tilewright::viz::{Style, render_all};
 
+use crate::errors;
+
 /// Prints a line to stdout; ends the command quietly where nobody reads any more, as in `| head -1`.
 macro_rules! say {
     ($($argument:tt)*) => { $crate::terminal::print_text(format_args!("{}\n", format_args!($($argument)*))) };
@@ -56,13 +58,15 @@ pub(crate) fn rendered(diagnostics: &[Diagnostic], style: Style) -> String {
     render_all(diagnostics, &source, style)
 }
 
-/// Says on stderr what is wrong.
+/// Says on stderr what is wrong; kept for `--json`.
 pub(crate) fn report(diagnostics: &[Diagnostic]) {
+    errors::keep(diagnostics);
     eprint!("{}", rendered(diagnostics, wants_colour(stderr().is_terminal())));
 }
 
-/// Says one thing that is wrong.
+/// Says one thing that is wrong; kept for `--json`.
 pub(crate) fn complain(text: &str) {
+    errors::keep_text(text);
     let head = match wants_colour(stderr().is_terminal()) {
         Style::Coloured => "\x1b[1;31merror\x1b[0m",
         Style::Plain => "error",

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use serde_json::{Value, json};
 use tilewright_tests::toolchain::workspace;
 
 fn xtask(arguments: &[&str]) -> Command {
@@ -88,6 +89,58 @@ fn what_is_unknown_is_bad_input_with_a_hint() {
         assert_eq!(said.status, 4, "{arguments:?}: {}", said.err);
         assert!(said.err.contains(hint), "{arguments:?}: {}", said.err);
     }
+}
+
+/// What `--json` says of a command that fails: one object, and nothing else.
+fn json_error(arguments: &[&str], status: i32) -> Value {
+    let said = say(arguments);
+    assert_eq!(said.status, status, "{arguments:?}: {}", said.err);
+    assert!(!said.err.is_empty(), "{arguments:?}: the text is on stderr as well");
+    assert_eq!(said.out.lines().count(), 1, "{arguments:?}: {}", said.out);
+    let told: Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!(told["ok"], false, "{told}");
+    told
+}
+
+#[test]
+fn errors_are_json_too_for_every_verb_that_has_json() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["run-kernel", "sf_transpos", "--json"], "did you mean `sf_transpose`?"),
+        (&["run-kernel", "sf_transpose", "--device", "tpu", "--json"], "there are auto, gpu and virtual"),
+        (&["why", "softmax", "vv", "--json"], "did you mean `v`?"),
+        (&["layout", "S[8:1]", "--dtype", "f33", "--json"], "f33"),
+        (&["list", "--json", "everything"], "unexpected argument 'everything'"),
+        (&["bench", "--json", "everything"], "unexpected argument 'everything'"),
+        (&["fuzz", "--json", "--device", "virtual"], "required arguments were not provided"),
+    ];
+    for (arguments, message) in cases {
+        let told = json_error(arguments, 4);
+        assert_eq!(told["status"], "bad_input", "{told}");
+        assert!(told["diagnostics"][0]["message"].as_str().is_some_and(|text| text.contains(message)), "{told}");
+    }
+}
+
+#[test]
+fn errors_with_codes_are_whole_in_json() {
+    let told = json_error(&["layout", "S[(8,2):(4@)]", "--json"], 4);
+    let notation = &told["diagnostics"][0];
+    assert_eq!((&notation["code"], &notation["snippet"]["start"]), (&json!("L0101"), &json!(11)), "{notation}");
+    assert!(notation["help"][0].as_str().is_some_and(|help| help.starts_with("legal, for example")), "{notation}");
+    let tile = ["run-kernel", "warp_transpose", "--shape", "rows=120", "--shape", "cols=119", "--json"];
+    let told = json_error(&tile, 4);
+    let refused = &told["diagnostics"][0];
+    assert_eq!(refused["code"], "P0402", "{refused}");
+    let place = refused["labels"][0]["span"].as_str().unwrap_or_default();
+    assert!(place.starts_with("kernels/src/warp_transpose.rs:"), "{refused}");
+}
+
+#[test]
+fn a_result_has_no_errors_beside_it() {
+    let said = say(&["why", "softmax", "max", "--json"]);
+    assert_eq!((said.status, said.out.lines().count()), (0, 1));
+    assert!(!said.out.contains("diagnostics"), "{}", said.out);
+    // Not asked for.
+    assert_eq!(say(&["why", "softmax", "vv"]).out, "");
 }
 
 #[test]
