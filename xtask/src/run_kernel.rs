@@ -2,17 +2,18 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use serde_json::{Value, json};
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
-    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, OpPasses, Origin, Resources,
-    Run, Space, compare, counted_instructions, passes, run as launch,
+    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, HostTensor, OpPasses, Origin,
+    Resources, Run, Space, compare, counted_instructions, passes, run_watched,
 };
+use tilewright::vgpu::{MAX_INSTRUCTIONS_PER_THREAD, Options};
 
 use crate::exit::Exit;
 use crate::request::{Compiled, KernelArguments};
-use crate::terminal::{complain, paint, report};
+use crate::terminal::{complain, launch_bar, paint, report, show_launch};
 use crate::toolchain::provisioned;
 
 /// Arguments of `run-kernel`.
@@ -26,6 +27,10 @@ pub(crate) struct Arguments {
     /// Run this CUDA text, edited by hand, in place of the generated one.
     #[arg(long, value_name = "FILE")]
     cuda: Option<PathBuf>,
+    /// On the virtual GPU: how many instructions a CTA may execute for each of its threads before it is stopped.
+    #[arg(long, value_name = "N", default_value_t = MAX_INSTRUCTIONS_PER_THREAD)]
+    #[arg(value_parser = value_parser!(u64).range(1..))]
+    max_instructions: u64,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -84,7 +89,7 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
         eprintln!("note: {note}");
     }
     let inputs = (compiled.entry.inputs)(&compiled.config);
-    let run = launch(&compiled.artifact, &built, &inputs, &device).map_err(failed)?;
+    let run = launch(arguments, &compiled, &built, &inputs, &device).map_err(failed)?;
     let expected = (compiled.entry.reference)(&compiled.config, &inputs);
     let outputs = compiled.artifact.parameters().into_iter().filter(|p| p.is_output);
     let comparisons = outputs
@@ -92,6 +97,22 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
         .map(|(parameter, (got, expected))| (parameter.name, compare(got, expected, compiled.entry.tolerance)))
         .collect();
     Ok(Outcome { compiled, built, device, run, comparisons })
+}
+
+/// Runs it, and shows on a terminal how far a long run of the virtual GPU is.
+fn launch(
+    arguments: &Arguments,
+    compiled: &Compiled,
+    built: &Built,
+    inputs: &[HostTensor],
+    device: &Device,
+) -> Result<Run, Failure> {
+    let options = Options { max_instructions_per_thread: arguments.max_instructions, ..Options::default() };
+    let bar = launch_bar();
+    let mut watch = |progress| show_launch(&bar, progress);
+    let run = run_watched(&compiled.artifact, built, inputs, device, &options, &mut watch);
+    bar.finish_and_clear();
+    run
 }
 
 fn line(name: &str, text: &str) {

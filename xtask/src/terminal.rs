@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use console::Term;
 use indicatif::{ProgressBar, ProgressStyle};
 use tilewright::diag::Diagnostic;
+use tilewright::runtime::Progress;
 use tilewright::viz::layout::TextOptions;
 use tilewright::viz::{Style, render_all};
 
@@ -103,4 +104,36 @@ pub(crate) fn count_bar(text: &str, total: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len}, {eta} left")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(total).with_style(style).with_message(text.to_string())
+}
+
+/// How far a launch on the virtual GPU is, on a terminal; nothing where output is piped, and nothing while a launch is
+/// too short to tell how far it is.
+pub(crate) fn launch_bar() -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} CTAs")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::no_length().with_style(style)
+}
+
+/// Shows on a [`launch_bar`] how far the launch is.
+pub(crate) fn show_launch(bar: &ProgressBar, progress: Progress) {
+    bar.set_length(u64::from(progress.ctas));
+    bar.set_position(u64::from(progress.ended));
+    let millions = progress.thread_instructions / 1_000_000;
+    bar.set_message(format!("virtual GPU: {millions} million instructions"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_shows_its_ctas_and_what_they_executed() {
+        let bar = ProgressBar::hidden();
+        show_launch(&bar, Progress { ctas: 8, ended: 3, thread_instructions: 120_016_384 });
+        assert_eq!((bar.position(), bar.length()), (3, Some(8)));
+        assert_eq!(bar.message(), "virtual GPU: 120 million instructions");
+    }
 }

@@ -107,6 +107,7 @@ fn errors_are_json_too_for_every_verb_that_has_json() {
     let cases: &[(&[&str], &str)] = &[
         (&["run-kernel", "sf_transpos", "--json"], "did you mean `sf_transpose`?"),
         (&["run-kernel", "sf_transpose", "--device", "tpu", "--json"], "there are auto, gpu and virtual"),
+        (&["run-kernel", "sf_transpose", "--max-instructions", "0", "--json"], "invalid value '0'"),
         (&["why", "softmax", "vv", "--json"], "did you mean `v`?"),
         (&["layout", "S[8:1]", "--dtype", "f33", "--json"], "f33"),
         (&["list", "--json", "everything"], "unexpected argument 'everything'"),
@@ -141,6 +142,25 @@ fn a_result_has_no_errors_beside_it() {
     assert!(!said.out.contains("diagnostics"), "{}", said.out);
     // Not asked for.
     assert_eq!(say(&["why", "softmax", "vv"]).out, "");
+}
+
+#[test]
+fn a_kernel_that_executes_too_much_is_stopped_with_its_line_and_a_way_on() {
+    let run = |limit| say(&["run-kernel", "sf_transpose", "--device", "virtual", "--max-instructions", limit]);
+    let stopped = run("20");
+    assert_eq!(stopped.status, 2);
+    for word in [
+        "error[R0605]: step_limit: the CTA has not ended after 640 instructions of its 32 threads, 20 for each",
+        "--> kernels/src/sf_transpose.rs:",
+        "here: CUDA line",
+        "`run-kernel --max-instructions N`",
+    ] {
+        assert!(stopped.err.contains(word), "{word}: {}", stopped.err);
+    }
+    assert_eq!(run("500").status, 0);
+    let told =
+        json_error(&["run-kernel", "sf_transpose", "--device", "virtual", "--max-instructions", "20", "--json"], 2);
+    assert_eq!((&told["status"], &told["diagnostics"][0]["code"]), (&json!("fault"), &json!("R0605")), "{told}");
 }
 
 #[test]
@@ -264,6 +284,11 @@ fn edited_cuda_decides_the_exit_status() {
         race.err
     );
     assert_eq!(run("r1[0] = tile[lane];", "r1[0] = tyle[lane];").status, 4);
+    let endless = run("r1[0] = tile[lane];", "volatile int again = 1; while (again) {} r1[0] = tile[lane];");
+    assert_eq!(endless.status, 2);
+    for word in ["step_limit", "here, in permute_layout(transposed, tile)", "1000000 for each", "--max-instructions"] {
+        assert!(endless.err.contains(word), "{word}: {}", endless.err);
+    }
 }
 
 #[test]
