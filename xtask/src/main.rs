@@ -4,6 +4,7 @@
 mod terminal;
 
 mod bench;
+mod counted;
 mod doctor;
 mod emit;
 mod errors;

@@ -6,11 +6,12 @@ use clap::{Args, value_parser};
 use serde_json::{Value, json};
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
-    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, HostTensor, OpPasses, Origin,
-    Resources, Run, Space, compare, counted_instructions, passes, run_watched,
+    AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, HostTensor, OpPasses, Origin, Resources,
+    Run, compare, counted_instructions, passes, run_watched,
 };
 use tilewright::vgpu::{MAX_INSTRUCTIONS_PER_THREAD, Options};
 
+use crate::counted::{counted, shows};
 use crate::exit::Exit;
 use crate::request::{Compiled, KernelArguments};
 use crate::terminal::{complain, launch_bar, paint, report, show_launch};
@@ -31,6 +32,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = MAX_INSTRUCTIONS_PER_THREAD)]
     #[arg(value_parser = value_parser!(u64).range(1..))]
     max_instructions: u64,
+    /// Print every counted line, not only the first 40 and the sums of each op behind them.
+    #[arg(long)]
+    all: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -53,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     if arguments.json {
         say!("{}", outcome.json());
     } else {
-        outcome.print();
+        outcome.print(arguments.all);
     }
     if outcome.is_right() { Exit::Done } else { Exit::Differs }
 }
@@ -128,7 +132,7 @@ impl Outcome {
         self.comparisons.iter().map(|(_, comparison)| comparison.max_error).fold(0.0, f64::max)
     }
 
-    fn print(&self) {
+    fn print(&self, all: bool) {
         let artifact = &self.compiled.artifact;
         line("kernel", artifact.name());
         line("device", &self.device.to_string());
@@ -139,8 +143,12 @@ impl Outcome {
             print_plan(plan);
         }
         if let Some(counts) = &self.run.report {
-            for access in by_cuda_line(&counts.accesses) {
-                line("counted", &self.access_text(&access));
+            let counted = counted(artifact, &self.built, &counts.accesses, all);
+            for text in &counted.lines {
+                line("counted", text);
+            }
+            if let Some(text) = &counted.note {
+                line("note", text);
             }
             for op in passes(artifact, counts) {
                 line("checked", &op.to_string());
@@ -188,31 +196,6 @@ impl Outcome {
             }
             Origin::Fixture(path) => format!("from committed PTX {}", path.display()),
         }
-    }
-
-    /// One memory instruction: the CUDA line, what it did, and what that cost.
-    fn access_text(&self, access: &AccessCount) -> String {
-        let source = access.cuda_line.and_then(|line| self.built.cuda.lines().nth((line as usize).saturating_sub(1)));
-        let place = match access.cuda_line {
-            Some(line) => format!("line {line}"),
-            None => format!("PTX line {}", access.ptx_line),
-        };
-        let verb = match access.kind {
-            AccessKind::Load => "load",
-            AccessKind::Store => "store",
-            AccessKind::Atomic => "atomic",
-        };
-        let (passes, unit, ideal) = match access.space {
-            Space::Shared => (access.wavefronts, "wavefronts", access.ideal_wavefronts),
-            _ => (access.sectors, "sectors", access.ideal_sectors),
-        };
-        format!(
-            "{place}: {verb} {} x {} B {}, {passes} {unit} (ideal {ideal})  {}",
-            access.executions,
-            access.bytes_per_lane,
-            access.space.as_str(),
-            source.unwrap_or("").trim()
-        )
     }
 
     fn timing_text(&self, milliseconds: f64, launches: u32) -> String {
@@ -267,35 +250,6 @@ impl Outcome {
             "ok": self.is_right(),
         })
     }
-}
-
-/// The accesses of one CUDA line as one: NVRTC may have made several PTX instructions of it, such as by unrolling.
-fn by_cuda_line(accesses: &[AccessCount]) -> Vec<AccessCount> {
-    let mut merged: Vec<AccessCount> = Vec::new();
-    for access in accesses.iter().filter(|access| shows(access)) {
-        let same = |m: &&mut AccessCount| {
-            m.cuda_line.is_some()
-                && (m.cuda_line, m.space, m.kind, m.bytes_per_lane)
-                    == (access.cuda_line, access.space, access.kind, access.bytes_per_lane)
-        };
-        match merged.iter_mut().find(same) {
-            None => merged.push(access.clone()),
-            Some(sum) => {
-                sum.executions += access.executions;
-                sum.wavefronts += access.wavefronts;
-                sum.ideal_wavefronts += access.ideal_wavefronts;
-                sum.sectors += access.sectors;
-                sum.ideal_sectors += access.ideal_sectors;
-                sum.bytes += access.bytes;
-            }
-        }
-    }
-    merged
-}
-
-/// Parameters are no memory traffic that anyone asks about.
-fn shows(access: &AccessCount) -> bool {
-    access.space == Space::Shared || access.space == Space::Global
 }
 
 fn print_plan(plan: &OpPlan) {

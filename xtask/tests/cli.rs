@@ -164,6 +164,22 @@ fn a_kernel_that_executes_too_much_is_stopped_with_its_line_and_a_way_on() {
 }
 
 #[test]
+fn counted_lines_behind_the_first_40_are_summed_up_by_op() {
+    let summed = say(&["run-kernel", "attention", "--device", "virtual"]).out;
+    let all = say(&["run-kernel", "attention", "--device", "virtual", "--all"]).out;
+    let counted = |out: &str| -> Vec<String> {
+        out.lines().filter(|line| line.starts_with("counted ")).map(str::to_string).collect()
+    };
+    let (all_lines, lines) = (counted(&all), counted(&summed));
+    assert!(all_lines.len() > 100 && lines.len() < 60, "{summed}");
+    assert_eq!(all_lines[..40], lines[..40]);
+    assert!(lines[40..].iter().any(|line| line.contains(" at kernels/src/attention.rs:")), "{summed}");
+    let note = format!("note       the {} counted lines after the first 40 are summed up by op", all_lines.len() - 40);
+    assert!(summed.contains(&note) && summed.contains("--all prints all"), "{summed}");
+    assert!(!all.contains("summed up"), "{all}");
+}
+
+#[test]
 fn a_tile_that_no_variant_takes_is_told_with_all_reasons() {
     let said = say(&["run-kernel", "warp_transpose", "--shape", "rows=120", "--shape", "cols=119"]);
     assert_eq!(said.status, 4);
