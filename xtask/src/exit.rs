@@ -18,6 +18,9 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// Every way to end, in the order of their statuses.
+    const ALL: [Exit; 5] = [Exit::Done, Exit::Differs, Exit::Fault, Exit::Unsupported, Exit::BadInput];
+
     fn status(self) -> u8 {
         match self {
             Exit::Done => 0,
@@ -26,6 +29,11 @@ impl Exit {
             Exit::Unsupported => 3,
             Exit::BadInput => 4,
         }
+    }
+
+    /// How a command ended that exited with this status, if it is one of ours.
+    pub(crate) fn of_status(status: i32) -> Option<Exit> {
+        Exit::ALL.into_iter().find(|exit| i32::from(exit.status()) == status)
     }
 
     /// Its name in JSON.

@@ -4,17 +4,20 @@
 mod terminal;
 
 mod bench;
+mod cargo;
 mod counted;
 mod doctor;
 mod emit;
 mod errors;
 mod exit;
+mod figure;
 mod fuzz;
 mod infer_bench;
 mod layout;
 mod layout_bench;
 mod list;
 mod matrix;
+mod measuring;
 mod page_bench;
 mod permute_bench;
 mod request;

@@ -4,13 +4,16 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 
 use console::Term;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use tilewright::diag::Diagnostic;
 use tilewright::runtime::Progress;
 use tilewright::viz::layout::TextOptions;
 use tilewright::viz::{Style, render_all};
 
 use crate::errors;
+
+/// Time between two pictures of a spinner.
+pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Prints a line to stdout; ends the command quietly where nobody reads any more, as in `| head -1`.
 macro_rules! say {
@@ -82,7 +85,7 @@ pub(crate) fn spinner(text: &str) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner().with_message(text.to_string());
-    bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    bar.enable_steady_tick(TICK);
     bar
 }
 
@@ -96,14 +99,35 @@ pub(crate) fn byte_bar(text: &str, total: u64) -> ProgressBar {
     ProgressBar::new(total).with_style(style).with_message(text.to_string())
 }
 
-/// A bar over things that are counted on a terminal, nothing where output is piped.
+/// A bar over things that are counted, shown at once on a terminal; nothing where output is piped.
 pub(crate) fn count_bar(text: &str, total: u64) -> ProgressBar {
     if !stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len}, {eta} left")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(total).with_style(style).with_message(text.to_string())
+    let style = ProgressStyle::with_template("{spinner} {msg} [{bar:30}] {pos}/{len}{left}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("left", time_left);
+    let bar = ProgressBar::new(total).with_style(style).with_message(text.to_string());
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+/// Nobody knows before something is done.
+fn time_left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    if state.pos() > 0 {
+        let _ = out.write_str(&format!(", {:#} left", HumanDuration(state.eta())));
+    }
+}
+
+/// What is measured, on a terminal; nothing where output is piped. It is drawn when it is told something and not in
+/// between, so that nothing runs beside what is measured.
+pub(crate) fn measuring_bar() -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} measuring, {pos} so far: {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::no_length().with_style(style)
 }
 
 /// How far a launch on the virtual GPU is, on a terminal; nothing where output is piped, and nothing while a launch is

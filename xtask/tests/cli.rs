@@ -179,6 +179,36 @@ fn counted_lines_behind_the_first_40_are_summed_up_by_op() {
     assert!(!all.contains("summed up"), "{all}");
 }
 
+/// A command that starts `cargo VERB ...`, with a cargo that is this script.
+fn say_with_cargo(arguments: &[&str], verb: &str, script: &str) -> Said {
+    let folder = tempfile_folder();
+    // `sh VERB ...` runs the file of this name in its folder.
+    std::fs::write(folder.path().join(verb), script).expect("a file");
+    let mut command = xtask(arguments);
+    said(command.current_dir(folder.path()).env("CARGO", "sh").env("TILEWRIGHT_NVRTC", "off"))
+}
+
+#[test]
+fn a_command_that_is_built_optimised_ends_as_it_ends_there() {
+    // Optimised already, it would run.
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let fuzz = |script: &str| say_with_cargo(&["fuzz", "--seed", "7", "--json"], "run", script);
+    let said = fuzz("echo \"$@\"");
+    assert_eq!(
+        (said.status, said.out.trim_end()),
+        (0, "--quiet --profile fuzz --package xtask -- fuzz --seed 7 --json")
+    );
+    for status in [1, 2, 3, 4] {
+        let said = fuzz(&format!("exit {status}"));
+        assert_eq!((said.status, said.out.as_str()), (status, ""), "what is wrong was said there: {}", said.err);
+    }
+    let broken = fuzz("exit 101");
+    assert_eq!(broken.status, 3, "{}", broken.err);
+    assert!(broken.out.contains("cannot be built in the profile `fuzz`"), "{}", broken.out);
+}
+
 #[test]
 fn a_tile_that_no_variant_takes_is_told_with_all_reasons() {
     let said = say(&["run-kernel", "warp_transpose", "--shape", "rows=120", "--shape", "cols=119"]);
