@@ -188,6 +188,10 @@ fn say_with_cargo(arguments: &[&str], verb: &str, script: &str) -> Said {
     said(command.current_dir(folder.path()).env("CARGO", "sh").env("TILEWRIGHT_NVRTC", "off"))
 }
 
+fn test_with_cargo(script: &str) -> Said {
+    say_with_cargo(&["test", "a_name"], "test", script)
+}
+
 #[test]
 fn a_command_that_is_built_optimised_ends_as_it_ends_there() {
     // Optimised already, it would run.
@@ -207,6 +211,25 @@ fn a_command_that_is_built_optimised_ends_as_it_ends_there() {
     let broken = fuzz("exit 101");
     assert_eq!(broken.status, 3, "{}", broken.err);
     assert!(broken.out.contains("cannot be built in the profile `fuzz`"), "{}", broken.out);
+}
+
+#[test]
+fn a_name_that_no_test_has_is_bad_input() {
+    let none = "echo 'test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out; finished in 0.00s'";
+    let said = test_with_cargo(none);
+    assert_eq!(said.status, 4, "{}{}", said.out, said.err);
+    assert!(said.err.contains("no test has `a_name` in its name"), "{}", said.err);
+    assert!(said.out.contains("9 filtered out"), "what cargo says is passed on: {}", said.out);
+    for (script, status) in [
+        ("echo 'test result: ok. 1 passed; 0 failed; 0 ignored'", 0),
+        ("echo 'end to end: 0 passed (0 from committed PTX), 0 failed, 2 skipped'", 0),
+        ("echo 'cli: a name' >> \"$TILEWRIGHT_SKIPPED\"", 0),
+        ("echo 'test result: FAILED. 0 passed; 1 failed'; exit 101", 1),
+        ("exit 101", 1),
+    ] {
+        let said = test_with_cargo(script);
+        assert_eq!(said.status, status, "{script}: {}{}", said.out, said.err);
+    }
 }
 
 #[test]
