@@ -11,6 +11,7 @@ use tilewright::prelude::Target;
 use tilewright::runtime::{
     Built, CudaText, Device, Origin, Run, Space, Toolchain, compare, counted_instructions, passes, run,
 };
+use tilewright::vgpu::MAX_INSTRUCTIONS_PER_THREAD;
 use tilewright_kernels::find;
 use tilewright_tests::cases::{Case, all};
 use tilewright_tests::edits;
@@ -18,6 +19,9 @@ use tilewright_tests::toolchain::{fixtures, is_blessing, keep_fixture, skip, too
 
 /// How far the instructions of a kernel of the library may be from those predicted.
 const INSTRUCTION_TOLERANCE: f64 = 0.15;
+
+/// Kernels execute at most one in so many of the instructions that the virtual GPU allows unless told.
+const HEADROOM: u64 = 100;
 
 /// How one case on one target ended.
 enum Ended {
@@ -109,7 +113,19 @@ fn check(case: &Case, artifact: &Artifact, built: &Built) -> Result<(), String> 
         }
     }
     check_counts(case, artifact, &outcome)?;
+    check_headroom(artifact, &outcome)?;
     keep_fixture(artifact, built)
+}
+
+/// The limit of the virtual GPU is far from what kernels need.
+fn check_headroom(artifact: &Artifact, outcome: &Run) -> Result<(), String> {
+    let executed = outcome.report.as_ref().map_or(0, |report| report.thread_instructions);
+    let ctas: i64 = artifact.grid().iter().product();
+    let threads = (ctas * artifact.threads()) as u64;
+    if executed.saturating_mul(HEADROOM) > threads.saturating_mul(MAX_INSTRUCTIONS_PER_THREAD) {
+        return Err(format!("{executed} instructions of {threads} threads are near the virtual GPU's limit"));
+    }
+    Ok(())
 }
 
 /// Counted passes are never above what the plan predicts for as many bytes, and ideal where the case says so;

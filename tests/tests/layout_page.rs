@@ -67,13 +67,18 @@ const WIDE: [&str; 4] =
     ["S[8:1\u{e9}]", "\u{2003}S[8:1@\u{3b1}\u{3b2}]\u{85}", "S[8:1@\u{1d538}] \u{1f600}", "S[8:\u{bd}]"];
 
 fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let is_asked = |name: &str| words.iter().all(|word| format!("layout_page: {name}").contains(word.as_str()));
+    let pages =
+        [("the page as it is", String::new()), ("the page behind a link", format!("#{}&p=3", linked().address()))];
+    let pages: Vec<(&str, String)> = pages.into_iter().filter(|(name, _)| is_asked(name)).collect();
+    if pages.is_empty() {
+        return ExitCode::SUCCESS;
+    }
     let Some(browser) = Browser::find() else { return without_browser() };
     let mut failed = 0;
-    for (name, outcome) in [
-        ("the page as it is", drive(&browser, &begin(), "")),
-        ("the page behind a link", drive(&browser, &begin(), &format!("#{}&p=3", linked().address()))),
-    ] {
-        match outcome {
+    for (name, fragment) in pages {
+        match drive(&browser, &begin(), &fragment) {
             Ok(verdict) => failed += told(name, &verdict),
             Err(why) => {
                 failed += 1;

@@ -4,7 +4,8 @@ use insta::{assert_snapshot, with_settings};
 use tilewright::compile::Artifact;
 use tilewright::cuda::SearchOptions;
 use tilewright::prelude::*;
-use tilewright::runtime::{Built, CudaText, Device, Failure, FailureKind, HostTensor, Toolchain, run};
+use tilewright::runtime::{Built, CudaText, Device, Failure, FailureKind, HostTensor, Toolchain, run, run_watched};
+use tilewright::vgpu::Options;
 use tilewright::viz::{Style, render_all};
 use tilewright_tests::cases::{Case, all};
 use tilewright_tests::toolchain::{package, toolchain};
@@ -59,6 +60,31 @@ fn ptx_that_is_none() {
 fn an_instruction_that_is_not_supported() {
     let failure = with_ptx(|ptx| ptx.replacen("bar.warp.sync", "wgmma.fence.sync.aligned; bar.warp.sync", 1));
     assert_failure("unsupported_instruction", &failure, FailureKind::Unsupported);
+}
+
+/// The line of the op in which it hangs, what was executed until then, and how it may execute more.
+#[test]
+fn an_endless_loop() {
+    let failure = with_ptx(|ptx| ptx.replacen("ld.shared", "$again: bra.uni $again; ld.shared", 1));
+    assert_eq!(failure.kind, FailureKind::Fault);
+    let finding = &failure.diagnostics[0];
+    let told = "instructions of its 32 threads, 1000000 for each; 0 of 1 CTAs ended before it";
+    assert!(finding.message.starts_with("step_limit: ") && finding.message.ends_with(told), "{finding}");
+    assert_eq!(finding.labels[0].text, "here, in permute_layout(transposed, tile)");
+    assert!(finding.help[0].contains("`run-kernel --max-instructions N`"), "{:?}", finding.help);
+}
+
+#[test]
+fn options_of_the_virtual_gpu_say_how_much_a_thread_may_execute() {
+    let (case, artifact, built) = subject();
+    let run_up_to = |max_instructions_per_thread| {
+        let options = Options { max_instructions_per_thread, ..Options::default() };
+        run_watched(&artifact, &built, &case.inputs, &Device::Virtual, &options, &mut |_| ())
+    };
+    let failure = run_up_to(5).expect_err("it needs more");
+    assert!(failure.to_string().contains("after 160 instructions of its 32 threads, 5 for each"), "{failure}");
+    let run = run_up_to(500).expect("it needs no more");
+    assert!(run.report.is_some_and(|report| report.thread_instructions <= 32 * 500));
 }
 
 #[test]

@@ -1,16 +1,19 @@
 //! `bench`: how fast the compiler and the virtual GPU are. Medians over many runs, ratios within one run.
 
-use std::process::Command;
+use std::fmt::Display;
 use std::time::Instant;
 
 use clap::Args;
-use serde_json::json;
 use tilewright::compile::{LowerOptions, Options, compile};
+use tilewright::diag::Diagnostic;
 use tilewright::prelude::*;
 use tilewright::runtime::CudaText;
 use tilewright::vgpu;
 
+use crate::cargo::again_in;
 use crate::exit::Exit;
+use crate::figure::{Figure, Goal, all_json, all_text};
+use crate::measuring::Measuring;
 use crate::terminal::{complain, report};
 use crate::toolchain::provisioned;
 
@@ -22,88 +25,64 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// One figure, with what it should be.
-pub(crate) struct Figure {
-    pub(crate) name: &'static str,
-    pub(crate) value: f64,
-    pub(crate) unit: &'static str,
-    pub(crate) goal: &'static str,
-}
-
 pub(crate) fn run(arguments: &Arguments) -> Exit {
+    // Figures of a debug build mean nothing.
     if cfg!(debug_assertions) {
-        return in_release(arguments);
+        return again_in("release");
     }
-    // Memory first: the peak of this process so far is that of compiling alone.
-    let figures = match measure() {
+    let figures = match measure(&Measuring::begin()) {
         Ok(figures) => figures,
         Err(exit) => return exit,
     };
     if arguments.json {
-        let list: Vec<_> =
-            figures.iter().map(|f| json!({"name": f.name, "value": f.value, "unit": f.unit, "goal": f.goal})).collect();
-        say!("{}", json!(list));
+        say!("{}", all_json(&figures));
     } else {
-        for f in figures {
-            say!("{:<52} {:>10.3} {:<22} goal: {}", f.name, f.value, f.unit, f.goal);
-        }
+        say!("{}", all_text(&figures));
     }
     Exit::Done
 }
 
-/// Figures of a debug build mean nothing; this runs the same command optimised.
-fn in_release(arguments: &Arguments) -> Exit {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["run", "--quiet", "--release", "--package", "xtask", "--", "bench"]);
-    if arguments.json {
-        command.arg("--json");
-    }
-    match command.status() {
-        Ok(status) if status.success() => Exit::Done,
-        Ok(_) => Exit::Unsupported,
-        Err(error) => {
-            complain(&format!("cargo cannot be started: {error}"));
-            Exit::Unsupported
-        }
-    }
-}
-
-fn measure() -> Result<Vec<Figure>, Exit> {
+fn measure(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let seed = || compile_named("sf_transpose_global", &[], None).map(|_| ());
     let transpose = || compile_named("warp_transpose", &[("rows", 32), ("cols", 32)], None).map(|_| ());
-    let mut figures = vec![Figure {
-        name: "seed program, DSL to CUDA text",
-        value: median_milliseconds(301, seed)?,
-        unit: "ms",
-        goal: "< 0.5",
-    }];
+    let seed_time = || median_milliseconds(301, seed);
+    let mut figures = vec![measuring.figure("seed program, DSL to CUDA text", "ms", Goal::Below(0.5), seed_time)?];
+    // Memory early: the peak of this process so far is that of compiling alone.
     if let Some(mebibytes) = peak_memory() {
-        figures.push(Figure { name: "peak memory up to here", value: mebibytes, unit: "MiB", goal: "< 50" });
+        figures.push(measuring.figure("peak memory up to here", "MiB", Goal::Below(50.0), || Ok(mebibytes))?);
     }
-    figures.push(Figure {
-        name: "warp_transpose 32 x 32, DSL to CUDA text",
-        value: median_milliseconds(101, transpose)?,
-        unit: "ms",
-        goal: "< 2",
-    });
-    figures.push(Figure {
-        name: "emission: time of 10 times the statements",
-        value: emission_growth()?,
-        unit: "x the time of 1",
-        goal: "about 10: linear",
-    });
-    figures.push(Figure {
-        name: "virtual GPU, warp_transpose over 2048 CTAs",
-        value: virtual_gpu_rate()?,
-        unit: "M thread inst/s/core",
-        goal: ">= 50",
-    });
-    figures.extend(crate::infer_bench::figures()?);
-    figures.extend(crate::permute_bench::figures()?);
-    figures.extend(crate::layout_bench::figures()?);
-    figures.extend(crate::page_bench::figures()?);
+    let name = "warp_transpose 32 x 32, DSL to CUDA text";
+    figures.push(measuring.figure(name, "ms", Goal::Below(2.0), || median_milliseconds(101, transpose))?);
+    let name = "emission: time of 10 times the statements";
+    figures.push(measuring.figure(name, "x the time of 1", Goal::Linear(10.0), emission_growth)?);
+    let name = "virtual GPU, warp_transpose over 2048 CTAs";
+    figures.push(measuring.figure(name, "M thread inst/s/core", Goal::AtLeast(50.0), virtual_gpu_rate)?);
+    figures.extend(crate::infer_bench::figures(measuring)?);
+    figures.extend(crate::permute_bench::figures(measuring)?);
+    figures.extend(crate::layout_bench::figures(measuring)?);
+    figures.extend(crate::page_bench::figures(measuring)?);
     Ok(figures)
+}
+
+/// Says why something cannot be measured.
+pub(crate) fn stopped(exit: Exit, why: &dyn Display) -> Exit {
+    complain(&why.to_string());
+    exit
+}
+
+/// Says why a kernel cannot be measured.
+pub(crate) fn refused(found: Vec<Diagnostic>) -> Exit {
+    report(&found);
+    Exit::BadInput
+}
+
+/// A kernel of the library in this size.
+pub(crate) fn library_kernel(name: &str, sizes: &[(&str, i64)]) -> Result<Kernel, Exit> {
+    let missing = || stopped(Exit::BadInput, &format!("the kernel `{name}` is not in the library"));
+    let entry = tilewright_kernels::find(name).ok_or_else(missing)?;
+    let sizes: Vec<(String, i64)> = sizes.iter().map(|(n, v)| (n.to_string(), *v)).collect();
+    let config = entry.config(None, &sizes).map_err(|error| stopped(Exit::BadInput, &error))?;
+    Ok((entry.build)(&config))
 }
 
 fn compile_named(
@@ -111,18 +90,12 @@ fn compile_named(
     sizes: &[(&str, i64)],
     variant: Option<&str>,
 ) -> Result<tilewright::compile::Artifact, Exit> {
-    let entry = tilewright_kernels::find(name).ok_or(Exit::BadInput)?;
-    let sizes: Vec<(String, i64)> = sizes.iter().map(|(n, v)| (n.to_string(), *v)).collect();
-    let config = entry.config(None, &sizes).map_err(|_| Exit::BadInput)?;
-    compile_kernel((entry.build)(&config), variant)
+    compile_kernel(library_kernel(name, sizes)?, variant)
 }
 
 pub(crate) fn compile_kernel(kernel: Kernel, variant: Option<&str>) -> Result<tilewright::compile::Artifact, Exit> {
     let lower = LowerOptions { variant: variant.map(str::to_string) };
-    compile(kernel, &Options { target: Target::Sm100a, lower }).map_err(|found| {
-        report(&found);
-        Exit::BadInput
-    })
+    compile(kernel, &Options { target: Target::Sm100a, lower }).map_err(refused)
 }
 
 pub(crate) fn median_milliseconds(runs: usize, mut work: impl FnMut() -> Result<(), Exit>) -> Result<f64, Exit> {
@@ -160,15 +133,14 @@ fn many_permutes(copies: i64) -> Kernel {
 /// How much longer ten times the statements take to print.
 fn emission_growth() -> Result<f64, Exit> {
     let program = |copies| -> Result<tilewright::ir::VerifiedProgram, Exit> {
-        let verified =
-            tilewright::ir::tile::verify(many_permutes(copies), Target::Sm100a).map_err(|_| Exit::BadInput)?;
+        let verified = tilewright::ir::tile::verify(many_permutes(copies), Target::Sm100a).map_err(refused)?;
         let options = tilewright::lower::Options::default();
-        let program = tilewright::lower::lower(&verified, Target::Sm100a, &options).map_err(|_| Exit::BadInput)?;
-        tilewright::ir::thread::verify(program).map_err(|_| Exit::BadInput)
+        let program = tilewright::lower::lower(&verified, Target::Sm100a, &options).map_err(refused)?;
+        tilewright::ir::thread::verify(program).map_err(refused)
     };
     let (small, large) = (program(20)?, program(200)?);
     let time = |program: &tilewright::ir::VerifiedProgram| {
-        median_milliseconds(31, || tilewright::emit::emit(program).map(|_| ()).map_err(|_| Exit::BadInput))
+        median_milliseconds(31, || tilewright::emit::emit(program).map(|_| ()).map_err(|found| refused(vec![found])))
     };
     Ok(time(&large)? / time(&small)?)
 }
@@ -182,7 +154,7 @@ fn virtual_gpu_rate() -> Result<f64, Exit> {
         Exit::from(failure.kind)
     };
     let built = provisioned(artifact.target().name()).build(&artifact, &CudaText::Generated).map_err(failed)?;
-    let module = vgpu::Module::parse(&built.ptx).map_err(|_| Exit::Unsupported)?;
+    let module = vgpu::Module::parse(&built.ptx).map_err(|error| stopped(Exit::Unsupported, &error))?;
     let bytes = (artifact.parameters()[0].memory_elements() * 4) as usize;
     let (mut instructions, mut times) = (0, Vec::new());
     for _ in 0..5 {
@@ -196,7 +168,8 @@ fn virtual_gpu_rate() -> Result<f64, Exit> {
             args: buffers.into_iter().map(|buffer| vgpu::Arg::Buffer { buffer, byte_offset: 0 }).collect(),
         };
         let start = Instant::now();
-        let report = vgpu::run(&module, &launch, &mut memory, &vgpu::Options::default()).map_err(|_| Exit::Fault)?;
+        let ended = vgpu::run(&module, &launch, &mut memory, &vgpu::Options::default());
+        let report = ended.map_err(|error| stopped(Exit::Fault, &error))?;
         times.push(start.elapsed().as_secs_f64());
         instructions = report.thread_instructions;
     }

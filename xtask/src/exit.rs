@@ -17,15 +17,40 @@ pub(crate) enum Exit {
     BadInput,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+impl Exit {
+    /// Every way to end, in the order of their statuses.
+    const ALL: [Exit; 5] = [Exit::Done, Exit::Differs, Exit::Fault, Exit::Unsupported, Exit::BadInput];
+
+    fn status(self) -> u8 {
+        match self {
             Exit::Done => 0,
             Exit::Differs => 1,
             Exit::Fault => 2,
             Exit::Unsupported => 3,
             Exit::BadInput => 4,
-        })
+        }
+    }
+
+    /// How a command ended that exited with this status, if it is one of ours.
+    pub(crate) fn of_status(status: i32) -> Option<Exit> {
+        Exit::ALL.into_iter().find(|exit| i32::from(exit.status()) == status)
+    }
+
+    /// Its name in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Exit::Done => "done",
+            Exit::Differs => "differs",
+            Exit::Fault => "fault",
+            Exit::Unsupported => "unsupported",
+            Exit::BadInput => "bad_input",
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.status())
     }
 }
 

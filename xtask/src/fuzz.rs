@@ -2,7 +2,6 @@
 //! force, or random tile programs through inference, on all cores. The report depends on the seed and the count alone.
 
 use std::fmt::Display;
-use std::process::Command;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -14,8 +13,9 @@ use tilewright_tests::meaning::evaluate::Rules;
 use tilewright_tests::meaning::{MeaningReport, run_kernels, run_kernels_on};
 use tilewright_tests::tilelang::{ProgramReport, run_programs};
 
+use crate::cargo::again_in;
 use crate::exit::Exit;
-use crate::terminal::{complain, count_bar};
+use crate::terminal::count_bar;
 
 /// Texts unless told.
 const TEXTS: u64 = 10_000_000;
@@ -29,6 +29,8 @@ const TEXTS_AT_ONCE: u64 = 10_000;
 const CASES_AT_ONCE: u64 = 100;
 /// Programs that a core takes at a time.
 const PROGRAMS_AT_ONCE: u64 = 50;
+/// Kernels that a core takes at a time where NVRTC compiles each.
+const COMPILED_AT_ONCE: u64 = 10;
 
 /// Arguments of `fuzz`.
 #[derive(Args)]
@@ -73,8 +75,9 @@ struct Findings {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
+    // A debug build is too slow; overflow is still checked in this profile.
     if cfg!(debug_assertions) {
-        return optimised(arguments);
+        return again_in("fuzz");
     }
     // Panics are counted and told in the report.
     std::panic::set_hook(Box::new(|_| ()));
@@ -97,40 +100,6 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
 fn tell(what: &str, list: &[impl Display]) {
     for item in list {
         say!("{what}: {item}");
-    }
-}
-
-/// A debug build is too slow; this runs the same command optimised, with overflow still checked.
-fn optimised(arguments: &Arguments) -> Exit {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["run", "--quiet", "--profile", "fuzz", "--package", "xtask", "--", "fuzz"]);
-    command.args(["--seed", &arguments.seed.to_string()]);
-    if let Some(inputs) = arguments.inputs {
-        command.args(["--inputs", &inputs.to_string()]);
-    }
-    let flags = [
-        ("--layouts", arguments.layouts),
-        ("--infer", arguments.infer),
-        ("--meaning", arguments.meaning),
-        ("--json", arguments.json),
-    ];
-    for (flag, is_set) in flags {
-        if is_set {
-            command.arg(flag);
-        }
-    }
-    if let Some(device) = arguments.device {
-        command.args(["--device", device.name(), "--target", arguments.target.name()]);
-    }
-    match command.status() {
-        Ok(status) if status.success() => Exit::Done,
-        Ok(status) if status.code() == Some(1) => Exit::Differs,
-        Ok(_) => Exit::Unsupported,
-        Err(error) => {
-            complain(&format!("cargo cannot be started: {error}"));
-            Exit::Unsupported
-        }
     }
 }
 
@@ -175,7 +144,7 @@ fn kernels(arguments: &Arguments) -> Findings {
                 Ok(device) => run_kernels_on(arguments.seed, part, &toolchain, (&device, arguments.target)),
                 Err(failure) => MeaningReport::stopped(&failure.to_string()),
             };
-            spread(inputs, PROGRAMS_AT_ONCE, &work, &|count| bar.inc(count))
+            spread(inputs, COMPILED_AT_ONCE, &work, &|count| bar.inc(count))
         }
     };
     bar.finish_and_clear();

@@ -3,38 +3,40 @@
 use tilewright::infer::infer;
 use tilewright::ir::tile::verify;
 use tilewright::prelude::*;
-use tilewright_kernels::find;
 
-use crate::bench::{Figure, median_milliseconds};
+use crate::bench::{library_kernel, median_milliseconds, refused};
 use crate::exit::Exit;
-use crate::terminal::complain;
+use crate::figure::{Figure, Goal};
+use crate::measuring::Measuring;
 
 const RUNS: usize = 51;
 
-pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
-    let entry = find("attention").ok_or(Exit::BadInput)?;
-    let attention = (entry.build)(&entry.config(None, &[]).map_err(|_| Exit::BadInput)?);
+pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
+    let attention = library_kernel("attention", &[])?;
     let programs = [
-        ("inference: elementwise 128 x 128, 128 threads", elementwise(), "< 0.3"),
-        ("inference: softmax 64 x 128, 128 threads", softmax(64, 128), "< 0.6"),
-        ("inference: softmax 128 x 128, 128 threads", softmax(128, 128), "< 0.6"),
-        ("inference: attention-shaped, gemms dictate", attention, "< 5"),
-        ("inference: attention-shaped, nothing dictates", without_products(), "< 5"),
-        ("inference: chain of 100 loops", chain(100), "< 10"),
-        ("inference: chain of 200 loops", chain(200), "< 20"),
-        ("inference: chain of 400 loops", chain(400), "near linear"),
+        ("inference: elementwise 128 x 128, 128 threads", elementwise(), 0.3),
+        ("inference: softmax 64 x 128, 128 threads", softmax(64, 128), 0.6),
+        ("inference: softmax 128 x 128, 128 threads", softmax(128, 128), 0.6),
+        ("inference: attention-shaped, gemms dictate", attention, 5.0),
+        ("inference: attention-shaped, nothing dictates", without_products(), 5.0),
+        ("inference: chain of 100 loops", chain(100), 10.0),
     ];
-    programs.into_iter().map(|(name, kernel, goal)| figure(name, kernel, goal)).collect()
+    let mut figures = Vec::new();
+    for (name, kernel, bound) in programs {
+        figures.push(figure(measuring, name, kernel, Goal::Below(bound))?);
+    }
+    let half = figure(measuring, "inference: chain of 200 loops", chain(200), Goal::Below(20.0))?;
+    let goal = Goal::Linear(2.0 * half.value);
+    figures.push(half);
+    figures.push(figure(measuring, "inference: chain of 400 loops", chain(400), goal)?);
+    Ok(figures)
 }
 
-fn figure(name: &'static str, kernel: Kernel, goal: &'static str) -> Result<Figure, Exit> {
-    let told = |found: Vec<tilewright::diag::Diagnostic>| {
-        found.iter().for_each(|finding| complain(&finding.to_string()));
-        Exit::BadInput
-    };
-    let kernel = verify(kernel, Target::Sm100a).map_err(told)?;
-    let value = median_milliseconds(RUNS, || infer(kernel.kernel()).map(|_| ()).map_err(told))?;
-    Ok(Figure { name, value, unit: "ms", goal })
+fn figure(measuring: &Measuring, name: &'static str, kernel: Kernel, goal: Goal) -> Result<Figure, Exit> {
+    measuring.figure(name, "ms", goal, || {
+        let kernel = verify(kernel, Target::Sm100a).map_err(refused)?;
+        median_milliseconds(RUNS, || infer(kernel.kernel()).map(|_| ()).map_err(refused))
+    })
 }
 
 /// In, one loop, out.

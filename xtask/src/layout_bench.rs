@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::bench::Figure;
+use crate::bench::stopped;
+use crate::cargo::cargo;
 use crate::exit::Exit;
-use crate::terminal::{complain, workspace};
+use crate::figure::{Figure, Goal};
+use crate::measuring::Measuring;
+use crate::terminal::workspace;
 
 /// The operations on the layouts of the documents; each figure is that of the slowest of them.
 const OPERATIONS: [(&str, &str); 7] = [
@@ -19,25 +22,24 @@ const OPERATIONS: [(&str, &str); 7] = [
     ("apply", "layouts: apply"),
 ];
 
-/// Single questions: id, what is told, goal in microseconds.
-const QUESTIONS: [(&str, &str, &str); 2] = [
-    ("questions/contains_128x256", "layouts: contains, 2 x 128 x 256 over 128 threads", "< 1000"),
-    ("questions/find_conversion_64x64", "layouts: find_conversion, 64 x 64", "< 5000"),
+/// Single questions: id, what is told, microseconds that they take less than.
+const QUESTIONS: [(&str, &str, f64); 2] = [
+    ("questions/contains_128x256", "layouts: contains, 2 x 128 x 256 over 128 threads", 1000.0),
+    ("questions/find_conversion_64x64", "layouts: find_conversion, 64 x 64", 5000.0),
 ];
 
-pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
+pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let home = workspace().join("target").join("criterion");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let mut command = cargo();
+    command
         .args(["bench", "--quiet", "--package", "tilewright-layout", "--bench", "layouts"])
         .current_dir(workspace())
         .env("CRITERION_HOME", &home)
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+        .stderr(Stdio::null());
+    let status = measuring.elsewhere("the benches of the layout crate, some minutes", || command.status());
     if !status.is_ok_and(|status| status.success()) {
-        complain("the benches of the layout crate do not run");
-        return Err(Exit::Unsupported);
+        return Err(stopped(Exit::Unsupported, &"the benches of the layout crate do not run"));
     }
     let medians = medians(&home);
     let slowest = |operation: &str| {
@@ -46,10 +48,14 @@ pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
     };
     let mut figures = Vec::new();
     for (operation, name) in OPERATIONS {
-        figures.extend(slowest(operation).map(|value| Figure { name, value, unit: "us", goal: "< 2" }));
+        if let Some(value) = slowest(operation) {
+            figures.push(measuring.figure(name, "us", Goal::Below(2.0), || Ok(value))?);
+        }
     }
-    for (id, name, goal) in QUESTIONS {
-        figures.extend(medians.get(id).map(|value| Figure { name, value: *value, unit: "us", goal }));
+    for (id, name, bound) in QUESTIONS {
+        if let Some(value) = medians.get(id) {
+            figures.push(measuring.figure(name, "us", Goal::Below(bound), || Ok(*value))?);
+        }
     }
     Ok(figures)
 }

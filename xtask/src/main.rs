@@ -4,15 +4,20 @@
 mod terminal;
 
 mod bench;
+mod cargo;
+mod counted;
 mod doctor;
 mod emit;
+mod errors;
 mod exit;
+mod figure;
 mod fuzz;
 mod infer_bench;
 mod layout;
 mod layout_bench;
 mod list;
 mod matrix;
+mod measuring;
 mod page_bench;
 mod permute_bench;
 mod request;
@@ -66,15 +71,26 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            // Help and version go to stdout and are no error.
-            let _ = error.print();
-            return if error.use_stderr() { Exit::BadInput.into() } else { Exit::Done.into() };
-        }
+    let exit = match Arguments::try_parse() {
+        Ok(arguments) => perform(arguments.verb),
+        Err(error) => unread(&error),
     };
-    match arguments.verb {
+    errors::print(exit);
+    exit.into()
+}
+
+/// Says why the command line cannot be read. Help and version go to stdout and are no error.
+fn unread(error: &clap::Error) -> Exit {
+    let _ = error.print();
+    if !error.use_stderr() {
+        return Exit::Done;
+    }
+    errors::keep_usage(&error.to_string());
+    Exit::BadInput
+}
+
+fn perform(verb: Verb) -> Exit {
+    match verb {
         Verb::RunKernel(arguments) => run_kernel::run(&arguments),
         Verb::List(arguments) => list::run(&arguments),
         Verb::Emit(arguments) => emit::run(&arguments),
@@ -87,5 +103,4 @@ fn main() -> ExitCode {
         Verb::Doctor(arguments) => doctor::run(&arguments),
         Verb::Setup(arguments) => setup::run(&arguments),
     }
-    .into()
 }

@@ -3,9 +3,10 @@
 use tilewright::viz::layout_page::{PageState, PageView, layout_page};
 use tilewright_tests::browser::Browser;
 
-use crate::bench::Figure;
+use crate::bench::stopped;
 use crate::exit::Exit;
-use crate::terminal::complain;
+use crate::figure::{Figure, Goal};
+use crate::measuring::Measuring;
 
 /// Layouts of 64 x 1024 elements: a fragment with copies, plain memory, and a swizzle.
 const LAYOUTS: [(&str, PageView); 3] = [
@@ -30,9 +31,9 @@ document.body.append(verdict);
 ";
 
 /// The slowest of all layouts. Nothing where there is no Chromium.
-pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
+pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let Some(browser) = Browser::find() else {
-        complain("no Chromium on the path: the page is not measured");
+        measuring.note("no Chromium on the path: the page is not measured");
         return Ok(Vec::new());
     };
     let (mut ready, mut hover) = (0f64, 0f64);
@@ -46,16 +47,16 @@ pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
             access: None,
             to: None,
         };
-        let timings = browser.run(&layout_page(&state), SCRIPT, "").map_err(|why| {
-            complain(&why);
-            Exit::Unsupported
-        })?;
-        ready = ready.max(timings["ready"].as_f64().unwrap_or(f64::NAN));
-        hover = hover.max(timings["hover"].as_f64().unwrap_or(f64::NAN));
+        let timings = measuring.elsewhere("the layout page", || browser.run(&layout_page(&state), SCRIPT, ""));
+        let timings = timings.map_err(|why| stopped(Exit::Unsupported, &why))?;
+        let timing = |name: &str| {
+            let missing = || stopped(Exit::Unsupported, &format!("the page does not say its `{name}` time"));
+            timings[name].as_f64().ok_or_else(missing)
+        };
+        ready = ready.max(timing("ready")?);
+        hover = hover.max(timing("hover")?);
     }
-    let figure = |name, value, goal| Figure { name, value, unit: "ms", goal };
-    Ok(vec![
-        figure("layout page, 64 x 1024: ready and drawn", ready, "< 1000"),
-        figure("layout page, 64 x 1024: slowest hover", hover, "< 50"),
-    ])
+    let figure = |name, value, bound| measuring.figure(name, "ms", Goal::Below(bound), || Ok(value));
+    let ready = figure("layout page, 64 x 1024: ready and drawn", ready, 1000.0)?;
+    Ok(vec![ready, figure("layout page, 64 x 1024: slowest hover", hover, 50.0)?])
 }

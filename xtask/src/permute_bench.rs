@@ -4,12 +4,13 @@ use tilewright::layout::TableLayout;
 use tilewright::prelude::*;
 use tilewright_tests::by_hand::{WIDTHS, transposes};
 
-use crate::bench::{Figure, compile_kernel, median_milliseconds};
+use crate::bench::{compile_kernel, median_milliseconds, stopped};
 use crate::exit::Exit;
-use crate::terminal::complain;
+use crate::figure::{Figure, Goal};
+use crate::measuring::Measuring;
 use crate::toolchain::provisioned;
 
-pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
+pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let mut figures = Vec::new();
     for (dtype, name) in [
         (B8, "plans of a transpose, 32 x 32 of 1 byte"),
@@ -18,22 +19,27 @@ pub(crate) fn figures() -> Result<Vec<Figure>, Exit> {
         (B64, "plans of a transpose, 32 x 32 of 8 bytes"),
         (B128, "plans of a transpose, 32 x 32 of 16 bytes"),
     ] {
-        let value = median_milliseconds(51, || compile_kernel(transpose(dtype), None).map(|_| ()))?;
-        figures.push(Figure { name, value, unit: "ms", goal: "< 2" });
+        let plan = || median_milliseconds(51, || compile_kernel(transpose(dtype), None).map(|_| ()));
+        figures.push(measuring.figure(name, "ms", Goal::Below(2.0), plan)?);
     }
-    for (elements, name) in [
-        (256, "scheduler, 256 shuffled elements of 4 bytes"),
-        (1024, "scheduler, 1,024 shuffled elements of 4 bytes"),
-        (4096, "scheduler, 4,096 shuffled elements of 4 bytes"),
-    ] {
-        let value =
-            median_milliseconds(21, || compile_kernel(shuffled(elements, B32)?, Some("warp_scheduled")).map(|_| ()))?;
-        figures.push(Figure { name, value, unit: "ms", goal: if elements == 1024 { "< 10" } else { "near linear" } });
-    }
-    let value = median_milliseconds(21, || compile_kernel(shuffled(1024, B8)?, Some("warp_scheduled")).map(|_| ()))?;
-    figures.push(Figure { name: "scheduler, 1,024 shuffled elements of 1 byte", value, unit: "ms", goal: "< 10" });
-    figures.extend(instructions()?);
+    figures.extend(scheduler(measuring)?);
+    figures.extend(instructions(measuring)?);
     Ok(figures)
+}
+
+/// Schedules of elements that go to places in no order.
+fn scheduler(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
+    let figure = |name, elements, dtype, goal| {
+        let schedule =
+            || -> Result<(), Exit> { compile_kernel(shuffled(elements, dtype)?, Some("warp_scheduled")).map(|_| ()) };
+        measuring.figure(name, "ms", goal, || median_milliseconds(21, schedule))
+    };
+    let small = figure("scheduler, 256 shuffled elements of 4 bytes", 256, B32, Goal::Base)?;
+    let middle = figure("scheduler, 1,024 shuffled elements of 4 bytes", 1024, B32, Goal::Below(10.0))?;
+    let in_proportion = Goal::Linear(4.0 * middle.value);
+    let large = figure("scheduler, 4,096 shuffled elements of 4 bytes", 4096, B32, in_proportion)?;
+    let narrow = figure("scheduler, 1,024 shuffled elements of 1 byte", 1024, B8, Goal::Below(10.0))?;
+    Ok(vec![small, middle, large, narrow])
 }
 
 /// A tile transposed in place, planned and lowered.
@@ -53,7 +59,7 @@ fn shuffled(elements: i64, dtype: DType) -> Result<Kernel, Exit> {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         places.swap(at, (state >> 33) as usize % (at + 1));
     }
-    let table = TableLayout::of_positions(&M, &places).map_err(|_| Exit::BadInput)?;
+    let table = TableLayout::of_positions(&M, &places).map_err(|error| stopped(Exit::BadInput, &error))?;
     Ok(kernel("shuffled", |k| {
         let from = k.shared("from", dtype, [elements]);
         let to = k.shared("to", dtype, table);
@@ -64,7 +70,7 @@ fn shuffled(elements: i64, dtype: DType) -> Result<Kernel, Exit> {
 const SIDE: i64 = 4096;
 
 /// Instructions per element of a 4096 x 4096 transpose over those of the one by hand.
-fn instructions() -> Result<Vec<Figure>, Exit> {
+fn instructions(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let names = [
         "transpose_2d 4096 x 4096, 1 byte: instructions",
         "transpose_2d 4096 x 4096, 2 bytes: instructions",
@@ -75,16 +81,15 @@ fn instructions() -> Result<Vec<Figure>, Exit> {
     let toolchain = provisioned(Target::Sm100a.name());
     let mut figures = Vec::new();
     for (dtype, name) in WIDTHS.into_iter().zip(names) {
-        let both = transposes(&toolchain, Target::Sm100a, dtype, (SIDE, SIDE)).map_err(|why| {
-            complain(&why);
-            Exit::Unsupported
-        })?;
-        if !both.is_right {
-            complain(&format!("{name}: a wrong result"));
-            return Err(Exit::Differs);
-        }
-        let value = both.ours.thread_instructions as f64 / both.by_hand.thread_instructions as f64;
-        figures.push(Figure { name, value, unit: "x those by hand", goal: "<= 1" });
+        let ratio = || -> Result<f64, Exit> {
+            let both = transposes(&toolchain, Target::Sm100a, dtype, (SIDE, SIDE));
+            let both = both.map_err(|why| stopped(Exit::Unsupported, &why))?;
+            if !both.is_right {
+                return Err(stopped(Exit::Differs, &format!("{name}: a wrong result")));
+            }
+            Ok(both.ours.thread_instructions as f64 / both.by_hand.thread_instructions as f64)
+        };
+        figures.push(measuring.figure(name, "x those by hand", Goal::AtMost(1.0), ratio)?);
     }
     Ok(figures)
 }

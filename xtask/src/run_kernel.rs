@@ -2,18 +2,20 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use serde_json::{Value, json};
 use tilewright::files::read_text;
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
-    AccessCount, AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, FailureKind, OpPasses, Origin,
-    Resources, Run, Space, compare, counted_instructions, passes, run as launch,
+    AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, HostTensor, OpPasses, Origin, Resources,
+    Run, compare, counted_instructions, passes, run_watched,
 };
+use tilewright::vgpu::{MAX_INSTRUCTIONS_PER_THREAD, Options};
 
+use crate::counted::{counted, shows};
 use crate::exit::Exit;
 use crate::request::{Compiled, KernelArguments};
-use crate::terminal::{complain, paint, report};
+use crate::terminal::{complain, launch_bar, paint, report, show_launch};
 use crate::toolchain::provisioned;
 
 /// Arguments of `run-kernel`.
@@ -27,6 +29,13 @@ pub(crate) struct Arguments {
     /// Run this CUDA text, edited by hand, in place of the generated one.
     #[arg(long, value_name = "FILE")]
     cuda: Option<PathBuf>,
+    /// On the virtual GPU: how many instructions a CTA may execute for each of its threads before it is stopped.
+    #[arg(long, value_name = "N", default_value_t = MAX_INSTRUCTIONS_PER_THREAD)]
+    #[arg(value_parser = value_parser!(u64).range(1..))]
+    max_instructions: u64,
+    /// Print every counted line, not only the first 40 and the sums of each op behind them.
+    #[arg(long)]
+    all: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -49,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     if arguments.json {
         say!("{}", outcome.json());
     } else {
-        outcome.print();
+        outcome.print(arguments.all);
     }
     if outcome.is_right() { Exit::Done } else { Exit::Differs }
 }
@@ -72,9 +81,6 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     };
     let failed = |failure: Failure| {
         report(&failure.diagnostics);
-        if arguments.json {
-            say!("{}", failure_json(&failure));
-        }
         Exit::from(failure.kind)
     };
     let compiled = arguments.kernel.compile()?;
@@ -87,7 +93,7 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
         eprintln!("note: {note}");
     }
     let inputs = (compiled.entry.inputs)(&compiled.config);
-    let run = launch(&compiled.artifact, &built, &inputs, &device).map_err(failed)?;
+    let run = launch(arguments, &compiled, &built, &inputs, &device).map_err(failed)?;
     let expected = (compiled.entry.reference)(&compiled.config, &inputs);
     let outputs = compiled.artifact.parameters().into_iter().filter(|p| p.is_output);
     let comparisons = outputs
@@ -97,18 +103,20 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     Ok(Outcome { compiled, built, device, run, comparisons })
 }
 
-/// A failure for scripts; the same diagnostics go to stderr as text.
-fn failure_json(failure: &Failure) -> Value {
-    let diagnostics = failure.diagnostics.iter().map(|d| {
-        let labels: Vec<Value> = d.labels.iter().map(|l| json!({"span": l.span.to_string(), "text": l.text})).collect();
-        json!({"code": d.code, "message": d.message, "labels": labels, "notes": d.notes, "help": d.help})
-    });
-    let kind = match failure.kind {
-        FailureKind::Fault => "fault",
-        FailureKind::Unsupported => "unsupported",
-        FailureKind::BadInput => "bad_input",
-    };
-    json!({"ok": false, "status": kind, "diagnostics": diagnostics.collect::<Vec<_>>()})
+/// Runs it, and shows on a terminal how far a long run of the virtual GPU is.
+fn launch(
+    arguments: &Arguments,
+    compiled: &Compiled,
+    built: &Built,
+    inputs: &[HostTensor],
+    device: &Device,
+) -> Result<Run, Failure> {
+    let options = Options { max_instructions_per_thread: arguments.max_instructions, ..Options::default() };
+    let bar = launch_bar();
+    let mut watch = |progress| show_launch(&bar, progress);
+    let run = run_watched(&compiled.artifact, built, inputs, device, &options, &mut watch);
+    bar.finish_and_clear();
+    run
 }
 
 fn line(name: &str, text: &str) {
@@ -124,7 +132,7 @@ impl Outcome {
         self.comparisons.iter().map(|(_, comparison)| comparison.max_error).fold(0.0, f64::max)
     }
 
-    fn print(&self) {
+    fn print(&self, all: bool) {
         let artifact = &self.compiled.artifact;
         line("kernel", artifact.name());
         line("device", &self.device.to_string());
@@ -135,8 +143,12 @@ impl Outcome {
             print_plan(plan);
         }
         if let Some(counts) = &self.run.report {
-            for access in by_cuda_line(&counts.accesses) {
-                line("counted", &self.access_text(&access));
+            let counted = counted(artifact, &self.built, &counts.accesses, all);
+            for text in &counted.lines {
+                line("counted", text);
+            }
+            if let Some(text) = &counted.note {
+                line("note", text);
             }
             for op in passes(artifact, counts) {
                 line("checked", &op.to_string());
@@ -184,31 +196,6 @@ impl Outcome {
             }
             Origin::Fixture(path) => format!("from committed PTX {}", path.display()),
         }
-    }
-
-    /// One memory instruction: the CUDA line, what it did, and what that cost.
-    fn access_text(&self, access: &AccessCount) -> String {
-        let source = access.cuda_line.and_then(|line| self.built.cuda.lines().nth((line as usize).saturating_sub(1)));
-        let place = match access.cuda_line {
-            Some(line) => format!("line {line}"),
-            None => format!("PTX line {}", access.ptx_line),
-        };
-        let verb = match access.kind {
-            AccessKind::Load => "load",
-            AccessKind::Store => "store",
-            AccessKind::Atomic => "atomic",
-        };
-        let (passes, unit, ideal) = match access.space {
-            Space::Shared => (access.wavefronts, "wavefronts", access.ideal_wavefronts),
-            _ => (access.sectors, "sectors", access.ideal_sectors),
-        };
-        format!(
-            "{place}: {verb} {} x {} B {}, {passes} {unit} (ideal {ideal})  {}",
-            access.executions,
-            access.bytes_per_lane,
-            access.space.as_str(),
-            source.unwrap_or("").trim()
-        )
     }
 
     fn timing_text(&self, milliseconds: f64, launches: u32) -> String {
@@ -263,35 +250,6 @@ impl Outcome {
             "ok": self.is_right(),
         })
     }
-}
-
-/// The accesses of one CUDA line as one: NVRTC may have made several PTX instructions of it, such as by unrolling.
-fn by_cuda_line(accesses: &[AccessCount]) -> Vec<AccessCount> {
-    let mut merged: Vec<AccessCount> = Vec::new();
-    for access in accesses.iter().filter(|access| shows(access)) {
-        let same = |m: &&mut AccessCount| {
-            m.cuda_line.is_some()
-                && (m.cuda_line, m.space, m.kind, m.bytes_per_lane)
-                    == (access.cuda_line, access.space, access.kind, access.bytes_per_lane)
-        };
-        match merged.iter_mut().find(same) {
-            None => merged.push(access.clone()),
-            Some(sum) => {
-                sum.executions += access.executions;
-                sum.wavefronts += access.wavefronts;
-                sum.ideal_wavefronts += access.ideal_wavefronts;
-                sum.sectors += access.sectors;
-                sum.ideal_sectors += access.ideal_sectors;
-                sum.bytes += access.bytes;
-            }
-        }
-    }
-    merged
-}
-
-/// Parameters are no memory traffic that anyone asks about.
-fn shows(access: &AccessCount) -> bool {
-    access.space == Space::Shared || access.space == Space::Global
 }
 
 fn print_plan(plan: &OpPlan) {

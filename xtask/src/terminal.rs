@@ -4,11 +4,17 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 
 use console::Term;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use tilewright::diag::Diagnostic;
 use tilewright::files::read_text;
+use tilewright::runtime::Progress;
 use tilewright::viz::layout::TextOptions;
 use tilewright::viz::{Style, render_all};
+
+use crate::errors;
+
+/// Time between two pictures of a spinner.
+pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Prints a line to stdout; ends the command quietly where nobody reads any more, as in `| head -1`.
 macro_rules! say {
@@ -57,13 +63,15 @@ pub(crate) fn rendered(diagnostics: &[Diagnostic], style: Style) -> String {
     render_all(diagnostics, &source, style)
 }
 
-/// Says on stderr what is wrong.
+/// Says on stderr what is wrong; kept for `--json`.
 pub(crate) fn report(diagnostics: &[Diagnostic]) {
+    errors::keep(diagnostics);
     eprint!("{}", rendered(diagnostics, wants_colour(stderr().is_terminal())));
 }
 
-/// Says one thing that is wrong.
+/// Says one thing that is wrong; kept for `--json`.
 pub(crate) fn complain(text: &str) {
+    errors::keep_text(text);
     let head = match wants_colour(stderr().is_terminal()) {
         Style::Coloured => "\x1b[1;31merror\x1b[0m",
         Style::Plain => "error",
@@ -78,7 +86,7 @@ pub(crate) fn spinner(text: &str) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner().with_message(text.to_string());
-    bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    bar.enable_steady_tick(TICK);
     bar
 }
 
@@ -92,12 +100,65 @@ pub(crate) fn byte_bar(text: &str, total: u64) -> ProgressBar {
     ProgressBar::new(total).with_style(style).with_message(text.to_string())
 }
 
-/// A bar over things that are counted on a terminal, nothing where output is piped.
+/// A bar over things that are counted, shown at once on a terminal; nothing where output is piped.
 pub(crate) fn count_bar(text: &str, total: u64) -> ProgressBar {
     if !stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len}, {eta} left")
+    let style = ProgressStyle::with_template("{spinner} {msg} [{bar:30}] {pos}/{len}{left}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("left", time_left);
+    let bar = ProgressBar::new(total).with_style(style).with_message(text.to_string());
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+/// Nobody knows before something is done.
+fn time_left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    if state.pos() > 0 {
+        let _ = out.write_str(&format!(", {:#} left", HumanDuration(state.eta())));
+    }
+}
+
+/// What is measured, on a terminal; nothing where output is piped. It is drawn when it is told something and not in
+/// between, so that nothing runs beside what is measured.
+pub(crate) fn measuring_bar() -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} measuring, {pos} so far: {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::no_length().with_style(style)
+}
+
+/// How far a launch on the virtual GPU is, on a terminal; nothing where output is piped, and nothing while a launch is
+/// too short to tell how far it is.
+pub(crate) fn launch_bar() -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} CTAs")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(total).with_style(style).with_message(text.to_string())
+    ProgressBar::no_length().with_style(style)
+}
+
+/// Shows on a [`launch_bar`] how far the launch is.
+pub(crate) fn show_launch(bar: &ProgressBar, progress: Progress) {
+    bar.set_length(u64::from(progress.ctas));
+    bar.set_position(u64::from(progress.ended));
+    let millions = progress.thread_instructions / 1_000_000;
+    bar.set_message(format!("virtual GPU: {millions} million instructions"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_shows_its_ctas_and_what_they_executed() {
+        let bar = ProgressBar::hidden();
+        show_launch(&bar, Progress { ctas: 8, ended: 3, thread_instructions: 120_016_384 });
+        assert_eq!((bar.position(), bar.length()), (3, Some(8)));
+        assert_eq!(bar.message(), "virtual GPU: 120 million instructions");
+    }
 }

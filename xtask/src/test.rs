@@ -1,20 +1,23 @@
 //! `test`: all tests of the workspace, with NVRTC provisioned first where that is possible; or the matrix of kernels.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
 
 use clap::Args;
 use tilewright::prelude::Target;
 
+use crate::cargo::{cargo, no_cargo};
 use crate::exit::Exit;
 use crate::matrix;
-use crate::terminal::complain;
+use crate::terminal::{complain, print_text};
 use crate::toolchain::provisioned;
 
 /// Arguments of `test`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Only tests whose name contains this; `kernels` runs every kernel with inferred layouts in many sizes instead.
+    /// Only tests whose name contains this; there must be some. `kernels` runs every kernel with inferred layouts in
+    /// many sizes instead.
     filter: Option<String>,
     /// With `kernels`, only those whose name contains this.
     name: Option<String>,
@@ -44,33 +47,58 @@ fn bad(text: &str) -> Exit {
 fn cargo_test(arguments: &Arguments) -> Exit {
     // Tests never fetch anything themselves.
     let _ = provisioned(Target::ALL[0].name());
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = cargo();
     command.args(["test", "--workspace", "--quiet", "--no-fail-fast"]);
     if arguments.bless {
         command.env("INSTA_UPDATE", "always").env("TILEWRIGHT_BLESS", "1");
-    }
-    if let Some(filter) = &arguments.filter {
-        command.arg("--").arg(filter);
     }
     let Ok(skipped) = tempfile::NamedTempFile::new() else {
         complain("cannot write a temporary file");
         return Exit::BadInput;
     };
-    let status = command.env("TILEWRIGHT_SKIPPED", skipped.path()).status();
-    list_skipped(skipped.path());
-    match status {
-        Ok(status) if status.success() => Exit::Done,
-        Ok(_) => Exit::Differs,
-        Err(error) => {
-            complain(&format!("cargo cannot be started: {error}"));
-            Exit::Unsupported
-        }
+    command.env("TILEWRIGHT_SKIPPED", skipped.path());
+    let ended = match &arguments.filter {
+        None => command.status().map(|status| (status, None)),
+        Some(filter) => counted(command.arg("--").arg(filter)).map(|(status, tests)| (status, Some((filter, tests)))),
+    };
+    let skips = list_skipped(skipped.path());
+    match ended {
+        Ok((status, _)) if !status.success() => Exit::Differs,
+        Ok((_, Some((filter, 0)))) if skips == 0 => bad(&format!("no test has `{filter}` in its name")),
+        Ok(_) => Exit::Done,
+        Err(error) => no_cargo(&error),
     }
 }
 
+/// Runs tests, passes on what they say, and counts those that their summaries tell of.
+fn counted(command: &mut Command) -> std::io::Result<(ExitStatus, u64)> {
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let mut tests = 0;
+    if let Some(output) = child.stdout.take() {
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
+        while output.read_until(b'\n', &mut line)? > 0 {
+            let text = String::from_utf8_lossy(&line);
+            print_text(format_args!("{text}"));
+            tests += tests_of(&text);
+            line.clear();
+        }
+    }
+    Ok((child.wait()?, tests))
+}
+
+/// What summaries count: cargo's tests, and those that have a summary of their own.
+const COUNTED: [&str; 7] = ["passed", "failed", "ignored", "skipped", "refused", "not", "pairs"];
+
+/// The tests that a line of a summary tells of: `test result: ok. 2 passed; 0 failed; 1 ignored; ...` of three.
+fn tests_of(line: &str) -> u64 {
+    let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let counts = words.windows(2).filter(|pair| COUNTED.contains(&pair[1]));
+    counts.filter_map(|pair| pair[0].parse::<u64>().ok()).sum()
+}
+
 /// Counts and names what was skipped for want of NVRTC or a browser.
-fn list_skipped(file: &Path) {
+fn list_skipped(file: &Path) -> usize {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let mut names: Vec<&str> = text.lines().collect();
     names.sort_unstable();
@@ -78,4 +106,25 @@ fn list_skipped(file: &Path) {
         say!("skipped {name}");
     }
     say!("{} skipped for want of NVRTC or a browser", names.len());
+    names.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries_say_how_many_tests_there_were() {
+        let cases = [
+            ("test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 40 filtered out; finished in 0.21s", 3),
+            ("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 40 filtered out; finished in 0.00s", 0),
+            ("end to end: 1 passed (1 from committed PTX), 1 failed, 2 skipped", 4),
+            ("golden tilelang run: 0 passed, 0 failed, 3 not run, 1 refused", 4),
+            ("permute: 1200 pairs, 0 failed", 1200),
+            ("running 12 tests", 0),
+        ];
+        for (line, tests) in cases {
+            assert_eq!(tests_of(line), tests, "{line}");
+        }
+    }
 }

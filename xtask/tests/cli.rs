@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use serde_json::{Value, json};
 use tilewright_tests::toolchain::workspace;
 
 fn xtask(arguments: &[&str]) -> Command {
@@ -108,6 +109,147 @@ fn what_is_no_regular_file_is_not_read() {
             let told = format!("cannot read {file}: it is {what}; a regular file of at most ");
             assert!(said.err.contains(&told), "{arguments:?}: {}", said.err);
         }
+    }
+}
+
+/// What `--json` says of a command that fails: one object, and nothing else.
+fn json_error(arguments: &[&str], status: i32) -> Value {
+    let said = say(arguments);
+    assert_eq!(said.status, status, "{arguments:?}: {}", said.err);
+    assert!(!said.err.is_empty(), "{arguments:?}: the text is on stderr as well");
+    assert_eq!(said.out.lines().count(), 1, "{arguments:?}: {}", said.out);
+    let told: Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!(told["ok"], false, "{told}");
+    told
+}
+
+#[test]
+fn errors_are_json_too_for_every_verb_that_has_json() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["run-kernel", "sf_transpos", "--json"], "did you mean `sf_transpose`?"),
+        (&["run-kernel", "sf_transpose", "--device", "tpu", "--json"], "there are auto, gpu and virtual"),
+        (&["run-kernel", "sf_transpose", "--max-instructions", "0", "--json"], "invalid value '0'"),
+        (&["why", "softmax", "vv", "--json"], "did you mean `v`?"),
+        (&["layout", "S[8:1]", "--dtype", "f33", "--json"], "f33"),
+        (&["list", "--json", "everything"], "unexpected argument 'everything'"),
+        (&["bench", "--json", "everything"], "unexpected argument 'everything'"),
+        (&["fuzz", "--json", "--device", "virtual"], "required arguments were not provided"),
+    ];
+    for (arguments, message) in cases {
+        let told = json_error(arguments, 4);
+        assert_eq!(told["status"], "bad_input", "{told}");
+        assert!(told["diagnostics"][0]["message"].as_str().is_some_and(|text| text.contains(message)), "{told}");
+    }
+}
+
+#[test]
+fn errors_with_codes_are_whole_in_json() {
+    let told = json_error(&["layout", "S[(8,2):(4@)]", "--json"], 4);
+    let notation = &told["diagnostics"][0];
+    assert_eq!((&notation["code"], &notation["snippet"]["start"]), (&json!("L0101"), &json!(11)), "{notation}");
+    assert!(notation["help"][0].as_str().is_some_and(|help| help.starts_with("legal, for example")), "{notation}");
+    let tile = ["run-kernel", "warp_transpose", "--shape", "rows=120", "--shape", "cols=119", "--json"];
+    let told = json_error(&tile, 4);
+    let refused = &told["diagnostics"][0];
+    assert_eq!(refused["code"], "P0402", "{refused}");
+    let place = refused["labels"][0]["span"].as_str().unwrap_or_default();
+    assert!(place.starts_with("kernels/src/warp_transpose.rs:"), "{refused}");
+}
+
+#[test]
+fn a_result_has_no_errors_beside_it() {
+    let said = say(&["why", "softmax", "max", "--json"]);
+    assert_eq!((said.status, said.out.lines().count()), (0, 1));
+    assert!(!said.out.contains("diagnostics"), "{}", said.out);
+    // Not asked for.
+    assert_eq!(say(&["why", "softmax", "vv"]).out, "");
+}
+
+#[test]
+fn a_kernel_that_executes_too_much_is_stopped_with_its_line_and_a_way_on() {
+    let run = |limit| say(&["run-kernel", "sf_transpose", "--device", "virtual", "--max-instructions", limit]);
+    let stopped = run("20");
+    assert_eq!(stopped.status, 2);
+    for word in [
+        "error[R0605]: step_limit: the CTA has not ended after 640 instructions of its 32 threads, 20 for each",
+        "--> kernels/src/sf_transpose.rs:",
+        "here: CUDA line",
+        "`run-kernel --max-instructions N`",
+    ] {
+        assert!(stopped.err.contains(word), "{word}: {}", stopped.err);
+    }
+    assert_eq!(run("500").status, 0);
+    let told =
+        json_error(&["run-kernel", "sf_transpose", "--device", "virtual", "--max-instructions", "20", "--json"], 2);
+    assert_eq!((&told["status"], &told["diagnostics"][0]["code"]), (&json!("fault"), &json!("R0605")), "{told}");
+}
+
+#[test]
+fn counted_lines_behind_the_first_40_are_summed_up_by_op() {
+    let summed = say(&["run-kernel", "attention", "--device", "virtual"]).out;
+    let all = say(&["run-kernel", "attention", "--device", "virtual", "--all"]).out;
+    let counted = |out: &str| -> Vec<String> {
+        out.lines().filter(|line| line.starts_with("counted ")).map(str::to_string).collect()
+    };
+    let (all_lines, lines) = (counted(&all), counted(&summed));
+    assert!(all_lines.len() > 100 && lines.len() < 60, "{summed}");
+    assert_eq!(all_lines[..40], lines[..40]);
+    assert!(lines[40..].iter().any(|line| line.contains(" at kernels/src/attention.rs:")), "{summed}");
+    let note = format!("note       the {} counted lines after the first 40 are summed up by op", all_lines.len() - 40);
+    assert!(summed.contains(&note) && summed.contains("--all prints all"), "{summed}");
+    assert!(!all.contains("summed up"), "{all}");
+}
+
+/// A command that starts `cargo VERB ...`, with a cargo that is this script.
+fn say_with_cargo(arguments: &[&str], verb: &str, script: &str) -> Said {
+    let folder = tempfile_folder();
+    // `sh VERB ...` runs the file of this name in its folder.
+    std::fs::write(folder.path().join(verb), script).expect("a file");
+    let mut command = xtask(arguments);
+    said(command.current_dir(folder.path()).env("CARGO", "sh").env("TILEWRIGHT_NVRTC", "off"))
+}
+
+fn test_with_cargo(script: &str) -> Said {
+    say_with_cargo(&["test", "a_name"], "test", script)
+}
+
+#[test]
+fn a_command_that_is_built_optimised_ends_as_it_ends_there() {
+    // Optimised already, it would run.
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let fuzz = |script: &str| say_with_cargo(&["fuzz", "--seed", "7", "--json"], "run", script);
+    let said = fuzz("echo \"$@\"");
+    assert_eq!(
+        (said.status, said.out.trim_end()),
+        (0, "--quiet --profile fuzz --package xtask -- fuzz --seed 7 --json")
+    );
+    for status in [1, 2, 3, 4] {
+        let said = fuzz(&format!("exit {status}"));
+        assert_eq!((said.status, said.out.as_str()), (status, ""), "what is wrong was said there: {}", said.err);
+    }
+    let broken = fuzz("exit 101");
+    assert_eq!(broken.status, 3, "{}", broken.err);
+    assert!(broken.out.contains("cannot be built in the profile `fuzz`"), "{}", broken.out);
+}
+
+#[test]
+fn a_name_that_no_test_has_is_bad_input() {
+    let none = "echo 'test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out; finished in 0.00s'";
+    let said = test_with_cargo(none);
+    assert_eq!(said.status, 4, "{}{}", said.out, said.err);
+    assert!(said.err.contains("no test has `a_name` in its name"), "{}", said.err);
+    assert!(said.out.contains("9 filtered out"), "what cargo says is passed on: {}", said.out);
+    for (script, status) in [
+        ("echo 'test result: ok. 1 passed; 0 failed; 0 ignored'", 0),
+        ("echo 'end to end: 0 passed (0 from committed PTX), 0 failed, 2 skipped'", 0),
+        ("echo 'cli: a name' >> \"$TILEWRIGHT_SKIPPED\"", 0),
+        ("echo 'test result: FAILED. 0 passed; 1 failed'; exit 101", 1),
+        ("exit 101", 1),
+    ] {
+        let said = test_with_cargo(script);
+        assert_eq!(said.status, status, "{script}: {}{}", said.out, said.err);
     }
 }
 
@@ -232,6 +374,11 @@ fn edited_cuda_decides_the_exit_status() {
         race.err
     );
     assert_eq!(run("r1[0] = tile[lane];", "r1[0] = tyle[lane];").status, 4);
+    let endless = run("r1[0] = tile[lane];", "volatile int again = 1; while (again) {} r1[0] = tile[lane];");
+    assert_eq!(endless.status, 2);
+    for word in ["step_limit", "here, in permute_layout(transposed, tile)", "1000000 for each", "--max-instructions"] {
+        assert!(endless.err.contains(word), "{word}: {}", endless.err);
+    }
 }
 
 #[test]

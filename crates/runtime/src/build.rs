@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tilewright_compile::Artifact;
 use tilewright_cuda::{CompileCache, CudaError, Nvrtc, Request, Resources, SearchOptions, Severity, compile_cached};
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, Span};
 
 use crate::explain;
 use crate::failure::{Failure, FailureKind};
@@ -162,6 +162,14 @@ impl Toolchain {
             cuda: request.source.to_string(),
             edited,
         })
+    }
+}
+
+impl Built {
+    /// The tile op that a line of the CUDA text (from 1) came from, and the user's line. Edited lines count as those
+    /// that they were made of, new ones as the line before them.
+    pub fn op(&self, artifact: &Artifact, line: u32) -> Option<(String, Span)> {
+        explain::origin(artifact, self.edited.as_ref(), line)
     }
 }
 

@@ -3,11 +3,16 @@
 use tilewright_compile::Artifact;
 use tilewright_cuda::{CudaError, LogLine, Severity};
 use tilewright_diag::Diagnostic;
-use tilewright_vgpu::{Fault, Place, RunError, Unsupported};
+use tilewright_vgpu::{Fault, FaultKind, Place, RunError, Unsupported};
 
 use crate::build::{Built, CudaText};
 use crate::failure::{Failure, FailureKind};
 use crate::lines::LineMap;
+
+/// What to do where a CTA has executed all that it may.
+const STEP_LIMIT_HELP: &str = "end the loop, if it is endless; a kernel that needs more has it with \
+                               `run-kernel --max-instructions N`, and in Rust with \
+                               `Options::max_instructions_per_thread`";
 
 /// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {
@@ -52,8 +57,12 @@ pub(crate) fn compile_error(
     }
 }
 
-/// The tile op of a line of the CUDA text that was compiled.
-fn origin(artifact: &Artifact, edited: Option<&LineMap>, line: u32) -> Option<(String, tilewright_diag::Span)> {
+/// The tile op of a line of the CUDA text that was compiled, and the user's line.
+pub(crate) fn origin(
+    artifact: &Artifact,
+    edited: Option<&LineMap>,
+    line: u32,
+) -> Option<(String, tilewright_diag::Span)> {
     let generated = match edited {
         None => line,
         Some(map) => map.original(line)?,
@@ -98,7 +107,10 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
         let text = format!("warp {}, {} wait for {}", waiting.warp, lanes(waiting.lanes), waiting.what);
         finding = at(finding.note(text), "waits", &waiting.at, artifact, built);
     }
-    finding
+    match fault.kind {
+        FaultKind::StepLimit => finding.help(STEP_LIMIT_HELP),
+        _ => finding,
+    }
 }
 
 /// Adds an instruction's CUDA line, PTX line and, as a label, the user's line.
@@ -109,7 +121,7 @@ fn at(finding: Diagnostic, what: &str, place: &Place, artifact: &Artifact, built
     let shown = built.cuda.lines().nth((cuda.line as usize).saturating_sub(1)).unwrap_or("").trim();
     let finding =
         finding.note(format!("{what}: CUDA line {}: {shown} (PTX line {}: {})", cuda.line, place.ptx_line, place.ptx));
-    match origin(artifact, built.edited.as_ref(), cuda.line) {
+    match built.op(artifact, cuda.line) {
         Some((title, span)) => finding.label(span, format!("{what}, in {title}")),
         None => finding,
     }

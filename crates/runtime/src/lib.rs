@@ -18,10 +18,10 @@ pub use counts::{OpPasses, counted_instructions, passes};
 pub use device::{Device, DeviceChoice};
 pub use failure::{Failure, FailureKind};
 pub use fixture::{FixtureFolder, fixture_text};
-pub use run::{GpuTiming, Run, run};
+pub use run::{GpuTiming, Run, run, run_watched};
 pub use tensor::{HostTensor, TensorError};
 
 /// What NVRTC reports of a kernel's registers, spills and shared memory.
 pub use tilewright_cuda::Resources;
-/// What the virtual GPU counted.
-pub use tilewright_vgpu::{AccessCount, AccessKind, Report, Space};
+/// What the virtual GPU counted, and how far it is.
+pub use tilewright_vgpu::{AccessCount, AccessKind, Progress, Report, Space};

@@ -3,7 +3,7 @@
 use tilewright_compile::{Artifact, Parameter};
 use tilewright_cuda::{Gpu, GpuArg, GpuBuffer};
 use tilewright_diag::Diagnostic;
-use tilewright_vgpu::{Arg, BufferId, KernelInfo, Launch, Memory, Module, Options, Report};
+use tilewright_vgpu::{Arg, BufferId, KernelInfo, Launch, Memory, Module, Options, Progress, Report};
 
 use crate::build::Built;
 use crate::device::Device;
@@ -62,6 +62,19 @@ impl Run {
 
 /// Launches a kernel on a device. `inputs` are the input parameters in order.
 pub fn run(artifact: &Artifact, built: &Built, inputs: &[HostTensor], device: &Device) -> Result<Run, Failure> {
+    run_watched(artifact, built, inputs, device, &Options::default(), &mut |_| ())
+}
+
+/// Launches a kernel as [`run`] does, on the virtual GPU with these options; `watch` is told now and then how far a
+/// long launch is there. A GPU has no use for either.
+pub fn run_watched(
+    artifact: &Artifact,
+    built: &Built,
+    inputs: &[HostTensor],
+    device: &Device,
+    options: &Options,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Run, Failure> {
     let parameters = artifact.parameters();
     let Some(sizes) = artifact.sizes() else {
         let finding = Diagnostic::error("R0611", format!("the sizes of `{}` have no values", artifact.name()))
@@ -72,7 +85,7 @@ pub fn run(artifact: &Artifact, built: &Built, inputs: &[HostTensor], device: &D
     check_signature(artifact, built, parameters.len(), sizes.len())?;
     let packed = pack(&parameters, inputs)?;
     match device {
-        Device::Virtual => run_virtual(artifact, built, (&parameters, &sizes), packed),
+        Device::Virtual => run_virtual(artifact, built, (&parameters, &sizes), packed, options, watch),
         Device::Gpu(gpu) => run_on_gpu(artifact, built, (&parameters, &sizes), packed, gpu),
     }
 }
@@ -142,6 +155,8 @@ fn run_virtual(
     built: &Built,
     (parameters, sizes): (&[Parameter], &[i32]),
     packed: Vec<Content>,
+    options: &Options,
+    watch: &mut dyn FnMut(Progress),
 ) -> Result<Run, Failure> {
     let module = parse(built)?;
     let mut memory = Memory::new();
@@ -164,7 +179,7 @@ fn run_virtual(
             .chain(sizes.iter().map(|size| Arg::Bytes(size.to_le_bytes().to_vec())))
             .collect(),
     };
-    let report = tilewright_vgpu::run(&module, &launch, &mut memory, &Options::default())
+    let report = tilewright_vgpu::run_watched(&module, &launch, &mut memory, options, watch)
         .map_err(|error| explain::run_error(&error, artifact, built))?;
     let outputs: Vec<(BufferId, Parameter)> =
         buffers.into_iter().zip(parameters.iter().cloned()).filter(|(_, p)| p.is_output).collect();

@@ -90,7 +90,7 @@ pub enum FaultKind {
     IllegalInstruction,
     /// A `trap` instruction.
     Trap,
-    /// The launch ran longer than its options allow.
+    /// A CTA ran longer than the options of the launch allow.
     StepLimit,
 }
 

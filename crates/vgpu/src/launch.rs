@@ -14,6 +14,9 @@ const MAX_LOCAL_BYTES: u32 = 512 * 1024;
 const MAX_PARAM_BYTES: u64 = 32764;
 /// Most threads of a CTA.
 const MAX_THREADS: u64 = 1024;
+/// Instructions that a CTA may execute for each of its threads, unless [`Options`] say otherwise: more than a hundred
+/// times what the kernels of the library need, and seconds of time.
+pub const MAX_INSTRUCTIONS_PER_THREAD: u64 = 1_000_000;
 
 /// A kernel argument.
 #[derive(Clone, Debug)]
@@ -47,16 +50,28 @@ pub struct Launch {
 /// How to run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Warp instructions after which the run stops with a fault.
-    pub max_steps: u64,
+    /// Instructions that a CTA may execute for each of its threads before the run stops with a fault. Its threads share
+    /// them, so one may execute more where others execute less.
+    pub max_instructions_per_thread: u64,
     /// Whether to look for races; without it `Memory::last_writer` knows nothing.
     pub check_races: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { max_steps: 4_000_000_000, check_races: true }
+        Options { max_instructions_per_thread: MAX_INSTRUCTIONS_PER_THREAD, check_races: true }
     }
+}
+
+/// How far a launch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// CTAs of the launch.
+    pub ctas: u32,
+    /// Those that have ended.
+    pub ended: u32,
+    /// Instructions times active lanes, so far.
+    pub thread_instructions: u64,
 }
 
 /// Runs one launch to its end or to its first fault. Global variables of the module start from their initialisers.
@@ -64,6 +79,21 @@ impl Default for Options {
 /// # Errors
 /// Instructions that are not supported first, then a launch that does not fit, then the first fault.
 pub fn run(module: &Module, launch: &Launch, memory: &mut Memory, options: &Options) -> Result<Report, RunError> {
+    run_watched(module, launch, memory, options, &mut |_| ())
+}
+
+/// Runs as [`run`] does, and tells `watch` how far the launch is, about every 10 million instructions of threads. The
+/// result is that of [`run`], and what is told is the same every time.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn run_watched(
+    module: &Module,
+    launch: &Launch,
+    memory: &mut Memory,
+    options: &Options,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Report, RunError> {
     let found = module.kernels.iter().find(|kernel| kernel.info.name == launch.kernel);
     let Some(kernel) = found else {
         return bad(format!("there is no kernel `{}`", launch.kernel));
@@ -79,7 +109,9 @@ pub fn run(module: &Module, launch: &Launch, memory: &mut Memory, options: &Opti
         let region = Region::filled(variable.bytes.clone());
         memory.push_module_variable(&variable.name, variable.base, region);
     }
-    let result = exec::run_grid(&kernel.program, launch, &params, &module.layout.constants, memory, options);
+    let (program, constants) = (&kernel.program, &module.layout.constants);
+    let ready = exec::Ready { program, launch, params: &params, constants, options };
+    let result = exec::run_grid(&ready, memory, watch);
     memory.buffers.truncate(own_buffers);
     result.map_err(RunError::Fault)
 }

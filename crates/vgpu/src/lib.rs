@@ -64,7 +64,7 @@ mod shadow;
 
 pub use fault::{CudaLine, Fault, FaultKind, Location, Place, PtxError, RunError, Unsupported, Waiting};
 pub use isa::Space;
-pub use launch::{Arg, Launch, Options, run};
+pub use launch::{Arg, Launch, MAX_INSTRUCTIONS_PER_THREAD, Options, Progress, run, run_watched};
 pub use memory::{BufferId, Memory, Writer};
 pub use module::{KernelInfo, Module, ParamInfo};
 pub use report::{AccessCount, AccessKind, Note, Report};

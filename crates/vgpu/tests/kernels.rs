@@ -1,7 +1,8 @@
 //! Small hand-written kernels: results, faults with their PTX lines, and access counts.
 
 use tilewright_vgpu::{
-    AccessCount, Arg, BufferId, Fault, FaultKind, Launch, Memory, Module, Options, Report, RunError, Space, run,
+    AccessCount, Arg, BufferId, Fault, FaultKind, Launch, Memory, Module, Options, Progress, Report, RunError, Space,
+    run, run_watched,
 };
 
 /// Registers that every body may use; with the lines before it, a body starts at line 12.
@@ -27,6 +28,11 @@ struct Outcome {
 
 /// Runs `body` with `a` holding the words 0, 1, 2, ... and `b` poisoned, both of 1024 bytes.
 fn execute(body: &str, ctas: u32, threads: u32) -> Outcome {
+    let options = Options { max_instructions_per_thread: 100_000, ..Options::default() };
+    execute_watched(body, ctas, threads, &options, &mut |_| ())
+}
+
+fn execute_watched(body: &str, ctas: u32, threads: u32, options: &Options, watch: &mut dyn FnMut(Progress)) -> Outcome {
     let text = format!("{HEADER}{body}\n}}\n");
     let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
     let mut memory = Memory::new();
@@ -40,8 +46,7 @@ fn execute(body: &str, ctas: u32, threads: u32) -> Outcome {
         dynamic_shared_bytes: 0,
         args: vec![Arg::Buffer { buffer: a, byte_offset: 0 }, Arg::Buffer { buffer: b, byte_offset: 0 }],
     };
-    let options = Options { max_steps: 100_000, ..Options::default() };
-    let result = run(&module, &launch, &mut memory, &options);
+    let result = run_watched(&module, &launch, &mut memory, options, watch);
     Outcome { memory, a, b, result }
 }
 
@@ -390,6 +395,50 @@ fn traps_and_endless_loops_end() {
     assert_eq!((trap.kind, trap.at.ptx_line), (FaultKind::Trap, 21));
     let endless = fault(&with_addresses("AGAIN:\nbra AGAIN;"), 32);
     assert_eq!(endless.kind, FaultKind::StepLimit);
+}
+
+/// The first two CTAs end, the third never does.
+const LAST_CTA_IS_ENDLESS: &str =
+    "mov.u32 %r1, %ctaid.x;\nsetp.lt.u32 %p1, %r1, 2;\n@%p1 bra OUT;\nAGAIN:\nbra AGAIN;\nOUT:\nret;";
+
+#[test]
+fn a_cta_may_execute_in_proportion_to_its_threads_and_what_it_did_is_told() {
+    let options = Options { max_instructions_per_thread: 50, ..Options::default() };
+    for (threads, executed) in [(32, 1_600), (256, 12_800)] {
+        let outcome = execute_watched(LAST_CTA_IS_ENDLESS, 3, threads, &options, &mut |_| ());
+        let Err(RunError::Fault(fault)) = outcome.result else { panic!("a fault is expected") };
+        assert_eq!((fault.kind, fault.at.ptx_line, fault.cta), (FaultKind::StepLimit, 16, [2, 0, 0]));
+        let told = format!(
+            "the CTA has not ended after {executed} instructions of its {threads} threads, 50 for each; \
+             2 of 3 CTAs ended before it"
+        );
+        assert_eq!(fault.message, told);
+    }
+}
+
+#[test]
+fn a_cta_that_executes_just_what_it_may_ends() {
+    let options = Options { max_instructions_per_thread: 3, ..Options::default() };
+    let body = "mov.u32 %r1, 1;\nmov.u32 %r2, 2;\nret;";
+    report(&execute_watched(body, 2, 64, &options, &mut |_| ()));
+}
+
+/// Two CTAs of about 8 million instructions each.
+#[test]
+fn a_long_launch_tells_how_far_it_is_and_the_same_every_time() {
+    let body = "mov.u32 %r1, 10000;\nAGAIN:\nsub.u32 %r1, %r1, 1;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra AGAIN;\nret;";
+    let watched = || {
+        let mut told = Vec::new();
+        let outcome = execute_watched(body, 2, 256, &Options::default(), &mut |progress| told.push(progress));
+        (told, report(&outcome).thread_instructions)
+    };
+    let (told, instructions) = watched();
+    let seen = |progress: &Progress| (progress.ended, progress.ctas, progress.thread_instructions / 1_000_000);
+    assert_eq!(told.iter().map(seen).collect::<Vec<_>>(), [(1, 2, 10)]);
+    // The last branch of each thread is not taken, and so not counted.
+    assert_eq!(instructions, 2 * 256 * 30_001);
+    assert_eq!((told, instructions), watched());
+    assert_eq!(report(&execute(body, 2, 256)).thread_instructions, instructions);
 }
 
 #[test]

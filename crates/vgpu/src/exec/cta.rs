@@ -5,7 +5,7 @@ use crate::exec::Machine;
 use crate::exec::barrier::{Barrier, Release};
 use crate::exec::warp::{Environment, Wait, Warp, lanes};
 use crate::fault::{Fault, FaultKind, Stop, Waiting};
-use crate::launch::Launch;
+use crate::launch::{Launch, Options, Progress};
 use crate::memory::{Region, map};
 use crate::program::Program;
 
@@ -25,10 +25,14 @@ pub(crate) struct Cta {
     /// Lanes that have not exited, by warp.
     pub(crate) alive: Vec<u32>,
     pub(crate) released: Vec<Release>,
+    /// Instructions times active lanes, so far.
+    pub(crate) executed: u64,
+    /// As many of them as it may execute.
+    pub(crate) limit: u64,
 }
 
 impl Cta {
-    pub(crate) fn new(program: &Program, launch: &Launch, number: u32, index: [u32; 3]) -> Cta {
+    pub(crate) fn new(program: &Program, launch: &Launch, options: &Options, number: u32, index: [u32; 3]) -> Cta {
         let threads: u32 = launch.block.iter().product();
         let warps = threads.div_ceil(32);
         let alive: Vec<u32> = (0..warps).map(|warp| first_lanes(threads - warp * 32)).collect();
@@ -42,6 +46,8 @@ impl Cta {
             barriers: (0..16).map(|_| Barrier::new(warps)).collect(),
             alive,
             released: Vec::new(),
+            executed: 0,
+            limit: options.max_instructions_per_thread.saturating_mul(u64::from(threads)),
         }
     }
 }
@@ -103,7 +109,20 @@ impl Machine<'_> {
             }
             warp.yield_to_others();
         }
+        self.tell();
         Ok(())
+    }
+
+    /// The stop of a CTA that has executed all that it may.
+    pub(crate) fn too_long(&self, lanes: u32) -> Box<Stop> {
+        let (executed, each) = (self.cta.executed, self.options.max_instructions_per_thread);
+        let threads: u32 = self.launch.block.iter().product();
+        let Progress { ctas, ended, .. } = self.before;
+        let message = format!(
+            "the CTA has not ended after {executed} instructions of its {threads} threads, {each} for each; \
+             {ended} of {ctas} CTAs ended before it"
+        );
+        Stop::new(FaultKind::StepLimit, lanes, message)
     }
 
     /// The fault of a CTA in which nobody can run.

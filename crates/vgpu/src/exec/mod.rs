@@ -21,7 +21,7 @@ mod warp;
 
 use crate::banks::Banks;
 use crate::fault::{Fault, Stop};
-use crate::launch::{Launch, Options};
+use crate::launch::{Launch, Options, Progress};
 use crate::memory::Memory;
 use crate::program::Program;
 use crate::report::{Report, Stats};
@@ -31,6 +31,9 @@ use undefined::{KnownRaces, Origins};
 
 /// Runs of one launch at most, each with the races that the ones before found.
 const MOST_RUNS: usize = 16;
+
+/// Instructions of threads after which the watcher is told again.
+const TOLD_EVERY: u64 = 10_000_000;
 
 /// Everything a running kernel can reach.
 struct Machine<'a> {
@@ -54,44 +57,53 @@ struct Machine<'a> {
     found: KnownRaces,
     /// Whether a race may be left to another run.
     is_last: bool,
+    /// What the CTAs before this one come to.
+    before: Progress,
+    /// Instructions of threads when the watcher was last told.
+    told: u64,
+    watch: &'a mut dyn FnMut(Progress),
+}
+
+/// A kernel, and what it is launched with.
+pub(crate) struct Ready<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) launch: &'a Launch,
+    pub(crate) params: &'a [u8],
+    pub(crate) constants: &'a [u8],
+    pub(crate) options: &'a Options,
 }
 
 /// Runs every CTA of the launch; again with what it learns of reads that race with later writes.
 pub(crate) fn run_grid(
-    program: &Program,
-    launch: &Launch,
-    params: &[u8],
-    constants: &[u8],
+    ready: &Ready<'_>,
     memory: &mut Memory,
-    options: &Options,
+    watch: &mut dyn FnMut(Progress),
 ) -> Result<Report, Box<Fault>> {
-    let before = options.check_races.then(|| memory.clone());
+    let before = ready.options.check_races.then(|| memory.clone());
     let mut known = KnownRaces::default();
-    for run in 1.. {
-        let is_last = run == MOST_RUNS || before.is_none();
-        let (result, found) = run_once(program, launch, params, constants, memory, options, &known, is_last);
+    let mut runs = 1;
+    loop {
+        let is_last = runs == MOST_RUNS || before.is_none();
+        let (result, found) = run_once(ready, memory, watch, &known, is_last);
         if !known.join(found) || is_last {
             return result;
         }
         if let Some(before) = &before {
             *memory = before.clone();
         }
+        runs += 1;
     }
-    unreachable!("the last run returns")
 }
 
 /// One run, and the reads that raced with later writes.
-#[expect(clippy::too_many_arguments, reason = "what a launch is made of")]
 fn run_once(
-    program: &Program,
-    launch: &Launch,
-    params: &[u8],
-    constants: &[u8],
+    ready: &Ready<'_>,
     memory: &mut Memory,
-    options: &Options,
+    watch: &mut dyn FnMut(Progress),
     known: &KnownRaces,
     is_last: bool,
 ) -> (Result<Report, Box<Fault>>, KnownRaces) {
+    let Ready { program, launch, params, constants, options } = *ready;
     let [x, y, z] = launch.grid;
     let count = x.saturating_mul(y).saturating_mul(z);
     let lines: Vec<u32> = program.info.iter().map(|info| info.line).collect();
@@ -105,24 +117,39 @@ fn run_once(
         memory,
         stats: Stats::new(program.code.len()),
         banks: Banks::new(),
-        cta: Cta::new(program, launch, first_cta, [0; 3]),
+        cta: Cta::new(program, launch, options, first_cta, [0; 3]),
         first_cta,
         last_buffer: 0,
         origins: Origins::default(),
         known,
         found: KnownRaces::default(),
         is_last,
+        before: Progress { ctas: count, ended: 0, thread_instructions: 0 },
+        told: 0,
+        watch,
     };
     let result = (0..count).try_for_each(|linear| {
         let index = [linear % x, linear / x % y, linear / x / y];
-        machine.cta = Cta::new(program, launch, first_cta.saturating_add(linear), index);
-        machine.run_cta()
+        machine.cta = Cta::new(program, launch, options, first_cta.saturating_add(linear), index);
+        machine.run_cta()?;
+        machine.before.ended += 1;
+        machine.before.thread_instructions += machine.cta.executed;
+        Ok(())
     });
     let report = result.map(|()| machine.stats.report(program));
     (report, machine.found)
 }
 
 impl Machine<'_> {
+    /// Tells the watcher now and then how far the launch is.
+    fn tell(&mut self) {
+        let thread_instructions = self.before.thread_instructions + self.cta.executed;
+        if thread_instructions - self.told >= TOLD_EVERY {
+            self.told = thread_instructions;
+            (self.watch)(Progress { thread_instructions, ..self.before });
+        }
+    }
+
     /// Adds the place to a fault.
     fn fault(&self, stop: Stop, pc: u32, warp: u32) -> Box<Fault> {
         let at = self.program.place(stop.pc.unwrap_or(pc));

@@ -15,9 +15,8 @@ impl Machine<'_> {
         let Some(inst) = program.code.get(pc as usize) else {
             return Err(Stop::new(FaultKind::IllegalInstruction, warp.active, "execution left the program"));
         };
-        if self.stats.steps >= self.options.max_steps {
-            let message = format!("the launch ran {} warp instructions", self.options.max_steps);
-            return Err(Stop::new(FaultKind::StepLimit, warp.active, message));
+        if self.cta.executed >= self.cta.limit {
+            return Err(self.too_long(warp.active));
         }
         self.stats.steps += 1;
         let exec = match inst.guard {
@@ -29,9 +28,11 @@ impl Machine<'_> {
                 warp.active & warp.guard(guard)
             }
         };
+        let threads = u64::from(exec.count_ones());
         let executed = &mut self.stats.executed[pc as usize];
         executed.0 += 1;
-        executed.1 += u64::from(exec.count_ones());
+        executed.1 += threads;
+        self.cta.executed += threads;
         let must_agree = matches!(&inst.op, Op::Barrier(barrier) if barrier.aligned);
         if exec == 0 && !must_agree {
             warp.pc += 1;

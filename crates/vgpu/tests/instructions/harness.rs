@@ -58,7 +58,7 @@ pub(crate) fn execute(body: &str, inputs: &[&[u32]], outputs: usize, threads: u3
         dynamic_shared_bytes: 0,
         args: vec![arg(from), arg(to)],
     };
-    let report = run(&module, &launch, &mut memory, &Options { max_steps: 100_000_000, ..Options::default() })?;
+    let report = run(&module, &launch, &mut memory, &Options::default())?;
     let read = |buffer| -> Vec<u32> {
         let words = memory.bytes(buffer).chunks_exact(4);
         words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()

@@ -1,0 +1,71 @@
+//! Measuring one figure after another; a terminal shows which.
+
+use indicatif::ProgressBar;
+
+use crate::exit::Exit;
+use crate::figure::{Figure, Goal};
+use crate::terminal::{TICK, measuring_bar};
+
+/// A measurement under way.
+pub(crate) struct Measuring(ProgressBar);
+
+impl Measuring {
+    /// Shown until it is dropped.
+    pub(crate) fn begin() -> Measuring {
+        Measuring(measuring_bar())
+    }
+
+    /// A figure whose value `measure` finds.
+    pub(crate) fn figure(
+        &self,
+        name: &'static str,
+        unit: &'static str,
+        goal: Goal,
+        measure: impl FnOnce() -> Result<f64, Exit>,
+    ) -> Result<Figure, Exit> {
+        self.0.set_message(name);
+        let value = measure()?;
+        self.0.inc(1);
+        Ok(Figure { name, value, unit, goal })
+    }
+
+    /// Figures that are found together by another process, which takes long.
+    pub(crate) fn elsewhere<T>(&self, what: &'static str, measure: impl FnOnce() -> T) -> T {
+        self.0.set_message(what);
+        self.0.enable_steady_tick(TICK);
+        let found = measure();
+        self.0.disable_steady_tick();
+        found
+    }
+
+    /// Says something beside the measurement.
+    pub(crate) fn note(&self, text: &str) {
+        self.0.suspend(|| eprintln!("note: {text}"));
+    }
+}
+
+impl Drop for Measuring {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_figure_is_named_while_it_is_measured_and_counted_when_it_is_done() {
+        let measuring = Measuring(ProgressBar::hidden());
+        let bar = measuring.0.clone();
+        let figure = measuring.figure("first", "ms", Goal::Below(5.0), || {
+            assert_eq!((bar.message().as_str(), bar.position()), ("first", 0));
+            Ok(4.0)
+        });
+        assert_eq!(figure.map(|figure| (figure.name, figure.value)), Ok(("first", 4.0)));
+        assert_eq!(bar.position(), 1);
+        let failed = measuring.figure("second", "ms", Goal::Base, || Err(Exit::Fault));
+        assert_eq!(failed.map(|figure| figure.name), Err(Exit::Fault));
+        assert_eq!(bar.position(), 1);
+    }
+}
