@@ -10,6 +10,10 @@ mod layout_algebra {}
 mod layout_tool {}
 #[doc = include_str!("../../docs/kernel.md")]
 mod kernel {}
+#[doc = include_str!("../../docs/language.md")]
+mod language {}
+#[doc = include_str!("../../docs/recipes.md")]
+mod recipes {}
 #[doc = include_str!("../../docs/how-layouts-are-inferred.md")]
 mod how_layouts_are_inferred {}
 #[doc = include_str!("../../docs/moving-tiles.md")]

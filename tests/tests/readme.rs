@@ -4,11 +4,13 @@ use std::path::Path;
 use std::process::Command;
 
 use tilewright::compile::{Options, compile};
+use tilewright::cuda::SearchOptions;
 use tilewright::layout::TileLayout;
 use tilewright::layout::axis::M;
 use tilewright::prelude::Target;
+use tilewright::runtime::{CudaText, Device, Toolchain, counted_instructions, passes, run};
 use tilewright_kernels::find;
-use tilewright_tests::toolchain::workspace;
+use tilewright_tests::toolchain::{fixtures, workspace};
 
 fn page(path: &str) -> String {
     std::fs::read_to_string(workspace().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
@@ -40,6 +42,53 @@ fn the_layout_of_the_readme_is_drawn_right() {
     let positions = text.parse::<TileLayout>().expect("a layout").positions(&M);
     let rows: Vec<String> = positions.chunks(8).map(|row| row.iter().map(|p| format!("{p:>3}")).collect()).collect();
     assert_eq!(block(&page("README.md"), "text"), rows.join("\n") + "\n");
+}
+
+/// Of committed PTX, so that the numbers are the same wherever the test runs.
+#[test]
+fn the_running_page_shows_what_is_said_of_a_run() {
+    let entry = find("sf_transpose").expect("the kernel");
+    let config = entry.config(None, &[]).expect("its defaults");
+    let artifact = compile((entry.build)(&config), &Options::new(Target::Sm100a)).expect("it compiles");
+    let search = SearchOptions {
+        nvrtc_dir: None,
+        cuda_homes: Vec::new(),
+        disabled: true,
+        cache_dir: None,
+        ..SearchOptions::default()
+    };
+    let built = Toolchain::new(search, None, Some(fixtures()))
+        .build(&artifact, &CudaText::Generated)
+        .expect("committed PTX for every case");
+    let run = run(&artifact, &built, &(entry.inputs)(&config), &Device::Virtual).expect("it runs");
+    let (report, resources) = (run.report.expect("counts"), built.resources.expect("what NVRTC said"));
+    let mut said: Vec<String> = passes(&artifact, &report).iter().map(|op| format!("checked    {op}")).collect();
+    let (counted, predicted) = (counted_instructions(&report), artifact.predicted_instructions());
+    let threads = report.thread_instructions;
+    said.push(format!("executed   {counted} warp instructions ({predicted} predicted), {threads} of threads"));
+    let (registers, stack, shared) = (resources.registers, resources.stack_bytes, resources.shared_bytes);
+    said.push(format!("registers  {registers}, 0 spills, {stack} bytes stack, {shared} bytes shared"));
+    let page = page("docs/running.md");
+    let shown = block(&page, "console");
+    let is_counted = |line: &&str| ["checked ", "executed ", "registers "].iter().any(|word| line.starts_with(word));
+    let lines: Vec<&str> = shown.lines().filter(is_counted).collect();
+    assert_eq!(lines.len(), 4);
+    for line in lines {
+        assert!(said.iter().any(|said| said == line), "shown: {line}\nsaid: {said:#?}");
+    }
+}
+
+#[test]
+fn pages_show_mistakes_in_edited_text_as_they_are_told() {
+    for (path, name) in [
+        ("docs/running.md", "edited_no_syncwarp"),
+        ("docs/diagnostics.md", "edited_does_not_compile"),
+        ("docs/diagnostics.md", "edited_past_the_end"),
+    ] {
+        let snapshot = page(&format!("tests/snapshots/diagnostics/{name}.snap"));
+        let told = snapshot.splitn(3, "---\n").nth(2).expect("a snapshot has a head").trim_end();
+        assert!(page(path).contains(&format!("```text\n{told}\n```\n")), "{path} does not show\n{told}");
+    }
 }
 
 /// The two commands that the README promises are those of the alias and of CI.

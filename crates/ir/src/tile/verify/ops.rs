@@ -145,7 +145,7 @@ fn check_agreement(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
                 .label(op.span, "this op")
                 .note(format!("`{}` has {} elements", tile_title(kernel, src), src.elements()))
                 .note(format!("`{}` has {} elements", tile_title(kernel, dst), dst.elements()))
-                .help("take tiles whose extents agree; extents of 1 do not count"),
+                .help("take tiles whose extents agree; dimensions of extent 1 are left out of the comparison"),
         );
     }
 }

@@ -1,0 +1,74 @@
+//! What examples of the book are checked with: each is compiled for every target, and where it computes something, it runs
+//! on the virtual GPU.
+
+use half::{bf16, f16};
+use tilewright::compile::{Artifact, Options, compile};
+use tilewright::prelude::*;
+use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, compare, run};
+
+use crate::toolchain::{skip, toolchain};
+
+/// A tensor whose element `i`, in row-major order, is the number of the dtype that is nearest to `element(i)`.
+pub fn tensor(dtype: DType, shape: &[i64], element: impl Fn(i64) -> f64) -> HostTensor {
+    HostTensor::from_fn(dtype, shape, |i| bits(dtype, element(i)))
+}
+
+fn bits(dtype: DType, number: f64) -> u128 {
+    match dtype {
+        F64 => u128::from(number.to_bits()),
+        F32 => u128::from((number as f32).to_bits()),
+        F16 => u128::from(f16::from_f64(number).to_bits()),
+        BF16 => u128::from(bf16::from_f64(number).to_bits()),
+        // The low bytes are taken.
+        _ => number as i128 as u128,
+    }
+}
+
+/// A kernel for every target, with these values of its sizes.
+///
+/// # Panics
+///
+/// Where it is refused.
+pub fn compiled(kernel: &Kernel, sizes: &[(&str, i64)]) -> Vec<Artifact> {
+    let of = |target: &Target| {
+        let artifact = compile(kernel.clone(), &Options::new(*target)).and_then(|artifact| artifact.for_sizes(sizes));
+        artifact.unwrap_or_else(|found| panic!("{} for {target}: {found:?}", kernel.name))
+    };
+    Target::ALL.iter().map(of).collect()
+}
+
+/// [`check`] for a kernel without sizes that computes every bit.
+pub fn computes(kernel: &Kernel, inputs: &[HostTensor], expected: &[HostTensor]) {
+    check(kernel, &[], inputs, expected, Tolerance::EXACT);
+}
+
+/// A kernel computes its outputs from these inputs, for every target. Where there is no NVRTC, it is compiled only.
+///
+/// # Panics
+///
+/// Where it is refused, faults, or computes something else.
+pub fn check(
+    kernel: &Kernel,
+    sizes: &[(&str, i64)],
+    inputs: &[HostTensor],
+    expected: &[HostTensor],
+    tolerance: Tolerance,
+) {
+    for artifact in compiled(kernel, sizes) {
+        let (name, target) = (artifact.name(), artifact.target());
+        let built = match toolchain().build(&artifact, &CudaText::Generated) {
+            Ok(built) => built,
+            Err(failure) if failure.diagnostics[0].code == "R0601" => {
+                return skip(&format!("example of the book: {name}"));
+            }
+            Err(failure) => panic!("{name} for {target}: {failure}\n{}", artifact.cuda()),
+        };
+        let run = run(&artifact, &built, inputs, &Device::Virtual)
+            .unwrap_or_else(|failure| panic!("{name} for {target}: {failure}\n{}", artifact.cuda()));
+        assert_eq!(run.outputs.len(), expected.len(), "outputs of {name}");
+        for (got, expected) in run.outputs.iter().zip(expected) {
+            let mismatch = compare(got, expected, tolerance).mismatch;
+            assert_eq!(mismatch, None, "{name} for {target}\n{}", artifact.cuda());
+        }
+    }
+}
