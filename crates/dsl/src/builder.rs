@@ -36,6 +36,7 @@ pub fn kernel(name: &str, body: impl FnOnce(&mut KernelBuilder)) -> Kernel {
     let mut builder = KernelBuilder { kernel, open: Vec::new(), loops: Vec::new(), sizes: Sizes::default() };
     body(&mut builder);
     builder.kernel.sizes = builder.sizes.take();
+    tile::name_shared(&mut builder.kernel);
     builder.kernel
 }
 

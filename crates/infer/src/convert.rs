@@ -1,5 +1,7 @@
 //! Fragments copied through shared memory where their uses agree on no layout, if the user allows it.
 
+use std::sync::Arc;
+
 use tilewright_diag::Span;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
@@ -194,7 +196,7 @@ fn in_value(value: &Value, from: Handle<Buffer>, to: Handle<Buffer>) -> Value {
         Value::Const(_) | Value::Index(_) | Value::Named(_) => value.clone(),
         Value::Load(access) => Value::Load(in_access(access, from, to)),
         Value::Op(op, operands) => Value::Op(*op, operands.iter().map(|operand| in_value(operand, from, to)).collect()),
-        Value::Cast(dtype, narrowing, of) => Value::Cast(*dtype, *narrowing, Box::new(in_value(of, from, to))),
+        Value::Cast(dtype, narrowing, of) => Value::Cast(*dtype, *narrowing, Arc::new(in_value(of, from, to))),
     }
 }
 

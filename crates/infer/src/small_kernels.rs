@@ -149,7 +149,7 @@ fn iterations_that_are_known_to_do_nothing_are_anywhere() {
     let (x, y) = (small.input(&[16]), small.output(&[16]));
     let a = small.fragment("a", &[16]);
     small.nest(&[16], &|at| {
-        let cond = Value::Op(ElementOp::Lt, vec![Value::Index(at[0].clone()), Value::Const(Scalar::Int(8))]);
+        let cond = Value::Op(ElementOp::Lt, [Value::Index(at[0].clone()), Value::Const(Scalar::Int(8))].into());
         let value = Value::Load(access(x, same(at)));
         let store = Element::Store { to: access(a, same(at)), value, claim: Claim::None };
         Element::If { cond, then: vec![store], otherwise: Vec::new(), span: Span::here() }

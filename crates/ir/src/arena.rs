@@ -33,6 +33,11 @@ impl<T> Arena<T> {
         self.items.iter().enumerate().map(|(index, item)| (Handle { index: index as u32, of: PhantomData }, item))
     }
 
+    /// Everything, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.items.iter_mut()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.items.len()

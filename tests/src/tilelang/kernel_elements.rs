@@ -226,7 +226,7 @@ impl<'a> Translator<'a> {
         if let Some(common) = common {
             arguments = arguments.into_iter().map(|argument| self.converted(argument, common)).collect();
         }
-        Ok(tile::Value::Op(known, arguments))
+        Ok(tile::Value::Op(known, arguments.into()))
     }
 
     /// The value in this dtype. A number without a dtype takes any.

@@ -4,6 +4,8 @@
 //! ptxas do: in `x + y` and `x - y` the left operand is fused if it is a product, else the right one. Values that were
 //! stored or named are not looked into. Numbers of 16 bits are rounded after every operation, and integers are exact.
 
+use std::sync::Arc;
+
 use tilewright_layout::DType;
 
 use crate::arena::Arena;
@@ -81,7 +83,7 @@ impl Contraction<'_> {
         match value {
             Value::Const(_) | Value::Index(_) | Value::Named(_) | Value::Load(_) => value.clone(),
             Value::Cast(dtype, narrowing, of) => {
-                Value::Cast(*dtype, *narrowing, Box::new(self.value(of, Some(*dtype))))
+                Value::Cast(*dtype, *narrowing, Arc::new(self.value(of, Some(*dtype))))
             }
             Value::Op(op, operands) => {
                 let dtype = match op.class() {
@@ -93,7 +95,7 @@ impl Contraction<'_> {
                 let operands = operands.iter().map(|operand| self.value(operand, dtype)).collect();
                 match dtype {
                     Some(DType::F32 | DType::F64) => fused(*op, operands),
-                    _ => Value::Op(*op, operands),
+                    _ => Value::Op(*op, operands.into()),
                 }
             }
         }
@@ -102,19 +104,19 @@ impl Contraction<'_> {
 
 /// The operation, as one with a product that goes into it.
 fn fused(op: ElementOp, operands: Vec<Value>) -> Value {
-    let negative = |value: &Value| Value::Op(ElementOp::Neg, vec![value.clone()]);
+    let negative = |value: &Value| Value::Op(ElementOp::Neg, [value.clone()].into());
     let (is_sum, is_difference) = (op == ElementOp::Add, op == ElementOp::Sub);
-    let fma = |a: &Value, b: &Value, c: Value| Value::Op(ElementOp::Fma, vec![a.clone(), b.clone(), c]);
+    let fma = |a: &Value, b: &Value, c: Value| Value::Op(ElementOp::Fma, [a.clone(), b.clone(), c].into());
     match &operands[..] {
         [Value::Op(ElementOp::Mul, product), y] if is_sum || is_difference => match &product[..] {
             [a, b] => fma(a, b, if is_sum { y.clone() } else { negative(y) }),
-            _ => Value::Op(op, operands),
+            _ => Value::Op(op, operands.into()),
         },
         [x, Value::Op(ElementOp::Mul, product)] if is_sum || is_difference => match &product[..] {
             [a, b] if is_sum => fma(a, b, x.clone()),
             [a, b] => fma(&negative(a), b, x.clone()),
-            _ => Value::Op(op, operands),
+            _ => Value::Op(op, operands.into()),
         },
-        _ => Value::Op(op, operands),
+        _ => Value::Op(op, operands.into()),
     }
 }

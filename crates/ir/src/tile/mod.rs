@@ -5,6 +5,7 @@ mod element;
 mod kernel;
 mod op;
 mod print;
+mod shared;
 mod value;
 mod verify;
 
@@ -13,6 +14,7 @@ pub use element::{Claim, Element, Parallel};
 pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll};
 pub use op::{Detail, Effect, Gemm, Op, OpInfo, OpKind, Operand, Reduce, ReduceKind, Takes, WarpPolicy};
 pub use print::{access_title, tile_title, value_title};
+pub use shared::name_shared;
 pub use value::{Access, Coord, ElementClass, ElementOp, Narrowing, Value};
 pub use verify::{VerifiedKernel, verify};
 

@@ -1,6 +1,7 @@
 //! Values of single elements: what parallel loops compute.
 
 use std::fmt;
+use std::sync::Arc;
 
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, ValueRange, Var};
@@ -213,7 +214,8 @@ pub enum Coord {
     Data(Value),
 }
 
-/// A value of one element.
+/// A value of one element; cheap to clone. What it is made of may be shared: [`name_shared`](super::name_shared) gives
+/// names to what one statement uses several times.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A number, of whatever dtype is needed.
@@ -225,26 +227,30 @@ pub enum Value {
     /// An element of a buffer.
     Load(Access),
     /// An operation.
-    Op(ElementOp, Vec<Value>),
+    Op(ElementOp, Arc<[Value]>),
     /// The value in another dtype: rounded to the nearest, ties to even; to integers, towards zero.
-    Cast(DType, Narrowing, Box<Value>),
+    Cast(DType, Narrowing, Arc<Value>),
+}
+
+/// The dtype of what an operation gives, where `of` says those of its operands.
+pub(crate) fn op_dtype(op: ElementOp, operands: &[Value], of: &dyn Fn(&Value) -> Option<DType>) -> Option<DType> {
+    match op.class() {
+        ElementClass::Comparison => None,
+        ElementClass::Arithmetic | ElementClass::Floating => operands.iter().find_map(of),
+        ElementClass::Choice => operands.get(1..)?.iter().find_map(of),
+    }
 }
 
 impl Value {
     /// Its dtype, where `named` gives those of named values; `None` for truth values, and for numbers that take the dtype
     /// of what they meet.
     pub fn dtype(&self, buffers: &Arena<Buffer>, named: &dyn Fn(&str) -> Option<DType>) -> Option<DType> {
-        let common = |operands: &[Value]| operands.iter().find_map(|operand| operand.dtype(buffers, named));
         match self {
             Value::Const(_) | Value::Index(_) => None,
             Value::Named(name) => named(name),
             Value::Load(access) => Some(buffers[access.buffer].dtype),
             Value::Cast(dtype, ..) => Some(*dtype),
-            Value::Op(op, operands) => match op.class() {
-                ElementClass::Comparison => None,
-                ElementClass::Arithmetic | ElementClass::Floating => common(operands),
-                ElementClass::Choice => common(operands.get(1..)?),
-            },
+            Value::Op(op, operands) => op_dtype(*op, operands, &|operand| operand.dtype(buffers, named)),
         }
     }
 
@@ -282,7 +288,7 @@ impl Value {
             Value::Index(expr) => Value::Index(to(expr)),
             Value::Load(access) => Value::Load(access.map_exprs(to)),
             Value::Op(op, operands) => Value::Op(*op, operands.iter().map(|operand| operand.map_exprs(to)).collect()),
-            Value::Cast(dtype, narrowing, value) => Value::Cast(*dtype, *narrowing, Box::new(value.map_exprs(to))),
+            Value::Cast(dtype, narrowing, value) => Value::Cast(*dtype, *narrowing, Arc::new(value.map_exprs(to))),
         }
     }
 
@@ -302,11 +308,11 @@ impl Value {
     }
 
     fn unary(self, op: ElementOp) -> Value {
-        Value::Op(op, vec![self])
+        Value::Op(op, [self].into())
     }
 
     fn binary(self, op: ElementOp, other: impl Into<Value>) -> Value {
-        Value::Op(op, vec![self, other.into()])
+        Value::Op(op, [self, other.into()].into())
     }
 
     /// e to the power of it.
@@ -336,7 +342,7 @@ impl Value {
 
     /// Its product with `factor` and `term` added, rounded once.
     pub fn mul_add(self, factor: impl Into<Value>, term: impl Into<Value>) -> Value {
-        Value::Op(ElementOp::Fma, vec![self, factor.into(), term.into()])
+        Value::Op(ElementOp::Fma, [self, factor.into(), term.into()].into())
     }
 
     /// The value, rounded to its dtype before it goes on: a product is not fused with the sum that it goes into.
@@ -391,24 +397,24 @@ impl Value {
 
     /// `then` where it holds, else `otherwise`.
     pub fn select(self, then: impl Into<Value>, otherwise: impl Into<Value>) -> Value {
-        Value::Op(ElementOp::Select, vec![self, then.into(), otherwise.into()])
+        Value::Op(ElementOp::Select, [self, then.into(), otherwise.into()].into())
     }
 
     /// The same in another dtype: rounded to the nearest, ties to even. A floating-point number becomes an integer by
     /// truncation and saturates; NaN becomes 0. An integer type must hold all values of the other; else see
     /// [`Value::saturating_cast`] and [`Value::wrapping_cast`].
     pub fn cast(self, dtype: DType) -> Value {
-        Value::Cast(dtype, Narrowing::Fits, Box::new(self))
+        Value::Cast(dtype, Narrowing::Fits, Arc::new(self))
     }
 
     /// An integer as another integer type, which takes the nearest value that it holds.
     pub fn saturating_cast(self, dtype: DType) -> Value {
-        Value::Cast(dtype, Narrowing::Saturates, Box::new(self))
+        Value::Cast(dtype, Narrowing::Saturates, Arc::new(self))
     }
 
     /// An integer as another integer type, which takes the low bits.
     pub fn wrapping_cast(self, dtype: DType) -> Value {
-        Value::Cast(dtype, Narrowing::Wraps, Box::new(self))
+        Value::Cast(dtype, Narrowing::Wraps, Arc::new(self))
     }
 }
 

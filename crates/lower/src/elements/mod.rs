@@ -192,7 +192,7 @@ impl<'a> Lowering<'a> {
     fn atomic_add(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), String> {
         let dtype = self.kernel.buffers[to.buffer].dtype;
         if self.kernel.buffers[to.buffer].space == Space::Fragment {
-            let sum = Value::Op(ElementOp::Add, vec![Value::Load(to.clone()), value.clone()]);
+            let sum = Value::Op(ElementOp::Add, [Value::Load(to.clone()), value.clone()].into());
             let sum = self.value(&sum, Some(dtype), place)?;
             return self.write_fragment(to, place, &sum);
         }

@@ -171,7 +171,7 @@ impl<'a> Collector<'a> {
             Value::Op(op, operands) if op.class() == ElementClass::Comparison => {
                 let sides: Option<Vec<Value>> =
                     operands.iter().map(|side| self.integer(side).map(Value::Index)).collect();
-                Some(Value::Op(*op, sides?))
+                Some(Value::Op(*op, sides?.into()))
             }
             Value::Const(Scalar::Float(_)) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => None,
         }
