@@ -344,6 +344,34 @@ fn nested_loops_are_compiled_in_proportion() {
     assert_eq!(nested, "accepted");
 }
 
+/// `x` doubled so often, and 3 times that in an arm of a choice.
+fn doubled(times: usize) -> Kernel {
+    kernel("doubled", |k| {
+        let (x, y) = (k.input("x", U32, [64]), k.output("y", U32, [64]));
+        k.threads(64);
+        k.parallel([64], |k, [i]| {
+            let mut value = x.at((&i,));
+            for _ in 0..times {
+                value = value.clone() + value;
+            }
+            let thrice = value.clone() + value.clone() + value.clone();
+            k.store(y, (&i,), x.at((&i,)).lt(7).select(thrice, value));
+        });
+    })
+}
+
+#[test]
+fn a_value_that_is_used_twice_is_computed_once() {
+    let lines = |times| {
+        let artifact = compile(doubled(times), &Options::new(Target::Sm100a)).expect("it compiles");
+        artifact.cuda().lines().count()
+    };
+    // One name for every other doubling.
+    assert_eq!(lines(60) - lines(40), lines(40) - lines(20));
+    assert!(lines(60) < 120, "{}", lines(60));
+    assert_eq!(check(&doubled(60), &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right));
+}
+
 #[test]
 fn random_kernels_mean_the_same_on_the_virtual_gpu() {
     if toolchain().nvrtc(Target::Sm100a.name()).is_err() {

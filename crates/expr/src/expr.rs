@@ -81,6 +81,7 @@ struct Made {
     node: Node,
     range: ValueRange,
     multiple: i64,
+    weight: u64,
 }
 
 /// A value stored with its hash, so that most unequal values are told apart without a deep comparison.
@@ -173,8 +174,8 @@ impl Expr {
     }
 
     pub(crate) fn from_node(node: Node) -> Expr {
-        let (range, multiple) = (range_of(&node), multiple_of(&node));
-        Expr(Arc::new(Hashed::new(Made { node, range, multiple })))
+        let (range, multiple, weight) = (range_of(&node), multiple_of(&node), weight_of(&node));
+        Expr(Arc::new(Hashed::new(Made { node, range, multiple, weight })))
     }
 
     /// The operation at the root.
@@ -273,6 +274,16 @@ impl Expr {
         }
     }
 
+    /// Operations, variables and numbers in it, where a part that is used several times counts so often.
+    pub fn weight(&self) -> u64 {
+        self.0.of.weight
+    }
+
+    /// What tells it from other expressions that are alive, whatever they are made of.
+    pub(crate) fn place(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
     /// An interval that holds every value.
     pub fn range(&self) -> ValueRange {
         self.0.of.range
@@ -306,6 +317,15 @@ impl Expr {
     pub fn with(&self, var: &Var, value: i64) -> Expr {
         let replaced = self.substitute(&|v| (v == var).then(|| Expr::constant(value)));
         crate::linear::normalize(&replaced)
+    }
+}
+
+fn weight_of(node: &Node) -> u64 {
+    match node {
+        Node::Const(_) | Node::Var(_) => 1,
+        Node::Add(a, b) | Node::Mul(a, b) | Node::Div(a, b) | Node::Mod(a, b) | Node::Xor(a, b) | Node::And(a, b) => {
+            a.weight().saturating_add(b.weight()).saturating_add(1)
+        }
     }
 }
 

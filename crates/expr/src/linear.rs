@@ -4,6 +4,8 @@
 //! split over division and remainder by a number, so that egg never needs associativity (six terms would cost it a
 //! thousand nodes, ten terms two hundred thousand).
 
+use std::collections::BTreeMap;
+
 use crate::expr::{Expr, Node};
 use crate::range::{ValueRange, gcd, possible_bits};
 
@@ -108,8 +110,40 @@ impl Linear {
     }
 }
 
+/// Operations from which on parts of an expression are remembered, since they may be used several times.
+const REMEMBERED: u64 = 64;
+
 /// The canonical sum equal to `expr`; operations that overflow are left as atoms.
 pub fn linear(expr: &Expr) -> Linear {
+    let mut known = BTreeMap::new();
+    linear_of(expr, &mut known)
+}
+
+/// The same value with every sum inside in canonical form.
+pub fn normalize(expr: &Expr) -> Expr {
+    linear(expr).to_expr()
+}
+
+/// Sums of large parts, by where they are in memory.
+type Known = BTreeMap<usize, Linear>;
+
+fn linear_of(expr: &Expr, known: &mut Known) -> Linear {
+    if expr.weight() < REMEMBERED {
+        return linear_of_node(expr, known);
+    }
+    if let Some(sum) = known.get(&expr.place()) {
+        return sum.clone();
+    }
+    let sum = linear_of_node(expr, known);
+    known.insert(expr.place(), sum.clone());
+    sum
+}
+
+fn normalized(expr: &Expr, known: &mut Known) -> Expr {
+    linear_of(expr, known).to_expr()
+}
+
+fn linear_of_node(expr: &Expr, known: &mut Known) -> Linear {
     match expr.node() {
         Node::Const(value) => Linear::of_constant(*value),
         Node::Var(var) => match var.range().constant() {
@@ -117,15 +151,15 @@ pub fn linear(expr: &Expr) -> Linear {
             None => Linear::of_atom(expr.clone()),
         },
         Node::Add(a, b) => {
-            let (a, b) = (linear(a), linear(b));
+            let (a, b) = (linear_of(a, known), linear_of(b, known));
             let sum = a.clone().plus(b.clone()).map(recombined);
             sum.unwrap_or_else(|| Linear::of_atom(Expr::from_node(Node::Add(a.to_expr(), b.to_expr()))))
         }
-        Node::Mul(a, b) => product(linear(a), linear(b)),
-        Node::Div(a, b) => quotient(linear(a), normalize(b)),
-        Node::Mod(a, b) => remainder(linear(a), normalize(b)),
+        Node::Mul(a, b) => product(linear_of(a, known), linear_of(b, known)),
+        Node::Div(a, b) => quotient(linear_of(a, known), normalized(b, known)),
+        Node::Mod(a, b) => remainder(linear_of(a, known), normalized(b, known)),
         Node::Xor(a, b) => {
-            let (a, b) = (normalize(a), normalize(b));
+            let (a, b) = (normalized(a, known), normalized(b, known));
             match (a.as_const(), b.as_const()) {
                 (Some(bits), None) => flipped(bits, b),
                 (None, Some(bits)) => flipped(bits, a),
@@ -133,13 +167,8 @@ pub fn linear(expr: &Expr) -> Linear {
                 _ => Linear::of_atom(if a <= b { a ^ b } else { b ^ a }),
             }
         }
-        Node::And(a, b) => masked(normalize(a), normalize(b)),
+        Node::And(a, b) => masked(normalized(a, known), normalized(b, known)),
     }
-}
-
-/// The same value with every sum inside in canonical form.
-pub fn normalize(expr: &Expr) -> Expr {
-    linear(expr).to_expr()
 }
 
 fn product(a: Linear, b: Linear) -> Linear {
@@ -262,6 +291,13 @@ mod tests {
 
     fn v(name: &str, hi: i64) -> Expr {
         Expr::var(&Var::new(name, 0, hi))
+    }
+
+    #[test]
+    fn an_expression_that_is_doubled_often_is_one_term() {
+        let x = Expr::var(&Var::new("x", 0, 1));
+        let doubled = (0..60).fold(x.clone(), |sum, _| sum.clone() + sum);
+        assert_eq!((doubled.weight(), normalize(&doubled)), ((1 << 61) - 1, x * (1 << 60)));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value, op_dtype};
 /// Operations from which on a value that is used several times is worth a name.
 const WORTH_A_NAME: u64 = 2;
 /// Operations from which on it gets one even if every use is under a condition.
-const MOST_UNFOLDED: u64 = 1 << 10;
+const MOST_UNFOLDED: u64 = 1 << 4;
 
 /// What tells nodes apart: what they do, and where their operands are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -102,7 +102,8 @@ impl Lowering<'_> {
             };
             value.for_each_load(&mut |access| {
                 let storage = self.kernel.storage(access.buffer);
-                if self.is_movable(access) && !all.contains(&(storage, true)) {
+                let is_known = loads.iter().any(|known: &Access| same_element(known, access));
+                if self.is_movable(access) && !all.contains(&(storage, true)) && !is_known {
                     loads.push(access.clone());
                 }
             });
@@ -168,12 +169,7 @@ impl Lowering<'_> {
     pub(super) fn moved_register(&self, access: &Access, step: usize, writes: bool) -> Option<(Handle<RegArray>, i64)> {
         let is_meant = |moved: &&Moved| {
             let same = moved.buffer == access.buffer && moved.writes == writes && moved.steps.contains(&step);
-            same && access.index.len() == moved.index.len()
-                && access
-                    .index
-                    .iter()
-                    .zip(&moved.index)
-                    .all(|(coord, known)| matches!(coord, Coord::At(at) if at == known))
+            same && is_at(access, &moved.index)
         };
         let moved = self.moved.iter().find(is_meant)?;
         Some((moved.array, (step - moved.steps.start) as i64))
@@ -284,6 +280,17 @@ impl Lowering<'_> {
         self.guarded(&mask, &chunk.mask, body);
         Ok(true)
     }
+}
+
+/// Whether an access is at this index.
+fn is_at(access: &Access, index: &[Expr]) -> bool {
+    let same = |(coord, known): (&Coord, &Expr)| matches!(coord, Coord::At(at) if at == known);
+    access.index.len() == index.len() && access.index.iter().zip(index).all(same)
+}
+
+/// Whether two accesses, of which no data decides the index, are of one element.
+fn same_element(one: &Access, other: &Access) -> bool {
+    one.buffer == other.buffer && is_at(other, &known_index(one))
 }
 
 /// The index of an access that no data decides.
