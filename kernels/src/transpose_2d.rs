@@ -66,7 +66,7 @@ fn through_registers(config: &Config, rows: i64, cols: i64) -> Kernel {
         let n = size(k, config, "n", WARPS * cols);
         let a = k.input("a", config.dtype, (&m, &n));
         let b = k.output("b", config.dtype, (&n, &m));
-        let columns = k.view("columns", b, ([Expr::from(&m), Expr::from(&n)], [Expr::constant(1), Expr::from(&m)]));
+        let columns = k.view("columns", b, ([Expr::from(&m), Expr::from(&n)], [Expr::from(1), Expr::from(&m)]));
         let [y, x] = k.grid([m.ceil_div(rows), n.ceil_div(WARPS * cols)]);
         k.threads(32 * WARPS);
         let (r, c) = (y * rows, (x * WARPS + k.warp_id()) * cols);

@@ -537,7 +537,7 @@ fn a_view_that_fits_the_largest_sizes_only() {
         let m = k.size("m").max(128);
         let n = k.size("n").max(128);
         let a = k.input("a", F32, (&m, &n));
-        let v = k.view("v", a, ([Expr::from(&m), Expr::from(&n)], [Expr::constant(128), Expr::constant(1)]));
+        let v = k.view("v", a, ([Expr::from(&m), Expr::from(&n)], [Expr::from(128), Expr::from(1)]));
         let b = k.output("b", F32, [32, 32]);
         k.copy(b, v.sub((0..32, 0..32)));
     });

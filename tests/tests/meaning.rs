@@ -149,7 +149,7 @@ fn atomic_additions_meet_only_plain_accesses() {
 
 #[test]
 fn a_claim_covers_the_kind_of_meeting_that_it_names() {
-    let claimed = |claim: fn(StoreRef<'_>), reads: bool| {
+    let claimed = |claim: fn(StoreRef), reads: bool| {
         verdict(32, move |k| {
             let at = k.input("at", I32, [32]);
             let y = k.output("y", F32, [32]);

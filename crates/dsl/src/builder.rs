@@ -1,10 +1,10 @@
 use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
-use tilewright_expr::{Expr, Var};
+use tilewright_expr::{self as expr, Var};
 use tilewright_ir::tile::{
     self, Detail, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Reduce, ReduceKind, Space, Stmt, Tile, Unroll,
-    Value, WarpPolicy,
+    WarpPolicy,
 };
 use tilewright_ir::{Arena, Handle, Scalar};
 use tilewright_layout::axis::{M, REG, Scope};
@@ -12,18 +12,21 @@ use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 
 use crate::buffer::Buffer;
 use crate::elements::{Elements, reversed, variables};
+use crate::expr::Expr;
+use crate::nodes::{self, Identity, Opened};
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
-use crate::size::{Size, Sizes};
+use crate::size::Size;
+use crate::value::Value;
 
 /// Builds the kernel `name` by running `body` once.
 #[track_caller]
-pub fn kernel(name: &str, body: impl FnOnce(&mut KernelBuilder)) -> Kernel {
+pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kernel {
     let kernel = Kernel {
         name: name.to_string(),
         span: Span::here(),
         sizes: Vec::new(),
-        grid: [1, 1, 1].map(Expr::constant),
+        grid: [1, 1, 1].map(expr::Expr::constant),
         threads: 32,
         buffers: Arena::new(),
         ops: Arena::new(),
@@ -33,22 +36,24 @@ pub fn kernel(name: &str, body: impl FnOnce(&mut KernelBuilder)) -> Kernel {
         contracts: true,
         mistakes: Vec::new(),
     };
-    let mut builder = KernelBuilder { kernel, open: Vec::new(), loops: Vec::new(), sizes: Sizes::default() };
+    let mut builder = KernelBuilder { kernel, nodes: nodes::open(), open: Vec::new(), loops: Vec::new() };
     body(&mut builder);
-    builder.kernel.sizes = builder.sizes.take();
-    tile::name_shared(&mut builder.kernel);
-    builder.kernel
+    let KernelBuilder { mut kernel, nodes, .. } = builder;
+    nodes.finish(&mut kernel);
+    tile::name_shared(&mut kernel);
+    kernel
 }
 
 /// A kernel being built.
 #[derive(Debug)]
 pub struct KernelBuilder {
     kernel: Kernel,
+    /// What handles name.
+    nodes: Opened,
     /// Bodies of the loops that are open, the innermost last.
     open: Vec<Vec<Stmt>>,
     /// Variables of the loops that are open.
     loops: Vec<String>,
-    sizes: Sizes,
 }
 
 /// The scope in which the next op runs: `k.warp().permute_layout(..)`.
@@ -60,80 +65,90 @@ pub struct ScopeRef<'k> {
 }
 
 /// An op that was just added, to say more about it.
-#[derive(Debug)]
-pub struct OpRef<'k> {
-    builder: &'k mut KernelBuilder,
+#[derive(Clone, Copy, Debug)]
+pub struct OpRef {
+    kernel: Identity,
     op: Handle<tile::Op>,
 }
 
-impl OpRef<'_> {
+impl OpRef {
     /// Takes this variant or fails with its reasons; `emit --stage plan` lists the names.
     pub fn variant(self, name: &str) -> Self {
-        self.builder.kernel.ops[self.op].variant = Some(name.to_string());
-        self
+        self.variant_opt(Some(name))
     }
 
     /// Takes the variant if there is one, and the cheapest otherwise.
     pub fn variant_opt(self, name: Option<&str>) -> Self {
-        self.builder.kernel.ops[self.op].variant = name.map(str::to_string);
-        self
+        let name = name.map(str::to_string);
+        self.edit(|op| op.variant = name)
     }
 
     /// Of a reduction: the destination takes part. Else it is overwritten.
     pub fn accumulate(self) -> Self {
-        if let Detail::Reduce(reduce) = &mut self.builder.kernel.ops[self.op].detail {
-            reduce.clear = false;
-        }
-        self
+        self.edit(|op| {
+            if let Detail::Reduce(reduce) = &mut op.detail {
+                reduce.clear = false;
+            }
+        })
     }
 
     /// Of a product: what is transposed, how warps share it, and whether the destination is overwritten.
     pub fn with(self, gemm: Gemm) -> Self {
-        if let Detail::Gemm(told) = &mut self.builder.kernel.ops[self.op].detail {
-            *told = gemm;
-        }
-        self
+        self.edit(move |op| {
+            if let Detail::Gemm(told) = &mut op.detail {
+                *told = gemm;
+            }
+        })
     }
 
     /// Of a product of f32: its multiplicands are rounded to tf32, with 10 bits of mantissa. Else it is refused.
     pub fn tf32(self) -> Self {
-        if let Detail::Gemm(told) = &mut self.builder.kernel.ops[self.op].detail {
-            told.tf32 = true;
-        }
-        self
+        self.edit(|op| {
+            if let Detail::Gemm(told) = &mut op.detail {
+                told.tf32 = true;
+            }
+        })
     }
 
     /// What the op is called in plans and diagnostics.
     pub fn name(self, name: &str) -> Self {
-        self.builder.kernel.ops[self.op].name = Some(name.to_string());
+        let name = name.to_string();
+        self.edit(|op| op.name = Some(name))
+    }
+
+    fn edit(self, change: impl FnOnce(&mut tile::Op) + 'static) -> Self {
+        nodes::edit_op(self.kernel, self.op, change);
         self
     }
 }
 
 /// A parallel loop that was just added, to say more about it.
-#[derive(Debug)]
-pub struct ParallelRef<'k> {
-    builder: &'k mut KernelBuilder,
+#[derive(Clone, Copy, Debug)]
+pub struct ParallelRef {
+    kernel: Identity,
     parallel: Handle<Parallel>,
 }
 
-impl ParallelRef<'_> {
+impl ParallelRef {
     /// Which thread does which iteration: a layout on thread axes, and `m` or `reg` for a thread's own order.
     #[track_caller]
     pub fn layout(self, layout: impl IntoLayout) -> Self {
         match layout.into_layout().and_then(|(_, layout)| in_registers(layout)) {
-            Ok(layout) => self.builder.kernel.parallels[self.parallel].layout = Some(layout),
+            Ok(layout) => self.edit(|parallel| parallel.layout = Some(layout)),
             Err(error) => {
-                let finding = error.diagnostic().label(Span::here(), "the layout of this loop");
-                self.builder.mistake(finding);
+                nodes::mistake(error.diagnostic().label(Span::here(), "the layout of this loop"));
+                self
             }
         }
-        self
     }
 
     /// Elements that a thread takes together, at most.
     pub fn vector(self, elements: i64) -> Self {
-        self.builder.kernel.parallels[self.parallel].vector = Some(elements);
+        self.edit(move |parallel| parallel.vector = Some(elements))
+    }
+
+    fn edit(self, change: impl FnOnce(&mut Parallel) + 'static) -> Self {
+        nodes::edit(self.kernel, move |kernel| change(&mut kernel.parallels[self.parallel]));
         self
     }
 }
@@ -150,19 +165,20 @@ impl KernelBuilder {
     /// A size that is known at launch only; it may stand in shapes and strides of parameters, and in the grid.
     #[track_caller]
     pub fn size(&mut self, name: &str) -> Size {
-        Size::new(&self.sizes, name, Span::here())
+        Size::new(name, Span::here())
     }
 
     /// CTAs along each dimension of the grid; returns the index of the CTA in each.
+    #[track_caller]
     pub fn grid<E: Into<Expr>, const N: usize>(&mut self, ctas: [E; N]) -> [Expr; N] {
         for (dimension, count) in ctas.into_iter().enumerate().take(3) {
-            self.kernel.grid[dimension] = count.into();
+            self.kernel.grid[dimension] = count.into().resolved();
         }
         if N > 3 {
             self.mistake(Diagnostic::error("K0203", format!("a grid of {N} dimensions")).help("a grid has up to 3"));
         }
         let kernel = &self.kernel;
-        std::array::from_fn(|dimension| Expr::var(&kernel.block(dimension)))
+        std::array::from_fn(|dimension| Expr::from(&kernel.block(dimension)))
     }
 
     /// Threads of one CTA.
@@ -172,7 +188,7 @@ impl KernelBuilder {
 
     /// The index of the warp in its CTA; call after [`KernelBuilder::threads`].
     pub fn warp_id(&self) -> Expr {
-        Expr::var(&self.kernel.warp())
+        Expr::from(&self.kernel.warp())
     }
 
     /// A parameter that is only read.
@@ -264,30 +280,36 @@ impl KernelBuilder {
 
     /// A loop that stays a loop in CUDA; one over an empty range such as `3..3` does nothing.
     #[track_caller]
-    pub fn serial(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+    pub fn serial<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder, Expr) -> T) {
         self.repeat(name, range, Unroll::No, body);
     }
 
     /// A loop whose iterations are written out in CUDA.
     #[track_caller]
-    pub fn unroll(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+    pub fn unroll<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder, Expr) -> T) {
         self.repeat(name, range, Unroll::Full, body);
     }
 
     /// A loop whose loads may run `stages` iterations ahead of what uses them.
     #[track_caller]
-    pub fn pipelined(
+    pub fn pipelined<T>(
         &mut self,
         name: &str,
         range: Range<i64>,
         stages: i64,
-        body: impl FnOnce(&mut KernelBuilder, Expr),
+        body: impl FnOnce(&mut KernelBuilder, Expr) -> T,
     ) {
         self.repeat(name, range, Unroll::Pipelined(stages), body);
     }
 
     #[track_caller]
-    fn repeat(&mut self, name: &str, range: Range<i64>, unroll: Unroll, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+    fn repeat<T>(
+        &mut self,
+        name: &str,
+        range: Range<i64>,
+        unroll: Unroll,
+        body: impl FnOnce(&mut KernelBuilder, Expr) -> T,
+    ) {
         let span = Span::here();
         self.kernel.mistakes.extend(reversed(name, &range, span));
         if range.is_empty() {
@@ -295,47 +317,47 @@ impl KernelBuilder {
         }
         let var = Var::new(name, range.start, range.end - 1);
         self.loops.push(name.to_string());
-        let body = self.inside(|k| body(k, Expr::var(&var)));
+        let body = self.inside(|k| body(k, Expr::from(&var)));
         self.loops.pop();
         self.push(Stmt::Loop(Loop { var, unroll, body, span }));
     }
 
     /// Iterations over `extents` without an order, shared among the threads of the CTA.
     #[track_caller]
-    pub fn parallel<const N: usize>(
+    pub fn parallel<const N: usize, T>(
         &mut self,
         extents: [i64; N],
-        body: impl FnOnce(&mut Elements, [Expr; N]),
-    ) -> ParallelRef<'_> {
+        body: impl FnOnce(&mut Elements, [Expr; N]) -> T,
+    ) -> ParallelRef {
         if extents.iter().any(|extent| *extent < 1) {
             let message = format!("a parallel loop over {extents:?}");
             let finding = Diagnostic::error("K0234", message).label(Span::here(), "this loop");
             self.mistake(finding.help("its extents begin at 1; leave a loop without iterations out"));
         }
         let vars = variables(&extents, &|name| self.is_taken(name));
-        let exprs = std::array::from_fn(|at| Expr::var(&vars[at]));
+        let exprs = std::array::from_fn(|at| Expr::from(&vars[at]));
         self.parallel_over(vars, |elements| body(elements, exprs))
     }
 
     /// [`KernelBuilder::parallel`] over variables of the caller, whose ranges begin at 0.
     #[track_caller]
-    pub fn parallel_over(&mut self, vars: Vec<Var>, body: impl FnOnce(&mut Elements)) -> ParallelRef<'_> {
+    pub fn parallel_over<T>(&mut self, vars: Vec<Var>, body: impl FnOnce(&mut Elements) -> T) -> ParallelRef {
         let span = Span::here();
         let body = self.elements(body);
         let parallel = Parallel { vars, body, layout: None, vector: None, span };
         let parallel = self.kernel.parallels.push(parallel);
         self.push(Stmt::Parallel(parallel));
-        ParallelRef { builder: self, parallel }
+        ParallelRef { kernel: self.nodes.identity(), parallel }
     }
 
     /// Statements on elements that every thread executes: the threads are the iterations. Every thread has a copy of the
     /// fragments in it, and all copies must get the same values.
-    pub fn each_thread(&mut self, body: impl FnOnce(&mut Elements)) {
+    pub fn each_thread<T>(&mut self, body: impl FnOnce(&mut Elements) -> T) {
         let body = self.elements(body);
         self.push(Stmt::Each(body));
     }
 
-    fn elements(&mut self, body: impl FnOnce(&mut Elements)) -> Vec<tile::Element> {
+    fn elements<T>(&mut self, body: impl FnOnce(&mut Elements) -> T) -> Vec<tile::Element> {
         let (body, mistakes) = Elements::build(body);
         self.kernel.mistakes.extend(mistakes);
         body
@@ -343,24 +365,24 @@ impl KernelBuilder {
 
     /// Statements where a condition holds, which is the same for all threads.
     #[track_caller]
-    pub fn if_(&mut self, cond: impl Into<Value>, then: impl FnOnce(&mut KernelBuilder)) {
+    pub fn if_<T>(&mut self, cond: impl Into<Value>, then: impl FnOnce(&mut KernelBuilder) -> T) {
         self.if_else(cond, then, |_| {});
     }
 
     /// Statements where a condition holds, which is the same for all threads, and others where it does not.
     #[track_caller]
-    pub fn if_else(
+    pub fn if_else<T, U>(
         &mut self,
         cond: impl Into<Value>,
-        then: impl FnOnce(&mut KernelBuilder),
-        otherwise: impl FnOnce(&mut KernelBuilder),
+        then: impl FnOnce(&mut KernelBuilder) -> T,
+        otherwise: impl FnOnce(&mut KernelBuilder) -> U,
     ) {
-        let span = Span::here();
+        let (span, cond) = (Span::here(), cond.into().resolved());
         let (then, otherwise) = (self.inside(then), self.inside(otherwise));
-        self.push(Stmt::If(If { cond: cond.into(), then, otherwise, span }));
+        self.push(Stmt::If(If { cond, then, otherwise, span }));
     }
 
-    fn inside(&mut self, body: impl FnOnce(&mut KernelBuilder)) -> Vec<Stmt> {
+    fn inside<T>(&mut self, body: impl FnOnce(&mut KernelBuilder) -> T) -> Vec<Stmt> {
         self.open.push(Vec::new());
         body(self);
         self.open.pop().unwrap_or_default()
@@ -370,7 +392,7 @@ impl KernelBuilder {
         let is_buffer = self.kernel.buffers.iter().any(|(_, buffer)| buffer.name == name);
         is_buffer
             || self.loops.iter().any(|known| known == name)
-            || self.sizes.borrow().iter().any(|size| size.var.name() == name)
+            || nodes::size_names().iter().any(|known| known == name)
     }
 
     /// [`ScopeRef::reduce`] by the CTA.
@@ -381,19 +403,19 @@ impl KernelBuilder {
         dst: impl Into<Region>,
         src: impl Into<Region>,
         dimension: usize,
-    ) -> OpRef<'_> {
+    ) -> OpRef {
         self.cta().reduce(kind, dst, src, dimension)
     }
 
     /// [`ScopeRef::gemm`] by the CTA.
     #[track_caller]
-    pub fn gemm(&mut self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef<'_> {
+    pub fn gemm(&mut self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef {
         self.cta().gemm(c, a, b)
     }
 
     /// [`ScopeRef::atomic_add`] by the CTA.
     #[track_caller]
-    pub fn atomic_add(&mut self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'_> {
+    pub fn atomic_add(&mut self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
         self.cta().atomic_add(dst, src)
     }
 
@@ -414,7 +436,7 @@ impl KernelBuilder {
 
     /// [`ScopeRef::copy`] by the CTA.
     #[track_caller]
-    pub fn copy(&mut self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'_> {
+    pub fn copy(&mut self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
         self.cta().copy(dst, src)
     }
 
@@ -445,7 +467,7 @@ impl KernelBuilder {
 
     /// [`ScopeRef::fill`] by the CTA.
     #[track_caller]
-    pub fn fill(&mut self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef<'_> {
+    pub fn fill(&mut self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef {
         self.cta().fill(dst, value)
     }
 
@@ -465,7 +487,7 @@ impl KernelBuilder {
         let shape = self.kernel.buffers.get(region.buffer.handle).map(|b| b.shape.clone()).unwrap_or_default();
         let indices = region.indices.unwrap_or_else(|| vec![Index::All; shape.len()]);
         let resolve = |(dimension, index): (usize, Index)| match index {
-            Index::All => (Expr::constant(0), shape.get(dimension).copied().unwrap_or(1)),
+            Index::All => (expr::Expr::constant(0), shape.get(dimension).copied().unwrap_or(1)),
             Index::From { start, extent } => (start, extent),
         };
         let (starts, extents) = indices.into_iter().enumerate().map(resolve).unzip();
@@ -473,22 +495,22 @@ impl KernelBuilder {
     }
 }
 
-impl<'k> ScopeRef<'k> {
+impl ScopeRef<'_> {
     /// Moves every element of `src` to the same index of `dst`. Layouts may differ; dtypes and extents agree.
     #[track_caller]
-    pub fn copy(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'k> {
+    pub fn copy(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
         self.op(OpKind::Copy, vec![dst.into(), src.into()], Detail::Nothing)
     }
 
     /// Sets every element of `dst` to one value.
     #[track_caller]
-    pub fn fill(self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef<'k> {
+    pub fn fill(self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef {
         self.op(OpKind::Fill, vec![dst.into()], Detail::Constant(value.into()))
     }
 
     /// A warp moves `src` to the same indices of `dst`, whose layout differs; both may be the same storage.
     #[track_caller]
-    pub fn permute_layout(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'k> {
+    pub fn permute_layout(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
         self.op(OpKind::PermuteLayout, vec![dst.into(), src.into()], Detail::Nothing)
     }
 
@@ -500,14 +522,14 @@ impl<'k> ScopeRef<'k> {
         dst: impl Into<Region>,
         src: impl Into<Region>,
         dimension: usize,
-    ) -> OpRef<'k> {
+    ) -> OpRef {
         let told = Reduce { kind, dimension, clear: true };
         self.op(OpKind::Reduce, vec![dst.into(), src.into()], Detail::Reduce(told))
     }
 
     /// `c += a * b`: M x K times K x N.
     #[track_caller]
-    pub fn gemm(self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef<'k> {
+    pub fn gemm(self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef {
         let told =
             Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: false, tf32: false };
         self.op(OpKind::Gemm, vec![c.into(), a.into(), b.into()], Detail::Gemm(told))
@@ -515,12 +537,12 @@ impl<'k> ScopeRef<'k> {
 
     /// `dst += src`, element by element, whoever else adds to it.
     #[track_caller]
-    pub fn atomic_add(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef<'k> {
+    pub fn atomic_add(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
         self.op(OpKind::AtomicAdd, vec![dst.into(), src.into()], Detail::Nothing)
     }
 
     #[track_caller]
-    fn op(self, kind: OpKind, operands: Vec<Region>, detail: Detail) -> OpRef<'k> {
+    fn op(self, kind: OpKind, operands: Vec<Region>, detail: Detail) -> OpRef {
         let ScopeRef { builder, scope, warp } = self;
         for region in &operands {
             builder.check_own(region.buffer);
@@ -530,6 +552,6 @@ impl<'k> ScopeRef<'k> {
         let op = tile::Op { kind, scope, warp, operands, detail, variant: None, name: None, layout: None, span };
         let op = builder.kernel.ops.push(op);
         builder.push(Stmt::Op(op));
-        OpRef { builder, op }
+        OpRef { kernel: builder.nodes.identity(), op }
     }
 }

@@ -3,10 +3,13 @@
 use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
-use tilewright_expr::{Expr, Var};
-use tilewright_ir::tile::{Access, Claim, Coord, Element, Value};
+use tilewright_expr::Var;
+use tilewright_ir::tile::{self, Access, Claim, Coord, Element};
 
 use crate::buffer::Buffer;
+use crate::expr::Expr;
+use crate::nodes::{self, Identity};
+use crate::value::Value;
 
 /// Names of the variables of parallel loops, the outermost first.
 const NAMES: [&str; 6] = ["i", "j", "k", "l", "p", "q"];
@@ -33,12 +36,13 @@ pub struct Elements {
 }
 
 /// A store that was just added, to say more about it.
-#[derive(Debug)]
-pub struct StoreRef<'k> {
-    element: Option<&'k mut Element>,
+#[derive(Clone, Copy, Debug)]
+pub struct StoreRef {
+    kernel: Option<Identity>,
+    store: usize,
 }
 
-impl StoreRef<'_> {
+impl StoreRef {
     /// No two iterations store to one element, though the index depends on data. The virtual GPU checks it.
     pub fn unique(self) {
         self.claim(Claim::Unique);
@@ -49,28 +53,29 @@ impl StoreRef<'_> {
         self.claim(Claim::AnyWins);
     }
 
-    fn claim(self, given: Claim) {
-        if let Some(Element::Store { claim, .. }) = self.element {
-            *claim = given;
-        }
+    fn claim(self, claimed: Claim) {
+        nodes::claim(self.kernel, self.store, claimed);
     }
 }
 
 impl Elements {
     /// The statements that `body` makes, and its mistakes.
-    pub(crate) fn build(body: impl FnOnce(&mut Elements)) -> (Vec<Element>, Vec<Diagnostic>) {
+    pub(crate) fn build<T>(body: impl FnOnce(&mut Elements) -> T) -> (Vec<Element>, Vec<Diagnostic>) {
         let mut elements = Elements { open: vec![Vec::new()], mistakes: Vec::new() };
+        let first = nodes::claims();
         body(&mut elements);
-        (elements.open.pop().unwrap_or_default(), elements.mistakes)
+        let mut made = elements.open.pop().unwrap_or_default();
+        claimed(&mut made, &mut nodes::claims_from(first).into_iter());
+        (made, elements.mistakes)
     }
 
-    fn push(&mut self, element: Element) -> Option<&mut Element> {
-        let body = self.open.last_mut()?;
-        body.push(element);
-        body.last_mut()
+    fn push(&mut self, element: Element) {
+        if let Some(body) = self.open.last_mut() {
+            body.push(element);
+        }
     }
 
-    fn inside(&mut self, body: impl FnOnce(&mut Elements)) -> Vec<Element> {
+    fn inside<T>(&mut self, body: impl FnOnce(&mut Elements) -> T) -> Vec<Element> {
         self.open.push(Vec::new());
         body(self);
         self.open.pop().unwrap_or_default()
@@ -78,55 +83,72 @@ impl Elements {
 
     /// `buffer[index] = value`
     #[track_caller]
-    pub fn store(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> StoreRef<'_> {
-        let to = access(buffer, index);
-        StoreRef { element: self.push(Element::Store { to, value: value.into(), claim: Claim::None }) }
+    pub fn store(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> StoreRef {
+        let (to, value) = (access(buffer, index), value.into().resolved());
+        self.push(Element::Store { to, value, claim: Claim::None });
+        StoreRef { kernel: nodes::current(), store: nodes::begin_claim() }
     }
 
     /// `buffer[index] += value`, whoever else adds to it.
     #[track_caller]
     pub fn atomic_add(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
-        let to = access(buffer, index);
-        self.push(Element::AtomicAdd { to, value: value.into() });
+        let (to, value) = (access(buffer, index), value.into().resolved());
+        self.push(Element::AtomicAdd { to, value });
     }
 
     /// A value with a name; the name stands in CUDA.
     #[track_caller]
     pub fn named(&mut self, name: &str, value: impl Into<Value>) -> Value {
-        self.push(Element::Let { name: name.to_string(), value: value.into(), span: Span::here() });
-        Value::Named(name.to_string())
+        let value = value.into().resolved();
+        self.push(Element::Let { name: name.to_string(), value, span: Span::here() });
+        Value::of(tile::Value::Named(name.to_string()))
     }
 
     /// Statements where a condition holds.
     #[track_caller]
-    pub fn if_(&mut self, cond: impl Into<Value>, then: impl FnOnce(&mut Elements)) {
+    pub fn if_<T>(&mut self, cond: impl Into<Value>, then: impl FnOnce(&mut Elements) -> T) {
         self.if_else(cond, then, |_| {});
     }
 
     /// Statements where a condition holds, and others where it does not.
     #[track_caller]
-    pub fn if_else(
+    pub fn if_else<T, U>(
         &mut self,
         cond: impl Into<Value>,
-        then: impl FnOnce(&mut Elements),
-        otherwise: impl FnOnce(&mut Elements),
+        then: impl FnOnce(&mut Elements) -> T,
+        otherwise: impl FnOnce(&mut Elements) -> U,
     ) {
-        let span = Span::here();
+        let (span, cond) = (Span::here(), cond.into().resolved());
         let (then, otherwise) = (self.inside(then), self.inside(otherwise));
-        self.push(Element::If { cond: cond.into(), then, otherwise, span });
+        self.push(Element::If { cond, then, otherwise, span });
     }
 
     /// A loop in each iteration; one over an empty range such as `3..3` does nothing.
     #[track_caller]
-    pub fn serial(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut Elements, Expr)) {
+    pub fn serial<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut Elements, Expr) -> T) {
         let span = Span::here();
         self.mistakes.extend(reversed(name, &range, span));
         if range.is_empty() {
             return;
         }
         let var = Var::new(name, range.start, range.end - 1);
-        let inner = self.inside(|k| body(k, Expr::var(&var)));
+        let inner = self.inside(|k| body(k, Expr::from(&var)));
         self.push(Element::For { var, body: inner, span });
+    }
+}
+
+/// Gives the stores of a body what was claimed of them; they come in the order in which they were made.
+fn claimed(body: &mut [Element], claims: &mut impl Iterator<Item = Claim>) {
+    for element in body {
+        match element {
+            Element::Store { claim, .. } => *claim = claims.next().unwrap_or(Claim::None),
+            Element::If { then, otherwise, .. } => {
+                claimed(then, claims);
+                claimed(otherwise, claims);
+            }
+            Element::For { body, .. } => claimed(body, claims),
+            Element::Let { .. } | Element::AtomicAdd { .. } => {}
+        }
     }
 }
 
@@ -147,7 +169,7 @@ impl Buffer {
     /// The element at an index: one number, expression or value per dimension.
     #[track_caller]
     pub fn at(self, index: impl IntoCoords) -> Value {
-        Value::Load(access(self, index))
+        Value::of(tile::Value::Load(access(self, index)))
     }
 }
 

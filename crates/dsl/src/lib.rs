@@ -11,7 +11,7 @@
 //!     let b = k.output("b", F32, S(shape, [128, 128, 1, 4]));
 //!     k.threads(32);
 //!     k.serial("s", 0..2, |k, s| {
-//!         k.warp().permute_layout(b.sub((&s, .., .., ..)), a.sub((&s, .., .., ..)));
+//!         k.warp().permute_layout(b.sub((s, .., .., ..)), a.sub((s, .., .., ..)));
 //!     });
 //! });
 //! assert!(seed.mistakes.is_empty());
@@ -23,13 +23,19 @@
 mod buffer;
 mod builder;
 mod elements;
+mod expr;
+mod nodes;
+mod operators;
 mod region;
 mod shape;
 mod size;
+mod value;
 
 pub use buffer::Buffer;
 pub use builder::{KernelBuilder, OpRef, ParallelRef, ScopeRef, kernel};
 pub use elements::{Elements, IntoCoords, StoreRef};
+pub use expr::Expr;
 pub use region::{Index, IntoRegion, Region, at};
 pub use shape::IntoLayout;
 pub use size::Size;
+pub use value::Value;

@@ -2,9 +2,11 @@
 
 use std::ops::{Range, RangeFull};
 
-use tilewright_expr::Expr;
+use tilewright_expr as expr;
 
 use crate::buffer::Buffer;
+use crate::expr::Expr;
+use crate::size::Size;
 
 /// What is taken of one dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub enum Index {
     /// `extent` indices from `start` on.
     From {
         /// The first.
-        start: Expr,
+        start: expr::Expr,
         /// How many.
         extent: i64,
     },
@@ -27,9 +29,10 @@ pub struct Region {
     pub(crate) indices: Option<Vec<Index>>,
 }
 
-/// `extent` indices from an expression on: `a.sub((at(&row * 32, 32), ..))`.
+/// `extent` indices from an expression on: `a.sub((at(row * 32, 32), ..))`.
+#[track_caller]
 pub fn at(start: impl Into<Expr>, extent: i64) -> Index {
-    Index::From { start: start.into(), extent }
+    Index::From { start: start.into().resolved(), extent }
 }
 
 impl From<RangeFull> for Index {
@@ -38,29 +41,30 @@ impl From<RangeFull> for Index {
     }
 }
 
-impl From<Expr> for Index {
-    fn from(start: Expr) -> Index {
-        Index::From { start, extent: 1 }
-    }
+macro_rules! from_expression {
+    ($($index:ty),*) => {$(
+        impl From<$index> for Index {
+            #[track_caller]
+            fn from(start: $index) -> Index {
+                Index::From { start: Expr::from(start).resolved(), extent: 1 }
+            }
+        }
+    )*};
 }
 
-impl From<&Expr> for Index {
-    fn from(start: &Expr) -> Index {
-        Index::From { start: start.clone(), extent: 1 }
-    }
-}
+from_expression!(Expr, &Expr, Size, &Size, expr::Expr, &expr::Expr);
 
 macro_rules! from_integer {
     ($($integer:ty),*) => {$(
         impl From<$integer> for Index {
             fn from(start: $integer) -> Index {
-                Index::From { start: Expr::constant(i64::from(start)), extent: 1 }
+                Index::From { start: expr::Expr::constant(i64::from(start)), extent: 1 }
             }
         }
         impl From<Range<$integer>> for Index {
             fn from(range: Range<$integer>) -> Index {
                 let (start, end) = (i64::from(range.start), i64::from(range.end));
-                Index::From { start: Expr::constant(start), extent: end.saturating_sub(start) }
+                Index::From { start: expr::Expr::constant(start), extent: end.saturating_sub(start) }
             }
         }
     )*};

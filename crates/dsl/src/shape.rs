@@ -1,9 +1,9 @@
 //! How a buffer's shape and layout are given: a layout, a shape that is then row-major, or both.
 
-use tilewright_expr::Expr;
 use tilewright_ir::tile::RunTimeShape;
 use tilewright_layout::{ComposeLayout, Iter, Layout, LayoutError, LayoutSpec, SwizzleLayout, TableLayout, TileLayout};
 
+use crate::expr::Expr;
 use crate::size::Size;
 
 /// Something that says shape and layout of a buffer.
@@ -98,15 +98,16 @@ impl<const N: usize> IntoLayout for ([Expr; N], [Expr; N]) {
     }
 
     fn run_time(&self) -> Option<RunTimeShape> {
-        Some(RunTimeShape { extents: self.0.to_vec(), strides: self.1.to_vec() })
+        let resolved = |exprs: [Expr; N]| exprs.into_iter().map(Expr::resolved).collect();
+        Some(RunTimeShape { extents: resolved(self.0), strides: resolved(self.1) })
     }
 }
 
 /// Extents of a row-major tensor with their strides.
 fn row_major<const N: usize>(extents: [Expr; N]) -> ([Expr; N], [Expr; N]) {
-    let mut strides = std::array::from_fn(|_| Expr::constant(1));
+    let mut strides = std::array::from_fn(|_| Expr::from(1));
     for dimension in (0..N.saturating_sub(1)).rev() {
-        strides[dimension] = &strides[dimension + 1] * &extents[dimension + 1];
+        strides[dimension] = strides[dimension + 1] * extents[dimension + 1];
     }
     (extents, strides)
 }
@@ -121,7 +122,7 @@ macro_rules! sizes {
             }
 
             fn run_time(&self) -> Option<RunTimeShape> {
-                let ($($name),+,) = self.clone();
+                let ($($name),+,) = *self;
                 row_major([$(Expr::from($name)),+]).run_time()
             }
         }
@@ -136,6 +137,17 @@ sizes! {
     (a: &Size, b: &Size, c: &Size)
     (a: &Size, b: i64, c: i64)
     (a: i64, b: &Size, c: &Size)
+    (a: Size)
+    (a: Size, b: Size)
+    (a: Size, b: i64)
+    (a: i64, b: Size)
+    (a: Size, b: Size, c: Size)
+    (a: Size, b: Size, c: i64)
+    (a: Size, b: i64, c: Size)
+    (a: Size, b: i64, c: i64)
+    (a: i64, b: Size, c: Size)
+    (a: i64, b: Size, c: i64)
+    (a: i64, b: i64, c: Size)
 }
 
 impl IntoLayout for (SwizzleLayout, LayoutSpec) {

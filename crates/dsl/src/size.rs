@@ -1,67 +1,54 @@
 //! Sizes that are known at launch only.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use tilewright_expr::{Expr, Var};
+use tilewright_diag::Span;
+use tilewright_expr::Var;
 use tilewright_ir::tile;
 
-/// The sizes of a kernel, in the order in which they were asked for.
-pub(crate) type Sizes = Rc<RefCell<Vec<tile::Size>>>;
+use crate::expr::Expr;
+use crate::nodes::{self, Number};
 
 /// The greatest value of a size for which nothing else was said.
 const MOST: i64 = 1 << 20;
 
 /// A size that is a parameter of the kernel: `k.size("m").multiple_of(4).max(1 << 20)`. What is said of it is assumed by
-/// the compiler, and checked at launch.
-#[derive(Clone, Debug)]
-pub struct Size {
-    slot: usize,
-    sizes: Sizes,
-}
+/// the compiler, and checked at launch. Copy it freely.
+#[derive(Clone, Copy, Debug)]
+pub struct Size(Option<Number>);
 
 impl Size {
-    pub(crate) fn new(sizes: &Sizes, name: &str, span: tilewright_diag::Span) -> Size {
-        let slot = sizes.borrow().len();
-        sizes.borrow_mut().push(tile::Size { var: Var::new(name, 1, MOST), span });
-        Size { slot, sizes: sizes.clone() }
+    pub(crate) fn new(name: &str, span: Span) -> Size {
+        Size(nodes::add(tile::Size { var: Var::new(name, 1, MOST), span }))
     }
 
     /// It is a multiple of `multiple`, which widens vector accesses and drops masks.
+    #[track_caller]
     pub fn multiple_of(self, multiple: i64) -> Size {
-        let var = self.var();
-        self.set(Var::multiple_of(var.name(), multiple, var.range().hi.max(multiple), multiple))
+        self.known_as(|var| Var::multiple_of(var.name(), multiple, var.range().hi.max(multiple), multiple))
     }
 
     /// It is at most `most`, which keeps index arithmetic narrow; without, 2^20, or what divides it if that is more.
+    #[track_caller]
     pub fn max(self, most: i64) -> Size {
-        let var = self.var();
-        self.set(Var::multiple_of(var.name(), var.range().lo, most.max(var.range().lo), var.multiple()))
+        self.known_as(|var| Var::multiple_of(var.name(), var.range().lo, most.max(var.range().lo), var.multiple()))
     }
 
     /// `self / divisor`, rounded up: how many tiles of `divisor` cover it.
-    pub fn ceil_div(&self, divisor: i64) -> Expr {
+    #[track_caller]
+    pub fn ceil_div(self, divisor: i64) -> Expr {
         Expr::from(self).ceil_div(divisor)
     }
 
-    fn set(self, var: Var) -> Size {
-        self.sizes.borrow_mut()[self.slot].var = var;
+    #[track_caller]
+    fn known_as(self, with: impl FnOnce(&Var) -> Var) -> Size {
+        if let Some(number) = self.0 {
+            let known: tile::Size = nodes::get(number);
+            nodes::set(number, tile::Size { var: with(&known.var), span: known.span });
+        }
         self
     }
 
-    fn var(&self) -> Var {
-        self.sizes.borrow()[self.slot].var.clone()
-    }
-}
-
-impl From<&Size> for Expr {
-    fn from(size: &Size) -> Expr {
-        Expr::var(&size.var())
-    }
-}
-
-impl From<Size> for Expr {
-    fn from(size: Size) -> Expr {
-        Expr::from(&size)
+    #[track_caller]
+    pub(crate) fn var(self) -> Var {
+        self.0.map_or_else(|| Var::new("size", 1, 1), |number| nodes::get::<tile::Size>(number).var)
     }
 }

@@ -20,10 +20,9 @@ pub use tilewright_viz as viz;
 
 /// What a kernel is written with.
 pub mod prelude {
-    pub use tilewright_dsl::{Buffer, Elements, Index, KernelBuilder, Region, Size, at, kernel};
-    pub use tilewright_expr::Expr;
+    pub use tilewright_dsl::{Buffer, Elements, Expr, Index, KernelBuilder, Region, Size, Value, at, kernel};
     pub use tilewright_ir::tile::ReduceKind::{self, AbsMax, AbsSum, Max, Min, Sum};
-    pub use tilewright_ir::tile::{Gemm, Value, WarpPolicy};
+    pub use tilewright_ir::tile::{Gemm, WarpPolicy};
     pub use tilewright_ir::{Kernel, Target};
     pub use tilewright_layout::DType::{
         self, B8, B16, B32, B64, B128, BF16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64,

@@ -42,8 +42,8 @@ fn rows_of_two_over_an_edge() -> Kernel {
 fn pitches_of_six() -> Kernel {
     kernel("pitches_of_six", |k| {
         let m = k.size("m").multiple_of(32).max(4096);
-        let (extents, pitch) = ([Expr::from(&m), Expr::constant(4)], Expr::constant(6));
-        let a = k.input("a", B32, (extents.clone(), [pitch, Expr::constant(1)]));
+        let (extents, pitch) = ([Expr::from(&m), Expr::from(4)], Expr::from(6));
+        let a = k.input("a", B32, (extents.clone(), [pitch, Expr::from(1)]));
         let b = k.output("b", B32, (&m, 4));
         let [y] = k.grid([m.ceil_div(32)]);
         k.warp().permute_layout(b.sub((at(&y * 32, 32), 0..4)), a.sub((at(&y * 32, 32), 0..4)));

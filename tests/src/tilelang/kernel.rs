@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright::dsl::{self, IntoLayout, KernelBuilder};
-use tilewright::expr::{Expr, Var};
+use tilewright::expr::Var;
 use tilewright::ir::Kernel;
 use tilewright::ir::tile::{self, Coord};
 use tilewright::layout::DType::F32;
@@ -34,7 +34,7 @@ fn build(k: &mut KernelBuilder, program: &Program) -> Result<(), String> {
     }
     k.threads(program.threads);
     for (name, block) in ["bx", "by", "bz"].into_iter().zip(k.grid([x, y, z])) {
-        names.bind(name, Coord::At(block));
+        names.bind(name, Coord::from(block));
     }
     translator.ops(k, &program.body, &names)?;
     translator.outcome()
@@ -184,8 +184,8 @@ impl Translator<'_> {
     fn repeat(&self, k: &mut KernelBuilder, around: &Loop, names: &Names) {
         let mut names = names.clone();
         let name = names.free(&around.var);
-        let body = |k: &mut KernelBuilder, at: Expr| {
-            names.bind(&around.var, Coord::At(at));
+        let body = |k: &mut KernelBuilder, at: dsl::Expr| {
+            names.bind(&around.var, Coord::from(at));
             self.note(self.ops(k, &around.body, &names));
         };
         match around.kind {
@@ -252,7 +252,7 @@ impl Translator<'_> {
         }
         let var = |(place, extent): (usize, &i64)| names.variable(&format!("i{place}"), *extent);
         let vars: Vec<Var> = extents.iter().enumerate().map(var).collect();
-        let value = self.converted(src.of.buffer.at(src.element(&vars)), dst.of.dtype);
+        let value = self.converted(src.of.buffer.at(src.element(&vars)).resolved(), dst.of.dtype);
         let index = dst.element(&vars);
         let added = k.parallel_over(vars, |e| {
             e.store(dst.of.buffer, index, value);

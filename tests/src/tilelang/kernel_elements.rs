@@ -163,7 +163,7 @@ impl<'a> Translator<'a> {
                 let mut names = names.clone();
                 let name = names.free(var);
                 e.serial(&name, 0..*extent, |e, at| {
-                    names.bind(var, Coord::At(at));
+                    names.bind(var, Coord::from(at));
                     self.note(self.elements(e, body, &names));
                 });
             }
@@ -202,7 +202,7 @@ impl<'a> Translator<'a> {
     }
 
     fn load(&self, load: &Load, names: &Names) -> Result<tile::Value, String> {
-        Ok(self.computed(&load.buffer)?.at(self.coords(&load.index, names)?))
+        Ok(self.computed(&load.buffer)?.at(self.coords(&load.index, names)?).resolved())
     }
 
     pub(crate) fn value(&self, value: &Value, names: &Names) -> Result<tile::Value, String> {

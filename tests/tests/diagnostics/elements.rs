@@ -51,7 +51,7 @@ fn parallel_loops() {
         let held = k.fragment("held", F32, [32]);
         let mut outside = None;
         k.parallel([16], |_, [i]| outside = Some(i));
-        let i = outside.unwrap_or_else(|| Expr::constant(0));
+        let i = outside.unwrap_or_else(|| Expr::from(0));
         k.parallel([32], |k, [j]| {
             k.store(y, (&i,), held.at((&j + 1,)));
             k.atomic_add(held, (&j,), 1);

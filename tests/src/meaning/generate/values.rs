@@ -1,8 +1,7 @@
 //! Random indices, conditions and values.
 
-use tilewright::expr::Expr;
 use tilewright::ir::Scalar;
-use tilewright::ir::tile::Coord;
+use tilewright::ir::tile::{self, Coord};
 use tilewright::prelude::*;
 
 use super::{DTYPES, Held, Maker};
@@ -27,17 +26,17 @@ impl Maker<'_> {
         let range = var.range();
         let fits = range.lo >= 0 && range.hi < extent;
         if is_plain && fits {
-            return Coord::At(var);
+            return Coord::from(var);
         }
         let by = self.rng.within(0..=extent);
         let wrapped = |expr: Expr| expr % extent;
-        Coord::At(match self.rng.below(10) {
+        Coord::from(match self.rng.below(10) {
             0 => wrapped(var * -1 + (extent - 1)),
             1 => wrapped(var + by),
             2 => wrapped(var * 2),
             3 => wrapped(var / 2),
             4 => wrapped(var ^ by),
-            5 => Expr::constant(by % extent),
+            5 => Expr::from(by % extent),
             6 => wrapped(var * by),
             7 => {
                 let other = self.rng.pick(&self.scope.vars.clone()).0.clone();
@@ -170,8 +169,8 @@ pub(super) trait CastTo {
 impl CastTo for Value {
     /// Constants and indices take the dtype; all others have it.
     fn cast_to(self, dtype: DType) -> Value {
-        match &self {
-            Value::Const(_) | Value::Index(_) => self.cast(dtype),
+        match self.resolved() {
+            tile::Value::Const(_) | tile::Value::Index(_) => self.cast(dtype),
             _ => self,
         }
     }

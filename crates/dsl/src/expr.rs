@@ -1,0 +1,161 @@
+use tilewright_expr as expr;
+use tilewright_ir::tile::Coord;
+
+use crate::nodes::{self, Number};
+use crate::size::Size;
+use crate::value::Value;
+
+/// Operations from which on an expression is brought into its canonical form before it is used.
+const LARGE: u64 = 64;
+
+/// An integer that is made of block indices, loop variables, sizes and numbers: an index, or a part of one. A handle of the
+/// kernel that is being built; copy it freely.
+#[derive(Clone, Copy, Debug)]
+pub struct Expr(Repr);
+
+#[derive(Clone, Copy, Debug)]
+enum Repr {
+    Number(i64),
+    Node(Number),
+    /// Made outside of every kernel.
+    Stray,
+}
+
+impl Expr {
+    /// The handle of an expression.
+    pub(crate) fn of(of: expr::Expr) -> Expr {
+        match of.as_const() {
+            Some(number) => Expr(Repr::Number(number)),
+            None => Expr(nodes::add(of).map_or(Repr::Stray, Repr::Node)),
+        }
+    }
+
+    /// The expression as the compiler has it. One of another kernel is a mistake at the caller's line.
+    #[track_caller]
+    pub fn resolved(self) -> expr::Expr {
+        match self.0 {
+            Repr::Number(number) => expr::Expr::constant(number),
+            Repr::Node(number) => {
+                let found: expr::Expr = nodes::get(number);
+                if found.weight() < LARGE { found } else { expr::linear::normalize(&found) }
+            }
+            Repr::Stray => {
+                nodes::mistake(nodes::foreign(tilewright_diag::Span::here()));
+                expr::Expr::constant(0)
+            }
+        }
+    }
+
+    /// The node as it was made.
+    #[track_caller]
+    pub(crate) fn made(self) -> expr::Expr {
+        match self.0 {
+            Repr::Node(number) => nodes::get(number),
+            Repr::Number(_) | Repr::Stray => self.resolved(),
+        }
+    }
+
+    /// The least and the greatest value.
+    #[track_caller]
+    pub fn range(self) -> expr::ValueRange {
+        self.resolved().range()
+    }
+
+    /// `self / divisor`, rounded up; `self` is not negative and `divisor` is positive.
+    #[track_caller]
+    pub fn ceil_div(self, divisor: i64) -> Expr {
+        Expr::of(self.made().ceil_div(divisor))
+    }
+}
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $method:ident;)*) => {
+        impl Expr {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $method(self, other: impl Into<Value>) -> Value {
+                Value::from(self).$method(other)
+            }
+        )*}
+    };
+}
+
+comparisons! {
+    /// The greater of the two.
+    max;
+    /// The lesser of the two.
+    min;
+    /// Whether it is less.
+    lt;
+    /// Whether it is less or equal.
+    le;
+    /// Whether it is greater.
+    gt;
+    /// Whether it is greater or equal.
+    ge;
+    /// Whether they are equal.
+    eq;
+    /// Whether they differ.
+    ne;
+}
+
+macro_rules! from_numbers {
+    ($($number:ty),*) => {$(
+        impl From<$number> for Expr {
+            fn from(number: $number) -> Expr {
+                Expr(Repr::Number(i64::from(number)))
+            }
+        }
+    )*};
+}
+
+from_numbers!(i32, i64);
+
+impl From<&Expr> for Expr {
+    fn from(of: &Expr) -> Expr {
+        *of
+    }
+}
+
+impl From<expr::Expr> for Expr {
+    fn from(of: expr::Expr) -> Expr {
+        Expr::of(of)
+    }
+}
+
+impl From<&expr::Expr> for Expr {
+    fn from(of: &expr::Expr) -> Expr {
+        Expr::of(of.clone())
+    }
+}
+
+impl From<&expr::Var> for Expr {
+    fn from(of: &expr::Var) -> Expr {
+        Expr::of(expr::Expr::var(of))
+    }
+}
+
+impl From<Size> for Expr {
+    fn from(size: Size) -> Expr {
+        Expr::from(&size.var())
+    }
+}
+
+impl From<&Size> for Expr {
+    fn from(size: &Size) -> Expr {
+        Expr::from(*size)
+    }
+}
+
+macro_rules! into_coords {
+    ($($index:ty),*) => {$(
+        impl From<$index> for Coord {
+            #[track_caller]
+            fn from(index: $index) -> Coord {
+                Coord::At(Expr::from(index).resolved())
+            }
+        }
+    )*};
+}
+
+into_coords!(Expr, &Expr, Size, &Size);

@@ -1,0 +1,233 @@
+//! What the kernels that are being built are made of. Handles of index expressions, values and sizes are numbers of nodes
+//! here, so that they can be copied freely; the nodes live as long as the closure of [`kernel`](crate::kernel) runs.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr as expr;
+use tilewright_ir::Handle;
+use tilewright_ir::tile::{self, Claim, Kernel};
+
+/// Which kernel a handle is of. It decides neither an order nor any text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity(u32);
+
+/// What is said of an op after it was added.
+type Edit = Box<dyn FnOnce(&mut Kernel)>;
+
+/// The nodes of one kernel.
+pub(crate) struct Nodes {
+    identity: Identity,
+    exprs: Vec<expr::Expr>,
+    values: Vec<tile::Value>,
+    sizes: Vec<tile::Size>,
+    /// Of the stores of the statements that are being built, in their order.
+    claims: Vec<Claim>,
+    edits: Vec<Edit>,
+    mistakes: Vec<Diagnostic>,
+}
+
+thread_local! {
+    /// The kernels that are being built in this thread, the innermost last.
+    static OPEN: RefCell<Vec<Nodes>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Numbers kernels.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// The nodes of a kernel are there while this lives.
+pub(crate) struct Opened(Identity);
+
+/// Begins a kernel.
+pub(crate) fn open() -> Opened {
+    let identity = Identity(NEXT.fetch_add(1, Ordering::Relaxed));
+    let nodes = Nodes {
+        identity,
+        exprs: Vec::new(),
+        values: Vec::new(),
+        sizes: Vec::new(),
+        claims: Vec::new(),
+        edits: Vec::new(),
+        mistakes: Vec::new(),
+    };
+    OPEN.with_borrow_mut(|open| open.push(nodes));
+    Opened(identity)
+}
+
+impl Opened {
+    pub(crate) fn identity(&self) -> Identity {
+        self.0
+    }
+
+    /// Adds what the nodes know to the kernel: its sizes, what was said of ops later, and mistakes with handles.
+    pub(crate) fn finish(&self, kernel: &mut Kernel) {
+        let taken = with(|nodes| {
+            let Nodes { sizes, edits, mistakes, .. } = nodes;
+            (std::mem::take(sizes), std::mem::take(edits), std::mem::take(mistakes))
+        });
+        let (sizes, edits, mistakes) = taken.unwrap_or_default();
+        kernel.sizes = sizes;
+        edits.into_iter().for_each(|edit| edit(kernel));
+        kernel.mistakes.extend(mistakes);
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        OPEN.with_borrow_mut(|open| open.retain(|nodes| nodes.identity != self.0));
+    }
+}
+
+/// The kernel that is being built; `None` outside of all.
+pub(crate) fn current() -> Option<Identity> {
+    with(|nodes| nodes.identity)
+}
+
+fn with<T>(act: impl FnOnce(&mut Nodes) -> T) -> Option<T> {
+    OPEN.with_borrow_mut(|open| open.last_mut().map(act))
+}
+
+/// A node that a handle names.
+pub(crate) trait Node: Sized + Clone {
+    /// The nodes of this kind.
+    fn list(nodes: &mut Nodes) -> &mut Vec<Self>;
+
+    /// What stands for one that is not there, until the mistake is reported.
+    fn none() -> Self;
+}
+
+impl Node for expr::Expr {
+    fn list(nodes: &mut Nodes) -> &mut Vec<expr::Expr> {
+        &mut nodes.exprs
+    }
+
+    fn none() -> expr::Expr {
+        expr::Expr::constant(0)
+    }
+}
+
+impl Node for tile::Value {
+    fn list(nodes: &mut Nodes) -> &mut Vec<tile::Value> {
+        &mut nodes.values
+    }
+
+    fn none() -> tile::Value {
+        tile::Value::from(0)
+    }
+}
+
+impl Node for tile::Size {
+    fn list(nodes: &mut Nodes) -> &mut Vec<tile::Size> {
+        &mut nodes.sizes
+    }
+
+    fn none() -> tile::Size {
+        tile::Size { var: expr::Var::new("size", 1, 1), span: Span::here() }
+    }
+}
+
+/// A node by number, in its kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number {
+    kernel: Identity,
+    at: u32,
+}
+
+/// Adds a node to the kernel that is being built; `None` outside of all.
+pub(crate) fn add<T: Node>(node: T) -> Option<Number> {
+    with(|nodes| {
+        let kernel = nodes.identity;
+        let list = T::list(nodes);
+        list.push(node);
+        Number { kernel, at: (list.len() - 1) as u32 }
+    })
+}
+
+/// The node of this number. One of another kernel than the one that is being built is a mistake, at the caller's line.
+#[track_caller]
+pub(crate) fn get<T: Node>(number: Number) -> T {
+    let span = Span::here();
+    let found = with(|nodes| {
+        if nodes.identity != number.kernel {
+            nodes.mistakes.push(foreign(span));
+            return None;
+        }
+        T::list(nodes).get(number.at as usize).cloned()
+    });
+    found.flatten().unwrap_or_else(T::none)
+}
+
+/// Replaces a node of the kernel that is being built.
+pub(crate) fn set<T: Node>(number: Number, node: T) {
+    with(|nodes| {
+        let is_own = nodes.identity == number.kernel;
+        if let Some(known) = T::list(nodes).get_mut(number.at as usize).filter(|_| is_own) {
+            *known = node;
+        }
+    });
+}
+
+pub(crate) fn foreign(span: Span) -> Diagnostic {
+    Diagnostic::error("K0213", "a value of another kernel")
+        .label(span, "used here")
+        .help("make it in this kernel; a function of `&mut KernelBuilder` can be called by both")
+}
+
+/// Reports a mistake.
+pub(crate) fn mistake(diagnostic: Diagnostic) {
+    with(|nodes| nodes.mistakes.push(diagnostic));
+}
+
+/// The sizes so far.
+pub(crate) fn size_names() -> Vec<String> {
+    with(|nodes| nodes.sizes.iter().map(|size| size.var.name().to_string()).collect()).unwrap_or_default()
+}
+
+/// A store about which more may be said; its number among those that are being built.
+pub(crate) fn begin_claim() -> usize {
+    with(|nodes| {
+        nodes.claims.push(Claim::None);
+        nodes.claims.len() - 1
+    })
+    .unwrap_or(0)
+}
+
+/// Says of a store what is claimed.
+pub(crate) fn claim(kernel: Option<Identity>, store: usize, claimed: Claim) {
+    with(|nodes| {
+        if let Some(known) = nodes.claims.get_mut(store).filter(|_| kernel == Some(nodes.identity)) {
+            *known = claimed;
+        }
+    });
+}
+
+/// What was claimed of the stores from `first` on, in their order.
+pub(crate) fn claims_from(first: usize) -> Vec<Claim> {
+    with(|nodes| nodes.claims.split_off(first.min(nodes.claims.len()))).unwrap_or_default()
+}
+
+/// How many stores are being built.
+pub(crate) fn claims() -> usize {
+    with(|nodes| nodes.claims.len()).unwrap_or(0)
+}
+
+/// Changes an op or a loop when the kernel is complete.
+pub(crate) fn edit(kernel: Identity, change: impl FnOnce(&mut Kernel) + 'static) {
+    with(|nodes| {
+        if nodes.identity == kernel {
+            nodes.edits.push(Box::new(change));
+        }
+    });
+}
+
+/// Changes an op when the kernel is complete.
+pub(crate) fn edit_op(kernel: Identity, op: Handle<tile::Op>, change: impl FnOnce(&mut tile::Op) + 'static) {
+    edit(kernel, move |kernel| change(&mut kernel.ops[op]));
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}

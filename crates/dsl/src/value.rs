@@ -1,0 +1,191 @@
+use tilewright_expr as expr;
+use tilewright_ir::Scalar;
+use tilewright_ir::tile::{self, Coord};
+use tilewright_layout::DType;
+
+use crate::expr::Expr;
+use crate::nodes::{self, Number};
+use crate::size::Size;
+
+/// A value of one element: what statements on elements compute. A handle of the kernel that is being built; copy it freely.
+#[derive(Clone, Copy, Debug)]
+pub struct Value(Repr);
+
+#[derive(Clone, Copy, Debug)]
+enum Repr {
+    Number(Scalar),
+    Node(Number),
+    /// Made outside of every kernel.
+    Stray,
+}
+
+impl Value {
+    pub(crate) fn of(of: tile::Value) -> Value {
+        match of {
+            tile::Value::Const(number) => Value(Repr::Number(number)),
+            of => Value(nodes::add(of).map_or(Repr::Stray, Repr::Node)),
+        }
+    }
+
+    /// The value as the compiler has it. One of another kernel is a mistake at the caller's line.
+    #[track_caller]
+    pub fn resolved(self) -> tile::Value {
+        match self.0 {
+            Repr::Number(number) => tile::Value::Const(number),
+            Repr::Node(number) => nodes::get(number),
+            Repr::Stray => {
+                nodes::mistake(nodes::foreign(tilewright_diag::Span::here()));
+                tile::Value::from(0)
+            }
+        }
+    }
+
+    /// Its product with `factor` and `term` added, rounded once.
+    #[track_caller]
+    pub fn mul_add(self, factor: impl Into<Value>, term: impl Into<Value>) -> Value {
+        Value::of(self.resolved().mul_add(factor.into().resolved(), term.into().resolved()))
+    }
+
+    /// `then` where it holds, else `otherwise`.
+    #[track_caller]
+    pub fn select(self, then: impl Into<Value>, otherwise: impl Into<Value>) -> Value {
+        Value::of(self.resolved().select(then.into().resolved(), otherwise.into().resolved()))
+    }
+
+    /// The same in another dtype: rounded to the nearest, ties to even. A floating-point number becomes an integer by
+    /// truncation and saturates; NaN becomes 0. An integer type must hold all values of the other; else see
+    /// [`Value::saturating_cast`] and [`Value::wrapping_cast`].
+    #[track_caller]
+    pub fn cast(self, dtype: DType) -> Value {
+        Value::of(self.resolved().cast(dtype))
+    }
+
+    /// An integer as another integer type, which takes the nearest value that it holds.
+    #[track_caller]
+    pub fn saturating_cast(self, dtype: DType) -> Value {
+        Value::of(self.resolved().saturating_cast(dtype))
+    }
+
+    /// An integer as another integer type, which takes the low bits.
+    #[track_caller]
+    pub fn wrapping_cast(self, dtype: DType) -> Value {
+        Value::of(self.resolved().wrapping_cast(dtype))
+    }
+}
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $method:ident;)*) => {
+        impl Value {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $method(self) -> Value {
+                Value::of(self.resolved().$method())
+            }
+        )*}
+    };
+}
+
+functions! {
+    /// e to the power of it.
+    exp;
+    /// Its natural logarithm.
+    log;
+    /// Its square root.
+    sqrt;
+    /// One over its square root.
+    rsqrt;
+    /// Its hyperbolic tangent.
+    tanh;
+    /// Its absolute value.
+    abs;
+    /// The value, rounded to its dtype before it goes on: a product is not fused with the sum that it goes into.
+    rounded;
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $method:ident;)*) => {
+        impl Value {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $method(self, other: impl Into<Value>) -> Value {
+                Value::of(self.resolved().$method(other.into().resolved()))
+            }
+        )*}
+    };
+}
+
+binary! {
+    /// The greater of the two.
+    max;
+    /// The lesser of the two.
+    min;
+    /// Whether it is less.
+    lt;
+    /// Whether it is less or equal.
+    le;
+    /// Whether it is greater.
+    gt;
+    /// Whether it is greater or equal.
+    ge;
+    /// Whether they are equal.
+    eq;
+    /// Whether they differ.
+    ne;
+}
+
+macro_rules! from_numbers {
+    ($($number:ty as $how:ident),*) => {$(
+        impl From<$number> for Value {
+            fn from(number: $number) -> Value {
+                Value(Repr::Number(Scalar::$how(number.into())))
+            }
+        }
+    )*};
+}
+
+from_numbers!(i32 as Int, i64 as Int, f32 as Float, f64 as Float);
+
+impl From<Scalar> for Value {
+    fn from(number: Scalar) -> Value {
+        Value(Repr::Number(number))
+    }
+}
+
+impl From<&Value> for Value {
+    fn from(of: &Value) -> Value {
+        *of
+    }
+}
+
+impl From<tile::Value> for Value {
+    fn from(of: tile::Value) -> Value {
+        Value::of(of)
+    }
+}
+
+macro_rules! from_indices {
+    ($($index:ty),*) => {$(
+        impl From<$index> for Value {
+            #[track_caller]
+            fn from(index: $index) -> Value {
+                Value::of(tile::Value::Index(Expr::from(index).resolved()))
+            }
+        }
+    )*};
+}
+
+from_indices!(Expr, &Expr, Size, &Size, expr::Expr, &expr::Expr);
+
+impl From<Value> for Coord {
+    #[track_caller]
+    fn from(index: Value) -> Coord {
+        Coord::from(index.resolved())
+    }
+}
+
+impl From<&Value> for Coord {
+    #[track_caller]
+    fn from(index: &Value) -> Coord {
+        Coord::from(*index)
+    }
+}
