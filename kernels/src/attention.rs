@@ -59,24 +59,18 @@ fn attention(config: &Config) -> Kernel {
         let held = k.fragment("held", F32, [block, depth]);
         let max = k.fragment("max", F32, [block]);
         let sum = k.fragment("sum", F32, [block]);
-        k.parallel([block, depth], |k, [i, j]| {
-            k.store(queries, (&i, &j), q.at((&first + &i, &j)));
-        });
+        k.parallel([block, depth], |k, [i, j]| k.store(queries, (i, j), q.at((first + i, j))));
         k.copy(keys, key);
         k.copy(values, value);
         k.gemm(scores, queries, keys).with(product(true));
         k.reduce(Max, max, scores, 1);
         k.parallel([block, cols], |k, [i, j]| {
-            k.store(scores, (&i, &j), ((scores.at((&i, &j)) - max.at((&i,))) * scale).exp());
+            k.store(scores, (i, j), ((scores.at((i, j)) - max.at((i,))) * scale).exp())
         });
         k.reduce(Sum, sum, scores, 1);
-        k.parallel([block, cols], |k, [i, j]| {
-            k.store(weights, (&i, &j), scores.at((&i, &j)).cast(F16));
-        });
+        k.parallel([block, cols], |k, [i, j]| k.store(weights, (i, j), scores.at((i, j)).cast(F16)));
         k.gemm(held, weights, values).with(product(false));
-        k.parallel([block, depth], |k, [i, j]| {
-            k.store(out, (&first + &i, &j), held.at((&i, &j)) / sum.at((&i,)));
-        });
+        k.parallel([block, depth], |k, [i, j]| k.store(out, (first + i, j), held.at((i, j)) / sum.at((i,))));
     })
 }
 

@@ -53,16 +53,14 @@ fn column_reduce(name: &str, kind: ReduceKind, neutral: f64, config: &Config) ->
         k.serial("t", 0..ceil_div(rows, block), |k, t| {
             let top = t * block;
             k.parallel([block, width], |k, [i, j]| {
-                let row = &top + &i;
-                let element = x.at((&row, &first + &j));
-                let is_inside = Value::from(&row).lt(rows);
-                k.store(v, (&i, &j), if asks_for_edge { is_inside.select(element, neutral) } else { element });
+                let row = top + i;
+                let element = x.at((row, first + j));
+                let is_inside = Value::from(row).lt(rows);
+                k.store(v, (i, j), if asks_for_edge { is_inside.select(element, neutral) } else { element });
             });
             k.reduce(kind, result, v, 0).accumulate();
         });
-        k.parallel([width], |k, [j]| {
-            k.store(y, (&first + &j,), result.at((&j,)));
-        });
+        k.parallel([width], |k, [j]| k.store(y, (first + j,), result.at((j,))));
     })
 }
 

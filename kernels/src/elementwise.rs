@@ -40,15 +40,11 @@ fn elementwise(config: &Config) -> Kernel {
         let scale = k.fragment("scale", F32, [block]);
         let v = k.fragment("v", F32, [block, cols]);
         k.copy(bias, b);
-        k.parallel([block], |k, [i]| {
-            k.store(scale, (&i,), c.at((&first + &i,)));
-        });
+        k.parallel([block], |k, [i]| k.store(scale, (i,), c.at((first + i,))));
+        k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), x.at((first + i, j)) * SLOPE + bias.at((j,))));
         k.parallel([block, cols], |k, [i, j]| {
-            k.store(v, (&i, &j), x.at((&first + &i, &j)) * SLOPE + bias.at((&j,)));
-        });
-        k.parallel([block, cols], |k, [i, j]| {
-            let scaled = v.at((&i, &j)).max(0.0) * scale.at((&i,));
-            k.store(y, (&first + &i, &j), scaled.cast(config.dtype));
+            let scaled = v.at((i, j)).max(0.0) * scale.at((i,));
+            k.store(y, (first + i, j), scaled.cast(config.dtype));
         });
     })
 }

@@ -31,12 +31,10 @@ fn plan_then_buffer_layout(config: &Config) -> Kernel {
         let b = k.output("b", F32, [ROWS]);
         k.threads(config.size("threads"));
         let fragment = k.fragment("fragment", F32, [ROWS, COLS]);
-        k.parallel([ROWS, COLS], |k, [row, col]| {
-            k.store(fragment, (&row, &col), a.at((&row, &col)));
-        });
+        k.parallel([ROWS, COLS], |k, [row, col]| k.store(fragment, (row, col), a.at((row, col))));
         k.parallel([2, 2], |k, [group, row_in_group]| {
             let row = group * 2 + row_in_group;
-            k.store(b, (&row,), fragment.at((&row, 0)));
+            k.store(b, (row,), fragment.at((row, 0)));
         });
     })
 }

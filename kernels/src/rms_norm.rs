@@ -39,16 +39,14 @@ fn rms_norm(config: &Config) -> Kernel {
         let squares = k.fragment("squares", F32, [block, cols]);
         let scale = k.fragment("scale", F32, [block]);
         k.parallel([block, cols], |k, [i, j]| {
-            let element = k.named("element", x.at((&first + &i, &j)));
-            k.store(v, (&i, &j), &element);
-            k.store(squares, (&i, &j), element.clone() * element);
+            let element = k.named("element", x.at((first + i, j)));
+            k.store(v, (i, j), element);
+            k.store(squares, (i, j), element * element);
         });
         k.reduce(Sum, scale, squares, 1);
-        k.parallel([block], |k, [i]| {
-            k.store(scale, (&i,), (scale.at((&i,)) / cols as f64 + EPSILON).rsqrt());
-        });
+        k.parallel([block], |k, [i]| k.store(scale, (i,), (scale.at((i,)) / cols as f64 + EPSILON).rsqrt()));
         k.parallel([block, cols], |k, [i, j]| {
-            k.store(y, (&first + &i, &j), v.at((&i, &j)) * scale.at((&i,)) * weight.at((&j,)));
+            k.store(y, (first + i, j), v.at((i, j)) * scale.at((i,)) * weight.at((j,)))
         });
     })
 }

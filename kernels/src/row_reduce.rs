@@ -43,13 +43,9 @@ fn row_reduce(name: &str, kind: ReduceKind, config: &Config) -> Kernel {
         let first = cta * block;
         let v = k.fragment("v", F32, [block, cols]);
         let result = k.fragment("result", F32, [block]);
-        k.parallel([block, cols], |k, [i, j]| {
-            k.store(v, (&i, &j), x.at((&first + &i, &j)));
-        });
+        k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), x.at((first + i, j))));
         k.reduce(kind, result, v, 1);
-        k.parallel([block], |k, [i]| {
-            k.store(y, (&first + &i,), result.at((&i,)));
-        });
+        k.parallel([block], |k, [i]| k.store(y, (first + i,), result.at((i,))));
     })
 }
 

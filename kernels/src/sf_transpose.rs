@@ -28,9 +28,9 @@ fn sf_transpose() -> Kernel {
         let tile = k.shared("tile", F32, S([4, 32], [32, 1]));
         let transposed = k.view("transposed", tile, S([4, 32], [1, 4]));
         k.serial("s", 0..STAGES, |k, s| {
-            k.warp().copy(tile, a.sub((&s, .., ..)));
+            k.warp().copy(tile, a.sub((s, .., ..)));
             k.warp().permute_layout(transposed, tile);
-            k.warp().copy(b.sub((&s, .., ..)), transposed);
+            k.warp().copy(b.sub((s, .., ..)), transposed);
         });
     })
 }

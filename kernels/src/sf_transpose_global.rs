@@ -25,7 +25,7 @@ fn sf_transpose_global() -> Kernel {
         let b = k.output("b", F32, S(SHAPE, [128, 128, 1, 4]));
         k.threads(32);
         k.serial("s", 0..2, |k, s| {
-            k.warp().permute_layout(b.sub((&s, .., .., ..)), a.sub((&s, .., .., ..))).variant("warp_xor_swizzle");
+            k.warp().permute_layout(b.sub((s, .., .., ..)), a.sub((s, .., .., ..))).variant("warp_xor_swizzle");
         });
     })
 }

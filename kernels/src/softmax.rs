@@ -32,17 +32,11 @@ fn softmax(config: &Config) -> Kernel {
         let v = k.fragment("v", F32, [block, cols]);
         let max = k.fragment("max", F32, [block]);
         let sum = k.fragment("sum", F32, [block]);
-        k.parallel([block, cols], |k, [i, j]| {
-            k.store(v, (&i, &j), x.at((&first + &i, &j)));
-        });
+        k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), x.at((first + i, j))));
         k.reduce(Max, max, v, 1);
-        k.parallel([block, cols], |k, [i, j]| {
-            k.store(v, (&i, &j), (v.at((&i, &j)) - max.at((&i,))).exp());
-        });
+        k.parallel([block, cols], |k, [i, j]| k.store(v, (i, j), (v.at((i, j)) - max.at((i,))).exp()));
         k.reduce(Sum, sum, v, 1);
-        k.parallel([block, cols], |k, [i, j]| {
-            k.store(y, (&first + &i, &j), v.at((&i, &j)) / sum.at((&i,)));
-        });
+        k.parallel([block, cols], |k, [i, j]| k.store(y, (first + i, j), v.at((i, j)) / sum.at((i,))));
     })
 }
 

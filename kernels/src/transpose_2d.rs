@@ -64,13 +64,13 @@ fn through_registers(config: &Config, rows: i64, cols: i64) -> Kernel {
     kernel("transpose_2d", |k| {
         let m = size(k, config, "m", rows);
         let n = size(k, config, "n", WARPS * cols);
-        let a = k.input("a", config.dtype, (&m, &n));
-        let b = k.output("b", config.dtype, (&n, &m));
-        let columns = k.view("columns", b, ([Expr::from(&m), Expr::from(&n)], [Expr::from(1), Expr::from(&m)]));
+        let a = k.input("a", config.dtype, (m, n));
+        let b = k.output("b", config.dtype, (n, m));
+        let columns = k.view("columns", b, ([Expr::from(m), Expr::from(n)], [Expr::from(1), Expr::from(m)]));
         let [y, x] = k.grid([m.ceil_div(rows), n.ceil_div(WARPS * cols)]);
         k.threads(32 * WARPS);
         let (r, c) = (y * rows, (x * WARPS + k.warp_id()) * cols);
-        k.warp().permute_layout(columns.sub((at(&r, rows), at(&c, cols))), a.sub((at(&r, rows), at(&c, cols))));
+        k.warp().permute_layout(columns.sub((at(r, rows), at(c, cols))), a.sub((at(r, rows), at(c, cols))));
     })
 }
 
@@ -84,8 +84,8 @@ fn through_shared(config: &Config) -> Kernel {
         let multiple = |name: &str| (config.size(name) & -config.size(name)).min(vector);
         let m = size(k, config, "m", multiple("m"));
         let n = size(k, config, "n", multiple("n"));
-        let a = k.input("a", config.dtype, (&m, &n));
-        let b = k.output("b", config.dtype, (&n, &m));
+        let a = k.input("a", config.dtype, (m, n));
+        let b = k.output("b", config.dtype, (n, m));
         let [y, x] = k.grid([m.ceil_div(TILE), n.ceil_div(WARPS * TILE)]);
         k.threads(32 * WARPS);
         let (r, c) = (y * TILE, (x * WARPS + k.warp_id()) * TILE);
@@ -93,9 +93,9 @@ fn through_shared(config: &Config) -> Kernel {
         let tile = k.shared("tile", config.dtype, shape);
         let columns = k.view("columns", tile, S(shape, [TILE * TILE, 1, TILE]));
         let warp = k.warp_id();
-        k.warp().copy(tile.sub((&warp, .., ..)), a.sub((at(&r, TILE), at(&c, TILE))));
-        k.warp().permute_layout(columns.sub((&warp, .., ..)), tile.sub((&warp, .., ..)));
-        k.warp().copy(b.sub((at(&c, TILE), at(&r, TILE))), tile.sub((&warp, .., ..)));
+        k.warp().copy(tile.sub((warp, .., ..)), a.sub((at(r, TILE), at(c, TILE))));
+        k.warp().permute_layout(columns.sub((warp, .., ..)), tile.sub((warp, .., ..)));
+        k.warp().copy(b.sub((at(c, TILE), at(r, TILE))), tile.sub((warp, .., ..)));
     })
 }
 

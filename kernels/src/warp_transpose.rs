@@ -67,9 +67,9 @@ fn warp_transpose(config: &Config) -> Kernel {
         let tile = k.shared("tile", config.dtype, S([rows, cols], [cols, 1]));
         let columns = k.view("columns", tile, S([rows, cols], [1, rows]));
         let transposed = k.view("transposed", tile, S([cols, rows], [rows, 1]));
-        k.warp().copy(tile, a.sub((&t, .., ..)));
+        k.warp().copy(tile, a.sub((t, .., ..)));
         k.warp().permute_layout(columns, tile);
-        k.warp().copy(b.sub((&t, .., ..)), transposed);
+        k.warp().copy(b.sub((t, .., ..)), transposed);
     })
 }
 

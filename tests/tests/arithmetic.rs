@@ -224,9 +224,9 @@ fn sums_of_signed_integers_wrap_before_they_are_compared() {
         let (sums, products) = (k.output("sums", I32, [8]), k.output("products", I32, [8]));
         k.parallel([8], |k, [i]| {
             let x = x.at((&i,));
-            let sum = x.clone() + i64::from(i32::MAX);
+            let sum = x + i64::from(i32::MAX);
             k.store(sums, (&i,), sum.lt(1).select(1, 0));
-            k.store(products, (&i,), (x.clone() * 65536).lt(x).select(1, 0));
+            k.store(products, (&i,), (x * 65536).lt(x).select(1, 0));
         });
     });
     let numbers = [0, 1, 2, -1, -2, i32::MIN, i32::MAX, 40_000];
@@ -247,7 +247,7 @@ fn indices_are_computed_exactly_and_then_converted() {
             let small = k.output("small", U16, [3]);
             let body = |k: &mut KernelBuilder, t: Expr| {
                 k.parallel([1], |k, _| {
-                    let index = |scale: i64| Value::from(&t * scale + 200);
+                    let index = |scale: i64| Value::from(t * scale + 200);
                     k.store(y, (&t, 0), index(1).wrapping_cast(I8).cast(I32));
                     k.store(y, (&t, 1), index(100).max(210).saturating_cast(U8).cast(I32));
                     k.store(y, (&t, 2), index(1 << 33).gt(Value::from(1i64 << 34)).select(1, 0));
@@ -287,7 +287,7 @@ fn numbers_of_a_table_may_need_64_bits() {
         k.threads(32);
         let y = k.output("y", I64, [32]);
         k.parallel([32], |k, [i]| {
-            k.store(y, (&i,), &i * &i * 1_000_000_007);
+            k.store(y, (&i,), i * i * 1_000_000_007);
         });
     });
     let Some(found) = outputs("numbers_of_a_table", kernel, &[]) else { return };

@@ -300,6 +300,24 @@ fn a_buffer_of_another_kernel() {
 }
 
 #[test]
+fn a_value_of_another_kernel() {
+    let mut strange = None;
+    let _ = kernel("first", |k| {
+        let a = k.input("a", F32, [8]);
+        k.parallel([8], |_, [i]| strange = Some((i, a.at((i,)))));
+    });
+    let (index, value) = strange.expect("the first kernel was built");
+    let kernel = kernel("second", |k| {
+        let b = k.output("b", F32, [8]);
+        k.parallel([8], |k, [i]| {
+            k.store(b, (i,), value * 2.0);
+            k.store(b, (index,), 1.0);
+        });
+    });
+    assert_mistake("value_of_another_kernel", kernel);
+}
+
+#[test]
 fn warps() {
     let on_one_tile = |threads, named: Option<i64>| {
         kernel("k", |k| {
@@ -409,7 +427,7 @@ fn tiles_that_cannot_be_placed() {
         let a = k.input("a", F32, ([64], S([8, 8], [100, 1])));
         let b = k.output("b", F32, [32, 4]);
         k.serial("i", 0..32, |k, i| {
-            k.copy(b.sub((&i, ..)), a.sub((at(&i, 4),)));
+            k.copy(b.sub((&i, ..)), a.sub((at(i, 4),)));
         });
     });
     assert_mistake("a_tile_inside_an_iter", inside);

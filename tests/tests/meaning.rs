@@ -49,7 +49,7 @@ fn an_iteration_may_change_what_no_other_touches() {
 fn a_fragment_is_not_reversed_in_place() {
     assert_eq!(
         in_place(|k, f, i| {
-            k.store(f, (&i * -1 + 63,), f.at((&i,)));
+            k.store(f, (i * -1 + 63,), f.at((&i,)));
         }),
         "K0237"
     );
@@ -61,7 +61,7 @@ fn a_butterfly_is_not_done_in_place() {
         let partner = f.at((&i ^ 8,));
         let is_low = Value::from(&i / 8 % 2).eq(0);
         let own = f.at((&i,));
-        k.store(f, (&i,), is_low.select(own.clone() + partner.clone(), partner - own));
+        k.store(f, (&i,), is_low.select(own + partner, partner - own));
     };
     assert_eq!(in_place(butterfly), "K0237");
 }
@@ -155,7 +155,7 @@ fn a_claim_covers_the_kind_of_meeting_that_it_names() {
             let y = k.output("y", F32, [32]);
             k.parallel([32], |k, [i]| {
                 let index = at.at((&i,));
-                let value = if reads { y.at((index.clone(),)) } else { Value::from(1.0) };
+                let value = if reads { y.at((index,)) } else { Value::from(1.0) };
                 claim(k.store(y, (index,), value));
             });
         })
@@ -176,7 +176,7 @@ fn variables_around_a_loop_that_move_everything_alike_do_not_matter() {
         let y = k.output("y", F32, [1 << 21]);
         let [bx] = k.grid([1 << 15]);
         k.parallel([32], |k, [i]| {
-            k.store(y, (&bx * 64 + i.clone(),), 0.0);
+            k.store(y, (&bx * 64 + i,), 0.0);
             k.store(y, (&bx * 64 + i + 32,), 1.0);
         });
     });
@@ -352,12 +352,35 @@ fn doubled(times: usize) -> Kernel {
         k.parallel([64], |k, [i]| {
             let mut value = x.at((&i,));
             for _ in 0..times {
-                value = value.clone() + value;
+                value = value + value;
             }
-            let thrice = value.clone() + value.clone() + value.clone();
+            let thrice = value + value + value;
             k.store(y, (&i,), x.at((&i,)).lt(7).select(thrice, value));
         });
     })
+}
+
+#[test]
+fn kernels_that_are_built_at_once_are_the_same() {
+    let text = || compile(doubled(9), &Options::new(Target::Sm100a)).expect("it compiles").cuda().to_string();
+    let first = text();
+    let threads: Vec<_> = (0..8).map(|_| std::thread::spawn(text)).collect();
+    for thread in threads {
+        assert_eq!(thread.join().expect("no panic"), first);
+    }
+}
+
+#[test]
+fn indices_values_sizes_and_numbers_mix() {
+    let mixed = kernel("mixed", |k| {
+        let n = k.size("n").max(64);
+        let (x, y) = (k.input("x", F32, (n, 4)), k.output("y", F32, (n, 4)));
+        k.parallel([64, 4], |k, [i, j]| {
+            k.store(y, (i, j), 2.0 * x.at((n - 1 - i, 3 - j)) + i * 0.5 - 4 * j + x.at((i, j)))
+        });
+    });
+    assert!(mixed.mistakes.is_empty(), "{:?}", mixed.mistakes);
+    compile(mixed, &Options::new(Target::Sm100a)).expect("it compiles");
 }
 
 #[test]

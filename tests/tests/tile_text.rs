@@ -28,7 +28,7 @@ fn statements_on_elements() {
         k.parallel([128, 2], |k, [i, j]| {
             let shifted = k.named("shifted", pairs.at((&i, &j)) - most.at((0,)));
             k.if_else(
-                shifted.clone().lt(-8.0),
+                shifted.lt(-8.0),
                 |k| {
                     k.store(pairs, (&i, &j), 0);
                 },

@@ -18,6 +18,7 @@ impl Buffer {
         clippy::should_implement_trait,
         reason = "`sub` is the word for a sub-tile, and buffers are not subtracted"
     )]
+    #[track_caller]
     pub fn sub(self, indices: impl IntoRegion) -> Region {
         Region { buffer: self, indices: Some(indices.into_indices()) }
     }

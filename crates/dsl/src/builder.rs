@@ -516,13 +516,7 @@ impl ScopeRef<'_> {
 
     /// Elements of `src` along `dimension` become one element of `dst`, which is overwritten.
     #[track_caller]
-    pub fn reduce(
-        self,
-        kind: ReduceKind,
-        dst: impl Into<Region>,
-        src: impl Into<Region>,
-        dimension: usize,
-    ) -> OpRef {
+    pub fn reduce(self, kind: ReduceKind, dst: impl Into<Region>, src: impl Into<Region>, dimension: usize) -> OpRef {
         let told = Reduce { kind, dimension, clear: true };
         self.op(OpKind::Reduce, vec![dst.into(), src.into()], Detail::Reduce(told))
     }

@@ -176,12 +176,18 @@ impl Buffer {
 /// Tuples, arrays and vectors of indices.
 pub trait IntoCoords {
     /// One index per dimension.
+    #[track_caller]
     fn into_coords(self) -> Vec<Coord>;
 }
 
 impl<T: Into<Coord>, const N: usize> IntoCoords for [T; N] {
+    #[track_caller]
     fn into_coords(self) -> Vec<Coord> {
-        self.into_iter().map(|index| index.into()).collect()
+        let mut coords = Vec::with_capacity(N);
+        for index in self {
+            coords.push(index.into());
+        }
+        coords
     }
 }
 
@@ -195,6 +201,7 @@ macro_rules! tuple_coords {
     ($($name:ident),*) => {
         impl<$($name: Into<Coord>),*> IntoCoords for ($($name,)*) {
             #[allow(non_snake_case)]
+            #[track_caller]
             fn into_coords(self) -> Vec<Coord> {
                 let ($($name,)*) = self;
                 vec![$($name.into()),*]

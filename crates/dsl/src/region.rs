@@ -75,6 +75,7 @@ from_integer!(i32, i64);
 /// Tuples, arrays and vectors of indices.
 pub trait IntoRegion {
     /// One index per dimension.
+    #[track_caller]
     fn into_indices(self) -> Vec<Index>;
 }
 
@@ -88,6 +89,7 @@ macro_rules! tuple_region {
     ($($name:ident),*) => {
         impl<$($name: Into<Index>),*> IntoRegion for ($($name,)*) {
             #[allow(non_snake_case)]
+            #[track_caller]
             fn into_indices(self) -> Vec<Index> {
                 let ($($name,)*) = self;
                 vec![$($name.into()),*]

@@ -43,7 +43,7 @@ fn pitches_of_six() -> Kernel {
     kernel("pitches_of_six", |k| {
         let m = k.size("m").multiple_of(32).max(4096);
         let (extents, pitch) = ([Expr::from(&m), Expr::from(4)], Expr::from(6));
-        let a = k.input("a", B32, (extents.clone(), [pitch, Expr::from(1)]));
+        let a = k.input("a", B32, (extents, [pitch, Expr::from(1)]));
         let b = k.output("b", B32, (&m, 4));
         let [y] = k.grid([m.ceil_div(32)]);
         k.warp().permute_layout(b.sub((at(&y * 32, 32), 0..4)), a.sub((at(&y * 32, 32), 0..4)));
@@ -239,10 +239,10 @@ fn conversions_that_are_allowed() -> Kernel {
         let second = k.fragment("second", B32, S([8, 8], [1 * TX, 8 * TX]));
         k.copy(first, a);
         k.parallel([8, 8], |k, [i, j]| {
-            k.store(second, (&i, &j), first.at((&i * 8 + j.clone(),)));
+            k.store(second, (&i, &j), first.at((&i * 8 + j,)));
         });
         k.parallel([8, 8], |k, [i, j]| {
-            k.store(b, (&i * 8 + j.clone(),), second.at((&i, &j)));
+            k.store(b, (&i * 8 + j,), second.at((&i, &j)));
         });
     })
 }

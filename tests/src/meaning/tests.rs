@@ -30,7 +30,7 @@ fn on_fragment(body: impl FnOnce(&mut KernelBuilder, Buffer, Buffer)) -> Kernel 
 fn without_the_rule_on_races_a_race_has_a_meaning() {
     let reversed = on_fragment(|k, f, _| {
         k.parallel([64], |k, [i]| {
-            k.store(f, (&i * -1 + 63,), f.at((&i,)));
+            k.store(f, (i * -1 + 63,), f.at((&i,)));
         });
     });
     assert!(matches!(meant(&reversed, Rules::ALL), Err(Meaningless::Race(_))));
@@ -67,7 +67,7 @@ fn without_the_rule_on_divergence_threads_may_differ() {
     let copies = on_fragment(|k, f, _| {
         let warp = k.warp_id();
         k.each_thread(|k| {
-            k.store(f, (0,), &warp);
+            k.store(f, (0,), warp);
         });
     });
     for kernel in [branches, copies] {

@@ -42,7 +42,7 @@ fn parallel_loops() {
     let extents = kernel("k", |k| {
         let y = k.output("y", F32, [32]);
         k.parallel([4096, 4096], |k, [i, j]| {
-            k.store(y, (&i + &j,), 0);
+            k.store(y, (i + j,), 0);
         });
     });
     assert_mistake("extents_of_a_parallel_loop", extents);
@@ -96,7 +96,7 @@ fn what_another_iteration_writes() {
         let f = k.fragment("f", F32, [64]);
         k.fill(f, 0.0);
         k.parallel([64], |k, [i]| {
-            k.store(f, (&i * -1 + 63,), f.at((&i,)));
+            k.store(f, (i * -1 + 63,), f.at((&i,)));
         });
     });
     assert_mistake("a_read_of_what_another_stores", reversed);
@@ -169,7 +169,7 @@ fn numbers_that_a_dtype_does_not_hold() {
         let [bx] = k.grid([2]);
         k.parallel([32], |k, [i]| {
             k.store(y, (&i % 0,), 0.0);
-            k.store(y, (&i / &bx,), 0.0);
+            k.store(y, (i / bx,), 0.0);
         });
     });
     assert_mistake("divisors_that_are_not_positive", divided);
@@ -218,7 +218,7 @@ fn what_threads_judge_differently() {
         k.fill(f, 0);
         let warp = k.warp_id();
         k.each_thread(|k| {
-            k.store(f, (0,), &warp);
+            k.store(f, (0,), warp);
         });
     });
     assert_mistake("copies_that_differ", copies);

@@ -177,7 +177,8 @@ impl Naming<'_> {
 
     /// The dtype of a value that is small.
     fn dtype(&self, value: &Value) -> Option<DType> {
-        let known = |name: &str| self.dtypes.iter().rev().find(|(known, _)| known == name).and_then(|(_, dtype)| *dtype);
+        let known =
+            |name: &str| self.dtypes.iter().rev().find(|(known, _)| known == name).and_then(|(_, dtype)| *dtype);
         match value {
             Value::Load(access) => self.kernel.buffers.get(access.buffer).map(|buffer| buffer.dtype),
             Value::Named(name) => known(name),
@@ -222,12 +223,7 @@ impl Naming<'_> {
         made
     }
 
-    fn rebuilt_access(
-        &mut self,
-        unfolding: &mut Unfolding,
-        access: &Access,
-        span: Span,
-    ) -> (Access, u64) {
+    fn rebuilt_access(&mut self, unfolding: &mut Unfolding, access: &Access, span: Span) -> (Access, u64) {
         let (mut weight, mut index) = (0u64, Vec::with_capacity(access.index.len()));
         for coord in &access.index {
             index.push(match coord {

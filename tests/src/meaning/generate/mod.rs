@@ -160,7 +160,7 @@ impl<'r> Maker<'r> {
             rows.push(Held { is_flat: false, ..held(k.shared("r", dtype, shape), dtype, extents) });
             fragments.extend(own.clone());
         }
-        let scope = Scope { vars: vec![(bx.clone(), 3)], names: Vec::new() };
+        let scope = Scope { vars: vec![(bx, 3)], names: Vec::new() };
         let names = 0;
         let mut maker = Maker {
             rng,

@@ -20,8 +20,8 @@ impl Maker<'_> {
     pub(super) fn coordinate(&mut self, extent: i64, back: usize, is_plain: bool) -> Coord {
         let count = self.scope.vars.len();
         let (var, span) = match count.checked_sub(1 + back) {
-            Some(at) if is_plain || self.rng.percent(70) => self.scope.vars[at].clone(),
-            _ => self.rng.pick(&self.scope.vars.clone()).clone(),
+            Some(at) if is_plain || self.rng.percent(70) => self.scope.vars[at],
+            _ => *self.rng.pick(&self.scope.vars.clone()),
         };
         let range = var.range();
         let fits = range.lo >= 0 && range.hi < extent;
@@ -39,7 +39,7 @@ impl Maker<'_> {
             5 => Expr::from(by % extent),
             6 => wrapped(var * by),
             7 => {
-                let other = self.rng.pick(&self.scope.vars.clone()).0.clone();
+                let other = self.rng.pick(&self.scope.vars.clone()).0;
                 wrapped(var + other)
             }
             // Of registers every place is asked for that data may lead to: few, or there is much to compile.
@@ -53,7 +53,7 @@ impl Maker<'_> {
     }
 
     pub(super) fn comparison(&mut self) -> Value {
-        let (var, span) = self.rng.pick(&self.scope.vars.clone()).clone();
+        let (var, span) = *self.rng.pick(&self.scope.vars.clone());
         let bound = self.rng.within(0..=span.max(1));
         let var = Value::from(var);
         match self.rng.below(6) {
@@ -101,7 +101,7 @@ impl Maker<'_> {
             }
             11 => {
                 let one = one.cast_to(dtype);
-                one.clone() + one
+                one + one
             }
             12 => one.cast_to(dtype).rounded(),
             _ => one,
@@ -122,18 +122,13 @@ impl Maker<'_> {
             0 => Value::from(self.edge(dtype)),
             1 => Value::from(self.small(dtype)),
             2 => {
-                let (var, _) = self.rng.pick(&self.scope.vars.clone()).clone();
+                let (var, _) = *self.rng.pick(&self.scope.vars.clone());
                 if dtype.is_integer() { Value::from(var).wrapping_cast(dtype) } else { Value::from(var) }
             }
             3 if self.scope.names.iter().any(|(_, known)| *known == dtype) => {
-                let known: Vec<Value> = self
-                    .scope
-                    .names
-                    .iter()
-                    .filter(|(_, known)| *known == dtype)
-                    .map(|(name, _)| name.clone())
-                    .collect();
-                self.rng.pick(&known).clone()
+                let known: Vec<Value> =
+                    self.scope.names.iter().filter(|(_, known)| *known == dtype).map(|(name, _)| *name).collect();
+                *self.rng.pick(&known)
             }
             _ => {
                 let all =
