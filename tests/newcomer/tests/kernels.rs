@@ -1,0 +1,86 @@
+//! Every kernel is compiled for every target and run on the virtual GPU, at sizes that divide nothing, of 1, and below one
+//! tile, and compared with its reference. Where there is no NVRTC, kernels are compiled only.
+
+use newcomer::bias_gelu;
+use tilewright::compile::{Options, compile};
+use tilewright::prelude::*;
+use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, Toolchain, compare, run};
+
+fn check(kernel: &Kernel, sizes: &[(&str, i64)], inputs: &[HostTensor], expected: &[HostTensor], tolerance: Tolerance) {
+    let toolchain = Toolchain::from_env(None);
+    for target in [Target::Sm100a, Target::Sm90a] {
+        let artifact = compile(kernel.clone(), &Options::new(target)).expect("the kernel is right");
+        let artifact = artifact.for_sizes(sizes).expect("sizes that fit");
+        if let Err(why) = toolchain.nvrtc(target.name()) {
+            eprintln!("skipped: {why}");
+            continue;
+        }
+        let built = toolchain.build(&artifact, &CudaText::Generated).expect("NVRTC compiles it");
+        let launched = run(&artifact, &built, inputs, &Device::Virtual).expect("it runs without a fault");
+        assert_eq!(launched.outputs.len(), expected.len());
+        for (got, expected) in launched.outputs.iter().zip(expected) {
+            let comparison = compare(got, expected, tolerance);
+            assert_eq!(comparison.mismatch, None, "{} for {}", artifact.name(), target.name());
+        }
+    }
+}
+
+/// Multiples of 1/16 from -2 to 2, which every float type holds.
+fn numbers(seed: i64, count: i64) -> Vec<f32> {
+    (0..count).map(|i| ((i * 37 + seed * 11) % 65 - 32) as f32 / 16.0).collect()
+}
+
+/// Numbers as a tensor of floats, rounded to the nearest.
+fn tensor(dtype: DType, shape: &[i64], numbers: &[f32]) -> HostTensor {
+    assert_eq!(shape.iter().product::<i64>(), numbers.len() as i64);
+    HostTensor::from_fn(dtype, shape, |i| {
+        let number = numbers[i as usize];
+        match dtype {
+            F32 => u128::from(number.to_bits()),
+            F16 => u128::from(f16_bits(number)),
+            BF16 => u128::from(bf16_bits(number)),
+            _ => panic!("{dtype:?} is no float of these kernels"),
+        }
+    })
+}
+
+/// Integers as a tensor: the low bytes count.
+fn integers(dtype: DType, shape: &[i64], numbers: &[i32]) -> HostTensor {
+    assert_eq!(shape.iter().product::<i64>(), numbers.len() as i64);
+    HostTensor::from_fn(dtype, shape, |i| numbers[i as usize] as u128)
+}
+
+fn f16_bits(number: f32) -> u16 {
+    assert!(number.abs() <= 65504.0);
+    let magnitude = f64::from(number.abs());
+    let exponent = (magnitude.log2().floor() as i32).max(-14);
+    let units = (magnitude * 2f64.powi(10 - exponent)).round_ties_even() as u16;
+    // What rounds up to the next power of two carries into the exponent.
+    let unsigned = (((exponent + 14) as u16) << 10) + units;
+    if number.is_sign_negative() { unsigned | 0x8000 } else { unsigned }
+}
+
+fn bf16_bits(number: f32) -> u16 {
+    let bits = number.to_bits();
+    ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) as u16
+}
+
+#[test]
+fn the_16_bit_floats_are_right() {
+    assert_eq!([0.0, 1.0, -2.0, 65504.0, 2f32.powi(-24)].map(f16_bits), [0, 0x3c00, 0xc000, 0x7bff, 1]);
+    assert_eq!([0.0, 1.0, -2.0, 1.0 + 2f32.powi(-8)].map(bf16_bits), [0, 0x3f80, 0xc000, 0x3f80]);
+}
+
+#[test]
+fn bias_gelu_for_any_matrix() {
+    // Two units in the last place of f16 below 4, and the error of tanh.
+    let tolerance = Tolerance { absolute: 2e-3, relative: 1e-3 };
+    let kernel = bias_gelu::bias_gelu();
+    for (rows, cols) in [(1, 1), (3, 5), (8, 64), (9, 129), (17, 70)] {
+        let (x, bias, residual) = (numbers(1, rows * cols), numbers(2, cols), numbers(3, rows * cols));
+        let inputs =
+            [tensor(F16, &[rows, cols], &x), tensor(F16, &[cols], &bias), tensor(F16, &[rows, cols], &residual)];
+        let y = tensor(F16, &[rows, cols], &bias_gelu::reference(&x, &bias, &residual));
+        check(&kernel, &[("rows", rows), ("cols", cols)], &inputs, &[y], tolerance);
+    }
+}
