@@ -1,3 +1,4 @@
 //! Kernels as a newcomer writes them who has read the docs: each with a plain Rust reference beside it.
 
 pub mod bias_gelu;
+pub mod gemm;

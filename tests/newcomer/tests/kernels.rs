@@ -1,7 +1,7 @@
 //! Every kernel is compiled for every target and run on the virtual GPU, at sizes that divide nothing, of 1, and below one
 //! tile, and compared with its reference. Where there is no NVRTC, kernels are compiled only.
 
-use newcomer::bias_gelu;
+use newcomer::{bias_gelu, gemm};
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, Toolchain, compare, run};
@@ -82,5 +82,16 @@ fn bias_gelu_for_any_matrix() {
             [tensor(F16, &[rows, cols], &x), tensor(F16, &[cols], &bias), tensor(F16, &[rows, cols], &residual)];
         let y = tensor(F16, &[rows, cols], &bias_gelu::reference(&x, &bias, &residual));
         check(&kernel, &[("rows", rows), ("cols", cols)], &inputs, &[y], tolerance);
+    }
+}
+
+#[test]
+fn gemm_of_ragged_matrices() {
+    for (m, n, depth) in [(1, 1, 1), (5, 7, 3), (64, 64, 32), (33, 100, 17), (65, 70, 40)] {
+        let (a, b) = (numbers(1, m * depth), numbers(2, depth * n));
+        let inputs = [tensor(BF16, &[m, depth], &a), tensor(BF16, &[depth, n], &b)];
+        // Sums of multiples of 1/256 are exact, so that only the last rounding rounds.
+        let c = tensor(BF16, &[m, n], &gemm::reference(&a, &b, n as usize, depth as usize));
+        check(&gemm::gemm(m, n, depth), &[], &inputs, &[c], Tolerance::EXACT);
     }
 }
