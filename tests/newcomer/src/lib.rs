@@ -2,3 +2,4 @@
 
 pub mod bias_gelu;
 pub mod gemm;
+pub mod top_two;

@@ -1,7 +1,7 @@
 //! Every kernel is compiled for every target and run on the virtual GPU, at sizes that divide nothing, of 1, and below one
 //! tile, and compared with its reference. Where there is no NVRTC, kernels are compiled only.
 
-use newcomer::{bias_gelu, gemm};
+use newcomer::{bias_gelu, gemm, top_two};
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, Toolchain, compare, run};
@@ -93,5 +93,15 @@ fn gemm_of_ragged_matrices() {
         // Sums of multiples of 1/256 are exact, so that only the last rounding rounds.
         let c = tensor(BF16, &[m, n], &gemm::reference(&a, &b, n as usize, depth as usize));
         check(&gemm::gemm(m, n, depth), &[], &inputs, &[c], Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn the_two_greatest_of_each_row() {
+    for (rows, cols) in [(1, 1), (3, 1), (5, 2), (6, 37), (4, 64), (7, 100)] {
+        let x = numbers(1, rows * cols);
+        let (values, indices) = top_two::reference(&x, cols as usize);
+        let expected = [tensor(F32, &[rows, 2], &values), integers(I32, &[rows, 2], &indices)];
+        check(&top_two::top_two(rows, cols), &[], &[tensor(F32, &[rows, cols], &x)], &expected, Tolerance::EXACT);
     }
 }
