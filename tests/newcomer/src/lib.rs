@@ -2,4 +2,5 @@
 
 pub mod bias_gelu;
 pub mod gemm;
+pub mod rope;
 pub mod top_two;

@@ -1,7 +1,7 @@
 //! Every kernel is compiled for every target and run on the virtual GPU, at sizes that divide nothing, of 1, and below one
 //! tile, and compared with its reference. Where there is no NVRTC, kernels are compiled only.
 
-use newcomer::{bias_gelu, gemm, top_two};
+use newcomer::{bias_gelu, gemm, rope, top_two};
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, Toolchain, compare, run};
@@ -103,5 +103,29 @@ fn the_two_greatest_of_each_row() {
         let (values, indices) = top_two::reference(&x, cols as usize);
         let expected = [tensor(F32, &[rows, 2], &values), integers(I32, &[rows, 2], &indices)];
         check(&top_two::top_two(rows, cols), &[], &[tensor(F32, &[rows, cols], &x)], &expected, Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn rope_both_ways() {
+    // One unit in the last place of f16 below 4.
+    let tolerance = Tolerance { absolute: 2e-3, relative: 0.0 };
+    for pairing in [rope::Pairing::Halves, rope::Pairing::Neighbours] {
+        for (tokens, heads, depth) in [(1, 1, 2), (5, 3, 10), (3, 2, 64), (7, 5, 36)] {
+            let half = depth / 2;
+            let x = numbers(1, tokens * heads * depth);
+            let angle = |at: i64| (at / half) as f32 * 10_000_f32.powf(-((at % half) as f32) / half as f32);
+            let angles: Vec<f32> = (0..tokens * half).map(angle).collect();
+            let cosines: Vec<f32> = angles.iter().map(|angle| angle.cos()).collect();
+            let sines: Vec<f32> = angles.iter().map(|angle| angle.sin()).collect();
+            let inputs = [
+                tensor(F16, &[tokens, heads, depth], &x),
+                tensor(F32, &[tokens, half], &cosines),
+                tensor(F32, &[tokens, half], &sines),
+            ];
+            let y = rope::reference(&x, &cosines, &sines, heads as usize, depth as usize, pairing);
+            let y = tensor(F16, &[tokens, heads, depth], &y);
+            check(&rope::rope(tokens, heads, depth, pairing), &[], &inputs, &[y], tolerance);
+        }
     }
 }
