@@ -3,4 +3,5 @@
 pub mod bias_gelu;
 pub mod gemm;
 pub mod rope;
+pub mod scan;
 pub mod top_two;

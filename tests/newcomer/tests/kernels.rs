@@ -1,7 +1,7 @@
 //! Every kernel is compiled for every target and run on the virtual GPU, at sizes that divide nothing, of 1, and below one
 //! tile, and compared with its reference. Where there is no NVRTC, kernels are compiled only.
 
-use newcomer::{bias_gelu, gemm, rope, top_two};
+use newcomer::{bias_gelu, gemm, rope, scan, top_two};
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, Toolchain, compare, run};
@@ -127,5 +127,15 @@ fn rope_both_ways() {
             let y = tensor(F16, &[tokens, heads, depth], &y);
             check(&rope::rope(tokens, heads, depth, pairing), &[], &inputs, &[y], tolerance);
         }
+    }
+}
+
+#[test]
+fn scan_of_rows() {
+    for (rows, cols) in [(1, 1), (3, 5), (2, 256), (2, 300), (1, 1000)] {
+        // Sums of these wrap.
+        let x: Vec<i32> = (0..rows * cols).map(|i| (i as i32).wrapping_mul(123_456_789)).collect();
+        let y = integers(I32, &[rows, cols], &scan::reference(&x, cols as usize));
+        check(&scan::scan(rows, cols), &[], &[integers(I32, &[rows, cols], &x)], &[y], Tolerance::EXACT);
     }
 }
