@@ -1,7 +1,7 @@
 //! Every kernel is compiled for every target and run on the virtual GPU, at sizes that divide nothing, of 1, and below one
 //! tile, and compared with its reference. Where there is no NVRTC, kernels are compiled only.
 
-use newcomer::{bias_gelu, gemm, rope, scan, top_two};
+use newcomer::{bias_gelu, gemm, quantise, rope, scan, top_two};
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, Toolchain, compare, run};
@@ -137,5 +137,20 @@ fn scan_of_rows() {
         let x: Vec<i32> = (0..rows * cols).map(|i| (i as i32).wrapping_mul(123_456_789)).collect();
         let y = integers(I32, &[rows, cols], &scan::reference(&x, cols as usize));
         check(&scan::scan(rows, cols), &[], &[integers(I32, &[rows, cols], &x)], &[y], Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn quantise_rows() {
+    for (rows, cols) in [(1, 1), (3, 5), (4, 64), (9, 70)] {
+        let mut x = numbers(1, rows * cols);
+        // The scale of this row is 1, so that some quotients are ties.
+        x[0] = -127.0;
+        if rows > 1 {
+            x[cols as usize..2 * cols as usize].fill(0.0);
+        }
+        let (q, scales) = quantise::reference(&x, cols as usize);
+        let expected = [integers(I8, &[rows, cols], &q), tensor(F32, &[rows], &scales)];
+        check(&quantise::quantise(rows, cols), &[], &[tensor(F32, &[rows, cols], &x)], &expected, Tolerance::EXACT);
     }
 }
