@@ -2,6 +2,7 @@
 
 pub mod bias_gelu;
 pub mod gemm;
+pub mod histogram;
 pub mod quantise;
 pub mod rope;
 pub mod scan;

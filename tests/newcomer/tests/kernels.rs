@@ -1,7 +1,7 @@
 //! Every kernel is compiled for every target and run on the virtual GPU, at sizes that divide nothing, of 1, and below one
 //! tile, and compared with its reference. Where there is no NVRTC, kernels are compiled only.
 
-use newcomer::{bias_gelu, gemm, quantise, rope, scan, top_two};
+use newcomer::{bias_gelu, gemm, histogram, quantise, rope, scan, top_two};
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, Toolchain, compare, run};
@@ -152,5 +152,20 @@ fn quantise_rows() {
         let (q, scales) = quantise::reference(&x, cols as usize);
         let expected = [integers(I8, &[rows, cols], &q), tensor(F32, &[rows], &scales)];
         check(&quantise::quantise(rows, cols), &[], &[tensor(F32, &[rows, cols], &x)], &expected, Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn histogram_of_bytes() {
+    let bins = histogram::BINS;
+    for (count, ctas) in [(1, 1), (5, 3), (2, 5), (700, 4), (1000, 3)] {
+        let x: Vec<u8> = (0..count).map(|i| (i * i * 3 + i * 7 + 255) as u8).collect();
+        let bytes: Vec<i32> = x.iter().map(|byte| i32::from(*byte)).collect();
+        let counts = histogram::reference(&x, ctas as usize);
+        let counts = integers(I32, &[ctas, bins], &counts);
+        let inputs = [integers(U8, &[count], &bytes)];
+        check(&histogram::histogram(count, ctas), &[], &inputs, std::slice::from_ref(&counts), Tolerance::EXACT);
+        let totals = integers(I32, &[bins], &histogram::reference(&x, 1));
+        check(&histogram::totals(ctas), &[], &[counts], &[totals], Tolerance::EXACT);
     }
 }
