@@ -1,6 +1,7 @@
 //! Kernels as a newcomer writes them who has read the docs: each with a plain Rust reference beside it.
 
 pub mod bias_gelu;
+pub mod flash_attention;
 pub mod gemm;
 pub mod histogram;
 pub mod quantise;

@@ -1,7 +1,7 @@
 //! Every kernel is compiled for every target and run on the virtual GPU, at sizes that divide nothing, of 1, and below one
 //! tile, and compared with its reference. Where there is no NVRTC, kernels are compiled only.
 
-use newcomer::{bias_gelu, gemm, histogram, quantise, rope, scan, top_two};
+use newcomer::{bias_gelu, flash_attention, gemm, histogram, quantise, rope, scan, top_two};
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, Toolchain, compare, run};
@@ -167,5 +167,19 @@ fn histogram_of_bytes() {
         check(&histogram::histogram(count, ctas), &[], &inputs, std::slice::from_ref(&counts), Tolerance::EXACT);
         let totals = integers(I32, &[bins], &histogram::reference(&x, 1));
         check(&histogram::totals(ctas), &[], &[counts], &[totals], Tolerance::EXACT);
+    }
+}
+
+#[test]
+fn flash_attention_of_ragged_sequences() {
+    // Weights and results are rounded to f16.
+    let tolerance = Tolerance { absolute: 4e-3, relative: 0.0 };
+    for (heads, length, depth) in [(1, 1, 8), (2, 7, 16), (1, 33, 24), (3, 70, 16)] {
+        let shape = [heads, length, depth];
+        let [q, key, value] = [1, 2, 3].map(|seed| numbers(seed, heads * length * depth));
+        let inputs = [&q, &key, &value].map(|numbers| tensor(F16, &shape, numbers));
+        let out = flash_attention::reference(&q, &key, &value, length as usize, depth as usize);
+        let kernel = flash_attention::flash_attention(heads, length, depth);
+        check(&kernel, &[], &inputs, &[tensor(F16, &shape, &out)], tolerance);
     }
 }
