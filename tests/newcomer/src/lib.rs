@@ -4,6 +4,7 @@ pub mod bias_gelu;
 pub mod flash_attention;
 pub mod gemm;
 pub mod histogram;
+pub mod layer_norm_backward;
 pub mod quantise;
 pub mod rope;
 pub mod scan;

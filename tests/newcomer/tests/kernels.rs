@@ -1,7 +1,7 @@
 //! Every kernel is compiled for every target and run on the virtual GPU, at sizes that divide nothing, of 1, and below one
 //! tile, and compared with its reference. Where there is no NVRTC, kernels are compiled only.
 
-use newcomer::{bias_gelu, flash_attention, gemm, histogram, quantise, rope, scan, top_two};
+use newcomer::{bias_gelu, flash_attention, gemm, histogram, layer_norm_backward, quantise, rope, scan, top_two};
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, Toolchain, compare, run};
@@ -181,5 +181,22 @@ fn flash_attention_of_ragged_sequences() {
         let out = flash_attention::reference(&q, &key, &value, length as usize, depth as usize);
         let kernel = flash_attention::flash_attention(heads, length, depth);
         check(&kernel, &[], &inputs, &[tensor(F16, &shape, &out)], tolerance);
+    }
+}
+
+#[test]
+fn layer_norm_backward_of_ragged_rows() {
+    // Sums of f32 in another order.
+    let tolerance = Tolerance { absolute: 1e-4, relative: 1e-4 };
+    for (rows, cols) in [(1, 1), (3, 5), (8, 32), (17, 70)] {
+        let (x, dy, gamma) = (numbers(1, rows * cols), numbers(2, rows * cols), numbers(3, cols));
+        let (mean, rstd) = layer_norm_backward::statistics(&x, cols as usize);
+        let [dx, dgamma, dbeta] = layer_norm_backward::reference(&x, &dy, &gamma);
+        let [x, dy, dx] = [x, dy, dx].map(|numbers| tensor(F32, &[rows, cols], &numbers));
+        let [gamma, dgamma, dbeta] = [gamma, dgamma, dbeta].map(|numbers| tensor(F32, &[cols], &numbers));
+        let [mean, rstd] = [mean, rstd].map(|numbers| tensor(F32, &[rows], &numbers));
+        let inputs = [x.clone(), dy.clone(), mean.clone(), rstd.clone()];
+        check(&layer_norm_backward::of_parameters(rows, cols), &[], &inputs, &[dgamma, dbeta], tolerance);
+        check(&layer_norm_backward::of_x(rows, cols), &[], &[x, dy, gamma, mean, rstd], &[dx], tolerance);
     }
 }
