@@ -7,8 +7,8 @@ pub const BINS: i64 = 256;
 /// Bins of a CTA of the second kernel.
 const COLS: i64 = 64;
 
-/// Row `cta` of `counts`, which is `ctas` x 256, counts the bytes of `x` from `cta*share` on, where `share` is `count/ctas`
-/// rounded up.
+/// Row `cta` of `counts`, which is `ctas` x 256, counts the bytes of `x` from `cta*share` on, where `share` is
+/// `count/ctas` rounded up.
 pub fn histogram(count: i64, ctas: i64) -> Kernel {
     let share = (count + ctas - 1) / ctas;
     kernel("histogram", |k| {

@@ -1,4 +1,5 @@
-//! What `y = (x - mean)*rstd*gamma + beta` passes back: to `x`, row by row, and to `gamma` and `beta`, column by column.
+//! What `y = (x - mean)*rstd*gamma + beta` passes back: to `x`, row by row, and to `gamma` and `beta`, column by
+//! column.
 
 use tilewright::prelude::*;
 
@@ -7,7 +8,8 @@ const ROWS: i64 = 8;
 /// Columns of a CTA of the second kernel.
 const COLS: i64 = 32;
 
-/// `dx` from `dy`; `mean` and `rstd` of each row are those of the forward kernel. `x`, `dy` and `dx` are `rows` x `cols`.
+/// `dx` from `dy`; `mean` and `rstd` of each row are those of the forward kernel. `x`, `dy` and `dx` are `rows` x
+/// `cols`.
 pub fn of_x(rows: i64, cols: i64) -> Kernel {
     kernel("layer_norm_backward", |k| {
         let x = k.input("x", F32, [rows, cols]);

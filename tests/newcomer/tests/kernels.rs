@@ -1,5 +1,5 @@
-//! Every kernel is compiled for every target and run on the virtual GPU, at sizes that divide nothing, of 1, and below one
-//! tile, and compared with its reference. Where there is no NVRTC, kernels are compiled only.
+//! Every kernel is compiled for every target and run on the virtual GPU, at sizes that divide nothing, of 1, and below
+//! one tile, and compared with its reference. Where there is no NVRTC, kernels are compiled only.
 
 use newcomer::{bias_gelu, flash_attention, gemm, histogram, layer_norm_backward, quantise, rope, scan, top_two};
 use tilewright::compile::{Options, compile};
