@@ -5,8 +5,8 @@ use tilewright::prelude::*;
 /// Rows of a CTA.
 const ROWS: i64 = 4;
 
-/// `values` and `indices` are `rows` x 2, the greatest first. Of equal elements, the first one counts as greater. Where a
-/// row has one element, the second value is minus infinity, at index `cols`.
+/// `values` and `indices` are `rows` x 2, the greatest first. Of equal elements, the first one counts as greater. Where
+/// a row has one element, the second value is minus infinity, at index `cols`.
 pub fn top_two(rows: i64, cols: i64) -> Kernel {
     kernel("top_two", |k| {
         let x = k.input("x", F32, [rows, cols]);
