@@ -19,19 +19,19 @@ pub fn bias_gelu() -> Kernel {
         let [down, across] = k.grid([rows.ceil_div(ROWS), cols.ceil_div(COLS)]);
         k.threads(128);
         k.parallel([ROWS, COLS], |k, [i, j]| {
-            let (row, column) = (&down * ROWS + i, &across * COLS + j);
-            let z = k.named("z", x.at((&row, &column)).cast(F32) + bias.at((&column,)).cast(F32));
-            let sum = gelu(&z) + residual.at((&row, &column)).cast(F32);
-            k.store(y, (&row, &column), sum.cast(F16));
+            let (row, column) = (down * ROWS + i, across * COLS + j);
+            let z = k.named("z", x.at((row, &column)).cast(F32) + bias.at((&column,)).cast(F32));
+            let sum = gelu(&z) + residual.at((row, &column)).cast(F32);
+            k.store(y, (row, &column), sum.cast(F16));
         });
     })
 }
 
 /// By tanh.
 fn gelu(z: &Value) -> Value {
-    let cubic = z.clone() * z * z * 0.044715;
-    let inner = (z.clone() + cubic) * (2.0 / PI).sqrt();
-    z.clone() * 0.5 * (inner.tanh() + 1.0)
+    let cubic = *z * z * z * 0.044715;
+    let inner = (*z + cubic) * (2.0 / PI).sqrt();
+    *z * 0.5 * (inner.tanh() + 1.0)
 }
 
 /// The same in plain Rust, row-major.

@@ -40,7 +40,7 @@ pub fn flash_attention(heads: i64, length: i64, depth: i64) -> Kernel {
         let rescale = k.fragment("rescale", F32, [ROWS]);
         let sum = k.fragment("sum", F32, [ROWS]);
         k.parallel([ROWS, depth], |k, [i, j]| {
-            k.store(q_tile, (&i, &j), q.at((&head, &top + &i, &j)));
+            k.store(q_tile, (i, j), q.at((head, top + i, j)));
         });
         k.fill(held, 0.0);
         k.fill(max, f64::NEG_INFINITY);
@@ -48,36 +48,36 @@ pub fn flash_attention(heads: i64, length: i64, depth: i64) -> Kernel {
         k.pipelined("t", 0..(length + KEYS - 1) / KEYS, 2, |k, t| {
             let first = t * KEYS;
             k.parallel([KEYS, depth], |k, [i, j]| {
-                let row = &first + &i;
-                k.store(key_tile, (&i, &j), key.at((&head, &row, &j)));
-                k.store(value_tile, (&i, &j), value.at((&head, &row, &j)));
+                let row = first + i;
+                k.store(key_tile, (i, j), key.at((head, row, j)));
+                k.store(value_tile, (i, j), value.at((head, row, j)));
             });
             k.gemm(scores, q_tile, key_tile).with(product(true, true));
             // What lies below the last key has no weight.
             k.parallel([ROWS, KEYS], |k, [i, j]| {
-                let is_key = Value::from(&first + &j).lt(length);
-                k.store(scores, (&i, &j), is_key.select(scores.at((&i, &j)) * scale, f64::NEG_INFINITY));
+                let is_key = Value::from(first + j).lt(length);
+                k.store(scores, (i, j), is_key.select(scores.at((i, j)) * scale, f64::NEG_INFINITY));
             });
             k.copy(before, max);
             k.reduce(Max, max, scores, 1).accumulate();
             k.parallel([ROWS], |k, [i]| {
-                let factor = k.named("factor", (before.at((&i,)) - max.at((&i,))).exp());
-                k.store(rescale, (&i,), &factor);
-                k.store(sum, (&i,), sum.at((&i,)) * factor);
+                let factor = k.named("factor", (before.at((i,)) - max.at((i,))).exp());
+                k.store(rescale, (i,), factor);
+                k.store(sum, (i,), sum.at((i,)) * factor);
             });
             k.parallel([ROWS, KEYS], |k, [i, j]| {
-                let weight = k.named("weight", (scores.at((&i, &j)) - max.at((&i,))).exp());
-                k.store(scores, (&i, &j), &weight);
-                k.store(weights, (&i, &j), weight.cast(F16));
+                let weight = k.named("weight", (scores.at((i, j)) - max.at((i,))).exp());
+                k.store(scores, (i, j), weight);
+                k.store(weights, (i, j), weight.cast(F16));
             });
             k.reduce(Sum, sum, scores, 1).accumulate();
             k.parallel([ROWS, depth], |k, [i, j]| {
-                k.store(held, (&i, &j), held.at((&i, &j)) * rescale.at((&i,)));
+                k.store(held, (i, j), held.at((i, j)) * rescale.at((i,)));
             });
             k.gemm(held, weights, value_tile).with(product(false, false));
         });
         k.parallel([ROWS, depth], |k, [i, j]| {
-            k.store(out, (&head, &top + &i, &j), (held.at((&i, &j)) / sum.at((&i,))).cast(F16));
+            k.store(out, (head, top + i, j), (held.at((i, j)) / sum.at((i,))).cast(F16));
         });
     })
 }

@@ -26,15 +26,15 @@ pub fn gemm(m: i64, n: i64, depth: i64) -> Kernel {
             let first = t * PART;
             // What lies outside is read as 0, and adds nothing.
             k.parallel([ROWS, PART], |k, [i, p]| {
-                k.store(left, (&i, &p), a.at((&top + &i, &first + &p)));
+                k.store(left, (i, &p), a.at((top + i, first + p)));
             });
             k.parallel([PART, COLS], |k, [p, j]| {
-                k.store(right, (&p, &j), b.at((&first + &p, &side + &j)));
+                k.store(right, (&p, j), b.at((first + p, side + j)));
             });
             k.gemm(sums, left, right);
         });
         k.parallel([ROWS, COLS], |k, [i, j]| {
-            k.store(c, (&top + &i, &side + &j), sums.at((&i, &j)).cast(BF16));
+            k.store(c, (top + i, side + j), sums.at((i, j)).cast(BF16));
         });
     })
 }

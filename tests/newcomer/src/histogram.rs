@@ -16,17 +16,17 @@ pub fn histogram(count: i64, ctas: i64) -> Kernel {
         let counts = k.output("counts", I32, [ctas, BINS]);
         let [cta] = k.grid([ctas]);
         k.threads(128);
-        let first = &cta * share;
+        let first = cta * share;
         let counted = k.shared("counted", I32, [BINS]);
         k.fill(counted, 0);
         k.parallel([share], |k, [i]| {
-            let place = &first + &i;
+            let place = first + i;
             // Without this, what lies outside would count as 0.
             k.if_(Value::from(&place).lt(count), |k| {
                 k.atomic_add(counted, (x.at((&place,)).cast(I32),), 1);
             });
         });
-        k.copy(counts.sub((&cta, ..)), counted);
+        k.copy(counts.sub((cta, ..)), counted);
     })
 }
 

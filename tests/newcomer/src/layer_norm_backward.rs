@@ -27,20 +27,20 @@ pub fn of_x(rows: i64, cols: i64) -> Kernel {
         let slope_sum = k.fragment("slope_sum", F32, [ROWS]);
         let product_sum = k.fragment("product_sum", F32, [ROWS]);
         k.parallel([ROWS, cols], |k, [i, j]| {
-            let row = &first + &i;
-            let normal = k.named("normal", (x.at((&row, &j)) - mean.at((&row,))) * rstd.at((&row,)));
-            let slope = k.named("slope", dy.at((&row, &j)) * gamma.at((&j,)));
-            k.store(normals, (&i, &j), &normal);
-            k.store(slopes, (&i, &j), &slope);
-            k.store(products, (&i, &j), slope * normal);
+            let row = first + i;
+            let normal = k.named("normal", (x.at((row, j)) - mean.at((row,))) * rstd.at((row,)));
+            let slope = k.named("slope", dy.at((row, j)) * gamma.at((j,)));
+            k.store(normals, (i, j), normal);
+            k.store(slopes, (i, j), slope);
+            k.store(products, (i, j), slope * normal);
         });
         k.reduce(Sum, slope_sum, slopes, 1);
         k.reduce(Sum, product_sum, products, 1);
         k.parallel([ROWS, cols], |k, [i, j]| {
-            let row = &first + &i;
-            let along = normals.at((&i, &j)) * (product_sum.at((&i,)) / cols as f64);
-            let rest = slopes.at((&i, &j)) - slope_sum.at((&i,)) / cols as f64 - along;
-            k.store(dx, (&row, &j), rest * rstd.at((&row,)));
+            let row = first + i;
+            let along = normals.at((i, j)) * (product_sum.at((i,)) / cols as f64);
+            let rest = slopes.at((i, j)) - slope_sum.at((i,)) / cols as f64 - along;
+            k.store(dx, (row, j), rest * rstd.at((row,)));
         });
     })
 }
@@ -66,19 +66,19 @@ pub fn of_parameters(rows: i64, cols: i64) -> Kernel {
         k.serial("t", 0..(rows + ROWS - 1) / ROWS, |k, t| {
             let top = t * ROWS;
             k.parallel([ROWS, COLS], |k, [i, j]| {
-                let (row, column) = (&top + &i, &side + &j);
+                let (row, column) = (top + i, side + j);
                 // Both are 0 below the last row.
-                let slope = k.named("slope", dy.at((&row, &column)));
-                let normal = k.named("normal", (x.at((&row, &column)) - mean.at((&row,))) * rstd.at((&row,)));
-                k.store(gammas, (&i, &j), gammas.at((&i, &j)) + slope.clone() * normal);
-                k.store(betas, (&i, &j), betas.at((&i, &j)) + slope);
+                let slope = k.named("slope", dy.at((row, &column)));
+                let normal = k.named("normal", (x.at((row, &column)) - mean.at((row,))) * rstd.at((row,)));
+                k.store(gammas, (i, j), gammas.at((i, j)) + slope * normal);
+                k.store(betas, (i, j), betas.at((i, j)) + slope);
             });
         });
         k.reduce(Sum, gamma, gammas, 0);
         k.reduce(Sum, beta, betas, 0);
         k.parallel([COLS], |k, [j]| {
-            k.store(dgamma, (&side + &j,), gamma.at((&j,)));
-            k.store(dbeta, (&side + &j,), beta.at((&j,)));
+            k.store(dgamma, (side + j,), gamma.at((j,)));
+            k.store(dbeta, (side + j,), beta.at((j,)));
         });
     })
 }

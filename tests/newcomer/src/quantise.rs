@@ -20,19 +20,19 @@ pub fn quantise(rows: i64, cols: i64) -> Kernel {
         let most = k.fragment("most", F32, [ROWS]);
         let scale = k.fragment("scale", F32, [ROWS]);
         k.parallel([ROWS, cols], |k, [i, j]| {
-            k.store(v, (&i, &j), x.at((&first + &i, &j)));
+            k.store(v, (i, j), x.at((first + i, j)));
         });
         k.reduce(AbsMax, most, v, 1);
         k.parallel([ROWS], |k, [i]| {
-            let is_scaled = most.at((&i,)).gt(0.0);
-            let of_row = k.named("of_row", is_scaled.select(most.at((&i,)) / 127.0, 1.0));
-            k.store(scale, (&i,), &of_row);
-            k.store(scales, (&first + &i,), of_row);
+            let is_scaled = most.at((i,)).gt(0.0);
+            let of_row = k.named("of_row", is_scaled.select(most.at((i,)) / 127.0, 1.0));
+            k.store(scale, (i,), of_row);
+            k.store(scales, (first + i,), of_row);
         });
         k.parallel([ROWS, cols], |k, [i, j]| {
-            let rounded = v.at((&i, &j)) / scale.at((&i,)) + NO_FRACTIONS - NO_FRACTIONS;
+            let rounded = v.at((i, j)) / scale.at((i,)) + NO_FRACTIONS - NO_FRACTIONS;
             // The cast saturates.
-            k.store(q, (&first + &i, &j), rounded.cast(I8));
+            k.store(q, (first + i, j), rounded.cast(I8));
         });
     })
 }

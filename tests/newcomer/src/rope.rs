@@ -37,12 +37,12 @@ pub fn rope(tokens: i64, heads: i64, depth: i64, pairing: Pairing) -> Kernel {
         let [token] = k.grid([tokens]);
         k.threads(64);
         k.parallel([heads, half], |k, [h, p]| {
-            let a = k.named("a", pairs.at((&token, &h, &p, 0)).cast(F32));
-            let b = k.named("b", pairs.at((&token, &h, &p, 1)).cast(F32));
-            let cosine = k.named("cosine", cosines.at((&token, &p)));
-            let sine = k.named("sine", sines.at((&token, &p)));
-            k.store(turned, (&token, &h, &p, 0), (a.clone() * &cosine - b.clone() * &sine).cast(F16));
-            k.store(turned, (&token, &h, &p, 1), (a * &sine + b * &cosine).cast(F16));
+            let a = k.named("a", pairs.at((token, h, p, 0)).cast(F32));
+            let b = k.named("b", pairs.at((token, h, p, 1)).cast(F32));
+            let cosine = k.named("cosine", cosines.at((token, p)));
+            let sine = k.named("sine", sines.at((token, p)));
+            k.store(turned, (token, h, p, 0), (a * cosine - b * sine).cast(F16));
+            k.store(turned, (token, h, p, 1), (a * sine + b * cosine).cast(F16));
         });
     })
 }

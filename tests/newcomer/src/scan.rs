@@ -27,27 +27,27 @@ pub fn scan(rows: i64, cols: i64) -> Kernel {
             k.parallel([THREADS], |k, [t]| {
                 let mut sum = Value::from(0);
                 for n in 0..ITEMS {
-                    let column = first.clone() + &t * ITEMS + n;
-                    sum = k.named(&format!("sum{n}"), sum + x.at((&row, column)));
-                    k.store(inner, (&t, n), &sum);
+                    let column = first + t * ITEMS + n;
+                    sum = k.named(&format!("sum{n}"), sum + x.at((row, column)));
+                    k.store(inner, (t, n), sum);
                 }
-                k.store(totals, (0, &t + THREADS), sum);
+                k.store(totals, (0, t + THREADS), sum);
             });
             let (mut from, mut step) = (0_i64, 1_i64);
             while step < THREADS {
                 let to = 1 - from;
                 k.parallel([THREADS], |k, [t]| {
                     let place = t + THREADS;
-                    let before = totals.at((from, &place - step));
-                    k.store(totals, (to, &place), totals.at((from, &place)) + before);
+                    let before = totals.at((from, place - step));
+                    k.store(totals, (to, place), totals.at((from, place)) + before);
                 });
                 (from, step) = (to, 2 * step);
             }
             k.parallel([THREADS], |k, [t]| {
-                let before = k.named("before", carry.at((0,)) + totals.at((from, &t + (THREADS - 1))));
+                let before = k.named("before", carry.at((0,)) + totals.at((from, t + (THREADS - 1))));
                 for n in 0..ITEMS {
-                    let column = first.clone() + &t * ITEMS + n;
-                    k.store(y, (&row, column), inner.at((&t, n)) + &before);
+                    let column = first + t * ITEMS + n;
+                    k.store(y, (row, column), inner.at((t, n)) + before);
                 }
             });
             k.each_thread(|k| {

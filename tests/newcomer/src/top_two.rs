@@ -20,25 +20,25 @@ pub fn top_two(rows: i64, cols: i64) -> Kernel {
         let max = k.fragment("max", F32, [ROWS]);
         let found = k.fragment("found", I32, [ROWS]);
         k.parallel([ROWS, cols], |k, [i, j]| {
-            k.store(left, (&i, &j), x.at((&first + &i, &j)));
+            k.store(left, (i, j), x.at((first + i, j)));
         });
         k.fill(found, cols);
         for rank in 0..2_i64 {
             // What was found is no candidate any more.
             k.parallel([ROWS, cols], |k, [i, j]| {
-                let was_found = Value::from(&j).eq(found.at((&i,)));
-                k.store(left, (&i, &j), was_found.select(f64::NEG_INFINITY, left.at((&i, &j))));
+                let was_found = Value::from(j).eq(found.at((i,)));
+                k.store(left, (i, j), was_found.select(f64::NEG_INFINITY, left.at((i, j))));
             });
             k.reduce(Max, max, left, 1);
             k.parallel([ROWS, cols], |k, [i, j]| {
-                let was_found = Value::from(&j).eq(found.at((&i,)));
-                let is_max = left.at((&i, &j)).eq(max.at((&i,)));
-                k.store(candidates, (&i, &j), is_max.select(was_found.select(cols, &j), cols));
+                let was_found = Value::from(j).eq(found.at((i,)));
+                let is_max = left.at((i, j)).eq(max.at((i,)));
+                k.store(candidates, (i, j), is_max.select(was_found.select(cols, j), cols));
             });
             k.reduce(Min, found, candidates, 1);
             k.parallel([ROWS], |k, [i]| {
-                k.store(values, (&first + &i, rank), max.at((&i,)));
-                k.store(indices, (&first + &i, rank), found.at((&i,)));
+                k.store(values, (first + i, rank), max.at((i,)));
+                k.store(indices, (first + i, rank), found.at((i,)));
             });
         }
     })
