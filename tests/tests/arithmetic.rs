@@ -1,5 +1,7 @@
 //! What arithmetic means, line by line as `docs/arithmetic.md` has it: the virtual GPU against Rust.
 
+#[path = "arithmetic/products.rs"]
+mod products;
 #[path = "arithmetic/reductions.rs"]
 mod reductions;
 
