@@ -1,5 +1,5 @@
-use tilewright_diag::Span;
-use tilewright_ir::{Handle, tile};
+use tilewright_ir::Handle;
+use tilewright_ir::tile::{self, Origin};
 
 use crate::region::{IntoRegion, Region};
 
@@ -7,8 +7,8 @@ use crate::region::{IntoRegion, Region};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     pub(crate) handle: Handle<tile::Buffer>,
-    /// Where its kernel was written: a handle says nothing in another kernel.
-    pub(crate) kernel: Span,
+    /// Its kernel: a handle says nothing in another one.
+    pub(crate) kernel: Origin,
 }
 
 impl Buffer {

@@ -3,8 +3,8 @@ use std::ops::Range;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::tile::{
-    self, Detail, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Reduce, ReduceKind, Space, Stmt, Tile, Unroll,
-    Value, WarpPolicy,
+    self, Detail, Direction, Gemm, If, Kernel, Loop, OpKind, Origin, Parallel, Reduce, ReduceKind, Space, Stmt, Tile,
+    Unroll, Value, WarpPolicy,
 };
 use tilewright_ir::{Arena, Handle, Scalar};
 use tilewright_layout::axis::{M, REG, Scope};
@@ -12,6 +12,7 @@ use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 
 use crate::buffer::Buffer;
 use crate::elements::{Elements, reversed, variables};
+use crate::foreign;
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
 use crate::size::{Size, Sizes};
@@ -33,21 +34,25 @@ pub fn kernel(name: &str, body: impl FnOnce(&mut KernelBuilder)) -> Kernel {
         contracts: true,
         mistakes: Vec::new(),
     };
-    let mut builder = KernelBuilder { kernel, open: Vec::new(), loops: Vec::new(), sizes: Sizes::default() };
+    let origin = Origin::new(kernel.span);
+    let (open, loops, staged) = (Vec::new(), Vec::new(), Vec::new());
+    let mut builder = KernelBuilder { kernel, origin, open, loops, sizes: Sizes::default(), staged };
     body(&mut builder);
-    builder.kernel.sizes = builder.sizes.take();
-    builder.kernel
+    builder.finish()
 }
 
 /// A kernel being built.
 #[derive(Debug)]
 pub struct KernelBuilder {
     kernel: Kernel,
+    origin: Origin,
     /// Bodies of the loops that are open, the innermost last.
     open: Vec<Vec<Stmt>>,
     /// Variables of the loops that are open.
     loops: Vec<String>,
     sizes: Sizes,
+    /// Tiles that the user did not name, and what they are to be called; numbered where something else is called so.
+    staged: Vec<(Handle<tile::Buffer>, String)>,
 }
 
 /// The scope in which the next op runs: `k.warp().permute_layout(..)`.
@@ -202,7 +207,6 @@ impl KernelBuilder {
     /// Another name for the storage of a buffer, with another layout; of a fragment, with another shape.
     #[track_caller]
     pub fn view(&mut self, name: &str, of: Buffer, layout: impl IntoLayout) -> Buffer {
-        self.check_own(of);
         let dtype = self.kernel.buffers.get(of.handle).map_or(DType::B8, |owner| owner.dtype);
         self.view_as(name, of, dtype, layout)
     }
@@ -210,24 +214,21 @@ impl KernelBuilder {
     /// Another name for the storage of a buffer, with another dtype and layout; of a fragment, with another shape.
     #[track_caller]
     pub fn view_as(&mut self, name: &str, of: Buffer, dtype: DType, layout: impl IntoLayout) -> Buffer {
-        self.check_own(of);
+        let is_own = self.check_own(of);
         let space = self.kernel.buffers.get(of.handle).map_or(Space::Shared, |owner| owner.space);
         let view = self.buffer(name, dtype, space, layout);
-        self.kernel.buffers[view.handle].view_of = Some(of.handle);
+        self.kernel.buffers[view.handle].view_of = is_own.then_some(of.handle);
         view
     }
 
-    /// Reports a buffer of another kernel.
+    /// Whether a buffer is of this kernel; one of another is reported.
     #[track_caller]
-    fn check_own(&mut self, buffer: Buffer) {
-        if buffer.kernel != self.kernel.span {
-            self.mistake(
-                Diagnostic::error("K0213", "a buffer of another kernel")
-                    .label(Span::here(), "used here")
-                    .label(buffer.kernel, "the kernel that it belongs to")
-                    .help("declare the buffer in this kernel"),
-            );
+    fn check_own(&mut self, buffer: Buffer) -> bool {
+        let is_own = buffer.kernel == self.origin;
+        if !is_own {
+            self.mistake(foreign::buffer(Span::here(), buffer.kernel));
         }
+        is_own
     }
 
     #[track_caller]
@@ -258,7 +259,7 @@ impl KernelBuilder {
         let name = name.to_string();
         let layout = (!is_open).then_some(layout);
         let buffer = tile::Buffer { name, dtype, shape, space, layout, run_time, view_of: None, span };
-        Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.kernel.span }
+        Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.origin }
     }
 
     /// A loop that stays a loop in CUDA; one over an empty range such as `3..3` does nothing.
@@ -335,7 +336,7 @@ impl KernelBuilder {
     }
 
     fn elements(&mut self, body: impl FnOnce(&mut Elements)) -> Vec<tile::Element> {
-        let (body, mistakes) = Elements::build(body);
+        let (body, mistakes) = Elements::build(self.origin, body);
         self.kernel.mistakes.extend(mistakes);
         body
     }
@@ -354,9 +355,10 @@ impl KernelBuilder {
         then: impl FnOnce(&mut KernelBuilder),
         otherwise: impl FnOnce(&mut KernelBuilder),
     ) {
-        let span = Span::here();
+        let (cond, span): (Value, Span) = (cond.into(), Span::here());
+        self.kernel.mistakes.extend(foreign::in_value(&cond, self.origin, span));
         let (then, otherwise) = (self.inside(then), self.inside(otherwise));
-        self.push(Stmt::If(If { cond: cond.into(), then, otherwise, span }));
+        self.push(Stmt::If(If { cond, then, otherwise, span }));
     }
 
     fn inside(&mut self, body: impl FnOnce(&mut KernelBuilder)) -> Vec<Stmt> {
@@ -421,13 +423,14 @@ impl KernelBuilder {
     /// other's.
     #[track_caller]
     pub fn convert_layout(&mut self, dst: Buffer, src: Buffer) {
-        self.check_own(dst);
-        self.check_own(src);
+        let (is_own_dst, is_own_src) = (self.check_own(dst), self.check_own(src));
+        if !is_own_dst || !is_own_src {
+            return;
+        }
         let Some(from) = self.kernel.buffers.get(src.handle) else { return };
         let (name, dtype, shape) = (format!("{}_staged", from.name), from.dtype, from.shape.clone());
-        let free = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name}{n}") });
-        let name = free.into_iter().find(|name| !self.is_taken(name)).unwrap_or_default();
         let staged = self.shared(&name, dtype, shape);
+        self.staged.push((staged.handle, name));
         self.copy(staged, src);
         self.copy(dst, staged);
     }
@@ -446,6 +449,20 @@ impl KernelBuilder {
     #[track_caller]
     pub fn fill(&mut self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef<'_> {
         self.cta().fill(dst, value)
+    }
+
+    /// The kernel, when all of it is known.
+    fn finish(self) -> Kernel {
+        let mut kernel = self.kernel;
+        for size in self.sizes.borrow().iter() {
+            kernel.sizes.push(size.clone());
+        }
+        self.staged.iter().for_each(|(tile, _)| kernel.buffers[*tile].name.clear());
+        for (tile, base) in self.staged {
+            let name = kernel.free_name(&base);
+            kernel.buffers[tile].name = name;
+        }
+        kernel
     }
 
     fn push(&mut self, stmt: Stmt) {

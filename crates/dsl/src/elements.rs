@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::tile::{Access, Claim, Coord, Element, Value};
+use tilewright_ir::tile::{Access, Claim, Coord, Element, Name, Origin, Value};
 
 use crate::buffer::Buffer;
+use crate::foreign;
 
 /// Names of the variables of parallel loops, the outermost first.
 const NAMES: [&str; 6] = ["i", "j", "k", "l", "p", "q"];
@@ -27,6 +28,8 @@ pub(crate) fn variables(extents: &[i64], taken: &dyn Fn(&str) -> bool) -> Vec<Va
 /// What an iteration does, being built.
 #[derive(Debug)]
 pub struct Elements {
+    /// The kernel that they are of.
+    origin: Origin,
     /// Bodies that are open, the innermost last.
     open: Vec<Vec<Element>>,
     mistakes: Vec<Diagnostic>,
@@ -57,9 +60,9 @@ impl StoreRef<'_> {
 }
 
 impl Elements {
-    /// The statements that `body` makes, and its mistakes.
-    pub(crate) fn build(body: impl FnOnce(&mut Elements)) -> (Vec<Element>, Vec<Diagnostic>) {
-        let mut elements = Elements { open: vec![Vec::new()], mistakes: Vec::new() };
+    /// The statements that `body` makes in a kernel, and its mistakes.
+    pub(crate) fn build(origin: Origin, body: impl FnOnce(&mut Elements)) -> (Vec<Element>, Vec<Diagnostic>) {
+        let mut elements = Elements { origin, open: vec![Vec::new()], mistakes: Vec::new() };
         body(&mut elements);
         (elements.open.pop().unwrap_or_default(), elements.mistakes)
     }
@@ -76,25 +79,40 @@ impl Elements {
         self.open.pop().unwrap_or_default()
     }
 
+    /// Reports what of a value is of another kernel.
+    fn check_value(&mut self, value: &Value, used: Span) {
+        self.mistakes.extend(foreign::in_value(value, self.origin, used));
+    }
+
+    /// Reports what of an element that becomes a value is of another kernel.
+    fn check_change(&mut self, to: &Access, value: &Value) {
+        self.mistakes.extend(foreign::in_access(to, self.origin));
+        self.check_value(value, to.span);
+    }
+
     /// `buffer[index] = value`
     #[track_caller]
     pub fn store(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> StoreRef<'_> {
-        let to = access(buffer, index);
-        StoreRef { element: self.push(Element::Store { to, value: value.into(), claim: Claim::None }) }
+        let (to, value): (Access, Value) = (access(buffer, index), value.into());
+        self.check_change(&to, &value);
+        StoreRef { element: self.push(Element::Store { to, value, claim: Claim::None }) }
     }
 
     /// `buffer[index] += value`, whoever else adds to it.
     #[track_caller]
     pub fn atomic_add(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
-        let to = access(buffer, index);
-        self.push(Element::AtomicAdd { to, value: value.into() });
+        let (to, value): (Access, Value) = (access(buffer, index), value.into());
+        self.check_change(&to, &value);
+        self.push(Element::AtomicAdd { to, value });
     }
 
     /// A value with a name; the name stands in CUDA.
     #[track_caller]
     pub fn named(&mut self, name: &str, value: impl Into<Value>) -> Value {
-        self.push(Element::Let { name: name.to_string(), value: value.into(), span: Span::here() });
-        Value::Named(name.to_string())
+        let (value, span): (Value, Span) = (value.into(), Span::here());
+        self.check_value(&value, span);
+        self.push(Element::Let { name: name.to_string(), value, span });
+        Value::Named(Name::new(name, self.origin))
     }
 
     /// Statements where a condition holds.
@@ -111,9 +129,10 @@ impl Elements {
         then: impl FnOnce(&mut Elements),
         otherwise: impl FnOnce(&mut Elements),
     ) {
-        let span = Span::here();
+        let (cond, span): (Value, Span) = (cond.into(), Span::here());
+        self.check_value(&cond, span);
         let (then, otherwise) = (self.inside(then), self.inside(otherwise));
-        self.push(Element::If { cond: cond.into(), then, otherwise, span });
+        self.push(Element::If { cond, then, otherwise, span });
     }
 
     /// A loop in each iteration; one over an empty range such as `3..3` does nothing.
@@ -140,7 +159,7 @@ pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Dia
 
 #[track_caller]
 fn access(buffer: Buffer, index: impl IntoCoords) -> Access {
-    Access { buffer: buffer.handle, index: index.into_coords(), span: Span::here() }
+    Access { buffer: buffer.handle, index: index.into_coords(), origin: Some(buffer.kernel), span: Span::here() }
 }
 
 impl Buffer {

@@ -23,6 +23,7 @@
 mod buffer;
 mod builder;
 mod elements;
+mod foreign;
 mod region;
 mod shape;
 mod size;

@@ -3,7 +3,9 @@
 mod contract;
 mod element;
 mod kernel;
+mod names;
 mod op;
+mod origin;
 mod print;
 mod value;
 mod verify;
@@ -12,6 +14,7 @@ pub use contract::contract;
 pub use element::{Claim, Element, Parallel};
 pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll};
 pub use op::{Detail, Effect, Gemm, Op, OpInfo, OpKind, Operand, Reduce, ReduceKind, Takes, WarpPolicy};
+pub use origin::{Name, Origin};
 pub use print::{access_title, tile_title, value_title};
 pub use value::{Access, Coord, ElementClass, ElementOp, Narrowing, Value};
 pub use verify::{VerifiedKernel, verify};

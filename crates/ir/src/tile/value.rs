@@ -9,6 +9,7 @@ use tilewright_layout::DType;
 use crate::arena::{Arena, Handle};
 use crate::scalar::Scalar;
 use crate::tile::kernel::Buffer;
+use crate::tile::origin::{Name, Origin};
 
 /// What an element op takes and gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +201,8 @@ pub struct Access {
     pub buffer: Handle<Buffer>,
     /// One index per dimension.
     pub index: Vec<Coord>,
+    /// The kernel that the user took the buffer of; `None` where the compiler made the access.
+    pub origin: Option<Origin>,
     /// Where it was written.
     pub span: Span,
 }
@@ -221,7 +224,7 @@ pub enum Value {
     /// An integer made of variables.
     Index(Expr),
     /// A value that was named.
-    Named(String),
+    Named(Name),
     /// An element of a buffer.
     Load(Access),
     /// An operation.
@@ -427,7 +430,8 @@ impl Access {
             Coord::At(expr) => Coord::At(to(expr)),
             Coord::Data(value) => Coord::Data(value.map_exprs(to)),
         };
-        Access { buffer: self.buffer, index: self.index.iter().map(coord).collect(), span: self.span }
+        let index = self.index.iter().map(coord).collect();
+        Access { buffer: self.buffer, index, origin: self.origin, span: self.span }
     }
 
     /// Calls `visit` on every access in its indices.

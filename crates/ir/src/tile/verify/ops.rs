@@ -11,6 +11,10 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
     if found.len() > before {
         return;
     }
+    if op.operands.iter().any(|tile| kernel.buffers.get(tile.buffer).is_none()) {
+        found.push(super::no_buffer(op.span));
+        return;
+    }
     for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
         check_operand(kernel, op, operand, tile, scope, found);
     }
