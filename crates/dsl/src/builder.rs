@@ -84,25 +84,34 @@ impl OpRef<'_> {
     }
 
     /// Of a reduction: the destination takes part. Else it is overwritten.
+    #[track_caller]
     pub fn accumulate(self) -> Self {
         if let Detail::Reduce(reduce) = &mut self.builder.kernel.ops[self.op].detail {
             reduce.clear = false;
+        } else {
+            self.builder.not_taken(self.op, ".accumulate()", OpKind::Reduce);
         }
         self
     }
 
     /// Of a product: what is transposed, how warps share it, and whether the destination is overwritten.
+    #[track_caller]
     pub fn with(self, gemm: Gemm) -> Self {
         if let Detail::Gemm(told) = &mut self.builder.kernel.ops[self.op].detail {
             *told = gemm;
+        } else {
+            self.builder.not_taken(self.op, ".with(..)", OpKind::Gemm);
         }
         self
     }
 
     /// Of a product of f32: its multiplicands are rounded to tf32, with 10 bits of mantissa. Else it is refused.
+    #[track_caller]
     pub fn tf32(self) -> Self {
         if let Detail::Gemm(told) = &mut self.builder.kernel.ops[self.op].detail {
             told.tf32 = true;
+        } else {
+            self.builder.not_taken(self.op, ".tf32()", OpKind::Gemm);
         }
         self
     }
@@ -371,7 +380,7 @@ impl KernelBuilder {
         let is_buffer = self.kernel.buffers.iter().any(|(_, buffer)| buffer.name == name);
         is_buffer
             || self.loops.iter().any(|known| known == name)
-            || self.sizes.borrow().iter().any(|size| size.var.name() == name)
+            || self.sizes.borrow().iter().any(|size| size.told.var.name() == name)
     }
 
     /// [`ScopeRef::reduce`] by the CTA.
@@ -455,7 +464,8 @@ impl KernelBuilder {
     fn finish(self) -> Kernel {
         let mut kernel = self.kernel;
         for size in self.sizes.borrow().iter() {
-            kernel.sizes.push(size.clone());
+            kernel.mistakes.extend(size.mistake());
+            kernel.sizes.push(size.told.clone());
         }
         self.staged.iter().for_each(|(tile, _)| kernel.buffers[*tile].name.clear());
         for (tile, base) in self.staged {
@@ -470,6 +480,15 @@ impl KernelBuilder {
             Some(body) => body.push(stmt),
             None => self.kernel.body.push(stmt),
         }
+    }
+
+    /// Reports what was said of an op and is meant for another one.
+    #[track_caller]
+    fn not_taken(&mut self, op: Handle<tile::Op>, said: &str, of: OpKind) {
+        let name = self.kernel.ops[op].kind.info().name;
+        let help = format!("leave it out: it is said of `{}`", of.info().name);
+        let finding = Diagnostic::error("K0255", format!("`{name}` takes no `{said}`"));
+        self.mistake(finding.label(Span::here(), "said here").help(help));
     }
 
     fn mistake(&mut self, diagnostic: Diagnostic) {

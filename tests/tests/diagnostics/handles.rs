@@ -75,3 +75,27 @@ fn a_size_of_another_kernel() {
     });
     assert_mistake("a_size_of_another_kernel", kernel);
 }
+
+#[test]
+fn what_an_op_does_not_take() {
+    let told = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: true, tf32: false };
+    let kernel = kernel("k", |k| {
+        let a = k.input("a", F32, [8]);
+        let b = k.output("b", F32, [8]);
+        k.copy(b, a).accumulate();
+        k.fill(b, 0.0).tf32();
+        k.atomic_add(b, a).with(told);
+    });
+    assert_mistake("what_an_op_does_not_take", kernel);
+}
+
+#[test]
+fn sizes_below_what_divides_them() {
+    let kernel = kernel("k", |k| {
+        let m = k.size("m").multiple_of(8).max(4);
+        let n = k.size("n").max(7).multiple_of(16);
+        let l = k.size("l").max(0);
+        k.output("b", F32, (&l, &m, &n));
+    });
+    assert_mistake("sizes_below_what_divides_them", kernel);
+}
