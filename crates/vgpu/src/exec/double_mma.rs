@@ -13,7 +13,7 @@ const DEPTH: usize = 4;
 /// neighbours in row `l / 4` of C and D.
 pub(crate) fn execute(regs: &mut [Lanes], op: &DoubleMma) {
     let (a, b) = (regs[op.a as usize], regs[op.b as usize]);
-    let sums = [0, 1].map(|at| {
+    let sums: [Lanes; 2] = [0usize, 1].map(|at| {
         let c = regs[op.c[at] as usize];
         let sum = |lane: usize| {
             let (row, column) = (lane / 4, lane % 4 * 2 + at);
