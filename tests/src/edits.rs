@@ -28,6 +28,14 @@ pub const EDITS: &[Edit] = &[
         replaced: &[("reinterpret_cast<float4*>(b)[s*32 + lane]", "reinterpret_cast<float4*>(b)[s*32 + lane + 1]")],
     },
     Edit {
+        name: "writes_an_input",
+        case: "sf_transpose-f32",
+        replaced: &[
+            ("(const float* a, float* b)", "(float* a, float* b)"),
+            ("reinterpret_cast<float4*>(b)[s*32 + lane]", "reinterpret_cast<float4*>(a)[s*32 + lane]"),
+        ],
+    },
+    Edit {
         name: "no_xor",
         case: "sf_transpose-f32-warp_xor_swizzle",
         replaced: &[

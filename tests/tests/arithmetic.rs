@@ -1,10 +1,16 @@
 //! What arithmetic means, line by line as `docs/arithmetic.md` has it: the virtual GPU against Rust.
 
+#[path = "arithmetic/products.rs"]
+mod products;
+#[path = "arithmetic/reductions.rs"]
+mod reductions;
+
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::cuda::Request;
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, HostTensor, run};
 use tilewright_tests::cases::all;
+use tilewright_tests::meaning::numbers::rounded;
 use tilewright_tests::toolchain::{skip, toolchain};
 
 fn compiled(kernel: Kernel) -> Artifact {
@@ -60,7 +66,8 @@ macro_rules! by_rust {
 
 /// Floats at the ends of every integer type, and what is not finite.
 fn floats() -> Vec<f64> {
-    let mut values = vec![0.0, -0.0, 0.5, 0.999, -0.5, -0.999, 2.5, -3.75, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    let mut values = vec![0.0, -0.0, 0.5, 0.999, -0.5, -0.999, 2.5, -3.75, -1.0, 300.0, 1e10];
+    values.extend([f64::INFINITY, f64::NEG_INFINITY, f64::NAN]);
     for bits in [7, 8, 15, 16, 31, 32, 63, 64] {
         let end = 2f64.powi(bits);
         values.extend([end, end - 1.0, end + 1.0, -end, -end - 1.0, 1.5 - end, end - 0.25]);
@@ -126,6 +133,24 @@ fn halves_become_integers_as_the_floats_that_they_are() {
     for (to, found) in INTEGERS.into_iter().zip(found) {
         let wanted: Vec<u64> = values.iter().map(|value| by_rust!(*value, to)).collect();
         assert_eq!(bits(&found), wanted, "f16 to {to}");
+    }
+}
+
+#[test]
+fn a_float_becomes_the_nearest_narrower_one_or_an_infinity() {
+    // Halfway between neighbours, and to the greatest that is finite.
+    let mut values = vec![1.0 + 2f64.powi(-11), 1.0 + 3.0 * 2f64.powi(-11), 1.0 + 2f64.powi(-24), 65519.0, 65520.0];
+    values.extend(floats().into_iter().filter(|value| !value.is_nan()));
+    for (from, to) in [(F32, &[F16, BF16][..]), (F64, &[F32, F16, BF16][..])] {
+        let given: Vec<u64> = values.iter().map(|value| rounded(from, *value)).collect();
+        let kernel = casts(from, to, values.len(), Value::cast);
+        let name = "a_float_becomes_the_nearest_narrower_one";
+        let Some(found) = outputs(name, kernel, &[tensor(from, &given)]) else { return };
+        for (to, found) in to.iter().zip(found) {
+            let held = |value: f64| if from == F32 { f64::from(value as f32) } else { value };
+            let wanted: Vec<u64> = values.iter().map(|value| rounded(*to, held(*value))).collect();
+            assert_eq!(bits(&found), wanted, "{from} to {to}");
+        }
     }
 }
 
@@ -213,6 +238,29 @@ fn an_integer_divided_by_zero_is_zero_and_the_least_by_minus_one_wraps() {
         };
         let wanted: Vec<u64> = left.iter().zip(&right).map(quotient).collect();
         assert_eq!(bits(&found[0]), wanted, "{dtype}");
+    }
+}
+
+#[test]
+fn the_least_integer_is_its_own_absolute_value_and_its_own_negative() {
+    for dtype in [I8, I16, I32, I64] {
+        let (least, most) = dtype.integers().expect("an integer");
+        let values = [least, least + 1, -1, 0, 1, most];
+        let n = values.len() as i64;
+        let kernel = kernel("signs", |k| {
+            k.threads(32);
+            let x = k.input("x", dtype, [n]);
+            let (absolute, negative) = (k.output("absolute", dtype, [n]), k.output("negative", dtype, [n]));
+            k.parallel([n], |k, [i]| {
+                k.store(absolute, (&i,), x.at((&i,)).abs());
+                k.store(negative, (&i,), -x.at((&i,)));
+            });
+        });
+        let inputs = [tensor(dtype, &values.map(|value| value as u64))];
+        let Some(found) = outputs("the_least_integer", kernel, &inputs) else { return };
+        let found: Vec<Vec<i128>> =
+            found.iter().map(|found| bits(found).iter().map(|bits| integer(dtype, *bits)).collect()).collect();
+        assert_eq!(found, [[least, most, 1, 0, 1, most], [least, most, 1, 0, -1, -most]], "{dtype}");
     }
 }
 

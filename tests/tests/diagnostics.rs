@@ -572,3 +572,7 @@ fn elements_that_share_a_register() {
         }),
     );
 }
+
+// Here, so that the lines above stay where the texts have them.
+#[path = "diagnostics/handles.rs"]
+mod handles;

@@ -45,6 +45,11 @@ fn an_index_past_the_end_is_out_of_bounds_with_buffer_and_offset() {
 }
 
 #[test]
+fn a_store_to_an_input_is_told_with_its_line() {
+    assert_failure("writes_an_input", FailureKind::Fault);
+}
+
+#[test]
 fn text_that_does_not_compile_is_told_at_the_users_line() {
     assert_failure("does_not_compile", FailureKind::BadInput);
 }

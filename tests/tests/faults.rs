@@ -46,7 +46,7 @@ fn run_ptx(subject: &Subject, ptx: &str) -> Option<Fault> {
         let buffer = if parameter.is_output {
             memory.allocate_poison(&parameter.name, (parameter.memory_elements() * parameter.dtype.bytes()) as usize)
         } else {
-            memory.allocate(&parameter.name, inputs.next().expect("an input").bytes().to_vec())
+            memory.allocate_read_only(&parameter.name, inputs.next().expect("an input").bytes().to_vec())
         };
         Arg::Buffer { buffer, byte_offset: 0 }
     });
@@ -155,6 +155,22 @@ fn race() {
         assert!(shared(fault.at.ptx_line) && shared(other.ptx_line), "{}", subject.case.name);
         assert!(other.cuda.is_some(), "{}: both accesses have a CUDA line", subject.case.name);
     }
+}
+
+/// A memory operand with its brackets.
+fn address(line: &str) -> &str {
+    let (open, close) = (line.find('[').expect("an address"), line.find(']').expect("an address"));
+    &line[open..=close]
+}
+
+/// A store to where the input was loaded from.
+#[test]
+fn read_only() {
+    assert_fires(FaultKind::ReadOnly, |ptx| {
+        let (_, load) = *lines(ptx, |l| l.starts_with("ld.global")).first()?;
+        let (number, store) = *lines(ptx, |l| l.starts_with("st.global")).first()?;
+        Some((with_line(ptx, number, &store.replace(address(store), address(load))), Some(number)))
+    });
 }
 
 /// Lane 0 waits for lane 1, which waits for the whole warp at another barrier.

@@ -278,6 +278,40 @@ fn every_warp_has_a_row_of_its_own() {
     assert_eq!(check(&kernel, &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right));
 }
 
+/// Every kind of reduction of the rows of a fragment of which some threads have nothing.
+fn reductions(dtype: DType, variant: Option<&str>, element: fn(&Expr, &Expr) -> Value) -> Kernel {
+    kernel("reductions", |k| {
+        k.threads(96);
+        let v = k.fragment("v", dtype, [5, 12]);
+        k.parallel([5, 12], |k, [i, j]| {
+            k.store(v, (&i, &j), element(&i, &j));
+        });
+        for kind in ReduceKind::ALL {
+            let y = k.output(&format!("{}_of_all", kind.name()), dtype, [5]);
+            let result = k.fragment(&format!("{}_of_v", kind.name()), dtype, [5]);
+            k.reduce(*kind, result, v, 1).variant_opt(variant);
+            k.copy(y, result);
+        }
+    })
+}
+
+/// Rows of the least integer, of NaN alone and beside numbers, and of what only u64 holds: in every layout what the text
+/// says.
+#[test]
+fn reductions_are_those_of_their_elements() {
+    type Element = fn(&Expr, &Expr) -> Value;
+    let least: Element = |i, j| Value::from(j).lt(i * 3).select(5, -128);
+    let nan: Element = |i, j| Value::from(j).lt(i * 3 - 2).select(-1.5, f64::NAN);
+    let high: Element = |i, j| (Value::from(i) * -12 - j - 1).wrapping_cast(U64);
+    for (dtype, element) in [(I8, least), (I32, least), (U64, high), (F16, nan), (F32, nan), (F64, nan)] {
+        for variant in [None, Some("across_warps"), Some("single_owners")] {
+            let kernel = reductions(dtype, variant, element);
+            let seen = check(&kernel, &mut Rng::new(1, 0), Rules::ALL);
+            assert_eq!(seen, Ok(Ended::Right), "{dtype}, {variant:?}");
+        }
+    }
+}
+
 #[test]
 fn a_range_without_elements_is_no_iteration() {
     let n = 3;

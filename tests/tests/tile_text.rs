@@ -1,6 +1,7 @@
 //! The tile level as text: every statement and op there is.
 
 use insta::{assert_snapshot, with_settings};
+use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright_tests::toolchain::package;
 
@@ -67,4 +68,59 @@ fn products() {
         k.atomic_add(out, c);
     });
     assert_text("ops_on_matrices.tile", &kernel);
+}
+
+/// A kernel in which `first` becomes `second` through shared memory, by `convert`, and what `later` adds to it.
+fn through_shared(convert: fn(&mut KernelBuilder, [Buffer; 2]), later: fn(&mut KernelBuilder, Buffer)) -> Kernel {
+    kernel("names", |k| {
+        let a = k.input("a", F32, [64]);
+        let b = k.output("b", F32, [64]);
+        let c = k.output("c", F32, [64]);
+        k.threads(64);
+        let first = k.fragment("first", F32, S([64], [1 * TX]));
+        let second = k.fragment("second", F32, ([8, 8], S([8, 8], [1 * TX, 8 * TX])));
+        k.copy(first, a);
+        convert(k, [second, first]);
+        k.parallel([8, 8], |k, [i, j]| {
+            k.store(b, (&i * 8 + j,), second.at((&i, &j)));
+        });
+        later(k, c);
+    })
+}
+
+#[test]
+fn tiles_that_are_added_have_names_of_their_own() {
+    let written_out = through_shared(
+        |k, [second, first]| {
+            let pairs = k.fragment("pairs", F32, ([64], S([8, 8], [1 * TX, 8 * TX])));
+            k.convert_layout(pairs, first);
+            k.parallel([8, 8], |k, [i, j]| {
+                k.store(second, (&i, &j), pairs.at((&i * 8 + j,)));
+            });
+        },
+        |k, c| {
+            let staged = k.shared("first_staged", F32, [64]);
+            k.serial("first_staged2", 0..2, |k, _| {
+                k.fill(staged, 0.0);
+            });
+            k.copy(c, staged);
+        },
+    );
+    assert!(written_out.to_string().contains("shared first_staged3: f32(64)"), "{written_out}");
+    compile(written_out, &Options::new(Target::Sm100a)).expect("no two names are the same");
+    let inferred = through_shared(
+        |k, [second, first]| {
+            k.allow_conversions();
+            k.parallel([8, 8], |k, [i, j]| {
+                k.store(second, (&i, &j), first.at((&i * 8 + j,)));
+            });
+        },
+        |k, c| {
+            k.serial("first_staged", 0..2, |k, _| {
+                k.fill(c, 0.0);
+            });
+        },
+    );
+    let artifact = compile(inferred, &Options::new(Target::Sm100a)).expect("no two names are the same");
+    assert!(artifact.cuda().contains("float first_staged2[64];"), "{}", artifact.cuda());
 }

@@ -1,14 +1,14 @@
-use tilewright_diag::Span;
 use tilewright_ir::{Handle, tile};
 
+use crate::nodes::Identity;
 use crate::region::{IntoRegion, Region};
 
 /// A buffer of the kernel being built; cheap to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     pub(crate) handle: Handle<tile::Buffer>,
-    /// Where its kernel was written: a handle says nothing in another kernel.
-    pub(crate) kernel: Span,
+    /// Its kernel: a handle says nothing in another one.
+    pub(crate) kernel: Identity,
 }
 
 impl Buffer {

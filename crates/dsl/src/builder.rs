@@ -36,12 +36,10 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         contracts: true,
         mistakes: Vec::new(),
     };
-    let mut builder = KernelBuilder { kernel, nodes: nodes::open(), open: Vec::new(), loops: Vec::new() };
+    let nodes = nodes::open(kernel.span);
+    let mut builder = KernelBuilder { kernel, nodes, open: Vec::new(), loops: Vec::new(), staged: Vec::new() };
     body(&mut builder);
-    let KernelBuilder { mut kernel, nodes, .. } = builder;
-    nodes.finish(&mut kernel);
-    tile::name_shared(&mut kernel);
-    kernel
+    builder.finish()
 }
 
 /// A kernel being built.
@@ -54,6 +52,8 @@ pub struct KernelBuilder {
     open: Vec<Vec<Stmt>>,
     /// Variables of the loops that are open.
     loops: Vec<String>,
+    /// Tiles that the user did not name, and what they are to be called; numbered where something else is called so.
+    staged: Vec<(Handle<tile::Buffer>, String)>,
 }
 
 /// The scope in which the next op runs: `k.warp().permute_layout(..)`.
@@ -69,6 +69,7 @@ pub struct ScopeRef<'k> {
 pub struct OpRef {
     kernel: Identity,
     op: Handle<tile::Op>,
+    kind: OpKind,
 }
 
 impl OpRef {
@@ -84,7 +85,9 @@ impl OpRef {
     }
 
     /// Of a reduction: the destination takes part. Else it is overwritten.
+    #[track_caller]
     pub fn accumulate(self) -> Self {
+        self.is_said_of(OpKind::Reduce, ".accumulate()");
         self.edit(|op| {
             if let Detail::Reduce(reduce) = &mut op.detail {
                 reduce.clear = false;
@@ -93,7 +96,9 @@ impl OpRef {
     }
 
     /// Of a product: what is transposed, how warps share it, and whether the destination is overwritten.
+    #[track_caller]
     pub fn with(self, gemm: Gemm) -> Self {
+        self.is_said_of(OpKind::Gemm, ".with(..)");
         self.edit(move |op| {
             if let Detail::Gemm(told) = &mut op.detail {
                 *told = gemm;
@@ -102,7 +107,9 @@ impl OpRef {
     }
 
     /// Of a product of f32: its multiplicands are rounded to tf32, with 10 bits of mantissa. Else it is refused.
+    #[track_caller]
     pub fn tf32(self) -> Self {
+        self.is_said_of(OpKind::Gemm, ".tf32()");
         self.edit(|op| {
             if let Detail::Gemm(told) = &mut op.detail {
                 told.tf32 = true;
@@ -114,6 +121,16 @@ impl OpRef {
     pub fn name(self, name: &str) -> Self {
         let name = name.to_string();
         self.edit(|op| op.name = Some(name))
+    }
+
+    /// Reports what is said of an op that does not take it.
+    #[track_caller]
+    fn is_said_of(self, kind: OpKind, said: &str) {
+        if self.kind != kind {
+            let finding = Diagnostic::error("K0255", format!("`{}` takes no `{said}`", self.kind.info().name));
+            let help = format!("leave it out: it is said of `{}`", kind.info().name);
+            nodes::mistake(finding.label(Span::here(), "said here").help(help));
+        }
     }
 
     fn edit(self, change: impl FnOnce(&mut tile::Op) + 'static) -> Self {
@@ -175,7 +192,7 @@ impl KernelBuilder {
             self.kernel.grid[dimension] = count.into().resolved();
         }
         if N > 3 {
-            self.mistake(Diagnostic::error("K0203", format!("a grid of {N} dimensions")).help("a grid has up to 3"));
+            nodes::mistake(Diagnostic::error("K0203", format!("a grid of {N} dimensions")).help("a grid has up to 3"));
         }
         let kernel = &self.kernel;
         std::array::from_fn(|dimension| Expr::from(&kernel.block(dimension)))
@@ -219,7 +236,6 @@ impl KernelBuilder {
     /// Another name for the storage of a buffer, with another layout; of a fragment, with another shape.
     #[track_caller]
     pub fn view(&mut self, name: &str, of: Buffer, layout: impl IntoLayout) -> Buffer {
-        self.check_own(of);
         let dtype = self.kernel.buffers.get(of.handle).map_or(DType::B8, |owner| owner.dtype);
         self.view_as(name, of, dtype, layout)
     }
@@ -227,24 +243,11 @@ impl KernelBuilder {
     /// Another name for the storage of a buffer, with another dtype and layout; of a fragment, with another shape.
     #[track_caller]
     pub fn view_as(&mut self, name: &str, of: Buffer, dtype: DType, layout: impl IntoLayout) -> Buffer {
-        self.check_own(of);
+        let is_own = nodes::is_own(of);
         let space = self.kernel.buffers.get(of.handle).map_or(Space::Shared, |owner| owner.space);
         let view = self.buffer(name, dtype, space, layout);
-        self.kernel.buffers[view.handle].view_of = Some(of.handle);
+        self.kernel.buffers[view.handle].view_of = is_own.then_some(of.handle);
         view
-    }
-
-    /// Reports a buffer of another kernel.
-    #[track_caller]
-    fn check_own(&mut self, buffer: Buffer) {
-        if buffer.kernel != self.kernel.span {
-            self.mistake(
-                Diagnostic::error("K0213", "a buffer of another kernel")
-                    .label(Span::here(), "used here")
-                    .label(buffer.kernel, "the kernel that it belongs to")
-                    .help("declare the buffer in this kernel"),
-            );
-        }
     }
 
     #[track_caller]
@@ -255,18 +258,18 @@ impl KernelBuilder {
         let (shape, layout) = match layout.into_layout() {
             Ok(given) => given,
             Err(error) => {
-                self.mistake(error.diagnostic().label(span, format!("the layout of `{name}`")));
+                nodes::mistake(error.diagnostic().label(span, format!("the layout of `{name}`")));
                 // Stands in until the mistake is reported.
                 (vec![1], Layout::Tile(TileLayout::one()))
             }
         };
         let placed = if space == Space::Fragment { in_registers(layout.clone()) } else { Ok(layout.clone()) };
         let layout = placed.unwrap_or_else(|error| {
-            self.mistake(error.diagnostic().label(span, format!("the layout of `{name}`")));
+            nodes::mistake(error.diagnostic().label(span, format!("the layout of `{name}`")));
             layout
         });
         if run_time.is_some() && !matches!(space, Space::Global(_)) {
-            self.mistake(
+            nodes::mistake(
                 Diagnostic::error("K0231", format!("`{name}` has a size that is known at launch only"))
                     .label(span, "declared here")
                     .help("only tensors in global memory may have such sizes; tiles are made of numbers"),
@@ -275,7 +278,7 @@ impl KernelBuilder {
         let name = name.to_string();
         let layout = (!is_open).then_some(layout);
         let buffer = tile::Buffer { name, dtype, shape, space, layout, run_time, view_of: None, span };
-        Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.kernel.span }
+        Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.nodes.identity() }
     }
 
     /// A loop that stays a loop in CUDA; one over an empty range such as `3..3` does nothing.
@@ -311,7 +314,7 @@ impl KernelBuilder {
         body: impl FnOnce(&mut KernelBuilder, Expr) -> T,
     ) {
         let span = Span::here();
-        self.kernel.mistakes.extend(reversed(name, &range, span));
+        reversed(name, &range, span).into_iter().for_each(nodes::mistake);
         if range.is_empty() {
             return;
         }
@@ -332,7 +335,7 @@ impl KernelBuilder {
         if extents.iter().any(|extent| *extent < 1) {
             let message = format!("a parallel loop over {extents:?}");
             let finding = Diagnostic::error("K0234", message).label(Span::here(), "this loop");
-            self.mistake(finding.help("its extents begin at 1; leave a loop without iterations out"));
+            nodes::mistake(finding.help("its extents begin at 1; leave a loop without iterations out"));
         }
         let vars = variables(&extents, &|name| self.is_taken(name));
         let exprs = std::array::from_fn(|at| Expr::from(&vars[at]));
@@ -358,9 +361,7 @@ impl KernelBuilder {
     }
 
     fn elements<T>(&mut self, body: impl FnOnce(&mut Elements) -> T) -> Vec<tile::Element> {
-        let (body, mistakes) = Elements::build(body);
-        self.kernel.mistakes.extend(mistakes);
-        body
+        Elements::build(body)
     }
 
     /// Statements where a condition holds, which is the same for all threads.
@@ -444,13 +445,14 @@ impl KernelBuilder {
     /// other's.
     #[track_caller]
     pub fn convert_layout(&mut self, dst: Buffer, src: Buffer) {
-        self.check_own(dst);
-        self.check_own(src);
+        let (is_own_dst, is_own_src) = (nodes::is_own(dst), nodes::is_own(src));
+        if !is_own_dst || !is_own_src {
+            return;
+        }
         let Some(from) = self.kernel.buffers.get(src.handle) else { return };
         let (name, dtype, shape) = (format!("{}_staged", from.name), from.dtype, from.shape.clone());
-        let free = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name}{n}") });
-        let name = free.into_iter().find(|name| !self.is_taken(name)).unwrap_or_default();
         let staged = self.shared(&name, dtype, shape);
+        self.staged.push((staged.handle, name));
         self.copy(staged, src);
         self.copy(dst, staged);
     }
@@ -478,8 +480,16 @@ impl KernelBuilder {
         }
     }
 
-    fn mistake(&mut self, diagnostic: Diagnostic) {
-        self.kernel.mistakes.push(diagnostic);
+    fn finish(self) -> Kernel {
+        let KernelBuilder { mut kernel, nodes, staged, .. } = self;
+        nodes.finish(&mut kernel);
+        staged.iter().for_each(|(tile, _)| kernel.buffers[*tile].name.clear());
+        for (tile, base) in staged {
+            let name = kernel.free_name(&base);
+            kernel.buffers[tile].name = name;
+        }
+        tile::name_shared(&mut kernel);
+        kernel
     }
 
     /// Fills in what `..` stands for.
@@ -539,13 +549,13 @@ impl ScopeRef<'_> {
     fn op(self, kind: OpKind, operands: Vec<Region>, detail: Detail) -> OpRef {
         let ScopeRef { builder, scope, warp } = self;
         for region in &operands {
-            builder.check_own(region.buffer);
+            nodes::is_own(region.buffer);
         }
         let operands = operands.into_iter().map(|region| builder.tile(region)).collect();
         let span = Span::here();
         let op = tile::Op { kind, scope, warp, operands, detail, variant: None, name: None, layout: None, span };
         let op = builder.kernel.ops.push(op);
         builder.push(Stmt::Op(op));
-        OpRef { kernel: builder.nodes.identity(), op }
+        OpRef { kernel: builder.nodes.identity(), op, kind }
     }
 }

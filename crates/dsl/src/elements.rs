@@ -32,7 +32,6 @@ pub(crate) fn variables(extents: &[i64], taken: &dyn Fn(&str) -> bool) -> Vec<Va
 pub struct Elements {
     /// Bodies that are open, the innermost last.
     open: Vec<Vec<Element>>,
-    mistakes: Vec<Diagnostic>,
 }
 
 /// A store that was just added, to say more about it.
@@ -59,14 +58,14 @@ impl StoreRef {
 }
 
 impl Elements {
-    /// The statements that `body` makes, and its mistakes.
-    pub(crate) fn build<T>(body: impl FnOnce(&mut Elements) -> T) -> (Vec<Element>, Vec<Diagnostic>) {
-        let mut elements = Elements { open: vec![Vec::new()], mistakes: Vec::new() };
+    /// The statements that `body` makes.
+    pub(crate) fn build<T>(body: impl FnOnce(&mut Elements) -> T) -> Vec<Element> {
+        let mut elements = Elements { open: vec![Vec::new()] };
         let first = nodes::claims();
         body(&mut elements);
         let mut made = elements.open.pop().unwrap_or_default();
         claimed(&mut made, &mut nodes::claims_from(first).into_iter());
-        (made, elements.mistakes)
+        made
     }
 
     fn push(&mut self, element: Element) {
@@ -127,7 +126,7 @@ impl Elements {
     #[track_caller]
     pub fn serial<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut Elements, Expr) -> T) {
         let span = Span::here();
-        self.mistakes.extend(reversed(name, &range, span));
+        reversed(name, &range, span).into_iter().for_each(nodes::mistake);
         if range.is_empty() {
             return;
         }
@@ -162,6 +161,7 @@ pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Dia
 
 #[track_caller]
 fn access(buffer: Buffer, index: impl IntoCoords) -> Access {
+    nodes::is_own(buffer);
     Access { buffer: buffer.handle, index: index.into_coords(), span: Span::here() }
 }
 

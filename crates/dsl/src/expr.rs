@@ -40,7 +40,7 @@ impl Expr {
                 if found.weight() < LARGE { found } else { expr::linear::normalize(&found) }
             }
             Repr::Stray => {
-                nodes::mistake(nodes::foreign(tilewright_diag::Span::here()));
+                nodes::mistake(nodes::foreign("a value", tilewright_diag::Span::here(), None));
                 expr::Expr::constant(0)
             }
         }
@@ -136,12 +136,14 @@ impl From<&expr::Var> for Expr {
 }
 
 impl From<Size> for Expr {
+    #[track_caller]
     fn from(size: Size) -> Expr {
         Expr::from(&size.var())
     }
 }
 
 impl From<&Size> for Expr {
+    #[track_caller]
     fn from(size: &Size) -> Expr {
         Expr::from(*size)
     }

@@ -9,9 +9,16 @@ use tilewright_expr as expr;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{self, Claim, Kernel};
 
-/// Which kernel a handle is of. It decides neither an order nor any text.
+use crate::buffer::Buffer;
+use crate::size::KnownSize;
+
+/// Which kernel a handle is of. The number tells kernels of one line apart; it decides neither an order nor any text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity(u32);
+pub(crate) struct Identity {
+    number: u32,
+    /// Where the kernel was written.
+    span: Span,
+}
 
 /// What is said of an op after it was added.
 type Edit = Box<dyn FnOnce(&mut Kernel)>;
@@ -21,11 +28,22 @@ pub(crate) struct Nodes {
     identity: Identity,
     exprs: Vec<expr::Expr>,
     values: Vec<tile::Value>,
-    sizes: Vec<tile::Size>,
+    sizes: Vec<KnownSize>,
     /// Of the stores of the statements that are being built, in their order.
     claims: Vec<Claim>,
     edits: Vec<Edit>,
     mistakes: Vec<Diagnostic>,
+}
+
+impl Nodes {
+    /// Notes a mistake, once for each place.
+    fn note(&mut self, found: Diagnostic) {
+        let place = |of: &Diagnostic| of.labels.first().map(|label| label.span);
+        let same = |known: &Diagnostic| known.message == found.message && place(known) == place(&found);
+        if !self.mistakes.iter().any(same) {
+            self.mistakes.push(found);
+        }
+    }
 }
 
 thread_local! {
@@ -40,8 +58,8 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Opened(Identity);
 
 /// Begins a kernel.
-pub(crate) fn open() -> Opened {
-    let identity = Identity(NEXT.fetch_add(1, Ordering::Relaxed));
+pub(crate) fn open(span: Span) -> Opened {
+    let identity = Identity { number: NEXT.fetch_add(1, Ordering::Relaxed), span };
     let nodes = Nodes {
         identity,
         exprs: Vec::new(),
@@ -67,7 +85,8 @@ impl Opened {
             (std::mem::take(sizes), std::mem::take(edits), std::mem::take(mistakes))
         });
         let (sizes, edits, mistakes) = taken.unwrap_or_default();
-        kernel.sizes = sizes;
+        kernel.mistakes.extend(sizes.iter().filter_map(KnownSize::mistake));
+        kernel.sizes = sizes.into_iter().map(|size| size.told).collect();
         edits.into_iter().for_each(|edit| edit(kernel));
         kernel.mistakes.extend(mistakes);
     }
@@ -117,13 +136,13 @@ impl Node for tile::Value {
     }
 }
 
-impl Node for tile::Size {
-    fn list(nodes: &mut Nodes) -> &mut Vec<tile::Size> {
+impl Node for KnownSize {
+    fn list(nodes: &mut Nodes) -> &mut Vec<KnownSize> {
         &mut nodes.sizes
     }
 
-    fn none() -> tile::Size {
-        tile::Size { var: expr::Var::new("size", 1, 1), span: Span::here() }
+    fn none() -> KnownSize {
+        KnownSize { told: tile::Size { var: expr::Var::new("size", 1, 1), span: Span::here() }, most: None }
     }
 }
 
@@ -150,7 +169,7 @@ pub(crate) fn get<T: Node>(number: Number) -> T {
     let span = Span::here();
     let found = with(|nodes| {
         if nodes.identity != number.kernel {
-            nodes.mistakes.push(foreign(span));
+            nodes.note(foreign("a value", span, Some(number.kernel)));
             return None;
         }
         T::list(nodes).get(number.at as usize).cloned()
@@ -168,20 +187,35 @@ pub(crate) fn set<T: Node>(number: Number, node: T) {
     });
 }
 
-pub(crate) fn foreign(span: Span) -> Diagnostic {
-    Diagnostic::error("K0213", "a value of another kernel")
-        .label(span, "used here")
-        .help("make it in this kernel; a function of `&mut KernelBuilder` can be called by both")
+/// What is wrong with a handle of another kernel, or of none.
+pub(crate) fn foreign(what: &str, span: Span, of: Option<Identity>) -> Diagnostic {
+    let declare = if what == "a buffer" { "declare the buffer" } else { "make it" };
+    let finding = Diagnostic::error("K0213", format!("{what} of another kernel")).label(span, "used here");
+    let finding = match of {
+        Some(of) => finding.label(of.span, "the kernel that it belongs to"),
+        None => finding,
+    };
+    finding.help(format!("{declare} in this kernel; a function of `&mut KernelBuilder` can be called by both"))
+}
+
+/// Whether a buffer is of the kernel that is being built; one of another is a mistake at the caller's line.
+#[track_caller]
+pub(crate) fn is_own(buffer: Buffer) -> bool {
+    let is_own = current() == Some(buffer.kernel);
+    if !is_own {
+        mistake(foreign("a buffer", Span::here(), Some(buffer.kernel)));
+    }
+    is_own
 }
 
 /// Reports a mistake.
 pub(crate) fn mistake(diagnostic: Diagnostic) {
-    with(|nodes| nodes.mistakes.push(diagnostic));
+    with(|nodes| nodes.note(diagnostic));
 }
 
 /// The sizes so far.
 pub(crate) fn size_names() -> Vec<String> {
-    with(|nodes| nodes.sizes.iter().map(|size| size.var.name().to_string()).collect()).unwrap_or_default()
+    with(|nodes| nodes.sizes.iter().map(|size| size.told.var.name().to_string()).collect()).unwrap_or_default()
 }
 
 /// A store about which more may be said; its number among those that are being built.

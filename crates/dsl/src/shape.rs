@@ -9,10 +9,12 @@ use crate::size::Size;
 /// Something that says shape and layout of a buffer.
 pub trait IntoLayout {
     /// The shape and where its elements are.
+    #[track_caller]
     fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError>;
 
     /// Shape and strides of a tensor of which some are known at launch only; `into_layout` then gives those of the
     /// largest.
+    #[track_caller]
     fn run_time(&self) -> Option<RunTimeShape> {
         None
     }
@@ -116,11 +118,13 @@ macro_rules! sizes {
     ($(($($name:ident: $index:ty),+))*) => {$(
         impl IntoLayout for ($($index),+,) {
             /// Row-major.
+            #[track_caller]
             fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
                 let ($($name),+,) = self;
                 row_major([$(Expr::from($name)),+]).into_layout()
             }
 
+            #[track_caller]
             fn run_time(&self) -> Option<RunTimeShape> {
                 let ($($name),+,) = *self;
                 row_major([$(Expr::from($name)),+]).run_time()

@@ -34,7 +34,7 @@ impl Value {
             Repr::Number(number) => tile::Value::Const(number),
             Repr::Node(number) => nodes::get(number),
             Repr::Stray => {
-                nodes::mistake(nodes::foreign(tilewright_diag::Span::here()));
+                nodes::mistake(nodes::foreign("a value", tilewright_diag::Span::here(), None));
                 tile::Value::from(0)
             }
         }

@@ -72,7 +72,8 @@ pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
         DType::F16 => format!("{:#06x}", round_to(real, 10, 15)),
         DType::BF16 => format!("{:#06x}", round_to(real, 7, 127)),
         DType::I64 => format!("{whole}ll"),
-        DType::U64 | DType::B64 => format!("{whole}ull"),
+        // Beyond the greatest i64 a number is held as its bits.
+        DType::U64 | DType::B64 => format!("{}ull", whole as u64),
         DType::U32 | DType::B32 => format!("{whole}u"),
         DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::B8 | DType::B16 => whole.to_string(),
         DType::B128 => "make_uint4(0, 0, 0, 0)".to_string(),
@@ -167,6 +168,13 @@ mod tests {
         assert_eq!(seen, expected);
         let bf16 = |v| round_to(v, 7, 127);
         assert_eq!([1.0, -0.0, f64::INFINITY, 3.0e38].map(bf16), [0x3f80, 0x8000, 0x7f80, 0x7f62]);
+    }
+
+    #[test]
+    fn the_greatest_integers_are_written_as_they_are() {
+        let seen = [(DType::U64, -1), (DType::I64, i64::MAX), (DType::U32, u32::MAX.into()), (DType::U64, 7)]
+            .map(|(dtype, value)| literal(dtype, Scalar::Int(value)));
+        assert_eq!(seen, ["18446744073709551615ull", "9223372036854775807ll", "4294967295u", "7ull"]);
     }
 
     #[test]

@@ -20,7 +20,8 @@ pub(crate) fn converted(kernel: &Kernel, clash: &Clash) -> Option<Kernel> {
         return None;
     }
     let mut kernel = kernel.clone();
-    let mut body = std::mem::take(&mut kernel.body);
+    // The kernel keeps its own, so that it knows all names.
+    let mut body = kernel.body.clone();
     let is_done = insert(&mut kernel, &mut body, clash)?;
     kernel.body = body;
     is_done.then_some(kernel)
@@ -116,19 +117,15 @@ struct Copies {
 /// A copy of the fragment, and the statements that make it.
 fn copies(kernel: &mut Kernel, clash: &Clash) -> Option<Copies> {
     let buffer = kernel.buffers[clash.fragment].clone();
-    let name = |kernel: &Kernel, base: String| {
-        let is_free = |name: &String| !kernel.buffers.iter().any(|(_, buffer)| buffer.name == *name);
-        (1..).map(|n| if n == 1 { base.clone() } else { format!("{base}{n}") }).find(is_free)
-    };
     let staged = Buffer {
-        name: name(kernel, format!("{}_staged", buffer.name))?,
+        name: kernel.free_name(&format!("{}_staged", buffer.name)),
         space: Space::Shared,
         layout: Some(Layout::Tile(TileLayout::row_major(&buffer.shape).ok()?)),
         span: clash.span,
         ..buffer.clone()
     };
     let staged = kernel.buffers.push(staged);
-    let name = name(kernel, format!("{}_converted", buffer.name))?;
+    let name = kernel.free_name(&format!("{}_converted", buffer.name));
     let fragment = kernel.buffers.push(Buffer { name, layout: None, span: clash.span, ..buffer.clone() });
     let mut statement = |dst, src| {
         let operands = vec![whole(&buffer.shape, dst), whole(&buffer.shape, src)];

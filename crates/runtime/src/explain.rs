@@ -14,6 +14,9 @@ const STEP_LIMIT_HELP: &str = "end the loop, if it is endless; a kernel that nee
                                `run-kernel --max-instructions N`, and in Rust with \
                                `Options::max_instructions_per_thread`";
 
+/// What to do where a kernel writes an input.
+const READ_ONLY_HELP: &str = "write an output, or shared memory; what a kernel writes is declared with `k.output`";
+
 /// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {
     let mut finding = Diagnostic::error("R0602", format!("NVRTC: {}", line.text));
@@ -89,7 +92,10 @@ fn unsupported(list: &[Unsupported]) -> Diagnostic {
 }
 
 fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnostic {
-    let mut finding = Diagnostic::error("R0605", format!("{}: {}", fault.kind.as_str(), fault.message));
+    let mut finding = match fault.kind {
+        FaultKind::ReadOnly => Diagnostic::error("R0614", format!("the kernel writes an input: {}", fault.message)),
+        kind => Diagnostic::error("R0605", format!("{}: {}", kind.as_str(), fault.message)),
+    };
     finding = at(finding, "here", &fault.at, artifact, built);
     if let Some(related) = &fault.related {
         finding = at(finding, "the other access", related, artifact, built);
@@ -109,6 +115,7 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
     }
     match fault.kind {
         FaultKind::StepLimit => finding.help(STEP_LIMIT_HELP),
+        FaultKind::ReadOnly => finding.help(READ_ONLY_HELP),
         _ => finding,
     }
 }

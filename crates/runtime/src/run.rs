@@ -164,7 +164,7 @@ fn run_virtual(
         .iter()
         .zip(packed)
         .map(|(parameter, content)| match content {
-            Content::Bytes(bytes) => memory.allocate(&parameter.name, bytes),
+            Content::Bytes(bytes) => memory.allocate_read_only(&parameter.name, bytes),
             Content::Unwritten(len) => memory.allocate_poison(&parameter.name, len),
         })
         .collect();

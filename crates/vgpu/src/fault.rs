@@ -82,6 +82,8 @@ pub enum FaultKind {
     Race,
     /// Every thread that is left waits.
     Deadlock,
+    /// A write to a buffer that may only be read.
+    ReadOnly,
     /// An `.aligned` instruction executed by a part of a warp.
     DivergentAligned,
     /// A barrier used against its rules.
@@ -103,6 +105,7 @@ impl FaultKind {
             FaultKind::UninitializedRead => "uninitialized_read",
             FaultKind::Race => "race",
             FaultKind::Deadlock => "deadlock",
+            FaultKind::ReadOnly => "read_only",
             FaultKind::DivergentAligned => "divergent_aligned",
             FaultKind::BarrierMisuse => "barrier_misuse",
             FaultKind::IllegalInstruction => "illegal_instruction",

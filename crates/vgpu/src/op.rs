@@ -3,7 +3,7 @@
 
 mod matrix;
 
-pub(crate) use matrix::{MatrixAccess, MatrixOp, Mma, Multiplicand, Sums};
+pub(crate) use matrix::{DoubleMma, MatrixAccess, MatrixOp, Mma, Multiplicand, Sums};
 
 use crate::float::Format;
 use crate::isa::{CmpOp, DType, Round, Space};

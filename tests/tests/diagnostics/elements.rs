@@ -256,3 +256,14 @@ fn ops_on_fragments() {
     });
     assert_mistake("what_cannot_be_lowered", from_memory);
 }
+
+#[test]
+fn reductions_of_opaque_elements() {
+    let opaque = kernel("k", |k| {
+        let rows = k.fragment("rows", B32, [16, 64]);
+        let most = k.fragment("most", B32, [16]);
+        k.fill(rows, 0);
+        k.reduce(Max, most, rows, 1);
+    });
+    assert_mistake("reductions_of_opaque_elements", opaque);
+}

@@ -3,6 +3,7 @@
 mod contract;
 mod element;
 mod kernel;
+mod names;
 mod op;
 mod print;
 mod shared;

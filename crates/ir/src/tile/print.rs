@@ -11,13 +11,13 @@ use crate::tile::value::{Access, Coord, ElementOp, Value};
 
 /// `b[s, 0, ..]` style title of a tile: dimensions that are taken whole are `..`.
 pub fn tile_title(kernel: &Kernel, tile: &Tile) -> String {
-    let buffer = &kernel.buffers[tile.buffer];
-    let whole = |d: usize| tile.extents[d] == buffer.shape[d] && tile.starts[d].as_const() == Some(0);
+    let Some(buffer) = kernel.buffers.get(tile.buffer) else { return "?".to_string() };
+    let whole = |d: usize| buffer.shape.get(d) == Some(&tile.extents[d]) && tile.starts[d].as_const() == Some(0);
     let mut last = tile.extents.len();
     while last > 0 && whole(last - 1) {
         last -= 1;
     }
-    let index = |d: usize| match (whole(d) && buffer.shape[d] > 1, tile.extents[d], &tile.starts[d]) {
+    let index = |d: usize| match (whole(d) && tile.extents[d] > 1, tile.extents[d], &tile.starts[d]) {
         (true, _, _) => "..".to_string(),
         (false, 1, start) => start.to_string(),
         (false, extent, start) => match start.as_const() {
@@ -188,7 +188,7 @@ pub fn value_title(kernel: &Kernel, value: &Value) -> String {
     match value {
         Value::Const(value) => value.to_string(),
         Value::Index(expr) => expr.to_string(),
-        Value::Named(name) => name.clone(),
+        Value::Named(name) => name.to_string(),
         Value::Load(access) => access_title(kernel, access),
         Value::Op(op, arguments) => {
             let of = |at: usize| arguments.get(at).map(|argument| operand_title(kernel, argument)).unwrap_or_default();

@@ -35,8 +35,7 @@ struct Node {
 
 /// Gives names to the values of a kernel that are used several times.
 pub fn name_shared(kernel: &mut Kernel) {
-    let mut taken = BTreeSet::new();
-    names_of(kernel, &mut taken);
+    let taken = kernel.taken_names().into_iter().map(str::to_string).collect();
     let mut parallels = std::mem::take(&mut kernel.parallels);
     let mut body = std::mem::take(&mut kernel.body);
     let mut naming = Naming { kernel, taken, dtypes: Vec::new() };
@@ -300,51 +299,6 @@ fn mark_access(unfolding: &mut Unfolding, access: &Access) {
     for coord in &access.index {
         if let Coord::Data(value) = coord {
             mark_certain(unfolding, value);
-        }
-    }
-}
-
-/// Every name of a kernel.
-fn names_of(kernel: &Kernel, names: &mut BTreeSet<String>) {
-    names.extend(kernel.buffers.iter().map(|(_, buffer)| buffer.name.clone()));
-    names.extend(kernel.sizes.iter().map(|size| size.var.name().to_string()));
-    for (_, parallel) in kernel.parallels.iter() {
-        names.extend(parallel.vars.iter().map(|var| var.name().to_string()));
-        names_in(&parallel.body, names);
-    }
-    names_around(&kernel.body, names);
-}
-
-fn names_around(body: &[Stmt], names: &mut BTreeSet<String>) {
-    for stmt in body {
-        match stmt {
-            Stmt::Op(_) | Stmt::Parallel(_) => {}
-            Stmt::Loop(inner) => {
-                names.insert(inner.var.name().to_string());
-                names_around(&inner.body, names);
-            }
-            Stmt::Each(elements) => names_in(elements, names),
-            Stmt::If(branch) => {
-                names_around(&branch.then, names);
-                names_around(&branch.otherwise, names);
-            }
-        }
-    }
-}
-
-fn names_in(body: &[Element], names: &mut BTreeSet<String>) {
-    for element in body {
-        match element {
-            Element::Let { name, .. } => _ = names.insert(name.clone()),
-            Element::Store { .. } | Element::AtomicAdd { .. } => {}
-            Element::If { then, otherwise, .. } => {
-                names_in(then, names);
-                names_in(otherwise, names);
-            }
-            Element::For { var, body, .. } => {
-                names.insert(var.name().to_string());
-                names_in(body, names);
-            }
         }
     }
 }

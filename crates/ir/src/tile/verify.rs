@@ -85,12 +85,26 @@ fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     for size in &kernel.sizes {
         check_size(kernel, size, found);
     }
+    found.extend(kernel.grid.iter().find_map(|ctas| unknown_size(kernel, ctas, kernel.span)));
     if kernel.grid.iter().zip(limits).any(|(g, limit)| g.range().lo < 1 || g.range().hi > limit) {
         let [x, y, z] = &kernel.grid;
         let message = format!("({x},{y},{z}) CTAs are no grid");
         let help = "a grid has 1 to 2147483647 CTAs along x, and 1 to 65535 along y and z";
         found.push(Diagnostic::error("K0203", message).label(kernel.span, "in this kernel").help(help));
     }
+}
+
+/// A size in an expression that the kernel does not have.
+fn unknown_size(kernel: &Kernel, expr: &Expr, span: Span) -> Option<Diagnostic> {
+    let mut unknown = None;
+    expr.for_each_var(&mut |var| {
+        if !kernel.sizes.iter().any(|size| size.var == *var) {
+            unknown = Some(var.name().to_string());
+        }
+    });
+    let finding =
+        Diagnostic::error("K0217", format!("`{}` is no size of this kernel", unknown?)).label(span, "used here");
+    Some(finding.help("take a size of this kernel's k.size, after all is said of it"))
 }
 
 /// A size has a name of its own and fits 31 bits.
@@ -116,6 +130,13 @@ fn check_size(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
                 .help("a size has 31 bits: k.size(\"m\").multiple_of(4).max(1 << 20)"),
         );
     }
+}
+
+/// A handle that stands for nothing in this kernel. The builder tells those of another kernel from its own.
+fn no_buffer(span: Span) -> Diagnostic {
+    Diagnostic::error("K0213", "a buffer of another kernel")
+        .label(span, "used here")
+        .help("declare the buffer in this kernel")
 }
 
 /// What is wrong with atomic additions to a buffer: memory has none of small integers (PTX ISA, `red`).

@@ -1,5 +1,6 @@
 //! `reduce`: every thread its part of a row, then shuffles inside warps, then shared memory across them.
 
+mod neutral;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,10 +8,10 @@ use std::rc::Rc;
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
+use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Inst, Memory, MemorySpace, RegArray, Stmt, Value};
 use tilewright_ir::tile::{Detail, ElementOp, Kernel, Narrowing, Op, Reduce, ReduceKind, Space, tile_title};
-use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
 use crate::builder::{Builder, regs};
@@ -18,6 +19,7 @@ use crate::conditions::under;
 use crate::elements::{Held, Slot};
 use crate::threads::{members, number};
 use crate::variant::{Schedule, Variant};
+use neutral::{combine, neutral};
 use rows::{Exchange, Order, Rows};
 
 /// What the variants look at.
@@ -150,33 +152,6 @@ fn made_in(dtype: DType) -> DType {
     }
 }
 
-fn combine(kind: ReduceKind) -> ElementOp {
-    match kind {
-        ReduceKind::Sum | ReduceKind::AbsSum => ElementOp::Add,
-        ReduceKind::Max | ReduceKind::AbsMax => ElementOp::Max,
-        ReduceKind::Min => ElementOp::Min,
-    }
-}
-
-/// What changes nothing when it is combined.
-fn neutral(kind: ReduceKind, dtype: DType) -> Scalar {
-    let (least, most) = match dtype {
-        DType::U32 => (0, i64::from(u32::MAX)),
-        DType::U64 => (0, i64::MAX),
-        DType::I64 => (i64::MIN, i64::MAX),
-        _ => (i64::from(i32::MIN), i64::from(i32::MAX)),
-    };
-    match kind {
-        ReduceKind::Sum | ReduceKind::AbsSum => Scalar::Int(0),
-        ReduceKind::AbsMax if dtype.is_float() => Scalar::Int(0),
-        ReduceKind::Max if dtype.is_float() => Scalar::Float(f64::NEG_INFINITY),
-        ReduceKind::Min if dtype.is_float() => Scalar::Float(f64::INFINITY),
-        // The absolute value of the least integer is itself.
-        ReduceKind::Max | ReduceKind::AbsMax => Scalar::Int(least),
-        ReduceKind::Min => Scalar::Int(most),
-    }
-}
-
 fn cast(dtype: DType, from: DType, value: Value) -> Value {
     if dtype == from { value } else { Value::Cast(dtype, Narrowing::Fits, Box::new(value)) }
 }
@@ -247,19 +222,16 @@ impl Make<'_> {
                 .collect();
             let has = |thread: usize, slot: usize| rows.at(thread, place).is_some_and(|(_, part)| part.contains(&slot));
             let target = regs(array, place as i64, 1);
-            let mut is_first = true;
-            for slot in slots {
+            for (at, slot) in slots.into_iter().enumerate() {
                 let set = self.set(|thread| has(thread, slot));
-                // Threads without part in this row have nothing in it that could be read.
-                if is_first && set.contains(&false) {
+                // What threads without the first slot have until now; without part in this row, they never read it.
+                if at == 0 && set.contains(&false) {
                     self.out.push(Stmt::Set { to: target.clone(), value: neutral(context.told.kind, context.dtype) });
-                    is_first = false;
                 }
                 let element = context.element(slot);
                 let sum = Value::Reg(array, place as i64);
-                let value = if is_first { element } else { self.combined(sum, element) };
+                let value = if at == 0 { element } else { self.combined(sum, element) };
                 self.by(&set, |_| false, vec![Stmt::Assign { to: target.clone(), value }]);
-                is_first = false;
             }
         }
         array
@@ -358,13 +330,16 @@ impl Make<'_> {
         })
     }
 
-    /// One slot of the result: the parts of its row, combined.
+    /// One slot of the result: the parts of its row, combined. Every row has a first part.
     fn gathered(&mut self, slot: Slot, memory: Handle<Memory>, leaders: &[Vec<usize>], most: usize) {
         let context = self.context;
         let row_of = |thread: usize| context.slots(thread).find(|(at, _)| *at == slot).map(|(_, row)| row);
+        let has_row = self.set(|thread| row_of(thread).is_some());
         let sum = self.builder.registers("sum", context.dtype, 1, 1, &mut self.out);
-        let part = self.builder.registers("part", context.dtype, 1, 1, &mut self.out);
-        self.out.push(Stmt::Set { to: regs(sum, 0, 1), value: neutral(context.told.kind, context.dtype) });
+        let part = if most > 1 { self.builder.registers("part", context.dtype, 1, 1, &mut self.out) } else { sum };
+        if has_row.contains(&false) {
+            self.out.push(Stmt::Set { to: regs(sum, 0, 1), value: neutral(context.told.kind, context.dtype) });
+        }
         for at in 0..most {
             let position = |thread: usize| {
                 let row = row_of(thread)?;
@@ -373,25 +348,30 @@ impl Make<'_> {
             let positions: Vec<Option<i64>> = (0..context.owned.len()).map(position).collect();
             let mut body = Vec::new();
             let index = number(&positions, 1, &context.thread, self.builder, &mut body);
-            body.push(Stmt::Load { to: regs(part, 0, 1), memory, index });
-            let value = self.combined(Value::Reg(sum, 0), Value::Reg(part, 0));
-            body.push(Stmt::Assign { to: regs(sum, 0, 1), value });
+            body.push(Stmt::Load { to: regs(if at == 0 { sum } else { part }, 0, 1), memory, index });
+            if at > 0 {
+                let value = self.combined(Value::Reg(sum, 0), Value::Reg(part, 0));
+                body.push(Stmt::Assign { to: regs(sum, 0, 1), value });
+            }
             let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
             self.by(&set, |_| false, body);
         }
-        let set = self.set(|thread| row_of(thread).is_some());
         let statement = self.result(slot, Value::Reg(sum, 0));
-        self.by(&set, |thread| context.may_write(thread, slot), vec![statement]);
+        self.by(&has_row, |thread| context.may_write(thread, slot), vec![statement]);
     }
 }
 
 impl Context {
-    /// An element of the source in a slot, in the type in which results are made.
+    /// An element of the source in a slot, in the type in which results are made. The greatest absolute value is one of
+    /// the source's dtype, in which that of the least integer is itself; sums take the low bits in either.
     fn element(&self, slot: usize) -> Value {
-        let value = cast(self.dtype, self.dtypes[1], self.source.in_slot(slot));
+        let made = |value: Value| cast(self.dtype, self.dtypes[1], value);
+        let absolute = |value: Value| Value::Op(ElementOp::Abs, vec![value]);
+        let element = self.source.in_slot(slot);
         match self.told.kind {
-            ReduceKind::AbsMax | ReduceKind::AbsSum => Value::Op(ElementOp::Abs, vec![value]),
-            ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min => value,
+            ReduceKind::AbsMax => made(absolute(element)),
+            ReduceKind::AbsSum => absolute(made(element)),
+            ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min => made(element),
         }
     }
 

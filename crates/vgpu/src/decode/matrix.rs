@@ -6,7 +6,7 @@ use crate::decode::operand::expect_count;
 use crate::decode::{Decoded, Decoder};
 use crate::float::{BF16, E4M3, E5M2, F16};
 use crate::isa::{DType, Kind, Space};
-use crate::op::{MatrixAccess, MatrixOp, Mma, Multiplicand, Op, Reg, Sums};
+use crate::op::{DoubleMma, MatrixAccess, MatrixOp, Mma, Multiplicand, Op, Reg, Sums};
 use crate::ptx::ast::Operand;
 
 /// A type in the name of an `mma`.
@@ -30,6 +30,7 @@ impl Decoder<'_> {
             return Err("a form without `.aligned`".to_string());
         }
         let op = match mods.base().as_str() {
+            "mma" if mods.take("m8n8k4") => MatrixOp::DoubleMma(self.double_mma(mods, operands)?),
             "mma" => MatrixOp::Mma(self.mma(mods, operands)?),
             "ldmatrix" => {
                 expect_count(operands, 2)?;
@@ -99,10 +100,8 @@ impl Decoder<'_> {
             "m16n8k32" => Some(32),
             _ => None,
         });
-        let k: usize = k.ok_or_else(|| "a shape other than m16n8k4, k8, k16 and k32".to_string())?;
-        if !mods.take("row") || !mods.take("col") {
-            return Err("A must be `.row` and B `.col`".to_string());
-        }
+        let k: usize = k.ok_or_else(|| "a shape other than m8n8k4 and m16n8k4, k8, k16 and k32".to_string())?;
+        take_orders(mods)?;
         let saturate = mods.take("satfinite");
         let mut types = [MmaType::F32; 4];
         for slot in &mut types {
@@ -133,6 +132,28 @@ impl Decoder<'_> {
             d: self.registers(&operands[0], words, true, sum)?,
         })
     }
+}
+
+impl Decoder<'_> {
+    fn double_mma(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<DoubleMma> {
+        take_orders(mods)?;
+        if !(0..4).all(|_| mods.take("f64")) {
+            return Err("these types in m8n8k4".to_string());
+        }
+        expect_count(operands, 4)?;
+        let dtype = DType::new(Kind::Float, 64);
+        Ok(DoubleMma {
+            a: self.source(&operands[1], dtype)?,
+            b: self.source(&operands[2], dtype)?,
+            c: self.registers(&operands[3], 2, false, dtype)?,
+            d: self.registers(&operands[0], 2, true, dtype)?,
+        })
+    }
+}
+
+/// Takes the orders of A and B.
+fn take_orders(mods: &mut Mods) -> Decoded<()> {
+    if mods.take("row") && mods.take("col") { Ok(()) } else { Err("A must be `.row` and B `.col`".to_string()) }
 }
 
 /// Takes the shape and the type that all of `ldmatrix`, `stmatrix` and `movmatrix` have.

@@ -2,7 +2,7 @@
 
 use crate::exec::undefined::{self, Update, matrix_lanes};
 use crate::exec::warp::{FULL, Lanes, Warp};
-use crate::exec::{Machine, mma};
+use crate::exec::{Machine, double_mma, mma};
 use crate::fault::Exec;
 use crate::op::MatrixOp;
 
@@ -18,6 +18,11 @@ impl Machine<'_> {
             MatrixOp::Mma(product) => {
                 let updates = warp.marks.is_some().then(|| undefined::product(warp, product));
                 mma::execute(&mut warp.regs, product);
+                updates.into_iter().for_each(|updates| warp.update_marks(FULL, updates));
+            }
+            MatrixOp::DoubleMma(product) => {
+                let updates = warp.marks.is_some().then(|| undefined::double_product(warp, product));
+                double_mma::execute(&mut warp.regs, product);
                 updates.into_iter().for_each(|updates| warp.update_marks(FULL, updates));
             }
             MatrixOp::Load(access) => self.load_matrices(warp, access)?,

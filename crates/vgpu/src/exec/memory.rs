@@ -136,6 +136,9 @@ impl Machine<'_> {
             }
             Space::Local => self.region_mut(slot).store(slot.offset, data),
             Space::Shared | Space::Global | Space::Generic => {
+                if slot.space != Space::Shared && self.memory.buffers[slot.buffer].is_read_only {
+                    return Err(self.read_only(slot.space, access));
+                }
                 if slot.space != Space::Shared
                     && let Some(marked) = undefined.iter().find(|byte| byte.is_some())
                 {

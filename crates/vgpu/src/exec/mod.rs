@@ -8,6 +8,7 @@ mod compare;
 mod control;
 mod convert;
 mod cta;
+mod double_mma;
 mod float;
 mod int;
 mod ldmatrix;

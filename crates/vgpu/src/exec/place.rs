@@ -210,6 +210,13 @@ impl Machine<'_> {
         stop
     }
 
+    /// The fault of a write to a buffer that may only be read.
+    pub(crate) fn read_only(&self, space: Space, access: &Access) -> Box<Stop> {
+        let (name, offset) = self.title(space, access);
+        let message = format!("{} bytes at `{name}` + {offset}, which may only be read", access.len);
+        self.at_address(FaultKind::ReadOnly, space, access, message)
+    }
+
     /// The fault of a read of bytes that nobody wrote.
     pub(crate) fn unwritten(&self, space: Space, access: &Access) -> Box<Stop> {
         let (name, offset) = self.title(space, access);

@@ -36,6 +36,8 @@ pub(crate) struct Buffer {
     pub(crate) name: String,
     pub(crate) base: u64,
     pub(crate) region: Region,
+    /// Whether a write by a kernel is a fault.
+    pub(crate) is_read_only: bool,
 }
 
 /// Global memory of a device. Bases are multiples of 256 bytes.
@@ -55,25 +57,30 @@ impl Memory {
 
     /// Adds a buffer whose bytes the host wrote.
     pub fn allocate(&mut self, name: &str, bytes: Vec<u8>) -> BufferId {
-        self.add(name, Region::filled(bytes))
+        self.add(name, Region::filled(bytes), false)
+    }
+
+    /// Adds a buffer whose bytes the host wrote, and which kernels may only read.
+    pub fn allocate_read_only(&mut self, name: &str, bytes: Vec<u8>) -> BufferId {
+        self.add(name, Region::filled(bytes), true)
     }
 
     /// Adds a buffer of `len` bytes that nobody wrote.
     pub fn allocate_poison(&mut self, name: &str, len: usize) -> BufferId {
-        self.add(name, Region::poison(len))
+        self.add(name, Region::poison(len), false)
     }
 
-    fn add(&mut self, name: &str, region: Region) -> BufferId {
+    fn add(&mut self, name: &str, region: Region, is_read_only: bool) -> BufferId {
         let base = self.next_base.max(map::GLOBAL_START);
         let end = base + region.bytes.len() as u64 + map::GUARD;
         self.next_base = crate::isa::align_up(end, map::BASE_ALIGN);
-        self.buffers.push(Buffer { name: name.to_string(), base, region });
+        self.buffers.push(Buffer { name: name.to_string(), base, region, is_read_only });
         BufferId(self.buffers.len() - 1)
     }
 
     /// Adds a variable of the module for one launch; its base is above every buffer's.
     pub(crate) fn push_module_variable(&mut self, name: &str, base: u64, region: Region) {
-        self.buffers.push(Buffer { name: name.to_string(), base, region });
+        self.buffers.push(Buffer { name: name.to_string(), base, region, is_read_only: false });
     }
 
     /// The buffer's bytes, empty if it is not of this memory.

@@ -47,6 +47,16 @@ pub(crate) struct Mma {
     pub(crate) d: Box<[Reg]>,
 }
 
+/// `mma.sync` of m8n8k4 in f64: D = A * B + C. A register holds one element.
+#[derive(Clone, Debug)]
+pub(crate) struct DoubleMma {
+    pub(crate) a: Reg,
+    pub(crate) b: Reg,
+    /// The two neighbours that a lane has.
+    pub(crate) c: Box<[Reg]>,
+    pub(crate) d: Box<[Reg]>,
+}
+
 /// `ldmatrix`, `stmatrix`: one register for each matrix of 8 x 8 halves.
 #[derive(Clone, Debug)]
 pub(crate) struct MatrixAccess {
@@ -59,6 +69,7 @@ pub(crate) struct MatrixAccess {
 #[derive(Clone, Debug)]
 pub(crate) enum MatrixOp {
     Mma(Mma),
+    DoubleMma(DoubleMma),
     Load(MatrixAccess),
     Store(MatrixAccess),
     /// `movmatrix`: `d` becomes the transpose of `a`.

@@ -2,7 +2,7 @@
 
 use tilewright_vgpu::FaultKind;
 
-use crate::harness::{Random, fault, map, refusals};
+use crate::harness::{Random, execute, fault, halves, joined, map, refusals};
 use crate::small::{BF16, E4M3, E5M2, F16, Small};
 
 /// Row and column of the `i`-th element of a lane, whose `groupID` is `g` and `threadID_in_group` is `t` (PTX ISA,
@@ -345,11 +345,74 @@ fn lanes_that_come_by_two_ways_multiply_together() {
     assert_eq!((found[0], found[31]), (7, 9));
 }
 
+/// D of m8n8k4 in f64: A by rows, B by columns, C by rows.
+fn multiply_doubles(a: &[[f64; 4]; 8], b: &[[f64; 4]; 8], c: &[[f64; 8]; 8]) -> [[f64; 8]; 8] {
+    let of_lanes =
+        |element: &dyn Fn(usize) -> f64| halves(&(0..32).map(|l| element(l).to_bits()).collect::<Vec<u64>>());
+    let registers = [
+        of_lanes(&|lane| a[lane >> 2][lane % 4]),
+        of_lanes(&|lane| b[lane >> 2][lane % 4]),
+        of_lanes(&|lane| c[lane >> 2][lane % 4 * 2]),
+        of_lanes(&|lane| c[lane >> 2][lane % 4 * 2 + 1]),
+    ];
+    let inputs: Vec<&[u32]> = registers.iter().flat_map(|(low, high)| [low.as_slice(), high.as_slice()]).collect();
+    let body = "mov.b64 %d0, {%i0, %i1};\nmov.b64 %d1, {%i2, %i3};\nmov.b64 %d2, {%i4, %i5};\n\
+                mov.b64 %d3, {%i6, %i7};\n\
+                mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d4, %d5}, {%d0}, {%d1}, {%d2, %d3};\n\
+                mov.b64 {%o0, %o1}, %d4;\nmov.b64 {%o2, %o3}, %d5;";
+    let [low, high, next_low, next_high] = map::<4>(body, &inputs);
+    let sums = [joined(&[low, high]), joined(&[next_low, next_high])];
+    let element = |row: usize, column: usize| f64::from_bits(sums[column % 2][row * 4 + column / 2]);
+    std::array::from_fn(|row| std::array::from_fn(|column| element(row, column)))
+}
+
+#[test]
+fn doubles_are_multiplied_and_added_in_the_order_of_k() {
+    let mut random = Random(5);
+    let mut number = || (f64::from(random.next()) - 2e9) / f64::from(random.next() | 1);
+    let a = [[0; 4]; 8].map(|row| row.map(|_| number()));
+    let b = [[0; 4]; 8].map(|column| column.map(|_| number()));
+    let c = [[0; 8]; 8].map(|row| row.map(|_| number()));
+    let found = multiply_doubles(&a, &b, &c);
+    for (row, column) in (0..8).flat_map(|row| (0..8).map(move |column| (row, column))) {
+        let want = a[row].iter().zip(&b[column]).fold(c[row][column], |sum, (a, b)| a.mul_add(*b, sum));
+        assert_eq!(found[row][column], want, "row {row}, column {column}");
+    }
+}
+
+#[test]
+fn infinities_and_nan_of_doubles_go_on() {
+    let (mut a, mut b, c) = ([[1.0; 4]; 8], [[1.0; 4]; 8], [[0.5; 8]; 8]);
+    a[3][2] = f64::INFINITY;
+    a[6][0] = f64::NAN;
+    b[5][2] = 0.0;
+    let found = multiply_doubles(&a, &b, &c);
+    assert_eq!([found[0][0], found[0][5], found[3][0]], [4.5, 3.5, f64::INFINITY]);
+    assert!(found[3][5].is_nan() && found[6].iter().all(|sum| sum.is_nan()));
+}
+
+#[test]
+fn what_is_undefined_of_a_double_reaches_its_row_alone() {
+    let body = |stored: &str| {
+        format!(
+            "setp.eq.u32 %p1, %r1, 4;\nmov.b64 %d0, 0;\nmov.b64 %d1, 0;\n@%p1 ld.shared.b64 %d0, [tile];\n\
+             mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {{%d4, %d5}}, {{%d0}}, {{%d1}}, {{%d1, %d1}};\n\
+             setp.eq.u32 %p2, %r1, {stored};\n@%p2 st.global.b64 [%rd2], %d5;"
+        )
+    };
+    // Lane 4 has the first element of row 1, which lanes 4 to 7 have the sums of.
+    assert_eq!(fault(&body("7"), 32).kind, FaultKind::UninitializedRead);
+    assert!(execute(&body("8"), &[], 0, 32).is_ok());
+}
+
 #[test]
 fn other_forms_are_refused_by_name() {
     let operands = "{%r1}, {%r2}, {%r3}, {%r4};\n";
     let forms = [
-        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "a shape other than m16n8k4, k8, k16 and k32"),
+        ("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32", "a shape other than m8n8k4 and m16n8k4, k8, k16 and k32"),
+        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "1 registers where 2 are expected"),
+        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", "these types in m8n8k4"),
+        ("mma.sync.aligned.m8n8k4.col.col.f64.f64.f64.f64", "A must be `.row` and B `.col`"),
         ("mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32", "A must be `.row` and B `.col`"),
         ("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64", "multiplicands or sums of these types"),
         ("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32", "these types in m16n8k16"),

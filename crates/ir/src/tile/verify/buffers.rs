@@ -21,6 +21,7 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
             );
         }
         names.push((&buffer.name, buffer.span));
+        check_sizes(kernel, buffer, found);
         check_layout(kernel, buffer, found);
         check_view(kernel, handle, found);
     }
@@ -74,6 +75,13 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     }
     check_positions(buffer, layout, found);
     check_threads(kernel, buffer, layout, found);
+}
+
+/// The sizes in a shape and its strides are the kernel's.
+fn check_sizes(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
+    let Some(shape) = &buffer.run_time else { return };
+    let mut exprs = shape.extents.iter().chain(&shape.strides);
+    found.extend(exprs.find_map(|expr| super::unknown_size(kernel, expr, buffer.span)));
 }
 
 /// Elements of a fragment without a layout, at most: what may be enumerated.

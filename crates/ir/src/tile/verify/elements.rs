@@ -146,7 +146,7 @@ impl<'a> Context<'a> {
             }
             Element::AtomicAdd { to, value } => {
                 self.store(to, value);
-                if self.kernel.buffers[to.buffer].space == Space::Fragment {
+                if self.kernel.buffers.get(to.buffer).is_some_and(|buffer| buffer.space == Space::Fragment) {
                     let message = format!("`{}` is in registers", access_title(self.kernel, to));
                     let finding = Diagnostic::error("K0235", message).label(to.span, "added to here");
                     self.found.push(finding.help("nobody else adds to registers; store the sum"));
@@ -201,7 +201,7 @@ impl<'a> Context<'a> {
     fn store(&mut self, to: &Access, value: &Value) {
         self.access(to);
         let Some(kind) = self.value(value, to.span) else { return };
-        let buffer = &self.kernel.buffers[to.buffer];
+        let Some(buffer) = self.kernel.buffers.get(to.buffer) else { return };
         if buffer.space == Space::Global(Direction::Input) {
             self.found.push(
                 Diagnostic::error("K0214", format!("a store to the input `{}`", buffer.name))
@@ -248,7 +248,10 @@ impl<'a> Context<'a> {
 
     /// Rank, variables and bounds of an access.
     fn access(&mut self, access: &Access) {
-        let Some(buffer) = self.kernel.buffers.get(access.buffer) else { return };
+        let Some(buffer) = self.kernel.buffers.get(access.buffer) else {
+            self.found.push(super::no_buffer(access.span));
+            return;
+        };
         let title = access_title(self.kernel, access);
         if access.index.len() != buffer.shape.len() {
             let (given, has) = (access.index.len(), buffer.shape.len());

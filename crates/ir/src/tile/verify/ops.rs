@@ -1,7 +1,7 @@
 use tilewright_diag::Diagnostic;
 use tilewright_layout::DType;
 
-use crate::tile::kernel::{Direction, Kernel, Loop, Space, Tile};
+use crate::tile::kernel::{Buffer, Direction, Kernel, Loop, Space, Tile};
 use crate::tile::op::{Detail, Gemm, Op, OpKind, Operand, Reduce, Takes};
 use crate::tile::print::tile_title;
 
@@ -9,6 +9,10 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
     let before = found.len();
     check_row(op, found);
     if found.len() > before {
+        return;
+    }
+    if op.operands.iter().any(|tile| kernel.buffers.get(tile.buffer).is_none()) {
+        found.push(super::no_buffer(op.span));
         return;
     }
     for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
@@ -162,6 +166,7 @@ fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, found: &mut Vec<Dia
                 .label(to.span, format!("`{}` is {}", to.name, to.dtype)),
         );
     }
+    found.extend(opaque(op, from));
     let (mut without, mut kept) = (src.extents.clone(), src.extents.clone());
     if reduce.dimension < src.extents.len() {
         without.remove(reduce.dimension);
@@ -174,6 +179,15 @@ fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, found: &mut Vec<Dia
         let finding = Diagnostic::error("K0219", message).label(op.span, "this op");
         found.push(finding.help("the destination has the extents of the source without that dimension, or 1 for it"));
     }
+}
+
+/// Nothing is computed with opaque elements.
+fn opaque(op: &Op, from: &Buffer) -> Option<Diagnostic> {
+    let finding = Diagnostic::error("K0233", format!("`{}` computes with {}", op.kind.info().name, from.dtype))
+        .label(op.span, "this op")
+        .label(from.span, format!("`{}` is {}", from.name, from.dtype))
+        .help("opaque elements move, nothing is computed with them");
+    from.dtype.is_opaque().then_some(finding)
 }
 
 /// Rows, columns and depth of the three matrices agree.

@@ -37,7 +37,10 @@ pub(super) fn type_of(kernel: &Kernel, value: &Value, names: &Names, span: Span)
                 .label(span, "used here")
                 .help("name a value with k.named(\"x\", ..) before, in the same loop")),
         },
-        Value::Load(access) => Ok(Type::Of(kernel.buffers[access.buffer].dtype)),
+        Value::Load(access) => match kernel.buffers.get(access.buffer) {
+            Some(buffer) => Ok(Type::Of(buffer.dtype)),
+            None => Err(super::no_buffer(access.span)),
+        },
         Value::Cast(dtype, narrowing, inner) => {
             let from = type_of(kernel, inner, names, span)?;
             if from == Type::Truth {

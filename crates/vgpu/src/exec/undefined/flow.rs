@@ -8,7 +8,7 @@ use super::{Marks, Undefined, UndefinedLanes, Update};
 use crate::exec::int;
 use crate::exec::warp::{Lanes, Warp, lanes};
 use crate::isa::mask;
-use crate::op::{Convert, Element, FloatMode, Guard, IntFn, Mma, Op, PairSource, PredFn, Reg, Setp};
+use crate::op::{Convert, DoubleMma, Element, FloatMode, Guard, IntFn, Mma, Op, PairSource, PredFn, Reg, Setp};
 
 /// Sources of a warp, and what is undefined of them.
 struct Flow<'a> {
@@ -332,6 +332,23 @@ pub(crate) fn product(warp: &Warp, op: &Mma) -> Vec<Update> {
             *slot = elements.clone().map(|at| element(lane, at)).fold(Undefined::default(), Undefined::or);
         }
         Update::Reg(*reg, of)
+    };
+    op.d.iter().enumerate().map(register).collect()
+}
+
+/// The same of m8n8k4 in f64, where an element fills a register: those of a line are on four neighbouring lanes.
+pub(crate) fn double_product(warp: &Warp, op: &DoubleMma) -> Vec<Update> {
+    let of_line = |reg: Reg, line: usize| {
+        let elements = (0..4).map(|k| warp.undefined(reg, line * 4 + k));
+        elements.fold(Undefined::default(), Undefined::or)
+    };
+    let register = |(at, reg): (usize, &Reg)| {
+        let element = |lane: usize| {
+            let (row, column) = (lane / 4, lane % 4 * 2 + at);
+            let own = warp.undefined(op.c[at], lane);
+            whole(of_line(op.a, row).or(of_line(op.b, column)).or(own), u64::MAX)
+        };
+        Update::Reg(*reg, Box::new(std::array::from_fn(element)))
     };
     op.d.iter().enumerate().map(register).collect()
 }

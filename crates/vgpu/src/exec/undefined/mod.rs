@@ -18,7 +18,7 @@ use crate::exec::warp::{Warp, lanes};
 use crate::fault::{Exec, Stop};
 use crate::op::Reg;
 
-pub(crate) use flow::{matrix_lanes, of, product};
+pub(crate) use flow::{double_product, matrix_lanes, of, product};
 pub(crate) use races::KnownRaces;
 
 /// Undefined bits of a value, and the load that they come from.

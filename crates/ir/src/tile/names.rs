@@ -1,0 +1,70 @@
+//! The names of a kernel, and names for what the compiler adds to it.
+
+use std::collections::BTreeSet;
+
+use crate::tile::BUILTIN_NAMES;
+use crate::tile::element::Element;
+use crate::tile::kernel::{Kernel, Stmt};
+
+impl Kernel {
+    /// The first of `base`, `base2`, `base3` and so on that nothing in the kernel has: no buffer, size, loop or value.
+    pub fn free_name(&self, base: &str) -> String {
+        let taken = self.taken_names();
+        let mut name = base.to_string();
+        let mut number = 1;
+        while taken.contains(name.as_str()) {
+            number += 1;
+            name = format!("{base}{number}");
+        }
+        name
+    }
+
+    /// Every name that means something in the kernel.
+    pub(crate) fn taken_names(&self) -> BTreeSet<&str> {
+        let mut taken: BTreeSet<&str> = BUILTIN_NAMES.into_iter().chain([self.name.as_str()]).collect();
+        taken.extend(self.buffers.iter().map(|(_, buffer)| buffer.name.as_str()));
+        taken.extend(self.sizes.iter().map(|size| size.var.name()));
+        for (_, parallel) in self.parallels.iter() {
+            taken.extend(parallel.vars.iter().map(|var| var.name()));
+            in_elements(&parallel.body, &mut taken);
+        }
+        in_body(&self.body, &mut taken);
+        taken
+    }
+}
+
+fn in_body<'a>(body: &'a [Stmt], taken: &mut BTreeSet<&'a str>) {
+    for stmt in body {
+        match stmt {
+            Stmt::Op(_) | Stmt::Parallel(_) => {}
+            Stmt::Loop(inner) => {
+                taken.insert(inner.var.name());
+                in_body(&inner.body, taken);
+            }
+            Stmt::Each(elements) => in_elements(elements, taken),
+            Stmt::If(branch) => {
+                in_body(&branch.then, taken);
+                in_body(&branch.otherwise, taken);
+            }
+        }
+    }
+}
+
+fn in_elements<'a>(elements: &'a [Element], taken: &mut BTreeSet<&'a str>) {
+    for element in elements {
+        match element {
+            Element::Let { name, .. } => {
+                taken.insert(name);
+            }
+            Element::For { var, body, .. } => {
+                taken.insert(var.name());
+                in_elements(body, taken);
+            }
+            Element::If { then, otherwise, .. } => {
+                in_elements(then, taken);
+                in_elements(otherwise, taken);
+            }
+            Element::Store { .. } | Element::AtomicAdd { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! How two parts of a row become one, and what a part is before anything is in it.
+
+use tilewright_ir::Scalar;
+use tilewright_ir::tile::{ElementOp, ReduceKind};
+use tilewright_layout::DType;
+
+/// The operation that makes one part of two.
+pub(super) fn combine(kind: ReduceKind) -> ElementOp {
+    match kind {
+        ReduceKind::Sum | ReduceKind::AbsSum => ElementOp::Add,
+        ReduceKind::Max | ReduceKind::AbsMax => ElementOp::Max,
+        ReduceKind::Min => ElementOp::Min,
+    }
+}
+
+/// What changes nothing when it is combined with a part of this dtype.
+///
+/// `max` and `min` of floats give the number where one operand is NaN, so that is NaN: an infinity would be the result of
+/// a row that has nothing but NaN, and only in the layouts in which it takes part. Likewise -0 + -0 is -0, but 0 + -0 is 0.
+/// The absolute value of the least integer is itself, so it is what `absmax` begins with, too.
+pub(super) fn neutral(kind: ReduceKind, dtype: DType) -> Scalar {
+    // The bits of the greatest u64 are those of -1.
+    let (least, most) = dtype.integers().map_or((0, 0), |(least, most)| (least as i64, most as i64));
+    match combine(kind) {
+        ElementOp::Add if dtype.is_float() => Scalar::Float(-0.0),
+        ElementOp::Add => Scalar::Int(0),
+        _ if dtype.is_float() => Scalar::Float(f64::NAN),
+        ElementOp::Min => Scalar::Int(most),
+        _ => Scalar::Int(least),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_begin_at_the_other_end_of_their_dtype() {
+        let of = |kind| [DType::I32, DType::I64, DType::U32, DType::U64].map(|dtype| neutral(kind, dtype));
+        let numbers = |all: [i64; 4]| all.map(Scalar::Int);
+        assert_eq!(of(ReduceKind::Min), numbers([i32::MAX.into(), i64::MAX, u32::MAX.into(), u64::MAX as i64]));
+        for kind in [ReduceKind::Max, ReduceKind::AbsMax] {
+            assert_eq!(of(kind), numbers([i32::MIN.into(), i64::MIN, 0, 0]));
+        }
+        for kind in [ReduceKind::Sum, ReduceKind::AbsSum] {
+            assert_eq!(of(kind), numbers([0; 4]));
+        }
+    }
+
+    #[test]
+    fn floats_begin_with_what_no_element_is_lost_to() {
+        for dtype in [DType::F32, DType::F64] {
+            for kind in [ReduceKind::Max, ReduceKind::Min, ReduceKind::AbsMax] {
+                assert!(matches!(neutral(kind, dtype), Scalar::Float(value) if value.is_nan()));
+            }
+            for kind in [ReduceKind::Sum, ReduceKind::AbsSum] {
+                assert!(
+                    matches!(neutral(kind, dtype), Scalar::Float(value) if value == 0.0 && value.is_sign_negative())
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! `mma.sync` of m8n8k4 in f64 (PTX ISA, section "Matrix Fragments for mma.m8n8k4 with .f64 floating point type").
+//!
+//! The ISA leaves the order of the sums open. Here a sum begins with the element of C and takes up one product after
+//! another, in the order of k; a product and its addition are one operation, rounded to the nearest, ties to even.
+
+use crate::exec::warp::Lanes;
+use crate::op::DoubleMma;
+
+/// Rows of B, and columns of A.
+const DEPTH: usize = 4;
+
+/// Executes the product in all lanes: lane `l` has element `(l / 4, l % 4)` of A, `(l % 4, l / 4)` of B, and two
+/// neighbours in row `l / 4` of C and D.
+pub(crate) fn execute(regs: &mut [Lanes], op: &DoubleMma) {
+    let (a, b) = (regs[op.a as usize], regs[op.b as usize]);
+    let sums: [Lanes; 2] = [0usize, 1].map(|at| {
+        let c = regs[op.c[at] as usize];
+        let sum = |lane: usize| {
+            let (row, column) = (lane / 4, lane % 4 * 2 + at);
+            let pairs = (0..DEPTH).map(|k| (a[row * DEPTH + k], b[column * DEPTH + k]));
+            pairs.fold(f64::from_bits(c[lane]), |sum, (a, b)| f64::from_bits(a).mul_add(f64::from_bits(b), sum))
+        };
+        std::array::from_fn(|lane| sum(lane).to_bits())
+    });
+    for (reg, sums) in op.d.iter().zip(sums) {
+        regs[*reg as usize] = sums;
+    }
+}

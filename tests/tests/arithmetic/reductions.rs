@@ -1,0 +1,158 @@
+//! What `reduce` makes of rows at the ends of a dtype, in every layout: elements taken one after the other say it.
+
+use tilewright::prelude::*;
+use tilewright::runtime::HostTensor;
+use tilewright_tests::meaning::numbers::{real, rounded, same};
+
+use super::{INTEGERS, bits, integer, outputs};
+
+const COLS: i64 = 20;
+
+/// Ways in which rows become numbers: the cheapest, and those through shared memory.
+const VARIANTS: [Option<&str>; 3] = [None, Some("across_warps"), Some("single_owners")];
+
+/// Every kind of reduction of the rows of a matrix of which some threads have nothing.
+fn reductions(dtype: DType, rows: i64, variant: Option<&str>) -> Kernel {
+    kernel("reductions", |k| {
+        k.threads(96);
+        let x = k.input("x", dtype, [rows, COLS]);
+        let v = k.fragment("v", dtype, [rows, COLS]);
+        k.copy(v, x);
+        for kind in ReduceKind::ALL {
+            let y = k.output(&format!("{}_of_x", kind.name()), dtype, [rows]);
+            let result = k.fragment(&format!("{}_of_v", kind.name()), dtype, [rows]);
+            k.reduce(*kind, result, v, 1).variant_opt(variant);
+            k.copy(y, result);
+        }
+    })
+}
+
+fn matrix(dtype: DType, rows: &[Vec<u64>]) -> HostTensor {
+    let element = |at: i64| u128::from(rows[(at / COLS) as usize][(at % COLS) as usize]);
+    HostTensor::from_fn(dtype, &[rows.len() as i64, COLS], element)
+}
+
+/// Rows of integers, as 64 bits: one number throughout, both ends in turn, and numbers around 0.
+fn integer_rows(dtype: DType) -> Vec<Vec<u64>> {
+    let (least, most) = dtype.integers().expect("an integer");
+    let of = |number: &dyn Fn(i64) -> i128| (0..COLS).map(|at| number(at) as u64).collect::<Vec<u64>>();
+    vec![
+        of(&|_| most),
+        of(&|_| least),
+        of(&|_| 0),
+        of(&|at| if at % 2 == 0 { least } else { most }),
+        of(&|at| if at == 7 { least } else { 5 }),
+        of(&|at| i128::from(at) - 10),
+    ]
+}
+
+/// A reduction of integers of a dtype: sums and absolute values wrap.
+fn reduced(dtype: DType, kind: ReduceKind, row: &[u64]) -> i128 {
+    let wrapped = |value: i128| integer(dtype, value as u64);
+    let values = row.iter().map(|bits| integer(dtype, *bits));
+    let absolute = values.clone().map(|value| wrapped(value.abs()));
+    let result = match kind {
+        Sum => Some(wrapped(values.sum())),
+        AbsSum => Some(wrapped(absolute.sum())),
+        Max => values.max(),
+        Min => values.min(),
+        AbsMax => absolute.max(),
+    };
+    result.expect("a row has elements")
+}
+
+#[test]
+fn rows_at_the_ends_of_integers() {
+    for dtype in INTEGERS {
+        let rows = integer_rows(dtype);
+        for variant in VARIANTS {
+            let kernel = reductions(dtype, rows.len() as i64, variant);
+            let Some(found) = outputs("rows_at_the_ends_of_integers", kernel, &[matrix(dtype, &rows)]) else { return };
+            for (kind, found) in ReduceKind::ALL.iter().zip(found) {
+                let found: Vec<i128> = bits(&found).iter().map(|bits| integer(dtype, *bits)).collect();
+                let wanted: Vec<i128> = rows.iter().map(|row| reduced(dtype, *kind, row)).collect();
+                assert_eq!(found, wanted, "{} of {dtype}, {variant:?}", kind.name());
+            }
+        }
+    }
+}
+
+/// Rows of floats: infinities, NaN alone and beside numbers, zeros without a sign and with one.
+fn float_rows() -> Vec<Vec<f64>> {
+    let of = |number: &dyn Fn(i64) -> f64| (0..COLS).map(number).collect::<Vec<f64>>();
+    vec![
+        of(&|_| f64::INFINITY),
+        of(&|_| f64::NEG_INFINITY),
+        of(&|_| f64::NAN),
+        of(&|at| if at == 13 { -1.5 } else { f64::NAN }),
+        of(&|at| if at == 0 { f64::NEG_INFINITY } else { f64::NAN }),
+        of(&|_| 0.0),
+        of(&|_| -0.0),
+        of(&|at| at as f64 - 10.0),
+    ]
+}
+
+/// `f64::max` and `f64::min` give the number if one operand is NaN.
+fn reduced_floats(kind: ReduceKind, row: &[f64]) -> f64 {
+    let values = row.iter().copied();
+    let absolute = values.clone().map(f64::abs);
+    let result = match kind {
+        Sum => values.reduce(|a, b| a + b),
+        AbsSum => absolute.reduce(|a, b| a + b),
+        Max => values.reduce(f64::max),
+        Min => values.reduce(f64::min),
+        AbsMax => absolute.reduce(f64::max),
+    };
+    result.expect("a row has elements")
+}
+
+/// Equal to the bit, or both NaN.
+fn is_same(dtype: DType, found: u64, wanted: f64) -> bool {
+    found == rounded(dtype, wanted) || (wanted.is_nan() && real(dtype, found).is_nan())
+}
+
+#[test]
+fn rows_of_infinities_and_nan() {
+    let rows = float_rows();
+    for dtype in [F16, BF16, F32, F64] {
+        let given: Vec<Vec<u64>> =
+            rows.iter().map(|row| row.iter().map(|value| rounded(dtype, *value)).collect()).collect();
+        for variant in VARIANTS {
+            let kernel = reductions(dtype, rows.len() as i64, variant);
+            let Some(found) = outputs("rows_of_infinities_and_nan", kernel, &[matrix(dtype, &given)]) else { return };
+            for (kind, found) in ReduceKind::ALL.iter().zip(found) {
+                for (row, found) in rows.iter().zip(bits(&found)) {
+                    let wanted = reduced_floats(*kind, row);
+                    let (name, seen) = (kind.name(), real(dtype, found));
+                    assert!(is_same(dtype, found, wanted), "{name} of {row:?} as {dtype}, {variant:?}: {seen}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_there_is_one_more_element() {
+    let before = [f64::NAN, 3.0, f64::NAN, f64::NEG_INFINITY];
+    let rows = [f64::NAN, f64::NAN, -2.0, -2.0].map(|value| vec![rounded(F32, value); COLS as usize]);
+    for variant in VARIANTS {
+        let kernel = kernel("accumulated", |k| {
+            k.threads(96);
+            let x = k.input("x", F32, [4, COLS]);
+            let was = k.input("was", F32, [4]);
+            let y = k.output("y", F32, [4]);
+            let v = k.fragment("v", F32, [4, COLS]);
+            let result = k.fragment("result", F32, [4]);
+            k.copy(v, x);
+            k.copy(result, was);
+            k.reduce(Max, result, v, 1).accumulate().variant_opt(variant);
+            k.copy(y, result);
+        });
+        let was = HostTensor::from_fn(F32, &[4], |at| u128::from(rounded(F32, before[at as usize])));
+        let inputs = [matrix(F32, &rows), was];
+        let Some(found) = outputs("what_was_there_is_one_more_element", kernel, &inputs) else { return };
+        for (found, wanted) in bits(&found[0]).into_iter().zip([f64::NAN, 3.0, -2.0, -2.0]) {
+            assert!(same(F32, found, rounded(F32, wanted)), "{variant:?}: {} and not {wanted}", real(F32, found));
+        }
+    }
+}
