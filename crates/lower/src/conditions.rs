@@ -3,9 +3,21 @@
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, Stmt};
 
-/// `body`, where all conditions hold.
+/// `body`, where all conditions hold; nothing, if one of them never does.
 pub(crate) fn under(conditions: &[Cond], body: Vec<Stmt>) -> Vec<Stmt> {
+    if conditions.iter().any(never_holds) {
+        return Vec::new();
+    }
     conditions.iter().rev().fold(body, |body, cond| vec![Stmt::If { cond: cond.clone(), body }])
+}
+
+/// Whether the ranges of both sides show that a condition holds nowhere: an access under it would be of an element that
+/// there is not.
+fn never_holds(cond: &Cond) -> bool {
+    match cond {
+        Cond::Less(a, b) => a.range().lo >= b.range().hi,
+        Cond::Equal(a, b) => a.range().hi < b.range().lo || b.range().hi < a.range().lo,
+    }
 }
 
 /// The conditions of step `s`: what holds `inside`, and `rest` threads are left for it. Those that all steps have come
@@ -73,5 +85,20 @@ mod tests {
         let once = under(&[below(8), below(4)], sync().into_iter().chain(sync()).collect());
         let text = |body: Vec<Stmt>| format!("{body:?}");
         assert_eq!(text(merged(twice.chain(others.clone()).collect())), text([once, others].concat()));
+    }
+
+    #[test]
+    fn what_never_holds_leaves_nothing() {
+        let lane = Expr::var(&Var::new("lane", 0, 31));
+        let sync = || vec![Stmt::Inst(Inst::SyncWarp)];
+        let number = Expr::constant;
+        for never in [
+            Cond::Less(number(-1), number(-1)),
+            Cond::Less(lane.clone() + 32, number(32)),
+            Cond::Equal(lane.clone(), number(32)),
+        ] {
+            assert!(under(&[Cond::Less(lane.clone(), number(8)), never], sync()).is_empty());
+        }
+        assert_eq!(under(&[Cond::Less(lane.clone() + 31, number(32))], sync()).len(), 1);
     }
 }
