@@ -554,3 +554,7 @@ fn elements_that_share_a_register() {
         }),
     );
 }
+
+// Behind the tests above, of which the snapshots have the lines.
+#[path = "diagnostics/data.rs"]
+mod data;
