@@ -87,7 +87,7 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     report(&compiled.artifact.warnings());
     let target = compiled.artifact.target().name();
     let device = Device::choose(choice, target).map_err(failed)?;
-    let built = provisioned(target).build(&compiled.artifact, &text).map_err(failed)?;
+    let built = provisioned(target).build(&compiled.artifact, &text).map_err(|failure| compiled.failed(failure))?;
     report(&built.warnings);
     for note in &built.notes {
         eprintln!("note: {note}");

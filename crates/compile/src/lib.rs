@@ -4,8 +4,10 @@
 
 mod artifact;
 mod predict;
+mod report;
 
 pub use artifact::{Artifact, Parameter, Stage};
+pub use report::defect_report;
 pub use tilewright_emit::{Origin, SourceMap};
 pub use tilewright_lower::Options as LowerOptions;
 

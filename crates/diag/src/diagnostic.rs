@@ -94,6 +94,11 @@ impl Diagnostic {
             .help("please report it, with the text of the kernel, the options and the version of Tilewright")
     }
 
+    /// Whether it is a defect of Tilewright.
+    pub fn is_internal(&self) -> bool {
+        self.severity == Severity::Internal
+    }
+
     /// Adds a place in the user's source.
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label { span, text: text.into() });
