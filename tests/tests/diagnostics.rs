@@ -558,3 +558,5 @@ fn elements_that_share_a_register() {
 // Behind the tests above, of which the snapshots have the lines.
 #[path = "diagnostics/data.rs"]
 mod data;
+#[path = "diagnostics/runs.rs"]
+mod runs;
