@@ -1,4 +1,4 @@
-//! Mistakes in indices that data says, in regions and in names of axes.
+//! Mistakes in indices that data or the thread says, in regions and in names of axes.
 
 use super::assert_mistake;
 use tilewright::ir::tile::verify;
@@ -128,4 +128,23 @@ fn an_axis_whose_name_is_nearly_right() {
         k.fragment("held", F32, "S[(32,2):(1@lane,1)]".parse::<TileLayout>().expect("a layout"));
     });
     assert_mistake("an_axis_whose_name_is_nearly_right", kernel);
+}
+
+#[test]
+fn a_parallel_loop_that_asks_for_the_warp() {
+    let of_warps = |is_laid_out: bool| {
+        kernel("k", |k| {
+            k.threads(64);
+            let y = k.output("y", I32, [64]);
+            let warp = k.warp_id();
+            let parallel = k.parallel([64], |k, [i]| {
+                k.store(y, (&i,), &warp);
+            });
+            if is_laid_out {
+                parallel.layout(S([64], [1 * TX]));
+            }
+        })
+    };
+    assert_mistake("a_parallel_loop_that_asks_for_the_warp", of_warps(false));
+    assert!(verify(of_warps(true), Target::Sm100a).is_ok());
 }

@@ -39,6 +39,9 @@ pub(super) fn check_parallel(
     }
     context.elements(&parallel.body);
     if found.len() == before {
+        uniform::check_iterations(kernel, parallel, found);
+    }
+    if found.len() == before {
         let iterations = Iterations { vars: parallel.vars.clone(), body: &parallel.body, are_threads: false };
         races::check(kernel, &iterations, conditions, found);
     }
