@@ -17,7 +17,7 @@ pub fn spills(artifact: &Artifact, resources: &Resources) -> Option<Diagnostic> 
         "`{}` spills: each thread stores {spill_store_bytes} and loads {spill_load_bytes} bytes of registers in memory",
         artifact.name()
     );
-    let finding = Diagnostic::error("R0614", message)
+    let finding = Diagnostic::error("R0615", message)
         .note(format!("each thread has {registers} registers, and {stack_bytes} bytes of stack"));
     let held = artifact.held().into_iter().take(MOST_TOLD);
     let labelled = held.fold(finding, |finding, held| {
