@@ -576,3 +576,9 @@ fn elements_that_share_a_register() {
 // Here, so that the lines above stay where the texts have them.
 #[path = "diagnostics/handles.rs"]
 mod handles;
+
+// Behind the tests above, of which the snapshots have the lines.
+#[path = "diagnostics/data.rs"]
+mod data;
+#[path = "diagnostics/runs.rs"]
+mod runs;

@@ -75,8 +75,5 @@ fn text(compiled: &Compiled, stage: &Wanted) -> Result<String, Exit> {
 
 fn build(compiled: &Compiled) -> Result<Built, Exit> {
     let toolchain = provisioned(compiled.artifact.target().name());
-    toolchain.build(&compiled.artifact, &CudaText::Generated).map_err(|failure| {
-        report(&failure.diagnostics);
-        failure.kind.into()
-    })
+    toolchain.build(&compiled.artifact, &CudaText::Generated).map_err(|failure| compiled.failed(failure))
 }

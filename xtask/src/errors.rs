@@ -32,7 +32,7 @@ pub(crate) fn keep_usage(message: &str) {
 /// Prints what was kept, if the command failed and was asked for JSON.
 pub(crate) fn print(exit: Exit) {
     let said = said();
-    let is_wrong = said.iter().any(|one| one["severity"] == "error");
+    let is_wrong = said.iter().any(|one| one["severity"] != Severity::Warning.name());
     if exit != Exit::Done && is_wrong && wants_json() {
         say!("{}", object(exit, &said));
     }
@@ -57,13 +57,9 @@ fn finding(diagnostic: &Diagnostic) -> Value {
         let (start, end) = (snippet.range.start, snippet.range.end);
         json!({"origin": snippet.origin, "text": snippet.text, "start": start, "end": end, "label": snippet.label})
     });
-    let severity = match diagnostic.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
     json!({
-        "code": diagnostic.code, "severity": severity, "message": diagnostic.message, "labels": labels,
-        "snippet": snippet, "notes": diagnostic.notes, "help": diagnostic.help,
+        "code": diagnostic.code, "severity": diagnostic.severity.name(), "message": diagnostic.message,
+        "labels": labels, "snippet": snippet, "notes": diagnostic.notes, "help": diagnostic.help,
     })
 }
 

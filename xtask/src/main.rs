@@ -6,6 +6,7 @@ mod terminal;
 mod bench;
 mod cargo;
 mod counted;
+mod defect;
 mod doctor;
 mod emit;
 mod errors;

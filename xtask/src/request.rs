@@ -1,11 +1,13 @@
 //! Which kernel, for what: the arguments that `run-kernel` and `emit` share.
 
 use clap::Args;
-use tilewright::compile::{Artifact, LowerOptions, Options, compile};
+use tilewright::compile::{Artifact, LowerOptions, Options, Stage, compile};
 use tilewright::diag::nearest;
 use tilewright::prelude::{DType, Target};
+use tilewright::runtime::Failure;
 use tilewright_kernels::{Config, KERNELS, KernelEntry, find};
 
+use crate::defect::with_report;
 use crate::exit::Exit;
 use crate::terminal::{complain, report};
 
@@ -33,6 +35,16 @@ pub(crate) struct Compiled {
     pub(crate) entry: &'static KernelEntry,
     pub(crate) config: Config,
     pub(crate) artifact: Artifact,
+    options: Options,
+}
+
+impl Compiled {
+    /// Says why it cannot be built.
+    pub(crate) fn failed(&self, failure: Failure) -> Exit {
+        let kernel = || self.artifact.stage(Stage::Tile);
+        report(&with_report(kernel, &self.options, failure.diagnostics));
+        failure.kind.into()
+    }
 }
 
 impl KernelArguments {
@@ -43,12 +55,13 @@ impl KernelArguments {
             Exit::BadInput
         })?;
         let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };
-        let artifact = compile((entry.build)(&config), &options);
+        let kernel = (entry.build)(&config);
+        let artifact = compile(kernel.clone(), &options);
         let artifact = artifact.and_then(|artifact| artifact.for_sizes(&entry.sizes(&config))).map_err(|found| {
-            report(&found);
+            report(&with_report(|| kernel.to_string(), &options, found));
             Exit::BadInput
         })?;
-        Ok(Compiled { entry, config, artifact })
+        Ok(Compiled { entry, config, artifact, options })
     }
 
     fn resolve(&self) -> Result<(&'static KernelEntry, Config, Target), String> {

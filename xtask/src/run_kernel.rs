@@ -8,7 +8,7 @@ use tilewright::files::read_text;
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
     AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, HostTensor, OpPasses, Origin, Resources,
-    Run, compare, counted_instructions, passes, run_watched,
+    Run, compare, counted_instructions, passes, run_watched, spills,
 };
 use tilewright::vgpu::{MAX_INSTRUCTIONS_PER_THREAD, Options};
 
@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = MAX_INSTRUCTIONS_PER_THREAD)]
     #[arg(value_parser = value_parser!(u64).range(1..))]
     max_instructions: u64,
+    /// Run a kernel whose registers do not suffice, so that threads keep some in memory.
+    #[arg(long)]
+    allow_spills: bool,
     /// Print every counted line, not only the first 40 and the sums of each op behind them.
     #[arg(long)]
     all: bool,
@@ -87,10 +90,15 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     report(&compiled.artifact.warnings());
     let target = compiled.artifact.target().name();
     let device = Device::choose(choice, target).map_err(failed)?;
-    let built = provisioned(target).build(&compiled.artifact, &text).map_err(failed)?;
+    let built = provisioned(target).build(&compiled.artifact, &text).map_err(|failure| compiled.failed(failure))?;
     report(&built.warnings);
     for note in &built.notes {
         eprintln!("note: {note}");
+    }
+    let resources = built.resources.as_ref().filter(|_| !arguments.allow_spills);
+    if let Some(spilled) = resources.and_then(|resources| spills(&compiled.artifact, resources)) {
+        report(&[spilled]);
+        return Err(Exit::BadInput);
     }
     let inputs = (compiled.entry.inputs)(&compiled.config);
     let run = launch(arguments, &compiled, &built, &inputs, &device).map_err(failed)?;

@@ -532,3 +532,9 @@ fn a_gpu_that_is_not_there_is_an_ordinary_answer() {
     assert_eq!(said.status, 3);
     assert!(said.err.contains("no GPU here can run sm_100a"), "{}", said.err);
 }
+
+#[test]
+fn leave_to_spill_changes_nothing_for_a_kernel_that_does_not() {
+    let said = say(&["run-kernel", "sf_transpose", "--device", "virtual", "--allow-spills"]);
+    assert_eq!((said.status, said.out.lines().last()), (0, Some("ok")), "{}{}", said.out, said.err);
+}

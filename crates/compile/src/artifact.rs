@@ -7,7 +7,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_infer::{Alternative, Inferred, Link};
 use tilewright_ir::plan::OpPlan;
 use tilewright_ir::tile::{Buffer, Direction, Size, Space};
-use tilewright_ir::{Handle, Target, VerifiedKernel, VerifiedProgram};
+use tilewright_ir::{Handle, Kernel, Target, VerifiedKernel, VerifiedProgram};
 use tilewright_layout::{DType, Iter, Layout, TileLayout};
 
 use crate::predict::predicted_instructions;
@@ -122,14 +122,22 @@ impl Artifact {
         Artifact { kernel, inferred, program, emitted, sizes: Vec::new() }
     }
 
+    /// The kernel, with the layouts that were inferred.
+    pub(crate) fn kernel(&self) -> &Kernel {
+        self.kernel.kernel()
+    }
+
     /// The layouts that were inferred, and why.
     pub fn inferred(&self) -> &Inferred {
         &self.inferred
     }
 
-    /// What deserves a look though the kernel is right: fragments that every thread has whole, with their price.
+    /// What deserves a look though the kernel is right: fragments that every thread has whole, with their price, and
+    /// fragments that take more registers than a thread has.
     pub fn warnings(&self) -> Vec<Diagnostic> {
-        self.inferred.warnings(self.kernel.kernel())
+        let mut found = self.inferred.warnings(self.kernel.kernel());
+        found.extend(self.too_many_registers());
+        found
     }
 
     /// The names of all buffers, in the order in which they were declared.

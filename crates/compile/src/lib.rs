@@ -4,8 +4,14 @@
 
 mod artifact;
 mod predict;
+mod registers;
+mod report;
+mod unwritten;
+mod writers;
 
 pub use artifact::{Artifact, Parameter, Stage};
+pub use registers::Held;
+pub use report::defect_report;
 pub use tilewright_emit::{Origin, SourceMap};
 pub use tilewright_lower::Options as LowerOptions;
 

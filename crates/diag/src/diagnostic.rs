@@ -8,8 +8,21 @@ use crate::Span;
 pub enum Severity {
     /// Nothing can be produced.
     Error,
+    /// Nothing can be produced, and what was given is not at fault: a defect of Tilewright.
+    Internal,
     /// The result is right but something deserves a look.
     Warning,
+}
+
+impl Severity {
+    /// What stands in front of the code of a finding.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Internal => "internal error",
+            Severity::Warning => "warning",
+        }
+    }
 }
 
 /// A remark attached to a place in the user's Rust source.
@@ -41,7 +54,7 @@ pub struct Snippet {
 pub struct Diagnostic {
     /// Stable code, such as `L0103`; each has a page in `docs/diagnostics.md`.
     pub code: &'static str,
-    /// Error or warning.
+    /// Whether it is an error, and whose, or a warning.
     pub severity: Severity,
     /// One sentence in the user's terms.
     pub message: String,
@@ -67,6 +80,23 @@ impl Diagnostic {
             notes: Vec::new(),
             help: Vec::new(),
         }
+    }
+
+    /// A warning without places yet.
+    pub fn warning(code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
+    }
+
+    /// A defect of Tilewright: nothing that a user wrote is at fault. It says so, and asks for a report.
+    pub fn internal(code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Internal, ..Diagnostic::error(code, message) }
+            .note("this is a defect of Tilewright, not of the kernel")
+            .help("please report it, with the text of the kernel, the options and the version of Tilewright")
+    }
+
+    /// Whether it is a defect of Tilewright.
+    pub fn is_internal(&self) -> bool {
+        self.severity == Severity::Internal
     }
 
     /// Adds a place in the user's source.
@@ -97,12 +127,21 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     /// The first line only: `error[L0103]: ...`. Rendering with places belongs to `tilewright-viz`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
-        write!(f, "{severity}[{}]: {}", self.code, self.message)
+        write!(f, "{}[{}]: {}", self.severity.name(), self.code, self.message)
     }
 }
 
 impl std::error::Error for Diagnostic {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_defect_is_told_as_ours_and_asks_for_a_report() {
+        let defect = Diagnostic::internal("V0305", "`x` is used before it is defined");
+        assert_eq!(defect.to_string(), "internal error[V0305]: `x` is used before it is defined");
+        assert_eq!(defect.notes, ["this is a defect of Tilewright, not of the kernel"]);
+        assert!(defect.help[0].starts_with("please report it"));
+    }
+}

@@ -154,9 +154,10 @@ fn claimed(body: &mut [Element], claims: &mut impl Iterator<Item = Claim>) {
 /// A range whose end is before its start is a mistake, not a loop without iterations.
 pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Diagnostic> {
     let (start, end) = (range.start, range.end);
-    let message = format!("the loop `{name}` over {start}..{end} ends before it begins");
+    let message = format!("the range {start}..{end} of the loop `{name}` is empty: it ends before it begins");
     let finding = Diagnostic::error("K0222", message).label(span, "this loop");
-    (end < start).then(|| finding.help("the end of a range is not below its start; a range such as 3..3 is empty"))
+    let help = format!("write the smaller number first: {end}..{start}; 3..3 stands for a loop that does nothing");
+    (end < start).then(|| finding.help(help))
 }
 
 #[track_caller]

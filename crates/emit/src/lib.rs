@@ -80,9 +80,7 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
 }
 
 fn template_defect(text: &str) -> Diagnostic {
-    Diagnostic::error("E0501", "a template does not render")
-        .note(text)
-        .note("this is a defect of Tilewright, not of the kernel")
+    Diagnostic::internal("E0501", "a template does not render").note(text)
 }
 
 fn parameters(program: &Program) -> String {
@@ -185,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_template_that_does_not_render_is_our_defect() {
-        assert_eq!(template_defect("x").to_string(), "error[E0501]: a template does not render");
+        assert_eq!(template_defect("x").to_string(), "internal error[E0501]: a template does not render");
     }
 
     #[test]

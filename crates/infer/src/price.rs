@@ -1,6 +1,6 @@
 //! What it costs that threads have all of a fragment.
 
-use tilewright_diag::{Diagnostic, Severity};
+use tilewright_diag::Diagnostic;
 use tilewright_ir::tile::Kernel;
 use tilewright_layout::map::Map;
 
@@ -25,9 +25,8 @@ impl Inferred {
             let elements = buffer.shape.iter().product::<i64>();
             let (who, taken, share) = (price.who(), price.taken, price.share);
             let message = format!("{who} all {elements} elements of `{}`: {taken} registers", buffer.name);
-            let warning = Diagnostic { severity: Severity::Warning, ..Diagnostic::error("I0709", message) };
             found.push(
-                warning
+                Diagnostic::warning("I0709", message)
                     .label(placed.reason.span, format!("`{}`: {}", placed.reason.op, placed.reason.rule))
                     .label(buffer.span, "declared here")
                     .note(format!("shared among the threads, it would take {share} of each"))

@@ -2,16 +2,19 @@
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Kernel, Space};
+use tilewright_ir::tile::{Buffer, Kernel, OpKind, Space};
 use tilewright_layout::Layout;
 use tilewright_layout::map::Map;
 
 use crate::convert::converted;
 use crate::{Inferred, Origin, attempt};
 
-/// Whether a kernel has neither fragments nor parallel loops, so that there is nothing to lay out.
+/// Whether a kernel has neither fragments nor parallel loops, nor reductions that would need some, so that there is nothing
+/// to lay out.
 pub fn is_laid_out(kernel: &Kernel) -> bool {
-    kernel.parallels.is_empty() && !kernel.buffers.iter().any(|(_, buffer)| buffer.space == Space::Fragment)
+    let has_fragments = kernel.buffers.iter().any(|(_, buffer)| buffer.space == Space::Fragment);
+    let reduces = kernel.ops.iter().any(|(_, op)| op.kind == OpKind::Reduce);
+    kernel.parallels.is_empty() && !has_fragments && !reduces
 }
 
 /// Copies of fragments that are inserted into a kernel, at most.

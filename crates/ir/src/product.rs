@@ -125,9 +125,7 @@ impl Product {
             m % rows == 0 && n % columns == 0 && k % depth == 0
         });
         let Some(inst) = inst else {
-            let shapes: Vec<&str> = known.iter().map(|inst| inst.info().shape.name()).collect();
-            let text = format!("M = {m}, N = {n}, K = {k} are no multiples of {}", shapes.join(" or "));
-            return Err(reason(text, "M, N and K that are multiples of those of an instruction"));
+            return Err(no_multiple(shape, &known));
         };
         let (rows, columns, _) = inst.info().shape.mnk();
         let Some(warps) = shared(warps, [m / rows, n / columns], [rows, columns], gemm.policy) else {
@@ -213,6 +211,22 @@ impl Product {
 
 fn reason(text: String, accepted: &str) -> Reason {
     Reason { text, accepted: accepted.to_string() }
+}
+
+/// Which of M, N and K the instruction that comes nearest does not divide.
+fn no_multiple(shape: [i64; 3], known: &[MmaInst]) -> Reason {
+    let of = |inst: &MmaInst| {
+        let (m, n, k) = inst.info().shape.mnk();
+        let sides = ["M", "N", "K"].into_iter().zip(shape).zip([m, n, k]);
+        let wrong = sides.filter(|((_, extent), divisor)| extent % divisor != 0);
+        let told = wrong.map(|((name, extent), divisor)| format!("{name} = {extent} is no multiple of {divisor}"));
+        (told.collect::<Vec<_>>(), m * n * k, inst.info().shape.name())
+    };
+    let nearest = known.iter().map(of).min_by_key(|(wrong, size, _)| (wrong.len(), *size));
+    let (wrong, _, name) = nearest.unwrap_or_default();
+    let names: Vec<&str> = known.iter().map(|inst| inst.info().shape.name()).collect();
+    let accepted = format!("M, N and K that are multiples of those of {}", names.join(" or "));
+    reason(format!("{}, as {name} needs", wrong.join(", and ")), &accepted)
 }
 
 /// `f16 with sums in f32, ...`

@@ -38,6 +38,18 @@ impl Target {
         }
     }
 
+    /// Most registers of 32 bits of one thread, where a CTA has so many threads. An SM has 65536, which the threads of its
+    /// warps get in eights, and no thread more than 255 (CUDA C++ Programming Guide, table of technical specifications per
+    /// compute capability).
+    pub fn registers_of_a_thread(self, threads: i64) -> i64 {
+        match self {
+            Target::Sm100a | Target::Sm90a => {
+                let lanes = (threads.max(1) + 31) / 32 * 32;
+                (65_536 / lanes / 8 * 8).min(255)
+            }
+        }
+    }
+
     /// Most threads of one CTA.
     pub fn max_threads(self) -> i64 {
         match self {
@@ -60,5 +72,16 @@ impl FromStr for Target {
             let names: Vec<&str> = Target::ALL.iter().map(|target| target.name()).collect();
             format!("`{text}` is no target; there are {}", names.join(" and "))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_share_the_registers_of_an_sm() {
+        let of = |threads| Target::Sm100a.registers_of_a_thread(threads);
+        assert_eq!([1, 32, 256, 288, 512, 768, 1024].map(of), [255, 255, 255, 224, 128, 80, 64]);
     }
 }

@@ -266,8 +266,11 @@ impl fmt::Display for LayoutError {
                 write!(f, "shape {} has {elements} elements, the layout {size}", tuple(shape))
             }
             LayoutError::OutOfRange { index, extent } => write!(f, "index {index} is outside 0..{extent}"),
+            LayoutError::Region { dimension, begin, end, .. } if end <= begin => {
+                write!(f, "region {begin}..{end} of dimension {dimension} is empty")
+            }
             LayoutError::Region { dimension, begin, end, extent } => {
-                write!(f, "region {begin}..{end} of dimension {dimension} is empty or outside 0..{extent}")
+                write!(f, "region {begin}..{end} of dimension {dimension} is outside 0..{extent}")
             }
             LayoutError::NotGroupable { layout, shape, dimension, why } => {
                 write!(f, "{layout} does not group by {}: dimension {dimension} {why}", tuple(shape))

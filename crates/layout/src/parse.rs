@@ -396,6 +396,11 @@ mod tests {
             said(text, &[]),
             format!("there is no axis `lanid`; did you mean `laneid`?, at character 12 of `{text}`")
         );
+        let text = "S[8:8@lane]";
+        assert_eq!(
+            said(text, &[]),
+            format!("there is no axis `lane`; did you mean `laneid`?, at character 7 of `{text}`")
+        );
         assert_eq!(said("S[4:1@pid]", &[Axis::named("pid")]), "S[4:1@pid]");
     }
 }

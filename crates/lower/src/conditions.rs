@@ -3,9 +3,22 @@
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, Stmt};
 
-/// `body`, where all conditions hold.
+/// `body`, where all conditions hold; nothing, if one of them is of numbers and does not.
 pub(crate) fn under(conditions: &[Cond], body: Vec<Stmt>) -> Vec<Stmt> {
+    if conditions.iter().any(never_holds) {
+        return Vec::new();
+    }
     conditions.iter().rev().fold(body, |body, cond| vec![Stmt::If { cond: cond.clone(), body }])
+}
+
+/// Whether both sides of a condition are numbers for which it does not hold.
+fn never_holds(cond: &Cond) -> bool {
+    let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
+    let (Some(a), Some(b)) = (a.as_const(), b.as_const()) else { return false };
+    match cond {
+        Cond::Less(..) => a >= b,
+        Cond::Equal(..) => a != b,
+    }
 }
 
 /// The conditions of step `s`: what holds `inside`, and `rest` threads are left for it. Those that all steps have come
@@ -73,5 +86,17 @@ mod tests {
         let once = under(&[below(8), below(4)], sync().into_iter().chain(sync()).collect());
         let text = |body: Vec<Stmt>| format!("{body:?}");
         assert_eq!(text(merged(twice.chain(others.clone()).collect())), text([once, others].concat()));
+    }
+
+    #[test]
+    fn what_never_holds_leaves_nothing() {
+        let lane = Expr::var(&Var::new("lane", 0, 31));
+        let sync = || vec![Stmt::Inst(Inst::SyncWarp)];
+        let number = Expr::constant;
+        let below_8 = Cond::Less(lane, number(8));
+        for never in [Cond::Less(number(-1), number(-1)), Cond::Equal(number(1), number(2))] {
+            assert!(under(&[below_8.clone(), never], sync()).is_empty());
+        }
+        assert_eq!(under(&[below_8, Cond::Less(number(3), number(4))], sync()).len(), 1);
     }
 }

@@ -18,6 +18,7 @@ mod operand;
 mod ops;
 pub mod permute_layout;
 mod reduce;
+mod refusal;
 mod sync;
 mod threads;
 mod trace;

@@ -19,10 +19,11 @@ const READ_ONLY_HELP: &str = "write an output, or shared memory; what a kernel w
 
 /// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {
-    let mut finding = Diagnostic::error("R0602", format!("NVRTC: {}", line.text));
-    if line.severity != Severity::Error {
-        finding.severity = tilewright_diag::Severity::Warning;
-    }
+    let message = format!("NVRTC: {}", line.text);
+    let mut finding = match line.severity {
+        Severity::Error => refused(text, message),
+        Severity::Warning | Severity::Info | Severity::Remark => Diagnostic::warning("R0602", message),
+    };
     let Some(number) = line.line else { return finding };
     let (source, file) = match text {
         CudaText::Generated => (artifact.cuda(), format!("{}.cu", artifact.name())),
@@ -47,7 +48,7 @@ pub(crate) fn compile_error(
             let errors = log.iter().filter(|line| line.severity == Severity::Error);
             let diagnostics: Vec<Diagnostic> = errors.map(|line| log_line(line, artifact, text, edited)).collect();
             let diagnostics = if diagnostics.is_empty() {
-                vec![Diagnostic::error("R0602", "NVRTC does not compile this text").note(error.to_string())]
+                vec![refused(text, "NVRTC does not compile this text".to_string()).note(error.to_string())]
             } else {
                 diagnostics
             };
@@ -57,6 +58,14 @@ pub(crate) fn compile_error(
             FailureKind::Unsupported,
             Diagnostic::error("R0601", "NVRTC cannot be used").note(error.to_string()),
         ),
+    }
+}
+
+/// That NVRTC refuses a text, which is a defect where nobody edited it.
+fn refused(text: &CudaText, message: String) -> Diagnostic {
+    match text {
+        CudaText::Generated => Diagnostic::internal("R0602", message),
+        CudaText::Edited { .. } => Diagnostic::error("R0602", message),
     }
 }
 

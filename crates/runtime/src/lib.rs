@@ -10,6 +10,7 @@ mod failure;
 mod fixture;
 mod lines;
 mod run;
+mod spills;
 mod tensor;
 
 pub use build::{Built, CudaText, Origin, Toolchain};
@@ -19,6 +20,7 @@ pub use device::{Device, DeviceChoice};
 pub use failure::{Failure, FailureKind};
 pub use fixture::{FixtureFolder, fixture_text};
 pub use run::{GpuTiming, Run, run, run_watched};
+pub use spills::spills;
 pub use tensor::{HostTensor, TensorError};
 
 /// What NVRTC reports of a kernel's registers, spills and shared memory.

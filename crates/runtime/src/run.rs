@@ -184,7 +184,7 @@ fn run_virtual(
     let outputs: Vec<(BufferId, Parameter)> =
         buffers.into_iter().zip(parameters.iter().cloned()).filter(|(_, p)| p.is_output).collect();
     for (buffer, parameter) in &outputs {
-        check_written(&memory, *buffer, parameter)?;
+        check_written(artifact, &memory, *buffer, parameter)?;
     }
     let tensors =
         outputs.iter().map(|(buffer, parameter)| HostTensor::unpack(parameter, memory.bytes(*buffer))).collect();
@@ -192,17 +192,14 @@ fn run_virtual(
 }
 
 /// Every element of an output must have been written.
-fn check_written(memory: &Memory, buffer: BufferId, parameter: &Parameter) -> Result<(), Failure> {
+fn check_written(artifact: &Artifact, memory: &Memory, buffer: BufferId, parameter: &Parameter) -> Result<(), Failure> {
     let width = parameter.dtype.bytes();
     let unwritten = |position: &i64| {
         (position * width..(position + 1) * width).any(|byte| !memory.is_written(buffer, byte as usize))
     };
     match parameter.layout.memory_positions().iter().position(unwritten) {
         None => Ok(()),
-        Some(flat) => {
-            let text = format!("element {flat} of the output `{}` was never written", parameter.name);
-            Err(Failure::new(FailureKind::Fault, Diagnostic::error("R0609", text)))
-        }
+        Some(flat) => Err(Failure::new(FailureKind::Fault, artifact.unwritten(&parameter.name, flat as i64))),
     }
 }
 

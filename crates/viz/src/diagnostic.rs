@@ -36,11 +36,11 @@ pub fn render_all(diagnostics: &[Diagnostic], source: &dyn Fn(&str) -> Option<St
 /// One diagnostic, ending in a newline.
 pub fn render(diagnostic: &Diagnostic, source: &dyn Fn(&str) -> Option<String>, style: Style) -> String {
     let mut out = String::new();
-    let (word, colour) = match diagnostic.severity {
-        Severity::Error => ("error", RED),
-        Severity::Warning => ("warning", YELLOW),
+    let colour = match diagnostic.severity {
+        Severity::Error | Severity::Internal => RED,
+        Severity::Warning => YELLOW,
     };
-    let head = style.paint(colour, &format!("{word}[{}]", diagnostic.code));
+    let head = style.paint(colour, &format!("{}[{}]", diagnostic.severity.name(), diagnostic.code));
     let _ = writeln!(out, "{head}: {}", style.paint(BOLD, &diagnostic.message));
     if let Some(snippet) = &diagnostic.snippet {
         print_snippet(&mut out, snippet, style);

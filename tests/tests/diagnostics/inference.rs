@@ -265,3 +265,15 @@ fn a_fragment_that_threads_have_whole() {
     let inferred = infer(verified.kernel()).expect("threads may have all of it");
     assert_rendered("a_fragment_that_threads_have_whole", &inferred.warnings(verified.kernel()));
 }
+
+#[test]
+fn a_reduction_in_memory_is_refused_where_there_is_no_fragment_at_all() {
+    use tilewright::compile::{Options, compile};
+    let in_memory = kernel("k", |k| {
+        let x = k.input("x", F32, [8, 8]);
+        let y = k.output("y", F32, [8]);
+        k.reduce(Sum, y, x, 1);
+    });
+    let found = compile(in_memory, &Options::new(Target::Sm100a)).expect_err("it cannot be placed");
+    assert_eq!(found[0].code, "I0701");
+}

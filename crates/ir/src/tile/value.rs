@@ -154,6 +154,10 @@ impl ElementOp {
                 let ((a, b), (c, d)) = (wide(a), wide(b));
                 hull(&[a * c, a * d, b * c, b * d])
             }
+            (ElementOp::Div, [a, b]) if b.lo > 0 && b.hi >= b.lo => {
+                let ((a, b), (c, d)) = (wide(a), wide(b));
+                hull(&[a / c, a / d, b / c, b / d])
+            }
             // A quotient is no larger than the dividend, and a division by 0 gives 0.
             (ElementOp::Div, [a, b]) => {
                 let least = if wide(a).0 < 0 || wide(b).0 < 0 { -magnitude(wide(a)) } else { 0 };

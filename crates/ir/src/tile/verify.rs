@@ -3,14 +3,15 @@
 //! Names are identifiers and unique. Shapes and layouts agree, and layouts live on the axes of their space. A view
 //! stays inside its buffer. Ops have the operands, scope and constant of their table row; their tiles lie inside
 //! their buffers and have equal dtypes and extents; inputs are not written; fragments name threads that exist.
-//! Values have one dtype per op. No iteration of a parallel loop touches what another one writes. Conditions around ops
-//! are the same for all threads. Warps of one CTA never do the same warp-scope op on the same tile. Shared memory fits
-//! the target.
+//! Values have one dtype per op. Indices that data says are integers, and stay inside of shared memory. No iteration of a
+//! parallel loop touches what another one writes. Conditions around ops are the same for all threads. Warps of one CTA
+//! never do the same warp-scope op on the same tile. Shared memory fits the target.
 //!
 //! Not checked here: that every element of an output is written (the virtual GPU sees it), and whether a layout is one
 //! that a variant can use (the variants say so, with reasons).
 
 mod buffers;
+mod data;
 mod elements;
 mod ops;
 mod races;
@@ -308,7 +309,7 @@ fn check_body<'a>(
             }
             Stmt::Each(body) => elements::check_each(kernel, body, scope, conditions, found),
             Stmt::If(branch) => {
-                elements::check_condition(kernel, &branch.cond, branch.span, scope, found);
+                elements::check_condition(kernel, branch, scope, conditions, found);
                 for (body, holds) in [(&branch.then, true), (&branch.otherwise, false)] {
                     conditions.push((&branch.cond, holds));
                     check_body(kernel, body, scope, conditions, found);

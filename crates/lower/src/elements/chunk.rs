@@ -12,6 +12,7 @@ use super::points::Mask;
 use super::{Lowering, Place};
 use crate::builder::regs;
 use crate::conditions::under;
+use crate::refusal::Refusal;
 
 /// An access that several steps do together, through registers: one per step.
 #[derive(Clone)]
@@ -32,7 +33,7 @@ struct Chunk {
 
 impl Lowering<'_> {
     /// All steps.
-    pub(super) fn steps(&mut self) -> Result<(), String> {
+    pub(super) fn steps(&mut self) -> Result<(), Refusal> {
         let (loads, stores) = self.movable();
         let widths = loads.iter().chain(&stores).map(|access| self.widest(access));
         let together = widths.max().unwrap_or(1);
@@ -51,7 +52,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn chunk(&mut self, chunk: &Chunk, loads: &[Access], stores: &[Access]) -> Result<(), String> {
+    fn chunk(&mut self, chunk: &Chunk, loads: &[Access], stores: &[Access]) -> Result<(), Refusal> {
         if self.copied(chunk)? || self.copied_through(chunk) {
             return Ok(());
         }
@@ -238,7 +239,7 @@ impl Lowering<'_> {
     }
 
     /// A nest that does nothing but copy between memory and a fragment: straight from and to its registers.
-    fn copied(&mut self, chunk: &Chunk) -> Result<bool, String> {
+    fn copied(&mut self, chunk: &Chunk) -> Result<bool, Refusal> {
         let nest = self.nest;
         let [Element::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return Ok(false) };
         let is_fragment = |access: &Access| self.kernel.buffers[access.buffer].space == Space::Fragment;

@@ -77,6 +77,9 @@ impl Address {
             Address::Listed(flat) => {
                 let flat = points.at(flat, step, mask, builder, out);
                 let positions: Vec<i64> = layout.map(Layout::memory_positions).unwrap_or_default();
+                // What lies outside of the tensor is looked up, too, though no access uses it.
+                let count = positions.len().max(1) as i64;
+                let flat = if flat.range().within(0, count) { flat } else { normalize(&(flat % count)) };
                 let most = positions.iter().max().copied().unwrap_or(0);
                 let table = builder.table("position_of", positions, tilewright_diag::Span::here());
                 let var = Var::new(builder.fresh("position"), 0, most);

@@ -23,6 +23,7 @@ use tilewright_layout::DType;
 
 use crate::builder::{Builder, regs};
 use crate::conditions::{merged, under};
+use crate::refusal::Refusal;
 use crate::threads::members;
 use chunk::Moved;
 pub(crate) use fragments::{Held, Slot};
@@ -38,7 +39,7 @@ const MOST_TIED: i64 = 16;
 const MOST_WRITTEN_OUT: i64 = 8;
 
 /// Lowers a nest. Error: why it cannot be.
-pub(crate) fn lower(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Result<Vec<Stmt>, String> {
+pub(crate) fn lower(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Result<Vec<Stmt>, Refusal> {
     let mut lowering = Lowering::new(kernel, builder, nest);
     lowering.steps()?;
     let Lowering { declared, out, .. } = lowering;
@@ -51,7 +52,7 @@ pub(crate) fn lower_condition(
     builder: &mut Builder,
     cond: &Value,
     holds: Handle<RegArray>,
-) -> Result<Vec<Stmt>, String> {
+) -> Result<Vec<Stmt>, Refusal> {
     let nest = Nest::of_condition(kernel);
     let mut lowering = Lowering::new(kernel, builder, &nest);
     let place = Place { step: 0, mask: lowering.mask(0) };
@@ -122,7 +123,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Statements made by `make`, instead of added to what is made so far.
-    fn aside(&mut self, make: impl FnOnce(&mut Self) -> Result<(), String>) -> Result<Vec<Stmt>, String> {
+    fn aside(&mut self, make: impl FnOnce(&mut Self) -> Result<(), Refusal>) -> Result<Vec<Stmt>, Refusal> {
         let outer = std::mem::take(&mut self.out);
         let result = make(self);
         let inner = std::mem::replace(&mut self.out, outer);
@@ -149,7 +150,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// What is done in a step, by the threads of `place`.
-    fn elements(&mut self, body: &[Element], place: &Place) -> Result<(), String> {
+    fn elements(&mut self, body: &[Element], place: &Place) -> Result<(), Refusal> {
         let names = self.names.len();
         for element in body {
             self.element(element, place)?;
@@ -158,7 +159,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    fn element(&mut self, element: &Element, place: &Place) -> Result<(), String> {
+    fn element(&mut self, element: &Element, place: &Place) -> Result<(), Refusal> {
         match element {
             Element::Let { name, value, .. } => self.name(name, value, place),
             Element::Store { to, value, .. } => {
@@ -189,7 +190,7 @@ impl<'a> Lowering<'a> {
         Place { step: place.step, mask: Rc::new(mask) }
     }
 
-    fn atomic_add(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), String> {
+    fn atomic_add(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), Refusal> {
         let dtype = self.kernel.buffers[to.buffer].dtype;
         if self.kernel.buffers[to.buffer].space == Space::Fragment {
             let sum = Value::Op(ElementOp::Add, [Value::Load(to.clone()), value.clone()].into());
@@ -207,7 +208,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    fn store(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), String> {
+    fn store(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), Refusal> {
         let dtype = self.kernel.buffers[to.buffer].dtype;
         if let Some((array, register)) = self.moved_register(to, place.step, true) {
             let value = self.value(value, Some(dtype), place)?;
@@ -235,7 +236,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// The index of an access, with names for what data says.
-    fn coordinates(&mut self, access: &Access, place: &Place) -> Result<Vec<Expr>, String> {
+    fn coordinates(&mut self, access: &Access, place: &Place) -> Result<Vec<Expr>, Refusal> {
         let mut index = Vec::new();
         for coord in &access.index {
             index.push(match coord {
@@ -253,7 +254,7 @@ impl<'a> Lowering<'a> {
         index: &[Expr],
         place: &Place,
         make: impl FnOnce(Handle<tilewright_ir::thread::Memory>, Expr) -> Stmt,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let buffer = &self.kernel.buffers[access.buffer];
         let memory = self.builder.memory(access.buffer);
         let mut conditions = Vec::new();
@@ -280,7 +281,7 @@ impl<'a> Lowering<'a> {
         address
     }
 
-    fn fragment(&mut self, buffer: Handle<Buffer>) -> Result<Rc<Held>, String> {
+    fn fragment(&mut self, buffer: Handle<Buffer>) -> Result<Rc<Held>, Refusal> {
         if let Some(held) = self.held.get(&buffer) {
             return Ok(held.clone());
         }
@@ -290,14 +291,14 @@ impl<'a> Lowering<'a> {
     }
 
     /// The slots that an access of a fragment may mean, each with its conditions.
-    fn ways(&mut self, access: &Access, place: &Place) -> Result<Vec<Way>, String> {
+    fn ways(&mut self, access: &Access, place: &Place) -> Result<Vec<Way>, Refusal> {
         let held = self.fragment(access.buffer)?;
         let index = self.coordinates(access, place)?;
         let buffer = &self.kernel.buffers[access.buffer];
         let flat =
             index.iter().zip(&buffer.shape).fold(Expr::constant(0), |flat, (at, extent)| flat * *extent + at.clone());
         let mut ways = Vec::new();
-        for (asked, flat) in self.untied(flat).map_err(|why| format!("the index of `{}` {why}", buffer.name))? {
+        for (asked, flat) in self.untied(&buffer.name, flat)? {
             ways.extend(self.ways_of(&held, &flat, &asked, place));
         }
         Ok(ways)
@@ -305,7 +306,7 @@ impl<'a> Lowering<'a> {
 
     /// The expression as sums of what depends on the iteration and what does not: where one term ties both, once for
     /// every value of the variables that are not the nest's, with the conditions for it.
-    fn untied(&mut self, flat: Expr) -> Result<Vec<(Vec<Cond>, Expr)>, String> {
+    fn untied(&mut self, name: &str, flat: Expr) -> Result<Vec<(Vec<Cond>, Expr)>, Refusal> {
         let mut known = vec![(Vec::new(), flat)];
         while let Some(at) = known.iter().position(|(_, flat)| self.points.split(flat).is_none()) {
             let (asked, flat) = known.remove(at);
@@ -320,13 +321,18 @@ impl<'a> Lowering<'a> {
                     });
                 }
             }
-            let var = tied.ok_or("is not a sum of what is known and what is not")?;
+            let var = tied.ok_or_else(|| format!("the index of `{name}` has terms that are tied to no variable"))?;
             let range = var.range();
             if range.hi - range.lo >= MOST_TIED || known.len() as i64 >= MOST_TIED {
-                let name = var.name();
-                return Err(format!(
-                    "ties the variables of the loop to `{name}`, which has more than {MOST_TIED} values"
-                ));
+                let var = var.name();
+                return Err(Refusal::Limit {
+                    text: format!(
+                        "the index of `{name}` ties the variables of the loop to `{var}`, which has more than \
+                         {MOST_TIED} values"
+                    ),
+                    help: "write the index as a sum of what depends on the loop and what does not, or keep the tile in \
+                           shared memory",
+                });
             }
             known.extend((range.lo..=range.hi).map(|value| {
                 let more = Cond::Equal(Expr::var(&var), Expr::constant(value));
@@ -376,7 +382,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// The value of an element of a fragment.
-    fn read_fragment(&mut self, access: &Access, place: &Place) -> Result<ThreadValue, String> {
+    fn read_fragment(&mut self, access: &Access, place: &Place) -> Result<ThreadValue, Refusal> {
         let held = self.fragment(access.buffer)?;
         let ways = self.ways(access, place)?;
         let dtype = self.kernel.buffers[access.buffer].dtype;
@@ -395,7 +401,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// An element of a fragment becomes a value.
-    fn write_fragment(&mut self, access: &Access, place: &Place, value: &ThreadValue) -> Result<(), String> {
+    fn write_fragment(&mut self, access: &Access, place: &Place, value: &ThreadValue) -> Result<(), Refusal> {
         let held = self.fragment(access.buffer)?;
         for way in self.ways(access, place)? {
             let written = held.written(way.slot, value.clone());
@@ -405,7 +411,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    fn branch(&mut self, cond: &Value, then: &[Element], otherwise: &[Element], place: &Place) -> Result<(), String> {
+    fn branch(&mut self, cond: &Value, then: &[Element], otherwise: &[Element], place: &Place) -> Result<(), Refusal> {
         if let Some(holds) = self.truths(cond, place) {
             for (branch, wanted) in [(then, true), (otherwise, false)] {
                 let mask: Vec<bool> = holds.iter().map(|holds| *holds == Some(wanted)).collect();
@@ -433,7 +439,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// A register becomes 1 where a condition holds, else 0.
-    fn keep_truth(&mut self, cond: &Value, holds: Handle<RegArray>, place: &Place) -> Result<(), String> {
+    fn keep_truth(&mut self, cond: &Value, holds: Handle<RegArray>, place: &Place) -> Result<(), Refusal> {
         let cond = self.value(cond, None, place)?;
         let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
         let value = ThreadValue::Op(ElementOp::Select, vec![cond, number(1), number(0)]);
@@ -458,7 +464,7 @@ impl<'a> Lowering<'a> {
         found.map(|holds| holds.map_or(Some(None), |known| known.map(Some))).collect()
     }
 
-    fn repeat(&mut self, var: &Var, body: &[Element], place: &Place) -> Result<(), String> {
+    fn repeat(&mut self, var: &Var, body: &[Element], place: &Place) -> Result<(), Refusal> {
         let range = var.range();
         let is_short = range.hi - range.lo < MOST_WRITTEN_OUT;
         if is_short || body.iter().any(|element| self.indexes_fragment(element, var)) {

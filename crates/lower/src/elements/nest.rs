@@ -4,6 +4,8 @@ use tilewright_expr::Var;
 use tilewright_ir::tile::{Claim, Element, Kernel, Op, OpKind, Parallel, Tile, Value};
 use tilewright_layout::map::Map;
 
+use crate::refusal::Refusal;
+
 /// Iterations, who does them in which step, and what they do.
 #[derive(Clone, Debug)]
 pub(crate) struct Nest {
@@ -17,7 +19,7 @@ pub(crate) struct Nest {
 
 impl Nest {
     /// A parallel loop that was laid out. Error: why its layout cannot be used.
-    pub(crate) fn of_parallel(kernel: &Kernel, parallel: &Parallel) -> Result<Nest, String> {
+    pub(crate) fn of_parallel(kernel: &Kernel, parallel: &Parallel) -> Result<Nest, Refusal> {
         let layout = parallel.layout.as_ref().ok_or("this loop has no layout")?;
         let steps =
             Map::of_layout(layout, kernel.threads as usize).map_err(|why| format!("the layout of this loop {why}"))?;

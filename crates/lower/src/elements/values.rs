@@ -9,6 +9,7 @@ use tilewright_layout::DType;
 
 use super::{Lowering, Place};
 use crate::builder::regs;
+use crate::refusal::Refusal;
 
 /// A value that was named.
 #[derive(Clone)]
@@ -30,7 +31,7 @@ enum Named {
 
 impl Lowering<'_> {
     /// `let name = value`
-    pub(super) fn name(&mut self, name: &str, value: &Value, place: &Place) -> Result<(), String> {
+    pub(super) fn name(&mut self, name: &str, value: &Value, place: &Place) -> Result<(), Refusal> {
         let named = match (self.dtype_of(value), self.is_truth(value)) {
             (_, true) => {
                 let array = self.new_registers(name, DType::I32, 1);
@@ -138,12 +139,12 @@ impl Lowering<'_> {
     }
 
     /// An integer without a dtype, computed exactly and then converted.
-    fn integer(&mut self, value: &Value, wanted: Option<DType>, place: &Place) -> Result<ThreadValue, String> {
+    fn integer(&mut self, value: &Value, wanted: Option<DType>, place: &Place) -> Result<ThreadValue, Refusal> {
         let exact = self.exact_dtype(value);
         if let Some(expr) = self.expr_of(value) {
             return Ok(ThreadValue::Index(wanted.unwrap_or(exact), self.index(&normalize(&expr), place)));
         }
-        let Value::Op(op, operands) = value else { return Err("an integer that is none".to_string()) };
+        let Value::Op(op, operands) = value else { return Err("an integer that is none".into()) };
         let computed = self.operands(*op, operands, exact, place)?;
         Ok(match wanted {
             Some(dtype) if dtype != exact => ThreadValue::Cast(dtype, Narrowing::Wraps, Box::new(computed)),
@@ -156,7 +157,12 @@ impl Lowering<'_> {
     }
 
     /// A value of a thread; `wanted` is the dtype of numbers that have none of their own.
-    pub(super) fn value(&mut self, value: &Value, wanted: Option<DType>, place: &Place) -> Result<ThreadValue, String> {
+    pub(super) fn value(
+        &mut self,
+        value: &Value,
+        wanted: Option<DType>,
+        place: &Place,
+    ) -> Result<ThreadValue, Refusal> {
         match value {
             Value::Const(number) => {
                 let own = |number: &Scalar| match number {
@@ -169,7 +175,7 @@ impl Lowering<'_> {
             Value::Named(name) => match self.named(name) {
                 Some(Named::Kept(value, _) | Named::Truth(value)) => Ok(value),
                 Some(Named::Index(value)) => self.value(&value, wanted, place),
-                None => Err(format!("`{name}` is not defined here")),
+                None => Err(format!("`{name}` is not defined here").into()),
             },
             Value::Load(access) => match self.kernel.buffers[access.buffer].space {
                 Space::Fragment => self.read_fragment(access, place),
@@ -196,7 +202,7 @@ impl Lowering<'_> {
         operands: &[Value],
         wanted: Option<DType>,
         place: &Place,
-    ) -> Result<ThreadValue, String> {
+    ) -> Result<ThreadValue, Refusal> {
         let numbers = if op.class() == ElementClass::Choice { operands.get(1..).unwrap_or_default() } else { operands };
         let all_integers = numbers.iter().all(|operand| self.integer_range(operand).is_some());
         let is_wide = numbers.iter().any(|operand| self.exact_dtype(operand) == DType::I64);
@@ -220,7 +226,7 @@ impl Lowering<'_> {
         operands: &[Value],
         dtype: DType,
         place: &Place,
-    ) -> Result<ThreadValue, String> {
+    ) -> Result<ThreadValue, Refusal> {
         let mut made = Vec::new();
         for (at, operand) in operands.iter().enumerate() {
             let is_choice = op.class() == ElementClass::Choice && at == 0;
@@ -234,7 +240,7 @@ impl Lowering<'_> {
     }
 
     /// An integer that data says, under a name that may stand in indices.
-    pub(super) fn named_integer(&mut self, value: &Value, place: &Place) -> Result<Expr, String> {
+    pub(super) fn named_integer(&mut self, value: &Value, place: &Place) -> Result<Expr, Refusal> {
         if let Value::Index(expr) = self.without_names(value) {
             return Ok(expr);
         }
@@ -246,7 +252,7 @@ impl Lowering<'_> {
         Ok(Expr::var(&var))
     }
 
-    fn load(&mut self, access: &tilewright_ir::tile::Access, place: &Place) -> Result<ThreadValue, String> {
+    fn load(&mut self, access: &tilewright_ir::tile::Access, place: &Place) -> Result<ThreadValue, Refusal> {
         if let Some((array, register)) = self.moved_register(access, place.step, false) {
             return Ok(ThreadValue::Reg(array, register));
         }

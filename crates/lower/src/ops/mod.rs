@@ -25,6 +25,7 @@ use crate::gemm;
 use crate::operand::Operand;
 use crate::permute_layout;
 use crate::reduce;
+use crate::refusal::Refusal;
 use crate::sync::{Block, Branch, LoopRef, OpBlock, derive_barriers};
 use crate::unwritten::unwritten;
 use crate::variant::{Choice, Schedule, Variant, choose};
@@ -155,7 +156,8 @@ impl Walk<'_> {
             OpKind::AtomicAdd => match Nest::of_op(self.kernel, op) {
                 Some(nest) => self.nest(&self.kernel.op_title(op), op.span, nest),
                 None => {
-                    Err(placed::refused(&self.kernel.op_title(op), "it adds to no fragment and from none", op.span))
+                    let why = Refusal::from("none of its operands was laid out");
+                    Err(why.diagnostic(&self.kernel.op_title(op), op.span))
                 }
             },
             OpKind::Gemm => {

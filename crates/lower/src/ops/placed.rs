@@ -13,6 +13,7 @@ use tilewright_layout::DType;
 use super::{Substitution, Walk, substituted_expr};
 use crate::elements::{self, Nest};
 use crate::measure::measure;
+use crate::refusal::Refusal;
 use crate::sync::{Block, Branch, IfBlock, OpBlock};
 use crate::variant::Choice;
 
@@ -35,7 +36,7 @@ impl Walk<'_> {
         let parallel = &self.kernel.parallels[handle];
         let vars: Vec<&str> = parallel.vars.iter().map(Var::name).collect();
         let title = format!("parallel {}", vars.join(", "));
-        let nest = Nest::of_parallel(self.kernel, parallel).map_err(|why| refused(&title, &why, parallel.span))?;
+        let nest = Nest::of_parallel(self.kernel, parallel).map_err(|why| why.diagnostic(&title, parallel.span))?;
         self.nest(&title, parallel.span, nest.substituted(&|expr| substituted_expr(expr, unrolled)))
     }
 
@@ -52,7 +53,7 @@ impl Walk<'_> {
         let cond = branch.cond.map_exprs(&|expr| substituted_expr(expr, unrolled));
         let holds = self.builder.registers("holds", DType::I32, 1, 1, &mut Vec::new());
         let made = elements::lower_condition(self.kernel, &mut self.builder, &cond, holds);
-        let body = made.map_err(|why| refused(&title, &why, branch.span))?;
+        let body = made.map_err(|why| why.diagnostic(&title, branch.span))?;
         let facts = measure(&self.builder.program, &body, 0, "by every thread".to_string());
         let first = self.planned(&title, branch.span, facts, body);
         let mut side = |body: &[Stmt], wanted: i64| {
@@ -66,8 +67,9 @@ impl Walk<'_> {
 
     /// A nest that can be lowered in one way only.
     pub(super) fn nest(&mut self, title: &str, span: Span, nest: Nest) -> Result<OpBlock, Diagnostic> {
-        let facts = self.facts(&nest).map_err(|why| refused(title, &why, span))?;
-        let body = elements::lower(self.kernel, &mut self.builder, &nest).map_err(|why| refused(title, &why, span))?;
+        let facts = self.facts(&nest).map_err(|why| why.diagnostic(title, span))?;
+        let body = elements::lower(self.kernel, &mut self.builder, &nest);
+        let body = body.map_err(|why| why.diagnostic(title, span))?;
         Ok(self.planned(title, span, facts, body))
     }
 
@@ -87,7 +89,7 @@ impl Walk<'_> {
     }
 
     /// What a nest costs; what it declares is taken back.
-    fn facts(&mut self, nest: &Nest) -> Result<Facts, String> {
+    fn facts(&mut self, nest: &Nest) -> Result<Facts, Refusal> {
         let mark = self.builder.mark();
         let body = elements::lower(self.kernel, &mut self.builder, nest);
         let summary = format!("{} steps of {} threads", nest.steps.slots(), nest.steps.threads());
@@ -104,7 +106,8 @@ impl Walk<'_> {
         choice: &mut Result<Choice<S>, Diagnostic>,
     ) -> Result<Option<ByElements>, Diagnostic> {
         let Some(nest) = Nest::of_op(self.kernel, op) else { return Ok(None) };
-        let facts = self.facts(&nest).map_err(|why| vec![Reason { text: why, accepted: "other layouts".to_string() }]);
+        let reason = |why: Refusal| Reason { text: why.text().to_string(), accepted: "other layouts".to_string() };
+        let facts = self.facts(&nest).map_err(|why| vec![reason(why)]);
         let cost = facts.as_ref().map(Facts::cost).ok();
         let one = Considered { variant: ELEMENTS, answer: facts };
         let is_forced = op.variant.as_deref() == Some(ELEMENTS);
@@ -123,7 +126,7 @@ impl Walk<'_> {
         let title = self.kernel.op_title(op);
         let body = elements::lower(self.kernel, &mut self.builder, &nest);
         let considered = choice.as_ref().map_or_else(|_| vec![one], |choice| choice.considered.clone());
-        Ok(Some(ByElements { considered, body: body.map_err(|why| refused(&title, &why, op.span))? }))
+        Ok(Some(ByElements { considered, body: body.map_err(|why| why.diagnostic(&title, op.span))? }))
     }
 
     /// Whether registers are addressed by the variable of a loop, so that it has to be written out.
@@ -161,8 +164,4 @@ impl Nest {
         let body = self.body.iter().map(|element| element.map_exprs(&|expr| normalize(&to(expr)))).collect();
         Nest { body, ..self }
     }
-}
-
-pub(super) fn refused(title: &str, why: &str, span: Span) -> Diagnostic {
-    Diagnostic::error("P0404", format!("`{title}` cannot be lowered: {why}")).label(span, "here")
 }

@@ -17,6 +17,7 @@ use tilewright_layout::DType;
 use crate::builder::{Builder, regs};
 use crate::conditions::under;
 use crate::elements::{Held, Slot};
+use crate::refusal::Refusal;
 use crate::threads::{members, number};
 use crate::variant::{Schedule, Variant};
 use neutral::{combine, neutral};
@@ -96,10 +97,7 @@ fn accept_single(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> 
 impl Context {
     /// The operands of a `reduce`. Error: one that is no fragment, or has no layout.
     pub(crate) fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
-        let refused = |why: String| {
-            Diagnostic::error("P0404", format!("`{}` cannot be lowered: {why}", kernel.op_title(op)))
-                .label(op.span, "here")
-        };
+        let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
         let ([dst, src], Detail::Reduce(told)) = (&op.operands[..], op.detail) else {
             return Err(refused("it has other operands".to_string()));
         };

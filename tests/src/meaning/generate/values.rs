@@ -45,7 +45,8 @@ impl Maker<'_> {
             // Of registers every place is asked for that data may lead to: few, or there is much to compile.
             8 if extent <= 8 => {
                 let at = self.indices.buffer.at((var % 64,));
-                return Coord::from(at.abs().min(extent - 1));
+                // The absolute value of the least integer is itself.
+                return Coord::from(at.abs().max(0).min(extent - 1));
             }
             _ if span <= extent => wrapped(var),
             _ => wrapped(var + 1),

@@ -90,41 +90,41 @@ type Mutation = fn(&Fixture, Expr) -> Vec<Stmt>;
 fn every_rule_fires_on_its_mutation() {
     let ghost = Expr::var(&Var::new("ghost", 0, 3));
     let cases: &[(&str, Mutation)] = &[
-        ("error[V0305]: `ghost` is used before it is defined", |f, ghost| {
+        ("internal error[V0305]: `ghost` is used before it is defined", |f, ghost| {
             vec![Stmt::Declare(f.r), f.load(ghost, 0, 1)]
         }),
-        ("error[V0310]: the register array `r` is used before it is declared", |f, _| {
+        ("internal error[V0310]: the register array `r` is used before it is declared", |f, _| {
             vec![f.load(f.lane.clone(), 0, 1)]
         }),
-        ("error[V0313]: `r[0]` is read before it holds a value", |f, _| {
+        ("internal error[V0313]: `r[0]` is read before it holds a value", |f, _| {
             vec![Stmt::Declare(f.r), f.store(f.lane.clone(), 0, 1)]
         }),
-        ("error[V0312]: `r[3]` with 2 elements lies outside its 4", |f, _| {
+        ("internal error[V0312]: `r[3]` with 2 elements lies outside its 4", |f, _| {
             vec![Stmt::Declare(f.r), f.load(&f.lane * 2, 3, 2)]
         }),
-        ("error[V0308]: `a[lane]` is not aligned to the 8 bytes of its access", |f, _| {
+        ("internal error[V0308]: `a[lane]` is not aligned to the 8 bytes of its access", |f, _| {
             vec![Stmt::Declare(f.r), f.load(f.lane.clone(), 0, 2)]
         }),
-        ("error[V0307]: an access to `a` of 12 bytes; hardware has 1, 2, 4, 8 and 16", |f, _| {
+        ("internal error[V0307]: an access to `a` of 12 bytes; hardware has 1, 2, 4, 8 and 16", |f, _| {
             vec![Stmt::Declare(f.r), f.load(&f.lane * 3, 0, 3)]
         }),
-        ("error[V0309]: `a[64]` lies outside its 64 elements", |f, _| {
+        ("internal error[V0309]: `a[64]` lies outside its 64 elements", |f, _| {
             vec![Stmt::Declare(f.r), f.load(Expr::constant(64), 0, 1)]
         }),
-        ("error[V0315]: `syncwarp` stands under a branch that its threads may judge differently", |f, _| {
+        ("internal error[V0315]: `syncwarp` stands under a branch that its threads may judge differently", |f, _| {
             let cond = Cond::Less(f.lane.clone(), Expr::constant(7));
             vec![Stmt::If { cond, body: vec![Stmt::Inst(Inst::SyncWarp)] }]
         }),
-        ("error[V0311]: `r[lane/8]`: a register index must be a constant", |f, _| {
+        ("internal error[V0311]: `r[lane/8]`: a register index must be a constant", |f, _| {
             let to = Regs { array: f.r, first: &f.lane / 8, count: 1, step: 1 };
             vec![Stmt::Declare(f.r), Stmt::Load { to, memory: f.a, index: f.lane.clone() }]
         }),
-        ("error[V0302]: a store to the input `a`", |f, _| {
+        ("internal error[V0302]: a store to the input `a`", |f, _| {
             let set = Stmt::Set { to: f.regs(0, 1), value: Scalar::Int(0) };
             let store = Stmt::Store { memory: f.a, index: f.lane.clone(), from: f.regs(0, 1) };
             vec![Stmt::Declare(f.r), set, store]
         }),
-        ("error[V0304]: `x` is defined twice", |f, _| {
+        ("internal error[V0304]: `x` is defined twice", |f, _| {
             let var = Var::new("x", 0, 31);
             let twice = |value: &Expr| Stmt::Let { var: var.clone(), value: value.clone() };
             vec![twice(&f.lane), twice(&f.lane)]
@@ -144,8 +144,21 @@ fn a_cta_barrier_under_a_branch_of_warps_is_reported_but_a_warp_barrier_is_not()
         let cond = Cond::Equal(warp.clone(), Expr::constant(0));
         fixture().said(vec![Stmt::If { cond, body: vec![Stmt::Inst(inst)] }])
     };
-    let said = "error[V0315]: `syncthreads` stands under a branch that its threads may judge differently";
+    let said = "internal error[V0315]: `syncthreads` stands under a branch that its threads may judge differently";
     assert_eq!((under(Inst::SyncWarp), under(Inst::SyncThreads)), (vec![], vec![said.to_string()]));
+}
+
+#[test]
+fn an_element_outside_of_a_tensor_may_stand_under_a_condition() {
+    let under = |space: fn(&Fixture) -> Handle<Memory>| {
+        let f = fixture();
+        let load = Stmt::Load { to: f.regs(0, 1), memory: space(&f), index: Expr::constant(-1) };
+        let cond = Cond::Less(Expr::constant(-1), &f.lane - 32);
+        let body = vec![Stmt::Declare(f.r), Stmt::If { cond, body: vec![load] }];
+        f.said(body)
+    };
+    let said = "internal error[V0309]: `t[-1]` lies outside its 64 elements";
+    assert_eq!((under(|f| f.a), under(|f| f.t)), (vec![], vec![said.to_string()]));
 }
 
 #[test]
@@ -153,7 +166,7 @@ fn a_part_of_a_vector_register_is_reported() {
     let mut f = fixture();
     f.program.registers[f.r].vector = 4;
     let body = vec![Stmt::Declare(f.r), f.load(&f.lane * 2, 2, 2)];
-    assert_eq!(f.said(body), ["error[V0316]: `r[2]` with 2 elements is no whole vector of 4"]);
+    assert_eq!(f.said(body), ["internal error[V0316]: `r[2]` with 2 elements is no whole vector of 4"]);
 }
 
 #[test]
@@ -162,7 +175,7 @@ fn a_word_of_narrow_elements_may_be_moved_as_one_register() {
     f.program.memories[f.a].dtype = DType::U8;
     f.program.registers[f.r].dtype = DType::B32;
     let body = vec![Stmt::Declare(f.r), f.load(&f.lane * 4, 0, 1), f.load(f.lane.clone(), 1, 1)];
-    assert_eq!(f.said(body), ["error[V0308]: `a[lane]` is not aligned to the 4 bytes of its access"]);
+    assert_eq!(f.said(body), ["internal error[V0308]: `a[lane]` is not aligned to the 4 bytes of its access"]);
 }
 
 #[test]
@@ -177,8 +190,8 @@ fn instructions_have_the_operands_of_their_row() {
     };
     let (right, wrong) = (compute(vec![f.lane.clone()]), compute(Vec::new()));
     let body = vec![Stmt::Declare(f.r), set, right, wrong, Stmt::Inst(Inst::ShuffleXor)];
-    let operands = "error[V0317]: `byte_permute` with operands that it does not take";
-    assert_eq!(f.said(body), [operands, "error[V0317]: `shuffle_xor` without its operands"]);
+    let operands = "internal error[V0317]: `byte_permute` with operands that it does not take";
+    assert_eq!(f.said(body), [operands, "internal error[V0317]: `shuffle_xor` without its operands"]);
 }
 
 #[test]
@@ -191,8 +204,8 @@ fn a_lookup_stays_inside_its_table_and_its_names_hold_the_entries() {
         Stmt::Lookup { vars, table: f.t, index }
     };
     let body = vec![lookup("x", 31, f.lane.clone()), lookup("y", 31, &f.lane + 1), lookup("z", 7, f.lane.clone())];
-    let outside = "error[V0318]: 1 entries from `t[lane + 1]` on";
-    assert_eq!(f.said(body), [outside, "error[V0318]: `z` cannot hold all entries of `t`"]);
+    let outside = "internal error[V0318]: 1 entries from `t[lane + 1]` on";
+    assert_eq!(f.said(body), [outside, "internal error[V0318]: `z` cannot hold all entries of `t`"]);
 }
 
 #[test]
@@ -201,7 +214,7 @@ fn values_have_the_type_of_their_register() {
     let to = Regs { array: f.r, first: Expr::constant(0), count: 1, step: 1 };
     let value = Value::Const(DType::I32, Scalar::Int(1));
     let body = vec![Stmt::Declare(f.r), Stmt::Assign { to, value }];
-    assert_eq!(f.said(body), ["error[V0319]: `r[0]` becomes a value of another type"]);
+    assert_eq!(f.said(body), ["internal error[V0319]: `r[0]` becomes a value of another type"]);
 }
 
 #[test]
@@ -209,14 +222,14 @@ fn types_of_both_sides_must_agree() {
     let mut f = fixture();
     f.program.registers[f.r].dtype = DType::I32;
     let body = vec![Stmt::Declare(f.r), f.load(f.lane.clone(), 0, 1)];
-    assert_eq!(f.said(body), ["error[V0306]: `a` holds f32, `r` holds i32"]);
+    assert_eq!(f.said(body), ["internal error[V0306]: `a` holds f32, `r` holds i32"]);
 }
 
 #[test]
 fn too_much_shared_memory_is_reported() {
     let mut f = fixture();
     f.program.memories[f.t].elements = 60_000;
-    assert_eq!(f.said(Vec::new()), ["error[V0301]: 240000 bytes of shared memory, but sm_100a has 232448"]);
+    assert_eq!(f.said(Vec::new()), ["internal error[V0301]: 240000 bytes of shared memory, but sm_100a has 232448"]);
 }
 
 #[test]
@@ -224,7 +237,7 @@ fn an_instruction_of_another_target_is_reported() {
     let f = fixture();
     let mut checker = Checker::new(&f.program);
     checker.inst(&InstInfo { targets: &[Target::Sm90a], ..Inst::SyncWarp.info() });
-    assert_eq!(checker.found[0].to_string(), "error[V0314]: `syncwarp` does not exist on sm_100a");
+    assert_eq!(checker.found[0].to_string(), "internal error[V0314]: `syncwarp` does not exist on sm_100a");
 }
 
 #[test]
@@ -234,7 +247,7 @@ fn moves_need_equal_types() {
     let to = Regs { array: other, first: Expr::constant(0), count: 1, step: 1 };
     let set = Stmt::Set { to: f.regs(0, 1), value: Scalar::Int(1) };
     let body = vec![Stmt::Declare(f.r), Stmt::Declare(other), set, Stmt::Move { to, from: f.regs(0, 1) }];
-    assert_eq!(f.said(body), ["error[V0303]: a move between registers of different types"]);
+    assert_eq!(f.said(body), ["internal error[V0303]: a move between registers of different types"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-use tilewright_diag::{Diagnostic, Span};
-use tilewright_layout::axis::{M, WARPID};
+use tilewright_diag::{Diagnostic, Span, nearest};
+use tilewright_layout::axis::{AxisKind, HARDWARE, M, REG, WARPID};
 use tilewright_layout::{Axis, Iter, Layout, TileLayout};
 
 use super::{IDENTIFIER_HELP, is_identifier};
@@ -51,10 +51,7 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
         found.push(Diagnostic::error("K0205", message).label(buffer.span, buffer.laid_out()));
         return;
     }
-    let wrong = layout.axes().into_iter().find(|axis| match buffer.space {
-        Space::Global(_) | Space::Shared => *axis != M,
-        Space::Fragment => !axis.is_thread() && *axis != tilewright_layout::axis::REG,
-    });
+    let wrong = layout.axes().into_iter().find(|axis| !has_axis(buffer.space, axis));
     if let Some(axis) = wrong {
         let (place, legal) = match buffer.space {
             Space::Global(_) => ("global memory", "`m`"),
@@ -63,14 +60,16 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
                 ("registers", "thread axes such as `laneid`, `warpid`, `tx`, and `m` or `reg` for the register")
             }
         };
-        found.push(
-            Diagnostic::error(
-                "K0206",
-                format!("`{}` is in {place}, but its layout uses the axis `{axis}`", buffer.name),
-            )
-            .label(buffer.span, buffer.laid_out())
-            .help(format!("the axes of {place} are {legal}")),
-        );
+        let finding = Diagnostic::error(
+            "K0206",
+            format!("`{}` is in {place}, but its layout uses the axis `{axis}`", buffer.name),
+        )
+        .label(buffer.span, buffer.laid_out())
+        .help(format!("the axes of {place} are {legal}"));
+        found.push(match meant(buffer.space, &axis) {
+            Some(name) => finding.help(format!("did you mean `{name}`?")),
+            None => finding,
+        });
         return;
     }
     check_positions(buffer, layout, found);
@@ -82,6 +81,20 @@ fn check_sizes(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     let Some(shape) = &buffer.run_time else { return };
     let mut exprs = shape.extents.iter().chain(&shape.strides);
     found.extend(exprs.find_map(|expr| super::unknown_size(kernel, expr, buffer.span)));
+}
+
+/// Whether a memory has an axis.
+fn has_axis(space: Space, axis: &Axis) -> bool {
+    match space {
+        Space::Global(_) | Space::Shared => *axis == M,
+        Space::Fragment => axis.is_thread() || *axis == REG,
+    }
+}
+
+/// The axis of this memory that a name of the user's own was perhaps meant to be.
+fn meant(space: Space, axis: &Axis) -> Option<&'static str> {
+    let known = HARDWARE.iter().filter(|known| has_axis(space, known)).map(Axis::name);
+    if axis.kind() == AxisKind::Free { nearest(axis.name(), known) } else { None }
 }
 
 /// Elements of a fragment without a layout, at most: what may be enumerated.

@@ -6,9 +6,9 @@ use tilewright_layout::map::Map;
 
 use super::races::{self, Iterations};
 use super::values::{Names, Type, check_fits, may_store, type_of};
-use super::{bad_divisor, uniform};
+use super::{bad_divisor, data, uniform};
 use crate::tile::element::{Claim, Element, Parallel};
-use crate::tile::kernel::{Direction, Kernel, Loop, Space};
+use crate::tile::kernel::{Direction, If, Kernel, Loop, Space};
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, Value};
 
@@ -39,8 +39,14 @@ pub(super) fn check_parallel(
     }
     context.elements(&parallel.body);
     if found.len() == before {
+        uniform::check_iterations(kernel, parallel, found);
+    }
+    if found.len() == before {
         let iterations = Iterations { vars: parallel.vars.clone(), body: &parallel.body, are_threads: false };
         races::check(kernel, &iterations, conditions, found);
+    }
+    if found.len() == before {
+        data::check(kernel, &parallel.body, conditions, found);
     }
 }
 
@@ -59,14 +65,24 @@ pub(super) fn check_each(
         let iterations = Iterations { vars: vec![kernel.tid()], body: elements, are_threads: true };
         races::check(kernel, &iterations, conditions, found);
     }
+    if found.len() == before {
+        data::check(kernel, elements, conditions, found);
+    }
 }
 
 /// A condition around ops, which is the same for all threads of the CTA.
-pub(super) fn check_condition(kernel: &Kernel, cond: &Value, span: Span, scope: &[Loop], found: &mut Vec<Diagnostic>) {
+pub(super) fn check_condition(
+    kernel: &Kernel,
+    branch: &If,
+    scope: &[Loop],
+    conditions: &[(&Value, bool)],
+    found: &mut Vec<Diagnostic>,
+) {
     let before = found.len();
-    Context::inside(kernel, scope, found).condition(cond, span);
+    Context::inside(kernel, scope, found).condition(&branch.cond, branch.span);
     if found.len() == before {
-        uniform::check_condition(kernel, cond, span, found);
+        uniform::check_condition(kernel, &branch.cond, branch.span, found);
+        data::check_value(kernel, &branch.cond, conditions, found);
     }
 }
 
@@ -272,10 +288,8 @@ impl<'a> Context<'a> {
                     self.bounds(access, dimension, expr);
                 }
                 Coord::Data(value) => {
-                    let kind = self.value(value, access.span);
-                    if matches!(kind, Some(Type::Real | Type::Truth)) {
-                        let message = format!("`{}` is no index", value_title(self.kernel, value));
-                        self.found.push(Diagnostic::error("K0233", message).label(access.span, "in this access"));
+                    if let Some(kind) = self.value(value, access.span) {
+                        self.found.extend(data::no_index(self.kernel, value, kind, access));
                     }
                 }
             }

@@ -24,9 +24,7 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
         Detail::Gemm(gemm) => check_product(kernel, op, gemm, found),
     }
     check_aliasing(kernel, op, found);
-    if let (OpKind::AtomicAdd, Some(dst)) = (op.kind, op.operands.first()) {
-        found.extend(super::no_atomic_addition(kernel, dst.buffer, op.span));
-    }
+    check_addition(kernel, op, found);
     check_value(kernel, op, found);
     if found.len() == before {
         super::warps::check(kernel, op, found);
@@ -91,9 +89,13 @@ fn check_operand(
     for (dimension, (start, extent)) in tile.starts.iter().zip(&tile.extents).enumerate() {
         let range = start.range();
         let most = buffer.shape[dimension];
+        if *extent < 1 {
+            found.push(empty_region(kernel, op, tile, dimension));
+            continue;
+        }
         // A tile may hang over an edge that is known at launch only: what is outside is masked.
-        let hangs_over = buffer.run_time.is_some() && range.lo >= 0 && *extent >= 1;
-        if !hangs_over && (*extent < 1 || range.lo < 0 || range.hi > most.saturating_sub(*extent)) {
+        let hangs_over = buffer.run_time.is_some() && range.lo >= 0;
+        if !hangs_over && (range.lo < 0 || range.hi > most.saturating_sub(*extent)) {
             let message = format!(
                 "`{}` reaches index {} of dimension {dimension}, which has {most}",
                 tile_title(kernel, tile),
@@ -106,6 +108,15 @@ fn check_operand(
             );
         }
     }
+}
+
+/// A region without elements, such as one of a range that ends before it begins.
+fn empty_region(kernel: &Kernel, op: &Op, tile: &Tile, dimension: usize) -> Diagnostic {
+    let (start, extent) = (&tile.starts[dimension], tile.extents[dimension]);
+    let (title, end) = (tile_title(kernel, tile), start + extent);
+    let message = format!("`{title}` is empty: the range {start}..{end} of dimension {dimension} has no index");
+    let help = if extent < 0 { "write the smaller number first" } else { "take one index or more" };
+    Diagnostic::error("K0264", message).label(op.span, "in this op").help(help)
 }
 
 /// Every variable of an index is a hardware index of this kernel or the variable of an enclosing loop.
@@ -243,6 +254,23 @@ fn check_aliasing(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
                 .label(op.span, "this op")
                 .label(owner.span, "both operands live here")
                 .help("a warp moves a tile in place with permute_layout"),
+        );
+    }
+}
+
+/// Memory can add elements of the destination's dtype, and one side is a fragment, whose threads do it.
+fn check_addition(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
+    let (OpKind::AtomicAdd, [dst, src]) = (op.kind, &op.operands[..]) else { return };
+    found.extend(super::no_atomic_addition(kernel, dst.buffer, op.span));
+    let in_memory = |tile: &Tile| kernel.buffers[tile.buffer].space != Space::Fragment;
+    if in_memory(dst) && in_memory(src) {
+        let title = kernel.op_title(op);
+        let message = format!("`{title}` adds memory to memory, and one of both has to be a fragment");
+        let of = tile_title(kernel, src);
+        found.push(
+            Diagnostic::error("K0262", message)
+                .label(op.span, "this op")
+                .help(format!("copy `{of}` into a fragment and add that, or add element by element in k.parallel")),
         );
     }
 }

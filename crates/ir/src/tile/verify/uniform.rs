@@ -1,10 +1,10 @@
-//! What has to be the same for all threads of the CTA: conditions around ops, and what `each_thread` does to fragments, of
-//! which every thread has a copy.
+//! What has to be the same for all threads of the CTA: conditions around ops, what `each_thread` does to fragments, of
+//! which every thread has a copy, and parallel loops of which it is left open who does which iteration.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
 
-use crate::tile::element::Element;
+use crate::tile::element::{Element, Parallel};
 use crate::tile::kernel::{Kernel, Space};
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, Value};
@@ -25,6 +25,23 @@ pub(super) fn check_condition(kernel: &Kernel, cond: &Value, span: Span, found: 
 pub(super) fn check_fragments(kernel: &Kernel, body: &[Element], found: &mut Vec<Diagnostic>) {
     let mut uniformity = Uniformity { kernel, names: Vec::new() };
     uniformity.elements(body, None, found);
+}
+
+/// Reports an index of the thread in a parallel loop whose iterations any threads may do.
+pub(super) fn check_iterations(kernel: &Kernel, parallel: &Parallel, found: &mut Vec<Diagnostic>) {
+    let uniformity = Uniformity { kernel, names: Vec::new() };
+    let first = parallel.body.iter().find_map(|element| uniformity.first(element));
+    let Some((span, on)) = first.filter(|_| parallel.layout.is_none()) else { return };
+    let vars: Vec<&str> = parallel.vars.iter().map(|var| var.name()).collect();
+    let message =
+        format!("`parallel {}` depends on {on}, and which thread does which iteration is left open", vars.join(", "));
+    found.push(
+        Diagnostic::error("K0265", message)
+            .label(span, "in this statement")
+            .label(parallel.span, "the iterations of this loop are shared among the threads as it suits")
+            .help("take a variable of the loop for it, or k.each_thread, in which the threads are the iterations")
+            .help("or say which thread does which iteration, with .layout(..) behind the loop"),
+    );
 }
 
 struct Uniformity<'a> {
@@ -55,6 +72,20 @@ impl<'a> Uniformity<'a> {
             }
         }
         self.names.truncate(names);
+    }
+
+    /// The first statement, of an element and of those inside, that depends on the thread, and on what of it.
+    fn first(&self, element: &Element) -> Option<(Span, String)> {
+        let own = match element {
+            Element::Let { value, .. } => self.of_value(value),
+            Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+                self.of_access(to).or_else(|| self.of_value(value))
+            }
+            Element::If { cond, .. } => self.of_value(cond),
+            Element::For { .. } => None,
+        };
+        let own = own.map(|on| (element.span(), on));
+        own.or_else(|| element.inner().find_map(|inner| self.first(inner)))
     }
 
     fn differing(&self, to: &Access, on: &str) -> Diagnostic {

@@ -1,0 +1,137 @@
+//! The registers that fragments take of each thread, against those that a thread has.
+
+use std::collections::BTreeMap;
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_ir::Handle;
+use tilewright_ir::tile::{Buffer, Element, Kernel, Space, Stmt};
+use tilewright_layout::map::{Map, NONE};
+
+use crate::Artifact;
+
+/// Registers that addresses, counters and values on their way take beside fragments.
+const SPARE: i64 = 16;
+
+/// Fragments that a warning names, at most.
+const MOST_TOLD: usize = 3;
+
+/// A fragment, and what it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Its name.
+    pub name: String,
+    /// Registers of 32 bits that it takes of each thread, with those that its layout leaves unused.
+    pub registers: i64,
+    /// Where it was declared.
+    pub span: Span,
+    handle: Handle<Buffer>,
+}
+
+impl Artifact {
+    /// The fragments that are held at the place of the kernel where they take the most registers, the greatest first.
+    /// What a loop uses is held in all of it.
+    pub fn held(&self) -> Vec<Held> {
+        let kernel = self.kernel();
+        let uses = Uses::of(kernel);
+        let at = |place: usize| uses.places.iter().filter(move |(_, (first, last))| (*first..=*last).contains(&place));
+        let total = |place: usize| at(place).map(|(handle, _)| registers(&kernel.buffers[*handle])).sum::<i64>();
+        let fullest = (0..kernel.body.len()).max_by_key(|place| (total(*place), std::cmp::Reverse(*place)));
+        let mut held: Vec<Held> = at(fullest.unwrap_or(0))
+            .map(|(handle, _)| {
+                let buffer = &kernel.buffers[*handle];
+                Held { name: buffer.name.clone(), registers: registers(buffer), span: buffer.span, handle: *handle }
+            })
+            .collect();
+        held.sort_by_key(|held| std::cmp::Reverse(held.registers));
+        held
+    }
+
+    /// The warning about fragments that take more registers than a thread has.
+    pub(crate) fn too_many_registers(&self) -> Option<Diagnostic> {
+        let held = self.held();
+        let (taken, threads) = (held.iter().map(|held| held.registers).sum::<i64>(), self.threads());
+        let most = self.target().registers_of_a_thread(threads);
+        if taken + SPARE <= most {
+            return None;
+        }
+        let message = format!(
+            "fragments take {taken} registers of each thread, which has {most} in a CTA of {threads} threads: some will be \
+             kept in memory"
+        );
+        let mut finding = Diagnostic::warning("I0710", message);
+        let mut has_holes = false;
+        for held in held.iter().take(MOST_TOLD) {
+            let used = self.used_registers(held.handle).filter(|used| *used < held.registers);
+            has_holes |= used.is_some();
+            let holes = used.map_or_else(String::new, |used| format!(", of which its layout uses {used}"));
+            finding = finding.label(held.span, format!("`{}` takes {}{holes}", held.name, held.registers));
+        }
+        let help = match has_holes {
+            true => "write strides on `reg` that leave no holes, or leave the layout out",
+            false => "share the tile among more threads, take a smaller one, or keep it in shared memory",
+        };
+        Some(finding.help(help))
+    }
+
+    /// The registers of a fragment that some thread has an element in.
+    fn used_registers(&self, fragment: Handle<Buffer>) -> Option<i64> {
+        let buffer = &self.kernel().buffers[fragment];
+        let map = Map::of_layout(buffer.layout.as_ref()?, self.threads() as usize).ok()?;
+        let used = map.columns().filter(|column| column.iter().any(|element| *element != NONE)).count() as i64;
+        Some(in_registers(used, buffer))
+    }
+}
+
+/// Registers that a fragment takes of each thread.
+fn registers(buffer: &Buffer) -> i64 {
+    in_registers(buffer.span_elements(), buffer)
+}
+
+fn in_registers(elements: i64, buffer: &Buffer) -> i64 {
+    (elements * buffer.dtype.bytes() + 3) / 4
+}
+
+/// The first and the last statement of the kernel's body that uses each fragment.
+struct Uses<'a> {
+    kernel: &'a Kernel,
+    places: BTreeMap<Handle<Buffer>, (usize, usize)>,
+}
+
+impl<'a> Uses<'a> {
+    fn of(kernel: &'a Kernel) -> Uses<'a> {
+        let mut uses = Uses { kernel, places: BTreeMap::new() };
+        for (place, stmt) in kernel.body.iter().enumerate() {
+            uses.stmt(stmt, place);
+        }
+        uses
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, place: usize) {
+        match stmt {
+            Stmt::Op(op) => {
+                let op = &self.kernel.ops[*op];
+                op.operands.iter().for_each(|tile| self.used(tile.buffer, place));
+            }
+            Stmt::Loop(inner) => inner.body.iter().for_each(|stmt| self.stmt(stmt, place)),
+            Stmt::Parallel(parallel) => self.elements(&self.kernel.parallels[*parallel].body, place),
+            Stmt::Each(elements) => self.elements(elements, place),
+            Stmt::If(branch) => {
+                branch.cond.for_each_load(&mut |access| self.used(access.buffer, place));
+                branch.then.iter().chain(&branch.otherwise).for_each(|stmt| self.stmt(stmt, place));
+            }
+        }
+    }
+
+    fn elements(&mut self, elements: &[Element], place: usize) {
+        for element in elements {
+            element.for_each_access(&mut |access, _| self.used(access.buffer, place));
+        }
+    }
+
+    fn used(&mut self, buffer: Handle<Buffer>, place: usize) {
+        let storage = self.kernel.storage(buffer);
+        if self.kernel.buffers[storage].space == Space::Fragment {
+            self.places.entry(storage).or_insert((place, place)).1 = place;
+        }
+    }
+}

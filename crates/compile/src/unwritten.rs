@@ -1,0 +1,159 @@
+//! An element of an output that a launch did not write: which ops write the output, and what left the element out.
+
+use tilewright_diag::Diagnostic;
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::tile::value_title;
+
+use crate::Artifact;
+use crate::writers::{Writer, writers};
+
+/// Ops that are told, at most.
+const MOST_TOLD: usize = 4;
+
+/// Where the hardware counts CTAs.
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+/// The dimension in which something that writes does not come to an index.
+struct Missed<'w> {
+    dimension: usize,
+    /// The index.
+    at: i64,
+    /// The first index that is written, as it stands in the kernel.
+    first: &'w Expr,
+    /// The indices that are written, from the least to the greatest.
+    least: i64,
+    most: i64,
+}
+
+impl Artifact {
+    /// What is said of an element of an output, counted in row-major order, that a launch with these sizes did not write.
+    pub fn unwritten(&self, output: &str, element: i64) -> Diagnostic {
+        let kernel = self.kernel();
+        let parameter = self.parameters().into_iter().find(|parameter| parameter.name == output);
+        let index = index_of(&parameter.map(|parameter| parameter.shape).unwrap_or_default(), element);
+        let message = format!("element {} of the output `{output}` was never written", title(&index));
+        let finding = Diagnostic::error("R0609", message);
+        let Some((handle, buffer)) = kernel.buffers.iter().find(|(_, buffer)| buffer.name == output) else {
+            return finding;
+        };
+        let writers = writers(kernel, handle);
+        if writers.is_empty() {
+            let finding = finding.label(buffer.span, "nothing writes it");
+            return finding.help(format!("write every element of `{output}`, or leave the output out"));
+        }
+        writers.iter().take(MOST_TOLD).fold(finding, |finding, writer| {
+            let missed = if writer.buffer == handle { self.missed(writer, &index) } else { None };
+            match missed {
+                Some(missed) => self.not_reached(finding, writer, &missed),
+                None => self.not_asked(finding, writer),
+            }
+        })
+    }
+
+    /// The first dimension in which no index of a writer is that of the element.
+    fn missed<'w>(&self, writer: &'w Writer<'_>, index: &[i64]) -> Option<Missed<'w>> {
+        writer.indices.iter().zip(index).enumerate().find_map(|(dimension, (indices, at))| {
+            let (first, count) = indices.as_ref()?;
+            let range = self.of_launch(first).range();
+            let (least, most) = (range.lo, range.hi.saturating_add(count - 1));
+            let is_missed = *at < least || *at > most;
+            is_missed.then_some(Missed { dimension, at: *at, first, least, most })
+        })
+    }
+
+    /// An index with the sizes and the grid of this launch.
+    fn of_launch(&self, index: &Expr) -> Expr {
+        let (kernel, grid) = (self.kernel(), self.grid());
+        let known = |var: &Var| {
+            if kernel.sizes.iter().any(|size| size.var == *var) {
+                return Some(Expr::constant(self.value(&Expr::var(var))));
+            }
+            let dimension = (0..grid.len()).find(|dimension| kernel.block(*dimension) == *var)?;
+            Some(Expr::var(&Var::new(var.name(), 0, (grid[dimension] - 1).max(0))))
+        };
+        normalize(&index.substitute(&known))
+    }
+
+    /// A loop or the grid ends before the element, or a region does not have it.
+    fn not_reached(&self, finding: Diagnostic, writer: &Writer<'_>, missed: &Missed<'_>) -> Diagnostic {
+        let Missed { dimension, at, first, least, most } = missed;
+        let which = if least == most { format!("index {least}") } else { format!("indices {least} to {most}") };
+        let text = format!("{} writes {which} of dimension {dimension}", writer.title);
+        let mut finding = finding.label(writer.span, text);
+        let mut causes = Vec::new();
+        for (var, span) in writer.loops.iter().filter(|(var, _)| first.mentions(var)) {
+            let (name, range) = (var.name(), var.range());
+            finding = finding.label(*span, format!("`{name}` is {} to {}", range.lo, range.hi));
+            causes.push(format!("the loop `{name}`"));
+        }
+        for (axis, (name, ctas)) in AXES.into_iter().zip(self.grid()).enumerate() {
+            let block = self.kernel().block(axis);
+            if first.mentions(&block) {
+                let last = (ctas - 1).max(0);
+                finding = finding.note(format!("`{}` is 0 to {last}: CTAs along {name}", block.name()));
+                causes.push(format!("the grid along {name}"));
+            }
+        }
+        let other = "or write the rest with another op";
+        let help = match &causes[..] {
+            [] => format!("take a region that has index {at} of dimension {dimension}, {other}"),
+            causes => format!("let {} reach index {at} of dimension {dimension}, {other}", causes.join(" or ")),
+        };
+        helped(finding, help)
+    }
+
+    /// A condition did not hold; or nothing is seen that leaves the element out.
+    fn not_asked(&self, finding: Diagnostic, writer: &Writer<'_>) -> Diagnostic {
+        let mut finding = finding.label(writer.span, format!("{} writes it", writer.title));
+        if writer.indices.iter().any(Option::is_none) {
+            finding = finding.note(format!("data says which elements {} writes", writer.title));
+        }
+        for (cond, holds, span) in &writer.conditions {
+            let how = if *holds { "holds" } else { "does not hold" };
+            finding = finding.label(*span, format!("only where `{}` {how}", value_title(self.kernel(), cond)));
+        }
+        let help = match writer.conditions.is_empty() {
+            false => "write the element in the other case, too, with if_else, or before the condition",
+            true => "let every element be written: look at the indices, and at the CUDA text if it was edited",
+        };
+        helped(finding, help.to_string())
+    }
+}
+
+/// A suggestion, once.
+fn helped(finding: Diagnostic, help: String) -> Diagnostic {
+    if finding.help.contains(&help) { finding } else { finding.help(help) }
+}
+
+/// The index of an element in a shape.
+fn index_of(shape: &[i64], element: i64) -> Vec<i64> {
+    let mut rest = element;
+    let mut index: Vec<i64> = Vec::with_capacity(shape.len());
+    for extent in shape.iter().rev() {
+        index.push(rest % extent.max(&1));
+        rest /= extent.max(&1);
+    }
+    index.reverse();
+    index
+}
+
+/// `7`, or `(0, 3)` where there are several dimensions.
+fn title(index: &[i64]) -> String {
+    let digits: Vec<String> = index.iter().map(i64::to_string).collect();
+    match &digits[..] {
+        [only] => only.clone(),
+        several => format!("({})", several.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_element_is_told_by_its_index() {
+        assert_eq!(title(&index_of(&[2, 4, 32], 133)), "(1, 0, 5)");
+        assert_eq!(title(&index_of(&[8], 7)), "7");
+    }
+}

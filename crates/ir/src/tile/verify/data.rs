@@ -1,0 +1,318 @@
+//! Indices that data says: they are integers, and what keeps them inside of shared memory stands in the kernel.
+//!
+//! An access outside of a tensor in global memory is masked, and registers have no address; an access outside of a shared
+//! buffer would reach another one. So the index has to stay inside by its dtype, by what it is computed from (`min`, `max`,
+//! a cast that saturates), or by the conditions around the access. A condition on an element of memory holds for the whole
+//! branch here; whether something stores to the element in between is not looked at.
+
+use tilewright_diag::Diagnostic;
+use tilewright_expr::ValueRange;
+use tilewright_layout::DType;
+
+use super::values::Type;
+use crate::scalar::Scalar;
+use crate::tile::element::Element;
+use crate::tile::kernel::{Kernel, Space};
+use crate::tile::print::{access_title, value_title};
+use crate::tile::value::{Access, Coord, ElementClass, ElementOp, Narrowing, Value};
+
+/// What is wrong with a value of this type as an index; `None` for integers.
+pub(super) fn no_index(kernel: &Kernel, value: &Value, kind: Type, access: &Access) -> Option<Diagnostic> {
+    let truncate = "convert it with .cast(I32), which rounds towards zero";
+    let (what, help) = match kind {
+        Type::Integer(_) => return None,
+        Type::Of(dtype) if dtype.is_integer() => return None,
+        Type::Of(dtype) if dtype.is_opaque() => (dtype.to_string(), "take it from a buffer of integers, such as I32"),
+        Type::Of(dtype) => (dtype.to_string(), truncate),
+        Type::Real => ("a floating-point number".to_string(), truncate),
+        Type::Truth => ("a truth value".to_string(), "choose between two integers with .select(1, 0)"),
+    };
+    let message = format!("the index `{}` is {what}, not an integer", value_title(kernel, value));
+    let finding =
+        Diagnostic::error("K0260", message).label(access.span, format!("in `{}`", access_title(kernel, access)));
+    Some(finding.help(help))
+}
+
+/// Reports accesses of shared memory that data may lead out of it; `around` are the conditions under which all of it is
+/// done.
+pub(super) fn check(kernel: &Kernel, body: &[Element], around: &[(&Value, bool)], found: &mut Vec<Diagnostic>) {
+    Walk::under(kernel, around, found).elements(body);
+}
+
+/// [`check`] for a condition around ops.
+pub(super) fn check_value(kernel: &Kernel, value: &Value, around: &[(&Value, bool)], found: &mut Vec<Diagnostic>) {
+    Walk::under(kernel, around, found).loads(value);
+}
+
+/// A value that was named.
+struct Name<'a> {
+    name: &'a str,
+    value: &'a Value,
+    dtype: Option<DType>,
+    range: ValueRange,
+}
+
+struct Walk<'a, 'f> {
+    kernel: &'a Kernel,
+    names: Vec<Name<'a>>,
+    /// Where the conditions around say that integers lie, which are known by their text.
+    facts: Vec<(String, ValueRange)>,
+    found: &'f mut Vec<Diagnostic>,
+}
+
+impl<'a, 'f> Walk<'a, 'f> {
+    fn under(kernel: &'a Kernel, around: &[(&Value, bool)], found: &'f mut Vec<Diagnostic>) -> Walk<'a, 'f> {
+        let mut walk = Walk { kernel, names: Vec::new(), facts: Vec::new(), found };
+        for (cond, holds) in around {
+            walk.assume(cond, *holds);
+        }
+        walk
+    }
+
+    fn elements(&mut self, body: &'a [Element]) {
+        let names = self.names.len();
+        for element in body {
+            self.element(element);
+        }
+        self.names.truncate(names);
+    }
+
+    fn element(&mut self, element: &'a Element) {
+        match element {
+            Element::Let { name, value, .. } => {
+                self.loads(value);
+                let (dtype, range) = (self.dtype(value), self.range(value));
+                self.names.push(Name { name, value, dtype, range });
+            }
+            Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+                self.loads(value);
+                to.for_each_load(&mut |access| self.access(access));
+                self.access(to);
+            }
+            Element::If { cond, then, otherwise, .. } => {
+                self.loads(cond);
+                for (branch, holds) in [(then, true), (otherwise, false)] {
+                    let known = self.facts.len();
+                    self.assume(cond, holds);
+                    self.elements(branch);
+                    self.facts.truncate(known);
+                }
+            }
+            Element::For { body, .. } => self.elements(body),
+        }
+    }
+
+    /// The loads of a value; those of a selection are done whichever of them it takes.
+    fn loads(&mut self, value: &Value) {
+        value.for_each_load(&mut |access| self.access(access));
+    }
+
+    fn access(&mut self, access: &Access) {
+        let buffer = &self.kernel.buffers[access.buffer];
+        if buffer.space != Space::Shared {
+            return;
+        }
+        for (dimension, (coord, extent)) in access.index.iter().zip(&buffer.shape).enumerate() {
+            let Coord::Data(value) = coord else { continue };
+            let range = self.range(value);
+            if range.lo < 0 || range.hi >= *extent {
+                let finding = self.leaves(access, dimension, value, range);
+                self.found.push(finding);
+            }
+        }
+    }
+
+    fn leaves(&self, access: &Access, dimension: usize, value: &Value, range: ValueRange) -> Diagnostic {
+        let buffer = &self.kernel.buffers[access.buffer];
+        let (title, extent) = (access_title(self.kernel, access), buffer.shape[dimension]);
+        let reached = if range.lo < 0 { range.lo } else { range.hi };
+        let message = format!("`{title}` may reach index {reached} of dimension {dimension}, which has {extent}");
+        let bounds = [
+            (range.lo < 0, ".max(0)".to_string(), ".ge(0)".to_string()),
+            (range.hi >= extent, format!(".min({})", extent - 1), format!(".lt({extent})")),
+        ];
+        let missing = || bounds.iter().filter(|(is_missing, ..)| *is_missing);
+        let clamp: String = missing().map(|(_, clamp, _)| clamp.as_str()).collect();
+        let asked: Vec<String> = missing().map(|(.., asked)| format!("`{asked}`")).collect();
+        Diagnostic::error("K0261", message)
+            .label(access.span, format!("nothing keeps `{}` inside", value_title(self.kernel, value)))
+            .label(buffer.span, format!("declared in shared memory with shape {:?}", buffer.shape))
+            .note("shared memory is not masked: what lies outside of a buffer belongs to another one")
+            .help(format!("keep the index inside with `{clamp}`, or access it in k.if_ with {}", asked.join(" and ")))
+    }
+
+    fn dtype(&self, value: &Value) -> Option<DType> {
+        value.dtype(&self.kernel.buffers, &|name| self.named(name)?.dtype)
+    }
+
+    fn named(&self, name: &str) -> Option<&Name<'a>> {
+        self.names.iter().rev().find(|known| known.name == name)
+    }
+
+    /// Where a number lies: by its dtype, by what it is computed from, and by the conditions around.
+    fn range(&mut self, value: &Value) -> ValueRange {
+        let range = self.computed(value);
+        if self.facts.is_empty() {
+            return range;
+        }
+        let title = value_title(self.kernel, value);
+        let known = self.facts.iter().filter(|(known, _)| *known == title);
+        known.fold(range, |range, (_, fact)| ValueRange { lo: range.lo.max(fact.lo), hi: range.hi.min(fact.hi) })
+    }
+
+    fn computed(&mut self, value: &Value) -> ValueRange {
+        match value {
+            Value::Const(Scalar::Int(number)) => ValueRange::point(*number),
+            Value::Const(Scalar::Float(number)) => of_float(*number),
+            Value::Index(expr) => expr.range(),
+            Value::Named(name) => self.named(name).map_or(ValueRange::ALL, |known| known.range),
+            Value::Load(access) => of_dtype(self.kernel.buffers[access.buffer].dtype),
+            Value::Cast(dtype, narrowing, of) => {
+                let is_float = self.dtype(of).is_some_and(DType::is_float);
+                let narrowing = if is_float { Narrowing::Saturates } else { *narrowing };
+                cast(*dtype, narrowing, self.range(of))
+            }
+            Value::Op(ElementOp::Select, operands) => self.selected(operands),
+            Value::Op(op, operands) => {
+                let ranges: Vec<ValueRange> = operands.iter().map(|operand| self.range(operand)).collect();
+                of_operation(*op, self.dtype(value), &ranges)
+            }
+        }
+    }
+
+    /// One of two, each where its condition holds.
+    fn selected(&mut self, operands: &[Value]) -> ValueRange {
+        let [cond, then, otherwise] = operands else { return ValueRange::ALL };
+        let mut side = |value: &Value, holds: bool| {
+            let known = self.facts.len();
+            self.assume(cond, holds);
+            let range = self.range(value);
+            self.facts.truncate(known);
+            range
+        };
+        let (then, otherwise) = (side(then, true), side(otherwise, false));
+        ValueRange { lo: then.lo.min(otherwise.lo), hi: then.hi.max(otherwise.hi) }
+    }
+
+    /// Notes what a comparison of integers says of both sides.
+    fn assume(&mut self, cond: &Value, holds: bool) {
+        match cond {
+            Value::Named(name) => {
+                if let Some(known) = self.named(name).map(|known| known.value) {
+                    self.assume(known, holds);
+                }
+            }
+            Value::Op(op, sides) if op.class() == ElementClass::Comparison => {
+                let [a, b] = &sides[..] else { return };
+                let is_real = |side: &Value| self.dtype(side).is_some_and(DType::is_float);
+                if is_real(a) || is_real(b) {
+                    return;
+                }
+                let op = if holds { *op } else { opposite(*op) };
+                for (side, op, other) in [(a, op, b), (b, mirrored(op), a)] {
+                    let fact = bounded(op, self.range(other));
+                    self.facts.push((value_title(self.kernel, side), fact));
+                }
+            }
+            Value::Const(_) | Value::Index(_) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => {}
+        }
+    }
+}
+
+/// The integers next to a number; of a number that is none, all.
+fn of_float(number: f64) -> ValueRange {
+    if number.is_nan() { ValueRange::ALL } else { ValueRange::new(number.floor() as i64, number.ceil() as i64) }
+}
+
+/// The integers of a dtype, of which 64 bits are seen; all for other dtypes.
+fn of_dtype(dtype: DType) -> ValueRange {
+    let end = |value: i128| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    dtype.integers().map_or(ValueRange::ALL, |(least, most)| ValueRange::new(end(least), end(most)))
+}
+
+/// Where a number of this range lies after a cast.
+fn cast(dtype: DType, narrowing: Narrowing, range: ValueRange) -> ValueRange {
+    let whole = of_dtype(dtype);
+    if whole.lo <= range.lo && range.hi <= whole.hi {
+        return range;
+    }
+    match narrowing {
+        Narrowing::Saturates => {
+            ValueRange { lo: range.lo.clamp(whole.lo, whole.hi), hi: range.hi.clamp(whole.lo, whole.hi) }
+        }
+        Narrowing::Fits | Narrowing::Wraps => whole,
+    }
+}
+
+/// Where the result of an operation on numbers of these ranges lies. Integers of a dtype wrap; of floats only the order is
+/// looked at, since their sums are rounded.
+fn of_operation(op: ElementOp, dtype: Option<DType>, operands: &[ValueRange]) -> ValueRange {
+    let whole = dtype.map_or(ValueRange::ALL, of_dtype);
+    let keeps_order =
+        matches!(op, ElementOp::Max | ElementOp::Min | ElementOp::Abs | ElementOp::Neg | ElementOp::Rounded);
+    let is_known = keeps_order || dtype.is_none_or(|dtype| !dtype.is_float());
+    let range = op.integer_range(operands).filter(|_| is_known);
+    range.filter(|range| whole.lo <= range.lo && range.hi <= whole.hi).unwrap_or(whole)
+}
+
+/// The comparison that holds where this one does not.
+fn opposite(op: ElementOp) -> ElementOp {
+    match op {
+        ElementOp::Lt => ElementOp::Ge,
+        ElementOp::Le => ElementOp::Gt,
+        ElementOp::Gt => ElementOp::Le,
+        ElementOp::Ge => ElementOp::Lt,
+        ElementOp::Eq => ElementOp::Ne,
+        ElementOp::Ne => ElementOp::Eq,
+        other => other,
+    }
+}
+
+/// The same comparison with its sides exchanged.
+fn mirrored(op: ElementOp) -> ElementOp {
+    match op {
+        ElementOp::Lt => ElementOp::Gt,
+        ElementOp::Le => ElementOp::Ge,
+        ElementOp::Gt => ElementOp::Lt,
+        ElementOp::Ge => ElementOp::Le,
+        other => other,
+    }
+}
+
+/// Where a number lies that compares so with one of this range.
+fn bounded(op: ElementOp, other: ValueRange) -> ValueRange {
+    let ValueRange { lo, hi } = ValueRange::ALL;
+    match op {
+        ElementOp::Lt => ValueRange { lo, hi: other.hi.saturating_sub(1) },
+        ElementOp::Le => ValueRange { lo, hi: other.hi },
+        ElementOp::Gt => ValueRange { lo: other.lo.saturating_add(1), hi },
+        ElementOp::Ge => ValueRange { lo: other.lo, hi },
+        ElementOp::Eq => other,
+        _ => ValueRange::ALL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comparisons_bound_both_sides() {
+        let to_31 = ValueRange::new(0, 31);
+        assert_eq!(bounded(ElementOp::Lt, to_31).hi, 30);
+        assert_eq!(bounded(mirrored(ElementOp::Le), to_31).lo, 0);
+        assert_eq!(bounded(opposite(ElementOp::Lt), to_31).lo, 0);
+        assert_eq!(bounded(ElementOp::Ne, to_31), ValueRange::ALL);
+    }
+
+    #[test]
+    fn integers_of_a_dtype_wrap_and_floats_saturate() {
+        let sum = of_operation(ElementOp::Add, Some(DType::U8), &[ValueRange::new(0, 200), ValueRange::point(100)]);
+        assert_eq!(sum, ValueRange::new(0, 255));
+        assert_eq!(cast(DType::U8, Narrowing::Saturates, ValueRange::new(-5, 300)), ValueRange::new(0, 255));
+        assert_eq!(cast(DType::U8, Narrowing::Wraps, ValueRange::new(3, 300)), ValueRange::new(0, 255));
+        assert_eq!(cast(DType::U8, Narrowing::Wraps, ValueRange::new(3, 30)), ValueRange::new(3, 30));
+        let positive = of_operation(ElementOp::Max, Some(DType::F32), &[ValueRange::ALL, of_float(0.0)]);
+        assert_eq!(cast(DType::I32, Narrowing::Saturates, positive), ValueRange::new(0, i32::MAX.into()));
+    }
+}

@@ -1,0 +1,66 @@
+//! Why something that was accepted before is not lowered.
+
+use tilewright_diag::{Diagnostic, Span};
+
+/// Why something is not lowered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The kernel is right, but lowering does not go so far.
+    Limit {
+        /// What goes too far.
+        text: String,
+        /// What would be lowered.
+        help: &'static str,
+    },
+    /// It should have been refused before, or lowered: a defect.
+    Defect(String),
+}
+
+impl Refusal {
+    /// What goes too far, or what is wrong.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Refusal::Limit { text, .. } | Refusal::Defect(text) => text,
+        }
+    }
+
+    /// The refusal of something at the user's line.
+    pub(crate) fn diagnostic(self, title: &str, span: Span) -> Diagnostic {
+        match self {
+            Refusal::Limit { text, help } => Diagnostic::error("K0263", format!("`{title}` cannot be lowered: {text}"))
+                .label(span, "here")
+                .help(help),
+            Refusal::Defect(text) => {
+                let message = format!("`{title}` was accepted, and cannot be lowered: {text}");
+                Diagnostic::internal("P0404", message).label(span, "here")
+            }
+        }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Refusal {
+        Refusal::Defect(text)
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(text: &str) -> Refusal {
+        Refusal::Defect(text.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_the_kernels_and_all_else_is_a_defect() {
+        let span = Span { file: "k.rs", line: 2, column: 5 };
+        let limit = Refusal::Limit { text: "too many".to_string(), help: "take fewer" }.diagnostic("parallel i", span);
+        assert_eq!(limit.to_string(), "error[K0263]: `parallel i` cannot be lowered: too many");
+        let defect = Refusal::from("this loop has no layout").diagnostic("parallel i", span);
+        let told = "internal error[P0404]: `parallel i` was accepted, and cannot be lowered: this loop has no layout";
+        assert_eq!(defect.to_string(), told);
+    }
+}

@@ -1,0 +1,150 @@
+//! Mistakes in indices that data or the thread says, in regions and in names of axes.
+
+use super::assert_mistake;
+use tilewright::ir::tile::verify;
+use tilewright::prelude::*;
+
+#[test]
+fn indices_that_are_no_integers() {
+    let kernel = kernel("k", |k| {
+        let x = k.input("x", F32, [32]);
+        let b = k.input("b", B32, [32]);
+        let y = k.output("y", F32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i,), x.at((x.at((&i,)),)));
+            k.store(y, (&i,), x.at((b.at((&i,)),)));
+            k.store(y, (&i,), x.at((Value::from(2.5),)));
+            k.store(y, (&i,), x.at((x.at((&i,)).lt(1.0),)));
+        });
+    });
+    assert_mistake("indices_that_are_no_integers", kernel);
+}
+
+#[test]
+fn data_that_may_lead_out_of_shared_memory() {
+    let kernel = kernel("k", |k| {
+        let at = k.input("at", I32, [32]);
+        let bytes = k.input("bytes", U8, [32]);
+        let y = k.output("y", F32, [32]);
+        let s = k.shared("s", F32, [64]);
+        k.fill(s, 0.0);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i,), s.at((at.at((&i,)),)));
+        });
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i,), s.at((bytes.at((&i,)).cast(I32),)));
+        });
+    });
+    assert_mistake("data_that_may_lead_out_of_shared_memory", kernel);
+}
+
+/// Whether an element of shared memory may be read at an index that is made of data.
+fn is_kept_inside(read: impl FnOnce(&mut Elements, [Buffer; 4], &Expr)) -> bool {
+    let kernel = kernel("k", |k| {
+        let at = k.input("at", I32, [32]);
+        let bytes = k.input("bytes", U8, [32]);
+        let y = k.output("y", F32, [32]);
+        let s = k.shared("s", F32, [64]);
+        k.fill(s, 0.0);
+        k.parallel([32], |k, [i]| read(k, [at, bytes, y, s], &i));
+    });
+    verify(kernel, Target::Sm100a).is_ok()
+}
+
+#[test]
+fn what_keeps_an_index_inside_of_shared_memory() {
+    assert!(is_kept_inside(|k, [at, _, y, s], i| {
+        k.store(y, (i,), s.at((at.at((i,)).max(0).min(63),)));
+    }));
+    assert!(is_kept_inside(|k, [_, bytes, y, s], i| {
+        k.store(y, (i,), s.at((bytes.at((i,)) / 4,)));
+    }));
+    assert!(is_kept_inside(|k, [_, bytes, y, s], i| {
+        let byte = k.named("byte", bytes.at((i,)));
+        k.store(y, (i,), s.at((byte.clone().lt(64).select(byte, 0),)));
+    }));
+    assert!(is_kept_inside(|k, [at, _, y, s], i| {
+        let half = k.named("half", at.at((i,)).cast(F32) * 0.5);
+        k.store(y, (i,), s.at((half.max(0.0).min(63.0).cast(I32),)));
+    }));
+    let asked = |bound: i64| {
+        is_kept_inside(move |k, [at, _, y, s], i| {
+            let at = at.at((i,));
+            k.if_(at.clone().ge(0), |k| {
+                k.if_else(
+                    at.clone().ge(bound),
+                    |k| {
+                        k.store(y, (i,), 0.0);
+                    },
+                    |k| {
+                        k.store(y, (i,), s.at((at,)));
+                    },
+                );
+            });
+        })
+    };
+    assert!(asked(64) && !asked(65));
+}
+
+#[test]
+fn an_addition_in_memory_is_kept_inside_as_well() {
+    let adds = |most: i64| {
+        is_kept_inside(move |k, [_, bytes, _, s], i| {
+            k.atomic_add(s, (bytes.at((i,)).min(most),), 1.0);
+        })
+    };
+    assert!(adds(63) && !adds(64));
+}
+
+#[test]
+fn an_index_of_registers_that_is_not_taken_apart() {
+    let kernel = kernel("k", |k| {
+        k.threads(32);
+        let y = k.output("y", F32, [32, 32]);
+        let [bx] = k.grid([32]);
+        let held = k.fragment("held", F32, S([64], [1 * REG]) + R([32], [1 * LANEID]));
+        k.fill(held, 0.0);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&bx, &i), held.at(((&i * &bx) % 64,)));
+        });
+    });
+    assert_mistake("an_index_of_registers_that_is_not_taken_apart", kernel);
+}
+
+#[test]
+fn regions_without_elements() {
+    let (start, end) = (5, 2);
+    let kernel = kernel("k", |k| {
+        let a = k.input("a", F32, [8]);
+        let b = k.output("b", F32, [8]);
+        k.copy(b.sub((start..end,)), a.sub((start..end,)));
+    });
+    assert_mistake("regions_without_elements", kernel);
+}
+
+#[test]
+fn an_axis_whose_name_is_nearly_right() {
+    let kernel = kernel("k", |k| {
+        k.fragment("held", F32, "S[(32,2):(1@lane,1)]".parse::<TileLayout>().expect("a layout"));
+    });
+    assert_mistake("an_axis_whose_name_is_nearly_right", kernel);
+}
+
+#[test]
+fn a_parallel_loop_that_asks_for_the_warp() {
+    let of_warps = |is_laid_out: bool| {
+        kernel("k", |k| {
+            k.threads(64);
+            let y = k.output("y", I32, [64]);
+            let warp = k.warp_id();
+            let parallel = k.parallel([64], |k, [i]| {
+                k.store(y, (&i,), &warp);
+            });
+            if is_laid_out {
+                parallel.layout(S([64], [1 * TX]));
+            }
+        })
+    };
+    assert_mistake("a_parallel_loop_that_asks_for_the_warp", of_warps(false));
+    assert!(verify(of_warps(true), Target::Sm100a).is_ok());
+}

@@ -1,0 +1,125 @@
+//! What is said of kernels that are right and do not run as they should: elements that nobody writes, and registers that do
+//! not suffice.
+
+use super::assert_rendered;
+use tilewright::compile::{Artifact, Options, compile};
+use tilewright::prelude::*;
+use tilewright::runtime::{Resources, spills};
+
+fn compiled(kernel: Kernel) -> Artifact {
+    compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel compiles")
+}
+
+#[test]
+fn an_element_that_a_loop_leaves_out() {
+    let short = compiled(kernel("k", |k| {
+        let a = k.input("a", F32, [4, 32]);
+        let b = k.output("b", F32, [4, 32]);
+        k.serial("s", 0..2, |k, s| {
+            k.copy(b.sub((&s, ..)), a.sub((&s, ..)));
+        });
+    }));
+    assert_rendered("an_element_that_a_loop_leaves_out", &[short.unwritten("b", 96)]);
+}
+
+#[test]
+fn an_element_that_the_grid_leaves_out() {
+    let short = compiled(kernel("k", |k| {
+        let n = k.size("n").multiple_of(32).max(4096);
+        let y = k.output("y", F32, (&n,));
+        let [bx] = k.grid([n.ceil_div(64)]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&bx * 32 + i,), 0.0);
+        });
+    }));
+    let bound = short.for_sizes(&[("n", 128)]).expect("a size of the kernel");
+    assert_rendered("an_element_that_the_grid_leaves_out", &[bound.unwritten("y", 64)]);
+}
+
+#[test]
+fn an_element_that_a_condition_leaves_out() {
+    let partly = compiled(kernel("k", |k| {
+        let x = k.input("x", F32, [32]);
+        let y = k.output("y", F32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.if_(x.at((&i,)).gt(0.0), |k| {
+                k.store(y, (&i,), 1.0);
+            });
+        });
+    }));
+    assert_rendered("an_element_that_a_condition_leaves_out", &[partly.unwritten("y", 7)]);
+}
+
+#[test]
+fn an_output_that_nothing_writes() {
+    let nothing = compiled(kernel("k", |k| {
+        let y = k.output("y", F32, [32]);
+        k.output("z", F32, [32]);
+        k.fill(y, 0.0);
+    }));
+    assert_rendered("an_output_that_nothing_writes", &[nothing.unwritten("z", 0)]);
+}
+
+#[test]
+fn fragments_that_take_more_registers_than_there_are() {
+    let wide = compiled(kernel("k", |k| {
+        k.threads(512);
+        let x = k.input("x", F32, [64, 512]);
+        let y = k.output("y", F32, [64, 512]);
+        let first = k.fragment("first", F32, S([64, 512], [1 * REG, 1 * TX]));
+        let second = k.fragment("second", F32, S([64, 512], [1 * REG, 1 * TX]));
+        k.copy(first, x);
+        k.copy(second, x);
+        k.copy(y, first);
+        k.copy(y, second);
+    }));
+    let padded = compiled(kernel("k", |k| {
+        let x = k.input("x", F32, [4, 32]);
+        let y = k.output("y", F32, [4, 32]);
+        let padded = k.fragment("padded", F32, S([4, 32], [100 * REG, 1 * LANEID]));
+        k.copy(padded, x);
+        k.copy(y, padded);
+    }));
+    let found = [wide.warnings(), padded.warnings()].concat();
+    assert_rendered("fragments_that_take_more_registers_than_there_are", &found);
+}
+
+#[test]
+fn fragments_that_follow_each_other_share_registers() {
+    let one_by_one = compiled(kernel("k", |k| {
+        k.threads(512);
+        let x = k.input("x", F32, [64, 512]);
+        let y = k.output("y", F32, [64, 512]);
+        for name in ["first", "second"] {
+            let held = k.fragment(name, F32, S([64, 512], [1 * REG, 1 * TX]));
+            k.copy(held, x);
+            k.copy(y, held);
+        }
+    }));
+    assert!(one_by_one.warnings().is_empty());
+    assert_eq!(one_by_one.held().iter().map(|held| held.registers).collect::<Vec<_>>(), [64]);
+}
+
+#[test]
+fn a_kernel_that_spills() {
+    let artifact = compiled(kernel("k", |k| {
+        let x = k.input("x", F32, [4, 32]);
+        let y = k.output("y", F32, [4, 32]);
+        let held = k.fragment("held", F32, S([4, 32], [1 * REG, 1 * LANEID]));
+        k.copy(held, x);
+        k.copy(y, held);
+    }));
+    let fits = Resources {
+        kernel: "k".to_string(),
+        registers: 255,
+        spill_store_bytes: 0,
+        spill_load_bytes: 0,
+        stack_bytes: 96,
+        shared_bytes: 0,
+        barriers: 0,
+    };
+    assert_eq!(spills(&artifact, &fits), None);
+    let spilled = Resources { spill_store_bytes: 72, spill_load_bytes: 80, ..fits };
+    let found: Vec<_> = spills(&artifact, &spilled).into_iter().collect();
+    assert_rendered("a_kernel_that_spills", &found);
+}

@@ -1,0 +1,91 @@
+//! Defects of Tilewright: what a report needs is written to a file, and the file is named.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use tilewright::compile::{Options, defect_report};
+use tilewright::diag::Diagnostic;
+
+use crate::toolchain::cache_dir;
+
+/// The findings; where a defect is among them, what a report needs is kept, with the kernel as `kernel` prints it.
+pub(crate) fn with_report(
+    kernel: impl FnOnce() -> String,
+    options: &Options,
+    found: Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
+    match defect_report(kernel, options, &found) {
+        Some(text) => naming(found, keep(&folders(), &text)),
+        None => found,
+    }
+}
+
+/// Where reports are kept: in the cache, or where that cannot be written, with the temporary files.
+fn folders() -> Vec<PathBuf> {
+    let temporary = std::env::temp_dir().join("tilewright");
+    cache_dir().into_iter().chain([temporary]).map(|folder| folder.join("defects")).collect()
+}
+
+/// Writes a report to the first folder that takes it.
+fn keep(folders: &[PathBuf], text: &str) -> io::Result<PathBuf> {
+    let mut refused = io::Error::other("there is no folder for it");
+    for folder in folders {
+        match write_aside(folder, text) {
+            Ok(path) => return Ok(path),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+/// Written aside and renamed, so that a reader sees a whole file or none. The same report has the same name.
+fn write_aside(folder: &Path, text: &str) -> io::Result<PathBuf> {
+    let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+    let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = folder.join(format!("{name}.txt"));
+    std::fs::create_dir_all(folder)?;
+    // Dropping it unpersisted removes the file.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(&path)?;
+    Ok(path)
+}
+
+/// The findings, of which the defects name the file.
+fn naming(found: Vec<Diagnostic>, kept: io::Result<PathBuf>) -> Vec<Diagnostic> {
+    let told = match kept {
+        Ok(path) => format!("what the report needs is in {}", path.display()),
+        Err(why) => format!("what the report needs cannot be written to a file: {why}"),
+    };
+    let named = |finding: Diagnostic| if finding.is_internal() { finding.help(told.clone()) } else { finding };
+    found.into_iter().map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_kept_in_the_first_folder_that_takes_it() {
+        let root = tempfile::tempdir().expect("a folder");
+        let file = root.path().join("file");
+        std::fs::write(&file, "").expect("a file");
+        // A file is no folder.
+        let folders = [file.join("defects"), root.path().join("new/defects")];
+        let path = keep(&folders, "a report").expect("it is kept");
+        assert_eq!(path.parent(), Some(folders[1].as_path()));
+        assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), Some("a report"));
+        assert_eq!(keep(&folders, "a report").ok(), Some(path));
+        assert_eq!(std::fs::read_dir(&folders[1]).expect("the folder").count(), 1, "nothing is left aside");
+        assert!(keep(&folders[..1], "a report").is_err());
+    }
+
+    #[test]
+    fn a_defect_names_the_file_and_a_mistake_does_not() {
+        let defect = Diagnostic::internal("V0305", "`x` is used before it is defined");
+        let found = naming(vec![defect, Diagnostic::error("K0218", "the dtypes differ")], Ok(PathBuf::from("r.txt")));
+        assert_eq!(found[0].help.last().map(String::as_str), Some("what the report needs is in r.txt"));
+        assert_eq!(found[1].help.len(), 0);
+    }
+}
