@@ -27,8 +27,8 @@ fn the_element_before_the_first_in_an_unrolled_loop() {
         k.fill(kept, 7);
         k.unroll("t", 0..4, |k, t| {
             k.parallel([1], |k, [i]| {
-                k.store(y, (&t + &i,), a.at((&t + &i - 1,)));
-                k.store(kept, (&t + &i + 2,), 0);
+                k.store(y, (t + i,), a.at((t + i - 1,)));
+                k.store(kept, (t + i + 2,), 0);
             });
         });
     });

@@ -61,7 +61,7 @@ fn what_keeps_an_index_inside_of_shared_memory() {
     }));
     assert!(is_kept_inside(|k, [_, bytes, y, s], i| {
         let byte = k.named("byte", bytes.at((i,)));
-        k.store(y, (i,), s.at((byte.clone().lt(64).select(byte, 0),)));
+        k.store(y, (i,), s.at((byte.lt(64).select(byte, 0),)));
     }));
     assert!(is_kept_inside(|k, [at, _, y, s], i| {
         let half = k.named("half", at.at((i,)).cast(F32) * 0.5);
@@ -70,9 +70,9 @@ fn what_keeps_an_index_inside_of_shared_memory() {
     let asked = |bound: i64| {
         is_kept_inside(move |k, [at, _, y, s], i| {
             let at = at.at((i,));
-            k.if_(at.clone().ge(0), |k| {
+            k.if_(at.ge(0), |k| {
                 k.if_else(
-                    at.clone().ge(bound),
+                    at.ge(bound),
                     |k| {
                         k.store(y, (i,), 0.0);
                     },
@@ -105,7 +105,7 @@ fn an_index_of_registers_that_is_not_taken_apart() {
         let held = k.fragment("held", F32, S([64], [1 * REG]) + R([32], [1 * LANEID]));
         k.fill(held, 0.0);
         k.parallel([32], |k, [i]| {
-            k.store(y, (&bx, &i), held.at(((&i * &bx) % 64,)));
+            k.store(y, (&bx, &i), held.at(((i * bx) % 64,)));
         });
     });
     assert_mistake("an_index_of_registers_that_is_not_taken_apart", kernel);
@@ -138,7 +138,7 @@ fn a_parallel_loop_that_asks_for_the_warp() {
             let y = k.output("y", I32, [64]);
             let warp = k.warp_id();
             let parallel = k.parallel([64], |k, [i]| {
-                k.store(y, (&i,), &warp);
+                k.store(y, (&i,), warp);
             });
             if is_laid_out {
                 parallel.layout(S([64], [1 * TX]));
