@@ -554,3 +554,23 @@ fn elements_that_share_a_register() {
         }),
     );
 }
+
+#[test]
+fn warps_that_meet_in_one_op() {
+    let turned = kernel("k", |k| {
+        k.threads(64);
+        let tile = k.shared("tile", F32, [2, 4, 32]);
+        let columns = k.view("columns", tile, S([2, 4, 32], [128, 1, 4]));
+        let warp = k.warp_id();
+        let other = (&warp + 1) % 2;
+        k.warp().permute_layout(columns.sub((&warp, .., ..)), tile.sub((&other, .., ..)));
+    });
+    assert_mistake("a_warp_reads_what_another_writes", turned);
+    let filled = kernel("k", |k| {
+        k.threads(96);
+        let tile = k.shared("tile", F32, [3, 32]);
+        let row = k.warp_id() / 2;
+        k.warp().fill(tile.sub((&row, ..)), 0);
+    });
+    assert_mistake("two_warps_write_one_tile", filled);
+}

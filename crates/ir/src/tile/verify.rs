@@ -4,8 +4,8 @@
 //! stays inside its buffer. Ops have the operands, scope and constant of their table row; their tiles lie inside
 //! their buffers and have equal dtypes and extents; inputs are not written; fragments name threads that exist.
 //! Values have one dtype per op. No iteration of a parallel loop touches what another one writes. Conditions around ops
-//! are the same for all threads. Warps of one CTA never do the same warp-scope op on the same tile. Shared memory fits
-//! the target.
+//! are the same for all threads. Warps of one CTA never do the same warp-scope op on the same tile, and none reads what
+//! another one writes in it. Shared memory fits the target.
 //!
 //! Not checked here: that every element of an output is written (the virtual GPU sees it), and whether a layout is one
 //! that a variant can use (the variants say so, with reasons).
