@@ -5,6 +5,7 @@
 
 mod dtype;
 mod index;
+mod mentioned;
 mod mma;
 mod source_map;
 mod statements;
@@ -19,6 +20,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::{Memory, MemorySpace, Program};
 use tilewright_ir::{Handle, VerifiedProgram, shared_room};
 
+use crate::mentioned::Mentioned;
 use crate::statements::Printer;
 
 /// Shared memory that a kernel may declare statically; more has to be dynamic (CUDA C++ Programming Guide, "Shared
@@ -55,9 +57,10 @@ static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
 /// Prints a program. An error is a defect of a template.
 pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let program = program.program();
-    let shared = SharedPlan::of(program);
-    let mut printer = Printer::new(program);
-    printer.prologue(&shared.locals(program));
+    let mentioned = Mentioned::of(program);
+    let shared = SharedPlan::of(program, &mentioned);
+    let mut printer = Printer::new(program, &mentioned);
+    printer.prologue(&shared.locals(program, &mentioned));
     printer.body(&program.body);
     let functions = [printer.functions(), mma::functions(program)].concat();
     let (body, origins) = printer.finish();
@@ -66,7 +69,8 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     context.insert("target", program.target.name());
     context.insert("threads", &program.threads);
     context.insert("parameters", &parameters(program));
-    let declarations: Vec<String> = shared.declarations().into_iter().chain(tables(program)).chain(functions).collect();
+    let tables = tables(program, &mentioned);
+    let declarations: Vec<String> = shared.declarations().into_iter().chain(tables).chain(functions).collect();
     context.insert("declarations", &declarations);
     context.insert("body", &body);
     let templates = TEMPLATES.as_ref().map_err(|e| template_defect(e))?;
@@ -102,9 +106,10 @@ fn parameters(program: &Program) -> String {
 const ENTRIES: usize = 16;
 
 /// The lines that define the tables, in front of the kernel.
-fn tables(program: &Program) -> Vec<String> {
+fn tables(program: &Program, mentioned: &Mentioned) -> Vec<String> {
     let mut lines = Vec::new();
-    for (_, table) in program.memories.iter().filter(|(_, memory)| memory.space == MemorySpace::Table) {
+    let tables = program.memories.iter().filter(|(_, memory)| memory.space == MemorySpace::Table);
+    for (_, table) in tables.filter(|(handle, _)| mentioned.has_memory(*handle)) {
         let Memory { name, dtype, elements, alignment, .. } = table;
         let c_type = dtype::c_type(*dtype);
         lines.push(format!("__device__ alignas({alignment}) const {c_type} {name}[{elements}] = {{"));
@@ -126,10 +131,11 @@ struct SharedPlan {
 }
 
 impl SharedPlan {
-    fn of(program: &Program) -> SharedPlan {
+    fn of(program: &Program, mentioned: &Mentioned) -> SharedPlan {
         let mut offsets = Vec::new();
         let mut total = 0;
-        for (handle, memory) in program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared) {
+        let shared = program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared);
+        for (handle, memory) in shared.filter(|(handle, _)| mentioned.has_memory(*handle)) {
             offsets.push((handle, total));
             total += shared_room(memory.elements * memory.dtype.bytes());
         }
@@ -144,10 +150,10 @@ impl SharedPlan {
         vec!["extern __shared__ __align__(1024) unsigned char shared_window[];".to_string(), String::new()]
     }
 
-    /// The lines that declare shared buffers and their views inside the kernel.
-    fn locals(&self, program: &Program) -> Vec<String> {
+    /// The lines that declare shared buffers and their views inside the kernel, as far as statements touch them.
+    fn locals(&self, program: &Program, mentioned: &Mentioned) -> Vec<String> {
         let mut lines = Vec::new();
-        for (handle, memory) in program.memories.iter() {
+        for (handle, memory) in program.memories.iter().filter(|(handle, _)| mentioned.has_memory(*handle)) {
             let c_type = dtype::c_type(memory.dtype);
             let name = &memory.name;
             match memory.space {

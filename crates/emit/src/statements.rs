@@ -10,6 +10,7 @@ use tilewright_ir::thread::{Cond, Inst, Memory, Note, Program, RegArray, Regs, S
 
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
 use crate::index::{c_index, needs_64_bits};
+use crate::mentioned::Mentioned;
 use crate::mma;
 use crate::values::Values;
 
@@ -18,6 +19,7 @@ const PLACE_COLUMN: usize = 64;
 
 pub(crate) struct Printer<'a> {
     program: &'a Program,
+    mentioned: &'a Mentioned,
     text: String,
     depth: usize,
     note: Option<Handle<Note>>,
@@ -30,11 +32,12 @@ pub(crate) struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    pub(crate) fn new(program: &'a Program) -> Printer<'a> {
+    pub(crate) fn new(program: &'a Program, mentioned: &'a Mentioned) -> Printer<'a> {
         let mut widest = BTreeMap::new();
         widest_accesses(program, &program.body, &mut widest);
         Printer {
             program,
+            mentioned,
             text: String::new(),
             depth: 1,
             note: None,
@@ -208,6 +211,9 @@ impl<'a> Printer<'a> {
     }
 
     fn declare(&mut self, array: Handle<RegArray>) {
+        if !self.mentioned.has_array(array) {
+            return;
+        }
         let RegArray { name, dtype, len, vector } = &self.program.registers[array];
         let c_type = vector_type(*dtype, *vector);
         if *vector > 1 {

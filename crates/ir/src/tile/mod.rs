@@ -5,6 +5,7 @@ mod element;
 mod kernel;
 mod op;
 mod print;
+mod touched;
 mod value;
 mod verify;
 
