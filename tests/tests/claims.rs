@@ -33,7 +33,7 @@ fn run(at: &[i32]) -> Option<Result<(), FaultKind>> {
     let buffers = [("x", values), ("at", indices), ("y", vec![0; 256])];
     let args = buffers.map(|(name, bytes)| Arg::Buffer { buffer: memory.allocate(name, bytes), byte_offset: 0 });
     let launch = Launch {
-        kernel: artifact.name().to_string(),
+        kernel: artifact.entry().to_string(),
         grid: [1, 1, 1],
         block: [64, 1, 1],
         dynamic_shared_bytes: 0,

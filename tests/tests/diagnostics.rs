@@ -101,9 +101,9 @@ fn buffers() {
         }),
     );
     assert_mistake(
-        "buffer_keyword",
+        "buffer_of_nvrtc",
         kernel("k", |k| {
-            k.input("float", F32, [8]);
+            k.input("__cuda_x", F32, [8]);
         }),
     );
     assert_mistake(

@@ -225,9 +225,15 @@ impl Artifact {
         expr.eval(&value).unwrap_or(i64::MAX)
     }
 
-    /// The entry point's name.
+    /// The kernel's name.
     pub fn name(&self) -> &str {
         &self.kernel.kernel().name
+    }
+
+    /// The entry point's name in the CUDA text, by which the kernel is launched: the kernel's own, with an underscore
+    /// behind it where C++ or CUDA reserves that.
+    pub fn entry(&self) -> &str {
+        &self.emitted.entry
     }
 
     /// What it was compiled for.

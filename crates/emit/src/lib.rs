@@ -7,12 +7,15 @@ mod dtype;
 mod index;
 mod mentioned;
 mod mma;
+mod names;
+pub mod reserved;
 mod source_map;
 mod statements;
 mod values;
 
 pub use source_map::{Origin, SourceMap};
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use tera::{Context, Tera};
@@ -21,6 +24,7 @@ use tilewright_ir::thread::{Memory, MemorySpace, Program};
 use tilewright_ir::{Handle, VerifiedProgram, shared_room};
 
 use crate::mentioned::Mentioned;
+use crate::names::SHARED_WINDOW;
 use crate::statements::Printer;
 
 /// Shared memory that a kernel may declare statically; more has to be dynamic (CUDA C++ Programming Guide, "Shared
@@ -32,6 +36,8 @@ const STATIC_SHARED_BYTES: i64 = 48 * 1024;
 pub struct Emitted {
     /// The CUDA C++ text.
     pub cuda: String,
+    /// The entry point's name in it.
+    pub entry: String,
     /// Where each of its lines comes from.
     pub source_map: SourceMap,
     /// Bytes of dynamic shared memory that a launch must give.
@@ -56,16 +62,20 @@ static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
 
 /// Prints a program. An error is a defect of a template.
 pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
-    let program = program.program();
+    let named = names::in_cuda(program.program());
+    let program: &Program = &named;
     let mentioned = Mentioned::of(program);
     let shared = SharedPlan::of(program, &mentioned);
     let mut printer = Printer::new(program, &mentioned);
     printer.prologue(&shared.locals(program, &mentioned));
     printer.body(&program.body);
     let functions = [printer.functions(), mma::functions(program)].concat();
+    let function_names: BTreeSet<&str> = printer.function_names().chain(mma::function_names(program)).collect();
+    let entry = names::entry(program, &function_names);
     let (body, origins) = printer.finish();
     let mut context = Context::new();
     context.insert("name", &program.name);
+    context.insert("entry", &entry);
     context.insert("target", program.target.name());
     context.insert("threads", &program.threads);
     context.insert("parameters", &parameters(program));
@@ -78,6 +88,7 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let before = cuda.lines().count() - body.lines().count() - 1;
     Ok(Emitted {
         cuda,
+        entry,
         source_map: SourceMap::new(program, before, origins),
         dynamic_shared_bytes: shared.dynamic_bytes,
     })
@@ -147,7 +158,7 @@ impl SharedPlan {
         if self.dynamic_bytes == 0 {
             return Vec::new();
         }
-        vec!["extern __shared__ __align__(1024) unsigned char shared_window[];".to_string(), String::new()]
+        vec![format!("extern __shared__ __align__(1024) unsigned char {SHARED_WINDOW}[];"), String::new()]
     }
 
     /// The lines that declare shared buffers and their views inside the kernel, as far as statements touch them.
@@ -167,7 +178,7 @@ impl SharedPlan {
                 MemorySpace::Shared => {
                     let offset = self.offsets.iter().find(|(h, _)| *h == handle).map_or(0, |(_, offset)| *offset);
                     lines.push(format!(
-                        "{c_type}* const {name} = reinterpret_cast<{c_type}*>(shared_window + {offset});"
+                        "{c_type}* const {name} = reinterpret_cast<{c_type}*>({SHARED_WINDOW} + {offset});"
                     ));
                 }
                 MemorySpace::SharedView { of } => {

@@ -53,6 +53,11 @@ impl<'a> Printer<'a> {
         self.values.functions()
     }
 
+    /// Their names.
+    pub(crate) fn function_names(&self) -> impl Iterator<Item = &'static str> {
+        self.values.function_names()
+    }
+
     /// The text and the note of each of its lines.
     pub(crate) fn finish(self) -> (String, Vec<Option<Handle<Note>>>) {
         (self.text, self.origins)
@@ -278,7 +283,7 @@ impl<'a> Printer<'a> {
         }
         let entries: Vec<&str> = vars.iter().map(Var::name).collect();
         let vector = vector_type(*dtype, vars.len() as i64);
-        let whole = entries.join("_");
+        let whole = lookup_name(entries.iter().copied());
         self.line(format_args!(
             "const {vector} {whole} = reinterpret_cast<const {vector}&>({table}[{}]);",
             c_index(index)
@@ -318,6 +323,21 @@ fn count_all(body: &[Stmt], wanted: &dyn Fn(&Stmt) -> bool) -> usize {
 /// always put them together again, nor always the same way.
 fn vector_name(array: &str, vectors: i64, at: i64) -> String {
     if vectors == 1 { array.to_string() } else { format!("{array}_{at}") }
+}
+
+/// The variables of an array of several vectors; none for other arrays.
+pub(crate) fn vector_names(array: &RegArray) -> Vec<String> {
+    let RegArray { name, len, vector, .. } = array;
+    let vectors = len / vector;
+    if *vector == 1 || vectors == 1 {
+        return Vec::new();
+    }
+    (0..vectors).map(|at| vector_name(name, vectors, at)).collect()
+}
+
+/// The variable that holds several entries of a table.
+pub(crate) fn lookup_name<'a>(entries: impl Iterator<Item = &'a str>) -> String {
+    entries.collect::<Vec<_>>().join("_")
 }
 
 fn condition(cond: &Cond) -> String {

@@ -121,13 +121,13 @@ fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: u
     let wrong = |text: String| {
         let finding = Diagnostic::error("R0603", "the CUDA text has another signature than the kernel")
             .note(text)
-            .help(format!("keep `{}` with {pointers} pointer parameters{}", artifact.name(), and_sizes(sizes)));
+            .help(format!("keep `{}` with {pointers} pointer parameters{}", artifact.entry(), and_sizes(sizes)));
         Failure::new(FailureKind::BadInput, finding)
     };
-    let Some(kernel) = module.kernel(artifact.name()) else {
+    let Some(kernel) = module.kernel(artifact.entry()) else {
         let names: Vec<&str> = module.kernels().map(|k| k.name.as_str()).collect();
         let others = if names.is_empty() { "it has none".to_string() } else { format!("it has {}", names.join(", ")) };
-        return Err(wrong(format!("there is no entry point `{}`; {others}", artifact.name())));
+        return Err(wrong(format!("there is no entry point `{}`; {others}", artifact.entry())));
     };
     let KernelInfo { params, .. } = kernel;
     let (wide, narrow) = params.split_at(pointers.min(params.len()));
@@ -169,7 +169,7 @@ fn run_virtual(
         })
         .collect();
     let launch = Launch {
-        kernel: artifact.name().to_string(),
+        kernel: artifact.entry().to_string(),
         grid: artifact.grid().map(|n| n as u32),
         block: [artifact.threads() as u32, 1, 1],
         dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
@@ -242,7 +242,7 @@ fn run_on_gpu(
         buffers.push(buffer);
     }
     let launch = tilewright_cuda::Launch {
-        kernel: artifact.name(),
+        kernel: artifact.entry(),
         grid: artifact.grid().map(|n| n as u32),
         block: [artifact.threads() as u32, 1, 1],
         cluster: None,
