@@ -6,7 +6,8 @@ use tilewright_emit::{Emitted, SourceMap};
 use tilewright_expr::{Expr, Var};
 use tilewright_infer::{Alternative, Inferred, Link};
 use tilewright_ir::plan::OpPlan;
-use tilewright_ir::tile::{Buffer, Direction, Size, Space};
+use tilewright_ir::thread::Program;
+use tilewright_ir::tile::{Buffer, Direction, Kernel, Size, Space};
 use tilewright_ir::{Handle, Target, VerifiedKernel, VerifiedProgram};
 use tilewright_layout::{DType, Iter, Layout, TileLayout};
 
@@ -120,6 +121,14 @@ impl Artifact {
         emitted: Emitted,
     ) -> Artifact {
         Artifact { kernel, inferred, program, emitted, sizes: Vec::new() }
+    }
+
+    pub(crate) fn kernel(&self) -> &Kernel {
+        self.kernel.kernel()
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        self.program.program()
     }
 
     /// The layouts that were inferred, and why.

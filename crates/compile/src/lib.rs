@@ -4,6 +4,7 @@
 
 mod artifact;
 mod predict;
+mod unique;
 
 pub use artifact::{Artifact, Parameter, Stage};
 pub use tilewright_emit::{Origin, SourceMap};

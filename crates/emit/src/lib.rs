@@ -13,7 +13,7 @@ mod source_map;
 mod statements;
 mod values;
 
-pub use source_map::{Origin, SourceMap};
+pub use source_map::{Origin, SourceMap, StoreLine};
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -62,7 +62,8 @@ static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
 
 /// Prints a program. An error is a defect of a template.
 pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
-    let named = names::in_cuda(program.program());
+    let own = program.program();
+    let named = names::in_cuda(own);
     let program: &Program = &named;
     let mentioned = Mentioned::of(program);
     let shared = SharedPlan::of(program, &mentioned);
@@ -72,7 +73,7 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let functions = [printer.functions(), mma::functions(program)].concat();
     let function_names: BTreeSet<&str> = printer.function_names().chain(mma::function_names(program)).collect();
     let entry = names::entry(program, &function_names);
-    let (body, origins) = printer.finish();
+    let body = printer.finish();
     let mut context = Context::new();
     context.insert("name", &program.name);
     context.insert("entry", &entry);
@@ -82,14 +83,14 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let tables = tables(program, &mentioned);
     let declarations: Vec<String> = shared.declarations().into_iter().chain(tables).chain(functions).collect();
     context.insert("declarations", &declarations);
-    context.insert("body", &body);
+    context.insert("body", &body.text);
     let templates = TEMPLATES.as_ref().map_err(|e| template_defect(e))?;
     let cuda = templates.render("kernel.cu", &context).map_err(|e| template_defect(&e.to_string()))?;
-    let before = cuda.lines().count() - body.lines().count() - 1;
+    let before = cuda.lines().count() - body.text.lines().count() - 1;
     Ok(Emitted {
         cuda,
         entry,
-        source_map: SourceMap::new(program, before, origins),
+        source_map: SourceMap::new(own, before, body),
         dynamic_shared_bytes: shared.dynamic_bytes,
     })
 }

@@ -12,6 +12,7 @@ use crate::dtype::{c_type, literal, vector_literal, vector_type};
 use crate::index::{c_index, needs_64_bits};
 use crate::mentioned::Mentioned;
 use crate::mma;
+use crate::source_map::Body;
 use crate::values::Values;
 
 /// Column at which a tile op's place in the user's source stands.
@@ -24,6 +25,8 @@ pub(crate) struct Printer<'a> {
     depth: usize,
     note: Option<Handle<Note>>,
     origins: Vec<Option<Handle<Note>>>,
+    /// The lines that store to memory, by their numbers from 0.
+    stores: BTreeMap<usize, Handle<Memory>>,
     /// Bytes of the widest vector that moves through each array.
     widest: BTreeMap<usize, i64>,
     /// Arrays of vectors that are declared where they are loaded.
@@ -42,6 +45,7 @@ impl<'a> Printer<'a> {
             depth: 1,
             note: None,
             origins: Vec::new(),
+            stores: BTreeMap::new(),
             widest,
             defined_by_load: BTreeSet::new(),
             values: Values::new(program),
@@ -58,9 +62,9 @@ impl<'a> Printer<'a> {
         self.values.function_names()
     }
 
-    /// The text and the note of each of its lines.
-    pub(crate) fn finish(self) -> (String, Vec<Option<Handle<Note>>>) {
-        (self.text, self.origins)
+    /// What was printed.
+    pub(crate) fn finish(self) -> Body {
+        Body { text: self.text, notes: self.origins, stores: self.stores }
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
@@ -136,6 +140,7 @@ impl<'a> Printer<'a> {
             }
             Stmt::Store { memory, index, from } => {
                 let (target, source) = (self.place(*memory, index, from, false), self.regs(from));
+                self.stores.insert(self.origins.len(), *memory);
                 self.line(format_args!("{target} = {source};"));
             }
             Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),

@@ -14,6 +14,10 @@ const STEP_LIMIT_HELP: &str = "end the loop, if it is endless; a kernel that nee
                                `run-kernel --max-instructions N`, and in Rust with \
                                `Options::max_instructions_per_thread`";
 
+/// What to do where a store is called unique and is not.
+const NOT_APART_HELP: &str = "the store is called unique, but two iterations store to one element: give them other indices, \
+                              say .any_wins() where any of the values will do, or use k.atomic_add";
+
 /// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {
     let mut finding = Diagnostic::error("R0602", format!("NVRTC: {}", line.text));
@@ -109,6 +113,7 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
     }
     match fault.kind {
         FaultKind::StepLimit => finding.help(STEP_LIMIT_HELP),
+        FaultKind::NotApart => finding.help(NOT_APART_HELP),
         _ => finding,
     }
 }

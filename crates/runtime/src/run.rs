@@ -1,5 +1,7 @@
 //! One launch: inputs into memory, the kernel, outputs back.
 
+use std::collections::BTreeMap;
+
 use tilewright_compile::{Artifact, Parameter};
 use tilewright_cuda::{Gpu, GpuArg, GpuBuffer};
 use tilewright_diag::Diagnostic;
@@ -179,7 +181,10 @@ fn run_virtual(
             .chain(sizes.iter().map(|size| Arg::Bytes(size.to_le_bytes().to_vec())))
             .collect(),
     };
-    let report = tilewright_vgpu::run_watched(&module, &launch, &mut memory, options, watch)
+    // The lines of edited text are others.
+    let apart = if built.edited.is_none() { artifact.unique_stores() } else { BTreeMap::new() };
+    let options = Options { apart, ..options.clone() };
+    let report = tilewright_vgpu::run_watched(&module, &launch, &mut memory, &options, watch)
         .map_err(|error| explain::run_error(&error, artifact, built))?;
     let outputs: Vec<(BufferId, Parameter)> =
         buffers.into_iter().zip(parameters.iter().cloned()).filter(|(_, p)| p.is_output).collect();
