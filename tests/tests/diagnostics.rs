@@ -101,9 +101,9 @@ fn buffers() {
         }),
     );
     assert_mistake(
-        "buffer_keyword",
+        "buffer_of_nvrtc",
         kernel("k", |k| {
-            k.input("float", F32, [8]);
+            k.input("__cuda_x", F32, [8]);
         }),
     );
     assert_mistake(
@@ -571,6 +571,26 @@ fn elements_that_share_a_register() {
             k.fragment("f", F32, S([4, 2], [1 * LANEID, 1 * LANEID]));
         }),
     );
+}
+
+#[test]
+fn warps_that_meet_in_one_op() {
+    let turned = kernel("k", |k| {
+        k.threads(64);
+        let tile = k.shared("tile", F32, [2, 4, 32]);
+        let columns = k.view("columns", tile, S([2, 4, 32], [128, 1, 4]));
+        let warp = k.warp_id();
+        let other = (&warp + 1) % 2;
+        k.warp().permute_layout(columns.sub((&warp, .., ..)), tile.sub((&other, .., ..)));
+    });
+    assert_mistake("a_warp_reads_what_another_writes", turned);
+    let filled = kernel("k", |k| {
+        k.threads(96);
+        let tile = k.shared("tile", F32, [3, 32]);
+        let row = k.warp_id() / 2;
+        k.warp().fill(tile.sub((&row, ..)), 0);
+    });
+    assert_mistake("two_warps_write_one_tile", filled);
 }
 
 // Here, so that the lines above stay where the texts have them.

@@ -51,7 +51,7 @@ fn run_ptx(subject: &Subject, ptx: &str) -> Option<Fault> {
         Arg::Buffer { buffer, byte_offset: 0 }
     });
     let launch = Launch {
-        kernel: subject.artifact.name().to_string(),
+        kernel: subject.artifact.entry().to_string(),
         grid: subject.artifact.grid().map(|n| n as u32),
         block: [subject.artifact.threads() as u32, 1, 1],
         dynamic_shared_bytes: subject.artifact.dynamic_shared_bytes() as u32,

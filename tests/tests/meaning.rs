@@ -116,6 +116,43 @@ fn views_meet_where_they_share_a_byte() {
     assert_eq!((stores(32), stores(31)), ("accepted", "K0237"));
 }
 
+/// Two warps turn tiles of one buffer: each writes where the first view has its own tile, and reads where the second
+/// view has the tile so many further on.
+fn turned_by_warps(ahead: i64) -> &'static str {
+    verdict(64, move |k| {
+        let a = k.input("a", B32, [2, 4, 32]);
+        let b = k.output("b", B32, [2, 4, 32]);
+        let tile = k.shared("tile", B32, [2, 4, 32]);
+        let turned = k.view("turned", tile, S([2, 4, 32], [128, 1, 4]));
+        let warp = k.warp_id();
+        let from = if ahead == 0 { warp } else { (warp + ahead) % 2 };
+        k.copy(tile, a);
+        k.warp().permute_layout(turned.sub((&warp, .., ..)), tile.sub((&from, .., ..)));
+        k.copy(b, turned);
+    })
+}
+
+#[test]
+fn what_one_warp_writes_no_other_reads_in_the_same_op() {
+    assert_eq!((turned_by_warps(0), turned_by_warps(1)), ("accepted", "K0221"));
+}
+
+#[test]
+fn tiles_of_warps_are_compared_by_byte() {
+    let moved = |offset: i64| {
+        verdict(64, move |k| {
+            let s = k.shared("s", F32, [128]);
+            let low = k.view("low", s, S([2, 32], [32, 1]));
+            let high = k.view("high", s, S([2, 32], [32, 1]) + offset * M);
+            let warp = k.warp_id();
+            k.warp().permute_layout(high.sub((&warp, ..)), low.sub((&warp, ..)));
+        })
+    };
+    // Half of what warp 0 writes is where warp 1 reads.
+    assert_eq!((moved(16), moved(32)), ("K0221", "K0221"));
+    assert_ne!(moved(64), "K0221");
+}
+
 #[test]
 fn pairs_of_elements_are_apart() {
     let pairs = verdict(32, |k| {

@@ -68,7 +68,7 @@ fn every_kernel_is_right_at_every_level() {
                     })
                     .collect();
                 let launch = Launch {
-                    kernel: artifact.name().to_string(),
+                    kernel: artifact.entry().to_string(),
                     grid: artifact.grid().map(|n| n as u32),
                     block: [artifact.threads() as u32, 1, 1],
                     dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,

@@ -161,7 +161,7 @@ fn virtual_gpu_rate() -> Result<f64, Exit> {
         let mut memory = vgpu::Memory::new();
         let buffers = [memory.allocate("a", vec![1; bytes]), memory.allocate_poison("b", bytes)];
         let launch = vgpu::Launch {
-            kernel: artifact.name().to_string(),
+            kernel: artifact.entry().to_string(),
             grid: artifact.grid().map(|n| n as u32),
             block: [artifact.threads() as u32, 1, 1],
             dynamic_shared_bytes: 0,

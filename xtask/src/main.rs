@@ -63,7 +63,7 @@ enum Verb {
     /// Feed mutated notation or random layouts to the layout crate, or random tile programs to layout inference; everything
     /// must come back right.
     Fuzz(fuzz::Arguments),
-    /// Compile every committed CUDA snapshot; warnings and spills are errors.
+    /// Compile every committed CUDA snapshot, where warnings and spills are errors, and try the reserved names.
     Validate(validate::Arguments),
     /// Say what this machine has and how to mend what it lacks. Builds nothing.
     Doctor(doctor::Arguments),

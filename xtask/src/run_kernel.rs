@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 use serde_json::{Value, json};
+use tilewright::compile::Artifact;
 use tilewright::files::read_text;
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
@@ -142,7 +143,7 @@ impl Outcome {
 
     fn print(&self, all: bool) {
         let artifact = &self.compiled.artifact;
-        line("kernel", artifact.name());
+        line("kernel", &kernel_title(artifact));
         line("device", &self.device.to_string());
         line("target", artifact.target().name());
         line("shape", &self.compiled.config.to_string());
@@ -239,6 +240,7 @@ impl Outcome {
         });
         json!({
             "kernel": artifact.name(),
+            "entry": artifact.entry(),
             "device": self.device.to_string(),
             "target": artifact.target().name(),
             "dtype": self.compiled.config.dtype.name(),
@@ -258,6 +260,12 @@ impl Outcome {
             "ok": self.is_right(),
         })
     }
+}
+
+/// The kernel's name, and the one that it has in CUDA where that is another.
+fn kernel_title(artifact: &Artifact) -> String {
+    let (name, entry) = (artifact.name(), artifact.entry());
+    if name == entry { name.to_string() } else { format!("{name}, in CUDA {entry}") }
 }
 
 fn print_plan(plan: &OpPlan) {

@@ -1,4 +1,7 @@
-//! `validate`: every committed CUDA snapshot through NVRTC for its target; warnings and spills are errors.
+//! `validate`: every committed CUDA snapshot through NVRTC for its target, where warnings and spills are errors; and the
+//! names that are taken to be reserved.
+
+mod names;
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +48,24 @@ pub(crate) fn run(_: &Arguments) -> Exit {
         }
     }
     say!("{} CUDA snapshots, {bad} with warnings, spills or errors", snapshots.len());
-    if bad == 0 { Exit::Done } else { Exit::Differs }
+    let are_names_right = reserved_names(Target::Sm100a);
+    if bad == 0 && are_names_right { Exit::Done } else { Exit::Differs }
+}
+
+/// Tries the reserved names, and says what came of it; true where all are as they are listed. NVRTC reads names alike
+/// for every target.
+fn reserved_names(target: Target) -> bool {
+    let nvrtc = provisioned(target.name()).nvrtc(target.name()).map_err(|error| error.to_string());
+    let (count, wrong) = match nvrtc.and_then(|nvrtc| names::check(&nvrtc, target.name())) {
+        Ok(tried) => tried,
+        Err(why) => {
+            complain(&why);
+            return false;
+        }
+    };
+    wrong.iter().for_each(|text| complain(text));
+    say!("{count} names that C++ and CUDA reserve, {} findings", wrong.len());
+    wrong.is_empty()
 }
 
 fn cuda_snapshots(folder: &Path) -> Result<Vec<PathBuf>, String> {

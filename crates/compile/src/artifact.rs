@@ -6,6 +6,7 @@ use tilewright_emit::{Emitted, SourceMap};
 use tilewright_expr::{Expr, Var};
 use tilewright_infer::{Alternative, Inferred, Link};
 use tilewright_ir::plan::OpPlan;
+use tilewright_ir::thread::Program;
 use tilewright_ir::tile::{Buffer, Direction, Size, Space};
 use tilewright_ir::{Handle, Kernel, Target, VerifiedKernel, VerifiedProgram};
 use tilewright_layout::{DType, Iter, Layout, TileLayout};
@@ -127,6 +128,10 @@ impl Artifact {
         self.kernel.kernel()
     }
 
+    pub(crate) fn program(&self) -> &Program {
+        self.program.program()
+    }
+
     /// The layouts that were inferred, and why.
     pub fn inferred(&self) -> &Inferred {
         &self.inferred
@@ -233,9 +238,15 @@ impl Artifact {
         expr.eval(&value).unwrap_or(i64::MAX)
     }
 
-    /// The entry point's name.
+    /// The kernel's name.
     pub fn name(&self) -> &str {
         &self.kernel.kernel().name
+    }
+
+    /// The entry point's name in the CUDA text, by which the kernel is launched: the kernel's own, with an underscore
+    /// behind it where C++ or CUDA reserves that.
+    pub fn entry(&self) -> &str {
+        &self.emitted.entry
     }
 
     /// What it was compiled for.

@@ -6,6 +6,7 @@ mod artifact;
 mod predict;
 mod registers;
 mod report;
+mod unique;
 mod unwritten;
 mod writers;
 

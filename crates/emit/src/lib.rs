@@ -5,13 +5,17 @@
 
 mod dtype;
 mod index;
+mod mentioned;
 mod mma;
+mod names;
+pub mod reserved;
 mod source_map;
 mod statements;
 mod values;
 
-pub use source_map::{Origin, SourceMap};
+pub use source_map::{Origin, SourceMap, StoreLine};
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use tera::{Context, Tera};
@@ -19,6 +23,8 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::{Memory, MemorySpace, Program};
 use tilewright_ir::{Handle, VerifiedProgram, shared_room};
 
+use crate::mentioned::Mentioned;
+use crate::names::SHARED_WINDOW;
 use crate::statements::Printer;
 
 /// Shared memory that a kernel may declare statically; more has to be dynamic (CUDA C++ Programming Guide, "Shared
@@ -30,6 +36,8 @@ const STATIC_SHARED_BYTES: i64 = 48 * 1024;
 pub struct Emitted {
     /// The CUDA C++ text.
     pub cuda: String,
+    /// The entry point's name in it.
+    pub entry: String,
     /// Where each of its lines comes from.
     pub source_map: SourceMap,
     /// Bytes of dynamic shared memory that a launch must give.
@@ -54,27 +62,35 @@ static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
 
 /// Prints a program. An error is a defect of a template.
 pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
-    let program = program.program();
-    let shared = SharedPlan::of(program);
-    let mut printer = Printer::new(program);
-    printer.prologue(&shared.locals(program));
+    let own = program.program();
+    let named = names::in_cuda(own);
+    let program: &Program = &named;
+    let mentioned = Mentioned::of(program);
+    let shared = SharedPlan::of(program, &mentioned);
+    let mut printer = Printer::new(program, &mentioned);
+    printer.prologue(&shared.locals(program, &mentioned));
     printer.body(&program.body);
     let functions = [printer.functions(), mma::functions(program)].concat();
-    let (body, origins) = printer.finish();
+    let function_names: BTreeSet<&str> = printer.function_names().chain(mma::function_names(program)).collect();
+    let entry = names::entry(program, &function_names);
+    let body = printer.finish();
     let mut context = Context::new();
     context.insert("name", &program.name);
+    context.insert("entry", &entry);
     context.insert("target", program.target.name());
     context.insert("threads", &program.threads);
     context.insert("parameters", &parameters(program));
-    let declarations: Vec<String> = shared.declarations().into_iter().chain(tables(program)).chain(functions).collect();
+    let tables = tables(program, &mentioned);
+    let declarations: Vec<String> = shared.declarations().into_iter().chain(tables).chain(functions).collect();
     context.insert("declarations", &declarations);
-    context.insert("body", &body);
+    context.insert("body", &body.text);
     let templates = TEMPLATES.as_ref().map_err(|e| template_defect(e))?;
     let cuda = templates.render("kernel.cu", &context).map_err(|e| template_defect(&e.to_string()))?;
-    let before = cuda.lines().count() - body.lines().count() - 1;
+    let before = cuda.lines().count() - body.text.lines().count() - 1;
     Ok(Emitted {
         cuda,
-        source_map: SourceMap::new(program, before, origins),
+        entry,
+        source_map: SourceMap::new(own, before, body),
         dynamic_shared_bytes: shared.dynamic_bytes,
     })
 }
@@ -100,9 +116,10 @@ fn parameters(program: &Program) -> String {
 const ENTRIES: usize = 16;
 
 /// The lines that define the tables, in front of the kernel.
-fn tables(program: &Program) -> Vec<String> {
+fn tables(program: &Program, mentioned: &Mentioned) -> Vec<String> {
     let mut lines = Vec::new();
-    for (_, table) in program.memories.iter().filter(|(_, memory)| memory.space == MemorySpace::Table) {
+    let tables = program.memories.iter().filter(|(_, memory)| memory.space == MemorySpace::Table);
+    for (_, table) in tables.filter(|(handle, _)| mentioned.has_memory(*handle)) {
         let Memory { name, dtype, elements, alignment, .. } = table;
         let c_type = dtype::c_type(*dtype);
         lines.push(format!("__device__ alignas({alignment}) const {c_type} {name}[{elements}] = {{"));
@@ -124,10 +141,11 @@ struct SharedPlan {
 }
 
 impl SharedPlan {
-    fn of(program: &Program) -> SharedPlan {
+    fn of(program: &Program, mentioned: &Mentioned) -> SharedPlan {
         let mut offsets = Vec::new();
         let mut total = 0;
-        for (handle, memory) in program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared) {
+        let shared = program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared);
+        for (handle, memory) in shared.filter(|(handle, _)| mentioned.has_memory(*handle)) {
             offsets.push((handle, total));
             total += shared_room(memory.elements * memory.dtype.bytes());
         }
@@ -139,13 +157,13 @@ impl SharedPlan {
         if self.dynamic_bytes == 0 {
             return Vec::new();
         }
-        vec!["extern __shared__ __align__(1024) unsigned char shared_window[];".to_string(), String::new()]
+        vec![format!("extern __shared__ __align__(1024) unsigned char {SHARED_WINDOW}[];"), String::new()]
     }
 
-    /// The lines that declare shared buffers and their views inside the kernel.
-    fn locals(&self, program: &Program) -> Vec<String> {
+    /// The lines that declare shared buffers and their views inside the kernel, as far as statements touch them.
+    fn locals(&self, program: &Program, mentioned: &Mentioned) -> Vec<String> {
         let mut lines = Vec::new();
-        for (handle, memory) in program.memories.iter() {
+        for (handle, memory) in program.memories.iter().filter(|(handle, _)| mentioned.has_memory(*handle)) {
             let c_type = dtype::c_type(memory.dtype);
             let name = &memory.name;
             match memory.space {
@@ -159,7 +177,7 @@ impl SharedPlan {
                 MemorySpace::Shared => {
                     let offset = self.offsets.iter().find(|(h, _)| *h == handle).map_or(0, |(_, offset)| *offset);
                     lines.push(format!(
-                        "{c_type}* const {name} = reinterpret_cast<{c_type}*>(shared_window + {offset});"
+                        "{c_type}* const {name} = reinterpret_cast<{c_type}*>({SHARED_WINDOW} + {offset});"
                     ));
                 }
                 MemorySpace::SharedView { of } => {

@@ -10,14 +10,20 @@ use crate::dtype::c_type;
 
 /// The lines that define the functions that the program calls.
 pub(crate) fn functions(program: &Program) -> Vec<String> {
-    let mut used = BTreeSet::new();
-    collect(&program.body, &mut used);
+    let used = used(program);
     let mut lines = Vec::new();
-    if used.iter().any(|inst| inst.info().element == MmaType::Tf32) {
+    if used.iter().any(rounds) {
         lines.extend(ROUNDING.iter().map(|line| line.to_string()));
     }
     lines.extend(used.into_iter().flat_map(|inst| function(&inst.info())));
     lines
+}
+
+/// Their names.
+pub(crate) fn function_names(program: &Program) -> Vec<&'static str> {
+    let used = used(program);
+    let rounding = used.iter().any(rounds).then_some(ROUNDING_NAME);
+    used.iter().map(|inst| inst.info().name).chain(rounding).collect()
 }
 
 /// `mma_m16n8k16_f32_f16(c + 0, a + 0, b + 0)`
@@ -38,6 +44,18 @@ pub(crate) fn alignment(dtype: DType) -> i64 {
     dtype.bytes().max(4)
 }
 
+/// The instructions of a program.
+fn used(program: &Program) -> BTreeSet<MmaInst> {
+    let mut used = BTreeSet::new();
+    collect(&program.body, &mut used);
+    used
+}
+
+/// Whether an instruction reads what has to be rounded first.
+fn rounds(inst: &MmaInst) -> bool {
+    inst.info().element == MmaType::Tf32
+}
+
 fn collect(body: &[Stmt], used: &mut BTreeSet<MmaInst>) {
     for stmt in body {
         if let Stmt::Mma { inst, .. } = stmt {
@@ -46,6 +64,9 @@ fn collect(body: &[Stmt], used: &mut BTreeSet<MmaInst>) {
         collect(stmt.inner(), used);
     }
 }
+
+/// The function of [`ROUNDING`].
+const ROUNDING_NAME: &str = "to_tf32";
 
 /// The instruction reads what was rounded to tf32; of other numbers it would drop the low bits.
 const ROUNDING: [&str; 6] = [

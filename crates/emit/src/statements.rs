@@ -10,7 +10,9 @@ use tilewright_ir::thread::{Cond, Inst, Memory, Note, Program, RegArray, Regs, S
 
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
 use crate::index::{c_index, needs_64_bits};
+use crate::mentioned::Mentioned;
 use crate::mma;
+use crate::source_map::Body;
 use crate::values::Values;
 
 /// Column at which a tile op's place in the user's source stands.
@@ -18,10 +20,13 @@ const PLACE_COLUMN: usize = 64;
 
 pub(crate) struct Printer<'a> {
     program: &'a Program,
+    mentioned: &'a Mentioned,
     text: String,
     depth: usize,
     note: Option<Handle<Note>>,
     origins: Vec<Option<Handle<Note>>>,
+    /// The lines that store to memory, by their numbers from 0.
+    stores: BTreeMap<usize, Handle<Memory>>,
     /// Bytes of the widest vector that moves through each array.
     widest: BTreeMap<usize, i64>,
     /// Arrays of vectors that are declared where they are loaded.
@@ -30,15 +35,17 @@ pub(crate) struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    pub(crate) fn new(program: &'a Program) -> Printer<'a> {
+    pub(crate) fn new(program: &'a Program, mentioned: &'a Mentioned) -> Printer<'a> {
         let mut widest = BTreeMap::new();
         widest_accesses(program, &program.body, &mut widest);
         Printer {
             program,
+            mentioned,
             text: String::new(),
             depth: 1,
             note: None,
             origins: Vec::new(),
+            stores: BTreeMap::new(),
             widest,
             defined_by_load: BTreeSet::new(),
             values: Values::new(program),
@@ -50,9 +57,14 @@ impl<'a> Printer<'a> {
         self.values.functions()
     }
 
-    /// The text and the note of each of its lines.
-    pub(crate) fn finish(self) -> (String, Vec<Option<Handle<Note>>>) {
-        (self.text, self.origins)
+    /// Their names.
+    pub(crate) fn function_names(&self) -> impl Iterator<Item = &'static str> {
+        self.values.function_names()
+    }
+
+    /// What was printed.
+    pub(crate) fn finish(self) -> Body {
+        Body { text: self.text, notes: self.origins, stores: self.stores }
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
@@ -128,6 +140,7 @@ impl<'a> Printer<'a> {
             }
             Stmt::Store { memory, index, from } => {
                 let (target, source) = (self.place(*memory, index, from, false), self.regs(from));
+                self.stores.insert(self.origins.len(), *memory);
                 self.line(format_args!("{target} = {source};"));
             }
             Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),
@@ -208,6 +221,9 @@ impl<'a> Printer<'a> {
     }
 
     fn declare(&mut self, array: Handle<RegArray>) {
+        if !self.mentioned.has_array(array) {
+            return;
+        }
         let RegArray { name, dtype, len, vector } = &self.program.registers[array];
         let c_type = vector_type(*dtype, *vector);
         if *vector > 1 {
@@ -272,7 +288,7 @@ impl<'a> Printer<'a> {
         }
         let entries: Vec<&str> = vars.iter().map(Var::name).collect();
         let vector = vector_type(*dtype, vars.len() as i64);
-        let whole = entries.join("_");
+        let whole = lookup_name(entries.iter().copied());
         self.line(format_args!(
             "const {vector} {whole} = reinterpret_cast<const {vector}&>({table}[{}]);",
             c_index(index)
@@ -312,6 +328,21 @@ fn count_all(body: &[Stmt], wanted: &dyn Fn(&Stmt) -> bool) -> usize {
 /// always put them together again, nor always the same way.
 fn vector_name(array: &str, vectors: i64, at: i64) -> String {
     if vectors == 1 { array.to_string() } else { format!("{array}_{at}") }
+}
+
+/// The variables of an array of several vectors; none for other arrays.
+pub(crate) fn vector_names(array: &RegArray) -> Vec<String> {
+    let RegArray { name, len, vector, .. } = array;
+    let vectors = len / vector;
+    if *vector == 1 || vectors == 1 {
+        return Vec::new();
+    }
+    (0..vectors).map(|at| vector_name(name, vectors, at)).collect()
+}
+
+/// The variable that holds several entries of a table.
+pub(crate) fn lookup_name<'a>(entries: impl Iterator<Item = &'a str>) -> String {
+    entries.collect::<Vec<_>>().join("_")
 }
 
 fn condition(cond: &Cond) -> String {

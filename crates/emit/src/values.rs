@@ -15,7 +15,7 @@ mod wrapping;
 use std::collections::BTreeSet;
 
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Program, RegArray, Stmt, Value};
+use tilewright_ir::thread::{Program, RegArray, Value};
 use tilewright_ir::tile::{ElementClass, ElementOp, Narrowing};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
@@ -25,6 +25,7 @@ use self::text::Text;
 use self::wrapping::may_overflow;
 use crate::dtype::{c_type, literal, widened_literal};
 use crate::index::{Level, c_operand, needs_64_bits};
+use crate::names::for_each_definition;
 use crate::statements::register;
 
 /// Prints values; knows the functions that they need.
@@ -47,7 +48,7 @@ impl<'a> Values<'a> {
         names.extend(program.memories.iter().map(|(_, memory)| memory.name.clone()));
         names.extend(program.registers.iter().map(|(_, array)| array.name.clone()));
         names.extend(program.sizes.iter().map(|size| size.name().to_string()));
-        variable_names(&program.body, &mut names);
+        for_each_definition(&program.body, &mut |vars| names.extend(vars.iter().map(|var| var.name().to_string())));
         let summed = products::summed_arrays(program);
         Values { program, names, long_names: BTreeSet::new(), helpers: BTreeSet::new(), summed, reaches_sum: false }
     }
@@ -55,6 +56,11 @@ impl<'a> Values<'a> {
     /// The lines that define the functions that were needed.
     pub(crate) fn functions(&self) -> Vec<String> {
         self.helpers.iter().flat_map(|helper| helper.definition()).collect()
+    }
+
+    /// Their names.
+    pub(crate) fn function_names(&self) -> impl Iterator<Item = &'static str> {
+        self.helpers.iter().map(|helper| helper.name())
     }
 
     /// The value as a C++ expression.
@@ -382,20 +388,4 @@ fn is_exact(op: ElementOp) -> bool {
         op,
         ElementOp::Max | ElementOp::Min | ElementOp::Neg | ElementOp::Abs | ElementOp::Rounded | ElementOp::Select
     )
-}
-
-/// Adds the names of all variables in `body`.
-fn variable_names(body: &[Stmt], names: &mut BTreeSet<String>) {
-    for stmt in body {
-        match stmt {
-            Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => {
-                names.insert(var.name().to_string());
-            }
-            Stmt::Lookup { vars, .. } => names.extend(vars.iter().map(|var| var.name().to_string())),
-            Stmt::Op { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } | Stmt::AtomicAdd { .. } => {}
-            Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
-            Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}
-        }
-        variable_names(stmt.inner(), names);
-    }
 }

@@ -50,16 +50,23 @@ impl Builder {
             memories: BTreeMap::new(),
             fragments: BTreeMap::new(),
         };
+        let touched = kernel.touched();
         for (handle, buffer) in kernel.buffers.iter() {
-            builder.declare_buffer(kernel, handle, buffer);
+            builder.declare_buffer(kernel, handle, buffer, &touched);
         }
         builder
     }
 
-    fn declare_buffer(&mut self, kernel: &Kernel, handle: Handle<Buffer>, buffer: &Buffer) {
+    fn declare_buffer(
+        &mut self,
+        kernel: &Kernel,
+        handle: Handle<Buffer>,
+        buffer: &Buffer,
+        touched: &BTreeSet<Handle<Buffer>>,
+    ) {
         let storage = kernel.storage(handle);
         let space = match buffer.space {
-            Space::Fragment => return self.declare_fragment(kernel, handle, buffer),
+            Space::Fragment => return self.declare_fragment(kernel, handle, buffer, touched),
             Space::Global(direction) => MemorySpace::Global { read_only: direction == Direction::Input },
             Space::Shared if storage == handle => MemorySpace::Shared,
             Space::Shared => MemorySpace::SharedView { of: self.memories[&storage] },
@@ -87,9 +94,15 @@ impl Builder {
         self.memories.insert(handle, memory);
     }
 
-    /// One array of registers for a fragment and its views, of the widest of their dtypes. A fragment without a layout is
-    /// not used.
-    fn declare_fragment(&mut self, kernel: &Kernel, handle: Handle<Buffer>, buffer: &Buffer) {
+    /// One array of registers for a fragment and the views of it that statements touch, of the widest of their dtypes. A
+    /// fragment without a layout is not used.
+    fn declare_fragment(
+        &mut self,
+        kernel: &Kernel,
+        handle: Handle<Buffer>,
+        buffer: &Buffer,
+        touched: &BTreeSet<Handle<Buffer>>,
+    ) {
         let storage = kernel.storage(handle);
         if storage != handle {
             if let Some(array) = self.fragments.get(&storage) {
@@ -100,7 +113,8 @@ impl Builder {
         if buffer.layout.is_none() {
             return;
         }
-        let views = kernel.buffers.iter().filter(|(view, _)| kernel.storage(*view) == handle);
+        let is_used = |view: Handle<Buffer>| view == handle || touched.contains(&view);
+        let views = kernel.buffers.iter().filter(|(view, _)| kernel.storage(*view) == handle && is_used(*view));
         let dtypes: Vec<DType> = views.map(|(_, view)| view.dtype).collect();
         let widest = dtypes.iter().map(|dtype| dtype.bytes()).max().unwrap_or(buffer.dtype.bytes());
         let dtype = dtypes.iter().copied().find(|dtype| dtype.bytes() == widest).unwrap_or(buffer.dtype);

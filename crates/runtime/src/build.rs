@@ -120,7 +120,7 @@ impl Toolchain {
         let warnings = compiled.log.iter().filter(|line| line.severity == Severity::Warning);
         let warnings = warnings.map(|line| explain::log_line(line, artifact, text, edited.as_ref())).collect();
         Ok(Built {
-            resources: compiled.resources.into_iter().find(|r| r.kernel == artifact.name()),
+            resources: compiled.resources.into_iter().find(|r| r.kernel == artifact.entry()),
             ptx: compiled.ptx,
             cubin: compiled.cubin,
             warnings,

@@ -16,6 +16,9 @@ const STEP_LIMIT_HELP: &str = "end the loop, if it is endless; a kernel that nee
 
 /// What to do where a kernel writes an input.
 const READ_ONLY_HELP: &str = "write an output, or shared memory; what a kernel writes is declared with `k.output`";
+/// What to do where a store is called unique and is not.
+const NOT_APART_HELP: &str = "the store is called unique, but two iterations store to one element: give them other indices, \
+                              say .any_wins() where any of the values will do, or use k.atomic_add";
 
 /// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {
@@ -125,6 +128,7 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
     match fault.kind {
         FaultKind::StepLimit => finding.help(STEP_LIMIT_HELP),
         FaultKind::ReadOnly => finding.help(READ_ONLY_HELP),
+        FaultKind::NotApart => finding.help(NOT_APART_HELP),
         _ => finding,
     }
 }

@@ -1,5 +1,7 @@
 //! One launch: inputs into memory, the kernel, outputs back.
 
+use std::collections::BTreeMap;
+
 use tilewright_compile::{Artifact, Parameter};
 use tilewright_cuda::{Gpu, GpuArg, GpuBuffer};
 use tilewright_diag::Diagnostic;
@@ -121,13 +123,13 @@ fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: u
     let wrong = |text: String| {
         let finding = Diagnostic::error("R0603", "the CUDA text has another signature than the kernel")
             .note(text)
-            .help(format!("keep `{}` with {pointers} pointer parameters{}", artifact.name(), and_sizes(sizes)));
+            .help(format!("keep `{}` with {pointers} pointer parameters{}", artifact.entry(), and_sizes(sizes)));
         Failure::new(FailureKind::BadInput, finding)
     };
-    let Some(kernel) = module.kernel(artifact.name()) else {
+    let Some(kernel) = module.kernel(artifact.entry()) else {
         let names: Vec<&str> = module.kernels().map(|k| k.name.as_str()).collect();
         let others = if names.is_empty() { "it has none".to_string() } else { format!("it has {}", names.join(", ")) };
-        return Err(wrong(format!("there is no entry point `{}`; {others}", artifact.name())));
+        return Err(wrong(format!("there is no entry point `{}`; {others}", artifact.entry())));
     };
     let KernelInfo { params, .. } = kernel;
     let (wide, narrow) = params.split_at(pointers.min(params.len()));
@@ -169,7 +171,7 @@ fn run_virtual(
         })
         .collect();
     let launch = Launch {
-        kernel: artifact.name().to_string(),
+        kernel: artifact.entry().to_string(),
         grid: artifact.grid().map(|n| n as u32),
         block: [artifact.threads() as u32, 1, 1],
         dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
@@ -179,7 +181,10 @@ fn run_virtual(
             .chain(sizes.iter().map(|size| Arg::Bytes(size.to_le_bytes().to_vec())))
             .collect(),
     };
-    let report = tilewright_vgpu::run_watched(&module, &launch, &mut memory, options, watch)
+    // The lines of edited text are others.
+    let apart = if built.edited.is_none() { artifact.unique_stores() } else { BTreeMap::new() };
+    let options = Options { apart, ..options.clone() };
+    let report = tilewright_vgpu::run_watched(&module, &launch, &mut memory, &options, watch)
         .map_err(|error| explain::run_error(&error, artifact, built))?;
     let outputs: Vec<(BufferId, Parameter)> =
         buffers.into_iter().zip(parameters.iter().cloned()).filter(|(_, p)| p.is_output).collect();
@@ -239,7 +244,7 @@ fn run_on_gpu(
         buffers.push(buffer);
     }
     let launch = tilewright_cuda::Launch {
-        kernel: artifact.name(),
+        kernel: artifact.entry(),
         grid: artifact.grid().map(|n| n as u32),
         block: [artifact.threads() as u32, 1, 1],
         cluster: None,

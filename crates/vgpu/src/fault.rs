@@ -80,6 +80,8 @@ pub enum FaultKind {
     UninitializedRead,
     /// Two accesses to one byte, at least one a write, that nothing orders.
     Race,
+    /// Two writes of one thread to one byte that the launch says to be apart.
+    NotApart,
     /// Every thread that is left waits.
     Deadlock,
     /// A write to a buffer that may only be read.
@@ -104,6 +106,7 @@ impl FaultKind {
             FaultKind::Misaligned => "misaligned",
             FaultKind::UninitializedRead => "uninitialized_read",
             FaultKind::Race => "race",
+            FaultKind::NotApart => "not_apart",
             FaultKind::Deadlock => "deadlock",
             FaultKind::ReadOnly => "read_only",
             FaultKind::DivergentAligned => "divergent_aligned",
@@ -192,7 +195,7 @@ pub struct Fault {
     pub location: Option<Location>,
     /// One sentence.
     pub message: String,
-    /// The other access of a race.
+    /// The other access of a race, and the first of two writes.
     pub related: Option<Place>,
     /// Who waits, in a deadlock.
     pub waiting: Vec<Waiting>,

@@ -1,5 +1,7 @@
 //! Launching a kernel: the checks before it runs, and its parameter block.
 
+use std::collections::BTreeMap;
+
 use crate::exec;
 use crate::fault::RunError;
 use crate::memory::{BufferId, Memory, Region};
@@ -55,11 +57,16 @@ pub struct Options {
     pub max_instructions_per_thread: u64,
     /// Whether to look for races; without it `Memory::last_writer` knows nothing.
     pub check_races: bool,
+    /// CUDA lines whose stores are said to be apart, each with the number of its group: where a thread writes a byte twice
+    /// by lines of one group, another value and without a barrier between, the run stops with a fault. They are looked for
+    /// as races are.
+    pub apart: BTreeMap<u32, u32>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { max_instructions_per_thread: MAX_INSTRUCTIONS_PER_THREAD, check_races: true }
+        let apart = BTreeMap::new();
+        Options { max_instructions_per_thread: MAX_INSTRUCTIONS_PER_THREAD, check_races: true, apart }
     }
 }
 

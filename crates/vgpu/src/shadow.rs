@@ -77,6 +77,8 @@ pub(crate) struct Finding {
     pub(crate) meetings: Vec<Meeting>,
     /// An unordered write of the value that was there.
     pub(crate) benign: bool,
+    /// The instruction by which the same thread wrote another value there, since the last barrier that it passed.
+    pub(crate) again: Option<u32>,
 }
 
 /// The last write of a byte.
@@ -161,6 +163,9 @@ impl Shadow {
             let len = (stop - at) / cells.len();
             for (number, cell) in cells.iter_mut().enumerate() {
                 let meeting = |conflict| Meeting { offset: at + number * len, len, conflict };
+                if !same {
+                    found.again = found.again.or(written_before(cell, who));
+                }
                 let (conflicts, benign) = write_cell(cell, beside, who, same);
                 found.meetings.extend(conflicts.into_iter().map(meeting));
                 found.benign |= benign;
@@ -321,6 +326,12 @@ fn unordered_reads(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Vec<Con
     found
 }
 
+/// The instruction of the last weak write, if `who` did it and has passed no barrier since.
+fn written_before(cell: &Cell, who: &Actor<'_>) -> Option<u32> {
+    let is_own = cell.write_cta == who.cta && cell.write_thread == who.thread && cell.write_clock == who.clock;
+    (is_own && cell.write_pc != NONE && !who.strong).then_some(cell.write_pc)
+}
+
 /// Notes a write: what it conflicts with, and whether it writes what another did.
 fn write_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>, same: bool) -> (Vec<Conflict>, bool) {
     let write = unordered_write(cell, beside, who);
@@ -403,8 +414,21 @@ mod tests {
         let base = [0, 0];
         shadow.write(0, &[0; 4], &[7; 4], &actor(0, 1, &base));
         let found = shadow.write(0, &[7; 4], &[7; 4], &actor(1, 1, &base));
-        assert_eq!(found, Finding { meetings: Vec::new(), benign: true });
+        assert_eq!(found, Finding { benign: true, ..Finding::default() });
         assert_eq!(shadow.last_write(2), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
+    }
+
+    #[test]
+    fn a_thread_writes_another_value_again_until_its_next_barrier() {
+        let mut shadow = Shadow::default();
+        let base = [0, 0];
+        let write = |shadow: &mut Shadow, pc: u32, clock: u32, old: u8, new: u8| {
+            shadow.write(0, &[old; 2], &[new; 2], &Actor { pc, ..actor(1, clock, &base) })
+        };
+        assert_eq!(write(&mut shadow, 7, 1, 0, 1), Finding::default());
+        assert_eq!(write(&mut shadow, 8, 1, 1, 1), Finding::default());
+        assert_eq!(write(&mut shadow, 9, 1, 1, 2), Finding { again: Some(8), ..Finding::default() });
+        assert_eq!(write(&mut shadow, 7, 2, 2, 3), Finding::default());
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn launched(kernel: &Kernel, artifact: &Artifact, module: &Module, given: &Bytes
         })
         .collect();
     let launch = Launch {
-        kernel: artifact.name().to_string(),
+        kernel: artifact.entry().to_string(),
         grid: artifact.grid().map(|ctas| ctas as u32),
         block: [artifact.threads() as u32, 1, 1],
         dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,

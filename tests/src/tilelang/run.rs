@@ -101,7 +101,7 @@ fn launched(case: &Case, artifact: &Artifact, built: &Built) -> Result<Vec<Vec<u
         buffers.push(memory.allocate(&parameter.name, bytes));
     }
     let launch = Launch {
-        kernel: artifact.name().to_string(),
+        kernel: artifact.entry().to_string(),
         grid: artifact.grid().map(|ctas| ctas as u32),
         block: [artifact.threads() as u32, 1, 1],
         dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,

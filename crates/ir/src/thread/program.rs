@@ -41,7 +41,7 @@ pub struct Program {
 /// A memory that threads load from and store to.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// Its name in CUDA.
+    /// Its name in CUDA, unless C++ or CUDA reserves it.
     pub name: String,
     /// Type of an element.
     pub dtype: DType,
@@ -79,7 +79,7 @@ pub enum MemorySpace {
 /// An array of registers. It stays in registers because every index is a constant.
 #[derive(Clone, Debug)]
 pub struct RegArray {
-    /// Its name in CUDA.
+    /// Its name in CUDA, unless C++ or CUDA reserves it.
     pub name: String,
     /// Type of an element.
     pub dtype: DType,

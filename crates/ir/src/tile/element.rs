@@ -59,7 +59,7 @@ pub enum Claim {
 pub enum Element {
     /// A named value.
     Let {
-        /// Its name, unchanged in CUDA.
+        /// Its name.
         name: String,
         /// The value.
         value: Value,

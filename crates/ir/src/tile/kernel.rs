@@ -11,7 +11,7 @@ use crate::tile::value::{Access, Coord, Value};
 /// A kernel at tile level.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Its name; the entry point's name in CUDA.
+    /// Its name; the entry point's name in CUDA, unless C++ or CUDA reserves it.
     pub name: String,
     /// Where it was written.
     pub span: Span,
@@ -78,7 +78,7 @@ pub enum Direction {
 /// A buffer, or another name for one.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    /// Its name, unchanged in CUDA.
+    /// Its name, unchanged in CUDA unless C++ or CUDA reserves it.
     pub name: String,
     /// Type of an element.
     pub dtype: DType,

@@ -7,6 +7,7 @@ mod names;
 mod op;
 mod print;
 mod shared;
+mod touched;
 mod value;
 mod verify;
 

@@ -146,6 +146,9 @@ impl Machine<'_> {
                     return Err(self.reached(marked.origin, access.pc, &format!("are stored to `{name}` + {offset}")));
                 }
                 let finding = self.check(slot, access, Some(data));
+                if let Some(first) = finding.again.filter(|first| self.are_apart(*first, access.pc)) {
+                    return Err(self.not_apart(slot.space, access, first));
+                }
                 if finding.benign {
                     *self.stats.benign.entry(access.pc).or_insert(0) += 1;
                 }
@@ -157,6 +160,12 @@ impl Machine<'_> {
         let marked = undefined.iter().enumerate().filter(|(_, byte)| byte.is_some());
         region.undefined.extend(marked.map(|(at, byte)| (slot.offset + at, *byte)));
         Ok(())
+    }
+
+    /// Whether two instructions are of one group of stores that are said to be apart.
+    fn are_apart(&self, one: u32, other: u32) -> bool {
+        let group = |pc: u32| self.apart.get(pc as usize).copied().flatten();
+        group(one).is_some_and(|known| group(other) == Some(known))
     }
 
     pub(crate) fn region(&self, slot: &Slot) -> &Region {

@@ -24,7 +24,7 @@ use crate::banks::Banks;
 use crate::fault::{Fault, Stop};
 use crate::launch::{Launch, Options, Progress};
 use crate::memory::Memory;
-use crate::program::Program;
+use crate::program::{Info, Program};
 use crate::report::{Report, Stats};
 use cta::Cta;
 pub(crate) use undefined::UndefinedByte;
@@ -47,6 +47,8 @@ struct Machine<'a> {
     stats: Stats,
     banks: Banks,
     cta: Cta,
+    /// By instruction, the group of stores that are said to be apart; empty where there is none.
+    apart: Vec<Option<u32>>,
     /// Number of the launch's first CTA.
     first_cta: u32,
     /// The buffer of the last global access.
@@ -119,6 +121,7 @@ fn run_once(
         stats: Stats::new(program.code.len()),
         banks: Banks::new(),
         cta: Cta::new(program, launch, options, first_cta, [0; 3]),
+        apart: groups(program, options),
         first_cta,
         last_buffer: 0,
         origins: Origins::default(),
@@ -139,6 +142,16 @@ fn run_once(
     });
     let report = result.map(|()| machine.stats.report(program));
     (report, machine.found)
+}
+
+/// By instruction, the group of stores that are said to be apart; nothing where no line has one. What came by inlining
+/// stands on the line of a function, which is no store of the kernel.
+fn groups(program: &Program, options: &Options) -> Vec<Option<u32>> {
+    if options.apart.is_empty() {
+        return Vec::new();
+    }
+    let line = |info: &Info| info.loc.filter(|loc| loc.inlined_at.is_none()).map(|loc| loc.line);
+    program.info.iter().map(|info| options.apart.get(&line(info)?).copied()).collect()
 }
 
 impl Machine<'_> {

@@ -217,6 +217,18 @@ impl Machine<'_> {
         self.at_address(FaultKind::ReadOnly, space, access, message)
     }
 
+    /// The fault of a write on top of one that was said to be apart from it.
+    pub(crate) fn not_apart(&self, space: Space, access: &Access, first: u32) -> Box<Stop> {
+        let (name, offset) = self.title(space, access);
+        let line = self.program.line(first);
+        let message = format!(
+            "this write of `{name}` + {offset} is on top of the same thread's write at PTX line {line}; they were said to be apart"
+        );
+        let mut stop = self.at_address(FaultKind::NotApart, space, access, message);
+        stop.related = Some(first);
+        stop
+    }
+
     /// The fault of a read of bytes that nobody wrote.
     pub(crate) fn unwritten(&self, space: Space, access: &Access) -> Box<Stop> {
         let (name, offset) = self.title(space, access);

@@ -4,7 +4,7 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, ValueRange, Var};
 use tilewright_layout::map::Map;
 
-use super::races::{self, Iterations};
+use super::races::{self, Iterations, Who};
 use super::values::{Names, Type, check_fits, may_store, type_of};
 use super::{bad_divisor, data, uniform};
 use crate::tile::element::{Claim, Element, Parallel};
@@ -42,7 +42,7 @@ pub(super) fn check_parallel(
         uniform::check_iterations(kernel, parallel, found);
     }
     if found.len() == before {
-        let iterations = Iterations { vars: parallel.vars.clone(), body: &parallel.body, are_threads: false };
+        let iterations = Iterations { vars: parallel.vars.clone(), body: &parallel.body, who: Who::Turns };
         races::check(kernel, &iterations, conditions, found);
     }
     if found.len() == before {
@@ -62,7 +62,7 @@ pub(super) fn check_each(
     Context::inside(kernel, scope, found).elements(elements);
     if found.len() == before {
         uniform::check_fragments(kernel, elements, found);
-        let iterations = Iterations { vars: vec![kernel.tid()], body: elements, are_threads: true };
+        let iterations = Iterations { vars: vec![kernel.tid()], body: elements, who: Who::Threads };
         races::check(kernel, &iterations, conditions, found);
     }
     if found.len() == before {

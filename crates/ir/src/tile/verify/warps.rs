@@ -1,18 +1,18 @@
-//! A warp-scope op that several warps reach must be several ops: each warp on its own tile, or one warp by name.
+//! A warp-scope op that several warps reach must be several ops: each warp on its own tile, or one warp by name. No warp
+//! touches what another one writes.
 
-use std::collections::BTreeSet;
-
-use tilewright_diag::Diagnostic;
-use tilewright_expr::{Expr, Var};
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::Var;
 use tilewright_layout::axis::Scope;
 use tilewright_layout::map::Map;
 
+use super::races::{self, Iterations, WARPS_HELP, Who};
+use crate::scalar::Scalar;
+use crate::tile::element::{Claim, Element};
 use crate::tile::kernel::{Kernel, Space, Tile};
-use crate::tile::op::Op;
+use crate::tile::op::{Effect, Op};
 use crate::tile::print::tile_title;
-
-/// The most positions that one comparison of two warps' tiles looks at.
-const LIMIT: i64 = tilewright_layout::ENUMERATION_LIMIT;
+use crate::tile::value::Value;
 
 pub(super) fn check(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     let warps = kernel.warps();
@@ -35,20 +35,48 @@ pub(super) fn check(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     if warps == 1 {
         return;
     }
-    let written = op.kind.info().operands.iter().zip(&op.operands).filter(|(o, _)| o.effect.writes());
-    for (_, tile) in written {
-        let shared_storage = kernel.buffers[tile.buffer].space != Space::Fragment;
-        if shared_storage && warps_meet(kernel, tile) {
-            let name = op.kind.info().name;
-            let message =
-                format!("all {warps} warps would do `{name}` on the same tile `{}`", tile_title(kernel, tile));
-            found.push(
-                Diagnostic::error("K0221", message)
-                    .label(op.span, "a warp-scope op that several warps reach")
-                    .help("name the warp: k.warp_at(0), or give each its own tile with an index that uses k.warp_id()"),
-            );
+    match same_tile(kernel, op) {
+        Some(finding) => found.push(finding),
+        None => {
+            let body = by_elements(op);
+            let iterations = Iterations { vars: vec![kernel.warp()], body: &body, who: Who::Warps(op.span) };
+            races::check(kernel, &iterations, &[], found);
         }
     }
+}
+
+/// An op of which all warps write the same tile.
+fn same_tile(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
+    let (warp, info) = (kernel.warp(), op.kind.info());
+    let mut written = info.operands.iter().zip(&op.operands).filter(|(operand, _)| operand.effect.writes());
+    let is_of_all = |tile: &Tile| {
+        let is_in_memory = kernel.buffers[tile.buffer].space != Space::Fragment;
+        is_in_memory && !tile.starts.iter().any(|start| start.mentions(&warp))
+    };
+    let (_, tile) = written.find(|(_, tile)| is_of_all(tile))?;
+    let title = tile_title(kernel, tile);
+    let message = format!("all {} warps would do `{}` on the same tile `{title}`", kernel.warps(), info.name);
+    let finding = Diagnostic::error("K0221", message).label(op.span, "a warp-scope op that several warps reach");
+    Some(finding.help(WARPS_HELP))
+}
+
+/// What a warp does to its tiles, element by element.
+fn by_elements(op: &Op) -> Vec<Element> {
+    let operands = op.kind.info().operands.iter().zip(&op.operands);
+    operands.map(|(operand, tile)| of_tile(tile, operand.effect, op.span)).collect()
+}
+
+fn of_tile(tile: &Tile, effect: Effect, span: Span) -> Element {
+    let extents = tile.moving_extents();
+    let vars: Vec<Var> = extents.iter().enumerate().map(|(at, e)| Var::new(format!("#{at}"), 0, e - 1)).collect();
+    let access = tile.access(&vars, span);
+    let element = match effect {
+        Effect::Read => Element::Let { name: "#".to_string(), value: Value::Load(access), span },
+        Effect::Write | Effect::Update => {
+            Element::Store { to: access, value: Value::Const(Scalar::Int(0)), claim: Claim::None }
+        }
+    };
+    vars.iter().rev().fold(element, |inner, var| Element::For { var: var.clone(), body: vec![inner], span })
 }
 
 /// An op of the whole CTA on a tile that is another in every warp: each warp would do a part of another tile.
@@ -91,45 +119,4 @@ fn of_several_warps(kernel: &Kernel, op: &Op, tile: &Tile) -> Diagnostic {
     finding
         .help(format!("let the CTA do it: k.{name}(..)"))
         .help(format!("{own} `{warps}:1@warpid`, and take `.sub((&warp, ..))` of it with k.warp_id()"))
-}
-
-/// True when two warps write a common position, or when whether they do depends on more than the warp.
-fn warps_meet(kernel: &Kernel, tile: &Tile) -> bool {
-    let buffer = &kernel.buffers[tile.buffer];
-    let warp = kernel.warp();
-    if !tile.starts.iter().any(|start| start.mentions(&warp)) {
-        return true;
-    }
-    if buffer.run_time.is_some() {
-        return boxes_meet(kernel, tile);
-    }
-    let placed = buffer.layout.as_ref().map(|layout| layout.place(&buffer.shape, &tile.starts, &tile.extents));
-    let Some(Ok(placed)) = placed else { return true };
-    if placed.size() * kernel.warps() > LIMIT {
-        return true;
-    }
-    let relative = placed.positions();
-    let starts: Option<Vec<i64>> = (0..kernel.warps()).map(|w| distance_from_warp_0(&placed.start, &warp, w)).collect();
-    let Some(starts) = starts else { return true };
-    let mut taken: BTreeSet<i64> = BTreeSet::new();
-    starts.iter().any(|start| relative.iter().any(|r| !taken.insert(start + r)))
-}
-
-/// True unless the boxes of any two warps are apart in some dimension.
-fn boxes_meet(kernel: &Kernel, tile: &Tile) -> bool {
-    let warp = kernel.warp();
-    let apart = |first: i64, second: i64| {
-        tile.starts.iter().zip(&tile.extents).any(|(start, extent)| {
-            let distance = start.with(&warp, second) - start.with(&warp, first);
-            let distance = tilewright_expr::linear::normalize(&distance).as_const();
-            distance.is_some_and(|distance| distance.abs() >= *extent)
-        })
-    };
-    (0..kernel.warps()).any(|second| (0..second).any(|first| !apart(first, second)))
-}
-
-/// How far the tile of warp `w` is from that of warp 0, if that does not depend on anything else.
-fn distance_from_warp_0(start: &Expr, warp: &Var, w: i64) -> Option<i64> {
-    let apart = start.with(warp, w) - start.with(warp, 0);
-    tilewright_expr::linear::normalize(&apart).as_const()
 }

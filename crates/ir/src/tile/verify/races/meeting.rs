@@ -235,7 +235,7 @@ impl<'a> Listing<'a> {
     }
 
     fn undecided(&self) -> Diagnostic {
-        report::undecided(self.kernel, self.touches)
+        report::undecided(self.kernel, self.iterations, self.touches)
     }
 }
 

@@ -13,7 +13,7 @@ mod touches;
 
 use std::collections::BTreeMap;
 
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::linear::linear;
 use tilewright_expr::{Expr, Node, Var};
 use tilewright_layout::{Iter, TileLayout};
@@ -22,6 +22,7 @@ use crate::arena::Handle;
 use crate::tile::element::{Claim, Element};
 use crate::tile::kernel::{Buffer, Kernel, Space};
 use crate::tile::value::Value;
+pub(super) use report::WARPS_HELP;
 use touches::{Kind, Touch, collect};
 
 /// Accesses that are listed, at most.
@@ -32,8 +33,18 @@ pub(super) struct Iterations<'a> {
     /// The variables that tell iterations apart; their ranges begin at 0.
     pub(super) vars: Vec<Var>,
     pub(super) body: &'a [Element],
-    /// Whether the iterations are the threads of the CTA, each of which has its own copy of every fragment.
-    pub(super) are_threads: bool,
+    pub(super) who: Who,
+}
+
+/// What iterations are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    /// Those of a parallel loop.
+    Turns,
+    /// The threads of the CTA, each of which has its own copy of every fragment.
+    Threads,
+    /// The warps of the CTA, each of which does the op that was written here, and has registers of its own.
+    Warps(Span),
 }
 
 /// Reports accesses by two iterations that meet; `around` are the conditions under which all of it is done.
@@ -43,7 +54,7 @@ pub(super) fn check(kernel: &Kernel, iterations: &Iterations, around: &[(&Value,
         by_storage.entry(kernel.storage(touch.access.buffer)).or_default().push(touch);
     }
     for (storage, touches) in by_storage {
-        let own_copies = iterations.are_threads && kernel.buffers[storage].space == Space::Fragment;
+        let own_copies = iterations.who != Who::Turns && kernel.buffers[storage].space == Space::Fragment;
         if !own_copies && touches.iter().any(|touch| touch.kind != Kind::Read) {
             found.extend(of_storage(kernel, iterations, &touches));
         }

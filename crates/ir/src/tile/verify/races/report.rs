@@ -1,11 +1,11 @@
 //! What is said of accesses that meet.
 
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
 use tilewright_expr::points::extent;
 
 use super::touches::{Kind, Touch};
-use super::{Iterations, MOST_POINTS};
+use super::{Iterations, MOST_POINTS, Who};
 use crate::tile::kernel::Kernel;
 use crate::tile::print::access_title;
 use crate::tile::verify::buffers::element_title;
@@ -43,9 +43,31 @@ pub(super) fn meeting(
             )
         }
     };
+    let who = match iterations.who {
+        Who::Turns => "iterations",
+        Who::Threads => "threads",
+        Who::Warps(op) => {
+            let pair = format!("warps {} and {}", earlier.iteration, later.iteration);
+            return of_warps(kernel, op, (one, other)).note(format!("{place}: {pair}{around}")).help(WARPS_HELP);
+        }
+    };
     let pair = format!("{} and {}", title(iterations, earlier.iteration), title(iterations, later.iteration));
-    let who = if iterations.are_threads { "threads" } else { "iterations" };
     two_labels(kernel, "K0237", (one, other), who).note(format!("{place}: {who} {pair}{around}")).help(help(one, other))
+}
+
+/// What is legal for an op of several warps.
+pub(in crate::tile::verify) const WARPS_HELP: &str =
+    "name the warp: k.warp_at(0), or give each its own tile with an index that uses k.warp_id()";
+
+/// Two warps that do one op meet.
+fn of_warps(kernel: &Kernel, op: Span, (one, other): (&Touch, &Touch)) -> Diagnostic {
+    let name = |touch: &Touch| kernel.buffers[touch.access.buffer].name.as_str();
+    let (read, written) = if one.kind == Kind::Read { (one, other) } else { (other, one) };
+    let message = match read.kind {
+        Kind::Read => format!("one warp would read in `{}` what another writes in `{}`", name(read), name(written)),
+        Kind::Store(_) | Kind::Atomic => format!("two warps would write one element of `{}`", name(other)),
+    };
+    Diagnostic::error("K0221", message).label(op, "a warp-scope op that several warps reach")
 }
 
 /// An index depends on data, so that any two iterations may meet.
@@ -73,9 +95,16 @@ pub(super) fn depends_on_data(kernel: &Kernel, one: &Touch, other: &Touch) -> Di
 }
 
 /// There is too much to list.
-pub(super) fn undecided(kernel: &Kernel, touches: &[&Touch]) -> Diagnostic {
+pub(super) fn undecided(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) -> Diagnostic {
     let written = touches.iter().find(|touch| touch.kind != Kind::Read).or(touches.first());
     let Some(written) = written else { return Diagnostic::error("K0239", "iterations may meet") };
+    if let Who::Warps(op) = iterations.who {
+        let name = &kernel.buffers[written.access.buffer].name;
+        let message = format!("whether warps meet in `{name}` takes more than {MOST_POINTS} comparisons to decide");
+        return Diagnostic::error("K0221", message)
+            .label(op, "a warp-scope op that several warps reach")
+            .help(WARPS_HELP);
+    }
     let title = access_title(kernel, written.access);
     let message =
         format!("whether iterations meet through `{title}` takes more than {MOST_POINTS} comparisons to decide");

@@ -2,7 +2,7 @@
 
 use tilewright_expr::{Expr, Var};
 
-use super::Iterations;
+use super::{Iterations, Who};
 use crate::scalar::Scalar;
 use crate::tile::element::{Claim, Element};
 use crate::tile::kernel::Kernel;
@@ -42,7 +42,7 @@ pub(super) struct Touch<'a> {
 
 /// All accesses of an iteration.
 pub(super) fn collect<'a>(kernel: &Kernel, iterations: &Iterations<'a>, around: &[(&Value, bool)]) -> Vec<Touch<'a>> {
-    let threads = iterations.are_threads.then(|| (kernel.lane(), kernel.warp(), Expr::var(&kernel.tid())));
+    let threads = (iterations.who == Who::Threads).then(|| (kernel.lane(), kernel.warp(), Expr::var(&kernel.tid())));
     let mut walk =
         Collector { threads, inner: Vec::new(), conditions: Vec::new(), names: Vec::new(), touches: Vec::new() };
     for (cond, holds) in around {

@@ -1,0 +1,94 @@
+//! Stores that the user calls unique, and the lines of CUDA that do them: what a run can hold them to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright_diag::Span;
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Program, Stmt};
+use tilewright_ir::tile::{Buffer, Claim, Coord, Element, Kernel};
+
+use crate::artifact::Artifact;
+
+impl Artifact {
+    /// The lines of the CUDA text that do a store of a parallel loop which the kernel calls unique, each with a number. Where
+    /// one thread writes a place twice by lines of one number, without a barrier between, two iterations of the loop store
+    /// to one element.
+    ///
+    /// Stores of which that cannot be said have no number: those in a loop inside of an iteration, which may store to its
+    /// element again, and those to a buffer that the loop writes in other ways too.
+    pub fn unique_stores(&self) -> BTreeMap<u32, u32> {
+        let (kernel, ordered) = (self.kernel(), ordered_ops(self.program()));
+        let mut numbers: BTreeMap<(usize, Handle<Buffer>), u32> = BTreeMap::new();
+        let mut found = BTreeMap::new();
+        for store in self.source_map().stores().filter(|store| ordered.contains(&store.op)) {
+            let mut buffers = kernel.buffers.iter();
+            let Some((buffer, _)) = buffers.find(|(_, buffer)| buffer.name == store.memory) else { continue };
+            let storage = kernel.storage(buffer);
+            if is_called_unique(kernel, store.origin.span, storage) {
+                let next = numbers.len() as u32;
+                found.insert(store.line, *numbers.entry((store.op, storage)).or_insert(next));
+            }
+        }
+        found
+    }
+}
+
+/// The ops that a thread does once, or with a barrier between any two times, by the numbers of their notes.
+fn ordered_ops(program: &Program) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    collect(&program.body, true, &mut found);
+    found
+}
+
+fn collect(body: &[Stmt], is_ordered: bool, found: &mut BTreeSet<usize>) {
+    for stmt in body {
+        match stmt {
+            Stmt::Op { note, .. } if is_ordered => {
+                found.insert(note.index());
+            }
+            Stmt::For { body, .. } => collect(body, is_ordered && body.iter().any(has_barrier), found),
+            _ => collect(stmt.inner(), is_ordered, found),
+        }
+    }
+}
+
+/// Whether all threads that come here pass a barrier.
+fn has_barrier(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Op { body, .. } if body.iter().any(|inner| matches!(inner, Stmt::Inst(_))))
+}
+
+/// Whether every parallel loop that was written here writes the storage by one store alone, which is called unique.
+fn is_called_unique(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
+    let mut loops = kernel.parallels.iter().filter(|(_, parallel)| parallel.span == span).peekable();
+    let is_meant = |body: &[Element]| {
+        let mut writes = Vec::new();
+        collect_writes(kernel, body, storage, false, &mut writes);
+        writes == [true]
+    };
+    loops.peek().is_some() && loops.all(|(_, parallel)| is_meant(&parallel.body))
+}
+
+/// For every write of the storage, whether it is called unique and done once in an iteration, at most.
+fn collect_writes(
+    kernel: &Kernel,
+    body: &[Element],
+    storage: Handle<Buffer>,
+    is_repeated: bool,
+    found: &mut Vec<bool>,
+) {
+    for element in body {
+        match element {
+            Element::Store { to, claim, .. } if kernel.storage(to.buffer) == storage => {
+                let is_data = to.index.iter().any(|coord| matches!(coord, Coord::Data(_)));
+                found.push(*claim == Claim::Unique && is_data && !is_repeated);
+            }
+            Element::AtomicAdd { to, .. } if kernel.storage(to.buffer) == storage => found.push(false),
+            Element::Let { .. } | Element::Store { .. } | Element::AtomicAdd { .. } => {}
+            Element::If { then, otherwise, .. } => {
+                collect_writes(kernel, then, storage, is_repeated, found);
+                collect_writes(kernel, otherwise, storage, is_repeated, found);
+            }
+            Element::For { body, .. } => collect_writes(kernel, body, storage, true, found),
+        }
+    }
+}

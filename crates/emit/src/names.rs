@@ -1,0 +1,301 @@
+//! Names in CUDA: those of the program, with underscores behind the ones that C++ or CUDA reserves, or that are the same
+//! as a name that the text itself makes.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::thread::{Cond, MemorySpace, Program, RegArray, Stmt, Value};
+
+use crate::reserved::{Place, is_listed, is_of_the_language};
+use crate::statements::{lookup_name, vector_names};
+
+/// The window of dynamic shared memory.
+pub(crate) const SHARED_WINDOW: &str = "shared_window";
+
+/// The program under the names that it has in CUDA; the kernel keeps its own, see [`entry`].
+pub(crate) fn in_cuda(program: &Program) -> Cow<'_, Program> {
+    let mut names = Names::of(program);
+    names.settle_all(program);
+    if names.changed.is_empty() {
+        return Cow::Borrowed(program);
+    }
+    let mut renamed = program.clone();
+    names.rename(&mut renamed);
+    Cow::Owned(renamed)
+}
+
+/// The name of the entry point, where the text in front of it defines these functions.
+pub(crate) fn entry(program: &Program, functions: &BTreeSet<&'static str>) -> String {
+    let tables = program.memories.iter().filter(|(_, memory)| memory.space == MemorySpace::Table);
+    let tables: BTreeSet<&str> = tables.map(|(_, table)| table.name.as_str()).collect();
+    let is_taken = |name: &str| name == SHARED_WINDOW || functions.contains(name) || tables.contains(name);
+    let mut name = first_choice(&program.name);
+    while is_listed(&name, Place::Outside) || is_taken(&name) {
+        name.push('_');
+    }
+    name
+}
+
+/// The name, with an underscore behind it where it begins as names of the implementation do.
+fn first_choice(name: &str) -> String {
+    if is_of_the_language(name) { format!("{name}_") } else { name.to_string() }
+}
+
+/// What becomes of the names of a program.
+struct Names {
+    /// Names that stand in the text, old and new.
+    taken: BTreeSet<String>,
+    /// Names that were looked at.
+    settled: BTreeSet<String>,
+    /// The new name by the old one, where they differ.
+    changed: BTreeMap<String, String>,
+}
+
+impl Names {
+    fn of(program: &Program) -> Names {
+        let mut taken = BTreeSet::from([SHARED_WINDOW.to_string()]);
+        taken.extend(program.memories.iter().map(|(_, memory)| memory.name.clone()));
+        taken.extend(program.registers.iter().map(|(_, array)| array.name.clone()));
+        taken.extend(program.sizes.iter().map(|size| size.name().to_string()));
+        for_each_definition(&program.body, &mut |vars| taken.extend(vars.iter().map(|var| var.name().to_string())));
+        Names { taken, settled: BTreeSet::new(), changed: BTreeMap::new() }
+    }
+
+    fn settle_all(&mut self, program: &Program) {
+        for (_, memory) in program.memories.iter() {
+            let is_table = memory.space == MemorySpace::Table;
+            self.settle(&memory.name, if is_table { Place::Outside } else { Place::Inside }, &|_| Vec::new());
+        }
+        for size in &program.sizes {
+            self.settle(size.name(), Place::Inside, &|_| Vec::new());
+        }
+        for (_, array) in program.registers.iter() {
+            self.settle(&array.name, Place::Inside, &|name| vector_names(&RegArray { name, ..array.clone() }));
+        }
+        for_each_definition(&program.body, &mut |vars| {
+            let [first, rest @ ..] = vars else { return };
+            rest.iter().for_each(|var| self.settle(var.name(), Place::Inside, &|_| Vec::new()));
+            let rest: Vec<String> = rest.iter().map(|var| self.new_name(var.name()).to_string()).collect();
+            let whole = |name: String| match rest.is_empty() {
+                true => Vec::new(),
+                false => vec![lookup_name(std::iter::once(&name).chain(&rest).map(String::as_str))],
+            };
+            self.settle(first.name(), Place::Inside, &whole);
+        });
+    }
+
+    /// Decides what a name becomes; `parts` are the other names that the text makes of it.
+    fn settle(&mut self, name: &str, place: Place, parts: &dyn Fn(String) -> Vec<String>) {
+        if !self.settled.insert(name.to_string()) {
+            return;
+        }
+        let mut new = first_choice(name);
+        while !self.is_free(&new, name, place, parts) {
+            new.push('_');
+        }
+        self.taken.extend(parts(new.clone()));
+        self.taken.insert(new.clone());
+        if new != name {
+            self.changed.insert(name.to_string(), new);
+        }
+    }
+
+    /// Whether `new` can stand for the name `old`.
+    fn is_free(&self, new: &str, old: &str, place: Place, parts: &dyn Fn(String) -> Vec<String>) -> bool {
+        let is_own = new == old || !self.taken.contains(new);
+        let is_free = |part: &String| !self.taken.contains(part) && !is_listed(part, Place::Inside);
+        is_own && new != SHARED_WINDOW && !is_listed(new, place) && parts(new.to_string()).iter().all(is_free)
+    }
+
+    fn new_name<'a>(&'a self, name: &'a str) -> &'a str {
+        self.changed.get(name).map_or(name, String::as_str)
+    }
+
+    fn rename(&self, program: &mut Program) {
+        let memories: Vec<_> = program.memories.iter().map(|(handle, _)| handle).collect();
+        for handle in memories {
+            self.text(&mut program.memories[handle].name);
+        }
+        let arrays: Vec<_> = program.registers.iter().map(|(handle, _)| handle).collect();
+        for handle in arrays {
+            self.text(&mut program.registers[handle].name);
+        }
+        program.sizes.iter_mut().for_each(|size| self.var(size));
+        program.grid.iter_mut().for_each(|ctas| self.expr(ctas));
+        self.body(&mut program.body);
+    }
+
+    fn text(&self, name: &mut String) {
+        if let Some(new) = self.changed.get(name.as_str()) {
+            name.clone_from(new);
+        }
+    }
+
+    fn var(&self, var: &mut Var) {
+        if let Some(new) = self.changed.get(var.name()) {
+            let range = var.range();
+            *var = Var::multiple_of(new.clone(), range.lo, range.hi, var.multiple());
+        }
+    }
+
+    fn expr(&self, expr: &mut Expr) {
+        *expr = expr.substitute(&|known| {
+            let mut var = known.clone();
+            self.var(&mut var);
+            Some(Expr::var(&var))
+        });
+    }
+
+    fn value(&self, value: &mut Value) {
+        match value {
+            Value::Const(..) | Value::Reg(..) => {}
+            Value::Index(_, index) => self.expr(index),
+            Value::Op(_, operands) => operands.iter_mut().for_each(|operand| self.value(operand)),
+            Value::Cast(_, _, of) | Value::Bits(_, of) | Value::Part(_, of, _) => self.value(of),
+            Value::With(of, _, part) => {
+                self.value(of);
+                self.value(part);
+            }
+        }
+    }
+
+    fn body(&self, body: &mut [Stmt]) {
+        for stmt in body {
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&self, stmt: &mut Stmt) {
+        match stmt {
+            Stmt::Op { body, .. } => self.body(body),
+            Stmt::Let { var, value } => {
+                self.var(var);
+                self.expr(value);
+            }
+            Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::AtomicAdd { index, .. } => self.expr(index),
+            Stmt::Lookup { vars, index, .. } => {
+                vars.iter_mut().for_each(|var| self.var(var));
+                self.expr(index);
+            }
+            Stmt::For { var, body, .. } => {
+                self.var(var);
+                self.body(body);
+            }
+            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), body } => {
+                self.expr(a);
+                self.expr(b);
+                self.body(body);
+            }
+            Stmt::When { cond, body, .. } => {
+                self.value(cond);
+                self.body(body);
+            }
+            Stmt::Assign { value, .. } => self.value(value),
+            Stmt::Name { var, value } => {
+                self.var(var);
+                self.value(value);
+            }
+            Stmt::Compute { arguments, .. } => arguments.iter_mut().for_each(|argument| self.expr(argument)),
+            Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}
+        }
+    }
+}
+
+/// Calls `visit` on the variables that each statement defines, where it defines any.
+pub(crate) fn for_each_definition(body: &[Stmt], visit: &mut dyn FnMut(&[Var])) {
+    for stmt in body {
+        match stmt {
+            Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => visit(std::slice::from_ref(var)),
+            Stmt::Lookup { vars, .. } => visit(vars),
+            Stmt::Op { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } | Stmt::AtomicAdd { .. } => {}
+            Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
+            Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}
+        }
+        for_each_definition(stmt.inner(), visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_diag::Span;
+    use tilewright_ir::thread::Memory;
+    use tilewright_ir::{Arena, Target};
+    use tilewright_layout::DType;
+
+    use super::*;
+
+    fn memory(name: &str, space: MemorySpace) -> Memory {
+        let (dtype, values, span) = (DType::I32, Vec::new(), Span::here());
+        Memory { name: name.to_string(), dtype, elements: 8, space, values, alignment: 16, span }
+    }
+
+    /// A program with these parameters, a table, eight registers in two vectors, and a lookup of two entries.
+    fn program(parameters: &[&str], registers: &str, entries: [&str; 2]) -> Program {
+        let mut memories = Arena::new();
+        for name in parameters {
+            memories.push(memory(name, MemorySpace::Global { read_only: true }));
+        }
+        let table = memories.push(memory("of_lane", MemorySpace::Table));
+        let mut arrays = Arena::new();
+        arrays.push(RegArray { name: registers.to_string(), dtype: DType::F32, len: 8, vector: 4 });
+        let vars = entries.map(|name| Var::new(name, 0, 7)).to_vec();
+        let sum = Value::Index(DType::I32, Expr::var(&vars[0]) + Expr::var(&vars[1]));
+        Program {
+            name: "max".to_string(),
+            target: Target::Sm100a,
+            sizes: Vec::new(),
+            grid: [1, 1, 1].map(Expr::constant),
+            threads: 32,
+            memories,
+            registers: arrays,
+            notes: Arena::new(),
+            body: vec![
+                Stmt::Lookup { vars, table, index: Expr::constant(0) },
+                Stmt::Name { var: Var::new("sum", 0, 14), value: sum },
+            ],
+            plans: Vec::new(),
+            issues: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_program_without_such_names_is_as_it_was() {
+        let program = program(&["x", "max"], "r", ["a", "b"]);
+        assert!(matches!(in_cuda(&program), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_the_text_makes_of_a_name_is_free_too() {
+        let program = program(&["r_1", "first_while_"], "r", ["first", "while"]);
+        let renamed = in_cuda(&program);
+        let arrays: Vec<&str> = renamed.registers.iter().map(|(_, array)| array.name.as_str()).collect();
+        assert_eq!(arrays, ["r_"]);
+        let [Stmt::Lookup { vars, .. }, Stmt::Name { value, .. }] = &renamed.body[..] else { panic!("{renamed:?}") };
+        let names: Vec<&str> = vars.iter().map(Var::name).collect();
+        assert_eq!(names, ["first_", "while_"]);
+        let Value::Index(_, sum) = value else { panic!("{value:?}") };
+        assert_eq!(sum.to_string(), "first_ + while_");
+    }
+
+    #[test]
+    fn names_of_the_implementation_get_one_underscore() {
+        let kernel = Program { name: "__syncthreads".to_string(), ..program(&[], "r", ["a", "b"]) };
+        assert_eq!(entry(&kernel, &BTreeSet::new()), "__syncthreads_");
+        let program = program(&["__x"], "__r", ["_A", "__b"]);
+        let renamed = in_cuda(&program);
+        let memories: Vec<&str> = renamed.memories.iter().map(|(_, memory)| memory.name.as_str()).collect();
+        assert_eq!(memories, ["__x_", "of_lane"]);
+        let arrays: Vec<&str> = renamed.registers.iter().map(|(_, array)| array.name.as_str()).collect();
+        assert_eq!(arrays, ["__r_"]);
+    }
+
+    #[test]
+    fn an_entry_point_leaves_names_to_what_stands_in_front_of_it() {
+        let mut program = program(&["max_"], "r", ["a", "b"]);
+        assert_eq!(entry(&program, &BTreeSet::new()), "max_");
+        assert_eq!(entry(&program, &BTreeSet::from(["max_"])), "max__");
+        program.name = "of_lane".to_string();
+        assert_eq!(entry(&program, &BTreeSet::new()), "of_lane_");
+    }
+}
