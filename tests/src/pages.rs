@@ -1,7 +1,6 @@
 //! What examples of the book are checked with: each is compiled for every target, and where it computes something, it runs
 //! on the virtual GPU.
 
-use half::{bf16, f16};
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, compare, run};
@@ -10,18 +9,7 @@ use crate::toolchain::{skip, toolchain};
 
 /// A tensor whose element `i`, in row-major order, is the number of the dtype that is nearest to `element(i)`.
 pub fn tensor(dtype: DType, shape: &[i64], element: impl Fn(i64) -> f64) -> HostTensor {
-    HostTensor::from_fn(dtype, shape, |i| bits(dtype, element(i)))
-}
-
-fn bits(dtype: DType, number: f64) -> u128 {
-    match dtype {
-        F64 => u128::from(number.to_bits()),
-        F32 => u128::from((number as f32).to_bits()),
-        F16 => u128::from(f16::from_f64(number).to_bits()),
-        BF16 => u128::from(bf16::from_f64(number).to_bits()),
-        // The low bytes are taken.
-        _ => number as i128 as u128,
-    }
+    HostTensor::from_f64(dtype, shape, element)
 }
 
 /// A kernel for every target, with these values of its sizes.

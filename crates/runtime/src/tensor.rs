@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use half::{bf16, f16};
 use tilewright_compile::Parameter;
 use tilewright_layout::DType;
 
@@ -25,6 +26,25 @@ impl fmt::Display for TensorError {
 
 impl std::error::Error for TensorError {}
 
+/// The bits of a number in a dtype.
+fn bits_of(dtype: DType, number: f64) -> u128 {
+    match dtype {
+        DType::F64 => u128::from(number.to_bits()),
+        DType::F32 => u128::from((number as f32).to_bits()),
+        DType::F16 => u128::from(f16::from_f64(number).to_bits()),
+        DType::BF16 => u128::from(bf16::from_f64(number).to_bits()),
+        DType::I8 => number as i8 as u128,
+        DType::I16 => number as i16 as u128,
+        DType::I32 => number as i32 as u128,
+        DType::I64 => number as i64 as u128,
+        DType::U8 => number as u8 as u128,
+        DType::U16 => number as u16 as u128,
+        DType::U32 => number as u32 as u128,
+        DType::U64 => number as u64 as u128,
+        DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => number as u128,
+    }
+}
+
 impl HostTensor {
     /// A tensor from its bytes, little endian, row-major.
     pub fn from_bytes(dtype: DType, shape: &[i64], bytes: Vec<u8>) -> Result<HostTensor, TensorError> {
@@ -44,6 +64,12 @@ impl HostTensor {
         let width = dtype.bytes() as usize;
         let bytes = (0..count).flat_map(|i| element(i).to_le_bytes()[..width].to_vec()).collect();
         HostTensor { dtype, shape: shape.to_vec(), bytes }
+    }
+
+    /// Element `i` is the number `number(i)`: rounded to the nearest float, ties to even, or truncated to an integer and
+    /// saturated, as `cast` does it in a kernel. Of opaque dtypes it is the integer's bits.
+    pub fn from_f64(dtype: DType, shape: &[i64], number: impl Fn(i64) -> f64) -> HostTensor {
+        HostTensor::from_fn(dtype, shape, |i| bits_of(dtype, number(i)))
     }
 
     /// Elements that differ from their neighbours in every byte, the same on every run.
@@ -102,7 +128,7 @@ impl HostTensor {
             DType::F64 => Some(f64::from_bits(bits)),
             DType::F32 => Some(f64::from(f32::from_bits(bits as u32))),
             DType::BF16 => Some(f64::from(f32::from_bits((bits as u32) << 16))),
-            DType::F16 => Some(half(bits as u16)),
+            DType::F16 => Some(f16::from_bits(bits as u16).to_f64()),
             DType::I8 => Some(signed(8) as f64),
             DType::I16 => Some(signed(16) as f64),
             DType::I32 => Some(signed(32) as f64),
@@ -152,28 +178,19 @@ impl HostTensor {
     }
 }
 
-/// IEEE half precision to double, exactly.
-fn half(bits: u16) -> f64 {
-    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
-    let (exponent, mantissa) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
-    match exponent {
-        0 => sign * mantissa * 2f64.powi(-24),
-        31 if mantissa == 0.0 => sign * f64::INFINITY,
-        31 => f64::NAN,
-        _ => sign * (1024.0 + mantissa) * 2f64.powi(exponent - 25),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn half_precision_is_read_exactly() {
+    fn numbers_of_16_bits_come_back() {
+        let numbers = [1.0, -2.0, 65504.0, 2f64.powi(-24), f64::INFINITY];
+        let tensor = HostTensor::from_f64(DType::F16, &[5], |i| numbers[i as usize]);
         assert_eq!(
-            [0x3c00, 0xc000, 0x7bff, 0x0001, 0x7c00].map(half),
-            [1.0, -2.0, 65504.0, 2f64.powi(-24), f64::INFINITY]
+            tensor.bytes().chunks(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect::<Vec<_>>(),
+            [0x3c00, 0xc000, 0x7bff, 1, 0x7c00]
         );
+        assert_eq!((0..5).map(|i| tensor.number(i)).collect::<Vec<_>>(), numbers.map(Some));
     }
 
     #[test]
