@@ -300,6 +300,26 @@ fn an_op_of_the_cta_has_one_tile() {
 }
 
 #[test]
+fn every_warp_fills_its_own_row() {
+    for layout in [
+        "S[(4,31,1):(1@warpid,1@laneid,1@reg)]",
+        "S[(4,31):(1@warpid,1@laneid)]",
+        "S[(4,1,31):(1@warpid,1@laneid,1@reg)]",
+    ] {
+        let kernel = kernel("filled", |k| {
+            let (x, y) = (k.input("x", I16, [4, 31]), k.output("y", I16, [4, 31]));
+            k.threads(128);
+            let warp = k.warp_id();
+            let row = k.fragment("row", I16, ([4, 31], layout.parse::<TileLayout>().expect("a layout")));
+            k.fill(row, 6);
+            k.warp().fill(row.sub((warp, ..)), 9);
+            k.parallel([4, 31], |k, [i, j]| k.store(y, (i, j), x.at((i, j)) + row.at((i, j))));
+        });
+        assert_eq!(check(&kernel, &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right), "{layout}");
+    }
+}
+
+#[test]
 fn every_warp_has_a_row_of_its_own() {
     let kernel = kernel("rows", |k| {
         let (a, b) = (k.input("a", F32, [4, 64]), k.output("b", F32, [4, 64]));

@@ -46,10 +46,11 @@ pub(crate) fn owned(layout: &TileLayout, is_of_warps: bool, indices: &ThreadIndi
     let mut axes = layout.axes();
     // An axis on which nothing moves is at coordinate 0.
     if !axes.contains(&axis::TX) {
-        axes.insert(axis::LANEID);
-        if !is_of_warps {
-            axes.insert(axis::WARPID);
-        }
+        axes.extend([axis::LANEID, axis::WARPID]);
+    }
+    // Each warp has a tile of its own, whatever is left of the axis in the layout of one.
+    if is_of_warps {
+        axes.remove(&axis::WARPID);
     }
     for axis in axes.into_iter().filter(|axis| *axis != axis::REG) {
         let Some(index) = indices.of(&axis) else {
