@@ -3,13 +3,13 @@
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::tile::value_title;
+use tilewright_ir::tile::{element_index, index_title, value_title};
 
 use crate::Artifact;
 use crate::writers::{Writer, writers};
 
-/// Ops that are told, at most.
-const MOST_TOLD: usize = 4;
+/// The most writers that one message names.
+const MOST_NAMED: usize = 4;
 
 /// Where the hardware counts CTAs.
 const AXES: [&str; 3] = ["x", "y", "z"];
@@ -31,8 +31,8 @@ impl Artifact {
     pub fn unwritten(&self, output: &str, element: i64) -> Diagnostic {
         let kernel = self.kernel();
         let parameter = self.parameters().into_iter().find(|parameter| parameter.name == output);
-        let index = index_of(&parameter.map(|parameter| parameter.shape).unwrap_or_default(), element);
-        let message = format!("element {} of the output `{output}` was never written", title(&index));
+        let index = element_index(&parameter.map(|parameter| parameter.shape).unwrap_or_default(), element);
+        let message = format!("element {} of the output `{output}` was never written", index_title(&index));
         let finding = Diagnostic::error("R0609", message);
         let Some((handle, buffer)) = kernel.buffers.iter().find(|(_, buffer)| buffer.name == output) else {
             return finding;
@@ -42,7 +42,7 @@ impl Artifact {
             let finding = finding.label(buffer.span, "nothing writes it");
             return finding.help(format!("write every element of `{output}`, or leave the output out"));
         }
-        writers.iter().take(MOST_TOLD).fold(finding, |finding, writer| {
+        writers.iter().take(MOST_NAMED).fold(finding, |finding, writer| {
             let missed = if writer.buffer == handle { self.missed(writer, &index) } else { None };
             match missed {
                 Some(missed) => self.not_reached(finding, writer, &missed),
@@ -124,36 +124,4 @@ impl Artifact {
 /// A suggestion, once.
 fn helped(finding: Diagnostic, help: String) -> Diagnostic {
     if finding.help.contains(&help) { finding } else { finding.help(help) }
-}
-
-/// The index of an element in a shape.
-fn index_of(shape: &[i64], element: i64) -> Vec<i64> {
-    let mut rest = element;
-    let mut index: Vec<i64> = Vec::with_capacity(shape.len());
-    for extent in shape.iter().rev() {
-        index.push(rest % extent.max(&1));
-        rest /= extent.max(&1);
-    }
-    index.reverse();
-    index
-}
-
-/// `7`, or `(0, 3)` where there are several dimensions.
-fn title(index: &[i64]) -> String {
-    let digits: Vec<String> = index.iter().map(i64::to_string).collect();
-    match &digits[..] {
-        [only] => only.clone(),
-        several => format!("({})", several.join(", ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_element_is_told_by_its_index() {
-        assert_eq!(title(&index_of(&[2, 4, 32], 133)), "(1, 0, 5)");
-        assert_eq!(title(&index_of(&[8], 7)), "7");
-    }
 }

@@ -4,11 +4,8 @@
 
 use tilewright_ir::Scalar;
 use tilewright_ir::thread::{Program, Value};
-use tilewright_ir::tile::{ElementOp, Narrowing};
+use tilewright_ir::tile::{ElementOp, IntegerRange, Narrowing};
 use tilewright_layout::DType;
-
-/// The least and the greatest value.
-type Range = (i128, i128);
 
 /// Whether an operation on signed integers of 32 or 64 bits may overflow.
 pub(super) fn may_overflow(program: &Program, op: ElementOp, dtype: DType, operands: &[Value]) -> bool {
@@ -16,28 +13,18 @@ pub(super) fn may_overflow(program: &Program, op: ElementOp, dtype: DType, opera
     exact(program, op, operands).is_some_and(|range| !is_inside(range, held))
 }
 
-fn is_inside((least, most): Range, (lo, hi): Range) -> bool {
+fn is_inside((least, most): IntegerRange, (lo, hi): IntegerRange) -> bool {
     lo <= least && most <= hi
 }
 
-/// The values of an operation that overflows, if they were not wrapped; `None` for one that does not.
-fn exact(program: &Program, op: ElementOp, operands: &[Value]) -> Option<Range> {
-    let of = |at: usize| operands.get(at).and_then(|operand| range(program, operand));
-    match op {
-        ElementOp::Add => of(0).zip(of(1)).map(|(a, b)| (a.0 + b.0, a.1 + b.1)),
-        ElementOp::Sub => of(0).zip(of(1)).map(|(a, b)| (a.0 - b.1, a.1 - b.0)),
-        ElementOp::Mul => of(0).zip(of(1)).map(|(a, b)| {
-            let products = [a.0 * b.0, a.0 * b.1, a.1 * b.0, a.1 * b.1];
-            products.iter().fold((products[0], products[0]), |(lo, hi), p| (lo.min(*p), hi.max(*p)))
-        }),
-        ElementOp::Neg => of(0).map(|(lo, hi)| (-hi, -lo)),
-        ElementOp::Abs => of(0).map(|(lo, hi)| (0, hi.max(-lo))),
-        _ => None,
-    }
+/// The values of an operation, if they were not wrapped; `None` for one that gives no integers.
+fn exact(program: &Program, op: ElementOp, operands: &[Value]) -> Option<IntegerRange> {
+    let ranges: Option<Vec<IntegerRange>> = operands.iter().map(|operand| range(program, operand)).collect();
+    op.exact_range(&ranges?)
 }
 
 /// The values that an integer may have; `None` for what is none.
-fn range(program: &Program, value: &Value) -> Option<Range> {
+fn range(program: &Program, value: &Value) -> Option<IntegerRange> {
     let held = value.dtype(&program.registers).and_then(DType::integers);
     let known = match value {
         Value::Const(_, Scalar::Int(value)) => Some((i128::from(*value), i128::from(*value))),

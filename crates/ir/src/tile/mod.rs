@@ -15,9 +15,9 @@ pub use contract::contract;
 pub use element::{Claim, Element, Parallel};
 pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll};
 pub use op::{Detail, Effect, Gemm, Op, OpInfo, OpKind, Operand, Reduce, ReduceKind, Takes, WarpPolicy};
-pub use print::{access_title, tile_title, value_title};
+pub use print::{access_title, element_index, index_title, tile_title, value_title};
 pub use shared::name_shared;
-pub use value::{Access, Coord, ElementClass, ElementOp, Narrowing, Value};
+pub use value::{Access, Coord, ElementClass, ElementOp, IntegerRange, Narrowing, Value};
 pub use verify::{VerifiedKernel, verify};
 
 use tilewright_expr::Var;

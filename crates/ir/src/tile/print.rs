@@ -9,6 +9,27 @@ use crate::tile::kernel::{Buffer, Direction, If, Kernel, Loop, Size, Space, Stmt
 use crate::tile::op::Op;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 
+/// The index of an element that is counted in row-major order of a shape.
+pub fn element_index(shape: &[i64], element: i64) -> Vec<i64> {
+    let mut rest = element;
+    let mut index: Vec<i64> = Vec::with_capacity(shape.len());
+    for extent in shape.iter().rev() {
+        index.push(rest % extent.max(&1));
+        rest /= extent.max(&1);
+    }
+    index.reverse();
+    index
+}
+
+/// An index in messages: `7`, or `(0, 3)` where there are several dimensions.
+pub fn index_title(index: &[i64]) -> String {
+    let digits: Vec<String> = index.iter().map(i64::to_string).collect();
+    match &digits[..] {
+        [only] => only.clone(),
+        several => format!("({})", several.join(", ")),
+    }
+}
+
 /// `b[s, 0, ..]` style title of a tile: dimensions that are taken whole are `..`.
 pub fn tile_title(kernel: &Kernel, tile: &Tile) -> String {
     let Some(buffer) = kernel.buffers.get(tile.buffer) else { return "?".to_string() };
@@ -232,4 +253,15 @@ fn print_op(f: &mut fmt::Formatter<'_>, kernel: &Kernel, op: &Op, depth: usize) 
         write!(f, " variant {variant}")?;
     }
     writeln!(f, "  // {}", op.span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_element_is_called_by_its_index() {
+        assert_eq!(index_title(&element_index(&[2, 4, 32], 133)), "(1, 0, 5)");
+        assert_eq!(index_title(&element_index(&[8], 7)), "7");
+    }
 }

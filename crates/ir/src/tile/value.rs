@@ -137,41 +137,44 @@ impl ElementOp {
     }
 }
 
+/// The least and the greatest of some integers, of which every dtype's fit.
+pub type IntegerRange = (i128, i128);
+
 impl ElementOp {
     /// What it gives for integers of these ranges, computed exactly; `None` for ops that give no integers. The ends are
     /// those of 64 bits where it would go beyond.
     pub fn integer_range(self, operands: &[ValueRange]) -> Option<ValueRange> {
-        let wide = |range: &ValueRange| (i128::from(range.lo), i128::from(range.hi));
-        let hull = |ends: &[i128]| {
-            let end = |value: Option<&i128>| value.map_or(0, |v| (*v).clamp(i64::MIN.into(), i64::MAX.into()) as i64);
-            ValueRange::new(end(ends.iter().min()), end(ends.iter().max()))
-        };
-        let magnitude = |(lo, hi): (i128, i128)| lo.abs().max(hi.abs());
-        Some(match (self, operands) {
-            (ElementOp::Add, [a, b]) => hull(&[wide(a).0 + wide(b).0, wide(a).1 + wide(b).1]),
-            (ElementOp::Sub, [a, b]) => hull(&[wide(a).0 - wide(b).1, wide(a).1 - wide(b).0]),
+        let operands: Vec<IntegerRange> = operands.iter().map(|range| (range.lo.into(), range.hi.into())).collect();
+        let end = |value: i128| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        self.exact_range(&operands).map(|(lo, hi)| ValueRange::new(end(lo), end(hi)))
+    }
+
+    /// What it gives for integers of these ranges, computed exactly; `None` for ops that give no integers.
+    pub fn exact_range(self, operands: &[IntegerRange]) -> Option<IntegerRange> {
+        let hull = |ends: &[i128]| Some((*ends.iter().min()?, *ends.iter().max()?));
+        let magnitude = |(lo, hi): IntegerRange| lo.saturating_abs().max(hi.saturating_abs());
+        match (self, operands) {
+            (ElementOp::Add, [a, b]) => Some((a.0.saturating_add(b.0), a.1.saturating_add(b.1))),
+            (ElementOp::Sub, [a, b]) => Some((a.0.saturating_sub(b.1), a.1.saturating_sub(b.0))),
             (ElementOp::Mul, [a, b]) => {
-                let ((a, b), (c, d)) = (wide(a), wide(b));
-                hull(&[a * c, a * d, b * c, b * d])
+                let product = |a: i128, b: i128| a.saturating_mul(b);
+                hull(&[product(a.0, b.0), product(a.0, b.1), product(a.1, b.0), product(a.1, b.1)])
             }
-            (ElementOp::Div, [a, b]) if b.lo > 0 && b.hi >= b.lo => {
-                let ((a, b), (c, d)) = (wide(a), wide(b));
-                hull(&[a / c, a / d, b / c, b / d])
-            }
+            (ElementOp::Div, [a, b]) if b.0 > 0 && b.1 >= b.0 => hull(&[a.0 / b.0, a.0 / b.1, a.1 / b.0, a.1 / b.1]),
             // A quotient is no larger than the dividend, and a division by 0 gives 0.
             (ElementOp::Div, [a, b]) => {
-                let least = if wide(a).0 < 0 || wide(b).0 < 0 { -magnitude(wide(a)) } else { 0 };
-                hull(&[least, magnitude(wide(a))])
+                let least = if a.0 < 0 || b.0 < 0 { -magnitude(*a) } else { 0 };
+                Some((least, magnitude(*a)))
             }
-            (ElementOp::Max, [a, b]) => ValueRange::new(a.lo.max(b.lo), a.hi.max(b.hi)),
-            (ElementOp::Min, [a, b]) => ValueRange::new(a.lo.min(b.lo), a.hi.min(b.hi)),
-            (ElementOp::Neg, [a]) => hull(&[-wide(a).0, -wide(a).1]),
-            (ElementOp::Abs, [a]) if a.lo >= 0 => *a,
-            (ElementOp::Abs, [a]) => hull(&[0, magnitude(wide(a))]),
-            (ElementOp::Rounded, [a]) => *a,
-            (ElementOp::Select, [a, b]) => ValueRange::new(a.lo.min(b.lo), a.hi.max(b.hi)),
-            _ => return None,
-        })
+            (ElementOp::Max, [a, b]) => Some((a.0.max(b.0), a.1.max(b.1))),
+            (ElementOp::Min, [a, b]) => Some((a.0.min(b.0), a.1.min(b.1))),
+            (ElementOp::Neg, [a]) => Some((a.1.saturating_neg(), a.0.saturating_neg())),
+            (ElementOp::Abs, [a]) if a.0 >= 0 => Some(*a),
+            (ElementOp::Abs, [a]) => Some((0, magnitude(*a))),
+            (ElementOp::Rounded, [a]) => Some(*a),
+            (ElementOp::Select, [a, b]) => Some((a.0.min(b.0), a.1.max(b.1))),
+            _ => None,
+        }
     }
 }
 
@@ -252,7 +255,7 @@ impl Value {
         match self {
             Value::Const(_) | Value::Index(_) => None,
             Value::Named(name) => named(name),
-            Value::Load(access) => Some(buffers[access.buffer].dtype),
+            Value::Load(access) => buffers.get(access.buffer).map(|buffer| buffer.dtype),
             Value::Cast(dtype, ..) => Some(*dtype),
             Value::Op(op, operands) => op_dtype(*op, operands, &|operand| operand.dtype(buffers, named)),
         }

@@ -7,6 +7,7 @@ use crate::arena::Handle;
 use crate::target::Target;
 use crate::tile::BUILTIN_NAMES;
 use crate::tile::kernel::{Buffer, Kernel, Space};
+use crate::tile::print::{element_index, index_title};
 
 pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     let mut names: Vec<(&str, Span)> = Vec::new();
@@ -190,7 +191,7 @@ fn check_positions(buffer: &Buffer, layout: &Layout, found: &mut Vec<Diagnostic>
     }
     let may_share = matches!(buffer.space, Space::Global(crate::tile::Direction::Input));
     if !may_share && let Ok(Some((one, other))) = layout.collision() {
-        let elements = [one, other].map(|element| element_title(&buffer.shape, element));
+        let elements = [one, other].map(|element| index_title(&element_index(&buffer.shape, element)));
         let place = common_place(layout, one, other).unwrap_or_else(|| "one place".to_string());
         found.push(
             Diagnostic::error("K0208", format!("two elements of `{}` share a place", buffer.name))
@@ -207,26 +208,11 @@ fn replicated(buffer: &Buffer, layout: &Layout) -> Option<String> {
         Layout::Tile(tile) => !tile.replica().is_empty(),
         Layout::Compose(compose) => !compose.tile().replica().is_empty(),
         Layout::Table(table) => {
-            let element = element_title(&buffer.shape, table.replicated()?);
+            let element = index_title(&element_index(&buffer.shape, table.replicated()?));
             return Some(format!("element {element} of `{}`", buffer.name));
         }
     };
     has_replicas.then(|| format!("every element of `{}`", buffer.name))
-}
-
-/// The index of an element in a tile of this shape: `7`, or `(0, 3)` where the shape has several dimensions.
-pub(super) fn element_title(shape: &[i64], element: i64) -> String {
-    let mut rest = element;
-    let mut index: Vec<String> = Vec::with_capacity(shape.len());
-    for extent in shape.iter().rev() {
-        index.push((rest % extent).to_string());
-        rest /= extent;
-    }
-    index.reverse();
-    match &index[..] {
-        [only] => only.clone(),
-        several => format!("({})", several.join(", ")),
-    }
 }
 
 /// A place that two elements share: `3` in memory, `1@laneid, 0@reg` in registers. `None` where their places are too

@@ -6,7 +6,6 @@
 //! branch here; whether something stores to the element in between is not looked at.
 
 use tilewright_diag::Diagnostic;
-use tilewright_expr::ValueRange;
 use tilewright_layout::DType;
 
 use super::values::Type;
@@ -14,7 +13,10 @@ use crate::scalar::Scalar;
 use crate::tile::element::Element;
 use crate::tile::kernel::{Kernel, Space};
 use crate::tile::print::{access_title, value_title};
-use crate::tile::value::{Access, Coord, ElementClass, ElementOp, Narrowing, Value};
+use crate::tile::value::{Access, Coord, ElementClass, ElementOp, IntegerRange, Narrowing, Value};
+
+/// Wider than the integers of every dtype.
+const ALL: IntegerRange = (-(1 << 64), 1 << 64);
 
 /// What is wrong with a value of this type as an index; `None` for integers.
 pub(super) fn no_index(kernel: &Kernel, value: &Value, kind: Type, access: &Access) -> Option<Diagnostic> {
@@ -49,14 +51,14 @@ struct Name<'a> {
     name: &'a str,
     value: &'a Value,
     dtype: Option<DType>,
-    range: ValueRange,
+    range: IntegerRange,
 }
 
 struct Walk<'a, 'f> {
     kernel: &'a Kernel,
     names: Vec<Name<'a>>,
     /// Where the conditions around say that integers lie, which are known by their text.
-    facts: Vec<(String, ValueRange)>,
+    facts: Vec<(String, IntegerRange)>,
     found: &'f mut Vec<Diagnostic>,
 }
 
@@ -115,21 +117,21 @@ impl<'a, 'f> Walk<'a, 'f> {
         for (dimension, (coord, extent)) in access.index.iter().zip(&buffer.shape).enumerate() {
             let Coord::Data(value) = coord else { continue };
             let range = self.range(value);
-            if range.lo < 0 || range.hi >= *extent {
+            if range.0 < 0 || range.1 >= i128::from(*extent) {
                 let finding = self.leaves(access, dimension, value, range);
                 self.found.push(finding);
             }
         }
     }
 
-    fn leaves(&self, access: &Access, dimension: usize, value: &Value, range: ValueRange) -> Diagnostic {
+    fn leaves(&self, access: &Access, dimension: usize, value: &Value, range: IntegerRange) -> Diagnostic {
         let buffer = &self.kernel.buffers[access.buffer];
         let (title, extent) = (access_title(self.kernel, access), buffer.shape[dimension]);
-        let reached = if range.lo < 0 { range.lo } else { range.hi };
+        let reached = if range.0 < 0 { range.0 } else { range.1 };
         let message = format!("`{title}` may reach index {reached} of dimension {dimension}, which has {extent}");
         let bounds = [
-            (range.lo < 0, ".max(0)".to_string(), ".ge(0)".to_string()),
-            (range.hi >= extent, format!(".min({})", extent - 1), format!(".lt({extent})")),
+            (range.0 < 0, ".max(0)".to_string(), ".ge(0)".to_string()),
+            (range.1 >= i128::from(extent), format!(".min({})", extent - 1), format!(".lt({extent})")),
         ];
         let missing = || bounds.iter().filter(|(is_missing, ..)| *is_missing);
         let clamp: String = missing().map(|(_, clamp, _)| clamp.as_str()).collect();
@@ -150,22 +152,22 @@ impl<'a, 'f> Walk<'a, 'f> {
     }
 
     /// Where a number lies: by its dtype, by what it is computed from, and by the conditions around.
-    fn range(&mut self, value: &Value) -> ValueRange {
+    fn range(&mut self, value: &Value) -> IntegerRange {
         let range = self.computed(value);
         if self.facts.is_empty() {
             return range;
         }
         let title = value_title(self.kernel, value);
         let known = self.facts.iter().filter(|(known, _)| *known == title);
-        known.fold(range, |range, (_, fact)| ValueRange { lo: range.lo.max(fact.lo), hi: range.hi.min(fact.hi) })
+        known.fold(range, |range, (_, fact)| (range.0.max(fact.0), range.1.min(fact.1)))
     }
 
-    fn computed(&mut self, value: &Value) -> ValueRange {
+    fn computed(&mut self, value: &Value) -> IntegerRange {
         match value {
-            Value::Const(Scalar::Int(number)) => ValueRange::point(*number),
+            Value::Const(Scalar::Int(number)) => ((*number).into(), (*number).into()),
             Value::Const(Scalar::Float(number)) => of_float(*number),
-            Value::Index(expr) => expr.range(),
-            Value::Named(name) => self.named(name).map_or(ValueRange::ALL, |known| known.range),
+            Value::Index(expr) => (expr.range().lo.into(), expr.range().hi.into()),
+            Value::Named(name) => self.named(name).map_or(ALL, |known| known.range),
             Value::Load(access) => of_dtype(self.kernel.buffers[access.buffer].dtype),
             Value::Cast(dtype, narrowing, of) => {
                 let is_float = self.dtype(of).is_some_and(DType::is_float);
@@ -174,15 +176,15 @@ impl<'a, 'f> Walk<'a, 'f> {
             }
             Value::Op(ElementOp::Select, operands) => self.selected(operands),
             Value::Op(op, operands) => {
-                let ranges: Vec<ValueRange> = operands.iter().map(|operand| self.range(operand)).collect();
+                let ranges: Vec<IntegerRange> = operands.iter().map(|operand| self.range(operand)).collect();
                 of_operation(*op, self.dtype(value), &ranges)
             }
         }
     }
 
     /// One of two, each where its condition holds.
-    fn selected(&mut self, operands: &[Value]) -> ValueRange {
-        let [cond, then, otherwise] = operands else { return ValueRange::ALL };
+    fn selected(&mut self, operands: &[Value]) -> IntegerRange {
+        let [cond, then, otherwise] = operands else { return ALL };
         let mut side = |value: &Value, holds: bool| {
             let known = self.facts.len();
             self.assume(cond, holds);
@@ -191,7 +193,7 @@ impl<'a, 'f> Walk<'a, 'f> {
             range
         };
         let (then, otherwise) = (side(then, true), side(otherwise, false));
-        ValueRange { lo: then.lo.min(otherwise.lo), hi: then.hi.max(otherwise.hi) }
+        (then.0.min(otherwise.0), then.1.max(otherwise.1))
     }
 
     /// Notes what a comparison of integers says of both sides.
@@ -219,40 +221,43 @@ impl<'a, 'f> Walk<'a, 'f> {
     }
 }
 
-/// The integers next to a number; of a number that is none, all.
-fn of_float(number: f64) -> ValueRange {
-    if number.is_nan() { ValueRange::ALL } else { ValueRange::new(number.floor() as i64, number.ceil() as i64) }
+/// The integers next to a number, as far as they count; of a number that is none, all.
+fn of_float(number: f64) -> IntegerRange {
+    if number.is_nan() {
+        return ALL;
+    }
+    let whole = |number: f64| (number as i128).clamp(ALL.0, ALL.1);
+    (whole(number.floor()), whole(number.ceil()))
 }
 
-/// The integers of a dtype, of which 64 bits are seen; all for other dtypes.
-fn of_dtype(dtype: DType) -> ValueRange {
-    let end = |value: i128| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-    dtype.integers().map_or(ValueRange::ALL, |(least, most)| ValueRange::new(end(least), end(most)))
+/// The integers of a dtype; all for other dtypes.
+fn of_dtype(dtype: DType) -> IntegerRange {
+    dtype.integers().unwrap_or(ALL)
+}
+
+fn is_inside(range: IntegerRange, whole: IntegerRange) -> bool {
+    whole.0 <= range.0 && range.1 <= whole.1
 }
 
 /// Where a number of this range lies after a cast.
-fn cast(dtype: DType, narrowing: Narrowing, range: ValueRange) -> ValueRange {
+fn cast(dtype: DType, narrowing: Narrowing, range: IntegerRange) -> IntegerRange {
     let whole = of_dtype(dtype);
-    if whole.lo <= range.lo && range.hi <= whole.hi {
-        return range;
-    }
     match narrowing {
-        Narrowing::Saturates => {
-            ValueRange { lo: range.lo.clamp(whole.lo, whole.hi), hi: range.hi.clamp(whole.lo, whole.hi) }
-        }
+        _ if is_inside(range, whole) => range,
+        Narrowing::Saturates => (range.0.clamp(whole.0, whole.1), range.1.clamp(whole.0, whole.1)),
         Narrowing::Fits | Narrowing::Wraps => whole,
     }
 }
 
 /// Where the result of an operation on numbers of these ranges lies. Integers of a dtype wrap; of floats only the order is
 /// looked at, since their sums are rounded.
-fn of_operation(op: ElementOp, dtype: Option<DType>, operands: &[ValueRange]) -> ValueRange {
-    let whole = dtype.map_or(ValueRange::ALL, of_dtype);
+fn of_operation(op: ElementOp, dtype: Option<DType>, operands: &[IntegerRange]) -> IntegerRange {
+    let whole = dtype.map_or(ALL, of_dtype);
     let keeps_order =
         matches!(op, ElementOp::Max | ElementOp::Min | ElementOp::Abs | ElementOp::Neg | ElementOp::Rounded);
     let is_known = keeps_order || dtype.is_none_or(|dtype| !dtype.is_float());
-    let range = op.integer_range(operands).filter(|_| is_known);
-    range.filter(|range| whole.lo <= range.lo && range.hi <= whole.hi).unwrap_or(whole)
+    let range = op.exact_range(operands).filter(|_| is_known);
+    range.filter(|range| is_inside(*range, whole)).unwrap_or(whole)
 }
 
 /// The comparison that holds where this one does not.
@@ -280,15 +285,14 @@ fn mirrored(op: ElementOp) -> ElementOp {
 }
 
 /// Where a number lies that compares so with one of this range.
-fn bounded(op: ElementOp, other: ValueRange) -> ValueRange {
-    let ValueRange { lo, hi } = ValueRange::ALL;
+fn bounded(op: ElementOp, other: IntegerRange) -> IntegerRange {
     match op {
-        ElementOp::Lt => ValueRange { lo, hi: other.hi.saturating_sub(1) },
-        ElementOp::Le => ValueRange { lo, hi: other.hi },
-        ElementOp::Gt => ValueRange { lo: other.lo.saturating_add(1), hi },
-        ElementOp::Ge => ValueRange { lo: other.lo, hi },
+        ElementOp::Lt => (ALL.0, other.1.saturating_sub(1)),
+        ElementOp::Le => (ALL.0, other.1),
+        ElementOp::Gt => (other.0.saturating_add(1), ALL.1),
+        ElementOp::Ge => (other.0, ALL.1),
         ElementOp::Eq => other,
-        _ => ValueRange::ALL,
+        _ => ALL,
     }
 }
 
@@ -298,21 +302,25 @@ mod tests {
 
     #[test]
     fn comparisons_bound_both_sides() {
-        let to_31 = ValueRange::new(0, 31);
-        assert_eq!(bounded(ElementOp::Lt, to_31).hi, 30);
-        assert_eq!(bounded(mirrored(ElementOp::Le), to_31).lo, 0);
-        assert_eq!(bounded(opposite(ElementOp::Lt), to_31).lo, 0);
-        assert_eq!(bounded(ElementOp::Ne, to_31), ValueRange::ALL);
+        let to_31 = (0, 31);
+        assert_eq!(bounded(ElementOp::Lt, to_31).1, 30);
+        assert_eq!(bounded(mirrored(ElementOp::Le), to_31).0, 0);
+        assert_eq!(bounded(opposite(ElementOp::Lt), to_31).0, 0);
+        assert_eq!(bounded(ElementOp::Ne, to_31), ALL);
     }
 
     #[test]
     fn integers_of_a_dtype_wrap_and_floats_saturate() {
-        let sum = of_operation(ElementOp::Add, Some(DType::U8), &[ValueRange::new(0, 200), ValueRange::point(100)]);
-        assert_eq!(sum, ValueRange::new(0, 255));
-        assert_eq!(cast(DType::U8, Narrowing::Saturates, ValueRange::new(-5, 300)), ValueRange::new(0, 255));
-        assert_eq!(cast(DType::U8, Narrowing::Wraps, ValueRange::new(3, 300)), ValueRange::new(0, 255));
-        assert_eq!(cast(DType::U8, Narrowing::Wraps, ValueRange::new(3, 30)), ValueRange::new(3, 30));
-        let positive = of_operation(ElementOp::Max, Some(DType::F32), &[ValueRange::ALL, of_float(0.0)]);
-        assert_eq!(cast(DType::I32, Narrowing::Saturates, positive), ValueRange::new(0, i32::MAX.into()));
+        let sum = of_operation(ElementOp::Add, Some(DType::U8), &[(0, 200), (100, 100)]);
+        assert_eq!(sum, (0, 255));
+        assert_eq!(cast(DType::U8, Narrowing::Saturates, (-5, 300)), (0, 255));
+        assert_eq!(cast(DType::U8, Narrowing::Wraps, (3, 300)), (0, 255));
+        assert_eq!(cast(DType::U8, Narrowing::Wraps, (3, 30)), (3, 30));
+        // 64 bits wrap too, whatever a range of 64 bits could say of them.
+        let next = of_operation(ElementOp::Add, Some(DType::U64), &[of_dtype(DType::U64), (1, 1)]);
+        assert_eq!(next, of_dtype(DType::U64));
+        assert_eq!(cast(DType::I64, Narrowing::Wraps, of_dtype(DType::U64)), of_dtype(DType::I64));
+        let positive = of_operation(ElementOp::Max, Some(DType::F32), &[ALL, of_float(0.0)]);
+        assert_eq!(cast(DType::I32, Narrowing::Saturates, positive), (0, i32::MAX.into()));
     }
 }

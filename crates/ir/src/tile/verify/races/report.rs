@@ -8,7 +8,7 @@ use super::touches::{Kind, Touch};
 use super::{Iterations, MOST_POINTS, Who};
 use crate::tile::kernel::Kernel;
 use crate::tile::print::access_title;
-use crate::tile::verify::buffers::element_title;
+use crate::tile::print::{element_index, index_title};
 
 /// An iteration that touches a place, and through which access.
 pub(super) struct Visit {
@@ -33,7 +33,7 @@ pub(super) fn meeting(
     let place = match is_index {
         true => {
             let element = later.place.iter().zip(&buffer.shape).fold(0, |flat, (at, extent)| flat * extent + at);
-            format!("element {} of `{}`", element_title(&buffer.shape, element), buffer.name)
+            format!("element {} of `{}`", index_title(&element_index(&buffer.shape, element)), buffer.name)
         }
         false => {
             let owner = &kernel.buffers[kernel.storage(other.access.buffer)];
