@@ -58,7 +58,7 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    /// Also of what is no number.
+    /// Whether it misses its goal. One that could not be measured (NaN) does too.
     pub(crate) fn misses(&self) -> bool {
         !self.goal.is_met_by(self.value)
     }

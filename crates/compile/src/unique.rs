@@ -14,7 +14,7 @@ impl Artifact {
     /// one thread writes a place twice by lines of one number, without a barrier between, two iterations of the loop store
     /// to one element.
     ///
-    /// Stores of which that cannot be said have no number: those in a loop inside of an iteration, which may store to its
+    /// Stores that cannot be judged so have no number: those in a loop inside of an iteration, which may store to its
     /// element again, and those to a buffer that the loop writes in other ways too.
     pub fn unique_stores(&self) -> BTreeMap<u32, u32> {
         let (kernel, ordered) = (self.kernel(), ordered_ops(self.program()));

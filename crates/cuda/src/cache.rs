@@ -80,7 +80,7 @@ impl CompileCache {
     }
 
     /// The cache in the folder `kernels` of [`SearchOptions::cache_dir`], with the limit of
-    /// [`SearchOptions::cache_mib`]. A limit that is no number is a note of [`compile_cached`].
+    /// [`SearchOptions::cache_mib`]. A limit that is not a number is a note of [`compile_cached`].
     pub fn from_options(options: &SearchOptions) -> Option<Self> {
         let cache = CompileCache::new(options.cache_dir.as_ref()?.join("kernels"));
         Some(match options.cache_mib.as_deref().map(parse_mib) {
@@ -142,7 +142,7 @@ fn parse_mib(text: &str) -> Result<u64, String> {
     let bytes = text.trim().parse::<u64>().ok().and_then(|mib| mib.checked_mul(BYTES_PER_MIB));
     bytes.ok_or_else(|| {
         format!(
-            "TILEWRIGHT_CACHE_MIB is `{text}`, which is no number of MiB, such as {DEFAULT_CACHE_MIB}; \
+            "TILEWRIGHT_CACHE_MIB is `{text}`, which is not a number of MiB such as {DEFAULT_CACHE_MIB}; \
              {DEFAULT_CACHE_MIB} is taken"
         )
     })
@@ -159,7 +159,7 @@ fn write_aside(dir: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Compiles through the cache, if there is one. The second value holds notes about entries that could not be read or
-/// written, and about a limit that is no number; the result is the same with them.
+/// written, and about a limit that is not a number; the result is the same with them.
 ///
 /// # Errors
 ///
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!((cache(None).most_bytes, cache(None).note), (512 << 20, None));
         assert_eq!((cache(Some("3")).most_bytes, cache(Some("0")).most_bytes), (3 << 20, 0));
         let wrong = cache(Some("1 GiB"));
-        let note = "TILEWRIGHT_CACHE_MIB is `1 GiB`, which is no number of MiB, such as 512; 512 is taken";
+        let note = "TILEWRIGHT_CACHE_MIB is `1 GiB`, which is not a number of MiB such as 512; 512 is taken";
         assert_eq!((wrong.most_bytes, wrong.note.as_deref()), (512 << 20, Some(note)));
         assert_eq!(wrong.dir, PathBuf::from("/cache/kernels"));
         assert!(CompileCache::from_options(&SearchOptions::default()).is_none());

@@ -28,7 +28,7 @@ const MACHINES: [(u64, &str); 2] = [(62, "x86_64"), (183, "aarch64")];
 /// Why a file is not given to the loader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// It is no library for this machine: the loader refuses it, or passes over it.
+    /// It is not a library for this machine: the loader refuses it, or passes over it.
     Unfit(String),
     /// It is one, but not whole: the loader would take it, and the process might end.
     Damaged(String),
@@ -73,7 +73,7 @@ fn check_image(image: &mut (impl Read + Seek)) -> Result<(), Flaw> {
     Ok(())
 }
 
-/// What a file is that is no library for this machine, by its header. One that ends inside the header may be one.
+/// What a file is, by its header, if it is not a library for this machine. One that ends inside the header may be one.
 fn foreign(header: &[u8]) -> Option<String> {
     let field = |at: usize, width: usize| elf::number(header, at, width);
     let is_not = |found: Option<u64>, wanted: u64| found.is_some_and(|found| found != wanted);

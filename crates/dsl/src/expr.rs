@@ -3,7 +3,6 @@ use tilewright_ir::tile::Coord;
 
 use crate::nodes::{self, Number};
 use crate::size::Size;
-use crate::value::Value;
 
 /// Operations from which on an expression is brought into its canonical form before it is used.
 const LARGE: u64 = 64;
@@ -66,37 +65,6 @@ impl Expr {
     pub fn ceil_div(self, divisor: i64) -> Expr {
         Expr::of(self.made().ceil_div(divisor))
     }
-}
-
-macro_rules! comparisons {
-    ($($(#[$doc:meta])* $method:ident;)*) => {
-        impl Expr {$(
-            $(#[$doc])*
-            #[track_caller]
-            pub fn $method(self, other: impl Into<Value>) -> Value {
-                Value::from(self).$method(other)
-            }
-        )*}
-    };
-}
-
-comparisons! {
-    /// The greater of the two.
-    max;
-    /// The lesser of the two.
-    min;
-    /// Whether it is less.
-    lt;
-    /// Whether it is less or equal.
-    le;
-    /// Whether it is greater.
-    gt;
-    /// Whether it is greater or equal.
-    ge;
-    /// Whether they are equal.
-    eq;
-    /// Whether they differ.
-    ne;
 }
 
 macro_rules! from_numbers {

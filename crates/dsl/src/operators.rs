@@ -7,44 +7,43 @@ use crate::expr::Expr;
 use crate::size::Size;
 use crate::value::Value;
 
-macro_rules! expression {
-    ($left:ty: $($right:ty),*; $operators:tt) => {$(
-        expression!(@ $left, $right, $operators);
+/// Operators between a type and others; `as` names what comes out, and how it takes its operands.
+macro_rules! operators {
+    ($left:ty as $made:ident.$taken:ident: $($right:ty),*; $operators:tt) => {$(
+        operators!(@ $left, $right, $made, $taken, $operators);
     )*};
-    (@ $left:ty, $right:ty, [$($operator:ident $method:ident $sign:tt),*]) => {$(
+    (@ $left:ty, $right:ty, $made:ident, $taken:ident, [$($operator:ident $method:ident $sign:tt),*]) => {$(
         impl $operator<$right> for $left {
-            type Output = Expr;
+            type Output = $made;
 
             #[track_caller]
-            fn $method(self, other: $right) -> Expr {
-                Expr::of(Expr::from(self).made() $sign Expr::from(other).made())
+            fn $method(self, other: $right) -> $made {
+                $made::of($made::from(self).$taken() $sign $made::from(other).$taken())
             }
         }
     )*};
 }
 
-macro_rules! value {
-    ($left:ty: $($right:ty),*; $operators:tt) => {$(
-        value!(@ $left, $right, $operators);
-    )*};
-    (@ $left:ty, $right:ty, [$($operator:ident $method:ident $sign:tt),*]) => {$(
-        impl $operator<$right> for $left {
-            type Output = Value;
+/// Operators on whole numbers give an expression.
+macro_rules! expression {
+    ($left:ty: $($right:ty),*) => {
+        operators!($left as Expr.made: $($right),*;
+            [Add add +, Sub sub -, Mul mul *, Div div /, Rem rem %, BitXor bitxor ^, BitAnd bitand &]);
+    };
+}
 
-            #[track_caller]
-            fn $method(self, other: $right) -> Value {
-                Value::of(Value::from(self).resolved() $sign Value::from(other).resolved())
-            }
-        }
-    )*};
+/// Operators with a value or a fraction on either side give a value.
+macro_rules! value {
+    ($left:ty: $($right:ty),*) => {
+        operators!($left as Value.resolved: $($right),*; [Add add +, Sub sub -, Mul mul *, Div div /]);
+    };
 }
 
 macro_rules! expressions {
     ($($left:ty),*) => {$(
         // One type of integer and one of fraction each, so that a literal has a type.
-        expression!($left: Expr, &Expr, Size, &Size, i64;
-            [Add add +, Sub sub -, Mul mul *, Div div /, Rem rem %, BitXor bitxor ^, BitAnd bitand &]);
-        value!($left: Value, &Value, f64; [Add add +, Sub sub -, Mul mul *, Div div /]);
+        expression!($left: Expr, &Expr, Size, &Size, i64);
+        value!($left: Value, &Value, f64);
 
         impl Neg for $left {
             type Output = Expr;
@@ -83,9 +82,8 @@ macro_rules! values {
 }
 
 expressions!(Expr, &Expr, Size, &Size);
-expression!(i64: Expr, &Expr, Size, &Size;
-    [Add add +, Sub sub -, Mul mul *, Div div /, Rem rem %, BitXor bitxor ^, BitAnd bitand &]);
-value!(i64: Value, &Value; [Add add +, Sub sub -, Mul mul *, Div div /]);
-value!(f64: Value, &Value, Expr, &Expr, Size, &Size; [Add add +, Sub sub -, Mul mul *, Div div /]);
+expression!(i64: Expr, &Expr, Size, &Size);
+value!(i64: Value, &Value);
+value!(f64: Value, &Value, Expr, &Expr, Size, &Size);
 values!(Value, [Add add +, Sub sub -, Mul mul *, Div div /]);
 values!(&Value, [Add add +, Sub sub -, Mul mul *, Div div /]);

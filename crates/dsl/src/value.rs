@@ -102,6 +102,7 @@ functions! {
     rounded;
 }
 
+/// Functions of two values; of an index and a value too.
 macro_rules! binary {
     ($($(#[$doc:meta])* $method:ident;)*) => {
         impl Value {$(
@@ -109,6 +110,14 @@ macro_rules! binary {
             #[track_caller]
             pub fn $method(self, other: impl Into<Value>) -> Value {
                 Value::of(self.resolved().$method(other.into().resolved()))
+            }
+        )*}
+
+        impl Expr {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $method(self, other: impl Into<Value>) -> Value {
+                Value::from(self).$method(other)
             }
         )*}
     };

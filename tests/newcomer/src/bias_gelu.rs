@@ -12,26 +12,26 @@ pub fn bias_gelu() -> Kernel {
     kernel("bias_gelu", |k| {
         let rows = k.size("rows").max(1 << 16);
         let cols = k.size("cols").max(1 << 14);
-        let x = k.input("x", F16, (&rows, &cols));
-        let bias = k.input("bias", F16, (&cols,));
-        let residual = k.input("residual", F16, (&rows, &cols));
-        let y = k.output("y", F16, (&rows, &cols));
+        let x = k.input("x", F16, (rows, cols));
+        let bias = k.input("bias", F16, (cols,));
+        let residual = k.input("residual", F16, (rows, cols));
+        let y = k.output("y", F16, (rows, cols));
         let [down, across] = k.grid([rows.ceil_div(ROWS), cols.ceil_div(COLS)]);
         k.threads(128);
         k.parallel([ROWS, COLS], |k, [i, j]| {
             let (row, column) = (down * ROWS + i, across * COLS + j);
-            let z = k.named("z", x.at((row, &column)).cast(F32) + bias.at((&column,)).cast(F32));
-            let sum = gelu(&z) + residual.at((row, &column)).cast(F32);
-            k.store(y, (row, &column), sum.cast(F16));
+            let z = k.named("z", x.at((row, column)).cast(F32) + bias.at((column,)).cast(F32));
+            let sum = gelu(z) + residual.at((row, column)).cast(F32);
+            k.store(y, (row, column), sum.cast(F16));
         });
     })
 }
 
 /// By tanh.
-fn gelu(z: &Value) -> Value {
-    let cubic = *z * z * z * 0.044715;
-    let inner = (*z + cubic) * (2.0 / PI).sqrt();
-    *z * 0.5 * (inner.tanh() + 1.0)
+fn gelu(z: Value) -> Value {
+    let cubic = z * z * z * 0.044715;
+    let inner = (z + cubic) * (2.0 / PI).sqrt();
+    z * 0.5 * (inner.tanh() + 1.0)
 }
 
 /// The same in plain Rust, row-major.

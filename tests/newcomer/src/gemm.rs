@@ -29,7 +29,7 @@ pub fn gemm(m: i64, n: i64, depth: i64) -> Kernel {
                 k.store(left, (i, &p), a.at((top + i, first + p)));
             });
             k.parallel([PART, COLS], |k, [p, j]| {
-                k.store(right, (&p, j), b.at((first + p, side + j)));
+                k.store(right, (p, j), b.at((first + p, side + j)));
             });
             k.gemm(sums, left, right);
         });

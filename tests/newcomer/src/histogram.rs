@@ -22,8 +22,8 @@ pub fn histogram(count: i64, ctas: i64) -> Kernel {
         k.parallel([share], |k, [i]| {
             let place = first + i;
             // Without this, what lies outside would count as 0.
-            k.if_(Value::from(&place).lt(count), |k| {
-                k.atomic_add(counted, (x.at((&place,)).cast(I32),), 1);
+            k.if_(Value::from(place).lt(count), |k| {
+                k.atomic_add(counted, (x.at((place,)).cast(I32),), 1);
             });
         });
         k.copy(counts.sub((cta, ..)), counted);

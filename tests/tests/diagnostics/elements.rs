@@ -207,7 +207,7 @@ fn what_threads_judge_differently() {
         let a = k.input("a", F32, [512]);
         let b = k.output("b", F32, [512]);
         let warp = k.warp_id();
-        k.if_(Value::from(&warp).eq(0), |k| {
+        k.if_(Value::from(warp).eq(0), |k| {
             k.copy(b, a);
         });
     });

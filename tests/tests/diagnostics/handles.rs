@@ -99,3 +99,21 @@ fn sizes_below_what_divides_them() {
     });
     assert_mistake("sizes_below_what_divides_them", kernel);
 }
+
+#[test]
+fn a_value_of_another_kernel() {
+    let mut strange = None;
+    let _ = kernel("first", |k| {
+        let a = k.input("a", F32, [8]);
+        k.parallel([8], |_, [i]| strange = Some((i, a.at((i,)))));
+    });
+    let (index, value) = strange.expect("the first kernel was built");
+    let kernel = kernel("second", |k| {
+        let b = k.output("b", F32, [8]);
+        k.parallel([8], |k, [i]| {
+            k.store(b, (i,), value * 2.0);
+            k.store(b, (index,), 1.0);
+        });
+    });
+    assert_mistake("value_of_another_kernel", kernel);
+}

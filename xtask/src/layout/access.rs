@@ -42,7 +42,7 @@ fn pattern(text: &str, subject: &Subject) -> Result<AccessPattern, Failure> {
     let legal = "legal: row:3, column:0, ldmatrix:4, vectors:16, or a layout of lanes";
     let (what, number) =
         text.split_once(':').ok_or_else(|| Failure::Request(format!("no access `{text}`; {legal}")))?;
-    let number: i64 = number.parse().map_err(|_| Failure::Request(format!("`{number}` is no number; {legal}")))?;
+    let number: i64 = number.parse().map_err(|_| Failure::Request(format!("`{number}` is not a number; {legal}")))?;
     let shape = [rows, columns];
     Ok(match what {
         "row" => AccessPattern::row(shape, number)?,

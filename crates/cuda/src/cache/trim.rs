@@ -74,7 +74,7 @@ impl Stored {
         })
     }
 
-    /// A time in the future is no age.
+    /// A file from the future has no age: clocks may have been set back.
     fn is_left_over(&self, now: SystemTime) -> bool {
         now.duration_since(self.used).is_ok_and(|age| age > LONGEST_WRITE)
     }

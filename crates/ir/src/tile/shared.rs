@@ -1,5 +1,6 @@
-//! Values that one statement uses several times get a name, so that they are computed once, and every text of the kernel
-//! grows with what the user wrote and not with what that unfolds to.
+//! Values with a dtype that one statement uses several times get a name, so that they are computed once, and every text of
+//! the kernel grows with what the user wrote and not with what that unfolds to. Integers that are made of indices alone
+//! have no dtype and no name of this kind: their ranges double with every sum, so that they soon fit no dtype.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -178,13 +179,7 @@ impl Naming<'_> {
     fn dtype(&self, value: &Value) -> Option<DType> {
         let known =
             |name: &str| self.dtypes.iter().rev().find(|(known, _)| known == name).and_then(|(_, dtype)| *dtype);
-        match value {
-            Value::Load(access) => self.kernel.buffers.get(access.buffer).map(|buffer| buffer.dtype),
-            Value::Named(name) => known(name),
-            Value::Cast(dtype, ..) => Some(*dtype),
-            Value::Op(op, operands) => op_dtype(*op, operands, &|operand| self.dtype(operand)),
-            Value::Const(_) | Value::Index(_) => None,
-        }
+        value.dtype(&self.kernel.buffers, &known)
     }
 
     /// The value with names for what is used several times, and the operations that are left in it.

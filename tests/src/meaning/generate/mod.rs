@@ -253,7 +253,7 @@ impl<'r> Maker<'r> {
     /// Every warp moves its own row.
     fn by_warps(&mut self, k: &mut KernelBuilder) {
         let warp = k.warp_id();
-        let row = |held: Held| held.buffer.sub((&warp, ..));
+        let row = |held: Held| held.buffer.sub((warp, ..));
         let [input, output, shared] = self.rows[..] else { return };
         let all = [&self.own[..], &[output, shared]].concat();
         let to = *self.rng.pick(&all);

@@ -165,7 +165,7 @@ fn unnamed_axes(buffer: &Buffer, layout: &Layout, unnamed: &[(Axis, i64)]) -> Di
         && *axis == WARPID
     {
         finding = finding.help(format!(
-            "a fragment of each warp's own: a leading dimension `{count}:1@warpid`, and `.sub((&warp, ..))` in warp ops"
+            "a fragment of each warp's own: a leading dimension `{count}:1@warpid`, and `.sub((warp, ..))` in warp ops"
         ));
     }
     finding

@@ -118,5 +118,5 @@ fn of_several_warps(kernel: &Kernel, op: &Op, tile: &Tile) -> Diagnostic {
     let own = "for a fragment of each warp's own, give it a leading dimension";
     finding
         .help(format!("let the CTA do it: k.{name}(..)"))
-        .help(format!("{own} `{warps}:1@warpid`, and take `.sub((&warp, ..))` of it with k.warp_id()"))
+        .help(format!("{own} `{warps}:1@warpid`, and take `.sub((warp, ..))` of it with k.warp_id()"))
 }
