@@ -137,6 +137,50 @@ fn what_one_warp_writes_no_other_reads_in_the_same_op() {
     assert_eq!((turned_by_warps(0), turned_by_warps(1)), ("accepted", "K0221"));
 }
 
+/// A tile of shared memory, moved in place from one layout to another.
+fn permuted_in_place(dtype: DType, from: &Layout, to: &Layout) -> Kernel {
+    kernel("permuted_in_place", |k| {
+        let (a, b) = (k.input("a", dtype, [32, 32]), k.output("b", dtype, [32, 32]));
+        k.threads(32);
+        let tile = k.shared("tile", dtype, from.clone());
+        let moved = k.view("moved", tile, to.clone());
+        k.copy(tile, a);
+        k.warp().permute_layout(moved, tile);
+        k.copy(b, moved);
+    })
+}
+
+/// Swizzles that leave fewer elements together than an access may have: of the source, of the destination and of both.
+#[test]
+fn tiles_move_in_place_under_swizzles_of_single_elements() {
+    let (rows, columns) = ("S[(32,32):(32,1)]", "S[(32,32):(1,32)]");
+    let layout = |text: &str| text.parse::<Layout>().expect("a layout");
+    for swizzle in [
+        "swizzle(M=0,B=1,S=1)",
+        "swizzle(M=0,B=2,S=3)",
+        "swizzle(M=0,B=2,S=5)",
+        "swizzle(M=0,B=5,S=5)",
+        "swizzle(M=0,B=3,S=7)",
+        "swizzle(M=0,B=3,S=5,inner=false)",
+        "swizzle(M=1,B=3,S=4)",
+    ] {
+        let swizzled = |tile: &str| format!("{swizzle} o {tile}");
+        let pairs = [
+            (swizzled(rows), columns.to_string()),
+            (rows.to_string(), swizzled(columns)),
+            (swizzled(rows), swizzled(columns)),
+            (swizzled(rows), rows.to_string()),
+        ];
+        for dtype in [U8, U16, U32] {
+            for (from, to) in &pairs {
+                let kernel = permuted_in_place(dtype, &layout(from), &layout(to));
+                let seen = check(&kernel, &mut Rng::new(1, 0), Rules::ALL);
+                assert_eq!(seen, Ok(Ended::Right), "{dtype}, {from} to {to}");
+            }
+        }
+    }
+}
+
 #[test]
 fn tiles_of_warps_are_compared_by_byte() {
     let moved = |offset: i64| {
