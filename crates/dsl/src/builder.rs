@@ -524,14 +524,15 @@ impl ScopeRef<'_> {
         self.op(OpKind::PermuteLayout, vec![dst.into(), src.into()], Detail::Nothing)
     }
 
-    /// Elements of `src` along `dimension` become one element of `dst`, which is overwritten.
+    /// Elements of `src` along `dimension` become one element of `dst`, which is overwritten. Dimensions are counted from 0,
+    /// also those of extent 1.
     #[track_caller]
     pub fn reduce(self, kind: ReduceKind, dst: impl Into<Region>, src: impl Into<Region>, dimension: usize) -> OpRef {
         let told = Reduce { kind, dimension, clear: true };
         self.op(OpKind::Reduce, vec![dst.into(), src.into()], Detail::Reduce(told))
     }
 
-    /// `c += a * b`: M x K times K x N.
+    /// `c += a * b`: M x K times K x N. Of an operand with more than two dimensions, those of extent 1 are left out.
     #[track_caller]
     pub fn gemm(self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef {
         let told =

@@ -94,20 +94,21 @@ impl Product {
         let ([c, a, b], Detail::Gemm(gemm)) = (&op.operands[..], op.detail) else {
             return Err(reason("this is no product".to_string(), "`gemm` of three matrices"));
         };
-        let ([m, n], [rows, columns]) = (&c.extents[..], &a.extents[..]) else {
-            return Err(reason("an operand is no matrix".to_string(), "operands of two dimensions"));
+        let (Some([m, n]), Some([rows, columns])) = (c.matrix(), a.matrix()) else {
+            let accepted = "operands of two dimensions, beside those of extent 1";
+            return Err(reason("an operand is no matrix".to_string(), accepted));
         };
         if kernel.threads % 32 != 0 {
             let text = format!("{} threads are no whole warps", kernel.threads);
             return Err(reason(text, "multiples of 32 threads"));
         }
-        let k = if gemm.transpose_a { *rows } else { *columns };
+        let k = if gemm.transpose_a { rows } else { columns };
         let dtype = |tile: &Tile| kernel.buffers[tile.buffer].dtype;
         if dtype(a) != dtype(b) {
             let text = format!("{} and {} have different dtypes", dtype(a), dtype(b));
             return Err(reason(text, "multiplicands of one dtype"));
         }
-        Product::new([*m, *n, k], [dtype(a), dtype(c)], kernel.threads / 32, gemm)
+        Product::new([m, n, k], [dtype(a), dtype(c)], kernel.threads / 32, gemm)
     }
 
     /// The product of these extents (M, N and K) and dtypes (of multiplicands and sums), by so many warps.

@@ -267,3 +267,21 @@ fn reductions_of_opaque_elements() {
     });
     assert_mistake("reductions_of_opaque_elements", opaque);
 }
+
+#[test]
+fn operands_of_more_dimensions() {
+    let several = kernel("k", |k| {
+        k.threads(32);
+        let a = k.input("a", F16, [2, 16, 16]);
+        let b = k.input("b", F16, [1, 16, 8]);
+        let c = k.fragment("c", F32, [16, 8]);
+        let rows = k.fragment("rows", F32, [1, 16, 8]);
+        let sums = k.fragment("sums", F32, [16]);
+        k.fill(c, 0.0);
+        k.fill(rows, 0.0);
+        k.gemm(c, a, b);
+        k.gemm(c, a.sub((0, .., 0..8)), b);
+        k.reduce(Sum, sums, rows, 1);
+    });
+    assert_mistake("operands_of_more_dimensions", several);
+}

@@ -128,10 +128,31 @@ pub struct Tile {
     pub extents: Vec<i64>,
 }
 
+/// Dimensions of extent 1 do not count, for any op. A dimension of which one index is taken stays, so that one stage of a
+/// buffer of several has a dimension more than its op asks for. The extents of operands are compared by these methods alone.
 impl Tile {
     /// The extents that are not 1: what has to agree between the operands of an op.
     pub fn moving_extents(&self) -> Vec<i64> {
         self.extents.iter().copied().filter(|e| *e != 1).collect()
+    }
+
+    /// [`Tile::moving_extents`] of all dimensions but one, whose number counts those of extent 1 too; `None` where the tile
+    /// has no such dimension.
+    pub fn moving_extents_without(&self, dimension: usize) -> Option<Vec<i64>> {
+        self.extents.get(dimension)?;
+        let others = self.extents.iter().enumerate().filter(|(at, _)| *at != dimension);
+        Some(others.map(|(_, extent)| *extent).filter(|extent| *extent != 1).collect())
+    }
+
+    /// Rows and columns of the tile as a matrix. Where it has more than two dimensions, those of extent 1 are left out, the
+    /// first ones first, until there are two; `None` where that does not leave two. Elements keep their row-major order.
+    pub fn matrix(&self) -> Option<[i64; 2]> {
+        let mut extents = self.extents.clone();
+        while extents.len() > 2 {
+            let unit = extents.iter().position(|extent| *extent == 1)?;
+            extents.remove(unit);
+        }
+        extents.try_into().ok()
     }
 
     /// One element: the variables move through the extents that are not 1, in order.
@@ -228,5 +249,57 @@ impl Kernel {
         let moving = layout.shard().iter().chain(layout.replica()).filter(moves).count();
         (is_warps && moving == 1 && layout.offset().keys().all(|axis| !axis.is_thread() || *axis == LANEID))
             .then_some(dimension)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tile(extents: &[i64]) -> Tile {
+        let mut buffers = Arena::new();
+        let buffer = buffers.push(Buffer {
+            name: "x".to_string(),
+            dtype: DType::F16,
+            shape: extents.to_vec(),
+            space: Space::Shared,
+            layout: None,
+            run_time: None,
+            view_of: None,
+            span: Span::here(),
+        });
+        Tile { buffer, starts: vec![Expr::constant(0); extents.len()], extents: extents.to_vec() }
+    }
+
+    #[test]
+    fn a_matrix_has_two_dimensions_beside_those_of_extent_1() {
+        let tiles: [&[i64]; 5] = [&[64, 32], &[1, 64, 32], &[64, 1, 32], &[64, 32, 1], &[1, 64, 1, 32, 1]];
+        for extents in tiles {
+            assert_eq!(tile(extents).matrix(), Some([64, 32]), "{extents:?}");
+        }
+    }
+
+    #[test]
+    fn of_the_dimensions_of_extent_1_the_first_ones_are_left_out() {
+        assert_eq!(tile(&[1, 32]).matrix(), Some([1, 32]));
+        assert_eq!(tile(&[1, 1, 32]).matrix(), Some([1, 32]));
+        assert_eq!(tile(&[32, 1, 1]).matrix(), Some([32, 1]));
+    }
+
+    #[test]
+    fn neither_a_vector_nor_a_stack_is_a_matrix() {
+        let tiles: [&[i64]; 3] = [&[32], &[2, 64, 32], &[1, 2, 64, 32]];
+        for extents in tiles {
+            assert_eq!(tile(extents).matrix(), None, "{extents:?}");
+        }
+    }
+
+    #[test]
+    fn the_dimension_that_goes_is_counted_with_those_of_extent_1() {
+        let without = |dimension: usize| tile(&[1, 64, 32]).moving_extents_without(dimension);
+        assert_eq!(without(0), Some(vec![64, 32]));
+        assert_eq!(without(1), Some(vec![32]));
+        assert_eq!(without(2), Some(vec![64]));
+        assert_eq!(without(3), None);
     }
 }

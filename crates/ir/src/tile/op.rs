@@ -126,7 +126,7 @@ impl ReduceKind {
 pub struct Reduce {
     /// How elements become one.
     pub kind: ReduceKind,
-    /// The dimension of the source that goes, or becomes 1.
+    /// The dimension of the source that goes, or becomes 1; counted with those of extent 1.
     pub dimension: usize,
     /// The destination is overwritten; else it takes part.
     pub clear: bool,

@@ -2,7 +2,8 @@
 //!
 //! Names are identifiers and unique. Shapes and layouts agree, and layouts live on the axes of their space. A view
 //! stays inside its buffer. Ops have the operands, scope and constant of their table row; their tiles lie inside
-//! their buffers and have equal dtypes and extents; inputs are not written; fragments name threads that exist.
+//! their buffers and have equal dtypes, and extents that agree where those of 1 are left out; inputs are not written;
+//! fragments name threads that exist.
 //! Values have one dtype per op. Indices that data says are integers, and stay inside of shared memory. No iteration of a
 //! parallel loop touches what another one writes. Conditions around ops are the same for all threads. Warps of one CTA
 //! never do the same warp-scope op on the same tile, and none reads what another one writes in it. Shared memory fits the

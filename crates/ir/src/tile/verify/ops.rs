@@ -165,7 +165,7 @@ fn check_agreement(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The destination is the source without one dimension, or with 1 in its place.
+/// The destination is the source without one dimension; those of extent 1 do not count.
 fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, found: &mut Vec<Diagnostic>) {
     let [dst, src] = &op.operands[..] else { return };
     let (to, from) = (&kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
@@ -178,17 +178,16 @@ fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, found: &mut Vec<Dia
         );
     }
     found.extend(opaque(op, from));
-    let (mut without, mut kept) = (src.extents.clone(), src.extents.clone());
-    if reduce.dimension < src.extents.len() {
-        without.remove(reduce.dimension);
-        kept[reduce.dimension] = 1;
-    }
-    let scalar = without.is_empty() && dst.extents == [1];
-    if reduce.dimension >= src.extents.len() || !(dst.extents == without || dst.extents == kept || scalar) {
+    if src.moving_extents_without(reduce.dimension) != Some(dst.moving_extents()) {
         let (dimension, to, from) = (reduce.dimension, &dst.extents, &src.extents);
         let message = format!("`reduce` of dimension {dimension} from extents {from:?} to {to:?}");
-        let finding = Diagnostic::error("K0219", message).label(op.span, "this op");
-        found.push(finding.help("the destination has the extents of the source without that dimension, or 1 for it"));
+        let finding = Diagnostic::error("K0219", message)
+            .label(op.span, "this op")
+            .help("the destination has the extents of the source without that dimension, or 1 for it");
+        found.push(match from.contains(&1) {
+            true => finding.help("dimensions of the source are counted from 0, also those of extent 1"),
+            false => finding,
+        });
     }
 }
 
@@ -204,17 +203,23 @@ fn opaque(op: &Op, from: &Buffer) -> Option<Diagnostic> {
 /// Rows, columns and depth of the three matrices agree.
 fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, found: &mut Vec<Diagnostic>) {
     let [c, a, b] = &op.operands[..] else { return };
-    let turned = |extents: &[i64], transpose: bool| match extents {
-        [rows, columns] if transpose => vec![*columns, *rows],
-        other => other.to_vec(),
+    let turned = |tile: &Tile, transpose: bool| {
+        tile.matrix().map(|[rows, columns]| if transpose { [columns, rows] } else { [rows, columns] })
     };
-    let (left, right) = (turned(&a.extents, gemm.transpose_a), turned(&b.extents, gemm.transpose_b));
-    let agrees = matches!((&c.extents[..], &left[..], &right[..]), ([m, n], [rows, depth], [deep, columns])
+    let matrices = [turned(c, false), turned(a, gemm.transpose_a), turned(b, gemm.transpose_b)];
+    let agrees = matches!(matrices, [Some([m, n]), Some([rows, depth]), Some([deep, columns])]
         if m == rows && n == columns && depth == deep);
     if !agrees {
-        let message = format!("`gemm` of {left:?} and {right:?} into {:?}", c.extents);
-        let finding = Diagnostic::error("K0219", message).label(op.span, "this op");
-        found.push(finding.help("c is M x N, a is M x K, b is K x N; say what is transposed"));
+        let as_written = |at: usize| op.operands[at].extents.clone();
+        let extents = |at: usize| matrices[at].map_or_else(|| as_written(at), |matrix| matrix.to_vec());
+        let message = format!("`gemm` of {:?} and {:?} into {:?}", extents(1), extents(2), extents(0));
+        let help = match matrices.contains(&None) {
+            true => {
+                "a matrix has two dimensions beside those of extent 1; take one index of any other: x.sub((0, .., ..))"
+            }
+            false => "c is M x N, a is M x K, b is K x N; say what is transposed",
+        };
+        found.push(Diagnostic::error("K0219", message).label(op.span, "this op").help(help));
     }
     let (left, right) = (&kernel.buffers[a.buffer], &kernel.buffers[b.buffer]);
     if left.dtype != right.dtype {
