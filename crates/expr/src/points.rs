@@ -1,7 +1,64 @@
 //! Sums at all points of a box of their variables.
 
+use std::rc::Rc;
+
 use crate::expr::{Expr, Node, Var};
-use crate::linear::Linear;
+use crate::linear::{Linear, linear};
+
+/// A sum of what depends on some variables, listed for all of their values, and of what does not.
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// The last variable is the fastest. Constants are in here.
+    pub own: Rc<Vec<i64>>,
+    /// What does not depend on the variables.
+    pub other: Expr,
+}
+
+/// Expressions split by the same variables, each once.
+#[derive(Clone, Debug)]
+pub struct Splits<'a> {
+    vars: &'a [Var],
+    known: Vec<(Expr, Option<Split>)>,
+}
+
+impl<'a> Splits<'a> {
+    /// By these variables.
+    pub fn by(vars: &'a [Var]) -> Splits<'a> {
+        Splits { vars, known: Vec::new() }
+    }
+
+    /// The variables.
+    pub fn vars(&self) -> &'a [Var] {
+        self.vars
+    }
+
+    /// The expression as a sum of both; `None` if they are tied in one term.
+    pub fn of(&mut self, expr: &Expr) -> Option<Split> {
+        if let Some((_, split)) = self.known.iter().find(|(known, _)| known == expr) {
+            return split.clone();
+        }
+        let split = split(expr, self.vars);
+        self.known.push((expr.clone(), split.clone()));
+        split
+    }
+}
+
+fn split(expr: &Expr, vars: &[Var]) -> Option<Split> {
+    let sum = linear(expr);
+    let (mut own, mut other) = (Vec::new(), Vec::new());
+    for (factor, atom) in sum.terms {
+        let (mut owns, mut others) = (false, false);
+        atom.for_each_var(&mut |var| if vars.contains(var) { owns = true } else { others = true });
+        match (owns, others) {
+            (true, true) => return None,
+            (true, false) => own.push((factor, atom)),
+            (false, _) => other.push((factor, atom)),
+        }
+    }
+    let own = Linear { terms: own, constant: sum.constant };
+    let vars: Vec<&Var> = vars.iter().collect();
+    Some(Split { own: Rc::new(values(&own, &vars)), other: Linear { terms: other, constant: 0 }.to_expr() })
+}
 
 /// How many values a variable can take.
 pub fn extent(var: &Var) -> usize {

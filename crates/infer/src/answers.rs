@@ -1,12 +1,14 @@
 //! What follows from maps and patterns, worked out once for each pair of them.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use tilewright_ir::tile::vectors::Chunk;
 use tilewright_layout::map::{Map, Spread};
 
 use crate::steps;
 use crate::tables::{MapId, PatternId, Tables};
-use crate::vectors::{Lanes, Passes};
+use crate::vectors::{Issue, IssueKey};
 
 /// Answers that are known already.
 #[derive(Debug, Default)]
@@ -20,8 +22,9 @@ pub(crate) struct Answers {
     within: BTreeMap<(MapId, MapId), bool>,
     right: BTreeMap<(MapId, PatternId, bool, MapId), bool>,
     selections: BTreeMap<(MapId, PatternId, MapId), u64>,
-    pub(crate) lanes: BTreeMap<Lanes, usize>,
-    pub(crate) passes: BTreeMap<Passes, u64>,
+    turned: BTreeMap<(MapId, usize), MapId>,
+    pub(crate) chunks: BTreeMap<(MapId, usize), Rc<Vec<Chunk>>>,
+    pub(crate) issues: BTreeMap<IssueKey, Issue>,
     pub(crate) shuffles: BTreeMap<(MapId, PatternId), u64>,
 }
 
@@ -70,6 +73,19 @@ impl Tables {
     /// Steps that [`Tables::steps_from`] has at most.
     pub(crate) fn most_steps_from(&self, map: MapId, pattern: PatternId) -> usize {
         self.map(map).slots() * self.pattern(pattern).most()
+    }
+
+    /// Steps in which every iteration is so many.
+    pub(crate) fn with_turns(&mut self, steps: MapId, turns: usize) -> MapId {
+        if turns == 1 {
+            return steps;
+        }
+        if let Some(known) = self.answers.turned.get(&(steps, turns)) {
+            return *known;
+        }
+        let id = self.number(self.map(steps).with_turns(turns));
+        self.answers.turned.insert((steps, turns), id);
+        id
     }
 
     /// The same with one owner of every element.

@@ -99,8 +99,8 @@ pub(crate) fn of_registers(slots: usize, bytes: i64) -> u64 {
 /// along other dimensions than `along` are apart.
 pub(crate) fn least_of_steps(work: &Work, slots: usize, vector: usize, along: usize) -> u64 {
     let of_access = |moves: &Moves| {
-        let lanes = if moves.along == Some(along) { moves.most.min(vector) } else { 1 };
-        let turns = moves.turns as u64;
+        let lanes = moves.most_along(work.nest, vector, along);
+        let turns = (moves.turns * work.nest.turns) as u64;
         let issued = (work.iterations.div_ceil(LANES) as u64 * turns).div_ceil(lanes as u64);
         let dense = if lanes > 1 { (work.iterations * moves.bytes) as u64 / 32 / PASSES } else { 0 };
         INSTRUCTION * issued + INSTRUCTION_OF_BUSIEST * (slots as u64 * turns).div_ceil(lanes as u64) + dense
@@ -115,11 +115,9 @@ impl Tables {
         let copies = facts.entries.saturating_sub(work.iterations).div_ceil(self.threads());
         let mut cost = Cost { steps: facts.busiest as u64, copies: copies as u64, ..Cost::default() };
         for moves in &work.moves {
-            let (lanes, turns) = (self.lanes(moves, steps), moves.turns as u64);
-            let instructions = |steps: usize| (steps as u64 * turns).div_ceil(lanes as u64);
-            let passes = self.passes(moves, lanes, steps) * turns / PASSES;
-            let (issued, busiest) = (instructions(facts.issued), instructions(facts.busiest));
-            cost.memory += INSTRUCTION * issued + INSTRUCTION_OF_BUSIEST * busiest + passes;
+            let (issue, turns) = (self.issue(work.nest, moves, steps), moves.turns as u64);
+            let instructions = INSTRUCTION * issue.issued + INSTRUCTION_OF_BUSIEST * issue.busiest;
+            cost.memory += instructions * turns + issue.passes * turns / PASSES;
         }
         cost
     }

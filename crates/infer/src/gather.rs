@@ -2,6 +2,7 @@
 
 use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
+use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::map::Map;
 
 use crate::cost::Cost;
@@ -14,7 +15,7 @@ use crate::scene::{Scene, Work};
 use crate::search::Settled;
 use crate::storage::Storages;
 use crate::tables::{MapId, Tables};
-use crate::vectors::{Moves, WIDEST};
+use crate::vectors::Moves;
 use crate::{Component, Inferred, MemoryAccess, Placed};
 
 /// The rule of nests that give their fragments a layout.
@@ -129,9 +130,9 @@ fn source(state: &State, item: usize, storage: usize) -> usize {
 fn accesses(tables: &mut Tables, origin: Origin, work: &Work, steps: MapId) -> Vec<MemoryAccess> {
     let touches = work.nest.memory.iter().zip(&work.moves);
     let access = touches.map(|(touch, moves)| {
-        let lanes = tables.lanes(moves, steps);
-        let limit = limit(work.nest, touch, moves, lanes);
-        MemoryAccess { origin, buffer: touch.buffer, writes: touch.writes, lanes, limit }
+        let issue = tables.issue(work.nest, moves, steps);
+        let limit = limit(work.nest, touch, moves, issue.widths.1);
+        MemoryAccess { origin, buffer: touch.buffer, writes: touch.writes, widths: issue.widths, limit }
     });
     access.collect()
 }
@@ -139,14 +140,14 @@ fn accesses(tables: &mut Tables, origin: Origin, work: &Work, steps: MapId) -> V
 /// Why a thread does not move more elements at once.
 fn limit(nest: &Nest, touch: &MemoryTouch, moves: &Moves, lanes: usize) -> &'static str {
     let is_told = nest.vector.is_some_and(|vector| vector < 2 * lanes as i64);
-    if lanes as i64 * touch.bytes >= WIDEST {
+    if lanes as i64 * touch.dtype.bytes() >= WIDEST {
         "the most that there is"
     } else if !touch.is_plain {
         "it is under a condition or in an inner loop"
-    } else if touch.positions.is_none() {
+    } else if touch.places.positions().is_none() {
         "where it is, is known when the kernel runs only"
-    } else if nest.is_alone {
-        "the loop reads what it writes"
+    } else if !touch.is_movable {
+        "the loop accesses the same memory elsewhere"
     } else if is_told {
         "the loop was told so"
     } else if lanes == moves.most {
@@ -161,71 +162,44 @@ mod tests {
     use std::rc::Rc;
 
     use tilewright_diag::Span;
-    use tilewright_ir::Arena;
-    use tilewright_ir::tile::Space;
+    use tilewright_expr::points::Splits;
+    use tilewright_expr::{Expr, Var};
+    use tilewright_ir::tile::vectors::{Known, Places};
     use tilewright_layout::DType;
 
     use super::*;
+    use crate::small_kernels::kernel_of_x;
 
-    fn nest(vector: Option<i64>) -> Nest {
-        Nest {
+    fn limited(vector: Option<i64>, is_plain: bool, is_movable: bool, most: usize, lanes: usize) -> &'static str {
+        let nest = Nest {
             title: "parallel i".to_string(),
             span: Span::here(),
             extents: vec![64],
             touches: Vec::new(),
             memory: Vec::new(),
             vector,
-            is_alone: false,
-        }
-    }
-
-    fn touch(is_plain: bool, positions: Option<Vec<i64>>) -> MemoryTouch {
-        let buffer = Arena::new().push(Buffer {
-            name: "x".to_string(),
-            dtype: DType::F32,
-            shape: vec![64],
-            space: Space::Shared,
-            layout: None,
-            run_time: None,
-            view_of: None,
-            span: Span::here(),
-        });
-        let positions = positions.map(Rc::new);
-        MemoryTouch {
-            buffer,
-            writes: false,
-            is_shared: true,
-            positions,
-            aligned: 0,
-            bytes: 4,
-            is_plain,
             turns: 1,
-            inner: 1,
-        }
+            together: 4,
+            is_alone: false,
+        };
+        let (kernel, x) = kernel_of_x();
+        let i = Var::new("i", 0, 63);
+        let known = Known { buffer: x, index: vec![Expr::var(&i)] };
+        let places = Rc::new(Places::of(&kernel, &known, &mut Splits::by(&[i])));
+        let dtype = DType::F32;
+        let touch =
+            MemoryTouch { buffer: x, writes: false, is_shared: true, places, dtype, is_plain, is_movable, turns: 1 };
+        let moves = Moves { most, ..Moves::of(&mut Tables::new(32), &nest, &touch) };
+        limit(&nest, &touch, &moves, lanes)
     }
 
     #[test]
     fn a_width_is_explained_by_what_keeps_it_from_growing() {
-        let limited = |vector, (is_plain, positions), most, lanes| {
-            let positions: Option<Vec<i64>> = positions;
-            let moves = Moves {
-                positions: None,
-                bytes: 4,
-                most,
-                is_shared: true,
-                writes: false,
-                turns: 1,
-                inner: 1,
-                along: None,
-            };
-            limit(&nest(vector), &touch(is_plain, positions), &moves, lanes)
-        };
-        let dense = || -> Option<Vec<i64>> { Some((0..64).collect()) };
-        assert_eq!(limited(None, (true, dense()), 4, 4), "the most that there is");
-        assert_eq!(limited(None, (false, dense()), 1, 1), "it is under a condition or in an inner loop");
-        assert_eq!(limited(None, (true, None), 4, 1), "where it is, is known when the kernel runs only");
-        assert_eq!(limited(Some(2), (true, dense()), 2, 2), "the loop was told so");
-        assert_eq!(limited(None, (true, dense()), 2, 2), "it may begin between wider vectors");
-        assert_eq!(limited(None, (true, dense()), 4, 2), "the elements of neighbouring steps are no wider vectors");
+        assert_eq!(limited(None, true, true, 4, 4), "the most that there is");
+        assert_eq!(limited(None, false, false, 1, 1), "it is under a condition or in an inner loop");
+        assert_eq!(limited(None, true, false, 1, 1), "the loop accesses the same memory elsewhere");
+        assert_eq!(limited(Some(2), true, true, 2, 2), "the loop was told so");
+        assert_eq!(limited(None, true, true, 2, 2), "it may begin between wider vectors");
+        assert_eq!(limited(None, true, true, 4, 2), "the elements of neighbouring steps are no wider vectors");
     }
 }

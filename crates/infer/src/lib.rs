@@ -7,6 +7,7 @@
 
 mod alternatives;
 mod answers;
+mod asked;
 mod convert;
 mod cost;
 mod explain;
@@ -82,8 +83,8 @@ pub struct MemoryAccess {
     pub buffer: Handle<Buffer>,
     /// Whether it is written.
     pub writes: bool,
-    /// Elements that a thread moves at once.
-    pub lanes: usize,
+    /// Elements that a thread moves at once: the least and the most.
+    pub widths: (usize, usize),
     /// Why these are not more.
     pub limit: &'static str,
 }

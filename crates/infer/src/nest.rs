@@ -4,8 +4,11 @@ use std::rc::Rc;
 
 use tilewright_diag::Span;
 use tilewright_expr::Var;
+use tilewright_expr::points::extent;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Kernel, Op, Parallel, Tile};
+use tilewright_ir::tile::vectors::{Movable, Places};
+use tilewright_ir::tile::{Buffer, Kernel, Op, Parallel};
+use tilewright_layout::DType;
 
 use crate::pattern::Pattern;
 use crate::storage::Storages;
@@ -36,17 +39,14 @@ pub(crate) struct MemoryTouch {
     pub(crate) buffer: Handle<Buffer>,
     pub(crate) writes: bool,
     pub(crate) is_shared: bool,
-    /// The position of each iteration, from the first on; `None` where data says it, or inner loops move it.
-    pub(crate) positions: Option<Rc<Vec<i64>>>,
-    /// A number that divides where the positions begin; 0 where they begin at 0.
-    pub(crate) aligned: i64,
-    pub(crate) bytes: i64,
+    pub(crate) places: Rc<Places>,
+    pub(crate) dtype: DType,
     /// Whether every iteration does it once, without a condition.
     pub(crate) is_plain: bool,
+    /// Whether neighbouring iterations may do it together.
+    pub(crate) is_movable: bool,
     /// How often an iteration does it: the turns of the loops around it inside of the nest.
     pub(crate) turns: usize,
-    /// Elements that neighbouring turns of an inner loop move at once.
-    pub(crate) inner: usize,
 }
 
 /// Iterations, and what they touch.
@@ -59,6 +59,10 @@ pub(crate) struct Nest {
     pub(crate) memory: Vec<MemoryTouch>,
     /// Elements that a thread takes together, at most, if the user says so.
     pub(crate) vector: Option<i64>,
+    /// Turns of the loop that is all that an iteration does, which count as iterations of memory; 1 if there is none.
+    pub(crate) turns: usize,
+    /// Steps that are done together.
+    pub(crate) together: usize,
     /// Whether one thread alone may do an iteration: it reads memory that it writes, and another thread could read what
     /// the first has written.
     pub(crate) is_alone: bool,
@@ -75,20 +79,23 @@ impl Nest {
         let title = format!("parallel {}", ranges.join(", "));
         let mut nest = Nest::empty(title, parallel.span, parallel.extents());
         nest.vector = parallel.vector;
-        let mut walk = Walk::new(kernel, storages, &parallel.vars, &mut nest);
-        walk.inner = parallel.inner_loop().map(|(var, _)| var.clone());
-        walk.elements(&parallel.body);
+        let (vars, body) = parallel.unfolded();
+        nest.turns = parallel.inner_loop().map_or(1, |(inner, _)| extent(inner));
+        let movable = Movable::of(kernel, body);
+        nest.together = movable.together(kernel, nest.vector);
+        Walk::new((kernel, storages), &vars, &movable, &mut nest).elements(&parallel.body);
         nest.is_alone = nest.reads_what_it_writes(kernel);
         nest
     }
 
     /// The nest of an op whose operands move together: copy, fill, atomic_add.
     pub(crate) fn of_op(kernel: &Kernel, storages: &Storages, op: &Op) -> Nest {
-        let extents = op.operands.first().map(Tile::moving_extents).unwrap_or_default();
-        let extents = if extents.is_empty() { vec![1] } else { extents };
-        let vars: Vec<Var> = extents.iter().enumerate().map(|(at, e)| Var::new(format!("#{at}"), 0, e - 1)).collect();
+        let vars = op.vars();
+        let extents = if vars.is_empty() { vec![1] } else { vars.iter().map(|var| extent(var) as i64).collect() };
+        let movable = Movable::of(kernel, op.element(&vars).as_slice());
         let mut nest = Nest::empty(kernel.op_title(op), op.span, extents);
-        let mut walk = Walk::new(kernel, storages, &vars, &mut nest);
+        nest.together = movable.together(kernel, None);
+        let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
         for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
             walk.tile(tile, op.span, operand.effect.writes());
         }
@@ -96,7 +103,17 @@ impl Nest {
     }
 
     fn empty(title: String, span: Span, extents: Vec<i64>) -> Nest {
-        Nest { title, span, extents, touches: Vec::new(), memory: Vec::new(), vector: None, is_alone: false }
+        Nest {
+            title,
+            span,
+            extents,
+            touches: Vec::new(),
+            memory: Vec::new(),
+            vector: None,
+            turns: 1,
+            together: 1,
+            is_alone: false,
+        }
     }
 
     fn reads_what_it_writes(&self, kernel: &Kernel) -> bool {

@@ -11,9 +11,15 @@ use crate::known::Pass;
 const QUIET: u64 = 16;
 
 impl Inferred {
-    /// Warnings: fragments that threads have whole because nothing cheaper was found, with what that costs. The kernel
-    /// is the one that was inferred, or that [`lay_out`](crate::lay_out) gave.
+    /// Warnings: fragments that threads have whole because nothing cheaper was found, with what that costs, and vectors
+    /// that cannot be had. The kernel is the one that was inferred, or that [`lay_out`](crate::lay_out) gave.
     pub fn warnings(&self, kernel: &Kernel) -> Vec<Diagnostic> {
+        let mut found = self.whole_fragments(kernel);
+        found.extend(self.narrower_than_asked(kernel));
+        found
+    }
+
+    fn whole_fragments(&self, kernel: &Kernel) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         for (handle, placed) in &self.fragments {
             let is_chosen = placed.reason.pass == Pass::Free && placed.reason.parent.is_none();

@@ -1,5 +1,6 @@
 //! Who does a nest whose fragments are all known, and what that costs.
 
+use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::map::Spread;
 
 use crate::cost::{Cost, least_of_steps};
@@ -7,7 +8,6 @@ use crate::place::State;
 use crate::plans::spreads;
 use crate::scene::{Fold, Kind, Scene, Work};
 use crate::tables::{MapId, Tables};
-use crate::vectors::WIDEST;
 
 /// An op that does what it has to where its fragments are.
 #[derive(Clone, Copy, Debug)]

@@ -89,6 +89,13 @@ impl Small {
     }
 }
 
+/// A kernel with an input of 64 elements alone.
+pub(crate) fn kernel_of_x() -> (Kernel, Handle<Buffer>) {
+    let mut small = Small::default();
+    let x = small.input(&[64]);
+    (small.kernel(32), x)
+}
+
 fn access(buffer: Handle<Buffer>, index: Vec<Expr>) -> Access {
     Access { buffer, index: index.into_iter().map(Coord::At).collect(), span: Span::here() }
 }
@@ -117,7 +124,7 @@ fn a_chain_is_shared_alike_in_vectors() {
     let maps: Vec<&Map> = inferred.fragments.values().map(|placed| &placed.map).collect();
     assert!(maps.windows(2).all(|pair| pair[0] == pair[1]));
     assert_eq!((placed(&inferred)[0], inferred.loops.len()), ((32, 1), 4));
-    assert_eq!(inferred.accesses.iter().map(|access| access.lanes).collect::<Vec<_>>(), [4, 4]);
+    assert_eq!(inferred.accesses.iter().map(|access| access.widths).collect::<Vec<_>>(), [(4, 4), (4, 4)]);
     assert_eq!(inferred.cost.registers, 3 * 32 * 20);
 }
 

@@ -1,9 +1,10 @@
-//! Maps, patterns and positions by number: what is equal has one number, and is looked at once.
+//! Maps, patterns and places by number: what is equal has one number, and is looked at once.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use tilewright_ir::tile::vectors::Places;
 use tilewright_layout::access::LANES;
 use tilewright_layout::map::{Map, NONE, Owners};
 
@@ -18,9 +19,9 @@ pub(crate) struct MapId(usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PatternId(usize);
 
-/// The number of a list of positions in memory.
+/// The number of places in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PositionsId(usize);
+pub(crate) struct PlacesId(usize);
 
 /// What is known of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(crate) struct Tables {
     owners: Vec<OnceCell<Owners>>,
     facts: Vec<OnceCell<Facts>>,
     patterns: Numbered<Pattern>,
-    positions: Numbered<Vec<i64>>,
+    places: Numbered<Places>,
     pub(crate) answers: Answers,
 }
 
@@ -79,7 +80,7 @@ impl Tables {
             owners: Vec::new(),
             facts: Vec::new(),
             patterns: Numbered::new(),
-            positions: Numbered::new(),
+            places: Numbered::new(),
             answers: Answers::default(),
         }
     }
@@ -103,8 +104,8 @@ impl Tables {
         PatternId(self.patterns.number(Rc::clone(pattern)))
     }
 
-    pub(crate) fn number_positions(&mut self, positions: &Rc<Vec<i64>>) -> PositionsId {
-        PositionsId(self.positions.number(Rc::clone(positions)))
+    pub(crate) fn number_places(&mut self, places: &Rc<Places>) -> PlacesId {
+        PlacesId(self.places.number(Rc::clone(places)))
     }
 
     pub(crate) fn map(&self, id: MapId) -> &Map {
@@ -115,8 +116,8 @@ impl Tables {
         &self.patterns.things[id.0]
     }
 
-    pub(crate) fn positions(&self, id: PositionsId) -> &[i64] {
-        &self.positions.things[id.0]
+    pub(crate) fn places(&self, id: PlacesId) -> &Places {
+        &self.places.things[id.0]
     }
 
     pub(crate) fn owners(&self, id: MapId) -> &Owners {

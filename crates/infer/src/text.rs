@@ -150,12 +150,14 @@ fn guard(map: &Map) -> Option<String> {
 }
 
 /// `read x: 4 elements at once, 16 bytes: the most that there is`
-fn access_text(kernel: &Kernel, access: &MemoryAccess) -> String {
+pub(crate) fn access_text(kernel: &Kernel, access: &MemoryAccess) -> String {
     let buffer = &kernel.buffers[access.buffer];
     let verb = if access.writes { "write" } else { "read" };
-    let elements = counted(access.lanes as u64, "element");
-    let bytes = counted(access.lanes as u64 * buffer.dtype.bytes() as u64, "byte");
-    format!("{verb} {}: {elements} at once, {bytes}: {}", buffer.name, access.limit)
+    let (least, most) = access.widths;
+    let up_to = if least < most { format!("{least} to ") } else { String::new() };
+    let elements = counted(most as u64, "element");
+    let bytes = counted(most as u64 * buffer.dtype.bytes() as u64, "byte");
+    format!("{verb} {}: {up_to}{elements} at once, {bytes}: {}", buffer.name, access.limit)
 }
 
 #[cfg(test)]

@@ -2,19 +2,17 @@
 
 use std::rc::Rc;
 
-use num_integer::Integer;
 use tilewright_diag::Span;
+use tilewright_expr::Var;
 use tilewright_expr::linear::{Linear, linear};
-use tilewright_expr::points::{counts, extent, values};
-use tilewright_expr::{Expr, Node, Var};
-use tilewright_ir::tile::{Access, Buffer, Element, Kernel, Space, Tile, Value, access_title};
+use tilewright_expr::points::{Splits, counts, extent, values};
+use tilewright_ir::tile::vectors::{Known, Movable, Places};
+use tilewright_ir::tile::{Access, Element, Kernel, Space, Tile, Value, access_title};
 use tilewright_layout::map::NONE;
-use tilewright_layout::{Layout, TileLayout};
 
 use crate::nest::{MemoryTouch, Nest, Touch};
 use crate::pattern::Pattern;
 use crate::storage::Storages;
-use crate::vectors::WIDEST;
 
 /// Goes through the statements of a nest and notes their accesses.
 pub(crate) struct Walk<'a> {
@@ -23,16 +21,25 @@ pub(crate) struct Walk<'a> {
     vars: &'a [Var],
     /// Conditions on variables, and whether they hold.
     conditions: Vec<(&'a Value, bool)>,
-    /// Turns of the loops around, inside of the nest.
+    /// Turns of the loops around, inside of the nest; those that are iterations are not counted.
     turns: usize,
-    /// The variable of the loop that is all that an iteration does, whose neighbouring turns may move at once.
-    pub(crate) inner: Option<Var>,
+    /// By the variables of the iterations, and of the turns that are iterations.
+    splits: Splits<'a>,
+    /// Accesses that neighbouring iterations may do together.
+    movable: &'a Movable,
     nest: &'a mut Nest,
 }
 
 impl<'a> Walk<'a> {
-    pub(crate) fn new(kernel: &'a Kernel, storages: &'a Storages, vars: &'a [Var], nest: &'a mut Nest) -> Walk<'a> {
-        Walk { kernel, storages, vars, conditions: Vec::new(), turns: 1, inner: None, nest }
+    /// The variables of the nest are the first of `all`; the others are those of turns that are iterations too.
+    pub(crate) fn new(
+        (kernel, storages): (&'a Kernel, &'a Storages),
+        all: &'a [Var],
+        movable: &'a Movable,
+        nest: &'a mut Nest,
+    ) -> Walk<'a> {
+        let vars = &all[..nest.extents.len().min(all.len())];
+        Walk { kernel, storages, vars, conditions: Vec::new(), turns: 1, splits: Splits::by(all), movable, nest }
     }
 
     /// An op's operand: the variables move through the extents that are not 1.
@@ -59,7 +66,8 @@ impl<'a> Walk<'a> {
                 }
                 Element::For { var, body, .. } => {
                     let outside = self.turns;
-                    self.turns = outside.saturating_mul(extent(var));
+                    let is_iteration = self.splits.vars().contains(var);
+                    self.turns = if is_iteration { outside } else { outside.saturating_mul(extent(var)) };
                     self.elements(body);
                     self.turns = outside;
                 }
@@ -73,10 +81,12 @@ impl<'a> Walk<'a> {
 
     fn access(&mut self, access: &Access, writes: bool) {
         let buffer = &self.kernel.buffers[access.buffer];
-        let flat = access.flat(&buffer.shape).map(|flat| linear(&flat));
         match buffer.space {
-            Space::Fragment => self.fragment(access, writes, flat.as_ref()),
-            Space::Global(_) | Space::Shared => self.memory(access, writes, flat.as_ref()),
+            Space::Fragment => {
+                let flat = access.flat(&buffer.shape).map(|flat| linear(&flat));
+                self.fragment(access, writes, flat.as_ref());
+            }
+            Space::Global(_) | Space::Shared => self.memory(access, writes),
         }
     }
 
@@ -161,62 +171,19 @@ impl<'a> Walk<'a> {
         Some(iteration as i64 / stride % self.nest.extents[at])
     }
 
-    fn memory(&mut self, access: &Access, writes: bool, flat: Option<&Linear>) {
+    fn memory(&mut self, access: &Access, writes: bool) {
         let buffer = &self.kernel.buffers[access.buffer];
-        let (positions, aligned) = match flat {
-            Some(flat) => self.positions(buffer, flat),
-            None => (None, 1),
-        };
+        let known = Known::of(self.kernel, access);
+        let places = known.map_or(Places::unknown(), |known| Places::of(self.kernel, &known, &mut self.splits));
         self.nest.memory.push(MemoryTouch {
             buffer: access.buffer,
             writes,
             is_shared: buffer.space == Space::Shared,
-            positions: positions.map(Rc::new),
-            aligned,
-            bytes: buffer.dtype.bytes(),
+            places: Rc::new(places),
+            dtype: buffer.dtype,
             is_plain: self.turns == 1 && self.conditions.is_empty(),
+            is_movable: self.movable.has(access, writes),
             turns: self.turns,
-            inner: flat.map_or(1, |flat| self.moved_by_turns(buffer, flat)),
         });
-    }
-
-    /// Elements that neighbouring turns of the inner loop move at once: the most such that they are adjacent and aligned.
-    fn moved_by_turns(&self, buffer: &Buffer, flat: &Linear) -> usize {
-        let row_major = TileLayout::row_major(&buffer.shape).map(Layout::Tile).ok();
-        let (Some(inner), true) = (&self.inner, buffer.run_time.is_none() && buffer.layout == row_major) else {
-            return 1;
-        };
-        let is_inner = |atom: &Expr| matches!(atom.node(), Node::Var(var) if var == inner);
-        let (turn, others): (Vec<_>, Vec<_>) = flat.terms.iter().partition(|(_, atom)| is_inner(atom));
-        if !matches!(&turn[..], [(1, _)]) || others.iter().any(|(_, atom)| atom.mentions(inner)) {
-            return 1;
-        }
-        let others =
-            others.iter().fold(flat.constant, |common, (factor, atom)| common.gcd(&(factor * atom.multiple())));
-        let common = others.gcd(&(inner.range().hi + 1));
-        let most = self.nest.vector.unwrap_or(WIDEST).clamp(1, (WIDEST / buffer.dtype.bytes()).max(1)) as usize;
-        let fits = |lanes: &usize| *lanes <= most && common % *lanes as i64 == 0;
-        [8, 4, 2].into_iter().find(fits).unwrap_or(1)
-    }
-
-    /// Where the iterations are in memory from the first on, and what divides where that is; `None` where the layout
-    /// makes the distances depend on more than the iteration.
-    fn positions(&self, buffer: &Buffer, flat: &Linear) -> (Option<Vec<i64>>, i64) {
-        let own: Vec<&Var> = self.vars.iter().collect();
-        let is_own = |atom: &Expr| self.vars.iter().any(|var| atom.mentions(var));
-        let (here, others): (Vec<_>, Vec<_>) = flat.terms.iter().cloned().partition(|(_, atom)| is_own(atom));
-        let row_major = TileLayout::row_major(&buffer.shape).map(Layout::Tile).ok();
-        if buffer.run_time.is_none() && buffer.layout == row_major {
-            let divides =
-                |aligned: i64, (factor, atom): &(i64, Expr)| aligned.gcd(&factor.saturating_mul(atom.multiple()));
-            let aligned = others.iter().fold(flat.constant.saturating_abs(), divides);
-            return (Some(values(&Linear { terms: here, constant: 0 }, &own)), aligned);
-        }
-        let Some(layout) = buffer.layout.as_ref().filter(|_| buffer.run_time.is_none() && others.is_empty()) else {
-            return (None, 1);
-        };
-        let inside = 0..layout.size();
-        let place = |element: i64| inside.contains(&element).then(|| layout.memory_position(element));
-        (values(flat, &own).into_iter().map(place).collect(), 0)
     }
 }

@@ -1,7 +1,7 @@
 //! Operands of a tile op, resolved: which memory or registers, and where in there the tile lies.
 
 use tilewright_diag::Diagnostic;
-use tilewright_expr::{Expr, Node};
+use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{Memory as MemoryKind, Reason};
 use tilewright_ir::thread::{Cond, Memory, RegArray};
@@ -112,24 +112,8 @@ impl Operand {
 fn edges(kernel: &Kernel, tile: &Tile, shape: &RunTimeShape) -> Vec<Option<Expr>> {
     let dimensions = tile.starts.iter().zip(&tile.extents).zip(&shape.extents);
     dimensions
-        .map(|((start, extent), size)| (!lies_inside(kernel, start, *extent, size)).then(|| size.clone()))
+        .map(|((start, extent), size)| (!kernel.lies_inside(start, *extent, size)).then(|| size.clone()))
         .collect()
-}
-
-/// True when `extent` indices from `start` on are below `size` in every CTA: they are below its least value, or the
-/// start moves by `k` per CTA, reaches less than `k` beyond, and there are `size / k` CTAs.
-pub(crate) fn lies_inside(kernel: &Kernel, start: &Expr, extent: i64, size: &Expr) -> bool {
-    let within = |start: &Expr, end: i64| start.range().lo >= 0 && start.range().hi <= end - extent;
-    within(start, size.range().lo)
-        || (0..3).any(|dimension| {
-            let ctas = kernel.grid[dimension].operands().filter(|(whole, _)| *whole == size);
-            let per_cta = ctas.filter(|_| matches!(kernel.grid[dimension].node(), Node::Div(..)));
-            let Some(k) = per_cta.and_then(|(_, k)| k.as_const()).filter(|k| size.multiple() % k == 0) else {
-                return false;
-            };
-            let rest = start - &(Expr::var(&kernel.block(dimension)) * k);
-            within(&tilewright_expr::linear::normalize(&rest), k)
-        })
 }
 
 /// The reason against a tile that may hang over an edge.

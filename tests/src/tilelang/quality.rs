@@ -85,7 +85,7 @@ fn narrowest<'a>(program: &'a Program, inferred: &Inferred) -> Narrowest<'a> {
         let told = program.params.iter().chain(&program.buffers).nth(access.buffer.index());
         let Some(told) = told else { continue };
         let least = narrowest.entry((told.name.as_str(), access.writes)).or_insert(i64::MAX);
-        *least = (*least).min(access.lanes as i64);
+        *least = (*least).min(access.widths.0 as i64);
     }
     narrowest
 }

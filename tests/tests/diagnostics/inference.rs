@@ -1,6 +1,7 @@
 //! Mistakes that layout inference finds.
 
 use super::assert_rendered;
+use tilewright::compile::{Options, compile};
 use tilewright::infer::infer;
 use tilewright::layout::TableLayout;
 use tilewright::prelude::*;
@@ -276,4 +277,18 @@ fn a_reduction_in_memory_is_refused_where_there_is_no_fragment_at_all() {
     });
     let found = compile(in_memory, &Options::new(Target::Sm100a)).expect_err("it cannot be placed");
     assert_eq!(found[0].code, "I0701");
+}
+
+#[test]
+fn vectors_that_cannot_be_had() {
+    let kernel = kernel("k", |k| {
+        let x = k.input("x", F32, [257]);
+        let y = k.output("y", F32, [256]);
+        let z = k.output("z", F32, [256]);
+        k.parallel([256], |k, [i]| k.store(y, (i,), x.at((i + 1,)))).vector(4);
+        k.parallel([256], |k, [i]| k.store(z, (i,), x.at((i + 1,)))).vector(8);
+        k.parallel([128], |k, [i]| k.atomic_add(z, (i,), x.at((i,)))).vector(2);
+    });
+    let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");
+    assert_rendered("vectors_that_cannot_be_had", &artifact.warnings());
 }

@@ -37,6 +37,14 @@ impl Parallel {
         (is_short && is_plain).then_some((var, body))
     }
 
+    /// Its variables and statements, where the turns of an inner loop that is all there is are iterations too.
+    pub fn unfolded(&self) -> (Vec<Var>, &[Element]) {
+        match self.inner_loop() {
+            Some((inner, body)) => (self.vars.iter().chain([inner]).cloned().collect(), body),
+            None => (self.vars.clone(), &self.body),
+        }
+    }
+
     /// Iterations along each variable.
     pub fn extents(&self) -> Vec<i64> {
         self.vars.iter().map(|var| var.range().hi + 1).collect()

@@ -1,4 +1,5 @@
 use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::axis::{LANEID, WARPID};
 use tilewright_layout::{DType, Iter, Layout};
@@ -53,6 +54,14 @@ pub struct RunTimeShape {
     pub extents: Vec<Expr>,
     /// Elements from one index to the next, per dimension.
     pub strides: Vec<Expr>,
+}
+
+impl RunTimeShape {
+    /// The position of the element at an index.
+    pub fn position(&self, index: &[Expr]) -> Expr {
+        let terms = index.iter().zip(&self.strides).map(|(index, stride)| index.clone() * stride.clone());
+        normalize(&terms.fold(Expr::constant(0), |sum, term| sum + term))
+    }
 }
 
 /// Where a buffer lives.

@@ -1,6 +1,7 @@
 //! The tile level: a kernel as the user wrote it.
 
 mod contract;
+mod edges;
 mod element;
 mod kernel;
 mod names;
@@ -9,9 +10,11 @@ mod print;
 mod shared;
 mod touched;
 mod value;
+pub mod vectors;
 mod verify;
 
 pub use contract::contract;
+pub use edges::Bound;
 pub use element::{Claim, Element, Parallel};
 pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll};
 pub use op::{Detail, Effect, Gemm, Op, OpInfo, OpKind, Operand, Reduce, ReduceKind, Takes, WarpPolicy};

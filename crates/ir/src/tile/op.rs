@@ -1,11 +1,14 @@
 //! Tile ops. A row of the table below is all that printer, verifier, effects and builder know of an op.
 
 use tilewright_diag::Span;
+use tilewright_expr::Var;
 use tilewright_layout::Layout;
 use tilewright_layout::axis::Scope;
 
 use crate::scalar::Scalar;
+use crate::tile::element::{Claim, Element};
 use crate::tile::kernel::Tile;
+use crate::tile::value::Value;
 
 /// What an op does to an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,4 +262,28 @@ pub struct Op {
     pub layout: Option<Layout>,
     /// Where it was written.
     pub span: Span,
+}
+
+impl Op {
+    /// Variables that move through the extents of its tiles, those of 1 left out, in order.
+    pub fn vars(&self) -> Vec<Var> {
+        let extents = self.operands.first().map(Tile::moving_extents).unwrap_or_default();
+        extents.iter().enumerate().map(|(at, extent)| Var::new(format!("#{at}"), 0, extent - 1)).collect()
+    }
+
+    /// What it does to the elements at these variables; `None` for ops whose elements do not move alone.
+    pub fn element(&self, vars: &[Var]) -> Option<Element> {
+        let access = |tile: &Tile| tile.access(vars, self.span);
+        let to = access(self.operands.first()?);
+        match (self.kind, self.operands.get(1)) {
+            (OpKind::Copy, Some(src)) => {
+                Some(Element::Store { to, value: Value::Load(access(src)), claim: Claim::None })
+            }
+            (OpKind::AtomicAdd, Some(src)) => Some(Element::AtomicAdd { to, value: Value::Load(access(src)) }),
+            (OpKind::Fill, _) => {
+                Some(Element::Store { to, value: Value::Const(self.detail.constant()?), claim: Claim::None })
+            }
+            _ => None,
+        }
+    }
 }

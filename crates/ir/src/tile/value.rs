@@ -434,6 +434,21 @@ impl Access {
         })
     }
 
+    /// The index, if no data decides it.
+    pub fn known_index(&self) -> Option<Vec<Expr>> {
+        let at = |coord: &Coord| match coord {
+            Coord::At(expr) => Some(expr.clone()),
+            Coord::Data(_) => None,
+        };
+        self.index.iter().map(at).collect()
+    }
+
+    /// Whether it is at this index.
+    pub fn is_at(&self, index: &[Expr]) -> bool {
+        let same = |(coord, known): (&Coord, &Expr)| matches!(coord, Coord::At(at) if at == known);
+        self.index.len() == index.len() && self.index.iter().zip(index).all(same)
+    }
+
     /// The same with every expression of variables replaced.
     pub fn map_exprs(&self, to: &dyn Fn(&Expr) -> Expr) -> Access {
         let coord = |coord: &Coord| match coord {

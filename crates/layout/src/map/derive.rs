@@ -48,6 +48,20 @@ impl Map {
         Map { threads: self.threads, elements, held: self.held.iter().map(name).collect() }
     }
 
+    /// Every element is so many in a row, and so is every slot.
+    pub fn with_turns(&self, turns: usize) -> Map {
+        if turns == 1 {
+            return self.clone();
+        }
+        let mut each = Map::empty(self.threads, self.elements * turns);
+        for (thread, slot, element) in self.entries() {
+            for turn in 0..turns {
+                each.put(thread, slot * turns + turn, element * turns + turn);
+            }
+        }
+        each
+    }
+
     /// The same with one owner of every element: the first. Slots in which nothing is left are gone.
     pub fn once(&self) -> Map {
         self.once_in_place().without_empty_slots()

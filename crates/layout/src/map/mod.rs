@@ -79,6 +79,11 @@ impl Map {
         (element != NONE).then_some(element as usize)
     }
 
+    /// What the threads have in a slot: an element per thread, or [`NONE`].
+    pub fn column(&self, slot: usize) -> &[u32] {
+        self.held.get(slot * self.threads..(slot + 1) * self.threads).unwrap_or_default()
+    }
+
     /// What the threads have in each slot, one after the other: an element per thread, or [`NONE`].
     pub fn columns(&self) -> impl Iterator<Item = &[u32]> {
         self.held.chunks(self.threads.max(1))

@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use tilewright_expr::Expr;
 use tilewright_ir::thread::{RegArray, Stmt};
-use tilewright_ir::tile::{Access, Buffer, Coord, Element, Space, Value};
+use tilewright_ir::tile::vectors::{Chunk, Known, Mask, Movable, Places, chunks, common_mask, widest};
+use tilewright_ir::tile::{Access, Element, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 
-use super::memory::{bounds, widest};
-use super::points::Mask;
+use super::memory::inside;
 use super::{Lowering, Place};
 use crate::builder::regs;
 use crate::conditions::under;
@@ -17,58 +17,72 @@ use crate::refusal::Refusal;
 /// An access that several steps do together, through registers: one per step.
 #[derive(Clone)]
 pub(super) struct Moved {
-    buffer: Handle<Buffer>,
-    index: Vec<Expr>,
+    known: Known,
     writes: bool,
     array: Handle<RegArray>,
     /// The steps that it is done for.
     steps: std::ops::Range<usize>,
 }
 
-/// Steps that are done together, and the threads that do them.
-struct Chunk {
-    steps: std::ops::Range<usize>,
-    mask: Mask,
+/// An access of memory that neighbouring steps may do together.
+struct Together {
+    known: Known,
+    places: Places,
+    widest: usize,
+}
+
+/// The accesses of a nest that neighbouring steps may do together.
+struct Accesses {
+    loads: Vec<Together>,
+    stores: Vec<Together>,
+}
+
+impl Accesses {
+    fn of<'a>(known: &'a [Together], access: &Access) -> Option<&'a Together> {
+        known.iter().find(|one| one.known.is(access))
+    }
 }
 
 impl Lowering<'_> {
     /// All steps.
     pub(super) fn steps(&mut self) -> Result<(), Refusal> {
-        let (loads, stores) = self.movable();
-        let widths = loads.iter().chain(&stores).map(|access| self.widest(access));
-        let together = widths.max().unwrap_or(1);
-        let count = self.nest.steps.slots();
+        let movable = Movable::of(self.kernel, &self.nest.body);
+        let together = movable.together(self.kernel, self.nest.vector);
+        let accesses = Accesses { loads: self.together(&movable.loads), stores: self.together(&movable.stores) };
         let everyone = vec![true; self.nest.steps.threads()];
-        let mut step = 0;
-        while step < count {
-            let mask = self.mask(step);
-            let end = (step + together).min(count);
-            let alike = (step + 1..end).all(|next| self.mask(next) == mask);
-            let chunk = Chunk { steps: step..if alike { end } else { step + 1 }, mask: mask.clone() };
-            step = chunk.steps.end;
-            let body = self.aside(|this| this.chunk(&chunk, &loads, &stores))?;
-            self.guarded(&mask, &everyone, body);
+        for chunk in chunks(&self.nest.steps, together) {
+            let body = self.aside(|this| this.chunk(&chunk, &accesses))?;
+            self.guarded(&chunk.mask, &everyone, body);
         }
         Ok(())
     }
 
-    fn chunk(&mut self, chunk: &Chunk, loads: &[Access], stores: &[Access]) -> Result<(), Refusal> {
-        if self.copied(chunk)? || self.copied_through(chunk) {
+    fn together(&mut self, accesses: &[Known]) -> Vec<Together> {
+        let one = |known: &Known| {
+            let dtype = self.kernel.buffers[known.buffer].dtype;
+            let places = Places::of(self.kernel, known, &mut self.points.splits);
+            Together { known: known.clone(), places, widest: widest(dtype, self.nest.vector) }
+        };
+        accesses.iter().map(one).collect()
+    }
+
+    fn chunk(&mut self, chunk: &Chunk, accesses: &Accesses) -> Result<(), Refusal> {
+        if self.copied(chunk, accesses)? || self.copied_through(chunk, accesses) {
             return Ok(());
         }
-        for access in loads {
-            let width = self.width(access, chunk, &chunk.mask);
+        for load in &accesses.loads {
+            let width = self.width(load, chunk, &chunk.mask);
             if width > 1 {
-                let moved = self.moved_through(access, false, chunk);
+                let moved = self.moved_through(&load.known, false, chunk);
                 self.move_all(&moved, width, chunk);
             }
         }
         let mut after = Vec::new();
-        for access in stores {
+        for store in &accesses.stores {
             let mask = self.firsts_of(chunk);
-            let width = mask.as_ref().map_or(1, |mask| self.width(access, chunk, mask));
+            let width = mask.as_ref().map_or(1, |mask| self.width(store, chunk, mask));
             if let Some(mask) = mask.filter(|_| width > 1) {
-                let moved = self.moved_through(access, true, chunk);
+                let moved = self.moved_through(&store.known, true, chunk);
                 after.push((moved, width, mask));
             }
         }
@@ -87,91 +101,28 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Accesses of memory that every iteration does once and that no other statement of the nest can meet.
-    fn movable(&self) -> (Vec<Access>, Vec<Access>) {
-        let mut all: Vec<(Handle<Buffer>, bool)> = Vec::new();
-        for element in &self.nest.body {
-            element.for_each_access(&mut |access, writes| all.push((self.kernel.storage(access.buffer), writes)));
-        }
-        let (mut loads, mut stores) = (Vec::new(), Vec::new());
-        for element in &self.nest.body {
-            let (to, value) = match element {
-                Element::Let { value, .. } => (None, value),
-                Element::Store { to, value, .. } => (Some(to), value),
-                Element::AtomicAdd { value, .. } => (None, value),
-                Element::If { .. } | Element::For { .. } => continue,
-            };
-            value.for_each_load(&mut |access| {
-                let storage = self.kernel.storage(access.buffer);
-                let is_known = loads.iter().any(|known: &Access| same_element(known, access));
-                if self.is_movable(access) && !all.contains(&(storage, true)) && !is_known {
-                    loads.push(access.clone());
-                }
-            });
-            if let Some(to) = to.filter(|to| self.is_movable(to)) {
-                let storage = self.kernel.storage(to.buffer);
-                if all.iter().filter(|(known, _)| *known == storage).count() == 1 {
-                    stores.push(to.clone());
-                }
-            }
-        }
-        (loads, stores)
-    }
-
-    fn is_movable(&self, access: &Access) -> bool {
-        let in_memory = self.kernel.buffers[access.buffer].space != Space::Fragment;
-        in_memory && access.index.iter().all(|coord| matches!(coord, Coord::At(_)))
-    }
-
-    fn widest(&self, access: &Access) -> usize {
-        widest(self.kernel.buffers[access.buffer].dtype, self.nest.vector)
-    }
-
     /// Elements that are moved at once in all steps of a chunk, by the threads of `mask`.
-    fn width(&mut self, access: &Access, chunk: &Chunk, mask: &Mask) -> usize {
-        let index = known_index(access);
-        let buffer = &self.kernel.buffers[access.buffer];
-        let alignment = self.builder.program.memories[self.builder.memory(access.buffer)].alignment;
-        let address = self.address_of(access.buffer, &index);
-        let limits = bounds(self.kernel, buffer, &index, &mut self.points);
-        let mut width = self.widest(access);
-        while width > 1 {
-            let fits = chunk.steps.len().is_multiple_of(width)
-                && alignment % (width as i64 * buffer.dtype.bytes()) == 0
-                && chunk.steps.clone().step_by(width).all(|step| {
-                    address.is_vector(step, width, mask, &self.points)
-                        && limits.iter().all(|bound| bound.is_whole(step, width, mask, &mut self.points))
-                });
-            if fits {
-                return width;
-            }
-            width /= 2;
-        }
-        1
+    fn width(&self, one: &Together, chunk: &Chunk, mask: &Mask) -> usize {
+        one.places.width(&self.nest.steps, &chunk.steps, mask, one.widest)
     }
 
     /// The threads that are the first to do their iterations, if these are the same in all steps.
     fn firsts_of(&self, chunk: &Chunk) -> Option<Mask> {
-        let first = &self.firsts[chunk.steps.start];
-        let alike = chunk.steps.clone().all(|step| self.firsts[step] == *first);
-        alike.then(|| Rc::clone(first))
+        common_mask(&self.firsts, chunk).map(Rc::clone)
     }
 
     /// The registers through which an access goes.
-    fn moved_through(&mut self, access: &Access, writes: bool, chunk: &Chunk) -> Moved {
-        let index = known_index(access);
-        let array = self.new_registers("r", self.kernel.buffers[access.buffer].dtype, chunk.steps.len() as i64);
-        let moved = Moved { buffer: access.buffer, index, writes, array, steps: chunk.steps.clone() };
+    fn moved_through(&mut self, known: &Known, writes: bool, chunk: &Chunk) -> Moved {
+        let dtype = self.kernel.buffers[known.buffer].dtype;
+        let array = self.new_registers("r", dtype, chunk.steps.len() as i64);
+        let moved = Moved { known: known.clone(), writes, array, steps: chunk.steps.clone() };
         self.moved.push(moved.clone());
         moved
     }
 
     /// The register of an access that is moved together with others.
     pub(super) fn moved_register(&self, access: &Access, step: usize, writes: bool) -> Option<(Handle<RegArray>, i64)> {
-        let is_meant = |moved: &&Moved| {
-            let same = moved.buffer == access.buffer && moved.writes == writes && moved.steps.contains(&step);
-            same && is_at(access, &moved.index)
-        };
+        let is_meant = |moved: &&Moved| moved.known.is(access) && moved.writes == writes && moved.steps.contains(&step);
         let moved = self.moved.iter().find(is_meant)?;
         Some((moved.array, (step - moved.steps.start) as i64))
     }
@@ -188,7 +139,7 @@ impl Lowering<'_> {
     fn move_vector(&mut self, moved: &Moved, first: i64, width: usize, (step, mask): (usize, &Mask)) {
         let part = regs(moved.array, first, width as i64);
         let conditions = self.inside(moved, step, mask);
-        let (memory, index) = (self.builder.memory(moved.buffer), self.address(moved, width, step, mask));
+        let (memory, index) = (self.builder.memory(moved.known.buffer), self.address(moved, width, step, mask));
         let access = if moved.writes {
             Stmt::Store { memory, index, from: part }
         } else {
@@ -201,52 +152,53 @@ impl Lowering<'_> {
     }
 
     fn inside(&mut self, moved: &Moved, step: usize, mask: &Mask) -> Vec<tilewright_ir::thread::Cond> {
-        let buffer = &self.kernel.buffers[moved.buffer];
+        let buffer = &self.kernel.buffers[moved.known.buffer];
         let mut conditions = Vec::new();
-        for bound in bounds(self.kernel, buffer, &moved.index, &mut self.points) {
-            conditions.extend(bound.conditions(step, mask, &mut self.points, self.builder, &mut self.out));
+        for bound in self.kernel.bounds(buffer, &moved.known.index, &mut self.points.splits) {
+            conditions.extend(inside(&bound, step, mask, &mut self.points, self.builder, &mut self.out));
         }
         conditions
     }
 
     fn address(&mut self, moved: &Moved, width: usize, step: usize, mask: &Mask) -> Expr {
         let width = width as i64;
-        let buffer = &self.kernel.buffers[moved.buffer];
-        let address = self.address_of(moved.buffer, &moved.index);
+        let buffer = &self.kernel.buffers[moved.known.buffer];
+        let address = self.address_of(moved.known.buffer, &moved.known.index);
         address.at(buffer.layout.as_ref(), width, (step, mask), &mut self.points, self.builder, &mut self.out)
     }
 
-    /// A nest that does nothing but copy from memory to other memory: as wide as both sides allow, through one array.
-    fn copied_through(&mut self, chunk: &Chunk) -> bool {
+    /// A nest that does nothing but copy from memory to other memory: each side as wide as it allows, through one array.
+    fn copied_through(&mut self, chunk: &Chunk, accesses: &Accesses) -> bool {
         let nest = self.nest;
         let [Element::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
-        let is_apart = self.kernel.storage(to.buffer) != self.kernel.storage(from.buffer);
-        let Some(mask) = self.firsts_of(chunk).filter(|_| is_apart && self.is_movable(to) && self.is_movable(from))
-        else {
-            return false;
-        };
-        let width = self.width(to, chunk, &mask).min(self.width(from, chunk, &mask));
-        let loads = self.moved_through(from, false, chunk);
-        let stores = Moved { buffer: to.buffer, index: known_index(to), writes: true, ..loads.clone() };
+        let sides = Accesses::of(&accesses.loads, from).zip(Accesses::of(&accesses.stores, to));
+        let Some(((load, store), mask)) = sides.zip(self.firsts_of(chunk)) else { return false };
+        let widths = [load, store].map(|one| self.width(one, chunk, &mask));
+        let loads = self.moved_through(&load.known, false, chunk);
+        let stores = Moved { known: store.known.clone(), writes: true, ..loads.clone() };
         let part = Chunk { steps: chunk.steps.clone(), mask: mask.clone() };
         let outer = std::mem::take(&mut self.out);
-        self.move_all(&loads, width, &part);
-        self.move_all(&stores, width, &part);
+        self.move_all(&loads, widths[0], &part);
+        self.move_all(&stores, widths[1], &part);
         let body = std::mem::replace(&mut self.out, outer);
         self.guarded(&mask, &chunk.mask, body);
         self.moved.clear();
         true
     }
 
-    /// A nest that does nothing but copy between memory and a fragment: straight from and to its registers.
-    fn copied(&mut self, chunk: &Chunk) -> Result<bool, Refusal> {
+    /// A nest that does nothing but copy between memory and a fragment whose registers are in the order of memory: straight
+    /// from and to the registers.
+    fn copied(&mut self, chunk: &Chunk, accesses: &Accesses) -> Result<bool, Refusal> {
         let nest = self.nest;
         let [Element::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return Ok(false) };
+        let sides = match (Accesses::of(&accesses.loads, from), Accesses::of(&accesses.stores, to)) {
+            (Some(load), None) => Some((false, load, to)),
+            (None, Some(store)) => Some((true, store, from)),
+            _ => None,
+        };
         let is_fragment = |access: &Access| self.kernel.buffers[access.buffer].space == Space::Fragment;
-        let (writes, memory, fragment) = match (is_fragment(to), is_fragment(from)) {
-            (true, false) if self.is_movable(from) => (false, from, to),
-            (false, true) if self.is_movable(to) => (true, to, from),
-            _ => return Ok(false),
+        let Some((writes, memory, fragment)) = sides.filter(|(.., fragment)| is_fragment(fragment)) else {
+            return Ok(false);
         };
         let mask = if writes { self.firsts_of(chunk) } else { Some(chunk.mask.clone()) };
         let Some(mask) = mask else { return Ok(false) };
@@ -259,19 +211,13 @@ impl Lowering<'_> {
                 _ => return Ok(false),
             }
         }
-        let mut width = self.width(memory, chunk, &mask);
+        let width = self.width(memory, chunk, &mask);
         let adjacent =
             |group: &[i64]| group[0] % group.len() as i64 == 0 && group.windows(2).all(|pair| pair[1] == pair[0] + 1);
-        while !registers.chunks(width).all(adjacent) {
-            width /= 2;
+        if !registers.chunks(width).all(adjacent) {
+            return Ok(false);
         }
-        let moved = Moved {
-            buffer: memory.buffer,
-            index: known_index(memory),
-            writes,
-            array: held.array,
-            steps: chunk.steps.clone(),
-        };
+        let moved = Moved { known: memory.known.clone(), writes, array: held.array, steps: chunk.steps.clone() };
         let body = self.aside(|this| {
             for (step, group) in chunk.steps.clone().step_by(width).zip(registers.chunks(width)) {
                 this.move_vector(&moved, group[0], width, (step, &mask));
@@ -281,24 +227,4 @@ impl Lowering<'_> {
         self.guarded(&mask, &chunk.mask, body);
         Ok(true)
     }
-}
-
-/// Whether an access is at this index.
-fn is_at(access: &Access, index: &[Expr]) -> bool {
-    let same = |(coord, known): (&Coord, &Expr)| matches!(coord, Coord::At(at) if at == known);
-    access.index.len() == index.len() && access.index.iter().zip(index).all(same)
-}
-
-/// Whether two accesses, of which no data decides the index, are of one element.
-fn same_element(one: &Access, other: &Access) -> bool {
-    one.buffer == other.buffer && is_at(other, &known_index(one))
-}
-
-/// The index of an access that no data decides.
-fn known_index(access: &Access) -> Vec<Expr> {
-    let at = |coord: &Coord| match coord {
-        Coord::At(expr) => expr.clone(),
-        Coord::Data(_) => Expr::constant(0),
-    };
-    access.index.iter().map(at).collect()
 }

@@ -1,17 +1,15 @@
 //! Elements of global and shared memory: their addresses, and the conditions under which they exist.
 
-use std::rc::Rc;
-
 use tilewright_expr::linear::normalize;
+use tilewright_expr::points::Split;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, Stmt};
-use tilewright_ir::tile::{Buffer, Kernel, Space};
+use tilewright_ir::tile::vectors::{self, Mask, position};
+use tilewright_ir::tile::{Bound, Buffer};
+use tilewright_layout::Layout;
 
-use tilewright_layout::{DType, Layout, TileLayout};
-
-use super::points::{Mask, Points, Split};
+use super::points::Points;
 use crate::builder::Builder;
-use crate::operand::lies_inside;
 
 /// Where an access is, in terms of a nest's variables.
 #[derive(Clone, Debug)]
@@ -24,35 +22,17 @@ pub(super) enum Address {
     Listed(Expr),
 }
 
-/// Bounds of one dimension.
-pub(super) struct Bound {
-    pub(super) index: Expr,
-    pub(super) extent: Expr,
-}
-
 impl Address {
     /// The address of the element at `index` of `buffer`.
     pub(super) fn of(buffer: &Buffer, index: &[Expr], points: &mut Points<'_>) -> Address {
-        if let Some(shape) = &buffer.run_time {
-            let terms = index.iter().zip(&shape.strides).map(|(index, stride)| index.clone() * stride.clone());
-            let position = normalize(&terms.fold(Expr::constant(0), |sum, term| sum + term));
-            return points.split(&position).map_or(Address::Expr(position), Address::Split);
+        if let Some(split) = position(buffer, index, &mut points.splits) {
+            return Address::Split(split);
         }
-        let flat = index
-            .iter()
-            .zip(&buffer.shape)
-            .fold(Expr::constant(0), |flat, (index, extent)| flat * *extent + index.clone());
-        let Some(layout) = &buffer.layout else { return Address::Expr(flat) };
-        let row_major = TileLayout::row_major(&buffer.shape).map(Layout::Tile).ok();
-        let split = points.split(&flat);
-        match split {
-            Some(split) if Some(layout) == row_major.as_ref() => Address::Split(split),
-            Some(split) if split.other.as_const() == Some(0) => {
-                let inside = 0..layout.size();
-                let position = |flat: &i64| if inside.contains(flat) { layout.memory_position(*flat) } else { 0 };
-                Address::Split(Split { own: Rc::new(split.own.iter().map(position).collect()), other: split.other })
-            }
-            _ => match layout.memory_expr(&flat) {
+        let flat = vectors::flat(buffer, index);
+        match (&buffer.run_time, &buffer.layout) {
+            (Some(shape), _) => Address::Expr(shape.position(index)),
+            (None, None) => Address::Expr(flat),
+            (None, Some(layout)) => match layout.memory_expr(&flat) {
                 Ok(position) => Address::Expr(position),
                 Err(_) => Address::Listed(flat),
             },
@@ -88,92 +68,31 @@ impl Address {
             }
         }
     }
-
-    /// Whether these are `width` adjacent elements, aligned, in the steps from `step` on, for all threads that take part.
-    pub(super) fn is_vector(&self, step: usize, width: usize, mask: &Mask, points: &Points<'_>) -> bool {
-        let Address::Split(split) = self else { return false };
-        if split.other.multiple() % width as i64 != 0 {
-            return false;
-        }
-        let of = |lane: usize| points.steps_values(&split.own, step + lane, mask);
-        of(0).all(|start| start.is_none_or(|start| start % width as i64 == 0))
-            && (1..width)
-                .all(|lane| of(0).zip(of(lane)).all(|(start, at)| start.map(|start| start + lane as i64) == at))
-    }
 }
 
-/// The dimensions of a global tensor that an access may leave, in terms of the nest's variables.
-pub(super) fn bounds(kernel: &Kernel, buffer: &Buffer, index: &[Expr], points: &mut Points<'_>) -> Vec<Bound> {
-    if !matches!(buffer.space, Space::Global(_)) {
-        return Vec::new();
-    }
-    let extent = |dimension: usize| match &buffer.run_time {
-        Some(shape) => shape.extents[dimension].clone(),
-        None => Expr::constant(buffer.shape[dimension]),
-    };
-    let mut found = Vec::new();
-    for (dimension, index) in index.iter().enumerate() {
-        let extent = extent(dimension);
-        let is_inside = match points.split(index) {
-            Some(split) => {
-                let (least, most) = (split.own.iter().min().copied(), split.own.iter().max().copied());
-                let ends = [least, most].into_iter().flatten();
-                ends.into_iter().all(|own| lies_inside(kernel, &normalize(&(&split.other + own)), 1, &extent))
-            }
-            None => lies_inside(kernel, index, 1, &extent),
-        };
-        if !is_inside {
-            found.push(Bound { index: index.clone(), extent });
+/// The conditions under which the index is inside, in terms of the thread.
+pub(super) fn inside(
+    bound: &Bound,
+    step: usize,
+    mask: &Mask,
+    points: &mut Points<'_>,
+    builder: &mut Builder,
+    out: &mut Vec<Stmt>,
+) -> Vec<Cond> {
+    // Where only the iteration matters, it may be inside for all threads of this step.
+    if let Some(split) = points.split(&bound.index)
+        && let (Some(other), Some(extent)) = (split.other.as_const(), bound.extent.as_const())
+    {
+        let inside = |value: i64| (0..extent).contains(&(value + other));
+        if points.steps_values(&split.own, step, mask).flatten().all(inside) {
+            return Vec::new();
         }
     }
-    found
-}
-
-impl Bound {
-    /// Whether `width` steps from `step` on are all inside or all outside, for each thread.
-    pub(super) fn is_whole(&self, step: usize, width: usize, mask: &Mask, points: &mut Points<'_>) -> bool {
-        let Some(split) = points.split(&self.index) else { return false };
-        let of = |lane: usize| points.steps_values(&split.own, step + lane, mask);
-        let is_still = (1..width).all(|lane| of(0).eq(of(lane)));
-        let count = width as i64;
-        let moves = |lane: usize| of(0).zip(of(lane)).all(|(start, at)| start.map(|start| start + lane as i64) == at);
-        let is_aligned = of(0).flatten().all(|start| start % count == 0)
-            && split.other.multiple() % count == 0
-            && self.extent.multiple() % count == 0;
-        is_still || (is_aligned && (1..width).all(moves))
+    let index = points.at(&bound.index, step, mask, builder, out);
+    let mut conditions = Vec::new();
+    if index.range().lo < 0 {
+        conditions.push(Cond::Less(Expr::constant(-1), index.clone()));
     }
-
-    /// The conditions under which the index is inside, in terms of the thread.
-    pub(super) fn conditions(
-        &self,
-        step: usize,
-        mask: &Mask,
-        points: &mut Points<'_>,
-        builder: &mut Builder,
-        out: &mut Vec<Stmt>,
-    ) -> Vec<Cond> {
-        // Where only the iteration matters, it may be inside for all threads of this step.
-        if let Some(split) = points.split(&self.index)
-            && let (Some(other), Some(extent)) = (split.other.as_const(), self.extent.as_const())
-        {
-            let inside = |value: i64| (0..extent).contains(&(value + other));
-            if points.steps_values(&split.own, step, mask).flatten().all(inside) {
-                return Vec::new();
-            }
-        }
-        let index = points.at(&self.index, step, mask, builder, out);
-        let mut conditions = Vec::new();
-        if index.range().lo < 0 {
-            conditions.push(Cond::Less(Expr::constant(-1), index.clone()));
-        }
-        conditions.push(Cond::Less(index, self.extent.clone()));
-        conditions
-    }
-}
-
-/// Elements that are moved at once, at most.
-pub(super) fn widest(dtype: DType, vector: Option<i64>) -> usize {
-    let most = (16 / dtype.bytes()).max(1);
-    let asked = vector.unwrap_or(most).clamp(1, most);
-    1 << asked.ilog2()
+    conditions.push(Cond::Less(index, bound.extent.clone()));
+    conditions
 }

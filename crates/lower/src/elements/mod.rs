@@ -17,6 +17,7 @@ use std::rc::Rc;
 use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, RegArray, Stmt, Value as ThreadValue};
+use tilewright_ir::tile::vectors::{Mask, firsts};
 use tilewright_ir::tile::{Access, Buffer, Coord, Element, ElementOp, Kernel, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
@@ -27,9 +28,9 @@ use crate::refusal::Refusal;
 use crate::threads::members;
 use chunk::Moved;
 pub(crate) use fragments::{Held, Slot};
-use memory::{Address, bounds};
+use memory::{Address, inside};
 pub(crate) use nest::Nest;
-use points::{Mask, Points};
+use points::Points;
 use values::Name;
 
 /// Values of a variable that is tied to the iteration in an index of a fragment, at most.
@@ -93,14 +94,7 @@ struct Way {
 impl<'a> Lowering<'a> {
     fn new(kernel: &'a Kernel, builder: &'a mut Builder, nest: &'a Nest) -> Lowering<'a> {
         let points = Points::new(&nest.vars, &nest.steps, Expr::var(&kernel.thread()));
-        let first_threads = nest.steps.owners();
-        let is_first = |thread: usize, step: usize| {
-            let iteration = nest.steps.at(thread, step)?;
-            Some(first_threads.of(iteration).first() == Some(&(thread as u32)))
-        };
-        let firsts = (0..nest.steps.slots())
-            .map(|step| Rc::new((0..nest.steps.threads()).map(|t| is_first(t, step).unwrap_or(false)).collect()))
-            .collect();
+        let firsts = firsts(&nest.steps, &nest.steps.owners());
         Lowering {
             kernel,
             builder,
@@ -258,8 +252,8 @@ impl<'a> Lowering<'a> {
         let buffer = &self.kernel.buffers[access.buffer];
         let memory = self.builder.memory(access.buffer);
         let mut conditions = Vec::new();
-        for bound in bounds(self.kernel, buffer, index, &mut self.points) {
-            let more = bound.conditions(place.step, &place.mask, &mut self.points, self.builder, &mut self.out);
+        for bound in self.kernel.bounds(buffer, index, &mut self.points.splits) {
+            let more = inside(&bound, place.step, &place.mask, &mut self.points, self.builder, &mut self.out);
             conditions.extend(more);
         }
         let address = self.address_of(access.buffer, index);

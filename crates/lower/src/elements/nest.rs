@@ -1,7 +1,8 @@
 //! What is lowered element by element: iterations, who does them when, and what they do.
 
 use tilewright_expr::Var;
-use tilewright_ir::tile::{Claim, Element, Kernel, Op, OpKind, Parallel, Tile, Value};
+use tilewright_expr::points::extent;
+use tilewright_ir::tile::{Element, Kernel, Op, Parallel};
 use tilewright_layout::map::Map;
 
 use crate::refusal::Refusal;
@@ -23,20 +24,9 @@ impl Nest {
         let layout = parallel.layout.as_ref().ok_or("this loop has no layout")?;
         let steps =
             Map::of_layout(layout, kernel.threads as usize).map_err(|why| format!("the layout of this loop {why}"))?;
-        let vector = parallel.vector;
-        let Some((inner, body)) = parallel.inner_loop() else {
-            return Ok(Nest { vars: parallel.vars.clone(), body: parallel.body.clone(), steps, vector });
-        };
-        // The turns of a loop that is all there is are steps of their own.
-        let turns = inner.range().hi as usize + 1;
-        let mut each = Map::empty(steps.threads(), steps.elements() * turns);
-        for (thread, step, iteration) in steps.entries() {
-            for turn in 0..turns {
-                each.put(thread, step * turns + turn, iteration * turns + turn);
-            }
-        }
-        let vars = parallel.vars.iter().chain([inner]).cloned().collect();
-        Ok(Nest { vars, body: body.to_vec(), steps: each, vector })
+        let (vars, body) = parallel.unfolded();
+        let turns = parallel.inner_loop().map_or(1, |(inner, _)| extent(inner));
+        Ok(Nest { vars, body: body.to_vec(), steps: steps.with_turns(turns), vector: parallel.vector })
     }
 
     /// Statements that every thread executes: the threads are the iterations.
@@ -54,16 +44,8 @@ impl Nest {
     /// An op whose elements move one by one, if it was laid out; `None` for other ops.
     pub(crate) fn of_op(kernel: &Kernel, op: &Op) -> Option<Nest> {
         let steps = Map::of_layout(op.layout.as_ref()?, kernel.threads as usize).ok()?;
-        let extents = op.operands.first()?.moving_extents();
-        let vars: Vec<Var> = extents.iter().enumerate().map(|(at, e)| Var::new(format!("#{at}"), 0, e - 1)).collect();
-        let access = |tile: &Tile| tile.access(&vars, op.span);
-        let to = access(op.operands.first()?);
-        let element = match (op.kind, op.operands.get(1)) {
-            (OpKind::Copy, Some(src)) => Element::Store { to, value: Value::Load(access(src)), claim: Claim::None },
-            (OpKind::AtomicAdd, Some(src)) => Element::AtomicAdd { to, value: Value::Load(access(src)) },
-            (OpKind::Fill, _) => Element::Store { to, value: Value::Const(op.detail.constant()?), claim: Claim::None },
-            _ => return None,
-        };
+        let vars = op.vars();
+        let element = op.element(&vars)?;
         Some(Nest { vars, body: vec![element], steps, vector: None })
     }
 }

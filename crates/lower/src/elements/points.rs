@@ -2,23 +2,15 @@
 
 use std::rc::Rc;
 
-use tilewright_expr::linear::{Linear, linear, normalize};
-use tilewright_expr::{Expr, Var, points};
+use tilewright_expr::linear::normalize;
+use tilewright_expr::points::{Split, Splits};
+use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::Stmt;
+use tilewright_ir::tile::vectors::{Mask, in_step};
 use tilewright_layout::map::Map;
 
 use crate::builder::Builder;
 use crate::threads::{fit, looked_up};
-
-/// The threads that do something in a step.
-pub(super) type Mask = Rc<Vec<bool>>;
-
-/// A sum of what depends on the iteration, listed for all of them, and of what does not.
-#[derive(Clone, Debug)]
-pub(super) struct Split {
-    pub(super) own: Rc<Vec<i64>>,
-    pub(super) other: Expr,
-}
 
 /// Numbers of one step as an expression.
 struct Known {
@@ -30,50 +22,26 @@ struct Known {
 
 /// Numbers of iterations, in terms of threads.
 pub(super) struct Points<'a> {
-    vars: &'a [Var],
     steps: &'a Map,
     /// The index of a thread in its CTA.
     thread: Expr,
-    splits: Vec<(Expr, Option<Split>)>,
+    /// By the variables of the nest.
+    pub(super) splits: Splits<'a>,
     known: Vec<Known>,
 }
 
 impl<'a> Points<'a> {
     pub(super) fn new(vars: &'a [Var], steps: &'a Map, thread: Expr) -> Points<'a> {
-        Points { vars, steps, thread, splits: Vec::new(), known: Vec::new() }
+        Points { steps, thread, splits: Splits::by(vars), known: Vec::new() }
     }
 
     pub(super) fn thread(&self) -> &Expr {
         &self.thread
     }
 
-    /// The expression as a sum of both; `None` if they are tied in one term.
+    /// The expression as a sum of what depends on the iteration and what does not; `None` if they are tied in one term.
     pub(super) fn split(&mut self, expr: &Expr) -> Option<Split> {
-        if let Some((_, split)) = self.splits.iter().find(|(known, _)| known == expr) {
-            return split.clone();
-        }
-        let split = self.split_anew(expr);
-        self.splits.push((expr.clone(), split.clone()));
-        split
-    }
-
-    fn split_anew(&self, expr: &Expr) -> Option<Split> {
-        let sum = linear(expr);
-        let is_own = |var: &Var| self.vars.contains(var);
-        let (mut own, mut other) = (Vec::new(), Vec::new());
-        for (factor, atom) in sum.terms {
-            let (mut owns, mut others) = (false, false);
-            atom.for_each_var(&mut |var| if is_own(var) { owns = true } else { others = true });
-            match (owns, others) {
-                (true, true) => return None,
-                (true, false) => own.push((factor, atom)),
-                (false, _) => other.push((factor, atom)),
-            }
-        }
-        let own = Linear { terms: own, constant: sum.constant };
-        let vars: Vec<&Var> = self.vars.iter().collect();
-        let other = Linear { terms: other, constant: 0 }.to_expr();
-        Some(Split { own: Rc::new(points::values(&own, &vars)), other })
+        self.splits.of(expr)
     }
 
     /// A number per iteration as an expression of the thread, for the threads of `mask` in `step`. What no digits give is
@@ -130,10 +98,7 @@ impl<'a> Points<'a> {
         step: usize,
         mask: &'b [bool],
     ) -> impl Iterator<Item = Option<i64>> + 'b {
-        mask.iter().enumerate().map(move |(thread, takes_part)| {
-            let iteration = takes_part.then(|| self.steps.at(thread, step)).flatten()?;
-            own.get(iteration).copied()
-        })
+        in_step(own, self.steps, step, mask)
     }
 
     /// An expression of the nest's variables in terms of the thread.
@@ -149,7 +114,7 @@ impl<'a> Points<'a> {
             return normalize(&(self.numbers(&split.own, 1, (step, mask), builder, out) + split.other));
         }
         let mut values = Vec::new();
-        for var in self.vars {
+        for var in self.splits.vars() {
             if let Some(split) = self.split(&Expr::var(var)) {
                 values.push((var.clone(), self.numbers(&split.own, 1, (step, mask), builder, out)));
             }

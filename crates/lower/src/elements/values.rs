@@ -261,7 +261,7 @@ impl Lowering<'_> {
         let array = self.new_registers("r", dtype, 1);
         let to = regs(array, 0, 1);
         let may_be_outside =
-            !super::bounds(self.kernel, &self.kernel.buffers[access.buffer], &index, &mut self.points).is_empty();
+            !self.kernel.bounds(&self.kernel.buffers[access.buffer], &index, &mut self.points.splits).is_empty();
         if may_be_outside {
             self.out.push(Stmt::Set { to: to.clone(), value: Scalar::Int(0) });
         }

@@ -1,0 +1,55 @@
+//! The edges of tensors, over which tiles and accesses may reach.
+
+use tilewright_expr::linear::normalize;
+use tilewright_expr::points::Splits;
+use tilewright_expr::{Expr, Node};
+
+use crate::tile::kernel::{Buffer, Kernel, Space};
+
+/// An index that may lie outside of its dimension.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The index.
+    pub index: Expr,
+    /// The extent of the dimension.
+    pub extent: Expr,
+}
+
+impl Kernel {
+    /// Whether `extent` indices from `start` on are below `size` in every CTA: they are below its least value, or the
+    /// start moves by `k` per CTA, reaches less than `k` beyond, and there are `size / k` CTAs.
+    pub fn lies_inside(&self, start: &Expr, extent: i64, size: &Expr) -> bool {
+        let within = |start: &Expr, end: i64| start.range().lo >= 0 && start.range().hi <= end - extent;
+        within(start, size.range().lo)
+            || (0..3).any(|dimension| {
+                let ctas = self.grid[dimension].operands().filter(|(whole, _)| *whole == size);
+                let per_cta = ctas.filter(|_| matches!(self.grid[dimension].node(), Node::Div(..)));
+                let Some(k) = per_cta.and_then(|(_, k)| k.as_const()).filter(|k| size.multiple() % k == 0) else {
+                    return false;
+                };
+                let rest = start - &(Expr::var(&self.block(dimension)) * k);
+                within(&normalize(&rest), k)
+            })
+    }
+
+    /// The dimensions of a global tensor that an access may leave, in terms of the variables of its nest.
+    pub fn bounds(&self, buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Vec<Bound> {
+        if !matches!(buffer.space, Space::Global(_)) {
+            return Vec::new();
+        }
+        let extent = |dimension: usize| match &buffer.run_time {
+            Some(shape) => shape.extents[dimension].clone(),
+            None => Expr::constant(buffer.shape[dimension]),
+        };
+        let all = index.iter().enumerate().map(|(at, index)| Bound { index: index.clone(), extent: extent(at) });
+        all.filter(|bound| !self.is_inside(bound, splits)).collect()
+    }
+
+    fn is_inside(&self, bound: &Bound, splits: &mut Splits<'_>) -> bool {
+        self.lies_inside(&bound.index, 1, &bound.extent)
+            || splits.of(&bound.index).is_some_and(|split| {
+                let ends = [split.own.iter().min(), split.own.iter().max()].into_iter().flatten();
+                ends.into_iter().all(|own| self.lies_inside(&normalize(&(&split.other + *own)), 1, &bound.extent))
+            })
+    }
+}

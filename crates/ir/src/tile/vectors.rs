@@ -1,0 +1,367 @@
+//! How many elements of memory a thread moves at once. Inference asks it for the cost of a layout and for the text of it,
+//! and lowering for the code, so that the three agree.
+//!
+//! Neighbouring steps of a nest are done together in chunks. An access of which all iterations do the same and that
+//! nothing else in the nest can meet is *movable*: in a chunk, its elements are moved by vectors, as wide as they are
+//! adjacent and aligned for all threads. Wider than that nothing is, and a loop in which the offset of an access becomes
+//! known by unrolling asks again.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use num_integer::Integer;
+use tilewright_expr::Expr;
+use tilewright_expr::linear::{Linear, linear};
+use tilewright_expr::points::{Split, Splits};
+use tilewright_layout::map::{Map, NONE, Owners};
+use tilewright_layout::{DType, Layout, TileLayout};
+
+use crate::arena::Handle;
+use crate::tile::element::Element;
+use crate::tile::kernel::{Buffer, Kernel, Space};
+use crate::tile::value::Access;
+
+/// Bytes that a thread moves at once, at most (PTX ISA, `ld` and `st` with `.v4.b32`).
+pub const WIDEST: i64 = 16;
+
+/// Positions that are compared to find out whether a layout moves all elements alike, at most.
+const MOST_COMPARED: i64 = 1 << 20;
+
+/// The threads that do something in a step.
+pub type Mask = Rc<Vec<bool>>;
+
+/// Elements of a dtype that a thread moves at once, at most: a power of two, as many as the user allows.
+pub fn widest(dtype: DType, vector: Option<i64>) -> usize {
+    let most = (WIDEST / dtype.bytes()).max(1);
+    1 << vector.unwrap_or(most).clamp(1, most).ilog2()
+}
+
+/// Neighbouring steps that the same threads do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The steps.
+    pub steps: Range<usize>,
+    /// The threads.
+    pub mask: Mask,
+}
+
+/// The steps of a nest, as many together as are said. Where other threads take part within them, they are taken one by
+/// one.
+pub fn chunks(steps: &Map, together: usize) -> Vec<Chunk> {
+    let takes_part = |step: usize| steps.column(step).iter().map(|iteration| *iteration != NONE);
+    let (mut found, mut step) = (Vec::new(), 0);
+    while step < steps.slots() {
+        let mask: Mask = Rc::new(takes_part(step).collect());
+        let end = (step + together).min(steps.slots());
+        let alike = (step + 1..end).all(|next| takes_part(next).eq(mask.iter().copied()));
+        let chunk = Chunk { steps: step..if alike { end } else { step + 1 }, mask };
+        step = chunk.steps.end;
+        found.push(chunk);
+    }
+    found
+}
+
+/// By step, the threads that are the first to do their iterations: the ones that write memory. The owners are those of
+/// `steps`.
+pub fn firsts(steps: &Map, owners: &Owners) -> Vec<Mask> {
+    let is_first = |(thread, iteration): (usize, &u32)| {
+        *iteration != NONE && owners.of(*iteration as usize).first() == Some(&(thread as u32))
+    };
+    steps.columns().map(|column| Rc::new(column.iter().enumerate().map(is_first).collect())).collect()
+}
+
+/// The threads of a chunk by step, if they are the same in all of its steps.
+pub fn common_mask<'a>(by_step: &'a [Mask], chunk: &Chunk) -> Option<&'a Mask> {
+    let (first, others) = by_step.get(chunk.steps.clone())?.split_first()?;
+    others.iter().all(|other| other == first).then_some(first)
+}
+
+/// The numbers of the iterations that the threads of `mask` do in a step.
+pub fn in_step<'a>(
+    own: &'a [i64],
+    steps: &'a Map,
+    step: usize,
+    mask: &'a [bool],
+) -> impl Iterator<Item = Option<i64>> + 'a {
+    let number = |iteration: &u32| own.get(*iteration as usize).copied();
+    steps.column(step).iter().zip(mask).map(move |(iteration, takes_part)| {
+        Some(iteration).filter(|iteration| *takes_part && **iteration != NONE).and_then(number)
+    })
+}
+
+/// An access of memory at an index that no data decides.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// What it accesses.
+    pub buffer: Handle<Buffer>,
+    /// Where.
+    pub index: Vec<Expr>,
+}
+
+/// The accesses of memory in a nest that neighbouring steps may do together.
+#[derive(Clone, Debug, Default)]
+pub struct Movable {
+    /// Loads, of every element once.
+    pub loads: Vec<Known>,
+    /// Stores.
+    pub stores: Vec<Known>,
+}
+
+impl Movable {
+    /// Those that every iteration does once and that no other statement of the nest can meet.
+    pub fn of(kernel: &Kernel, body: &[Element]) -> Movable {
+        let mut all: Vec<(Handle<Buffer>, bool)> = Vec::new();
+        for element in body {
+            element.for_each_access(&mut |access, writes| all.push((kernel.storage(access.buffer), writes)));
+        }
+        let mut movable = Movable::default();
+        for element in body {
+            let (to, value) = match element {
+                Element::Let { value, .. } | Element::AtomicAdd { value, .. } => (None, value),
+                Element::Store { to, value, .. } => (Some(to), value),
+                Element::If { .. } | Element::For { .. } => continue,
+            };
+            value.for_each_load(&mut |access| {
+                let is_written = all.contains(&(kernel.storage(access.buffer), true));
+                if !is_written && !movable.has(access, false) {
+                    movable.loads.extend(Known::of(kernel, access));
+                }
+            });
+            let is_sole = |to: &Access| {
+                let storage = kernel.storage(to.buffer);
+                all.iter().filter(|(known, _)| *known == storage).count() == 1
+            };
+            movable.stores.extend(to.filter(|to| is_sole(to)).and_then(|to| Known::of(kernel, to)));
+        }
+        movable
+    }
+
+    /// Whether an access is one of them.
+    pub fn has(&self, access: &Access, writes: bool) -> bool {
+        let known = if writes { &self.stores } else { &self.loads };
+        known.iter().any(|known| known.is(access))
+    }
+
+    /// Steps that are done together.
+    pub fn together(&self, kernel: &Kernel, vector: Option<i64>) -> usize {
+        let accesses = self.loads.iter().chain(&self.stores);
+        accesses.map(|access| widest(kernel.buffers[access.buffer].dtype, vector)).max().unwrap_or(1)
+    }
+}
+
+impl Known {
+    /// The access, if it is one of memory, and no data decides its index.
+    pub fn of(kernel: &Kernel, access: &Access) -> Option<Known> {
+        let is_in_memory = kernel.buffers[access.buffer].space != Space::Fragment;
+        let index = access.known_index().filter(|_| is_in_memory)?;
+        Some(Known { buffer: access.buffer, index })
+    }
+
+    /// Whether an access is of this element.
+    pub fn is(&self, access: &Access) -> bool {
+        self.buffer == access.buffer && access.is_at(&self.index)
+    }
+}
+
+/// Where the iterations of a nest access memory, as far as it decides how many elements are moved at once.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Places {
+    /// By iteration, in elements; `None` where no list says it.
+    position: Option<Listed>,
+    /// The indices that may lie outside of the tensor.
+    bounds: Vec<Option<Listed>>,
+}
+
+/// A number by iteration and a rest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Listed {
+    own: Rc<Vec<i64>>,
+    /// A number that divides the rest, and an extent that the whole must be below; 0 if both are 0.
+    rest: i64,
+}
+
+impl Places {
+    /// The places of an access, by the variables of its nest.
+    pub fn of(kernel: &Kernel, access: &Known, splits: &mut Splits<'_>) -> Places {
+        let (buffer, index) = (&kernel.buffers[access.buffer], &access.index);
+        let position = position(buffer, index, splits);
+        let position = position.map(|split| Listed { rest: split.other.multiple(), own: split.own });
+        let bounds = kernel.bounds(buffer, index, splits).into_iter().map(|bound| {
+            let split = splits.of(&bound.index)?;
+            Some(Listed { rest: split.other.multiple().gcd(&bound.extent.multiple()), own: split.own })
+        });
+        Places { position, bounds: bounds.collect() }
+    }
+
+    /// Places that nothing is known of.
+    pub fn unknown() -> Places {
+        Places { position: None, bounds: Vec::new() }
+    }
+
+    /// The positions by iteration, less what is the same for all iterations.
+    pub fn positions(&self) -> Option<&Rc<Vec<i64>>> {
+        self.position.as_ref().map(|position| &position.own)
+    }
+
+    /// Elements that are moved at once at most, of so many, by what divides the rest of the position.
+    pub fn most(&self, widest: usize) -> usize {
+        let Some(position) = &self.position else { return 1 };
+        let mut most = widest;
+        while most > 1 && position.rest % most as i64 != 0 {
+            most /= 2;
+        }
+        most
+    }
+
+    /// Elements that are moved at once in all steps of a chunk, by the threads of `mask`; at most `widest`, a power of
+    /// two.
+    pub fn width(&self, steps: &Map, chunk: &Range<usize>, mask: &[bool], widest: usize) -> usize {
+        let mut width = self.most(widest);
+        while width > 1 && !self.has_vectors(steps, chunk, mask, width) {
+            width /= 2;
+        }
+        width
+    }
+
+    fn has_vectors(&self, steps: &Map, chunk: &Range<usize>, mask: &[bool], width: usize) -> bool {
+        let Some(position) = &self.position else { return false };
+        let is_vector = |step: usize| {
+            position.is_vector(steps, step, mask, width)
+                && self.bounds.iter().all(|bound| {
+                    bound.as_ref().is_some_and(|bound| {
+                        bound.is_still(steps, step, mask, width) || bound.is_vector(steps, step, mask, width)
+                    })
+                })
+        };
+        chunk.len().is_multiple_of(width) && chunk.clone().step_by(width).all(is_vector)
+    }
+}
+
+impl Listed {
+    /// Whether the numbers of `width` steps follow each other from a multiple of `width` on, for all threads.
+    fn is_vector(&self, steps: &Map, step: usize, mask: &[bool], width: usize) -> bool {
+        let of = |lane: usize| in_step(&self.own, steps, step + lane, mask);
+        self.rest % width as i64 == 0
+            && of(0).flatten().all(|first| first % width as i64 == 0)
+            && (1..width)
+                .all(|lane| of(0).zip(of(lane)).all(|(first, at)| first.map(|first| first + lane as i64) == at))
+    }
+
+    /// Whether they are the same in `width` steps.
+    fn is_still(&self, steps: &Map, step: usize, mask: &[bool], width: usize) -> bool {
+        (1..width).all(|lane| in_step(&self.own, steps, step, mask).eq(in_step(&self.own, steps, step + lane, mask)))
+    }
+}
+
+/// The position of an element in memory as a number by iteration and a rest; `None` where no list says it.
+pub fn position(buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Option<Split> {
+    if let Some(shape) = &buffer.run_time {
+        return splits.of(&shape.position(index));
+    }
+    let split = splits.of(&flat(buffer, index))?;
+    let layout = buffer.layout.as_ref()?;
+    let is_row_major = TileLayout::row_major(&buffer.shape).is_ok_and(|tile| *layout == Layout::Tile(tile));
+    if is_row_major { Some(split) } else { through(layout, split) }
+}
+
+/// The number of an element in row-major order.
+pub fn flat(buffer: &Buffer, index: &[Expr]) -> Expr {
+    let dimensions = index.iter().zip(&buffer.shape);
+    dimensions.fold(Expr::constant(0), |flat, (index, extent)| flat * *extent + index.clone())
+}
+
+/// The positions that a layout gives to elements. What moves all of them alike must move their positions alike, too: by
+/// `stride` for each `period`.
+fn through(layout: &Layout, elements: Split) -> Option<Split> {
+    let inside = 0..layout.size();
+    // What lies outside is accessed by nothing.
+    let position = |element: &i64| if inside.contains(element) { layout.memory_position(*element) } else { 0 };
+    let own: Vec<i64> = elements.own.iter().map(position).collect();
+    if elements.other.as_const() == Some(0) {
+        return Some(Split { own: Rc::new(own), other: elements.other });
+    }
+    let period = elements.other.multiple();
+    let is_few = elements.own.len() as i64 <= MOST_COMPARED / (layout.size() / period.max(1) + 1);
+    if period <= 0 || !is_few || elements.other.range().lo < 0 || !elements.own.iter().all(|own| inside.contains(own)) {
+        return None;
+    }
+    let moved = |own: i64| {
+        let first = layout.memory_position(own);
+        let others = (1..).map(move |turn| (turn, own + turn * period)).take_while(|(_, at)| inside.contains(at));
+        others.map(move |(turn, at)| (turn, layout.memory_position(at) - first))
+    };
+    let stride = elements.own.iter().find_map(|own| moved(*own).next()).map_or(period, |(_, stride)| stride);
+    let is_alike = elements.own.iter().all(|own| moved(*own).all(|(turn, moved)| moved == turn * stride));
+    let scaled = |(factor, atom): (i64, Expr)| (factor % period == 0).then(|| (factor / period * stride, atom));
+    let terms: Option<Vec<(i64, Expr)>> = linear(&elements.other).terms.into_iter().map(scaled).collect();
+    let other = Linear { terms: terms.filter(|_| is_alike)?, constant: 0 }.to_expr();
+    Some(Split { own: Rc::new(own), other })
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_expr::Var;
+    use tilewright_layout::map::Spread;
+
+    use super::*;
+
+    fn places(own: impl IntoIterator<Item = i64>, rest: i64) -> Places {
+        let listed = Listed { own: Rc::new(own.into_iter().collect()), rest };
+        Places { position: Some(listed), bounds: Vec::new() }
+    }
+
+    /// Elements at once by 32 threads that share iterations by vectors of 4.
+    fn width(places: &Places) -> usize {
+        let iterations = places.positions().unwrap().len();
+        let steps = Map::spread(32, iterations, Spread { row: iterations, group: 32, groups: 1, vector: 4 });
+        let chunks = chunks(&steps, 8);
+        chunks.iter().map(|chunk| places.width(&steps, &chunk.steps, &chunk.mask, 8)).min().unwrap()
+    }
+
+    #[test]
+    fn vectors_are_adjacent_and_aligned() {
+        assert_eq!(width(&places(0..256, 0)), 4);
+        assert_eq!(width(&places(1..257, 0)), 1);
+        assert_eq!(width(&places((0..256).map(|at| at * 2), 0)), 1);
+        assert_eq!(width(&places(0..256, 6)), 2);
+    }
+
+    #[test]
+    fn a_vector_is_inside_or_outside_as_a_whole() {
+        let bound = |own: Vec<i64>, rest| Some(Listed { own: Rc::new(own), rest });
+        let within = |bound| Places { bounds: vec![bound], ..places(0..256, 0) };
+        assert_eq!(width(&within(bound((0..256).collect(), 100))), 4);
+        assert_eq!(width(&within(bound((0..256).collect(), 102))), 2);
+        assert_eq!(width(&within(bound((0..256).map(|at| at / 4).collect(), 1))), 4);
+        assert_eq!(width(&within(None)), 1);
+    }
+
+    #[test]
+    fn steps_of_other_threads_are_other_chunks() {
+        let steps = Map::of_slots(2, 7, |thread, step| Some(step * 2 + thread).filter(|at| *at < 7), 4);
+        let found: Vec<Range<usize>> = chunks(&steps, 4).into_iter().map(|chunk| chunk.steps).collect();
+        assert_eq!(found, [0..1, 1..2, 2..3, 3..4]);
+        assert_eq!(chunks(&steps, 3)[0].steps, 0..3);
+    }
+
+    #[test]
+    fn the_first_of_several_threads_writes() {
+        let steps = Map::replicated(2, 2);
+        assert_eq!(firsts(&steps, &steps.owners()), [Rc::new(vec![true, false]), Rc::new(vec![true, false])]);
+    }
+
+    #[test]
+    fn a_layout_may_move_all_elements_of_a_stage_alike() {
+        let (stage, other) = (Var::new("stage", 0, 2), |stage: &Var| Expr::var(stage) * 32);
+        let moved = |layout: &str| {
+            let elements = Split { own: Rc::new((0..32).collect()), other: other(&stage) };
+            let split = through(&layout.parse().unwrap(), elements)?;
+            Some((split.own.to_vec(), split.other.to_string()))
+        };
+        let turned: Vec<i64> = (0..32).map(|at| at % 8 * 4 + at / 8).collect();
+        assert_eq!(moved("S[(3,4,8):(40,1,4)]"), Some((turned, "stage*40".to_string())));
+        let swizzled = moved("swizzle(M=2,B=1,S=2) o S[96:1]").unwrap();
+        assert_eq!((swizzled.0[16], swizzled.0[17], swizzled.1.as_str()), (20, 21, "stage*32"));
+        assert_eq!(moved("swizzle(M=2,B=1,S=4) o S[96:1]"), None);
+    }
+}
