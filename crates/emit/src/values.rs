@@ -22,7 +22,7 @@ use tilewright_layout::DType;
 
 use self::functions::{Helper, Spelling, spelling};
 use self::text::Text;
-use self::wrapping::may_overflow;
+use self::wrapping::Wrapping;
 use crate::dtype::{c_type, literal, widened_literal};
 use crate::index::{Level, c_operand, needs_64_bits};
 use crate::names::for_each_definition;
@@ -198,9 +198,9 @@ impl<'a> Values<'a> {
             let helper = self.helper(Helper::Divide(computing_type(dtype)));
             return Text::call(&helper, &format!("{a}, {b}"));
         }
-        if may_overflow(self.program, op, dtype, operands) {
+        if let Some(wrapping) = Wrapping::of(self.program, op, dtype, operands) {
             let arguments: Vec<String> = (0..operands.len()).map(|at| self.operand(operands, at).text).collect();
-            let helper = self.helper(Helper::Wrapping(op, dtype));
+            let helper = self.helper(Helper::Wrapping(wrapping, dtype));
             return Text::call(&helper, &arguments.join(", "));
         }
         if let Some(name) = products::rounded(op, dtype, operands).filter(|_| in_sum) {

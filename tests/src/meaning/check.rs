@@ -62,9 +62,10 @@ pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wron
         (Ok(_), Err(Meaningless::Race(why))) => Err(wrong("racy, and accepted", why)),
         (Ok(_), Err(Meaningless::Divergent(why))) => Err(wrong("threads differ, and accepted", why)),
         (Ok(_), Err(Meaningless::Outside(why))) => Err(wrong("it leaves a tile, and is accepted", why)),
-        (Ok(_), Err(Meaningless::Claim(_) | Meaningless::Chance(_) | Meaningless::Unwritten(_))) => {
-            Ok(Ended::Undefined)
-        }
+        (
+            Ok(_),
+            Err(Meaningless::Claim(_) | Meaningless::Chance(_) | Meaningless::Payload(_) | Meaningless::Unwritten(_)),
+        ) => Ok(Ended::Undefined),
         (Ok((kernel, program)), Ok(expected)) => {
             for order in [Order::Forwards, Order::Backwards] {
                 ran(&kernel, &program, &given, &expected, order)?;

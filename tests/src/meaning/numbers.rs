@@ -174,6 +174,11 @@ fn extreme<T: PartialOrd + Copy>(a: T, b: T, wins: bool) -> T {
     if wins || is_nan { a } else { b }
 }
 
+/// Whether an element is a NaN.
+pub fn is_nan(dtype: DType, bits: u64) -> bool {
+    dtype.is_float() && real(dtype, bits).is_nan()
+}
+
 /// Whether two elements are the same: any NaN is like another, and zeros have any sign.
 pub fn same(dtype: DType, one: u64, other: u64) -> bool {
     if one == other || !dtype.is_float() {

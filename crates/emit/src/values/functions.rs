@@ -3,6 +3,7 @@
 use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
 
+use super::wrapping::Wrapping;
 use crate::dtype::c_type;
 use crate::index::Level;
 
@@ -74,7 +75,7 @@ pub(super) enum Helper {
     FloatToInteger(DType),
     DoubleToInteger(DType),
     Divide(DType),
-    Wrapping(ElementOp, DType),
+    Wrapping(Wrapping, DType),
 }
 
 impl Helper {
@@ -93,11 +94,11 @@ impl Helper {
                 _ => "to_i64",
             },
             Helper::Divide(_) => "divide",
-            Helper::Wrapping(ElementOp::Sub, _) => "wrapping_sub",
-            Helper::Wrapping(ElementOp::Mul, _) => "wrapping_mul",
-            Helper::Wrapping(ElementOp::Neg, _) => "wrapping_neg",
-            Helper::Wrapping(ElementOp::Abs, _) => "wrapping_abs",
-            Helper::Wrapping(..) => "wrapping_add",
+            Helper::Wrapping(Wrapping::Add, _) => "wrapping_add",
+            Helper::Wrapping(Wrapping::Sub, _) => "wrapping_sub",
+            Helper::Wrapping(Wrapping::Mul, _) => "wrapping_mul",
+            Helper::Wrapping(Wrapping::Neg, _) => "wrapping_neg",
+            Helper::Wrapping(Wrapping::Abs, _) => "wrapping_abs",
         }
     }
 
@@ -166,7 +167,7 @@ fn division(name: &str, dtype: DType) -> Vec<String> {
 }
 
 /// An operation on unsigned numbers, which wraps.
-fn wrapping(name: &str, op: ElementOp, dtype: DType) -> Vec<String> {
+fn wrapping(name: &str, op: Wrapping, dtype: DType) -> Vec<String> {
     let (signed, unsigned, zero) = match dtype {
         DType::I64 => ("long long", "unsigned long long", "0ull"),
         _ => ("int", "unsigned int", "0u"),
@@ -174,11 +175,11 @@ fn wrapping(name: &str, op: ElementOp, dtype: DType) -> Vec<String> {
     let negative = format!("({signed})({zero} - ({unsigned})a)");
     let infix = |sign: &str| format!("({signed})(({unsigned})a {sign} ({unsigned})b)");
     let (parameters, result) = match op {
-        ElementOp::Neg => (format!("{signed} a"), negative),
-        ElementOp::Abs => (format!("{signed} a"), format!("a < 0 ? {negative} : a")),
-        ElementOp::Sub => (format!("{signed} a, {signed} b"), infix("-")),
-        ElementOp::Mul => (format!("{signed} a, {signed} b"), infix("*")),
-        _ => (format!("{signed} a, {signed} b"), infix("+")),
+        Wrapping::Neg => (format!("{signed} a"), negative),
+        Wrapping::Abs => (format!("{signed} a"), format!("a < 0 ? {negative} : a")),
+        Wrapping::Add => (format!("{signed} a, {signed} b"), infix("+")),
+        Wrapping::Sub => (format!("{signed} a, {signed} b"), infix("-")),
+        Wrapping::Mul => (format!("{signed} a, {signed} b"), infix("*")),
     };
     function(&format!("{signed} {name}({parameters})"), &[format!("return {result};")])
 }

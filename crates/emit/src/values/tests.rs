@@ -177,6 +177,8 @@ fn signed_integers_wrap_where_they_may_overflow() {
         text(I32, |_, _, _| of(Mul, [Value::Index(I32, index()), whole(I32, 1000)])),
         text(I32, |a, _, _| of(Add, [of(ElementOp::Min, [a, whole(I32, 7)]), whole(I32, 1)])),
         text(I32, |a, _, _| of(Add, [of(ElementOp::Max, [a, whole(I32, 7)]), whole(I32, 1)])),
+        text(I32, |a, _, _| of(Div, [a, whole(I32, -7)])),
+        text(I32, |a, _, _| of(Add, [of(Div, [a, whole(I32, i64::from(i32::MIN))]), whole(I32, 1)])),
         text(I16, |a, b, _| of(Add, [short(a), short(b)])),
         text(I16, |a, b, _| of(Mul, [short(a), of(Add, [short(b), whole(I32, 1 << 16)])])),
     ];
@@ -187,6 +189,8 @@ fn signed_integers_wrap_where_they_may_overflow() {
         "(i*4 + 1)*1000",
         "min(a[0], 7) + 1",
         "wrapping_add(max(a[0], 7), 1)",
+        "a[0]/-7",
+        "a[0]/(-2147483647 - 1) + 1",
         "(int)a[0] + (int)b[0]",
         "wrapping_mul((int)a[0], (int)b[0] + 65536)",
     ];

@@ -7,10 +7,30 @@ use tilewright_ir::thread::{Program, Value};
 use tilewright_ir::tile::{ElementOp, IntegerRange, Narrowing};
 use tilewright_layout::DType;
 
-/// Whether an operation on signed integers of 32 or 64 bits may overflow.
-pub(super) fn may_overflow(program: &Program, op: ElementOp, dtype: DType, operands: &[Value]) -> bool {
-    let Some(held) = dtype.integers().filter(|_| matches!(dtype, DType::I32 | DType::I64)) else { return false };
-    exact(program, op, operands).is_some_and(|range| !is_inside(range, held))
+/// What wraps. Quotients do too, by a function of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wrapping {
+    Add,
+    Sub,
+    Mul,
+    Neg,
+    Abs,
+}
+
+impl Wrapping {
+    /// The operation, if it is one of signed integers of 32 or 64 bits that may overflow.
+    pub(super) fn of(program: &Program, op: ElementOp, dtype: DType, operands: &[Value]) -> Option<Wrapping> {
+        let wrapping = match op {
+            ElementOp::Add => Wrapping::Add,
+            ElementOp::Sub => Wrapping::Sub,
+            ElementOp::Mul => Wrapping::Mul,
+            ElementOp::Neg => Wrapping::Neg,
+            ElementOp::Abs => Wrapping::Abs,
+            _ => return None,
+        };
+        let held = dtype.integers().filter(|_| matches!(dtype, DType::I32 | DType::I64))?;
+        exact(program, op, operands).filter(|range| !is_inside(*range, held)).map(|_| wrapping)
+    }
 }
 
 fn is_inside((least, most): IntegerRange, (lo, hi): IntegerRange) -> bool {

@@ -160,7 +160,7 @@ impl ElementOp {
                 let product = |a: i128, b: i128| a.saturating_mul(b);
                 hull(&[product(a.0, b.0), product(a.0, b.1), product(a.1, b.0), product(a.1, b.1)])
             }
-            (ElementOp::Div, [a, b]) if b.0 > 0 && b.1 >= b.0 => hull(&[a.0 / b.0, a.0 / b.1, a.1 / b.0, a.1 / b.1]),
+            (ElementOp::Div, [a, b]) if b.0 > 0 || b.1 < 0 => hull(&[a.0 / b.0, a.0 / b.1, a.1 / b.0, a.1 / b.1]),
             // A quotient is no larger than the dividend, and a division by 0 gives 0.
             (ElementOp::Div, [a, b]) => {
                 let least = if a.0 < 0 || b.0 < 0 { -magnitude(*a) } else { 0 };

@@ -33,6 +33,8 @@ pub enum Meaningless {
     Claim(String),
     /// Any of several values may stay, as the user says.
     Chance(String),
+    /// The bits of a NaN are read through a view: they may be any of a NaN's.
+    Payload(String),
     /// Memory is read that was never written.
     Unwritten(String),
     /// Threads would do different things, or hold different copies.
@@ -64,7 +66,8 @@ impl Rules {
 /// Runs a kernel whose parameters hold these bytes; what they hold in the end.
 pub fn evaluate(kernel: &Kernel, parameters: Bytes, rules: Rules) -> Result<Bytes, Meaningless> {
     let (env, names, ctas) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let mut machine = Machine { kernel, storages: parameters, env, names, marks: None, ctas, cta: 0, rules };
+    let nans = BTreeMap::new();
+    let mut machine = Machine { kernel, storages: parameters, env, names, marks: None, nans, ctas, cta: 0, rules };
     let ctas = |dimension: usize| kernel.grid[dimension].as_const().unwrap_or(1);
     for z in 0..ctas(2) {
         for y in 0..ctas(1) {
@@ -109,6 +112,8 @@ struct Machine<'a> {
     env: Vec<(Var, i64)>,
     names: Vec<(String, Number)>,
     marks: Option<Running>,
+    /// Bytes of NaNs, and the dtype as which they were written.
+    nans: BTreeMap<(Handle<Buffer>, usize), DType>,
     /// The first CTA that read, stored and added to each byte of global memory: CTAs have no order.
     ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 3]>,
     cta: i64,
@@ -132,6 +137,8 @@ fn unknown<T>(what: impl Into<String>) -> Outcome<T> {
 
 impl<'a> Machine<'a> {
     fn begin_cta(&mut self, at: [i64; 3]) {
+        let is_global = |handle: Handle<Buffer>| matches!(self.kernel.buffers[handle].space, Space::Global(_));
+        self.nans.retain(|(handle, _), _| is_global(*handle));
         self.env = (0..3).map(|dimension| (self.kernel.block(dimension), at[dimension])).collect();
         for (handle, buffer) in self.kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_none()) {
             let bytes = buffer.dtype.bytes() as usize;
@@ -220,10 +227,11 @@ impl<'a> Machine<'a> {
     /// Every thread begins with the same fragments, and must end with the same.
     fn each_thread(&mut self, body: &'a [Element]) -> Outcome<()> {
         self.marks = Some(Running { iteration: 0, by_threads: true, bytes: BTreeMap::new() });
-        let before = self.fragments();
+        let (before, nans) = (self.fragments(), self.nans.clone());
         let mut after: Option<Bytes> = None;
         for thread in 0..self.kernel.threads {
             self.storages.extend(before.clone());
+            self.nans.clone_from(&nans);
             let depth = self.env.len();
             self.enter_thread(thread);
             self.start(thread);
@@ -307,10 +315,13 @@ impl<'a> Machine<'a> {
 
     fn get(&mut self, handle: Handle<Buffer>, index: &[i64]) -> Outcome<u64> {
         let Some(first) = self.place(handle, index)? else { return Ok(0) };
-        let (storage, bytes) = (self.kernel.storage(handle), self.kernel.buffers[handle].dtype.bytes() as usize);
+        let (storage, dtype) = (self.kernel.storage(handle), self.kernel.buffers[handle].dtype);
         let mut bits = 0;
-        for at in (first..first + bytes).rev() {
+        for at in (first..first + dtype.bytes() as usize).rev() {
             self.touch(storage, at, Touch::Read)?;
+            if self.nans.get(&(storage, at)).is_some_and(|written| *written != dtype) {
+                return Err(Meaningless::Payload(format!("{}{index:?}", self.kernel.buffers[handle].name)));
+            }
             let byte = match self.storages[&storage].get(at) {
                 Some(Some(byte)) => *byte,
                 _ if self.rules.unwritten => {
@@ -325,8 +336,14 @@ impl<'a> Machine<'a> {
 
     fn put(&mut self, handle: Handle<Buffer>, index: &[i64], bits: u64, touch: Touch) -> Outcome<()> {
         let Some(first) = self.place(handle, index)? else { return Ok(()) };
-        let (storage, bytes) = (self.kernel.storage(handle), self.kernel.buffers[handle].dtype.bytes() as usize);
-        for (part, at) in (first..first + bytes).enumerate() {
+        let (storage, dtype) = (self.kernel.storage(handle), self.kernel.buffers[handle].dtype);
+        let is_nan = numbers::is_nan(dtype, bits);
+        for (part, at) in (first..first + dtype.bytes() as usize).enumerate() {
+            if is_nan {
+                self.nans.insert((storage, at), dtype);
+            } else {
+                self.nans.remove(&(storage, at));
+            }
             let is_second = self.touch(storage, at, touch)?;
             let held = self.storages.get(&storage).and_then(|held| held.get(at)).copied().flatten();
             if is_second && held != Some((bits >> (8 * part)) as u8) {
