@@ -61,6 +61,28 @@ fn parallel_loops() {
 }
 
 #[test]
+fn indices_that_conditions_do_not_keep_inside() {
+    let off_by_one = kernel("k", |k| {
+        let y = k.output("y", F32, [64]);
+        let s = k.shared("s", F32, [64]);
+        let n = k.size("n").max(1 << 20);
+        k.fill(s, 1.0);
+        k.parallel([64], |k, [i]| {
+            k.serial("step", 1..9, |k, step| {
+                k.if_((i + 1).ge(step), |k| {
+                    k.store(y, (i,), s.at((i - step,)));
+                });
+            });
+            k.store(y, (i,), i.lt(63).select(s.at((i + 2,)), s.at((i - 64,))));
+            k.if_((i * 3 % n).ne(1), |k| {
+                k.store(y, (i,), s.at((i * 5 % n,)));
+            });
+        });
+    });
+    assert_mistake("indices_that_conditions_do_not_keep_inside", off_by_one);
+}
+
+#[test]
 fn races() {
     let two_iterations = kernel("k", |k| {
         let x = k.input("x", F32, [4, 32]);

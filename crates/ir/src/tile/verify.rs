@@ -3,15 +3,17 @@
 //! Names are identifiers and unique. Shapes and layouts agree, and layouts live on the axes of their space. A view
 //! stays inside its buffer. Ops have the operands, scope and constant of their table row; their tiles lie inside
 //! their buffers and have equal dtypes and extents; inputs are not written; fragments name threads that exist.
-//! Values have one dtype per op. Indices that data says are integers, and stay inside of shared memory. No iteration of a
-//! parallel loop touches what another one writes. Conditions around ops are the same for all threads. Warps of one CTA
+//! Values have one dtype per op. Elements of shared memory and fragments are inside, where the conditions around hold; so
+//! are those of shared memory that data says, whose indices are integers. No iteration of a parallel loop touches what another one writes. Conditions around ops are the same for all threads. Warps of one CTA
 //! never do the same warp-scope op on the same tile, and none reads what another one writes in it. Shared memory fits the
 //! target.
 //!
 //! Not checked here: that every element of an output is written (the virtual GPU sees it), and whether a layout is one
 //! that a variant can use (the variants say so, with reasons).
 
+mod bounds;
 mod buffers;
+mod conditions;
 mod data;
 mod elements;
 mod ops;

@@ -102,9 +102,11 @@ impl Address {
     }
 }
 
-/// The dimensions of a global tensor that an access may leave, in terms of the nest's variables.
+/// The dimensions of a buffer in memory that an access may leave, in terms of the nest's variables. Shared memory is left
+/// only where a condition keeps the access from being done, or its value from being taken.
 pub(super) fn bounds(kernel: &Kernel, buffer: &Buffer, index: &[Expr], points: &mut Points<'_>) -> Vec<Bound> {
-    if !matches!(buffer.space, Space::Global(_)) {
+    let is_shared = buffer.space == Space::Shared;
+    if buffer.space == Space::Fragment || (is_shared && is_inside(buffer, index)) {
         return Vec::new();
     }
     let extent = |dimension: usize| match &buffer.run_time {
@@ -127,6 +129,11 @@ pub(super) fn bounds(kernel: &Kernel, buffer: &Buffer, index: &[Expr], points: &
         }
     }
     found
+}
+
+/// Whether the ranges of the indices of an access lie inside of its buffer.
+pub(super) fn is_inside(buffer: &Buffer, index: &[Expr]) -> bool {
+    index.iter().zip(&buffer.shape).all(|(index, extent)| index.range().within(0, *extent))
 }
 
 impl Bound {

@@ -27,7 +27,7 @@ use crate::refusal::Refusal;
 use crate::threads::members;
 use chunk::Moved;
 pub(crate) use fragments::{Held, Slot};
-use memory::{Address, bounds};
+use memory::{Address, Bound, bounds, is_inside};
 pub(crate) use nest::Nest;
 use points::{Mask, Points};
 use values::Name;
@@ -81,6 +81,8 @@ struct Lowering<'a> {
     declared: Vec<Stmt>,
     /// Accesses of the current steps that are done together.
     moved: Vec<Moved>,
+    /// The arms of `select` around a value: it is computed, but may not be the one that is taken.
+    arms: usize,
     out: Vec<Stmt>,
 }
 
@@ -112,6 +114,7 @@ impl<'a> Lowering<'a> {
             names: Vec::new(),
             declared: Vec::new(),
             moved: Vec::new(),
+            arms: 0,
             out: Vec::new(),
         }
     }
@@ -202,7 +205,9 @@ impl<'a> Lowering<'a> {
             let value = this.value(value, Some(dtype), &first)?;
             let from = this.in_register(value, dtype);
             let index = this.coordinates(to, &first)?;
-            this.at_memory(to, &index, &first, |memory, index| Stmt::AtomicAdd { memory, index, from })
+            let limits = this.limits(to, &index);
+            this.at_memory(to, (&index, &limits), &first, |memory, index| Stmt::AtomicAdd { memory, index, from });
+            Ok(())
         })?;
         self.guarded(&first.mask, &place.mask, inner);
         Ok(())
@@ -218,7 +223,9 @@ impl<'a> Lowering<'a> {
         let value = self.value(value, Some(dtype), place)?;
         let from = self.in_register(value, dtype);
         let index = self.coordinates(to, place)?;
-        self.at_memory(to, &index, place, |memory, index| Stmt::Store { memory, index, from })
+        let limits = self.limits(to, &index);
+        self.at_memory(to, (&index, &limits), place, |memory, index| Stmt::Store { memory, index, from });
+        Ok(())
     }
 
     /// A register that holds a value: the one that it is, or a new one.
@@ -247,18 +254,38 @@ impl<'a> Lowering<'a> {
         Ok(index)
     }
 
-    /// An access of one element of memory, where it is inside.
+    /// The dimensions of which an access asks whether it is inside. Of shared memory it does so in an arm of `select` alone,
+    /// which is computed whatever is taken: elsewhere the conditions around it are branches, and keep it inside.
+    fn limits(&mut self, access: &Access, index: &[Expr]) -> Vec<Bound> {
+        let buffer = &self.kernel.buffers[access.buffer];
+        if buffer.space != Space::Shared {
+            return bounds(self.kernel, buffer, index, &mut self.points);
+        }
+        if self.arms == 0 {
+            return Vec::new();
+        }
+        // What data says stays inside by itself.
+        let known = |(coord, index): (&Coord, &Expr)| match coord {
+            Coord::At(_) => index.clone(),
+            Coord::Data(_) => Expr::constant(0),
+        };
+        let index: Vec<Expr> = access.index.iter().zip(index).map(known).collect();
+        bounds(self.kernel, buffer, &index, &mut self.points)
+    }
+
+    /// An access of one element of memory, inside of its limits. False if it is outside of shared memory for all threads, so
+    /// that it is never done, and nothing is made of it.
     fn at_memory(
         &mut self,
         access: &Access,
-        index: &[Expr],
+        (index, limits): (&[Expr], &[Bound]),
         place: &Place,
         make: impl FnOnce(Handle<tilewright_ir::thread::Memory>, Expr) -> Stmt,
-    ) -> Result<(), Refusal> {
+    ) -> bool {
         let buffer = &self.kernel.buffers[access.buffer];
         let memory = self.builder.memory(access.buffer);
         let mut conditions = Vec::new();
-        for bound in bounds(self.kernel, buffer, index, &mut self.points) {
+        for bound in limits {
             let more = bound.conditions(place.step, &place.mask, &mut self.points, self.builder, &mut self.out);
             conditions.extend(more);
         }
@@ -266,9 +293,13 @@ impl<'a> Lowering<'a> {
         let mut inner = Vec::new();
         let layout = buffer.layout.as_ref();
         let at = address.at(layout, 1, (place.step, &place.mask), &mut self.points, self.builder, &mut inner);
+        let elements = self.builder.program.memories[memory].elements;
+        if buffer.space == Space::Shared && at.as_const().is_some_and(|at| !(0..elements).contains(&at)) {
+            return false;
+        }
         inner.push(make(memory, at));
         self.out.extend(under(&conditions, inner));
-        Ok(())
+        true
     }
 
     fn address_of(&mut self, handle: Handle<Buffer>, index: &[Expr]) -> Address {
@@ -381,6 +412,16 @@ impl<'a> Lowering<'a> {
         ways
     }
 
+    /// Whether an index of variables may lead out of the buffer, by its range.
+    fn may_leave(&self, access: &Access) -> bool {
+        let known = |coord: &Coord| match coord {
+            Coord::At(index) => index.clone(),
+            Coord::Data(_) => Expr::constant(0),
+        };
+        let index: Vec<Expr> = access.index.iter().map(known).collect();
+        !is_inside(&self.kernel.buffers[access.buffer], &index)
+    }
+
     /// The value of an element of a fragment.
     fn read_fragment(&mut self, access: &Access, place: &Place) -> Result<ThreadValue, Refusal> {
         let held = self.fragment(access.buffer)?;
@@ -391,6 +432,10 @@ impl<'a> Lowering<'a> {
             [way] if way.conditions.is_empty() => Ok(held.read(way.slot)),
             _ => {
                 let array = self.new_registers("r", dtype, 1);
+                // In an arm that is not taken, an element may be one that no thread has.
+                if self.arms > 0 && self.may_leave(access) {
+                    self.out.push(Stmt::Set { to: regs(array, 0, 1), value: Scalar::Int(0) });
+                }
                 for way in ways {
                     let read = Stmt::Assign { to: regs(array, 0, 1), value: held.read(way.slot) };
                     self.out.extend(under(&way.conditions, vec![read]));
