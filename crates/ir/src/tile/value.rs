@@ -208,6 +208,8 @@ pub struct Access {
     pub buffer: Handle<Buffer>,
     /// One index per dimension.
     pub index: Vec<Coord>,
+    /// Whether the user says that 0 is meant where it reads outside of a tensor in global memory.
+    pub or_zero: bool,
     /// Where it was written.
     pub span: Span,
 }
@@ -440,7 +442,7 @@ impl Access {
             Coord::At(expr) => Coord::At(to(expr)),
             Coord::Data(value) => Coord::Data(value.map_exprs(to)),
         };
-        Access { buffer: self.buffer, index: self.index.iter().map(coord).collect(), span: self.span }
+        Access { index: self.index.iter().map(coord).collect(), ..self.clone() }
     }
 
     /// Calls `visit` on every access in its indices.

@@ -16,6 +16,7 @@ mod buffers;
 mod conditions;
 mod data;
 mod elements;
+mod masked;
 mod ops;
 mod races;
 mod uniform;
@@ -32,6 +33,8 @@ use crate::target::Target;
 use crate::tile::kernel::{Buffer, Kernel, Loop, Size, Stmt, Unroll};
 use crate::tile::op::{Op, OpKind};
 use crate::tile::value::Value;
+
+pub use masked::warnings;
 
 /// A kernel that passed the verifier; only such a kernel can be lowered.
 #[derive(Clone, Debug)]

@@ -179,8 +179,26 @@ impl Listing {
         if self.is_in_reach(&own) && self.look(extent, &own).is_none() {
             return None;
         }
+        if let Some(free) = self.free() {
+            return free.outside(extent);
+        }
         let range = self.index.range();
         Some(Outside { least: range.lo, most: range.hi, at: None })
+    }
+
+    /// The index as a sum of variables that no condition is about, if it is one: then its ends are those of the variables.
+    fn free(&self) -> Option<Free> {
+        let sum = linear(&self.index);
+        let is_free =
+            |var: &Var| !self.conditions.iter().any(|condition| condition.sides.iter().any(|s| s.mentions(var)));
+        let mut free = Free { constant: sum.constant, terms: Vec::new() };
+        for (factor, atom) in sum.terms {
+            match atom.node() {
+                Node::Var(var) if is_free(var) => free.terms.push((factor, var.clone())),
+                _ => return None,
+            }
+        }
+        Some(free)
     }
 
     /// The conditions on these variables alone.
@@ -229,6 +247,41 @@ impl Listing {
         }
         let point = if indices[least] < 0 { least } else { most };
         Some(Outside { least: indices[least], most: indices[most], at: Some(digits(vars, point)) })
+    }
+}
+
+/// A sum of multiples of variables, each of which takes all of its values.
+struct Free {
+    constant: i64,
+    terms: Vec<(i64, Var)>,
+}
+
+impl Free {
+    fn outside(&self, extent: i64) -> Option<Outside> {
+        let (least, most) = (self.end(false), self.end(true));
+        let sum = |end: &[i64]| {
+            let terms = end.iter().zip(&self.terms).map(|(value, (factor, _))| value.saturating_mul(*factor));
+            terms.fold(self.constant, i64::saturating_add)
+        };
+        let (lo, hi) = (sum(&least), sum(&most));
+        if lo >= 0 && hi < extent {
+            return None;
+        }
+        let end = if lo < 0 { least } else { most };
+        let at = self.terms.iter().zip(end).map(|((_, var), value)| (var.name().to_string(), value)).collect();
+        Some(Outside { least: lo, most: hi, at: Some(at) })
+    }
+
+    /// The values for which the sum is the greatest or the least.
+    fn end(&self, is_most: bool) -> Vec<i64> {
+        let value = |(factor, var): &(i64, Var)| {
+            let (range, multiple) = (var.range(), var.multiple());
+            match is_most == (*factor > 0) {
+                true => range.hi.div_euclid(multiple) * multiple,
+                false => range.lo,
+            }
+        };
+        self.terms.iter().map(value).collect()
     }
 }
 
@@ -318,6 +371,16 @@ mod tests {
         let i = var("i", 7);
         assert!(is_inside(&(&i + 100), 8, &[holds(&i, ElementOp::Gt, 7)]));
         assert!(is_inside(&(&i + 100), 8, &[holds(&Expr::constant(0), ElementOp::Ge, 1)]));
+    }
+
+    #[test]
+    fn the_ends_of_a_sum_are_those_of_its_variables() {
+        let (block, i) = (var("bx", (1 << 20) - 1), var("i", 31));
+        let place = &block * 32 + &i;
+        assert!(is_inside(&place, 1 << 25, &[]));
+        let at = vec![("bx".to_string(), 0), ("i".to_string(), 0)];
+        let found = outside(&(&place - 1), 1 << 25, &[holds(&var("n", 7), ElementOp::Ne, 3)]);
+        assert_eq!(found, Some(Outside { least: -1, most: (1 << 25) - 2, at: Some(at) }));
     }
 
     #[test]

@@ -303,6 +303,14 @@ impl<'a> Context<'a> {
             );
             return;
         }
+        if access.or_zero && !matches!(buffer.space, Space::Global(_)) {
+            self.found.push(
+                Diagnostic::error("K0267", format!("`.or_zero()` of `{title}`, which is not masked"))
+                    .label(access.span, "accessed here")
+                    .label(buffer.span, "not in global memory")
+                    .help("leave it out; ask with k.if_ or select whether the element is inside"),
+            );
+        }
         for (dimension, coord) in access.index.iter().enumerate() {
             match coord {
                 Coord::At(expr) => {
