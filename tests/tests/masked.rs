@@ -1,9 +1,11 @@
 //! What lies outside of a tensor in global memory reads as zero and is not written, also where the compiler sees that a
 //! whole access is outside.
 
+use tilewright::compile::{Options, compile};
 use tilewright::layout::TableLayout;
 use tilewright::prelude::*;
 use tilewright_kernels::find;
+use tilewright_tests::cases::all;
 use tilewright_tests::pages::{computes, tensor};
 
 /// One thread has all of a block that hangs over the edge, so every index is a number.
@@ -27,7 +29,7 @@ fn the_element_before_the_first_in_an_unrolled_loop() {
         k.fill(kept, 7);
         k.unroll("t", 0..4, |k, t| {
             k.parallel([1], |k, [i]| {
-                k.store(y, (t + i,), a.at((t + i - 1,)));
+                k.store(y, (t + i,), a.at((t + i - 1,)).or_zero());
                 k.store(kept, (t + i + 2,), 0);
             });
         });
@@ -54,4 +56,96 @@ fn data_that_leads_out_of_a_tensor_laid_out_by_a_table() {
     let number = |at: i64| (at + 1) as f64;
     let y = tensor(I32, &[64], |at| if (0..32).contains(&index(at)) { number(index(at)) } else { 0.0 });
     computes(&gathered, &[tensor(I32, &[32], number), tensor(I32, &[64], |at| index(at) as f64)], &[y]);
+}
+
+/// What is said of a kernel whose CTAs read a tensor of 100 elements in tiles of 32.
+fn warned(read: impl FnOnce(Buffer, Expr) -> Value) -> Vec<String> {
+    let tiles = kernel("tiles", |k| {
+        let x = k.input("x", F32, [100]);
+        let y = k.output("y", F32, [100]);
+        let [block] = k.grid([4]);
+        k.parallel([32], |k, [i]| {
+            let place = block * 32 + i;
+            k.store(y, (place,), read(x, place));
+        });
+    });
+    said_of(tiles)
+}
+
+fn said_of(kernel: Kernel) -> Vec<String> {
+    let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");
+    artifact.warnings().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn tiles_over_the_edge_are_silent_and_an_index_off_by_one_is_not() {
+    assert!(warned(|x, place| x.at((place,))).is_empty());
+    assert_eq!(
+        warned(|x, place| x.at((place + 1,))),
+        ["warning[K0266]: `x[bx*32 + i + 1]` reads indices 1 to 128 of dimension 0, which has 100"]
+    );
+    assert_eq!(
+        warned(|x, place| x.at((place - 1,))),
+        ["warning[K0266]: `x[bx*32 + i - 1]` reads indices -1 to 126 of dimension 0, which has 100"]
+    );
+    // A tile of every second element begins inside, too.
+    assert!(warned(|x, place| x.at((place * 2 % 64,)) + x.at((place % 32 * 2 + 65,))).is_empty());
+}
+
+#[test]
+fn zeros_that_are_meant_and_edges_that_are_asked_for_are_silent() {
+    assert!(warned(|x, place| x.at((place - 1,)).or_zero() + x.at((place + 1,)).or_zero()).is_empty());
+    assert!(warned(|x, place| place.ge(1).select(x.at((place - 1,)), 0.0)).is_empty());
+    assert!(warned(|x, place| place.lt(99).select(x.at((place + 1,)), 0.0)).is_empty());
+    assert_eq!(warned(|x, place| place.ge(1).select(0.0, x.at((place - 1,)))).len(), 1);
+}
+
+#[test]
+fn what_is_meant_stands_in_the_text_of_the_kernel() {
+    let text = |is_meant: bool| {
+        kernel("k", |k| {
+            let x = k.input("x", F32, [32]);
+            let y = k.output("y", F32, [32]);
+            k.parallel([32], |k, [i]| {
+                let before = x.at((i - 1,));
+                let before = if is_meant { before.or_zero() } else { before };
+                k.store(y, (i,), before * 2.0);
+            });
+        })
+        .to_string()
+    };
+    assert!(text(true).contains("y[i] = x[i - 1].or_zero() * 2.0"));
+    assert!(text(false).contains("y[i] = x[i - 1] * 2.0"));
+}
+
+#[test]
+fn tiles_of_a_size_that_is_known_at_launch_are_silent() {
+    let shifted = |by: i64| {
+        said_of(kernel("shifted", |k| {
+            let n = k.size("n").max(1000);
+            let x = k.input("x", F32, (n,));
+            let y = k.output("y", F32, (n,));
+            let [block] = k.grid([n.ceil_div(64)]);
+            k.serial("half", 0..2, |k, half| {
+                k.parallel([32], |k, [i]| {
+                    let place = block * 64 + half * 32 + i;
+                    k.store(y, (place,), x.at((place + by,)));
+                });
+            });
+        }))
+    };
+    assert!(shifted(0).is_empty());
+    assert_eq!(
+        shifted(1),
+        ["warning[K0266]: `x[bx*64 + half*32 + i + 1]` reads indices 1 to 1024 of dimension 0, which has n"]
+    );
+}
+
+#[test]
+fn no_kernel_of_the_library_reads_beyond_an_edge_unsaid() {
+    for case in all() {
+        let artifact = case.compile(Target::Sm100a).expect("the case compiles");
+        let beyond = artifact.warnings().into_iter().find(|warning| warning.code == "K0266");
+        assert_eq!(beyond.map(|warning| warning.message), None, "{}", artifact.name());
+    }
 }

@@ -7,7 +7,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_infer::{Alternative, Inferred, Link};
 use tilewright_ir::plan::OpPlan;
 use tilewright_ir::thread::Program;
-use tilewright_ir::tile::{Buffer, Direction, Size, Space};
+use tilewright_ir::tile::{self, Buffer, Direction, Size, Space};
 use tilewright_ir::{Handle, Kernel, Target, VerifiedKernel, VerifiedProgram};
 use tilewright_layout::{DType, Iter, Layout, TileLayout};
 
@@ -137,10 +137,11 @@ impl Artifact {
         &self.inferred
     }
 
-    /// What deserves a look though the kernel is right: fragments that every thread has whole, with their price, and
-    /// fragments that take more registers than a thread has.
+    /// What deserves a look though the kernel is right: reads beyond the edges of tensors, fragments that every thread has
+    /// whole, with their price, and fragments that take more registers than a thread has.
     pub fn warnings(&self) -> Vec<Diagnostic> {
-        let mut found = self.inferred.warnings(self.kernel.kernel());
+        let mut found = tile::warnings(self.kernel.kernel());
+        found.extend(self.inferred.warnings(self.kernel.kernel()));
         found.extend(self.too_many_registers());
         found
     }

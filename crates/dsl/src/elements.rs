@@ -163,7 +163,7 @@ pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Dia
 #[track_caller]
 fn access(buffer: Buffer, index: impl IntoCoords) -> Access {
     nodes::is_own(buffer);
-    Access { buffer: buffer.handle, index: index.into_coords(), span: Span::here() }
+    Access { buffer: buffer.handle, index: index.into_coords(), or_zero: false, span: Span::here() }
 }
 
 impl Buffer {

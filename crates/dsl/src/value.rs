@@ -1,6 +1,7 @@
+use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr as expr;
 use tilewright_ir::Scalar;
-use tilewright_ir::tile::{self, Coord};
+use tilewright_ir::tile::{self, Access, Coord};
 use tilewright_layout::DType;
 
 use crate::expr::Expr;
@@ -34,9 +35,20 @@ impl Value {
             Repr::Number(number) => tile::Value::Const(number),
             Repr::Node(number) => nodes::get(number),
             Repr::Stray => {
-                nodes::mistake(nodes::foreign("a value", tilewright_diag::Span::here(), None));
+                nodes::mistake(nodes::foreign("a value", Span::here(), None));
                 tile::Value::from(0)
             }
+        }
+    }
+
+    /// The same element of a tensor in global memory, where 0 is meant if it lies outside of the tensor: an index that is
+    /// known to leave it is no warning then.
+    #[track_caller]
+    pub fn or_zero(self) -> Value {
+        let Repr::Node(number) = self.0 else { return not_an_element(self) };
+        match nodes::get::<tile::Value>(number) {
+            tile::Value::Load(access) => Value::of(tile::Value::Load(Access { or_zero: true, ..access })),
+            _ => not_an_element(self),
         }
     }
 
@@ -71,6 +83,15 @@ impl Value {
     pub fn wrapping_cast(self, dtype: DType) -> Value {
         Value::of(self.resolved().wrapping_cast(dtype))
     }
+}
+
+/// Reports `.or_zero()` at the caller's line.
+#[track_caller]
+fn not_an_element(value: Value) -> Value {
+    let message = "`.or_zero()` of what is no element of a buffer";
+    let finding = Diagnostic::error("K0267", message).label(Span::here(), "asked for here");
+    nodes::mistake(finding.help("say it behind the element itself: x.at((i - 1,)).or_zero()"));
+    value
 }
 
 macro_rules! functions {

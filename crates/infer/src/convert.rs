@@ -203,5 +203,5 @@ fn in_access(access: &Access, from: Handle<Buffer>, to: Handle<Buffer>) -> Acces
         Coord::Data(value) => Coord::Data(in_value(value, from, to)),
     };
     let buffer = if access.buffer == from { to } else { access.buffer };
-    Access { buffer, index: access.index.iter().map(coord).collect(), span: access.span }
+    Access { buffer, index: access.index.iter().map(coord).collect(), ..access.clone() }
 }

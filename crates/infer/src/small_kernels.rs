@@ -97,7 +97,7 @@ pub(crate) fn kernel_of_x() -> (Kernel, Handle<Buffer>) {
 }
 
 fn access(buffer: Handle<Buffer>, index: Vec<Expr>) -> Access {
-    Access { buffer, index: index.into_iter().map(Coord::At).collect(), span: Span::here() }
+    Access { buffer, index: index.into_iter().map(Coord::At).collect(), or_zero: false, span: Span::here() }
 }
 
 fn same(at: &[Expr]) -> Vec<Expr> {

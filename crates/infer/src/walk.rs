@@ -7,7 +7,7 @@ use tilewright_expr::Var;
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{Splits, counts, extent, values};
 use tilewright_ir::tile::vectors::{Known, Movable, Places};
-use tilewright_ir::tile::{Access, Element, Kernel, Space, Tile, Value, access_title};
+use tilewright_ir::tile::{Access, Coord, Element, Kernel, Space, Tile, Value, access_title};
 use tilewright_layout::map::NONE;
 
 use crate::nest::{MemoryTouch, Nest, Touch};
@@ -130,7 +130,9 @@ impl<'a> Walk<'a> {
                 let all: Vec<&Var> = own.into_iter().chain(&others).collect();
                 let inside = 0..elements;
                 let place = |element: i64| if inside.contains(&element) { granule(element) } else { NONE };
-                values(flat, &all).into_iter().map(place).collect()
+                let mut table: Vec<u32> = values(flat, &all).into_iter().map(place).collect();
+                leave_out_outside(access, &buffer.shape, &all, &mut table);
+                table
             }
             // Data may lead to any element.
             None => (0..iterations).flat_map(|_| (0..elements).map(granule)).collect(),
@@ -185,5 +187,23 @@ impl<'a> Walk<'a> {
             is_movable: self.movable.has(access, writes),
             turns: self.turns,
         });
+    }
+}
+
+/// Takes out the points at which an index is outside in one of the dimensions, though the element that is counted is one of
+/// the buffer: the access is not done there, or its value not taken.
+fn leave_out_outside(access: &Access, shape: &[i64], vars: &[&Var], table: &mut [u32]) {
+    for (coord, extent) in access.index.iter().zip(shape) {
+        let Coord::At(index) = coord else { continue };
+        let mut is_known = true;
+        index.for_each_var(&mut |var| is_known &= vars.contains(&var));
+        if !is_known || index.range().within(0, *extent) {
+            continue;
+        }
+        for (granule, at) in table.iter_mut().zip(values(&linear(index), vars)) {
+            if !(0..*extent).contains(&at) {
+                *granule = NONE;
+            }
+        }
     }
 }

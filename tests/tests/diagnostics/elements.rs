@@ -1,6 +1,7 @@
 //! Mistakes in parallel loops and in ops on fragments whose layouts are inferred.
 
-use super::assert_mistake;
+use super::{assert_mistake, assert_rendered};
+use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 
 #[test]
@@ -58,6 +59,28 @@ fn parallel_loops() {
         });
     });
     assert_mistake("variables_and_bounds_of_elements", escaped);
+}
+
+#[test]
+fn indices_that_conditions_do_not_keep_inside() {
+    let off_by_one = kernel("k", |k| {
+        let y = k.output("y", F32, [64]);
+        let s = k.shared("s", F32, [64]);
+        let n = k.size("n").max(1 << 20);
+        k.fill(s, 1.0);
+        k.parallel([64], |k, [i]| {
+            k.serial("step", 1..9, |k, step| {
+                k.if_((i + 1).ge(step), |k| {
+                    k.store(y, (i,), s.at((i - step,)));
+                });
+            });
+            k.store(y, (i,), i.lt(63).select(s.at((i + 2,)), s.at((i - 64,))));
+            k.if_((i * 3 % n).ne(1), |k| {
+                k.store(y, (i,), s.at((i * 5 % n,)));
+            });
+        });
+    });
+    assert_mistake("indices_that_conditions_do_not_keep_inside", off_by_one);
 }
 
 #[test]
@@ -284,4 +307,42 @@ fn operands_of_more_dimensions() {
         k.reduce(Sum, sums, rows, 1);
     });
     assert_mistake("operands_of_more_dimensions", several);
+}
+
+#[test]
+fn reads_beyond_the_edges_of_tensors() {
+    let stencil = kernel("k", |k| {
+        let rows = k.size("rows").max(1 << 20);
+        let x = k.input("x", F32, (rows, 100));
+        let y = k.output("y", F32, (rows, 100));
+        let [block] = k.grid([rows.ceil_div(8)]);
+        k.parallel([8, 128], |k, [i, j]| {
+            let row = block * 8 + i;
+            let around = x.at((row - 1, j)) + x.at((row, j + 1));
+            k.store(y, (row, j), around + x.at((row, j - 1)).or_zero());
+        });
+    });
+    let artifact = compile(stencil, &Options::new(Target::Sm100a)).expect("the kernel is right");
+    assert_rendered("reads_beyond_the_edges_of_tensors", &artifact.warnings());
+}
+
+#[test]
+fn zeros_where_nothing_is_masked() {
+    let shared = kernel("k", |k| {
+        let y = k.output("y", F32, [32]);
+        let s = k.shared("s", F32, [32]);
+        k.fill(s, 1.0);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (i,), s.at((i,)).or_zero());
+        });
+    });
+    assert_mistake("or_zero_in_shared_memory", shared);
+    let sum = kernel("k", |k| {
+        let x = k.input("x", F32, [32]);
+        let y = k.output("y", F32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (i,), (x.at((i - 1,)) + 1.0).or_zero());
+        });
+    });
+    assert_mistake("or_zero_of_no_element", sum);
 }

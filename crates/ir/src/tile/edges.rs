@@ -32,9 +32,10 @@ impl Kernel {
             })
     }
 
-    /// The dimensions of a global tensor that an access may leave, in terms of the variables of its nest.
+    /// The dimensions of a buffer in memory that an access may leave, in terms of the variables of its nest. Shared memory
+    /// is left only where a condition keeps the access from being done, or its value from being taken.
     pub fn bounds(&self, buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Vec<Bound> {
-        if !matches!(buffer.space, Space::Global(_)) {
+        if buffer.space == Space::Fragment {
             return Vec::new();
         }
         let extent = |dimension: usize| match &buffer.run_time {

@@ -171,7 +171,7 @@ impl Tile {
             1 => Coord::At(start.clone()),
             _ => Coord::At(start.clone() + vars.next().map_or(Expr::constant(0), Expr::var)),
         });
-        Access { buffer: self.buffer, index: index.collect(), span }
+        Access { buffer: self.buffer, index: index.collect(), or_zero: false, span }
     }
 
     /// How many elements it has.

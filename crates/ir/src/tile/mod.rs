@@ -21,7 +21,7 @@ pub use op::{Detail, Effect, Gemm, Op, OpInfo, OpKind, Operand, Reduce, ReduceKi
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
 pub use shared::name_shared;
 pub use value::{Access, Coord, ElementClass, ElementOp, IntegerRange, Narrowing, Value};
-pub use verify::{VerifiedKernel, verify};
+pub use verify::{VerifiedKernel, verify, warnings};
 
 use tilewright_expr::Var;
 

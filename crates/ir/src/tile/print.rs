@@ -210,6 +210,7 @@ pub fn value_title(kernel: &Kernel, value: &Value) -> String {
         Value::Const(value) => value.to_string(),
         Value::Index(expr) => expr.to_string(),
         Value::Named(name) => name.to_string(),
+        Value::Load(access) if access.or_zero => format!("{}.or_zero()", access_title(kernel, access)),
         Value::Load(access) => access_title(kernel, access),
         Value::Op(op, arguments) => {
             let of = |at: usize| arguments.get(at).map(|argument| operand_title(kernel, argument)).unwrap_or_default();

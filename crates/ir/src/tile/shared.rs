@@ -9,7 +9,7 @@ use tilewright_diag::Span;
 use tilewright_layout::DType;
 
 use crate::tile::element::Element;
-use crate::tile::kernel::{Kernel, Stmt};
+use crate::tile::kernel::{Kernel, Space, Stmt};
 use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value, op_dtype};
 
 /// Operations from which on a value that is used several times is worth a name.
@@ -31,6 +31,8 @@ struct Node {
     /// Some use is not in an arm of a `select`.
     is_certain: bool,
     reads_memory: bool,
+    /// It reads shared memory or a fragment at an index that may be outside, which only a condition keeps from being done.
+    may_leave: bool,
     dtype: Option<DType>,
 }
 
@@ -150,8 +152,22 @@ impl Naming<'_> {
         }
         operands(value).iter().for_each(|operand| self.count(unfolding, operand));
         let reads_memory = operands(value).iter().any(|operand| reads_memory(unfolding, operand));
+        let may_leave = operands(value).iter().any(|operand| self.may_leave(unfolding, operand));
         let dtype = self.dtype_of(unfolding, value);
-        unfolding.nodes.insert(key, Node { uses: 1, is_certain: false, reads_memory, dtype });
+        unfolding.nodes.insert(key, Node { uses: 1, is_certain: false, reads_memory, may_leave, dtype });
+    }
+
+    /// Whether a value, whose nodes are known, reads what only a condition keeps inside of its buffer.
+    fn may_leave(&self, unfolding: &Unfolding, value: &Value) -> bool {
+        let Value::Load(access) = value else {
+            return key(value).and_then(|key| unfolding.nodes.get(&key)).is_some_and(|node| node.may_leave);
+        };
+        let Some(buffer) = self.kernel.buffers.get(access.buffer) else { return false };
+        let is_masked = matches!(buffer.space, Space::Global(_));
+        access.index.iter().zip(&buffer.shape).any(|(coord, extent)| match coord {
+            Coord::At(index) => !is_masked && !index.range().within(0, *extent),
+            Coord::Data(value) => self.may_leave(unfolding, value),
+        })
     }
 
     fn count_access(&self, unfolding: &mut Unfolding, access: &Access) {
@@ -233,11 +249,12 @@ impl Naming<'_> {
     }
 
     /// A name for a node, if it gets one. A read of memory that stands in arms of `select` alone stays there, as far as the
-    /// text does not grow beyond all measure.
+    /// text does not grow beyond all measure; it does so in any case where the arm keeps it inside.
     fn name_for(&mut self, unfolding: &Unfolding, key: Key, weight: u64) -> Option<String> {
         let node = unfolding.nodes.get(&key)?;
         let dtype = node.dtype?;
-        let may = node.is_certain || !node.reads_memory || weight >= MOST_UNFOLDED;
+        let is_apart = !node.may_leave && (!node.reads_memory || weight >= MOST_UNFOLDED);
+        let may = node.is_certain || is_apart;
         if node.uses < 2 || weight < WORTH_A_NAME || !may {
             return None;
         }

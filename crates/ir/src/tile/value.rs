@@ -149,7 +149,8 @@ impl ElementOp {
         self.exact_range(&operands).map(|(lo, hi)| ValueRange::new(end(lo), end(hi)))
     }
 
-    /// What it gives for integers of these ranges, computed exactly; `None` for ops that give no integers.
+    /// What it gives for integers of these ranges, which may be empty, computed exactly; `None` for ops that give no
+    /// integers.
     pub fn exact_range(self, operands: &[IntegerRange]) -> Option<IntegerRange> {
         let hull = |ends: &[i128]| Some((*ends.iter().min()?, *ends.iter().max()?));
         let magnitude = |(lo, hi): IntegerRange| lo.saturating_abs().max(hi.saturating_abs());
@@ -160,7 +161,10 @@ impl ElementOp {
                 let product = |a: i128, b: i128| a.saturating_mul(b);
                 hull(&[product(a.0, b.0), product(a.0, b.1), product(a.1, b.0), product(a.1, b.1)])
             }
-            (ElementOp::Div, [a, b]) if b.0 > 0 || b.1 < 0 => hull(&[a.0 / b.0, a.0 / b.1, a.1 / b.0, a.1 / b.1]),
+            // Under conditions that never hold, a range is empty.
+            (ElementOp::Div, [a, b]) if b.0 <= b.1 && (b.0 > 0 || b.1 < 0) => {
+                hull(&[a.0 / b.0, a.0 / b.1, a.1 / b.0, a.1 / b.1])
+            }
             // A quotient is no larger than the dividend, and a division by 0 gives 0.
             (ElementOp::Div, [a, b]) => {
                 let least = if a.0 < 0 || b.0 < 0 { -magnitude(*a) } else { 0 };
@@ -208,6 +212,8 @@ pub struct Access {
     pub buffer: Handle<Buffer>,
     /// One index per dimension.
     pub index: Vec<Coord>,
+    /// Whether the user says that 0 is meant where it reads outside of a tensor in global memory.
+    pub or_zero: bool,
     /// Where it was written.
     pub span: Span,
 }
@@ -455,7 +461,7 @@ impl Access {
             Coord::At(expr) => Coord::At(to(expr)),
             Coord::Data(value) => Coord::Data(value.map_exprs(to)),
         };
-        Access { buffer: self.buffer, index: self.index.iter().map(coord).collect(), span: self.span }
+        Access { index: self.index.iter().map(coord).collect(), ..self.clone() }
     }
 
     /// Calls `visit` on every access in its indices.

@@ -4,17 +4,21 @@
 //! stays inside its buffer. Ops have the operands, scope and constant of their table row; their tiles lie inside
 //! their buffers and have equal dtypes, and extents that agree where those of 1 are left out; inputs are not written;
 //! fragments name threads that exist.
-//! Values have one dtype per op. Indices that data says are integers, and stay inside of shared memory. No iteration of a
-//! parallel loop touches what another one writes. Conditions around ops are the same for all threads. Warps of one CTA
+//! Values have one dtype per op. Elements of shared memory and fragments are inside, where the conditions around hold; so
+//! are those of shared memory that data says, whose indices are integers. No iteration of a parallel loop touches what
+//! another one writes. Conditions around ops are the same for all threads. Warps of one CTA
 //! never do the same warp-scope op on the same tile, and none reads what another one writes in it. Shared memory fits the
 //! target.
 //!
 //! Not checked here: that every element of an output is written (the virtual GPU sees it), and whether a layout is one
 //! that a variant can use (the variants say so, with reasons).
 
+mod bounds;
 mod buffers;
+mod conditions;
 mod data;
 mod elements;
+mod masked;
 mod ops;
 mod races;
 mod uniform;
@@ -31,6 +35,8 @@ use crate::target::Target;
 use crate::tile::kernel::{Buffer, Kernel, Loop, Size, Stmt, Unroll};
 use crate::tile::op::{Op, OpKind};
 use crate::tile::value::Value;
+
+pub use masked::warnings;
 
 /// A kernel that passed the verifier; only such a kernel can be lowered.
 #[derive(Clone, Debug)]

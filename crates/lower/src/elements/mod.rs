@@ -18,7 +18,7 @@ use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, RegArray, Stmt, Value as ThreadValue};
 use tilewright_ir::tile::vectors::{Mask, firsts};
-use tilewright_ir::tile::{Access, Buffer, Coord, Element, ElementOp, Kernel, Space, Value};
+use tilewright_ir::tile::{Access, Bound, Buffer, Coord, Element, ElementOp, Kernel, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
@@ -82,6 +82,8 @@ struct Lowering<'a> {
     declared: Vec<Stmt>,
     /// Accesses of the current steps that are done together.
     moved: Vec<Moved>,
+    /// The arms of `select` around a value: it is computed, but may not be the one that is taken.
+    arms: usize,
     out: Vec<Stmt>,
 }
 
@@ -106,6 +108,7 @@ impl<'a> Lowering<'a> {
             names: Vec::new(),
             declared: Vec::new(),
             moved: Vec::new(),
+            arms: 0,
             out: Vec::new(),
         }
     }
@@ -196,7 +199,9 @@ impl<'a> Lowering<'a> {
             let value = this.value(value, Some(dtype), &first)?;
             let from = this.in_register(value, dtype);
             let index = this.coordinates(to, &first)?;
-            this.at_memory(to, &index, &first, |memory, index| Stmt::AtomicAdd { memory, index, from })
+            let limits = this.limits(to, &index);
+            this.at_memory(to, (&index, &limits), &first, |memory, index| Stmt::AtomicAdd { memory, index, from });
+            Ok(())
         })?;
         self.guarded(&first.mask, &place.mask, inner);
         Ok(())
@@ -212,7 +217,9 @@ impl<'a> Lowering<'a> {
         let value = self.value(value, Some(dtype), place)?;
         let from = self.in_register(value, dtype);
         let index = self.coordinates(to, place)?;
-        self.at_memory(to, &index, place, |memory, index| Stmt::Store { memory, index, from })
+        let limits = self.limits(to, &index);
+        self.at_memory(to, (&index, &limits), place, |memory, index| Stmt::Store { memory, index, from });
+        Ok(())
     }
 
     /// A register that holds a value: the one that it is, or a new one.
@@ -241,28 +248,52 @@ impl<'a> Lowering<'a> {
         Ok(index)
     }
 
-    /// An access of one element of memory, where it is inside.
+    /// The dimensions of which an access asks whether it is inside. Of shared memory it does so in an arm of `select` alone,
+    /// which is computed whatever is taken: elsewhere the conditions around it are branches, and keep it inside.
+    fn limits(&mut self, access: &Access, index: &[Expr]) -> Vec<Bound> {
+        let buffer = &self.kernel.buffers[access.buffer];
+        if buffer.space != Space::Shared {
+            return self.kernel.bounds(buffer, index, &mut self.points.splits);
+        }
+        if self.arms == 0 {
+            return Vec::new();
+        }
+        // What data says stays inside by itself.
+        let known = |(coord, index): (&Coord, &Expr)| match coord {
+            Coord::At(_) => index.clone(),
+            Coord::Data(_) => Expr::constant(0),
+        };
+        let index: Vec<Expr> = access.index.iter().zip(index).map(known).collect();
+        self.kernel.bounds(buffer, &index, &mut self.points.splits)
+    }
+
+    /// An access of one element of memory, inside of its limits. False if it is outside of shared memory for all threads, so
+    /// that it is never done, and nothing is made of it.
     fn at_memory(
         &mut self,
         access: &Access,
-        index: &[Expr],
+        (index, limits): (&[Expr], &[Bound]),
         place: &Place,
         make: impl FnOnce(Handle<tilewright_ir::thread::Memory>, Expr) -> Stmt,
-    ) -> Result<(), Refusal> {
+    ) -> bool {
         let buffer = &self.kernel.buffers[access.buffer];
         let memory = self.builder.memory(access.buffer);
         let mut conditions = Vec::new();
-        for bound in self.kernel.bounds(buffer, index, &mut self.points.splits) {
-            let more = inside(&bound, place.step, &place.mask, &mut self.points, self.builder, &mut self.out);
+        for bound in limits {
+            let more = inside(bound, place.step, &place.mask, &mut self.points, self.builder, &mut self.out);
             conditions.extend(more);
         }
         let address = self.address_of(access.buffer, index);
         let mut inner = Vec::new();
         let layout = buffer.layout.as_ref();
         let at = address.at(layout, 1, (place.step, &place.mask), &mut self.points, self.builder, &mut inner);
+        let elements = self.builder.program.memories[memory].elements;
+        if buffer.space == Space::Shared && at.as_const().is_some_and(|at| !(0..elements).contains(&at)) {
+            return false;
+        }
         inner.push(make(memory, at));
         self.out.extend(under(&conditions, inner));
-        Ok(())
+        true
     }
 
     fn address_of(&mut self, handle: Handle<Buffer>, index: &[Expr]) -> Address {
@@ -375,6 +406,16 @@ impl<'a> Lowering<'a> {
         ways
     }
 
+    /// Whether an index of variables may lead out of the buffer, by its range.
+    fn may_leave(&self, access: &Access) -> bool {
+        let known = |coord: &Coord| match coord {
+            Coord::At(index) => index.clone(),
+            Coord::Data(_) => Expr::constant(0),
+        };
+        let index: Vec<Expr> = access.index.iter().map(known).collect();
+        index.iter().zip(&self.kernel.buffers[access.buffer].shape).any(|(at, extent)| !at.range().within(0, *extent))
+    }
+
     /// The value of an element of a fragment.
     fn read_fragment(&mut self, access: &Access, place: &Place) -> Result<ThreadValue, Refusal> {
         let held = self.fragment(access.buffer)?;
@@ -385,6 +426,10 @@ impl<'a> Lowering<'a> {
             [way] if way.conditions.is_empty() => Ok(held.read(way.slot)),
             _ => {
                 let array = self.new_registers("r", dtype, 1);
+                // In an arm that is not taken, an element may be one that no thread has.
+                if self.arms > 0 && self.may_leave(access) {
+                    self.out.push(Stmt::Set { to: regs(array, 0, 1), value: Scalar::Int(0) });
+                }
                 for way in ways {
                     let read = Stmt::Assign { to: regs(array, 0, 1), value: held.read(way.slot) };
                     self.out.extend(under(&way.conditions, vec![read]));

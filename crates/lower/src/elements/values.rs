@@ -229,8 +229,14 @@ impl Lowering<'_> {
     ) -> Result<ThreadValue, Refusal> {
         let mut made = Vec::new();
         for (at, operand) in operands.iter().enumerate() {
-            let is_choice = op.class() == ElementClass::Choice && at == 0;
-            made.push(self.value(operand, (!is_choice).then_some(dtype), place)?);
+            let (is_choice, is_arm) = match op.class() {
+                ElementClass::Choice => (at == 0, at > 0),
+                ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison => (false, false),
+            };
+            self.arms += usize::from(is_arm);
+            let value = self.value(operand, (!is_choice).then_some(dtype), place);
+            self.arms -= usize::from(is_arm);
+            made.push(value?);
         }
         Ok(ThreadValue::Op(op, made))
     }
@@ -260,12 +266,16 @@ impl Lowering<'_> {
         let index = self.coordinates(access, place)?;
         let array = self.new_registers("r", dtype, 1);
         let to = regs(array, 0, 1);
-        let may_be_outside =
-            !self.kernel.bounds(&self.kernel.buffers[access.buffer], &index, &mut self.points.splits).is_empty();
-        if may_be_outside {
-            self.out.push(Stmt::Set { to: to.clone(), value: Scalar::Int(0) });
+        let limits = self.limits(access, &index);
+        let zero = Stmt::Set { to: to.clone(), value: Scalar::Int(0) };
+        if !limits.is_empty() {
+            self.out.push(zero.clone());
         }
-        self.at_memory(access, &index, place, |memory, index| Stmt::Load { to, memory, index })?;
+        let is_done =
+            self.at_memory(access, (&index, &limits), place, |memory, index| Stmt::Load { to, memory, index });
+        if !is_done && limits.is_empty() {
+            self.out.push(zero);
+        }
         Ok(ThreadValue::Reg(array, 0))
     }
 }

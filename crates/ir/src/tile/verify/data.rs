@@ -261,7 +261,7 @@ fn of_operation(op: ElementOp, dtype: Option<DType>, operands: &[IntegerRange]) 
 }
 
 /// The comparison that holds where this one does not.
-fn opposite(op: ElementOp) -> ElementOp {
+pub(super) fn opposite(op: ElementOp) -> ElementOp {
     match op {
         ElementOp::Lt => ElementOp::Ge,
         ElementOp::Le => ElementOp::Gt,

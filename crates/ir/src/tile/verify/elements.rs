@@ -4,13 +4,15 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, ValueRange, Var};
 use tilewright_layout::map::Map;
 
-use super::races::{self, Iterations, Who};
+use super::bounds::{self, Outside};
+use super::conditions::Known;
+use super::races::{self, Iterations, MOST_POINTS, Who};
 use super::values::{Names, Type, check_fits, may_store, type_of};
 use super::{bad_divisor, data, uniform};
 use crate::tile::element::{Claim, Element, Parallel};
 use crate::tile::kernel::{Direction, If, Kernel, Loop, Space};
 use crate::tile::print::{access_title, value_title};
-use crate::tile::value::{Access, Coord, Value};
+use crate::tile::value::{Access, Coord, ElementOp, Value};
 
 /// Iterations of a parallel loop, at most: what may be enumerated.
 const MOST_ITERATIONS: i64 = 1 << 22;
@@ -20,6 +22,8 @@ struct Context<'a> {
     /// Variables that are known here.
     vars: Vec<Var>,
     names: Names,
+    /// What the conditions around say.
+    known: Known,
     found: &'a mut Vec<Diagnostic>,
 }
 
@@ -33,7 +37,7 @@ pub(super) fn check_parallel(
 ) {
     let before = found.len();
     check_extents(parallel, found);
-    let mut context = Context::inside(kernel, scope, found);
+    let mut context = Context::inside(kernel, scope, Known::new(kernel, false, conditions), found);
     for var in &parallel.vars {
         context.declare(var, parallel.span, "a loop variable");
     }
@@ -59,7 +63,7 @@ pub(super) fn check_each(
     found: &mut Vec<Diagnostic>,
 ) {
     let before = found.len();
-    Context::inside(kernel, scope, found).elements(elements);
+    Context::inside(kernel, scope, Known::new(kernel, true, conditions), found).elements(elements);
     if found.len() == before {
         uniform::check_fragments(kernel, elements, found);
         let iterations = Iterations { vars: vec![kernel.tid()], body: elements, who: Who::Threads };
@@ -79,7 +83,8 @@ pub(super) fn check_condition(
     found: &mut Vec<Diagnostic>,
 ) {
     let before = found.len();
-    Context::inside(kernel, scope, found).condition(&branch.cond, branch.span);
+    let known = Known::new(kernel, false, conditions);
+    Context::inside(kernel, scope, known, found).condition(&branch.cond, branch.span);
     if found.len() == before {
         uniform::check_condition(kernel, &branch.cond, branch.span, found);
         data::check_value(kernel, &branch.cond, conditions, found);
@@ -109,11 +114,11 @@ fn check_extents(parallel: &Parallel, found: &mut Vec<Diagnostic>) {
 }
 
 impl<'a> Context<'a> {
-    fn inside(kernel: &'a Kernel, scope: &[Loop], found: &'a mut Vec<Diagnostic>) -> Context<'a> {
+    fn inside(kernel: &'a Kernel, scope: &[Loop], known: Known, found: &'a mut Vec<Diagnostic>) -> Context<'a> {
         let mut vars = vec![kernel.warp(), kernel.tid(), kernel.block(0), kernel.block(1), kernel.block(2)];
         vars.extend(kernel.sizes.iter().map(|size| size.var.clone()));
         vars.extend(scope.iter().map(|outer| outer.var.clone()));
-        Context { kernel, vars, names: Vec::new(), found }
+        Context { kernel, vars, names: Vec::new(), known, found }
     }
 
     fn declare(&mut self, var: &Var, span: Span, what: &str) {
@@ -138,12 +143,13 @@ impl<'a> Context<'a> {
     }
 
     fn elements(&mut self, elements: &[Element]) {
-        let (vars, names) = (self.vars.len(), self.names.len());
+        let (vars, names, mark) = (self.vars.len(), self.names.len(), self.known.mark());
         for element in elements {
             self.element(element);
         }
         self.vars.truncate(vars);
         self.names.truncate(names);
+        self.known.back_to(mark);
     }
 
     fn element(&mut self, element: &Element) {
@@ -152,6 +158,7 @@ impl<'a> Context<'a> {
                 super::buffers::check_name(name, *span, "a value", self.found);
                 self.check_free(name, *span);
                 let kind = self.value(value, *span);
+                self.known.name(name, value);
                 self.names.push((name.clone(), kind.unwrap_or(Type::Integer(ValueRange::new(0, 1)))));
             }
             Element::Store { to, value, claim } => {
@@ -171,8 +178,8 @@ impl<'a> Context<'a> {
             }
             Element::If { cond, then, otherwise, span } => {
                 self.condition(cond, *span);
-                self.elements(then);
-                self.elements(otherwise);
+                self.under(cond, true, |this| this.elements(then));
+                self.under(cond, false, |this| this.elements(otherwise));
             }
             Element::For { var, body, span } => {
                 let (vars, names) = (self.vars.len(), self.names.len());
@@ -182,6 +189,14 @@ impl<'a> Context<'a> {
                 self.names.truncate(names);
             }
         }
+    }
+
+    /// What is checked where a condition holds, or does not.
+    fn under(&mut self, cond: &Value, holds: bool, check: impl FnOnce(&mut Self)) {
+        let mark = self.known.mark();
+        self.known.assume(cond, holds);
+        check(self);
+        self.known.back_to(mark);
     }
 
     fn condition(&mut self, cond: &Value, span: Span) {
@@ -203,13 +218,20 @@ impl<'a> Context<'a> {
         type_of(self.kernel, value, &self.names, span).map_err(|finding| self.found.push(finding)).ok()
     }
 
-    /// Variables of a value and indices of its accesses.
+    /// Variables of a value and indices of its accesses; the arms of `select` are under its condition.
     fn indices(&mut self, value: &Value, span: Span) {
         match value {
             Value::Const(_) | Value::Named(_) => {}
             Value::Index(expr) => self.variables(expr, &expr.to_string(), span),
             Value::Load(access) => self.access(access),
-            Value::Op(_, arguments) => arguments.iter().for_each(|argument| self.indices(argument, span)),
+            Value::Op(op, arguments) => match (op, &arguments[..]) {
+                (ElementOp::Select, [cond, then, otherwise]) => {
+                    self.indices(cond, span);
+                    self.under(cond, true, |this| this.indices(then, span));
+                    self.under(cond, false, |this| this.indices(otherwise, span));
+                }
+                _ => arguments.iter().for_each(|argument| self.indices(argument, span)),
+            },
             Value::Cast(_, _, inner) => self.indices(inner, span),
         }
     }
@@ -281,6 +303,14 @@ impl<'a> Context<'a> {
             );
             return;
         }
+        if access.or_zero && !matches!(buffer.space, Space::Global(_)) {
+            self.found.push(
+                Diagnostic::error("K0267", format!("`.or_zero()` of `{title}`, which is not masked"))
+                    .label(access.span, "accessed here")
+                    .label(buffer.span, "not in global memory")
+                    .help("leave it out; ask with k.if_ or select whether the element is inside"),
+            );
+        }
         for (dimension, coord) in access.index.iter().enumerate() {
             match coord {
                 Coord::At(expr) => {
@@ -298,21 +328,41 @@ impl<'a> Context<'a> {
 
     fn bounds(&mut self, access: &Access, dimension: usize, index: &Expr) {
         let buffer = &self.kernel.buffers[access.buffer];
-        let (range, most) = (index.range(), buffer.shape[dimension]);
         // What lies outside a tensor in global memory reads as zero, and is not written.
-        let is_masked = matches!(buffer.space, Space::Global(_));
-        if !is_masked && (range.lo < 0 || range.hi >= most) {
-            let reached = if range.lo < 0 { range.lo } else { range.hi };
-            let title = access_title(self.kernel, access);
-            self.found.push(
-                Diagnostic::error(
-                    "K0216",
-                    format!("`{title}` reaches index {reached} of dimension {dimension}, which has {most}"),
-                )
-                .label(access.span, "accessed here")
-                .label(buffer.span, format!("declared with shape {:?}", buffer.shape)),
-            );
+        if matches!(buffer.space, Space::Global(_)) {
+            return;
         }
+        let (index_of, conditions) = (self.known.of_thread(index), self.known.conditions());
+        if let Some(outside) = bounds::outside(&index_of, buffer.shape[dimension], conditions) {
+            let finding = self.leaves(access, (dimension, index), &outside);
+            self.found.push(finding);
+        }
+    }
+
+    fn leaves(&self, access: &Access, (dimension, index): (usize, &Expr), outside: &Outside) -> Diagnostic {
+        let buffer = &self.kernel.buffers[access.buffer];
+        let (title, extent) = (access_title(self.kernel, access), buffer.shape[dimension]);
+        let reached = if outside.least < 0 { outside.least } else { outside.most };
+        let reaches = if outside.at.is_some() { "reaches" } else { "may reach" };
+        let message = format!("`{title}` {reaches} index {reached} of dimension {dimension}, which has {extent}");
+        let finding = Diagnostic::error("K0216", message)
+            .label(access.span, "accessed here")
+            .label(buffer.span, format!("declared with shape {:?}", buffer.shape));
+        let has_conditions = !self.known.conditions().is_empty();
+        let finding = match &outside.at {
+            None => finding.note(format!("to tell whether it does takes more than {MOST_POINTS} evaluations of it")),
+            Some(at) if has_conditions && !at.is_empty() => {
+                let at: Vec<String> = at.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+                finding.note(format!("the conditions around do not exclude {}", at.join(", ")))
+            }
+            Some(_) => finding,
+        };
+        let of = if index.operands().is_some() { format!("({index})") } else { index.to_string() };
+        let below = (outside.least < 0).then(|| format!("`{of}.ge(0)`"));
+        let above = (outside.most >= extent).then(|| format!("`{of}.lt({extent})`"));
+        let asked: Vec<String> = below.into_iter().chain(above).collect();
+        finding
+            .help(format!("access it where it is inside: in k.if_ or an arm of select, with {}", asked.join(" and ")))
     }
 
     fn variables(&mut self, expr: &Expr, title: &str, span: Span) {

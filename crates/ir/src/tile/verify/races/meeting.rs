@@ -7,9 +7,10 @@ use tilewright_expr::{Expr, Var};
 use tilewright_layout::Layout;
 
 use super::report::{self, Visit};
-use super::touches::{Condition, Touch};
+use super::touches::Touch;
 use super::{Iterations, MOST_POINTS, is_excused};
 use crate::tile::kernel::{Kernel, Space};
+use crate::tile::verify::conditions::Condition;
 
 /// A meeting among accesses with known indices, or that it cannot be told whether there is one.
 pub(super) fn find(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) -> Option<Diagnostic> {

@@ -26,7 +26,7 @@ pub(super) use report::WARPS_HELP;
 use touches::{Kind, Touch, collect};
 
 /// Accesses that are listed, at most.
-const MOST_POINTS: i64 = 1 << 22;
+pub(super) const MOST_POINTS: i64 = 1 << 22;
 
 /// Iterations without an order, and what each does.
 pub(super) struct Iterations<'a> {

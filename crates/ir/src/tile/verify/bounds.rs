@@ -1,0 +1,392 @@
+//! Where an index that is made of variables leads: inside of its buffer, wherever the conditions around the access hold.
+//!
+//! Ranges are asked first, with what the conditions say of single variables and of sums. Where these do not decide, the
+//! index and the conditions are evaluated for all values of their variables.
+
+use tilewright_expr::linear::{Linear, linear, normalize};
+use tilewright_expr::points::values;
+use tilewright_expr::{Expr, Node, Var};
+
+use super::conditions::Condition;
+use super::data::opposite;
+use super::races::MOST_POINTS;
+use crate::tile::value::ElementOp;
+
+/// How often the ranges of variables are narrowed by all conditions, at most.
+const MOST_PASSES: usize = 4;
+
+/// Numbers in expressions that are evaluated, at most.
+const MOST: i64 = 1 << 52;
+
+/// An index that leads out of its buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Outside {
+    /// The least and the greatest value of the index; bounds of these where `at` is `None`.
+    pub(super) least: i64,
+    pub(super) most: i64,
+    /// Values of variables for which the index is outside, by their names; `None` where there are too many to look at, so
+    /// that the index may be inside.
+    pub(super) at: Option<Vec<(String, i64)>>,
+}
+
+/// How an index leaves `0..extent` where all conditions hold; `None` if it does not.
+pub(super) fn outside(index: &Expr, extent: i64, conditions: &[Condition]) -> Option<Outside> {
+    if index.range().within(0, extent) {
+        return None;
+    }
+    let facts: Vec<Expr> = conditions.iter().flat_map(Condition::facts).collect();
+    let narrowed = Narrowed::by(&facts)?;
+    let index = narrowed.of(index);
+    let facts: Vec<Expr> = facts.iter().map(|fact| narrowed.of(fact)).collect();
+    let rest = normalize(&(Expr::constant(extent - 1) - index.clone()));
+    if follows(&index, &facts) && follows(&rest, &facts) {
+        return None;
+    }
+    let conditions = conditions.iter().map(|condition| narrowed.inside(condition)).collect();
+    let mut found = Listing { index, conditions }.outside(extent)?;
+    if let Some(at) = &mut found.at {
+        let only = |(var, now): &(Var, Var)| Some((var.name().to_string(), now.range().constant()?));
+        at.extend(narrowed.vars.iter().filter_map(only));
+    }
+    Some(found)
+}
+
+impl Condition {
+    /// Sums that are not negative where the condition holds.
+    fn facts(&self) -> Vec<Expr> {
+        let [a, b] = &self.sides;
+        let op = if self.holds { self.op } else { opposite(self.op) };
+        match op {
+            ElementOp::Lt => vec![b - a - 1],
+            ElementOp::Le => vec![b - a],
+            ElementOp::Gt => vec![a - b - 1],
+            ElementOp::Ge => vec![a - b],
+            ElementOp::Eq => vec![a - b, b - a],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Whether a sum is not negative where these sums are not: by ranges, of it and of what is left of it without one or two.
+fn follows(sum: &Expr, facts: &[Expr]) -> bool {
+    let is_known = |sum: &Expr| sum.range().is_non_negative();
+    let without = |sum: &Expr, fact: &Expr| normalize(&(sum - fact));
+    is_known(sum)
+        || facts.iter().enumerate().any(|(at, fact)| {
+            let rest = without(sum, fact);
+            is_known(&rest) || facts[at + 1..].iter().any(|other| is_known(&without(&rest, other)))
+        })
+}
+
+/// Variables to which conditions leave fewer values: as they are, and with these values.
+struct Narrowed {
+    vars: Vec<(Var, Var)>,
+}
+
+impl Narrowed {
+    /// By sums that are not negative; `None` if one of them is for all values.
+    fn by(facts: &[Expr]) -> Option<Narrowed> {
+        let mut narrowed = Narrowed { vars: Vec::new() };
+        for _ in 0..MOST_PASSES {
+            let mut is_narrower = false;
+            for fact in facts {
+                let sum = linear(&narrowed.of(fact));
+                if sum.to_expr().range().hi < 0 {
+                    return None;
+                }
+                for at in 0..sum.terms.len() {
+                    is_narrower |= narrowed.narrow(&sum, at)?;
+                }
+            }
+            if !is_narrower {
+                break;
+            }
+        }
+        Some(narrowed)
+    }
+
+    /// Gives the variable of a term only values for which the sum may be other than negative; whether that leaves fewer.
+    /// `None` if it leaves none.
+    fn narrow(&mut self, sum: &Linear, at: usize) -> Option<bool> {
+        let (factor, atom) = &sum.terms[at];
+        let Node::Var(var) = atom.node() else { return Some(false) };
+        let mut others = sum.clone();
+        others.terms.remove(at);
+        let most = others.to_expr().range().hi;
+        if most == i64::MAX {
+            return Some(false);
+        }
+        let (range, multiple) = (var.range(), var.multiple());
+        let bound = most.div_euclid(factor.saturating_abs());
+        let (lo, hi) = match *factor > 0 {
+            true => (range.lo.max(bound.saturating_neg()), range.hi),
+            false => (range.lo, range.hi.min(bound)),
+        };
+        let up = |number: i64| number.saturating_neg().div_euclid(multiple).saturating_mul(multiple).saturating_neg();
+        let (lo, hi) = (up(lo), hi.div_euclid(multiple) * multiple);
+        if lo > hi {
+            return None;
+        }
+        if lo <= range.lo && hi >= range.hi {
+            return Some(false);
+        }
+        let now = Var::multiple_of(var.name(), lo, hi, multiple);
+        match self.vars.iter_mut().find(|(_, before)| before == var) {
+            Some((_, before)) => *before = now,
+            None => self.vars.push((var.clone(), now)),
+        }
+        Some(true)
+    }
+
+    /// The expression in terms of the variables with fewer values.
+    fn of(&self, expr: &Expr) -> Expr {
+        let now = |var: &Var| self.vars.iter().find(|(known, _)| known == var).map(|(_, now)| Expr::var(now));
+        normalize(&expr.substitute(&now))
+    }
+
+    fn inside(&self, condition: &Condition) -> Condition {
+        let [a, b] = &condition.sides;
+        Condition { op: condition.op, sides: [self.of(a), self.of(b)], holds: condition.holds }
+    }
+}
+
+/// An index and the conditions around it, for all values of their variables.
+struct Listing {
+    index: Expr,
+    conditions: Vec<Condition>,
+}
+
+impl Listing {
+    fn outside(&self, extent: i64) -> Option<Outside> {
+        let (mut own, mut all) = (Vec::new(), Vec::new());
+        note_vars(&self.index, &mut own);
+        note_vars(&self.index, &mut all);
+        // Conditions on other variables tell nothing of the index.
+        loop {
+            let before = all.len();
+            for condition in &self.conditions {
+                if condition.sides.iter().any(|side| all.iter().any(|var| side.mentions(var))) {
+                    condition.sides.iter().for_each(|side| note_vars(side, &mut all));
+                }
+            }
+            if all.len() == before {
+                break;
+            }
+        }
+        if self.is_in_reach(&all) {
+            return self.look(extent, &all);
+        }
+        if self.is_in_reach(&own) && self.look(extent, &own).is_none() {
+            return None;
+        }
+        if let Some(free) = self.free() {
+            return free.outside(extent);
+        }
+        let range = self.index.range();
+        Some(Outside { least: range.lo, most: range.hi, at: None })
+    }
+
+    /// The index as a sum of variables that no condition is about, if it is one: then its ends are those of the variables.
+    fn free(&self) -> Option<Free> {
+        let sum = linear(&self.index);
+        let is_free =
+            |var: &Var| !self.conditions.iter().any(|condition| condition.sides.iter().any(|s| s.mentions(var)));
+        let mut free = Free { constant: sum.constant, terms: Vec::new() };
+        for (factor, atom) in sum.terms {
+            match atom.node() {
+                Node::Var(var) if is_free(var) => free.terms.push((factor, var.clone())),
+                _ => return None,
+            }
+        }
+        Some(free)
+    }
+
+    /// The conditions on these variables alone.
+    fn conditions_on<'a>(&'a self, vars: &'a [Var]) -> impl Iterator<Item = &'a Condition> {
+        self.conditions.iter().filter(move |condition| {
+            let mut mentioned = Vec::new();
+            condition.sides.iter().for_each(|side| note_vars(side, &mut mentioned));
+            mentioned.iter().all(|var| vars.contains(var))
+        })
+    }
+
+    fn is_in_reach(&self, vars: &[Var]) -> bool {
+        let count = |var: &Var| var.range().hi.saturating_sub(var.range().lo).saturating_add(1);
+        let points = vars.iter().map(count).fold(1, i64::saturating_mul);
+        let is_small = |expr: &Expr| expr.range().within(-MOST, MOST);
+        points <= MOST_POINTS
+            && is_small(&self.index)
+            && self.conditions_on(vars).flat_map(|condition| &condition.sides).all(is_small)
+    }
+
+    /// Where the index is outside among all values of these variables for which the conditions on them hold.
+    fn look(&self, extent: i64, vars: &[Var]) -> Option<Outside> {
+        let all: Vec<&Var> = vars.iter().collect();
+        let listed = |expr: &Expr| values(&linear(expr), &all);
+        let indices = listed(&self.index);
+        let mut happens = vec![true; indices.len()];
+        for Condition { op, sides: [a, b], holds } in self.conditions_on(vars) {
+            for (happens, (a, b)) in happens.iter_mut().zip(listed(a).into_iter().zip(listed(b))) {
+                *happens &= op.compare(a, b).is_none_or(|known| known == *holds);
+            }
+        }
+        for var in vars.iter().filter(|var| var.multiple() > 1) {
+            let numbers = listed(&Expr::var(var));
+            happens.iter_mut().zip(numbers).for_each(|(happens, number)| *happens &= number % var.multiple() == 0);
+        }
+        let mut ends: Option<(usize, usize)> = None;
+        for point in (0..indices.len()).filter(|point| happens[*point]) {
+            let (least, most) = ends.unwrap_or((point, point));
+            let least = if indices[point] < indices[least] { point } else { least };
+            let most = if indices[point] > indices[most] { point } else { most };
+            ends = Some((least, most));
+        }
+        let (least, most) = ends?;
+        if indices[least] >= 0 && indices[most] < extent {
+            return None;
+        }
+        let point = if indices[least] < 0 { least } else { most };
+        Some(Outside { least: indices[least], most: indices[most], at: Some(digits(vars, point)) })
+    }
+}
+
+/// A sum of multiples of variables, each of which takes all of its values.
+struct Free {
+    constant: i64,
+    terms: Vec<(i64, Var)>,
+}
+
+impl Free {
+    fn outside(&self, extent: i64) -> Option<Outside> {
+        let (least, most) = (self.end(false), self.end(true));
+        let sum = |end: &[i64]| {
+            let terms = end.iter().zip(&self.terms).map(|(value, (factor, _))| value.saturating_mul(*factor));
+            terms.fold(self.constant, i64::saturating_add)
+        };
+        let (lo, hi) = (sum(&least), sum(&most));
+        if lo >= 0 && hi < extent {
+            return None;
+        }
+        let end = if lo < 0 { least } else { most };
+        let at = self.terms.iter().zip(end).map(|((_, var), value)| (var.name().to_string(), value)).collect();
+        Some(Outside { least: lo, most: hi, at: Some(at) })
+    }
+
+    /// The values for which the sum is the greatest or the least.
+    fn end(&self, is_most: bool) -> Vec<i64> {
+        let value = |(factor, var): &(i64, Var)| {
+            let (range, multiple) = (var.range(), var.multiple());
+            match is_most == (*factor > 0) {
+                true => range.hi.div_euclid(multiple) * multiple,
+                false => range.lo,
+            }
+        };
+        self.terms.iter().map(value).collect()
+    }
+}
+
+/// The values of variables at a point, where the last variable is the fastest.
+fn digits(vars: &[Var], point: usize) -> Vec<(String, i64)> {
+    let mut rest = point as i64;
+    let mut found: Vec<(String, i64)> = Vec::with_capacity(vars.len());
+    for var in vars.iter().rev() {
+        let count = tilewright_expr::points::extent(var) as i64;
+        found.push((var.name().to_string(), var.range().lo + rest % count));
+        rest /= count;
+    }
+    found.reverse();
+    found
+}
+
+fn note_vars(expr: &Expr, vars: &mut Vec<Var>) {
+    expr.for_each_var(&mut |var| {
+        if !vars.contains(var) {
+            vars.push(var.clone());
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn var(name: &str, hi: i64) -> Expr {
+        Expr::var(&Var::new(name, 0, hi))
+    }
+
+    fn holds(a: &Expr, op: ElementOp, b: impl Into<Expr>) -> Condition {
+        Condition { op, sides: [a.clone(), b.into()], holds: true }
+    }
+
+    fn fails(a: &Expr, op: ElementOp, b: impl Into<Expr>) -> Condition {
+        Condition { holds: false, ..holds(a, op, b) }
+    }
+
+    fn is_inside(index: &Expr, extent: i64, conditions: &[Condition]) -> bool {
+        outside(index, extent, conditions).is_none()
+    }
+
+    #[test]
+    fn a_comparison_keeps_what_it_compares_inside() {
+        let (j, step) = (var("j", 63), Expr::var(&Var::new("step", 1, 32)));
+        let back = &j - &step;
+        assert!(!is_inside(&back, 64, &[]));
+        assert!(is_inside(&back, 64, &[holds(&j, ElementOp::Ge, &step)]));
+        assert!(is_inside(&back, 64, &[fails(&j, ElementOp::Lt, &step)]));
+        assert!(!is_inside(&back, 64, &[holds(&(&j + 1), ElementOp::Ge, &step)]));
+        assert!(is_inside(&(&j + 1), 64, &[holds(&(&j + 1), ElementOp::Lt, 64)]));
+        assert!(!is_inside(&(&j + 1), 64, &[holds(&j, ElementOp::Lt, 64)]));
+        assert!(is_inside(&(&j - 5), 1, &[holds(&j, ElementOp::Eq, 5)]));
+    }
+
+    #[test]
+    fn conditions_around_each_other_are_taken_together() {
+        let (i, n) = (var("i", 1023), Expr::var(&Var::new("n", 1, 1 << 20)));
+        let both = [holds(&i, ElementOp::Lt, &n), holds(&n, ElementOp::Le, 64)];
+        assert!(is_inside(&i, 64, &both) && !is_inside(&i, 63, &both) && !is_inside(&i, 64, &both[..1]));
+        let middle = [holds(&i, ElementOp::Ge, 4), fails(&i, ElementOp::Gt, 67)];
+        assert!(is_inside(&(&i - 4), 64, &middle) && !is_inside(&(&i - 5), 64, &middle));
+    }
+
+    #[test]
+    fn what_no_range_tells_is_listed() {
+        let i = var("i", 31);
+        // 3, 7, 11 and so on, without the last.
+        let of_four = [holds(&(&i % 4), ElementOp::Eq, 3), holds(&i, ElementOp::Ne, 31)];
+        assert!(is_inside(&(&i / 4), 7, &of_four) && !is_inside(&(&i / 4), 7, &of_four[..1]));
+        let odd = [holds(&(&i % 2), ElementOp::Ne, 0)];
+        assert!(is_inside(&(&i - 1), 31, &odd));
+    }
+
+    #[test]
+    fn the_point_that_is_outside_is_told() {
+        let (i, j) = (var("i", 7), var("j", 7));
+        let found = outside(&(&i - &j), 8, &[holds(&j, ElementOp::Eq, 2), holds(&i, ElementOp::Gt, 0)]);
+        let at = vec![("i".to_string(), 1), ("j".to_string(), 2)];
+        assert_eq!(found, Some(Outside { least: -1, most: 5, at: Some(at) }));
+    }
+
+    #[test]
+    fn what_never_happens_is_nowhere_outside() {
+        let i = var("i", 7);
+        assert!(is_inside(&(&i + 100), 8, &[holds(&i, ElementOp::Gt, 7)]));
+        assert!(is_inside(&(&i + 100), 8, &[holds(&Expr::constant(0), ElementOp::Ge, 1)]));
+    }
+
+    #[test]
+    fn the_ends_of_a_sum_are_those_of_its_variables() {
+        let (block, i) = (var("bx", (1 << 20) - 1), var("i", 31));
+        let place = &(&block * 32) + &i;
+        assert!(is_inside(&place, 1 << 25, &[]));
+        let at = vec![("bx".to_string(), 0), ("i".to_string(), 0)];
+        let found = outside(&(&place - 1), 1 << 25, &[holds(&var("n", 7), ElementOp::Ne, 3)]);
+        assert_eq!(found, Some(Outside { least: -1, most: (1 << 25) - 2, at: Some(at) }));
+    }
+
+    #[test]
+    fn more_points_than_are_listed_leave_it_open() {
+        let (i, n) = (var("i", 1 << 20), var("n", 1 << 20));
+        let found = outside(&(&i % 64 - 1), 64, &[holds(&(&i * 3 % 64), ElementOp::Ne, &(&n * 5 % 64))]);
+        assert_eq!(found, Some(Outside { least: -1, most: 62, at: None }));
+    }
+}

@@ -1,0 +1,120 @@
+//! Conditions that are known before a kernel runs: comparisons of integers made of variables.
+
+use tilewright_expr::{Expr, Var};
+
+use crate::scalar::Scalar;
+use crate::tile::kernel::Kernel;
+use crate::tile::value::{ElementClass, ElementOp, Value};
+
+/// A comparison of two integers made of variables, and whether it holds.
+#[derive(Clone, Debug)]
+pub(super) struct Condition {
+    pub(super) op: ElementOp,
+    pub(super) sides: [Expr; 2],
+    pub(super) holds: bool,
+}
+
+/// What is known at a place in a kernel; conditions on data are left out.
+pub(super) struct Known {
+    /// Lane and warp, and the thread that they are parts of, where iterations are threads.
+    threads: Option<(Var, Var, Expr)>,
+    /// Named values that are made of variables alone.
+    names: Vec<(String, Value)>,
+    conditions: Vec<Condition>,
+}
+
+/// How much was known at a place, to return to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    names: usize,
+    conditions: usize,
+}
+
+impl Known {
+    /// Inside of the conditions `around`; `is_by_threads` where iterations are threads.
+    pub(super) fn new(kernel: &Kernel, is_by_threads: bool, around: &[(&Value, bool)]) -> Known {
+        let threads = is_by_threads.then(|| (kernel.lane(), kernel.warp(), Expr::var(&kernel.tid())));
+        let mut known = Known { threads, names: Vec::new(), conditions: Vec::new() };
+        for (cond, holds) in around {
+            known.assume(cond, *holds);
+        }
+        known
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { names: self.names.len(), conditions: self.conditions.len() }
+    }
+
+    /// Forgets what was added since.
+    pub(super) fn back_to(&mut self, mark: Mark) {
+        self.names.truncate(mark.names);
+        self.conditions.truncate(mark.conditions);
+    }
+
+    pub(super) fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+
+    /// Notes a name, if what it stands for is made of variables alone.
+    pub(super) fn name(&mut self, name: &str, value: &Value) {
+        if let Some(known) = self.resolved(value) {
+            self.names.push((name.to_string(), known));
+        }
+    }
+
+    /// Notes a condition, if it compares integers made of variables.
+    pub(super) fn assume(&mut self, cond: &Value, holds: bool) {
+        if let Some(Value::Op(op, operands)) = self.resolved(cond)
+            && let [Value::Index(a), Value::Index(b)] = &operands[..]
+        {
+            self.conditions.push(Condition { op, sides: [a.clone(), b.clone()], holds });
+        }
+    }
+
+    /// An integer made of variables; `None` for other values.
+    pub(super) fn integer(&self, value: &Value) -> Option<Expr> {
+        match self.resolved(value)? {
+            Value::Index(expr) => Some(expr),
+            Value::Const(_) | Value::Named(_) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => None,
+        }
+    }
+
+    /// The expression in terms of the thread, where iterations are threads.
+    pub(super) fn of_thread(&self, expr: &Expr) -> Expr {
+        let Some((lane, warp, tid)) = &self.threads else { return expr.clone() };
+        expr.substitute(&|var| match var {
+            var if var == lane => Some(tid % 32),
+            var if var == warp => Some(tid / 32),
+            _ => None,
+        })
+    }
+
+    /// An integer made of variables, or a comparison of two; `None` for other values.
+    fn resolved(&self, value: &Value) -> Option<Value> {
+        match value {
+            Value::Const(Scalar::Int(number)) => Some(Value::Index(Expr::constant(*number))),
+            Value::Index(expr) => Some(Value::Index(self.of_thread(expr))),
+            Value::Named(name) => {
+                self.names.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+            }
+            Value::Op(op, operands) if op.class() == ElementClass::Comparison => {
+                let sides: Option<Vec<Value>> = operands.iter().map(|side| self.side(side).map(Value::Index)).collect();
+                Some(Value::Op(*op, sides?.into()))
+            }
+            Value::Const(Scalar::Float(_)) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => None,
+        }
+    }
+
+    /// A side of a comparison: an integer made of variables, or a sum or product of such.
+    fn side(&self, value: &Value) -> Option<Expr> {
+        let Value::Op(op, operands) = value else { return self.integer(value) };
+        let operands: Option<Vec<Expr>> = operands.iter().map(|operand| self.side(operand)).collect();
+        match (op, &operands?[..]) {
+            (ElementOp::Add, [a, b]) => Some(a + b),
+            (ElementOp::Sub, [a, b]) => Some(a - b),
+            (ElementOp::Mul, [a, b]) => Some(a * b),
+            (ElementOp::Neg, [a]) => Some(a * -1),
+            _ => None,
+        }
+    }
+}

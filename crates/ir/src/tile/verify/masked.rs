@@ -1,0 +1,248 @@
+//! Reads of tensors in global memory that go beyond an edge, and give 0 there, though no tile hangs over it.
+//!
+//! A tile that begins inside may end outside: a loop over tiles seldom divides the tensor, and what it reads too much is
+//! masked without a word. An index that is negative, or that goes beyond the last tile, is more likely off by one. It is
+//! none where the conditions around the read keep it inside, and where the user says that 0 is meant.
+
+use tilewright_diag::Diagnostic;
+use tilewright_expr::linear::{linear, normalize};
+use tilewright_expr::{Expr, Node, Var};
+
+use super::bounds::{self, Outside};
+use super::conditions::Known;
+use crate::tile::element::Element;
+use crate::tile::kernel::{Buffer, Kernel, Space, Stmt};
+use crate::tile::print::access_title;
+use crate::tile::value::{Access, Coord, ElementOp, Value};
+
+/// What deserves a look in a kernel that is right: reads beyond the edges of tensors.
+pub fn warnings(kernel: &Kernel) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    check_body(kernel, &kernel.body, &mut Vec::new(), &mut found);
+    found
+}
+
+fn check_body<'a>(
+    kernel: &'a Kernel,
+    body: &'a [Stmt],
+    around: &mut Vec<(&'a Value, bool)>,
+    found: &mut Vec<Diagnostic>,
+) {
+    for stmt in body {
+        match stmt {
+            Stmt::Op(_) => {}
+            Stmt::Loop(inner) => check_body(kernel, &inner.body, around, found),
+            Stmt::Parallel(parallel) => {
+                let parallel = &kernel.parallels[*parallel];
+                Walk::new(kernel, (false, &parallel.vars), around, found).elements(&parallel.body);
+            }
+            Stmt::Each(elements) => Walk::new(kernel, (true, &[kernel.tid()]), around, found).elements(elements),
+            Stmt::If(branch) => {
+                Walk::new(kernel, (false, &[]), around, found).value(&branch.cond);
+                for (body, holds) in [(&branch.then, true), (&branch.otherwise, false)] {
+                    around.push((&branch.cond, holds));
+                    check_body(kernel, body, around, found);
+                    around.pop();
+                }
+            }
+        }
+    }
+}
+
+struct Walk<'a, 'f> {
+    kernel: &'a Kernel,
+    known: Known,
+    /// Variables of the iteration, and of the loops inside of it: what they go through is a tile.
+    own: Vec<Var>,
+    found: &'f mut Vec<Diagnostic>,
+}
+
+impl<'a, 'f> Walk<'a, 'f> {
+    fn new(
+        kernel: &'a Kernel,
+        (is_by_threads, own): (bool, &[Var]),
+        around: &[(&Value, bool)],
+        found: &'f mut Vec<Diagnostic>,
+    ) -> Walk<'a, 'f> {
+        Walk { kernel, known: Known::new(kernel, is_by_threads, around), own: own.to_vec(), found }
+    }
+
+    fn elements(&mut self, body: &[Element]) {
+        let mark = self.known.mark();
+        for element in body {
+            self.element(element);
+        }
+        self.known.back_to(mark);
+    }
+
+    fn element(&mut self, element: &Element) {
+        match element {
+            Element::Let { name, value, .. } => {
+                self.value(value);
+                self.known.name(name, value);
+            }
+            Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+                self.value(value);
+                self.indices(to);
+            }
+            Element::If { cond, then, otherwise, .. } => {
+                self.value(cond);
+                self.under(cond, true, |this| this.elements(then));
+                self.under(cond, false, |this| this.elements(otherwise));
+            }
+            Element::For { var, body, .. } => {
+                self.own.push(var.clone());
+                self.elements(body);
+                self.own.pop();
+            }
+        }
+    }
+
+    /// What is checked where a condition holds, or does not.
+    fn under(&mut self, cond: &Value, holds: bool, check: impl FnOnce(&mut Self)) {
+        let mark = self.known.mark();
+        self.known.assume(cond, holds);
+        check(self);
+        self.known.back_to(mark);
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Const(_) | Value::Index(_) | Value::Named(_) => {}
+            Value::Load(access) => {
+                self.indices(access);
+                self.read(access);
+            }
+            Value::Op(op, operands) => match (op, &operands[..]) {
+                (ElementOp::Select, [cond, then, otherwise]) => {
+                    self.value(cond);
+                    self.under(cond, true, |this| this.value(then));
+                    self.under(cond, false, |this| this.value(otherwise));
+                }
+                _ => operands.iter().for_each(|operand| self.value(operand)),
+            },
+            Value::Cast(_, _, of) => self.value(of),
+        }
+    }
+
+    fn indices(&mut self, access: &Access) {
+        for coord in &access.index {
+            if let Coord::Data(value) = coord {
+                self.value(value);
+            }
+        }
+    }
+
+    fn read(&mut self, access: &Access) {
+        let buffer = &self.kernel.buffers[access.buffer];
+        if access.or_zero || !matches!(buffer.space, Space::Global(_)) {
+            return;
+        }
+        for (dimension, coord) in access.index.iter().enumerate() {
+            let Coord::At(index) = coord else { continue };
+            if let Some(outside) = self.beyond(buffer, dimension, index) {
+                let finding = self.finding(access, (dimension, index), &outside);
+                // A value that stands several times in the kernel is one read of the user's.
+                if !self.found.contains(&finding) {
+                    self.found.push(finding);
+                }
+            }
+        }
+    }
+
+    /// How an index goes beyond the tiles that begin inside of a dimension; `None` if it does not, or too much would have to
+    /// be looked at.
+    fn beyond(&self, buffer: &Buffer, dimension: usize, index: &Expr) -> Option<Outside> {
+        let (index, extent) = (self.known.of_thread(index), extent(buffer, dimension));
+        if index.range().within(0, extent.range().lo) || self.is_of_tiles(&index, &extent) {
+            return None;
+        }
+        let limit = rounded_up(extent.range().hi, self.span(&index));
+        bounds::outside(&index, limit, self.known.conditions()).filter(|outside| outside.at.is_some())
+    }
+
+    /// Whether the index goes through tiles of `k` elements that begin at multiples of `k`, by a block or a loop around, and
+    /// the last of these begins inside.
+    fn is_of_tiles(&self, index: &Expr, extent: &Expr) -> bool {
+        linear(index).terms.iter().any(|(factor, atom)| {
+            let Node::Var(var) = atom.node() else { return false };
+            if self.own.contains(var) || *factor < 1 || var.range().lo != 0 {
+                return false;
+            }
+            let by_ctas = (0..3).any(|dimension| {
+                let tiles = normalize(&extent.ceil_div(*factor));
+                self.kernel.block(dimension) == *var && normalize(&self.kernel.grid[dimension]) == tiles
+            });
+            let first_of_last = var.range().hi.saturating_mul(*factor);
+            let rest = normalize(&(index - &(atom * *factor)));
+            (by_ctas || first_of_last < extent.range().lo)
+                && bounds::outside(&rest, *factor, self.known.conditions()).is_none()
+        })
+    }
+
+    /// Elements from one tile to the next, where the variables of the iteration go through a tile.
+    fn span(&self, index: &Expr) -> i64 {
+        let sum = linear(index);
+        let is_own = |atom: &Expr| self.own.iter().any(|var| atom.mentions(var));
+        let width = |(factor, atom): &(i64, Expr)| {
+            let range = atom.range();
+            let count = range.hi.saturating_sub(range.lo).saturating_add(1);
+            count.saturating_mul(factor.saturating_abs())
+        };
+        sum.terms.iter().filter(|(_, atom)| is_own(atom)).map(width).max().unwrap_or(1)
+    }
+
+    fn finding(&self, access: &Access, (dimension, index): (usize, &Expr), outside: &Outside) -> Diagnostic {
+        let buffer = &self.kernel.buffers[access.buffer];
+        let (title, extent) = (access_title(self.kernel, access), extent(buffer, dimension));
+        let Outside { least, most, at } = outside;
+        let which = if least == most { format!("index {least}") } else { format!("indices {least} to {most}") };
+        let message = format!("`{title}` reads {which} of dimension {dimension}, which has {extent}");
+        let shape: Vec<String> = (0..buffer.shape.len()).map(|at| self::extent(buffer, at).to_string()).collect();
+        let reached = if *least < 0 { least } else { most };
+        let finding = Diagnostic::warning("K0266", message)
+            .label(access.span, "what lies outside reads as 0")
+            .label(buffer.span, format!("declared with shape [{}]", shape.join(", ")));
+        let finding = match at.as_deref() {
+            None | Some([]) => finding,
+            Some(at) => {
+                let at: Vec<String> = at.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+                finding.note(format!("it reads index {reached} for {}", at.join(", ")))
+            }
+        };
+        let of = if index.operands().is_some() { format!("({index})") } else { index.to_string() };
+        let below = (*least < 0).then(|| format!("`{of}.ge(0)`"));
+        let above = (*most >= extent.range().lo).then(|| format!("`{of}.lt({extent})`"));
+        let asked: Vec<String> = below.into_iter().chain(above).collect();
+        finding
+            .help(format!("read it where it is inside: in k.if_ or an arm of select, with {}", asked.join(" and ")))
+            .help("or say behind it that 0 is meant there: .or_zero()")
+    }
+}
+
+/// The extent of a dimension.
+fn extent(buffer: &Buffer, dimension: usize) -> Expr {
+    match &buffer.run_time {
+        Some(shape) => shape.extents[dimension].clone(),
+        None => Expr::constant(buffer.shape[dimension]),
+    }
+}
+
+/// The end of the last tile of `span` elements that begins below `extent`.
+fn rounded_up(extent: i64, span: i64) -> i64 {
+    let span = span.max(1);
+    extent.saturating_add(span - 1).div_euclid(span).saturating_mul(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tile_that_begins_inside_ends_where_the_next_would_begin() {
+        assert_eq!(
+            [(100, 32), (96, 32), (10, 32), (10, 1)].map(|(extent, span)| rounded_up(extent, span)),
+            [128, 96, 32, 10]
+        );
+    }
+}
