@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tilewright::diag::Diagnostic;
-use tilewright::infer::{is_laid_out, lay_out};
+use tilewright::infer::{Inferred, is_laid_out, lay_out};
 use tilewright::ir::tile::{Access, Buffer, Coord, Direction, Element, Space, Stmt, Value, contract, verify};
 use tilewright::ir::{Handle, VerifiedKernel, VerifiedProgram, thread};
 use tilewright::layout::DType;
@@ -14,7 +14,7 @@ use tilewright::prelude::{Kernel, Target};
 
 use super::evaluate::{Bytes, Meaningless, Rules, evaluate};
 use super::machine::{Copies, Memories, Order, execute};
-use super::numbers;
+use super::{numbers, widths};
 use crate::fuzz::said;
 use crate::rng::Rng;
 
@@ -53,7 +53,7 @@ pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wron
     let given = inputs(kernel, rng);
     let compiled = compiled(kernel.clone());
     let meant = match &compiled {
-        Ok((kernel, _)) => evaluate(kernel.kernel(), given.clone(), rules),
+        Ok((kernel, ..)) => evaluate(kernel.kernel(), given.clone(), rules),
         Err(_) => evaluate(kernel, given.clone(), rules),
     };
     match (compiled, meant) {
@@ -66,7 +66,10 @@ pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wron
             Ok(_),
             Err(Meaningless::Claim(_) | Meaningless::Chance(_) | Meaningless::Payload(_) | Meaningless::Unwritten(_)),
         ) => Ok(Ended::Undefined),
-        (Ok((kernel, program)), Ok(expected)) => {
+        (Ok((kernel, inferred, program)), Ok(expected)) => {
+            if let Some(what) = widths::difference(kernel.kernel(), &inferred, program.program()) {
+                return Err(wrong("other vectors than the text says", what));
+            }
             for order in [Order::Forwards, Order::Backwards] {
                 ran(&kernel, &program, &given, &expected, order)?;
             }
@@ -75,19 +78,22 @@ pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wron
     }
 }
 
-/// The kernel whose values are as they are computed, and its program.
-type Compiled = (VerifiedKernel, VerifiedProgram);
+/// The kernel whose values are as they are computed, what was inferred, and its program.
+type Compiled = (VerifiedKernel, Inferred, VerifiedProgram);
 
 /// The pipeline of `compile`, without text.
 fn compiled(kernel: Kernel) -> Result<Compiled, Vec<Diagnostic>> {
     let target = Target::Sm100a;
     let contracted = verify(contract(verify(kernel, target)?), target)?;
-    let laid_out = match is_laid_out(contracted.kernel()) {
-        true => contracted,
-        false => verify(lay_out(contracted.into_kernel())?.0, target)?,
+    let (laid_out, inferred) = match is_laid_out(contracted.kernel()) {
+        true => (contracted, Inferred::default()),
+        false => {
+            let (laid_out, inferred) = lay_out(contracted.into_kernel())?;
+            (verify(laid_out, target)?, inferred)
+        }
     };
     let program = lower(&laid_out, target, &Options::default())?;
-    Ok((laid_out, thread::verify(program)?))
+    Ok((laid_out, inferred, thread::verify(program)?))
 }
 
 /// A refusal is right where the kernel has no meaning; where it has one, only if layouts, limits or data are the reason.
@@ -95,7 +101,7 @@ fn refused(kernel: &Kernel, found: &[Diagnostic], has_meaning: bool) -> Result<E
     let Some(first) = found.first() else { return Err(wrong("refused without a reason", "")) };
     let notes: String = first.notes.iter().map(|note| format!("; {note}")).collect();
     let is_internal = ['V', 'E', 'P'].iter().any(|letter| first.code.starts_with(*letter));
-    let is_about_meaning = matches!(first.code, "K0237" | "K0239");
+    let is_about_meaning = matches!(first.code, "K0216" | "K0237" | "K0239");
     if is_internal || (has_meaning && is_about_meaning && !depends_on_data(kernel)) {
         return Err(wrong(&format!("{} of a kernel with a meaning", first.code), format!("{first}{notes}")));
     }

@@ -11,6 +11,7 @@ pub mod numbers;
 #[cfg(test)]
 mod tests;
 pub mod virtual_gpu;
+pub mod widths;
 
 use std::fmt;
 use std::ops::Range;

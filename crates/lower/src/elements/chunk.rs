@@ -197,7 +197,8 @@ impl Lowering<'_> {
             _ => None,
         };
         let is_fragment = |access: &Access| self.kernel.buffers[access.buffer].space == Space::Fragment;
-        let Some((writes, memory, fragment)) = sides.filter(|(.., fragment)| is_fragment(fragment)) else {
+        let is_plain = |fragment: &Access| is_fragment(fragment) && fragment.known_index().is_some();
+        let Some((writes, memory, fragment)) = sides.filter(|(.., fragment)| is_plain(fragment)) else {
             return Ok(false);
         };
         let mask = if writes { self.firsts_of(chunk) } else { Some(chunk.mask.clone()) };

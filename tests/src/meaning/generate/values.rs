@@ -53,6 +53,28 @@ impl Maker<'_> {
         })
     }
 
+    /// A neighbour of an element where a condition says that there is one, else a constant. Now and then the condition is
+    /// wrong by one.
+    fn neighbour(&mut self, dtype: DType) -> Value {
+        let all = [self.fragments.clone(), self.shared.clone(), self.inputs.clone()].concat();
+        let all: Vec<Held> = all.into_iter().filter(|from| from.storage != self.target).collect();
+        if all.is_empty() {
+            return Value::from(self.small(dtype));
+        }
+        let from = *self.rng.pick(&all);
+        let mut index = self.index(from, 100);
+        let dimension = self.rng.below(index.len());
+        let extent = from.extents[2 - index.len() + dimension];
+        let (var, _) = *self.rng.pick(&self.scope.vars.clone());
+        let at = var + self.rng.within(-3..=3);
+        index[dimension] = Coord::from(at);
+        let wrong_by = if self.rng.percent(5) { 1 } else { 0 };
+        let (begin, end) = (at.ge(-wrong_by), at.lt(extent + wrong_by));
+        let element = self.converted(from.buffer.at(index), from.dtype, dtype).cast_to(dtype);
+        let (before, behind) = (self.small(dtype), self.small(dtype));
+        begin.select(end.select(element, behind), before)
+    }
+
     pub(super) fn comparison(&mut self) -> Value {
         let (var, span) = *self.rng.pick(&self.scope.vars.clone());
         let bound = self.rng.within(0..=span.max(1));
@@ -119,7 +141,8 @@ impl Maker<'_> {
     }
 
     pub(super) fn leaf(&mut self, dtype: DType) -> Value {
-        match self.rng.below(12) {
+        match self.rng.below(13) {
+            12 => self.neighbour(dtype),
             0 => Value::from(self.edge(dtype)),
             1 => Value::from(self.small(dtype)),
             2 => {
