@@ -58,6 +58,11 @@ impl SwizzleLayout {
         self.inner
     }
 
+    /// Neighbours that stay side by side: `2^M`.
+    pub fn run(self) -> i64 {
+        1 << self.per_element
+    }
+
     /// Addresses in one block stay in it, and a move by whole blocks changes nothing: `2^(M+B+S)`.
     pub fn block(self) -> i64 {
         1 << (self.per_element + self.swizzle_len + self.atom_len)

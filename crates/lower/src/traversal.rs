@@ -57,8 +57,8 @@ impl Traversal {
         let whole = operand.placed.pitches.iter().filter(|pitch| is_inner(&pitch.stride)).all(|pitch| {
             pitch.edge.as_ref().is_none_or(|edge| pitch.first.multiple() % width == 0 && edge.multiple() % width == 0)
         });
-        let plain = whole && operand.placed.swizzle.is_none();
-        bytes <= 16 && width > 0 && aligned && plain && runs_of(&operand.placed, layout, width)
+        let stays = operand.placed.swizzle.is_none_or(|swizzle| swizzle.run() % width == 0);
+        bytes <= 16 && width > 0 && aligned && whole && stays && runs_of(&operand.placed, layout, width)
     }
 }
 

@@ -16,6 +16,8 @@ use crate::builder::Builder;
 pub(super) enum Address {
     /// A position per iteration, and what does not depend on it.
     Split(Split),
+    /// The same behind a swizzle, and the element in front of it.
+    Swizzled { position: Split, element: Split },
     /// An expression of the position.
     Expr(Expr),
     /// An element of which a table says the position.
@@ -25,10 +27,14 @@ pub(super) enum Address {
 impl Address {
     /// The address of the element at `index` of `buffer`.
     pub(super) fn of(buffer: &Buffer, index: &[Expr], points: &mut Points<'_>) -> Address {
-        if let Some(split) = position(buffer, index, &mut points.splits) {
-            return Address::Split(split);
-        }
         let flat = vectors::flat(buffer, index);
+        if let Some(position) = position(buffer, index, &mut points.splits) {
+            let element = points.split(&flat).filter(|_| matches!(buffer.layout, Some(Layout::Compose(_))));
+            return match element {
+                Some(element) => Address::Swizzled { position, element },
+                None => Address::Split(position),
+            };
+        }
         match (&buffer.run_time, &buffer.layout) {
             (Some(shape), _) => Address::Expr(shape.position(index)),
             (None, None) => Address::Expr(flat),
@@ -53,6 +59,15 @@ impl Address {
             Address::Split(split) => {
                 normalize(&(points.numbers(&split.own, width, (step, mask), builder, out) + split.other.clone()))
             }
+            Address::Swizzled { position, element } => {
+                let digits = points.digits(&position.own, width, (step, mask));
+                let known = digits.map(|own| normalize(&(own + position.other.clone())));
+                let known = known.or_else(|| swizzled(layout?, element, width, (step, mask), points, builder));
+                known.unwrap_or_else(|| {
+                    let own = points.numbers(&position.own, width, (step, mask), builder, out);
+                    normalize(&(own + position.other.clone()))
+                })
+            }
             Address::Expr(expr) => points.at(expr, step, mask, builder, out),
             Address::Listed(flat) => {
                 let flat = points.at(flat, step, mask, builder, out);
@@ -68,6 +83,25 @@ impl Address {
             }
         }
     }
+}
+
+/// The position of an element by the bits of the swizzle, if digits of the thread give the element, and `width` divides the
+/// position.
+fn swizzled(
+    layout: &Layout,
+    element: &Split,
+    width: i64,
+    (step, mask): (usize, &Mask),
+    points: &mut Points<'_>,
+    builder: &mut Builder,
+) -> Option<Expr> {
+    let inside = 0..layout.size();
+    if !points.steps_values(&element.own, step, mask).flatten().all(|own| inside.contains(&own)) {
+        return None;
+    }
+    let flat = normalize(&(points.digits(&element.own, width, (step, mask))? + element.other.clone()));
+    let position = builder.simplifier.simplify(&layout.memory_expr(&flat).ok()?);
+    (position.multiple() % width == 0).then_some(position)
 }
 
 /// The conditions under which the index is inside, in terms of the thread.

@@ -55,6 +55,14 @@ impl<'a> Points<'a> {
         builder: &mut Builder,
         out: &mut Vec<Stmt>,
     ) -> Expr {
+        self.digits(own, multiple, (step, mask)).unwrap_or_else(|| {
+            let values: Vec<Option<i64>> = self.steps_values(own, step, mask).collect();
+            looked_up(&values, &self.thread, builder, out)
+        })
+    }
+
+    /// The same, if digits of the thread give it.
+    pub(super) fn digits(&mut self, own: &Rc<Vec<i64>>, multiple: i64, (step, mask): (usize, &Mask)) -> Option<Expr> {
         let moved = |known: &Known| {
             let before = self.steps_values(&known.own, known.step, mask);
             let now = self.steps_values(own, step, mask);
@@ -67,7 +75,7 @@ impl<'a> Points<'a> {
         };
         let same = self.known.iter().filter(is_known);
         if let Some((expr, apart)) = same.into_iter().find_map(|known| Some((known.expr.clone(), moved(known)?))) {
-            return normalize(&(expr + apart));
+            return Some(normalize(&(expr + apart)));
         }
         let values: Vec<Option<i64>> = self.steps_values(own, step, mask).collect();
         let of_iteration = || {
@@ -77,11 +85,9 @@ impl<'a> Points<'a> {
         // Digits may give numbers to threads that take no part which `multiple` does not divide; a table does not.
         let divides = |expr: &Expr| expr.multiple() % multiple == 0;
         let expr = fit(&values, &self.thread, multiple).or_else(of_iteration).map(|expr| normalize(&expr));
-        let Some(expr) = expr.filter(divides) else {
-            return looked_up(&values, &self.thread, builder, out);
-        };
+        let expr = expr.filter(divides)?;
         self.known.push(Known { own: own.clone(), step, mask: mask.clone(), expr: expr.clone() });
-        expr
+        Some(expr)
     }
 
     /// The number of the iteration, if digits of the thread give it.
