@@ -48,7 +48,7 @@ fn measure(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let seed_time = || median_milliseconds(301, seed);
     let mut figures = vec![measuring.figure("seed program, DSL to CUDA text", "ms", Goal::Below(0.5), seed_time)?];
     // Memory early: the peak of this process so far is that of compiling alone.
-    if let Some(mebibytes) = peak_memory() {
+    if let Some(mebibytes) = memory("VmHWM:") {
         figures.push(measuring.figure("peak memory up to here", "MiB", Goal::Below(50.0), || Ok(mebibytes))?);
     }
     let name = "warp_transpose 32 x 32, DSL to CUDA text";
@@ -57,6 +57,7 @@ fn measure(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     figures.push(measuring.figure(name, "x the time of 1", Goal::Linear(10.0), emission_growth)?);
     let name = "virtual GPU, warp_transpose over 2048 CTAs";
     figures.push(measuring.figure(name, "M thread inst/s/core", Goal::AtLeast(50.0), virtual_gpu_rate)?);
+    figures.extend(crate::growth_bench::figures(measuring)?);
     figures.extend(crate::infer_bench::figures(measuring)?);
     figures.extend(crate::permute_bench::figures(measuring)?);
     figures.extend(crate::layout_bench::figures(measuring)?);
@@ -110,10 +111,10 @@ pub(crate) fn median_milliseconds(runs: usize, mut work: impl FnMut() -> Result<
     Ok(times[runs / 2])
 }
 
-/// Peak resident memory of this process in MiB, where the system tells it.
-fn peak_memory() -> Option<f64> {
+/// Memory of this process in MiB, where the system tells it: `VmHWM:` is the peak, `VmRSS:` what it takes now.
+pub(crate) fn memory(which: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let line = status.lines().find(|line| line.starts_with(which))?;
     let kibibytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kibibytes / 1024.0)
 }

@@ -13,6 +13,7 @@ mod errors;
 mod exit;
 mod figure;
 mod fuzz;
+mod growth_bench;
 mod infer_bench;
 mod layout;
 mod layout_bench;

@@ -153,7 +153,7 @@ fn limit(nest: &Nest, touch: &MemoryTouch, moves: &Moves, lanes: usize) -> &'sta
     } else if lanes == moves.most {
         "it may begin between wider vectors"
     } else {
-        "the elements of neighbouring steps are no wider vectors"
+        "neighbouring steps do not form wider vectors"
     }
 }
 
@@ -200,6 +200,6 @@ mod tests {
         assert_eq!(limited(None, true, false, 1, 1), "the loop accesses the same memory elsewhere");
         assert_eq!(limited(Some(2), true, true, 2, 2), "the loop was told so");
         assert_eq!(limited(None, true, true, 2, 2), "it may begin between wider vectors");
-        assert_eq!(limited(None, true, true, 4, 2), "the elements of neighbouring steps are no wider vectors");
+        assert_eq!(limited(None, true, true, 4, 2), "neighbouring steps do not form wider vectors");
     }
 }

@@ -43,14 +43,33 @@ pub(super) fn narrower(dtype: DType) -> (DType, i64) {
 }
 
 /// Rows that are padded, dimensions in the other order, or a swizzle; row-major is `None`.
-pub(super) fn memory_layout(rng: &mut Rng, shape: Vec<i64>, dtype: DType) -> Option<Laid> {
+pub(super) fn memory_layout(rng: &mut Rng, shape: Vec<i64>) -> Option<Laid> {
     let layout = match (&shape[..], rng.below(5)) {
         ([rows, columns], 0) => S([*rows, *columns], [*columns + 1, 1]).build().ok()?.into(),
         ([rows, columns], 1) => S([*rows, *columns], [1, *rows]).build().ok()?.into(),
-        (_, 2) if shape.iter().product::<i64>() % 64 == 0 && dtype.bytes() <= 4 => {
-            let size = shape.iter().product::<i64>();
-            format!("swizzle(M=0,B=2,S=3) o S[{size}:1]").parse::<Layout>().ok()?
-        }
+        (_, 2) => swizzled(rng, shape.iter().product())?,
+        _ => return None,
+    };
+    Some(Laid { shape, layout })
+}
+
+/// A swizzle of whole blocks over so many elements in a row, if there is one.
+fn swizzled(rng: &mut Rng, size: i64) -> Option<Layout> {
+    let (stay, turned) = (rng.within(0..=3), rng.within(1..=3));
+    let apart = rng.within(turned..=4);
+    let is_whole = size % (1 << (stay + turned + apart)) == 0;
+    let inner = if rng.percent(20) { ",inner=false" } else { "" };
+    let text = format!("swizzle(M={stay},B={turned},S={apart}{inner}) o S[{size}:1]");
+    is_whole.then(|| text.parse().ok()).flatten()
+}
+
+/// So many tiles behind each other, in one swizzle, padded or row-major.
+pub(super) fn staged_layout(rng: &mut Rng, stages: i64, tile: Vec<i64>) -> Option<Laid> {
+    let size: i64 = tile.iter().product();
+    let shape: Vec<i64> = std::iter::once(stages).chain(tile).collect();
+    let layout = match rng.below(3) {
+        0 => swizzled(rng, stages * size)?,
+        1 => S([stages, size], [size + rng.within(0..=3) * 8, 1]).build().ok()?.into(),
         _ => return None,
     };
     Some(Laid { shape, layout })

@@ -7,7 +7,7 @@ use tilewright::ir::Scalar;
 use tilewright::prelude::*;
 
 use crate::rng::Rng;
-use layouts::{Open, fragment_layout, memory_layout, narrower, own_of_warps};
+use layouts::{Open, fragment_layout, memory_layout, narrower, own_of_warps, staged_layout};
 use values::CastTo;
 
 /// Dtypes that elements have.
@@ -42,6 +42,8 @@ struct Held {
     dtype: DType,
     extents: [i64; 2],
     is_flat: bool,
+    /// Tiles of these extents behind each other, of which accesses take one; 0 for one without a number.
+    stages: i64,
     /// What tells storages apart: views have that of their buffer.
     storage: usize,
 }
@@ -83,7 +85,7 @@ impl<'r> Maker<'r> {
         let storages = std::cell::Cell::new(0);
         let viewed = |buffer: Buffer, dtype: DType, extents: [i64; 2]| {
             let (is_flat, storage) = (extents[0] == 1, storages.get());
-            Held { buffer, dtype, extents, is_flat, storage }
+            Held { buffer, dtype, extents, is_flat, stages: 0, storage }
         };
         let held = |buffer: Buffer, dtype: DType, extents: [i64; 2]| {
             storages.set(storages.get() + 1);
@@ -114,7 +116,17 @@ impl<'r> Maker<'r> {
         for number in 0..rng.within(0..=2) {
             let extents = if rng.percent(70) { main } else { shape(rng) };
             let name = format!("s{number}");
-            let layout = memory_layout(rng, listed(extents), dtype);
+            if rng.percent(25) {
+                let stages = rng.within(2..=3);
+                let shape: Vec<i64> = std::iter::once(stages).chain(listed(extents)).collect();
+                let buffer = match staged_layout(rng, stages, listed(extents)) {
+                    Some(layout) => k.shared(&name, dtype, layout),
+                    None => k.shared(&name, dtype, shape),
+                };
+                shared.push(Held { stages, ..held(buffer, dtype, extents) });
+                continue;
+            }
+            let layout = memory_layout(rng, listed(extents));
             let buffer = match layout {
                 Some(layout) => k.shared(&name, dtype, layout),
                 None => k.shared(&name, dtype, listed(extents)),
@@ -189,7 +201,7 @@ impl<'r> Maker<'r> {
     /// What a buffer holds at first.
     fn start(&mut self, k: &mut KernelBuilder, held: Held) {
         let from = self.inputs.iter().copied().find(|x| x.dtype == held.dtype && x.extents == held.extents);
-        match from.filter(|_| self.rng.percent(60)) {
+        match from.filter(|_| held.stages == 0 && self.rng.percent(60)) {
             Some(from) => {
                 k.copy(held.buffer, from.buffer);
             }
@@ -233,7 +245,23 @@ impl<'r> Maker<'r> {
     fn fill(&mut self, k: &mut KernelBuilder) {
         let held = *self.rng.pick(&[self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat());
         let value = self.small(held.dtype);
-        k.fill(held.buffer, value);
+        let tile = self.tile(held);
+        k.fill(tile, value);
+    }
+
+    /// All of a buffer, or one of its stages.
+    fn tile(&mut self, held: Held) -> Region {
+        match (held.stages, held.is_flat) {
+            (0, _) => held.buffer.into(),
+            (_, true) => held.buffer.sub((self.stage(held), ..)),
+            (_, false) => held.buffer.sub((self.stage(held), .., ..)),
+        }
+    }
+
+    /// The number of a stage, by a variable around mostly.
+    fn stage(&mut self, held: Held) -> Expr {
+        let (var, _) = *self.rng.pick(&self.scope.vars.clone());
+        if self.rng.percent(70) { var % held.stages } else { Expr::from(self.rng.within(0..=held.stages - 1)) }
     }
 
     fn copy(&mut self, k: &mut KernelBuilder) {
@@ -246,7 +274,8 @@ impl<'r> Maker<'r> {
             .collect();
         if !alike.is_empty() {
             let from = *self.rng.pick(&alike);
-            k.copy(to.buffer, from.buffer);
+            let (to, from) = (self.tile(to), self.tile(from));
+            k.copy(to, from);
         }
     }
 
@@ -279,9 +308,10 @@ impl<'r> Maker<'r> {
         let to = *self.rng.pick(&[self.fragments.clone(), self.shared.clone(), self.outputs.clone()].concat());
         let value = self.small(to.dtype);
         let from = self.inputs.iter().copied().find(|x| x.dtype == to.dtype && x.extents == to.extents);
+        let to = self.tile(to);
         match from {
-            Some(from) => k.warp_at(warp).copy(to.buffer, from.buffer),
-            None => k.warp_at(warp).fill(to.buffer, value),
+            Some(from) => k.warp_at(warp).copy(to, from.buffer),
+            None => k.warp_at(warp).fill(to, value),
         };
     }
 
@@ -300,7 +330,8 @@ impl<'r> Maker<'r> {
         let kind = *self.rng.pick(if src.dtype.is_float() { &exact[..] } else { &all[..] });
         k.reduce(kind, dst, src.buffer, dimension);
         let storage = 1000 + self.names;
-        self.fragments.push(Held { buffer: dst, dtype: src.dtype, extents: [1, left], is_flat: true, storage });
+        let extents = [1, left];
+        self.fragments.push(Held { buffer: dst, dtype: src.dtype, extents, is_flat: true, stages: 0, storage });
     }
 
     fn repeat(&mut self, k: &mut KernelBuilder, depth: usize) {

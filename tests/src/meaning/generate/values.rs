@@ -11,9 +11,10 @@ impl Maker<'_> {
     pub(super) fn index(&mut self, of: Held, same: u64) -> Vec<Coord> {
         let dimensions = if of.is_flat { 1 } else { 2 };
         let is_plain = self.rng.percent(same);
-        (0..dimensions)
-            .map(|at| self.coordinate(of.extents[2 - dimensions + at], dimensions - 1 - at, is_plain))
-            .collect()
+        let stage = (of.stages > 0).then(|| Coord::from(self.stage(of)));
+        let coordinates =
+            (0..dimensions).map(|at| self.coordinate(of.extents[2 - dimensions + at], dimensions - 1 - at, is_plain));
+        stage.into_iter().chain(coordinates).collect()
     }
 
     /// An index into a dimension of this extent, with the variable that is so many before the last.
@@ -63,8 +64,8 @@ impl Maker<'_> {
         }
         let from = *self.rng.pick(&all);
         let mut index = self.index(from, 100);
-        let dimension = self.rng.below(index.len());
-        let extent = from.extents[2 - index.len() + dimension];
+        let dimension = index.len() - 1 - self.rng.below(if from.is_flat { 1 } else { 2 });
+        let extent = from.extents[2 + dimension - index.len()];
         let (var, _) = *self.rng.pick(&self.scope.vars.clone());
         let at = var + self.rng.within(-3..=3);
         index[dimension] = Coord::from(at);
