@@ -539,3 +539,22 @@ fn random_kernels_mean_the_same_on_the_virtual_gpu() {
     let examples: Vec<&str> = report.examples.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(report.wrongs(), 0, "{report}\n{}", examples.join("\n"));
 }
+
+#[test]
+fn a_loop_of_many_turns_is_not_written_down() {
+    let long = kernel("long", |k| {
+        let (x, y) = (k.input("x", F32, [64]), k.output("y", F32, [64]));
+        let s = k.shared("s", F32, [64]);
+        k.threads(64);
+        k.copy(s, x);
+        k.parallel([64], |k, [i]| {
+            k.serial("turn", 0..i64::from(i32::MAX), |k, turn| {
+                k.store(s, (i,), s.at((i,)) + x.at(((i + turn) % 64,)));
+            });
+        });
+        k.copy(y, s);
+    });
+    let artifact = compile(long, &Options::new(Target::Sm100a)).expect("the kernel is right");
+    let facts = artifact.plans()[1].considered[0].answer.clone().expect("the facts of the loop");
+    assert_eq!(facts.accesses[0].count, i64::from(i32::MAX));
+}

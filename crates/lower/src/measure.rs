@@ -8,7 +8,7 @@ use tilewright_ir::thread::{Memory, MemorySpace, Program, Stmt};
 use tilewright_layout::access::{AccessKind, LANES, SECTOR, WarpAccess};
 
 use crate::count::Counter;
-use crate::trace::{Env, Touch, largest, trace};
+use crate::trace::{Env, Touch, largest, steps, trace};
 
 /// Touches up to which a body is traced again for other starts.
 const MOST_RETRACED: usize = 1 << 14;
@@ -18,11 +18,14 @@ const MOST_RETRACED: usize = 1 << 14;
 /// Where the tile begins may depend on loops and blocks; the sectors of a start that is no multiple of a sector are
 /// those of the worst of its starts.
 pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: String) -> Facts {
-    let of = |env: &Env| accesses(program, &trace(program, body, warp..warp + 1, env));
+    let of = |env: &Env| accesses(program, &trace(program, body, warp..warp + 1, env).touches);
     let total = |accesses: &[Access]| accesses.iter().map(|a| a.passes).sum::<i64>();
     let first = trace(program, body, warp..warp + 1, &Env::new());
-    let mut worst = accesses(program, &first);
-    let starts = if first.len() > MOST_RETRACED { Vec::new() } else { unaligned_starts(program, body) };
+    let mut worst = accesses(program, &first.touches);
+    if !first.is_whole {
+        worst.iter_mut().for_each(|access| extend(access, &first.touches, steps(body)));
+    }
+    let starts = if first.touches.len() > MOST_RETRACED { Vec::new() } else { unaligned_starts(program, body) };
     for env in starts {
         let here = of(&env);
         if total(&here) > total(&worst) {
@@ -137,6 +140,15 @@ fn accesses(program: &Program, touches: &[Touch]) -> Vec<Access> {
         }
     }
     found
+}
+
+/// Makes the figures of the first accesses those of so many steps, which go on like them.
+fn extend(access: &mut Access, known: &[Touch], steps: u64) {
+    let traced = known.iter().map(|touch| touch.step + 1).max().unwrap_or(1) as u128;
+    for number in [&mut access.count, &mut access.passes, &mut access.ideal, &mut access.bytes] {
+        let all = *number as u128 * u128::from(steps) / traced;
+        *number = i64::try_from(all).unwrap_or(i64::MAX);
+    }
 }
 
 /// One access of one warp.

@@ -21,6 +21,17 @@ pub(crate) type Env = Vec<(Var, i64)>;
 
 const LANES: usize = 32;
 
+/// Accesses that are listed, at most.
+const MOST_TOUCHES: usize = 1 << 21;
+
+/// The accesses of some statements.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    pub(crate) touches: Vec<Touch>,
+    /// Whether these are all of them. Of more than can be listed, it is the first of each warp.
+    pub(crate) is_whole: bool,
+}
+
 /// The greatest value of a size: what stands for it where nothing else is said, so that nothing is masked.
 pub(crate) fn largest(size: &Var) -> i64 {
     let (most, multiple) = (size.range().hi, size.multiple());
@@ -39,19 +50,37 @@ struct Tracer<'a> {
     active: [bool; LANES],
     step: usize,
     touches: Vec<Touch>,
+    /// How many touches may be listed until the end of this warp.
+    most: usize,
 }
 
 /// The accesses of `warps` in `body`, where `outer` gives loop variables and block indices (their least value if not).
-pub(crate) fn trace(program: &Program, body: &[Stmt], warps: std::ops::Range<i64>, outer: &Env) -> Vec<Touch> {
-    let mut touches = Vec::new();
+pub(crate) fn trace(program: &Program, body: &[Stmt], warps: std::ops::Range<i64>, outer: &Env) -> Trace {
+    let of_warp = MOST_TOUCHES / (warps.end - warps.start).max(1) as usize;
+    let (mut touches, mut is_whole) = (Vec::new(), true);
     for warp in warps {
         let env = outer.iter().map(|(var, value)| (var.clone(), [*value; LANES])).collect();
         let active = std::array::from_fn(|lane| warp * 32 + (lane as i64) < program.threads);
-        let mut tracer = Tracer { program, env, warp, active, step: 0, touches };
+        let most = touches.len() + of_warp;
+        let mut tracer = Tracer { program, env, warp, active, step: 0, touches, most };
         tracer.body(body);
+        is_whole &= !tracer.is_full();
         touches = tracer.touches;
     }
-    touches
+    Trace { touches, is_whole }
+}
+
+/// How many accesses each thread does, whatever conditions say.
+pub(crate) fn steps(body: &[Stmt]) -> u64 {
+    let of = |stmt: &Stmt| match stmt {
+        Stmt::Load { .. } | Stmt::Store { .. } | Stmt::AtomicAdd { .. } | Stmt::Lookup { .. } => 1,
+        Stmt::For { var, body, .. } => {
+            let turns = var.range().hi.saturating_sub(var.range().lo).saturating_add(1).max(0) as u64;
+            steps(body).saturating_mul(turns)
+        }
+        _ => steps(stmt.inner()),
+    };
+    body.iter().map(of).fold(0, u64::saturating_add)
 }
 
 /// The memory that owns the bytes of `memory`.
@@ -76,6 +105,10 @@ impl Tracer<'_> {
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.touches.len() >= self.most
+    }
+
     fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Op { body, .. } => self.body(body),
@@ -88,6 +121,9 @@ impl Tracer<'_> {
             Stmt::For { var, body, .. } => {
                 let range = var.range();
                 for value in range.lo..=range.hi {
+                    if self.is_full() {
+                        break;
+                    }
                     self.env.push((var.clone(), [value; LANES]));
                     self.body(body);
                     self.env.retain(|(known, _)| known != var);

@@ -77,6 +77,7 @@ fn inside_a_word(k: &mut KernelBuilder) -> [Region; 2] {
 /// A swizzle of 1024 elements, of which a tile takes 256.
 fn inside_a_swizzle(k: &mut KernelBuilder) -> [Region; 2] {
     let tile = k.shared("tile", F32, (swizzle(), S([32, 32], [32, 1])));
+    k.fill(tile, 0);
     let turned = k.output("turned", F32, S([32, 32], [32, 1]));
     let [part] = k.grid([4]);
     let rows = (at(&part * 8, 8), Index::All);

@@ -148,3 +148,68 @@ fn a_parallel_loop_that_asks_for_the_warp() {
     assert_mistake("a_parallel_loop_that_asks_for_the_warp", of_warps(false));
     assert!(verify(of_warps(true), Target::Sm100a).is_ok());
 }
+
+#[test]
+fn indices_beyond_64_bits() {
+    let large = kernel("k", |k| {
+        let n = k.size("n").max(1 << 22);
+        let y = k.output("y", I64, [8]);
+        let x = k.input("x", I64, (n,));
+        k.parallel([8], |k, [i]| {
+            k.store(y, (i,), i * (1i64 << 62));
+            k.store(y, (i,), x.at((Expr::from(n) * n * n % 1000,)));
+        });
+    });
+    assert_mistake("indices_beyond_64_bits", large);
+}
+
+#[test]
+fn shared_memory_that_nothing_writes() {
+    let unwritten = kernel("k", |k| {
+        let x = k.input("x", F32, [64]);
+        let y = k.output("y", F32, [64]);
+        let s = k.shared("s", F32, [64]);
+        k.parallel([64], |k, [i]| k.store(y, (i,), x.at((i,)) + s.at((i,))));
+    });
+    assert_mistake("shared_memory_that_nothing_writes", unwritten);
+}
+
+#[test]
+fn indices_that_rounding_moves_outside() {
+    let rounded = kernel("k", |k| {
+        let x = k.input("x", BF16, [32]);
+        let q = k.input("q", I32, [32]);
+        let s = k.shared("s", I32, [384]);
+        k.fill(s, 0);
+        k.parallel([32], |k, [i]| {
+            k.atomic_add(s, (x.at((i,)).max(0.0).min(383.0).cast(I32),), 1);
+            k.atomic_add(s, (q.at((i,)).max(0).min(383).cast(BF16).cast(I32),), 1);
+            k.atomic_add(s, (x.at((i,)).max(0.0).min(382.0).cast(I32),), 1);
+        });
+    });
+    assert_mistake("indices_that_rounding_moves_outside", rounded);
+}
+
+#[test]
+fn a_condition_that_a_store_makes_untrue() {
+    let changed = kernel("k", |k| {
+        let y = k.output("y", I32, [32]);
+        let s = k.shared("s", I32, [8]);
+        let q = k.fragment("q", I32, [32]);
+        k.fill(s, 0);
+        k.fill(q, 0);
+        k.parallel([32], |k, [i]| {
+            let at = q.at((i,));
+            let is_small = k.named("is_small", at.lt(8));
+            k.if_(at.ge(0), |k| {
+                k.if_(is_small, |k| {
+                    k.store(y, (i,), s.at((q.at((i,)),)));
+                    k.store(q, (i,), 50);
+                    k.store(y, (i,), s.at((q.at((i,)),)));
+                });
+                k.if_(is_small, |k| k.store(y, (i,), s.at((q.at((i,)),))));
+            });
+        });
+    });
+    assert_mistake("a_condition_that_a_store_makes_untrue", changed);
+}

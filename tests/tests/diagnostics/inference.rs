@@ -18,6 +18,8 @@ fn layouts_that_cannot_be() {
         k.threads(128);
         let a = k.shared("a", F16, [24, 64]);
         let b = k.shared("b", F16, [64, 64]);
+        k.fill(a, 0);
+        k.fill(b, 0);
         let c = k.fragment("c", F32, [24, 64]);
         k.fill(c, 0);
         k.gemm(c, a, b);
@@ -131,6 +133,8 @@ fn fragments_that_need_two_layouts() {
         k.threads(128);
         let a = k.shared("a", F16, [64, 64]);
         let b = k.shared("b", F16, [64, 64]);
+        k.fill(a, 0);
+        k.fill(b, 0);
         let c = k.fragment("c", F32, ([64, 64], S([64, 2, 32], [2 * TX, 1 * TX, 1 * REG])));
         k.fill(c, 0);
         k.gemm(c, a, b);
@@ -139,6 +143,7 @@ fn fragments_that_need_two_layouts() {
     let several = kernel("k", |k| {
         k.threads(32);
         let t = k.shared("t", F32, [32]);
+        k.fill(t, 0);
         let held = k.fragment("held", F32, S([32], [1 * REG]) + R([32], [1 * TX]));
         k.parallel([32], |k, [i]| {
             k.store(held, (&i,), t.at((&i,)));
@@ -166,6 +171,8 @@ fn elements_of_one_iteration_on_different_threads() {
         k.threads(128);
         let a = k.shared("a", F16, [64, 64]);
         let b = k.shared("b", F16, [64, 64]);
+        k.fill(a, 0);
+        k.fill(b, 0);
         let y = k.output("y", F32, [64]);
         let c = k.fragment("c", F32, [64, 64]);
         k.fill(c, 0);

@@ -10,33 +10,48 @@ impl Kernel {
     /// The buffers that statements name. A view counts by itself, not for what it is a view of.
     pub fn touched(&self) -> BTreeSet<Handle<Buffer>> {
         let mut found = BTreeSet::new();
-        statements(self, &self.body, &mut found);
+        statements(self, &self.body, &mut |buffer, _| {
+            found.insert(buffer);
+        });
+        found
+    }
+
+    /// The storages that statements write.
+    pub fn written(&self) -> BTreeSet<Handle<Buffer>> {
+        let mut found = BTreeSet::new();
+        statements(self, &self.body, &mut |buffer, writes| {
+            if writes {
+                found.insert(self.storage(buffer));
+            }
+        });
         found
     }
 }
 
-fn statements(kernel: &Kernel, body: &[Stmt], found: &mut BTreeSet<Handle<Buffer>>) {
+/// Calls `visit` on every buffer that a statement names, and whether it is written.
+fn statements(kernel: &Kernel, body: &[Stmt], visit: &mut dyn FnMut(Handle<Buffer>, bool)) {
     for stmt in body {
         match stmt {
-            Stmt::Op(op) => found.extend(kernel.ops[*op].operands.iter().map(|tile| tile.buffer)),
-            Stmt::Loop(inner) => statements(kernel, &inner.body, found),
-            Stmt::Parallel(parallel) => elements(&kernel.parallels[*parallel].body, found),
-            Stmt::Each(body) => elements(body, found),
+            Stmt::Op(op) => {
+                let op = &kernel.ops[*op];
+                for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
+                    visit(tile.buffer, operand.effect.writes());
+                }
+            }
+            Stmt::Loop(inner) => statements(kernel, &inner.body, visit),
+            Stmt::Parallel(parallel) => elements(&kernel.parallels[*parallel].body, visit),
+            Stmt::Each(body) => elements(body, visit),
             Stmt::If(branch) => {
-                branch.cond.for_each_load(&mut |access| {
-                    found.insert(access.buffer);
-                });
-                statements(kernel, &branch.then, found);
-                statements(kernel, &branch.otherwise, found);
+                branch.cond.for_each_load(&mut |access| visit(access.buffer, false));
+                statements(kernel, &branch.then, visit);
+                statements(kernel, &branch.otherwise, visit);
             }
         }
     }
 }
 
-fn elements(body: &[Element], found: &mut BTreeSet<Handle<Buffer>>) {
+fn elements(body: &[Element], visit: &mut dyn FnMut(Handle<Buffer>, bool)) {
     for element in body {
-        element.for_each_access(&mut |access, _| {
-            found.insert(access.buffer);
-        });
+        element.for_each_access(&mut |access, writes| visit(access.buffer, writes));
     }
 }

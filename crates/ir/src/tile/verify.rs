@@ -18,6 +18,7 @@ mod buffers;
 mod conditions;
 mod data;
 mod elements;
+mod index;
 mod masked;
 mod ops;
 mod races;
@@ -27,7 +28,7 @@ mod values;
 mod warps;
 
 use tilewright_diag::{Diagnostic, Span};
-use tilewright_expr::{Expr, Node};
+use tilewright_expr::Expr;
 use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
@@ -160,25 +161,6 @@ fn no_atomic_addition(kernel: &Kernel, buffer: Handle<Buffer>, span: Span) -> Op
         .label(buffer.span, format!("`{}` is {dtype}", buffer.name))
         .help("add to a buffer of i32, u32, i64, u64, f16, bf16, f32 or f64, and convert what comes out");
     Some(finding)
-}
-
-/// A divisor in an index that may be 0 or less: division of indices is floor division by what is positive.
-fn bad_divisor(index: &Expr) -> Option<&Expr> {
-    let (a, b) = index.operands()?;
-    let divides = matches!(index.node(), Node::Div(..) | Node::Mod(..));
-    let own = (divides && b.range().lo < 1).then_some(b);
-    own.or_else(|| bad_divisor(a)).or_else(|| bad_divisor(b))
-}
-
-fn divisor_finding(title: &str, divisor: &Expr, span: Span) -> Diagnostic {
-    let range = divisor.range();
-    let known = match range.constant() {
-        Some(_) => String::new(),
-        None => format!(", which is {} to {}", range.lo, range.hi),
-    };
-    Diagnostic::error("K0244", format!("`{title}` divides by `{divisor}`{known}"))
-        .label(span, "used here")
-        .help("the divisor of an index is positive; indices are rounded down")
 }
 
 /// Iterations that may be written out.

@@ -6,7 +6,7 @@ use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr};
 use tilewright_layout::axis::Scope;
 
 use super::Accesses;
-use crate::trace::{Env, Touch, owner, trace};
+use crate::trace::{Env, Touch, Trace, owner, trace};
 
 /// Values of loop variables that are compared exactly, per side; beyond, a conflict is taken to be the widest.
 const COMPARED: usize = 32;
@@ -77,12 +77,12 @@ fn exact(
     let (a, b) = (Relevant::of(earlier), Relevant::of(later));
     let (before, after) = (assignments(&a.all())?, assignments(&b.all())?);
     let traced = |accesses: &Accesses, env: &Env| {
-        let mut touches = trace(program, &accesses.body, 0..(program.threads + 31) / 32, env);
+        let Trace { mut touches, is_whole } = trace(program, &accesses.body, 0..(program.threads + 31) / 32, env);
         touches.retain(|t| common.contains(&owner(program, t.memory)));
-        touches
+        is_whole.then_some(touches)
     };
-    let earlier_touches: Vec<Vec<Touch>> = before.iter().map(|env| traced(earlier, env)).collect();
-    let later_touches: Vec<Vec<Touch>> = after.iter().map(|env| traced(later, env)).collect();
+    let earlier_touches: Vec<Vec<Touch>> = before.iter().map(|env| traced(earlier, env)).collect::<Option<_>>()?;
+    let later_touches: Vec<Vec<Touch>> = after.iter().map(|env| traced(later, env)).collect::<Option<_>>()?;
     let all_relevant = shared.iter().all(|var| a.loops.contains(var) && b.loops.contains(var));
     let mut scope: Option<Scope> = None;
     for (env_a, touches_a) in before.iter().zip(&earlier_touches) {

@@ -2,16 +2,17 @@
 //!
 //! An access outside of a tensor in global memory is masked, and registers have no address; an access outside of a shared
 //! buffer would reach another one. So the index has to stay inside by its dtype, by what it is computed from (`min`, `max`,
-//! a cast that saturates), or by the conditions around the access. A condition on an element of memory holds for the whole
-//! branch here; whether something stores to the element in between is not looked at.
+//! a cast that saturates), or by the conditions around the access. A condition on an element of memory holds until something
+//! is stored to its buffer.
 
 use tilewright_diag::Diagnostic;
 use tilewright_layout::DType;
 
 use super::values::Type;
+use crate::arena::Handle;
 use crate::scalar::Scalar;
 use crate::tile::element::Element;
-use crate::tile::kernel::{Kernel, Space};
+use crate::tile::kernel::{Buffer, Kernel, Space};
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, ElementClass, ElementOp, IntegerRange, Narrowing, Value};
 
@@ -52,13 +53,22 @@ struct Name<'a> {
     value: &'a Value,
     dtype: Option<DType>,
     range: IntegerRange,
+    /// Nothing that it reads was stored to since.
+    is_current: bool,
+}
+
+/// Where the conditions around say that an integer lies, which is known by its text.
+struct Fact {
+    title: String,
+    range: IntegerRange,
+    /// What is read for it.
+    reads: Vec<Handle<Buffer>>,
 }
 
 struct Walk<'a, 'f> {
     kernel: &'a Kernel,
     names: Vec<Name<'a>>,
-    /// Where the conditions around say that integers lie, which are known by their text.
-    facts: Vec<(String, IntegerRange)>,
+    facts: Vec<Fact>,
     found: &'f mut Vec<Diagnostic>,
 }
 
@@ -84,12 +94,13 @@ impl<'a, 'f> Walk<'a, 'f> {
             Element::Let { name, value, .. } => {
                 self.loads(value);
                 let (dtype, range) = (self.dtype(value), self.range(value));
-                self.names.push(Name { name, value, dtype, range });
+                self.names.push(Name { name, value, dtype, range, is_current: true });
             }
             Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
                 self.loads(value);
                 to.for_each_load(&mut |access| self.access(access));
                 self.access(to);
+                self.forget(to.buffer);
             }
             Element::If { cond, then, otherwise, .. } => {
                 self.loads(cond);
@@ -100,7 +111,28 @@ impl<'a, 'f> Walk<'a, 'f> {
                     self.facts.truncate(known);
                 }
             }
-            Element::For { body, .. } => self.elements(body),
+            Element::For { body, .. } => {
+                // What an iteration stores, the next one finds.
+                let mut stored = Vec::new();
+                body.iter().for_each(|element| {
+                    element.for_each_access(&mut |access, writes| stored.extend(writes.then_some(access.buffer)));
+                });
+                stored.into_iter().for_each(|buffer| self.forget(buffer));
+                self.elements(body);
+            }
+        }
+    }
+
+    /// What was known of elements of a buffer is not known of what is stored to it. Facts stay in their place, which says how
+    /// long they hold.
+    fn forget(&mut self, buffer: Handle<Buffer>) {
+        let storage = self.kernel.storage(buffer);
+        for fact in self.facts.iter_mut().filter(|fact| fact.reads.contains(&storage)) {
+            fact.range = ALL;
+        }
+        let kernel = self.kernel;
+        for name in self.names.iter_mut().filter(|name| reads(kernel, name.value).contains(&storage)) {
+            name.is_current = false;
         }
     }
 
@@ -158,8 +190,8 @@ impl<'a, 'f> Walk<'a, 'f> {
             return range;
         }
         let title = value_title(self.kernel, value);
-        let known = self.facts.iter().filter(|(known, _)| *known == title);
-        known.fold(range, |range, (_, fact)| (range.0.max(fact.0), range.1.min(fact.1)))
+        let known = self.facts.iter().filter(|fact| fact.title == title);
+        known.fold(range, |range, Fact { range: fact, .. }| (range.0.max(fact.0), range.1.min(fact.1)))
     }
 
     fn computed(&mut self, value: &Value) -> IntegerRange {
@@ -174,7 +206,7 @@ impl<'a, 'f> Walk<'a, 'f> {
                 let narrowing = if is_float { Narrowing::Saturates } else { *narrowing };
                 cast(*dtype, narrowing, self.range(of))
             }
-            Value::Op(ElementOp::Select, operands) => self.selected(operands),
+            Value::Op(ElementOp::Select, operands) => rounded(self.dtype(value), self.selected(operands)),
             Value::Op(op, operands) => {
                 let ranges: Vec<IntegerRange> = operands.iter().map(|operand| self.range(operand)).collect();
                 of_operation(*op, self.dtype(value), &ranges)
@@ -200,7 +232,7 @@ impl<'a, 'f> Walk<'a, 'f> {
     fn assume(&mut self, cond: &Value, holds: bool) {
         match cond {
             Value::Named(name) => {
-                if let Some(known) = self.named(name).map(|known| known.value) {
+                if let Some(known) = self.named(name).filter(|known| known.is_current).map(|known| known.value) {
                     self.assume(known, holds);
                 }
             }
@@ -212,13 +244,20 @@ impl<'a, 'f> Walk<'a, 'f> {
                 }
                 let op = if holds { *op } else { opposite(*op) };
                 for (side, op, other) in [(a, op, b), (b, mirrored(op), a)] {
-                    let fact = bounded(op, self.range(other));
-                    self.facts.push((value_title(self.kernel, side), fact));
+                    let (title, range) = (value_title(self.kernel, side), bounded(op, self.range(other)));
+                    self.facts.push(Fact { title, range, reads: reads(self.kernel, side) });
                 }
             }
             Value::Const(_) | Value::Index(_) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => {}
         }
     }
+}
+
+/// The storages that a value reads.
+fn reads(kernel: &Kernel, value: &Value) -> Vec<Handle<Buffer>> {
+    let mut found = Vec::new();
+    value.for_each_load(&mut |access| found.push(kernel.storage(access.buffer)));
+    found
 }
 
 /// The integers next to a number, as far as they count; of a number that is none, all.
@@ -235,6 +274,27 @@ fn of_dtype(dtype: DType) -> IntegerRange {
     dtype.integers().unwrap_or(ALL)
 }
 
+/// The same as numbers of a floating-point dtype: rounding keeps the order, so the ends are rounded. What is too large is
+/// infinite.
+fn rounded(dtype: Option<DType>, (least, most): IntegerRange) -> IntegerRange {
+    let (digits, greatest) = match dtype {
+        Some(DType::F16) => (11, 65504),
+        Some(DType::BF16) => (8, ALL.1),
+        Some(DType::F32) => (24, ALL.1),
+        Some(DType::F64) => (53, ALL.1),
+        _ => return (least, most),
+    };
+    let nearest = |number: i128| {
+        let magnitude = number.abs();
+        let step = 1 << (i128::BITS - magnitude.leading_zeros()).saturating_sub(digits);
+        let (count, rest) = (magnitude / step, magnitude % step);
+        let is_up = 2 * rest > step || (2 * rest == step && count % 2 == 1);
+        let magnitude = (count + i128::from(is_up)) * step;
+        (if magnitude > greatest { ALL.1 } else { magnitude }) * number.signum()
+    };
+    (nearest(least), nearest(most))
+}
+
 fn is_inside(range: IntegerRange, whole: IntegerRange) -> bool {
     whole.0 <= range.0 && range.1 <= whole.1
 }
@@ -243,7 +303,7 @@ fn is_inside(range: IntegerRange, whole: IntegerRange) -> bool {
 fn cast(dtype: DType, narrowing: Narrowing, range: IntegerRange) -> IntegerRange {
     let whole = of_dtype(dtype);
     match narrowing {
-        _ if is_inside(range, whole) => range,
+        _ if is_inside(range, whole) => rounded(Some(dtype), range),
         Narrowing::Saturates => (range.0.clamp(whole.0, whole.1), range.1.clamp(whole.0, whole.1)),
         Narrowing::Fits | Narrowing::Wraps => whole,
     }
@@ -257,7 +317,7 @@ fn of_operation(op: ElementOp, dtype: Option<DType>, operands: &[IntegerRange]) 
         matches!(op, ElementOp::Max | ElementOp::Min | ElementOp::Abs | ElementOp::Neg | ElementOp::Rounded);
     let is_known = keeps_order || dtype.is_none_or(|dtype| !dtype.is_float());
     let range = op.exact_range(operands).filter(|_| is_known);
-    range.filter(|range| is_inside(*range, whole)).unwrap_or(whole)
+    rounded(dtype, range.filter(|range| is_inside(*range, whole)).unwrap_or(whole))
 }
 
 /// The comparison that holds where this one does not.
@@ -307,6 +367,17 @@ mod tests {
         assert_eq!(bounded(mirrored(ElementOp::Le), to_31).0, 0);
         assert_eq!(bounded(opposite(ElementOp::Lt), to_31).0, 0);
         assert_eq!(bounded(ElementOp::Ne, to_31), ALL);
+    }
+
+    #[test]
+    fn ends_are_rounded_to_the_dtype() {
+        assert_eq!(rounded(Some(DType::BF16), (0, 383)), (0, 384));
+        assert_eq!(rounded(Some(DType::BF16), (-257, 255)), (-256, 255));
+        assert_eq!(rounded(Some(DType::F16), (0, 2079)), (0, 2080));
+        assert_eq!(rounded(Some(DType::F16), (2049, 70000)), (2048, ALL.1));
+        assert_eq!(rounded(Some(DType::F32), (0, (1 << 24) + 1)), (0, 1 << 24));
+        assert_eq!(rounded(None, (0, 383)), (0, 383));
+        assert_eq!(of_operation(ElementOp::Min, Some(DType::BF16), &[ALL, of_float(383.0)]).1, 384);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::bounds::{self, Outside};
 use super::conditions::Known;
 use super::races::{self, Iterations, MOST_POINTS, Who};
 use super::values::{Names, Type, check_fits, may_store, type_of};
-use super::{bad_divisor, data, uniform};
+use super::{data, index, uniform};
 use crate::tile::element::{Claim, Element, Parallel};
 use crate::tile::kernel::{Direction, If, Kernel, Loop, Space};
 use crate::tile::print::{access_title, value_title};
@@ -372,9 +372,7 @@ impl<'a> Context<'a> {
                 unknown = Some(var.name().to_string());
             }
         });
-        if let Some(divisor) = bad_divisor(expr) {
-            self.found.push(super::divisor_finding(title, divisor, span));
-        }
+        self.found.extend(index::wrong(expr, title, span));
         if let Some(name) = unknown {
             let message = format!("`{name}` is not defined where `{title}` uses it");
             self.found.push(Diagnostic::error("K0217", message).label(span, "used here").help(

@@ -130,9 +130,7 @@ fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found:
                 unknown = Some(var.name().to_string());
             }
         });
-        if let Some(divisor) = super::bad_divisor(start) {
-            found.push(super::divisor_finding(&tile_title(kernel, tile), divisor, op.span));
-        }
+        found.extend(super::index::wrong(start, &tile_title(kernel, tile), op.span));
         if let Some(name) = unknown {
             let message = format!("`{name}` is not defined where `{}` uses it", tile_title(kernel, tile));
             found.push(Diagnostic::error("K0217", message).label(op.span, "in this op").help(

@@ -1,4 +1,4 @@
-//! Fragments that are read before anything is written to them.
+//! Fragments that are read before anything is written to them, and shared memory to which nothing is written at all.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,17 @@ use tilewright_diag::{Diagnostic, Span};
 
 use crate::arena::Handle;
 use crate::tile::element::Element;
-use crate::tile::kernel::{Buffer, Kernel, Space, Stmt};
-use crate::tile::op::{Detail, Effect, Gemm, Op, Reduce};
+use crate::tile::kernel::{Buffer, Kernel, Space, Stmt, Tile};
+use crate::tile::op::{Detail, Effect, Gemm, Op, OpKind, Reduce};
 use crate::tile::value::Value;
 
-/// Reports fragments of which something is read where no statement before has written to them; once each.
+/// Reports fragments of which something is read where no statement before has written to them, and shared memory that is
+/// read and that no statement writes; once each. What is read of shared memory before it is written is found where it runs:
+/// a loop may write for its next iteration.
 pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
-    let mut walk = Walk { kernel, written: BTreeSet::new(), found };
+    let is_fragment = |storage: &Handle<Buffer>| kernel.buffers[*storage].space == Space::Fragment;
+    let written = kernel.written().into_iter().filter(|storage| !is_fragment(storage)).collect();
+    let mut walk = Walk { kernel, written, found };
     walk.body(&kernel.body);
 }
 
@@ -52,13 +56,19 @@ impl Walk<'_> {
                 Effect::Update => !overwrites,
                 Effect::Write => false,
             };
-            if is_read {
+            if is_read && !self.stays_in_shared_memory(op) {
                 self.read(tile.buffer, op.span);
             }
         }
         for (_, tile) in operands().filter(|(operand, _)| operand.effect.writes()) {
             self.write(tile.buffer);
         }
+    }
+
+    /// Whether an op moves shared memory to shared memory: what is in there does not matter before somebody uses it.
+    fn stays_in_shared_memory(&self, op: &Op) -> bool {
+        let is_shared = |tile: &Tile| self.kernel.buffers[tile.buffer].space == Space::Shared;
+        matches!(op.kind, OpKind::Copy | OpKind::PermuteLayout) && op.operands.iter().all(is_shared)
     }
 
     fn elements(&mut self, elements: &[Element]) {
@@ -91,7 +101,7 @@ impl Walk<'_> {
     fn read(&mut self, buffer: Handle<Buffer>, span: Span) {
         let storage = self.kernel.storage(buffer);
         let declared = &self.kernel.buffers[storage];
-        if declared.space != Space::Fragment || !self.written.insert(storage) {
+        if matches!(declared.space, Space::Global(_)) || !self.written.insert(storage) {
             return;
         }
         let message = format!("`{}` is read, and nothing has been written to it", self.kernel.buffers[buffer].name);

@@ -115,7 +115,14 @@ fn of_op(
     match class {
         ElementClass::Arithmetic | ElementClass::Choice => {
             let range = ranges.and_then(|ranges| op.integer_range(&ranges));
-            Ok(range.map_or(common, Type::Integer))
+            let grows = matches!(op, ElementOp::Add | ElementOp::Sub | ElementOp::Mul | ElementOp::Neg);
+            match range {
+                Some(range) if grows && !super::index::is_held(range) => {
+                    let title = value_title(kernel, value);
+                    Err(super::index::too_large_finding(&title, &title, span))
+                }
+                range => Ok(range.map_or(common, Type::Integer)),
+            }
         }
         ElementClass::Comparison => Ok(Type::Truth),
         ElementClass::Floating => match common {

@@ -1,0 +1,90 @@
+//! Integers of indices that cannot be computed: they divide by what is not positive, or go beyond 64 bits.
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::{Expr, Node, ValueRange};
+
+/// The greatest magnitude of a sum or product of indices. Less than 64 bits hold, so that terms may be added in any order.
+const MOST: i64 = 1 << 60;
+
+/// What is wrong with an expression that is part of `title`.
+pub(super) fn wrong(expr: &Expr, title: &str, span: Span) -> Option<Diagnostic> {
+    let divisor = bad_divisor(expr).map(|divisor| divisor_finding(title, divisor, span));
+    divisor.or_else(|| too_large(expr).map(|part| too_large_finding(title, &part.to_string(), span)))
+}
+
+/// A divisor in an index that may be 0 or less: division of indices is floor division by what is positive.
+fn bad_divisor(index: &Expr) -> Option<&Expr> {
+    let (a, b) = index.operands()?;
+    let divides = matches!(index.node(), Node::Div(..) | Node::Mod(..));
+    let own = (divides && b.range().lo < 1).then_some(b);
+    own.or_else(|| bad_divisor(a)).or_else(|| bad_divisor(b))
+}
+
+fn divisor_finding(title: &str, divisor: &Expr, span: Span) -> Diagnostic {
+    let range = divisor.range();
+    let known = match range.constant() {
+        Some(_) => String::new(),
+        None => format!(", which is {} to {}", range.lo, range.hi),
+    };
+    Diagnostic::error("K0244", format!("`{title}` divides by `{divisor}`{known}"))
+        .label(span, "used here")
+        .help("the divisor of an index is positive; indices are rounded down")
+}
+
+/// The innermost sum or product that goes beyond.
+fn too_large(expr: &Expr) -> Option<&Expr> {
+    let (a, b) = expr.operands()?;
+    let own = || {
+        let is_sum = matches!(expr.node(), Node::Add(..) | Node::Mul(..));
+        (is_sum && !is_held(expr.range()) && is_known(a.range()) && is_known(b.range())).then_some(expr)
+    };
+    too_large(a).or_else(|| too_large(b)).or_else(own)
+}
+
+/// Whether integers of this range are computed exactly.
+pub(super) fn is_held(range: ValueRange) -> bool {
+    range.within(-MOST, MOST + 1)
+}
+
+/// Whether anything is known of a number: nothing is of an exclusive or of negative numbers.
+fn is_known(range: ValueRange) -> bool {
+    range.lo > i64::MIN && range.hi < i64::MAX
+}
+
+pub(super) fn too_large_finding(title: &str, part: &str, span: Span) -> Diagnostic {
+    let message = match part == title {
+        true => format!("`{title}` goes beyond 2^60"),
+        false => format!("`{part}` in `{title}` goes beyond 2^60"),
+    };
+    Diagnostic::error("K0269", message)
+        .label(span, "used here")
+        .note("indices are computed exactly, with numbers of up to 2^60 in magnitude")
+        .help("compute it as a value of a dtype, which wraps: Value::from(i).wrapping_cast(I64) * ..")
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_expr::Var;
+
+    use super::*;
+
+    fn said(expr: &Expr) -> Option<String> {
+        wrong(expr, "x[..]", Span::here()).map(|finding| finding.message)
+    }
+
+    #[test]
+    fn sums_and_products_are_held_in_any_order() {
+        let i = Expr::var(&Var::new("i", 0, 7));
+        assert_eq!(said(&(&i * (1 << 57))), None);
+        let beyond = "`i*288230376151711744` in `x[..]` goes beyond 2^60".to_string();
+        assert_eq!(said(&(&(&i * (1 << 58)) % 1000)), Some(beyond));
+        assert!(said(&(&i * (1 << 57) + (1 << 58))).is_some());
+        assert!(said(&(&i * (1 << 62))).is_some());
+    }
+
+    #[test]
+    fn what_no_range_is_known_of_is_not_too_large() {
+        let i = Expr::var(&Var::new("i", 0, 7));
+        assert_eq!(said(&(&(&i ^ &Expr::constant(-3)) + 1)), None);
+    }
+}
