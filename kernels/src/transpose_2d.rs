@@ -105,7 +105,7 @@ fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
     let mut bytes = Vec::with_capacity(a.bytes().len());
     for c in 0..n {
         for r in 0..m {
-            bytes.extend_from_slice(a.element(r * n + c));
+            bytes.extend_from_slice(a.element(r * n + c).unwrap_or_default());
         }
     }
     HostTensor::from_bytes(config.dtype, &[n, m], bytes).into_iter().collect()

@@ -8,6 +8,7 @@ use tilewright::runtime::Device;
 use tilewright_tests::meaning::check::{Ended, check};
 use tilewright_tests::meaning::evaluate::Rules;
 use tilewright_tests::meaning::{run_kernels, run_kernels_on};
+use tilewright_tests::pages::{computes, tensor};
 use tilewright_tests::rng::Rng;
 use tilewright_tests::toolchain::{skip, toolchain};
 
@@ -528,6 +529,33 @@ fn a_value_that_is_used_twice_is_computed_once() {
     assert_eq!(lines(60) - lines(40), lines(40) - lines(20));
     assert!(lines(60) < 120, "{}", lines(60));
     assert_eq!(check(&doubled(60), &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right));
+}
+
+/// The first row, and so often half of what there is and the next row, in one statement.
+fn chained(turns: i64) -> Kernel {
+    kernel("chained", |k| {
+        let (x, y) = (k.input("x", F32, [turns + 1, 64]), k.output("y", F32, [64]));
+        k.threads(64);
+        k.parallel([64], |k, [i]| {
+            let mut value = x.at((0, i));
+            for turn in 1..=turns {
+                value = value * 0.5 + x.at((turn, i));
+            }
+            k.store(y, (i,), value);
+        });
+    })
+}
+
+#[test]
+fn a_value_of_many_operations_is_computed_in_parts() {
+    assert!(chained(5_000).mistakes.is_empty());
+    compile(chained(2_000), &Options::new(Target::Sm100a)).expect("it compiles");
+    assert_eq!(check(&chained(300), &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right));
+    // Products stay fused with their sums where a part ends.
+    let x = |at: i64| ((at * 37 % 101) as f32 - 50.0) / 3.0;
+    let halved = |i: i64| (1..=300).fold(x(i), |value, turn| value.mul_add(0.5, x(turn * 64 + i)));
+    let input = tensor(F32, &[301, 64], |at| x(at).into());
+    computes(&chained(300), &[input], &[tensor(F32, &[64], |i| halved(i).into())]);
 }
 
 #[test]

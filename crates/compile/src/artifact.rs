@@ -194,27 +194,34 @@ impl Artifact {
         if found.is_empty() { Ok(self) } else { Err(found) }
     }
 
-    /// Views of tensors whose sizes are bound now stay inside what they view.
+    /// Views stay inside of the tensors that they view, now that the sizes are bound.
     fn check_views(&self) -> Vec<Diagnostic> {
         let kernel = self.kernel.kernel();
+        let views = kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_some());
+        views.filter_map(|(handle, view)| self.too_far(view, &kernel.buffers[kernel.storage(handle)])).collect()
+    }
+
+    /// What is wrong with a view that reaches beyond a tensor for these sizes. Where neither has a size of the launch, the
+    /// verifier has compared them.
+    fn too_far(&self, view: &Buffer, owner: &Buffer) -> Option<Diagnostic> {
+        if view.run_time.is_none() && owner.run_time.is_none() {
+            return None;
+        }
         let reach = |buffer: &Buffer| self.placed(buffer).1.memory_span();
-        let views = kernel.buffers.iter().filter(|(_, buffer)| buffer.run_time.is_some() && buffer.view_of.is_some());
-        views
-            .filter_map(|(handle, view)| {
-                let owner = &kernel.buffers[kernel.storage(handle)];
-                let (reached, there) = (reach(view), reach(owner));
-                (reached > there).then(|| {
-                    let message = format!(
-                        "for these sizes the view `{}` reaches element {reached} of `{}`, which has {there}",
-                        view.name, owner.name
-                    );
-                    Diagnostic::error("R0613", message)
-                        .label(view.span, "viewed here")
-                        .label(owner.span, "declared here")
-                        .help("give the view strides that follow from the sizes")
-                })
-            })
-            .collect()
+        let (reached, there) = (reach(view), reach(owner));
+        if reached.saturating_mul(view.dtype.bytes()) <= there.saturating_mul(owner.dtype.bytes()) {
+            return None;
+        }
+        let (view_name, owner_name) = (&view.name, &owner.name);
+        let message = format!(
+            "for these sizes the view `{view_name}` reaches element {reached} of `{owner_name}`, which has {there}"
+        );
+        let help = match view.run_time {
+            Some(_) => "give the view strides that follow from the sizes",
+            None => "launch with larger sizes, or give the view extents and strides that follow from the sizes",
+        };
+        let finding = Diagnostic::error("R0613", message).label(view.span, "viewed here");
+        Some(finding.label(owner.span, "declared here").help(help))
     }
 
     fn unknown_size(&self, name: &str) -> Diagnostic {

@@ -11,6 +11,9 @@ use crate::expr::Expr;
 use crate::nodes::{self, Identity};
 use crate::value::Value;
 
+/// Elements that the index of an element may be made of without names.
+const MOST_INSIDE: usize = 1 << 8;
+
 /// Names of the variables of parallel loops, the outermost first.
 const NAMES: [&str; 6] = ["i", "j", "k", "l", "p", "q"];
 
@@ -163,7 +166,29 @@ pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Dia
 #[track_caller]
 fn access(buffer: Buffer, index: impl IntoCoords) -> Access {
     nodes::is_own(buffer);
-    Access { buffer: buffer.handle, index: index.into_coords(), or_zero: false, span: Span::here() }
+    let (mut index, span) = (index.into_coords(), Span::here());
+    if elements_inside(&index) > MOST_INSIDE {
+        let message = format!("an element whose index is made of more than {MOST_INSIDE} others, without a name");
+        let finding = Diagnostic::error("K0268", message).label(span, "this element");
+        nodes::mistake(finding.help("name indices, with k.named"));
+        // Stand in until the mistake is reported.
+        index = vec![Coord::from(0i64); index.len()];
+    }
+    Access { buffer: buffer.handle, index, or_zero: false, span }
+}
+
+/// How many elements an index is made of, without those in operations: with every copy of it, they are copied too.
+fn elements_inside(index: &[Coord]) -> usize {
+    let (mut count, mut open) = (0, vec![index]);
+    while let Some(index) = open.pop() {
+        for coord in index {
+            if let Coord::Data(tile::Value::Load(inner)) = coord {
+                count += 1;
+                open.push(&inner.index);
+            }
+        }
+    }
+    count
 }
 
 impl Buffer {

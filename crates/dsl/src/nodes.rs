@@ -46,6 +46,13 @@ impl Nodes {
     }
 }
 
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        // The last one first: what it is made of is before it and stays, so that no drop goes on through a long chain.
+        while self.values.pop().is_some() {}
+    }
+}
+
 thread_local! {
     /// The kernels that are being built in this thread, the innermost last.
     static OPEN: RefCell<Vec<Nodes>> = const { RefCell::new(Vec::new()) };

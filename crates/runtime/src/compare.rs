@@ -58,9 +58,10 @@ pub fn compare(got: &HostTensor, expected: &HostTensor, tolerance: Tolerance) ->
         if error > allowed || error.is_infinite() {
             comparison.mismatches += 1;
             if comparison.mismatch.is_none() {
-                let got = if same_type { got.show(i) } else { format!("a tensor of shape {:?}", got.shape()) };
-                let index = unflatten(i, expected.shape());
-                comparison.mismatch = Some(Mismatch { flat: i, index, expected: expected.show(i), got });
+                let shown = got.show(i).filter(|_| same_type);
+                let got = shown.unwrap_or_else(|| format!("a tensor of shape {:?}", got.shape()));
+                let (index, expected) = (unflatten(i, expected.shape()), expected.show(i).unwrap_or_default());
+                comparison.mismatch = Some(Mismatch { flat: i, index, expected, got });
             }
         }
     }

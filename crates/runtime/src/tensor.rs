@@ -45,10 +45,22 @@ fn bits_of(dtype: DType, number: f64) -> u128 {
     }
 }
 
+/// The elements of a tensor of this shape: an error for negative extents, and where they or their bytes are more than an
+/// `i64` counts.
+fn elements(dtype: DType, shape: &[i64]) -> Result<i64, TensorError> {
+    if let Some(extent) = shape.iter().find(|extent| **extent < 0) {
+        return Err(TensorError(format!("a {dtype} tensor of shape {shape:?}: the extent {extent} is negative")));
+    }
+    let count = shape.iter().try_fold(1i64, |product, extent| product.checked_mul(*extent));
+    let counted = count.filter(|count| count.checked_mul(dtype.bytes()).is_some());
+    counted.ok_or_else(|| TensorError(format!("a {dtype} tensor of shape {shape:?} has more than 2^63 - 1 bytes")))
+}
+
 impl HostTensor {
-    /// A tensor from its bytes, little endian, row-major.
+    /// A tensor from its bytes, little endian, row-major. Errors: a negative extent, a shape of more than 2^63 - 1 bytes, and
+    /// another number of bytes than the shape has.
     pub fn from_bytes(dtype: DType, shape: &[i64], bytes: Vec<u8>) -> Result<HostTensor, TensorError> {
-        let wanted = shape.iter().product::<i64>() * dtype.bytes();
+        let wanted = elements(dtype, shape)? * dtype.bytes();
         if bytes.len() as i64 != wanted {
             return Err(TensorError(format!(
                 "{} bytes for a {dtype} tensor of shape {shape:?}, which has {wanted}",
@@ -59,8 +71,16 @@ impl HostTensor {
     }
 
     /// Element `i` is made by `element(i)`: its low bytes, as many as the dtype has.
+    ///
+    /// # Panics
+    ///
+    /// If an extent is negative, or the shape has more than 2^63 - 1 bytes.
+    #[track_caller]
     pub fn from_fn(dtype: DType, shape: &[i64], element: impl Fn(i64) -> u128) -> HostTensor {
-        let count = shape.iter().product::<i64>();
+        let count = match elements(dtype, shape) {
+            Ok(count) => count,
+            Err(error) => panic!("{error}"),
+        };
         let width = dtype.bytes() as usize;
         let bytes = (0..count).flat_map(|i| element(i).to_le_bytes()[..width].to_vec()).collect();
         HostTensor { dtype, shape: shape.to_vec(), bytes }
@@ -68,11 +88,21 @@ impl HostTensor {
 
     /// Element `i` is the number `number(i)`: rounded to the nearest float, ties to even, or truncated to an integer and
     /// saturated, as `cast` does it in a kernel. Of opaque dtypes it is the integer's bits.
+    ///
+    /// # Panics
+    ///
+    /// As [`HostTensor::from_fn`].
+    #[track_caller]
     pub fn from_f64(dtype: DType, shape: &[i64], number: impl Fn(i64) -> f64) -> HostTensor {
         HostTensor::from_fn(dtype, shape, |i| bits_of(dtype, number(i)))
     }
 
     /// Elements that differ from their neighbours in every byte, the same on every run.
+    ///
+    /// # Panics
+    ///
+    /// As [`HostTensor::from_fn`].
+    #[track_caller]
     pub fn pattern(dtype: DType, shape: &[i64]) -> HostTensor {
         HostTensor::from_fn(dtype, shape, |i| {
             let i = i as u128 + 1;
@@ -105,10 +135,9 @@ impl HostTensor {
         self.len() == 0
     }
 
-    /// The bytes of element `i`.
-    pub fn element(&self, i: i64) -> &[u8] {
-        let width = self.dtype.bytes() as usize;
-        &self.bytes[i as usize * width..(i as usize + 1) * width]
+    /// The bytes of element `i`; `None` outside of the tensor.
+    pub fn element(&self, i: i64) -> Option<&[u8]> {
+        self.bytes.chunks(self.dtype.bytes() as usize).nth(usize::try_from(i).ok()?)
     }
 
     /// All bytes, row-major.
@@ -116,10 +145,10 @@ impl HostTensor {
         &self.bytes
     }
 
-    /// Element `i` as a number, for dtypes that are numbers.
+    /// Element `i` as a number; `None` for opaque dtypes, and outside of the tensor.
     pub fn number(&self, i: i64) -> Option<f64> {
         let mut low = [0u8; 8];
-        let element = self.element(i);
+        let element = self.element(i)?;
         let width = element.len().min(8);
         low[..width].copy_from_slice(&element[..width]);
         let bits = u64::from_le_bytes(low);
@@ -138,15 +167,11 @@ impl HostTensor {
         }
     }
 
-    /// Element `i` as text: a number, or its bytes.
-    pub fn show(&self, i: i64) -> String {
-        match self.number(i) {
-            Some(number) => number.to_string(),
-            None => {
-                let digits: String = self.element(i).iter().rev().map(|byte| format!("{byte:02x}")).collect();
-                format!("0x{digits}")
-            }
-        }
+    /// Element `i` as text, a number or its bytes; `None` outside of the tensor.
+    pub fn show(&self, i: i64) -> Option<String> {
+        let element = self.element(i)?;
+        let bytes = || element.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
+        Some(self.number(i).map_or_else(|| format!("0x{}", bytes()), |number| number.to_string()))
     }
 
     /// The memory of a parameter that holds these elements; bytes between them are zero.
@@ -191,6 +216,37 @@ mod tests {
             [0x3c00, 0xc000, 0x7bff, 1, 0x7c00]
         );
         assert_eq!((0..5).map(|i| tensor.number(i)).collect::<Vec<_>>(), numbers.map(Some));
+    }
+
+    #[test]
+    fn nothing_is_outside_of_a_tensor() {
+        for dtype in [DType::F32, DType::B128] {
+            let tensor = HostTensor::pattern(dtype, &[2, 2]);
+            assert!(tensor.element(3).is_some() && tensor.show(3).is_some());
+            for outside in [-1, 4, 99, i64::MIN, i64::MAX] {
+                let found = (tensor.element(outside), tensor.number(outside), tensor.show(outside));
+                assert_eq!(found, (None, None, None), "{outside}");
+            }
+        }
+        let empty = HostTensor::from_bytes(DType::F32, &[0, 3], Vec::new()).unwrap();
+        assert_eq!((empty.len(), empty.element(0)), (0, None));
+    }
+
+    #[test]
+    fn shapes_that_no_tensor_has() {
+        let error = |dtype, shape: &[i64]| HostTensor::from_bytes(dtype, shape, Vec::new()).unwrap_err().to_string();
+        assert_eq!(error(DType::F32, &[-4]), "a f32 tensor of shape [-4]: the extent -4 is negative");
+        assert_eq!(error(DType::F32, &[0, -4]), "a f32 tensor of shape [0, -4]: the extent -4 is negative");
+        let too_large = "a f32 tensor of shape [1099511627776, 1099511627776] has more than 2^63 - 1 bytes";
+        assert_eq!(error(DType::F32, &[1i64 << 40, 1i64 << 40]), too_large);
+        assert!(error(DType::F32, &[1i64 << 61]).ends_with("has more than 2^63 - 1 bytes"));
+        assert_eq!(error(DType::U8, &[2]), "0 bytes for a u8 tensor of shape [2], which has 2");
+    }
+
+    #[test]
+    #[should_panic(expected = "a f32 tensor of shape [-4]: the extent -4 is negative")]
+    fn a_function_of_elements_asks_for_a_shape() {
+        HostTensor::from_f64(DType::F32, &[-4], |_| 0.0);
     }
 
     #[test]

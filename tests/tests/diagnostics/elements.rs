@@ -346,3 +346,41 @@ fn zeros_where_nothing_is_masked() {
     });
     assert_mistake("or_zero_of_no_element", sum);
 }
+
+#[test]
+fn values_that_are_too_long() {
+    let nested = kernel("k", |k| {
+        let y = k.output("y", I32, [32]);
+        k.parallel([32], |k, [i]| {
+            let mut value = Value::from(i);
+            for _ in 0..300 {
+                value = value + 1;
+            }
+            k.store(y, (i,), value);
+        });
+    });
+    assert_mistake("operations_inside_each_other", nested);
+    let doubled = kernel("k", |k| {
+        let y = k.output("y", I32, [32]);
+        k.parallel([32], |k, [i]| {
+            let mut value = Value::from(i);
+            for _ in 0..20 {
+                value = value + value;
+            }
+            k.store(y, (i,), value);
+        });
+    });
+    assert_mistake("operations_that_are_unfolded", doubled);
+    let followed = kernel("k", |k| {
+        let x = k.input("x", I32, [32]);
+        let y = k.output("y", I32, [32]);
+        k.parallel([32], |k, [i]| {
+            let mut value = x.at((i,));
+            for _ in 0..300 {
+                value = x.at((value,));
+            }
+            k.store(y, (i,), value);
+        });
+    });
+    assert_mistake("elements_inside_each_other", followed);
+}

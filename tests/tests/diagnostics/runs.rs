@@ -123,3 +123,17 @@ fn a_kernel_that_spills() {
     let found: Vec<_> = spills(&artifact, &spilled).into_iter().collect();
     assert_rendered("a_kernel_that_spills", &found);
 }
+
+#[test]
+fn a_view_of_numbers_that_is_larger_than_the_tensor() {
+    let artifact = compiled(kernel("k", |k| {
+        let n = k.size("n").max(100);
+        let x = k.input("x", F32, (n,));
+        let y = k.output("y", F32, [5, 4]);
+        let v = k.view("v", x, [5, 4]);
+        k.copy(y, v);
+    }));
+    let bound = |n| artifact.clone().for_sizes(&[("n", n)]);
+    assert!(bound(20).is_ok() && bound(19).is_err());
+    assert_rendered("view_of_numbers_at_launch", &bound(10).expect_err("a view too far"));
+}
