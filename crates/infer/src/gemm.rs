@@ -144,6 +144,7 @@ mod tests {
             span: Span::here(),
             sizes: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
+            grid_span: Span::here(),
             threads: 64,
             buffers,
             ops,

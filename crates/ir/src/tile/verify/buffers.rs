@@ -35,7 +35,7 @@ pub(super) fn check_name(name: &str, span: Span, what: &str, found: &mut Vec<Dia
         let help = format!("{} are taken", BUILTIN_NAMES.join(", "));
         found.push(Diagnostic::error("K0201", message).label(span, "named here").help(help));
     } else if !is_identifier(name) {
-        let message = format!("`{name}` is no name for {what}");
+        let message = format!("`{name}` cannot be the name of {what}");
         found.push(Diagnostic::error("K0201", message).label(span, "named here").help(IDENTIFIER_HELP));
     }
 }
