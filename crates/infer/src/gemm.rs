@@ -30,7 +30,7 @@ impl Dictation {
         let refused = |buffer: &Buffer, text: &str, accepted: &str| {
             Diagnostic::error("I0705", format!("`{title}` with the fragment `{}`: {text}", buffer.name))
                 .label(op.span, "this product")
-                .label(buffer.span, "`mma.sync` is to dictate its layout")
+                .label(buffer.span, "its layout is dictated by `mma.sync`")
                 .help(format!("accepted: {accepted}"))
         };
         let mut fragments = Vec::new();

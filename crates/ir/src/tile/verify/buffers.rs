@@ -131,7 +131,8 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut 
         };
         let reach = layout.span_on(&axis);
         if reach > most {
-            let message = format!("`{}` names {reach} positions on `{axis}`, but there are {most}", buffer.name);
+            let message =
+                format!("`{}` names {reach} positions on `{axis}`, of which the kernel has {most}", buffer.name);
             found.push(
                 Diagnostic::error("K0227", message)
                     .label(buffer.span, buffer.laid_out())
