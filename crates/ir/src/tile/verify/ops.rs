@@ -21,6 +21,12 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
     for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
         check_operand(kernel, op, operand, tile, scope, found);
     }
+    let is_region = |tile: &Tile| {
+        tile.extents.len() == kernel.buffers[tile.buffer].shape.len() && tile.extents.iter().all(|extent| *extent > 0)
+    };
+    if !op.operands.iter().all(is_region) {
+        return;
+    }
     match op.detail {
         Detail::Nothing | Detail::Constant(_) => check_agreement(kernel, op, found),
         Detail::Reduce(reduce) => check_reduction(kernel, op, reduce, found),
