@@ -37,8 +37,8 @@ impl KnownSize {
     }
 }
 
-/// A size that is a parameter of the kernel: `k.size("m").multiple_of(4).max(1 << 20)`. What is said of it is assumed by
-/// the compiler, and checked at launch. Copy it freely.
+/// A size that is a parameter of the kernel: `k.size("m").multiple_of(4).max(1 << 20)`. The compiler assumes its bounds,
+/// and a launch checks them. Copy it freely.
 #[derive(Clone, Copy, Debug)]
 pub struct Size(Option<Number>);
 

@@ -90,7 +90,7 @@ impl Value {
 fn not_an_element(value: Value) -> Value {
     let message = "`.or_zero()` of a value that is not an element of a buffer";
     let finding = Diagnostic::error("K0267", message).label(Span::here(), "asked for here");
-    nodes::mistake(finding.help("say it behind the element itself: x.at((i - 1,)).or_zero()"));
+    nodes::mistake(finding.help("call it on the element itself: x.at((i - 1,)).or_zero()"));
     value
 }
 

@@ -19,7 +19,7 @@ const READ_ONLY_HELP: &str = "write an output, or shared memory; what a kernel w
 
 /// What to do where a store is called unique and is not.
 const NOT_APART_HELP: &str = "the store is called unique, but two iterations store to one element: give them other indices, \
-                              say .any_wins() where any of the values will do, or use k.atomic_add";
+                              add .any_wins() where any of the values will do, or use k.atomic_add";
 
 /// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {

@@ -280,7 +280,7 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, found: &mut Vec<Diagnosti
             true => {
                 "a matrix has two dimensions beside those of extent 1; take one index of any other: x.sub((0, .., ..))"
             }
-            false => "c is M x N, a is M x K, b is K x N; say what is transposed",
+            false => "c is M x N, a is M x K, b is K x N; .with(Gemm { .. }) says what is transposed",
         };
         found.push(Diagnostic::error("K0219", message).label(op.span, "this op").help(help));
     }
@@ -296,7 +296,7 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, found: &mut Vec<Diagnosti
         let (message, help) = match gemm.tf32 {
             false => (
                 "there is no `gemm` of f32 in full precision".to_string(),
-                "say .tf32() to round both matrices to 10 bits of mantissa, or convert them to another dtype",
+                "add .tf32() to round both matrices to 10 bits of mantissa, or convert them to another dtype",
             ),
             true => (
                 format!("`gemm` of {} is not done in tf32", left.dtype),
