@@ -77,10 +77,10 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConfigError::UnknownSize { given, known } if known.is_empty() => {
-                write!(f, "`{given}` is no size of this kernel; it has none")
+                write!(f, "`{given}` is not a size of this kernel; it has none")
             }
             ConfigError::UnknownSize { given, known } => {
-                write!(f, "`{given}` is no size of this kernel; it has {}", known.join(", "))
+                write!(f, "`{given}` is not a size of this kernel; it has {}", known.join(", "))
             }
             ConfigError::BadSize { name, value } => write!(f, "{name}={value}: a size lies between 1 and 2^30"),
             ConfigError::UnknownDType { given, known } => {

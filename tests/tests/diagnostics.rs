@@ -487,7 +487,8 @@ fn sizes() {
     });
     let artifact = compile(copy, &Options::new(Target::Sm100a)).expect("the kernel compiles");
     let bound = |sizes: &[(&str, i64)]| artifact.clone().for_sizes(sizes).expect_err("sizes that do not fit");
-    let found: Vec<_> = [bound(&[("n", 4098)]), bound(&[("n", 8192)]), bound(&[("m", 8)])].concat();
+    let twice = bound(&[("n", 64), ("n", 32)]);
+    let found: Vec<_> = [bound(&[("n", 4098)]), bound(&[("n", 0)]), bound(&[("m", 8)]), twice].concat();
     assert_rendered("sizes_at_launch", &found);
 }
 

@@ -75,7 +75,7 @@ impl KernelArguments {
 }
 
 fn parse_size(text: &str) -> Result<(String, i64), String> {
-    let wrong = || format!("`{text}` is no size; write it as rows=32");
+    let wrong = || format!("`{text}` is not a size; write it as rows=32");
     let (name, value) = text.split_once('=').ok_or_else(wrong)?;
     let value = value.trim().parse().map_err(|_| wrong())?;
     Ok((name.trim().to_string(), value))

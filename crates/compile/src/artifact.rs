@@ -89,9 +89,12 @@ fn check_size(size: &Size, value: Option<i64>) -> Result<i64, Diagnostic> {
     };
     if value < 1 || value > range.hi || value % multiple != 0 {
         let divides = if multiple > 1 { format!("a multiple of {multiple} ") } else { String::new() };
+        let from = if multiple > 1 { "from " } else { "" };
+        let wanted = format!("launch with {divides}{from}{multiple} to {}", range.hi / multiple * multiple);
+        let help = if value < 1 { wanted } else { format!("{wanted}, or change the bounds of the size") };
         return Err(Diagnostic::error("R0612", format!("{name} = {value}, which the kernel was not compiled for"))
             .label(size.span, format!("{divides}from 1 to {}", range.hi))
-            .help("say less of the size here, or launch with another value"));
+            .help(help));
     }
     Ok(value)
 }
@@ -108,7 +111,7 @@ impl FromStr for Stage {
     fn from_str(text: &str) -> Result<Stage, String> {
         Stage::ALL.iter().copied().find(|stage| stage.name() == text).ok_or_else(|| {
             let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
-            format!("`{text}` is no stage; there are {}", names.join(", "))
+            format!("`{text}` is not a stage; there are {}", names.join(", "))
         })
     }
 }
@@ -173,14 +176,26 @@ impl Artifact {
         buffers.find(|(_, buffer)| buffer.name == name).map(|(handle, _)| handle)
     }
 
-    /// The kernel for these values of its sizes. Errors: a size that is missing or unknown, and values that the kernel
-    /// was not compiled for.
+    /// The kernel for these values of its sizes. Errors: a size that is missing, unknown or given twice, and values
+    /// that the kernel was not compiled for.
     pub fn for_sizes(mut self, given: &[(&str, i64)]) -> Result<Artifact, Vec<Diagnostic>> {
         let sizes = &self.kernel.kernel().sizes;
         let unknown = given.iter().filter(|(name, _)| !sizes.iter().any(|size| size.var.name() == *name));
         let mut found: Vec<Diagnostic> = unknown.map(|(name, _)| self.unknown_size(name)).collect();
         let mut values = Vec::with_capacity(sizes.len());
         for size in sizes {
+            let name = size.var.name();
+            let all: Vec<String> =
+                given.iter().filter(|(of, _)| *of == name).map(|(_, value)| format!("{name} = {value}")).collect();
+            if all.len() > 1 {
+                found.push(
+                    Diagnostic::error("R0616", format!("the size `{name}` is given {} times", all.len()))
+                        .label(size.span, "this size")
+                        .note(all.join(", "))
+                        .help("give each size one value"),
+                );
+                continue;
+            }
             let value = given.iter().find(|(name, _)| *name == size.var.name()).map(|(_, value)| *value);
             match check_size(size, value) {
                 Ok(value) => values.push(value),

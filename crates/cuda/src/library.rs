@@ -85,7 +85,7 @@ fn foreign(header: &[u8]) -> Option<String> {
     } else if is_not(field(BYTE_ORDER, 1), little_64_bit(BYTE_ORDER)) {
         Some("a big-endian ELF file".to_string())
     } else if is_not(field(KIND, 2), SHARED) {
-        Some("an ELF file that is no shared library".to_string())
+        Some("an ELF file that is not a shared library".to_string())
     } else {
         let machine = machine_name(field(MACHINE, 2)?);
         (machine != ARCH).then(|| format!("an ELF library for {machine}"))
@@ -194,7 +194,7 @@ pub(crate) mod tests {
     fn a_library_for_another_machine_is_named() {
         assert_eq!(changed(CLASS, 1), unfit("no 64-bit ELF file"));
         assert_eq!(changed(BYTE_ORDER, 2), unfit("a big-endian ELF file"));
-        assert_eq!(changed(KIND, 1), unfit("an ELF file that is no shared library"));
+        assert_eq!(changed(KIND, 1), unfit("an ELF file that is not a shared library"));
         assert_eq!(changed(MACHINE, 3), unfit("an ELF library for machine 3"));
         let (number, name) = MACHINES.iter().find(|(_, name)| *name != ARCH).unwrap();
         assert_eq!(changed(MACHINE, *number as u8), unfit(&format!("an ELF library for {name}")));

@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn a_file_that_is_no_library_says_why() {
         let needed = format!("a 64-bit ELF library for {} is needed", std::env::consts::ARCH);
-        assert_eq!(said_of(b"not a library"), format!("it is no ELF file; {needed}"));
-        assert_eq!(said_of(b""), format!("it is no ELF file; {needed}"));
+        assert_eq!(said_of(b"not a library"), format!("it is not an ELF file; {needed}"));
+        assert_eq!(said_of(b""), format!("it is not an ELF file; {needed}"));
     }
 
     /// Opening it would end the process.

@@ -27,6 +27,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         span: Span::here(),
         sizes: Vec::new(),
         grid: [1, 1, 1].map(expr::Expr::constant),
+        grid_span: Span::here(),
         threads: 32,
         buffers: Arena::new(),
         ops: Arena::new(),
@@ -37,7 +38,8 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         mistakes: Vec::new(),
     };
     let nodes = nodes::open(kernel.span);
-    let mut builder = KernelBuilder { kernel, nodes, open: Vec::new(), loops: Vec::new(), staged: Vec::new() };
+    let mut builder =
+        KernelBuilder { kernel, nodes, open: Vec::new(), loops: Vec::new(), staged: Vec::new(), has_grid: false };
     body(&mut builder);
     builder.finish()
 }
@@ -54,6 +56,8 @@ pub struct KernelBuilder {
     loops: Vec<String>,
     /// Tiles that the user did not name, and what they are to be called; numbered where something else is called so.
     staged: Vec<(Handle<tile::Buffer>, String)>,
+    /// Whether [`KernelBuilder::grid`] was called.
+    has_grid: bool,
 }
 
 /// The scope in which the next op runs: `k.warp().permute_layout(..)`.
@@ -128,8 +132,8 @@ impl OpRef {
     fn is_said_of(self, kind: OpKind, said: &str) {
         if self.kind != kind {
             let finding = Diagnostic::error("K0255", format!("`{}` takes no `{said}`", self.kind.info().name));
-            let help = format!("leave it out: it is said of `{}`", kind.info().name);
-            nodes::mistake(finding.label(Span::here(), "said here").help(help));
+            let help = format!("leave it out: it is a method for `{}`", kind.info().name);
+            nodes::mistake(finding.label(Span::here(), "called here").help(help));
         }
     }
 
@@ -185,14 +189,24 @@ impl KernelBuilder {
         Size::new(name, Span::here())
     }
 
-    /// CTAs along each dimension of the grid; returns the index of the CTA in each.
+    /// CTAs along each dimension of the grid; returns the index of the CTA in each. Call it once.
     #[track_caller]
     pub fn grid<E: Into<Expr>, const N: usize>(&mut self, ctas: [E; N]) -> [Expr; N] {
-        for (dimension, count) in ctas.into_iter().enumerate().take(3) {
-            self.kernel.grid[dimension] = count.into().resolved();
+        let span = Span::here();
+        if self.has_grid {
+            let finding = Diagnostic::error("K0203", "`k.grid` is called twice")
+                .label(span, "called again here")
+                .label(self.kernel.grid_span, "first called here");
+            nodes::mistake(finding.help("call it once, with all dimensions: k.grid([columns, rows])"));
+        } else {
+            for (dimension, count) in ctas.into_iter().enumerate().take(3) {
+                self.kernel.grid[dimension] = count.into().resolved();
+            }
+            (self.kernel.grid_span, self.has_grid) = (span, true);
         }
         if N > 3 {
-            nodes::mistake(Diagnostic::error("K0203", format!("a grid of {N} dimensions")).help("a grid has up to 3"));
+            let finding = Diagnostic::error("K0203", format!("a grid of {N} dimensions")).label(span, "this grid");
+            nodes::mistake(finding.help("a grid has up to 3"));
         }
         let kernel = &self.kernel;
         std::array::from_fn(|dimension| Expr::from(&kernel.block(dimension)))

@@ -149,7 +149,8 @@ impl Node for KnownSize {
     }
 
     fn none() -> KnownSize {
-        KnownSize { told: tile::Size { var: expr::Var::new("size", 1, 1), span: Span::here() }, most: None }
+        let told = tile::Size { var: expr::Var::new("size", 1, 1), span: Span::here() };
+        KnownSize { told, most: None, used: None }
     }
 }
 

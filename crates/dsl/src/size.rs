@@ -16,6 +16,8 @@ pub(crate) struct KnownSize {
     pub(crate) told: tile::Size,
     /// What it may be at most, if that was said.
     pub(crate) most: Option<i64>,
+    /// Where it was first used: from there on its bounds are fixed.
+    pub(crate) used: Option<Span>,
 }
 
 impl KnownSize {
@@ -23,34 +25,47 @@ impl KnownSize {
     pub(crate) fn mistake(&self) -> Option<Diagnostic> {
         let tile::Size { var, span } = &self.told;
         let (name, multiple, most) = (var.name(), var.multiple(), self.most?);
-        let message = format!("the size `{name}` is a multiple of {multiple} up to {most}");
-        let finding = Diagnostic::error("K0230", message)
-            .label(*span, "this size")
-            .help(format!("it is at least {multiple}: raise its max, or say a smaller multiple"));
+        let (message, help) = match multiple {
+            1 => (format!("the size `{name}` is at most {most}"), "a size is at least 1: raise its max".to_string()),
+            _ => (
+                format!("the size `{name}` is a multiple of {multiple} up to {most}"),
+                format!("it is at least {multiple}: raise its max, or take a smaller multiple"),
+            ),
+        };
+        let finding = Diagnostic::error("K0230", message).label(*span, "this size").help(help);
         (most < multiple).then_some(finding)
     }
 }
 
-/// A size that is a parameter of the kernel: `k.size("m").multiple_of(4).max(1 << 20)`. What is said of it is assumed by
-/// the compiler, and checked at launch. Copy it freely.
+/// A size that is a parameter of the kernel: `k.size("m").multiple_of(4).max(1 << 20)`. The compiler assumes its bounds,
+/// and a launch checks them. Copy it freely.
 #[derive(Clone, Copy, Debug)]
 pub struct Size(Option<Number>);
 
 impl Size {
     pub(crate) fn new(name: &str, span: Span) -> Size {
-        Size(nodes::add(KnownSize { told: tile::Size { var: Var::new(name, 1, MOST), span }, most: None }))
+        let told = tile::Size { var: Var::new(name, 1, MOST), span };
+        Size(nodes::add(KnownSize { told, most: None, used: None }))
     }
 
     /// It is a multiple of `multiple`, which widens vector accesses and drops masks.
     #[track_caller]
     pub fn multiple_of(self, multiple: i64) -> Size {
+        let span = Span::here();
         self.known_as(|size| {
             let var = &size.told.var;
+            if multiple < 1 {
+                let message = format!("the size `{}` cannot be a multiple of {multiple}", var.name());
+                let finding = Diagnostic::error("K0230", message).label(span, "asked for here");
+                nodes::mistake(finding.help("a size is a multiple of 1 or of a greater number"));
+                return;
+            }
             size.told.var = Var::multiple_of(var.name(), multiple, var.range().hi.max(multiple), multiple);
         })
     }
 
     /// It is at most `most`, which keeps index arithmetic narrow; without, 2^20, or what divides it if that is more.
+    /// Call it before the size is used.
     #[track_caller]
     pub fn max(self, most: i64) -> Size {
         self.known_as(|size| {
@@ -70,6 +85,16 @@ impl Size {
     fn known_as(self, change: impl FnOnce(&mut KnownSize)) -> Size {
         if let Some(number) = self.0 {
             let mut known: KnownSize = nodes::get(number);
+            if let Some(used) = known.used {
+                let name = known.told.var.name();
+                let finding = Diagnostic::error("K0217", format!("the bounds of `{name}` change after it was used"))
+                    .label(Span::here(), "changed here")
+                    .label(used, "first used here");
+                nodes::mistake(finding.help(format!(
+                    "give all bounds where the size is made, as in k.size(\"{name}\").multiple_of(4).max(4096)"
+                )));
+                return self;
+            }
             change(&mut known);
             nodes::set(number, known);
         }
@@ -79,7 +104,14 @@ impl Size {
     #[track_caller]
     pub(crate) fn var(self) -> Var {
         match self.0 {
-            Some(number) => nodes::get::<KnownSize>(number).told.var,
+            Some(number) => {
+                let known: KnownSize = nodes::get(number);
+                let var = known.told.var.clone();
+                if known.used.is_none() {
+                    nodes::set(number, KnownSize { used: Some(Span::here()), ..known });
+                }
+                var
+            }
             None => Var::new("size", 1, 1),
         }
     }

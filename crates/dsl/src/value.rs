@@ -88,9 +88,9 @@ impl Value {
 /// Reports `.or_zero()` at the caller's line.
 #[track_caller]
 fn not_an_element(value: Value) -> Value {
-    let message = "`.or_zero()` of what is no element of a buffer";
+    let message = "`.or_zero()` of a value that is not an element of a buffer";
     let finding = Diagnostic::error("K0267", message).label(Span::here(), "asked for here");
-    nodes::mistake(finding.help("say it behind the element itself: x.at((i - 1,)).or_zero()"));
+    nodes::mistake(finding.help("call it on the element itself: x.at((i - 1,)).or_zero()"));
     value
 }
 
@@ -161,6 +161,28 @@ binary! {
     eq;
     /// Whether they differ.
     ne;
+}
+
+/// An index as a value of a dtype.
+impl Expr {
+    /// The same number in another dtype. An integer type must hold all that it may be; else see
+    /// [`Expr::saturating_cast`] and [`Expr::wrapping_cast`].
+    #[track_caller]
+    pub fn cast(self, dtype: DType) -> Value {
+        Value::from(self).cast(dtype)
+    }
+
+    /// The nearest number that an integer type holds.
+    #[track_caller]
+    pub fn saturating_cast(self, dtype: DType) -> Value {
+        Value::from(self).saturating_cast(dtype)
+    }
+
+    /// The low bits of the number, in an integer type.
+    #[track_caller]
+    pub fn wrapping_cast(self, dtype: DType) -> Value {
+        Value::from(self).wrapping_cast(dtype)
+    }
 }
 
 macro_rules! from_numbers {

@@ -30,7 +30,7 @@ impl Dictation {
         let refused = |buffer: &Buffer, text: &str, accepted: &str| {
             Diagnostic::error("I0705", format!("`{title}` with the fragment `{}`: {text}", buffer.name))
                 .label(op.span, "this product")
-                .label(buffer.span, "`mma.sync` is to dictate its layout")
+                .label(buffer.span, "its layout is dictated by `mma.sync`")
                 .help(format!("accepted: {accepted}"))
         };
         let mut fragments = Vec::new();
@@ -144,6 +144,7 @@ mod tests {
             span: Span::here(),
             sizes: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
+            grid_span: Span::here(),
             threads: 64,
             buffers,
             ops,

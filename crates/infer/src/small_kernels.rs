@@ -77,6 +77,7 @@ impl Small {
             span: Span::here(),
             sizes: Vec::new(),
             grid: [1, 1, 1].map(Expr::constant),
+            grid_span: Span::here(),
             threads,
             buffers: self.buffers,
             ops: Arena::new(),

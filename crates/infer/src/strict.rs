@@ -135,9 +135,15 @@ fn demanded(
                 .label(*span, "used here")
                 .label(fixed.reason.span, gemm::said_of(buffer, &fixed.reason))
                 .note(format!("{element} is on {place}"))
-                .help(
-                    "use it in a parallel loop: an iteration is done where its elements are; or leave its layout out",
-                ),
+                .help(match buffer.layout {
+                    Some(_) => {
+                        "use it in a parallel loop: an iteration is done where its elements are; or leave its layout out"
+                    }
+                    None => {
+                        "use it in a parallel loop: an iteration is done where its elements are; or copy it to shared \
+                         memory and read it there"
+                    }
+                }),
         );
     }
 }

@@ -92,14 +92,14 @@ impl Product {
     /// The product of a `gemm`, or why the warps cannot do it.
     pub fn of(kernel: &Kernel, op: &Op) -> Result<Product, Reason> {
         let ([c, a, b], Detail::Gemm(gemm)) = (&op.operands[..], op.detail) else {
-            return Err(reason("this is no product".to_string(), "`gemm` of three matrices"));
+            return Err(reason("this is not a product".to_string(), "`gemm` of three matrices"));
         };
         let (Some([m, n]), Some([rows, columns])) = (c.matrix(), a.matrix()) else {
             let accepted = "operands of two dimensions, beside those of extent 1";
-            return Err(reason("an operand is no matrix".to_string(), accepted));
+            return Err(reason("an operand is not a matrix".to_string(), accepted));
         };
         if kernel.threads % 32 != 0 {
-            let text = format!("{} threads are no whole warps", kernel.threads);
+            let text = format!("{} threads are not whole warps", kernel.threads);
             return Err(reason(text, "multiples of 32 threads"));
         }
         let k = if gemm.transpose_a { rows } else { columns };
@@ -220,7 +220,7 @@ fn no_multiple(shape: [i64; 3], known: &[MmaInst]) -> Reason {
         let (m, n, k) = inst.info().shape.mnk();
         let sides = ["M", "N", "K"].into_iter().zip(shape).zip([m, n, k]);
         let wrong = sides.filter(|((_, extent), divisor)| extent % divisor != 0);
-        let told = wrong.map(|((name, extent), divisor)| format!("{name} = {extent} is no multiple of {divisor}"));
+        let told = wrong.map(|((name, extent), divisor)| format!("{name} = {extent} is not a multiple of {divisor}"));
         (told.collect::<Vec<_>>(), m * n * k, inst.info().shape.name())
     };
     let nearest = known.iter().map(of).min_by_key(|(wrong, size, _)| (wrong.len(), *size));

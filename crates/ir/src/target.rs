@@ -70,7 +70,7 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Target, String> {
         Target::ALL.iter().copied().find(|target| target.name() == text).ok_or_else(|| {
             let names: Vec<&str> = Target::ALL.iter().map(|target| target.name()).collect();
-            format!("`{text}` is no target; there are {}", names.join(" and "))
+            format!("`{text}` is not a target; there are {}", names.join(" and "))
         })
     }
 }

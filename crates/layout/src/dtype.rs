@@ -86,7 +86,7 @@ impl FromStr for DType {
     fn from_str(text: &str) -> Result<DType, String> {
         DType::ALL.iter().copied().find(|dtype| dtype.name() == text).ok_or_else(|| {
             let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
-            format!("`{text}` is no dtype; there are {}", names.join(", "))
+            format!("`{text}` is not a dtype; there are {}", names.join(", "))
         })
     }
 }

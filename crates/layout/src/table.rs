@@ -59,7 +59,7 @@ impl TableLayout {
             return Err(LayoutError::Table { line: 0, problem: format!("the position {far} does not fit 62 bits") });
         }
         if let Some(axis) = rows.axes.iter().find(|axis| !axis.has_a_name()) {
-            return Err(LayoutError::Axes { problem: format!("`{axis}` is no name of an axis in notation") });
+            return Err(LayoutError::Axes { problem: format!("`{axis}` is not the name of an axis in notation") });
         }
         if places == 0 || rows.starts.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(LayoutError::Table { line: 0, problem: "every element needs at least one place".to_string() });
@@ -193,7 +193,7 @@ fn place_of(axes: &[Axis], text: &str) -> Result<Coord, String> {
     }
     let read = |(axis, text): (&Axis, &str)| {
         let position = text.trim().parse::<i64>().ok();
-        Ok((axis.clone(), position.ok_or_else(|| format!("`{text}` is no position"))?))
+        Ok((axis.clone(), position.ok_or_else(|| format!("`{text}` is not a position"))?))
     };
     axes.iter().zip(positions).map(read).collect()
 }
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn text_that_is_no_table_names_the_line() {
         let error = TableLayout::from_text("tilewright table 1\naxes m\n0\nx\n").unwrap_err();
-        assert_eq!(error.to_string(), "line 4 of the table: `x` is no position");
+        assert_eq!(error.to_string(), "line 4 of the table: `x` is not a position");
     }
 
     #[test]

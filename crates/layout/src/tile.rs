@@ -65,7 +65,7 @@ impl TileLayout {
         let layout = TileLayout { shard, replica, offset: sums };
         let mut axes = layout.shard.iter().chain(&layout.replica).map(|iter| &iter.axis).chain(layout.offset.keys());
         if let Some(axis) = axes.find(|axis| !axis.has_a_name()) {
-            return Err(LayoutError::Axes { problem: format!("`{axis}` is no name of an axis in notation") });
+            return Err(LayoutError::Axes { problem: format!("`{axis}` is not the name of an axis in notation") });
         }
         layout.check_sizes()?;
         Ok(layout)

@@ -16,9 +16,10 @@ const STEP_LIMIT_HELP: &str = "end the loop, if it is endless; a kernel that nee
 
 /// What to do where a kernel writes an input.
 const READ_ONLY_HELP: &str = "write an output, or shared memory; what a kernel writes is declared with `k.output`";
+
 /// What to do where a store is called unique and is not.
 const NOT_APART_HELP: &str = "the store is called unique, but two iterations store to one element: give them other indices, \
-                              say .any_wins() where any of the values will do, or use k.atomic_add";
+                              add .any_wins() where any of the values will do, or use k.atomic_add";
 
 /// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {
@@ -129,8 +130,19 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
         FaultKind::StepLimit => finding.help(STEP_LIMIT_HELP),
         FaultKind::ReadOnly => finding.help(READ_ONLY_HELP),
         FaultKind::NotApart => finding.help(NOT_APART_HELP),
+        FaultKind::Race if is_called_unique(fault, artifact, built) => finding.help(NOT_APART_HELP),
         _ => finding,
     }
+}
+
+/// Whether both accesses of a fault are stores that the kernel calls unique.
+fn is_called_unique(fault: &Fault, artifact: &Artifact, built: &Built) -> bool {
+    if built.edited.is_some() {
+        return false;
+    }
+    let unique = artifact.unique_stores();
+    let is_unique = |place: &Place| place.cuda.as_ref().is_some_and(|cuda| unique.contains_key(&cuda.line));
+    is_unique(&fault.at) && fault.related.as_ref().is_some_and(is_unique)
 }
 
 /// Adds an instruction's CUDA line, PTX line and, as a label, the user's line.

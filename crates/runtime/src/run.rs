@@ -98,11 +98,16 @@ enum Content {
     Unwritten(usize),
 }
 
+/// `1 input`, `2 inputs`
+fn inputs_of(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "input" } else { "inputs" })
+}
+
 fn pack(parameters: &[Parameter], inputs: &[HostTensor]) -> Result<Vec<Content>, Failure> {
     let bad = |text: String| Failure::new(FailureKind::BadInput, Diagnostic::error("R0604", text));
     let wanted = parameters.iter().filter(|p| !p.is_output).count();
     if wanted != inputs.len() {
-        return Err(bad(format!("the kernel has {wanted} inputs, {} were given", inputs.len())));
+        return Err(bad(format!("the kernel has {}, not {}", inputs_of(wanted), inputs.len())));
     }
     let mut next = inputs.iter();
     parameters

@@ -63,7 +63,7 @@ impl HostTensor {
         let wanted = elements(dtype, shape)? * dtype.bytes();
         if bytes.len() as i64 != wanted {
             return Err(TensorError(format!(
-                "{} bytes for a {dtype} tensor of shape {shape:?}, which has {wanted}",
+                "{} bytes for a tensor of {dtype} of shape {shape:?}, which has {wanted}",
                 bytes.len()
             )));
         }
@@ -178,7 +178,7 @@ impl HostTensor {
     pub(crate) fn pack(&self, parameter: &Parameter) -> Result<Vec<u8>, TensorError> {
         if self.dtype != parameter.dtype || self.len() != parameter.shape.iter().product::<i64>() {
             return Err(TensorError(format!(
-                "`{}` is a {} tensor of shape {:?}, not {} of shape {:?}",
+                "`{}` is {} of shape {:?}, not {} of shape {:?}",
                 parameter.name, parameter.dtype, parameter.shape, self.dtype, self.shape
             )));
         }

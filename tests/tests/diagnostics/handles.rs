@@ -117,3 +117,91 @@ fn a_value_of_another_kernel() {
     });
     assert_mistake("value_of_another_kernel", kernel);
 }
+
+#[test]
+fn bounds_of_sizes_that_cannot_be() {
+    let zero = kernel("k", |k| {
+        let m = k.size("m").multiple_of(0);
+        let n = k.size("n").multiple_of(-4).max(0);
+        k.output("b", F32, (m, n));
+        k.grid([m.ceil_div(64)]);
+    });
+    assert_mistake("multiples_that_are_not_positive", zero);
+    let late = kernel("k", |k| {
+        let n = k.size("n");
+        let b = k.output("b", F32, (n,));
+        n.max(64);
+        k.fill(b, 0.0);
+    });
+    assert_mistake("bounds_that_change_after_a_use", late);
+}
+
+#[test]
+fn grids() {
+    let twice = kernel("k", |k| {
+        let b = k.output("b", F32, [4, 32]);
+        k.grid([2]);
+        let [x, _] = k.grid([4, 2]);
+        k.fill(b.sub((x, ..)), 0.0);
+    });
+    assert_mistake("a_second_grid", twice);
+    let rounded_down = kernel("k", |k| {
+        let n = k.size("n").max(4096);
+        let b = k.output("b", F32, (n,));
+        let [x] = k.grid([n / 64]);
+        k.fill(b.sub((at(x * 64, 64),)), 0.0);
+    });
+    assert_mistake("a_grid_that_may_be_empty", rounded_down);
+    let divided = kernel("k", |k| {
+        let n = k.size("n").max(4096);
+        let b = k.output("b", F32, (n,));
+        k.grid([n.ceil_div(0)]);
+        k.fill(b.sub((at(0, 32),)), 0.0);
+    });
+    assert_mistake("a_grid_divided_by_zero", divided);
+}
+
+#[test]
+fn names_of_elements() {
+    let kernel = kernel("k", |k| {
+        let b = k.output("b", F32, [64]);
+        k.parallel([64], |k, [p]| {
+            k.named("i", p * 2);
+            k.named("a", 1);
+            let last = k.named("a", 2);
+            k.store(b, (p,), last);
+        });
+    });
+    assert_mistake("names_of_elements", kernel);
+}
+
+#[test]
+fn types_that_differ() {
+    let kernel = kernel("k", |k| {
+        let x = k.input("x", F32, [32]);
+        let h = k.input("h", F16, [32]);
+        let y = k.output("y", I8, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (i,), x.at((i,)) + h.at((i,)));
+            k.store(y, (i,), x.at((i,)).gt(0.0));
+            k.store(y, (i,), x.at((i,)).gt(0.0).cast(I8));
+            k.store(y, (i,), x.at((i,)).select(1, 0));
+            k.store(y, (i,), x.at((i,)).gt(0.0) + 1);
+        });
+    });
+    assert_mistake("types_that_differ", kernel);
+}
+
+#[test]
+fn a_copy_that_would_transpose() {
+    let kernel = kernel("k", |k| {
+        let a = k.input("a", F32, [16, 32]);
+        let b = k.output("b", F32, [32, 16]);
+        let s = k.shared("s", F32, [2, 32, 16]);
+        k.copy(b, a);
+        k.serial("t", 0..4, |k, t| {
+            k.copy(s.sub((t, .., ..)), b);
+        });
+    });
+    assert_mistake("a_copy_that_would_transpose", kernel);
+}

@@ -216,7 +216,7 @@
     page.setState({ to: 'S[8:1@laneid]' });
     same('refused', page.errors.to.message, 'shape (8,8) has 64 elements, the layout 8');
     page.setState({ to: 'S[64:1@m]', layout: 'S[64:1@bx]', shape: '' });
-    same('no fragment', page.errors.from.message, 'no such conversion: `bx` is no axis of a register fragment');
+    same('no fragment', page.errors.from.message, 'no such conversion: `bx` is not an axis of a register fragment');
   });
 
   scenario('the address holds the state, and a new address is taken over', () => {

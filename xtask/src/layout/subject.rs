@@ -76,7 +76,7 @@ fn bits_of(name: &str) -> Result<i64, Failure> {
                 MmaType::ALL.iter().map(|operand| operand.name()).filter(|name| name.parse::<DType>().is_err()),
             );
             let hint = crate::request::suggestion(name, names.iter().copied());
-            Err(Failure::Request(format!("`{name}` is no dtype{hint}; there are {}", names.join(", "))))
+            Err(Failure::Request(format!("`{name}` is not a dtype{hint}; there are {}", names.join(", "))))
         }
     }
 }

@@ -151,8 +151,8 @@ fn what_cannot_be_done_is_said_in_terms_of_the_product() {
         Product::new(shape, dtypes, warps, gemm(false, false, WarpPolicy::Square)).unwrap_err().text
     };
     assert_eq!(why([16, 8, 16], [DType::F32, DType::F16], 1), "`mma.sync` has no products of f32 with sums in f16");
-    assert_eq!(why([16, 8, 12], [DType::F16, DType::F32], 1), "K = 12 is no multiple of 8, as m16n8k8 needs");
-    let both = "M = 24 is no multiple of 16, and K = 12 is no multiple of 8, as m16n8k8 needs";
+    assert_eq!(why([16, 8, 12], [DType::F16, DType::F32], 1), "K = 12 is not a multiple of 8, as m16n8k8 needs");
+    let both = "M = 24 is not a multiple of 16, and K = 12 is not a multiple of 8, as m16n8k8 needs";
     assert_eq!(why([24, 8, 12], [DType::F16, DType::F32], 1), both);
     assert_eq!(why([64, 64, 16], [DType::F16, DType::F32], 3), "3 warps cannot share 4 x 8 parts of 16 x 8");
 }

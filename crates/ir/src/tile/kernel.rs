@@ -20,6 +20,8 @@ pub struct Kernel {
     pub sizes: Vec<Size>,
     /// CTAs along x, y and z: numbers, or expressions of the sizes.
     pub grid: [Expr; 3],
+    /// Where the grid was set; where the kernel was written, if it was not.
+    pub grid_span: Span,
     /// Threads of one CTA.
     pub threads: i64,
     /// Global, shared and fragment buffers, and views of them.

@@ -28,7 +28,7 @@ mod values;
 mod warps;
 
 use tilewright_diag::{Diagnostic, Span};
-use tilewright_expr::Expr;
+use tilewright_expr::{Expr, Node};
 use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
@@ -78,30 +78,57 @@ fn needs_whole_warps(kernel: &Kernel) -> Option<&Op> {
 
 fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     if !is_identifier(&kernel.name) {
-        let message = format!("`{}` is no name for a kernel", kernel.name);
+        let message = format!("`{}` cannot be the name of a kernel", kernel.name);
         found.push(Diagnostic::error("K0201", message).label(kernel.span, "named here").help(IDENTIFIER_HELP));
     }
     let most = target.max_threads();
     let help = format!("call k.threads(n) with a multiple of 32 up to {most}");
     if kernel.threads < 1 || kernel.threads > most {
-        let message = format!("{} threads are no CTA", kernel.threads);
+        let message = format!("a CTA cannot have {} threads", kernel.threads);
         found.push(Diagnostic::error("K0202", message).label(kernel.span, "in this kernel").help(help));
     } else if let Some(op) = needs_whole_warps(kernel).filter(|_| kernel.threads % 32 != 0) {
         let message =
             format!("`{}` by {} threads, of which not all are whole warps", op.kind.info().name, kernel.threads);
         found.push(Diagnostic::error("K0202", message).label(op.span, "this op needs whole warps").help(help));
     }
-    let limits = [(1i64 << 31) - 1, 65_535, 65_535];
+    let before = found.len();
     for size in &kernel.sizes {
         check_size(kernel, size, found);
     }
-    found.extend(kernel.grid.iter().find_map(|ctas| unknown_size(kernel, ctas, kernel.span)));
-    if kernel.grid.iter().zip(limits).any(|(g, limit)| g.range().lo < 1 || g.range().hi > limit) {
-        let [x, y, z] = &kernel.grid;
-        let message = format!("({x},{y},{z}) CTAs are no grid");
-        let help = "a grid has 1 to 2147483647 CTAs along x, and 1 to 65535 along y and z";
-        found.push(Diagnostic::error("K0203", message).label(kernel.span, "in this kernel").help(help));
+    found.extend(kernel.grid.iter().find_map(|ctas| unknown_size(kernel, ctas, kernel.grid_span)));
+    found.extend(kernel.grid.iter().filter_map(|ctas| index::wrong(ctas, &ctas.to_string(), kernel.grid_span)));
+    // How many CTAs there are follows from the sizes.
+    if found.len() == before {
+        found.extend(no_grid(kernel));
     }
+}
+
+/// What is wrong with a grid that hardware does not have.
+fn no_grid(kernel: &Kernel) -> Option<Diagnostic> {
+    let limits = [(1i64 << 31) - 1, 65_535, 65_535];
+    let is_wrong = |ctas: &Expr, limit: i64| ctas.range().lo < 1 || ctas.range().hi > limit;
+    let wrong: Vec<&Expr> =
+        kernel.grid.iter().zip(limits).filter(|(g, limit)| is_wrong(g, *limit)).map(|(g, _)| g).collect();
+    if wrong.is_empty() {
+        return None;
+    }
+    let [x, y, z] = &kernel.grid;
+    let mut finding = Diagnostic::error("K0203", format!("a grid cannot have ({x},{y},{z}) CTAs"))
+        .label(kernel.grid_span, "this grid");
+    for ctas in wrong.into_iter().filter(|ctas| ctas.range().constant().is_none()) {
+        let range = ctas.range();
+        finding = match ctas.node() {
+            Node::Div(..) if range.lo == 0 => {
+                let [of, by] = ctas.operands().map_or([ctas, ctas], |(of, by)| [of, by]);
+                let shown = if of.operands().is_some() { format!("({of})") } else { of.to_string() };
+                finding
+                    .note(format!("`{ctas}` is 0 where `{of}` is less than {by}"))
+                    .help(format!("round up, with {shown}.ceil_div({by})"))
+            }
+            _ => finding.note(format!("`{ctas}` is {} to {}", range.lo, range.hi)),
+        };
+    }
+    Some(finding.help("a grid has 1 to 2147483647 CTAs along x, and 1 to 65535 along y and z"))
 }
 
 /// A size in an expression that the kernel does not have.
@@ -113,8 +140,18 @@ fn unknown_size(kernel: &Kernel, expr: &Expr, span: Span) -> Option<Diagnostic> 
         }
     });
     let finding =
-        Diagnostic::error("K0217", format!("`{}` is no size of this kernel", unknown?)).label(span, "used here");
-    Some(finding.help("take a size of this kernel's k.size, after all is said of it"))
+        Diagnostic::error("K0217", format!("`{}` is not a size of this kernel", unknown?)).label(span, "used here");
+    Some(finding.help("make the size with this kernel's k.size; call .multiple_of and .max before it is used"))
+}
+
+/// `1 index`, `2 indices`
+fn indices(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "index" } else { "indices" })
+}
+
+/// `1 dimension`, `2 dimensions`
+fn dimensions(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "dimension" } else { "dimensions" })
 }
 
 /// A size has a name of its own and fits 31 bits.

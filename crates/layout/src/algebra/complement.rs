@@ -26,14 +26,14 @@ impl TileLayout {
         for Iter { extent, stride, .. } in iters {
             if *stride < 1 || stride % filled != 0 {
                 return Err(refuse(format!(
-                    "the stride {stride} on `{axis}` is no multiple of the {filled} positions below it"
+                    "the stride {stride} on `{axis}` is not a multiple of the {filled} positions below it"
                 )));
             }
             free.push(Iter { extent: stride / filled, stride: filled, axis: axis.clone() });
             filled = stride * extent;
         }
         if bound < 1 || bound % filled != 0 {
-            return Err(refuse(format!("{bound} positions on `{axis}` are no multiple of the {filled} it spans")));
+            return Err(refuse(format!("{bound} positions on `{axis}` are not a multiple of the {filled} it spans")));
         }
         free.push(Iter { extent: bound / filled, stride: filled, axis: axis.clone() });
         free.reverse();
@@ -61,8 +61,11 @@ mod tests {
 
     #[test]
     fn strides_that_do_not_nest_have_no_complement() {
-        let said = "no complement: the stride 3 on `m` is no multiple of the 4 positions below it";
+        let said = "no complement: the stride 3 on `m` is not a multiple of the 4 positions below it";
         assert_eq!(complement("S[(2,2):(3,2)]", &M, 12), said);
-        assert_eq!(complement("S[4:1]", &M, 6), "no complement: 6 positions on `m` are no multiple of the 4 it spans");
+        assert_eq!(
+            complement("S[4:1]", &M, 6),
+            "no complement: 6 positions on `m` are not a multiple of the 4 it spans"
+        );
     }
 }

@@ -45,7 +45,7 @@ impl TileLayout {
         let rest = TileLayout::new(outer.to_vec(), self.replica().to_vec(), self.offset().clone())?;
         let narrow = |value: i64, _: &Axis| (value % count == 0).then_some(value / count);
         let Ok(narrower) = rest.scaled(narrow) else {
-            return refuse(format!("a stride, replica or offset that counts elements is no multiple of {count}"));
+            return refuse(format!("a stride, replica or offset that counts elements is not a multiple of {count}"));
         };
         let mut shard = narrower.shard().to_vec();
         shard.push(Iter { extent: last.extent / count, ..last.clone() });

@@ -150,7 +150,7 @@ mod tests {
     fn what_is_no_register_fragment_is_refused() {
         assert_eq!(
             refused("S[32:1@bx]", "S[32:1@laneid]", 32),
-            "L0113: no such conversion: `bx` is no axis of a register fragment"
+            "L0113: no such conversion: `bx` is not an axis of a register fragment"
         );
         assert_eq!(
             refused("S[32:1@laneid]", "S[32:1@reg] + -1@reg", 32),

@@ -122,7 +122,7 @@ fn check_axes(fragment: &TileLayout) -> Result<(), LayoutError> {
     match axes.find(|axis| !axis.is_thread() && **axis != REG && **axis != M) {
         None => Ok(()),
         Some(axis) => Err(refuse(
-            format!("`{axis}` is no axis of a register fragment"),
+            format!("`{axis}` is not an axis of a register fragment"),
             "`laneid`, `warpid`, `wid_in_wg`, `wgid`, `tid_in_wg`, `tx`, and `reg` or `m`",
         )),
     }

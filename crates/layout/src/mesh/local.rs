@@ -117,7 +117,7 @@ impl fmt::Display for LocalSlice {
                     ranges.iter().map(|range| format!("{}..{}", range.start, range.end)).collect();
                 write!(f, "[{}] at {layout}", ranges.join(", "))
             }
-            LocalSlice::Elements(elements) => write!(f, "{} elements that are no box", elements.len()),
+            LocalSlice::Elements(elements) => write!(f, "{} elements that do not form a box", elements.len()),
         }
     }
 }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_shape_that_cuts_through_the_iters_gives_a_box_where_there_is_one() {
-        assert_eq!(local("S[(2,6):(1@gpuid_x,1@m)]", &[3, 4], 0), "6 elements that are no box");
+        assert_eq!(local("S[(2,6):(1@gpuid_x,1@m)]", &[3, 4], 0), "6 elements that do not form a box");
         assert_eq!(local("S[(2,6):(1@gpuid_x,1@m)]", &[4, 3], 2), "[2..4, 0..3] at S[(2,3):(3@m,1@m)]");
         assert_eq!(local("S[(2,6):(1@gpuid_x,1@m)]", &[4, 4], 1), "L0105");
     }
@@ -175,7 +175,7 @@ mod tests {
         let layout: TileLayout = "S[(3,4):(1@gpuid_x,1@m)]".parse().unwrap();
         let first = mesh.local(&layout, &[2, 6], 0).unwrap().unwrap();
         assert_eq!(first.to_string(), "[0..1, 0..4] at S[(1,4):(4@m,1@m)]");
-        assert_eq!(mesh.local(&layout, &[2, 6], 1).unwrap().unwrap().to_string(), "4 elements that are no box");
+        assert_eq!(mesh.local(&layout, &[2, 6], 1).unwrap().unwrap().to_string(), "4 elements that do not form a box");
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Source {
         }
         match Operand::resolve(builder, kernel, op, tile)? {
             Operand::Memory(tile) => {
-                let refused = tile.iters().err().or_else(|| (!tile.is_inside()).then(|| hangs_over(&tile.title)));
+                let refused = tile.iters().err().or_else(|| (!tile.is_inside()).then(|| ragged(&tile.title)));
                 Ok(refused.map_or_else(|| Ok(Source::Memory(Box::new(tile))), Err))
             }
             Operand::Fragment(tile) => Ok(Err(reason(format!("`{}` is in registers", tile.title), "a tile in memory"))),
@@ -106,11 +106,17 @@ fn fragment(builder: &Builder, kernel: &Kernel, tile: &Tile) -> Result<Source, R
     let register = builder.program.registers[array].dtype;
     if register != buffer.dtype {
         let text = format!("`{title}` is in registers of {register}");
-        return Err(reason(text, "fragments that are no views, and have none, of other dtypes"));
+        return Err(reason(text, "fragments that are not views of another dtype, and have no such views"));
     }
     let map = Map::of_layout(layout, kernel.threads.max(1) as usize)
         .map_err(|why| reason(format!("the layout of `{title}` {why}"), "the layout that is inferred"))?;
     Ok(Source::Registers(array, map))
+}
+
+/// The reason against an operand that may hang over an edge.
+fn ragged(title: &str) -> Reason {
+    let Reason { text, accepted } = hangs_over(title);
+    Reason { text, accepted: format!("{accepted}; or a tile in shared memory: k.copy to it and from it is masked") }
 }
 
 fn reason(text: String, accepted: &str) -> Reason {

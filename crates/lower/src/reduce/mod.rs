@@ -104,7 +104,7 @@ impl Context {
         for tile in [dst, src] {
             let buffer = &kernel.buffers[tile.buffer];
             if buffer.space != Space::Fragment || tile.extents != buffer.shape {
-                return Err(refused(format!("`{}` is no whole fragment", tile_title(kernel, tile))));
+                return Err(refused(format!("`{}` is not a whole fragment", tile_title(kernel, tile))));
             }
         }
         let held = |handle| Held::of(kernel, builder, handle).map_err(refused);

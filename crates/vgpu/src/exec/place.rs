@@ -199,8 +199,9 @@ impl Machine<'_> {
         let other = if conflict.other_is_write { "write" } else { "read" };
         let (name, offset) = self.title(space, access);
         let line = self.program.line(conflict.pc);
+        let by = if conflict.other_cta { ", by another CTA," } else { "" };
         let mut message = format!(
-            "this {own} of `{name}` + {offset} and the {other} at PTX line {line} are not ordered by any barrier"
+            "this {own} of `{name}` + {offset} and the {other} at PTX line {line}{by} are not ordered by any barrier"
         );
         if access.strong || conflict.other_is_strong || conflict.other_cta {
             message += "; order by flags (release and acquire) is not modelled";

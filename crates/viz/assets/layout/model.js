@@ -250,7 +250,7 @@ const Model = (() => {
   function fragment(model, task) {
     const refuse = (problem) => new Notation.LayoutError('L0113', `no such ${task}: ${problem}`);
     const foreign = model.axes.find((axis) => !isThreadAxis(axis) && axis !== 'm' && axis !== 'reg');
-    if (foreign !== undefined) throw refuse(`\`${foreign}\` is no axis of a register fragment`);
+    if (foreign !== undefined) throw refuse(`\`${foreign}\` is not an axis of a register fragment`);
     const count = model.size * model.replicas;
     const [thread, register] = [new Float64Array(count), new Float64Array(count)];
     model.axes.forEach((axis, a) => {

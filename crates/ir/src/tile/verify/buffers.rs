@@ -35,7 +35,7 @@ pub(super) fn check_name(name: &str, span: Span, what: &str, found: &mut Vec<Dia
         let help = format!("{} are taken", BUILTIN_NAMES.join(", "));
         found.push(Diagnostic::error("K0201", message).label(span, "named here").help(help));
     } else if !is_identifier(name) {
-        let message = format!("`{name}` is no name for {what}");
+        let message = format!("`{name}` cannot be the name of {what}");
         found.push(Diagnostic::error("K0201", message).label(span, "named here").help(IDENTIFIER_HELP));
     }
 }
@@ -131,7 +131,8 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut 
         };
         let reach = layout.span_on(&axis);
         if reach > most {
-            let message = format!("`{}` names {reach} positions on `{axis}`, but there are {most}", buffer.name);
+            let message =
+                format!("`{}` names {reach} positions on `{axis}`, of which the kernel has {most}", buffer.name);
             found.push(
                 Diagnostic::error("K0227", message)
                     .label(buffer.span, buffer.laid_out())

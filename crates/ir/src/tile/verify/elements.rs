@@ -1,5 +1,7 @@
 //! Checks of statements on elements.
 
+use std::collections::BTreeMap;
+
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, ValueRange, Var};
 use tilewright_layout::map::Map;
@@ -8,7 +10,7 @@ use super::bounds::{self, Outside};
 use super::conditions::Known;
 use super::races::{self, Iterations, MOST_POINTS, Who};
 use super::values::{Names, Type, check_fits, may_store, type_of};
-use super::{data, index, uniform};
+use super::{data, dimensions, index, indices, uniform};
 use crate::tile::element::{Claim, Element, Parallel};
 use crate::tile::kernel::{Direction, If, Kernel, Loop, Space};
 use crate::tile::print::{access_title, value_title};
@@ -17,11 +19,19 @@ use crate::tile::value::{Access, Coord, ElementOp, Value};
 /// Iterations of a parallel loop, at most: what may be enumerated.
 const MOST_ITERATIONS: i64 = 1 << 22;
 
+/// What a label says where a name was first used.
+const FIRST: &str = "first used here";
+
+/// The same of the variables of a parallel loop, whose names the compiler may have chosen.
+const OF_LOOP: &str = "the name of a variable of this loop";
+
 struct Context<'a> {
     kernel: &'a Kernel,
     /// Variables that are known here.
     vars: Vec<Var>,
     names: Names,
+    /// Where a name was first used, and what a label says there.
+    declared: BTreeMap<String, (Span, &'static str)>,
     /// What the conditions around say.
     known: Known,
     found: &'a mut Vec<Diagnostic>,
@@ -39,7 +49,7 @@ pub(super) fn check_parallel(
     check_extents(parallel, found);
     let mut context = Context::inside(kernel, scope, Known::new(kernel, false, conditions), found);
     for var in &parallel.vars {
-        context.declare(var, parallel.span, "a loop variable");
+        context.declare(var, parallel.span, OF_LOOP);
     }
     context.elements(&parallel.body);
     if found.len() == before {
@@ -108,8 +118,8 @@ fn check_extents(parallel: &Parallel, found: &mut Vec<Diagnostic>) {
         found.push(Diagnostic::error("K0205", message).label(parallel.span, "this loop"));
     }
     if let Some(vector) = parallel.vector.filter(|vector| *vector < 1) {
-        let message = format!("{vector} elements are no vector");
-        found.push(Diagnostic::error("K0234", message).label(parallel.span, "this loop").help("1, 2, 4, 8 or 16"));
+        let message = format!("a vector cannot have {vector} elements");
+        found.push(Diagnostic::error("K0234", message).label(parallel.span, "this loop").help("it has at least 1"));
     }
 }
 
@@ -118,27 +128,41 @@ impl<'a> Context<'a> {
         let mut vars = vec![kernel.warp(), kernel.tid(), kernel.block(0), kernel.block(1), kernel.block(2)];
         vars.extend(kernel.sizes.iter().map(|size| size.var.clone()));
         vars.extend(scope.iter().map(|outer| outer.var.clone()));
-        Context { kernel, vars, names: Vec::new(), known, found }
+        let of_sizes = kernel.sizes.iter().map(|size| (size.var.name().to_string(), (size.span, FIRST)));
+        let of_loops = scope.iter().map(|outer| (outer.var.name().to_string(), (outer.span, FIRST)));
+        let declared = of_sizes.chain(of_loops).collect();
+        Context { kernel, vars, names: Vec::new(), declared, known, found }
     }
 
-    fn declare(&mut self, var: &Var, span: Span, what: &str) {
-        super::buffers::check_name(var.name(), span, what, self.found);
-        self.check_free(var.name(), span);
+    /// A variable of a loop; a label at the loop says `first` where the name is used again.
+    fn declare(&mut self, var: &Var, span: Span, first: &'static str) {
+        super::buffers::check_name(var.name(), span, "a loop variable", self.found);
+        self.check_free(var.name(), span, first);
         self.vars.push(var.clone());
     }
 
     /// A name is no buffer's, and none that is known here.
-    fn check_free(&mut self, name: &str, span: Span) {
+    fn check_free(&mut self, name: &str, span: Span, label: &'static str) {
         let buffer = self.kernel.buffers.iter().find(|(_, buffer)| buffer.name == name).map(|(_, buffer)| buffer.span);
         let is_known =
             self.vars.iter().any(|var| var.name() == name) || self.names.iter().any(|(known, _)| known == name);
         if is_known || buffer.is_some() {
             let mut finding =
                 Diagnostic::error("K0204", format!("the name `{name}` is taken")).label(span, "named here");
-            if let Some(first) = buffer {
-                finding = finding.label(first, "first used here");
+            let first = buffer.map(|first| (first, FIRST)).or_else(|| self.declared.get(name).copied());
+            if let Some((first, label)) = first {
+                finding = finding.label(first, label);
             }
-            self.found.push(finding.help("give it a name of its own"));
+            let help = match first {
+                Some((_, OF_LOOP)) => {
+                    "give it another name: the variables of k.parallel are called i, j, k, l, p and q, as far as these \
+                     are free"
+                }
+                _ => "give it a name of its own",
+            };
+            self.found.push(finding.help(help));
+        } else {
+            self.declared.insert(name.to_string(), (span, label));
         }
     }
 
@@ -156,7 +180,7 @@ impl<'a> Context<'a> {
         match element {
             Element::Let { name, value, span } => {
                 super::buffers::check_name(name, *span, "a value", self.found);
-                self.check_free(name, *span);
+                self.check_free(name, *span, FIRST);
                 let kind = self.value(value, *span);
                 self.known.name(name, value);
                 self.names.push((name.clone(), kind.unwrap_or(Type::Integer(ValueRange::new(0, 1)))));
@@ -183,7 +207,7 @@ impl<'a> Context<'a> {
             }
             Element::For { var, body, span } => {
                 let (vars, names) = (self.vars.len(), self.names.len());
-                self.declare(var, *span, "a loop variable");
+                self.declare(var, *span, FIRST);
                 self.elements(body);
                 self.vars.truncate(vars);
                 self.names.truncate(names);
@@ -203,8 +227,10 @@ impl<'a> Context<'a> {
         if let Some(kind) = self.value(cond, span)
             && kind != Type::Truth
         {
-            let message = format!("`{}` is no condition", value_title(self.kernel, cond));
-            self.found.push(Diagnostic::error("K0233", message).label(span, "in this statement").help("compare it"));
+            let message = format!("`{}` is {}, not a condition", value_title(self.kernel, cond), kind.title());
+            self.found.push(
+                Diagnostic::error("K0233", message).label(span, "in this statement").help("compare it, as in x.ne(0)"),
+            );
         }
     }
 
@@ -251,17 +277,20 @@ impl<'a> Context<'a> {
         if may_store(kind, buffer.dtype) {
             self.found.extend(check_fits(self.kernel, value, kind, buffer.dtype, to.span));
         } else {
-            let what = match kind {
-                Type::Of(dtype) => dtype.to_string(),
-                Type::Integer(_) => "an integer".to_string(),
-                Type::Real => "a floating-point number".to_string(),
-                Type::Truth => "a truth value".to_string(),
+            let is_opaque = buffer.dtype.is_opaque() || matches!(kind, Type::Of(dtype) if dtype.is_opaque());
+            let help = match kind {
+                _ if is_opaque => "opaque elements move, nothing is converted to them or from them".to_string(),
+                Type::Truth => "choose between two numbers with .select(1, 0)".to_string(),
+                Type::Of(_) | Type::Integer(_) | Type::Real => {
+                    format!("convert it with value.cast({:?})", buffer.dtype)
+                }
             };
+            let what = kind.title();
             self.found.push(
                 Diagnostic::error("K0218", format!("{what} stored as {}: the dtypes differ", buffer.dtype))
                     .label(to.span, format!("`{}`", value_title(self.kernel, value)))
                     .label(buffer.span, format!("`{}` is {}", buffer.name, buffer.dtype))
-                    .help(format!("convert it with value.cast({:?})", buffer.dtype)),
+                    .help(help),
             );
         }
     }
@@ -296,7 +325,7 @@ impl<'a> Context<'a> {
             self.found.push(
                 Diagnostic::error(
                     "K0215",
-                    format!("{given} indices for `{}`, which has {has} dimensions", buffer.name),
+                    format!("{} for `{}`, which has {}", indices(given), buffer.name, dimensions(has)),
                 )
                 .label(access.span, "accessed here")
                 .label(buffer.span, format!("declared with shape {:?}", buffer.shape)),

@@ -1,6 +1,9 @@
 use tilewright_diag::Diagnostic;
+use tilewright_expr::Expr;
 use tilewright_layout::DType;
+use tilewright_layout::axis::Scope;
 
+use super::{dimensions, indices};
 use crate::tile::kernel::{Buffer, Direction, Kernel, Loop, Space, Tile};
 use crate::tile::op::{Detail, Gemm, Op, OpKind, Operand, Reduce, Takes};
 use crate::tile::print::tile_title;
@@ -17,6 +20,12 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
     }
     for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
         check_operand(kernel, op, operand, tile, scope, found);
+    }
+    let is_region = |tile: &Tile| {
+        tile.extents.len() == kernel.buffers[tile.buffer].shape.len() && tile.extents.iter().all(|extent| *extent > 0)
+    };
+    if !op.operands.iter().all(is_region) {
+        return;
     }
     match op.detail {
         Detail::Nothing | Detail::Constant(_) => check_agreement(kernel, op, found),
@@ -48,9 +57,10 @@ fn check_row(op: &Op, found: &mut Vec<Diagnostic>) {
         found.push(Diagnostic::error("K0211", format!("`{}` {what}", info.name)).label(op.span, "this op"));
     }
     if !info.scopes.contains(&op.scope) {
-        let legal: Vec<&str> = info.scopes.iter().map(|s| s.name()).collect();
+        let name = |scope: &Scope| if *scope == Scope::Cta { "CTA" } else { scope.name() };
+        let legal: Vec<&str> = info.scopes.iter().map(name).collect();
         found.push(
-            Diagnostic::error("K0212", format!("`{}` is no op of a {}", info.name, op.scope.name()))
+            Diagnostic::error("K0212", format!("`{}` cannot be done by a {}", info.name, name(&op.scope)))
                 .label(op.span, "this op")
                 .help(format!("it can be done by a {}", legal.join(" or a "))),
         );
@@ -76,8 +86,12 @@ fn check_operand(
         );
     }
     if tile.starts.len() != buffer.shape.len() || tile.extents.len() != buffer.shape.len() {
-        let message =
-            format!("{} indices for `{}`, which has {} dimensions", tile.starts.len(), buffer.name, buffer.shape.len());
+        let message = format!(
+            "{} for `{}`, which has {}",
+            indices(tile.starts.len()),
+            buffer.name,
+            dimensions(buffer.shape.len())
+        );
         found.push(
             Diagnostic::error("K0215", message)
                 .label(op.span, "in this op")
@@ -104,8 +118,28 @@ fn check_operand(
             found.push(
                 Diagnostic::error("K0216", message)
                     .label(op.span, "in this op")
-                    .label(buffer.span, format!("declared with shape {:?}", buffer.shape)),
+                    .label(buffer.span, format!("declared with shape {:?}", buffer.shape))
+                    .help(inside_help(buffer, start, *extent, most)),
             );
+        }
+    }
+}
+
+/// How a region is kept inside of a dimension of extent `most`.
+fn inside_help(buffer: &Buffer, start: &Expr, extent: i64, most: i64) -> String {
+    let range = start.range();
+    if extent == 1 && range.lo >= 0 && range.constant().is_none() && !matches!(buffer.space, Space::Global(_)) {
+        let start = if start.operands().is_some() { format!("({start})") } else { start.to_string() };
+        return format!(
+            "a region lies inside of its buffer; to go around in stages, take the index `{start} % {most}`"
+        );
+    }
+    match buffer.space {
+        Space::Global(_) => "a region lies inside of its tensor; to leave out what is outside, access the elements in \
+                             k.parallel, where they are masked"
+            .to_string(),
+        Space::Shared | Space::Fragment => {
+            "a region lies inside of its buffer: change where it begins, or make the buffer larger".to_string()
         }
     }
 }
@@ -153,14 +187,43 @@ fn check_agreement(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
         );
     }
     if dst.moving_extents() != src.moving_extents() {
-        found.push(
+        let elements = |tile: &Tile| {
+            let (title, count) = (tile_title(kernel, tile), tile.elements());
+            format!("`{title}` has {count} {}", if count == 1 { "element" } else { "elements" })
+        };
+        let finding =
             Diagnostic::error("K0219", format!("`{name}` from extents {:?} to {:?}", src.extents, dst.extents))
                 .label(op.span, "this op")
-                .note(format!("`{}` has {} elements", tile_title(kernel, src), src.elements()))
-                .note(format!("`{}` has {} elements", tile_title(kernel, dst), dst.elements()))
-                .help("take tiles whose extents agree; dimensions of extent 1 are left out of the comparison"),
-        );
+                .note(elements(src))
+                .note(elements(dst))
+                .help("take tiles whose extents agree; dimensions of extent 1 are left out of the comparison");
+        let is_turned =
+            matches!((&dst.moving_extents()[..], &src.moving_extents()[..]), ([a, b], [c, d]) if a == d && b == c);
+        found.push(match is_turned && op.kind == OpKind::Copy {
+            true => finding.help(transposed_help(kernel, dst, src)),
+            false => finding,
+        });
     }
+}
+
+/// How a copy transposes: by a view of memory with exchanged strides.
+fn transposed_help(kernel: &Kernel, dst: &Tile, src: &Tile) -> String {
+    let in_memory = |tile: &&Tile| kernel.buffers[tile.buffer].space != Space::Fragment;
+    let Some(tile) = [dst, src].into_iter().find(in_memory) else {
+        return "to transpose, copy through a tile in shared memory and a view of it with exchanged strides"
+            .to_string();
+    };
+    let buffer = &kernel.buffers[tile.buffer];
+    let shown = match &tile.moving_extents()[..] {
+        [rows, columns] if buffer.run_time.is_none() && buffer.shape == [*rows, *columns] => {
+            format!("S([{columns}, {rows}], [1, {columns}])")
+        }
+        _ => "..".to_string(),
+    };
+    let name = &buffer.name;
+    format!(
+        "to transpose, use a view of `{name}` whose dimensions are exchanged: k.view(\"{name}_t\", {name}, {shown})"
+    )
 }
 
 /// The destination is the source without one dimension; those of extent 1 do not count.
@@ -215,7 +278,7 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, found: &mut Vec<Diagnosti
             true => {
                 "a matrix has two dimensions beside those of extent 1; take one index of any other: x.sub((0, .., ..))"
             }
-            false => "c is M x N, a is M x K, b is K x N; say what is transposed",
+            false => "c is M x N, a is M x K, b is K x N; .with(Gemm { .. }) says what is transposed",
         };
         found.push(Diagnostic::error("K0219", message).label(op.span, "this op").help(help));
     }
@@ -231,7 +294,7 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, found: &mut Vec<Diagnosti
         let (message, help) = match gemm.tf32 {
             false => (
                 "there is no `gemm` of f32 in full precision".to_string(),
-                "say .tf32() to round both matrices to 10 bits of mantissa, or convert them to another dtype",
+                "add .tf32() to round both matrices to 10 bits of mantissa, or convert them to another dtype",
             ),
             true => (
                 format!("`gemm` of {} is not done in tf32", left.dtype),
@@ -284,9 +347,10 @@ fn check_value(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     let buffer = &kernel.buffers[dst.buffer];
     if !value.fits(buffer.dtype) {
         found.push(
-            Diagnostic::error("K0224", format!("{value} is no value of {}", buffer.dtype))
+            Diagnostic::error("K0224", format!("{value} is not a value of {}", buffer.dtype))
                 .label(op.span, "this op")
-                .label(buffer.span, format!("`{}` is {}", buffer.name, buffer.dtype)),
+                .label(buffer.span, format!("`{}` is {}", buffer.name, buffer.dtype))
+                .help(format!("use a number that {} holds; nothing is converted", buffer.dtype)),
         );
     }
 }

@@ -22,6 +22,18 @@ pub(super) enum Type {
     Truth,
 }
 
+impl Type {
+    /// What a diagnostic calls it: `f32`, `an integer`.
+    pub(super) fn title(self) -> String {
+        match self {
+            Type::Of(dtype) => dtype.to_string(),
+            Type::Integer(_) => "an integer".to_string(),
+            Type::Real => "a floating-point number".to_string(),
+            Type::Truth => "a truth value".to_string(),
+        }
+    }
+}
+
 /// The names that are known, and their types.
 pub(super) type Names = Vec<(String, Type)>;
 
@@ -44,7 +56,8 @@ pub(super) fn type_of(kernel: &Kernel, value: &Value, names: &Names, span: Span)
         Value::Cast(dtype, narrowing, inner) => {
             let from = type_of(kernel, inner, names, span)?;
             if from == Type::Truth {
-                return Err(mismatch(kernel, value, span, "a truth value has no dtype; use select"));
+                let message = format!("`{}` is a truth value, which cannot be cast", value_title(kernel, inner));
+                return Err(mismatch(message, span, "choose between two numbers with .select(1, 0)"));
             }
             if dtype.is_opaque() {
                 return Err(opaque(kernel, value, *dtype, span));
@@ -76,15 +89,22 @@ fn of_op(
     let numbers = match (class, types) {
         (ElementClass::Choice, [Type::Truth, numbers @ ..]) => numbers,
         (ElementClass::Choice, _) => {
-            return Err(mismatch(kernel, value, span, "the first value of `select` is a comparison"));
+            let (what, given) = (titles(kernel, arguments.get(..1)), joined_titles(types.get(..1)));
+            let message = format!("`select` needs a comparison; {what} is {given}");
+            return Err(mismatch(message, span, "compare it, as in x.ne(0).select(a, b)"));
         }
         _ => types,
     };
     let start = Type::Integer(ValueRange::point(0));
     let common = numbers.iter().try_fold(start, |common, next| joined(common, *next));
     let Some(common) = common else {
-        let help = "values of one op have one dtype; convert with value.cast(dtype)";
-        return Err(mismatch(kernel, value, span, help));
+        let title = value_title(kernel, value);
+        if numbers.contains(&Type::Truth) {
+            let help = "choose between two numbers with .select(1, 0)";
+            return Err(mismatch(format!("`{title}` computes with a truth value"), span, help));
+        }
+        let help = "the operands of an operation have one dtype; convert with value.cast(dtype)";
+        return Err(mismatch(format!("`{title}` mixes {}", joined_titles(Some(numbers))), span, help));
     };
     if let Type::Of(dtype) = common
         && dtype.is_opaque()
@@ -110,7 +130,8 @@ fn of_op(
         })
         .collect();
     if op == ElementOp::Fma && matches!(common, Type::Of(DType::F16 | DType::BF16)) {
-        return Err(mismatch(kernel, value, span, "`mul_add` is of f32 and f64; convert with value.cast(F32)"));
+        let message = format!("`{}` is {}; `mul_add` needs f32 or f64", value_title(kernel, value), common.title());
+        return Err(mismatch(message, span, "convert with value.cast(F32)"));
     }
     match class {
         ElementClass::Arithmetic | ElementClass::Choice => {
@@ -127,7 +148,9 @@ fn of_op(
         ElementClass::Comparison => Ok(Type::Truth),
         ElementClass::Floating => match common {
             Type::Of(dtype) if !dtype.is_float() => {
-                Err(mismatch(kernel, value, span, "the op takes floating-point numbers; convert with value.cast(F32)"))
+                let of = titles(kernel, arguments.get(..1));
+                let message = format!("`{op}` needs a floating-point value; {of} is {dtype}");
+                Err(mismatch(message, span, "convert with value.cast(F32)"))
             }
             Type::Integer(_) => Ok(Type::Real),
             other => Ok(other),
@@ -183,11 +206,26 @@ pub(super) fn check_fits(kernel: &Kernel, value: &Value, kind: Type, dtype: DTyp
     let message = format!("`{}`{values} does not fit {dtype}", value_title(kernel, value));
     let finding = Diagnostic::error("K0243", message).label(span, "in this statement");
     Some(match dtype.integers() {
-        Some((least, most)) if is_constant => finding.note(format!("{dtype} holds {}", between(least, most))),
+        Some((least, most)) if is_constant => {
+            let finding = finding.note(format!("{dtype} holds {}", between(least, most)));
+            match kind {
+                Type::Integer(range) => {
+                    let number = match i32::try_from(range.lo) {
+                        Ok(number) => number.to_string(),
+                        Err(_) => format!("{}i64", range.lo),
+                    };
+                    let low = format!("Value::from({number}).wrapping_cast({dtype:?})");
+                    finding.help(format!("write a number that {dtype} holds, or take the low bits: {low}"))
+                }
+                Type::Of(_) | Type::Real | Type::Truth => finding,
+            }
+        }
         Some((least, most)) => finding
             .note(format!("{dtype} holds {}", between(least, most)))
             .help(format!("convert it with .saturating_cast({dtype:?}) or .wrapping_cast({dtype:?})")),
-        None => finding.note(format!("{dtype} would round it to an infinity")),
+        None => finding
+            .note(format!("{dtype} would round it to an infinity"))
+            .help(format!("use a number that {dtype} holds, or a dtype with a wider range")),
     })
 }
 
@@ -226,10 +264,25 @@ fn between(least: i128, most: i128) -> String {
     if least == most { least.to_string() } else { format!("{least} to {most}") }
 }
 
-fn mismatch(kernel: &Kernel, value: &Value, span: Span, help: &str) -> Diagnostic {
-    Diagnostic::error("K0233", format!("`{}` mixes types", value_title(kernel, value)))
-        .label(span, "in this statement")
-        .help(help)
+fn mismatch(message: String, span: Span, help: &str) -> Diagnostic {
+    Diagnostic::error("K0233", message).label(span, "in this statement").help(help)
+}
+
+/// The texts of values: `` `x[i]` ``.
+fn titles(kernel: &Kernel, values: Option<&[Value]>) -> String {
+    let values = values.unwrap_or_default().iter();
+    values.map(|value| format!("`{}`", value_title(kernel, value))).collect::<Vec<_>>().join(", ")
+}
+
+/// Types, each once: `f32 and f16`.
+fn joined_titles(types: Option<&[Type]>) -> String {
+    let mut known: Vec<String> = Vec::new();
+    for title in types.unwrap_or_default().iter().map(|kind| kind.title()) {
+        if !known.contains(&title) {
+            known.push(title);
+        }
+    }
+    known.join(" and ")
 }
 
 fn opaque(kernel: &Kernel, value: &Value, dtype: DType, span: Span) -> Diagnostic {

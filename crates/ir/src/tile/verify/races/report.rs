@@ -86,10 +86,10 @@ pub(super) fn depends_on_data(kernel: &Kernel, one: &Touch, other: &Touch) -> Di
     }
     finding.help(match data.kind {
         Kind::Store(_) => {
-            "say .unique() where no two are the same, .any_wins() where any value will do, or use k.atomic_add"
+            "add .unique() where no two are the same, .any_wins() where any value will do, or use k.atomic_add"
         }
         Kind::Atomic | Kind::Read => {
-            "read in a loop of its own before or after this one, or say .unique() of the store where no two iterations touch one element"
+            "read in a loop of its own before or after this one, or add .unique() to the store where no two iterations touch one element"
         }
     })
 }
@@ -150,7 +150,7 @@ fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch
 fn help(one: &Touch, other: &Touch) -> &'static str {
     match (one.kind, other.kind) {
         (Kind::Store(_), Kind::Store(_)) => {
-            "reduce with k.reduce, add with k.atomic_add, or say .any_wins() where any of the values will do"
+            "reduce with k.reduce, add with k.atomic_add, or add .any_wins() to the store where any of the values will do"
         }
         (Kind::Read, _) | (_, Kind::Read) => {
             "iterations have no order: read in a loop before, into another fragment, and store in a loop of its own"
