@@ -79,7 +79,7 @@ fn foreign(header: &[u8]) -> Option<String> {
     let is_not = |found: Option<u64>, wanted: u64| found.is_some_and(|found| found != wanted);
     let little_64_bit = |at: usize| u64::from(MAGIC[at]);
     if !header.starts_with(&MAGIC[..CLASS]) {
-        Some("no ELF file".to_string())
+        Some("not an ELF file".to_string())
     } else if is_not(field(CLASS, 1), little_64_bit(CLASS)) {
         Some("no 64-bit ELF file".to_string())
     } else if is_not(field(BYTE_ORDER, 1), little_64_bit(BYTE_ORDER)) {
@@ -199,7 +199,7 @@ pub(crate) mod tests {
         let (number, name) = MACHINES.iter().find(|(_, name)| *name != ARCH).unwrap();
         assert_eq!(changed(MACHINE, *number as u8), unfit(&format!("an ELF library for {name}")));
         for other in [&b""[..], b"INPUT(libnvrtc.so.13)", &[0; 200]] {
-            assert_eq!(checked(other), unfit("no ELF file"));
+            assert_eq!(checked(other), unfit("not an ELF file"));
         }
     }
 
