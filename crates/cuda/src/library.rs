@@ -81,7 +81,7 @@ fn foreign(header: &[u8]) -> Option<String> {
     if !header.starts_with(&MAGIC[..CLASS]) {
         Some("not an ELF file".to_string())
     } else if is_not(field(CLASS, 1), little_64_bit(CLASS)) {
-        Some("no 64-bit ELF file".to_string())
+        Some("not a 64-bit ELF file".to_string())
     } else if is_not(field(BYTE_ORDER, 1), little_64_bit(BYTE_ORDER)) {
         Some("a big-endian ELF file".to_string())
     } else if is_not(field(KIND, 2), SHARED) {
@@ -192,7 +192,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_library_for_another_machine_is_named() {
-        assert_eq!(changed(CLASS, 1), unfit("no 64-bit ELF file"));
+        assert_eq!(changed(CLASS, 1), unfit("not a 64-bit ELF file"));
         assert_eq!(changed(BYTE_ORDER, 2), unfit("a big-endian ELF file"));
         assert_eq!(changed(KIND, 1), unfit("an ELF file that is not a shared library"));
         assert_eq!(changed(MACHINE, 3), unfit("an ELF library for machine 3"));
