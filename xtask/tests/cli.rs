@@ -74,7 +74,7 @@ fn what_is_unknown_is_bad_input_with_a_hint() {
         (&["run-kernel", "warp_transpose", "--shape", "rows"], "write it as rows=32"),
         (&["run-kernel", "warp_transpose", "--shape", "rows=0"], "a size lies between 1 and 2^30"),
         (&["run-kernel", "warp_transpose", "--dtype", "i64"], "it is for b32, b8, b16, b64, b128, f32"),
-        (&["run-kernel", "sf_transpose", "--dtype", "float"], "`float` is no dtype"),
+        (&["run-kernel", "sf_transpose", "--dtype", "float"], "`float` is not a dtype"),
         (&["run-kernel", "sf_transpose", "--device", "tpu"], "there are auto, gpu and virtual"),
         (&["run-kernel", "sf_transpose", "--variant", "fastest"], "there is no variant `fastest`"),
         (&["run-kernel", "sf_transpose", "--cuda", "no/such/file.cu"], "cannot read no/such/file.cu"),

@@ -79,9 +79,9 @@ fn foreign(header: &[u8]) -> Option<String> {
     let is_not = |found: Option<u64>, wanted: u64| found.is_some_and(|found| found != wanted);
     let little_64_bit = |at: usize| u64::from(MAGIC[at]);
     if !header.starts_with(&MAGIC[..CLASS]) {
-        Some("no ELF file".to_string())
+        Some("not an ELF file".to_string())
     } else if is_not(field(CLASS, 1), little_64_bit(CLASS)) {
-        Some("no 64-bit ELF file".to_string())
+        Some("not a 64-bit ELF file".to_string())
     } else if is_not(field(BYTE_ORDER, 1), little_64_bit(BYTE_ORDER)) {
         Some("a big-endian ELF file".to_string())
     } else if is_not(field(KIND, 2), SHARED) {
@@ -192,14 +192,14 @@ pub(crate) mod tests {
 
     #[test]
     fn a_library_for_another_machine_is_named() {
-        assert_eq!(changed(CLASS, 1), unfit("no 64-bit ELF file"));
+        assert_eq!(changed(CLASS, 1), unfit("not a 64-bit ELF file"));
         assert_eq!(changed(BYTE_ORDER, 2), unfit("a big-endian ELF file"));
         assert_eq!(changed(KIND, 1), unfit("an ELF file that is not a shared library"));
         assert_eq!(changed(MACHINE, 3), unfit("an ELF library for machine 3"));
         let (number, name) = MACHINES.iter().find(|(_, name)| *name != ARCH).unwrap();
         assert_eq!(changed(MACHINE, *number as u8), unfit(&format!("an ELF library for {name}")));
         for other in [&b""[..], b"INPUT(libnvrtc.so.13)", &[0; 200]] {
-            assert_eq!(checked(other), unfit("no ELF file"));
+            assert_eq!(checked(other), unfit("not an ELF file"));
         }
     }
 

@@ -149,7 +149,7 @@ fn limit(nest: &Nest, touch: &MemoryTouch, moves: &Moves, lanes: usize) -> &'sta
     } else if !touch.is_movable {
         "the loop accesses the same memory elsewhere"
     } else if is_told {
-        "the loop was told so"
+        "`.vector` limits it"
     } else if lanes == moves.most {
         "it may begin between wider vectors"
     } else {
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(limited(None, true, true, 4, 4), "the most that there is");
         assert_eq!(limited(None, false, false, 1, 1), "it is under a condition or in an inner loop");
         assert_eq!(limited(None, true, false, 1, 1), "the loop accesses the same memory elsewhere");
-        assert_eq!(limited(Some(2), true, true, 2, 2), "the loop was told so");
+        assert_eq!(limited(Some(2), true, true, 2, 2), "`.vector` limits it");
         assert_eq!(limited(None, true, true, 2, 2), "it may begin between wider vectors");
         assert_eq!(limited(None, true, true, 4, 2), "neighbouring steps do not form wider vectors");
     }
