@@ -39,7 +39,9 @@ fn tensor(dtype: DType, bits: &[u64]) -> HostTensor {
 }
 
 fn bits(tensor: &HostTensor) -> Vec<u64> {
-    let word = |at: i64| tensor.element(at).expect("an element").iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+    let word = |at: i64| {
+        tensor.element(at).expect("an element").iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte))
+    };
     (0..tensor.len()).map(word).collect()
 }
 

@@ -49,11 +49,11 @@ fn bits_of(dtype: DType, number: f64) -> u128 {
 /// `i64` counts.
 fn elements(dtype: DType, shape: &[i64]) -> Result<i64, TensorError> {
     if let Some(extent) = shape.iter().find(|extent| **extent < 0) {
-        return Err(TensorError(format!("a {dtype} tensor of shape {shape:?}: the extent {extent} is negative")));
+        return Err(TensorError(format!("a tensor of {dtype} of shape {shape:?}: the extent {extent} is negative")));
     }
     let count = shape.iter().try_fold(1i64, |product, extent| product.checked_mul(*extent));
     let counted = count.filter(|count| count.checked_mul(dtype.bytes()).is_some());
-    counted.ok_or_else(|| TensorError(format!("a {dtype} tensor of shape {shape:?} has more than 2^63 - 1 bytes")))
+    counted.ok_or_else(|| TensorError(format!("a tensor of {dtype} of shape {shape:?} has more than 2^63 - 1 bytes")))
 }
 
 impl HostTensor {
@@ -235,16 +235,16 @@ mod tests {
     #[test]
     fn shapes_that_no_tensor_has() {
         let error = |dtype, shape: &[i64]| HostTensor::from_bytes(dtype, shape, Vec::new()).unwrap_err().to_string();
-        assert_eq!(error(DType::F32, &[-4]), "a f32 tensor of shape [-4]: the extent -4 is negative");
-        assert_eq!(error(DType::F32, &[0, -4]), "a f32 tensor of shape [0, -4]: the extent -4 is negative");
-        let too_large = "a f32 tensor of shape [1099511627776, 1099511627776] has more than 2^63 - 1 bytes";
+        assert_eq!(error(DType::F32, &[-4]), "a tensor of f32 of shape [-4]: the extent -4 is negative");
+        assert_eq!(error(DType::F32, &[0, -4]), "a tensor of f32 of shape [0, -4]: the extent -4 is negative");
+        let too_large = "a tensor of f32 of shape [1099511627776, 1099511627776] has more than 2^63 - 1 bytes";
         assert_eq!(error(DType::F32, &[1i64 << 40, 1i64 << 40]), too_large);
         assert!(error(DType::F32, &[1i64 << 61]).ends_with("has more than 2^63 - 1 bytes"));
-        assert_eq!(error(DType::U8, &[2]), "0 bytes for a u8 tensor of shape [2], which has 2");
+        assert_eq!(error(DType::U8, &[2]), "0 bytes for a tensor of u8 of shape [2], which has 2");
     }
 
     #[test]
-    #[should_panic(expected = "a f32 tensor of shape [-4]: the extent -4 is negative")]
+    #[should_panic(expected = "a tensor of f32 of shape [-4]: the extent -4 is negative")]
     fn a_function_of_elements_asks_for_a_shape() {
         HostTensor::from_f64(DType::F32, &[-4], |_| 0.0);
     }
