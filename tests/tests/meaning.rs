@@ -586,3 +586,15 @@ fn a_loop_of_many_turns_is_not_written_down() {
     let facts = artifact.plans()[1].considered[0].answer.clone().expect("the facts of the loop");
     assert_eq!(facts.accesses[0].count, i64::from(i32::MAX));
 }
+
+#[test]
+fn an_index_that_is_scattered_often_is_compiled_in_proportion() {
+    let scattered = verdict(64, |k| {
+        let (x, y) = (k.input("x", F32, [256]), k.output("y", F32, [64]));
+        k.parallel([64], |k, [i]| {
+            let hash = (0..60).fold(i, |hash, step| (hash * 5 + step) % 256);
+            k.store(y, (i,), x.at((hash,)));
+        });
+    });
+    assert_eq!(scattered, "accepted");
+}

@@ -267,7 +267,9 @@ fn find_recombination(sum: &Linear) -> Option<(usize, usize, Linear)> {
         let partner = value.clone() / k;
         let Some(wanted) = coefficient.checked_mul(k) else { continue };
         let found = sum.terms.iter().position(|(c, other)| *c == wanted && *other == partner);
-        if let (Some(other), Some(whole)) = (found, linear(value).scaled(*coefficient)) {
+        if let Some(other) = found
+            && let Some(whole) = linear(value).scaled(*coefficient)
+        {
             return Some((other, at, whole));
         }
         let digit = sum.terms.iter().enumerate().find_map(|(place, (c, other))| match other.node() {
@@ -298,6 +300,12 @@ mod tests {
         let x = Expr::var(&Var::new("x", 0, 1));
         let doubled = (0..60).fold(x.clone(), |sum, _| sum.clone() + sum);
         assert_eq!((doubled.weight(), normalize(&doubled)), ((1 << 61) - 1, x * (1 << 60)));
+    }
+
+    #[test]
+    fn remainders_inside_each_other_are_looked_at_once() {
+        let scattered = (0..100).fold(v("x", 31), |hash, step| (hash * 5 + step) % 256);
+        assert_eq!(normalize(&scattered).weight(), 595);
     }
 
     #[test]
