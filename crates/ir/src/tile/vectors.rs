@@ -48,6 +48,11 @@ pub struct Chunk {
 /// The steps of a nest, as many together as are said. Where other threads take part within them, they are taken one by
 /// one.
 pub fn chunks(steps: &Map, together: usize) -> Vec<Chunk> {
+    if steps.columns().all(|column| !column.contains(&NONE)) {
+        let everyone: Mask = Rc::new(vec![true; steps.threads()]);
+        let ends = (0..steps.slots()).step_by(together).map(|step| step..(step + together).min(steps.slots()));
+        return ends.map(|steps| Chunk { steps, mask: Rc::clone(&everyone) }).collect();
+    }
     let takes_part = |step: usize| steps.column(step).iter().map(|iteration| *iteration != NONE);
     let (mut found, mut step) = (Vec::new(), 0);
     while step < steps.slots() {
@@ -240,11 +245,19 @@ impl Places {
 impl Listed {
     /// Whether the numbers of `width` steps follow each other from a multiple of `width` on, for all threads.
     fn is_vector(&self, steps: &Map, step: usize, mask: &[bool], width: usize) -> bool {
-        let of = |lane: usize| in_step(&self.own, steps, step + lane, mask);
+        let first = steps.column(step);
+        let follows = |lane: usize, first: u32, here: u32| {
+            let start = self.own[first as usize];
+            let is_aligned = lane > 0 || start % width as i64 == 0;
+            is_aligned && here != NONE && self.own[here as usize] == start + lane as i64
+        };
         self.rest % width as i64 == 0
-            && of(0).flatten().all(|first| first % width as i64 == 0)
-            && (1..width)
-                .all(|lane| of(0).zip(of(lane)).all(|(first, at)| first.map(|first| first + lane as i64) == at))
+            && (0..width).all(|lane| {
+                let threads = mask.iter().zip(first).zip(steps.column(step + lane));
+                threads
+                    .filter(|((takes_part, first), _)| **takes_part && **first != NONE)
+                    .all(|((_, first), here)| follows(lane, *first, *here))
+            })
     }
 
     /// Whether they are the same in `width` steps.
