@@ -223,8 +223,10 @@ impl Artifact {
             return None;
         }
         let reach = |buffer: &Buffer| self.placed(buffer).1.memory_span();
-        let (reached, there) = (reach(view), reach(owner));
-        if reached.saturating_mul(view.dtype.bytes()) <= there.saturating_mul(owner.dtype.bytes()) {
+        // In elements of the tensor, which may be of another width.
+        let bytes = reach(view).saturating_mul(view.dtype.bytes());
+        let (reached, there) = (bytes.saturating_add(owner.dtype.bytes() - 1) / owner.dtype.bytes(), reach(owner));
+        if reached <= there {
             return None;
         }
         let (view_name, owner_name) = (&view.name, &owner.name);

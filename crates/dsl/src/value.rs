@@ -41,8 +41,8 @@ impl Value {
         }
     }
 
-    /// The same element of a tensor in global memory, where 0 is meant if it lies outside of the tensor: an index that is
-    /// known to leave it is no warning then.
+    /// The same element of a tensor in global memory, which is meant to read as 0 where it lies outside of the tensor. An
+    /// index that leaves the tensor is then not warned about.
     #[track_caller]
     pub fn or_zero(self) -> Value {
         let Repr::Node(number) = self.0 else { return not_an_element(self) };

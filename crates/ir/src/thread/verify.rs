@@ -436,7 +436,8 @@ impl<'a> Checker<'a> {
 
     fn report_parts(&mut self, regs: &Regs) {
         let RegArray { name, vector, .. } = &self.program.registers[regs.array];
-        let message = format!("`{name}[{}]` with {} elements is no whole vector of {vector}", regs.first, regs.count);
+        let message =
+            format!("`{name}[{}]` with {} elements is not a whole vector of {vector}", regs.first, regs.count);
         self.report("V0316", message);
     }
 

@@ -20,7 +20,7 @@ pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space,
 pub use op::{Detail, Effect, Gemm, Op, OpInfo, OpKind, Operand, Reduce, ReduceKind, Takes, WarpPolicy};
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
 pub use shared::name_shared;
-pub use value::{Access, Coord, ElementClass, ElementOp, IntegerRange, Narrowing, Value};
+pub use value::{Access, Coord, ElementClass, ElementOp, IntegerRange, Narrowing, Value, flat};
 pub use verify::{VerifiedKernel, verify, warnings};
 
 use tilewright_expr::Var;

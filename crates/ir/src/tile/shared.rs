@@ -381,7 +381,7 @@ fn rebuilt_operation(made: &BTreeMap<Key, (Value, Left)>, value: &Value) -> (Val
     (now, Left { operations: all.operations.saturating_add(1), nested: all.nested + 1 })
 }
 
-/// A value of which all operations are made.
+/// A value whose operations have all been rebuilt.
 fn rebuilt(made: &BTreeMap<Key, (Value, Left)>, value: &Value) -> (Value, Left) {
     if let Value::Load(access) = value {
         let (access, left) = rebuilt_access(made, access);

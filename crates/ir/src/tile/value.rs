@@ -431,13 +431,15 @@ impl Value {
     }
 }
 
+/// The number of the element at an index, in row-major order of a shape.
+pub fn flat(index: &[Expr], shape: &[i64]) -> Expr {
+    index.iter().zip(shape).fold(Expr::constant(0), |flat, (at, extent)| flat * *extent + at.clone())
+}
+
 impl Access {
     /// The element, counted in row-major order of a buffer of this shape; `None` if it depends on data.
     pub fn flat(&self, shape: &[i64]) -> Option<Expr> {
-        self.index.iter().zip(shape).try_fold(Expr::constant(0), |flat, (coord, extent)| match coord {
-            Coord::At(index) => Some(flat * *extent + index.clone()),
-            Coord::Data(_) => None,
-        })
+        self.known_index().map(|index| flat(&index, shape))
     }
 
     /// The index, if no data decides it.

@@ -1,10 +1,10 @@
 //! How many elements of memory a thread moves at once. Inference asks it for the cost of a layout and for the text of it,
 //! and lowering for the code, so that the three agree.
 //!
-//! Neighbouring steps of a nest are done together in chunks. An access of which all iterations do the same and that
-//! nothing else in the nest can meet is *movable*: in a chunk, its elements are moved by vectors, as wide as they are
-//! adjacent and aligned for all threads. Wider than that nothing is, and a loop in which the offset of an access becomes
-//! known by unrolling asks again.
+//! Neighbouring steps of a nest are done together in chunks. An access is *movable* if every iteration does it once, without
+//! a condition, and nothing else in the nest accesses the same memory in a way that could conflict. The elements of a movable
+//! access are moved in vectors, as wide as they are adjacent and aligned for all threads of the chunk. Where a loop is
+//! unrolled, its variable is a number, and the question is asked again for every turn.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use tilewright_layout::{DType, Layout, TileLayout};
 use crate::arena::Handle;
 use crate::tile::element::Element;
 use crate::tile::kernel::{Buffer, Kernel, Space};
-use crate::tile::value::Access;
+use crate::tile::value::{Access, flat};
 
 /// Bytes that a thread moves at once, at most (PTX ISA, `ld` and `st` with `.v4.b32`).
 pub const WIDEST: i64 = 16;
@@ -271,16 +271,10 @@ pub fn position(buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Opt
     if let Some(shape) = &buffer.run_time {
         return splits.of(&shape.position(index));
     }
-    let split = splits.of(&flat(buffer, index))?;
+    let split = splits.of(&flat(index, &buffer.shape))?;
     let layout = buffer.layout.as_ref()?;
     let is_row_major = TileLayout::row_major(&buffer.shape).is_ok_and(|tile| *layout == Layout::Tile(tile));
     if is_row_major { Some(split) } else { through(layout, split) }
-}
-
-/// The number of an element in row-major order.
-pub fn flat(buffer: &Buffer, index: &[Expr]) -> Expr {
-    let dimensions = index.iter().zip(&buffer.shape);
-    dimensions.fold(Expr::constant(0), |flat, (index, extent)| flat * *extent + index.clone())
 }
 
 /// The positions that a layout gives to elements. What moves all of them alike must move their positions alike, too: by

@@ -4,8 +4,8 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::points::Split;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, Stmt};
-use tilewright_ir::tile::vectors::{self, Mask, position};
-use tilewright_ir::tile::{Bound, Buffer};
+use tilewright_ir::tile::vectors::{Mask, position};
+use tilewright_ir::tile::{Bound, Buffer, flat};
 use tilewright_layout::Layout;
 
 use super::points::Points;
@@ -27,7 +27,7 @@ pub(super) enum Address {
 impl Address {
     /// The address of the element at `index` of `buffer`.
     pub(super) fn of(buffer: &Buffer, index: &[Expr], points: &mut Points<'_>) -> Address {
-        let flat = vectors::flat(buffer, index);
+        let flat = flat(index, &buffer.shape);
         if let Some(position) = position(buffer, index, &mut points.splits) {
             let element = points.split(&flat).filter(|_| matches!(buffer.layout, Some(Layout::Compose(_))));
             return match element {

@@ -320,8 +320,7 @@ impl<'a> Lowering<'a> {
         let held = self.fragment(access.buffer)?;
         let index = self.coordinates(access, place)?;
         let buffer = &self.kernel.buffers[access.buffer];
-        let flat =
-            index.iter().zip(&buffer.shape).fold(Expr::constant(0), |flat, (at, extent)| flat * *extent + at.clone());
+        let flat = tilewright_ir::tile::flat(&index, &buffer.shape);
         let mut ways = Vec::new();
         for (asked, flat) in self.untied(&buffer.name, flat)? {
             ways.extend(self.ways_of(&held, &flat, &asked, place));
@@ -408,12 +407,8 @@ impl<'a> Lowering<'a> {
 
     /// Whether an index of variables may lead out of the buffer, by its range.
     fn may_leave(&self, access: &Access) -> bool {
-        let known = |coord: &Coord| match coord {
-            Coord::At(index) => index.clone(),
-            Coord::Data(_) => Expr::constant(0),
-        };
-        let index: Vec<Expr> = access.index.iter().map(known).collect();
-        index.iter().zip(&self.kernel.buffers[access.buffer].shape).any(|(at, extent)| !at.range().within(0, *extent))
+        let mut dimensions = access.index.iter().zip(&self.kernel.buffers[access.buffer].shape);
+        dimensions.any(|(coord, extent)| matches!(coord, Coord::At(at) if !at.range().within(0, *extent)))
     }
 
     /// The value of an element of a fragment.

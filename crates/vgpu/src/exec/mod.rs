@@ -144,8 +144,8 @@ fn run_once(
     (report, machine.found)
 }
 
-/// By instruction, the group of stores that are said to be apart; nothing where no line has one. What came by inlining
-/// stands on the line of a function, which is no store of the kernel.
+/// By instruction, the group of stores that are said to be apart; nothing where no line has one. Inlined
+/// code has the line of the function that it came from, and not of a store of the kernel.
 fn groups(program: &Program, options: &Options) -> Vec<Option<u32>> {
     if options.apart.is_empty() {
         return Vec::new();

@@ -166,7 +166,7 @@ fn a_part_of_a_vector_register_is_reported() {
     let mut f = fixture();
     f.program.registers[f.r].vector = 4;
     let body = vec![Stmt::Declare(f.r), f.load(&f.lane * 2, 2, 2)];
-    assert_eq!(f.said(body), ["internal error[V0316]: `r[2]` with 2 elements is no whole vector of 4"]);
+    assert_eq!(f.said(body), ["internal error[V0316]: `r[2]` with 2 elements is not a whole vector of 4"]);
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub(super) fn check(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// An op of which all warps write the same tile.
+/// Reports an op whose warps all write the same tile.
 fn same_tile(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
     let (warp, info) = (kernel.warp(), op.kind.info());
     let mut written = info.operands.iter().zip(&op.operands).filter(|(operand, _)| operand.effect.writes());

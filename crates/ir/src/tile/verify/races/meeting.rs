@@ -278,8 +278,7 @@ impl Keys {
 fn place(kernel: &Kernel, touch: &Touch, index: &[Expr]) -> Place {
     let buffer = &kernel.buffers[touch.access.buffer];
     let bytes = buffer.dtype.bytes();
-    let flat =
-        index.iter().zip(&buffer.shape).fold(Expr::constant(0), |flat, (at, extent)| flat * *extent + at.clone());
+    let flat = crate::tile::flat(index, &buffer.shape);
     let position = match (buffer.space, &buffer.layout) {
         (Space::Fragment, _) | (_, None) => Ok(flat.clone()),
         (Space::Global(_) | Space::Shared, Some(layout)) => Layout::memory_expr(layout, &flat),

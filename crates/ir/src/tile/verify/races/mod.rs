@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::linear::linear;
-use tilewright_expr::{Expr, Node, Var};
+use tilewright_expr::{Node, Var};
 use tilewright_layout::{Iter, TileLayout};
 
 use crate::arena::Handle;
@@ -102,7 +102,7 @@ fn is_one_place(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) ->
         return false;
     }
     let shape = &kernel.buffers[first.access.buffer].shape;
-    let flat = index.iter().zip(shape).fold(Expr::constant(0), |flat, (at, extent)| flat * *extent + at.clone());
+    let flat = crate::tile::flat(index, shape);
     let mut vars = iterations.vars.clone();
     for inner in touches.iter().flat_map(|touch| &touch.inner) {
         if flat.mentions(inner) && !vars.contains(inner) {
