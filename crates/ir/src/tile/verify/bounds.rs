@@ -158,21 +158,14 @@ struct Listing {
 
 impl Listing {
     fn outside(&self, extent: i64) -> Option<Outside> {
-        let (mut own, mut all) = (Vec::new(), Vec::new());
+        let found = self.outside_if_it_happens(extent)?;
+        (!self.never_happens()).then_some(found)
+    }
+
+    fn outside_if_it_happens(&self, extent: i64) -> Option<Outside> {
+        let mut own = Vec::new();
         note_vars(&self.index, &mut own);
-        note_vars(&self.index, &mut all);
-        // Conditions on other variables tell nothing of the index.
-        loop {
-            let before = all.len();
-            for condition in &self.conditions {
-                if condition.sides.iter().any(|side| all.iter().any(|var| side.mentions(var))) {
-                    condition.sides.iter().for_each(|side| note_vars(side, &mut all));
-                }
-            }
-            if all.len() == before {
-                break;
-            }
-        }
+        let all = self.tied(own.clone());
         if self.is_in_reach(&all) {
             return self.look(extent, &all);
         }
@@ -184,6 +177,33 @@ impl Listing {
         }
         let range = self.index.range();
         Some(Outside { least: range.lo, most: range.hi, at: None })
+    }
+
+    /// These variables and those that conditions tie to them; conditions on other variables tell nothing of the index.
+    fn tied(&self, mut vars: Vec<Var>) -> Vec<Var> {
+        loop {
+            let before = vars.len();
+            for condition in &self.conditions {
+                if condition.sides.iter().any(|side| vars.iter().any(|var| side.mentions(var))) {
+                    condition.sides.iter().for_each(|side| note_vars(side, &mut vars));
+                }
+            }
+            if vars.len() == before {
+                return vars;
+            }
+        }
+    }
+
+    /// Whether some of the conditions never hold together.
+    fn never_happens(&self) -> bool {
+        let anywhere = Listing { index: Expr::constant(0), conditions: self.conditions.clone() };
+        anywhere.conditions.iter().any(|condition| {
+            let mut vars = Vec::new();
+            condition.sides.iter().for_each(|side| note_vars(side, &mut vars));
+            let vars = anywhere.tied(vars);
+            // Every point that there is lies outside of an extent of 0.
+            anywhere.is_in_reach(&vars) && anywhere.look(0, &vars).is_none()
+        })
     }
 
     /// The index as a sum of variables that no condition is about, if it is one: then its ends are those of the variables.
@@ -371,6 +391,10 @@ mod tests {
         let i = var("i", 7);
         assert!(is_inside(&(&i + 100), 8, &[holds(&i, ElementOp::Gt, 7)]));
         assert!(is_inside(&(&i + 100), 8, &[holds(&Expr::constant(0), ElementOp::Ge, 1)]));
+        // Of variables that the index does not mention: no number is 5 modulo 8 and even.
+        let n = var("n", 63);
+        let never = [holds(&(&n % 8), ElementOp::Eq, 5), holds(&(&n % 2), ElementOp::Eq, 0)];
+        assert!(is_inside(&(&i + 100), 8, &never) && !is_inside(&(&i + 100), 8, &never[..1]));
     }
 
     #[test]
