@@ -116,7 +116,10 @@ fn issue(moves: &Moves, places: &Places, steps: &Map, chunks: &[Chunk], firsts: 
     for chunk in chunks {
         let mask = firsts.map_or(Some(&chunk.mask), |firsts| common_mask(firsts, chunk));
         let width = mask.map_or(1, |mask| places.width(steps, &chunk.steps, mask, moves.most));
-        issue.widths = (issue.widths.0.min(width), issue.widths.1.max(width));
+        // Where no thread is the first to do an iteration, nothing is written.
+        if mask.is_none_or(|mask| mask.contains(&true)) {
+            issue.widths = (issue.widths.0.min(width), issue.widths.1.max(width));
+        }
         for (busy, warp) in busy.iter_mut().zip(chunk.mask.chunks(LANES)) {
             *busy += if warp.contains(&true) { (chunk.steps.len() / width) as u64 } else { 0 };
         }
