@@ -40,6 +40,25 @@ fn the_element_before_the_first_in_an_unrolled_loop() {
     computes(&shifted, &[tensor(I32, &[4], number)], &[y, kept]);
 }
 
+/// What an iteration computes for a place outside of a tensor is dropped, so that it does not matter what it reads.
+#[test]
+fn what_is_read_for_a_place_outside_is_silent() {
+    let scaled = |extra: i64| {
+        let kernel = kernel("scaled", |k| {
+            let (x, gamma) = (k.input("x", F32, [3, 28]), k.input("gamma", F32, [12]));
+            let y = k.output("y", F32, [3, 28]);
+            let [g] = k.grid([3]);
+            k.parallel([256], |k, [j]| {
+                let channel = g * 4 + j / 7 + extra;
+                k.store(y, (g, j), x.at((g, j)) * gamma.at((channel,)));
+            });
+        });
+        compile(kernel, &Options::new(Target::Sm100a)).expect("it compiles").warnings()
+    };
+    assert_eq!(scaled(0), Vec::new());
+    assert_eq!(scaled(1)[0].code, "K0266");
+}
+
 /// The position of an element is looked up in a table, which has none for what lies outside.
 #[test]
 fn data_that_leads_out_of_a_tensor_laid_out_by_a_table() {

@@ -4,7 +4,7 @@
 use tilewright::compile::{Options, compile};
 use tilewright::dsl::StoreRef;
 use tilewright::prelude::*;
-use tilewright::runtime::Device;
+use tilewright::runtime::{CudaText, Device, run};
 use tilewright_tests::meaning::check::{Ended, check};
 use tilewright_tests::meaning::evaluate::Rules;
 use tilewright_tests::meaning::{run_kernels, run_kernels_on};
@@ -566,6 +566,39 @@ fn random_kernels_mean_the_same_on_the_virtual_gpu() {
     let report = run_kernels_on(1, 0..100, &toolchain(), (&Device::Virtual, Target::Sm100a));
     let examples: Vec<&str> = report.examples.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(report.wrongs(), 0, "{report}\n{}", examples.join("\n"));
+}
+
+/// Any of the values may stay, on the virtual GPU too; a store that does not say so is a race still.
+#[test]
+fn any_of_several_values_stays() {
+    let last = |claimed: bool| {
+        kernel("last", |k| {
+            let (x, at, y) = (k.input("x", F32, [64]), k.input("at", I32, [64]), k.output("y", F32, [8]));
+            let s = k.shared("s", F32, [8]);
+            k.threads(64);
+            k.fill(s, 0.0);
+            k.parallel([64], |k, [i]| {
+                let store = k.store(s, (at.at((i,)).max(0).min(7),), x.at((i,)));
+                if claimed { store.any_wins() } else { store.unique() }
+            });
+            k.copy(y, s);
+        })
+    };
+    let inputs = [tensor(F32, &[64], |i| i as f64), tensor(I32, &[64], |i| (i % 8) as f64)];
+    let ran = |claimed: bool| {
+        let artifact = compile(last(claimed), &Options::new(Target::Sm100a)).expect("the kernel is right");
+        let built = toolchain().build(&artifact, &CudaText::Generated).expect("a build");
+        run(&artifact, &built, &inputs, &Device::Virtual)
+    };
+    if toolchain().nvrtc(Target::Sm100a.name()).is_err() {
+        return skip("meaning: any_of_several_values_stays");
+    }
+    let outputs = ran(true).expect("no race").outputs;
+    for bin in 0..8 {
+        let stays = outputs[0].number(bin).expect("a number");
+        assert_eq!(stays as i64 % 8, bin, "{stays} of {bin}");
+    }
+    assert_eq!(ran(false).expect_err("a race").diagnostics[0].code, "R0605");
 }
 
 #[test]

@@ -3,10 +3,10 @@
 //! Nothing here reads files, the environment, clocks or CUDA; the same kernel gives the same bytes on every machine.
 
 mod artifact;
+mod claims;
 mod predict;
 mod registers;
 mod report;
-mod unique;
 mod unwritten;
 mod writers;
 

@@ -38,8 +38,15 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         mistakes: Vec::new(),
     };
     let nodes = nodes::open(kernel.span);
-    let mut builder =
-        KernelBuilder { kernel, nodes, open: Vec::new(), loops: Vec::new(), staged: Vec::new(), has_grid: false };
+    let mut builder = KernelBuilder {
+        kernel,
+        nodes,
+        open: Vec::new(),
+        loops: Vec::new(),
+        staged: Vec::new(),
+        has_grid: false,
+        threads_at: None,
+    };
     body(&mut builder);
     builder.finish()
 }
@@ -58,6 +65,8 @@ pub struct KernelBuilder {
     staged: Vec<(Handle<tile::Buffer>, String)>,
     /// Whether [`KernelBuilder::grid`] was called.
     has_grid: bool,
+    /// Where [`KernelBuilder::threads`] was called.
+    threads_at: Option<Span>,
 }
 
 /// The scope in which the next op runs: `k.warp().permute_layout(..)`.
@@ -174,6 +183,23 @@ impl ParallelRef {
     }
 }
 
+/// How two fragments differ in more than their layouts.
+fn differs(from: &tile::Buffer, to: &tile::Buffer, span: Span) -> Option<Diagnostic> {
+    let moving = |of: &tile::Buffer| of.shape.iter().copied().filter(|extent| *extent != 1).collect::<Vec<i64>>();
+    let (code, message, help) = if from.dtype != to.dtype {
+        let message = format!("`convert_layout` from {} to {}: the dtypes differ", from.dtype, to.dtype);
+        ("K0218", message, "convert the values in k.parallel, with .cast(..)")
+    } else if moving(from) != moving(to) {
+        let message = format!("`convert_layout` from shape {:?} to {:?}", from.shape, to.shape);
+        ("K0219", message, "take fragments of one shape; k.view gives a fragment another shape")
+    } else {
+        return None;
+    };
+    let finding = Diagnostic::error(code, message).label(span, "here");
+    let declared = |of: &tile::Buffer| format!("`{}` is {} of shape {:?}", of.name, of.dtype, of.shape);
+    Some(finding.label(from.span, declared(from)).label(to.span, declared(to)).help(help))
+}
+
 /// A layout of registers, in which `m` means the register index.
 fn in_registers(layout: Layout) -> Result<Layout, LayoutError> {
     match layout {
@@ -212,9 +238,17 @@ impl KernelBuilder {
         std::array::from_fn(|dimension| Expr::from(&kernel.block(dimension)))
     }
 
-    /// Threads of one CTA.
+    /// Threads of one CTA. Call it once.
+    #[track_caller]
     pub fn threads(&mut self, threads: i64) {
-        self.kernel.threads = threads;
+        let span = Span::here();
+        if let Some(first) = self.threads_at {
+            let finding = Diagnostic::error("K0202", "`k.threads` is called twice")
+                .label(span, "called again here")
+                .label(first, "first called here");
+            nodes::mistake(finding.help("call it once, before anything that depends on it"));
+        }
+        (self.kernel.threads, self.threads_at) = (threads, Some(span));
     }
 
     /// The index of the warp in its CTA; call after [`KernelBuilder::threads`].
@@ -334,7 +368,7 @@ impl KernelBuilder {
         }
         let var = Var::new(name, range.start, range.end - 1);
         self.loops.push(name.to_string());
-        let body = self.inside(|k| body(k, Expr::from(&var)));
+        let body = self.inside(span, |k| body(k, Expr::of_loop(&var)));
         self.loops.pop();
         self.push(Stmt::Loop(Loop { var, unroll, body, span }));
     }
@@ -352,15 +386,15 @@ impl KernelBuilder {
             nodes::mistake(finding.help("its extents begin at 1; leave a loop without iterations out"));
         }
         let vars = variables(&extents, &|name| self.is_taken(name));
-        let exprs = std::array::from_fn(|at| Expr::from(&vars[at]));
-        self.parallel_over(vars, |elements| body(elements, exprs))
+        let named = vars.clone();
+        self.parallel_over(vars, |elements| body(elements, std::array::from_fn(|at| Expr::of_loop(&named[at]))))
     }
 
     /// [`KernelBuilder::parallel`] over variables of the caller, whose ranges begin at 0.
     #[track_caller]
     pub fn parallel_over<T>(&mut self, vars: Vec<Var>, body: impl FnOnce(&mut Elements) -> T) -> ParallelRef {
         let span = Span::here();
-        let body = self.elements(body);
+        let body = Elements::build(span, body);
         let parallel = Parallel { vars, body, layout: None, vector: None, span };
         let parallel = self.kernel.parallels.push(parallel);
         self.push(Stmt::Parallel(parallel));
@@ -369,13 +403,10 @@ impl KernelBuilder {
 
     /// Statements on elements that every thread executes: the threads are the iterations. Every thread has a copy of the
     /// fragments in it, and all copies must get the same values.
+    #[track_caller]
     pub fn each_thread<T>(&mut self, body: impl FnOnce(&mut Elements) -> T) {
-        let body = self.elements(body);
+        let body = Elements::build(Span::here(), body);
         self.push(Stmt::Each(body));
-    }
-
-    fn elements<T>(&mut self, body: impl FnOnce(&mut Elements) -> T) -> Vec<tile::Element> {
-        Elements::build(body)
     }
 
     /// Statements where a condition holds, which is the same for all threads.
@@ -393,13 +424,13 @@ impl KernelBuilder {
         otherwise: impl FnOnce(&mut KernelBuilder) -> U,
     ) {
         let (span, cond) = (Span::here(), cond.into().resolved());
-        let (then, otherwise) = (self.inside(then), self.inside(otherwise));
+        let (then, otherwise) = (self.inside(span, then), self.inside(span, otherwise));
         self.push(Stmt::If(If { cond, then, otherwise, span }));
     }
 
-    fn inside<T>(&mut self, body: impl FnOnce(&mut KernelBuilder) -> T) -> Vec<Stmt> {
+    fn inside<T>(&mut self, begins: Span, body: impl FnOnce(&mut KernelBuilder) -> T) -> Vec<Stmt> {
         self.open.push(Vec::new());
-        body(self);
+        nodes::in_body(begins, || body(self));
         self.open.pop().unwrap_or_default()
     }
 
@@ -463,7 +494,13 @@ impl KernelBuilder {
         if !is_own_dst || !is_own_src {
             return;
         }
-        let Some(from) = self.kernel.buffers.get(src.handle) else { return };
+        let (Some(from), Some(to)) = (self.kernel.buffers.get(src.handle), self.kernel.buffers.get(dst.handle)) else {
+            return;
+        };
+        if let Some(finding) = differs(from, to, Span::here()) {
+            nodes::mistake(finding);
+            return;
+        }
         let (name, dtype, shape) = (format!("{}_staged", from.name), from.dtype, from.shape.clone());
         let staged = self.shared(&name, dtype, shape);
         self.staged.push((staged.handle, name));
@@ -507,14 +544,20 @@ impl KernelBuilder {
     }
 
     /// Fills in what `..` stands for.
+    #[track_caller]
     fn tile(&self, region: Region) -> Tile {
         let shape = self.kernel.buffers.get(region.buffer.handle).map(|b| b.shape.clone()).unwrap_or_default();
         let indices = region.indices.unwrap_or_else(|| vec![Index::All; shape.len()]);
         let resolve = |(dimension, index): (usize, Index)| match index {
-            Index::All => (expr::Expr::constant(0), shape.get(dimension).copied().unwrap_or(1)),
+            Index::All => (Expr::from(0), shape.get(dimension).copied().unwrap_or(1)),
             Index::From { start, extent } => (start, extent),
         };
-        let (starts, extents) = indices.into_iter().enumerate().map(resolve).unzip();
+        let (mut starts, mut extents) = (Vec::with_capacity(indices.len()), Vec::with_capacity(indices.len()));
+        for index in indices.into_iter().enumerate() {
+            let (start, extent) = resolve(index);
+            starts.push(start.resolved());
+            extents.push(extent);
+        }
         Tile { buffer: region.buffer.handle, starts, extents }
     }
 }
@@ -566,8 +609,11 @@ impl ScopeRef<'_> {
         for region in &operands {
             nodes::is_own(region.buffer);
         }
-        let operands = operands.into_iter().map(|region| builder.tile(region)).collect();
-        let span = Span::here();
+        let mut tiles = Vec::with_capacity(operands.len());
+        for region in operands {
+            tiles.push(builder.tile(region));
+        }
+        let (operands, span) = (tiles, Span::here());
         let op = tile::Op { kind, scope, warp, operands, detail, variant: None, name: None, layout: None, span };
         let op = builder.kernel.ops.push(op);
         builder.push(Stmt::Op(op));

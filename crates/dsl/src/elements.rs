@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
+use tilewright_ir::Scalar;
 use tilewright_ir::tile::{self, Access, Claim, Coord, Element};
 
 use crate::buffer::Buffer;
 use crate::expr::Expr;
-use crate::nodes::{self, Identity};
+use crate::nodes::{self, Body, Identity};
 use crate::value::Value;
 
 /// Elements that the index of an element may be made of without names.
@@ -62,10 +63,10 @@ impl StoreRef {
 
 impl Elements {
     /// The statements that `body` makes.
-    pub(crate) fn build<T>(body: impl FnOnce(&mut Elements) -> T) -> Vec<Element> {
+    pub(crate) fn build<T>(begins: Span, body: impl FnOnce(&mut Elements) -> T) -> Vec<Element> {
         let mut elements = Elements { open: vec![Vec::new()] };
         let first = nodes::claims();
-        body(&mut elements);
+        nodes::in_body(begins, || body(&mut elements));
         let mut made = elements.open.pop().unwrap_or_default();
         claimed(&mut made, &mut nodes::claims_from(first).into_iter());
         made
@@ -77,16 +78,16 @@ impl Elements {
         }
     }
 
-    fn inside<T>(&mut self, body: impl FnOnce(&mut Elements) -> T) -> Vec<Element> {
+    fn inside<T>(&mut self, begins: Span, body: impl FnOnce(&mut Elements) -> T) -> Vec<Element> {
         self.open.push(Vec::new());
-        body(self);
+        nodes::in_body(begins, || body(self));
         self.open.pop().unwrap_or_default()
     }
 
     /// `buffer[index] = value`
     #[track_caller]
     pub fn store(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> StoreRef {
-        let (to, value) = (access(buffer, index), value.into().resolved());
+        let (to, value) = (access(buffer, index.into_coords()), value.into().resolved());
         self.push(Element::Store { to, value, claim: Claim::None });
         StoreRef { kernel: nodes::current(), store: nodes::begin_claim() }
     }
@@ -94,7 +95,7 @@ impl Elements {
     /// `buffer[index] += value`, whoever else adds to it.
     #[track_caller]
     pub fn atomic_add(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
-        let (to, value) = (access(buffer, index), value.into().resolved());
+        let (to, value) = (access(buffer, index.into_coords()), value.into().resolved());
         self.push(Element::AtomicAdd { to, value });
     }
 
@@ -103,7 +104,7 @@ impl Elements {
     pub fn named(&mut self, name: &str, value: impl Into<Value>) -> Value {
         let value = value.into().resolved();
         self.push(Element::Let { name: name.to_string(), value, span: Span::here() });
-        Value::of(tile::Value::Named(name.to_string()))
+        Value::of(tile::Value::Named(name.to_string()), nodes::innermost())
     }
 
     /// Statements where a condition holds.
@@ -121,7 +122,7 @@ impl Elements {
         otherwise: impl FnOnce(&mut Elements) -> U,
     ) {
         let (span, cond) = (Span::here(), cond.into().resolved());
-        let (then, otherwise) = (self.inside(then), self.inside(otherwise));
+        let (then, otherwise) = (self.inside(span, then), self.inside(span, otherwise));
         self.push(Element::If { cond, then, otherwise, span });
     }
 
@@ -134,7 +135,7 @@ impl Elements {
             return;
         }
         let var = Var::new(name, range.start, range.end - 1);
-        let inner = self.inside(|k| body(k, Expr::from(&var)));
+        let inner = self.inside(span, |k| body(k, Expr::of_loop(&var)));
         self.push(Element::For { var, body: inner, span });
     }
 }
@@ -164,9 +165,14 @@ pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Dia
 }
 
 #[track_caller]
-fn access(buffer: Buffer, index: impl IntoCoords) -> Access {
+fn access(buffer: Buffer, index: Vec<Value>) -> Access {
     nodes::is_own(buffer);
-    let (mut index, span) = (index.into_coords(), Span::here());
+    let span = Span::here();
+    let mut coords = Vec::with_capacity(index.len());
+    for index in index {
+        coords.push(coord(index));
+    }
+    let mut index = coords;
     if elements_inside(&index) > MOST_INSIDE {
         let message = format!("an element whose index is made of more than {MOST_INSIDE} others, without a name");
         let finding = Diagnostic::error("K0268", message).label(span, "this element");
@@ -175,6 +181,15 @@ fn access(buffer: Buffer, index: impl IntoCoords) -> Access {
         index = vec![Coord::from(0i64); index.len()];
     }
     Access { buffer: buffer.handle, index, or_zero: false, span }
+}
+
+/// An index of one dimension, as the compiler has it.
+#[track_caller]
+fn coord(index: Value) -> Coord {
+    match index.resolved() {
+        tile::Value::Const(Scalar::Int(number)) => Coord::from(number),
+        index => Coord::from(index),
+    }
 }
 
 /// How many elements an index is made of, without those in operations: with every copy of it, they are copied too.
@@ -195,7 +210,9 @@ impl Buffer {
     /// The element at an index: one number, expression or value per dimension.
     #[track_caller]
     pub fn at(self, index: impl IntoCoords) -> Value {
-        Value::of(tile::Value::Load(access(self, index)))
+        let index = index.into_coords();
+        let body = index.iter().fold(Body::KERNEL, |body, index| body.and(index.body()));
+        Value::of(tile::Value::Load(access(self, index)), body)
     }
 }
 
@@ -203,12 +220,12 @@ impl Buffer {
 pub trait IntoCoords {
     /// One index per dimension.
     #[track_caller]
-    fn into_coords(self) -> Vec<Coord>;
+    fn into_coords(self) -> Vec<Value>;
 }
 
-impl<T: Into<Coord>, const N: usize> IntoCoords for [T; N] {
+impl<T: Into<Value>, const N: usize> IntoCoords for [T; N] {
     #[track_caller]
-    fn into_coords(self) -> Vec<Coord> {
+    fn into_coords(self) -> Vec<Value> {
         let mut coords = Vec::with_capacity(N);
         for index in self {
             coords.push(index.into());
@@ -218,17 +235,27 @@ impl<T: Into<Coord>, const N: usize> IntoCoords for [T; N] {
 }
 
 impl IntoCoords for Vec<Coord> {
-    fn into_coords(self) -> Vec<Coord> {
+    fn into_coords(self) -> Vec<Value> {
+        let value = |coord| match coord {
+            Coord::At(index) => Value::from(index),
+            Coord::Data(value) => Value::from(value),
+        };
+        self.into_iter().map(value).collect()
+    }
+}
+
+impl IntoCoords for Vec<Value> {
+    fn into_coords(self) -> Vec<Value> {
         self
     }
 }
 
 macro_rules! tuple_coords {
     ($($name:ident),*) => {
-        impl<$($name: Into<Coord>),*> IntoCoords for ($($name,)*) {
+        impl<$($name: Into<Value>),*> IntoCoords for ($($name,)*) {
             #[allow(non_snake_case)]
             #[track_caller]
-            fn into_coords(self) -> Vec<Coord> {
+            fn into_coords(self) -> Vec<Value> {
                 let ($($name,)*) = self;
                 vec![$($name.into()),*]
             }

@@ -1,7 +1,6 @@
 use tilewright_expr as expr;
-use tilewright_ir::tile::Coord;
 
-use crate::nodes::{self, Number};
+use crate::nodes::{self, Body, Number};
 use crate::size::Size;
 
 /// Operations from which on an expression is brought into its canonical form before it is used.
@@ -9,10 +8,10 @@ const LARGE: u64 = 64;
 
 /// An integer that is made of block indices, loop variables, sizes and numbers: an index, or a part of one. A handle of the
 /// kernel that is being built; copy it freely.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expr(Repr);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repr {
     Number(i64),
     Node(Number),
@@ -21,11 +20,24 @@ enum Repr {
 }
 
 impl Expr {
-    /// The handle of an expression.
-    pub(crate) fn of(of: expr::Expr) -> Expr {
+    /// The handle of an expression that says something in a body.
+    pub(crate) fn of(of: expr::Expr, body: Body) -> Expr {
         match of.as_const() {
             Some(number) => Expr(Repr::Number(number)),
-            None => Expr(nodes::add(of).map_or(Repr::Stray, Repr::Node)),
+            None => Expr(nodes::add(of, body).map_or(Repr::Stray, Repr::Node)),
+        }
+    }
+
+    /// The variable of a loop, in its body.
+    pub(crate) fn of_loop(var: &expr::Var) -> Expr {
+        Expr::of(expr::Expr::var(var), nodes::innermost())
+    }
+
+    /// Where it says something.
+    pub(crate) fn body(self) -> Body {
+        match self.0 {
+            Repr::Node(number) => number.body(),
+            Repr::Number(_) | Repr::Stray => Body::KERNEL,
         }
     }
 
@@ -63,7 +75,7 @@ impl Expr {
     /// `self / divisor`, rounded up; `self` is not negative and `divisor` is positive.
     #[track_caller]
     pub fn ceil_div(self, divisor: i64) -> Expr {
-        Expr::of(self.made().ceil_div(divisor))
+        Expr::of(self.made().ceil_div(divisor), self.body())
     }
 }
 
@@ -87,19 +99,19 @@ impl From<&Expr> for Expr {
 
 impl From<expr::Expr> for Expr {
     fn from(of: expr::Expr) -> Expr {
-        Expr::of(of)
+        Expr::of(of, Body::KERNEL)
     }
 }
 
 impl From<&expr::Expr> for Expr {
     fn from(of: &expr::Expr) -> Expr {
-        Expr::of(of.clone())
+        Expr::from(of.clone())
     }
 }
 
 impl From<&expr::Var> for Expr {
     fn from(of: &expr::Var) -> Expr {
-        Expr::of(expr::Expr::var(of))
+        Expr::from(expr::Expr::var(of))
     }
 }
 
@@ -116,16 +128,3 @@ impl From<&Size> for Expr {
         Expr::from(*size)
     }
 }
-
-macro_rules! into_coords {
-    ($($index:ty),*) => {$(
-        impl From<$index> for Coord {
-            #[track_caller]
-            fn from(index: $index) -> Coord {
-                Coord::At(Expr::from(index).resolved())
-            }
-        }
-    )*};
-}
-
-into_coords!(Expr, &Expr, Size, &Size);

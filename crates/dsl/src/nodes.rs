@@ -20,6 +20,29 @@ pub(crate) struct Identity {
     span: Span,
 }
 
+/// A body whose closure runs, or ran: of the kernel, a loop or a branch. What is made of a loop's variable or of a name says
+/// something in that body only. Bodies are numbered as they begin, so that of those that are open, the innermost has the
+/// greatest number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Body(u32);
+
+impl Body {
+    /// That of the kernel, which is open as long as the kernel is being built.
+    pub(crate) const KERNEL: Body = Body(0);
+
+    /// Where something says something that is made of a part which does so here, and of one which does so there. A part whose
+    /// body has ended is reported where it is used, once.
+    pub(crate) fn and(self, other: Body) -> Body {
+        let both = with(|nodes| Body(self.while_open(nodes).0.max(other.while_open(nodes).0)));
+        both.unwrap_or(Body::KERNEL)
+    }
+
+    /// The body itself while it is open, else that of the kernel.
+    fn while_open(self, nodes: &Nodes) -> Body {
+        if nodes.is_open(self) { self } else { Body::KERNEL }
+    }
+}
+
 /// What is said of an op after it was added.
 type Edit = Box<dyn FnOnce(&mut Kernel)>;
 
@@ -33,9 +56,17 @@ pub(crate) struct Nodes {
     claims: Vec<Claim>,
     edits: Vec<Edit>,
     mistakes: Vec<Diagnostic>,
+    /// Where bodies begin, by their numbers; that of the kernel first.
+    bodies: Vec<Span>,
+    /// The bodies that are open, but for that of the kernel, the innermost last.
+    open: Vec<Body>,
 }
 
 impl Nodes {
+    fn is_open(&self, body: Body) -> bool {
+        body == Body::KERNEL || self.open.contains(&body)
+    }
+
     /// Notes a mistake, once for each place.
     fn note(&mut self, found: Diagnostic) {
         let place = |of: &Diagnostic| of.labels.first().map(|label| label.span);
@@ -75,6 +106,8 @@ pub(crate) fn open(span: Span) -> Opened {
         claims: Vec::new(),
         edits: Vec::new(),
         mistakes: Vec::new(),
+        bodies: vec![span],
+        open: Vec::new(),
     };
     OPEN.with_borrow_mut(|open| open.push(nodes));
     Opened(identity)
@@ -121,6 +154,9 @@ pub(crate) trait Node: Sized + Clone {
 
     /// What stands for one that is not there, until the mistake is reported.
     fn none() -> Self;
+
+    /// Its name, if it is a variable or a value with a name.
+    fn name(&self) -> Option<&str>;
 }
 
 impl Node for expr::Expr {
@@ -131,6 +167,13 @@ impl Node for expr::Expr {
     fn none() -> expr::Expr {
         expr::Expr::constant(0)
     }
+
+    fn name(&self) -> Option<&str> {
+        match self.node() {
+            expr::Node::Var(var) => Some(var.name()),
+            _ => None,
+        }
+    }
 }
 
 impl Node for tile::Value {
@@ -140,6 +183,14 @@ impl Node for tile::Value {
 
     fn none() -> tile::Value {
         tile::Value::from(0)
+    }
+
+    fn name(&self) -> Option<&str> {
+        match self {
+            tile::Value::Named(name) => Some(name),
+            tile::Value::Index(index) => index.name(),
+            tile::Value::Const(_) | tile::Value::Load(_) | tile::Value::Op(..) | tile::Value::Cast(..) => None,
+        }
     }
 }
 
@@ -152,6 +203,10 @@ impl Node for KnownSize {
         let told = tile::Size { var: expr::Var::new("size", 1, 1), span: Span::here() };
         KnownSize { told, most: None, used: None }
     }
+
+    fn name(&self) -> Option<&str> {
+        Some(self.told.var.name())
+    }
 }
 
 /// A node by number, in its kernel.
@@ -159,19 +214,47 @@ impl Node for KnownSize {
 pub(crate) struct Number {
     kernel: Identity,
     at: u32,
+    /// Where it says something.
+    body: Body,
 }
 
-/// Adds a node to the kernel that is being built; `None` outside of all.
-pub(crate) fn add<T: Node>(node: T) -> Option<Number> {
+impl Number {
+    pub(crate) fn body(self) -> Body {
+        self.body
+    }
+}
+
+/// Adds a node that says something in `body` to the kernel that is being built; `None` outside of all.
+pub(crate) fn add<T: Node>(node: T, body: Body) -> Option<Number> {
     with(|nodes| {
         let kernel = nodes.identity;
+        let body = body.while_open(nodes);
         let list = T::list(nodes);
         list.push(node);
-        Number { kernel, at: (list.len() - 1) as u32 }
+        Number { kernel, at: (list.len() - 1) as u32, body }
     })
 }
 
-/// The node of this number. One of another kernel than the one that is being built is a mistake, at the caller's line.
+/// The innermost body that is open.
+pub(crate) fn innermost() -> Body {
+    with(|nodes| nodes.open.last().copied()).flatten().unwrap_or(Body::KERNEL)
+}
+
+/// Runs what makes a body that begins here.
+pub(crate) fn in_body<T>(begins: Span, make: impl FnOnce() -> T) -> T {
+    let body = with(|nodes| {
+        let body = Body(nodes.bodies.len() as u32);
+        nodes.bodies.push(begins);
+        nodes.open.push(body);
+        body
+    });
+    let made = make();
+    with(|nodes| nodes.open.retain(|open| Some(*open) != body));
+    made
+}
+
+/// The node of this number. One of another kernel than the one that is being built is a mistake, at the caller's line, and
+/// so is one whose body has ended.
 #[track_caller]
 pub(crate) fn get<T: Node>(number: Number) -> T {
     let span = Span::here();
@@ -180,7 +263,12 @@ pub(crate) fn get<T: Node>(number: Number) -> T {
             nodes.note(foreign("a value", span, Some(number.kernel)));
             return None;
         }
-        T::list(nodes).get(number.at as usize).cloned()
+        let found = T::list(nodes).get(number.at as usize).cloned()?;
+        if !nodes.is_open(number.body) {
+            let begins = nodes.bodies.get(number.body.0 as usize).copied();
+            nodes.note(outside_its_body(found.name(), span, begins));
+        }
+        Some(found)
     });
     found.flatten().unwrap_or_else(T::none)
 }
@@ -204,6 +292,19 @@ pub(crate) fn foreign(what: &str, span: Span, of: Option<Identity>) -> Diagnosti
         None => finding,
     };
     finding.help(format!("{declare} in this kernel; a function of `&mut KernelBuilder` can be called by both"))
+}
+
+/// What is wrong with a handle whose body has ended.
+fn outside_its_body(name: Option<&str>, span: Span, begins: Option<Span>) -> Diagnostic {
+    let (what, defined) = match name {
+        Some(name) => (format!("`{name}`"), "it is defined in here"),
+        None => ("a value".to_string(), "what it is made of is defined in here"),
+    };
+    let message = format!("{what} is used outside of the loop or branch that defines it");
+    let finding = Diagnostic::error("K0217", message).label(span, "used here");
+    let finding = begins.into_iter().fold(finding, |finding, begins| finding.label(begins, defined));
+    finding
+        .help("a loop variable or a name is known inside its loop or branch only: use it there, or make the value anew")
 }
 
 /// Whether a buffer is of the kernel that is being built; one of another is a mistake at the caller's line.

@@ -18,7 +18,8 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, other: $right) -> $made {
-                $made::of($made::from(self).$taken() $sign $made::from(other).$taken())
+                let (one, other) = ($made::from(self), $made::from(other));
+                $made::of(one.$taken() $sign other.$taken(), one.body().and(other.body()))
             }
         }
     )*};
@@ -50,7 +51,8 @@ macro_rules! expressions {
 
             #[track_caller]
             fn neg(self) -> Expr {
-                Expr::of(Expr::from(self).made() * -1)
+                let of = Expr::from(self);
+                Expr::of(of.made() * -1, of.body())
             }
         }
     )*};
@@ -65,7 +67,8 @@ macro_rules! values {
 
                 #[track_caller]
                 fn $method(self, other: T) -> Value {
-                    Value::of(self.resolved() $sign other.into().resolved())
+                    let other = other.into();
+                    Value::of(self.resolved() $sign other.resolved(), self.body().and(other.body()))
                 }
             }
         )*
@@ -75,7 +78,7 @@ macro_rules! values {
 
             #[track_caller]
             fn neg(self) -> Value {
-                Value::of(-self.resolved())
+                Value::of(-self.resolved(), self.body())
             }
         }
     };

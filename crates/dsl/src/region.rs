@@ -16,7 +16,7 @@ pub enum Index {
     /// `extent` indices from `start` on.
     From {
         /// The first.
-        start: expr::Expr,
+        start: Expr,
         /// How many.
         extent: i64,
     },
@@ -32,7 +32,7 @@ pub struct Region {
 /// `extent` indices from an expression on: `a.sub((at(row * 32, 32), ..))`.
 #[track_caller]
 pub fn at(start: impl Into<Expr>, extent: i64) -> Index {
-    Index::From { start: start.into().resolved(), extent }
+    Index::From { start: start.into(), extent }
 }
 
 impl From<RangeFull> for Index {
@@ -46,7 +46,7 @@ macro_rules! from_expression {
         impl From<$index> for Index {
             #[track_caller]
             fn from(start: $index) -> Index {
-                Index::From { start: Expr::from(start).resolved(), extent: 1 }
+                Index::From { start: Expr::from(start), extent: 1 }
             }
         }
     )*};
@@ -58,13 +58,13 @@ macro_rules! from_integer {
     ($($integer:ty),*) => {$(
         impl From<$integer> for Index {
             fn from(start: $integer) -> Index {
-                Index::From { start: expr::Expr::constant(i64::from(start)), extent: 1 }
+                Index::From { start: Expr::from(start), extent: 1 }
             }
         }
         impl From<Range<$integer>> for Index {
             fn from(range: Range<$integer>) -> Index {
                 let (start, end) = (i64::from(range.start), i64::from(range.end));
-                Index::From { start: expr::Expr::constant(start), extent: end.saturating_sub(start) }
+                Index::From { start: Expr::from(start), extent: end.saturating_sub(start) }
             }
         }
     )*};

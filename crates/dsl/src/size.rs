@@ -5,7 +5,7 @@ use tilewright_expr::Var;
 use tilewright_ir::tile;
 
 use crate::expr::Expr;
-use crate::nodes::{self, Number};
+use crate::nodes::{self, Body, Number};
 
 /// The greatest value of a size for which nothing else was said.
 const MOST: i64 = 1 << 20;
@@ -45,7 +45,7 @@ pub struct Size(Option<Number>);
 impl Size {
     pub(crate) fn new(name: &str, span: Span) -> Size {
         let told = tile::Size { var: Var::new(name, 1, MOST), span };
-        Size(nodes::add(KnownSize { told, most: None, used: None }))
+        Size(nodes::add(KnownSize { told, most: None, used: None }, Body::KERNEL))
     }
 
     /// It is a multiple of `multiple`, which widens vector accesses and drops masks.

@@ -1,11 +1,11 @@
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr as expr;
 use tilewright_ir::Scalar;
-use tilewright_ir::tile::{self, Access, Coord};
+use tilewright_ir::tile::{self, Access};
 use tilewright_layout::DType;
 
 use crate::expr::Expr;
-use crate::nodes::{self, Number};
+use crate::nodes::{self, Body, Number};
 use crate::size::Size;
 
 /// A value of one element: what statements on elements compute. A handle of the kernel that is being built; copy it freely.
@@ -21,10 +21,19 @@ enum Repr {
 }
 
 impl Value {
-    pub(crate) fn of(of: tile::Value) -> Value {
+    /// The handle of a value that says something in a body.
+    pub(crate) fn of(of: tile::Value, body: Body) -> Value {
         match of {
             tile::Value::Const(number) => Value(Repr::Number(number)),
-            of => Value(nodes::add(of).map_or(Repr::Stray, Repr::Node)),
+            of => Value(nodes::add(of, body).map_or(Repr::Stray, Repr::Node)),
+        }
+    }
+
+    /// Where it says something.
+    pub(crate) fn body(self) -> Body {
+        match self.0 {
+            Repr::Node(number) => number.body(),
+            Repr::Number(_) | Repr::Stray => Body::KERNEL,
         }
     }
 
@@ -47,7 +56,7 @@ impl Value {
     pub fn or_zero(self) -> Value {
         let Repr::Node(number) = self.0 else { return not_an_element(self) };
         match nodes::get::<tile::Value>(number) {
-            tile::Value::Load(access) => Value::of(tile::Value::Load(Access { or_zero: true, ..access })),
+            tile::Value::Load(access) => Value::of(tile::Value::Load(Access { or_zero: true, ..access }), self.body()),
             _ => not_an_element(self),
         }
     }
@@ -55,13 +64,17 @@ impl Value {
     /// Its product with `factor` and `term` added, rounded once.
     #[track_caller]
     pub fn mul_add(self, factor: impl Into<Value>, term: impl Into<Value>) -> Value {
-        Value::of(self.resolved().mul_add(factor.into().resolved(), term.into().resolved()))
+        let (factor, term) = (factor.into(), term.into());
+        let body = self.body().and(factor.body()).and(term.body());
+        Value::of(self.resolved().mul_add(factor.resolved(), term.resolved()), body)
     }
 
     /// `then` where it holds, else `otherwise`.
     #[track_caller]
     pub fn select(self, then: impl Into<Value>, otherwise: impl Into<Value>) -> Value {
-        Value::of(self.resolved().select(then.into().resolved(), otherwise.into().resolved()))
+        let (then, otherwise) = (then.into(), otherwise.into());
+        let body = self.body().and(then.body()).and(otherwise.body());
+        Value::of(self.resolved().select(then.resolved(), otherwise.resolved()), body)
     }
 
     /// The same in another dtype: rounded to the nearest, ties to even. A floating-point number becomes an integer by
@@ -69,19 +82,19 @@ impl Value {
     /// [`Value::saturating_cast`] and [`Value::wrapping_cast`].
     #[track_caller]
     pub fn cast(self, dtype: DType) -> Value {
-        Value::of(self.resolved().cast(dtype))
+        Value::of(self.resolved().cast(dtype), self.body())
     }
 
     /// An integer as another integer type, which takes the nearest value that it holds.
     #[track_caller]
     pub fn saturating_cast(self, dtype: DType) -> Value {
-        Value::of(self.resolved().saturating_cast(dtype))
+        Value::of(self.resolved().saturating_cast(dtype), self.body())
     }
 
     /// An integer as another integer type, which takes the low bits.
     #[track_caller]
     pub fn wrapping_cast(self, dtype: DType) -> Value {
-        Value::of(self.resolved().wrapping_cast(dtype))
+        Value::of(self.resolved().wrapping_cast(dtype), self.body())
     }
 }
 
@@ -100,7 +113,7 @@ macro_rules! functions {
             $(#[$doc])*
             #[track_caller]
             pub fn $method(self) -> Value {
-                Value::of(self.resolved().$method())
+                Value::of(self.resolved().$method(), self.body())
             }
         )*}
     };
@@ -130,7 +143,8 @@ macro_rules! binary {
             $(#[$doc])*
             #[track_caller]
             pub fn $method(self, other: impl Into<Value>) -> Value {
-                Value::of(self.resolved().$method(other.into().resolved()))
+                let other = other.into();
+                Value::of(self.resolved().$method(other.resolved()), self.body().and(other.body()))
             }
         )*}
 
@@ -211,7 +225,7 @@ impl From<&Value> for Value {
 
 impl From<tile::Value> for Value {
     fn from(of: tile::Value) -> Value {
-        Value::of(of)
+        Value::of(of, Body::KERNEL)
     }
 }
 
@@ -220,24 +234,11 @@ macro_rules! from_indices {
         impl From<$index> for Value {
             #[track_caller]
             fn from(index: $index) -> Value {
-                Value::of(tile::Value::Index(Expr::from(index).resolved()))
+                let index = Expr::from(index);
+                Value::of(tile::Value::Index(index.resolved()), index.body())
             }
         }
     )*};
 }
 
 from_indices!(Expr, &Expr, Size, &Size, expr::Expr, &expr::Expr);
-
-impl From<Value> for Coord {
-    #[track_caller]
-    fn from(index: Value) -> Coord {
-        Coord::from(index.resolved())
-    }
-}
-
-impl From<&Value> for Coord {
-    #[track_caller]
-    fn from(index: &Value) -> Coord {
-        Coord::from(*index)
-    }
-}

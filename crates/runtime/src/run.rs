@@ -1,7 +1,5 @@
 //! One launch: inputs into memory, the kernel, outputs back.
 
-use std::collections::BTreeMap;
-
 use tilewright_compile::{Artifact, Parameter};
 use tilewright_cuda::{Gpu, GpuArg, GpuBuffer};
 use tilewright_diag::Diagnostic;
@@ -187,8 +185,10 @@ fn run_virtual(
             .collect(),
     };
     // The lines of edited text are others.
-    let apart = if built.edited.is_none() { artifact.unique_stores() } else { BTreeMap::new() };
-    let options = Options { apart, ..options.clone() };
+    let options = match built.edited {
+        None => Options { apart: artifact.unique_stores(), any_wins: artifact.any_wins_stores(), ..options.clone() },
+        Some(_) => options.clone(),
+    };
     let report = tilewright_vgpu::run_watched(&module, &launch, &mut memory, &options, watch)
         .map_err(|error| explain::run_error(&error, artifact, built))?;
     let outputs: Vec<(BufferId, Parameter)> =

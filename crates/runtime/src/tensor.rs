@@ -31,8 +31,8 @@ fn bits_of(dtype: DType, number: f64) -> u128 {
     match dtype {
         DType::F64 => u128::from(number.to_bits()),
         DType::F32 => u128::from((number as f32).to_bits()),
-        DType::F16 => u128::from(f16::from_f64(number).to_bits()),
-        DType::BF16 => u128::from(bf16::from_f64(number).to_bits()),
+        DType::F16 => u128::from(f16::from_f32(to_odd(number)).to_bits()),
+        DType::BF16 => u128::from(bf16::from_f32(to_odd(number)).to_bits()),
         DType::I8 => number as i8 as u128,
         DType::I16 => number as i16 as u128,
         DType::I32 => number as i32 as u128,
@@ -43,6 +43,18 @@ fn bits_of(dtype: DType, number: f64) -> u128 {
         DType::U64 => number as u64 as u128,
         DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => number as u128,
     }
+}
+
+/// The f32 on the way to a float of 16 bits: where it is not exact, the neighbour with an odd mantissa, so that rounding it
+/// again gives the float of 16 bits that is nearest to `number`.
+fn to_odd(number: f64) -> f32 {
+    let nearest = number as f32;
+    if f64::from(nearest) == number || number.is_nan() {
+        return nearest;
+    }
+    let is_beyond = f64::from(nearest).abs() > number.abs();
+    let towards_zero = nearest.to_bits() - u32::from(is_beyond);
+    f32::from_bits(towards_zero | 1)
 }
 
 /// The elements of a tensor of this shape: an error for negative extents, and where they or their bytes are more than an
@@ -216,6 +228,23 @@ mod tests {
             [0x3c00, 0xc000, 0x7bff, 1, 0x7c00]
         );
         assert_eq!((0..5).map(|i| tensor.number(i)).collect::<Vec<_>>(), numbers.map(Some));
+    }
+
+    #[test]
+    fn numbers_are_rounded_once() {
+        // Just above the middle of 1 and the next number; f32 has the middle, which is a tie.
+        let shown = |dtype, number: f64| HostTensor::from_f64(dtype, &[1], |_| number).number(0);
+        let tiny = 2f64.powi(-40);
+        let next = |bits: i32| 1.0 + 2f64.powi(-bits);
+        for sign in [1.0, -1.0] {
+            assert_eq!(shown(DType::F16, sign * (next(11) + tiny)), Some(sign * next(10)));
+            assert_eq!(shown(DType::BF16, sign * (next(8) + tiny)), Some(sign * next(7)));
+            assert_eq!(shown(DType::F16, sign * (next(11) - tiny)), Some(sign));
+            assert_eq!(shown(DType::BF16, sign * next(8)), Some(sign));
+            assert_eq!(shown(DType::BF16, sign * 1e39), Some(sign * f64::INFINITY));
+            assert_eq!(shown(DType::F16, sign * 1e-300), Some(sign * 0.0));
+        }
+        assert!(shown(DType::BF16, f64::NAN).is_some_and(f64::is_nan));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Launching a kernel: the checks before it runs, and its parameter block.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::exec;
 use crate::fault::RunError;
@@ -61,12 +61,19 @@ pub struct Options {
     /// by lines of one group, another value and without a barrier between, the run stops with a fault. They are looked for
     /// as races are.
     pub apart: BTreeMap<u32, u32>,
+    /// CUDA lines of stores of which any may win: two unordered writes by such lines are no race, and one of the values
+    /// stays.
+    pub any_wins: BTreeSet<u32>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        let apart = BTreeMap::new();
-        Options { max_instructions_per_thread: MAX_INSTRUCTIONS_PER_THREAD, check_races: true, apart }
+        Options {
+            max_instructions_per_thread: MAX_INSTRUCTIONS_PER_THREAD,
+            check_races: true,
+            apart: BTreeMap::new(),
+            any_wins: BTreeSet::new(),
+        }
     }
 }
 

@@ -193,7 +193,7 @@ type Side<'a> = (&'a Layout, DType, &'a [(i64, i64)]);
 /// Whether a kernel with this op, the variant forced, compiles.
 fn compiles(shape: &[i64], dst: Side<'_>, src: Side<'_>, scope: &str) -> bool {
     let index = |region: &[(i64, i64)]| -> Vec<Index> {
-        region.iter().map(|(begin, end)| Index::From { start: Expr::constant(*begin), extent: end - begin }).collect()
+        region.iter().map(|(begin, end)| Index::From { start: (*begin).into(), extent: end - begin }).collect()
     };
     let mut built = kernel("dispatch", |k| {
         let a = k.input("a", src.1, Shaped(shape, src.0));

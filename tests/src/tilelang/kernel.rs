@@ -34,7 +34,7 @@ fn build(k: &mut KernelBuilder, program: &Program) -> Result<(), String> {
     }
     k.threads(program.threads);
     for (name, block) in ["bx", "by", "bz"].into_iter().zip(k.grid([x, y, z])) {
-        names.bind(name, Coord::from(block));
+        names.bind(name, Coord::At(block.resolved()));
     }
     translator.ops(k, &program.body, &names)?;
     translator.outcome()
@@ -185,7 +185,7 @@ impl Translator<'_> {
         let mut names = names.clone();
         let name = names.free(&around.var);
         let body = |k: &mut KernelBuilder, at: dsl::Expr| {
-            names.bind(&around.var, Coord::from(at));
+            names.bind(&around.var, Coord::At(at.resolved()));
             self.note(self.ops(k, &around.body, &names));
         };
         match around.kind {

@@ -163,7 +163,7 @@ impl<'a> Translator<'a> {
                 let mut names = names.clone();
                 let name = names.free(var);
                 e.serial(&name, 0..*extent, |e, at| {
-                    names.bind(var, Coord::from(at));
+                    names.bind(var, Coord::At(at.resolved()));
                     self.note(self.elements(e, body, &names));
                 });
             }

@@ -40,6 +40,12 @@ fn parallel_loops() {
         });
     });
     assert_mistake("a_parallel_loop_without_iterations", empty);
+    let offset = kernel("k", |k| {
+        let y = k.output("y", F32, [32]);
+        let row = tilewright::expr::Var::new("row", 2, 7);
+        k.parallel_over(vec![row.clone()], |k| k.store(y, (Expr::from(&row),), 0));
+    });
+    assert_mistake("a_parallel_loop_that_begins_at_2", offset);
     let extents = kernel("k", |k| {
         let y = k.output("y", F32, [32]);
         k.parallel([4096, 4096], |k, [i, j]| {

@@ -205,3 +205,80 @@ fn a_copy_that_would_transpose() {
     });
     assert_mistake("a_copy_that_would_transpose", kernel);
 }
+
+/// A name and a loop variable say something in their body only, also where another body has the same.
+#[test]
+fn handles_whose_body_has_ended() {
+    let kernel = kernel("k", |k| {
+        let a = k.input("a", I32, [32]);
+        let y = k.output("y", I32, [32]);
+        let (mut named, mut index, mut made) = (None, None, None);
+        k.parallel([32], |k, [i]| {
+            named = Some(k.named("v", a.at((i,)) + 1000));
+            made = Some(a.at((31 - i,)));
+            k.serial("n", 0..4, |_, n| index = Some(n));
+        });
+        k.parallel([32], |k, [i]| {
+            k.named("v", a.at((i,)) + 2000);
+            k.serial("n", 0..4, |k, _| k.store(y, (index.unwrap_or(i),), named.unwrap_or(1.into())));
+            k.store(y, (i,), made.unwrap_or(0.into()) + i);
+            let arm = std::cell::Cell::new(None);
+            k.if_else(
+                i.lt(16),
+                |k| arm.set(Some(k.named("w", a.at((i,))))),
+                |k| {
+                    k.named("w", a.at((i,)) + 2);
+                    k.store(y, (i,), arm.get().unwrap_or(0.into()));
+                },
+            );
+        });
+        let mut turn = None;
+        k.serial("t", 0..4, |_, t| turn = Some(t));
+        k.serial("t", 0..4, |k, _| {
+            k.copy(y.sub((at(turn.unwrap_or(0.into()) * 8, 8),)), a.sub((0..8,)));
+        });
+    });
+    assert_mistake("handles_whose_body_has_ended", kernel);
+}
+
+/// What is made in a body of what is known outside of it goes on saying something.
+#[test]
+fn handles_that_outlive_their_body() {
+    let kernel = kernel("k", |k| {
+        let (a, y) = (k.input("a", I32, [32]), k.output("y", I32, [32]));
+        let [block] = k.grid([1]);
+        let (mut first, mut last) = (None, None);
+        k.parallel([32], |_, _| {
+            first = Some(a.at((block,)) + 1);
+            last = Some(block * 4 + 31);
+        });
+        let (first, last) = (first.expect("a value"), last.expect("an index"));
+        k.parallel([32], |k, [i]| k.store(y, (i,), first + a.at((last - i,))));
+    });
+    assert_eq!(kernel.mistakes, Vec::new());
+}
+
+#[test]
+fn threads_that_are_said_twice() {
+    let kernel = kernel("k", |k| {
+        let y = k.output("y", F32, [64]);
+        k.threads(64);
+        k.fill(y, 0.0);
+        k.threads(128);
+    });
+    assert_mistake("threads_that_are_said_twice", kernel);
+}
+
+#[test]
+fn conversions_of_fragments_that_differ_in_more_than_their_layouts() {
+    let kernel = kernel("k", |k| {
+        let y = k.output("y", F32, [64]);
+        let (f, square) = (k.fragment("f", F32, [64]), k.fragment("square", F32, [8, 8]));
+        let half = k.fragment("half", F16, [64]);
+        k.fill(f, 0.0);
+        k.convert_layout(square, f);
+        k.convert_layout(half, f);
+        k.copy(y, f);
+    });
+    assert_mistake("conversions_of_fragments_that_differ", kernel);
+}

@@ -145,7 +145,10 @@ impl Machine<'_> {
                     let (name, offset) = self.title(slot.space, access);
                     return Err(self.reached(marked.origin, access.pc, &format!("are stored to `{name}` + {offset}")));
                 }
-                let finding = self.check(slot, access, Some(data));
+                let mut finding = self.check(slot, access, Some(data));
+                if self.may_lose(access.pc) {
+                    finding.meetings.retain(|met| !(met.conflict.other_is_write && self.may_lose(met.conflict.pc)));
+                }
                 if let Some(first) = finding.again.filter(|first| self.are_apart(*first, access.pc)) {
                     return Err(self.not_apart(slot.space, access, first));
                 }
@@ -166,6 +169,11 @@ impl Machine<'_> {
     fn are_apart(&self, one: u32, other: u32) -> bool {
         let group = |pc: u32| self.apart.get(pc as usize).copied().flatten();
         group(one).is_some_and(|known| group(other) == Some(known))
+    }
+
+    /// Whether an instruction is a store of which any may win.
+    fn may_lose(&self, pc: u32) -> bool {
+        self.any_wins.get(pc as usize).is_some_and(Option::is_some)
     }
 
     pub(crate) fn region(&self, slot: &Slot) -> &Region {

@@ -1,24 +1,24 @@
 //! Random indices, conditions and values.
 
 use tilewright::ir::Scalar;
-use tilewright::ir::tile::{self, Coord};
+use tilewright::ir::tile;
 use tilewright::prelude::*;
 
 use super::{DTYPES, Held, Maker};
 
 impl Maker<'_> {
     /// An index into a buffer: the variables themselves in so many of 100 cases.
-    pub(super) fn index(&mut self, of: Held, same: u64) -> Vec<Coord> {
+    pub(super) fn index(&mut self, of: Held, same: u64) -> Vec<Value> {
         let dimensions = if of.is_flat { 1 } else { 2 };
         let is_plain = self.rng.percent(same);
-        let stage = (of.stages > 0).then(|| Coord::from(self.stage(of)));
+        let stage = (of.stages > 0).then(|| Value::from(self.stage(of)));
         let coordinates =
             (0..dimensions).map(|at| self.coordinate(of.extents[2 - dimensions + at], dimensions - 1 - at, is_plain));
         stage.into_iter().chain(coordinates).collect()
     }
 
     /// An index into a dimension of this extent, with the variable that is so many before the last.
-    pub(super) fn coordinate(&mut self, extent: i64, back: usize, is_plain: bool) -> Coord {
+    pub(super) fn coordinate(&mut self, extent: i64, back: usize, is_plain: bool) -> Value {
         let count = self.scope.vars.len();
         let (var, span) = match count.checked_sub(1 + back) {
             Some(at) if is_plain || self.rng.percent(70) => self.scope.vars[at],
@@ -27,11 +27,11 @@ impl Maker<'_> {
         let range = var.range();
         let fits = range.lo >= 0 && range.hi < extent;
         if is_plain && fits {
-            return Coord::from(var);
+            return Value::from(var);
         }
         let by = self.rng.within(0..=extent);
         let wrapped = |expr: Expr| expr % extent;
-        Coord::from(match self.rng.below(10) {
+        Value::from(match self.rng.below(10) {
             0 => wrapped(var * -1 + (extent - 1)),
             1 => wrapped(var + by),
             2 => wrapped(var * 2),
@@ -47,7 +47,7 @@ impl Maker<'_> {
             8 if extent <= 8 => {
                 let at = self.indices.buffer.at((var % 64,));
                 // The absolute value of the least integer is itself.
-                return Coord::from(at.abs().max(0).min(extent - 1));
+                return at.abs().max(0).min(extent - 1);
             }
             _ if span <= extent => wrapped(var),
             _ => wrapped(var + 1),
@@ -68,7 +68,7 @@ impl Maker<'_> {
         let extent = from.extents[2 + dimension - index.len()];
         let (var, _) = *self.rng.pick(&self.scope.vars.clone());
         let at = var + self.rng.within(-3..=3);
-        index[dimension] = Coord::from(at);
+        index[dimension] = Value::from(at);
         let wrong_by = if self.rng.percent(5) { 1 } else { 0 };
         let (begin, end) = (at.ge(-wrong_by), at.lt(extent + wrong_by));
         let element = self.converted(from.buffer.at(index), from.dtype, dtype).cast_to(dtype);

@@ -71,6 +71,16 @@ impl Known {
         }
     }
 
+    /// That an index is inside of a dimension.
+    pub(super) fn inside(&self, index: &Expr, extent: &Expr) -> [Condition; 2] {
+        let index = self.of_thread(index);
+        [(ElementOp::Ge, Expr::constant(0)), (ElementOp::Lt, extent.clone())].map(|(op, bound)| Condition {
+            op,
+            sides: [index.clone(), bound],
+            holds: true,
+        })
+    }
+
     /// An integer made of variables; `None` for other values.
     pub(super) fn integer(&self, value: &Value) -> Option<Expr> {
         match self.resolved(value)? {

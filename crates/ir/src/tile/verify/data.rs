@@ -63,6 +63,8 @@ struct Fact {
     range: IntegerRange,
     /// What is read for it.
     reads: Vec<Handle<Buffer>>,
+    /// Nothing of that was stored to since.
+    is_current: bool,
 }
 
 struct Walk<'a, 'f> {
@@ -128,7 +130,7 @@ impl<'a, 'f> Walk<'a, 'f> {
     fn forget(&mut self, buffer: Handle<Buffer>) {
         let storage = self.kernel.storage(buffer);
         for fact in self.facts.iter_mut().filter(|fact| fact.reads.contains(&storage)) {
-            fact.range = ALL;
+            fact.is_current = false;
         }
         let kernel = self.kernel;
         for name in self.names.iter_mut().filter(|name| reads(kernel, name.value).contains(&storage)) {
@@ -168,10 +170,18 @@ impl<'a, 'f> Walk<'a, 'f> {
         let missing = || bounds.iter().filter(|(is_missing, ..)| *is_missing);
         let clamp: String = missing().map(|(_, clamp, _)| clamp.as_str()).collect();
         let asked: Vec<String> = missing().map(|(.., asked)| format!("`{asked}`")).collect();
-        Diagnostic::error("K0261", message)
-            .label(access.span, format!("nothing keeps `{}` inside", value_title(self.kernel, value)))
+        let of = value_title(self.kernel, value);
+        let was_asked = self.facts.iter().any(|fact| !fact.is_current && fact.title == of);
+        let finding = Diagnostic::error("K0261", message)
+            .label(access.span, format!("nothing keeps `{of}` inside"))
             .label(buffer.span, format!("declared in shared memory with shape {:?}", buffer.shape))
-            .note("shared memory is not masked: what lies outside of a buffer belongs to another one")
+            .note("shared memory is not masked: what lies outside of a buffer belongs to another one");
+        if was_asked {
+            return finding
+                .note(format!("what `{of}` reads was stored to since the condition around was asked"))
+                .help("name the index with k.named before the condition, and use the name in both places");
+        }
+        finding
             .help(format!("keep the index inside with `{clamp}`, or access it in k.if_ with {}", asked.join(" and ")))
     }
 
@@ -190,7 +200,7 @@ impl<'a, 'f> Walk<'a, 'f> {
             return range;
         }
         let title = value_title(self.kernel, value);
-        let known = self.facts.iter().filter(|fact| fact.title == title);
+        let known = self.facts.iter().filter(|fact| fact.is_current && fact.title == title);
         known.fold(range, |range, Fact { range: fact, .. }| (range.0.max(fact.0), range.1.min(fact.1)))
     }
 
@@ -245,7 +255,7 @@ impl<'a, 'f> Walk<'a, 'f> {
                 let op = if holds { *op } else { opposite(*op) };
                 for (side, op, other) in [(a, op, b), (b, mirrored(op), a)] {
                     let (title, range) = (value_title(self.kernel, side), bounded(op, self.range(other)));
-                    self.facts.push(Fact { title, range, reads: reads(self.kernel, side) });
+                    self.facts.push(Fact { title, range, reads: reads(self.kernel, side), is_current: true });
                 }
             }
             Value::Const(_) | Value::Index(_) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => {}

@@ -104,8 +104,17 @@ pub(super) fn check_condition(
 fn check_extents(parallel: &Parallel, found: &mut Vec<Diagnostic>) {
     let extents = parallel.extents();
     let iterations = extents.iter().fold(1i64, |product, extent| product.saturating_mul(*extent));
-    let begins = parallel.vars.iter().all(|var| var.range().lo == 0);
-    if parallel.vars.is_empty() || !begins || extents.iter().any(|extent| *extent < 1) || iterations > MOST_ITERATIONS {
+    for var in parallel.vars.iter().filter(|var| var.range().lo != 0) {
+        let (name, range) = (var.name(), var.range());
+        let message = format!("the variable `{name}` of a parallel loop begins at {}", range.lo);
+        let help = format!(
+            "let it begin at 0, as in Var::new(\"{name}\", 0, {}), and add {} where it is used",
+            range.hi.saturating_sub(range.lo),
+            range.lo
+        );
+        found.push(Diagnostic::error("K0234", message).label(parallel.span, "this loop").help(help));
+    }
+    if parallel.vars.is_empty() || extents.iter().any(|extent| *extent < 1) || iterations > MOST_ITERATIONS {
         found.push(
             Diagnostic::error("K0234", format!("a parallel loop over {extents:?}"))
                 .label(parallel.span, "this loop")

@@ -9,7 +9,7 @@ use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Node, Var};
 
 use super::bounds::{self, Outside};
-use super::conditions::Known;
+use super::conditions::{Condition, Known};
 use crate::tile::element::Element;
 use crate::tile::kernel::{Buffer, Kernel, Space, Stmt};
 use crate::tile::print::access_title;
@@ -54,6 +54,8 @@ struct Walk<'a, 'f> {
     known: Known,
     /// Variables of the iteration, and of the loops inside of it: what they go through is a tile.
     own: Vec<Var>,
+    /// Where the value counts that is looked at: it is stored to a tensor, and the place is inside of it.
+    counts: Vec<Condition>,
     found: &'f mut Vec<Diagnostic>,
 }
 
@@ -64,7 +66,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         around: &[(&Value, bool)],
         found: &'f mut Vec<Diagnostic>,
     ) -> Walk<'a, 'f> {
-        Walk { kernel, known: Known::new(kernel, is_by_threads, around), own: own.to_vec(), found }
+        Walk { kernel, known: Known::new(kernel, is_by_threads, around), own: own.to_vec(), counts: Vec::new(), found }
     }
 
     fn elements(&mut self, body: &[Element]) {
@@ -82,7 +84,7 @@ impl<'a, 'f> Walk<'a, 'f> {
                 self.known.name(name, value);
             }
             Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
-                self.value(value);
+                self.stored(to, value);
                 self.indices(to);
             }
             Element::If { cond, then, otherwise, .. } => {
@@ -96,6 +98,20 @@ impl<'a, 'f> Walk<'a, 'f> {
                 self.own.pop();
             }
         }
+    }
+
+    /// A value that is dropped where its place is outside of a tensor.
+    fn stored(&mut self, to: &Access, value: &Value) {
+        let buffer = &self.kernel.buffers[to.buffer];
+        if matches!(buffer.space, Space::Global(_)) {
+            for (dimension, coord) in to.index.iter().enumerate() {
+                if let Coord::At(index) = coord {
+                    self.counts.extend(self.known.inside(index, &extent(buffer, dimension)));
+                }
+            }
+        }
+        self.value(value);
+        self.counts.clear();
     }
 
     /// What is checked where a condition holds, or does not.
@@ -140,7 +156,8 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
         for (dimension, coord) in access.index.iter().enumerate() {
             let Coord::At(index) = coord else { continue };
-            if let Some(outside) = self.beyond(buffer, dimension, index) {
+            let beyond = self.beyond(buffer, dimension, index);
+            if let Some(outside) = beyond.filter(|_| !self.is_dropped(buffer, dimension, index)) {
                 let finding = self.finding(access, (dimension, index), &outside);
                 // A value that stands several times in the kernel is one read of the user's.
                 if !self.found.contains(&finding) {
@@ -159,6 +176,13 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
         let limit = rounded_up(extent.range().hi, self.span(&index));
         bounds::outside(&index, limit, self.known.conditions()).filter(|outside| outside.at.is_some())
+    }
+
+    /// Whether what is read outside is dropped, wherever that is.
+    fn is_dropped(&self, buffer: &Buffer, dimension: usize, index: &Expr) -> bool {
+        let all = [self.known.conditions(), &self.counts[..]].concat();
+        let (index, extent) = (self.known.of_thread(index), extent(buffer, dimension).range().lo);
+        !self.counts.is_empty() && bounds::outside(&index, extent, &all).is_none()
     }
 
     /// Whether the index goes through tiles of `k` elements that begin at multiples of `k`, by a block or a loop around, and

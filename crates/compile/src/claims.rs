@@ -1,4 +1,4 @@
-//! Stores that the user calls unique, and the lines of CUDA that do them: what a run can hold them to.
+//! What the user claims of stores, and the lines of CUDA that do them: what a run can hold them to, or has to allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +31,41 @@ impl Artifact {
         }
         found
     }
+
+    /// The lines of the CUDA text that do a store of a parallel loop of which the kernel says that any of the values may
+    /// stay.
+    pub fn any_wins_stores(&self) -> BTreeSet<u32> {
+        let kernel = self.kernel();
+        let is_meant = |memory: &str, span: Span| {
+            let mut buffers = kernel.buffers.iter();
+            let buffer = buffers.find(|(_, buffer)| buffer.name == memory);
+            buffer.is_some_and(|(buffer, _)| any_wins(kernel, span, kernel.storage(buffer)))
+        };
+        let stores = self.source_map().stores().filter(|store| is_meant(store.memory, store.origin.span));
+        stores.map(|store| store.line).collect()
+    }
+}
+
+/// Whether the parallel loops that were written here write the storage, and any of the values may stay of every write.
+fn any_wins(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
+    let mut writes = Vec::new();
+    for (_, parallel) in kernel.parallels.iter().filter(|(_, parallel)| parallel.span == span) {
+        parallel.body.iter().for_each(|element| collect_claims(kernel, element, storage, &mut writes));
+    }
+    !writes.is_empty() && writes.iter().all(|claim| *claim == Claim::AnyWins)
+}
+
+fn collect_claims(kernel: &Kernel, element: &Element, storage: Handle<Buffer>, found: &mut Vec<Claim>) {
+    match element {
+        Element::Store { to, claim, .. } if kernel.storage(to.buffer) == storage => found.push(*claim),
+        Element::AtomicAdd { to, .. } if kernel.storage(to.buffer) == storage => found.push(Claim::None),
+        Element::Let { .. }
+        | Element::Store { .. }
+        | Element::AtomicAdd { .. }
+        | Element::If { .. }
+        | Element::For { .. } => {}
+    }
+    element.inner().for_each(|inner| collect_claims(kernel, inner, storage, found));
 }
 
 /// The ops that a thread does once, or with a barrier between any two times, by the numbers of their notes.
