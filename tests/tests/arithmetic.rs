@@ -213,6 +213,43 @@ fn integers_become_the_nearest_float() {
     }
 }
 
+/// Also where the number is known when the kernel is compiled, and is no f64.
+#[test]
+fn integers_that_are_known_become_the_nearest_float() {
+    let numbers: Vec<i64> = [(1i64 << 59) + (1 << 35) + 1, (1 << 62) + (1 << 54) + 1, (1 << 59) + (1 << 35) - 1, 3]
+        .into_iter()
+        .flat_map(|number| [number, -number])
+        .collect();
+    let n = numbers.len() as i64;
+    let known = kernel("known", |k| {
+        for dtype in [F32, BF16, F64] {
+            let (stored, filled) = (format!("stored_{dtype}"), format!("filled_{dtype}"));
+            let (stored, filled) = (k.output(&stored, dtype, [n]), k.output(&filled, dtype, [n]));
+            for (at, number) in (0..).zip(&numbers) {
+                k.parallel([1], |k, _| k.store(stored, (at,), *number));
+                k.fill(filled.sub((at..at + 1,)), *number);
+            }
+        }
+    });
+    let Some(found) = outputs("integers_that_are_known", known, &[]) else { return };
+    // Cut to 23 bits and a bit for the rest, which f32 holds, a number rounds as before.
+    let cut = |number: i64| {
+        let below = number.unsigned_abs().ilog2().saturating_sub(22);
+        let rest = number.unsigned_abs() & ((1 << below) - 1) != 0;
+        let kept = (number.unsigned_abs() >> below << below) + u64::from(rest) * (1 << below >> 1);
+        kept as f32 * number.signum() as f32
+    };
+    for (outputs, dtype) in found.chunks(2).zip([F32, BF16, F64]) {
+        let wanted = |number: &i64| match dtype {
+            F32 => u64::from((*number as f32).to_bits()),
+            F64 => (*number as f64).to_bits(),
+            _ => u64::from(half::bf16::from_f32(cut(*number)).to_bits()),
+        };
+        let wanted: Vec<u64> = numbers.iter().map(wanted).collect();
+        assert_eq!((bits(&outputs[0]), bits(&outputs[1])), (wanted.clone(), wanted), "{dtype}");
+    }
+}
+
 #[test]
 fn an_integer_divided_by_zero_is_zero_and_the_least_by_minus_one_wraps() {
     let pairs: Vec<(i64, i64)> = [7, -7, 0, i64::from(i32::MIN), i64::from(i32::MAX), i64::MIN, i64::MAX]

@@ -2,6 +2,8 @@ use std::fmt;
 
 use tilewright_layout::DType;
 
+use crate::halves::{cut_to_f64, nearest_bf16, nearest_f16};
+
 /// A constant element, as `fill` takes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
@@ -12,6 +14,16 @@ pub enum Scalar {
 }
 
 impl Scalar {
+    /// The number that is rounded to a floating dtype. An integer that f64 does not hold is cut to f64 in a way that does not
+    /// show after rounding to a narrower dtype.
+    pub fn real(self, dtype: DType) -> f64 {
+        match self {
+            Scalar::Int(value) if dtype == DType::F64 => value as f64,
+            Scalar::Int(value) => cut_to_f64(value),
+            Scalar::Float(value) => value,
+        }
+    }
+
     /// True when the constant is a value of `dtype`: an integer that it holds, or for floating dtypes what is not rounded to
     /// an infinity. Opaque dtypes take only 0, which is all bits zero.
     pub fn fits(self, dtype: DType) -> bool {
@@ -19,7 +31,7 @@ impl Scalar {
             (Scalar::Int(value), Some((least, most))) => (least..=most).contains(&i128::from(value)),
             (Scalar::Float(_), Some(_)) => false,
             (_, None) if dtype.is_opaque() => self == Scalar::Int(0),
-            (Scalar::Int(value), None) => is_held(value as f64, dtype),
+            (Scalar::Int(_), None) => is_held(self.real(dtype), dtype),
             (Scalar::Float(value), None) => !value.is_finite() || is_held(value, dtype),
         }
     }
@@ -28,8 +40,8 @@ impl Scalar {
 /// Whether a floating dtype rounds the value to a finite one: less than half a unit in the last place beyond its greatest.
 fn is_held(value: f64, dtype: DType) -> bool {
     match dtype {
-        DType::F16 => value.abs() < 65_520.0,
-        DType::BF16 => value.abs() < (2.0 - 2f64.powi(-8)) * 2f64.powi(127),
+        DType::F16 => nearest_f16(value).is_finite(),
+        DType::BF16 => nearest_bf16(value).is_finite(),
         DType::F32 => (value as f32).is_finite(),
         _ => true,
     }

@@ -1,7 +1,7 @@
 //! Arithmetic on elements, as `docs/arithmetic.md` has it: bits in, bits out.
 
-use tilewright::ir::Scalar;
 use tilewright::ir::tile::{ElementOp, Narrowing};
+use tilewright::ir::{Scalar, nearest_bf16, nearest_f16};
 use tilewright::layout::DType;
 
 use half::{bf16, f16};
@@ -35,7 +35,7 @@ fn half_value(dtype: DType, bits: u64) -> f64 {
 }
 
 fn half_bits(dtype: DType, value: f64) -> u64 {
-    let bits = if dtype == DType::BF16 { bf16::from_f64(value).to_bits() } else { f16::from_f64(value).to_bits() };
+    let bits = if dtype == DType::BF16 { nearest_bf16(value).to_bits() } else { nearest_f16(value).to_bits() };
     u64::from(bits)
 }
 
@@ -53,9 +53,19 @@ pub fn of_integer(dtype: DType, value: i128) -> u64 {
     match dtype {
         DType::F64 => (value as f64).to_bits(),
         DType::F32 => u64::from((value as f32).to_bits()),
-        DType::F16 | DType::BF16 => half_bits(dtype, value as f64),
+        DType::F16 | DType::BF16 => half_bits(dtype, to_odd(value)),
         _ => wrapped(dtype, value),
     }
+}
+
+/// An integer in single precision, where it is inexact with an odd mantissa: then rounding it again is as rounding it once.
+fn to_odd(value: i128) -> f64 {
+    let nearest = value as f32;
+    if nearest as i128 == value {
+        return nearest.into();
+    }
+    let is_beyond = (nearest as i128).unsigned_abs() > value.unsigned_abs();
+    f32::from_bits((nearest.to_bits() - u32::from(is_beyond)) | 1).into()
 }
 
 /// A constant as an element.

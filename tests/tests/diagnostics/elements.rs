@@ -56,12 +56,10 @@ fn parallel_loops() {
     let escaped = kernel("k", |k| {
         let y = k.output("y", F32, [32]);
         let held = k.fragment("held", F32, [32]);
-        let mut outside = None;
-        k.parallel([16], |_, [i]| outside = Some(i));
-        let i = outside.unwrap_or_else(|| Expr::from(0));
+        let row = Expr::from(&tilewright::expr::Var::new("row", 0, 15));
         k.parallel([32], |k, [j]| {
-            k.store(y, (&i,), held.at((&j + 1,)));
-            k.atomic_add(held, (&j,), 1);
+            k.store(y, (row,), held.at((j + 1,)));
+            k.atomic_add(held, (j,), 1);
         });
     });
     assert_mistake("variables_and_bounds_of_elements", escaped);
