@@ -568,6 +568,25 @@ fn random_kernels_mean_the_same_on_the_virtual_gpu() {
     assert_eq!(report.wrongs(), 0, "{report}\n{}", examples.join("\n"));
 }
 
+/// NVRTC loads `s[0]` in front of `tid < 1` and splits the loop by what it finds: 63 threads branch on bits that they do not
+/// use.
+#[test]
+fn a_branch_that_nvrtc_moves_in_front_of_its_guard_is_no_fault() {
+    for threads in [32, 64, 1024] {
+        let flag = kernel("flag", |k| {
+            k.threads(threads);
+            let (x, y) = (k.input("x", F32, [1]), k.output("y", F32, [1]));
+            let s = k.shared("s", F32, [1]);
+            k.fill(s, 4.0);
+            k.serial("t", 0..3, |k, _| {
+                k.parallel([1], |k, [i]| k.store(y, (i,), s.at((i,)).le(2.0).select(x.at((0,)), 1.0)));
+            });
+            k.parallel([1], |k, [i]| k.store(s, (i,), s.at((i,)) + 1.0));
+        });
+        computes(&flag, &[tensor(F32, &[1], |_| 7.0)], &[tensor(F32, &[1], |_| 1.0)]);
+    }
+}
+
 /// Any of the values may stay, on the virtual GPU too; a store that does not say so is a race still.
 #[test]
 fn any_of_several_values_stays() {

@@ -303,7 +303,25 @@ fn a_read_races_with_a_write_that_comes_later() {
 fn undefined_bits_may_not_decide() {
     let load = "ld.shared.u32 %r5, [tile];\n";
     for (body, how) in [
-        ("setp.eq.u32 %p1, %r5, 7;\n@%p1 bra END;\nEND:\nret;", "decide whether an instruction is executed"),
+        (
+            "setp.eq.u32 %p1, %r5, 7;\n@%p1 bra END;\nst.global.u32 [%rd4], 1;\nEND:\nret;",
+            "decide whether an instruction is executed",
+        ),
+        (
+            "setp.eq.u32 %p1, %r5, 0;\n@%p1 bra END;\nbar.sync 0;\nEND:\nret;",
+            "decide whether an instruction is executed",
+        ),
+        ("setp.eq.u32 %p1, %r5, 7;\n@%p1 st.global.u32 [%rd4], 1;\nret;", "decide whether an instruction is executed"),
+        ("L:\nsetp.eq.u32 %p1, %r5, 7;\nld.shared.u32 %r5, [tile];\n@%p1 bra L;\nret;", "decide whether"),
+        (
+            "setp.eq.u32 %p1, %r5, 7;\nmov.u32 %r6, 1;\n@%p1 bra J;\nmov.u32 %r6, 2;\nJ:\nst.global.u32 [%rd4], %r6;\nret;",
+            "are stored to `b` + 0",
+        ),
+        (
+            "setp.eq.u32 %p1, %r5, 7;\nsetp.eq.u32 %p2, %r1, 99;\n@%p1 bra J;\nsetp.ne.u32 %p2, %r1, 99;\nJ:\n\
+             @%p2 bra END;\nst.global.u32 [%rd4], 1;\nEND:\nret;",
+            "decide whether an instruction is executed",
+        ),
         ("ld.shared.u32 %r6, [%r5];\nret;", "decide what is loaded"),
         ("st.shared.u32 [%r5], 0;\nret;", "decide where is stored"),
         ("shfl.sync.idx.b32 %r6, %r5, 3, 31, -1;\nst.global.u32 [%rd4], %r6;\nret;", "are stored to `b` + 0"),
@@ -319,6 +337,22 @@ fn undefined_bits_may_not_decide() {
         assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::UninitializedRead, 21), "{body}");
         assert!(fault.message.contains(how), "{body}: {}", fault.message);
     }
+}
+
+/// A loop that was split in two by a condition on memory, in front of the condition under which thread 0 alone reads it.
+#[test]
+fn a_branch_on_undefined_bits_may_lead_to_nothing() {
+    let body = "setp.ne.u32 %p2, %r1, 0;\n@%p2 bra READ;\nst.shared.u32 [tile], 3;\nREAD:\nld.shared.u32 %r5, [tile];\n\
+                setp.eq.u32 %p1, %r5, 3;\nmov.u32 %r6, 0;\nmov.u32 %r7, 0;\n@%p1 bra THREE;\n\
+                OTHER:\n@%p2 bra NEXT1;\nst.global.u32 [%rd4], 1;\nNEXT1:\nadd.s32 %r6, %r6, 1;\n\
+                setp.lt.u32 %p3, %r6, 3;\n@%p3 bra OTHER;\nbra.uni END;\n\
+                THREE:\n@%p2 bra NEXT2;\nld.shared.u32 %r7, [tile];\nst.global.u32 [%rd4], %r7;\nNEXT2:\n\
+                add.s32 %r6, %r6, 1;\nsetp.lt.u32 %p3, %r6, 3;\n@%p3 bra THREE;\n\
+                END:\nadd.s32 %r6, %r6, 2;\n@!%p2 bra LEAVE;\nst.global.u32 [%rd4], %r6;\nLEAVE:\nret;";
+    let outcome = execute(&with_addresses(body), 1, 64);
+    report(&outcome);
+    let wanted: Vec<u32> = (0..64).map(|thread| if thread == 0 { 3 } else { 5 }).collect();
+    assert_eq!(words(&outcome, outcome.b)[..64], wanted);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod cta;
 mod double_mma;
 mod float;
 mod int;
+mod joins;
 mod ldmatrix;
 mod matrix;
 mod memory;
@@ -27,6 +28,7 @@ use crate::memory::Memory;
 use crate::program::{Info, Program};
 use crate::report::{Report, Stats};
 use cta::Cta;
+use joins::Joins;
 pub(crate) use undefined::UndefinedByte;
 use undefined::{KnownRaces, Origins};
 
@@ -57,6 +59,8 @@ struct Machine<'a> {
     last_buffer: usize,
     /// Loads that got undefined bits.
     origins: Origins,
+    /// Where branches meet again, once that was asked.
+    joins: Option<Joins>,
     /// Reads that race with later writes: those that earlier runs found, and those of this one.
     known: &'a KnownRaces,
     found: KnownRaces,
@@ -128,6 +132,7 @@ fn run_once(
         first_cta,
         last_buffer: 0,
         origins: Origins::default(),
+        joins: None,
         known,
         found: KnownRaces::default(),
         is_last,

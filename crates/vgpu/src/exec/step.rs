@@ -23,7 +23,11 @@ impl Machine<'_> {
             None => warp.active,
             Some(guard) => {
                 if let Some(origin) = warp.undefined_pred(guard.index, warp.active) {
-                    return Err(self.reached(origin, pc, "decide whether an instruction is executed"));
+                    let branch = if let Op::Bra { target } = inst.op { Some(target) } else { None };
+                    return match branch {
+                        Some(target) if self.branch_both_ways(warp, guard, target) => Ok(()),
+                        _ => Err(self.reached(origin, pc, "decide whether an instruction is executed")),
+                    };
                 }
                 warp.active & warp.guard(guard)
             }
@@ -76,7 +80,7 @@ impl Machine<'_> {
 }
 
 /// Instructions that touch only registers of the warp.
-fn scalar(warp: &mut Warp, exec: u32, op: &Op) {
+pub(crate) fn scalar(warp: &mut Warp, exec: u32, op: &Op) {
     match op {
         Op::Mov { d, a } => int::map1(&mut warp.regs, exec, *d, *a, |a| a),
         Op::MovMany(moves) => mov_many(warp, exec, moves),

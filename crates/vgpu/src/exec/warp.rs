@@ -71,6 +71,7 @@ pub(crate) struct Environment {
     pub(crate) launch: u32,
 }
 
+#[derive(Clone)]
 pub(crate) struct Warp {
     pub(crate) id: u32,
     pub(crate) regs: Vec<Lanes>,

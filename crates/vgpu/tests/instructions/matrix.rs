@@ -74,7 +74,7 @@ fn rows_of_a_matrix_have_rules() {
     let odd = fault("mov.u32 %r10, tile;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r20}, [%r10+8];", 32);
     assert_eq!((odd.kind, odd.lanes), (FaultKind::Misaligned, 1));
     let load = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r20}, [%r10];\n\
-                setp.eq.u32 %p2, %r20, 0;\n@%p2 bra END;\nEND:";
+                setp.eq.u32 %p2, %r20, 0;\n@%p2 trap;";
     let unwritten = fault(&format!("mov.u32 %r10, tile;\n{load}"), 32);
     assert_eq!(unwritten.kind, FaultKind::UninitializedRead);
     let race = fault(

@@ -50,7 +50,7 @@ fn every_thread_has_its_own_local_memory() {
     assert_eq!((&stored, &generic), (&values, &values));
     let unwritten = fault(
         ".local .align 4 .b8 frame[8];\nld.local.u32 %r10, [frame+4];\n\
-         setp.eq.u32 %p2, %r10, 0;\n@%p2 bra END;\nEND:",
+         setp.eq.u32 %p2, %r10, 0;\n@%p2 trap;",
         32,
     );
     assert_eq!(unwritten.kind, FaultKind::UninitializedRead);

@@ -3,11 +3,12 @@
 //!
 //! Compilers load more than a program asks for: they move loads in front of branches, and join neighbouring ones into a
 //! vector. Such bits are not used. So no load faults for them; they are marked, and the marks follow them through registers,
-//! shuffles and memory ([`flow`]). The fault comes where a marked bit decides what is executed or where memory is accessed,
-//! or reaches global memory. Its kind and place are those of the load.
+//! shuffles and memory ([`flow`]). The fault comes where a marked bit decides what is executed, in a way that anybody could
+//! see ([`branch`]), or where memory is accessed, or reaches global memory. Its kind and place are those of the load.
 //!
 //! A warp without marks pays one comparison for each instruction.
 
+mod branch;
 mod flow;
 mod races;
 

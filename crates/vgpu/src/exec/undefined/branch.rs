@@ -1,0 +1,200 @@
+//! Branches that undefined bits decide.
+//!
+//! Compilers move what is the same in all turns of a loop out of it, a branch on a loaded value too, in front of the
+//! condition under which the program loads the value. All threads then branch, and most of them on bits that they never
+//! use: whatever way they take, they do nothing. So both ways are tried, for one lane at a time and on a copy of its
+//! registers, up to where they meet. If the lane does nothing on either that anybody could see, it goes on there, and what
+//! the ways leave different in its registers is undefined. Otherwise the branch is the fault.
+
+use crate::exec::Machine;
+use crate::exec::joins::Joins;
+use crate::exec::place::split;
+use crate::exec::step::scalar;
+use crate::exec::undefined::{Undefined, UndefinedLanes, Update, of};
+use crate::exec::warp::{Warp, lanes};
+use crate::isa::{Space, mask};
+use crate::op::{Guard, Load, Op, Reg};
+
+/// Instructions that are tried on one way, at most.
+const MOST_STEPS: u32 = 1 << 16;
+
+/// Branches inside each other that are tried both ways, at most.
+const MOST_DEPTH: u32 = 3;
+
+/// A branch that is tried.
+#[derive(Clone, Copy)]
+struct Branch {
+    pc: u32,
+    target: u32,
+    /// Of the bits that decide it.
+    origin: u32,
+    /// How many such branches it is inside of.
+    depth: u32,
+}
+
+impl Machine<'_> {
+    /// Executes a branch whose condition is undefined in some lanes, for the running group; false if it matters there which
+    /// way is taken.
+    pub(crate) fn branch_both_ways(&mut self, warp: &mut Warp, guard: Guard, target: u32) -> bool {
+        let (pc, active) = (warp.pc, warp.active);
+        let taken = active & warp.guard(guard);
+        let undefined: Vec<(usize, u32)> =
+            lanes(active).filter_map(|lane| Some((lane, warp.undefined_pred(guard.index, 1 << lane)?))).collect();
+        let mut pcs = warp.pcs;
+        lanes(active).for_each(|lane| pcs[lane] = if taken >> lane & 1 == 1 { target } else { pc + 1 });
+        let (mut one, mut other) = (warp.clone(), warp.clone());
+        for (lane, origin) in undefined {
+            let branch = Branch { pc, target, origin, depth: 0 };
+            let Some(join) = self.tried(&mut one, &mut other, lane, branch) else { return false };
+            warp.adopt(&one, lane);
+            pcs[lane] = join;
+        }
+        warp.pcs = pcs;
+        warp.active = 0;
+        true
+    }
+
+    /// Tries both ways for a lane, on two warps that agree in it, and leaves in `one` what comes of it; where it goes on, if
+    /// it does nothing else.
+    fn tried(&mut self, one: &mut Warp, other: &mut Warp, lane: usize, branch: Branch) -> Option<u32> {
+        let program = self.program;
+        let join = self.joins.get_or_insert_with(|| Joins::of(program)).at(branch.pc)?;
+        let first = self.alone(one, lane, branch, branch.target, join)?;
+        self.alone(other, lane, branch, branch.pc + 1, join)?;
+        one.merge(other, lane, branch.origin);
+        Some(first)
+    }
+
+    /// Executes a lane from `start` to `join`, or to the end of the function. `None` if it does more than compute and load.
+    fn alone(&mut self, warp: &mut Warp, lane: usize, branch: Branch, start: u32, join: u32) -> Option<u32> {
+        let (program, exec) = (self.program, 1u32 << lane);
+        let mut pc = start;
+        for _ in 0..MOST_STEPS {
+            if pc == join {
+                return Some(pc);
+            }
+            let inst = program.code.get(pc as usize)?;
+            let is_executed = match inst.guard {
+                None => true,
+                Some(guard) => match (warp.undefined_pred(guard.index, exec), &inst.op) {
+                    (None, _) => warp.guard(guard) & exec != 0,
+                    (Some(origin), Op::Bra { target }) if branch.depth < MOST_DEPTH => {
+                        let inner = Branch { pc, target: *target, origin, depth: branch.depth + 1 };
+                        let mut other = warp.clone();
+                        pc = self.tried(warp, &mut other, lane, inner)?;
+                        continue;
+                    }
+                    (Some(_), _) => return None,
+                },
+            };
+            if !is_executed && !matches!(&inst.op, Op::Barrier(barrier) if barrier.aligned) {
+                pc += 1;
+                continue;
+            }
+            match &inst.op {
+                Op::Bra { target } => pc = *target,
+                // The end is where it goes on: it leaves there, or returns.
+                Op::Ret | Op::Exit if join as usize == program.code.len() => return Some(pc),
+                Op::Load(load) => {
+                    self.load_alone(warp, lane, load, branch.origin);
+                    pc += 1;
+                }
+                Op::Ret | Op::Exit | Op::Trap | Op::Call { .. } | Op::CopyBack(_) | Op::BranchIndex { .. } => {
+                    return None;
+                }
+                Op::Store(_) | Op::Atomic(_) | Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => return None,
+                Op::Clock { .. } => return None,
+                op => {
+                    let updates = of(warp, exec, op);
+                    scalar(warp, exec, op);
+                    warp.update_marks(exec, updates);
+                    pc += 1;
+                }
+            }
+        }
+        None
+    }
+
+    /// Parameters are what they are; of other memory everything is undefined that is loaded on one way only.
+    fn load_alone(&self, warp: &mut Warp, lane: usize, load: &Load, origin: u32) {
+        let size = load.size as usize;
+        let start = split(&warp.regs, &load.at, 1 << lane).0[lane] as usize;
+        let is_known = load.at.space == Space::Param && warp.undefined_in(load.at.base, 1 << lane).is_none();
+        for (number, reg) in load.regs.iter().enumerate() {
+            let from = start.saturating_add(number * size);
+            let known = is_known.then(|| self.params.get(from..from.saturating_add(size))).flatten();
+            let value = known
+                .filter(|_| load.extend.is_none())
+                .map(|bytes| bytes.iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte)));
+            let bits = if value.is_some() { 0 } else { mask(load.extend.unwrap_or(load.size * 8)) };
+            warp.regs[*reg as usize][lane] = value.unwrap_or(0);
+            warp.mark(*reg, lane, Undefined { bits, origin });
+        }
+    }
+}
+
+impl Warp {
+    /// Takes the registers of a lane over.
+    fn adopt(&mut self, from: &Warp, lane: usize) {
+        for reg in 0..self.regs.len() {
+            self.regs[reg][lane] = from.regs[reg][lane];
+            self.mark_if_needed(reg as Reg, lane, from.undefined(reg as Reg, lane));
+        }
+        let bit = 1 << lane;
+        let taken = |to: u32, from: u32| (to & !bit) | (from & bit);
+        for (to, from) in self.preds.iter_mut().zip(&from.preds) {
+            *to = taken(*to, *from);
+        }
+        self.carry = taken(self.carry, from.carry);
+        self.update_marks(bit, from.flag_marks(lane));
+    }
+
+    /// Marks what is undefined in a lane of the other warp, and what differs from it.
+    fn merge(&mut self, other: &Warp, lane: usize, origin: u32) {
+        for reg in 0..self.regs.len() {
+            let differs = Undefined { bits: self.regs[reg][lane] ^ other.regs[reg][lane], origin };
+            let undefined = self.undefined(reg as Reg, lane).or(other.undefined(reg as Reg, lane)).or(differs);
+            self.mark_if_needed(reg as Reg, lane, undefined);
+        }
+        let mut updates = Vec::new();
+        let either = |one: Undefined, other: Undefined, values: [u32; 2]| {
+            let differs = u64::from((values[0] ^ values[1]) >> lane & 1);
+            let mut lanes = Box::<UndefinedLanes>::default();
+            lanes[lane] = one.or(other).or(Undefined { bits: differs, origin });
+            lanes
+        };
+        for pred in 0..self.preds.len() {
+            let values = [self.preds[pred], other.preds[pred]];
+            let pred = pred as u32;
+            updates.push(Update::Pred(pred, either(self.pred_mark(pred, lane), other.pred_mark(pred, lane), values)));
+        }
+        let carries = [self.carry, other.carry];
+        updates.push(Update::Carry(either(self.carry_mark(lane), other.carry_mark(lane), carries)));
+        self.update_marks(1 << lane, updates);
+    }
+
+    fn mark_if_needed(&mut self, reg: Reg, lane: usize, undefined: Undefined) {
+        if undefined.is_some() || self.undefined(reg, lane).is_some() {
+            self.mark(reg, lane, undefined);
+        }
+    }
+
+    /// The marks of a lane's predicates and carry flag, as updates.
+    fn flag_marks(&self, lane: usize) -> Vec<Update> {
+        let alone = |undefined: Undefined| {
+            let mut lanes = Box::<UndefinedLanes>::default();
+            lanes[lane] = undefined;
+            lanes
+        };
+        let preds = (0..self.preds.len() as u32).map(|pred| Update::Pred(pred, alone(self.pred_mark(pred, lane))));
+        preds.chain([Update::Carry(alone(self.carry_mark(lane)))]).collect()
+    }
+
+    fn pred_mark(&self, pred: u32, lane: usize) -> Undefined {
+        self.marks.as_ref().map_or(Undefined::default(), |marks| marks.pred(pred, lane))
+    }
+
+    fn carry_mark(&self, lane: usize) -> Undefined {
+        self.marks.as_ref().map_or(Undefined::default(), |marks| marks.carry(lane))
+    }
+}
