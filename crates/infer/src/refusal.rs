@@ -88,9 +88,12 @@ impl Refusal<'_> {
             .note(self.whereabouts(tables, state, (item, work), clashing));
         finding.notes.extend(self.descent(state, used.storage));
         Some(finding.help(if used.writes {
-            format!("store to a fragment of its own, and bring that to `{}` through shared memory", words.name())
+            format!("store to a fragment of its own, and bring that to `{}` with k.convert_layout", words.name())
         } else {
-            format!("copy `{}` to shared memory, and read it from there", words.name())
+            format!(
+                "bring `{}` to a fragment of its own with k.convert_layout and read that, or let k.allow_conversions() do it",
+                words.name()
+            )
         }))
     }
 
@@ -214,7 +217,7 @@ impl Refusal<'_> {
         finding.notes.extend(self.descent(state, fold.dst));
         finding.notes.extend(self.descent(state, fold.src));
         Some(finding.help(format!(
-            "reduce into a fragment without a layout, and bring that to `{}` through shared memory",
+            "reduce into a fragment without a layout, and bring that to `{}` with k.convert_layout",
             dst.name()
         )))
     }

@@ -175,9 +175,17 @@ impl HostTensor {
         Some(self.number(i).map_or_else(|| format!("0x{}", bytes()), |number| number.to_string()))
     }
 
+    /// Whether it may be passed for a tensor of this shape: extents of 1 do not count, and one dimension has the elements in
+    /// row-major order.
+    fn has_shape(&self, shape: &[i64]) -> bool {
+        let moving = |shape: &[i64]| shape.iter().copied().filter(|extent| *extent != 1).collect::<Vec<i64>>();
+        let is_flat = moving(&self.shape).len() < 2 && self.len() == shape.iter().product::<i64>();
+        is_flat || moving(&self.shape) == moving(shape)
+    }
+
     /// The memory of a parameter that holds these elements; bytes between them are zero.
     pub(crate) fn pack(&self, parameter: &Parameter) -> Result<Vec<u8>, TensorError> {
-        if self.dtype != parameter.dtype || self.len() != parameter.shape.iter().product::<i64>() {
+        if self.dtype != parameter.dtype || !self.has_shape(&parameter.shape) {
             return Err(TensorError(format!(
                 "`{}` is {} of shape {:?}, not {} of shape {:?}",
                 parameter.name, parameter.dtype, parameter.shape, self.dtype, self.shape
@@ -283,6 +291,12 @@ mod tests {
         let memory = tensor.pack(&parameter(column_major.clone())).unwrap();
         assert_eq!(memory, [1, 4, 0, 0, 2, 5, 0, 0, 3, 6]);
         assert_eq!(HostTensor::unpack(&parameter(column_major), &memory), tensor);
-        assert_eq!(tensor.pack(&parameter(layout.into())).unwrap(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(tensor.pack(&parameter(layout.clone().into())).unwrap(), [1, 2, 3, 4, 5, 6]);
+        let packed = |shape: &[i64]| {
+            let tensor = HostTensor::from_bytes(DType::U8, shape, vec![1, 2, 3, 4, 5, 6]).unwrap();
+            tensor.pack(&parameter(layout.clone().into())).map_err(|error| error.to_string())
+        };
+        assert_eq!([packed(&[6]), packed(&[2, 1, 3])], [Ok(vec![1, 2, 3, 4, 5, 6]), Ok(vec![1, 2, 3, 4, 5, 6])]);
+        assert_eq!(packed(&[3, 2]), Err("`a` is u8 of shape [2, 3], not u8 of shape [3, 2]".to_string()));
     }
 }
