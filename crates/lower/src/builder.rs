@@ -217,12 +217,12 @@ impl Builder {
         if value.as_const().is_some() {
             return value;
         }
-        let known = body.iter().find_map(|stmt| match stmt {
-            Stmt::Let { var, value: known } if *known == value => Some(Expr::var(var)),
-            _ => None,
-        });
-        if let Some(known) = known {
-            return known;
+        for stmt in body.iter() {
+            if let Stmt::Let { var, value: known } = stmt
+                && *known == value
+            {
+                return Expr::var(var);
+            }
         }
         let range = value.range();
         let var = Var::new(self.fresh(base), range.lo, range.hi);

@@ -72,13 +72,13 @@ pub(crate) fn trace(program: &Program, body: &[Stmt], warps: std::ops::Range<i64
 
 /// How many accesses each thread does, whatever conditions say.
 pub(crate) fn steps(body: &[Stmt]) -> u64 {
-    let of = |stmt: &Stmt| match stmt {
-        Stmt::Load { .. } | Stmt::Store { .. } | Stmt::AtomicAdd { .. } | Stmt::Lookup { .. } => 1,
-        Stmt::For { var, body, .. } => {
-            let turns = var.range().hi.saturating_sub(var.range().lo).saturating_add(1).max(0) as u64;
-            steps(body).saturating_mul(turns)
-        }
-        _ => steps(stmt.inner()),
+    let turns = |stmt: &Stmt| {
+        let Stmt::For { var, .. } = stmt else { return 1 };
+        var.range().hi.saturating_sub(var.range().lo).saturating_add(1).max(0) as u64
+    };
+    let of = |stmt: &Stmt| {
+        let inside = steps(stmt.inner()).saturating_mul(turns(stmt));
+        inside.saturating_add(stmt.accesses().count() as u64)
     };
     body.iter().map(of).fold(0, u64::saturating_add)
 }
