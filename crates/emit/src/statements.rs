@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::Handle;
 use tilewright_ir::thread::{
     Cond, Inst, Memory, Moved, Note, Program, RegArray, Regs, Stmt, for_each_expr, for_each_stmt,
 };
+use tilewright_ir::{Dim, Handle, HwIndex};
 
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
 use crate::index::{c_index, needs_64_bits};
@@ -80,18 +80,9 @@ impl<'a> Printer<'a> {
         for line in shared {
             self.line(format_args!("{line}"));
         }
-        let used = used_variables(&self.program.body);
         let one_warp = self.program.threads <= 32;
-        let indices = [
-            ("tid", "threadIdx.x"),
-            ("lane", if one_warp { "threadIdx.x" } else { "threadIdx.x & 31" }),
-            ("warp", "threadIdx.x >> 5"),
-            ("bx", "blockIdx.x"),
-            ("by", "blockIdx.y"),
-            ("bz", "blockIdx.z"),
-        ];
-        for (name, value) in indices.into_iter().filter(|(name, _)| used.contains(*name)) {
-            self.line(format_args!("const int {name} = {value};"));
+        for index in used_indices(&self.program.body) {
+            self.line(format_args!("const int {} = {};", index.name(), hardware(index, one_warp)));
         }
     }
 
@@ -382,14 +373,21 @@ fn widest_accesses(program: &Program) -> BTreeMap<usize, i64> {
     widest
 }
 
-fn used_variables(body: &[Stmt]) -> BTreeSet<String> {
-    let mut used = BTreeSet::new();
-    for_each_expr(body, &mut |expr| {
-        expr.for_each_var(&mut |var| {
-            if !used.contains(var.name()) {
-                used.insert(var.name().to_string());
-            }
-        });
-    });
+fn used_indices(body: &[Stmt]) -> BTreeSet<HwIndex> {
+    let mut used: BTreeSet<HwIndex> = BTreeSet::new();
+    for_each_expr(body, &mut |expr| expr.for_each_var(&mut |var| used.extend(HwIndex::of(var))));
     used
+}
+
+/// How CUDA has an index; of one warp, threads are lanes.
+fn hardware(index: HwIndex, one_warp: bool) -> &'static str {
+    match index {
+        HwIndex::Tid => "threadIdx.x",
+        HwIndex::Lane if one_warp => "threadIdx.x",
+        HwIndex::Lane => "threadIdx.x & 31",
+        HwIndex::Warp => "threadIdx.x >> 5",
+        HwIndex::Block(Dim::X) => "blockIdx.x",
+        HwIndex::Block(Dim::Y) => "blockIdx.y",
+        HwIndex::Block(Dim::Z) => "blockIdx.z",
+    }
 }

@@ -2,11 +2,12 @@
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::Handle;
 use tilewright_ir::plan::{Access, Facts, Memory as PlanMemory};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, Stmt, for_each_stmt};
 use tilewright_ir::tile::Effect;
+use tilewright_ir::{Handle, HwIndex};
 use tilewright_layout::access::{AccessKind, LANES, SECTOR, WarpAccess};
+use tilewright_layout::axis::Scope;
 
 use crate::count::Counter;
 use crate::trace::{Env, Touch, largest, steps, trace};
@@ -54,7 +55,7 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     let mut asked: Vec<(Var, Handle<Memory>)> = Vec::new();
     for_each_global_index(program, body, &mut |index, memory| {
         index.for_each_var(&mut |var| {
-            let is_index = ["lane", "warp", "tid"].contains(&var.name());
+            let is_index = HwIndex::of(var).is_some_and(|index| index.uniform_in() < Scope::Cta);
             let is_known = is_index || program.sizes.contains(var) || defined.contains(var);
             let is_outer = !is_known && var.range().lo < var.range().hi;
             if is_outer && !asked.iter().any(|(v, m)| v == var && *m == memory) {

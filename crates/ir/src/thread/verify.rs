@@ -20,6 +20,7 @@ use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
+use crate::hw_index::HwIndex;
 use crate::target::Target;
 use crate::thread::effects::{MemoryAccess, Moved, Resource};
 use crate::thread::inst::{Inst, InstInfo};
@@ -56,6 +57,17 @@ enum Divergence {
     Lanes,
 }
 
+impl Divergence {
+    /// How far a hardware index differs between the threads of a CTA.
+    fn of(index: HwIndex) -> Divergence {
+        match index.uniform_in() {
+            Scope::Thread => Divergence::Lanes,
+            Scope::Warp | Scope::Warpgroup => Divergence::Warps,
+            Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => Divergence::None,
+        }
+    }
+}
+
 struct Checker<'a> {
     program: &'a Program,
     found: Vec<Diagnostic>,
@@ -71,22 +83,12 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn new(program: &'a Program) -> Checker<'a> {
-        let last = |n: i64| (n - 1).max(0);
-        let warps = (program.threads + 31) / 32;
-        let most = |dimension: usize| program.grid[dimension].range().hi;
-        let mut variables = vec![
-            (Var::new("lane", 0, last(program.threads.min(32))), Divergence::Lanes),
-            (Var::new("tid", 0, last(program.threads)), Divergence::Lanes),
-            (Var::new("warp", 0, last(warps)), Divergence::Warps),
-            (Var::new("bx", 0, last(most(0))), Divergence::None),
-            (Var::new("by", 0, last(most(1))), Divergence::None),
-            (Var::new("bz", 0, last(most(2))), Divergence::None),
-        ];
-        variables.extend(program.sizes.iter().map(|size| (size.clone(), Divergence::None)));
+        let variable = |index: HwIndex| (index.var(program.threads, &program.grid), Divergence::of(index));
+        let sizes = program.sizes.iter().map(|size| (size.clone(), Divergence::None));
         Checker {
             program,
             found: Vec::new(),
-            variables,
+            variables: HwIndex::ALL.into_iter().map(variable).chain(sizes).collect(),
             arrays: Vec::new(),
             divergence: Divergence::None,
             conditions: 0,

@@ -1,8 +1,8 @@
 //! Whether two groups of accesses conflict, and between which threads.
 
 use tilewright_expr::Var;
-use tilewright_ir::Handle;
 use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr, for_each_stmt};
+use tilewright_ir::{Handle, HwIndex};
 use tilewright_layout::axis::Scope;
 
 use super::Accesses;
@@ -153,7 +153,7 @@ impl Relevant {
             expr.for_each_var(&mut |var| {
                 let list = if accesses.loops.iter().any(|l| l.var == *var) {
                     &mut relevant.loops
-                } else if ["bx", "by", "bz"].contains(&var.name()) {
+                } else if matches!(HwIndex::of(var), Some(HwIndex::Block(_))) {
                     &mut relevant.blocks
                 } else {
                     return;
