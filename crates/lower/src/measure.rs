@@ -3,14 +3,14 @@
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Access, Facts, Memory as PlanMemory};
-use tilewright_ir::thread::{Memory, MemorySpace, Program, Stmt, for_each_stmt};
+use tilewright_ir::thread::{Memory, MemorySpace, Program, Stmt, for_each_stmt, largest};
 use tilewright_ir::tile::Effect;
 use tilewright_ir::{Handle, HwIndex};
 use tilewright_layout::access::{AccessKind, LANES, SECTOR, WarpAccess};
 use tilewright_layout::axis::Scope;
 
 use crate::count::Counter;
-use crate::trace::{Env, Touch, largest, steps, trace};
+use crate::trace::{Env, Touch, steps, trace};
 
 /// Touches up to which a body is traced again for other starts.
 const MOST_RETRACED: usize = 1 << 14;

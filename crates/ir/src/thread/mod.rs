@@ -8,6 +8,8 @@ mod print;
 mod program;
 mod value;
 mod verify;
+mod walk;
+mod warp;
 
 pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt};
 pub use inst::{Inst, InstInfo};
@@ -16,3 +18,5 @@ pub use mma::{MmaInfo, MmaInst};
 pub use program::{Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt};
 pub use value::Value;
 pub use verify::{VerifiedProgram, verify};
+pub use walk::{Observer, walk};
+pub use warp::{LaneMask, Lanes, Warp, largest};
