@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::thread::{Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
-use tilewright::ir::{Handle, Scalar};
+use tilewright::ir::{Handle, HwIndex, Scalar};
 
 /// What is in memory: element values by memory and position.
 pub type Contents = BTreeMap<(usize, i64), i64>;
@@ -66,12 +66,12 @@ impl Machine<'_> {
     }
 
     fn eval(&self, thread: usize, expr: &Expr) -> Result<i64, String> {
-        let value = |var: &Var| match var.name() {
-            "lane" => Some(thread as i64 % 32),
-            "warp" => Some(thread as i64 / 32),
-            "tid" => Some(thread as i64),
-            "bx" | "by" | "bz" => Some(0),
-            _ => self.env[thread].iter().rev().find(|(known, _)| known == var).map(|(_, value)| *value),
+        let value = |var: &Var| match HwIndex::of(var) {
+            Some(HwIndex::Lane) => Some(thread as i64 % 32),
+            Some(HwIndex::Warp) => Some(thread as i64 / 32),
+            Some(HwIndex::Tid) => Some(thread as i64),
+            Some(HwIndex::Block(_)) => Some(0),
+            None => self.env[thread].iter().rev().find(|(known, _)| known == var).map(|(_, value)| *value),
         };
         expr.eval(&value).map_err(|e| e.to_string())
     }

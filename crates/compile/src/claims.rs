@@ -6,6 +6,7 @@ use tilewright_diag::Span;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Program, Stmt};
 use tilewright_ir::tile::{Buffer, Claim, Coord, Element, Kernel};
+use tilewright_layout::axis::Scope;
 
 use crate::artifact::Artifact;
 
@@ -77,19 +78,19 @@ fn ordered_ops(program: &Program) -> BTreeSet<usize> {
 
 fn collect(body: &[Stmt], is_ordered: bool, found: &mut BTreeSet<usize>) {
     for stmt in body {
-        match stmt {
-            Stmt::Op { note, .. } if is_ordered => {
-                found.insert(note.index());
-            }
-            Stmt::For { body, .. } => collect(body, is_ordered && body.iter().any(has_barrier), found),
-            _ => collect(stmt.inner(), is_ordered, found),
+        if let Stmt::Op { note, .. } = stmt
+            && is_ordered
+        {
+            found.insert(note.index());
         }
+        let is_repeated = matches!(stmt, Stmt::For { .. }) && !stmt.inner().iter().any(has_barrier);
+        collect(stmt.inner(), is_ordered && !is_repeated, found);
     }
 }
 
 /// Whether all threads that come here pass a barrier.
 fn has_barrier(stmt: &Stmt) -> bool {
-    matches!(stmt, Stmt::Op { body, .. } if body.iter().any(|inner| matches!(inner, Stmt::Inst(_))))
+    matches!(stmt, Stmt::Op { body, .. } if body.iter().any(|inner| inner.orders() > Scope::Thread))
 }
 
 /// Whether every parallel loop that was written here writes the storage by one store alone, which is called unique.

@@ -1,17 +1,8 @@
 //! How many instructions a launch is predicted to execute.
 
-use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Cond, Issue, Program};
-
-const LANES: usize = 32;
-
-/// One warp of a launch, or one iteration of a loop in it.
-struct Warp {
-    cta: [i64; 3],
-    index: i64,
-    /// Sizes and the variables of loops.
-    known: Vec<(Var, i64)>,
-}
+use tilewright_expr::Var;
+use tilewright_ir::thread::{Cond, Issue, Program, Warp};
+use tilewright_layout::access::LANES;
 
 /// Instructions of all warps of a launch. What masks leave out costs nothing.
 pub(crate) fn predicted_instructions(program: &Program, grid: [i64; 3], sizes: Vec<(Var, i64)>) -> i64 {
@@ -26,13 +17,14 @@ fn of_launch(issues: &[Issue], warps: i64, grid: [i64; 3], sizes: Vec<(Var, i64)
     if masked.is_empty() {
         return sum;
     }
-    let mut warp = Warp { cta: [0; 3], index: 0, known: sizes };
+    let mut warp = Warp::first();
+    sizes.iter().for_each(|(size, value)| warp.fix(size, *value));
     for z in 0..grid[2] {
         for y in 0..grid[1] {
             for x in 0..grid[0] {
-                for index in 0..warps {
-                    (warp.cta, warp.index) = ([x, y, z], index);
-                    sum = masked.iter().fold(sum, |sum, issue| sum.saturating_add(warp.instructions(issue)));
+                for position in 0..warps {
+                    warp.place([x, y, z], position);
+                    sum = masked.iter().fold(sum, |sum, issue| sum.saturating_add(instructions(&mut warp, issue)));
                 }
             }
         }
@@ -40,66 +32,37 @@ fn of_launch(issues: &[Issue], warps: i64, grid: [i64; 3], sizes: Vec<(Var, i64)
     sum
 }
 
-impl Warp {
-    /// The share of the iterations in which some lane satisfies the conditions.
-    fn instructions(&mut self, issue: &Issue) -> i64 {
-        let (held, all) = self.iterations(issue, &issue.loops);
-        issue.instructions * held / all.max(1)
-    }
+/// The share of the iterations in which some lane satisfies the conditions.
+fn instructions(warp: &mut Warp, issue: &Issue) -> i64 {
+    let (held, all) = iterations(warp, issue, &issue.loops);
+    issue.instructions * held / all.max(1)
+}
 
-    /// Iterations in which the conditions hold, and all of them.
-    fn iterations(&mut self, issue: &Issue, loops: &[Var]) -> (i64, i64) {
-        let Some((var, inner)) = loops.split_first() else { return (i64::from(self.issues(&issue.guards)), 1) };
-        let mut sum = (0, 0);
-        for value in var.range().lo..=var.range().hi {
-            self.known.push((var.clone(), value));
-            let (held, all) = self.iterations(issue, inner);
-            self.known.pop();
-            sum = (sum.0 + held, sum.1 + all);
-        }
-        sum
+/// Iterations in which the conditions hold, and all of them.
+fn iterations(warp: &mut Warp, issue: &Issue, loops: &[Var]) -> (i64, i64) {
+    let Some((var, inner)) = loops.split_first() else { return (i64::from(issues(warp, &issue.guards)), 1) };
+    let mut sum = (0, 0);
+    let mark = warp.mark();
+    for value in var.range().lo..=var.range().hi {
+        warp.fix(var, value);
+        let (held, all) = iterations(warp, issue, inner);
+        warp.rewind(mark);
+        sum = (sum.0 + held, sum.1 + all);
     }
+    sum
+}
 
-    /// Whether some lane satisfies all conditions.
-    fn issues(&self, guards: &[Cond]) -> bool {
-        let mut active = [true; LANES];
-        for guard in guards {
-            let (Cond::Less(a, b) | Cond::Equal(a, b)) = guard;
-            // What depends on data is taken to hold.
-            let (Some(a), Some(b)) = (self.values(a), self.values(b)) else { continue };
-            for lane in 0..LANES {
-                active[lane] &= match guard {
-                    Cond::Less(..) => a[lane] < b[lane],
-                    Cond::Equal(..) => a[lane] == b[lane],
-                };
-            }
-        }
-        active.contains(&true)
-    }
-
-    fn values(&self, expr: &Expr) -> Option<[i64; LANES]> {
-        expr.eval_all(&|var| self.value(var)).ok()
-    }
-
-    fn value(&self, var: &Var) -> Option<[i64; LANES]> {
-        if let Some((_, value)) = self.known.iter().rev().find(|(known, _)| known == var) {
-            return Some([*value; LANES]);
-        }
-        let lane = std::array::from_fn(|lane| lane as i64);
-        match var.name() {
-            "lane" => Some(lane),
-            "warp" => Some([self.index; LANES]),
-            "tid" => Some(lane.map(|lane| self.index * LANES as i64 + lane)),
-            "bx" => Some([self.cta[0]; LANES]),
-            "by" => Some([self.cta[1]; LANES]),
-            "bz" => Some([self.cta[2]; LANES]),
-            _ => None,
-        }
-    }
+/// Whether some lane satisfies all conditions. One that depends on data is taken to hold.
+fn issues(warp: &Warp, guards: &[Cond]) -> bool {
+    let known = guards.iter().filter_map(|guard| warp.holds(guard).ok());
+    let all = known.fold([true; LANES], |all, holds| std::array::from_fn(|lane| all[lane] && holds[lane]));
+    all.contains(&true)
 }
 
 #[cfg(test)]
 mod tests {
+    use tilewright_expr::Expr;
+
     use super::*;
 
     fn var(name: &str, hi: i64) -> Var {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::thread::{MmaInfo, MmaInst, Program, Regs, Stmt};
+use tilewright_ir::thread::{MmaInfo, MmaInst, Program, Regs, Stmt, for_each_stmt};
 use tilewright_layout::DType;
 use tilewright_layout::hardware::MmaType;
 
@@ -47,22 +47,17 @@ pub(crate) fn alignment(dtype: DType) -> i64 {
 /// The instructions of a program.
 fn used(program: &Program) -> BTreeSet<MmaInst> {
     let mut used = BTreeSet::new();
-    collect(&program.body, &mut used);
+    for_each_stmt(&program.body, &mut |stmt| {
+        if let Stmt::Mma { inst, .. } = stmt {
+            used.insert(*inst);
+        }
+    });
     used
 }
 
 /// Whether an instruction reads what has to be rounded first.
 fn rounds(inst: &MmaInst) -> bool {
     inst.info().element == MmaType::Tf32
-}
-
-fn collect(body: &[Stmt], used: &mut BTreeSet<MmaInst>) {
-    for stmt in body {
-        if let Stmt::Mma { inst, .. } = stmt {
-            used.insert(*inst);
-        }
-        collect(stmt.inner(), used);
-    }
 }
 
 /// The function of [`ROUNDING`].

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Cond, MemorySpace, Program, RegArray, Stmt, Value};
+use tilewright_ir::thread::{MemorySpace, Program, RegArray, Stmt, for_each_stmt};
 
 use crate::reserved::{Place, is_listed, is_of_the_language};
 use crate::statements::{lookup_name, vector_names};
@@ -147,79 +147,28 @@ impl Names {
         });
     }
 
-    fn value(&self, value: &mut Value) {
-        match value {
-            Value::Const(..) | Value::Reg(..) => {}
-            Value::Index(_, index) => self.expr(index),
-            Value::Op(_, operands) => operands.iter_mut().for_each(|operand| self.value(operand)),
-            Value::Cast(_, _, of) | Value::Bits(_, of) | Value::Part(_, of, _) => self.value(of),
-            Value::With(of, _, part) => {
-                self.value(of);
-                self.value(part);
-            }
-        }
-    }
-
     fn body(&self, body: &mut [Stmt]) {
         for stmt in body {
-            self.stmt(stmt);
-        }
-    }
-
-    fn stmt(&self, stmt: &mut Stmt) {
-        match stmt {
-            Stmt::Op { body, .. } => self.body(body),
-            Stmt::Let { var, value } => {
-                self.var(var);
-                self.expr(value);
-            }
-            Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::AtomicAdd { index, .. } => self.expr(index),
-            Stmt::Lookup { vars, index, .. } => {
-                vars.iter_mut().for_each(|var| self.var(var));
-                self.expr(index);
-            }
-            Stmt::For { var, body, .. } => {
-                self.var(var);
-                self.body(body);
-            }
-            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), body } => {
-                self.expr(a);
-                self.expr(b);
-                self.body(body);
-            }
-            Stmt::When { cond, body, .. } => {
-                self.value(cond);
-                self.body(body);
-            }
-            Stmt::Assign { value, .. } => self.value(value),
-            Stmt::Name { var, value } => {
-                self.var(var);
-                self.value(value);
-            }
-            Stmt::Compute { arguments, .. } => arguments.iter_mut().for_each(|argument| self.expr(argument)),
-            Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}
+            stmt.defines_mut().iter_mut().for_each(|var| self.var(var));
+            stmt.exprs_mut(&mut |expr| self.expr(expr));
+            self.body(stmt.inner_mut());
         }
     }
 }
 
 /// Calls `visit` on the variables that each statement defines, where it defines any.
 pub(crate) fn for_each_definition(body: &[Stmt], visit: &mut dyn FnMut(&[Var])) {
-    for stmt in body {
-        match stmt {
-            Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => visit(std::slice::from_ref(var)),
-            Stmt::Lookup { vars, .. } => visit(vars),
-            Stmt::Op { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } | Stmt::AtomicAdd { .. } => {}
-            Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
-            Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}
+    for_each_stmt(body, &mut |stmt| {
+        if !stmt.defines().is_empty() {
+            visit(stmt.defines());
         }
-        for_each_definition(stmt.inner(), visit);
-    }
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use tilewright_diag::Span;
-    use tilewright_ir::thread::Memory;
+    use tilewright_ir::thread::{Memory, Value};
     use tilewright_ir::{Arena, Target};
     use tilewright_layout::DType;
 

@@ -5,8 +5,10 @@ use std::fmt::Write;
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::Handle;
-use tilewright_ir::thread::{Cond, Inst, Memory, Note, Program, RegArray, Regs, Stmt, for_each_expr};
+use tilewright_ir::thread::{
+    Cond, Inst, Memory, Moved, Note, Program, RegArray, Regs, Stmt, for_each_expr, for_each_stmt,
+};
+use tilewright_ir::{Dim, Handle, HwIndex};
 
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
 use crate::index::{c_index, needs_64_bits};
@@ -36,8 +38,6 @@ pub(crate) struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     pub(crate) fn new(program: &'a Program, mentioned: &'a Mentioned) -> Printer<'a> {
-        let mut widest = BTreeMap::new();
-        widest_accesses(program, &program.body, &mut widest);
         Printer {
             program,
             mentioned,
@@ -46,7 +46,7 @@ impl<'a> Printer<'a> {
             note: None,
             origins: Vec::new(),
             stores: BTreeMap::new(),
-            widest,
+            widest: widest_accesses(program),
             defined_by_load: BTreeSet::new(),
             values: Values::new(program),
         }
@@ -80,18 +80,9 @@ impl<'a> Printer<'a> {
         for line in shared {
             self.line(format_args!("{line}"));
         }
-        let used = used_variables(&self.program.body);
         let one_warp = self.program.threads <= 32;
-        let indices = [
-            ("tid", "threadIdx.x"),
-            ("lane", if one_warp { "threadIdx.x" } else { "threadIdx.x & 31" }),
-            ("warp", "threadIdx.x >> 5"),
-            ("bx", "blockIdx.x"),
-            ("by", "blockIdx.y"),
-            ("bz", "blockIdx.z"),
-        ];
-        for (name, value) in indices.into_iter().filter(|(name, _)| used.contains(*name)) {
-            self.line(format_args!("const int {name} = {value};"));
+        for index in used_indices(&self.program.body) {
+            self.line(format_args!("const int {} = {};", index.name(), hardware(index, one_warp)));
         }
     }
 
@@ -112,7 +103,9 @@ impl<'a> Printer<'a> {
         let RegArray { vector, len, .. } = self.program.registers[array];
         let is_load = |stmt: &Stmt| matches!(stmt, Stmt::Load { to, .. } if to.array == array);
         let here = block.iter().filter(|stmt| is_load(stmt)).count();
-        vector > 1 && here as i64 == len / vector && here == count_all(block, &is_load)
+        let mut everywhere = 0;
+        for_each_stmt(block, &mut |stmt| everywhere += usize::from(is_load(stmt)));
+        vector > 1 && here as i64 == len / vector && here == everywhere
     }
 
     fn block(&mut self, head: std::fmt::Arguments<'_>, body: &[Stmt]) {
@@ -300,9 +293,9 @@ impl<'a> Printer<'a> {
 
     /// An instruction with its operands in the places of its CUDA text.
     fn call(&self, inst: Inst, from: &[Regs], arguments: &[Expr]) -> String {
-        let argument = |expr: &Expr| match (inst, expr.as_const()) {
-            (Inst::BytePermute, Some(selector)) => format!("{selector:#06x}"),
-            _ => c_index(expr),
+        let argument = |expr: &Expr| match expr.as_const() {
+            Some(selector) if inst == Inst::BytePermute => format!("{selector:#06x}"),
+            Some(_) | None => c_index(expr),
         };
         let operands = from.iter().map(|regs| self.reg(regs, 0)).chain(arguments.iter().map(argument));
         operands.fold(inst.info().cuda.to_string(), |text, operand| text.replacen('%', &operand, 1))
@@ -317,11 +310,6 @@ pub(crate) fn register(program: &Program, array: Handle<RegArray>, index: i64) -
     }
     let part = ["x", "y", "z", "w"][(index % vector) as usize % 4];
     format!("{}.{part}", vector_name(name, len / vector, index / vector))
-}
-
-/// How many statements of `body`, at any depth, are `wanted`.
-fn count_all(body: &[Stmt], wanted: &dyn Fn(&Stmt) -> bool) -> usize {
-    body.iter().map(|stmt| usize::from(wanted(stmt)) + count_all(stmt.inner(), wanted)).sum()
 }
 
 /// Vectors are variables of their own, not elements of an array: out of an array NVRTC takes them apart, and does not
@@ -363,31 +351,43 @@ fn grouped(expr: &Expr) -> String {
     if binds_weaker { format!("({text})") } else { text }
 }
 
-fn widest_accesses(program: &Program, body: &[Stmt], widest: &mut BTreeMap<usize, i64>) {
-    for stmt in body {
-        if let Stmt::Load { to: regs, .. } | Stmt::Store { from: regs, .. } = stmt {
-            let bytes = regs.count * program.registers[regs.array].dtype.bytes();
-            let most = widest.entry(regs.array.index()).or_insert(0);
-            *most = bytes.max(*most);
+/// Bytes of the widest vector that moves through each array of registers, or that a product takes from it.
+fn widest_accesses(program: &Program) -> BTreeMap<usize, i64> {
+    let mut widest: BTreeMap<usize, i64> = BTreeMap::new();
+    let mut widen = |array: Handle<RegArray>, bytes: i64| {
+        let most = widest.entry(array.index()).or_insert(0);
+        *most = bytes.max(*most);
+    };
+    for_each_stmt(&program.body, &mut |stmt| {
+        for access in stmt.accesses() {
+            if let Moved::Registers(regs) = access.moved {
+                widen(regs.array, access.bytes(program));
+            }
         }
         if let Stmt::Mma { sums, a, b, .. } = stmt {
             for regs in [sums, a, b] {
-                let most = widest.entry(regs.array.index()).or_insert(0);
-                *most = mma::alignment(program.registers[regs.array].dtype).max(*most);
+                widen(regs.array, mma::alignment(program.registers[regs.array].dtype));
             }
         }
-        widest_accesses(program, stmt.inner(), widest);
-    }
+    });
+    widest
 }
 
-fn used_variables(body: &[Stmt]) -> BTreeSet<String> {
-    let mut used = BTreeSet::new();
-    for_each_expr(body, &mut |expr| {
-        expr.for_each_var(&mut |var| {
-            if !used.contains(var.name()) {
-                used.insert(var.name().to_string());
-            }
-        });
-    });
+fn used_indices(body: &[Stmt]) -> BTreeSet<HwIndex> {
+    let mut used: BTreeSet<HwIndex> = BTreeSet::new();
+    for_each_expr(body, &mut |expr| expr.for_each_var(&mut |var| used.extend(HwIndex::of(var))));
     used
+}
+
+/// How CUDA has an index; of one warp, threads are lanes.
+fn hardware(index: HwIndex, one_warp: bool) -> &'static str {
+    match index {
+        HwIndex::Tid => "threadIdx.x",
+        HwIndex::Lane if one_warp => "threadIdx.x",
+        HwIndex::Lane => "threadIdx.x & 31",
+        HwIndex::Warp => "threadIdx.x >> 5",
+        HwIndex::Block(Dim::X) => "blockIdx.x",
+        HwIndex::Block(Dim::Y) => "blockIdx.y",
+        HwIndex::Block(Dim::Z) => "blockIdx.z",
+    }
 }

@@ -6,6 +6,7 @@
 
 mod arena;
 mod halves;
+mod hw_index;
 pub mod plan;
 pub mod product;
 mod scalar;
@@ -15,6 +16,7 @@ pub mod tile;
 
 pub use arena::{Arena, Handle};
 pub use halves::{nearest_bf16, nearest_f16};
+pub use hw_index::{Dim, HwIndex};
 pub use scalar::Scalar;
 pub use target::{SHARED_ALIGNMENT, Target, shared_room};
 pub use thread::{Program, VerifiedProgram};

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
-use tilewright_ir::tile::{BUILTIN_NAMES, Buffer, Direction, Kernel, Space};
-use tilewright_ir::{Arena, Handle, SHARED_ALIGNMENT, Scalar, Target, tile};
+use tilewright_ir::tile::{Buffer, Direction, Kernel, Space};
+use tilewright_ir::{Arena, Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::DType;
 
 /// Bytes to which pointer arguments are aligned; allocations of CUDA and of the virtual GPU are, to 256.
@@ -37,7 +37,7 @@ impl Builder {
             plans: Vec::new(),
             issues: Vec::new(),
         };
-        let mut names: BTreeSet<String> = BUILTIN_NAMES.iter().map(|n| n.to_string()).collect();
+        let mut names: BTreeSet<String> = HwIndex::ALL.iter().map(|index| index.name().to_string()).collect();
         names.extend(kernel.buffers.iter().map(|(_, b)| b.name.clone()));
         names.insert(kernel.name.clone());
         names.extend(kernel.sizes.iter().map(|size| size.var.name().to_string()));
@@ -217,12 +217,12 @@ impl Builder {
         if value.as_const().is_some() {
             return value;
         }
-        let known = body.iter().find_map(|stmt| match stmt {
-            Stmt::Let { var, value: known } if *known == value => Some(Expr::var(var)),
-            _ => None,
-        });
-        if let Some(known) = known {
-            return known;
+        for stmt in body.iter() {
+            if let Stmt::Let { var, value: known } = stmt
+                && *known == value
+            {
+                return Expr::var(var);
+            }
         }
         let range = value.range();
         let var = Var::new(self.fresh(base), range.lo, range.hi);

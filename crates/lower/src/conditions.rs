@@ -54,7 +54,9 @@ fn merged_inside(stmt: Stmt) -> Stmt {
     match stmt {
         Stmt::If { cond, body } => Stmt::If { cond, body: merged(body) },
         Stmt::For { var, is_written_out, body } => Stmt::For { var, is_written_out, body: merged(body) },
-        other => other,
+        Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => stmt,
+        Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::When { .. } | Stmt::Assign { .. } => stmt,
+        Stmt::Name { .. } | Stmt::AtomicAdd { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => stmt,
     }
 }
 

@@ -2,13 +2,15 @@
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::Handle;
 use tilewright_ir::plan::{Access, Facts, Memory as PlanMemory};
-use tilewright_ir::thread::{Memory, MemorySpace, Program, Stmt};
+use tilewright_ir::thread::{Memory, MemorySpace, Program, Stmt, for_each_stmt, largest};
+use tilewright_ir::tile::Effect;
+use tilewright_ir::{Handle, HwIndex};
 use tilewright_layout::access::{AccessKind, LANES, SECTOR, WarpAccess};
+use tilewright_layout::axis::Scope;
 
 use crate::count::Counter;
-use crate::trace::{Env, Touch, largest, steps, trace};
+use crate::trace::{Env, Touch, steps, trace};
 
 /// Touches up to which a body is traced again for other starts.
 const MOST_RETRACED: usize = 1 << 14;
@@ -47,13 +49,13 @@ pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: Stri
 /// steps the starts repeat.
 fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     let mut moving: Vec<Var> = Vec::new();
-    let mut defined = Vec::new();
-    names(body, &mut defined);
+    let mut defined: Vec<Var> = Vec::new();
+    for_each_stmt(body, &mut |stmt| defined.extend(stmt.defines().iter().cloned()));
     // All accesses of an operand begin at the same start, so the first tells for all.
     let mut asked: Vec<(Var, Handle<Memory>)> = Vec::new();
     for_each_global_index(program, body, &mut |index, memory| {
         index.for_each_var(&mut |var| {
-            let is_index = ["lane", "warp", "tid"].contains(&var.name());
+            let is_index = HwIndex::of(var).is_some_and(|index| index.uniform_in() < Scope::Cta);
             let is_known = is_index || program.sizes.contains(var) || defined.contains(var);
             let is_outer = !is_known && var.range().lo < var.range().hi;
             if is_outer && !asked.iter().any(|(v, m)| v == var && *m == memory) {
@@ -78,30 +80,6 @@ fn rows_across_sectors(size: &Var) -> impl Iterator<Item = Env> {
     below.take_while(|value| *value >= 1).map(|value| vec![(size.clone(), value)])
 }
 
-/// The names that `body` itself gives to values.
-fn names(body: &[Stmt], defined: &mut Vec<Var>) {
-    for stmt in body {
-        match stmt {
-            Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => defined.push(var.clone()),
-            Stmt::Lookup { vars, .. } => defined.extend(vars.iter().cloned()),
-            Stmt::Op { .. }
-            | Stmt::If { .. }
-            | Stmt::When { .. }
-            | Stmt::Assign { .. }
-            | Stmt::AtomicAdd { .. }
-            | Stmt::Declare(_)
-            | Stmt::Load { .. }
-            | Stmt::Store { .. }
-            | Stmt::Set { .. }
-            | Stmt::Move { .. }
-            | Stmt::Compute { .. }
-            | Stmt::Mma { .. }
-            | Stmt::Inst(_) => {}
-        }
-        names(stmt.inner(), defined);
-    }
-}
-
 /// True when a step of `var` moves the index by a multiple of a sector.
 fn moves_by_sectors(index: &Expr, var: &Var, bytes: i64) -> bool {
     let lo = var.range().lo;
@@ -109,15 +87,13 @@ fn moves_by_sectors(index: &Expr, var: &Var, bytes: i64) -> bool {
     step.as_const().is_some_and(|step| step * bytes % SECTOR as i64 == 0)
 }
 
+/// The indices of loads and stores in global memory. An atomic addition is measured at its first start.
 fn for_each_global_index(program: &Program, body: &[Stmt], visit: &mut dyn FnMut(&Expr, Handle<Memory>)) {
-    for stmt in body {
-        if let Stmt::Load { memory, index, .. } | Stmt::Store { memory, index, .. } = stmt
-            && matches!(program.memories[*memory].space, MemorySpace::Global { .. })
-        {
-            visit(index, *memory);
-        }
-        for_each_global_index(program, stmt.inner(), visit);
-    }
+    let is_global = |memory: Handle<Memory>| matches!(program.memories[memory].space, MemorySpace::Global { .. });
+    for_each_stmt(body, &mut |stmt| {
+        let moves = stmt.accesses().filter(|access| access.effect != Effect::Update && is_global(access.memory));
+        moves.for_each(|access| visit(access.index, access.memory));
+    });
 }
 
 fn accesses(program: &Program, touches: &[Touch]) -> Vec<Access> {

@@ -129,29 +129,17 @@ impl OpBlock {
         let mut names: Vec<Stmt> = Vec::new();
         let mut current: Vec<Stmt> = Vec::new();
         for stmt in &self.body {
-            match stmt {
-                Stmt::Inst(inst) => {
-                    parts.push(Part::Accesses(self.guarded(std::mem::replace(&mut current, names.clone()))));
-                    parts.push(Part::Barrier(inst.info().orders));
-                }
-                Stmt::Let { .. } | Stmt::Lookup { .. } | Stmt::Name { .. } => {
-                    names.push(stmt.clone());
-                    current.push(stmt.clone());
-                }
-                Stmt::Op { .. }
-                | Stmt::Declare(_)
-                | Stmt::Load { .. }
-                | Stmt::Store { .. }
-                | Stmt::Set { .. }
-                | Stmt::Move { .. }
-                | Stmt::Compute { .. }
-                | Stmt::Mma { .. }
-                | Stmt::For { .. }
-                | Stmt::When { .. }
-                | Stmt::Assign { .. }
-                | Stmt::AtomicAdd { .. }
-                | Stmt::If { .. } => current.push(stmt.clone()),
+            let scope = stmt.orders();
+            if scope > Scope::Thread {
+                parts.push(Part::Accesses(self.guarded(std::mem::replace(&mut current, names.clone()))));
+                parts.push(Part::Barrier(scope));
+                continue;
             }
+            // A loop keeps the name of its variable to itself.
+            if stmt.inner().is_empty() && !stmt.defines().is_empty() {
+                names.push(stmt.clone());
+            }
+            current.push(stmt.clone());
         }
         parts.push(Part::Accesses(self.guarded(current)));
         parts

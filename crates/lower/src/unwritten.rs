@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{RegArray, Regs, Stmt, Value};
+use tilewright_ir::thread::{RegArray, Regs, Resource, Stmt};
 
 /// The arrays of which a register is read where no statement before writes it. A write under a condition on data may not
 /// happen; one under a condition on the thread does for the threads that read.
@@ -25,49 +25,19 @@ impl Scan {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
-        match stmt {
-            Stmt::Load { to, .. } | Stmt::Set { to, .. } => self.write(to),
-            Stmt::Store { from, .. } | Stmt::AtomicAdd { from, .. } => self.read(from),
-            Stmt::Move { to, from } => {
-                self.read(from);
-                self.write(to);
-            }
-            Stmt::Compute { to, from, .. } => {
-                from.iter().for_each(|regs| self.read(regs));
-                self.write(to);
-            }
-            Stmt::Mma { sums, a, b, .. } => [sums, a, b].into_iter().for_each(|regs| self.read(regs)),
-            Stmt::Assign { to, value } => {
-                self.value(value);
-                self.write(to);
-            }
-            Stmt::Name { value, .. } => self.value(value),
-            Stmt::When { cond, body, .. } => {
-                self.value(cond);
-                let before = self.written.clone();
-                self.body(body);
-                self.written = before;
-                return;
-            }
-            Stmt::Op { .. }
-            | Stmt::Let { .. }
-            | Stmt::Declare(_)
-            | Stmt::Lookup { .. }
-            | Stmt::For { .. }
-            | Stmt::If { .. }
-            | Stmt::Inst(_) => {}
-        }
-        self.body(stmt.inner());
-    }
-
-    fn value(&mut self, value: &Value) {
-        value.for_each(&mut |part| {
-            if let Value::Reg(array, at) = part
-                && !self.written.contains(&(*array, *at))
-            {
-                self.found.insert(*array);
-            }
+        stmt.reads(&mut |resource| match resource {
+            Resource::Registers(regs) => self.read(regs),
+            Resource::Memory(_) => {}
         });
+        stmt.writes(&mut |resource| match resource {
+            Resource::Registers(regs) => self.write(regs),
+            Resource::Memory(_) => {}
+        });
+        let before = matches!(stmt, Stmt::When { .. }).then(|| self.written.clone());
+        self.body(stmt.inner());
+        if let Some(before) = before {
+            self.written = before;
+        }
     }
 
     fn read(&mut self, regs: &Regs) {

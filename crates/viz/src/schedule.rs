@@ -1,7 +1,7 @@
 //! Pictures of what a warp does in shared memory in one tile op: a row for each wavefront, a column for each bank, and
 //! in a cell the lanes that the bank serves.
 
-mod walk;
+mod accesses;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::layout::sheet::{Page, Part, Sheet, Square};
 use crate::layout::svg::draw;
 use crate::layout::text::{TextOptions, text};
 use crate::layout::wavefront::{BANKS, WORD, Wavefront, wavefronts_of};
-use crate::schedule::walk::{Access, MOST_ACCESSES, Walk};
+use crate::schedule::accesses::{Access, Accesses, MOST_ACCESSES};
 
 /// Lanes of one colour.
 const ALIKE: usize = 8;
@@ -64,12 +64,11 @@ impl Schedule {
     /// touches no shared memory, or if an index has no value.
     pub fn of(program: &Program, op: usize) -> Option<Schedule> {
         let (_, note) = program.notes.iter().nth(op)?;
-        let mut walk = Walk::new(program, op);
-        walk.body(&program.body)?;
+        let accesses = Accesses::of(program, op)?;
         let same = |(one, a): &Access, (other, b): &Access| one == other && a.kind == b.kind && a.width == b.width;
-        let alike = walk.found.chunk_by(same);
+        let alike = accesses.found.chunk_by(same);
         let phases: Vec<Phase> = alike.filter_map(|accesses| Phase::of(program, accesses)).collect();
-        (!phases.is_empty()).then(|| Schedule { title: note.title.clone(), phases, is_cut: walk.is_cut })
+        (!phases.is_empty()).then(|| Schedule { title: note.title.clone(), phases, is_cut: accesses.is_cut })
     }
 
     /// The picture as text, all of it.

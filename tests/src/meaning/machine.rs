@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::thread::{Cond, Inst, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value};
 use tilewright::ir::tile::ElementOp;
-use tilewright::ir::{Arena, Handle};
+use tilewright::ir::{Arena, Handle, HwIndex};
 use tilewright::layout::DType;
 
 use super::numbers;
@@ -268,14 +268,12 @@ impl Machine<'_> {
     }
 
     fn expr(&self, at: usize, expr: &Expr) -> Result<i64, String> {
-        let value = |var: &Var| match var.name() {
-            "lane" => Some(at as i64 % 32),
-            "warp" => Some(at as i64 / 32),
-            "tid" => Some(at as i64),
-            "bx" => Some(self.cta[0]),
-            "by" => Some(self.cta[1]),
-            "bz" => Some(self.cta[2]),
-            _ => self.threads[at].env.iter().rev().find(|(known, _)| known == var).map(|(_, value)| *value),
+        let value = |var: &Var| match HwIndex::of(var) {
+            Some(HwIndex::Lane) => Some(at as i64 % 32),
+            Some(HwIndex::Warp) => Some(at as i64 / 32),
+            Some(HwIndex::Tid) => Some(at as i64),
+            Some(HwIndex::Block(dim)) => Some(self.cta[dim.index()]),
+            None => self.threads[at].env.iter().rev().find(|(known, _)| known == var).map(|(_, value)| *value),
         };
         expr.eval(&value).map_err(|why| format!("{expr}: {why}"))
     }

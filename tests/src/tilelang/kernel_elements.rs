@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright::dsl::{self, Elements, at};
 use tilewright::expr::{Expr, Var};
-use tilewright::ir::Scalar;
-use tilewright::ir::tile::{self, BUILTIN_NAMES, Coord, ElementClass, ElementOp};
+use tilewright::ir::tile::{self, Coord, ElementClass, ElementOp};
+use tilewright::ir::{HwIndex, Scalar};
 use tilewright::layout::DType;
 
 use super::expr::{Index, IndexOp, Load, Value, ValueOp};
@@ -23,7 +23,7 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn new() -> Names {
-        Names { bound: BTreeMap::new(), used: BUILTIN_NAMES.iter().map(ToString::to_string).collect() }
+        Names { bound: BTreeMap::new(), used: HwIndex::ALL.iter().map(|index| index.name().to_string()).collect() }
     }
 
     /// A name for the kernel: the same if it can be, and from now on used.

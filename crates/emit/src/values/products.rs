@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use tilewright_ir::thread::{Program, Stmt, Value};
+use tilewright_ir::thread::{Program, Resource, Stmt, Value, for_each_stmt};
 use tilewright_ir::tile::{ElementClass, ElementOp};
 use tilewright_layout::DType;
 
 /// The register arrays whose values may become operands of sums.
 pub(super) fn summed_arrays(program: &Program) -> BTreeSet<usize> {
     let mut flows = Flows::default();
-    flows.body(&program.body);
+    for_each_stmt(&program.body, &mut |stmt| flows.stmt(stmt));
     loop {
         let more: Vec<usize> = flows
             .moves
@@ -59,19 +59,18 @@ struct Flows {
 }
 
 impl Flows {
-    fn body(&mut self, body: &[Stmt]) {
-        for stmt in body {
-            match stmt {
-                Stmt::Assign { to, value } => self.value(value, false, Some(to.array.index())),
-                Stmt::Move { to, from } => {
-                    self.moves.insert((from.array.index(), to.array.index()));
-                }
-                Stmt::When { cond: value, .. } | Stmt::Name { value, .. } => self.value(value, false, None),
-                Stmt::Op { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::Let { .. } | Stmt::Lookup { .. } => {}
-                Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => {}
-                Stmt::AtomicAdd { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}
+    fn stmt(&mut self, stmt: &Stmt) {
+        let mut to = None;
+        stmt.writes(&mut |resource| {
+            if let Resource::Registers(regs) = resource {
+                to = Some(regs.array.index());
             }
-            self.body(stmt.inner());
+        });
+        if let Some(value) = stmt.value() {
+            self.value(value, false, to);
+        }
+        if let Stmt::Move { to, from } = stmt {
+            self.moves.insert((from.array.index(), to.array.index()));
         }
     }
 

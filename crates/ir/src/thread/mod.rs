@@ -1,5 +1,6 @@
 //! The thread level: what one thread does. The emitter prints only this level.
 
+mod effects;
 mod inst;
 mod issue;
 mod mma;
@@ -7,10 +8,15 @@ mod print;
 mod program;
 mod value;
 mod verify;
+mod walk;
+mod warp;
 
+pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt};
 pub use inst::{Inst, InstInfo};
 pub use issue::Issue;
 pub use mma::{MmaInfo, MmaInst};
-pub use program::{Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt, for_each_expr};
+pub use program::{Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt};
 pub use value::Value;
 pub use verify::{VerifiedProgram, verify};
+pub use walk::{Observer, walk};
+pub use warp::{LaneMask, Lanes, Warp, largest};

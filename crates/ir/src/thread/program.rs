@@ -151,36 +151,16 @@ impl Stmt {
             | Stmt::Inst(_) => &[],
         }
     }
-}
 
-/// Calls `visit` on every named value, index and condition in `body`, in order.
-pub fn for_each_expr(body: &[Stmt], visit: &mut dyn FnMut(&Expr)) {
-    for stmt in body {
-        match stmt {
-            Stmt::Let { value, .. } => visit(value),
-            Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::Lookup { index, .. } => visit(index),
-            Stmt::AtomicAdd { index, .. } => visit(index),
-            Stmt::Assign { value, .. } | Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => {
-                value.for_each(&mut |value| {
-                    if let Value::Index(_, index) = value {
-                        visit(index);
-                    }
-                });
-            }
-            Stmt::Compute { arguments, .. } => arguments.iter().for_each(&mut *visit),
-            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
-                visit(a);
-                visit(b);
-            }
-            Stmt::Op { .. }
-            | Stmt::For { .. }
-            | Stmt::Declare(_)
-            | Stmt::Set { .. }
-            | Stmt::Move { .. }
-            | Stmt::Mma { .. }
-            | Stmt::Inst(_) => {}
+    /// The statements inside it, to be changed.
+    pub fn inner_mut(&mut self) -> &mut [Stmt] {
+        match self {
+            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::When { body, .. } => body,
+            Stmt::Let { .. } | Stmt::Name { .. } | Stmt::Assign { .. } | Stmt::AtomicAdd { .. } => &mut [],
+            Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => &mut [],
+            Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } => &mut [],
+            Stmt::Inst(_) => &mut [],
         }
-        for_each_expr(stmt.inner(), visit);
     }
 }
 

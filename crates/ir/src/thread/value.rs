@@ -68,4 +68,18 @@ impl Value {
             part.for_each(visit);
         }
     }
+
+    /// Calls `visit` on every index inside, to be changed.
+    pub fn for_each_index_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Value::Const(..) | Value::Reg(..) => {}
+            Value::Index(_, index) => visit(index),
+            Value::Op(_, operands) => operands.iter_mut().for_each(|operand| operand.for_each_index_mut(visit)),
+            Value::Cast(_, _, of) | Value::Bits(_, of) | Value::Part(_, of, _) => of.for_each_index_mut(visit),
+            Value::With(of, _, part) => {
+                of.for_each_index_mut(visit);
+                part.for_each_index_mut(visit);
+            }
+        }
+    }
 }

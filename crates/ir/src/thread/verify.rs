@@ -11,6 +11,8 @@
 //! A finding here is a defect of the compiler: no kernel that was accepted leads to one.
 
 mod mma;
+mod registers;
+mod values;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Var};
@@ -18,11 +20,11 @@ use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
+use crate::hw_index::HwIndex;
 use crate::target::Target;
+use crate::thread::effects::{MemoryAccess, Moved, Resource};
 use crate::thread::inst::{Inst, InstInfo};
-use crate::thread::program::{Cond, Memory, MemorySpace, Program, RegArray, Regs, Stmt};
-use crate::thread::value::Value;
-use crate::tile::{ElementClass, ElementOp};
+use crate::thread::program::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 
 /// A program that passed the verifier; only such a program can be emitted.
 #[derive(Clone, Debug)]
@@ -55,6 +57,17 @@ enum Divergence {
     Lanes,
 }
 
+impl Divergence {
+    /// How far a hardware index differs between the threads of a CTA.
+    fn of(index: HwIndex) -> Divergence {
+        match index.uniform_in() {
+            Scope::Thread => Divergence::Lanes,
+            Scope::Warp | Scope::Warpgroup => Divergence::Warps,
+            Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => Divergence::None,
+        }
+    }
+}
+
 struct Checker<'a> {
     program: &'a Program,
     found: Vec<Diagnostic>,
@@ -70,22 +83,12 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn new(program: &'a Program) -> Checker<'a> {
-        let last = |n: i64| (n - 1).max(0);
-        let warps = (program.threads + 31) / 32;
-        let most = |dimension: usize| program.grid[dimension].range().hi;
-        let mut variables = vec![
-            (Var::new("lane", 0, last(program.threads.min(32))), Divergence::Lanes),
-            (Var::new("tid", 0, last(program.threads)), Divergence::Lanes),
-            (Var::new("warp", 0, last(warps)), Divergence::Warps),
-            (Var::new("bx", 0, last(most(0))), Divergence::None),
-            (Var::new("by", 0, last(most(1))), Divergence::None),
-            (Var::new("bz", 0, last(most(2))), Divergence::None),
-        ];
-        variables.extend(program.sizes.iter().map(|size| (size.clone(), Divergence::None)));
+        let variable = |index: HwIndex| (index.var(program.threads, &program.grid), Divergence::of(index));
+        let sizes = program.sizes.iter().map(|size| (size.clone(), Divergence::None));
         Checker {
             program,
             found: Vec::new(),
-            variables,
+            variables: HwIndex::ALL.into_iter().map(variable).chain(sizes).collect(),
             arrays: Vec::new(),
             divergence: Divergence::None,
             conditions: 0,
@@ -128,77 +131,67 @@ impl<'a> Checker<'a> {
         self.place = outer;
     }
 
+    /// What holds of every statement: names and registers hold values before they are used, accesses fit their memory.
     fn stmt(&mut self, stmt: &Stmt) {
+        let divergence = self.exprs(stmt);
+        stmt.reads(&mut |resource| match resource {
+            Resource::Registers(regs) => self.read(regs),
+            Resource::Memory(_) => {}
+        });
+        for access in stmt.accesses() {
+            self.access(&access);
+        }
+        for var in stmt.defines() {
+            self.define(var, divergence);
+        }
+        self.rules(stmt, divergence);
+        stmt.writes(&mut |resource| match resource {
+            Resource::Registers(regs) => self.write(regs),
+            Resource::Memory(_) => {}
+        });
+    }
+
+    /// Checks that every variable is defined; says how far what the statement does differs between threads.
+    fn exprs(&mut self, stmt: &Stmt) -> Divergence {
+        let mut divergence = if stmt.names_data() { Divergence::Lanes } else { Divergence::None };
+        stmt.exprs(&mut |expr| divergence = divergence.max(self.expr(expr)));
+        divergence
+    }
+
+    /// What holds of one kind of statement. `divergence` is how far its expressions differ between threads.
+    fn rules(&mut self, stmt: &Stmt, divergence: Divergence) {
         match stmt {
             Stmt::Op { note, body } => {
                 let note = &self.program.notes[*note];
                 self.op(note.title.clone(), note.span, body);
             }
-            Stmt::Let { var, value } => {
-                let divergence = self.expr(value);
-                self.define(var, divergence);
-            }
             Stmt::Declare(array) => {
                 let len = self.program.registers[*array].len.max(0) as usize;
                 self.arrays.push((*array, vec![false; len]));
             }
-            Stmt::Load { to, memory, index } => {
-                self.access(*memory, index, to);
-                self.write(to);
-            }
-            Stmt::Store { memory, index, from } => {
-                if self.program.memories[*memory].space == (MemorySpace::Global { read_only: true }) {
-                    self.report("V0302", format!("a store to the input `{}`", self.program.memories[*memory].name));
-                }
-                self.access(*memory, index, from);
-                self.read(from);
-            }
             Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),
-            Stmt::Compute { inst, to, from, arguments } => {
-                let divergence = arguments.iter().map(|argument| self.expr(argument)).max();
-                from.iter().for_each(|regs| self.read(regs));
-                self.operands(*inst, to, from, arguments.len(), divergence.unwrap_or(Divergence::None));
-                self.write(to);
-                self.inst(&inst.info());
-            }
-            Stmt::Set { to, .. } => self.write(to),
             Stmt::Move { to, from } => {
-                self.read(from);
-                self.write(to);
-                if self.program.registers[to.array].dtype != self.program.registers[from.array].dtype
-                    || to.count != from.count
-                {
+                if self.dtype_of(to) != self.dtype_of(from) || to.count != from.count {
                     self.report("V0303", "a move between registers of different types".to_string());
                 }
             }
-            Stmt::For { var, body, .. } => {
-                let depth = self.variables.len();
-                self.define(var, Divergence::None);
+            Stmt::For { body, .. } => {
                 self.body(body);
-                self.variables.truncate(depth);
+                self.variables.pop();
             }
-            Stmt::If { cond, body } => {
-                let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
-                let outer = self.divergence;
-                self.divergence = outer.max(self.expr(a)).max(self.expr(b));
+            Stmt::If { body, .. } => {
                 self.conditions += 1;
-                self.body(body);
+                self.branch(divergence, body);
                 self.conditions -= 1;
-                self.divergence = outer;
             }
             Stmt::When { cond, is_uniform, body } => {
                 if self.value(cond).is_some() {
                     self.report("V0319", "a condition that is no truth value".to_string());
                 }
-                let outer = self.divergence;
-                self.divergence = if *is_uniform { outer } else { Divergence::Lanes };
-                self.body(body);
-                self.divergence = outer;
+                self.branch(if *is_uniform { Divergence::None } else { Divergence::Lanes }, body);
             }
             Stmt::Assign { to, value } => {
-                let dtype = self.value(value);
-                self.write(to);
-                if to.count != 1 || dtype != Some(self.program.registers[to.array].dtype) {
+                if self.value(value) != Some(self.dtype_of(to)) || to.count != 1 {
                     self.report("V0319", format!("`{}` becomes a value of another type", self.name_of(to)));
                 }
             }
@@ -206,14 +199,10 @@ impl<'a> Checker<'a> {
                 if self.value(value).is_none_or(|dtype| !dtype.is_integer()) {
                     self.report("V0319", format!("`{}` names what is no integer", var.name()));
                 }
-                self.define(var, Divergence::Lanes);
             }
-            Stmt::AtomicAdd { memory, index, from } => {
-                if self.program.memories[*memory].space == (MemorySpace::Global { read_only: true }) {
-                    self.report("V0302", format!("a store to the input `{}`", self.program.memories[*memory].name));
-                }
-                self.access(*memory, index, from);
-                self.read(from);
+            Stmt::Compute { inst, to, from, arguments } => {
+                self.operands(*inst, to, from, arguments.len(), divergence);
+                self.inst(&inst.info());
             }
             Stmt::Mma { inst, sums, a, b } => self.mma(*inst, sums, a, b),
             Stmt::Inst(inst) => {
@@ -222,71 +211,24 @@ impl<'a> Checker<'a> {
                 }
                 self.inst(&inst.info());
             }
+            Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::AtomicAdd { .. } | Stmt::Set { .. } => {}
         }
+    }
+
+    /// Statements under a condition that threads judge as differently as that.
+    fn branch(&mut self, divergence: Divergence, body: &[Stmt]) {
+        let outer = self.divergence;
+        self.divergence = outer.max(divergence);
+        self.body(body);
+        self.divergence = outer;
+    }
+
+    fn dtype_of(&self, regs: &Regs) -> DType {
+        self.program.registers[regs.array].dtype
     }
 
     fn name_of(&self, regs: &Regs) -> String {
         format!("{}[{}]", self.program.registers[regs.array].name, regs.first)
-    }
-
-    /// The dtype of a value, `None` for truth values; checks that its registers hold values and its operands fit.
-    fn value(&mut self, value: &Value) -> Option<DType> {
-        let registers = &self.program.registers;
-        match value {
-            Value::Const(dtype, _) => Some(*dtype),
-            Value::Index(dtype, index) => {
-                self.expr(index);
-                Some(*dtype)
-            }
-            Value::Reg(array, at) => {
-                self.read(&Regs { array: *array, first: Expr::constant(*at), count: 1, step: 1 });
-                Some(registers[*array].dtype)
-            }
-            Value::Cast(to, _, of) => {
-                if self.value(of).is_none() {
-                    self.report("V0319", "a truth value where a number is needed".to_string());
-                }
-                Some(*to)
-            }
-            Value::Bits(to, of) => {
-                if self.value(of).is_none_or(|from| from.bytes() != to.bytes()) {
-                    self.report("V0319", format!("the bits of another size as {to}"));
-                }
-                Some(*to)
-            }
-            Value::Part(to, of, at) => {
-                let inside = self.value(of).is_some_and(|from| (at + 1) * to.bytes() <= from.bytes() && *at >= 0);
-                if !inside {
-                    self.report("V0319", format!("part {at} as {to} lies outside of the value"));
-                }
-                Some(*to)
-            }
-            Value::With(of, at, part) => {
-                let (whole, part) = (self.value(of), self.value(part));
-                let fits = |(whole, part): (DType, DType)| (at + 1) * part.bytes() <= whole.bytes() && *at >= 0;
-                if !whole.zip(part).is_some_and(fits) {
-                    self.report("V0319", format!("part {at} lies outside of the value"));
-                }
-                whole
-            }
-            Value::Op(op, operands) => self.operation(*op, operands),
-        }
-    }
-
-    fn operation(&mut self, op: ElementOp, operands: &[Value]) -> Option<DType> {
-        let dtypes: Vec<Option<DType>> = operands.iter().map(|operand| self.value(operand)).collect();
-        let numbers = match op.class() {
-            ElementClass::Choice => dtypes.get(1..).unwrap_or_default(),
-            ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison => &dtypes,
-        };
-        let first = numbers.first().copied().flatten();
-        let of_one = first.is_some() && numbers.iter().all(|dtype| *dtype == first);
-        let decided = op.class() != ElementClass::Choice || dtypes.first() == Some(&None);
-        let is_real = op.class() != ElementClass::Floating || first.is_some_and(DType::is_float);
-        if operands.len() != op.arity() || !of_one || !decided || !is_real {
-            self.report("V0319", format!("`{op}` with operands that it does not take"));
-        }
-        if op.class() == ElementClass::Comparison { None } else { first }
     }
 
     fn define(&mut self, var: &Var, divergence: Divergence) {
@@ -310,8 +252,20 @@ impl<'a> Checker<'a> {
         divergence
     }
 
-    fn access(&mut self, memory: Handle<Memory>, index: &Expr, regs: &Regs) {
-        self.expr(index);
+    fn access(&mut self, access: &MemoryAccess<'_>) {
+        let memory = &self.program.memories[access.memory];
+        if access.effect.writes() && memory.space == (MemorySpace::Global { read_only: true }) {
+            self.report("V0302", format!("a store to the input `{}`", memory.name));
+        }
+        match access.moved {
+            Moved::Registers(regs) => self.transfer(access.memory, access.index, regs),
+            // Only lookups access so many elements; they have a rule of their own.
+            Moved::Elements(_) => {}
+        }
+    }
+
+    /// A move between registers and as many bytes of memory.
+    fn transfer(&mut self, memory: Handle<Memory>, index: &Expr, regs: &Regs) {
         let memory = &self.program.memories[memory];
         let array = &self.program.registers[regs.array];
         let is_opaque = matches!(array.dtype, DType::B16 | DType::B32 | DType::B64 | DType::B128);
@@ -350,7 +304,6 @@ impl<'a> Checker<'a> {
 
     /// A lookup names entries that the table has, and its names can hold them.
     fn lookup(&mut self, vars: &[Var], table: Handle<Memory>, index: &Expr) {
-        let divergence = self.expr(index);
         let memory = &self.program.memories[table];
         let count = vars.len() as i64;
         let inside = index.range().within(0, memory.values.len() as i64 - count + 1);
@@ -364,7 +317,6 @@ impl<'a> Checker<'a> {
             if entries.any(|value| *value < range.lo || *value > range.hi) {
                 self.report("V0318", format!("`{}` cannot hold all entries of `{}`", var.name(), memory.name));
             }
-            self.define(var, divergence);
         }
     }
 
@@ -383,62 +335,6 @@ impl<'a> Checker<'a> {
         if info.collective > Scope::Thread && divergence > Divergence::None {
             self.report("V0317", format!("`{}` with an operand that differs between lanes", info.name));
         }
-    }
-
-    /// The elements `regs` stands for, if its index is a constant inside a declared array.
-    fn elements(&mut self, regs: &Regs) -> Option<(usize, Vec<usize>)> {
-        let name = self.program.registers[regs.array].name.clone();
-        let Some(position) = self.arrays.iter().rposition(|(array, _)| *array == regs.array) else {
-            self.report("V0310", format!("the register array `{name}` is used before it is declared"));
-            return None;
-        };
-        let Some(first) = regs.first.as_const() else {
-            self.report("V0311", format!("`{name}[{}]`: a register index must be a constant", regs.first));
-            return None;
-        };
-        let len = self.arrays[position].1.len() as i64;
-        let last = first.saturating_add(regs.step.saturating_mul(regs.count - 1));
-        if first < 0 || regs.count < 1 || regs.step < 1 || last >= len {
-            self.report("V0312", format!("`{name}[{first}]` with {} elements lies outside its {len}", regs.count));
-            return None;
-        }
-        Some((position, (first..=last).step_by(regs.step as usize).map(|at| at as usize).collect()))
-    }
-
-    /// True for exactly one vector of an array of vectors, and for adjacent elements of other arrays.
-    fn is_whole(&self, regs: &Regs) -> bool {
-        let vector = self.program.registers[regs.array].vector;
-        regs.step == 1 && (vector == 1 || (regs.count == vector && regs.first.multiple() % vector == 0))
-    }
-
-    fn write(&mut self, regs: &Regs) {
-        let Some((array, elements)) = self.elements(regs) else { return };
-        if !self.is_whole(regs) {
-            self.report_parts(regs);
-        }
-        for element in elements {
-            self.arrays[array].1[element] = true;
-        }
-    }
-
-    fn read(&mut self, regs: &Regs) {
-        let Some((array, elements)) = self.elements(regs) else { return };
-        let RegArray { name, dtype, vector, .. } = &self.program.registers[regs.array];
-        // Vectors of narrower elements have no parts in CUDA.
-        if !self.is_whole(regs) && *vector > 1 && dtype.bytes() < 4 {
-            return self.report_parts(regs);
-        }
-        if !elements.iter().all(|element| self.arrays[array].1[*element]) {
-            let message = format!("`{name}[{}]` is read before it holds a value", regs.first);
-            self.report("V0313", message);
-        }
-    }
-
-    fn report_parts(&mut self, regs: &Regs) {
-        let RegArray { name, vector, .. } = &self.program.registers[regs.array];
-        let message =
-            format!("`{name}[{}]` with {} elements is not a whole vector of {vector}", regs.first, regs.count);
-        self.report("V0316", message);
     }
 
     fn inst(&mut self, info: &InstInfo) {

@@ -25,23 +25,27 @@ pub use verify::{VerifiedKernel, verify, warnings};
 
 use tilewright_expr::Var;
 
-/// Names of the variables that hardware provides; no buffer or loop may take them.
-pub const BUILTIN_NAMES: [&str; 6] = ["lane", "warp", "tid", "bx", "by", "bz"];
+use crate::hw_index::{Dim, HwIndex};
 
 impl Kernel {
+    /// A hardware index, as a variable.
+    pub fn hw_index(&self, index: HwIndex) -> Var {
+        index.var(self.threads, &self.grid)
+    }
+
     /// The lane of the thread in its warp.
     pub fn lane(&self) -> Var {
-        Var::new("lane", 0, self.threads.clamp(1, 32) - 1)
+        self.hw_index(HwIndex::Lane)
     }
 
     /// The warp in its CTA.
     pub fn warp(&self) -> Var {
-        Var::new("warp", 0, (self.warps() - 1).max(0))
+        self.hw_index(HwIndex::Warp)
     }
 
     /// The thread in its CTA.
     pub fn tid(&self) -> Var {
-        Var::new("tid", 0, (self.threads - 1).max(0))
+        self.hw_index(HwIndex::Tid)
     }
 
     /// The index that tells the threads of a CTA apart: the lane where there is one warp.
@@ -51,8 +55,7 @@ impl Kernel {
 
     /// The CTA in the grid, along dimension 0 (`bx`), 1 (`by`) or 2 (`bz`).
     pub fn block(&self, dimension: usize) -> Var {
-        let names = ["bx", "by", "bz"];
-        Var::new(names[dimension.min(2)], 0, (self.grid[dimension.min(2)].range().hi - 1).max(0))
+        self.hw_index(HwIndex::Block(Dim::ALL[dimension.min(2)]))
     }
 
     /// Warps of a CTA.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::tile::BUILTIN_NAMES;
+use crate::hw_index::HwIndex;
 use crate::tile::element::Element;
 use crate::tile::kernel::{Kernel, Stmt};
 
@@ -21,7 +21,8 @@ impl Kernel {
 
     /// Every name that means something in the kernel.
     pub(crate) fn taken_names(&self) -> BTreeSet<&str> {
-        let mut taken: BTreeSet<&str> = BUILTIN_NAMES.into_iter().chain([self.name.as_str()]).collect();
+        let mut taken: BTreeSet<&str> =
+            HwIndex::ALL.map(HwIndex::name).into_iter().chain([self.name.as_str()]).collect();
         taken.extend(self.buffers.iter().map(|(_, buffer)| buffer.name.as_str()));
         taken.extend(self.sizes.iter().map(|size| size.var.name()));
         for (_, parallel) in self.parallels.iter() {

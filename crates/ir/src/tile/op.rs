@@ -22,6 +22,11 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// Whether it looks at elements.
+    pub fn reads(self) -> bool {
+        self != Effect::Write
+    }
+
     /// Whether it changes elements.
     pub fn writes(self) -> bool {
         self != Effect::Read

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_expr::linear::{Linear, linear, normalize};
 use tilewright_expr::{Expr, Node, Var};
+use tilewright_ir::HwIndex;
 use tilewright_ir::thread::{Cond, Program, Stmt, for_each_expr};
 use tilewright_layout::access::LANES;
 
@@ -112,7 +113,7 @@ impl Values {
     /// What is no sum: a size is loaded, lane and warp are parts of the thread's index, other names are there.
     fn atom(&mut self, atom: &Expr) -> i64 {
         if let Node::Var(var) = atom.node() {
-            let is_part = self.has_warps && ["lane", "warp"].contains(&var.name());
+            let is_part = self.has_warps && matches!(HwIndex::of(var), Some(HwIndex::Lane | HwIndex::Warp));
             let is_made = is_part || self.sizes.contains(var);
             return if is_made { once(&mut self.atoms, atom.clone()) } else { 0 };
         }

@@ -1,8 +1,8 @@
 //! Whether two groups of accesses conflict, and between which threads.
 
 use tilewright_expr::Var;
-use tilewright_ir::Handle;
-use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr};
+use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr, for_each_stmt};
+use tilewright_ir::{Handle, HwIndex};
 use tilewright_layout::axis::Scope;
 
 use super::Accesses;
@@ -53,12 +53,14 @@ fn common_memories(program: &Program, earlier: &Accesses, later: &Accesses) -> V
 
 /// (reads, writes) of a memory or its views.
 fn effects(program: &Program, body: &[Stmt], memory: Handle<Memory>) -> (bool, bool) {
-    body.iter().fold((false, false), |(reads, writes), stmt| {
-        let inner = effects(program, stmt.inner(), memory);
-        let loads = matches!(stmt, Stmt::Load { memory: m, .. } if owner(program, *m) == memory);
-        let stores = matches!(stmt, Stmt::Store { memory: m, .. } | Stmt::AtomicAdd { memory: m, .. } if owner(program, *m) == memory);
-        (reads || inner.0 || loads, writes || inner.1 || stores)
-    })
+    let (mut reads, mut writes) = (false, false);
+    for_each_stmt(body, &mut |stmt| {
+        for access in stmt.accesses().filter(|access| owner(program, access.memory) == memory) {
+            reads |= access.effect.reads();
+            writes |= access.effect.writes();
+        }
+    });
+    (reads, writes)
 }
 
 /// The exact answer, by comparing the touched bytes for all relevant values of loop variables and block indices; `None`
@@ -102,7 +104,11 @@ fn exact(
 /// True when which bytes of these memories are touched depends on data, or on a size that is known at launch only.
 fn depends_on_more(program: &Program, body: &[Stmt], memories: &[Handle<Memory>]) -> bool {
     let mut unknown = program.sizes.clone();
-    named_data(body, &mut unknown);
+    for_each_stmt(body, &mut |stmt| {
+        if stmt.names_data() {
+            unknown.extend(stmt.defines().iter().cloned());
+        }
+    });
     let mentions = |body: &[Stmt]| {
         let mut found = false;
         for_each_expr(body, &mut |expr| found |= unknown.iter().any(|var| expr.mentions(var)));
@@ -113,16 +119,6 @@ fn depends_on_more(program: &Program, body: &[Stmt], memories: &[Handle<Memory>]
             memories.iter().any(|memory| effects(program, std::slice::from_ref(stmt), *memory) != (false, false));
         touches && mentions(std::slice::from_ref(stmt))
     })
-}
-
-/// The names of data.
-fn named_data(body: &[Stmt], names: &mut Vec<Var>) {
-    for stmt in body {
-        if let Stmt::Name { var, .. } = stmt {
-            names.push(var.clone());
-        }
-        named_data(stmt.inner(), names);
-    }
 }
 
 fn value(env: &Env, var: &Var) -> Option<i64> {
@@ -157,7 +153,7 @@ impl Relevant {
             expr.for_each_var(&mut |var| {
                 let list = if accesses.loops.iter().any(|l| l.var == *var) {
                     &mut relevant.loops
-                } else if ["bx", "by", "bz"].contains(&var.name()) {
+                } else if matches!(HwIndex::of(var), Some(HwIndex::Block(_))) {
                     &mut relevant.blocks
                 } else {
                     return;

@@ -14,13 +14,11 @@ impl Checker<'_> {
         let dtypes = [info.sum, info.multiplicand, info.multiplicand];
         let mut fits = true;
         for ((regs, dtype), held) in [sums, a, b].into_iter().zip(dtypes).zip(info.held()) {
-            self.read(regs);
             let array = &program.registers[regs.array];
             let in_word = (4 / dtype.bytes()).max(1);
             let is_whole = regs.count == held && regs.step == 1 && regs.first.multiple() % in_word == 0;
             fits &= array.dtype == dtype && array.vector == 1 && is_whole;
         }
-        self.write(sums);
         if !fits {
             self.report("V0317", format!("`{}` with operands that it does not take", info.name));
         }

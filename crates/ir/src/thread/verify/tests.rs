@@ -4,7 +4,8 @@ use super::*;
 use crate::scalar::Scalar;
 use crate::target::Target;
 use crate::thread::inst::Inst;
-use crate::thread::program::Note;
+use crate::thread::program::{Cond, Note};
+use crate::thread::value::Value;
 use tilewright_layout::DType;
 
 struct Fixture {

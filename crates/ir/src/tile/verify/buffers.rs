@@ -4,8 +4,8 @@ use tilewright_layout::{Axis, Iter, Layout, TileLayout};
 
 use super::{IDENTIFIER_HELP, is_identifier};
 use crate::arena::Handle;
+use crate::hw_index::HwIndex;
 use crate::target::Target;
-use crate::tile::BUILTIN_NAMES;
 use crate::tile::kernel::{Buffer, Kernel, Space};
 use crate::tile::print::{element_index, index_title};
 
@@ -30,9 +30,9 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
 }
 
 pub(super) fn check_name(name: &str, span: Span, what: &str, found: &mut Vec<Diagnostic>) {
-    if BUILTIN_NAMES.contains(&name) {
+    if HwIndex::named(name).is_some() {
         let message = format!("`{name}` is the name of a hardware index");
-        let help = format!("{} are taken", BUILTIN_NAMES.join(", "));
+        let help = format!("{} are taken", HwIndex::ALL.map(HwIndex::name).join(", "));
         found.push(Diagnostic::error("K0201", message).label(span, "named here").help(help));
     } else if !is_identifier(name) {
         let message = format!("`{name}` cannot be the name of {what}");

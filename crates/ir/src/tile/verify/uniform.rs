@@ -2,8 +2,10 @@
 //! which every thread has a copy, and parallel loops of which it is left open who does which iteration.
 
 use tilewright_diag::{Diagnostic, Span};
-use tilewright_expr::{Expr, Var};
+use tilewright_expr::Expr;
+use tilewright_layout::axis::Scope;
 
+use crate::hw_index::HwIndex;
 use crate::tile::element::{Element, Parallel};
 use crate::tile::kernel::{Kernel, Space};
 use crate::tile::print::{access_title, value_title};
@@ -118,11 +120,13 @@ impl<'a> Uniformity<'a> {
     }
 
     fn of_expr(&self, expr: &Expr) -> Option<String> {
-        let own = [self.kernel.lane(), self.kernel.warp(), self.kernel.tid()];
-        let differs = |var: &&Var| var.range().constant().is_none() && expr.mentions(var);
-        own.iter().find(differs).map(|var| match var.name() {
-            "tid" => "the thread".to_string(),
-            name => format!("the {name}"),
+        let differs = |index: &HwIndex| {
+            let var = self.kernel.hw_index(*index);
+            index.uniform_in() < Scope::Cta && var.range().constant().is_none() && expr.mentions(&var)
+        };
+        HwIndex::ALL.into_iter().find(differs).map(|index| match index {
+            HwIndex::Tid => "the thread".to_string(),
+            HwIndex::Lane | HwIndex::Warp | HwIndex::Block(_) => format!("the {}", index.name()),
         })
     }
 }

@@ -1,0 +1,314 @@
+//! What statements read, write, define and order. Everything that asks this of a program derives it from here: a new
+//! statement has a row in each match below, and what an instruction does comes from its own row.
+//!
+//! All methods speak of a statement by itself, without the statements inside it; [`for_each_stmt`] visits those too.
+
+use tilewright_expr::{Expr, Var};
+use tilewright_layout::axis::Scope;
+
+use crate::arena::Handle;
+use crate::thread::program::{Cond, Memory, Program, Regs, Stmt};
+use crate::thread::value::Value;
+use crate::tile::Effect;
+
+/// Something that a statement reads or writes.
+#[derive(Clone, Copy, Debug)]
+pub enum Resource<'a> {
+    /// Registers of the thread.
+    Registers(&'a Regs),
+    /// Elements of a memory.
+    Memory(MemoryAccess<'a>),
+}
+
+/// An access of one thread to adjacent elements of a memory.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryAccess<'a> {
+    /// The memory.
+    pub memory: Handle<Memory>,
+    /// The first element.
+    pub index: &'a Expr,
+    /// How much is accessed.
+    pub moved: Moved<'a>,
+    /// What is done to the elements.
+    pub effect: Effect,
+}
+
+/// How much an access moves.
+#[derive(Clone, Copy, Debug)]
+pub enum Moved<'a> {
+    /// As many bytes as these registers hold.
+    Registers(&'a Regs),
+    /// So many elements of the memory.
+    Elements(i64),
+}
+
+impl MemoryAccess<'_> {
+    /// Bytes that one thread accesses.
+    pub fn bytes(&self, program: &Program) -> i64 {
+        match self.moved {
+            Moved::Registers(regs) => regs.count * program.registers[regs.array].dtype.bytes(),
+            Moved::Elements(count) => count * program.memories[self.memory].dtype.bytes(),
+        }
+    }
+}
+
+impl Stmt {
+    /// Calls `visit` on what it reads: registers, those inside of values too, then memory.
+    pub fn reads(&self, visit: &mut dyn FnMut(Resource<'_>)) {
+        self.for_each_resource(&mut |effect, resource| {
+            if effect.reads() {
+                visit(resource);
+            }
+        });
+    }
+
+    /// Calls `visit` on what it writes: registers, then memory.
+    pub fn writes(&self, visit: &mut dyn FnMut(Resource<'_>)) {
+        self.for_each_resource(&mut |effect, resource| {
+            if effect.writes() {
+                visit(resource);
+            }
+        });
+    }
+
+    fn for_each_resource(&self, visit: &mut dyn FnMut(Effect, Resource<'_>)) {
+        self.for_each_registers(&mut |effect, regs| visit(effect, Resource::Registers(regs)));
+        for access in self.accesses() {
+            visit(access.effect, Resource::Memory(access));
+        }
+    }
+
+    fn for_each_registers(&self, visit: &mut dyn FnMut(Effect, &Regs)) {
+        match self {
+            Stmt::Load { to, .. } | Stmt::Set { to, .. } => visit(Effect::Write, to),
+            Stmt::Store { from, .. } | Stmt::AtomicAdd { from, .. } => visit(Effect::Read, from),
+            Stmt::Move { to, from } => {
+                visit(Effect::Read, from);
+                visit(Effect::Write, to);
+            }
+            Stmt::Compute { to, from, .. } => {
+                from.iter().for_each(|regs| visit(Effect::Read, regs));
+                visit(Effect::Write, to);
+            }
+            Stmt::Mma { sums, a, b, .. } => {
+                visit(Effect::Update, sums);
+                visit(Effect::Read, a);
+                visit(Effect::Read, b);
+            }
+            Stmt::Assign { to, value } => {
+                registers_of(value, visit);
+                visit(Effect::Write, to);
+            }
+            Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => registers_of(value, visit),
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
+            Stmt::If { .. } | Stmt::Inst(_) => {}
+        }
+    }
+
+    /// Its accesses to memory, each once, whether it reads, writes, or does both.
+    pub fn accesses(&self) -> impl Iterator<Item = MemoryAccess<'_>> {
+        self.access().into_iter()
+    }
+
+    fn access(&self) -> Option<MemoryAccess<'_>> {
+        let (memory, index, moved, effect) = match self {
+            Stmt::Load { to, memory, index } => (memory, index, Moved::Registers(to), Effect::Read),
+            Stmt::Store { memory, index, from } => (memory, index, Moved::Registers(from), Effect::Write),
+            Stmt::AtomicAdd { memory, index, from } => (memory, index, Moved::Registers(from), Effect::Update),
+            Stmt::Lookup { vars, table, index } => (table, index, Moved::Elements(vars.len() as i64), Effect::Read),
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => return None,
+            Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::When { .. } => return None,
+            Stmt::Assign { .. } | Stmt::Name { .. } | Stmt::Compute { .. } => return None,
+            Stmt::Mma { .. } | Stmt::Inst(_) => return None,
+        };
+        Some(MemoryAccess { memory: *memory, index, moved, effect })
+    }
+
+    /// The names that it defines: that of a loop for the statements inside, all others for those that follow.
+    pub fn defines(&self) -> &[Var] {
+        match self {
+            Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => std::slice::from_ref(var),
+            Stmt::Lookup { vars, .. } => vars,
+            Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
+            Stmt::Move { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } => &[],
+            Stmt::AtomicAdd { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &[],
+        }
+    }
+
+    /// The names that it defines, to be changed.
+    pub fn defines_mut(&mut self) -> &mut [Var] {
+        match self {
+            Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => std::slice::from_mut(var),
+            Stmt::Lookup { vars, .. } => vars,
+            Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
+            Stmt::Move { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } => &mut [],
+            Stmt::AtomicAdd { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
+        }
+    }
+
+    /// Whether the names that it defines stand for data, which is known only when the program runs.
+    pub fn names_data(&self) -> bool {
+        !self.defines().is_empty() && self.value().is_some()
+    }
+
+    /// The value that it computes.
+    pub fn value(&self) -> Option<&Value> {
+        match self {
+            Stmt::Assign { value, .. } | Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => Some(value),
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => None,
+            Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => None,
+            Stmt::AtomicAdd { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => None,
+        }
+    }
+
+    /// Calls `visit` on its named values, indices and conditions, in order. Those of registers are constants and not
+    /// among them.
+    pub fn exprs(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            Stmt::Let { value, .. } => visit(value),
+            Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::Lookup { index, .. } => visit(index),
+            Stmt::AtomicAdd { index, .. } => visit(index),
+            Stmt::Assign { value, .. } | Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => {
+                value.for_each(&mut |part| {
+                    if let Value::Index(_, index) = part {
+                        visit(index);
+                    }
+                });
+            }
+            Stmt::Compute { arguments, .. } => arguments.iter().for_each(visit),
+            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
+                visit(a);
+                visit(b);
+            }
+            Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } => {}
+            Stmt::Mma { .. } | Stmt::Inst(_) => {}
+        }
+    }
+
+    /// The same as [`exprs`](Stmt::exprs), to be changed.
+    pub fn exprs_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Stmt::Let { value, .. } => visit(value),
+            Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::Lookup { index, .. } => visit(index),
+            Stmt::AtomicAdd { index, .. } => visit(index),
+            Stmt::Assign { value, .. } | Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => {
+                value.for_each_index_mut(visit);
+            }
+            Stmt::Compute { arguments, .. } => arguments.iter_mut().for_each(visit),
+            Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
+                visit(a);
+                visit(b);
+            }
+            Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } => {}
+            Stmt::Mma { .. } | Stmt::Inst(_) => {}
+        }
+    }
+
+    /// The threads whose accesses to memory it orders: `Thread` for all but barriers, since what one thread does is in
+    /// order anyway.
+    pub fn orders(&self) -> Scope {
+        match self {
+            Stmt::Inst(inst) | Stmt::Compute { inst, .. } => inst.info().orders,
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } => Scope::Thread,
+            Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } => Scope::Thread,
+            Stmt::For { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } => Scope::Thread,
+            Stmt::Name { .. } | Stmt::AtomicAdd { .. } | Stmt::Mma { .. } => Scope::Thread,
+        }
+    }
+}
+
+/// Calls `visit` on the registers that a value is made of.
+fn registers_of(value: &Value, visit: &mut dyn FnMut(Effect, &Regs)) {
+    value.for_each(&mut |part| {
+        if let Value::Reg(array, at) = part {
+            visit(Effect::Read, &Regs { array: *array, first: Expr::constant(*at), count: 1, step: 1 });
+        }
+    });
+}
+
+/// Calls `visit` on every statement of `body`, before those inside it.
+pub fn for_each_stmt<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
+    for stmt in body {
+        visit(stmt);
+        for_each_stmt(stmt.inner(), visit);
+    }
+}
+
+/// Calls `visit` on the expressions of every statement of `body`, in order; see [`Stmt::exprs`].
+pub fn for_each_expr(body: &[Stmt], visit: &mut dyn FnMut(&Expr)) {
+    for_each_stmt(body, &mut |stmt| stmt.exprs(visit));
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_diag::Span;
+    use tilewright_layout::DType;
+
+    use super::*;
+    use crate::arena::Arena;
+    use crate::thread::inst::Inst;
+    use crate::thread::mma::MmaInst;
+    use crate::thread::program::{MemorySpace, RegArray};
+
+    fn regs(first: i64) -> Regs {
+        let array = Arena::new().push(RegArray { name: "r".to_string(), dtype: DType::F32, len: 64, vector: 1 });
+        Regs { array, first: Expr::constant(first), count: 1, step: 1 }
+    }
+
+    fn memory() -> Handle<Memory> {
+        let (name, space, values) = ("t".to_string(), MemorySpace::Shared, Vec::new());
+        let memory = Memory { name, dtype: DType::F32, elements: 64, space, values, alignment: 16, span: Span::here() };
+        Arena::new().push(memory)
+    }
+
+    fn reads(stmt: &Stmt) -> Vec<String> {
+        let mut found = Vec::new();
+        stmt.reads(&mut |resource| found.push(text(resource)));
+        found
+    }
+
+    fn writes(stmt: &Stmt) -> Vec<String> {
+        let mut found = Vec::new();
+        stmt.writes(&mut |resource| found.push(text(resource)));
+        found
+    }
+
+    fn text(resource: Resource<'_>) -> String {
+        match resource {
+            Resource::Registers(regs) => format!("r[{}]", regs.first),
+            Resource::Memory(access) => format!("t[{}]", access.index),
+        }
+    }
+
+    #[test]
+    fn an_atomic_addition_reads_and_writes_in_one_access() {
+        let stmt = Stmt::AtomicAdd { memory: memory(), index: Expr::constant(7), from: regs(0) };
+        assert_eq!((reads(&stmt), writes(&stmt)), (vec!["r[0]".into(), "t[7]".into()], vec!["t[7]".into()]));
+        assert_eq!(stmt.accesses().count(), 1);
+    }
+
+    #[test]
+    fn a_product_reads_and_writes_its_sums() {
+        let stmt = Stmt::Mma { inst: MmaInst::F16K16F32, sums: regs(0), a: regs(16), b: regs(32) };
+        assert_eq!((reads(&stmt).len(), writes(&stmt)), (3, vec!["r[0]".into()]));
+    }
+
+    #[test]
+    fn a_value_reads_all_registers_inside() {
+        let part = |at: i64| Box::new(Value::Reg(regs(0).array, at));
+        let cond = Value::With(part(3), 0, part(5));
+        let stmt = Stmt::When { cond, is_uniform: true, body: vec![Stmt::Inst(Inst::SyncWarp)] };
+        assert_eq!(reads(&stmt), ["r[3]", "r[5]"]);
+        assert_eq!(stmt.orders(), Scope::Thread);
+        assert_eq!(stmt.inner()[0].orders(), Scope::Warp);
+    }
+
+    #[test]
+    fn only_names_of_values_stand_for_data() {
+        let var = Var::new("x", 0, 7);
+        let value = Value::Reg(regs(0).array, 0);
+        let counted = Stmt::For { var: var.clone(), is_written_out: false, body: Vec::new() };
+        assert!(Stmt::Name { var, value }.names_data());
+        assert!(!counted.names_data());
+    }
+}

@@ -1,0 +1,61 @@
+//! Checks of values: what operands of which types become.
+
+use tilewright_layout::DType;
+
+use super::Checker;
+use crate::thread::value::Value;
+use crate::tile::{ElementClass, ElementOp};
+
+impl Checker<'_> {
+    /// The dtype of a value, `None` for truth values; checks that its operands fit.
+    pub(super) fn value(&mut self, value: &Value) -> Option<DType> {
+        match value {
+            Value::Const(dtype, _) | Value::Index(dtype, _) => Some(*dtype),
+            Value::Reg(array, _) => Some(self.program.registers[*array].dtype),
+            Value::Cast(to, _, of) => {
+                if self.value(of).is_none() {
+                    self.report("V0319", "a truth value where a number is needed".to_string());
+                }
+                Some(*to)
+            }
+            Value::Bits(to, of) => {
+                if self.value(of).is_none_or(|from| from.bytes() != to.bytes()) {
+                    self.report("V0319", format!("the bits of another size as {to}"));
+                }
+                Some(*to)
+            }
+            Value::Part(to, of, at) => {
+                let inside = self.value(of).is_some_and(|from| (at + 1) * to.bytes() <= from.bytes() && *at >= 0);
+                if !inside {
+                    self.report("V0319", format!("part {at} as {to} lies outside of the value"));
+                }
+                Some(*to)
+            }
+            Value::With(of, at, part) => {
+                let (whole, part) = (self.value(of), self.value(part));
+                let fits = |(whole, part): (DType, DType)| (at + 1) * part.bytes() <= whole.bytes() && *at >= 0;
+                if !whole.zip(part).is_some_and(fits) {
+                    self.report("V0319", format!("part {at} lies outside of the value"));
+                }
+                whole
+            }
+            Value::Op(op, operands) => self.operation(*op, operands),
+        }
+    }
+
+    fn operation(&mut self, op: ElementOp, operands: &[Value]) -> Option<DType> {
+        let dtypes: Vec<Option<DType>> = operands.iter().map(|operand| self.value(operand)).collect();
+        let numbers = match op.class() {
+            ElementClass::Choice => dtypes.get(1..).unwrap_or_default(),
+            ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison => &dtypes,
+        };
+        let first = numbers.first().copied().flatten();
+        let of_one = first.is_some() && numbers.iter().all(|dtype| *dtype == first);
+        let decided = op.class() != ElementClass::Choice || dtypes.first() == Some(&None);
+        let is_real = op.class() != ElementClass::Floating || first.is_some_and(DType::is_float);
+        if operands.len() != op.arity() || !of_one || !decided || !is_real {
+            self.report("V0319", format!("`{op}` with operands that it does not take"));
+        }
+        if op.class() == ElementClass::Comparison { None } else { first }
+    }
+}

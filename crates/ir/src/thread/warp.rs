@@ -1,0 +1,185 @@
+//! The evaluator of a warp: index expressions and conditions, for all lanes at once.
+
+use tilewright_expr::{EvalError, Expr, Var};
+use tilewright_layout::access::LANES;
+
+use crate::hw_index::HwIndex;
+use crate::thread::program::{Cond, Program};
+
+/// A value for each lane of a warp.
+pub type Lanes = [i64; LANES];
+
+/// The lanes of a warp for which something holds.
+pub type LaneMask = [bool; LANES];
+
+/// A warp of a launch, with what is known of its variables.
+#[derive(Clone, Debug)]
+pub struct Warp {
+    /// Where its CTA is in the grid.
+    cta: [i64; 3],
+    /// Its position in the CTA.
+    position: i64,
+    /// Sizes, named values and variables of loops, the innermost last.
+    known: Vec<(Var, Lanes)>,
+    unknown: Unknown,
+    /// The lanes for which the conditions around hold.
+    active: LaneMask,
+}
+
+/// What a variable is of which nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unknown {
+    /// An error.
+    Refused,
+    /// The least of its values: a loop around is at its beginning.
+    Least,
+}
+
+/// The greatest value of a size: what stands for it where nothing else is said, so that nothing is masked.
+pub fn largest(size: &Var) -> i64 {
+    let (most, multiple) = (size.range().hi, size.multiple());
+    most - most % multiple
+}
+
+impl Warp {
+    /// Warp 0 of CTA (0, 0, 0), of which nothing is known but its hardware indices. All of its lanes are active.
+    pub fn first() -> Warp {
+        Warp { cta: [0; 3], position: 0, known: Vec::new(), unknown: Unknown::Refused, active: [true; LANES] }
+    }
+
+    /// A warp of CTA (0, 0, 0) of a program. Its lanes beyond the program's threads are not active. Sizes have their
+    /// greatest value, and variables that the program defines elsewhere their least.
+    pub fn of(program: &Program, position: i64) -> Warp {
+        let sizes = program.sizes.iter().map(|size| (size.clone(), [largest(size); LANES]));
+        let mut warp = Warp { position, known: sizes.collect(), unknown: Unknown::Least, ..Warp::first() };
+        warp.active = std::array::from_fn(|lane| warp.thread(lane) < program.threads);
+        warp
+    }
+
+    /// Makes it another warp of the launch; what is known of other variables than hardware indices stays.
+    pub fn place(&mut self, cta: [i64; 3], position: i64) {
+        self.cta = cta;
+        self.position = position;
+    }
+
+    /// The thread in its CTA that a lane is.
+    pub fn thread(&self, lane: usize) -> i64 {
+        self.position * LANES as i64 + lane as i64
+    }
+
+    /// The lanes for which the conditions around hold.
+    pub fn active(&self) -> &LaneMask {
+        &self.active
+    }
+
+    /// Gives a name to values.
+    pub fn define(&mut self, var: &Var, values: Lanes) {
+        self.known.push((var.clone(), values));
+    }
+
+    /// Gives a variable one value in all lanes. An index of the CTA moves the warp there.
+    pub fn fix(&mut self, var: &Var, value: i64) {
+        match HwIndex::of(var) {
+            Some(HwIndex::Block(dim)) => self.cta[dim.index()] = value,
+            Some(HwIndex::Tid | HwIndex::Lane | HwIndex::Warp) | None => self.define(var, [value; LANES]),
+        }
+    }
+
+    /// How much is known, to return to it with [`Warp::rewind`].
+    pub fn mark(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Forgets what became known since `mark`.
+    pub fn rewind(&mut self, mark: usize) {
+        self.known.truncate(mark);
+    }
+
+    /// The values of an expression, whether a lane is active or not.
+    pub fn eval(&self, expr: &Expr) -> Result<Lanes, EvalError> {
+        expr.eval_all(&|var| self.value(var))
+    }
+
+    /// The lanes for which a condition holds, whether they are active or not.
+    pub fn holds(&self, cond: &Cond) -> Result<LaneMask, EvalError> {
+        let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
+        let (a, b) = (self.eval(a)?, self.eval(b)?);
+        Ok(match cond {
+            Cond::Less(..) => std::array::from_fn(|lane| a[lane] < b[lane]),
+            Cond::Equal(..) => std::array::from_fn(|lane| a[lane] == b[lane]),
+        })
+    }
+
+    /// Keeps those lanes active for which the condition holds. Returns those that were.
+    pub(super) fn narrow(&mut self, cond: &Cond) -> Result<LaneMask, EvalError> {
+        let (outer, holds) = (self.active, self.holds(cond)?);
+        self.active = std::array::from_fn(|lane| outer[lane] && holds[lane]);
+        Ok(outer)
+    }
+
+    /// Makes these lanes active, and no others.
+    pub(super) fn activate(&mut self, lanes: LaneMask) {
+        self.active = lanes;
+    }
+
+    fn value(&self, var: &Var) -> Option<Lanes> {
+        match HwIndex::of(var) {
+            Some(HwIndex::Tid) => Some(std::array::from_fn(|lane| self.thread(lane))),
+            Some(HwIndex::Lane) => Some(std::array::from_fn(|lane| lane as i64)),
+            Some(HwIndex::Warp) => Some([self.position; LANES]),
+            Some(HwIndex::Block(dim)) => Some([self.cta[dim.index()]; LANES]),
+            None => self.defined(var),
+        }
+    }
+
+    fn defined(&self, var: &Var) -> Option<Lanes> {
+        if let Some((_, values)) = self.known.iter().rev().find(|(known, _)| known == var) {
+            return Some(*values);
+        }
+        match self.unknown {
+            Unknown::Refused => None,
+            Unknown::Least => Some([var.range().lo; LANES]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hardware(index: HwIndex) -> Expr {
+        Expr::var(&index.var(64, &[8, 8, 8].map(Expr::constant)))
+    }
+
+    #[test]
+    fn hardware_indices_are_those_of_the_place() {
+        let mut warp = Warp::first();
+        warp.place([5, 6, 7], 1);
+        let last = |index| warp.eval(&hardware(index)).map(|values| values[31]);
+        assert_eq!(HwIndex::ALL.map(last), [Ok(31), Ok(1), Ok(63), Ok(5), Ok(6), Ok(7)]);
+    }
+
+    #[test]
+    fn the_innermost_of_a_name_counts_until_it_is_forgotten() {
+        let (mut warp, i) = (Warp::first(), Var::new("i", 0, 9));
+        warp.fix(&i, 3);
+        let mark = warp.mark();
+        warp.define(&i, std::array::from_fn(|lane| lane as i64));
+        assert_eq!(warp.eval(&Expr::var(&i)).map(|values| values[7]), Ok(7));
+        warp.rewind(mark);
+        assert_eq!(warp.eval(&Expr::var(&i)), Ok([3; LANES]));
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_value() {
+        let i = Var::new("i", 0, 9);
+        assert_eq!(Warp::first().eval(&Expr::var(&i)), Err(EvalError::Unbound("i".to_string())));
+    }
+
+    #[test]
+    fn conditions_are_judged_lane_by_lane() {
+        let cond = Cond::Less(hardware(HwIndex::Lane), Expr::constant(2));
+        let holds = Warp::first().holds(&cond);
+        assert_eq!(holds, Ok(std::array::from_fn(|lane| lane < 2)));
+    }
+}

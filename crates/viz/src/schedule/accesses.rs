@@ -1,0 +1,80 @@
+//! What warp 0 touches in shared memory in one tile op, without running anything.
+
+use tilewright_expr::{EvalError, Var};
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, MemorySpace, Note, Observer, Program, Warp, walk};
+use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
+
+/// No more accesses than this are kept.
+pub(crate) const MOST_ACCESSES: usize = 1024;
+
+/// A memory, and how the warp touches it.
+pub(crate) type Access = (Handle<Memory>, WarpAccess);
+
+/// The accesses of one op to shared memory.
+pub(crate) struct Accesses<'a> {
+    program: &'a Program,
+    /// The op, and whether the warp is inside it.
+    op: usize,
+    is_inside: bool,
+    /// The accesses in order, and whether there were too many.
+    pub(crate) found: Vec<Access>,
+    pub(crate) is_cut: bool,
+}
+
+impl<'a> Accesses<'a> {
+    /// Those of the `op`th op. Loops around it are at their beginning, loops inside it run. `None` where an expression
+    /// has no value.
+    pub(crate) fn of(program: &'a Program, op: usize) -> Option<Accesses<'a>> {
+        let mut accesses = Accesses { program, op, is_inside: false, found: Vec::new(), is_cut: false };
+        walk(program, &program.body, &mut Warp::of(program, 0), &mut accesses).ok()?;
+        Some(accesses)
+    }
+}
+
+impl Observer for Accesses<'_> {
+    /// Keeps an access to shared memory in which some lane takes part.
+    fn access(&mut self, warp: &Warp, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
+        let Memory { space, dtype, .. } = &self.program.memories[access.memory];
+        if !self.is_inside || !matches!(space, MemorySpace::Shared | MemorySpace::SharedView { .. }) {
+            return Ok(());
+        }
+        if self.found.len() == MOST_ACCESSES {
+            self.is_cut = true;
+            return Ok(());
+        }
+        let index = warp.eval(access.index)?;
+        let address = |lane: usize| {
+            let byte = index[lane].checked_mul(dtype.bytes())?;
+            u64::try_from(byte).ok().filter(|_| warp.active()[lane])
+        };
+        let width = u64::try_from(access.bytes(self.program)).unwrap_or(0);
+        let kind = if access.effect.writes() { AccessKind::Store } else { AccessKind::Load };
+        let touched = WarpAccess::of(width, kind, address);
+        if width > 0 && touched.addresses.iter().any(Option::is_some) {
+            self.found.push((access.memory, touched));
+        }
+        Ok(())
+    }
+
+    /// What data says is not known here: it is drawn as the least that it may say.
+    fn data(&self, var: &Var) -> Lanes {
+        [var.range().lo; LANES]
+    }
+
+    fn enter(&mut self, op: Handle<Note>) {
+        self.is_inside = op.index() == self.op;
+    }
+
+    fn leave(&mut self, _op: Handle<Note>) {
+        self.is_inside = false;
+    }
+
+    fn last(&self, var: &Var) -> i64 {
+        if self.is_inside { var.range().hi } else { var.range().lo }
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_cut
+    }
+}
