@@ -1,5 +1,6 @@
 //! The tile level: a kernel as the user wrote it.
 
+mod attributes;
 mod contract;
 mod edges;
 mod element;
@@ -13,11 +14,12 @@ mod value;
 pub mod vectors;
 mod verify;
 
+pub use attributes::{Gemm, Reduce, ReduceKind, WarpPolicy};
 pub use contract::contract;
 pub use edges::Bound;
 pub use element::{Claim, Element, Parallel};
 pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll};
-pub use op::{Detail, Effect, Gemm, Op, OpInfo, OpKind, Operand, Reduce, ReduceKind, Takes, WarpPolicy};
+pub use op::{Effect, Op, OpClass, OpInfo, OpKind, Operand};
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
 pub use shared::name_shared;
 pub use value::{Access, Coord, ElementClass, ElementOp, IntegerRange, Narrowing, Value, flat};

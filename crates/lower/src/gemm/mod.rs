@@ -10,7 +10,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::product::{Matrix, Part, Product};
 use tilewright_ir::thread::{RegArray, Regs, Stmt};
-use tilewright_ir::tile::{Detail, Kernel, Op, Space, Tile, tile_title};
+use tilewright_ir::tile::{Kernel, Op, OpKind, Space, Tile, tile_title};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::map::Map;
 
@@ -58,7 +58,7 @@ impl Context {
     ) -> Result<Context, Diagnostic> {
         let source = |at: usize| Source::of(builder, kernel, op, &op.operands[at]);
         let sources = [source(0)?, source(1)?, source(2)?];
-        let clear = matches!(op.detail, Detail::Gemm(told) if told.clear);
+        let clear = matches!(op.kind, OpKind::Gemm(gemm) if gemm.clear);
         Ok(Context { product: Product::of(kernel, op), sources, clear, indices })
     }
 }

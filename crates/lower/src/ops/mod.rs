@@ -146,10 +146,12 @@ impl Walk<'_> {
                 });
                 self.choose(op, copy::VARIANTS, context, None)
             }
-            OpKind::Fill => {
-                let context = operand(self, 0).map(|dst| {
-                    let value = op.detail.constant().unwrap_or(Scalar::Int(0));
-                    fill::Context { dst, value, team: self.team(op), indices: self.indices() }
+            OpKind::Fill(value) => {
+                let context = operand(self, 0).map(|dst| fill::Context {
+                    dst,
+                    value,
+                    team: self.team(op),
+                    indices: self.indices(),
                 });
                 self.choose(op, fill::VARIANTS, context, None)
             }
@@ -160,11 +162,11 @@ impl Walk<'_> {
                     Err(why.diagnostic(&self.kernel.op_title(op), op.span))
                 }
             },
-            OpKind::Gemm => {
+            OpKind::Gemm(_) => {
                 let context = gemm::Context::new(&self.builder, self.kernel, op, self.indices());
                 self.choose(op, gemm::VARIANTS, context, None)
             }
-            OpKind::Reduce => {
+            OpKind::Reduce(_) => {
                 let context = reduce::Context::new(&self.builder, self.kernel, op);
                 self.choose(op, reduce::VARIANTS, context, None)
             }
@@ -198,10 +200,10 @@ impl Walk<'_> {
     fn with_variant(&self, op: &Op) -> Op {
         let known = match op.kind {
             OpKind::Copy => [names(copy::VARIANTS), vec![ELEMENTS]].concat(),
-            OpKind::Fill => [names(fill::VARIANTS), vec![ELEMENTS]].concat(),
+            OpKind::Fill(_) => [names(fill::VARIANTS), vec![ELEMENTS]].concat(),
             OpKind::PermuteLayout => names(permute_layout::VARIANTS),
-            OpKind::Gemm => names(gemm::VARIANTS),
-            OpKind::Reduce => names(reduce::VARIANTS),
+            OpKind::Gemm(_) => names(gemm::VARIANTS),
+            OpKind::Reduce(_) => names(reduce::VARIANTS),
             OpKind::AtomicAdd => Vec::new(),
         };
         let asked = self.options.variant.as_deref().filter(|name| known.contains(name));

@@ -11,7 +11,7 @@ use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Inst, Memory, MemorySpace, RegArray, Stmt, Value};
-use tilewright_ir::tile::{Detail, ElementOp, Kernel, Narrowing, Op, Reduce, ReduceKind, Space, tile_title};
+use tilewright_ir::tile::{ElementOp, Kernel, Narrowing, Op, OpKind, Reduce, ReduceKind, Space, tile_title};
 use tilewright_layout::DType;
 
 use crate::builder::{Builder, regs};
@@ -98,7 +98,7 @@ impl Context {
     /// The operands of a `reduce`. Error: one that is no fragment, or has no layout.
     pub(crate) fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
         let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
-        let ([dst, src], Detail::Reduce(told)) = (&op.operands[..], op.detail) else {
+        let ([dst, src], OpKind::Reduce(told)) = (&op.operands[..], op.kind) else {
             return Err(refused("it has other operands".to_string()));
         };
         for tile in [dst, src] {
