@@ -2,11 +2,8 @@ use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{self as expr, Var};
-use tilewright_ir::tile::{
-    self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Reduce, ReduceKind, Space, Stmt, Tile, Unroll,
-    WarpPolicy,
-};
-use tilewright_ir::{Arena, Handle, Scalar};
+use tilewright_ir::tile::{self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Space, Stmt, Tile, Unroll};
+use tilewright_ir::{Arena, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 
@@ -410,30 +407,6 @@ impl KernelBuilder {
             || nodes::size_names().iter().any(|known| known == name)
     }
 
-    /// [`ScopeRef::reduce`] by the CTA.
-    #[track_caller]
-    pub fn reduce(
-        &mut self,
-        kind: ReduceKind,
-        dst: impl Into<Region>,
-        src: impl Into<Region>,
-        dimension: usize,
-    ) -> OpRef {
-        self.cta().reduce(kind, dst, src, dimension)
-    }
-
-    /// [`ScopeRef::gemm`] by the CTA.
-    #[track_caller]
-    pub fn gemm(&mut self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef {
-        self.cta().gemm(c, a, b)
-    }
-
-    /// [`ScopeRef::atomic_add`] by the CTA.
-    #[track_caller]
-    pub fn atomic_add(&mut self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
-        self.cta().atomic_add(dst, src)
-    }
-
     /// The warp that gets here: every warp of the CTA, each for itself.
     pub fn warp(&mut self) -> ScopeRef<'_> {
         ScopeRef { builder: self, scope: Scope::Warp, warp: None }
@@ -447,12 +420,6 @@ impl KernelBuilder {
     /// All threads of the CTA together.
     pub fn cta(&mut self) -> ScopeRef<'_> {
         ScopeRef { builder: self, scope: Scope::Cta, warp: None }
-    }
-
-    /// [`ScopeRef::copy`] by the CTA.
-    #[track_caller]
-    pub fn copy(&mut self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
-        self.cta().copy(dst, src)
     }
 
     /// Copies a fragment to another that other threads may have, through shared memory: neither's layout depends on the
@@ -479,12 +446,6 @@ impl KernelBuilder {
     /// Rounds every product before it goes into a sum. Else `x*y + z` of f32 and f64 is one operation, `fma`, rounded once.
     pub fn no_contraction(&mut self) {
         self.kernel.contracts = false;
-    }
-
-    /// [`ScopeRef::fill`] by the CTA.
-    #[track_caller]
-    pub fn fill(&mut self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef {
-        self.cta().fill(dst, value)
     }
 
     fn push(&mut self, stmt: Stmt) {
@@ -520,47 +481,9 @@ impl KernelBuilder {
 }
 
 impl ScopeRef<'_> {
-    /// Moves every element of `src` to the same index of `dst`. Layouts may differ; dtypes and extents agree.
+    /// Adds an op: what the methods of [`crate::ops`] do, which are made of the rows of the op table.
     #[track_caller]
-    pub fn copy(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
-        self.op(OpKind::Copy, vec![dst.into(), src.into()])
-    }
-
-    /// Sets every element of `dst` to one value.
-    #[track_caller]
-    pub fn fill(self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef {
-        self.op(OpKind::Fill(value.into()), vec![dst.into()])
-    }
-
-    /// A warp moves `src` to the same indices of `dst`, whose layout differs; both may be the same storage.
-    #[track_caller]
-    pub fn permute_layout(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
-        self.op(OpKind::PermuteLayout, vec![dst.into(), src.into()])
-    }
-
-    /// Elements of `src` along `dimension` become one element of `dst`, which is overwritten. Dimensions are counted from 0,
-    /// also those of extent 1.
-    #[track_caller]
-    pub fn reduce(self, kind: ReduceKind, dst: impl Into<Region>, src: impl Into<Region>, dimension: usize) -> OpRef {
-        self.op(OpKind::Reduce(Reduce { kind, dimension, clear: true }), vec![dst.into(), src.into()])
-    }
-
-    /// `c += a * b`: M x K times K x N. Of an operand with more than two dimensions, those of extent 1 are left out.
-    #[track_caller]
-    pub fn gemm(self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef {
-        let gemm =
-            Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: false, tf32: false };
-        self.op(OpKind::Gemm(gemm), vec![c.into(), a.into(), b.into()])
-    }
-
-    /// `dst += src`, element by element, whoever else adds to it.
-    #[track_caller]
-    pub fn atomic_add(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
-        self.op(OpKind::AtomicAdd, vec![dst.into(), src.into()])
-    }
-
-    #[track_caller]
-    fn op(self, kind: OpKind, operands: Vec<Region>) -> OpRef {
+    pub(crate) fn op(self, kind: OpKind, operands: Vec<Region>) -> OpRef {
         let ScopeRef { builder, scope, warp } = self;
         for region in &operands {
             nodes::is_own(region.buffer);

@@ -91,6 +91,10 @@ pub struct Gemm {
 }
 
 impl Gemm {
+    /// What a product does unless the user says otherwise: nothing is transposed, and `c` takes part.
+    pub const PLAIN: Gemm =
+        Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: false, tf32: false };
+
     /// As it stands behind the operands: words between commas.
     pub(crate) fn words(self) -> Vec<String> {
         let Gemm { transpose_a, transpose_b, policy, clear, tf32 } = self;

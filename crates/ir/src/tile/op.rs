@@ -70,11 +70,86 @@ pub struct OpInfo {
     pub scopes: &'static [Scope],
 }
 
+/// The table of tile ops: calls the macro `$with` with all rows. A row says everything of an op that is said once:
+///
+/// - what the user reads of it, its kind, and its attributes under a name for the expressions below;
+/// - `builder`: the method by which it is added. Its name is that of the op in every text. In brackets stand parameters that
+///   are attributes, in parentheses the operands, the destination first, each with its [`Effect`](crate::tile::Effect);
+///   behind the arrow the kind that the method makes of its parameters;
+/// - `words`: what stands behind the operands where the op is printed;
+/// - `overwrites`: whether a destination that it would update is overwritten instead, whatever it holds;
+/// - `class`: its [`OpClass`](crate::tile::OpClass), by which threads share it;
+/// - `scopes`: the scopes that may execute it.
+#[macro_export]
 macro_rules! tile_ops {
+    ($with:ident) => {
+        $with! {
+            /// Moves every element of `src` to the same index of `dst`. Layouts may differ; dtypes and extents agree.
+            Copy {
+                builder: copy [] (dst: Write, src: Move) [] => OpKind::Copy,
+                words: Vec::new(),
+                overwrites: false,
+                class: Elementwise,
+                scopes: [Warp, Cta],
+            }
+
+            /// Sets every element of `dst` to one value.
+            Fill(value: Scalar) {
+                builder: fill [] (dst: Write) [value: impl Into<Scalar>] => OpKind::Fill(value.into()),
+                words: vec![value.to_string()],
+                overwrites: false,
+                class: Elementwise,
+                scopes: [Warp, Cta],
+            }
+
+            /// A warp moves `src` to the same indices of `dst`, whose layout differs; both may be the same storage.
+            PermuteLayout {
+                builder: permute_layout [] (dst: Write, src: Move) [] => OpKind::PermuteLayout,
+                words: Vec::new(),
+                overwrites: false,
+                class: Permutation,
+                scopes: [Warp],
+            }
+
+            /// Elements of `src` along `dimension` become one element of `dst`, which is overwritten. Dimensions are counted
+            /// from 0, also those of extent 1.
+            Reduce(reduce: Reduce) {
+                builder: reduce [kind: ReduceKind] (dst: Update, src: Read) [dimension: usize]
+                    => OpKind::Reduce(Reduce { kind, dimension, clear: true }),
+                words: reduce.words(),
+                overwrites: reduce.clear,
+                class: Reduction,
+                scopes: [Cta],
+            }
+
+            /// `c += a * b`: M x K times K x N. Of an operand with more than two dimensions, those of extent 1 are left out.
+            Gemm(gemm: Gemm) {
+                builder: gemm [] (c: Update, a: Read, b: Read) [] => OpKind::Gemm(Gemm::PLAIN),
+                words: gemm.words(),
+                overwrites: gemm.clear,
+                class: Product,
+                scopes: [Cta],
+            }
+
+            /// `dst += src`, element by element, whoever else adds to it.
+            AtomicAdd {
+                builder: atomic_add [] (dst: Update, src: Read) [] => OpKind::AtomicAdd,
+                words: Vec::new(),
+                overwrites: false,
+                class: Elementwise,
+                scopes: [Cta],
+            }
+        }
+    };
+}
+
+macro_rules! op_kinds {
     ($(
         $(#[$doc:meta])*
         $kind:ident $(($told:ident: $attributes:ty))? {
-            operands: $name:ident($($operand:ident: $effect:ident),*),
+            builder: $name:ident
+                [$($before:ident: $before_type:ty),*] ($($operand:ident: $effect:ident),*) [$($behind:ident: $behind_type:ty),*]
+                => $made:expr,
             words: $words:expr,
             overwrites: $overwrites:expr,
             class: $class:ident,
@@ -119,61 +194,7 @@ macro_rules! tile_ops {
     };
 }
 
-tile_ops! {
-    /// Elements move to the same index of another tile; nothing changes but where they are.
-    Copy {
-        operands: copy(dst: Write, src: Move),
-        words: Vec::new(),
-        overwrites: false,
-        class: Elementwise,
-        scopes: [Warp, Cta],
-    }
-
-    /// Every element becomes one constant.
-    Fill(value: Scalar) {
-        operands: fill(dst: Write),
-        words: vec![value.to_string()],
-        overwrites: false,
-        class: Elementwise,
-        scopes: [Warp, Cta],
-    }
-
-    /// A warp moves a tile from one layout to another; operands may share storage.
-    PermuteLayout {
-        operands: permute_layout(dst: Write, src: Move),
-        words: Vec::new(),
-        overwrites: false,
-        class: Permutation,
-        scopes: [Warp],
-    }
-
-    /// Elements along one dimension become one; see [`Reduce`].
-    Reduce(reduce: Reduce) {
-        operands: reduce(dst: Update, src: Read),
-        words: reduce.words(),
-        overwrites: reduce.clear,
-        class: Reduction,
-        scopes: [Cta],
-    }
-
-    /// A product of matrices is added to a matrix; see [`Gemm`].
-    Gemm(gemm: Gemm) {
-        operands: gemm(c: Update, a: Read, b: Read),
-        words: gemm.words(),
-        overwrites: gemm.clear,
-        class: Product,
-        scopes: [Cta],
-    }
-
-    /// Elements are added to elements of memory, whoever else does so.
-    AtomicAdd {
-        operands: atomic_add(dst: Update, src: Read),
-        words: Vec::new(),
-        overwrites: false,
-        class: Elementwise,
-        scopes: [Cta],
-    }
-}
+tile_ops!(op_kinds);
 
 /// A tile op of a kernel.
 #[derive(Clone, Debug)]
