@@ -1,8 +1,10 @@
-//! What `docs/add-a-tile-op.md` says of the sources is what stands there.
+//! What `docs/add-a-tile-op.md` says of the sources is what stands there, and its op takes what any op takes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use tilewright::compile::{Options, compile};
+use tilewright::prelude::*;
 use tilewright_tests::toolchain::workspace;
 
 /// How code that knows the op of the page names it.
@@ -87,4 +89,30 @@ fn lines_are_compared_at_any_indentation() {
     assert!(stands_in(source, &["if x {", "    y();", "}"]));
     assert!(!stands_in(source, &["if x {", "y();", "}"]));
     assert!(!stands_in(source, &["if x {", "    z();", "}"]));
+}
+
+/// The kernel of the page, with a variant forced.
+fn added(variant: &'static str) -> Kernel {
+    kernel("added", |k| {
+        let x = k.input("x", F32, [64]);
+        let y = k.output("y", F32, [64]);
+        k.threads(64);
+        let totals = k.shared("totals", F32, [64]);
+        let held = k.fragment("held", F32, [64]);
+        k.fill(totals, 1.0);
+        k.copy(held, x);
+        k.atomic_add(totals, held).name("sums").variant(variant);
+        k.copy(y, totals);
+    })
+}
+
+#[test]
+fn an_op_of_one_variant_takes_a_name_and_a_variant() {
+    let options = Options::new(Target::Sm100a);
+    let artifact = compile(added("elements"), &options).expect("it has this variant");
+    let plan = &artifact.plans()[2];
+    let expected = ("sums: atomic_add(totals, held)", "elements", true);
+    assert_eq!((plan.title.as_str(), plan.chosen, plan.forced), expected);
+    let error = &compile(added("fast"), &options).expect_err("it has no such variant")[0];
+    assert_eq!((error.code, error.message.as_str()), ("P0401", "`atomic_add` has no variant `fast`"));
 }
