@@ -18,6 +18,9 @@ const SOURCES: [(&str, &[&str]); 5] = [
     ("crates/runtime/src/tensor.rs", &["HostTensor"]),
 ];
 
+/// The table of tile ops.
+const OP_TABLE: &str = "crates/ir/src/tile/op.rs";
+
 /// Pages whose examples `tests/src/docs.rs` compiles.
 const PAGES: [&str; 3] = ["docs/language.md", "docs/kernel.md", "docs/recipes.md"];
 
@@ -92,6 +95,21 @@ fn functions(text: &str) -> Vec<Function> {
             found.push(Function { of: None, name });
         } else if let (Some(name), Some(of)) = (declared("    "), &of) {
             found.push(Function { of: Some(of.clone()), name });
+        }
+    }
+    found
+}
+
+/// The methods that are made of the rows of the op table: each of a scope, and of the builder where the CTA may do it.
+fn methods_of_rows(text: &str) -> Vec<Function> {
+    let (mut found, mut name) = (Vec::new(), String::new());
+    for line in text.lines().map(str::trim_start) {
+        if let Some(builder) = line.strip_prefix("builder: ") {
+            name = first_word(builder);
+        } else if let Some(scopes) = line.strip_prefix("scopes: [").filter(|_| !name.is_empty()) {
+            let types = [Some("ScopeRef"), scopes.contains("Cta").then_some("KernelBuilder")];
+            let method = |of: &str| Function { of: Some(of.to_string()), name: name.clone() };
+            found.extend(types.into_iter().flatten().map(method));
         }
     }
     found
@@ -199,6 +217,7 @@ fn all_functions() -> Vec<Function> {
             |function: &Function| types.is_empty() || function.of.as_deref().is_some_and(|of| types.contains(&of));
         found.extend(sources(path).iter().flat_map(|text| functions(text)).filter(is_meant));
     }
+    found.extend(methods_of_rows(&read(&workspace().join(OP_TABLE))));
     found
 }
 
@@ -278,6 +297,7 @@ fn methods_are_found_with_their_types() {
     let methods = [
         ("KernelBuilder", "copy"),
         ("ScopeRef", "copy"),
+        ("ScopeRef", "permute_layout"),
         ("OpRef", "tf32"),
         ("ParallelRef", "vector"),
         ("StoreRef", "unique"),
@@ -296,6 +316,7 @@ fn methods_are_found_with_their_types() {
     assert!(has(None, "kernel") && has(None, "at"));
     let of_private = found.iter().find(|function| function.name == "build" || function.name == "mistake");
     assert_eq!(of_private, None);
+    assert!(!has(Some("KernelBuilder"), "permute_layout"), "a CTA cannot do it");
 }
 
 const SOURCE: &str = "impl Door<'_> {\n    /// Opens.\n    pub fn open(\n    ) {}\n    pub fn max(self) {}\n    fn hidden() {}\n}\n\

@@ -2,11 +2,8 @@ use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{self as expr, Var};
-use tilewright_ir::tile::{
-    self, Detail, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Reduce, ReduceKind, Space, Stmt, Tile, Unroll,
-    WarpPolicy,
-};
-use tilewright_ir::{Arena, Handle, Scalar};
+use tilewright_ir::tile::{self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Space, Stmt, Tile, Unroll};
+use tilewright_ir::{Arena, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 
@@ -100,9 +97,9 @@ impl OpRef {
     /// Of a reduction: the destination takes part. Else it is overwritten.
     #[track_caller]
     pub fn accumulate(self) -> Self {
-        self.is_said_of(OpKind::Reduce, ".accumulate()");
+        self.is_said_of(matches!(self.kind, OpKind::Reduce(_)), "reduce", ".accumulate()");
         self.edit(|op| {
-            if let Detail::Reduce(reduce) = &mut op.detail {
+            if let OpKind::Reduce(reduce) = &mut op.kind {
                 reduce.clear = false;
             }
         })
@@ -111,10 +108,10 @@ impl OpRef {
     /// Of a product: what is transposed, how warps share it, and whether the destination is overwritten.
     #[track_caller]
     pub fn with(self, gemm: Gemm) -> Self {
-        self.is_said_of(OpKind::Gemm, ".with(..)");
+        self.is_said_of(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".with(..)");
         self.edit(move |op| {
-            if let Detail::Gemm(told) = &mut op.detail {
-                *told = gemm;
+            if let OpKind::Gemm(known) = &mut op.kind {
+                *known = gemm;
             }
         })
     }
@@ -122,10 +119,10 @@ impl OpRef {
     /// Of a product of f32: its multiplicands are rounded to tf32, with 10 bits of mantissa. Else it is refused.
     #[track_caller]
     pub fn tf32(self) -> Self {
-        self.is_said_of(OpKind::Gemm, ".tf32()");
+        self.is_said_of(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".tf32()");
         self.edit(|op| {
-            if let Detail::Gemm(told) = &mut op.detail {
-                told.tf32 = true;
+            if let OpKind::Gemm(gemm) = &mut op.kind {
+                gemm.tf32 = true;
             }
         })
     }
@@ -136,12 +133,12 @@ impl OpRef {
         self.edit(|op| op.name = Some(name))
     }
 
-    /// Reports what is said of an op that does not take it.
+    /// Reports what is said of an op that does not take it: another than `meant`.
     #[track_caller]
-    fn is_said_of(self, kind: OpKind, said: &str) {
-        if self.kind != kind {
+    fn is_said_of(self, is_meant: bool, meant: &str, said: &str) {
+        if !is_meant {
             let finding = Diagnostic::error("K0255", format!("`{}` takes no `{said}`", self.kind.info().name));
-            let help = format!("leave it out: it is a method for `{}`", kind.info().name);
+            let help = format!("leave it out: it is a method for `{meant}`");
             nodes::mistake(finding.label(Span::here(), "called here").help(help));
         }
     }
@@ -441,30 +438,6 @@ impl KernelBuilder {
             || nodes::size_names().iter().any(|known| known == name)
     }
 
-    /// [`ScopeRef::reduce`] by the CTA.
-    #[track_caller]
-    pub fn reduce(
-        &mut self,
-        kind: ReduceKind,
-        dst: impl Into<Region>,
-        src: impl Into<Region>,
-        dimension: usize,
-    ) -> OpRef {
-        self.cta().reduce(kind, dst, src, dimension)
-    }
-
-    /// [`ScopeRef::gemm`] by the CTA.
-    #[track_caller]
-    pub fn gemm(&mut self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef {
-        self.cta().gemm(c, a, b)
-    }
-
-    /// [`ScopeRef::atomic_add`] by the CTA.
-    #[track_caller]
-    pub fn atomic_add(&mut self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
-        self.cta().atomic_add(dst, src)
-    }
-
     /// The warp that gets here: every warp of the CTA, each for itself.
     pub fn warp(&mut self) -> ScopeRef<'_> {
         ScopeRef { builder: self, scope: Scope::Warp, warp: None }
@@ -478,12 +451,6 @@ impl KernelBuilder {
     /// All threads of the CTA together.
     pub fn cta(&mut self) -> ScopeRef<'_> {
         ScopeRef { builder: self, scope: Scope::Cta, warp: None }
-    }
-
-    /// [`ScopeRef::copy`] by the CTA.
-    #[track_caller]
-    pub fn copy(&mut self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
-        self.cta().copy(dst, src)
     }
 
     /// Copies a fragment to another that other threads may have, through shared memory: neither's layout depends on the
@@ -516,12 +483,6 @@ impl KernelBuilder {
     /// Rounds every product before it goes into a sum. Else `x*y + z` of f32 and f64 is one operation, `fma`, rounded once.
     pub fn no_contraction(&mut self) {
         self.kernel.contracts = false;
-    }
-
-    /// [`ScopeRef::fill`] by the CTA.
-    #[track_caller]
-    pub fn fill(&mut self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef {
-        self.cta().fill(dst, value)
     }
 
     fn push(&mut self, stmt: Stmt) {
@@ -563,48 +524,9 @@ impl KernelBuilder {
 }
 
 impl ScopeRef<'_> {
-    /// Moves every element of `src` to the same index of `dst`. Layouts may differ; dtypes and extents agree.
+    /// Adds an op: what the methods of [`crate::ops`] do, which are made of the rows of the op table.
     #[track_caller]
-    pub fn copy(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
-        self.op(OpKind::Copy, vec![dst.into(), src.into()], Detail::Nothing)
-    }
-
-    /// Sets every element of `dst` to one value.
-    #[track_caller]
-    pub fn fill(self, dst: impl Into<Region>, value: impl Into<Scalar>) -> OpRef {
-        self.op(OpKind::Fill, vec![dst.into()], Detail::Constant(value.into()))
-    }
-
-    /// A warp moves `src` to the same indices of `dst`, whose layout differs; both may be the same storage.
-    #[track_caller]
-    pub fn permute_layout(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
-        self.op(OpKind::PermuteLayout, vec![dst.into(), src.into()], Detail::Nothing)
-    }
-
-    /// Elements of `src` along `dimension` become one element of `dst`, which is overwritten. Dimensions are counted from 0,
-    /// also those of extent 1.
-    #[track_caller]
-    pub fn reduce(self, kind: ReduceKind, dst: impl Into<Region>, src: impl Into<Region>, dimension: usize) -> OpRef {
-        let told = Reduce { kind, dimension, clear: true };
-        self.op(OpKind::Reduce, vec![dst.into(), src.into()], Detail::Reduce(told))
-    }
-
-    /// `c += a * b`: M x K times K x N. Of an operand with more than two dimensions, those of extent 1 are left out.
-    #[track_caller]
-    pub fn gemm(self, c: impl Into<Region>, a: impl Into<Region>, b: impl Into<Region>) -> OpRef {
-        let told =
-            Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: false, tf32: false };
-        self.op(OpKind::Gemm, vec![c.into(), a.into(), b.into()], Detail::Gemm(told))
-    }
-
-    /// `dst += src`, element by element, whoever else adds to it.
-    #[track_caller]
-    pub fn atomic_add(self, dst: impl Into<Region>, src: impl Into<Region>) -> OpRef {
-        self.op(OpKind::AtomicAdd, vec![dst.into(), src.into()], Detail::Nothing)
-    }
-
-    #[track_caller]
-    fn op(self, kind: OpKind, operands: Vec<Region>, detail: Detail) -> OpRef {
+    pub(crate) fn op(self, kind: OpKind, operands: Vec<Region>) -> OpRef {
         let ScopeRef { builder, scope, warp } = self;
         for region in &operands {
             nodes::is_own(region.buffer);
@@ -614,7 +536,7 @@ impl ScopeRef<'_> {
             tiles.push(builder.tile(region));
         }
         let (operands, span) = (tiles, Span::here());
-        let op = tile::Op { kind, scope, warp, operands, detail, variant: None, name: None, layout: None, span };
+        let op = tile::Op { kind, scope, warp, operands, variant: None, name: None, layout: None, span };
         let op = builder.kernel.ops.push(op);
         builder.push(Stmt::Op(op));
         OpRef { kernel: builder.nodes.identity(), op, kind }

@@ -26,6 +26,7 @@ mod elements;
 mod expr;
 mod nodes;
 mod operators;
+mod ops;
 mod region;
 mod shape;
 mod size;

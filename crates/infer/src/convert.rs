@@ -5,9 +5,7 @@ use std::sync::Arc;
 use tilewright_diag::Span;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{
-    Access, Buffer, Coord, Detail, Effect, Element, Kernel, Op, OpKind, Space, Stmt, Tile, Value,
-};
+use tilewright_ir::tile::{Access, Buffer, Coord, Effect, Element, Kernel, Op, OpKind, Space, Stmt, Tile, Value};
 use tilewright_layout::axis::Scope;
 use tilewright_layout::{Layout, TileLayout};
 
@@ -145,7 +143,6 @@ fn copy(operands: Vec<Tile>, span: Span) -> Op {
         scope: Scope::Cta,
         warp: None,
         operands,
-        detail: Detail::Nothing,
         variant: None,
         name: Some("conversion".to_string()),
         layout: None,

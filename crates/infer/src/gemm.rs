@@ -97,7 +97,7 @@ pub(crate) fn said_of(buffer: &Buffer, reason: &Reason) -> String {
 mod tests {
     use tilewright_expr::Expr;
     use tilewright_ir::Arena;
-    use tilewright_ir::tile::{Detail, Gemm, OpKind, Stmt, Tile, WarpPolicy};
+    use tilewright_ir::tile::{Gemm, OpKind, Stmt, Tile, WarpPolicy};
     use tilewright_layout::axis::Scope;
     use tilewright_layout::{DType, Layout};
 
@@ -126,13 +126,12 @@ mod tests {
                 let shape = fragments[*at].2.to_vec();
                 Tile { buffer: handles[*at], starts: vec![Expr::constant(0); 2], extents: shape }
             };
-            let told = Gemm { transpose_a: false, transpose_b: false, policy, clear: false, tf32: false };
+            let gemm = Gemm { transpose_a: false, transpose_b: false, policy, clear: false, tf32: false };
             body.push(Stmt::Op(ops.push(Op {
-                kind: OpKind::Gemm,
+                kind: OpKind::Gemm(gemm),
                 scope: Scope::Cta,
                 warp: None,
                 operands: product.iter().map(tile).collect(),
-                detail: Detail::Gemm(told),
                 variant: None,
                 name: None,
                 layout: None,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use petgraph::unionfind::UnionFind;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Detail, Element, Kernel, Op, OpKind, Parallel, Space, Stmt, Tile, Value};
+use tilewright_ir::tile::{Buffer, Element, Kernel, Op, OpClass, OpKind, Parallel, Space, Stmt, Tile, Value};
 
 use crate::gemm::Dictation;
 use crate::nest::Nest;
@@ -121,22 +121,22 @@ impl Graph {
         let op = &kernel.ops[handle];
         let uses_fragment = op.operands.iter().any(|tile| kernel.buffers[tile.buffer].space == Space::Fragment);
         let has_own_of_warps = op.operands.iter().any(|tile| kernel.own_of_warps(tile).is_some());
-        match op.kind {
+        match op.kind.info().class {
             // The lanes of each warp move what is their own: there is nothing to place.
-            OpKind::Copy | OpKind::Fill if has_own_of_warps => {}
-            OpKind::Copy | OpKind::Fill | OpKind::AtomicAdd => {
+            OpClass::Elementwise if has_own_of_warps => {}
+            OpClass::Elementwise => {
                 let nest = Nest::of_op(kernel, storages, op);
                 self.nodes.push((Origin::Op(handle), Node::Nest(nest)));
             }
-            OpKind::Reduce => match reduction(kernel, storages, op) {
+            OpClass::Reduction => match reduction(kernel, storages, op) {
                 Some(reduction) => self.nodes.push((Origin::Op(handle), Node::Reduce(reduction))),
                 None => self.unplaced.push(handle),
             },
-            OpKind::Gemm if uses_fragment => match Dictation::of(kernel, storages, op) {
+            OpClass::Product if uses_fragment => match Dictation::of(kernel, storages, op) {
                 Ok(dictation) => self.nodes.push((Origin::Op(handle), Node::Gemm(dictation))),
                 Err(finding) => self.refused.push(finding),
             },
-            OpKind::Gemm | OpKind::PermuteLayout => {}
+            OpClass::Product | OpClass::Permutation => {}
         }
     }
 
@@ -181,7 +181,7 @@ impl Graph {
 
 /// A reduction of whole fragments; `None` for parts, or where an operand is in memory.
 fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction> {
-    let ([dst, src], Detail::Reduce(told)) = (&op.operands[..], op.detail) else { return None };
+    let ([dst, src], OpKind::Reduce(told)) = (&op.operands[..], op.kind) else { return None };
     let (to, from) = (&kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
     let is_whole = |tile: &Tile| tile.extents == kernel.buffers[tile.buffer].shape;
     if to.space != Space::Fragment || from.space != Space::Fragment || !is_whole(dst) || !is_whole(src) {

@@ -2,7 +2,7 @@
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Kernel, OpKind, Space};
+use tilewright_ir::tile::{Buffer, Kernel, OpClass, Space};
 use tilewright_layout::Layout;
 use tilewright_layout::map::Map;
 
@@ -13,7 +13,10 @@ use crate::{Inferred, Origin, attempt};
 /// to lay out.
 pub fn is_laid_out(kernel: &Kernel) -> bool {
     let has_fragments = kernel.buffers.iter().any(|(_, buffer)| buffer.space == Space::Fragment);
-    let reduces = kernel.ops.iter().any(|(_, op)| op.kind == OpKind::Reduce);
+    let reduces = kernel.ops.iter().any(|(_, op)| match op.kind.info().class {
+        OpClass::Reduction => true,
+        OpClass::Elementwise | OpClass::Product | OpClass::Permutation => false,
+    });
     kernel.parallels.is_empty() && !has_fragments && !reduces
 }
 

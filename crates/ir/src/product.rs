@@ -9,7 +9,7 @@ use tilewright_layout::map::Map;
 
 use crate::plan::Reason;
 use crate::thread::MmaInst;
-use crate::tile::{Detail, Gemm, Kernel, Op, Tile, WarpPolicy};
+use crate::tile::{Gemm, Kernel, Op, OpKind, Tile, WarpPolicy};
 
 /// One of the matrices of a product. What this module calls its lines are the rows of C and A, and the columns of B:
 /// along a line of A and B runs K, along one of C runs N.
@@ -91,7 +91,7 @@ impl Part {
 impl Product {
     /// The product of a `gemm`, or why the warps cannot do it.
     pub fn of(kernel: &Kernel, op: &Op) -> Result<Product, Reason> {
-        let ([c, a, b], Detail::Gemm(gemm)) = (&op.operands[..], op.detail) else {
+        let ([c, a, b], OpKind::Gemm(gemm)) = (&op.operands[..], op.kind) else {
             return Err(reason("this is not a product".to_string(), "`gemm` of three matrices"));
         };
         let (Some([m, n]), Some([rows, columns])) = (c.matrix(), a.matrix()) else {

@@ -1,18 +1,20 @@
 //! `fill`: every element becomes one constant.
 
+use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Scalar;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Cond, Stmt};
+use tilewright_ir::tile::{Kernel, Op, OpKind};
 use tilewright_layout::TileLayout;
 
 use crate::builder::{Builder, regs};
 use crate::conditions::{in_step, under};
 use crate::copy::{Held, Team, held_elements, spread_steps};
 use crate::fragment::{ThreadIndices, owned};
-use crate::operand::{FragmentTile, MemoryTile, Operand};
+use crate::operand::{FragmentTile, MemoryTile, Operand, other_operands};
 use crate::traversal::{Traversal, widest};
-use crate::variant::{Schedule, Variant};
+use crate::variant::{Schedule, Variant, VariantList};
 
 /// What the variants look at.
 pub(crate) struct Context {
@@ -35,10 +37,23 @@ pub(crate) enum FillSchedule {
     },
 }
 
-pub(crate) const VARIANTS: &[Variant<Context, FillSchedule>] = &[
-    Variant { name: "vectorized", accept: |c| accept_memory(c).map(|s| vec![s]) },
-    Variant { name: "registers", accept: |c| accept_fragment(c).map(|s| vec![s]) },
-];
+pub(crate) static VARIANTS: VariantList<Context, FillSchedule> = VariantList {
+    context: Context::new,
+    floor: |_| None,
+    variants: &[
+        Variant { name: "vectorized", accept: |c| accept_memory(c).map(|s| vec![s]) },
+        Variant { name: "registers", accept: |c| accept_fragment(c).map(|s| vec![s]) },
+    ],
+};
+
+impl Context {
+    /// The operand of a `fill`, and its constant. Error: one that has no address.
+    fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
+        let (OpKind::Fill(value), [dst]) = (op.kind, &op.operands[..]) else { return Err(other_operands(kernel, op)) };
+        let dst = Operand::resolve(builder, kernel, op, dst)?;
+        Ok(Context { dst, value, team: Team::of(kernel, op), indices: ThreadIndices::in_cta(kernel) })
+    }
+}
 
 fn accept_memory(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
     let Operand::Memory(tile) = &context.dst else {

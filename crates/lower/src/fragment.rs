@@ -3,6 +3,7 @@
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Cond;
+use tilewright_ir::tile::Kernel;
 use tilewright_layout::axis::{self, Axis};
 use tilewright_layout::{Iter, TileLayout};
 
@@ -15,6 +16,11 @@ pub(crate) struct ThreadIndices {
 }
 
 impl ThreadIndices {
+    /// Those of the threads of a kernel's CTA.
+    pub(crate) fn in_cta(kernel: &Kernel) -> ThreadIndices {
+        ThreadIndices { lane: kernel.lane(), warp: kernel.warp(), tid: kernel.tid() }
+    }
+
     fn of(&self, axis: &Axis) -> Option<&Var> {
         if *axis == axis::LANEID {
             Some(&self.lane)

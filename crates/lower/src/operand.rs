@@ -9,6 +9,7 @@ use tilewright_ir::tile::{Buffer, Kernel, Op, RunTimeShape, Space, Tile, tile_ti
 use tilewright_layout::{DType, Layout, PlacedTile, TileLayout};
 
 use crate::builder::Builder;
+use crate::refusal::Refusal;
 
 /// An operand in global or shared memory.
 #[derive(Clone, Debug)]
@@ -106,6 +107,11 @@ impl Operand {
             Operand::Fragment(f) => &f.title,
         }
     }
+}
+
+/// The error for an op whose operands, or attributes, are not those of its kind.
+pub(crate) fn other_operands(kernel: &Kernel, op: &Op) -> Diagnostic {
+    Refusal::from("it has other operands").diagnostic(&kernel.op_title(op), op.span)
 }
 
 /// The extents of the dimensions over which a tile may hang.

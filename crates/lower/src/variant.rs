@@ -1,5 +1,7 @@
 //! Choosing among the variants of an op.
 
+use std::rc::Rc;
+
 use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{Considered, Facts, Reason};
 use tilewright_ir::thread::Stmt;
@@ -8,6 +10,7 @@ use tilewright_ir::tile::{Kernel, Op};
 use crate::builder::Builder;
 use crate::conditions::merged;
 use crate::measure::measure;
+use crate::refusal::Refusal;
 
 /// A way to do an op. `C` is what the op's variants look at, `S` the schedules they make.
 pub(crate) struct Variant<C, S> {
@@ -23,61 +26,197 @@ pub(crate) trait Schedule<C> {
     fn build(&self, context: &C, builder: &mut Builder) -> Vec<Stmt>;
 }
 
-pub(crate) struct Choice<S> {
+/// Variants that look at the same things.
+pub(crate) struct VariantList<C: 'static, S: 'static> {
+    /// What they look at. Error: an operand that none of them can take.
+    pub(crate) context: fn(&Builder, &Kernel, &Op) -> Result<C, Diagnostic>,
+    /// The fewest wavefronts in which the op could be done, where that is asked.
+    pub(crate) floor: fn(&C) -> Option<i64>,
+    /// In the order in which they are asked.
+    pub(crate) variants: &'static [Variant<C, S>],
+}
+
+/// A list of variants, whatever they look at and whatever schedules they make.
+pub(crate) trait Variants {
+    /// The names of all variants.
+    fn names(&self) -> Vec<&'static str>;
+
+    /// What the variants offer for an op, in their order; those that such an op does not have are left out. Error: an
+    /// operand that none of them can take.
+    fn offers<'a>(&self, builder: &Builder, kernel: &'a Kernel, op: &Op) -> Result<Vec<Offer<'a>>, Diagnostic>;
+}
+
+/// What a variant offers for an op.
+pub(crate) struct Offer<'a> {
+    pub(crate) variant: &'static str,
+    pub(crate) floor: Option<i64>,
+    /// Ways of which the cheapest is taken, or all reasons against any.
+    pub(crate) candidates: Result<Vec<Box<dyn Candidate + 'a>>, Vec<Reason>>,
+}
+
+/// A way to do an op: how it reads in words, and the statements it stands for. Error: why there are no such statements,
+/// which is found only while they are built.
+pub(crate) trait Candidate {
+    fn summary(&self) -> String;
+    fn build(&self, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal>;
+}
+
+/// The way that was taken.
+pub(crate) struct Choice<'a> {
     pub(crate) considered: Vec<Considered>,
     pub(crate) chosen: &'static str,
-    pub(crate) schedule: S,
+    pub(crate) floor: Option<i64>,
+    pub(crate) candidate: Box<dyn Candidate + 'a>,
+}
+
+/// A schedule, and what its variant looked at.
+struct Scheduled<C, S> {
+    context: Rc<C>,
+    schedule: S,
+}
+
+impl<C, S: Schedule<C>> Candidate for Scheduled<C, S> {
+    fn summary(&self) -> String {
+        self.schedule.summary(&self.context)
+    }
+
+    fn build(&self, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
+        Ok(self.schedule.build(&self.context, builder))
+    }
+}
+
+impl<C: 'static, S: Schedule<C> + 'static> Variants for VariantList<C, S> {
+    fn names(&self) -> Vec<&'static str> {
+        self.variants.iter().map(|variant| variant.name).collect()
+    }
+
+    fn offers<'a>(&self, builder: &Builder, kernel: &'a Kernel, op: &Op) -> Result<Vec<Offer<'a>>, Diagnostic> {
+        let context = Rc::new((self.context)(builder, kernel, op)?);
+        let floor = (self.floor)(&context);
+        let mut offers = Vec::with_capacity(self.variants.len());
+        for variant in self.variants {
+            let candidate = |schedule: S| -> Box<dyn Candidate + 'a> {
+                Box::new(Scheduled { context: Rc::clone(&context), schedule })
+            };
+            let candidates = (variant.accept)(&context).map(|all| all.into_iter().map(candidate).collect());
+            offers.push(Offer { variant: variant.name, floor, candidates });
+        }
+        Ok(offers)
+    }
 }
 
 /// Asks every variant; takes the forced one, else the cheapest, the earlier on ties.
-pub(crate) fn choose<C, S: Schedule<C>>(
-    variants: &[Variant<C, S>],
-    context: &C,
+pub(crate) fn choose<'a>(
+    lists: &[&'static dyn Variants],
     builder: &mut Builder,
-    kernel: &Kernel,
+    kernel: &'a Kernel,
     op: &Op,
-) -> Result<Choice<S>, Diagnostic> {
+) -> Result<Choice<'a>, Diagnostic> {
+    let mut offers: Vec<Offer<'a>> = Vec::new();
+    let mut operand_error = None;
+    for list in lists {
+        match list.offers(builder, kernel, op) {
+            Ok(more) => offers.extend(more),
+            Err(error) => operand_error = operand_error.or(Some(error)),
+        }
+    }
     let forced = op.variant.as_deref();
     if let Some(name) = forced
-        && !variants.iter().any(|v| v.name == name)
+        && !offers.iter().any(|offer| offer.variant == name)
     {
-        return Err(unknown_variant(name, variants.iter().map(|v| v.name), kernel, op));
+        return Err(operand_error.unwrap_or_else(|| unknown_variant(name, &offers, kernel, op)));
     }
-    let mut considered = Vec::new();
-    let mut best: Option<(i64, &'static str, S)> = None;
-    for variant in variants {
-        let candidates = match (variant.accept)(context) {
-            Ok(candidates) => candidates,
-            Err(reasons) => {
-                considered.push(Considered { variant: variant.name, answer: Err(reasons) });
-                continue;
-            }
-        };
-        let measured = candidates.into_iter().map(|schedule| (facts(&schedule, context, builder, op), schedule));
-        let Some((facts, schedule)) = measured.min_by_key(|(facts, _)| facts.cost()) else { continue };
-        let eligible = forced.is_none_or(|name| name == variant.name);
-        if eligible && best.as_ref().is_none_or(|(cost, _, _)| facts.cost() < *cost) {
-            best = Some((facts.cost(), variant.name, schedule));
+    let mut asked = Asked { considered: Vec::new(), refusals: Vec::new() };
+    let mut best: Option<(Facts, Taken<'a>)> = None;
+    for offer in offers {
+        let is_eligible = forced.is_none_or(|name| name == offer.variant);
+        let Some((facts, taken)) = asked.ask(offer, builder, op) else { continue };
+        if is_eligible && best.as_ref().is_none_or(|(least, _)| facts.cost() < least.cost()) {
+            best = Some((facts, taken));
         }
-        considered.push(Considered { variant: variant.name, answer: Ok(facts) });
     }
     match best {
-        Some((_, chosen, schedule)) => Ok(Choice { considered, chosen, schedule }),
-        None => Err(refused(&considered, forced, kernel, op)),
+        Some((_, Taken { variant, floor, candidate })) => {
+            Ok(Choice { considered: asked.considered, chosen: variant, floor, candidate })
+        }
+        None => Err(operand_error.unwrap_or_else(|| asked.refused(forced, kernel, op))),
     }
 }
 
-/// Builds the schedule on the side and measures it; what it declared is taken back.
-fn facts<C, S: Schedule<C>>(schedule: &S, context: &C, builder: &mut Builder, op: &Op) -> Facts {
+/// The cheapest way of a variant.
+struct Taken<'a> {
+    variant: &'static str,
+    floor: Option<i64>,
+    candidate: Box<dyn Candidate + 'a>,
+}
+
+/// What the variants that were asked said.
+struct Asked {
+    considered: Vec<Considered>,
+    /// Of the variants none of whose ways could be built, why not.
+    refusals: Vec<Refusal>,
+}
+
+impl Asked {
+    /// The cheapest way of a variant; what it costs, or all reasons against it, is noted.
+    fn ask<'a>(&mut self, offer: Offer<'a>, builder: &mut Builder, op: &Op) -> Option<(Facts, Taken<'a>)> {
+        let Offer { variant, floor, candidates } = offer;
+        let candidates = match candidates {
+            Ok(candidates) => candidates,
+            Err(reasons) => {
+                self.considered.push(Considered { variant, answer: Err(reasons) });
+                return None;
+            }
+        };
+        let (mut best, mut refusal): (Option<(Facts, Taken<'a>)>, _) = (None, None);
+        for candidate in candidates {
+            match measured(&*candidate, builder, op.warp.unwrap_or(0)) {
+                Ok(facts) if best.as_ref().is_none_or(|(least, _)| facts.cost() < least.cost()) => {
+                    best = Some((facts, Taken { variant, floor, candidate }));
+                }
+                Ok(_) => {}
+                Err(why) => refusal = refusal.or(Some(why)),
+            }
+        }
+        match (&best, refusal) {
+            (Some((facts, _)), _) => self.considered.push(Considered { variant, answer: Ok(facts.clone()) }),
+            (None, Some(why)) => {
+                self.considered.push(Considered { variant, answer: Err(vec![reason(&why)]) });
+                self.refusals.push(why);
+            }
+            (None, None) => {}
+        }
+        best
+    }
+
+    /// The error where none that may be taken can do it: all reasons of those that were asked. Where each of them accepted the
+    /// op and could then not be built, it is the first of these refusals.
+    fn refused(self, forced: Option<&str>, kernel: &Kernel, op: &Op) -> Diagnostic {
+        if self.considered.len() > self.refusals.len() {
+            return refused(&self.considered, forced, kernel, op);
+        }
+        let not_laid_out = || Refusal::from("none of its operands was laid out");
+        let why = self.refusals.into_iter().next().unwrap_or_else(not_laid_out);
+        why.diagnostic(&kernel.op_title(op), op.span)
+    }
+}
+
+/// What an op or a loop costs that is done in this way, by the warp that does it. It is built on the side; what it declared
+/// is taken back.
+pub(crate) fn measured(candidate: &dyn Candidate, builder: &mut Builder, warp: i64) -> Result<Facts, Refusal> {
     let mark = builder.mark();
-    let body = merged(schedule.build(context, builder));
-    let facts = measure(&builder.program, &body, op.warp.unwrap_or(0), schedule.summary(context));
+    let body = candidate.build(builder);
+    let facts = body.map(|body| measure(&builder.program, &merged(body), warp, candidate.summary()));
     builder.rewind(mark);
     facts
 }
 
-fn unknown_variant(name: &str, known: impl Iterator<Item = &'static str>, kernel: &Kernel, op: &Op) -> Diagnostic {
-    let known: Vec<&str> = known.collect();
+fn reason(why: &Refusal) -> Reason {
+    Reason { text: why.text().to_string(), accepted: "other layouts".to_string() }
+}
+
+fn unknown_variant(name: &str, known: &[Offer], kernel: &Kernel, op: &Op) -> Diagnostic {
+    let known: Vec<&str> = known.iter().map(|offer| offer.variant).collect();
     Diagnostic::error("P0401", format!("`{}` has no variant `{name}`", op.kind.info().name))
         .label(op.span, kernel.op_title(op))
         .help(format!("it has {}", known.join(", ")))

@@ -1,7 +1,7 @@
 //! Lets a kernel show what is in its registers: fragments are zero at first and copied to global memory at the end.
 
 use tilewright::expr::Expr;
-use tilewright::ir::tile::{Buffer, Detail, Direction, Kernel, Op, OpKind, Space, Stmt, Tile};
+use tilewright::ir::tile::{Buffer, Direction, Kernel, Op, OpKind, Space, Stmt, Tile};
 use tilewright::ir::{Handle, Scalar};
 use tilewright::layout::axis::Scope;
 use tilewright::layout::{Layout, TileLayout};
@@ -25,9 +25,8 @@ pub(crate) fn debug_stores(kernel: &mut Kernel) -> Result<(), String> {
             extents.insert(0, 1);
         }
         let memory = Tile { buffer: kernel.buffers.push(debug), starts: shown_at, extents };
-        let zero = Detail::Constant(Scalar::Int(0));
-        before.push(Stmt::Op(op(kernel, &fragment, OpKind::Fill, vec![registers.clone()], zero)));
-        after.push(Stmt::Op(op(kernel, &fragment, OpKind::Copy, vec![memory, registers], Detail::Nothing)));
+        before.push(Stmt::Op(op(kernel, &fragment, OpKind::Fill(Scalar::Int(0)), vec![registers.clone()])));
+        after.push(Stmt::Op(op(kernel, &fragment, OpKind::Copy, vec![memory, registers])));
     }
     before.append(&mut kernel.body);
     before.append(&mut after);
@@ -70,9 +69,9 @@ fn debug_buffer(kernel: &Kernel, fragment: &Buffer, blocks: i64) -> Result<Buffe
     })
 }
 
-fn op(kernel: &mut Kernel, of: &Buffer, kind: OpKind, operands: Vec<Tile>, detail: Detail) -> Handle<Op> {
+fn op(kernel: &mut Kernel, of: &Buffer, kind: OpKind, operands: Vec<Tile>) -> Handle<Op> {
     let (scope, span) = (Scope::Cta, of.span);
-    kernel.ops.push(Op { kind, scope, warp: None, operands, detail, variant: None, name: None, layout: None, span })
+    kernel.ops.push(Op { kind, scope, warp: None, operands, variant: None, name: None, layout: None, span })
 }
 
 #[cfg(test)]
@@ -109,7 +108,7 @@ mod tests {
         let kernel = with_debug_stores("al_view_f32_as_f16");
         assert_eq!((shape_of(&kernel, "debug_a"), shape_of(&kernel, "debug_v")), (Some(vec![16, 16]), None));
         let ends = [kernel.body.first(), kernel.body.last()].map(|stmt| kind(&kernel, stmt));
-        assert_eq!(ends, [Some(OpKind::Fill), Some(OpKind::Copy)]);
+        assert_eq!(ends, [Some(OpKind::Fill(Scalar::Int(0))), Some(OpKind::Copy)]);
         assert!(verify(kernel, Target::Sm90a).is_ok());
     }
 

@@ -1,8 +1,10 @@
 //! The tile level: a kernel as the user wrote it.
 
+mod attributes;
 mod contract;
 mod edges;
 mod element;
+mod integers;
 mod kernel;
 mod names;
 mod op;
@@ -13,14 +15,16 @@ mod value;
 pub mod vectors;
 mod verify;
 
+pub use attributes::{Gemm, Reduce, ReduceKind, WarpPolicy};
 pub use contract::contract;
 pub use edges::Bound;
 pub use element::{Claim, Element, Parallel};
+pub use integers::{Comparison, IndexOp, IntegerRange};
 pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll};
-pub use op::{Detail, Effect, Gemm, Op, OpInfo, OpKind, Operand, Reduce, ReduceKind, Takes, WarpPolicy};
+pub use op::{Effect, Op, OpClass, OpInfo, OpKind, Operand};
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
 pub use shared::name_shared;
-pub use value::{Access, Coord, ElementClass, ElementOp, IntegerRange, Narrowing, Value, flat};
+pub use value::{Access, Coord, ElementClass, ElementOp, Narrowing, Value, flat};
 pub use verify::{VerifiedKernel, verify, warnings};
 
 use tilewright_expr::Var;

@@ -1,4 +1,4 @@
-//! Tile ops. A row of the table below is all that printer, verifier, effects and builder know of an op.
+//! Tile ops. A row of the table below is all that printer, verifier, inference and builder know of an op.
 
 use tilewright_diag::Span;
 use tilewright_expr::Var;
@@ -6,8 +6,9 @@ use tilewright_layout::Layout;
 use tilewright_layout::axis::Scope;
 
 use crate::scalar::Scalar;
+use crate::tile::attributes::{Gemm, Reduce};
 use crate::tile::element::{Claim, Element};
-use crate::tile::kernel::Tile;
+use crate::tile::kernel::{Kernel, Tile};
 use crate::tile::value::Value;
 
 /// What an op does to an operand.
@@ -15,6 +16,8 @@ use crate::tile::value::Value;
 pub enum Effect {
     /// Every element is read.
     Read,
+    /// Every element is read, and only moved: what it is does not matter to the op.
+    Move,
     /// Every element is written.
     Write,
     /// Every element is read and written.
@@ -29,7 +32,10 @@ impl Effect {
 
     /// Whether it changes elements.
     pub fn writes(self) -> bool {
-        self != Effect::Read
+        match self {
+            Effect::Read | Effect::Move => false,
+            Effect::Write | Effect::Update => true,
+        }
     }
 }
 
@@ -42,6 +48,20 @@ pub struct Operand {
     pub effect: Effect,
 }
 
+/// How the work of an op is shared among threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpClass {
+    /// Elements with the same index belong together, and have nothing to do with others ([`Kernel::op_element`]): any thread
+    /// may do any of them.
+    Elementwise,
+    /// Elements along a dimension become one: threads that have parts of a row put these together.
+    Reduction,
+    /// A product of matrices: whole warps do it, and the instruction dictates which thread has what of a fragment.
+    Product,
+    /// The lanes of a warp move a tile together, in the order that a variant chooses.
+    Permutation,
+}
+
 /// A row of the op table.
 #[derive(Clone, Copy, Debug)]
 pub struct OpInfo {
@@ -49,206 +69,142 @@ pub struct OpInfo {
     pub name: &'static str,
     /// Its operands, the destination first.
     pub operands: &'static [Operand],
-    /// What it is told beyond its operands.
-    pub takes: Takes,
+    /// How threads share it.
+    pub class: OpClass,
     /// The scopes that may execute it.
     pub scopes: &'static [Scope],
 }
 
+/// The table of tile ops: calls the macro `$with` with all rows. A row says everything of an op that is said once:
+///
+/// - what the user reads of it, its kind, and its attributes under a name for the expressions below;
+/// - `builder`: the method by which it is added. Its name is that of the op in every text. In brackets stand parameters that
+///   are attributes, in parentheses the operands, the destination first, each with its [`Effect`](crate::tile::Effect);
+///   behind the arrow the kind that the method makes of its parameters;
+/// - `words`: what stands behind the operands where the op is printed;
+/// - `overwrites`: whether a destination that it would update is overwritten instead, whatever it holds;
+/// - `class`: its [`OpClass`](crate::tile::OpClass), by which threads share it;
+/// - `scopes`: the scopes that may execute it.
+#[macro_export]
 macro_rules! tile_ops {
-    ($($(#[$doc:meta])* $kind:ident = $name:literal ($($operand:ident: $effect:ident),*) $takes:ident in [$($scope:ident),*];)*) => {
-        /// Which op it is.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    ($with:ident) => {
+        $with! {
+            /// Moves every element of `src` to the same index of `dst`. Layouts may differ; dtypes and extents agree.
+            Copy {
+                builder: copy [] (dst: Write, src: Move) [] => OpKind::Copy,
+                words: Vec::new(),
+                overwrites: false,
+                class: Elementwise,
+                scopes: [Warp, Cta],
+            }
+
+            /// Sets every element of `dst` to one value.
+            Fill(value: Scalar) {
+                builder: fill [] (dst: Write) [value: impl Into<Scalar>] => OpKind::Fill(value.into()),
+                words: vec![value.to_string()],
+                overwrites: false,
+                class: Elementwise,
+                scopes: [Warp, Cta],
+            }
+
+            /// A warp moves `src` to the same indices of `dst`, whose layout differs; both may be the same storage.
+            PermuteLayout {
+                builder: permute_layout [] (dst: Write, src: Move) [] => OpKind::PermuteLayout,
+                words: Vec::new(),
+                overwrites: false,
+                class: Permutation,
+                scopes: [Warp],
+            }
+
+            /// Elements of `src` along `dimension` become one element of `dst`, which is overwritten. Dimensions are counted
+            /// from 0, also those of extent 1.
+            Reduce(reduce: Reduce) {
+                builder: reduce [kind: ReduceKind] (dst: Update, src: Read) [dimension: usize]
+                    => OpKind::Reduce(Reduce { kind, dimension, clear: true }),
+                words: reduce.words(),
+                overwrites: reduce.clear,
+                class: Reduction,
+                scopes: [Cta],
+            }
+
+            /// `c += a * b`: M x K times K x N. Of an operand with more than two dimensions, those of extent 1 are left out.
+            Gemm(gemm: Gemm) {
+                builder: gemm [] (c: Update, a: Read, b: Read) [] => OpKind::Gemm(Gemm::PLAIN),
+                words: gemm.words(),
+                overwrites: gemm.clear,
+                class: Product,
+                scopes: [Cta],
+            }
+
+            /// `dst += src`, element by element, whoever else adds to it.
+            AtomicAdd {
+                builder: atomic_add [] (dst: Update, src: Read) [] => OpKind::AtomicAdd,
+                words: Vec::new(),
+                overwrites: false,
+                class: Elementwise,
+                scopes: [Cta],
+            }
+        }
+    };
+}
+
+macro_rules! op_kinds {
+    ($(
+        $(#[$doc:meta])*
+        $kind:ident $(($told:ident: $attributes:ty))? {
+            builder: $name:ident
+                [$($before:ident: $before_type:ty),*] ($($operand:ident: $effect:ident),*) [$($behind:ident: $behind_type:ty),*]
+                => $made:expr,
+            words: $words:expr,
+            overwrites: $overwrites:expr,
+            class: $class:ident,
+            scopes: [$($scope:ident),*],
+        }
+    )*) => {
+        /// Which op it is, and what it is told beyond its operands.
+        #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum OpKind {
-            $($(#[$doc])* $kind,)*
+            $($(#[$doc])* $kind $(($attributes))?,)*
         }
 
         impl OpKind {
-            /// Every op.
-            pub const ALL: &'static [OpKind] = &[$(OpKind::$kind),*];
-
             /// Its row of the table.
             pub fn info(self) -> OpInfo {
                 match self {
-                    $(OpKind::$kind => OpInfo {
-                        name: $name,
+                    $(OpKind::$kind { .. } => OpInfo {
+                        name: stringify!($name),
                         operands: &[$(Operand { name: stringify!($operand), effect: Effect::$effect }),*],
-                        takes: Takes::$takes,
+                        class: OpClass::$class,
                         scopes: &[$(Scope::$scope),*],
                     },)*
+                }
+            }
+
+            /// What stands behind the operands where it is printed: words between commas.
+            pub(crate) fn words(self) -> Vec<String> {
+                match self {
+                    $(OpKind::$kind $(($told))? => $words,)*
+                }
+            }
+
+            /// Whether a destination that it would update is overwritten instead, whatever it holds.
+            // Not every row asks its attributes.
+            #[allow(unused_variables)]
+            pub(crate) fn overwrites(self) -> bool {
+                match self {
+                    $(OpKind::$kind $(($told))? => $overwrites,)*
                 }
             }
         }
     };
 }
 
-tile_ops! {
-    /// Elements move to the same index of another tile; nothing changes but where they are.
-    Copy = "copy" (dst: Write, src: Read) Nothing in [Warp, Cta];
-    /// Every element becomes one constant.
-    Fill = "fill" (dst: Write) Constant in [Warp, Cta];
-    /// A warp moves a tile from one layout to another; operands may share storage.
-    PermuteLayout = "permute_layout" (dst: Write, src: Read) Nothing in [Warp];
-    /// Elements along one dimension become one; see [`Reduce`].
-    Reduce = "reduce" (dst: Update, src: Read) Reduce in [Cta];
-    /// A product of matrices is added to a matrix; see [`Gemm`].
-    Gemm = "gemm" (c: Update, a: Read, b: Read) Gemm in [Cta];
-    /// Elements are added to elements of memory, whoever else does so.
-    AtomicAdd = "atomic_add" (dst: Update, src: Read) Nothing in [Cta];
-}
-
-/// How elements become one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReduceKind {
-    /// Their sum.
-    Sum,
-    /// The greatest.
-    Max,
-    /// The least.
-    Min,
-    /// The greatest absolute value.
-    AbsMax,
-    /// The sum of the absolute values.
-    AbsSum,
-}
-
-impl ReduceKind {
-    /// Every kind.
-    pub const ALL: &'static [ReduceKind] =
-        &[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::AbsMax, ReduceKind::AbsSum];
-
-    /// Its name in every text.
-    pub fn name(self) -> &'static str {
-        match self {
-            ReduceKind::Sum => "sum",
-            ReduceKind::Max => "max",
-            ReduceKind::Min => "min",
-            ReduceKind::AbsMax => "absmax",
-            ReduceKind::AbsSum => "abssum",
-        }
-    }
-}
-
-/// What `reduce` is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reduce {
-    /// How elements become one.
-    pub kind: ReduceKind,
-    /// The dimension of the source that goes, or becomes 1; counted with those of extent 1.
-    pub dimension: usize,
-    /// The destination is overwritten; else it takes part.
-    pub clear: bool,
-}
-
-/// How the warps of a CTA share the rows and columns of a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WarpPolicy {
-    /// Parts as square as possible.
-    Square,
-    /// As many warps along the rows as possible.
-    FullRow,
-    /// As many warps along the columns as possible.
-    FullCol,
-}
-
-impl WarpPolicy {
-    /// Its name in every text.
-    pub fn name(self) -> &'static str {
-        match self {
-            WarpPolicy::Square => "square",
-            WarpPolicy::FullRow => "full_row",
-            WarpPolicy::FullCol => "full_col",
-        }
-    }
-}
-
-/// What `gemm` is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gemm {
-    /// `a` is K x M, not M x K.
-    pub transpose_a: bool,
-    /// `b` is N x K, not K x N.
-    pub transpose_b: bool,
-    /// How warps share the product.
-    pub policy: WarpPolicy,
-    /// `c` is overwritten; else the product is added to it.
-    pub clear: bool,
-    /// Multiplicands of f32 are rounded to tf32, which has 10 bits of mantissa; there are no products of f32 itself.
-    pub tf32: bool,
-}
-
-/// What an op is told beyond its operands.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Detail {
-    /// Nothing.
-    Nothing,
-    /// A constant, of which all elements are to be.
-    Constant(Scalar),
-    /// Of `reduce`.
-    Reduce(Reduce),
-    /// Of `gemm`.
-    Gemm(Gemm),
-}
-
-/// Which [`Detail`] an op takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    /// None.
-    Nothing,
-    /// A constant.
-    Constant,
-    /// What `reduce` is told.
-    Reduce,
-    /// What `gemm` is told.
-    Gemm,
-}
-
-impl Detail {
-    /// Which it is.
-    pub fn takes(self) -> Takes {
-        match self {
-            Detail::Nothing => Takes::Nothing,
-            Detail::Constant(_) => Takes::Constant,
-            Detail::Reduce(_) => Takes::Reduce,
-            Detail::Gemm(_) => Takes::Gemm,
-        }
-    }
-
-    /// The constant, if it is one.
-    pub fn constant(self) -> Option<Scalar> {
-        match self {
-            Detail::Constant(value) => Some(value),
-            Detail::Nothing | Detail::Reduce(_) | Detail::Gemm(_) => None,
-        }
-    }
-
-    /// As it stands behind the operands: words between commas.
-    pub(crate) fn words(self) -> Vec<String> {
-        let flags = |flags: &[(bool, &str)]| -> Vec<String> {
-            flags.iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_string()).collect()
-        };
-        match self {
-            Detail::Nothing => Vec::new(),
-            Detail::Constant(value) => vec![value.to_string()],
-            Detail::Reduce(Reduce { kind, dimension, clear }) => {
-                let mut words = vec![kind.name().to_string(), format!("dimension {dimension}")];
-                words.extend(flags(&[(!clear, "accumulate")]));
-                words
-            }
-            Detail::Gemm(Gemm { transpose_a, transpose_b, policy, clear, tf32 }) => {
-                let mut words = flags(&[(transpose_a, "transpose_a"), (transpose_b, "transpose_b")]);
-                words.push(policy.name().to_string());
-                words.extend(flags(&[(clear, "clear"), (tf32, "tf32")]));
-                words
-            }
-        }
-    }
-}
+tile_ops!(op_kinds);
 
 /// A tile op of a kernel.
 #[derive(Clone, Debug)]
 pub struct Op {
-    /// Which op.
+    /// Which op, and what it is told beyond its operands.
     pub kind: OpKind,
     /// Who executes it together.
     pub scope: Scope,
@@ -256,8 +212,6 @@ pub struct Op {
     pub warp: Option<i64>,
     /// The operands, in the order of the table.
     pub operands: Vec<Tile>,
-    /// What it is told beyond its operands.
-    pub detail: Detail,
     /// The variant that the user forces.
     pub variant: Option<String>,
     /// What the user calls it.
@@ -275,20 +229,22 @@ impl Op {
         let extents = self.operands.first().map(Tile::moving_extents).unwrap_or_default();
         extents.iter().enumerate().map(|(at, extent)| Var::new(format!("#{at}"), 0, extent - 1)).collect()
     }
+}
 
-    /// What it does to the elements at these variables; `None` for ops whose elements do not move alone.
-    pub fn element(&self, vars: &[Var]) -> Option<Element> {
-        let access = |tile: &Tile| tile.access(vars, self.span);
-        let to = access(self.operands.first()?);
-        match (self.kind, self.operands.get(1)) {
-            (OpKind::Copy, Some(src)) => {
-                Some(Element::Store { to, value: Value::Load(access(src)), claim: Claim::None })
+impl Kernel {
+    /// What an elementwise op does to the elements at these variables; `None` for ops of the other classes.
+    pub fn op_element(&self, op: &Op, vars: &[Var]) -> Option<Element> {
+        let access = |tile: &Tile| tile.access(vars, op.span);
+        let store = |to: &Tile, value: Value| Element::Store { to: access(to), value, claim: Claim::None };
+        match (op.kind, &op.operands[..]) {
+            (OpKind::Copy, [dst, src]) => Some(store(dst, Value::Load(access(src)))),
+            (OpKind::Fill(value), [dst]) => Some(store(dst, Value::Const(value))),
+            (OpKind::AtomicAdd, [dst, src]) => {
+                Some(Element::AtomicAdd { to: access(dst), value: Value::Load(access(src)) })
             }
-            (OpKind::AtomicAdd, Some(src)) => Some(Element::AtomicAdd { to, value: Value::Load(access(src)) }),
-            (OpKind::Fill, _) => {
-                Some(Element::Store { to, value: Value::Const(self.detail.constant()?), claim: Claim::None })
-            }
-            _ => None,
+            (OpKind::Reduce(_) | OpKind::Gemm(_) | OpKind::PermuteLayout, _) => None,
+            // The verifier refuses other numbers of operands.
+            (OpKind::Copy | OpKind::Fill(_) | OpKind::AtomicAdd, _) => None,
         }
     }
 }

@@ -54,7 +54,7 @@ impl Kernel {
     /// `permute_layout(b[s], a[s])`
     pub fn op_title(&self, op: &Op) -> String {
         let mut parts: Vec<String> = op.operands.iter().map(|tile| tile_title(self, tile)).collect();
-        parts.extend(op.detail.words());
+        parts.extend(op.kind.words());
         format!("{}({})", op.kind.info().name, parts.join(", "))
     }
 }

@@ -327,7 +327,9 @@ fn operands(value: &Value) -> &[Value] {
 fn outermost<'v>(value: &'v Value, found: &mut Vec<Operation<'v>>) {
     match value {
         Value::Load(access) => outermost_of(access, found),
-        _ => found.extend(key(value).map(|key| (key, value))),
+        Value::Const(_) | Value::Index(_) | Value::Named(_) | Value::Op(..) | Value::Cast(..) => {
+            found.extend(key(value).map(|key| (key, value)));
+        }
     }
 }
 

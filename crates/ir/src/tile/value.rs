@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tilewright_diag::Span;
-use tilewright_expr::{Expr, ValueRange, Var};
+use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
 
 use crate::arena::{Arena, Handle};
@@ -105,81 +105,6 @@ element_ops! {
     Ne = "ne" 2 Comparison Some("!=");
     /// The second where the first holds, else the third.
     Select = "select" 3 Choice None;
-}
-
-impl ElementOp {
-    /// What a comparison of integers says; `None` for ops that compare nothing.
-    pub fn compare(self, a: i64, b: i64) -> Option<bool> {
-        match self {
-            ElementOp::Lt => Some(a < b),
-            ElementOp::Le => Some(a <= b),
-            ElementOp::Gt => Some(a > b),
-            ElementOp::Ge => Some(a >= b),
-            ElementOp::Eq => Some(a == b),
-            ElementOp::Ne => Some(a != b),
-            ElementOp::Add
-            | ElementOp::Sub
-            | ElementOp::Mul
-            | ElementOp::Div
-            | ElementOp::Max
-            | ElementOp::Min
-            | ElementOp::Neg
-            | ElementOp::Abs
-            | ElementOp::Exp
-            | ElementOp::Log
-            | ElementOp::Sqrt
-            | ElementOp::Rsqrt
-            | ElementOp::Tanh
-            | ElementOp::Fma
-            | ElementOp::Rounded
-            | ElementOp::Select => None,
-        }
-    }
-}
-
-/// The least and the greatest of some integers, of which every dtype's fit.
-pub type IntegerRange = (i128, i128);
-
-impl ElementOp {
-    /// What it gives for integers of these ranges, computed exactly; `None` for ops that give no integers. The ends are
-    /// those of 64 bits where it would go beyond.
-    pub fn integer_range(self, operands: &[ValueRange]) -> Option<ValueRange> {
-        let operands: Vec<IntegerRange> = operands.iter().map(|range| (range.lo.into(), range.hi.into())).collect();
-        let end = |value: i128| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-        self.exact_range(&operands).map(|(lo, hi)| ValueRange::new(end(lo), end(hi)))
-    }
-
-    /// What it gives for integers of these ranges, which may be empty, computed exactly; `None` for ops that give no
-    /// integers.
-    pub fn exact_range(self, operands: &[IntegerRange]) -> Option<IntegerRange> {
-        let hull = |ends: &[i128]| Some((*ends.iter().min()?, *ends.iter().max()?));
-        let magnitude = |(lo, hi): IntegerRange| lo.saturating_abs().max(hi.saturating_abs());
-        match (self, operands) {
-            (ElementOp::Add, [a, b]) => Some((a.0.saturating_add(b.0), a.1.saturating_add(b.1))),
-            (ElementOp::Sub, [a, b]) => Some((a.0.saturating_sub(b.1), a.1.saturating_sub(b.0))),
-            (ElementOp::Mul, [a, b]) => {
-                let product = |a: i128, b: i128| a.saturating_mul(b);
-                hull(&[product(a.0, b.0), product(a.0, b.1), product(a.1, b.0), product(a.1, b.1)])
-            }
-            // Under conditions that never hold, a range is empty.
-            (ElementOp::Div, [a, b]) if b.0 <= b.1 && (b.0 > 0 || b.1 < 0) => {
-                hull(&[a.0 / b.0, a.0 / b.1, a.1 / b.0, a.1 / b.1])
-            }
-            // A quotient is no larger than the dividend, and a division by 0 gives 0.
-            (ElementOp::Div, [a, b]) => {
-                let least = if a.0 < 0 || b.0 < 0 { -magnitude(*a) } else { 0 };
-                Some((least, magnitude(*a)))
-            }
-            (ElementOp::Max, [a, b]) => Some((a.0.max(b.0), a.1.max(b.1))),
-            (ElementOp::Min, [a, b]) => Some((a.0.min(b.0), a.1.min(b.1))),
-            (ElementOp::Neg, [a]) => Some((a.1.saturating_neg(), a.0.saturating_neg())),
-            (ElementOp::Abs, [a]) if a.0 >= 0 => Some(*a),
-            (ElementOp::Abs, [a]) => Some((0, magnitude(*a))),
-            (ElementOp::Rounded, [a]) => Some(*a),
-            (ElementOp::Select, [a, b]) => Some((a.0.min(b.0), a.1.max(b.1))),
-            _ => None,
-        }
-    }
 }
 
 /// What becomes of an integer that the dtype of a cast does not hold.
@@ -309,7 +234,7 @@ impl Value {
     pub fn truth(&self, env: &dyn Fn(&Var) -> Option<i64>) -> Option<bool> {
         let Value::Op(op, arguments) = self else { return None };
         let [a, b] = &arguments[..] else { return None };
-        op.compare(a.integer(env)?, b.integer(env)?)
+        Some(op.comparison()?.holds(a.integer(env)?, b.integer(env)?))
     }
 
     fn integer(&self, env: &dyn Fn(&Var) -> Option<i64>) -> Option<i64> {

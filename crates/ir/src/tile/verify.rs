@@ -1,7 +1,7 @@
 //! Checks of the tile level.
 //!
 //! Names are identifiers and unique. Shapes and layouts agree, and layouts live on the axes of their space. A view
-//! stays inside its buffer. Ops have the operands, scope and constant of their table row; their tiles lie inside
+//! stays inside its buffer. Ops have the operands and the scope of their table row; their tiles lie inside
 //! their buffers and have equal dtypes, and extents that agree where those of 1 are left out; inputs are not written;
 //! fragments name threads that exist.
 //! Values have one dtype per op. Elements of shared memory and fragments are inside, where the conditions around hold; so
@@ -34,7 +34,7 @@ use tilewright_layout::axis::Scope;
 use crate::arena::Handle;
 use crate::target::Target;
 use crate::tile::kernel::{Buffer, Kernel, Loop, Size, Stmt, Unroll};
-use crate::tile::op::{Op, OpKind};
+use crate::tile::op::{Op, OpClass};
 use crate::tile::value::Value;
 
 pub use masked::warnings;
@@ -73,7 +73,11 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
 
 /// An op that all lanes of a warp do together.
 fn needs_whole_warps(kernel: &Kernel) -> Option<&Op> {
-    kernel.ops.iter().map(|(_, op)| op).find(|op| op.scope == Scope::Warp || op.kind == OpKind::Gemm)
+    let is_by_warps = |op: &&Op| match op.kind.info().class {
+        OpClass::Product => true,
+        OpClass::Elementwise | OpClass::Reduction | OpClass::Permutation => op.scope == Scope::Warp,
+    };
+    kernel.ops.iter().map(|(_, op)| op).find(is_by_warps)
 }
 
 fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {

@@ -4,6 +4,8 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Memory, RegArray, Stmt};
+use tilewright_ir::tile::{Kernel, Op};
+use tilewright_layout::axis::Scope;
 use tilewright_layout::{TileLayout, refine_together};
 
 use super::{Context, both_in_memory};
@@ -25,6 +27,17 @@ pub(crate) struct Team {
     /// Index of the thread in the team.
     pub(crate) index: Var,
     pub(crate) threads: i64,
+}
+
+impl Team {
+    /// The threads that do an op: those of a warp, or of the CTA.
+    pub(crate) fn of(kernel: &Kernel, op: &Op) -> Team {
+        if kernel.threads <= 32 || op.scope == Scope::Warp {
+            Team { index: kernel.lane(), threads: kernel.threads.min(32) }
+        } else {
+            Team { index: kernel.tid(), threads: kernel.threads }
+        }
+    }
 }
 
 /// How a copy between memories is done.

@@ -6,13 +6,15 @@ mod registers;
 pub(crate) use memory::{Team, spread_steps};
 pub(crate) use registers::{Held, held_elements};
 
+use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
+use tilewright_ir::tile::{Kernel, Op};
 
 use crate::builder::Builder;
 use crate::fragment::ThreadIndices;
-use crate::operand::Operand;
-use crate::variant::{Schedule, Variant};
+use crate::operand::{Operand, other_operands};
+use crate::variant::{Schedule, Variant, VariantList};
 
 /// What the variants look at.
 pub(crate) struct Context {
@@ -28,18 +30,37 @@ pub(crate) enum CopySchedule {
     Registers(registers::RegisterSchedule),
 }
 
-pub(crate) const VARIANTS: &[Variant<Context, CopySchedule>] = &[
-    Variant {
-        name: "vectorized",
-        accept: |c| Ok(memory::accept_vectorized(c)?.into_iter().map(CopySchedule::Memory).collect()),
-    },
-    Variant { name: "elementwise", accept: |c| memory::accept_elementwise(c).map(|s| vec![CopySchedule::Memory(s)]) },
-    Variant {
-        name: "fragment",
-        accept: |c| registers::accept_fragment(c).map(|s| vec![CopySchedule::Fragment(Box::new(s))]),
-    },
-    Variant { name: "registers", accept: |c| registers::accept_registers(c).map(|s| vec![CopySchedule::Registers(s)]) },
-];
+pub(crate) static VARIANTS: VariantList<Context, CopySchedule> = VariantList {
+    context: Context::new,
+    floor: |_| None,
+    variants: &[
+        Variant {
+            name: "vectorized",
+            accept: |c| Ok(memory::accept_vectorized(c)?.into_iter().map(CopySchedule::Memory).collect()),
+        },
+        Variant {
+            name: "elementwise",
+            accept: |c| memory::accept_elementwise(c).map(|s| vec![CopySchedule::Memory(s)]),
+        },
+        Variant {
+            name: "fragment",
+            accept: |c| registers::accept_fragment(c).map(|s| vec![CopySchedule::Fragment(Box::new(s))]),
+        },
+        Variant {
+            name: "registers",
+            accept: |c| registers::accept_registers(c).map(|s| vec![CopySchedule::Registers(s)]),
+        },
+    ],
+};
+
+impl Context {
+    /// The operands of a `copy`. Error: one that has no address.
+    fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
+        let [dst, src] = &op.operands[..] else { return Err(other_operands(kernel, op)) };
+        let [dst, src] = [Operand::resolve(builder, kernel, op, dst)?, Operand::resolve(builder, kernel, op, src)?];
+        Ok(Context { dst, src, team: Team::of(kernel, op), indices: ThreadIndices::in_cta(kernel) })
+    }
+}
 
 impl Schedule<Context> for CopySchedule {
     fn summary(&self, context: &Context) -> String {

@@ -10,6 +10,7 @@ mod memory;
 mod nest;
 mod points;
 mod values;
+mod variant;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -32,6 +33,7 @@ use memory::{Address, inside};
 pub(crate) use nest::Nest;
 use points::Points;
 use values::Name;
+pub(crate) use variant::{ByElements, ELEMENTS, NestByElements};
 
 /// Values of a variable that is tied to the iteration in an index of a fragment, at most.
 const MOST_TIED: i64 = 16;

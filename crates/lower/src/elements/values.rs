@@ -4,7 +4,7 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, ValueRange, Var};
 use tilewright_ir::Scalar;
 use tilewright_ir::thread::{Stmt, Value as ThreadValue};
-use tilewright_ir::tile::{ElementClass, ElementOp, Narrowing, Space, Value};
+use tilewright_ir::tile::{ElementClass, ElementOp, IndexOp, Narrowing, Space, Value};
 use tilewright_layout::DType;
 
 use super::{Lowering, Place};
@@ -113,7 +113,7 @@ impl Lowering<'_> {
         };
         let all_narrow = match value {
             Value::Op(_, operands) => is_narrow(value) && operands.iter().all(|of| self.exact_dtype(of) == DType::I32),
-            _ => is_narrow(value),
+            Value::Const(_) | Value::Index(_) | Value::Named(_) | Value::Load(_) | Value::Cast(..) => is_narrow(value),
         };
         if all_narrow { DType::I32 } else { DType::I64 }
     }
@@ -127,12 +127,12 @@ impl Lowering<'_> {
                 Named::Index(value) => self.expr_of(&value),
                 Named::Kept(..) | Named::Truth(_) => None,
             },
-            Value::Op(op, operands) => match (op, &operands[..]) {
-                (ElementOp::Add, [a, b]) => Some(self.expr_of(a)? + self.expr_of(b)?),
-                (ElementOp::Sub, [a, b]) => Some(self.expr_of(a)? - self.expr_of(b)?),
-                (ElementOp::Mul, [a, b]) => Some(self.expr_of(a)? * self.expr_of(b)?),
-                (ElementOp::Neg, [a]) => Some(self.expr_of(a)? * -1),
-                _ => None,
+            Value::Op(op, operands) => match (op.index_op()?, &operands[..]) {
+                (IndexOp::Add, [a, b]) => Some(self.expr_of(a)? + self.expr_of(b)?),
+                (IndexOp::Sub, [a, b]) => Some(self.expr_of(a)? - self.expr_of(b)?),
+                (IndexOp::Mul, [a, b]) => Some(self.expr_of(a)? * self.expr_of(b)?),
+                (IndexOp::Neg, [a]) => Some(self.expr_of(a)? * -1),
+                (IndexOp::Add | IndexOp::Sub | IndexOp::Mul | IndexOp::Neg, _) => None,
             },
             Value::Const(Scalar::Float(_)) | Value::Load(_) | Value::Cast(..) => None,
         }

@@ -10,14 +10,14 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::product::{Matrix, Part, Product};
 use tilewright_ir::thread::{RegArray, Regs, Stmt};
-use tilewright_ir::tile::{Detail, Kernel, Op, Space, Tile, tile_title};
+use tilewright_ir::tile::{Kernel, Op, OpKind, Space, Tile, tile_title};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::map::Map;
 
 use crate::builder::{Builder, regs};
 use crate::fragment::ThreadIndices;
-use crate::operand::{MemoryTile, Operand, hangs_over};
-use crate::variant::{Schedule, Variant};
+use crate::operand::{MemoryTile, Operand, hangs_over, other_operands};
+use crate::variant::{Schedule, Variant, VariantList};
 use staging::Staged;
 
 /// What the variants look at.
@@ -45,21 +45,22 @@ pub(crate) struct GemmSchedule {
     sources: [Source; 3],
 }
 
-pub(crate) const VARIANTS: &[Variant<Context, GemmSchedule>] =
-    &[Variant { name: "mma", accept: |c| accept(c).map(|schedule| vec![schedule]) }];
+pub(crate) static VARIANTS: VariantList<Context, GemmSchedule> = VariantList {
+    context: Context::new,
+    floor: |_| None,
+    variants: &[Variant { name: "mma", accept: |c| accept(c).map(|schedule| vec![schedule]) }],
+};
 
 impl Context {
     /// The operands of a `gemm`. Error: one that has no address.
-    pub(crate) fn new(
-        builder: &Builder,
-        kernel: &Kernel,
-        op: &Op,
-        indices: ThreadIndices,
-    ) -> Result<Context, Diagnostic> {
-        let source = |at: usize| Source::of(builder, kernel, op, &op.operands[at]);
-        let sources = [source(0)?, source(1)?, source(2)?];
-        let clear = matches!(op.detail, Detail::Gemm(told) if told.clear);
-        Ok(Context { product: Product::of(kernel, op), sources, clear, indices })
+    fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
+        let (OpKind::Gemm(gemm), [c, a, b]) = (op.kind, &op.operands[..]) else {
+            return Err(other_operands(kernel, op));
+        };
+        let source = |tile: &Tile| Source::of(builder, kernel, op, tile);
+        let sources = [source(c)?, source(a)?, source(b)?];
+        let indices = ThreadIndices::in_cta(kernel);
+        Ok(Context { product: Product::of(kernel, op), sources, clear: gemm.clear, indices })
     }
 }
 

@@ -1,35 +1,23 @@
-//! The walk over a kernel: every op resolved, its variant chosen, its statements built, barriers put between.
+//! The walk over a kernel: the variant of every op chosen, its statements built, barriers put between.
 
 mod placed;
-
-use std::collections::BTreeSet;
+mod variants;
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Facts, OpPlan};
 use tilewright_ir::thread::{Cond, Note, Program, Stmt as ThreadStmt};
-use tilewright_ir::tile::{Kernel, Loop, Op, OpKind, Space, Stmt, Tile, Unroll, tile_title};
+use tilewright_ir::tile::{Kernel, Loop, Op, Stmt, Tile, Unroll, tile_title};
 use tilewright_ir::{Scalar, Target, VerifiedKernel};
-use tilewright_layout::access::tile_floor;
-use tilewright_layout::axis::Scope;
-use tilewright_layout::{ENUMERATION_LIMIT, LayoutError, PlacedTile};
+use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
 
 use crate::builder::{Builder, regs};
 use crate::conditions::merged;
-use crate::copy::{self, Team};
 use crate::count::instructions;
-use crate::elements::Nest;
-use crate::fill;
-use crate::fragment::ThreadIndices;
-use crate::gemm;
-use crate::operand::Operand;
-use crate::permute_layout;
-use crate::reduce;
-use crate::refusal::Refusal;
 use crate::sync::{Block, Branch, LoopRef, OpBlock, derive_barriers};
 use crate::unwritten::unwritten;
-use crate::variant::{Choice, Schedule, Variant, choose};
-use placed::ELEMENTS;
+use crate::variant::{Choice, choose};
+use variants::{all_names, variants};
 
 /// What a user may ask of lowering beside the kernel itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,141 +125,10 @@ impl Walk<'_> {
             let error = LayoutError::TooLarge { points: tile.elements() };
             return Err(error.diagnostic().label(op.span, format!("the tile `{}`", tile_title(self.kernel, tile))));
         }
-        let operand = |walk: &Self, at: usize| Operand::resolve(&walk.builder, walk.kernel, op, &op.operands[at]);
-        match op.kind {
-            OpKind::Copy => {
-                let context = operand(self, 0).and_then(|dst| {
-                    let src = operand(self, 1)?;
-                    Ok(copy::Context { dst, src, team: self.team(op), indices: self.indices() })
-                });
-                self.choose(op, copy::VARIANTS, context, None)
-            }
-            OpKind::Fill => {
-                let context = operand(self, 0).map(|dst| {
-                    let value = op.detail.constant().unwrap_or(Scalar::Int(0));
-                    fill::Context { dst, value, team: self.team(op), indices: self.indices() }
-                });
-                self.choose(op, fill::VARIANTS, context, None)
-            }
-            OpKind::AtomicAdd => match Nest::of_op(self.kernel, op) {
-                Some(nest) => self.nest(&self.kernel.op_title(op), op.span, nest),
-                None => {
-                    let why = Refusal::from("none of its operands was laid out");
-                    Err(why.diagnostic(&self.kernel.op_title(op), op.span))
-                }
-            },
-            OpKind::Gemm => {
-                let context = gemm::Context::new(&self.builder, self.kernel, op, self.indices());
-                self.choose(op, gemm::VARIANTS, context, None)
-            }
-            OpKind::Reduce => {
-                let context = reduce::Context::new(&self.builder, self.kernel, op);
-                self.choose(op, reduce::VARIANTS, context, None)
-            }
-            OpKind::PermuteLayout => {
-                let in_memory = |operand: Operand| match operand {
-                    Operand::Memory(tile) => Ok(tile),
-                    Operand::Fragment(tile) => {
-                        Err(Diagnostic::error("P0403", format!("`permute_layout` of the fragment `{}`", tile.title))
-                            .label(op.span, self.kernel.op_title(op))
-                            .help("its operands are tiles of global or shared memory"))
-                    }
-                };
-                let (dst, src) = (in_memory(operand(self, 0)?)?, in_memory(operand(self, 1)?)?);
-                let floor = tile_floor(src.placed.size() * src.dtype.bytes());
-                let may_alias = self.may_alias(op, &dst.placed, &src.placed);
-                let context = permute_layout::Context { dst, src, lane: self.kernel.lane(), may_alias, span: op.span };
-                self.choose(op, permute_layout::VARIANTS, Ok(context), Some(floor))
-            }
-        }
-    }
-
-    /// Whether both operands may share bytes: they are parts of one buffer, or of two parameters that a caller gives one
-    /// memory for, and the places of one tile reach into those of the other.
-    fn may_alias(&self, op: &Op, dst: &PlacedTile, src: &PlacedTile) -> bool {
-        let storage = |at: usize| self.kernel.storage(op.operands[at].buffer);
-        let is_global = |at: usize| matches!(self.kernel.buffers[storage(at)].space, Space::Global(_));
-        storage(0) == storage(1) || (is_global(0) && is_global(1) && dst.may_meet(src))
-    }
-
-    /// The op with the variant that the options ask for, where the kernel does not force one.
-    fn with_variant(&self, op: &Op) -> Op {
-        let known = match op.kind {
-            OpKind::Copy => [names(copy::VARIANTS), vec![ELEMENTS]].concat(),
-            OpKind::Fill => [names(fill::VARIANTS), vec![ELEMENTS]].concat(),
-            OpKind::PermuteLayout => names(permute_layout::VARIANTS),
-            OpKind::Gemm => names(gemm::VARIANTS),
-            OpKind::Reduce => names(reduce::VARIANTS),
-            OpKind::AtomicAdd => Vec::new(),
-        };
-        let asked = self.options.variant.as_deref().filter(|name| known.contains(name));
-        let variant = op.variant.clone().or(asked.map(str::to_string));
-        Op { variant, ..op.clone() }
-    }
-
-    /// An option that no op of the kernel takes is a mistake, not a silent no-op.
-    fn check_variant_is_known(&mut self) {
-        let Some(asked) = &self.options.variant else { return };
-        if self.plans.iter().any(|plan| plan.forced && plan.chosen == asked) || !self.found.is_empty() {
-            return;
-        }
-        let known: BTreeSet<&str> = [
-            names(copy::VARIANTS),
-            names(fill::VARIANTS),
-            names(permute_layout::VARIANTS),
-            names(gemm::VARIANTS),
-            names(reduce::VARIANTS),
-            vec![ELEMENTS],
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        if !known.contains(asked.as_str()) {
-            let known: Vec<&str> = known.into_iter().collect();
-            self.found.push(
-                Diagnostic::error("P0401", format!("there is no variant `{asked}`"))
-                    .help(format!("there are {}", known.join(", "))),
-            );
-        } else {
-            self.found
-                .push(Diagnostic::error("P0401", format!("no op of this kernel takes the variant `{asked}`")).help(
-                    "`emit --stage plan` shows the variants of every op, and which one the kernel itself forces",
-                ));
-        }
-    }
-
-    fn team(&self, op: &Op) -> Team {
-        let one_warp = self.kernel.threads <= 32 || op.scope == Scope::Warp;
-        if one_warp {
-            Team { index: self.kernel.lane(), threads: self.kernel.threads.min(32) }
-        } else {
-            Team { index: self.kernel.tid(), threads: self.kernel.threads }
-        }
-    }
-
-    fn indices(&self) -> ThreadIndices {
-        ThreadIndices { lane: self.kernel.lane(), warp: self.kernel.warp(), tid: self.kernel.tid() }
-    }
-
-    fn choose<C, S: Schedule<C>>(
-        &mut self,
-        op: &Op,
-        variants: &[Variant<C, S>],
-        context: Result<C, Diagnostic>,
-        floor: Option<i64>,
-    ) -> Result<OpBlock, Diagnostic> {
-        let mut choice = match &context {
-            Ok(context) => choose(variants, context, &mut self.builder, self.kernel, op),
-            Err(why) => Err(why.clone()),
-        };
-        let (considered, chosen, body) = match self.by_elements(op, &mut choice)? {
-            Some(way) => (way.considered, ELEMENTS, way.body),
-            None => {
-                let Choice { considered, chosen, schedule } = choice?;
-                let body = merged(schedule.build(&context?, &mut self.builder));
-                (considered, chosen, body)
-            }
-        };
+        let Choice { considered, chosen, floor, candidate } =
+            choose(&variants(op), &mut self.builder, self.kernel, op)?;
+        let body = candidate.build(&mut self.builder);
+        let body = merged(body.map_err(|why| why.diagnostic(&self.kernel.op_title(op), op.span))?);
         let title = match &op.name {
             Some(name) => format!("{name}: {}", self.kernel.op_title(op)),
             None => self.kernel.op_title(op),
@@ -292,6 +149,35 @@ impl Walk<'_> {
             .map(|warp| Cond::Equal(Expr::var(&self.kernel.warp()), Expr::constant(warp)));
         self.plans.push(plan);
         Ok(OpBlock { title, guard, body, barrier: None, op: self.plans.len() - 1 })
+    }
+
+    /// The op with the variant that the options ask for, where the kernel does not force one.
+    fn with_variant(&self, op: &Op) -> Op {
+        let asked = self.options.variant.as_deref();
+        let asked = asked.filter(|name| variants(op).iter().any(|list| list.names().contains(name)));
+        let variant = op.variant.clone().or(asked.map(str::to_string));
+        Op { variant, ..op.clone() }
+    }
+
+    /// An option that no op of the kernel takes is a mistake, not a silent no-op.
+    fn check_variant_is_known(&mut self) {
+        let Some(asked) = &self.options.variant else { return };
+        if self.plans.iter().any(|plan| plan.forced && plan.chosen == asked) || !self.found.is_empty() {
+            return;
+        }
+        let known = all_names();
+        if !known.contains(asked.as_str()) {
+            let known: Vec<&str> = known.into_iter().collect();
+            self.found.push(
+                Diagnostic::error("P0401", format!("there is no variant `{asked}`"))
+                    .help(format!("there are {}", known.join(", "))),
+            );
+        } else {
+            self.found
+                .push(Diagnostic::error("P0401", format!("no op of this kernel takes the variant `{asked}`")).help(
+                    "`emit --stage plan` shows the variants of every op, and which one the kernel itself forces",
+                ));
+        }
     }
 
     /// How often a launch executes an op at the current place, over all warps that take part.
@@ -358,10 +244,6 @@ impl Walk<'_> {
         }
         ThreadStmt::Op { note, body }
     }
-}
-
-fn names<C, S>(variants: &[Variant<C, S>]) -> Vec<&'static str> {
-    variants.iter().map(|variant| variant.name).collect()
 }
 
 /// The plan as it stands above the op's CUDA.

@@ -1,30 +1,20 @@
-//! Loops and ops that inference laid out: lowered element by element.
+//! Loops, conditions and statements outside of ops, which can be lowered in one way only: element by element.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::Scalar;
-use tilewright_ir::plan::{Considered, Facts, OpPlan, Reason};
+use tilewright_ir::plan::{Considered, Facts, OpPlan};
 use tilewright_ir::thread::{Stmt as ThreadStmt, Value as ThreadValue};
-use tilewright_ir::tile::{Element, ElementOp, If, Loop, Op, Parallel, Space, Stmt, Tile, value_title};
+use tilewright_ir::tile::{Element, ElementOp, If, Loop, Parallel, Space, Stmt, Tile, value_title};
 use tilewright_layout::DType;
 
 use super::{Substitution, Walk, substituted_expr};
-use crate::elements::{self, Nest};
+use crate::elements::{self, ELEMENTS, Nest, NestByElements};
 use crate::measure::measure;
-use crate::refusal::Refusal;
 use crate::sync::{Block, Branch, IfBlock, OpBlock};
-use crate::variant::Choice;
-
-/// The variant's name in plans.
-pub(super) const ELEMENTS: &str = "elements";
-
-/// An op by elements: what was considered, and its statements.
-pub(super) struct ByElements {
-    pub(super) considered: Vec<Considered>,
-    pub(super) body: Vec<ThreadStmt>,
-}
+use crate::variant::{Candidate, measured};
 
 impl Walk<'_> {
     /// A parallel loop.
@@ -66,10 +56,10 @@ impl Walk<'_> {
     }
 
     /// A nest that can be lowered in one way only.
-    pub(super) fn nest(&mut self, title: &str, span: Span, nest: Nest) -> Result<OpBlock, Diagnostic> {
-        let facts = self.facts(&nest).map_err(|why| why.diagnostic(title, span))?;
-        let body = elements::lower(self.kernel, &mut self.builder, &nest);
-        let body = body.map_err(|why| why.diagnostic(title, span))?;
+    fn nest(&mut self, title: &str, span: Span, nest: Nest) -> Result<OpBlock, Diagnostic> {
+        let only = NestByElements { kernel: self.kernel, nest };
+        let facts = measured(&only, &mut self.builder, 0).map_err(|why| why.diagnostic(title, span))?;
+        let body = only.build(&mut self.builder).map_err(|why| why.diagnostic(title, span))?;
         Ok(self.planned(title, span, facts, body))
     }
 
@@ -86,47 +76,6 @@ impl Walk<'_> {
             barriers: Vec::new(),
         });
         OpBlock { title: title.to_string(), guard: None, body, barrier: None, op: self.plans.len() - 1 }
-    }
-
-    /// What a nest costs; what it declares is taken back.
-    fn facts(&mut self, nest: &Nest) -> Result<Facts, Refusal> {
-        let mark = self.builder.mark();
-        let body = elements::lower(self.kernel, &mut self.builder, nest);
-        let summary = format!("{} steps of {} threads", nest.steps.slots(), nest.steps.threads());
-        let facts = body.map(|body| measure(&self.builder.program, &body, 0, summary));
-        self.builder.rewind(mark);
-        facts
-    }
-
-    /// The statements of an op that was laid out, if the way by elements is asked for, cheaper, or the only one; the
-    /// plans of the others get it as one more.
-    pub(super) fn by_elements<S>(
-        &mut self,
-        op: &Op,
-        choice: &mut Result<Choice<S>, Diagnostic>,
-    ) -> Result<Option<ByElements>, Diagnostic> {
-        let Some(nest) = Nest::of_op(self.kernel, op) else { return Ok(None) };
-        let reason = |why: Refusal| Reason { text: why.text().to_string(), accepted: "other layouts".to_string() };
-        let facts = self.facts(&nest).map_err(|why| vec![reason(why)]);
-        let cost = facts.as_ref().map(Facts::cost).ok();
-        let one = Considered { variant: ELEMENTS, answer: facts };
-        let is_forced = op.variant.as_deref() == Some(ELEMENTS);
-        let is_taken = match choice {
-            Ok(choice) => {
-                let known = choice.considered.iter().find(|other| other.variant == choice.chosen);
-                let least = known.and_then(|known| known.answer.as_ref().ok()).map(Facts::cost);
-                choice.considered.push(one.clone());
-                is_forced || (op.variant.is_none() && cost.is_some() && (least.is_none() || cost < least))
-            }
-            Err(_) => cost.is_some() && (is_forced || op.variant.is_none()),
-        };
-        if !is_taken {
-            return Ok(None);
-        }
-        let title = self.kernel.op_title(op);
-        let body = elements::lower(self.kernel, &mut self.builder, &nest);
-        let considered = choice.as_ref().map_or_else(|_| vec![one], |choice| choice.considered.clone());
-        Ok(Some(ByElements { considered, body: body.map_err(|why| why.diagnostic(&title, op.span))? }))
     }
 
     /// Whether registers are addressed by the variable of a loop, so that it has to be written out.

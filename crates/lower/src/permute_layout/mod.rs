@@ -21,18 +21,20 @@ mod xor;
 
 pub use xor::{XorChoice, XorPlan, XorRefusal, choose_xor, plan_xor};
 
-use tilewright_diag::Span;
+use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Inst, Stmt};
+use tilewright_ir::tile::{Kernel, Op, Space, Tile};
+use tilewright_layout::access::tile_floor;
 use tilewright_layout::{LayoutError, PlacedTile, TileLayout, refine_together};
 
 use self::blocks::{BlockPlan, Pair};
 use self::rounds::RoundPlan;
 use self::scheduled::ScheduledPlan;
 use crate::builder::Builder;
-use crate::operand::{MemoryTile, hangs_over};
-use crate::variant::{Schedule, Variant};
+use crate::operand::{MemoryTile, Operand, hangs_over, other_operands};
+use crate::variant::{Schedule, Variant, VariantList};
 
 /// What the variants look at.
 pub(crate) struct Context {
@@ -53,12 +55,42 @@ pub(crate) enum PermuteSchedule {
     Scheduled(ScheduledPlan),
 }
 
-pub(crate) const VARIANTS: &[Variant<Context, PermuteSchedule>] = &[
-    Variant { name: "warp_xor_swizzle", accept: |c| xor::accept(c).map(|plan| vec![PermuteSchedule::Xor(plan)]) },
-    Variant { name: "warp_vectorized", accept: |c| accept_vectorized(c) },
-    Variant { name: "warp_packed", accept: |c| packed::accept(c) },
-    Variant { name: "warp_scheduled", accept: |c| scheduled::accept(c) },
-];
+pub(crate) static VARIANTS: VariantList<Context, PermuteSchedule> = VariantList {
+    context: Context::new,
+    floor: |context| Some(tile_floor(context.src.placed.size() * context.src.dtype.bytes())),
+    variants: &[
+        Variant { name: "warp_xor_swizzle", accept: |c| xor::accept(c).map(|plan| vec![PermuteSchedule::Xor(plan)]) },
+        Variant { name: "warp_vectorized", accept: |c| accept_vectorized(c) },
+        Variant { name: "warp_packed", accept: |c| packed::accept(c) },
+        Variant { name: "warp_scheduled", accept: |c| scheduled::accept(c) },
+    ],
+};
+
+impl Context {
+    /// The operands of a `permute_layout`. Error: one that is not in memory.
+    fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
+        let [dst, src] = &op.operands[..] else { return Err(other_operands(kernel, op)) };
+        let in_memory = |tile: &Tile| match Operand::resolve(builder, kernel, op, tile)? {
+            Operand::Memory(tile) => Ok(tile),
+            Operand::Fragment(tile) => {
+                Err(Diagnostic::error("P0403", format!("`permute_layout` of the fragment `{}`", tile.title))
+                    .label(op.span, kernel.op_title(op))
+                    .help("its operands are tiles of global or shared memory"))
+            }
+        };
+        let (to, from) = (in_memory(dst)?, in_memory(src)?);
+        let may_alias = may_alias(kernel, [dst, src], &to.placed, &from.placed);
+        Ok(Context { dst: to, src: from, lane: kernel.lane(), may_alias, span: op.span })
+    }
+}
+
+/// Whether both operands may share bytes: they are parts of one buffer, or of two parameters that a caller gives one memory
+/// for, and the places of one tile reach into those of the other.
+fn may_alias(kernel: &Kernel, operands: [&Tile; 2], dst: &PlacedTile, src: &PlacedTile) -> bool {
+    let storages = operands.map(|tile| kernel.storage(tile.buffer));
+    let is_global = |storage| matches!(kernel.buffers[storage].space, Space::Global(_));
+    storages[0] == storages[1] || (storages.into_iter().all(is_global) && dst.may_meet(src))
+}
 
 /// Runs of lanes on one side, or blocks of runs on both.
 fn accept_vectorized(context: &Context) -> Result<Vec<PermuteSchedule>, Vec<Reason>> {

@@ -11,15 +11,16 @@ use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Inst, Memory, MemorySpace, RegArray, Stmt, Value};
-use tilewright_ir::tile::{Detail, ElementOp, Kernel, Narrowing, Op, Reduce, ReduceKind, Space, tile_title};
+use tilewright_ir::tile::{ElementOp, Kernel, Narrowing, Op, OpKind, Reduce, ReduceKind, Space, tile_title};
 use tilewright_layout::DType;
 
 use crate::builder::{Builder, regs};
 use crate::conditions::under;
 use crate::elements::{Held, Slot};
+use crate::operand::other_operands;
 use crate::refusal::Refusal;
 use crate::threads::{members, number};
-use crate::variant::{Schedule, Variant};
+use crate::variant::{Schedule, Variant, VariantList};
 use neutral::{combine, neutral};
 use rows::{Exchange, Order, Rows};
 
@@ -49,11 +50,15 @@ pub(crate) struct ReduceSchedule {
     leaders: Option<Vec<Vec<usize>>>,
 }
 
-pub(crate) const VARIANTS: &[Variant<Context, ReduceSchedule>] = &[
-    Variant { name: "shuffles", accept: accept_shuffles },
-    Variant { name: "across_warps", accept: accept_across },
-    Variant { name: "single_owners", accept: accept_single },
-];
+pub(crate) static VARIANTS: VariantList<Context, ReduceSchedule> = VariantList {
+    context: Context::new,
+    floor: |_| None,
+    variants: &[
+        Variant { name: "shuffles", accept: accept_shuffles },
+        Variant { name: "across_warps", accept: accept_across },
+        Variant { name: "single_owners", accept: accept_single },
+    ],
+};
 
 fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
     let has_parts =
@@ -96,11 +101,11 @@ fn accept_single(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> 
 
 impl Context {
     /// The operands of a `reduce`. Error: one that is no fragment, or has no layout.
-    pub(crate) fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
-        let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
-        let ([dst, src], Detail::Reduce(told)) = (&op.operands[..], op.detail) else {
-            return Err(refused("it has other operands".to_string()));
+    fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
+        let (OpKind::Reduce(told), [dst, src]) = (op.kind, &op.operands[..]) else {
+            return Err(other_operands(kernel, op));
         };
+        let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
         for tile in [dst, src] {
             let buffer = &kernel.buffers[tile.buffer];
             if buffer.space != Space::Fragment || tile.extents != buffer.shape {

@@ -21,12 +21,12 @@ pub(super) fn combine(kind: ReduceKind) -> ElementOp {
 pub(super) fn neutral(kind: ReduceKind, dtype: DType) -> Scalar {
     // The bits of the greatest u64 are those of -1.
     let (least, most) = dtype.integers().map_or((0, 0), |(least, most)| (least as i64, most as i64));
-    match combine(kind) {
-        ElementOp::Add if dtype.is_float() => Scalar::Float(-0.0),
-        ElementOp::Add => Scalar::Int(0),
-        _ if dtype.is_float() => Scalar::Float(f64::NAN),
-        ElementOp::Min => Scalar::Int(most),
-        _ => Scalar::Int(least),
+    match kind {
+        ReduceKind::Sum | ReduceKind::AbsSum if dtype.is_float() => Scalar::Float(-0.0),
+        ReduceKind::Sum | ReduceKind::AbsSum => Scalar::Int(0),
+        ReduceKind::Max | ReduceKind::AbsMax | ReduceKind::Min if dtype.is_float() => Scalar::Float(f64::NAN),
+        ReduceKind::Max | ReduceKind::AbsMax => Scalar::Int(least),
+        ReduceKind::Min => Scalar::Int(most),
     }
 }
 

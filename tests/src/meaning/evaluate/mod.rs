@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use tilewright::expr::Var;
 use tilewright::ir::Handle;
 use tilewright::ir::tile::{
-    Buffer, Claim, Detail, Element, ElementOp, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
+    Buffer, Claim, Element, ElementOp, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
 use tilewright::layout::DType;
 use tilewright::layout::axis::Scope;
@@ -403,21 +403,21 @@ impl<'a> Machine<'a> {
         let to = self.tile(&op.operands[0])?;
         let dst = op.operands[0].buffer;
         let dtype = self.kernel.buffers[dst].dtype;
-        match (op.kind, op.detail) {
-            (OpKind::Fill, Detail::Constant(value)) => to
+        match op.kind {
+            OpKind::Fill(value) => to
                 .iter()
                 .try_for_each(|index| self.put(dst, index, numbers::constant(dtype, value), Touch::Store(Claim::None))),
-            (OpKind::Copy | OpKind::PermuteLayout, _) => {
+            OpKind::Copy | OpKind::PermuteLayout => {
                 let values = self.all(&op.operands[1])?;
                 to.iter()
                     .zip(values)
                     .try_for_each(|(index, bits)| self.put(dst, index, bits, Touch::Store(Claim::None)))
             }
-            (OpKind::AtomicAdd, _) => {
+            OpKind::AtomicAdd => {
                 let values = self.all(&op.operands[1])?;
                 to.iter().zip(values).try_for_each(|(index, bits)| self.add(dst, index, bits))
             }
-            (OpKind::Reduce, Detail::Reduce(reduce)) => {
+            OpKind::Reduce(reduce) => {
                 let src = &op.operands[1];
                 let values = self.all(src)?;
                 let inner: i64 = src.extents[reduce.dimension + 1..].iter().product();
@@ -433,7 +433,7 @@ impl<'a> Machine<'a> {
                 }
                 Ok(())
             }
-            _ => unknown(format!("{:?}", op.kind)),
+            OpKind::Gemm(_) => unknown(op.kind.info().name),
         }
     }
 

@@ -110,9 +110,10 @@ impl Machine<'_> {
 fn exact(op: ElementOp, values: &[i128]) -> Outcome<Number> {
     match (numbers::exact(op, values), values) {
         (Some(value), _) => Ok(Number::Integer(value)),
-        (None, [a, b]) if op.class() == ElementClass::Comparison => {
-            Ok(Number::Truth(op.compare(*a as i64, *b as i64).unwrap_or(false)))
-        }
+        (None, [a, b]) => match op.comparison() {
+            Some(comparison) => Ok(Number::Truth(comparison.holds(*a as i64, *b as i64))),
+            None => unknown(format!("`{op}` of integers")),
+        },
         (None, _) => unknown(format!("`{op}` of integers")),
     }
 }

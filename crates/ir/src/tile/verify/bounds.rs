@@ -8,9 +8,8 @@ use tilewright_expr::points::values;
 use tilewright_expr::{Expr, Node, Var};
 
 use super::conditions::Condition;
-use super::data::opposite;
 use super::races::MOST_POINTS;
-use crate::tile::value::ElementOp;
+use crate::tile::integers::Comparison;
 
 /// How often the ranges of variables are narrowed by all conditions, at most.
 const MOST_PASSES: usize = 4;
@@ -55,14 +54,14 @@ impl Condition {
     /// Sums that are not negative where the condition holds.
     fn facts(&self) -> Vec<Expr> {
         let [a, b] = &self.sides;
-        let op = if self.holds { self.op } else { opposite(self.op) };
-        match op {
-            ElementOp::Lt => vec![b - a - 1],
-            ElementOp::Le => vec![b - a],
-            ElementOp::Gt => vec![a - b - 1],
-            ElementOp::Ge => vec![a - b],
-            ElementOp::Eq => vec![a - b, b - a],
-            _ => Vec::new(),
+        let comparison = if self.holds { self.comparison } else { self.comparison.opposite() };
+        match comparison {
+            Comparison::Lt => vec![b - a - 1],
+            Comparison::Le => vec![b - a],
+            Comparison::Gt => vec![a - b - 1],
+            Comparison::Ge => vec![a - b],
+            Comparison::Eq => vec![a - b, b - a],
+            Comparison::Ne => Vec::new(),
         }
     }
 }
@@ -146,7 +145,7 @@ impl Narrowed {
 
     fn inside(&self, condition: &Condition) -> Condition {
         let [a, b] = &condition.sides;
-        Condition { op: condition.op, sides: [self.of(a), self.of(b)], holds: condition.holds }
+        Condition { comparison: condition.comparison, sides: [self.of(a), self.of(b)], holds: condition.holds }
     }
 }
 
@@ -245,9 +244,9 @@ impl Listing {
         let listed = |expr: &Expr| values(&linear(expr), &all);
         let indices = listed(&self.index);
         let mut happens = vec![true; indices.len()];
-        for Condition { op, sides: [a, b], holds } in self.conditions_on(vars) {
+        for Condition { comparison, sides: [a, b], holds } in self.conditions_on(vars) {
             for (happens, (a, b)) in happens.iter_mut().zip(listed(a).into_iter().zip(listed(b))) {
-                *happens &= op.compare(a, b).is_none_or(|known| known == *holds);
+                *happens &= comparison.holds(a, b) == *holds;
             }
         }
         for var in vars.iter().filter(|var| var.multiple() > 1) {
@@ -334,12 +333,12 @@ mod tests {
         Expr::var(&Var::new(name, 0, hi))
     }
 
-    fn holds(a: &Expr, op: ElementOp, b: impl Into<Expr>) -> Condition {
-        Condition { op, sides: [a.clone(), b.into()], holds: true }
+    fn holds(a: &Expr, comparison: Comparison, b: impl Into<Expr>) -> Condition {
+        Condition { comparison, sides: [a.clone(), b.into()], holds: true }
     }
 
-    fn fails(a: &Expr, op: ElementOp, b: impl Into<Expr>) -> Condition {
-        Condition { holds: false, ..holds(a, op, b) }
+    fn fails(a: &Expr, comparison: Comparison, b: impl Into<Expr>) -> Condition {
+        Condition { holds: false, ..holds(a, comparison, b) }
     }
 
     fn is_inside(index: &Expr, extent: i64, conditions: &[Condition]) -> bool {
@@ -351,20 +350,20 @@ mod tests {
         let (j, step) = (var("j", 63), Expr::var(&Var::new("step", 1, 32)));
         let back = &j - &step;
         assert!(!is_inside(&back, 64, &[]));
-        assert!(is_inside(&back, 64, &[holds(&j, ElementOp::Ge, &step)]));
-        assert!(is_inside(&back, 64, &[fails(&j, ElementOp::Lt, &step)]));
-        assert!(!is_inside(&back, 64, &[holds(&(&j + 1), ElementOp::Ge, &step)]));
-        assert!(is_inside(&(&j + 1), 64, &[holds(&(&j + 1), ElementOp::Lt, 64)]));
-        assert!(!is_inside(&(&j + 1), 64, &[holds(&j, ElementOp::Lt, 64)]));
-        assert!(is_inside(&(&j - 5), 1, &[holds(&j, ElementOp::Eq, 5)]));
+        assert!(is_inside(&back, 64, &[holds(&j, Comparison::Ge, &step)]));
+        assert!(is_inside(&back, 64, &[fails(&j, Comparison::Lt, &step)]));
+        assert!(!is_inside(&back, 64, &[holds(&(&j + 1), Comparison::Ge, &step)]));
+        assert!(is_inside(&(&j + 1), 64, &[holds(&(&j + 1), Comparison::Lt, 64)]));
+        assert!(!is_inside(&(&j + 1), 64, &[holds(&j, Comparison::Lt, 64)]));
+        assert!(is_inside(&(&j - 5), 1, &[holds(&j, Comparison::Eq, 5)]));
     }
 
     #[test]
     fn conditions_around_each_other_are_taken_together() {
         let (i, n) = (var("i", 1023), Expr::var(&Var::new("n", 1, 1 << 20)));
-        let both = [holds(&i, ElementOp::Lt, &n), holds(&n, ElementOp::Le, 64)];
+        let both = [holds(&i, Comparison::Lt, &n), holds(&n, Comparison::Le, 64)];
         assert!(is_inside(&i, 64, &both) && !is_inside(&i, 63, &both) && !is_inside(&i, 64, &both[..1]));
-        let middle = [holds(&i, ElementOp::Ge, 4), fails(&i, ElementOp::Gt, 67)];
+        let middle = [holds(&i, Comparison::Ge, 4), fails(&i, Comparison::Gt, 67)];
         assert!(is_inside(&(&i - 4), 64, &middle) && !is_inside(&(&i - 5), 64, &middle));
     }
 
@@ -372,16 +371,16 @@ mod tests {
     fn what_no_range_tells_is_listed() {
         let i = var("i", 31);
         // 3, 7, 11 and so on, without the last.
-        let of_four = [holds(&(&i % 4), ElementOp::Eq, 3), holds(&i, ElementOp::Ne, 31)];
+        let of_four = [holds(&(&i % 4), Comparison::Eq, 3), holds(&i, Comparison::Ne, 31)];
         assert!(is_inside(&(&i / 4), 7, &of_four) && !is_inside(&(&i / 4), 7, &of_four[..1]));
-        let odd = [holds(&(&i % 2), ElementOp::Ne, 0)];
+        let odd = [holds(&(&i % 2), Comparison::Ne, 0)];
         assert!(is_inside(&(&i - 1), 31, &odd));
     }
 
     #[test]
     fn the_point_that_is_outside_is_told() {
         let (i, j) = (var("i", 7), var("j", 7));
-        let found = outside(&(&i - &j), 8, &[holds(&j, ElementOp::Eq, 2), holds(&i, ElementOp::Gt, 0)]);
+        let found = outside(&(&i - &j), 8, &[holds(&j, Comparison::Eq, 2), holds(&i, Comparison::Gt, 0)]);
         let at = vec![("i".to_string(), 1), ("j".to_string(), 2)];
         assert_eq!(found, Some(Outside { least: -1, most: 5, at: Some(at) }));
     }
@@ -389,11 +388,11 @@ mod tests {
     #[test]
     fn what_never_happens_is_nowhere_outside() {
         let i = var("i", 7);
-        assert!(is_inside(&(&i + 100), 8, &[holds(&i, ElementOp::Gt, 7)]));
-        assert!(is_inside(&(&i + 100), 8, &[holds(&Expr::constant(0), ElementOp::Ge, 1)]));
+        assert!(is_inside(&(&i + 100), 8, &[holds(&i, Comparison::Gt, 7)]));
+        assert!(is_inside(&(&i + 100), 8, &[holds(&Expr::constant(0), Comparison::Ge, 1)]));
         // Of variables that the index does not mention: no number is 5 modulo 8 and even.
         let n = var("n", 63);
-        let never = [holds(&(&n % 8), ElementOp::Eq, 5), holds(&(&n % 2), ElementOp::Eq, 0)];
+        let never = [holds(&(&n % 8), Comparison::Eq, 5), holds(&(&n % 2), Comparison::Eq, 0)];
         assert!(is_inside(&(&i + 100), 8, &never) && !is_inside(&(&i + 100), 8, &never[..1]));
     }
 
@@ -403,14 +402,14 @@ mod tests {
         let place = &(&block * 32) + &i;
         assert!(is_inside(&place, 1 << 25, &[]));
         let at = vec![("bx".to_string(), 0), ("i".to_string(), 0)];
-        let found = outside(&(&place - 1), 1 << 25, &[holds(&var("n", 7), ElementOp::Ne, 3)]);
+        let found = outside(&(&place - 1), 1 << 25, &[holds(&var("n", 7), Comparison::Ne, 3)]);
         assert_eq!(found, Some(Outside { least: -1, most: (1 << 25) - 2, at: Some(at) }));
     }
 
     #[test]
     fn more_points_than_are_listed_leave_it_open() {
         let (i, n) = (var("i", 1 << 20), var("n", 1 << 20));
-        let found = outside(&(&i % 64 - 1), 64, &[holds(&(&i * 3 % 64), ElementOp::Ne, &(&n * 5 % 64))]);
+        let found = outside(&(&i % 64 - 1), 64, &[holds(&(&i * 3 % 64), Comparison::Ne, &(&n * 5 % 64))]);
         assert_eq!(found, Some(Outside { least: -1, most: 62, at: None }));
     }
 }

@@ -3,13 +3,14 @@
 use tilewright_expr::{Expr, Var};
 
 use crate::scalar::Scalar;
+use crate::tile::integers::{Comparison, IndexOp};
 use crate::tile::kernel::Kernel;
-use crate::tile::value::{ElementClass, ElementOp, Value};
+use crate::tile::value::{ElementClass, Value};
 
 /// A comparison of two integers made of variables, and whether it holds.
 #[derive(Clone, Debug)]
 pub(super) struct Condition {
-    pub(super) op: ElementOp,
+    pub(super) comparison: Comparison,
     pub(super) sides: [Expr; 2],
     pub(super) holds: bool,
 }
@@ -65,17 +66,18 @@ impl Known {
     /// Notes a condition, if it compares integers made of variables.
     pub(super) fn assume(&mut self, cond: &Value, holds: bool) {
         if let Some(Value::Op(op, operands)) = self.resolved(cond)
+            && let Some(comparison) = op.comparison()
             && let [Value::Index(a), Value::Index(b)] = &operands[..]
         {
-            self.conditions.push(Condition { op, sides: [a.clone(), b.clone()], holds });
+            self.conditions.push(Condition { comparison, sides: [a.clone(), b.clone()], holds });
         }
     }
 
     /// That an index is inside of a dimension.
     pub(super) fn inside(&self, index: &Expr, extent: &Expr) -> [Condition; 2] {
         let index = self.of_thread(index);
-        [(ElementOp::Ge, Expr::constant(0)), (ElementOp::Lt, extent.clone())].map(|(op, bound)| Condition {
-            op,
+        [(Comparison::Ge, Expr::constant(0)), (Comparison::Lt, extent.clone())].map(|(comparison, bound)| Condition {
+            comparison,
             sides: [index.clone(), bound],
             holds: true,
         })
@@ -119,12 +121,12 @@ impl Known {
     fn side(&self, value: &Value) -> Option<Expr> {
         let Value::Op(op, operands) = value else { return self.integer(value) };
         let operands: Option<Vec<Expr>> = operands.iter().map(|operand| self.side(operand)).collect();
-        match (op, &operands?[..]) {
-            (ElementOp::Add, [a, b]) => Some(a + b),
-            (ElementOp::Sub, [a, b]) => Some(a - b),
-            (ElementOp::Mul, [a, b]) => Some(a * b),
-            (ElementOp::Neg, [a]) => Some(a * -1),
-            _ => None,
+        match (op.index_op()?, &operands?[..]) {
+            (IndexOp::Add, [a, b]) => Some(a + b),
+            (IndexOp::Sub, [a, b]) => Some(a - b),
+            (IndexOp::Mul, [a, b]) => Some(a * b),
+            (IndexOp::Neg, [a]) => Some(a * -1),
+            (IndexOp::Add | IndexOp::Sub | IndexOp::Mul | IndexOp::Neg, _) => None,
         }
     }
 }

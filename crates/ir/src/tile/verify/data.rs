@@ -12,9 +12,10 @@ use super::values::Type;
 use crate::arena::Handle;
 use crate::scalar::Scalar;
 use crate::tile::element::Element;
+use crate::tile::integers::{Comparison, IntegerRange};
 use crate::tile::kernel::{Buffer, Kernel, Space};
 use crate::tile::print::{access_title, value_title};
-use crate::tile::value::{Access, Coord, ElementClass, ElementOp, IntegerRange, Narrowing, Value};
+use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value};
 
 /// Wider than the integers of every dtype.
 const ALL: IntegerRange = (-(1 << 64), 1 << 64);
@@ -246,19 +247,19 @@ impl<'a, 'f> Walk<'a, 'f> {
                     self.assume(known, holds);
                 }
             }
-            Value::Op(op, sides) if op.class() == ElementClass::Comparison => {
-                let [a, b] = &sides[..] else { return };
+            Value::Op(op, sides) => {
+                let (Some(comparison), [a, b]) = (op.comparison(), &sides[..]) else { return };
                 let is_real = |side: &Value| self.dtype(side).is_some_and(DType::is_float);
                 if is_real(a) || is_real(b) {
                     return;
                 }
-                let op = if holds { *op } else { opposite(*op) };
-                for (side, op, other) in [(a, op, b), (b, mirrored(op), a)] {
-                    let (title, range) = (value_title(self.kernel, side), bounded(op, self.range(other)));
+                let comparison = if holds { comparison } else { comparison.opposite() };
+                for (side, comparison, other) in [(a, comparison, b), (b, comparison.mirrored(), a)] {
+                    let (title, range) = (value_title(self.kernel, side), bounded(comparison, self.range(other)));
                     self.facts.push(Fact { title, range, reads: reads(self.kernel, side), is_current: true });
                 }
             }
-            Value::Const(_) | Value::Index(_) | Value::Load(_) | Value::Op(..) | Value::Cast(..) => {}
+            Value::Const(_) | Value::Index(_) | Value::Load(_) | Value::Cast(..) => {}
         }
     }
 }
@@ -330,39 +331,15 @@ fn of_operation(op: ElementOp, dtype: Option<DType>, operands: &[IntegerRange]) 
     rounded(dtype, range.filter(|range| is_inside(*range, whole)).unwrap_or(whole))
 }
 
-/// The comparison that holds where this one does not.
-pub(super) fn opposite(op: ElementOp) -> ElementOp {
-    match op {
-        ElementOp::Lt => ElementOp::Ge,
-        ElementOp::Le => ElementOp::Gt,
-        ElementOp::Gt => ElementOp::Le,
-        ElementOp::Ge => ElementOp::Lt,
-        ElementOp::Eq => ElementOp::Ne,
-        ElementOp::Ne => ElementOp::Eq,
-        other => other,
-    }
-}
-
-/// The same comparison with its sides exchanged.
-fn mirrored(op: ElementOp) -> ElementOp {
-    match op {
-        ElementOp::Lt => ElementOp::Gt,
-        ElementOp::Le => ElementOp::Ge,
-        ElementOp::Gt => ElementOp::Lt,
-        ElementOp::Ge => ElementOp::Le,
-        other => other,
-    }
-}
-
 /// Where a number lies that compares so with one of this range.
-fn bounded(op: ElementOp, other: IntegerRange) -> IntegerRange {
-    match op {
-        ElementOp::Lt => (ALL.0, other.1.saturating_sub(1)),
-        ElementOp::Le => (ALL.0, other.1),
-        ElementOp::Gt => (other.0.saturating_add(1), ALL.1),
-        ElementOp::Ge => (other.0, ALL.1),
-        ElementOp::Eq => other,
-        _ => ALL,
+fn bounded(comparison: Comparison, other: IntegerRange) -> IntegerRange {
+    match comparison {
+        Comparison::Lt => (ALL.0, other.1.saturating_sub(1)),
+        Comparison::Le => (ALL.0, other.1),
+        Comparison::Gt => (other.0.saturating_add(1), ALL.1),
+        Comparison::Ge => (other.0, ALL.1),
+        Comparison::Eq => other,
+        Comparison::Ne => ALL,
     }
 }
 
@@ -373,10 +350,10 @@ mod tests {
     #[test]
     fn comparisons_bound_both_sides() {
         let to_31 = (0, 31);
-        assert_eq!(bounded(ElementOp::Lt, to_31).1, 30);
-        assert_eq!(bounded(mirrored(ElementOp::Le), to_31).0, 0);
-        assert_eq!(bounded(opposite(ElementOp::Lt), to_31).0, 0);
-        assert_eq!(bounded(ElementOp::Ne, to_31), ALL);
+        assert_eq!(bounded(Comparison::Lt, to_31).1, 30);
+        assert_eq!(bounded(Comparison::Le.mirrored(), to_31).0, 0);
+        assert_eq!(bounded(Comparison::Lt.opposite(), to_31).0, 0);
+        assert_eq!(bounded(Comparison::Ne, to_31), ALL);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::{data, dimensions, index, indices, uniform};
 use crate::tile::element::{Claim, Element, Parallel};
 use crate::tile::kernel::{Direction, If, Kernel, Loop, Space};
 use crate::tile::print::{access_title, value_title};
-use crate::tile::value::{Access, Coord, ElementOp, Value};
+use crate::tile::value::{Access, Coord, ElementClass, Value};
 
 /// Iterations of a parallel loop, at most: what may be enumerated.
 const MOST_ITERATIONS: i64 = 1 << 22;
@@ -259,13 +259,16 @@ impl<'a> Context<'a> {
             Value::Const(_) | Value::Named(_) => {}
             Value::Index(expr) => self.variables(expr, &expr.to_string(), span),
             Value::Load(access) => self.access(access),
-            Value::Op(op, arguments) => match (op, &arguments[..]) {
-                (ElementOp::Select, [cond, then, otherwise]) => {
+            Value::Op(op, arguments) => match (op.class(), &arguments[..]) {
+                (ElementClass::Choice, [cond, then, otherwise]) => {
                     self.indices(cond, span);
                     self.under(cond, true, |this| this.indices(then, span));
                     self.under(cond, false, |this| this.indices(otherwise, span));
                 }
-                _ => arguments.iter().for_each(|argument| self.indices(argument, span)),
+                (
+                    ElementClass::Choice | ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison,
+                    arguments,
+                ) => arguments.iter().for_each(|argument| self.indices(argument, span)),
             },
             Value::Cast(_, _, inner) => self.indices(inner, span),
         }

@@ -13,7 +13,7 @@ use super::conditions::{Condition, Known};
 use crate::tile::element::Element;
 use crate::tile::kernel::{Buffer, Kernel, Space, Stmt};
 use crate::tile::print::access_title;
-use crate::tile::value::{Access, Coord, ElementOp, Value};
+use crate::tile::value::{Access, Coord, ElementClass, Value};
 
 /// What deserves a look in a kernel that is right: reads beyond the edges of tensors.
 pub fn warnings(kernel: &Kernel) -> Vec<Diagnostic> {
@@ -129,13 +129,16 @@ impl<'a, 'f> Walk<'a, 'f> {
                 self.indices(access);
                 self.read(access);
             }
-            Value::Op(op, operands) => match (op, &operands[..]) {
-                (ElementOp::Select, [cond, then, otherwise]) => {
+            Value::Op(op, operands) => match (op.class(), &operands[..]) {
+                (ElementClass::Choice, [cond, then, otherwise]) => {
                     self.value(cond);
                     self.under(cond, true, |this| this.value(then));
                     self.under(cond, false, |this| this.value(otherwise));
                 }
-                _ => operands.iter().for_each(|operand| self.value(operand)),
+                (
+                    ElementClass::Choice | ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison,
+                    operands,
+                ) => operands.iter().for_each(|operand| self.value(operand)),
             },
             Value::Cast(_, _, of) => self.value(of),
         }

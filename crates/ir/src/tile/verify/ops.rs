@@ -4,8 +4,10 @@ use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
 use super::{dimensions, indices};
+use crate::scalar::Scalar;
+use crate::tile::attributes::{Gemm, Reduce};
 use crate::tile::kernel::{Buffer, Direction, Kernel, Loop, Space, Tile};
-use crate::tile::op::{Detail, Gemm, Op, OpKind, Operand, Reduce, Takes};
+use crate::tile::op::{Op, OpKind, Operand};
 use crate::tile::print::tile_title;
 
 pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Diagnostic>) {
@@ -27,34 +29,52 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
     if !op.operands.iter().all(is_region) {
         return;
     }
-    match op.detail {
-        Detail::Nothing | Detail::Constant(_) => check_agreement(kernel, op, found),
-        Detail::Reduce(reduce) => check_reduction(kernel, op, reduce, found),
-        Detail::Gemm(gemm) => check_product(kernel, op, gemm, found),
-    }
-    check_aliasing(kernel, op, found);
-    check_addition(kernel, op, found);
-    check_value(kernel, op, found);
+    check_kind(kernel, op, found);
     if found.len() == before {
         super::warps::check(kernel, op, found);
     }
 }
 
-/// Arity, scope and constant, against the op's row.
+/// What only ops of one kind ask for.
+fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
+    match (op.kind, &op.operands[..]) {
+        (OpKind::Copy, [dst, src]) => {
+            found.extend(different_dtypes(kernel, op, [dst, src]));
+            let differ = different_extents(kernel, op, [dst, src]);
+            found.extend(differ.map(|finding| transposable(kernel, dst, src, finding)));
+            found.extend(aliasing(kernel, op, [dst, src]));
+        }
+        (OpKind::Fill(value), [dst]) => found.extend(no_value_of(kernel, op, value, dst)),
+        (OpKind::PermuteLayout, [dst, src]) => {
+            found.extend(different_dtypes(kernel, op, [dst, src]));
+            found.extend(different_extents(kernel, op, [dst, src]));
+        }
+        (OpKind::Reduce(reduce), [dst, src]) => check_reduction(kernel, op, reduce, [dst, src], found),
+        (OpKind::Gemm(gemm), [c, a, b]) => check_product(kernel, op, gemm, [c, a, b], found),
+        (OpKind::AtomicAdd, [dst, src]) => {
+            found.extend(different_dtypes(kernel, op, [dst, src]));
+            found.extend(different_extents(kernel, op, [dst, src]));
+            check_addition(kernel, op, [dst, src], found);
+        }
+        // Other numbers of operands are reported against the row.
+        (
+            OpKind::Copy
+            | OpKind::Fill(_)
+            | OpKind::PermuteLayout
+            | OpKind::Reduce(_)
+            | OpKind::Gemm(_)
+            | OpKind::AtomicAdd,
+            _,
+        ) => {}
+    }
+}
+
+/// Arity and scope, against the op's row.
 fn check_row(op: &Op, found: &mut Vec<Diagnostic>) {
     let info = op.kind.info();
     if op.operands.len() != info.operands.len() {
         let message = format!("`{}` takes {} operands, not {}", info.name, info.operands.len(), op.operands.len());
         found.push(Diagnostic::error("K0211", message).label(op.span, "this op"));
-    }
-    if op.detail.takes() != info.takes {
-        let what = match info.takes {
-            Takes::Nothing => "takes operands only",
-            Takes::Constant => "needs a constant",
-            Takes::Reduce => "needs a kind and a dimension",
-            Takes::Gemm => "needs to know what is transposed",
-        };
-        found.push(Diagnostic::error("K0211", format!("`{}` {what}", info.name)).label(op.span, "this op"));
     }
     if !info.scopes.contains(&op.scope) {
         let name = |scope: &Scope| if *scope == Scope::Cta { "CTA" } else { scope.name() };
@@ -174,35 +194,40 @@ fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found:
     }
 }
 
-fn check_agreement(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
-    let [dst, src] = &op.operands[..] else { return };
-    let (to, from) = (&kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
-    let name = op.kind.info().name;
-    if to.dtype != from.dtype {
-        found.push(
-            Diagnostic::error("K0218", format!("`{name}` from {} to {}: the dtypes differ", from.dtype, to.dtype))
-                .label(op.span, "this op")
-                .label(from.span, format!("`{}` is {}", from.name, from.dtype))
-                .label(to.span, format!("`{}` is {}", to.name, to.dtype)),
-        );
+/// Elements move without being converted.
+fn different_dtypes(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
+    let (name, to, from) = (op.kind.info().name, &kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
+    let finding =
+        Diagnostic::error("K0218", format!("`{name}` from {} to {}: the dtypes differ", from.dtype, to.dtype))
+            .label(op.span, "this op")
+            .label(from.span, format!("`{}` is {}", from.name, from.dtype))
+            .label(to.span, format!("`{}` is {}", to.name, to.dtype));
+    (to.dtype != from.dtype).then_some(finding)
+}
+
+/// Every element has its place on the other side.
+fn different_extents(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
+    if dst.moving_extents() == src.moving_extents() {
+        return None;
     }
-    if dst.moving_extents() != src.moving_extents() {
-        let elements = |tile: &Tile| {
-            let (title, count) = (tile_title(kernel, tile), tile.elements());
-            format!("`{title}` has {count} {}", if count == 1 { "element" } else { "elements" })
-        };
-        let finding =
-            Diagnostic::error("K0219", format!("`{name}` from extents {:?} to {:?}", src.extents, dst.extents))
-                .label(op.span, "this op")
-                .note(elements(src))
-                .note(elements(dst))
-                .help("take tiles whose extents agree; dimensions of extent 1 are left out of the comparison");
-        let is_turned =
-            matches!((&dst.moving_extents()[..], &src.moving_extents()[..]), ([a, b], [c, d]) if a == d && b == c);
-        found.push(match is_turned && op.kind == OpKind::Copy {
-            true => finding.help(transposed_help(kernel, dst, src)),
-            false => finding,
-        });
+    let elements = |tile: &Tile| {
+        let (title, count) = (tile_title(kernel, tile), tile.elements());
+        format!("`{title}` has {count} {}", if count == 1 { "element" } else { "elements" })
+    };
+    let message = format!("`{}` from extents {:?} to {:?}", op.kind.info().name, src.extents, dst.extents);
+    let finding = Diagnostic::error("K0219", message)
+        .label(op.span, "this op")
+        .note(elements(src))
+        .note(elements(dst))
+        .help("take tiles whose extents agree; dimensions of extent 1 are left out of the comparison");
+    Some(finding)
+}
+
+/// The finding, with the way to transpose where that is what a copy of these extents would do.
+fn transposable(kernel: &Kernel, dst: &Tile, src: &Tile, finding: Diagnostic) -> Diagnostic {
+    match (&dst.moving_extents()[..], &src.moving_extents()[..]) {
+        ([a, b], [c, d]) if a == d && b == c => finding.help(transposed_help(kernel, dst, src)),
+        _ => finding,
     }
 }
 
@@ -227,18 +252,9 @@ fn transposed_help(kernel: &Kernel, dst: &Tile, src: &Tile) -> String {
 }
 
 /// The destination is the source without one dimension; those of extent 1 do not count.
-fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, found: &mut Vec<Diagnostic>) {
-    let [dst, src] = &op.operands[..] else { return };
-    let (to, from) = (&kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
-    if to.dtype != from.dtype {
-        found.push(
-            Diagnostic::error("K0218", format!("`reduce` from {} to {}: the dtypes differ", from.dtype, to.dtype))
-                .label(op.span, "this op")
-                .label(from.span, format!("`{}` is {}", from.name, from.dtype))
-                .label(to.span, format!("`{}` is {}", to.name, to.dtype)),
-        );
-    }
-    found.extend(opaque(op, from));
+fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
+    found.extend(different_dtypes(kernel, op, [dst, src]));
+    found.extend(opaque(op, &kernel.buffers[src.buffer]));
     if src.moving_extents_without(reduce.dimension) != Some(dst.moving_extents()) {
         let (dimension, to, from) = (reduce.dimension, &dst.extents, &src.extents);
         let message = format!("`reduce` of dimension {dimension} from extents {from:?} to {to:?}");
@@ -262,8 +278,7 @@ fn opaque(op: &Op, from: &Buffer) -> Option<Diagnostic> {
 }
 
 /// Rows, columns and depth of the three matrices agree.
-fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, found: &mut Vec<Diagnostic>) {
-    let [c, a, b] = &op.operands[..] else { return };
+fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3], found: &mut Vec<Diagnostic>) {
     let turned = |tile: &Tile, transpose: bool| {
         tile.matrix().map(|[rows, columns]| if transpose { [columns, rows] } else { [rows, columns] })
     };
@@ -271,7 +286,7 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, found: &mut Vec<Diagnosti
     let agrees = matches!(matrices, [Some([m, n]), Some([rows, depth]), Some([deep, columns])]
         if m == rows && n == columns && depth == deep);
     if !agrees {
-        let as_written = |at: usize| op.operands[at].extents.clone();
+        let as_written = |at: usize| [c, a, b][at].extents.clone();
         let extents = |at: usize| matrices[at].map_or_else(|| as_written(at), |matrix| matrix.to_vec());
         let message = format!("`gemm` of {:?} and {:?} into {:?}", extents(1), extents(2), extents(0));
         let help = match matrices.contains(&None) {
@@ -311,22 +326,17 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, found: &mut Vec<Diagnosti
 }
 
 /// `copy` reads and writes in any order, so its operands must not share storage.
-fn check_aliasing(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
-    let (OpKind::Copy, [dst, src]) = (op.kind, &op.operands[..]) else { return };
-    if kernel.storage(dst.buffer) == kernel.storage(src.buffer) {
-        let owner = &kernel.buffers[kernel.storage(dst.buffer)];
-        found.push(
-            Diagnostic::error("K0223", format!("`copy` inside the storage of `{}`", owner.name))
-                .label(op.span, "this op")
-                .label(owner.span, "both operands live here")
-                .help("a warp moves a tile in place with permute_layout"),
-        );
-    }
+fn aliasing(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
+    let owner = &kernel.buffers[kernel.storage(dst.buffer)];
+    let finding = Diagnostic::error("K0223", format!("`copy` inside the storage of `{}`", owner.name))
+        .label(op.span, "this op")
+        .label(owner.span, "both operands live here")
+        .help("a warp moves a tile in place with permute_layout");
+    (kernel.storage(dst.buffer) == kernel.storage(src.buffer)).then_some(finding)
 }
 
 /// Memory can add elements of the destination's dtype, and one side is a fragment, whose threads do it.
-fn check_addition(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
-    let (OpKind::AtomicAdd, [dst, src]) = (op.kind, &op.operands[..]) else { return };
+fn check_addition(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
     found.extend(super::no_atomic_addition(kernel, dst.buffer, op.span));
     let in_memory = |tile: &Tile| kernel.buffers[tile.buffer].space != Space::Fragment;
     if in_memory(dst) && in_memory(src) {
@@ -342,15 +352,11 @@ fn check_addition(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
 }
 
 /// The constant is a value of the destination's dtype.
-fn check_value(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
-    let (Some(value), Some(dst)) = (op.detail.constant(), op.operands.first()) else { return };
+fn no_value_of(kernel: &Kernel, op: &Op, value: Scalar, dst: &Tile) -> Option<Diagnostic> {
     let buffer = &kernel.buffers[dst.buffer];
-    if !value.fits(buffer.dtype) {
-        found.push(
-            Diagnostic::error("K0224", format!("{value} is not a value of {}", buffer.dtype))
-                .label(op.span, "this op")
-                .label(buffer.span, format!("`{}` is {}", buffer.name, buffer.dtype))
-                .help(format!("use a number that {} holds; nothing is converted", buffer.dtype)),
-        );
-    }
+    let finding = Diagnostic::error("K0224", format!("{value} is not a value of {}", buffer.dtype))
+        .label(op.span, "this op")
+        .label(buffer.span, format!("`{}` is {}", buffer.name, buffer.dtype))
+        .help(format!("use a number that {} holds; nothing is converted", buffer.dtype));
+    (!value.fits(buffer.dtype)).then_some(finding)
 }

@@ -6,8 +6,8 @@ use tilewright_diag::{Diagnostic, Span};
 
 use crate::arena::Handle;
 use crate::tile::element::Element;
-use crate::tile::kernel::{Buffer, Kernel, Space, Stmt, Tile};
-use crate::tile::op::{Detail, Effect, Gemm, Op, OpKind, Reduce};
+use crate::tile::kernel::{Buffer, Kernel, Space, Stmt};
+use crate::tile::op::{Effect, Op};
 use crate::tile::value::Value;
 
 /// Reports fragments of which something is read where no statement before has written to them, and shared memory that is
@@ -45,18 +45,15 @@ impl Walk<'_> {
     }
 
     fn op(&mut self, op: &Op) {
-        let overwrites = match op.detail {
-            Detail::Reduce(Reduce { clear, .. }) | Detail::Gemm(Gemm { clear, .. }) => clear,
-            Detail::Nothing | Detail::Constant(_) => false,
-        };
         let operands = || op.kind.info().operands.iter().zip(&op.operands);
         for (operand, tile) in operands() {
             let is_read = match operand.effect {
                 Effect::Read => true,
-                Effect::Update => !overwrites,
+                Effect::Move => !self.stays_in_shared_memory(op),
+                Effect::Update => !op.kind.overwrites(),
                 Effect::Write => false,
             };
-            if is_read && !self.stays_in_shared_memory(op) {
+            if is_read {
                 self.read(tile.buffer, op.span);
             }
         }
@@ -65,10 +62,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether an op moves shared memory to shared memory: what is in there does not matter before somebody uses it.
+    /// Whether all operands are in shared memory: what is moved from there to there does not matter before somebody uses it.
     fn stays_in_shared_memory(&self, op: &Op) -> bool {
-        let is_shared = |tile: &Tile| self.kernel.buffers[tile.buffer].space == Space::Shared;
-        matches!(op.kind, OpKind::Copy | OpKind::PermuteLayout) && op.operands.iter().all(is_shared)
+        op.operands.iter().all(|tile| self.kernel.buffers[tile.buffer].space == Space::Shared)
     }
 
     fn elements(&mut self, elements: &[Element]) {

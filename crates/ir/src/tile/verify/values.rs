@@ -93,7 +93,7 @@ fn of_op(
             let message = format!("`select` needs a comparison; {what} is {given}");
             return Err(mismatch(message, span, "compare it, as in x.ne(0).select(a, b)"));
         }
-        _ => types,
+        (ElementClass::Arithmetic | ElementClass::Floating | ElementClass::Comparison, types) => types,
     };
     let start = Type::Integer(ValueRange::point(0));
     let common = numbers.iter().try_fold(start, |common, next| joined(common, *next));

@@ -71,7 +71,7 @@ fn of_tile(tile: &Tile, effect: Effect, span: Span) -> Element {
     let vars: Vec<Var> = extents.iter().enumerate().map(|(at, e)| Var::new(format!("#{at}"), 0, e - 1)).collect();
     let access = tile.access(&vars, span);
     let element = match effect {
-        Effect::Read => Element::Let { name: "#".to_string(), value: Value::Load(access), span },
+        Effect::Read | Effect::Move => Element::Let { name: "#".to_string(), value: Value::Load(access), span },
         Effect::Write | Effect::Update => {
             Element::Store { to: access, value: Value::Const(Scalar::Int(0)), claim: Claim::None }
         }

@@ -308,6 +308,6 @@ fn keep_where(condition: &Condition, set: &dyn Fn(&Expr) -> Expr, vars: &[&Var],
     }
     let [a, b] = sides.map(|side| values(&linear(&side), vars));
     for (happens, (a, b)) in happens.iter_mut().zip(a.into_iter().zip(b)) {
-        *happens &= condition.op.compare(a, b).is_none_or(|holds| holds == condition.holds);
+        *happens &= condition.comparison.holds(a, b) == condition.holds;
     }
 }

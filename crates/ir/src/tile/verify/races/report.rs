@@ -126,9 +126,15 @@ fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch
     let title = access_title(kernel, main.access);
     let message = match (main.kind, beside.kind) {
         (Kind::Store(_), Kind::Store(_)) => format!("two {who} store to one element through `{title}`"),
-        (Kind::Store(_), _) => format!("one of the {who} stores through `{title}` what another reads"),
-        (_, Kind::Store(_)) => format!("one of the {who} adds through `{title}` to what another stores"),
-        (_, _) => format!("one of the {who} adds through `{title}` to what another reads"),
+        (Kind::Store(_), Kind::Read | Kind::Atomic) => {
+            format!("one of the {who} stores through `{title}` what another reads")
+        }
+        (Kind::Read | Kind::Atomic, Kind::Store(_)) => {
+            format!("one of the {who} adds through `{title}` to what another stores")
+        }
+        (Kind::Read | Kind::Atomic, Kind::Read | Kind::Atomic) => {
+            format!("one of the {who} adds through `{title}` to what another reads")
+        }
     };
     let label = |kind: Kind| match kind {
         Kind::Store(_) => "stored",
@@ -155,7 +161,9 @@ fn help(one: &Touch, other: &Touch) -> &'static str {
         (Kind::Read, _) | (_, Kind::Read) => {
             "iterations have no order: read in a loop before, into another fragment, and store in a loop of its own"
         }
-        (_, _) => "iterations have no order: store in a loop of its own, before or after this one",
+        (Kind::Store(_) | Kind::Atomic, Kind::Store(_) | Kind::Atomic) => {
+            "iterations have no order: store in a loop of its own, before or after this one"
+        }
     }
 }
 

@@ -1,0 +1,57 @@
+//! The methods that add tile ops: one for each row of the op table.
+
+use tilewright_ir::Scalar;
+// Rows name attributes of ops, which are all there.
+use tilewright_ir::tile::*;
+
+use crate::builder::{KernelBuilder, OpRef, ScopeRef};
+use crate::region::Region;
+
+/// The short form of a method, for ops that the CTA may do.
+macro_rules! by_the_cta {
+    ([Warp] $name:ident($($parameter:ident: $type:ty,)*)) => {};
+    ([$(Warp,)? Cta] $name:ident($($parameter:ident: $type:ty,)*)) => {
+        impl KernelBuilder {
+            #[doc = concat!("[`ScopeRef::", stringify!($name), "`] by the CTA.")]
+            #[track_caller]
+            pub fn $name(&mut self, $($parameter: $type),*) -> OpRef {
+                self.cta().$name($($parameter),*)
+            }
+        }
+    };
+}
+
+macro_rules! op_methods {
+    ($(
+        $(#[$doc:meta])*
+        $kind:ident $(($told:ident: $attributes:ty))? {
+            builder: $name:ident
+                [$($before:ident: $before_type:ty),*] ($($operand:ident: $effect:ident),*) [$($behind:ident: $behind_type:ty),*]
+                => $made:expr,
+            words: $words:expr,
+            overwrites: $overwrites:expr,
+            class: $class:ident,
+            scopes: [$($scope:ident),*],
+        }
+    )*) => {$(
+        impl ScopeRef<'_> {
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $name(
+                self,
+                $($before: $before_type,)*
+                $($operand: impl Into<Region>,)*
+                $($behind: $behind_type,)*
+            ) -> OpRef {
+                self.op($made, vec![$($operand.into()),*])
+            }
+        }
+
+        by_the_cta! {
+            [$($scope),*]
+            $name($($before: $before_type,)* $($operand: impl Into<Region>,)* $($behind: $behind_type,)*)
+        }
+    )*};
+}
+
+tilewright_ir::tile_ops!(op_methods);

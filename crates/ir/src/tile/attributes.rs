@@ -1,0 +1,111 @@
+//! What ops are told beyond their operands.
+
+/// How elements become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReduceKind {
+    /// Their sum.
+    Sum,
+    /// The greatest.
+    Max,
+    /// The least.
+    Min,
+    /// The greatest absolute value.
+    AbsMax,
+    /// The sum of the absolute values.
+    AbsSum,
+}
+
+impl ReduceKind {
+    /// Every kind.
+    pub const ALL: &'static [ReduceKind] =
+        &[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::AbsMax, ReduceKind::AbsSum];
+
+    /// Its name in every text.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReduceKind::Sum => "sum",
+            ReduceKind::Max => "max",
+            ReduceKind::Min => "min",
+            ReduceKind::AbsMax => "absmax",
+            ReduceKind::AbsSum => "abssum",
+        }
+    }
+}
+
+/// The attributes of `reduce`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduce {
+    /// How elements become one.
+    pub kind: ReduceKind,
+    /// The dimension of the source that goes, or becomes 1; counted with those of extent 1.
+    pub dimension: usize,
+    /// The destination is overwritten; else it takes part.
+    pub clear: bool,
+}
+
+impl Reduce {
+    /// As it stands behind the operands: words between commas.
+    pub(crate) fn words(self) -> Vec<String> {
+        let Reduce { kind, dimension, clear } = self;
+        let mut words = vec![kind.name().to_string(), format!("dimension {dimension}")];
+        words.extend(words_of_flags(&[(!clear, "accumulate")]));
+        words
+    }
+}
+
+/// How the warps of a CTA share the rows and columns of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarpPolicy {
+    /// Parts as square as possible.
+    Square,
+    /// As many warps along the rows as possible.
+    FullRow,
+    /// As many warps along the columns as possible.
+    FullCol,
+}
+
+impl WarpPolicy {
+    /// Its name in every text.
+    pub fn name(self) -> &'static str {
+        match self {
+            WarpPolicy::Square => "square",
+            WarpPolicy::FullRow => "full_row",
+            WarpPolicy::FullCol => "full_col",
+        }
+    }
+}
+
+/// The attributes of `gemm`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gemm {
+    /// `a` is K x M, not M x K.
+    pub transpose_a: bool,
+    /// `b` is N x K, not K x N.
+    pub transpose_b: bool,
+    /// How warps share the product.
+    pub policy: WarpPolicy,
+    /// `c` is overwritten; else the product is added to it.
+    pub clear: bool,
+    /// Multiplicands of f32 are rounded to tf32, which has 10 bits of mantissa; there are no products of f32 itself.
+    pub tf32: bool,
+}
+
+impl Gemm {
+    /// What a product does unless the user says otherwise: nothing is transposed, and `c` takes part.
+    pub const PLAIN: Gemm =
+        Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: false, tf32: false };
+
+    /// As it stands behind the operands: words between commas.
+    pub(crate) fn words(self) -> Vec<String> {
+        let Gemm { transpose_a, transpose_b, policy, clear, tf32 } = self;
+        let mut words = words_of_flags(&[(transpose_a, "transpose_a"), (transpose_b, "transpose_b")]);
+        words.push(policy.name().to_string());
+        words.extend(words_of_flags(&[(clear, "clear"), (tf32, "tf32")]));
+        words
+    }
+}
+
+/// The words of the flags that are set.
+fn words_of_flags(flags: &[(bool, &str)]) -> Vec<String> {
+    flags.iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_string()).collect()
+}

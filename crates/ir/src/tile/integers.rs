@@ -1,0 +1,204 @@
+//! What operations on elements do to integers: how these compare, what index expressions have too, and in which range a
+//! result lies.
+
+use tilewright_expr::ValueRange;
+
+use crate::tile::value::ElementOp;
+
+/// How two numbers compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Less.
+    Lt,
+    /// Less or equal.
+    Le,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Ge,
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+}
+
+impl Comparison {
+    /// Whether integers compare so.
+    pub fn holds(self, a: i64, b: i64) -> bool {
+        match self {
+            Comparison::Lt => a < b,
+            Comparison::Le => a <= b,
+            Comparison::Gt => a > b,
+            Comparison::Ge => a >= b,
+            Comparison::Eq => a == b,
+            Comparison::Ne => a != b,
+        }
+    }
+
+    /// The comparison that holds where this one does not.
+    pub fn opposite(self) -> Comparison {
+        match self {
+            Comparison::Lt => Comparison::Ge,
+            Comparison::Le => Comparison::Gt,
+            Comparison::Gt => Comparison::Le,
+            Comparison::Ge => Comparison::Lt,
+            Comparison::Eq => Comparison::Ne,
+            Comparison::Ne => Comparison::Eq,
+        }
+    }
+
+    /// The same comparison with its sides exchanged.
+    pub fn mirrored(self) -> Comparison {
+        match self {
+            Comparison::Lt => Comparison::Gt,
+            Comparison::Le => Comparison::Ge,
+            Comparison::Gt => Comparison::Lt,
+            Comparison::Ge => Comparison::Le,
+            Comparison::Eq => Comparison::Eq,
+            Comparison::Ne => Comparison::Ne,
+        }
+    }
+}
+
+/// An operation that index expressions have too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexOp {
+    /// Sum of two.
+    Add,
+    /// Difference of two.
+    Sub,
+    /// Product of two.
+    Mul,
+    /// The negative of one.
+    Neg,
+}
+
+/// The least and the greatest of some integers, of which every dtype's fit.
+pub type IntegerRange = (i128, i128);
+
+impl ElementOp {
+    /// The comparison that it is; `None` for ops that compare nothing.
+    pub fn comparison(self) -> Option<Comparison> {
+        match self {
+            ElementOp::Lt => Some(Comparison::Lt),
+            ElementOp::Le => Some(Comparison::Le),
+            ElementOp::Gt => Some(Comparison::Gt),
+            ElementOp::Ge => Some(Comparison::Ge),
+            ElementOp::Eq => Some(Comparison::Eq),
+            ElementOp::Ne => Some(Comparison::Ne),
+            ElementOp::Add
+            | ElementOp::Sub
+            | ElementOp::Mul
+            | ElementOp::Div
+            | ElementOp::Max
+            | ElementOp::Min
+            | ElementOp::Neg
+            | ElementOp::Abs
+            | ElementOp::Exp
+            | ElementOp::Log
+            | ElementOp::Sqrt
+            | ElementOp::Rsqrt
+            | ElementOp::Tanh
+            | ElementOp::Fma
+            | ElementOp::Rounded
+            | ElementOp::Select => None,
+        }
+    }
+
+    /// The same operation on index expressions; `None` for ops that these do not have.
+    pub fn index_op(self) -> Option<IndexOp> {
+        match self {
+            ElementOp::Add => Some(IndexOp::Add),
+            ElementOp::Sub => Some(IndexOp::Sub),
+            ElementOp::Mul => Some(IndexOp::Mul),
+            ElementOp::Neg => Some(IndexOp::Neg),
+            ElementOp::Div
+            | ElementOp::Max
+            | ElementOp::Min
+            | ElementOp::Abs
+            | ElementOp::Exp
+            | ElementOp::Log
+            | ElementOp::Sqrt
+            | ElementOp::Rsqrt
+            | ElementOp::Tanh
+            | ElementOp::Fma
+            | ElementOp::Rounded
+            | ElementOp::Lt
+            | ElementOp::Le
+            | ElementOp::Gt
+            | ElementOp::Ge
+            | ElementOp::Eq
+            | ElementOp::Ne
+            | ElementOp::Select => None,
+        }
+    }
+
+    /// What it gives for integers of these ranges, computed exactly; `None` for ops that give no integers. The ends are
+    /// those of 64 bits where it would go beyond.
+    pub fn integer_range(self, operands: &[ValueRange]) -> Option<ValueRange> {
+        let operands: Vec<IntegerRange> = operands.iter().map(|range| (range.lo.into(), range.hi.into())).collect();
+        let end = |value: i128| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        self.exact_range(&operands).map(|(lo, hi)| ValueRange::new(end(lo), end(hi)))
+    }
+
+    /// What it gives for integers of these ranges, which may be empty, computed exactly; `None` for ops that give no
+    /// integers, and for another number of operands than it takes.
+    pub fn exact_range(self, operands: &[IntegerRange]) -> Option<IntegerRange> {
+        let hull = |ends: &[i128]| Some((*ends.iter().min()?, *ends.iter().max()?));
+        let magnitude = |(lo, hi): IntegerRange| lo.saturating_abs().max(hi.saturating_abs());
+        match (self, operands) {
+            (ElementOp::Add, [a, b]) => Some((a.0.saturating_add(b.0), a.1.saturating_add(b.1))),
+            (ElementOp::Sub, [a, b]) => Some((a.0.saturating_sub(b.1), a.1.saturating_sub(b.0))),
+            (ElementOp::Mul, [a, b]) => {
+                let product = |a: i128, b: i128| a.saturating_mul(b);
+                hull(&[product(a.0, b.0), product(a.0, b.1), product(a.1, b.0), product(a.1, b.1)])
+            }
+            // Under conditions that never hold, a range is empty.
+            (ElementOp::Div, [a, b]) if b.0 <= b.1 && (b.0 > 0 || b.1 < 0) => {
+                hull(&[a.0 / b.0, a.0 / b.1, a.1 / b.0, a.1 / b.1])
+            }
+            // A quotient is no larger than the dividend, and a division by 0 gives 0.
+            (ElementOp::Div, [a, b]) => {
+                let least = if a.0 < 0 || b.0 < 0 { -magnitude(*a) } else { 0 };
+                Some((least, magnitude(*a)))
+            }
+            (ElementOp::Max, [a, b]) => Some((a.0.max(b.0), a.1.max(b.1))),
+            (ElementOp::Min, [a, b]) => Some((a.0.min(b.0), a.1.min(b.1))),
+            (ElementOp::Neg, [a]) => Some((a.1.saturating_neg(), a.0.saturating_neg())),
+            (ElementOp::Abs, [a]) if a.0 >= 0 => Some(*a),
+            (ElementOp::Abs, [a]) => Some((0, magnitude(*a))),
+            (ElementOp::Rounded, [a]) => Some(*a),
+            (ElementOp::Select, [a, b]) => Some((a.0.min(b.0), a.1.max(b.1))),
+            // Another number of operands.
+            (
+                ElementOp::Add
+                | ElementOp::Sub
+                | ElementOp::Mul
+                | ElementOp::Div
+                | ElementOp::Max
+                | ElementOp::Min
+                | ElementOp::Neg
+                | ElementOp::Abs
+                | ElementOp::Rounded
+                | ElementOp::Select,
+                _,
+            ) => None,
+            // What gives no integers.
+            (
+                ElementOp::Exp
+                | ElementOp::Log
+                | ElementOp::Sqrt
+                | ElementOp::Rsqrt
+                | ElementOp::Tanh
+                | ElementOp::Fma
+                | ElementOp::Lt
+                | ElementOp::Le
+                | ElementOp::Gt
+                | ElementOp::Ge
+                | ElementOp::Eq
+                | ElementOp::Ne,
+                _,
+            ) => None,
+        }
+    }
+}

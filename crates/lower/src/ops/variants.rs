@@ -1,0 +1,35 @@
+//! The variants of every op.
+
+use std::collections::BTreeSet;
+
+use tilewright_ir::tile::{Op, OpKind};
+
+use crate::elements::ByElements;
+use crate::variant::Variants;
+use crate::{copy, fill, gemm, permute_layout, reduce};
+
+macro_rules! variants_of_ops {
+    ($($kind:pat => [$($list:expr),+];)*) => {
+        /// The variants of an op, in the order in which they are asked: of two that cost the same the earlier is taken.
+        pub(super) fn variants(op: &Op) -> Vec<&'static dyn Variants> {
+            match op.kind {
+                $($kind => vec![$($list as &'static dyn Variants),+],)*
+            }
+        }
+
+        /// The names of the variants of all ops.
+        pub(super) fn all_names() -> BTreeSet<&'static str> {
+            let lists = [$($($list as &'static dyn Variants),+),*];
+            lists.iter().flat_map(|list| list.names()).collect()
+        }
+    };
+}
+
+variants_of_ops! {
+    OpKind::Copy => [&copy::VARIANTS, &ByElements];
+    OpKind::Fill(_) => [&fill::VARIANTS, &ByElements];
+    OpKind::PermuteLayout => [&permute_layout::VARIANTS];
+    OpKind::Reduce(_) => [&reduce::VARIANTS];
+    OpKind::Gemm(_) => [&gemm::VARIANTS];
+    OpKind::AtomicAdd => [&ByElements];
+}

@@ -1,0 +1,118 @@
+//! What `docs/add-a-tile-op.md` says of the sources is what stands there, and its op takes what any op takes.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tilewright::compile::{Options, compile};
+use tilewright::prelude::*;
+use tilewright_tests::toolchain::workspace;
+
+/// How code that knows the op of the page names it.
+const NAMED: &str = "OpKind::AtomicAdd";
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn page() -> String {
+    read(&workspace().join("docs/add-a-tile-op.md"))
+}
+
+/// The blocks of a page that are copied from a file: its path, and their lines.
+fn excerpts(page: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut found = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        if let Some(path) = line.strip_prefix("```rust,ignore,file=") {
+            found.push((path, lines.by_ref().take_while(|line| *line != "```").collect()));
+        }
+    }
+    found
+}
+
+/// Lines without the indentation that all of them have.
+fn dedented<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let indents = lines.iter().filter(|line| !line.is_empty()).map(|line| line.len() - line.trim_start().len());
+    let common = indents.min().unwrap_or(0);
+    lines.iter().copied().map(|line| line.get(common..).unwrap_or_default()).collect()
+}
+
+/// Whether the lines follow each other in a source, at whatever indentation.
+fn stands_in(source: &str, excerpt: &[&str]) -> bool {
+    let lines: Vec<&str> = source.lines().collect();
+    lines.windows(excerpt.len()).any(|window| dedented(window) == dedented(excerpt))
+}
+
+/// The files of a page's table, whose rows begin with their paths.
+fn listed(page: &str) -> BTreeSet<String> {
+    let row = |line: &str| line.strip_prefix("| `crates/")?.split_once('`').map(|(path, _)| format!("crates/{path}"));
+    page.lines().filter_map(row).collect()
+}
+
+/// The files under a folder of the workspace that name the op.
+fn naming(folder: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir(workspace().join(folder)).into_iter().flatten().flatten() {
+        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            found.append(&mut naming(&path));
+        } else if path.ends_with(".rs") && read(&entry.path()).contains(NAMED) {
+            found.insert(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn the_code_of_the_page_stands_in_the_files_that_it_names() {
+    let page = page();
+    let excerpts = excerpts(&page);
+    assert!(excerpts.len() >= 5, "{}", excerpts.len());
+    for (path, excerpt) in excerpts {
+        assert!(!excerpt.is_empty(), "an empty block of {path}");
+        let source = read(&workspace().join(path));
+        assert!(stands_in(&source, &excerpt), "{path} does not have\n{}", excerpt.join("\n"));
+    }
+}
+
+/// No other file of the compiler has to be touched for such an op.
+#[test]
+fn the_files_of_the_page_are_those_that_know_the_op() {
+    let listed = listed(&page());
+    assert_eq!(listed, naming("crates"));
+    assert!(listed.len() <= 4, "{listed:?}");
+}
+
+#[test]
+fn lines_are_compared_at_any_indentation() {
+    let source = "fn f() {\n    if x {\n        y();\n    }\n}\n";
+    assert!(stands_in(source, &["if x {", "    y();", "}"]));
+    assert!(!stands_in(source, &["if x {", "y();", "}"]));
+    assert!(!stands_in(source, &["if x {", "    z();", "}"]));
+}
+
+/// The kernel of the page, with a variant forced.
+fn added(variant: &'static str) -> Kernel {
+    kernel("added", |k| {
+        let x = k.input("x", F32, [64]);
+        let y = k.output("y", F32, [64]);
+        k.threads(64);
+        let totals = k.shared("totals", F32, [64]);
+        let held = k.fragment("held", F32, [64]);
+        k.fill(totals, 1.0);
+        k.copy(held, x);
+        k.atomic_add(totals, held).name("sums").variant(variant);
+        k.copy(y, totals);
+    })
+}
+
+#[test]
+fn an_op_of_one_variant_takes_a_name_and_a_variant() {
+    let options = Options::new(Target::Sm100a);
+    let artifact = compile(added("elements"), &options).expect("it has this variant");
+    let plan = &artifact.plans()[2];
+    let expected = ("sums: atomic_add(totals, held)", "elements", true);
+    assert_eq!((plan.title.as_str(), plan.chosen, plan.forced), expected);
+    let error = &compile(added("fast"), &options).expect_err("it has no such variant")[0];
+    assert_eq!((error.code, error.message.as_str()), ("P0401", "`atomic_add` has no variant `fast`"));
+}
