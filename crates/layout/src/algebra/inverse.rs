@@ -196,7 +196,7 @@ impl TileLayout {
 
 impl Digit {
     /// The digit at a position that meets the guards.
-    fn at(&self, position: i64) -> i64 {
+    pub fn at(&self, position: i64) -> i64 {
         let quotient = position.saturating_sub(self.origin).div_euclid(self.divisor);
         if self.is_last { quotient } else { quotient.rem_euclid(self.extent) }
     }
