@@ -21,6 +21,7 @@ pub use axis_inverse::{AxisInverse, Digit, Guard};
 pub use group::{Grouped, GroupedMany};
 pub use inverse::Inverse;
 pub use joint::refine_together;
+pub use recognise::{PlaceDigit, digits_of_list};
 pub use slice::Piece;
 
 pub(crate) use progression::{Progression, added, fuse};
