@@ -1,5 +1,6 @@
 //! Tensors of numbers: inputs, and what references compute, rounded to a dtype.
 
+use tilewright::ir::{nearest_bf16, nearest_f16};
 use tilewright::prelude::DType;
 use tilewright::runtime::HostTensor;
 
@@ -52,33 +53,13 @@ fn bits(dtype: DType, value: f64) -> u128 {
     match dtype {
         DType::F64 => u128::from(value.to_bits()),
         DType::F32 => u128::from((value as f32).to_bits()),
-        DType::F16 => u128::from(half(value, 10)),
-        DType::BF16 => u128::from(half(value, 7)),
+        DType::F16 => u128::from(nearest_f16(value).to_bits()),
+        DType::BF16 => u128::from(nearest_bf16(value).to_bits()),
         DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => {
             value as i64 as u128
         }
         DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => value as i64 as u128,
     }
-}
-
-/// The bits of the nearest number with 16 bits, of which so many are digits behind the point; ties to even.
-fn half(value: f64, digits: i32) -> u16 {
-    let bias = (1 << (14 - digits)) - 1;
-    let infinity = ((1u16 << (15 - digits)) - 1) << digits;
-    let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
-    if value.is_nan() {
-        return sign | infinity | 1;
-    }
-    if value.is_infinite() {
-        return sign | infinity;
-    }
-    let magnitude = value.abs();
-    // Numbers below the least exponent have its digits.
-    let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(1 - bias);
-    let places = (magnitude * 2f64.powi(digits - exponent)).round_ties_even() as u64;
-    // The digit before the point counts as one more in the exponent, and rounding up may carry into it.
-    let bits = (((exponent + bias - 1) as u64) << digits) + places;
-    sign | u16::try_from(bits).map_or(infinity, |bits| bits.min(infinity))
 }
 
 #[cfg(test)]
@@ -87,12 +68,12 @@ mod tests {
 
     #[test]
     fn halves_are_rounded_to_nearest_even() {
-        let f16 = |value| half(value, 10);
+        let f16 = |value| bits(DType::F16, value);
         let expected = [0x0000, 0x8000, 0x3c00, 0xc000, 0x7bff, 0x7c00, 0x0001, 0x0400, 0x3c00, 0x3c02];
         let numbers =
             [0.0, -0.0, 1.0, -2.0, 65504.0, 1e300, 2f64.powi(-24), 2f64.powi(-14), 1.00048828125, 1.00146484375];
         assert_eq!(numbers.map(f16), expected);
-        let bf16 = |value| half(value, 7);
+        let bf16 = |value| bits(DType::BF16, value);
         assert_eq!([1.0, f64::NEG_INFINITY, 3.0e38, 1.00390625].map(bf16), [0x3f80, 0xff80, 0x7f62, 0x3f80]);
     }
 

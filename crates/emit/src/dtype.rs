@@ -1,6 +1,6 @@
 //! How dtypes, vectors of them and constants are written in CUDA C++, without any header.
 
-use tilewright_ir::Scalar;
+use tilewright_ir::{Scalar, nearest_bf16, nearest_f16};
 use tilewright_layout::DType;
 
 /// The C++ type of one element. Half precision is moved as its bits; 16 opaque bytes are a `uint4`.
@@ -56,10 +56,7 @@ pub(crate) fn vector_type(dtype: DType, count: i64) -> String {
 
 /// A constant of this dtype.
 pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
-    let real = match value {
-        Scalar::Int(v) => v as f64,
-        Scalar::Float(v) => v,
-    };
+    let real = real(value);
     let whole = match value {
         Scalar::Int(v) => v,
         Scalar::Float(v) => v as i64,
@@ -69,8 +66,8 @@ pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
         DType::F64 => format!("__longlong_as_double({:#x}ll)", real.to_bits()),
         DType::F32 if (real as f32).is_finite() => format!("{:?}f", real as f32),
         DType::F32 => format!("__int_as_float({:#x})", (real as f32).to_bits()),
-        DType::F16 => format!("{:#06x}", round_to(real, 10, 15)),
-        DType::BF16 => format!("{:#06x}", round_to(real, 7, 127)),
+        DType::F16 => format!("{:#06x}", nearest_f16(real).to_bits()),
+        DType::BF16 => format!("{:#06x}", nearest_bf16(real).to_bits()),
         DType::I64 => format!("{whole}ll"),
         // Beyond the greatest i64 a number is held as its bits.
         DType::U64 | DType::B64 => format!("{}ull", whole as u64),
@@ -82,28 +79,16 @@ pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
 
 /// The nearest number of a 16-bit floating dtype, as a constant of type `float`.
 pub(crate) fn widened_literal(dtype: DType, value: Scalar) -> String {
-    let real = match value {
-        Scalar::Int(v) => v as f64,
-        Scalar::Float(v) => v,
-    };
-    let widened = if dtype == DType::BF16 {
-        f64::from(f32::from_bits(u32::from(round_to(real, 7, 127)) << 16))
-    } else {
-        f16_value(round_to(real, 10, 15))
-    };
+    let real = real(value);
+    let widened = if dtype == DType::BF16 { nearest_bf16(real).to_f64() } else { nearest_f16(real).to_f64() };
     literal(DType::F32, Scalar::Float(widened))
 }
 
-/// The number that these bits of an f16 are.
-fn f16_value(bits: u16) -> f64 {
-    let fraction = f64::from(bits & 0x3ff) / 1024.0;
-    let magnitude = match i32::from(bits >> 10 & 0x1f) {
-        0 => fraction * 2f64.powi(-14),
-        31 if fraction == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        exponent => (1.0 + fraction) * 2f64.powi(exponent - 15),
-    };
-    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
+fn real(value: Scalar) -> f64 {
+    match value {
+        Scalar::Int(v) => v as f64,
+        Scalar::Float(v) => v,
+    }
 }
 
 /// A vector of `count` elements that all are this constant.
@@ -122,38 +107,13 @@ pub(crate) fn vector_literal(dtype: DType, count: i64, value: Scalar) -> String 
 /// A word of elements narrower than one that all are this constant; shorter vectors take its low bytes.
 fn word_literal(dtype: DType, value: Scalar) -> String {
     let bits = match (dtype, value) {
-        (DType::F16, Scalar::Int(v)) => round_to(v as f64, 10, 15),
-        (DType::F16, Scalar::Float(v)) => round_to(v, 10, 15),
-        (DType::BF16, Scalar::Int(v)) => round_to(v as f64, 7, 127),
-        (DType::BF16, Scalar::Float(v)) => round_to(v, 7, 127),
+        (DType::F16, _) => nearest_f16(real(value)).to_bits(),
+        (DType::BF16, _) => nearest_bf16(real(value)).to_bits(),
         (_, Scalar::Int(v)) => v as u16,
         (_, Scalar::Float(v)) => v as i64 as u16,
     };
     let word = if dtype.bytes() == 1 { u32::from(bits as u8) * 0x0101_0101 } else { u32::from(bits) * 0x0001_0001 };
     if word == 0 { "0".to_string() } else { format!("{word:#x}") }
-}
-
-/// The bits of `value` in a 16-bit format with `mantissa` bits and this exponent bias, rounded to nearest even.
-fn round_to(value: f64, mantissa: u32, bias: i64) -> u16 {
-    let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
-    let top = ((1u16 << (15 - mantissa)) - 1) << mantissa;
-    if value.is_nan() {
-        return sign | top | 1 << (mantissa - 1);
-    }
-    let magnitude = value.abs();
-    if magnitude == 0.0 {
-        return sign;
-    }
-    if magnitude.is_infinite() {
-        return sign | top;
-    }
-    let exponent = ((magnitude.to_bits() >> 52) as i64 - 1023).max(1 - bias);
-    // In units of the last place; exact, because a double holds far more bits.
-    let scaled = (magnitude * 2f64.powi((mantissa as i64 - exponent) as i32)).round_ties_even() as u64;
-    let biased = (exponent + bias - 1) as u64;
-    // Adding carries into the exponent where rounding reached the next power of two; subnormals have no hidden one.
-    let bits = (biased << mantissa) + scaled;
-    sign | u16::try_from(bits).unwrap_or(top).min(top)
 }
 
 #[cfg(test)]
@@ -162,12 +122,13 @@ mod tests {
 
     #[test]
     fn half_precision_constants_are_rounded_to_nearest_even() {
-        let f16 = |v| round_to(v, 10, 15);
-        let expected = [0x3c00, 0xc000, 0x7bff, 0x7c00, 0x0001, 0x0400, 0x3c00, 0x3c02];
+        let f16 = |v| literal(DType::F16, Scalar::Float(v));
+        let expected = ["0x3c00", "0xc000", "0x7bff", "0x7c00", "0x0001", "0x0400", "0x3c00", "0x3c02"];
         let seen = [1.0, -2.0, 65504.0, 65520.0, 2f64.powi(-24), 2f64.powi(-14), 1.00048828125, 1.00146484375].map(f16);
         assert_eq!(seen, expected);
-        let bf16 = |v| round_to(v, 7, 127);
-        assert_eq!([1.0, -0.0, f64::INFINITY, 3.0e38].map(bf16), [0x3f80, 0x8000, 0x7f80, 0x7f62]);
+        let bf16 = |v| literal(DType::BF16, Scalar::Float(v));
+        let seen = [1.0, -0.0, f64::INFINITY, 3.0e38].map(bf16);
+        assert_eq!(seen, ["0x3f80", "0x8000", "0x7f80", "0x7f62"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! text, and must pass a verifier whose token ([`VerifiedKernel`], [`VerifiedProgram`]) lowering and emission demand.
 
 mod arena;
+mod halves;
 pub mod plan;
 pub mod product;
 mod scalar;
@@ -13,6 +14,7 @@ pub mod thread;
 pub mod tile;
 
 pub use arena::{Arena, Handle};
+pub use halves::{nearest_bf16, nearest_f16};
 pub use scalar::Scalar;
 pub use target::{SHARED_ALIGNMENT, Target, shared_room};
 pub use thread::{Program, VerifiedProgram};

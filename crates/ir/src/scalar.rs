@@ -2,6 +2,8 @@ use std::fmt;
 
 use tilewright_layout::DType;
 
+use crate::halves::{nearest_bf16, nearest_f16};
+
 /// A constant element, as `fill` takes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
@@ -28,8 +30,8 @@ impl Scalar {
 /// Whether a floating dtype rounds the value to a finite one: less than half a unit in the last place beyond its greatest.
 fn is_held(value: f64, dtype: DType) -> bool {
     match dtype {
-        DType::F16 => value.abs() < 65_520.0,
-        DType::BF16 => value.abs() < (2.0 - 2f64.powi(-8)) * 2f64.powi(127),
+        DType::F16 => nearest_f16(value).is_finite(),
+        DType::BF16 => nearest_bf16(value).is_finite(),
         DType::F32 => (value as f32).is_finite(),
         _ => true,
     }

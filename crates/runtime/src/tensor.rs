@@ -4,6 +4,7 @@ use std::fmt;
 
 use half::{bf16, f16};
 use tilewright_compile::Parameter;
+use tilewright_ir::{nearest_bf16, nearest_f16};
 use tilewright_layout::DType;
 
 /// A tensor.
@@ -31,8 +32,8 @@ fn bits_of(dtype: DType, number: f64) -> u128 {
     match dtype {
         DType::F64 => u128::from(number.to_bits()),
         DType::F32 => u128::from((number as f32).to_bits()),
-        DType::F16 => u128::from(f16::from_f64(number).to_bits()),
-        DType::BF16 => u128::from(bf16::from_f64(number).to_bits()),
+        DType::F16 => u128::from(nearest_f16(number).to_bits()),
+        DType::BF16 => u128::from(nearest_bf16(number).to_bits()),
         DType::I8 => number as i8 as u128,
         DType::I16 => number as i16 as u128,
         DType::I32 => number as i32 as u128,
@@ -156,7 +157,7 @@ impl HostTensor {
         match self.dtype {
             DType::F64 => Some(f64::from_bits(bits)),
             DType::F32 => Some(f64::from(f32::from_bits(bits as u32))),
-            DType::BF16 => Some(f64::from(f32::from_bits((bits as u32) << 16))),
+            DType::BF16 => Some(bf16::from_bits(bits as u16).to_f64()),
             DType::F16 => Some(f16::from_bits(bits as u16).to_f64()),
             DType::I8 => Some(signed(8) as f64),
             DType::I16 => Some(signed(16) as f64),

@@ -1,7 +1,7 @@
 //! Arithmetic on elements, as `docs/arithmetic.md` has it: bits in, bits out.
 
-use tilewright::ir::Scalar;
 use tilewright::ir::tile::{ElementOp, Narrowing};
+use tilewright::ir::{Scalar, nearest_bf16, nearest_f16};
 use tilewright::layout::DType;
 
 use half::{bf16, f16};
@@ -35,7 +35,7 @@ fn half_value(dtype: DType, bits: u64) -> f64 {
 }
 
 fn half_bits(dtype: DType, value: f64) -> u64 {
-    let bits = if dtype == DType::BF16 { bf16::from_f64(value).to_bits() } else { f16::from_f64(value).to_bits() };
+    let bits = if dtype == DType::BF16 { nearest_bf16(value).to_bits() } else { nearest_f16(value).to_bits() };
     u64::from(bits)
 }
 

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use half::{bf16, f16};
+use tilewright::ir::{nearest_bf16, nearest_f16};
+
 /// The dtype of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dtype {
@@ -92,9 +95,9 @@ impl Dtype {
         match self {
             Dtype::F64 => Plain::Real(f64::from_bits(bits)),
             Dtype::F32 => Plain::Real(f64::from(f32::from_bits(bits as u32))),
-            Dtype::F16 => Plain::Real(HALF.value(bits)),
-            Dtype::BF16 => Plain::Real(BRAIN.value(bits)),
-            Dtype::E4M3 => Plain::Real(QUARTER.value(bits)),
+            Dtype::F16 => Plain::Real(f16::from_bits(bits as u16).to_f64()),
+            Dtype::BF16 => Plain::Real(bf16::from_bits(bits as u16).to_f64()),
+            Dtype::E4M3 => Plain::Real(e4m3_value(bits)),
             Dtype::I8 => Plain::Whole(i64::from(bits as i8)),
             Dtype::I16 => Plain::Whole(i64::from(bits as i16)),
             Dtype::I32 => Plain::Whole(i64::from(bits as i32)),
@@ -112,9 +115,9 @@ impl Dtype {
         let bits = match (self, number) {
             (Dtype::F64, _) => number.real().to_bits(),
             (Dtype::F32, _) => u64::from((number.real() as f32).to_bits()),
-            (Dtype::F16, _) => HALF.bits(number.real()),
-            (Dtype::BF16, _) => BRAIN.bits(number.real()),
-            (Dtype::E4M3, _) => QUARTER.bits(number.real()),
+            (Dtype::F16, _) => bits_of_half(number.real(), nearest_f16(number.real()).to_bits()),
+            (Dtype::BF16, _) => bits_of_half(number.real(), nearest_bf16(number.real()).to_bits()),
+            (Dtype::E4M3, _) => e4m3_bits(number.real()),
             (Dtype::Bool, _) => u64::from(number.holds()),
             (_, Plain::Whole(value)) => value as u64,
             (_, Plain::Real(value)) => self.towards_zero(value) as u64,
@@ -161,54 +164,46 @@ impl fmt::Display for Plain {
     }
 }
 
-/// A float of at most 16 bits: sign, exponent, mantissa.
-struct Small {
-    mantissa: i32,
-    /// The exponent of the least number that is not subnormal.
-    least: i32,
-    /// Bits of the largest number, without the sign.
-    largest: u64,
-    /// Bits of what larger numbers become, without the sign.
-    overflow: u64,
-    nan: u64,
-    sign: u64,
+/// The bits of a float of 16 bits; of a NaN, those that conversions give (PTX ISA, `cvt`).
+fn bits_of_half(value: f64, nearest: u16) -> u64 {
+    if value.is_nan() { 0x7fff } else { u64::from(nearest) }
 }
 
-const HALF: Small = Small { mantissa: 10, least: -14, largest: 0x7bff, overflow: 0x7c00, nan: 0x7fff, sign: 0x8000 };
-const BRAIN: Small = Small { mantissa: 7, least: -126, largest: 0x7f7f, overflow: 0x7f80, nan: 0x7fff, sign: 0x8000 };
-/// Without infinities: conversions saturate (PTX ISA, `cvt.satfinite`).
-const QUARTER: Small = Small { mantissa: 3, least: -6, largest: 0x7e, overflow: 0x7e, nan: 0x7f, sign: 0x80 };
+/// Digits of the mantissa of E4M3.
+const MANTISSA: i32 = 3;
+/// The exponent of its least number that is not subnormal.
+const LEAST: i32 = -6;
+/// Bits of its largest number, without the sign. There are no infinities: conversions saturate (PTX ISA,
+/// `cvt.satfinite`).
+const LARGEST: u64 = 0x7e;
+const NAN: u64 = 0x7f;
+const SIGN: u64 = 0x80;
 
-impl Small {
-    fn value(&self, bits: u64) -> f64 {
-        let magnitude = bits & (self.sign - 1);
-        let size = if magnitude <= self.largest {
-            let exponent = (magnitude >> self.mantissa) as i32;
-            let hidden = if exponent == 0 { 0 } else { 1u64 << self.mantissa };
-            let steps = (magnitude & ((1u64 << self.mantissa) - 1)) + hidden;
-            steps as f64 * power_of_two(exponent.max(1) - 1 + self.least - self.mantissa)
-        } else if magnitude == self.overflow {
-            f64::INFINITY
-        } else {
-            f64::NAN
-        };
-        if bits & self.sign == 0 { size } else { -size }
+fn e4m3_value(bits: u64) -> f64 {
+    let magnitude = bits & (SIGN - 1);
+    if magnitude > LARGEST {
+        return f64::NAN;
     }
+    let exponent = (magnitude >> MANTISSA) as i32;
+    let hidden = if exponent == 0 { 0 } else { 1u64 << MANTISSA };
+    let steps = (magnitude & ((1u64 << MANTISSA) - 1)) + hidden;
+    let size = steps as f64 * power_of_two(exponent.max(1) - 1 + LEAST - MANTISSA);
+    if bits & SIGN == 0 { size } else { -size }
+}
 
-    fn bits(&self, value: f64) -> u64 {
-        if value.is_nan() {
-            return self.nan;
-        }
-        let sign = if value.is_sign_negative() { self.sign } else { 0 };
-        if value.is_infinite() {
-            return sign | self.overflow;
-        }
-        let exponent = exponent(value).max(self.least);
-        let steps = (value.abs() / power_of_two(exponent - self.mantissa)).round_ties_even();
-        // A mantissa that is rounded up to the next power of two carries into the exponent.
-        let magnitude = (((exponent - self.least) as u64) << self.mantissa) + steps as u64;
-        sign | if magnitude > self.largest { self.overflow } else { magnitude }
+fn e4m3_bits(value: f64) -> u64 {
+    if value.is_nan() {
+        return NAN;
     }
+    let sign = if value.is_sign_negative() { SIGN } else { 0 };
+    if value.is_infinite() {
+        return sign | LARGEST;
+    }
+    let exponent = exponent(value).max(LEAST);
+    let steps = (value.abs() / power_of_two(exponent - MANTISSA)).round_ties_even();
+    // A mantissa that is rounded up to the next power of two carries into the exponent.
+    let magnitude = (((exponent - LEAST) as u64) << MANTISSA) + steps as u64;
+    sign | magnitude.min(LARGEST)
 }
 
 /// The exponent of a number; for zero and subnormal ones, less than that of any other.

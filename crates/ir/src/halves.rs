@@ -1,0 +1,81 @@
+//! The nearest floats of 16 bits.
+//!
+//! `half` rounds numbers of single precision correctly. Its conversions of f64 do not look at the last 32 bits, and on
+//! some processors round to single precision first; so a number close to the middle of two floats may become the wrong
+//! one, and not the same one everywhere. Here it is first cut to single precision in a way that does not show after
+//! rounding.
+
+use half::{bf16, f16};
+
+/// The f16 that is nearest to a value, ties to even; from 65520 on it is an infinity. A NaN keeps its sign only.
+pub fn nearest_f16(value: f64) -> f16 {
+    if value.is_nan() { f16::from_bits(f16::NAN.to_bits() | sign(value)) } else { f16::from_f32(cut(value)) }
+}
+
+/// The bf16 that is nearest to a value, ties to even; from the middle of its greatest and 2^128 on it is an infinity. A
+/// NaN keeps its sign only.
+pub fn nearest_bf16(value: f64) -> bf16 {
+    if value.is_nan() { bf16::from_bits(bf16::NAN.to_bits() | sign(value)) } else { bf16::from_f32(cut(value)) }
+}
+
+/// The bit of the sign.
+fn sign(value: f64) -> u16 {
+    if value.is_sign_negative() { 0x8000 } else { 0 }
+}
+
+/// A number that is no NaN, rounded to odd: cut towards zero, and with its last bit set if anything was cut off. To a
+/// format with at least two digits less it rounds as the number itself does (Boldo and Melquiond, "Emulation of FMA and
+/// correctly rounded sums: proved algorithms using rounding to odd").
+fn cut(value: f64) -> f32 {
+    let nearest = value as f32;
+    let widened = f64::from(nearest);
+    if widened == value {
+        return nearest;
+    }
+    let away_from_zero = u32::from(widened.abs() > value.abs());
+    f32::from_bits((nearest.to_bits() - away_from_zero) | 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks the bits of values around the middle of each two neighbours. `infinity` has the bits of infinity, which
+    /// counts as `end`.
+    fn check(number: impl Fn(u16) -> f64, nearest: impl Fn(f64) -> u16, infinity: u16, end: f64) {
+        for bits in 0..infinity {
+            let next = if bits + 1 == infinity { end } else { number(bits + 1) };
+            let middle = (number(bits) + next) / 2.0;
+            let beside = |step: i64| f64::from_bits((middle.to_bits() as i64 + step) as u64);
+            let even = bits + bits % 2;
+            for (value, wanted) in [(beside(-1), bits), (middle, even), (beside(1), bits + 1), (number(bits), bits)] {
+                assert_eq!((nearest(value), nearest(-value)), (wanted, wanted | 0x8000), "{value:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_f16_is_the_nearest_to_the_numbers_around_it() {
+        check(|bits| f16::from_bits(bits).to_f64(), |value| nearest_f16(value).to_bits(), 0x7c00, 65536.0);
+    }
+
+    #[test]
+    fn every_bf16_is_the_nearest_to_the_numbers_around_it() {
+        check(|bits| bf16::from_bits(bits).to_f64(), |value| nearest_bf16(value).to_bits(), 0x7f80, 2f64.powi(128));
+    }
+
+    #[test]
+    fn constants_have_the_bits_that_are_known_of_them() {
+        let numbers = [1.0, -2.0, 65504.0, 65520.0, 2f64.powi(-24), 2f64.powi(-14), 1.00048828125, 1.00146484375];
+        let expected = [0x3c00, 0xc000, 0x7bff, 0x7c00, 0x0001, 0x0400, 0x3c00, 0x3c02];
+        assert_eq!(numbers.map(|value| nearest_f16(value).to_bits()), expected);
+        let numbers = [1.0, -0.0, f64::INFINITY, 3.0e38, 1e300, 1.00390625];
+        let expected = [0x3f80, 0x8000, 0x7f80, 0x7f62, 0x7f80, 0x3f80];
+        assert_eq!(numbers.map(|value| nearest_bf16(value).to_bits()), expected);
+    }
+
+    #[test]
+    fn a_nan_stays_one() {
+        assert_eq!((nearest_f16(f64::NAN).to_bits(), nearest_bf16(-f64::NAN).to_bits()), (0x7e00, 0xffc0));
+    }
+}
