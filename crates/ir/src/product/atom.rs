@@ -4,7 +4,7 @@ use num_integer::Integer;
 use tilewright_expr::Expr;
 use tilewright_layout::axis::{Axis, LANEID, REG};
 use tilewright_layout::hardware::{MmaOperand, MmaType, mma_fragment};
-use tilewright_layout::{Digit, Inverse, Iter, LayoutError, TileLayout};
+use tilewright_layout::{Digit, Iter, LayoutError, TileLayout};
 
 use super::Matrix;
 use crate::thread::MmaInst;
@@ -90,13 +90,15 @@ impl Atom {
 /// The digits of the index on one side of a matrix. To it the iters of the other side are copies.
 fn inverted(side: &[Iter], other: &[Iter]) -> Result<Vec<Digit>, LayoutError> {
     let layout = TileLayout::new(side.to_vec(), other.to_vec(), [])?;
-    match layout.pseudo_inverse()? {
-        Inverse::Digits { digits, .. } => Ok(digits.into_iter().filter(|digit| digit.weight != 0).collect()),
-        Inverse::Places(_) => {
-            let problem = format!("the strides of {layout} do not nest");
-            Err(LayoutError::Algebra { operation: "inverse by division", problem })
-        }
+    let mut digits = Vec::new();
+    for axis in [LANEID, REG] {
+        let inverse = layout.inverse_on(&axis).ok_or_else(|| {
+            let problem = format!("the strides of {layout} on `{axis}` do not nest");
+            LayoutError::Algebra { operation: "inverse by division", problem }
+        })?;
+        digits.extend(inverse.digits.into_iter().map(|(_, digit)| digit).filter(|digit| digit.weight != 0));
     }
+    Ok(digits)
 }
 
 #[cfg(test)]
