@@ -4,7 +4,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::range::{ValueRange, gcd};
+use crate::facts::Facts;
+use crate::range::ValueRange;
 
 /// A variable: a name, and the values it can take. Two variables are the same if both agree.
 #[derive(Clone, Debug)]
@@ -48,6 +49,11 @@ impl Var {
     pub fn multiple(&self) -> i64 {
         self.0.of.multiple
     }
+
+    /// What is known of its values.
+    pub fn facts(&self) -> Facts {
+        Facts::new(self.range(), self.multiple())
+    }
 }
 
 /// One operation of an index expression. Division and remainder are those of floor division.
@@ -79,8 +85,7 @@ pub struct Expr(Arc<Hashed<Made>>);
 #[derive(Debug)]
 struct Made {
     node: Node,
-    range: ValueRange,
-    multiple: i64,
+    facts: Facts,
     weight: u64,
 }
 
@@ -174,8 +179,8 @@ impl Expr {
     }
 
     pub(crate) fn from_node(node: Node) -> Expr {
-        let (range, multiple, weight) = (range_of(&node), multiple_of(&node), weight_of(&node));
-        Expr(Arc::new(Hashed::new(Made { node, range, multiple, weight })))
+        let (facts, weight) = (facts_of(&node), weight_of(&node));
+        Expr(Arc::new(Hashed::new(Made { node, facts, weight })))
     }
 
     /// The operation at the root.
@@ -284,14 +289,19 @@ impl Expr {
         Arc::as_ptr(&self.0) as usize
     }
 
+    /// What is known of its values.
+    pub fn facts(&self) -> Facts {
+        self.0.of.facts
+    }
+
     /// An interval that holds every value.
     pub fn range(&self) -> ValueRange {
-        self.0.of.range
+        self.facts().range
     }
 
     /// A number that divides every value (0 if the only value is 0).
     pub fn multiple(&self) -> i64 {
-        self.0.of.multiple
+        self.facts().multiple
     }
 
     /// `self / divisor`, rounded up; `self` is not negative and `divisor` is positive.
@@ -329,37 +339,17 @@ fn weight_of(node: &Node) -> u64 {
     }
 }
 
-fn range_of(node: &Node) -> ValueRange {
+fn facts_of(node: &Node) -> Facts {
     match node {
-        Node::Const(value) => ValueRange::point(*value),
-        Node::Var(var) => var.range(),
-        Node::Add(a, b) => a.range().add(b.range()),
-        Node::Mul(a, b) => a.range().mul(b.range()),
-        Node::Div(a, b) => a.range().div(b.range()),
-        Node::Mod(a, b) => a.range().rem(b.range()),
-        Node::Xor(a, b) => a.range().xor(b.range()),
-        Node::And(a, b) => a.range().and(b.range()),
+        Node::Const(value) => Facts::of_number(*value),
+        Node::Var(var) => var.facts(),
+        Node::Add(a, b) => a.facts().add(b.facts()),
+        Node::Mul(a, b) => a.facts().mul(b.facts()),
+        Node::Div(a, b) => a.facts().div(b.facts()),
+        Node::Mod(a, b) => a.facts().rem(b.facts()),
+        Node::Xor(a, b) => a.facts().xor(b.facts()),
+        Node::And(a, b) => a.facts().and(b.facts()),
     }
-}
-
-fn multiple_of(node: &Node) -> i64 {
-    match node {
-        Node::Const(value) => value.saturating_abs(),
-        Node::Var(var) => var.range().constant().map_or(var.multiple(), i64::saturating_abs),
-        Node::Add(a, b) => gcd(a.multiple(), b.multiple()),
-        Node::Mul(a, b) => a.multiple().saturating_mul(b.multiple()),
-        Node::Div(a, b) => match b.as_const() {
-            Some(c) if c > 0 && a.multiple() % c == 0 => a.multiple() / c,
-            _ => 1,
-        },
-        Node::Mod(a, b) => gcd(a.multiple(), b.multiple()).max(1),
-        Node::Xor(a, b) => power_of_two_part(gcd(a.multiple(), b.multiple())),
-        Node::And(a, b) => power_of_two_part(a.multiple()).max(power_of_two_part(b.multiple())),
-    }
-}
-
-fn power_of_two_part(value: i64) -> i64 {
-    if value == 0 { 0 } else { value & value.wrapping_neg() }
 }
 
 impl From<i64> for Expr {

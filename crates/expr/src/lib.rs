@@ -16,6 +16,7 @@
 //! ```
 
 mod expr;
+mod facts;
 pub mod linear;
 mod ops;
 pub mod points;
@@ -24,5 +25,6 @@ pub mod rules;
 mod simplify;
 
 pub use expr::{EvalError, Expr, Node, Var};
+pub use facts::Facts;
 pub use range::ValueRange;
 pub use simplify::Simplifier;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::expr::{Expr, Node};
-use crate::range::{ValueRange, gcd, possible_bits};
+use crate::range::{ValueRange, gcd};
 
 /// A sum in canonical form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,7 +220,7 @@ fn remainder(value: Linear, divisor: Expr) -> Linear {
 
 /// Exclusive or with a number: bits that cannot be set in the value are added.
 fn flipped(bits: i64, value: Expr) -> Linear {
-    let may_be_set = possible_bits(value.range(), value.multiple());
+    let may_be_set = value.facts().possible_bits();
     let (met, apart) = if bits < 0 { (bits, 0) } else { (bits & may_be_set, bits & !may_be_set) };
     let atom = if met == 0 { linear(&value) } else { Linear::of_atom(Expr::constant(met) ^ value.clone()) };
     atom.plus(Linear::of_constant(apart)).unwrap_or_else(|| Linear::of_atom(Expr::constant(bits) ^ value))

@@ -1,4 +1,4 @@
-//! What is known of a value without evaluating it: an interval and a divisor.
+//! Intervals of values, and what operations make of them.
 
 /// The values from `lo` to `hi`, both included. Arithmetic saturates, so a range never claims too little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,7 +109,7 @@ impl ValueRange {
 }
 
 /// The least number of the form `2^n - 1` that is at least `value` (not negative).
-fn low_ones(value: i64) -> i64 {
+pub(crate) fn low_ones(value: i64) -> i64 {
     if value <= 0 { 0 } else { i64::MAX >> (value.leading_zeros() - 1) }
 }
 
@@ -128,15 +128,6 @@ pub(crate) fn gcd(a: i64, b: i64) -> i64 {
     i64::try_from(a).unwrap_or(1)
 }
 
-/// The bits that may be set in a value of this range that is a multiple of `multiple`; all bits when it may be negative.
-pub(crate) fn possible_bits(range: ValueRange, multiple: i64) -> i64 {
-    if !range.is_non_negative() {
-        return -1;
-    }
-    let low_zeros = if multiple == 0 { 63 } else { multiple.trailing_zeros() };
-    low_ones(range.hi) & (-1i64).checked_shl(low_zeros).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,10 +137,5 @@ mod tests {
         for (value, ones) in [(0, 0), (1, 1), (2, 3), (3, 3), (4, 7), (127, 127), (128, 255), (i64::MAX, i64::MAX)] {
             assert_eq!(low_ones(value), ones, "low_ones({value})");
         }
-    }
-
-    #[test]
-    fn possible_bits_of_a_multiple_of_8_below_32() {
-        assert_eq!(possible_bits(ValueRange::new(0, 31), 8), 0b11000);
     }
 }

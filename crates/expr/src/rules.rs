@@ -6,7 +6,8 @@
 
 use egg::{Analysis, DidMerge, EGraph, Id, Rewrite, Subst, Symbol, Var as PatternVar, define_language};
 
-use crate::range::{ValueRange, gcd, possible_bits};
+use crate::facts::Facts;
+use crate::range::gcd;
 
 /// The e-graph's own form of index expressions. The macro's variants carry no docs; they are those of [`crate::Node`].
 #[allow(missing_docs)]
@@ -28,26 +29,11 @@ mod language {
 }
 pub use language::Index;
 
-/// What is known of every value in an e-class.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// An interval that holds every value.
-    pub range: ValueRange,
-    /// A number that divides every value; 0 if the only value is 0.
-    pub multiple: i64,
-}
-
-impl Facts {
-    fn bits(&self) -> i64 {
-        possible_bits(self.range, self.multiple)
-    }
-}
-
-/// The analysis: ranges of the variables in, facts on every e-class out.
+/// The analysis: facts on the variables in, facts on every e-class out, as [`Facts`] has them of every operation.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    /// Variables by the name used in the e-graph, with their ranges.
-    pub variables: Vec<(Symbol, ValueRange)>,
+    /// Variables by the name used in the e-graph, with what is known of them.
+    pub variables: Vec<(Symbol, Facts)>,
 }
 
 /// The e-graph of index expressions.
@@ -57,47 +43,24 @@ impl Analysis<Index> for Ranges {
     type Data = Facts;
 
     fn make(graph: &mut Graph, node: &Index, _: Id) -> Facts {
-        let fact = |id: &Id| graph[*id].data.clone();
+        let of = |id: &Id| graph[*id].data;
         match node {
-            Index::Num(value) => Facts { range: ValueRange::point(*value), multiple: value.saturating_abs() },
+            Index::Num(value) => Facts::of_number(*value),
             Index::Var(name) => {
-                let range = graph.analysis.variables.iter().find(|(n, _)| n == name).map(|(_, r)| *r);
-                Facts { range: range.unwrap_or(ValueRange::ALL), multiple: 1 }
+                let known = graph.analysis.variables.iter().find(|(known, _)| known == name);
+                known.map_or_else(Facts::unknown, |(_, facts)| *facts)
             }
-            Index::Add([a, b]) => {
-                let (a, b) = (fact(a), fact(b));
-                Facts { range: a.range.add(b.range), multiple: gcd(a.multiple, b.multiple) }
-            }
-            Index::Mul([a, b]) => {
-                let (a, b) = (fact(a), fact(b));
-                Facts { range: a.range.mul(b.range), multiple: a.multiple.saturating_mul(b.multiple) }
-            }
-            Index::Div([a, b]) => {
-                let (a, b) = (fact(a), fact(b));
-                let multiple = match b.range.constant() {
-                    Some(c) if c > 0 && a.multiple % c == 0 => a.multiple / c,
-                    _ => 1,
-                };
-                Facts { range: a.range.div(b.range), multiple }
-            }
-            Index::Mod([a, b]) => {
-                let (a, b) = (fact(a), fact(b));
-                Facts { range: a.range.rem(b.range), multiple: gcd(a.multiple, b.multiple) }
-            }
-            Index::Xor([a, b]) => {
-                let (a, b) = (fact(a), fact(b));
-                let g = gcd(a.multiple, b.multiple);
-                Facts { range: a.range.xor(b.range), multiple: g & g.wrapping_neg() }
-            }
-            Index::And([a, b]) => {
-                let (a, b) = (fact(a), fact(b));
-                Facts { range: a.range.and(b.range), multiple: 1 }
-            }
+            Index::Add([a, b]) => of(a).add(of(b)),
+            Index::Mul([a, b]) => of(a).mul(of(b)),
+            Index::Div([a, b]) => of(a).div(of(b)),
+            Index::Mod([a, b]) => of(a).rem(of(b)),
+            Index::Xor([a, b]) => of(a).xor(of(b)),
+            Index::And([a, b]) => of(a).and(of(b)),
         }
     }
 
     fn merge(&mut self, to: &mut Facts, from: Facts) -> DidMerge {
-        let met = Facts { range: to.range.intersect(from.range), multiple: lcm(to.multiple, from.multiple) };
+        let met = to.met(from);
         let merged = DidMerge(met != *to, met != from);
         *to = met;
         merged
@@ -110,14 +73,6 @@ impl Analysis<Index> for Ranges {
             // Without this, 0 = 0*32 = (0*32)*32 = ... grows without end.
             graph[id].nodes.retain(|node| matches!(node, Index::Num(_)));
         }
-    }
-}
-
-/// Least common multiple where it is small enough to be of use, else the larger of the two.
-fn lcm(a: i64, b: i64) -> i64 {
-    match gcd(a, b) {
-        0 => 0,
-        g => (a / g).checked_mul(b).filter(|m| *m < 1 << 40).unwrap_or(a.max(b)),
     }
 }
 
@@ -156,7 +111,7 @@ impl Bound<'_> {
 
     fn disjoint_bits(&self) -> bool {
         let (Some(a), Some(b)) = (self.facts("?a"), self.facts("?b")) else { return false };
-        a.range.is_non_negative() && b.range.is_non_negative() && a.bits() & b.bits() == 0
+        a.range.is_non_negative() && b.range.is_non_negative() && a.possible_bits() & b.possible_bits() == 0
     }
 }
 

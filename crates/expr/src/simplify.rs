@@ -6,7 +6,6 @@ use egg::{CostFunction, Extractor, Id, Language, RecExpr, Rewrite, Runner, Symbo
 
 use crate::expr::{Expr, Node, Var};
 use crate::linear::normalize;
-use crate::range::possible_bits;
 use crate::rules::{Index, RULES, Ranges};
 
 /// Limits of one search. Time is no limit: results must not depend on the machine.
@@ -65,7 +64,7 @@ fn has_work_for_egg(expr: &Expr) -> bool {
 }
 
 fn bits(expr: &Expr) -> i64 {
-    possible_bits(expr.range(), expr.multiple())
+    expr.facts().possible_bits()
 }
 
 fn rewrite(expr: &Expr) -> Expr {
@@ -76,10 +75,10 @@ fn rewrite(expr: &Expr) -> Expr {
         }
     });
     let named: Vec<Symbol> = (0..variables.len()).map(symbol).collect();
-    let ranges = Ranges { variables: named.iter().copied().zip(variables.iter().map(Var::range)).collect() };
+    let known = Ranges { variables: named.into_iter().zip(variables.iter().map(Var::facts)).collect() };
     let mut start = RecExpr::default();
     to_egg(expr, &variables, &mut start);
-    let runner: Runner<Index, Ranges, ()> = Runner::new(ranges)
+    let runner: Runner<Index, Ranges, ()> = Runner::new(known)
         .with_iter_limit(ITERATIONS)
         .with_node_limit(NODES)
         .with_time_limit(Duration::MAX)
@@ -207,6 +206,13 @@ mod tests {
     fn an_xor_of_disjoint_bits_is_a_sum() {
         let (a, b) = (v("a", 7), v("b", 3));
         assert_eq!(simplified((b * 8) ^ a), "b*8 + a");
+    }
+
+    #[test]
+    fn what_divides_a_variable_is_known_to_the_rules() {
+        let n = Expr::var(&Var::multiple_of("n", 0, 4096, 8));
+        assert_eq!(simplified((n.clone() + 3) % 8), "3");
+        assert_eq!(simplified(n.clone() ^ v("r", 7)), "n + r");
     }
 
     #[test]

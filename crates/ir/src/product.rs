@@ -1,11 +1,16 @@
 //! How the warps of a CTA share a product of matrices, and what every thread then has of the three.
 //!
-//! `mma.sync` dictates where the elements of its operands are. Warps share the rows and columns of the product, the
-//! rows fastest; each has whole atoms, the shape of one instruction. Inference places fragments by this, and lowering
-//! loads by it what is in memory.
+//! `mma.sync` dictates where the elements of its operands are: `layout::hardware::mma_fragment` has the layouts of one
+//! instruction, and [`Atom`] reads them. Warps share the rows and columns of the product, the rows fastest; each has
+//! whole atoms, the shape of one instruction. Inference places fragments by this, and lowering loads by it what is in
+//! memory.
+
+mod atom;
 
 use tilewright_layout::DType;
 use tilewright_layout::map::Map;
+
+pub use atom::Atom;
 
 use crate::plan::Reason;
 use crate::thread::MmaInst;
@@ -38,7 +43,7 @@ impl Matrix {
 }
 
 /// A product, and how it is shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Product {
     /// The instruction.
     pub inst: MmaInst,
@@ -50,26 +55,23 @@ pub struct Product {
     pub transpose_a: bool,
     /// B is stored as N x K.
     pub transpose_b: bool,
+    /// The matrices of the instruction, in the order of [`Matrix::ALL`].
+    matrices: [Atom; 3],
 }
 
-/// What a warp has of a matrix. Lane `l` has of every eight lines line `l / 4`, and of every stretch of four runs the run
-/// `l % 4`.
+/// What a warp has of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Part<'a> {
     /// Atoms across the lines, and along them.
     pub atoms: [i64; 2],
-    /// Eights of lines in an atom.
-    pub eights: i64,
-    /// Stretches of a line in an atom.
-    pub stretches: i64,
-    /// Neighbours that a lane has together.
-    pub run: i64,
+    /// What a lane has of each.
+    pub atom: &'a Atom,
 }
 
-impl Part {
+impl Part<'_> {
     /// Elements of a lane in an atom.
     pub fn held(&self) -> i64 {
-        self.eights * self.stretches * self.run
+        self.atom.held()
     }
 
     /// Elements of a lane.
@@ -82,9 +84,10 @@ impl Part {
         (atom[0] * self.atoms[1] + atom[1]) * self.held()
     }
 
-    /// Of the `at`th element that a lane has of an atom: which of its eights of lines, stretches and neighbours it is in.
-    pub fn digits(&self, at: i64) -> [i64; 3] {
-        [at / self.run % self.eights, at / (self.run * self.eights), at % self.run]
+    /// The line at which an atom begins, and the index along it.
+    fn first(&self, atom: [i64; 2]) -> [i64; 2] {
+        let [lines, along] = self.atom.extents();
+        [atom[0] * lines, atom[1] * along]
     }
 }
 
@@ -133,24 +136,43 @@ impl Product {
             let text = format!("{warps} warps cannot share {} x {} parts of {rows} x {columns}", m / rows, n / columns);
             return Err(reason(text, "warps along M and N whose numbers divide those of the parts"));
         };
+        Product::shared_by(warps, inst, shape, gemm)
+    }
+
+    /// The product of these extents by warps along M and along N. Error: an instruction whose fragments are not known.
+    fn shared_by(warps: [i64; 2], inst: MmaInst, shape: [i64; 3], gemm: Gemm) -> Result<Product, Reason> {
         let Gemm { transpose_a, transpose_b, .. } = gemm;
-        Ok(Product { inst, shape, warps, transpose_a, transpose_b })
+        let atom = |matrix: Matrix| {
+            Atom::of(inst, matrix).map_err(|why| {
+                let text = format!("`{}` of `{}` has no fragment: {why}", matrix.name(), inst.info().name);
+                reason(text, "instructions whose fragments are known")
+            })
+        };
+        let matrices = [atom(Matrix::C)?, atom(Matrix::A)?, atom(Matrix::B)?];
+        Ok(Product { inst, shape, warps, transpose_a, transpose_b, matrices })
     }
 
     /// What a warp has of a matrix.
-    pub fn part(&self, matrix: Matrix) -> Part {
-        let info = self.inst.info();
-        let (m, n, k) = info.shape.mnk();
-        let packed = (4 / info.multiplicand.bytes()).max(1);
-        let rows = self.shape[0] / m / self.warps[0];
-        let columns = self.shape[1] / n / self.warps[1];
-        let depth = self.shape[2] / k;
-        let (lines, along, run, atoms) = match matrix {
-            Matrix::C => (m, n, 2, [rows, columns]),
-            Matrix::A => (m, k, packed, [rows, depth]),
-            Matrix::B => (n, k, packed, [columns, depth]),
+    pub fn part(&self, matrix: Matrix) -> Part<'_> {
+        let [c, a, b] = &self.matrices;
+        let atom = match matrix {
+            Matrix::C => c,
+            Matrix::A => a,
+            Matrix::B => b,
         };
-        Part { atoms, eights: lines / 8, stretches: along / (4 * run), run }
+        let ([lines, along], [atom_lines, atom_along]) = (self.extents(matrix), atom.extents());
+        let [lines_of_warps, along_of_warps] = self.warps_of(matrix);
+        Part { atoms: [lines / lines_of_warps / atom_lines, along / along_of_warps / atom_along], atom }
+    }
+
+    /// Warps that share the lines of a matrix, and warps that share each line.
+    fn warps_of(&self, matrix: Matrix) -> [i64; 2] {
+        let [along_m, along_n] = self.warps;
+        match matrix {
+            Matrix::C => [along_m, along_n],
+            Matrix::A => [along_m, 1],
+            Matrix::B => [along_n, 1],
+        }
     }
 
     /// How many lines a matrix has, and how many elements a line.
@@ -188,26 +210,32 @@ impl Product {
     pub fn map(&self, matrix: Matrix) -> Map {
         let part = self.part(matrix);
         let [lines, along] = self.extents(matrix);
-        let [by_row, by_column] = self.steps(matrix);
         let warps = self.warps[0] * self.warps[1];
         let mut map = Map::empty((warps * 32) as usize, (lines * along) as usize);
-        let slots = (0..part.atoms[0]).flat_map(|i| (0..part.atoms[1]).map(move |j| [i, j]));
-        for (atom, at) in slots.flat_map(|atom| (0..part.held()).map(move |at| (atom, at))) {
-            let [eight, stretch, neighbour] = part.digits(at);
-            let first_line = (atom[0] * part.eights + eight) * 8;
-            let first_stretch = atom[1] * part.stretches + stretch;
+        let lanes: Vec<[i64; 2]> = (0..32).map(|lane| part.atom.position(lane, 0)).collect();
+        let atoms = (0..part.atoms[0]).flat_map(|i| (0..part.atoms[1]).map(move |j| [i, j]));
+        for (atom, register) in atoms.flat_map(|atom| (0..part.held()).map(move |register| (atom, register))) {
+            let first = added(part.first(atom), part.atom.position(0, register));
             for thread in 0..warps * 32 {
-                let (warp, lane) = (thread / 32, thread % 32);
-                let (row, column) = (warp % self.warps[0], warp / self.warps[0]);
-                let line = row * by_row[0] + column * by_column[0] + first_line + lane / 4;
-                let run = (first_stretch * 4 + lane % 4) * part.run;
-                let place = row * by_row[1] + column * by_column[1] + run + neighbour;
-                let element = if self.is_turned(matrix) { place * lines + line } else { line * along + place };
-                map.put(thread as usize, (part.slot(atom) + at) as usize, element as usize);
+                let of_warp = added(first, self.first_of_warp(matrix, thread / 32));
+                let [line, index] = added(of_warp, lanes[(thread % 32) as usize]);
+                let element = if self.is_turned(matrix) { index * lines + line } else { line * along + index };
+                map.put(thread as usize, (part.slot(atom) + register) as usize, element as usize);
             }
         }
         map
     }
+
+    /// The line at which a warp begins, and the index along it.
+    fn first_of_warp(&self, matrix: Matrix, warp: i64) -> [i64; 2] {
+        let (row, column) = (warp % self.warps[0], warp / self.warps[0]);
+        let [by_row, by_column] = self.steps(matrix);
+        [0, 1].map(|side| row * by_row[side] + column * by_column[side])
+    }
+}
+
+fn added(a: [i64; 2], b: [i64; 2]) -> [i64; 2] {
+    [a[0] + b[0], a[1] + b[1]]
 }
 
 fn reason(text: String, accepted: &str) -> Reason {

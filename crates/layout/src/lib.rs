@@ -40,7 +40,9 @@ mod swizzle;
 mod table;
 mod tile;
 
-pub use algebra::{Digit, Grouped, GroupedMany, Guard, Inverse, Piece, refine_together};
+pub use algebra::{
+    AxisInverse, Digit, Grouped, GroupedMany, Guard, Inverse, Piece, PlaceDigit, digits_of_list, refine_together,
+};
 pub use axis::Axis;
 pub use dtype::DType;
 pub use error::LayoutError;

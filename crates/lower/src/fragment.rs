@@ -5,7 +5,7 @@ use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Cond;
 use tilewright_ir::tile::Kernel;
 use tilewright_layout::axis::{self, Axis};
-use tilewright_layout::{Iter, TileLayout};
+use tilewright_layout::{Guard, TileLayout};
 
 /// The hardware indices of a thread.
 #[derive(Clone, Debug)]
@@ -71,53 +71,45 @@ pub(crate) fn owned(layout: &TileLayout, is_of_warps: bool, indices: &ThreadIndi
 }
 
 fn invert_axis(layout: &TileLayout, axis: &Axis, index: &Var, owned: &mut Owned) -> Result<(), Vec<Reason>> {
-    let mut iters: Vec<(Option<usize>, &Iter)> = Vec::new();
-    iters.extend(layout.shard().iter().enumerate().map(|(at, iter)| (Some(at), iter)));
-    iters.extend(layout.replica().iter().map(|iter| (None, iter)));
-    iters.retain(|(_, iter)| iter.axis == *axis && iter.extent > 1);
-    iters.sort_by_key(|(_, iter)| iter.stride);
-    let nested = iters
-        .windows(2)
-        .all(|pair| pair[0].1.stride > 0 && pair[1].1.stride % (pair[0].1.stride * pair[0].1.extent) == 0);
-    if !nested || iters.first().is_some_and(|(_, iter)| iter.stride <= 0) {
+    let Some(inverse) = layout.inverse_on(axis) else {
         return Err(vec![Reason {
             text: format!("the strides of {layout} on `{axis}` do not nest"),
             accepted: "thread strides of which each is a multiple of the span of the smaller ones".to_string(),
         }]);
-    }
-    let offset = layout.offset_on(axis);
-    let place = Expr::var(index) - offset;
-    let mut rebuilt = Expr::constant(offset);
-    for (position, (at, iter)) in iters.iter().enumerate() {
-        let quotient = &place / iter.stride;
-        let is_last = position + 1 == iters.len();
-        let fits = index.range().hi - offset < iter.stride * iter.extent && offset == 0;
-        let digit = if is_last && fits { quotient } else { quotient % iter.extent };
-        rebuilt = rebuilt + &digit * iter.stride;
+    };
+    let mut rebuilt = Expr::constant(layout.offset_on(axis));
+    for (at, digit) in inverse.digits {
+        let value = digit.expr_anywhere(&Expr::var(index));
+        rebuilt = rebuilt + &value * digit.divisor;
         match at {
-            Some(at) => owned.digits[*at] = Some(digit),
-            None => owned.first_copy.push(Cond::Equal(digit, Expr::constant(0))),
+            Some(at) => owned.digits[at] = Some(value),
+            None => owned.first_copy.push(Cond::Equal(value, Expr::constant(0))),
         }
     }
-    owned.holds.extend(holders(index, offset, &iters, rebuilt));
+    owned.holds.extend(holders(index, &inverse.guards, rebuilt));
     Ok(())
 }
 
 /// Conditions under which a thread has an element at all: between two bounds where the holders are adjacent, else
 /// exactly the threads whose digits lead back to them.
-fn holders(index: &Var, offset: i64, iters: &[(Option<usize>, &Iter)], rebuilt: Expr) -> Vec<Cond> {
-    let range = index.range();
-    let adjacent = iters.iter().try_fold(1, |span, (_, iter)| (iter.stride == span).then_some(span * iter.extent));
-    let Some(span) = adjacent else {
-        let everyone = (range.lo..=range.hi).all(|value| rebuilt.eval(&|_| Some(value)) == Ok(value));
-        return if everyone { Vec::new() } else { vec![Cond::Equal(rebuilt, Expr::var(index))] };
-    };
-    let mut bounds = Vec::new();
-    if offset > range.lo {
-        bounds.push(Cond::Less(Expr::constant(offset - 1), Expr::var(index)));
+fn holders(index: &Var, guards: &[Guard], rebuilt: Expr) -> Vec<Cond> {
+    if guards.iter().all(|guard| guard.modulus.is_none()) {
+        return guards.iter().flat_map(|guard| bounds(index, guard)).collect();
     }
-    if offset + span <= range.hi {
-        bounds.push(Cond::Less(Expr::var(index), Expr::constant(offset + span)));
+    let range = index.range();
+    let everyone = (range.lo..=range.hi).all(|value| guards.iter().all(|guard| guard.holds(value)));
+    if everyone { Vec::new() } else { vec![Cond::Equal(rebuilt, Expr::var(index))] }
+}
+
+/// A guard that does not repeat, as far as the range of the index does not imply it.
+fn bounds(index: &Var, guard: &Guard) -> Vec<Cond> {
+    let (range, end) = (index.range(), guard.origin + guard.below);
+    let mut bounds = Vec::new();
+    if guard.origin > range.lo {
+        bounds.push(Cond::Less(Expr::constant(guard.origin - 1), Expr::var(index)));
+    }
+    if end <= range.hi {
+        bounds.push(Cond::Less(Expr::var(index), Expr::constant(end)));
     }
     bounds
 }

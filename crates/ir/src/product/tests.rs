@@ -27,7 +27,7 @@ fn one_atom_is_as_the_hardware_has_it() {
     for inst in MmaInst::ALL.iter().copied() {
         let info = inst.info();
         let (m, n, k) = info.shape.mnk();
-        let product = Product { inst, shape: [m, n, k], warps: [1, 1], transpose_a: false, transpose_b: false };
+        let product = Product::shared_by([1, 1], inst, [m, n, k], gemm(false, false, WarpPolicy::Square)).unwrap();
         let accumulator = match info.sum {
             DType::F16 => "f16",
             DType::I32 => "s32",

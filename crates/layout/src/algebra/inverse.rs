@@ -3,44 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use tilewright_expr::Expr;
-
+use super::axis_inverse::{Digit, Guard, Weighted};
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::table::TableLayout;
 use crate::tile::{Coord, Iter, TileLayout};
-
-/// A digit of the element's index, read off a position: `(position - origin) / divisor % extent`, times `weight`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Digit {
-    /// The axis of the position.
-    pub axis: Axis,
-    /// The least position on the axis.
-    pub origin: i64,
-    /// Positions per step of the digit.
-    pub divisor: i64,
-    /// How many values it has.
-    pub extent: i64,
-    /// What one step adds to the flat index; 0 for the digit of a copy.
-    pub weight: i64,
-    /// True for the digit of the longest stride on its axis: the guards bound it, so it needs no remainder.
-    pub is_last: bool,
-}
-
-/// A condition that a position must meet to hold an element: `(position - origin) % modulus < below`; without a
-/// modulus, `origin <= position < origin + below`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Guard {
-    /// The axis of the position.
-    pub axis: Axis,
-    /// The least position on the axis.
-    pub origin: i64,
-    /// Positions per repetition, if the condition repeats.
-    pub modulus: Option<i64>,
-    /// How many positions of a repetition hold elements.
-    pub below: i64,
-}
 
 /// The inverse of a layout: for every place, the element there, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,45 +82,11 @@ impl TileLayout {
     fn inverse_digits(&self) -> Option<(Vec<Digit>, Vec<Guard>)> {
         let (mut digits, mut guards) = (Vec::new(), Vec::new());
         for axis in self.axes() {
-            self.invert_axis(&axis, &mut digits, &mut guards)?;
+            let inverse = self.inverse_of(&axis, self.moving_on(&axis))?;
+            digits.extend(inverse.digits.into_iter().map(|(_, digit)| digit));
+            guards.extend(inverse.guards);
         }
         Some((digits, guards))
-    }
-
-    fn invert_axis(&self, axis: &Axis, digits: &mut Vec<Digit>, guards: &mut Vec<Guard>) -> Option<()> {
-        let origin = self.offset_on(axis);
-        let guard = |modulus, below| Guard { axis: axis.clone(), origin, modulus, below };
-        let mut below = 1;
-        let iters = self.weighted_on(axis);
-        for (at, (iter, weight)) in iters.iter().enumerate() {
-            if iter.stride < 1 || iter.stride % below != 0 {
-                return None;
-            }
-            if iter.stride > below {
-                guards.push(guard(Some(iter.stride), below));
-            }
-            let is_last = at + 1 == iters.len();
-            let (divisor, extent, weight) = (iter.stride, iter.extent, *weight);
-            digits.push(Digit { axis: axis.clone(), origin, divisor, extent, weight, is_last });
-            below = iter.stride.checked_mul(iter.extent)?;
-        }
-        guards.push(guard(None, below));
-        Some(())
-    }
-
-    /// The moving iters on an axis with the weights of their digits, shortest stride first; copies weigh 0.
-    fn weighted_on(&self, axis: &Axis) -> Vec<(&Iter, i64)> {
-        let mut behind = self.size();
-        let weigh = |iter| {
-            let iter: &Iter = iter;
-            behind /= iter.extent;
-            (iter, behind)
-        };
-        let mut iters: Vec<(&Iter, i64)> = self.shard().iter().map(weigh).collect();
-        iters.extend(self.replica().iter().map(|iter| (iter, 0)));
-        iters.retain(|(iter, _)| iter.axis == *axis && iter.extent > 1 && iter.stride != 0);
-        iters.sort_by_key(|(iter, _)| iter.stride);
-        iters
     }
 
     fn inverse_places(&self) -> Result<Inverse, LayoutError> {
@@ -177,9 +111,9 @@ impl TileLayout {
         }
         let mut shard = Vec::new();
         for (axis, extent) in extents {
-            let iters = self.weighted_on(axis);
+            let iters = self.moving_on(axis);
             let mut below = 1;
-            for (iter, _) in &iters {
+            for Weighted { iter, .. } in &iters {
                 if iter.stride != below {
                     return Ok(None);
                 }
@@ -188,34 +122,9 @@ impl TileLayout {
             if below != *extent || self.offset_on(axis) != 0 {
                 return Ok(None);
             }
-            shard.extend(iters.iter().rev().map(|(iter, weight)| Iter::memory(iter.extent, *weight)));
+            shard.extend(iters.iter().rev().map(|weighted| Iter::memory(weighted.iter.extent, weighted.weight)));
         }
         TileLayout::new(shard, Vec::new(), []).map(Some)
-    }
-}
-
-impl Digit {
-    /// The digit at a position that meets the guards.
-    fn at(&self, position: i64) -> i64 {
-        let quotient = position.saturating_sub(self.origin).div_euclid(self.divisor);
-        if self.is_last { quotient } else { quotient.rem_euclid(self.extent) }
-    }
-
-    /// The digit as an expression; `position` must meet the guards.
-    pub fn expr(&self, position: &Expr) -> Expr {
-        let quotient = (position.clone() - self.origin) / self.divisor;
-        if self.is_last { quotient } else { quotient % self.extent }
-    }
-}
-
-impl Guard {
-    /// True where the position meets the condition.
-    pub fn holds(&self, position: i64) -> bool {
-        match (position.checked_sub(self.origin), self.modulus) {
-            (None, _) => false,
-            (Some(steps), Some(modulus)) => steps.rem_euclid(modulus) < self.below,
-            (Some(steps), None) => (0..self.below).contains(&steps),
-        }
     }
 }
 
@@ -251,40 +160,6 @@ impl Inverse {
             }
             Inverse::Places(elements) => Inverse::Places(elements),
         }
-    }
-}
-
-fn shifted(axis: &Axis, origin: i64) -> String {
-    match origin {
-        0 => axis.to_string(),
-        _ if origin > 0 => format!("({axis} - {origin})"),
-        _ => format!("({axis} + {})", -origin),
-    }
-}
-
-impl fmt::Display for Guard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Guard { axis, origin, modulus, below } = self;
-        match modulus {
-            Some(modulus) if *below == 1 => write!(f, "{} % {modulus} == 0", shifted(axis, *origin)),
-            Some(modulus) => write!(f, "{} % {modulus} < {below}", shifted(axis, *origin)),
-            None if *below == 1 => write!(f, "{axis} == {origin}"),
-            None => write!(f, "{origin} <= {axis} < {}", origin + below),
-        }
-    }
-}
-
-impl fmt::Display for Digit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Digit { axis, origin, divisor, extent, weight, is_last } = self;
-        write!(f, "{}", shifted(axis, *origin))?;
-        if *divisor != 1 {
-            write!(f, " / {divisor}")?;
-        }
-        if !is_last {
-            write!(f, " % {extent}")?;
-        }
-        if *weight == 1 { Ok(()) } else { write!(f, " * {weight}") }
     }
 }
 

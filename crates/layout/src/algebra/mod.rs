@@ -1,5 +1,6 @@
 //! Operations that make layouts out of layouts. Each is an equation on `apply`, held by a property test.
 
+mod axis_inverse;
 mod canonical;
 mod complement;
 mod compose;
@@ -16,9 +17,11 @@ mod sum;
 mod swizzled;
 mod tiling;
 
+pub use axis_inverse::{AxisInverse, Digit, Guard};
 pub use group::{Grouped, GroupedMany};
-pub use inverse::{Digit, Guard, Inverse};
+pub use inverse::Inverse;
 pub use joint::refine_together;
+pub use recognise::{PlaceDigit, digits_of_list};
 pub use slice::Piece;
 
 pub(crate) use progression::{Progression, added, fuse};

@@ -1,4 +1,4 @@
-//! Listed places read back as iters.
+//! Listed places read back as digits of the place in the list: iters, where all places matter.
 
 use crate::axis::Axis;
 use crate::tile::Iter;
@@ -36,31 +36,15 @@ impl Walk {
         self.at(t).iter().zip(a.iter().zip(b)).all(|(step, (a, b))| *step == a + b)
     }
 
-    /// The iters that make this walk, each on one axis, or `None` if there are none.
-    ///
-    /// The extent of the last iter can only be the length of the first run of equal steps; if the walk repeats it, the
-    /// elements that begin a run leave the question to the slower iters.
+    /// The iters that make this walk, each on one axis, or `None` if there are none. They end where the walk ends.
     pub(crate) fn iters(&self, length: usize) -> Option<Vec<Iter>> {
-        let mut iters = Vec::new();
-        let mut walk = self.every(1, length);
-        let mut left = length;
-        while left > 1 {
-            let run = walk.first_run(left);
-            iters.push(self.iter(run as i64, walk.at(1))?);
-            let repeats = (0..left).all(|t| walk.adds(t, walk.at(t / run * run), walk.at(t % run)));
-            if !left.is_multiple_of(run) || !repeats {
-                return None;
-            }
-            left /= run;
-            walk = walk.every(run, left);
+        let list = List { places: length, width: self.axes.len(), positions: &self.steps, matters: &|_| true };
+        let digits = list.digits()?;
+        let is_whole = digits.iter().map(|digit| digit.extent).product::<usize>() == length;
+        if !is_whole {
+            return None;
         }
-        iters.reverse();
-        Some(iters)
-    }
-
-    fn first_run(&self, length: usize) -> usize {
-        let goes_on = |t: &usize| self.at(*t).iter().zip(self.at(1)).all(|(step, unit)| *step == unit * *t as i64);
-        (0..length).take_while(goes_on).count()
+        digits.iter().rev().map(|digit| self.iter(digit.extent as i64, &digit.strides)).collect()
     }
 
     fn iter(&self, extent: i64, step: &[i64]) -> Option<Iter> {
@@ -73,10 +57,123 @@ impl Walk {
     }
 }
 
+/// A digit of a place in a list: `place / period % extent * stride`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaceDigit {
+    /// Places per step of the digit: the product of the extents of all faster ones.
+    pub period: i64,
+    /// How many values it has.
+    pub extent: i64,
+    /// What one step adds.
+    pub stride: i64,
+}
+
+/// The digits, the fastest first, that lead from each place of a list to its value, where it has one. The first value
+/// is 0. The list may end before the last digit does. `None` if no digits lead there.
+pub fn digits_of_list(values: &[Option<i64>]) -> Option<Vec<PlaceDigit>> {
+    let positions: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
+    let matters = |place: usize| values[place].is_some();
+    let list = List { places: values.len(), width: 1, positions: &positions, matters: &matters };
+    let mut period = 1;
+    let mut found = Vec::new();
+    for Steps { extent, strides } in list.digits()? {
+        found.extend(strides.iter().map(|stride| PlaceDigit { period, extent: extent as i64, stride: *stride }));
+        period *= extent as i64;
+    }
+    Some(found)
+}
+
+/// A digit of a place in a list, and what a step of it adds to each number of the position.
+struct Steps {
+    extent: usize,
+    strides: Vec<i64>,
+}
+
+/// A list of positions. The first is 0 if it matters.
+struct List<'a> {
+    /// How many positions there are.
+    places: usize,
+    /// Numbers of a position.
+    width: usize,
+    /// The numbers of one position after those of the other.
+    positions: &'a [i64],
+    /// Whether a place must have its position.
+    matters: &'a dyn Fn(usize) -> bool,
+}
+
+impl List<'_> {
+    /// The digits that lead from each place that matters to its position, the fastest first.
+    fn digits(&self) -> Option<Vec<Steps>> {
+        if self.at(0).is_some_and(|first| first.iter().any(|number| *number != 0)) {
+            return None;
+        }
+        let mut found = Vec::new();
+        // Where the digits that are found lead from the first `period` places.
+        let (mut period, mut reached) = (1, vec![0; self.width]);
+        while period < self.places {
+            let digit = self.next_digit(period, &reached)?;
+            if period * digit.extent < self.places {
+                let in_turn = |turn: usize| moved(&reached, &digit.strides, turn as i64);
+                reached = (0..digit.extent).flat_map(in_turn).collect();
+            }
+            period *= digit.extent;
+            found.push(digit);
+        }
+        Some(found)
+    }
+
+    /// The position at a place, if it matters.
+    fn at(&self, place: usize) -> Option<&[i64]> {
+        let is_there = place < self.places && (self.matters)(place);
+        is_there.then(|| &self.positions[place * self.width..(place + 1) * self.width])
+    }
+
+    /// The digit that counts the turns of `period` places, which the faster ones lead to `reached`.
+    ///
+    /// Where all places matter and the list is one of iters, its extent can only be where the first run of equal steps
+    /// ends. Else it may end before, where the list is a multiple of it.
+    fn next_digit(&self, period: usize, reached: &[i64]) -> Option<Steps> {
+        let turns = self.places.div_ceil(period);
+        let step = |turn: usize| quotients(self.at(turn * period)?, turn as i64);
+        let strides = (1..turns).find_map(step).unwrap_or_else(|| vec![0; self.width]);
+        let goes_on = |turn: &usize| {
+            let is_there =
+                |at: &[i64]| at.iter().zip(&strides).all(|(number, stride)| *number == *turn as i64 * stride);
+            self.at(turn * period).is_none_or(is_there)
+        };
+        let run = (1..turns).take_while(goes_on).count() + 1;
+        let leads = |extent: &usize| {
+            let last = (period * extent).min(self.places);
+            (period..last).all(|place| self.is_reached(place, period, reached, &strides))
+        };
+        let extent = (2..=run).rev().filter(|extent| turns.is_multiple_of(*extent) || *extent == run).find(leads)?;
+        Some(Steps { extent, strides })
+    }
+
+    /// Whether one step for every whole period before a place leads to its position, from what the faster digits have
+    /// reached.
+    fn is_reached(&self, place: usize, period: usize, reached: &[i64], strides: &[i64]) -> bool {
+        let (turn, first) = ((place / period) as i64, place % period * self.width);
+        let is_there = |((number, low), stride): ((&i64, &i64), &i64)| *number == low + turn * stride;
+        self.at(place).is_none_or(|at| at.iter().zip(&reached[first..]).zip(strides).all(is_there))
+    }
+}
+
+/// Positions, each so many steps on.
+fn moved(positions: &[i64], strides: &[i64], steps: i64) -> Vec<i64> {
+    let each = positions.chunks(strides.len().max(1));
+    each.flat_map(|at| at.iter().zip(strides).map(move |(number, stride)| number + steps * stride)).collect()
+}
+
+/// The numbers of a position divided, if they are multiples.
+fn quotients(at: &[i64], divisor: i64) -> Option<Vec<i64>> {
+    at.iter().map(|number| (number % divisor == 0).then_some(number / divisor)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::axis::M;
+    use crate::axis::{M, REG};
 
     fn read(positions: &[i64]) -> Option<Vec<(i64, i64)>> {
         let walk = Walk::new(vec![M], positions.len() as i64, |t, _| positions[t as usize]);
@@ -93,6 +190,41 @@ mod tests {
     #[test]
     fn an_uneven_walk_has_none() {
         assert_eq!(read(&[0, 1, 10, 11, 20]), None);
+        assert_eq!(read(&[0, 1, 2, 10, 11]), None);
         assert_eq!(read(&[0, 1, 10, 12]), None);
+    }
+
+    /// Period, extent and stride of each digit.
+    fn digits(values: &[Option<i64>]) -> Option<Vec<(i64, i64, i64)>> {
+        let told = |digit: PlaceDigit| (digit.period, digit.extent, digit.stride);
+        Some(digits_of_list(values)?.into_iter().map(told).collect())
+    }
+
+    #[test]
+    fn a_step_leads_along_one_axis() {
+        let read = |places: &[(i64, i64)]| {
+            let at = |t: i64, axis: &Axis| if *axis == M { places[t as usize].0 } else { places[t as usize].1 };
+            let walk = Walk::new(vec![M, REG], places.len() as i64, at);
+            let iters = walk.iters(places.len())?;
+            Some(iters.into_iter().map(|iter| (iter.extent, iter.stride, iter.axis)).collect::<Vec<_>>())
+        };
+        assert_eq!(read(&[(5, 1), (7, 1), (5, 4), (7, 4)]), Some(vec![(2, 3, REG), (2, 2, M)]));
+        assert_eq!(read(&[(0, 0), (1, 1)]), None);
+    }
+
+    #[test]
+    fn a_list_may_end_inside_its_last_digit() {
+        let values = [0, 1, 2, 10, 11].map(Some);
+        assert_eq!(digits(&values), Some(vec![(1, 3, 1), (3, 2, 10)]));
+        assert_eq!(digits(&[0, 1, 3, 2, 7].map(Some)), None);
+        assert_eq!(digits(&[Some(1)]), None);
+        assert_eq!(digits(&[Some(0)]), Some(vec![]));
+    }
+
+    #[test]
+    fn places_without_a_value_may_have_any() {
+        let fifths: Vec<_> = (0..32).map(|t| (t % 8 < 5).then_some(t / 8 * 5 + t % 8)).collect();
+        assert_eq!(digits(&fifths), Some(vec![(1, 8, 1), (8, 4, 5)]));
+        assert_eq!(digits(&[Some(0), None, Some(6), None, None]), Some(vec![(1, 5, 3)]));
     }
 }

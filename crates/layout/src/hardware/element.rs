@@ -1,4 +1,7 @@
-use super::choice::choices;
+use super::choice::{choices, names};
+use super::refused;
+use crate::dtype::DType;
+use crate::error::LayoutError;
 
 choices! {
     /// A type of the elements of PTX's matrix instructions (PTX ISA, sections "Fundamental Types" and "Alternate
@@ -43,6 +46,21 @@ choices! {
 }
 
 impl MmaType {
+    /// The type that means what a dtype means. Error: matrix instructions have none.
+    pub fn of_dtype(dtype: DType) -> Result<MmaType, LayoutError> {
+        match dtype {
+            DType::F64 => Ok(MmaType::F64),
+            DType::F32 => Ok(MmaType::F32),
+            DType::F16 => Ok(MmaType::F16),
+            DType::BF16 => Ok(MmaType::Bf16),
+            DType::I8 => Ok(MmaType::S8),
+            DType::I32 => Ok(MmaType::S32),
+            DType::U8 => Ok(MmaType::U8),
+            DType::I16 | DType::I64 | DType::U16 | DType::U32 | DType::U64 => Err(no_type_of(dtype)),
+            DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => Err(no_type_of(dtype)),
+        }
+    }
+
     /// Bits of one element, without the padding that some instructions want.
     pub fn bits(self) -> i64 {
         match self {
@@ -62,9 +80,25 @@ impl MmaType {
     }
 }
 
+fn no_type_of(dtype: DType) -> LayoutError {
+    refused("element type", format!("matrix instructions have none for `{dtype}`"), names::<MmaType>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::MmaType;
+    use crate::dtype::DType;
+
+    #[test]
+    fn a_dtype_is_the_type_of_its_name_and_size() {
+        for dtype in DType::ALL.iter().copied() {
+            let Ok(element) = MmaType::of_dtype(dtype) else { continue };
+            assert_eq!((element.bits(), element.is_integer()), (dtype.bytes() * 8, dtype.is_integer()), "{dtype}");
+            let name = if dtype.is_integer() { dtype.name().replace('i', "s") } else { dtype.name().to_string() };
+            assert_eq!(element.name(), name);
+        }
+        assert_eq!(MmaType::of_dtype(DType::B32).unwrap_err().code(), "L0113");
+    }
 
     #[test]
     fn the_name_of_a_small_float_counts_its_bits_without_the_sign() {

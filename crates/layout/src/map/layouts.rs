@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Map;
+use crate::algebra::Walk;
 use crate::axis::{Axis, LANEID, REG, Scope, TX, WARPID};
 use crate::{Iter, Layout, TableLayout, TileLayout};
 
@@ -85,38 +86,15 @@ fn as_iters(places: &[Vec<Place>]) -> Option<TileLayout> {
 
 /// The iters, the fastest last, whose digits lead to these places in order.
 fn iters(places: &[Place]) -> Option<Vec<Iter>> {
-    let mut found = Vec::new();
-    let mut period = 1;
-    while period < places.len() {
-        let step = places[period];
-        let rest = places.len() / period;
-        let straight = (1..rest).take_while(|at| places[at * period] == times(step, *at as i64)).count() + 1;
-        let extent = (2..=straight).rev().find(|extent| rest.is_multiple_of(*extent))?;
-        let (axis, stride) = match step {
-            (stride, 0) => (TX, stride),
-            (0, stride) => (REG, stride),
-            _ => return None,
-        };
-        found.insert(0, Iter { extent: extent as i64, stride, axis });
-        period *= extent;
-    }
-    let at = |element: usize| {
-        let mut rest = element as i64;
-        found.iter().rev().fold((0, 0), |(thread, slot), iter: &Iter| {
-            let moved = rest % iter.extent * iter.stride;
-            rest /= iter.extent;
-            if iter.axis == TX { (thread + moved, slot) } else { (thread, slot + moved) }
-        })
+    let at = |element: i64, axis: &Axis| {
+        let (thread, slot) = places[element as usize];
+        if *axis == TX { thread } else { slot }
     };
-    (0..places.len()).all(|element| at(element) == places[element]).then_some(found)
+    Walk::new(vec![TX, REG], places.len() as i64, at).iters(places.len())
 }
 
 fn minus(a: Place, b: Place) -> Place {
     (a.0 - b.0, a.1 - b.1)
-}
-
-fn times(step: Place, count: i64) -> Place {
-    (step.0 * count, step.1 * count)
 }
 
 #[cfg(test)]

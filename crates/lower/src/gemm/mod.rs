@@ -144,7 +144,7 @@ fn accept(context: &Context) -> Result<GemmSchedule, Vec<Reason>> {
 /// An operand as the instructions take it.
 struct Working<'a> {
     array: Handle<RegArray>,
-    part: Part,
+    part: Part<'a>,
     /// How the registers are filled, if they are not there from the start.
     staged: Option<Staged<'a>>,
 }

@@ -13,15 +13,19 @@ use crate::operand::MemoryTile;
 /// An operand in memory, as a lane sees it.
 pub(super) struct Staged<'a> {
     tile: &'a MemoryTile,
-    part: Part,
+    part: Part<'a>,
     /// Where an element is, in terms of the three variables and of the thread.
     index: Expr,
-    /// Which eight of the warp's lines.
-    eight: Var,
-    /// Which stretch of a line.
-    stretch: Var,
+    /// Which of the warp's lines the lanes begin at, in units.
+    line: Var,
+    /// Which index along a line they begin at, in units.
+    place: Var,
     /// Which neighbour in the lane's run.
     neighbour: Var,
+    /// What the first two variables count: lines, and indices along a line.
+    units: [i64; 2],
+    /// How many neighbours a lane has together.
+    run: i64,
     /// Neighbours are adjacent in memory.
     is_adjacent: bool,
 }
@@ -30,32 +34,35 @@ impl<'a> Staged<'a> {
     pub(super) fn of(
         builder: &mut Builder,
         tile: &'a MemoryTile,
-        product: &Product,
+        product: &'a Product,
         matrix: Matrix,
         indices: &ThreadIndices,
     ) -> Staged<'a> {
         let part = product.part(matrix);
-        let eight = Var::new("#eight", 0, part.atoms[0] * part.eights - 1);
-        let stretch = Var::new("#stretch", 0, part.atoms[1] * part.stretches - 1);
-        let neighbour = Var::new("#neighbour", 0, part.run - 1);
-        let (lane, [row, column]) = (Expr::var(&indices.lane), warps(product, indices));
+        let (run, units) = (part.atom.run(), part.atom.alignment());
+        let begins = |side: usize| part.atoms[side] * part.atom.extents()[side] / units[side];
+        let line = Var::new("#line", 0, begins(0) - 1);
+        let place = Var::new("#place", 0, begins(1) - 1);
+        let neighbour = Var::new("#neighbour", 0, run - 1);
+        let [row, column] = warps(product, indices);
         let [by_row, by_column] = product.steps(matrix);
-        let of_warp = |dimension: usize| &row * by_row[dimension] + &column * by_column[dimension];
-        let line = of_warp(0) + Expr::var(&eight) * 8 + &lane / 4;
-        let along = of_warp(1) + (Expr::var(&stretch) * 4 + &lane % 4) * part.run + Expr::var(&neighbour);
+        let of_warp = |side: usize| &row * by_row[side] + &column * by_column[side];
+        let [lane_line, lane_place] = part.atom.lane_position(&Expr::var(&indices.lane));
+        let across = of_warp(0) + Expr::var(&line) * units[0] + lane_line;
+        let along = of_warp(1) + Expr::var(&place) * units[1] + lane_place + Expr::var(&neighbour);
         let [lines, length] = product.extents(matrix);
-        let flat = if product.is_turned(matrix) { along * lines + line } else { line * length + along };
+        let flat = if product.is_turned(matrix) { along * lines + across } else { across * length + along };
         let position = builder.simplifier.simplify(&position(tile, &flat));
         let at = |neighbours: i64| position.with(&neighbour, neighbours);
         let is_next = |neighbours: i64| normalize(&(at(neighbours) - at(0))).as_const() == Some(neighbours);
         // A swizzle keeps so many elements together.
-        let kept = tile.placed.swizzle.map_or(part.run, |swizzle| 1 << swizzle.per_element());
-        let is_adjacent = part.run > 1 && kept % part.run == 0 && (1..part.run).all(is_next);
+        let kept = tile.placed.swizzle.map_or(run, |swizzle| 1 << swizzle.per_element());
+        let is_adjacent = run > 1 && kept % run == 0 && (1..run).all(is_next);
         let index = match tile.placed.swizzle {
             None => position,
             Some(swizzle) => builder.simplifier.simplify(&swizzle.apply_expr(position)),
         };
-        Staged { tile, part, index, eight, stretch, neighbour, is_adjacent }
+        Staged { tile, part, index, line, place, neighbour, units, run, is_adjacent }
     }
 
     /// Moves what a lane has of an atom to or from registers, in the order of the instruction's registers. The atom is
@@ -67,30 +74,33 @@ impl<'a> Staged<'a> {
         (array, slot): (Handle<RegArray>, i64),
         is_store: bool,
     ) -> Vec<Stmt> {
-        let Part { eights, stretches, run, .. } = self.part;
+        let Part { atom, .. } = self.part;
+        let [of_lines, of_places] = self.units;
+        let [lines, length] = atom.extents();
         let mut body = Vec::new();
-        for at in (0..self.part.held()).step_by(run as usize) {
-            let [eight, stretch, _] = self.part.digits(at);
-            let (eight, stretch) = (across * eights + eight, along * stretches + stretch);
-            let first = self.index(builder, &eight, &stretch, 0);
+        for at in (0..atom.held()).step_by(self.run as usize) {
+            let [line, place] = atom.position(0, at);
+            let line = across * (lines / of_lines) + line / of_lines;
+            let place = along * (length / of_places) + place / of_places;
+            let first = self.index(builder, &line, &place, 0);
             if self.is_adjacent && self.is_aligned(&first) {
-                body.push(self.access(array, slot + at, run, first, is_store));
+                body.push(self.access(array, slot + at, self.run, first, is_store));
                 continue;
             }
-            for neighbour in 0..run {
-                let index = self.index(builder, &eight, &stretch, neighbour);
+            for neighbour in 0..self.run {
+                let index = self.index(builder, &line, &place, neighbour);
                 body.push(self.access(array, slot + at + neighbour, 1, index, is_store));
             }
         }
         body
     }
 
-    fn index(&self, builder: &mut Builder, eight: &Expr, stretch: &Expr, neighbour: i64) -> Expr {
+    fn index(&self, builder: &mut Builder, line: &Expr, place: &Expr, neighbour: i64) -> Expr {
         let value = |var: &Var| {
-            if *var == self.eight {
-                Some(eight.clone())
-            } else if *var == self.stretch {
-                Some(stretch.clone())
+            if *var == self.line {
+                Some(line.clone())
+            } else if *var == self.place {
+                Some(place.clone())
             } else {
                 (*var == self.neighbour).then(|| Expr::constant(neighbour))
             }
@@ -99,8 +109,8 @@ impl<'a> Staged<'a> {
     }
 
     fn is_aligned(&self, index: &Expr) -> bool {
-        let bytes = self.part.run * self.tile.dtype.bytes();
-        index.multiple() % self.part.run == 0 && self.tile.alignment % bytes == 0
+        let bytes = self.run * self.tile.dtype.bytes();
+        index.multiple() % self.run == 0 && self.tile.alignment % bytes == 0
     }
 
     fn access(&self, array: Handle<RegArray>, first: i64, count: i64, index: Expr, is_store: bool) -> Stmt {

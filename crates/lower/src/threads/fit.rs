@@ -2,14 +2,7 @@
 
 use num_integer::Integer;
 use tilewright_expr::Expr;
-
-/// A digit of the thread's place: `place / period % extent * stride`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Digit {
-    period: i64,
-    extent: i64,
-    stride: i64,
-}
+use tilewright_layout::{PlaceDigit, digits_of_list};
 
 /// The threads that count: so many places, from a first one on, at equal distances; and the first one's value.
 struct Known {
@@ -32,46 +25,12 @@ pub(crate) fn fit(values: &[Option<i64>], thread: &Expr, multiple: i64) -> Optio
     let distance = known.iter().fold(0, |distance: i64, (at, _)| distance.gcd(&(at - first)));
     let places: Vec<Option<i64>> =
         (first..=last).step_by(distance as usize).map(|at| values[at as usize].map(|value| value - base)).collect();
-    let digits = digits(&places)?;
+    let digits = digits_of_list(&places)?;
     let known = Known { places: places.len() as i64, first, distance, base };
     Some(expression(&digits, &known, thread, multiple))
 }
 
-/// The digits that lead from a place to its value; the first value is 0.
-fn digits(values: &[Option<i64>]) -> Option<Vec<Digit>> {
-    let count = values.len() as i64;
-    let mut digits: Vec<Digit> = Vec::new();
-    let mut period = 1;
-    while period < count {
-        let rest = (count + period - 1) / period;
-        let at = |multiple: i64| values.get((multiple * period) as usize).copied().flatten();
-        let stride = (1..rest).find_map(|multiple| {
-            let value = at(multiple)?;
-            (value % multiple == 0).then_some(value / multiple)
-        });
-        let stride = stride.unwrap_or(0);
-        let straight = (1..rest).take_while(|m| at(*m).is_none_or(|value| value == m * stride)).count() as i64 + 1;
-        let extents =
-            (2..=straight).rev().filter(|extent| *extent == rest || rest % extent == 0 || *extent == straight);
-        let fits = |extent: &i64| {
-            let next = period * extent;
-            let mut tried = digits.clone();
-            tried.push(Digit { period, extent: *extent, stride });
-            (0..next.min(count)).all(|place| values[place as usize].is_none_or(|value| value == total(&tried, place)))
-        };
-        let extent = { extents }.find(fits)?;
-        digits.push(Digit { period, extent, stride });
-        period *= extent;
-    }
-    let is_right = |(place, value): (usize, &Option<i64>)| value.is_none_or(|v| v == total(&digits, place as i64));
-    values.iter().enumerate().all(is_right).then_some(digits)
-}
-
-fn total(digits: &[Digit], place: i64) -> i64 {
-    digits.iter().map(|digit| place / digit.period % digit.extent * digit.stride).sum()
-}
-
-fn expression(digits: &[Digit], known: &Known, thread: &Expr, multiple: i64) -> Expr {
+fn expression(digits: &[PlaceDigit], known: &Known, thread: &Expr, multiple: i64) -> Expr {
     let Known { places, first, distance, base } = *known;
     // One digit that divides evenly needs no place: the thread itself is scaled, if that shows what divides the values.
     if let [digit] = digits
@@ -85,7 +44,7 @@ fn expression(digits: &[Digit], known: &Known, thread: &Expr, multiple: i64) -> 
         (0, _) => thread / distance - first / distance,
         _ => (thread - first) / distance,
     };
-    let digit = |digit: &Digit| {
+    let digit = |digit: &PlaceDigit| {
         let quotient = if digit.period == 1 { place.clone() } else { &place / digit.period };
         let is_last = digit.period * digit.extent >= places;
         // Beyond the last place are threads that do not count.
