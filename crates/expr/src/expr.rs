@@ -290,7 +290,7 @@ impl Expr {
     }
 
     /// What is known of its values.
-    pub fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> Facts {
         self.0.of.facts
     }
 
