@@ -1,5 +1,5 @@
-//! The interactive page in headless Chromium: its parser, evaluator and bank model against those in Rust, and what it
-//! does when it is pointed at, edited, swizzled and stepped through.
+//! The interactive page in headless Chromium: its parser, evaluator and bank model against those in Rust, the plans that
+//! it is made with, and what it does when it is pointed at, edited, swizzled and stepped through.
 //!
 //! Chromium is looked for on the path. Without it the test is listed as skipped; `TILEWRIGHT_REQUIRE_CHROMIUM=1` makes
 //! that a failure.
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use tilewright::files::read_text;
 use tilewright::layout::access::{AccessKind, LANES, WarpAccess};
 use tilewright::layout::conversion::find_conversion;
-use tilewright::layout::hardware::SwizzleMode;
-use tilewright::layout::{Layout, LayoutError};
-use tilewright::viz::layout_page::{PageState, PageView, layout_page};
+use tilewright::layout::hardware::{MmaType, SwizzleMode};
+use tilewright::layout::{DType, Layout, LayoutError};
+use tilewright::viz::layout_page::{PageConversion, PageState, PageView, layout_page};
 use tilewright_tests::browser::Browser;
 use tilewright_tests::golden::FILES;
 use tilewright_tests::toolchain::package;
@@ -35,6 +35,11 @@ const CONVERSIONS: [(&str, &str, i64); 10] = [
     ("S[(4,32,4):(1@warpid,1@laneid,1@reg)]", "S[(4,32,4):(1@reg,1@laneid,1@warpid)]", 32),
     ("S[(24,5):(1@laneid,1@reg)]", "S[(5,24):(1@reg,1@laneid)]", 16),
 ];
+/// A conversion that has no steps to go through: layouts, bits of an element, and what there is to say about it.
+const WITHOUT_STEPS: (&str, &str, i64, &str) =
+    ("S[(4,512):(1@gpuid_x,1@m)]", "S[2048:1@m] + R[4:1@gpuid_x]", 16, "collective: all-gather over gpuid_x");
+/// For every width of an element that the page offers, the type that its commands name.
+const DTYPES: [&str; 6] = ["e2m1", "e4m3", "f16", "f32", "f64", "b128"];
 /// Texts that are no layouts in more than one way.
 const WRONG: [&str; 24] = [
     "",
@@ -118,42 +123,38 @@ fn told(name: &str, verdict: &Value) -> usize {
 
 /// The state that the pages of this test begin with.
 fn begin() -> PageState {
-    PageState {
-        layout: "S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid".to_string(),
-        shape: vec![8, 16],
-        bits: 16,
-        view: PageView::Tensor,
-        swizzle: None,
-        access: None,
-        to: None,
-    }
+    let layout = "S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid";
+    PageState { shape: vec![8, 16], ..PageState::new(layout) }
 }
 
 /// The state that a link gives in its place.
 fn linked() -> PageState {
     PageState {
-        layout: "S[(4,8):(8,1)] + 5".to_string(),
         shape: vec![8, 4],
         bits: 32,
         view: PageView::Banks,
         swizzle: Some(SwizzleMode::B64),
         access: Some("S[(4,8):(8@laneid,1@laneid)]".to_string()),
-        to: None,
+        ..PageState::new("S[(4,8):(8,1)] + 5")
     }
 }
 
 /// Opens the page at an address and reads what its harness leaves in the document.
 fn drive(browser: &Browser, state: &PageState, fragment: &str) -> Result<Value, String> {
+    let (layout, to, bits, summary) = WITHOUT_STEPS;
     let given = json!({
         "texts": texts()?,
         "layouts": layouts()?,
         "accesses": accesses(),
         "conversions": conversions().map_err(|e| e.to_string())?,
+        "withoutSteps": { "layout": layout, "to": to, "bits": bits, "summary": summary },
+        "dtypes": DTYPES.map(|name| json!([bits_of(name), name])),
         "linked": !fragment.is_empty(),
     });
     let given = given.to_string().replace('<', "\\u003c");
     let harness = include_str!("layout_page/harness.js");
-    browser.run(&layout_page(state), &format!("const GIVEN = {given};\n{harness}"), fragment)
+    let page = page_conversions().and_then(|known| layout_page(state, &known)).map_err(|e| e.to_string())?;
+    browser.run(&page, &format!("const GIVEN = {given};\n{harness}"), fragment)
 }
 
 /// Every text in the golden vectors that has the look of a layout.
@@ -228,6 +229,22 @@ fn conversions() -> Result<Vec<Value>, LayoutError> {
         Ok(json!([a, b, bits, plan.to_json_text()]))
     };
     CONVERSIONS.into_iter().map(planned).collect()
+}
+
+/// What the page is made with.
+fn page_conversions() -> Result<Vec<PageConversion>, LayoutError> {
+    let (from, to, bits, summary) = WITHOUT_STEPS;
+    let mut known = vec![PageConversion::without_steps(&from.parse()?, &to.parse()?, bits, summary)];
+    for (from, to, bits) in CONVERSIONS {
+        known.push(PageConversion::between_fragments(&from.parse()?, &to.parse()?, bits)?);
+    }
+    Ok(known)
+}
+
+/// Bits of an element, as the layout tool takes the name; `None` for a name that it does not know.
+fn bits_of(name: &str) -> Option<i64> {
+    let dtype = name.parse::<DType>().ok().map(|dtype| dtype.bytes() * 8);
+    dtype.or_else(|| name.parse::<MmaType>().ok().map(MmaType::bits))
 }
 
 /// FNV-1a over the places of every element as text, positions in order of axis name.

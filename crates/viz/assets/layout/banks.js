@@ -123,7 +123,7 @@ const Banks = (() => {
     if (model.size > MOST_ELEMENTS) {
       throw problem(`${model.size} elements; at most ${MOST_ELEMENTS} can be stepped through`);
     }
-    const fragment = Model.fragment(pattern, 'access');
+    const fragment = Model.fragment(pattern);
     const legal = legalVectors(bits).filter((vector) => allows(fragment, address, vector));
     if (wanted && !legal.includes(wanted)) {
       throw problem(`no vectors of ${wanted}: a lane's ${wanted} elements are not together, aligned, within 16 bytes`);

@@ -5,7 +5,7 @@
   const byId = (id) => document.getElementById(id);
   const MOST_NAMED = 16;
 
-  let state = Address.normal(JSON.parse(byId('state').textContent));
+  let state = Address.normal(DATA.state);
   let scene = null;
   let look = Palette.theme();
   let selection = null;
@@ -42,7 +42,7 @@
   function refresh() {
     const next = Scene.of(state);
     const stale = next.panels === null && scene !== null && scene.panels !== null;
-    scene = stale ? { ...scene, errors: next.errors, waves: null, plan: null } : next;
+    scene = stale ? { ...scene, errors: next.errors, waves: null, conversion: null, command: null } : next;
     byId('panels').classList.toggle('stale', stale);
     byId('panels').dataset.view = state.view;
     Forms.show(state, next);
@@ -192,11 +192,13 @@
     byId('details').classList.toggle('pinned', Boolean(pinned));
   }
 
-  // The wavefronts of the access, or the steps of the plan, ready to be gone through.
+  // The wavefronts of the access, or the steps of the plan, ready to be gone through; without a plan, how to get one.
   function showSteps() {
     stepMarks = null;
     steps = Steps.of(scene);
     byId('steps').hidden = steps === null;
+    byId('unplanned').hidden = scene.command === null;
+    byId('command').textContent = scene.command ?? '';
     if (!steps) return stepper.reset(0);
     byId('summary').textContent = steps.summary;
     byId('step').textContent = '';
@@ -294,8 +296,9 @@
       const { total, ideal, vector, costs } = scene.waves;
       return { total, ideal, vector, costs };
     },
-    // The conversion plan; null where none is shown.
-    plan: () => (scene.plan ? scene.plan.result : null),
+    // The plan of the conversion that is shown, and the command that plans it; null where there is none.
+    plan: () => scene.conversion?.plan ?? null,
+    command: () => scene.command,
     // Goes to a step of the wavefronts or the plan; its text.
     step: (n) => {
       stepper.user(n);

@@ -246,10 +246,11 @@ const Model = (() => {
   const shortText = (found) => found.map(({ sign, position }) => sign + position).join(' ');
 
   // The table by thread and register that conversions and accesses work on: `element[t * registers + r]`, -1 for none,
-  // and the cell of every place. Throws LayoutError where the layout is no fragment; `task` is what it is wanted for.
-  function fragment(model, task) {
-    const refuse = (problem) => new Notation.LayoutError('L0113', `no such ${task}: ${problem}`);
-    const foreign = model.axes.find((axis) => !isThreadAxis(axis) && axis !== 'm' && axis !== 'reg');
+  // and the cell of every place. Throws LayoutError where the layout is not a fragment.
+  function fragment(model) {
+    const refuse = (problem) => new Notation.LayoutError('L0113', `this is not a register fragment: ${problem}`);
+    const isUsed = (a) => model.columns[a].some((position) => position !== 0);
+    const foreign = model.axes.find((axis, a) => !isThreadAxis(axis) && axis !== 'm' && axis !== 'reg' && isUsed(a));
     if (foreign !== undefined) throw refuse(`\`${foreign}\` is not an axis of a register fragment`);
     const count = model.size * model.replicas;
     const [thread, register] = [new Float64Array(count), new Float64Array(count)];
@@ -324,7 +325,7 @@ const Model = (() => {
   }
 
   return {
-    ENUMERATION_LIMIT, ORDER, evaluate, places, hardware, fragment, elementsOfCell, isInjective, positions, indexOf,
-    longText, shortText, coordinate, shapeOf, parseShape, checkShape,
+    ENUMERATION_LIMIT, ORDER, isThreadAxis, evaluate, places, hardware, fragment, elementsOfCell, isInjective,
+    positions, indexOf, longText, shortText, coordinate, shapeOf, parseShape, checkShape,
   };
 })();

@@ -28,9 +28,9 @@ const Scene = (() => {
   }
 
   // {errors, layout, model, shape, table, panels, ...}; `panels` is null where the layout or the shape is wrong. In the
-  // banks view `waves`, in the conversion view `plan`, where they could be made.
+  // banks view `waves`, where they could be made; in the conversion view `conversion`, or the `command` that plans it.
   function of(state) {
-    const scene = { state, errors: {}, panels: null };
+    const scene = { state, errors: {}, panels: null, conversion: null, command: null };
     const { errors } = scene;
     scene.layout = attempt(errors, 'layout', () => layoutOf(state));
     scene.model = scene.layout && attempt(errors, 'layout', () => Model.evaluate(scene.layout));
@@ -80,49 +80,53 @@ const Scene = (() => {
     return grid;
   }
 
-  // The fragment as a table of threads and registers; null, with the error noted, where the text is none.
-  function fragmentOf(errors, field, model) {
-    return attempt(errors, field, () => {
-      const fragment = Model.fragment(model, 'conversion');
-      return { fragment, table: Model.hardware(folded(fragment)) };
-    });
+  // The layout to convert to: as many elements as the one that is shown.
+  function targetOf({ state, shape }) {
+    const layout = Notation.parse(state.to);
+    const model = Model.evaluate(layout);
+    Model.checkShape(shape, model.size);
+    return { layout, model, table: Model.hardware(model) };
   }
 
-  // The same layout over one thread axis and one register axis.
-  function folded({ cells, registers, model }) {
+  // The places of a fragment over one thread axis and one register axis.
+  function byThread(model) {
+    const { cells, registers } = Model.fragment(model);
     const thread = Float64Array.from(cells, (cell) => Math.floor(cell / registers));
     const register = Float64Array.from(cells, (cell) => cell % registers);
-    return { ...model, axes: ['reg', 'tx'], columns: [register, thread] };
+    return Model.hardware({ ...model, axes: ['reg', 'tx'], columns: [register, thread] });
+  }
+
+  // The tables of both sides: by thread and register where both are fragments, else each by its own owners and slots.
+  function tablesOf(from, to) {
+    const areMemory = ![...from.model.axes, ...to.model.axes].some(Model.isThreadAxis);
+    const tables = [from, to].map(({ model }) => attempt({}, 'fragment', () => byThread(model)));
+    return areMemory || tables.includes(null) ? [from.table, to.table] : tables;
   }
 
   function conversion(scene) {
-    const { state, model, shape, errors } = scene;
-    const from = fragmentOf(errors, 'from', model);
-    if (!from) return [{ notice: errors.from.message }, { notice: 'Conversions are between fragments.' }];
-    const source = { ...Grids.hardware(from.table, shape, state.bits), title: 'From', table: from.table };
-    if (state.to.trim() === '') return [source, { notice: 'Write the layout to convert to into "To".' }];
-    const other = attempt(errors, 'to', () => {
-      const evaluated = Model.evaluate(Notation.parse(state.to));
-      Model.checkShape(shape, evaluated.size);
-      return evaluated;
-    });
-    const to = other && fragmentOf(errors, 'to', other);
-    if (!to) return [source, { notice: errors.to.message }];
-    const target = { ...Grids.hardware(to.table, shape, state.bits), title: 'To', table: to.table };
-    target.legend = 'colour: the thread that has it now';
+    const { state: { to, bits }, layout, shape, table, errors } = scene;
+    const side = (title, shown) => ({ ...Grids.hardware(shown, shape, bits), title, table: shown });
+    if (to.trim() === '') return [side('From', table), { notice: 'Write the layout to convert to into "To".' }];
+    const other = attempt(errors, 'to', () => targetOf(scene));
+    if (!other) return [side('From', table), { notice: errors.to.message }];
+    const [here, there] = tablesOf(scene, other);
+    const [source, target] = [side('From', here), side('To', there)];
+    target.legend = 'colour: where it is now';
     target.tone = (id) => {
       const [element] = target.elementsOf(id);
       return element === undefined ? -1 : source.tone(source.cellsOf(element)[0]);
     };
-    scene.plan = attempt(errors, 'to', () => Conversion.plan(from.fragment, to.fragment, state.bits));
+    scene.conversion = Conversions.find(layout, other.layout, bits);
+    if (scene.conversion === null) scene.command = Conversions.command(layout, other.layout, shape, bits);
     return [source, target, ...sharedMemory(scene)];
   }
 
   // The tile in shared memory, where the plan goes through it.
-  function sharedMemory({ plan, shape }) {
-    if (!plan || plan.result.shared === null) return [];
-    const table = Model.hardware(Model.evaluate(Notation.parse(plan.result.shared.layout)));
-    const { layout, bytes, cell } = plan.result.shared;
+  function sharedMemory({ conversion: known, shape }) {
+    const staging = known?.plan?.shared;
+    if (!staging) return [];
+    const { layout, bytes, cell } = staging;
+    const table = Model.hardware(Model.evaluate(Notation.parse(layout)));
     const legend = `${layout} · ${bytes.toLocaleString('en')} bytes · cell: coordinate of its element`;
     return [{ ...Grids.hardware(table, shape, cell), title: 'Shared memory', legend, table }];
   }
