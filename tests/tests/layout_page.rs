@@ -10,11 +10,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use tilewright::diag::nearest;
 use tilewright::files::read_text;
 use tilewright::layout::access::{AccessKind, LANES, WarpAccess};
+use tilewright::layout::axis::HARDWARE;
 use tilewright::layout::conversion::find_conversion;
 use tilewright::layout::hardware::{MmaType, SwizzleMode};
-use tilewright::layout::{DType, Layout, LayoutError};
+use tilewright::layout::{Axis, DType, Layout, LayoutError};
 use tilewright::viz::layout_page::{PageConversion, PageState, PageView, layout_page};
 use tilewright_tests::browser::Browser;
 use tilewright_tests::golden::FILES;
@@ -145,6 +147,8 @@ fn drive(browser: &Browser, state: &PageState, fragment: &str) -> Result<Value, 
     let given = json!({
         "texts": texts()?,
         "layouts": layouts()?,
+        "axes": axes(),
+        "meant": meant(),
         "accesses": accesses(),
         "conversions": conversions().map_err(|e| e.to_string())?,
         "withoutSteps": { "layout": layout, "to": to, "bits": bits, "summary": summary },
@@ -220,6 +224,37 @@ fn layouts() -> Result<Vec<Value>, String> {
         golden_texts()?.into_iter().filter_map(|text| text.parse::<Layout>().ok().map(|layout| (text, layout)));
     let small = parsed.filter(|(_, layout)| layout.size() <= MOST_ELEMENTS);
     small.map(|(text, layout)| Ok(json!([text, digest(&layout).map_err(|e| e.to_string())?]))).collect()
+}
+
+/// The names of the axes of hardware, in order.
+fn axes() -> BTreeSet<&'static str> {
+    HARDWARE.iter().map(Axis::name).collect()
+}
+
+/// Names near to those of axes, and far from all, with the axis that Rust takes each for.
+fn meant() -> Vec<Value> {
+    let axes = axes();
+    let mut given: BTreeSet<String> = axes.iter().flat_map(|name| slips(name)).collect();
+    given.extend(["partition", "lane", "warp", "thread", "tidx", "gpu", "zzzzzz"].map(str::to_string));
+    given.extend(WIDE.iter().map(|text| text.to_string()));
+    given.iter().map(|given| json!([given, nearest(given, axes.iter().copied())])).collect()
+}
+
+/// What a slip makes of a name: at every place a character lost, put in, replaced or exchanged with the next, and the
+/// rest lost; and all characters turned round.
+fn slips(name: &str) -> Vec<String> {
+    let characters: Vec<char> = name.chars().collect();
+    let mut slips = vec![characters.iter().rev().collect(), name.to_uppercase()];
+    for at in 0..characters.len() {
+        let (before, after) = (&name[..at], &name[at + 1..]);
+        slips.extend([before.to_string(), format!("{before}{after}"), format!("{before}_{after}")]);
+        slips.push(format!("{before}_{}", &name[at..]));
+        if let Some(next) = characters.get(at + 1) {
+            slips.push(format!("{before}{next}{}{}", characters[at], &name[at + 2..]));
+            slips.push(format!("{before}{next}_{}{}", characters[at], &name[at + 2..]));
+        }
+    }
+    slips
 }
 
 /// Conversions with the plan that Rust makes, as text.

@@ -36,6 +36,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/layout/address.js"),
     include_str!("../assets/layout/stepper.js"),
     include_str!("../assets/layout/steps.js"),
+    include_str!("../assets/layout/nearest.js"),
     include_str!("../assets/layout/facts.js"),
     include_str!("../assets/layout/forms.js"),
     include_str!("../assets/layout/main.js"),

@@ -83,6 +83,15 @@
     }
   });
 
+  scenario('the axes of hardware are those of Rust', () => same('names', [...Model.ORDER].sort(), GIVEN.axes));
+
+  scenario('the same name is thought to be meant as in Rust', () => {
+    for (const [given, expected] of GIVEN.meant) same(given, Nearest.of(given, GIVEN.axes), expected);
+    page.setState({ ...PLAIN, layout: 'S[(8,4):(4@lane_id,1@laneid)]', shape: '' });
+    const said = [...document.querySelectorAll('#facts span')].map((fact) => fact.textContent);
+    same('said', said.includes('`lane_id` is an axis of your own; did you mean `laneid`?'), true);
+  });
+
   scenario('an access takes as many wavefronts as in Rust', () => {
     for (const access of GIVEN.accesses) {
       const { wavefronts, ideal } = Banks.cost(access);
