@@ -99,6 +99,41 @@
     }
   });
 
+  // What an access costs, or its error.
+  function costOf(tile, lanes, bits, kind) {
+    try {
+      const { list, total, ideal } = Banks.wavefronts(tile, lanes, bits, kind);
+      return [list[0].width, list.length, total, ideal];
+    } catch (error) {
+      if (!(error instanceof Notation.LayoutError)) throw error;
+      return [error.code, error.message];
+    }
+  }
+
+  scenario('an access to a golden layout takes as many wavefronts as in Rust', () => {
+    const models = new Map();
+    const modelOf = (notation) => {
+      if (!models.has(notation)) models.set(notation, Model.evaluate(Notation.parse(notation)));
+      return models.get(notation);
+    };
+    for (const [layout, lanes, bits, kind, expected] of GIVEN.goldenAccesses) {
+      same(`${kind} of ${layout} by ${lanes}, ${bits} bits`, costOf(modelOf(layout), modelOf(lanes), bits, kind), expected);
+    }
+  });
+
+  scenario('an address is in the bank where Rust has it', () => {
+    for (const [bits, address, byte, line, bank] of GIVEN.addresses) {
+      same(`${address} of ${bits} bits`, Grids.byteText(address, bits), ` = byte ${byte}, line ${line}, bank ${bank}`);
+    }
+  });
+
+  scenario('a swizzle mode is that of Rust', () => {
+    for (const [bits, bytes, expected] of GIVEN.modes) {
+      const swizzled = Notation.compose(Scene.mode(bytes, bits), Notation.parse('S[8:1]'));
+      same(`${bytes} bytes over ${bits} bits`, Notation.print(swizzled), expected);
+    }
+  });
+
   scenario('pointing at an element lights all its places', () => {
     page.setState(PLAIN);
     page.point(0, 3, 9);
@@ -169,11 +204,6 @@
     same('banks of the column', banks(), [0, 4, 8, 12, 16, 20, 24, 28]);
     choose('swizzle', '');
     same('notation', text('#facts code'), 'S[(8,64):(64@m,1@m)]');
-  });
-
-  scenario('the mode follows the width of the element', () => {
-    page.setState({ ...PLAIN, layout: 'S[(8,128):(128,1)]', shape: '8,128', bits: 8, swizzle: 64 });
-    same('notation', text('#facts code'), 'swizzle(M=4,B=2,S=3) o S[(8,128):(128@m,1@m)]');
   });
 
   scenario('wavefronts are gone through one by one', () => {

@@ -102,7 +102,8 @@ const Model = (() => {
   }
 
   // Every place of every element: `columns[a][e * replicas + k]` is the position on axis `a` of the k-th place, in
-  // order, of element `e`. Throws LayoutError where there are too many places.
+  // order, of element `e`; `base[a][e]` is that of its place without the replicas. Throws LayoutError where there are too
+  // many places.
   function evaluate(layout) {
     const points = Notation.size(layout);
     if (points > BigInt(ENUMERATION_LIMIT)) throw tooLarge(points);
@@ -112,25 +113,32 @@ const Model = (() => {
     const offsets = replicaOffsets(layout, axes);
     const replicas = offsets.length;
     if (size * replicas > ENUMERATION_LIMIT) throw tooLarge(size * replicas);
-    const columns = axes.map((axis, a) => {
-      const base = baseColumn(layout, axis, size);
-      if (replicas === 1) return base;
-      const column = new Float64Array(size * replicas);
-      for (let e = 0, p = 0; e < size; e++) {
-        for (let k = 0; k < replicas; k++) column[p++] = base[e] + offsets[k][a];
-      }
-      return column;
-    });
-    if (layout.swizzle) swizzleColumn(columns[axes.indexOf('m')], layout.swizzle, replicas);
-    return { layout, size, axes, replicas, columns };
+    const base = axes.map((axis) => baseColumn(layout, axis, size));
+    const copied = (column, a) => repeated(column, offsets.map((offset) => offset[a]));
+    const columns = replicas === 1 ? base : base.map(copied);
+    const plain = { layout, size, axes, replicas, base, columns };
+    return layout.swizzle ? swizzled(plain) : plain;
   }
 
-  function swizzleColumn(column, layer, replicas) {
-    if (!column) return;
-    const swizzle = swizzler(layer);
-    for (let p = 0; p < column.length; p++) column[p] = swizzle(column[p]);
-    if (replicas === 1) return;
-    for (let p = 0; p < column.length; p += replicas) column.subarray(p, p + replicas).sort();
+  // A column with a place for every offset of the replicas.
+  function repeated(column, offsets) {
+    const places = new Float64Array(column.length * offsets.length);
+    for (let e = 0, p = 0; e < column.length; e++) {
+      for (let k = 0; k < offsets.length; k++) places[p++] = column[e] + offsets[k];
+    }
+    return places;
+  }
+
+  // The same with its swizzle. It acts on `m`, and there is no other axis then.
+  function swizzled(model) {
+    const { layout, replicas } = model;
+    const swizzle = swizzler(layout.swizzle);
+    const permuted = (column) => column.map((address) => swizzle(address));
+    const [base, columns] = [model.base.map(permuted), model.columns.map(permuted)];
+    for (const column of columns) {
+      for (let p = 0; p < column.length; p += replicas) column.subarray(p, p + replicas).sort();
+    }
+    return { ...model, base, columns };
   }
 
   // The places of an element as objects, axis to position, in order.

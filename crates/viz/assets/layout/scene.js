@@ -90,10 +90,11 @@ const Scene = (() => {
 
   // The places of a fragment over one thread axis and one register axis.
   function byThread(model) {
+    const { size, replicas } = model;
     const { cells, registers } = Model.fragment(model);
     const thread = Float64Array.from(cells, (cell) => Math.floor(cell / registers));
     const register = Float64Array.from(cells, (cell) => cell % registers);
-    return Model.hardware({ ...model, axes: ['reg', 'tx'], columns: [register, thread] });
+    return Model.hardware({ size, replicas, axes: ['reg', 'tx'], columns: [register, thread] });
   }
 
   // The tables of both sides: by thread and register where both are fragments, else each by its own owners and slots.
