@@ -2,9 +2,11 @@
 //!
 //! The page evaluates layouts itself, so that notation and shape can be edited in it; tests hold its parser, its
 //! evaluator and its bank model to the ones in Rust. It does not plan: the conversions that it can show are given to it
-//! as data, and for others it names the command that plans them. Its parts lie in `assets/layout`; [`layout_page`] joins
-//! them with the data. A link to the page may carry another state behind `#`, which then wins: `l` layout, `s` shape,
-//! `b` bits, `w` swizzle, `a` access, `k` load or store, `n` vector, `t` to, `p` pinned element, `v` view.
+//! as data, and for others it names the command that plans them.
+//!
+//! Its parts lie in `assets/layout`; [`layout_page`] joins them with the data. A link to the page may carry another
+//! state behind `#`, which then wins: `l` layout, `s` shape, `b` bits, `w` swizzle, `a` access, `k` load or store, `n`
+//! vector, `t` to, `p` pinned element, `v` view.
 
 mod conversion;
 mod examples;
@@ -24,11 +26,19 @@ const STYLE: &str = include_str!("../assets/layout/page.css");
 /// In order: a script may use those before it.
 const SCRIPTS: &[&str] = &[
     include_str!("../assets/layout/data.js"),
+    include_str!("../assets/layout/error.js"),
+    include_str!("../assets/layout/layouts.js"),
+    include_str!("../assets/layout/fix.js"),
     include_str!("../assets/layout/notation.js"),
+    include_str!("../assets/layout/axes.js"),
+    include_str!("../assets/layout/shape.js"),
     include_str!("../assets/layout/model.js"),
+    include_str!("../assets/layout/table.js"),
+    include_str!("../assets/layout/fragment.js"),
     include_str!("../assets/layout/banks.js"),
     include_str!("../assets/layout/palette.js"),
-    include_str!("../assets/layout/draw.js"),
+    include_str!("../assets/layout/paint.js"),
+    include_str!("../assets/layout/grid_view.js"),
     include_str!("../assets/layout/grids.js"),
     include_str!("../assets/layout/conversions.js"),
     include_str!("../assets/layout/plan_steps.js"),
@@ -42,8 +52,8 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/layout/main.js"),
 ];
 
-/// The page, as the text of one HTML file. It begins with `state` and can show `conversions`, and those of its examples.
-/// Error: an example whose conversion cannot be planned.
+/// The page, as the text of one HTML file. It begins with `state` and can show `conversions`, and those of its
+/// examples. Error: an example whose conversion cannot be planned.
 pub fn layout_page(state: &PageState, conversions: &[PageConversion]) -> Result<String, LayoutError> {
     let data = data(state, conversions)?;
     // The data comes last: a layout that happens to contain a placeholder stays what it is.

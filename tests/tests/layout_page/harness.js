@@ -83,7 +83,7 @@
     }
   });
 
-  scenario('the axes of hardware are those of Rust', () => same('names', [...Model.ORDER].sort(), GIVEN.axes));
+  scenario('the axes of hardware are those of Rust', () => same('names', [...Axes.ORDER].sort(), GIVEN.axes));
 
   scenario('the same name is thought to be meant as in Rust', () => {
     for (const [given, expected] of GIVEN.meant) same(given, Nearest.of(given, GIVEN.axes), expected);
@@ -105,7 +105,7 @@
       const { list, total, ideal } = Banks.wavefronts(tile, lanes, bits, kind);
       return [list[0].width, list.length, total, ideal];
     } catch (error) {
-      if (!(error instanceof Notation.LayoutError)) throw error;
+      if (!(error instanceof LayoutError)) throw error;
       return [error.code, error.message];
     }
   }
@@ -117,7 +117,8 @@
       return models.get(notation);
     };
     for (const [layout, lanes, bits, kind, expected] of GIVEN.goldenAccesses) {
-      same(`${kind} of ${layout} by ${lanes}, ${bits} bits`, costOf(modelOf(layout), modelOf(lanes), bits, kind), expected);
+      const cost = costOf(modelOf(layout), modelOf(lanes), bits, kind);
+      same(`${kind} of ${layout} by ${lanes}, ${bits} bits`, cost, expected);
     }
   });
 
@@ -129,8 +130,8 @@
 
   scenario('a swizzle mode is that of Rust', () => {
     for (const [bits, bytes, expected] of GIVEN.modes) {
-      const swizzled = Notation.compose(Scene.mode(bytes, bits), Notation.parse('S[8:1]'));
-      same(`${bytes} bytes over ${bits} bits`, Notation.print(swizzled), expected);
+      const swizzled = Layouts.compose(Scene.mode(bytes, bits), Notation.parse('S[8:1]'));
+      same(`${bytes} bytes over ${bits} bits`, Layouts.print(swizzled), expected);
     }
   });
 

@@ -98,7 +98,7 @@ const Banks = (() => {
   }
 
   function problem(message) {
-    return new Notation.LayoutError('L0110', message);
+    return new LayoutError('L0110', message);
   }
 
   // Addresses in elements of linear memory, replicas left out; throws LayoutError where the layout is not on `m` alone.
@@ -123,7 +123,7 @@ const Banks = (() => {
     if (model.size > MOST_ELEMENTS) {
       throw problem(`${model.size} elements; at most ${MOST_ELEMENTS} can be stepped through`);
     }
-    const fragment = Model.fragment(pattern);
+    const fragment = Fragment.of(pattern);
     const legal = legalVectors(bits).filter((vector) => allows(fragment, address, vector));
     if (wanted && !legal.includes(wanted)) {
       throw problem(`no vectors of ${wanted}: a lane's ${wanted} elements are not together, aligned, within 16 bytes`);

@@ -9,14 +9,14 @@ const Conversions = (() => {
   // {summary, plan} of a conversion, the plan null where there is nothing to go through; null for a conversion that the
   // page was not made with. Layouts are compared as they print, so that it does not matter how they are written.
   function find(from, to, bits) {
-    const [here, there] = [Notation.print(from), Notation.print(to)];
+    const [here, there] = [Layouts.print(from), Layouts.print(to)];
     return DATA.conversions.find((known) => known.from === here && known.to === there && known.bits === bits) ?? null;
   }
 
   // The command that plans a conversion of a tile of `shape`, and writes a page with it.
   function command(from, to, shape, bits) {
-    const layouts = `"${Notation.print(from)}" --to "${Notation.print(to)}"`;
-    const own = [from, to].flatMap(Notation.axes).filter((axis) => !Model.ORDER.includes(axis));
+    const layouts = `"${Layouts.print(from)}" --to "${Layouts.print(to)}"`;
+    const own = [from, to].flatMap(Layouts.axes).filter((axis) => !Axes.isKnown(axis));
     const axes = [...new Set(own)].map((axis) => ` --axis ${axis}`).join('');
     return `cargo xtask layout ${layouts} --shape ${shape.join()} --dtype ${DTYPES[bits]}${axes} --html layout.html`;
   }

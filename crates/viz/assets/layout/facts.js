@@ -24,8 +24,8 @@ const Facts = (() => {
 
   // Axes that hardware does not have, each with the hardware axis that may have been meant.
   function strangers(model) {
-    return model.axes.filter((axis) => !Model.ORDER.includes(axis)).map((axis) => {
-      const meant = Nearest.of(axis, Model.ORDER);
+    return model.axes.filter((axis) => !Axes.isKnown(axis)).map((axis) => {
+      const meant = Nearest.of(axis, Axes.ORDER);
       return `\`${axis}\` is an axis of your own${meant === null ? '' : `; did you mean \`${meant}\`?`}`;
     });
   }
@@ -56,11 +56,11 @@ const Facts = (() => {
     const add = (tag, text, className = '') => {
       root.append(Object.assign(document.createElement(tag), { textContent: text, className }));
     };
-    add('code', Notation.print(layout));
+    add('code', Layouts.print(layout));
     for (const fact of list(scene)) add('span', fact);
     for (const stranger of strangers(model)) add('span', stranger);
     if (!table) return;
-    if (Model.isInjective(table)) add('span', 'injective');
+    if (Table.isInjective(table)) add('span', 'injective');
     else add('span', 'different elements share a place', 'bad');
   }
 

@@ -17,7 +17,7 @@
   const panels = [...document.querySelectorAll('.panel')].map((root, index) => {
     const part = (name) => root.querySelector(name);
     const panel = { root, part, grid: null };
-    panel.view = new Draw.GridView(part('.viewport'), {
+    panel.view = new GridView(part('.viewport'), {
       point: (hit) => pointAt(index, hit),
       pick: (hit) => pickAt(index, hit),
       leave: () => pointAt(index, null),
@@ -55,7 +55,7 @@
 
   // Room goes by what the grids would like to have, within limits.
   function shareRoom() {
-    const [left, right] = scene.panels.slice(0, 2).map((shown) => (shown.notice ? 400 : Draw.wish(shown)));
+    const [left, right] = scene.panels.slice(0, 2).map((shown) => (shown.notice ? 400 : GridView.wish(shown)));
     const part = Math.min(0.66, Math.max(0.34, left / (left + right)));
     byId('panels').style.setProperty('--left', `${part}fr`);
     byId('panels').style.setProperty('--right', `${1 - part}fr`);
@@ -157,7 +157,7 @@
     return list.length > MOST_NAMED ? `${shown}  and ${list.length - MOST_NAMED} more` : shown;
   };
 
-  const coordinate = (element) => Notation.tuple(Model.coordinate(scene.shape, element));
+  const coordinate = (element) => Layouts.tuple(Shape.coordinate(scene.shape, element));
   const elementText = (element) => `${element} ${coordinate(element)}`;
 
   function placeText(place) {
@@ -254,7 +254,7 @@
     try {
       return make();
     } catch (error) {
-      if (error instanceof Notation.LayoutError) return { error: plainError(error) };
+      if (error instanceof LayoutError) return { error: plainError(error) };
       throw error;
     }
   };
@@ -267,7 +267,7 @@
       const layout = Notation.parse(text);
       const offset = Object.fromEntries([...layout.offset].map(([axis, value]) => [axis, Number(value)]));
       const [shard, replica] = [plainIters(layout.shard), plainIters(layout.replica)];
-      return { shard, replica, offset, swizzle: layout.swizzle, text: Notation.print(layout) };
+      return { shard, replica, offset, swizzle: layout.swizzle, text: Layouts.print(layout) };
     }),
     // {size, axes, table: {replicas, columns}}: place k of element e is at columns[a][e * replicas + k] on axis a.
     evaluate: (text) => guarded(() => {
@@ -279,9 +279,9 @@
     // The elements at an owner and a slot, each an index or positions by axis.
     elementsAt: (owner, slot) => {
       const { ownerAxes, slotAxes, slots } = scene.table;
-      const at = (ranges, wanted) => (typeof wanted === 'object' ? Model.indexOf(ranges, wanted) : wanted);
+      const at = (ranges, wanted) => (typeof wanted === 'object' ? Table.indexOf(ranges, wanted) : wanted);
       const [row, column] = [at(ownerAxes, owner), at(slotAxes, slot)];
-      return row < 0 || column < 0 ? [] : Model.elementsOfCell(scene.table, row * slots + column);
+      return row < 0 || column < 0 ? [] : Table.elementsIn(scene.table, row * slots + column);
     },
     get state() {
       return { ...state };

@@ -114,7 +114,7 @@ const PlanSteps = (() => {
   // The cells of a grid for [thread, register] pairs; pairs that the grid does not show are left out.
   function cellsIn({ table }, pairs) {
     const cells = pairs.map(([tx, reg]) => {
-      const [owner, slot] = [Model.indexOf(table.ownerAxes, { tx }), Model.indexOf(table.slotAxes, { reg })];
+      const [owner, slot] = [Table.indexOf(table.ownerAxes, { tx }), Table.indexOf(table.slotAxes, { reg })];
       return owner < 0 || slot < 0 ? -1 : owner * table.slots + slot;
     });
     return [...new Set(cells)].filter((cell) => cell >= 0);
@@ -124,7 +124,7 @@ const PlanSteps = (() => {
   function of({ conversion: { summary, plan }, panels: [source, target, memory] }) {
     const list = plan === null ? [] : stepsOf(plan);
     const before = (n, part) => list.slice(0, n).flatMap((step) => step[part] || []);
-    const cellOf = (m) => Model.indexOf(memory.table.slotAxes, { m });
+    const cellOf = (m) => Table.indexOf(memory.table.slotAxes, { m });
     const inMemory = (addresses) => addresses.map(cellOf).filter((cell) => cell >= 0);
     return {
       count: list.length,

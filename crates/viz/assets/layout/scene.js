@@ -2,8 +2,6 @@
 const Scene = (() => {
   'use strict';
 
-  const { LayoutError } = Notation;
-
   // The swizzle mode of 32, 64 or 128 bytes for an element width: M = log2(128 / bits), 2^B chunks of 16 bytes, S = 3.
   function mode(bytes, bits) {
     return { M: Math.log2(128 / bits), B: Math.log2(bytes / 16), S: 3, inner: true };
@@ -13,7 +11,7 @@ const Scene = (() => {
   function layoutOf(state) {
     const written = Notation.parse(state.layout);
     if (state.swizzle === null) return written;
-    return Notation.compose(mode(state.swizzle, state.bits), { ...written, swizzle: null });
+    return Layouts.compose(mode(state.swizzle, state.bits), { ...written, swizzle: null });
   }
 
   // Runs `make`; a LayoutError goes into `errors[field]`, and the answer is then null.
@@ -35,13 +33,13 @@ const Scene = (() => {
     scene.layout = attempt(errors, 'layout', () => layoutOf(state));
     scene.model = scene.layout && attempt(errors, 'layout', () => Model.evaluate(scene.layout));
     if (!scene.model) return scene;
-    scene.suggested = Model.shapeOf(scene.layout);
-    const given = attempt(errors, 'shape', () => Model.parseShape(state.shape));
+    scene.suggested = Shape.of(scene.layout);
+    const given = attempt(errors, 'shape', () => Shape.parse(state.shape));
     if (!given) return scene;
     const shape = given.length > 0 ? given : scene.suggested;
-    scene.shape = attempt(errors, 'shape', () => Model.checkShape(shape, scene.model.size));
+    scene.shape = attempt(errors, 'shape', () => Shape.check(shape, scene.model.size));
     if (!scene.shape) return scene;
-    scene.table = attempt(errors, 'table', () => Model.hardware(scene.model));
+    scene.table = attempt(errors, 'table', () => Table.of(scene.model));
     const { table: tooLarge } = errors;
     scene.panels = tooLarge ? [{ notice: tooLarge.message }, { notice: tooLarge.message }] : panelsOf(scene);
     return scene;
@@ -84,22 +82,22 @@ const Scene = (() => {
   function targetOf({ state, shape }) {
     const layout = Notation.parse(state.to);
     const model = Model.evaluate(layout);
-    Model.checkShape(shape, model.size);
-    return { layout, model, table: Model.hardware(model) };
+    Shape.check(shape, model.size);
+    return { layout, model, table: Table.of(model) };
   }
 
   // The places of a fragment over one thread axis and one register axis.
   function byThread(model) {
     const { size, replicas } = model;
-    const { cells, registers } = Model.fragment(model);
+    const { cells, registers } = Fragment.of(model);
     const thread = Float64Array.from(cells, (cell) => Math.floor(cell / registers));
     const register = Float64Array.from(cells, (cell) => cell % registers);
-    return Model.hardware({ size, replicas, axes: ['reg', 'tx'], columns: [register, thread] });
+    return Table.of({ size, replicas, axes: ['reg', 'tx'], columns: [register, thread] });
   }
 
   // The tables of both sides: by thread and register where both are fragments, else each by its own owners and slots.
   function tablesOf(from, to) {
-    const areMemory = ![...from.model.axes, ...to.model.axes].some(Model.isThreadAxis);
+    const areMemory = ![...from.model.axes, ...to.model.axes].some(Axes.isThread);
     const tables = [from, to].map(({ model }) => attempt({}, 'fragment', () => byThread(model)));
     return areMemory || tables.includes(null) ? [from.table, to.table] : tables;
   }
@@ -127,7 +125,7 @@ const Scene = (() => {
     const staging = known?.plan?.shared;
     if (!staging) return [];
     const { layout, bytes, cell } = staging;
-    const table = Model.hardware(Model.evaluate(Notation.parse(layout)));
+    const table = Table.of(Model.evaluate(Notation.parse(layout)));
     const legend = `${layout} · ${bytes.toLocaleString('en')} bytes · cell: coordinate of its element`;
     return [{ ...Grids.hardware(table, shape, cell), title: 'Shared memory', legend, table }];
   }

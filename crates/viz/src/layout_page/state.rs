@@ -35,7 +35,8 @@ impl PageView {
     }
 }
 
-/// The state that a page begins with. Texts that are not layouts are not refused: the page says what is wrong with them.
+/// The state that a page begins with. Texts that are not layouts are not refused: the page says what is wrong with
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageState {
     /// The layout in notation.
