@@ -18,7 +18,7 @@ pub fn files() -> Result<Vec<(String, String)>, LayoutError> {
         files.push((format!("layouts/{}.svg", entry.file), drawn));
     }
     if let Some(first) = gallery().first() {
-        files.push(("layouts/layout.html".to_string(), layout_page(&state(first))));
+        files.push(("layouts/layout.html".to_string(), layout_page(&state(first), &[])?));
     }
     files.push(("layouts.md".to_string(), chapter()));
     Ok(files)
@@ -42,13 +42,11 @@ fn picture(entry: &GalleryEntry) -> Picture {
 
 fn state(entry: &GalleryEntry) -> PageState {
     PageState {
-        layout: entry.notation.to_string(),
         shape: entry.shape.to_vec(),
         bits: entry.bits,
         view: if entry.access.is_some() { PageView::Banks } else { PageView::Tensor },
-        swizzle: None,
         access: entry.access.map(str::to_string),
-        to: None,
+        ..PageState::new(entry.notation)
     }
 }
 

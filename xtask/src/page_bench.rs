@@ -38,16 +38,9 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     };
     let (mut ready, mut hover) = (0f64, 0f64);
     for (layout, view) in LAYOUTS {
-        let state = PageState {
-            layout: layout.to_string(),
-            shape: vec![64, 1024],
-            bits: 16,
-            view,
-            swizzle: None,
-            access: None,
-            to: None,
-        };
-        let timings = measuring.elsewhere("the layout page", || browser.run(&layout_page(&state), SCRIPT, ""));
+        let state = PageState { shape: vec![64, 1024], view, ..PageState::new(layout) };
+        let page = layout_page(&state, &[]).map_err(|error| stopped(Exit::Unsupported, &error))?;
+        let timings = measuring.elsewhere("the layout page", || browser.run(&page, SCRIPT, ""));
         let timings = timings.map_err(|why| stopped(Exit::Unsupported, &why))?;
         let timing = |name: &str| {
             let missing = || stopped(Exit::Unsupported, &format!("the page does not say its `{name}` time"));

@@ -83,10 +83,55 @@
     }
   });
 
+  scenario('the axes of hardware are those of Rust', () => same('names', [...Axes.ORDER].sort(), GIVEN.axes));
+
+  scenario('the same name is thought to be meant as in Rust', () => {
+    for (const [given, expected] of GIVEN.meant) same(given, Nearest.of(given, GIVEN.axes), expected);
+    page.setState({ ...PLAIN, layout: 'S[(8,4):(4@lane_id,1@laneid)]', shape: '' });
+    const said = [...document.querySelectorAll('#facts span')].map((fact) => fact.textContent);
+    same('said', said.includes('`lane_id` is an axis of your own; did you mean `laneid`?'), true);
+  });
+
   scenario('an access takes as many wavefronts as in Rust', () => {
     for (const access of GIVEN.accesses) {
       const { wavefronts, ideal } = Banks.cost(access);
       same(JSON.stringify(access), [wavefronts, ideal], access.cost);
+    }
+  });
+
+  // What an access costs, or its error.
+  function costOf(tile, lanes, bits, kind) {
+    try {
+      const { list, total, ideal } = Banks.wavefronts(tile, lanes, bits, kind);
+      return [list[0].width, list.length, total, ideal];
+    } catch (error) {
+      if (!(error instanceof LayoutError)) throw error;
+      return [error.code, error.message];
+    }
+  }
+
+  scenario('an access to a golden layout takes as many wavefronts as in Rust', () => {
+    const models = new Map();
+    const modelOf = (notation) => {
+      if (!models.has(notation)) models.set(notation, Model.evaluate(Notation.parse(notation)));
+      return models.get(notation);
+    };
+    for (const [layout, lanes, bits, kind, expected] of GIVEN.goldenAccesses) {
+      const cost = costOf(modelOf(layout), modelOf(lanes), bits, kind);
+      same(`${kind} of ${layout} by ${lanes}, ${bits} bits`, cost, expected);
+    }
+  });
+
+  scenario('an address is in the bank where Rust has it', () => {
+    for (const [bits, address, byte, line, bank] of GIVEN.addresses) {
+      same(`${address} of ${bits} bits`, Grids.byteText(address, bits), ` = byte ${byte}, line ${line}, bank ${bank}`);
+    }
+  });
+
+  scenario('a swizzle mode is that of Rust', () => {
+    for (const [bits, bytes, expected] of GIVEN.modes) {
+      const swizzled = Layouts.compose(Scene.mode(bytes, bits), Notation.parse('S[8:1]'));
+      same(`${bytes} bytes over ${bits} bits`, Layouts.print(swizzled), expected);
     }
   });
 
@@ -162,11 +207,6 @@
     same('notation', text('#facts code'), 'S[(8,64):(64@m,1@m)]');
   });
 
-  scenario('the mode follows the width of the element', () => {
-    page.setState({ ...PLAIN, layout: 'S[(8,128):(128,1)]', shape: '8,128', bits: 8, swizzle: 64 });
-    same('notation', text('#facts code'), 'swizzle(M=4,B=2,S=3) o S[(8,128):(128@m,1@m)]');
-  });
-
   scenario('wavefronts are gone through one by one', () => {
     const tile = { layout: 'S[(8,64):(64,1)]', shape: '8,64', view: 'banks' };
     page.setState({ ...PLAIN, ...tile, access: 'S[(8,64):(1@laneid,1@reg)]', vector: 1 });
@@ -189,10 +229,10 @@
     same('refused', [page.wavefronts(), page.errors.access.code], [null, 'L0110']);
   });
 
-  scenario('plans are those of Rust, and every step of them can be shown', () => {
+  scenario('plans are those that Rust gave, and every step of them can be shown', () => {
     for (const [layout, to, bits, expected] of GIVEN.conversions) {
       page.setState({ ...PLAIN, layout, to, bits, shape: '', view: 'conversion' });
-      same(`${layout} to ${to}`, JSON.stringify(page.plan()), expected);
+      same(`${layout} to ${to}`, [JSON.stringify(page.plan()), page.command()], [expected, null]);
       same('errors', page.errors, {});
       const filled = new Set();
       const steps = byId('steps').querySelector('.player').hidden ? 0 : Number(byId('seek').max) + 1;
@@ -205,9 +245,37 @@
     }
   });
 
+  const FRAGMENT = 'S[(8,4,2):(4@laneid,1@laneid,1@reg)]';
+  const TRANSPOSE = 'S[(4,2,8):(1@laneid,1@reg,4@laneid)]';
+
+  scenario('a conversion that the page was not made with has a command in place of a plan', () => {
+    const shown = () => [page.plan() && page.plan().kind, byId('steps').hidden, byId('unplanned').hidden];
+    page.setState({ ...PLAIN, layout: FRAGMENT, to: TRANSPOSE, shape: '8,8', bits: 32, view: 'conversion' });
+    same('made with', shown(), ['shuffles', false, true]);
+    type('to', ' S[ 4, 2, 8 : laneid, 1@reg, 4@laneid ]');
+    same('written otherwise', shown(), ['shuffles', false, true]);
+    type('to', 'S[(8,4,2):(1@laneid,8@laneid,1@reg)]');
+    same('edited', shown(), [null, true, false]);
+    const layouts = `"${FRAGMENT}" --to "S[(8,4,2):(1@laneid,8@laneid,1@reg)]"`;
+    const command = `cargo xtask layout ${layouts} --shape 8,8 --dtype f32 --html layout.html`;
+    same('command', text('#command'), command);
+    type('to', 'S[(8,4,2):(1@laneid,');
+    same('while it is wrong', shown(), [null, true, true]);
+    for (const [bits, name] of GIVEN.dtypes) {
+      page.setState({ to: 'S[64:1@pid]', bits });
+      same(`${bits} bits`, page.command().split(' --shape ')[1], `8,8 --dtype ${name} --axis pid --html layout.html`);
+    }
+  });
+
+  scenario('a conversion without steps has a summary', () => {
+    const { layout, to, bits, summary } = GIVEN.withoutSteps;
+    page.setState({ ...PLAIN, layout, to, bits, shape: '', view: 'conversion' });
+    same('summary', [text('#summary'), page.plan(), page.command()], [summary, null, null]);
+    same('drawn', page.lit().map(({ title }) => title), ['From', 'To']);
+  });
+
   scenario('pointing at an element lights it in both fragments', () => {
-    const [layout, to] = ['S[(8,4,2):(4@laneid,1@laneid,1@reg)]', 'S[(4,2,8):(1@laneid,1@reg,4@laneid)]'];
-    page.setState({ ...PLAIN, layout, to, shape: '8,8', bits: 32, view: 'conversion' });
+    page.setState({ ...PLAIN, layout: FRAGMENT, to: TRANSPOSE, shape: '8,8', bits: 32, view: 'conversion' });
     const summary = 'shuffles: cost 10 a warp (2 shuffles, 2 computed source lanes, 4 selects)';
     same('summary', text('#summary').split(';')[0], summary);
     page.point(0, 5, 1);
@@ -215,8 +283,6 @@
     same('what', text('#details .where').slice(0, 24), 'holds element 11 (1,3)  ');
     page.setState({ to: 'S[8:1@laneid]' });
     same('refused', page.errors.to.message, 'shape (8,8) has 64 elements, the layout 8');
-    page.setState({ to: 'S[64:1@m]', layout: 'S[64:1@bx]', shape: '' });
-    same('no fragment', page.errors.from.message, 'no such conversion: `bx` is not an axis of a register fragment');
   });
 
   scenario('the address holds the state, and a new address is taken over', () => {
@@ -247,9 +313,9 @@
   });
 
   scenario('every example can be shown', () => {
-    for (const [name, example] of EXAMPLES) {
-      page.setState({ ...PLAIN, shape: '', ...example });
-      same(name, [page.errors, page.lit().length], [{}, 2]);
+    for (const { name, state } of DATA.examples) {
+      page.setState(Address.normal(state));
+      same(name, [page.errors, page.lit().length, page.command()], [{}, 2, null]);
     }
   });
 

@@ -155,7 +155,9 @@ fn describe(arguments: &Arguments) -> Result<(), Failure> {
         writing::write(path, &drawn).map_err(Failure::File)?;
     }
     if let Some(path) = &arguments.html {
-        writing::write(path, &layout_page(&page(arguments, &subject, kind)?)).map_err(Failure::File)?;
+        let conversion = target.as_ref().map(|target| target.on_page(&subject)).transpose()?;
+        let state = page(arguments, &subject, target.as_ref(), kind)?;
+        writing::write(path, &layout_page(&state, conversion.as_slice())?).map_err(Failure::File)?;
     }
     if arguments.json {
         let told = to_json(&view)?
@@ -188,9 +190,14 @@ fn describe(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The page in the state that the arguments ask for.
-fn page(arguments: &Arguments, subject: &Subject, kind: View) -> Result<PageState, Failure> {
+fn page(
+    arguments: &Arguments,
+    subject: &Subject,
+    target: Option<&target::Target>,
+    kind: View,
+) -> Result<PageState, Failure> {
     let view = match kind {
-        _ if arguments.to.is_some() => PageView::Conversion,
+        _ if target.is_some() => PageView::Conversion,
         View::Tensor => PageView::Tensor,
         View::Hardware => PageView::Hardware,
         View::Banks => PageView::Banks,
@@ -199,14 +206,12 @@ fn page(arguments: &Arguments, subject: &Subject, kind: View) -> Result<PageStat
         Layout::Tile(_) | Layout::Compose(_) => Ok(layout.to_string()),
         Layout::Table(_) => Err(Failure::Request("the page draws layouts in notation, not tables".to_string())),
     };
-    let to = arguments.to.as_deref().map(|text| Subject::read(text, arguments)).transpose()?;
     Ok(PageState {
-        layout: plain(&subject.layout)?,
         shape: subject.shape.clone(),
         bits: subject.bits,
         view,
-        swizzle: None,
         access: arguments.access.as_deref().filter(|text| text.contains('[')).map(str::to_string),
-        to: to.map(|to| plain(&to.layout)).transpose()?,
+        to: target.map(|target| plain(target.layout())).transpose()?,
+        ..PageState::new(plain(&subject.layout)?)
     })
 }

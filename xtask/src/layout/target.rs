@@ -8,6 +8,7 @@ use tilewright::layout::conversion::{Conversion, find_conversion};
 use tilewright::layout::mesh::{CollectivePlan, Mesh};
 use tilewright::layout::{Axis, Layout};
 use tilewright::viz::layout::{TextOptions, compare_text};
+use tilewright::viz::layout_page::PageConversion;
 
 use super::subject::Subject;
 use super::{Arguments, Failure};
@@ -55,6 +56,20 @@ fn plan(from: &Layout, to: &Layout, bits: i64) -> Result<Plan, Failure> {
 }
 
 impl Target {
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What the page shows of it.
+    pub(super) fn on_page(&self, subject: &Subject) -> Result<PageConversion, Failure> {
+        let (from, to, bits) = (&subject.layout, &self.layout, subject.bits);
+        Ok(match &self.plan {
+            Plan::Registers(_) => PageConversion::between_fragments(from.tile()?, to.tile()?, bits)?,
+            Plan::Devices(plan) => PageConversion::without_steps(from, to, bits, format!("collective: {plan}")),
+            Plan::Nothing(why) => PageConversion::without_steps(from, to, bits, format!("none: {why}")),
+        })
+    }
+
     pub(super) fn compared(&self, subject: &Subject, screen: &TextOptions) -> Result<String, Failure> {
         Ok(compare_text(&subject.layout, &self.layout, &subject.shape, subject.bits, screen)?)
     }

@@ -1,4 +1,4 @@
-//! A plan as compact JSON text, always the same for the same plan: what the page's planner gives for the same tables.
+//! A plan as compact JSON text, always the same for the same plan: what the page of the layout tool steps through.
 
 use super::cost::Cost;
 use super::renaming::Picks;

@@ -98,19 +98,19 @@ const Banks = (() => {
   }
 
   function problem(message) {
-    return new Notation.LayoutError('L0110', message);
+    return new LayoutError('L0110', message);
   }
 
-  // Addresses in elements of linear memory; throws LayoutError where the layout is not on `m` alone.
+  // Addresses in elements of linear memory, replicas left out; throws LayoutError where the layout is not on `m` alone.
   function memory(model) {
     const foreign = model.axes.find((axis) => axis !== 'm');
     if (foreign !== undefined || model.axes.length === 0) {
       throw problem(`banks are those of linear memory \`m\`; this tile lives on \`${foreign || 'no axis'}\` too`);
     }
-    const lowest = model.columns[0].reduce((least, address) => Math.min(least, address), 0);
+    const [addresses] = model.base;
+    const lowest = addresses.reduce((least, address) => Math.min(least, address), 0);
     if (lowest < 0) throw problem(`a tile in shared memory begins at 0; this one reaches ${lowest}`);
-    if (model.replicas === 1) return model.columns[0];
-    return model.columns[0].filter((_, p) => p % model.replicas === 0);
+    return addresses;
   }
 
   // The instructions with which `pattern`, a layout on lanes over the same elements, touches `model`. Element e of lane
@@ -123,7 +123,7 @@ const Banks = (() => {
     if (model.size > MOST_ELEMENTS) {
       throw problem(`${model.size} elements; at most ${MOST_ELEMENTS} can be stepped through`);
     }
-    const fragment = Model.fragment(pattern, 'access');
+    const fragment = Fragment.of(pattern);
     const legal = legalVectors(bits).filter((vector) => allows(fragment, address, vector));
     if (wanted && !legal.includes(wanted)) {
       throw problem(`no vectors of ${wanted}: a lane's ${wanted} elements are not together, aligned, within 16 bytes`);

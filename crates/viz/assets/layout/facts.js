@@ -22,25 +22,11 @@ const Facts = (() => {
     return length;
   }
 
-  // How many characters must be inserted, deleted or replaced to turn `a` into `b`.
-  function distance(a, b) {
-    let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-    for (let i = 0; i < a.length; i++) {
-      const next = [i + 1];
-      for (let j = 0; j < b.length; j++) {
-        next.push(Math.min(row[j] + (a[i] === b[j] ? 0 : 1), row[j + 1] + 1, next[j] + 1));
-      }
-      row = next;
-    }
-    return row[b.length];
-  }
-
   // Axes that hardware does not have, each with the hardware axis that may have been meant.
   function strangers(model) {
-    return model.axes.filter((axis) => !Model.ORDER.includes(axis)).map((axis) => {
-      const [nearest] = [...Model.ORDER].sort((a, b) => distance(axis, a) - distance(axis, b));
-      const near = distance(axis, nearest) <= nearest.length / 3 + 1;
-      return `\`${axis}\` is an axis of your own${near ? `; did you mean \`${nearest}\`?` : ''}`;
+    return model.axes.filter((axis) => !Axes.isKnown(axis)).map((axis) => {
+      const meant = Nearest.of(axis, Axes.ORDER);
+      return `\`${axis}\` is an axis of your own${meant === null ? '' : `; did you mean \`${meant}\`?`}`;
     });
   }
 
@@ -70,11 +56,11 @@ const Facts = (() => {
     const add = (tag, text, className = '') => {
       root.append(Object.assign(document.createElement(tag), { textContent: text, className }));
     };
-    add('code', Notation.print(layout));
+    add('code', Layouts.print(layout));
     for (const fact of list(scene)) add('span', fact);
     for (const stranger of strangers(model)) add('span', stranger);
     if (!table) return;
-    if (Model.isInjective(table)) add('span', 'injective');
+    if (Table.isInjective(table)) add('span', 'injective');
     else add('span', 'different elements share a place', 'bad');
   }
 

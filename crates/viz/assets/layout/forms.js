@@ -59,22 +59,24 @@ const Forms = (() => {
   }
 
   function bindTools(page) {
-    EXAMPLES.forEach(([name], i) => byId('examples').append(option(i, name)));
+    DATA.examples.forEach(({ name }, i) => byId('examples').append(option(i, name)));
     byId('examples').addEventListener('change', () => {
-      const [, example] = EXAMPLES[Number(byId('examples').value)];
-      const blank = { shape: '', bits: 16, swizzle: null, access: '', vector: 0, to: '', pinned: null, view: 'tensor' };
+      const { state } = DATA.examples[Number(byId('examples').value)];
       byId('examples').value = '';
-      page.setState({ ...blank, ...example });
+      page.setState(Address.normal(state));
     });
     byId('help').addEventListener('click', () => byId('guide').showModal());
-    byId('share').addEventListener('click', () => share(byId('share')));
+    byId('share').addEventListener('click', () => copy(byId('share'), location.href, 'See address bar'));
+    const command = byId('command');
+    byId('copy-command').addEventListener('click', () => copy(byId('copy-command'), command.textContent, 'Select it'));
     bindTheme(page);
   }
 
-  async function share(button) {
-    const said = await navigator.clipboard.writeText(location.href).then(() => 'Copied', () => 'See address bar');
-    button.textContent = said;
-    setTimeout(() => (button.textContent = 'Copy link'), 1500);
+  // Copies a text and says so on the button, or `otherwise` where the browser does not let it.
+  async function copy(button, text, otherwise) {
+    button.dataset.label ??= button.textContent;
+    button.textContent = await navigator.clipboard.writeText(text).then(() => 'Copied', () => otherwise);
+    setTimeout(() => (button.textContent = button.dataset.label), 1500);
   }
 
   function bindTheme(page) {

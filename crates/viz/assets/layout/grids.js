@@ -1,6 +1,6 @@
 // Grids to draw, from evaluated layouts: the tensor, its hardware (owners and slots), and the banks of shared memory.
-// Besides what `Draw` needs, a grid has title, legend, elementsOf(id), cellsOf(element), softOf(id) (the other elements
-// of the same owner), idsIn(hit) for heads, and describe(id).
+// Besides what `GridView` needs, a grid has title, legend, elementsOf(id), cellsOf(element), softOf(id) (the other
+// elements of the same owner), idsIn(hit) for heads, and describe(id).
 const Grids = (() => {
   'use strict';
 
@@ -59,7 +59,7 @@ const Grids = (() => {
     return [...table.ownerAxes, ...table.slotAxes].map(said).join(' · ');
   }
 
-  const coordinateText = (shape, element) => Model.coordinate(shape, element).join(',');
+  const coordinateText = (shape, element) => Shape.coordinate(shape, element).join(',');
 
   const widestCoordinate = (shape) => shape.map((extent) => extent - 1).join(',').length;
 
@@ -94,8 +94,8 @@ const Grids = (() => {
     const lines = (element) => {
       const [owner, slot] = [Math.floor(first(element) / table.slots), first(element) % table.slots];
       if (isMemory(table)) return [String(table.slotAxes[0].at(slot))];
-      const texts = [Model.positions(table.ownerAxes, owner), Model.positions(table.slotAxes, slot)];
-      return texts.filter((pairs) => pairs.length > 0).map(Model.shortText);
+      const texts = [Table.positions(table.ownerAxes, owner), Table.positions(table.slotAxes, slot)];
+      return texts.filter((pairs) => pairs.length > 0).map(Table.shortText);
     };
     const sample = [0, model.size >> 1, model.size - 1].flatMap(lines);
     return {
@@ -109,7 +109,7 @@ const Grids = (() => {
       mark: model.replicas > 1 ? () => true : null,
       names: ['row', 'column'],
       corner: shape.length > 1 ? '' : 'flat',
-      rowLabel: (r) => (shape.length === 1 ? String(r * cols) : Model.coordinate(leading, r).join(',')),
+      rowLabel: (r) => (shape.length === 1 ? String(r * cols) : Shape.coordinate(leading, r).join(',')),
       heads: [{ span: 1, label: (c) => String(c) }],
       rowEvery: leading.length > 1 ? leading[leading.length - 1] : 0,
       colEvery: 0,
@@ -130,7 +130,7 @@ const Grids = (() => {
       legend: 'cell: coordinate of its element',
       tone: (id) => (used(id) ? toneOf(id) : -1),
       text: (id) => {
-        const elements = Model.elementsOfCell(table, id);
+        const elements = Table.elementsIn(table, id);
         if (elements.length === 0) return [];
         const more = elements.length > 1 ? `+${elements.length - 1}` : '';
         return [coordinateText(shape, elements[0]) + more];
@@ -138,7 +138,7 @@ const Grids = (() => {
       chars: Math.max(3, widestCoordinate(shape)),
       lines: 1,
       names: ['', ''],
-      elementsOf: (id) => Model.elementsOfCell(table, id),
+      elementsOf: (id) => Table.elementsIn(table, id),
       cellsOf: (element) => {
         const first = element * model.replicas;
         return [...new Set(table.cells.subarray(first, first + model.replicas))];
@@ -155,8 +155,8 @@ const Grids = (() => {
   function describeCell(table, cell, bits) {
     const [owner, slot] = [Math.floor(cell / table.slots), cell % table.slots];
     if (isMemory(table)) return `address ${table.slotAxes[0].at(slot)}${byteText(table.slotAxes[0].at(slot), bits)}`;
-    const pairs = [...Model.positions(table.ownerAxes, owner), ...Model.positions(table.slotAxes, slot)];
-    return Model.longText(pairs);
+    const pairs = [...Table.positions(table.ownerAxes, owner), ...Table.positions(table.slotAxes, slot)];
+    return Table.longText(pairs);
   }
 
   // ` = byte 144, line 1, bank 4` of an address in elements.
@@ -174,8 +174,8 @@ const Grids = (() => {
     const height = blockHeight(table, inner);
     const blocks = Math.ceil(owners / height);
     const outerText = (block) => outerLabel(table, inner, height, block);
-    const slotText = (c) => Model.shortText(Model.positions(slotAxes, c % slots));
-    const ownerText = (owner) => Model.shortText(Model.positions(ownerAxes, owner)) || 'all';
+    const slotText = (c) => Table.shortText(Table.positions(slotAxes, c % slots));
+    const ownerText = (owner) => Table.shortText(Table.positions(ownerAxes, owner)) || 'all';
     const slotHeads = slots > 1 || blocks === 1 ? [{ span: 1, label: slotText }] : [];
     const grid = {
       ...ofTable(table, shape, bits),
@@ -218,7 +218,7 @@ const Grids = (() => {
   const inWarps = (axis, height) => isThread(axis) && height === 32 && axis.at(0) % 32 === 0;
 
   function outerLabel({ ownerAxes }, inner, height, block) {
-    if (ownerAxes.length > 1) return Model.shortText(Model.positions(ownerAxes.slice(0, -1), block));
+    if (ownerAxes.length > 1) return Table.shortText(Table.positions(ownerAxes.slice(0, -1), block));
     if (inWarps(inner, height)) return `w${inner.at(block * height) / 32}`;
     return `${inner.sign}${inner.at(block * height)}–${inner.at(block * height + height - 1)}`;
   }
@@ -261,8 +261,8 @@ const Grids = (() => {
     const [perWord, perElement] = [BANK_BITS / unitBits, bits / unitBits];
     const greatest = column.reduce((most, address) => Math.max(most, address), 0);
     const lines = Math.ceil(((greatest + 1) * bits) / LINE_BITS);
-    if (lines * (LINE_BITS / unitBits) > Model.ENUMERATION_LIMIT) {
-      throw new Notation.LayoutError('L0111', `this needs ${lines} lines of 128 bytes, more than can be drawn`);
+    if (lines * (LINE_BITS / unitBits) > LayoutError.MOST_POINTS) {
+      throw new LayoutError('L0111', `this needs ${lines} lines of 128 bytes, more than can be drawn`);
     }
     const holder = new Int32Array((lines * LINE_BITS) / unitBits).fill(-1);
     column.forEach((address, p) => {

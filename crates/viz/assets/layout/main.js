@@ -5,7 +5,7 @@
   const byId = (id) => document.getElementById(id);
   const MOST_NAMED = 16;
 
-  let state = Address.normal(JSON.parse(byId('state').textContent));
+  let state = Address.normal(DATA.state);
   let scene = null;
   let look = Palette.theme();
   let selection = null;
@@ -17,7 +17,7 @@
   const panels = [...document.querySelectorAll('.panel')].map((root, index) => {
     const part = (name) => root.querySelector(name);
     const panel = { root, part, grid: null };
-    panel.view = new Draw.GridView(part('.viewport'), {
+    panel.view = new GridView(part('.viewport'), {
       point: (hit) => pointAt(index, hit),
       pick: (hit) => pickAt(index, hit),
       leave: () => pointAt(index, null),
@@ -42,7 +42,7 @@
   function refresh() {
     const next = Scene.of(state);
     const stale = next.panels === null && scene !== null && scene.panels !== null;
-    scene = stale ? { ...scene, errors: next.errors, waves: null, plan: null } : next;
+    scene = stale ? { ...scene, errors: next.errors, waves: null, conversion: null, command: null } : next;
     byId('panels').classList.toggle('stale', stale);
     byId('panels').dataset.view = state.view;
     Forms.show(state, next);
@@ -55,7 +55,7 @@
 
   // Room goes by what the grids would like to have, within limits.
   function shareRoom() {
-    const [left, right] = scene.panels.slice(0, 2).map((shown) => (shown.notice ? 400 : Draw.wish(shown)));
+    const [left, right] = scene.panels.slice(0, 2).map((shown) => (shown.notice ? 400 : GridView.wish(shown)));
     const part = Math.min(0.66, Math.max(0.34, left / (left + right)));
     byId('panels').style.setProperty('--left', `${part}fr`);
     byId('panels').style.setProperty('--right', `${1 - part}fr`);
@@ -157,7 +157,7 @@
     return list.length > MOST_NAMED ? `${shown}  and ${list.length - MOST_NAMED} more` : shown;
   };
 
-  const coordinate = (element) => Notation.tuple(Model.coordinate(scene.shape, element));
+  const coordinate = (element) => Layouts.tuple(Shape.coordinate(scene.shape, element));
   const elementText = (element) => `${element} ${coordinate(element)}`;
 
   function placeText(place) {
@@ -192,11 +192,13 @@
     byId('details').classList.toggle('pinned', Boolean(pinned));
   }
 
-  // The wavefronts of the access, or the steps of the plan, ready to be gone through.
+  // The wavefronts of the access, or the steps of the plan, ready to be gone through; without a plan, how to get one.
   function showSteps() {
     stepMarks = null;
     steps = Steps.of(scene);
     byId('steps').hidden = steps === null;
+    byId('unplanned').hidden = scene.command === null;
+    byId('command').textContent = scene.command ?? '';
     if (!steps) return stepper.reset(0);
     byId('summary').textContent = steps.summary;
     byId('step').textContent = '';
@@ -252,7 +254,7 @@
     try {
       return make();
     } catch (error) {
-      if (error instanceof Notation.LayoutError) return { error: plainError(error) };
+      if (error instanceof LayoutError) return { error: plainError(error) };
       throw error;
     }
   };
@@ -265,7 +267,7 @@
       const layout = Notation.parse(text);
       const offset = Object.fromEntries([...layout.offset].map(([axis, value]) => [axis, Number(value)]));
       const [shard, replica] = [plainIters(layout.shard), plainIters(layout.replica)];
-      return { shard, replica, offset, swizzle: layout.swizzle, text: Notation.print(layout) };
+      return { shard, replica, offset, swizzle: layout.swizzle, text: Layouts.print(layout) };
     }),
     // {size, axes, table: {replicas, columns}}: place k of element e is at columns[a][e * replicas + k] on axis a.
     evaluate: (text) => guarded(() => {
@@ -277,9 +279,9 @@
     // The elements at an owner and a slot, each an index or positions by axis.
     elementsAt: (owner, slot) => {
       const { ownerAxes, slotAxes, slots } = scene.table;
-      const at = (ranges, wanted) => (typeof wanted === 'object' ? Model.indexOf(ranges, wanted) : wanted);
+      const at = (ranges, wanted) => (typeof wanted === 'object' ? Table.indexOf(ranges, wanted) : wanted);
       const [row, column] = [at(ownerAxes, owner), at(slotAxes, slot)];
-      return row < 0 || column < 0 ? [] : Model.elementsOfCell(scene.table, row * slots + column);
+      return row < 0 || column < 0 ? [] : Table.elementsIn(scene.table, row * slots + column);
     },
     get state() {
       return { ...state };
@@ -294,8 +296,9 @@
       const { total, ideal, vector, costs } = scene.waves;
       return { total, ideal, vector, costs };
     },
-    // The conversion plan; null where none is shown.
-    plan: () => (scene.plan ? scene.plan.result : null),
+    // The plan of the conversion that is shown, and the command that plans it; null where there is none.
+    plan: () => scene.conversion?.plan ?? null,
+    command: () => scene.command,
     // Goes to a step of the wavefronts or the plan; its text.
     step: (n) => {
       stepper.user(n);

@@ -1,40 +1,16 @@
-// The notation of layouts, read and printed: the same grammar, limits and messages as the parser in Rust.
+// The notation of layouts, read: the same grammar and messages as the parser in Rust.
 const Notation = (() => {
   'use strict';
 
   const EXAMPLE = 'S[(8,4):(4@laneid,1@laneid)] + R[2:4@warpid] + 5@warpid';
   const SWIZZLE_EXAMPLE = 'swizzle(M=3,B=3,S=3) o S[(8,64):(64,1)]';
-  const I64_MAX = (1n << 63n) - 1n;
-  const I64_MIN = -(1n << 63n);
-  const REACH_LIMIT = 1n << 56n;
-  const MOST_ITERS = 256;
-
-  // What is often forgotten, and what stands where something else should; longer texts are not mended.
-  const INSERTED = [']', ')', ')]', ':', '(', '[', ',', '1', 'o '];
-  const REPLACED = ['[', ']', ')', '(', ':', '+', ',', ''];
-  const LONGEST_MENDED = 400;
-
   const SPACE = /\p{White_Space}*/uy;
   const INTEGER = /-?[0-9]+/y;
   const NAME = /[\p{Alphabetic}\p{N}_]+/uy;
   const NAME_START = /[\p{Alphabetic}_]/u;
   const LAST_SPACE = /\p{White_Space}+$/u;
 
-  // What is wrong with a layout, and what would be `legal`. For a text also where in it, from `start` to `end` in
-  // UTF-16 units, and the `fix`: the nearest text that is a layout, where there is an obvious one.
-  class LayoutError extends Error {
-    constructor(code, message, details) {
-      super(message);
-      this.code = code;
-      this.problem = message;
-      Object.assign(this, details);
-    }
-  }
-
-  function overflow() {
-    const legal = 'fewer than 2^56 elements, at positions below 2^56';
-    return new LayoutError('L0112', "the layout's size or positions do not fit 56 bits", { legal });
-  }
+  const greater = (a, b) => (a > b ? a : b);
 
   // The tile, or its error told as one of the text from `start` to `end`.
   function atText(parser, start, end, make) {
@@ -44,10 +20,6 @@ const Notation = (() => {
       throw error instanceof LayoutError ? parser.problem(start, end, error.problem) : error;
     }
   }
-
-  const greater = (a, b) => (a > b ? a : b);
-  const absolute = (value) => (value < 0n ? -value : value);
-  const tuple = (values) => `(${values.join(',')})`;
 
   class Parser {
     constructor(text) {
@@ -120,9 +92,7 @@ const Notation = (() => {
       const start = this.at;
       this.at += digits.length;
       const value = BigInt(digits);
-      if (value > I64_MAX || value < I64_MIN) {
-        throw this.problem(start, this.at, 'this number does not fit 64 bits');
-      }
+      if (!Layouts.fitsI64(value)) throw this.problem(start, this.at, 'this number does not fit 64 bits');
       return value;
     }
 
@@ -175,15 +145,15 @@ const Notation = (() => {
       if (!this.take(':')) {
         if (!this.nextIs(']')) throw this.problemHere('`:` and strides, or `]`');
         this.expect(']');
-        return atText(this, opened, this.at, () => rowMajor(extents));
+        return atText(this, opened, this.at, () => Layouts.rowMajor(extents));
       }
       this.skipSpace();
       const start = this.at;
       const strides = this.list(this.stride);
       if (strides.length !== extents.length) {
-        const asMany = extents.map((_, i) => (i < strides.length ? printStride(strides[i]) : '1'));
+        const asMany = extents.map((_, i) => (i < strides.length ? Layouts.printStride(strides[i]) : '1'));
         const problem = `${strides.length} strides for ${extents.length} extents`;
-        throw this.problem(start, this.at, problem, this.with(start, this.at, tuple(asMany)));
+        throw this.problem(start, this.at, problem, this.with(start, this.at, Layouts.tuple(asMany)));
       }
       if (!this.nextIs(']')) throw this.problemHere('`]`');
       this.expect(']');
@@ -200,7 +170,7 @@ const Notation = (() => {
         parts[part] = { iters, start, end: this.at };
         return;
       }
-      const merged = printBracket(letter, [...first.iters, ...iters]);
+      const merged = Layouts.printBracket(letter, [...first.iters, ...iters]);
       const trimmed = this.text.slice(first.end, start).replace(LAST_SPACE, '');
       const between = trimmed.replace(/\++$/, '').replace(LAST_SPACE, '');
       const fix = this.text.slice(0, first.start) + merged + between + this.text.slice(this.at);
@@ -223,7 +193,7 @@ const Notation = (() => {
       this.skipSpace();
       if (this.at < this.text.length) throw this.problemHere('`+` or the end');
       const iters = (part) => (part ? part.iters : []);
-      const make = () => tile(iters(parts.shard), iters(parts.replica), parts.offset);
+      const make = () => Layouts.tile(iters(parts.shard), iters(parts.replica), parts.offset);
       return atText(this, 0, this.text.length, make);
     }
 
@@ -248,73 +218,11 @@ const Notation = (() => {
       const end = this.at;
       this.expect('o');
       const [M, B, S] = values;
-      const problem = swizzleProblem(M, B, S);
+      const problem = Layouts.swizzleProblem(M, B, S);
       if (problem === null) return { M: Number(M), B: Number(B), S: Number(S), inner };
       const nearest = { M: greater(M, 0n), B: greater(B, 0n), S: greater(S, B), inner };
-      throw this.problem(start, end, problem, this.with(start, end, printSwizzle(nearest)));
+      throw this.problem(start, end, problem, this.with(start, end, Layouts.printSwizzle(nearest)));
     }
-  }
-
-  function rowMajor(extents) {
-    let stride = 1n;
-    const iters = [];
-    for (const extent of [...extents].reverse()) {
-      iters.unshift({ extent, stride, axis: 'm' });
-      stride *= extent;
-      if (stride > I64_MAX) throw overflow();
-    }
-    return tile(iters, [], []).shard;
-  }
-
-  // A layout without swizzle. Sizes and the farthest positions must fit 56 bits.
-  function tile(shard, replica, offsets) {
-    const most = Math.max(shard.length, replica.length);
-    if (most > MOST_ITERS) throw new LayoutError('L0123', `${most} iters in one bracket, more than ${MOST_ITERS}`);
-    const offset = new Map();
-    for (const { stride, axis } of offsets) {
-      const sum = (offset.get(axis) || 0n) + stride;
-      if (sum > I64_MAX || sum < I64_MIN) throw overflow();
-      offset.set(axis, sum);
-    }
-    for (const [axis, value] of [...offset]) if (value === 0n) offset.delete(axis);
-    if (size({ shard }) >= REACH_LIMIT) throw overflow();
-    const reach = new Map([...offset].map(([axis, value]) => [axis, [value, value]]));
-    for (const { extent, stride, axis } of [...shard, ...replica]) {
-      if (extent === 1n && absolute(stride) >= REACH_LIMIT << 4n) throw overflow();
-      const far = (extent - 1n) * stride;
-      const [low, high] = reach.get(axis) ?? [0n, 0n];
-      reach.set(axis, far < 0n ? [low + far, high] : [low, high + far]);
-    }
-    if ([...reach.values()].some(([low, high]) => -low >= REACH_LIMIT || high >= REACH_LIMIT)) throw overflow();
-    return { swizzle: null, shard, replica, offset };
-  }
-
-  // What is wrong with the parameters of a swizzle; null where nothing is.
-  function swizzleProblem(M, B, S) {
-    const fits = (value) => value >= 0n && value <= 62n;
-    const written = `swizzle(M=${M},B=${B},S=${S})`;
-    if (![M, B, S].every(fits) || M + B + S > 62n) return `${written} does not fit an address of 62 bits`;
-    return S < B ? `${written}: S must be at least B` : null;
-  }
-
-  // The axis of a tile that no swizzle can act on; undefined where there is none.
-  const foreignAxis = (below) => axes(below).find((axis) => axis !== 'm');
-  const foreignProblem = (axis) => `a swizzle acts on linear memory \`m\`, not on \`${axis}\``;
-  const negativeProblem = (least) => `a swizzle needs positions that are not negative; this tile reaches ${least}`;
-
-  // The least position on `m`.
-  function leastOf(below) {
-    const down = [...below.shard, ...below.replica].filter((iter) => iter.stride < 0n);
-    return down.reduce((least, { extent, stride }) => least + (extent - 1n) * stride, below.offset.get('m') || 0n);
-  }
-
-  // A swizzle over a tile that lives on `m` only, at positions that are not negative; throws LayoutError.
-  function compose(layer, below) {
-    const foreign = foreignAxis(below);
-    if (foreign !== undefined) throw new LayoutError('L0110', foreignProblem(foreign));
-    const least = leastOf(below);
-    if (least < 0n) throw new LayoutError('L0110', negativeProblem(least));
-    return { ...below, swizzle: layer };
   }
 
   // Where a whole word stands in a text; the whole text if it does not.
@@ -332,13 +240,11 @@ const Notation = (() => {
     const layer = parser.wordAhead('swizzle') ? parser.swizzle() : null;
     const below = parser.sum();
     if (!layer) return below;
-    const foreign = foreignAxis(below);
-    if (foreign !== undefined) {
-      throw parser.problem(...wordIn(text, foreign), foreignProblem(foreign), text.replaceAll(`@${foreign}`, '@m'));
-    }
-    const least = leastOf(below);
-    if (least < 0n) throw parser.problem(0, text.length, negativeProblem(least), `${text} + ${-least}`);
-    return { ...below, swizzle: layer };
+    const found = Layouts.misfit(below);
+    if (found === null) return { ...below, swizzle: layer };
+    const { problem, axis, least } = found;
+    if (axis === undefined) throw parser.problem(0, text.length, problem, `${text} + ${-least}`);
+    throw parser.problem(...wordIn(text, axis), problem, text.replaceAll(`@${axis}`, '@m'));
   }
 
   function isLayout(text) {
@@ -351,63 +257,15 @@ const Notation = (() => {
     }
   }
 
-  // Small edits at the place of an error.
-  function edits({ text, start, end }) {
-    const [before, there, after] = [text.slice(0, start), text.slice(start, end), text.slice(end)];
-    const inserted = INSERTED.map((piece) => before + piece + there + after);
-    const replaced = there === '' ? [] : REPLACED.map((piece) => before + piece + after);
-    const sum = there === '-' ? [`${before}+ -${after.replace(/^\p{White_Space}+/u, '')}`] : [];
-    return [...sum, ...inserted, ...replaced];
-  }
-
-  // The text that the parser thinks was meant if that is a layout, else the first small edit that makes one, else null.
-  function fixOf(error) {
-    if (error.fix !== null && isLayout(error.fix)) return error.fix;
-    if (new TextEncoder().encode(error.text).length > LONGEST_MENDED) return null;
-    return edits(error).find(isLayout) ?? null;
-  }
-
   // A layout from text; throws LayoutError.
   function parse(text) {
     try {
       return read(text);
     } catch (error) {
-      if (error instanceof LayoutError && error.start !== undefined) error.fix = fixOf(error);
+      if (error instanceof LayoutError && error.start !== undefined) error.fix = Fix.of(error, isLayout);
       throw error;
     }
   }
 
-  // The axes that a layout mentions, in order of name.
-  function axes(layout) {
-    const names = [...layout.shard, ...layout.replica].map((iter) => iter.axis);
-    return [...new Set([...names, ...layout.offset.keys()])].sort();
-  }
-
-  // How many elements a layout places.
-  function size(layout) {
-    return layout.shard.reduce((product, iter) => product * iter.extent, 1n);
-  }
-
-  const printStride = ({ stride, axis }) => `${stride}@${axis}`;
-
-  function printBracket(letter, iters) {
-    const strides = iters.map(printStride);
-    if (iters.length === 1) return `${letter}[${iters[0].extent}:${strides[0]}]`;
-    return `${letter}[${tuple(iters.map((iter) => iter.extent))}:${tuple(strides)}]`;
-  }
-
-  function printSwizzle({ M, B, S, inner }) {
-    return `swizzle(M=${M},B=${B},S=${S}${inner ? '' : ',inner=false'})`;
-  }
-
-  // Canonical text: axes always explicit, one `R[...]`, offsets in order of axis name.
-  function print(layout) {
-    const terms = [printBracket('S', layout.shard)];
-    if (layout.replica.length > 0) terms.push(printBracket('R', layout.replica));
-    for (const axis of [...layout.offset.keys()].sort()) terms.push(`${layout.offset.get(axis)}@${axis}`);
-    const sum = terms.join(' + ');
-    return layout.swizzle ? `${printSwizzle(layout.swizzle)} o ${sum}` : sum;
-  }
-
-  return { LayoutError, parse, print, compose, axes, size, tuple };
+  return { parse };
 })();

@@ -2,8 +2,6 @@
 const Scene = (() => {
   'use strict';
 
-  const { LayoutError } = Notation;
-
   // The swizzle mode of 32, 64 or 128 bytes for an element width: M = log2(128 / bits), 2^B chunks of 16 bytes, S = 3.
   function mode(bytes, bits) {
     return { M: Math.log2(128 / bits), B: Math.log2(bytes / 16), S: 3, inner: true };
@@ -13,7 +11,7 @@ const Scene = (() => {
   function layoutOf(state) {
     const written = Notation.parse(state.layout);
     if (state.swizzle === null) return written;
-    return Notation.compose(mode(state.swizzle, state.bits), { ...written, swizzle: null });
+    return Layouts.compose(mode(state.swizzle, state.bits), { ...written, swizzle: null });
   }
 
   // Runs `make`; a LayoutError goes into `errors[field]`, and the answer is then null.
@@ -28,20 +26,20 @@ const Scene = (() => {
   }
 
   // {errors, layout, model, shape, table, panels, ...}; `panels` is null where the layout or the shape is wrong. In the
-  // banks view `waves`, in the conversion view `plan`, where they could be made.
+  // banks view `waves`, where they could be made; in the conversion view `conversion`, or the `command` that plans it.
   function of(state) {
-    const scene = { state, errors: {}, panels: null };
+    const scene = { state, errors: {}, panels: null, conversion: null, command: null };
     const { errors } = scene;
     scene.layout = attempt(errors, 'layout', () => layoutOf(state));
     scene.model = scene.layout && attempt(errors, 'layout', () => Model.evaluate(scene.layout));
     if (!scene.model) return scene;
-    scene.suggested = Model.shapeOf(scene.layout);
-    const given = attempt(errors, 'shape', () => Model.parseShape(state.shape));
+    scene.suggested = Shape.of(scene.layout);
+    const given = attempt(errors, 'shape', () => Shape.parse(state.shape));
     if (!given) return scene;
     const shape = given.length > 0 ? given : scene.suggested;
-    scene.shape = attempt(errors, 'shape', () => Model.checkShape(shape, scene.model.size));
+    scene.shape = attempt(errors, 'shape', () => Shape.check(shape, scene.model.size));
     if (!scene.shape) return scene;
-    scene.table = attempt(errors, 'table', () => Model.hardware(scene.model));
+    scene.table = attempt(errors, 'table', () => Table.of(scene.model));
     const { table: tooLarge } = errors;
     scene.panels = tooLarge ? [{ notice: tooLarge.message }, { notice: tooLarge.message }] : panelsOf(scene);
     return scene;
@@ -80,49 +78,54 @@ const Scene = (() => {
     return grid;
   }
 
-  // The fragment as a table of threads and registers; null, with the error noted, where the text is none.
-  function fragmentOf(errors, field, model) {
-    return attempt(errors, field, () => {
-      const fragment = Model.fragment(model, 'conversion');
-      return { fragment, table: Model.hardware(folded(fragment)) };
-    });
+  // The layout to convert to: as many elements as the one that is shown.
+  function targetOf({ state, shape }) {
+    const layout = Notation.parse(state.to);
+    const model = Model.evaluate(layout);
+    Shape.check(shape, model.size);
+    return { layout, model, table: Table.of(model) };
   }
 
-  // The same layout over one thread axis and one register axis.
-  function folded({ cells, registers, model }) {
+  // The places of a fragment over one thread axis and one register axis.
+  function byThread(model) {
+    const { size, replicas } = model;
+    const { cells, registers } = Fragment.of(model);
     const thread = Float64Array.from(cells, (cell) => Math.floor(cell / registers));
     const register = Float64Array.from(cells, (cell) => cell % registers);
-    return { ...model, axes: ['reg', 'tx'], columns: [register, thread] };
+    return Table.of({ size, replicas, axes: ['reg', 'tx'], columns: [register, thread] });
+  }
+
+  // The tables of both sides: by thread and register where both are fragments, else each by its own owners and slots.
+  function tablesOf(from, to) {
+    const areMemory = ![...from.model.axes, ...to.model.axes].some(Axes.isThread);
+    const tables = [from, to].map(({ model }) => attempt({}, 'fragment', () => byThread(model)));
+    return areMemory || tables.includes(null) ? [from.table, to.table] : tables;
   }
 
   function conversion(scene) {
-    const { state, model, shape, errors } = scene;
-    const from = fragmentOf(errors, 'from', model);
-    if (!from) return [{ notice: errors.from.message }, { notice: 'Conversions are between fragments.' }];
-    const source = { ...Grids.hardware(from.table, shape, state.bits), title: 'From', table: from.table };
-    if (state.to.trim() === '') return [source, { notice: 'Write the layout to convert to into "To".' }];
-    const other = attempt(errors, 'to', () => {
-      const evaluated = Model.evaluate(Notation.parse(state.to));
-      Model.checkShape(shape, evaluated.size);
-      return evaluated;
-    });
-    const to = other && fragmentOf(errors, 'to', other);
-    if (!to) return [source, { notice: errors.to.message }];
-    const target = { ...Grids.hardware(to.table, shape, state.bits), title: 'To', table: to.table };
-    target.legend = 'colour: the thread that has it now';
+    const { state: { to, bits }, layout, shape, table, errors } = scene;
+    const side = (title, shown) => ({ ...Grids.hardware(shown, shape, bits), title, table: shown });
+    if (to.trim() === '') return [side('From', table), { notice: 'Write the layout to convert to into "To".' }];
+    const other = attempt(errors, 'to', () => targetOf(scene));
+    if (!other) return [side('From', table), { notice: errors.to.message }];
+    const [here, there] = tablesOf(scene, other);
+    const [source, target] = [side('From', here), side('To', there)];
+    target.legend = 'colour: where it is now';
     target.tone = (id) => {
       const [element] = target.elementsOf(id);
       return element === undefined ? -1 : source.tone(source.cellsOf(element)[0]);
     };
-    scene.plan = attempt(errors, 'to', () => Conversion.plan(from.fragment, to.fragment, state.bits));
+    scene.conversion = Conversions.find(layout, other.layout, bits);
+    if (scene.conversion === null) scene.command = Conversions.command(layout, other.layout, shape, bits);
     return [source, target, ...sharedMemory(scene)];
   }
 
   // The tile in shared memory, where the plan goes through it.
-  function sharedMemory({ plan, shape }) {
-    if (!plan || plan.result.shared === null) return [];
-    const table = Model.hardware(Model.evaluate(Notation.parse(plan.result.shared.layout)));
-    const { layout, bytes, cell } = plan.result.shared;
+  function sharedMemory({ conversion: known, shape }) {
+    const staging = known?.plan?.shared;
+    if (!staging) return [];
+    const { layout, bytes, cell } = staging;
+    const table = Table.of(Model.evaluate(Notation.parse(layout)));
     const legend = `${layout} · ${bytes.toLocaleString('en')} bytes · cell: coordinate of its element`;
     return [{ ...Grids.hardware(table, shape, cell), title: 'Shared memory', legend, table }];
   }

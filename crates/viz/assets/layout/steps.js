@@ -5,7 +5,7 @@ const Steps = (() => {
 
   function of(scene) {
     if (scene.waves) return wavefronts(scene);
-    return scene.plan ? Conversion.steps(scene) : null;
+    return scene.conversion ? PlanSteps.of(scene) : null;
   }
 
   function wavefronts(scene) {

@@ -1,15 +1,11 @@
-// A grid of cells on a canvas: colours, text and headers below, what is lit above. Only the cells in sight are drawn,
-// so its cost does not grow with the grid.
+// A grid of cells in a viewport: how large the cells are, where they stand, and which one is pointed at.
 //
 // A grid is {rows, cols, cell(r, c) -> id or -1, place(id) -> [r, c], tone(id), text(id) -> lines, chars, lines,
 // rowLabel(r), corner, heads: [{span, label(i)}], rowEvery, colEvery, mark(id)}.
-const Draw = (() => {
+const GridView = (() => {
   'use strict';
 
-  const FONT = 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
-  const FONT_SIZE = 11;
-  const CHAR_WIDTH = 0.61;
-  const HEAD_HEIGHT = 17;
+  const { FONT_SIZE, CHAR_WIDTH, HEAD_HEIGHT } = Paint;
   // Cells too small for text are as high as fills about this much.
   const OVERVIEW_HEIGHT = 440;
   // Browsers lose precision in taller or wider boxes.
@@ -30,11 +26,6 @@ const Draw = (() => {
     return [Math.max(26, chars * CHAR_WIDTH * FONT_SIZE + 8), Math.max(22, lines * 13 + 8)];
   }
 
-  // How wide a grid would like to be.
-  function wish(grid) {
-    return 60 + grid.cols * natural(grid)[0];
-  }
-
   class GridView {
     // `handlers`: point(hit) on hover and keys, pick(hit) on click and Enter, leave().
     constructor(viewport, handlers) {
@@ -49,6 +40,11 @@ const Draw = (() => {
       this.cursor = null;
       this.zoom = null;
       this.listen();
+    }
+
+    // How wide a grid would like to be.
+    static wish(grid) {
+      return 60 + grid.cols * natural(grid)[0];
     }
 
     listen() {
@@ -235,22 +231,6 @@ const Draw = (() => {
       if (cells.length > 0 && !cells.some(seen)) this.reveal(...this.grid.place(cells[0]));
     }
 
-    // The context of a canvas, cleared, with the scrolled grid's corner as origin.
-    start(canvas) {
-      const { clientWidth: width, clientHeight: height, scrollLeft, scrollTop } = this.viewport;
-      const ratio = window.devicePixelRatio || 1;
-      const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
-      if (canvas.width !== w || canvas.height !== h) {
-        [canvas.width, canvas.height] = [w, h];
-        [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
-      }
-      const context = canvas.getContext('2d');
-      context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      context.clearRect(0, 0, width, height);
-      context.translate(-scrollLeft, -scrollTop);
-      return context;
-    }
-
     // Rows and columns in sight.
     sight() {
       const { clientWidth, clientHeight, scrollLeft, scrollTop } = this.viewport;
@@ -260,189 +240,17 @@ const Draw = (() => {
       };
     }
 
-    clipToCells(context) {
-      const { clientWidth, clientHeight, scrollLeft, scrollTop } = this.viewport;
-      const [x, y] = [scrollLeft + this.headWidth, scrollTop + this.headHeight];
-      context.save();
-      context.beginPath();
-      context.rect(x, y, clientWidth - this.headWidth, clientHeight - this.headHeight);
-      context.clip();
-    }
-
     draw() {
       if (!this.grid || this.viewport.clientWidth === 0) return;
-      const context = this.start(this.base);
-      const sight = this.sight();
-      this.clipToCells(context);
-      this.drawColours(context, sight);
-      if (this.width >= 5) this.drawLines(context, sight);
-      if (this.showsText()) this.drawText(context, sight);
-      context.restore();
-      this.drawHeads(context, sight);
-      this.drawMarks();
-    }
-
-    // One pixel a cell on a small canvas, then stretched block by block between the gaps.
-    drawColours(context, { r0, r1, c0, c1 }) {
-      const { grid, window: small, look } = this;
-      const [rows, cols] = [r1 - r0, c1 - c0];
-      const image = new ImageData(cols, rows);
-      const pixels = new Uint32Array(image.data.buffer);
-      for (let r = r0, at = 0; r < r1; r++) {
-        for (let c = c0; c < c1; c++, at++) {
-          const id = grid.cell(r, c);
-          const tone = id < 0 ? -1 : grid.tone(id);
-          if (tone >= 0) pixels[at] = look.palette[tone];
-        }
-      }
-      [small.width, small.height] = [cols, rows];
-      small.getContext('2d').putImageData(image, 0, 0);
-      context.imageSmoothingEnabled = false;
-      context.fillStyle = look.empty;
-      for (const [top, bottom] of blocks(r0, r1, grid.rowEvery)) {
-        for (const [left, right] of blocks(c0, c1, grid.colEvery)) {
-          const [x, y, w, h] = [this.x(left), this.y(top), (right - left) * this.width, (bottom - top) * this.height];
-          context.fillRect(x, y, w, h);
-          context.drawImage(small, left - c0, top - r0, right - left, bottom - top, x, y, w, h);
-        }
-      }
-    }
-
-    drawLines(context, { r0, r1, c0, c1 }) {
-      context.fillStyle = this.look.panel;
-      const [left, right, up, down] = [this.x(c0), this.x(c1), this.y(r0), this.y(r1)];
-      for (let c = c0; c <= c1; c++) context.fillRect(Math.round(this.x(c)) - 0.5, up, 1, down - up);
-      if (this.height < 5) return;
-      for (let r = r0; r <= r1; r++) context.fillRect(left, Math.round(this.y(r)) - 0.5, right - left, 1);
-    }
-
-    drawText(context, { r0, r1, c0, c1 }) {
-      const { grid, look } = this;
-      const size = FONT_SIZE * Math.min(1.2, this.zoom);
-      context.font = `${size}px ${FONT}`;
-      context.textAlign = 'center';
-      context.textBaseline = 'middle';
-      for (let r = r0; r < r1; r++) {
-        for (let c = c0; c < c1; c++) {
-          const id = grid.cell(r, c);
-          const lines = id < 0 ? [] : grid.text(id);
-          const [x, y] = [this.x(c) + this.width / 2, this.y(r) + this.height / 2 + 0.5];
-          lines.forEach((line, i) => {
-            context.fillStyle = i === 0 ? look.ink : look.muted;
-            context.fillText(line, x, y + (i - (lines.length - 1) / 2) * size * 1.15);
-          });
-          if (id >= 0 && grid.mark && grid.mark(id)) this.drawCorner(context, r, c);
-        }
-      }
-    }
-
-    // A folded corner: this element has more places than the text tells.
-    drawCorner(context, r, c) {
-      const [x, y] = [this.x(c) + this.width - 1, this.y(r) + 1];
-      context.fillStyle = this.look.accent;
-      context.beginPath();
-      context.moveTo(x - 6, y);
-      context.lineTo(x, y);
-      context.lineTo(x, y + 6);
-      context.fill();
-    }
-
-    drawHeads(context, { r0, r1, c0, c1 }) {
-      const { grid, look, viewport } = this;
-      const { scrollLeft, scrollTop, clientHeight, clientWidth } = viewport;
-      context.fillStyle = look.panel;
-      context.fillRect(scrollLeft, scrollTop, clientWidth, this.headHeight);
-      context.fillRect(scrollLeft, scrollTop, this.headWidth, clientHeight);
-      context.font = `${FONT_SIZE - 0.5}px ${FONT}`;
-      context.textBaseline = 'middle';
-      context.fillStyle = look.muted;
-      this.drawColumnHeads(context, c0, c1);
-      this.drawRowHeads(context, r0, r1);
-      context.textAlign = 'left';
-      if (grid.corner) context.fillText(grid.corner, scrollLeft + 6, scrollTop + this.headHeight - HEAD_HEIGHT / 2 - 2);
-    }
-
-    drawColumnHeads(context, c0, c1) {
-      const { grid, viewport: { scrollLeft, scrollTop, clientWidth } } = this;
-      context.save();
-      context.beginPath();
-      context.rect(scrollLeft + this.headWidth, scrollTop, clientWidth, this.headHeight);
-      context.clip();
-      context.textAlign = 'center';
-      grid.heads.forEach(({ span, label }, level) => {
-        const [first, last] = [Math.floor(c0 / span), Math.ceil(c1 / span)];
-        const longest = Math.max(label(first).length, label(Math.max(first, last - 1)).length);
-        const room = longest * CHAR_WIDTH * FONT_SIZE + 6;
-        const every = powerAbove(room / (span * this.width));
-        for (let i = first - (first % every); i < last; i += every) {
-          const middle = (this.x(i * span) + this.x(Math.min(grid.cols, (i + 1) * span) - 1) + this.width) / 2;
-          const x = i === 0 ? Math.max(middle, this.headWidth + 5) : middle;
-          context.fillText(label(i), x, scrollTop + (level + 0.5) * HEAD_HEIGHT + 2);
-        }
-      });
-      context.restore();
-    }
-
-    drawRowHeads(context, r0, r1) {
-      const { grid, viewport: { scrollLeft, scrollTop, clientHeight } } = this;
-      context.save();
-      context.beginPath();
-      context.rect(scrollLeft, scrollTop + this.headHeight, this.headWidth, clientHeight);
-      context.clip();
-      context.textAlign = 'right';
-      const every = powerAbove(13 / this.height);
-      for (let r = r0 - (r0 % every); r < r1; r += every) {
-        const middle = this.y(r) + Math.max(this.height, r === 0 ? 12 : 0) / 2;
-        context.fillText(grid.rowLabel(r), scrollLeft + this.headWidth - 7, middle + 0.5);
-      }
-      context.restore();
+      Paint.cells(this);
+      Paint.marks(this);
     }
 
     // Lights cells: `marks` is [{cells, look}], look one of hit, soft, done, wait, cursor. All but `wait` and `cursor`
     // dim the rest.
     light(marks) {
       this.marks = marks.filter((mark) => mark.cells.length > 0);
-      this.drawMarks();
-    }
-
-    drawMarks() {
-      if (!this.grid || this.viewport.clientWidth === 0) return;
-      const context = this.start(this.top);
-      if (this.marks.length === 0) return;
-      this.clipToCells(context);
-      const { look } = this;
-      if (this.marks.some((mark) => mark.look !== 'cursor')) {
-        context.fillStyle = look.veil;
-        context.fillRect(this.headWidth, this.headHeight, this.x(this.grid.cols), this.y(this.grid.rows));
-      }
-      for (const mark of this.marks) this.drawMark(context, mark);
-      context.restore();
-    }
-
-    drawMark(context, { cells, look: kind }) {
-      const { look } = this;
-      const styles = {
-        hit: { stroke: look.accent, width: 2 },
-        soft: {},
-        done: { stroke: look.second, width: 1.5 },
-        wait: { stroke: look.muted, width: 1 },
-        cursor: { keep: true, stroke: look.ink, width: 2 },
-      };
-      const style = styles[kind];
-      const { r0, r1, c0, c1 } = this.sight();
-      const roomy = this.width >= 6 && this.height >= 4;
-      context.fillStyle = style.stroke || look.accent;
-      context.strokeStyle = style.stroke || look.accent;
-      context.lineWidth = style.width || 1;
-      const inset = context.lineWidth / 2;
-      for (const cell of cells) {
-        const [r, c] = this.grid.place(cell);
-        if (r < r0 || r >= r1 || c < c0 || c >= c1) continue;
-        const [x, y, w, h] = [this.x(c), this.y(r), this.width, this.height];
-        if (!style.keep) context.clearRect(x, y, w, h);
-        if (style.stroke && roomy) context.strokeRect(x + inset, y + inset, w - 2 * inset, h - 2 * inset);
-        else if (kind === 'hit' || kind === 'cursor') fillWhole(context, x, y, Math.max(w, 2), Math.max(h, 2));
-      }
+      if (this.grid && this.viewport.clientWidth > 0) Paint.marks(this);
     }
   }
 
@@ -454,31 +262,5 @@ const Draw = (() => {
     return clamp(block * every + Math.min(every - 1, inside));
   }
 
-  // Whole pixels, so that neighbours leave no seam.
-  function fillWhole(context, x, y, w, h) {
-    const [left, top] = [Math.floor(x), Math.floor(y)];
-    context.fillRect(left, top, Math.ceil(x + w) - left, Math.ceil(y + h) - top);
-  }
-
-  // The least power of two that is not below `value`.
-  function powerAbove(value) {
-    let power = 1;
-    while (power < value) power *= 2;
-    return power;
-  }
-
-  // `from..to` cut at multiples of `every`.
-  function* blocks(from, to, every) {
-    if (!every) {
-      yield [from, to];
-      return;
-    }
-    for (let at = from; at < to;) {
-      const end = Math.min(to, (Math.floor(at / every) + 1) * every);
-      yield [at, end];
-      at = end;
-    }
-  }
-
-  return { GridView, wish };
+  return GridView;
 })();

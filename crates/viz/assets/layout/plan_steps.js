@@ -1,47 +1,18 @@
-// A conversion plan made ready to be gone through: what each step says, and which cells it reads and fills.
-const Conversion = (() => {
+// A conversion plan made ready to be gone through: what each step says, and which cells it reads and fills. The plan is
+// data from Rust, in the form of `Conversion::to_json_text` of tilewright-layout.
+const PlanSteps = (() => {
   'use strict';
 
   const LANES = 32;
   const MOST_RUNS = 4;
-  // Searching for a plan of more registers would keep the page waiting.
-  const MOST_CELLS = 2 ** 17;
 
-  // The plans from one fragment to the other, the cheapest first; throws LayoutError where there is none.
-  function plan(from, to, bits) {
-    const cells = from.element.length + to.element.length;
-    if (cells > MOST_CELLS) throw refuse(`${cells} registers; at most ${MOST_CELLS} are planned in a page`);
-    const table = ({ threads, registers, element }) => ({ threads, registers, element });
-    const plans = planConversions(table(from), table(to), bits);
-    if (plans.length === 0) throw refuse(`elements of ${bits} bits, or a tile that shared memory does not hold`);
-    return { from, to, bits, result: plans[0], others: plans.slice(1) };
-  }
-
-  const refuse = (problem) => new Notation.LayoutError('L0113', `no such conversion: ${problem}`);
   const counted = (count, one) => `${count.toLocaleString('en')} ${one}${count === 1 ? '' : 's'}`;
   const range = (count) => Array.from({ length: count }, (_, i) => i);
 
-  function costText({ total, barrier, ...parts }) {
-    const names = {
-      shuffles: 'shuffle', indices: 'computed source lane', selects: 'select', permutes: 'byte permute',
-      stores: 'store', loads: 'load', wavefronts: 'wavefront',
-    };
-    const used = Object.keys(names).filter((part) => parts[part] > 0);
-    const named = used.map((part) => counted(parts[part], names[part]));
-    if (barrier !== 'none') named.push(`${barrier} barrier`);
-    return `cost ${total} a warp${named.length > 0 ? ` (${named.join(', ')})` : ''}`;
-  }
-
-  function summary({ result, others }) {
-    const also = others.map(({ kind, cost }) => `${kind} ${cost.total}`).join(', ');
-    return `${result.kind}: ${costText(result.cost)}${also ? `; also possible: ${also}` : ''}`;
-  }
-
   // A step is {html, reads: [[thread, register]], fills: [[thread, register]], memory: [address]}.
   function stepsOf(plan) {
-    const { result } = plan;
-    const made = { nothing: () => [], renaming: renamingSteps, shuffles: shuffleSteps, staging: stagingSteps };
-    return made[result.kind](plan);
+    const made = { nothing: () => [], renaming: ownSteps, shuffles: shuffleSteps, staging: stagingSteps };
+    return made[plan.kind](plan);
   }
 
   // Where register `register` of `thread` comes from; -1 for one that holds nothing.
@@ -50,16 +21,15 @@ const Conversion = (() => {
   }
 
   // [thread, register, pick] of every register of the target that holds something.
-  function picked({ result, to }) {
-    const { picks } = result;
-    const all = range(to.threads).flatMap((t) => range(picks.registers).map((r) => [t, r, pickAt(picks, t, r)]));
+  function picked({ threads, picks }) {
+    const all = range(threads).flatMap((t) => range(picks.registers).map((r) => [t, r, pickAt(picks, t, r)]));
     return all.filter(([, , pick]) => pick >= 0);
   }
 
   // What stays on its thread, one step for each register of the target.
   function ownSteps(plan) {
-    const own = picked(plan).filter(([, , pick]) => pick < plan.result.picks.own);
-    return range(plan.result.picks.registers).flatMap((register) => {
+    const own = picked(plan).filter(([, , pick]) => pick < plan.picks.own);
+    return range(plan.picks.registers).flatMap((register) => {
       const moves = own.filter(([, r]) => r === register);
       if (moves.length === 0) return [];
       const sources = [...new Set(moves.map(([, , pick]) => pick))].sort((a, b) => a - b);
@@ -72,21 +42,19 @@ const Conversion = (() => {
     });
   }
 
-  const renamingSteps = ownSteps;
-
   function shuffleSteps(plan) {
-    const { result } = plan;
+    const { own } = plan.picks;
     const perWord = Math.max(1, 32 / plan.bits);
     const all = picked(plan);
-    const shuffles = result.steps.map((step, index) => {
-      const received = all.filter(([, , pick]) => Math.floor((pick - result.picks.own) / perWord) === index);
+    const shuffles = plan.steps.map((step, index) => {
+      const received = all.filter(([, , pick]) => Math.floor((pick - own) / perWord) === index);
       const reads = received.map(([thread, , pick]) => {
         const warp = Math.floor(thread / LANES);
         const { source, word } = step.warps[step.warps.length === 1 ? 0 : warp];
         const from = source[thread % LANES];
-        return [warp * LANES + from, word[from] * perWord + ((pick - result.picks.own) % perWord)];
+        return [warp * LANES + from, word[from] * perWord + ((pick - own) % perWord)];
       });
-      return { html: shuffleText(step, index, result.steps.length), reads, fills: received.map(([t, r]) => [t, r]) };
+      return { html: shuffleText(step, index, plan.steps.length), reads, fills: received.map(([t, r]) => [t, r]) };
     });
     return [...shuffles, ...ownSteps(plan)];
   }
@@ -117,8 +85,7 @@ const Conversion = (() => {
     return runs.slice(0, MOST_RUNS).map(text).join(', ') + more;
   }
 
-  function stagingSteps(plan) {
-    const { store, load } = plan.result.shared;
+  function stagingSteps({ shared: { store, load } }) {
     const reads = (access) => ({ reads: touched(access), fills: [] });
     const fills = (access) => ({ reads: [], fills: touched(access) });
     return [...sideSteps('store', store, reads), ...sideSteps('load', load, fills)];
@@ -147,22 +114,21 @@ const Conversion = (() => {
   // The cells of a grid for [thread, register] pairs; pairs that the grid does not show are left out.
   function cellsIn({ table }, pairs) {
     const cells = pairs.map(([tx, reg]) => {
-      const [owner, slot] = [Model.indexOf(table.ownerAxes, { tx }), Model.indexOf(table.slotAxes, { reg })];
+      const [owner, slot] = [Table.indexOf(table.ownerAxes, { tx }), Table.indexOf(table.slotAxes, { reg })];
       return owner < 0 || slot < 0 ? -1 : owner * table.slots + slot;
     });
     return [...new Set(cells)].filter((cell) => cell >= 0);
   }
 
   // The whole plan for the stepper: in every step what is read, what is filled, and what was filled before.
-  function steps(scene) {
-    const [source, target, memory] = scene.panels;
-    const list = stepsOf(scene.plan);
+  function of({ conversion: { summary, plan }, panels: [source, target, memory] }) {
+    const list = plan === null ? [] : stepsOf(plan);
     const before = (n, part) => list.slice(0, n).flatMap((step) => step[part] || []);
-    const cellOf = (m) => Model.indexOf(memory.table.slotAxes, { m });
+    const cellOf = (m) => Table.indexOf(memory.table.slotAxes, { m });
     const inMemory = (addresses) => addresses.map(cellOf).filter((cell) => cell >= 0);
     return {
       count: list.length,
-      summary: summary(scene.plan),
+      summary,
       at: (n) => {
         const step = list[n];
         const marks = [
@@ -181,5 +147,5 @@ const Conversion = (() => {
     };
   }
 
-  return { plan, steps };
+  return { of };
 })();
