@@ -27,6 +27,8 @@ pub struct Case {
     pub tolerance: Tolerance,
     /// Whether every access to shared memory is at its ideal number of wavefronts.
     pub ideal: bool,
+    /// Whether it is a kernel of the library with the dtype and sizes that `run-kernel` takes unless told otherwise.
+    pub is_default: bool,
 }
 
 impl Case {
@@ -60,7 +62,7 @@ pub fn all() -> Vec<Case> {
     let mut cases: Vec<Case> = KERNELS
         .iter()
         .flat_map(|entry| {
-            entry.tested_configs().into_iter().map(move |config| {
+            entry.tested_configs().into_iter().enumerate().map(move |(at, config)| {
                 let inputs = (entry.inputs)(&config);
                 Case {
                     name: format!("{}-{}", entry.name, config.to_string().replace(' ', "-")),
@@ -71,6 +73,8 @@ pub fn all() -> Vec<Case> {
                     inputs,
                     tolerance: entry.tolerance,
                     ideal: false,
+                    // The default configuration is the first of those that are tested.
+                    is_default: at == 0,
                 }
             })
         })
@@ -95,5 +99,6 @@ fn forced(cases: &[Case], name: &str, variant: &str) -> Case {
         expected: case.expected.clone(),
         tolerance: case.tolerance,
         ideal: false,
+        is_default: false,
     }
 }
