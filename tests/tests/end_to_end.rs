@@ -15,7 +15,7 @@ use tilewright::vgpu::MAX_INSTRUCTIONS_PER_THREAD;
 use tilewright_kernels::find;
 use tilewright_tests::cases::{Case, all};
 use tilewright_tests::edits;
-use tilewright_tests::toolchain::{fixtures, is_blessing, keep_fixture, skip, toolchain};
+use tilewright_tests::toolchain::{fixtures, has_no_nvrtc, is_blessing, keep_fixture, skip, toolchain};
 
 /// How far the instructions of a kernel of the library may be from those predicted.
 const INSTRUCTION_TOLERANCE: f64 = 0.15;
@@ -87,7 +87,7 @@ fn attempt(toolchain: &Toolchain, case: &Case, target: Target, used: &mut Vec<Pa
     };
     let built = match toolchain.build(&artifact, &CudaText::Generated) {
         Ok(built) => built,
-        Err(failure) if failure.diagnostics[0].code == "R0601" => return Ended::Skipped,
+        Err(failure) if has_no_nvrtc(&failure) => return Ended::Skipped,
         Err(failure) => return Ended::Failed(failure.to_string()),
     };
     used.push(fixtures().file_for(&artifact, &built).0);
