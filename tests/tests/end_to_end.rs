@@ -8,9 +8,7 @@ use std::process::ExitCode;
 
 use tilewright::compile::Artifact;
 use tilewright::prelude::Target;
-use tilewright::runtime::{
-    Built, CudaText, Device, Origin, Run, Space, Toolchain, compare, counted_instructions, passes, run,
-};
+use tilewright::runtime::{Built, CudaText, Device, Origin, Run, Space, Toolchain, counted_instructions, passes, run};
 use tilewright::vgpu::MAX_INSTRUCTIONS_PER_THREAD;
 use tilewright_kernels::find;
 use tilewright_tests::cases::{Case, all};
@@ -107,11 +105,7 @@ fn check(case: &Case, artifact: &Artifact, built: &Built) -> Result<(), String> 
     }
     let outcome =
         run(artifact, built, &case.inputs, &Device::Virtual).map_err(|failure| format!("{:?}", failure.diagnostics))?;
-    for (got, expected) in outcome.outputs.iter().zip(&case.expected) {
-        if let Some(mismatch) = compare(got, expected, case.tolerance).mismatch {
-            return Err(format!("{mismatch:?}"));
-        }
-    }
+    case.compare(&outcome.outputs)?;
     check_counts(case, artifact, &outcome)?;
     check_headroom(artifact, &outcome)?;
     keep_fixture(artifact, built)

@@ -4,7 +4,7 @@
 use tilewright::compile::Artifact;
 use tilewright::cuda::{Nvrtc, Request};
 use tilewright::prelude::Target;
-use tilewright::runtime::{CudaText, Device, compare, run};
+use tilewright::runtime::{CudaText, Device, run};
 use tilewright::vgpu::{self, Arg, Launch, Memory, Module, Options};
 use tilewright_tests::cases::{Case, all};
 use tilewright_tests::toolchain::{package, skip, toolchain};
@@ -40,11 +40,7 @@ fn assert_right_at_every_level(case: &Case, artifact: &Artifact, nvrtc: &Nvrtc) 
         built.ptx = ptx_of(nvrtc, artifact.cuda(), target, level);
         let outcome = run(artifact, &built, &case.inputs, &Device::Virtual)
             .unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
-        assert_eq!(outcome.outputs.len(), case.expected.len(), "outputs of {}", case.name);
-        for (got, expected) in outcome.outputs.iter().zip(&case.expected) {
-            let mismatch = compare(got, expected, case.tolerance).mismatch;
-            assert_eq!(mismatch, None, "{} {target} {level:?}", case.name);
-        }
+        case.compare(&outcome.outputs).unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
     }
 }
 

@@ -6,7 +6,7 @@ mod extra;
 use tilewright::compile::{Artifact, LowerOptions, Options, compile};
 use tilewright::diag::Diagnostic;
 use tilewright::prelude::{Kernel, Target};
-use tilewright::runtime::{HostTensor, Tolerance};
+use tilewright::runtime::{HostTensor, Tolerance, compare};
 use tilewright_kernels::KERNELS;
 
 /// A kernel to run, and what it must give.
@@ -36,6 +36,19 @@ impl Case {
     pub fn compile(&self, target: Target) -> Result<Artifact, Vec<Diagnostic>> {
         let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };
         compile(self.kernel.clone(), &options)?.for_sizes(&self.sizes)
+    }
+
+    /// Compares outputs with those that are expected, as exactly as the case says. Error: another number of outputs, or
+    /// the first element that is too far off.
+    pub fn compare(&self, outputs: &[HostTensor]) -> Result<(), String> {
+        if outputs.len() != self.expected.len() {
+            return Err(format!("the kernel has {} outputs, the case expects {}", outputs.len(), self.expected.len()));
+        }
+        let mut pairs = outputs.iter().zip(&self.expected);
+        match pairs.find_map(|(got, expected)| compare(got, expected, self.tolerance).mismatch) {
+            Some(mismatch) => Err(format!("{mismatch:?}")),
+            None => Ok(()),
+        }
     }
 }
 
