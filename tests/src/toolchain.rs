@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tilewright::compile::Artifact;
+use tilewright::cuda::SearchOptions;
 use tilewright::runtime::{Built, CudaText, Failure, FixtureFolder, Origin, Toolchain};
 
 /// The folder of this package.
@@ -26,6 +27,12 @@ pub fn fixtures() -> FixtureFolder {
 /// The toolchain of the environment, with the committed PTX behind it.
 pub fn toolchain() -> Toolchain {
     Toolchain::from_env(Some(fixtures()))
+}
+
+/// A toolchain that looks for NVRTC nowhere and has the committed PTX: that of a machine without NVRTC.
+pub fn offline() -> Toolchain {
+    let search = SearchOptions { disabled: true, ..SearchOptions::default() };
+    Toolchain::new(search, None, Some(fixtures()))
 }
 
 /// Builds an artifact from the text that was generated. `None` where there is neither NVRTC nor committed PTX for it:

@@ -32,6 +32,15 @@ pub struct Case {
 }
 
 impl Case {
+    /// The targets for which its PTX is committed. Without NVRTC, `run-kernel` runs the kernels of the library with their
+    /// defaults, and the tests of faults run [`MUTATED`].
+    pub fn committed_targets(&self) -> &'static [Target] {
+        if self.is_default {
+            return Target::ALL;
+        }
+        if MUTATED.contains(&self.name.as_str()) { &[Target::Sm100a] } else { &[] }
+    }
+
     /// Compiles it for a target.
     pub fn compile(&self, target: Target) -> Result<Artifact, Vec<Diagnostic>> {
         let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };
@@ -51,6 +60,14 @@ impl Case {
         }
     }
 }
+
+/// Kernels with different threads, barriers and memories, of whose PTX tests change a line.
+pub const MUTATED: [&str; 4] = [
+    "sf_transpose-f32",
+    "warp_transpose-b32-rows=32-cols=32-tiles=2",
+    "one_warp_permutes_for_all",
+    "a_buffer_used_again",
+];
 
 /// Tiles of which every access is free of bank conflicts.
 const IDEAL: [&str; 14] = [
