@@ -1,5 +1,6 @@
 use std::fmt;
 
+use indexmap::IndexMap;
 use tilewright::prelude::{DType, Kernel};
 use tilewright::runtime::{HostTensor, Tolerance};
 
@@ -42,7 +43,7 @@ pub struct KernelEntry {
 /// What a kernel is built for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    sizes: Vec<(&'static str, i64)>,
+    sizes: IndexMap<&'static str, i64>,
     /// Type of an element.
     pub dtype: DType,
 }
@@ -96,12 +97,12 @@ impl std::error::Error for ConfigError {}
 impl Config {
     /// The value of a size; every key of the entry has one.
     pub fn size(&self, name: &str) -> i64 {
-        self.sizes.iter().find(|(known, _)| *known == name).map_or(1, |(_, value)| *value)
+        self.sizes.get(name).copied().unwrap_or(1)
     }
 
     /// All sizes, in the entry's order.
-    pub fn sizes(&self) -> &[(&'static str, i64)] {
-        &self.sizes
+    pub fn sizes(&self) -> impl Iterator<Item = (&'static str, i64)> {
+        self.sizes.iter().map(|(name, value)| (*name, *value))
     }
 }
 
@@ -119,16 +120,16 @@ impl fmt::Display for Config {
 impl KernelEntry {
     /// A configuration: given sizes and dtype, defaults for the rest.
     pub fn config(&self, dtype: Option<DType>, given: &[(String, i64)]) -> Result<Config, ConfigError> {
-        let mut sizes: Vec<(&'static str, i64)> = self.shape.iter().map(|key| (key.name, key.default)).collect();
+        let mut sizes: IndexMap<&'static str, i64> = self.shape.iter().map(|key| (key.name, key.default)).collect();
         for (name, value) in given {
-            let Some(size) = sizes.iter_mut().find(|(known, _)| known == name) else {
+            let Some((_, known, size)) = sizes.get_full_mut(name.as_str()) else {
                 let known = self.shape.iter().map(|key| key.name).collect();
                 return Err(ConfigError::UnknownSize { given: name.clone(), known });
             };
             if *value < 1 || *value > 1 << 30 {
-                return Err(ConfigError::BadSize { name: size.0, value: *value });
+                return Err(ConfigError::BadSize { name: *known, value: *value });
             }
-            size.1 = *value;
+            *size = *value;
         }
         let dtype = dtype.unwrap_or(self.dtypes[0]);
         if !self.dtypes.contains(&dtype) {

@@ -14,6 +14,7 @@ pub mod moving_tiles;
 pub mod pages;
 pub mod permute;
 pub mod rng;
+pub mod sources;
 pub mod thread_machine;
 pub mod tilelang;
 pub mod toolchain;

@@ -3,9 +3,9 @@
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
-use tilewright::runtime::{CudaText, Device, HostTensor, Tolerance, compare, run};
+use tilewright::runtime::{Device, HostTensor, Tolerance, compare, run};
 
-use crate::toolchain::{skip, toolchain};
+use crate::toolchain::built_or_skipped;
 
 /// A tensor whose element `i`, in row-major order, is the number of the dtype that is nearest to `element(i)`.
 pub fn tensor(dtype: DType, shape: &[i64], element: impl Fn(i64) -> f64) -> HostTensor {
@@ -44,13 +44,7 @@ pub fn check(
 ) {
     for artifact in compiled(kernel, sizes) {
         let (name, target) = (artifact.name(), artifact.target());
-        let built = match toolchain().build(&artifact, &CudaText::Generated) {
-            Ok(built) => built,
-            Err(failure) if failure.diagnostics[0].code == "R0601" => {
-                return skip(&format!("example of the book: {name}"));
-            }
-            Err(failure) => panic!("{name} for {target}: {failure}\n{}", artifact.cuda()),
-        };
+        let Some(built) = built_or_skipped(&artifact, &format!("example of the book: {name}")) else { return };
         let run = run(&artifact, &built, inputs, &Device::Virtual)
             .unwrap_or_else(|failure| panic!("{name} for {target}: {failure}\n{}", artifact.cuda()));
         assert_eq!(run.outputs.len(), expected.len(), "outputs of {name}");

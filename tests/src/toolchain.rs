@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tilewright::compile::Artifact;
-use tilewright::runtime::{Built, FixtureFolder, Origin, Toolchain};
+use tilewright::cuda::SearchOptions;
+use tilewright::runtime::{Built, CudaText, Failure, FixtureFolder, Origin, Toolchain};
 
 /// The folder of this package.
 pub fn package() -> PathBuf {
@@ -26,6 +27,34 @@ pub fn fixtures() -> FixtureFolder {
 /// The toolchain of the environment, with the committed PTX behind it.
 pub fn toolchain() -> Toolchain {
     Toolchain::from_env(Some(fixtures()))
+}
+
+/// A toolchain that looks for NVRTC nowhere and has the committed PTX: that of a machine without NVRTC.
+pub fn offline() -> Toolchain {
+    let search = SearchOptions { disabled: true, ..SearchOptions::default() };
+    Toolchain::new(search, None, Some(fixtures()))
+}
+
+/// Builds an artifact from the text that was generated. `None` where there is neither NVRTC nor committed PTX for it:
+/// then the test of this name is skipped.
+///
+/// # Panics
+///
+/// Where the build fails for any other reason, and where a test must not be skipped.
+pub fn built_or_skipped(artifact: &Artifact, test: &str) -> Option<Built> {
+    match toolchain().build(artifact, &CudaText::Generated) {
+        Ok(built) => Some(built),
+        Err(failure) if has_no_nvrtc(&failure) => {
+            skip(test);
+            None
+        }
+        Err(failure) => panic!("{} for {}: {failure}\n{}", artifact.name(), artifact.target(), artifact.cuda()),
+    }
+}
+
+/// Whether a build failed because there is neither NVRTC nor committed PTX, and not because of the kernel.
+pub fn has_no_nvrtc(failure: &Failure) -> bool {
+    failure.diagnostics.iter().any(|finding| finding.code == "R0601")
 }
 
 /// True where a missing NVRTC is a failure.

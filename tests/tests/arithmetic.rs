@@ -8,10 +8,10 @@ mod reductions;
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::cuda::Request;
 use tilewright::prelude::*;
-use tilewright::runtime::{CudaText, Device, HostTensor, run};
+use tilewright::runtime::{Device, HostTensor, run};
 use tilewright_tests::cases::all;
 use tilewright_tests::meaning::numbers::rounded;
-use tilewright_tests::toolchain::{skip, toolchain};
+use tilewright_tests::toolchain::{built_or_skipped, skip, toolchain};
 
 fn compiled(kernel: Kernel) -> Artifact {
     compile(kernel, &Options::new(Target::Sm100a)).unwrap_or_else(|found| panic!("{found:?}"))
@@ -20,14 +20,7 @@ fn compiled(kernel: Kernel) -> Artifact {
 /// What a kernel leaves in its outputs; `None` where there is no NVRTC.
 fn outputs(test: &str, kernel: Kernel, inputs: &[HostTensor]) -> Option<Vec<HostTensor>> {
     let artifact = compiled(kernel);
-    let built = match toolchain().build(&artifact, &CudaText::Generated) {
-        Ok(built) => built,
-        Err(failure) if failure.diagnostics[0].code == "R0601" => {
-            skip(&format!("arithmetic: {test}"));
-            return None;
-        }
-        Err(failure) => panic!("{failure}\n{}", artifact.cuda()),
-    };
+    let built = built_or_skipped(&artifact, &format!("arithmetic: {test}"))?;
     assert!(built.warnings.is_empty(), "{:?}\n{}", built.warnings, artifact.cuda());
     let run = run(&artifact, &built, inputs, &Device::Virtual).unwrap_or_else(|failure| panic!("{failure}"));
     Some(run.outputs)

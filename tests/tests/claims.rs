@@ -3,9 +3,8 @@
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
-use tilewright::runtime::CudaText;
 use tilewright::vgpu::{self, Arg, FaultKind, Launch, Memory, Module, RunError};
-use tilewright_tests::toolchain::{skip, toolchain};
+use tilewright_tests::toolchain::built_or_skipped;
 
 /// A kernel of 64 numbers `x` to places `at` in `y`.
 fn scatter(threads: i64, body: impl FnOnce(&mut KernelBuilder, [Buffer; 3])) -> Artifact {
@@ -30,10 +29,7 @@ fn plain(threads: i64) -> Artifact {
 
 /// The faults of runs with these indices, where there are any; `None` without NVRTC.
 fn run(artifact: &Artifact, indices: &[Vec<i32>]) -> Option<Vec<Result<(), FaultKind>>> {
-    let Ok(built) = toolchain().build(artifact, &CudaText::Generated) else {
-        skip("claims about data on the virtual GPU");
-        return None;
-    };
+    let built = built_or_skipped(artifact, "claims about data on the virtual GPU")?;
     let module = Module::parse(&built.ptx).expect("PTX");
     Some(indices.iter().map(|at| run_once(artifact, &module, at)).collect())
 }

@@ -1,9 +1,9 @@
 //! The dependency table of `docs/architecture.md`, held to `cargo metadata` and to the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+use tilewright_tests::sources::{rust_files_in, text_of};
 use tilewright_tests::toolchain::workspace;
 
 fn metadata() -> Metadata {
@@ -86,25 +86,6 @@ fn some_packages_are_used_by_one_crate_only() {
     }
 }
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-}
-
-fn rust_sources() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for folder in ["crates", "kernels", "tests", "xtask"] {
-        sources(&workspace().join(folder), &mut found);
-    }
-    found
-}
-
 /// `unsafe` is forbidden by the workspace's lints in every crate that inherits them; `cuda` alone does not.
 #[test]
 fn every_crate_but_cuda_inherits_the_lints_that_forbid_unsafe() {
@@ -118,11 +99,9 @@ fn every_crate_but_cuda_inherits_the_lints_that_forbid_unsafe() {
 #[test]
 fn libraries_do_not_print_exit_or_skip_tests() {
     let forbidden = ["println!(", "eprintln!(", "print!(", "process::exit", "#[ignore", "todo!(", "unimplemented!("];
-    for path in rust_sources()
-        .iter()
-        .filter(|p| p.starts_with(workspace().join("crates")) && p.to_string_lossy().contains("/src/"))
-    {
-        let text = std::fs::read_to_string(path).expect("a source file");
+    let files = rust_files_in(&workspace().join("crates"));
+    for path in files.iter().filter(|path| path.to_string_lossy().contains("/src/")) {
+        let text = text_of(path);
         for word in forbidden {
             let lines = text.lines().filter(|line| line.contains(word) && !line.trim_start().starts_with("//"));
             assert_eq!(lines.count(), 0, "{} contains `{word}`", path.display());
@@ -130,53 +109,25 @@ fn libraries_do_not_print_exit_or_skip_tests() {
     }
 }
 
+/// The compiler: the builder, the pipeline, and all that the pipeline may use.
+fn compiler() -> BTreeSet<String> {
+    let mut crates = reach(&table(), "compile");
+    crates.extend(["compile", "dsl"].map(str::to_string));
+    crates
+}
+
 /// The compiler reads no files, environment or clock: the same kernel gives the same bytes everywhere.
 #[test]
 fn the_compiler_looks_at_nothing_but_the_kernel() {
     let forbidden = ["std::fs", "std::env", "std::net", "std::process", "Instant::", "SystemTime", "std::thread"];
-    for name in ["diag", "expr", "layout", "ir", "dsl", "lower", "emit", "compile"] {
-        let mut files = Vec::new();
-        sources(&workspace().join("crates").join(name).join("src"), &mut files);
-        assert!(!files.is_empty());
+    for name in compiler() {
+        let files = rust_files_in(&workspace().join("crates").join(&name).join("src"));
+        assert!(!files.is_empty(), "`{name}` has no sources");
         for path in files {
-            let text = std::fs::read_to_string(&path).expect("a source file");
+            let text = text_of(&path);
             for word in forbidden {
                 assert!(!text.contains(word), "{} contains `{word}`", path.display());
             }
         }
-    }
-}
-
-/// Codes such as `K0201` in the sources.
-fn codes() -> BTreeSet<String> {
-    let mut codes = BTreeSet::new();
-    for path in rust_sources().iter().filter(|p| !p.starts_with(workspace().join("tests"))) {
-        let text = std::fs::read_to_string(path).expect("a source file");
-        for word in text.split('"').filter(|word| word.len() == 5) {
-            let (letter, digits) = word.split_at(1);
-            if "LKVPERI".contains(letter) && digits.bytes().all(|b| b.is_ascii_digit()) {
-                codes.insert(word.to_string());
-            }
-        }
-    }
-    codes
-}
-
-#[test]
-fn every_diagnostic_code_has_a_section_in_the_docs_and_a_test_of_its_text() {
-    let page = std::fs::read_to_string(workspace().join("docs/diagnostics.md")).expect("the page is there");
-    let mut tested = String::new();
-    let mut snapshots = Vec::new();
-    for entry in std::fs::read_dir(workspace().join("tests/snapshots/diagnostics")).into_iter().flatten().flatten() {
-        snapshots.push(entry.path());
-    }
-    // Unit tests stand in the sources, behind `mod tests`.
-    let unit_tests = rust_sources();
-    for path in snapshots.into_iter().chain(unit_tests) {
-        tested += &std::fs::read_to_string(path).unwrap_or_default();
-    }
-    for code in codes() {
-        assert!(page.contains(&format!("## {code}")), "{code} has no section in docs/diagnostics.md");
-        assert!(tested.contains(&format!("[{code}]")), "no test shows the text of {code}");
     }
 }

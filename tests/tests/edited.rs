@@ -4,7 +4,7 @@ use insta::{assert_snapshot, with_settings};
 use tilewright::runtime::{AccessKind, Device, Failure, FailureKind, Run, Space, run};
 use tilewright::viz::{Style, render_all};
 use tilewright_tests::edits::find;
-use tilewright_tests::toolchain::{keep_fixture, package, skip, toolchain, workspace};
+use tilewright_tests::toolchain::{has_no_nvrtc, keep_fixture, package, skip, toolchain, workspace};
 
 /// The outcome of an edit; `None` where there is neither NVRTC nor committed PTX for it.
 fn outcome(name: &str) -> Option<Result<Run, Failure>> {
@@ -12,7 +12,7 @@ fn outcome(name: &str) -> Option<Result<Run, Failure>> {
     let (artifact, built) = edit.build(&toolchain());
     let built = match built {
         Ok(built) => built,
-        Err(failure) if failure.diagnostics[0].code == "R0601" => {
+        Err(failure) if has_no_nvrtc(&failure) => {
             skip(&format!("edited: {name}"));
             return None;
         }

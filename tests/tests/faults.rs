@@ -4,16 +4,8 @@ use tilewright::compile::Artifact;
 use tilewright::prelude::Target;
 use tilewright::runtime::{Built, CudaText};
 use tilewright::vgpu::{Arg, Fault, FaultKind, Launch, Memory, Module, Options, RunError, run};
-use tilewright_tests::cases::{Case, all};
+use tilewright_tests::cases::{Case, MUTATED, all};
 use tilewright_tests::toolchain::toolchain;
-
-/// Kernels with different threads, barriers and memories.
-const MUTATED: [&str; 4] = [
-    "sf_transpose-f32",
-    "warp_transpose-b32-rows=32-cols=32-tiles=2",
-    "one_warp_permutes_for_all",
-    "a_buffer_used_again",
-];
 
 struct Subject {
     case: Case,
@@ -30,7 +22,7 @@ fn subjects() -> Vec<Subject> {
             let at = all.iter().position(|case| case.name == *name).expect("a case of this name");
             let case = all.swap_remove(at);
             let artifact = case.compile(Target::Sm100a).expect("the case compiles");
-            // Committed PTX exists for every case, so this needs no NVRTC.
+            // Their PTX is committed, so this needs no NVRTC.
             let built = toolchain.build(&artifact, &CudaText::Generated).expect("NVRTC, or committed PTX");
             Subject { case, artifact, built }
         })

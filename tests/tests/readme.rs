@@ -4,13 +4,12 @@ use std::path::Path;
 use std::process::Command;
 
 use tilewright::compile::{Options, compile};
-use tilewright::cuda::SearchOptions;
 use tilewright::layout::TileLayout;
 use tilewright::layout::axis::M;
 use tilewright::prelude::Target;
-use tilewright::runtime::{CudaText, Device, Toolchain, counted_instructions, passes, run};
+use tilewright::runtime::{CudaText, Device, counted_instructions, passes, run};
 use tilewright_kernels::find;
-use tilewright_tests::toolchain::{fixtures, workspace};
+use tilewright_tests::toolchain::{offline, workspace};
 
 fn page(path: &str) -> String {
     std::fs::read_to_string(workspace().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
@@ -50,16 +49,7 @@ fn the_running_page_shows_what_is_said_of_a_run() {
     let entry = find("sf_transpose").expect("the kernel");
     let config = entry.config(None, &[]).expect("its defaults");
     let artifact = compile((entry.build)(&config), &Options::new(Target::Sm100a)).expect("it compiles");
-    let search = SearchOptions {
-        nvrtc_dir: None,
-        cuda_homes: Vec::new(),
-        disabled: true,
-        cache_dir: None,
-        ..SearchOptions::default()
-    };
-    let built = Toolchain::new(search, None, Some(fixtures()))
-        .build(&artifact, &CudaText::Generated)
-        .expect("committed PTX for every case");
+    let built = offline().build(&artifact, &CudaText::Generated).expect("committed PTX");
     let run = run(&artifact, &built, &(entry.inputs)(&config), &Device::Virtual).expect("it runs");
     let (report, resources) = (run.report.expect("counts"), built.resources.expect("what NVRTC said"));
     let mut said: Vec<String> = passes(&artifact, &report).iter().map(|op| format!("checked    {op}")).collect();

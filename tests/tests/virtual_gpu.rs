@@ -4,8 +4,9 @@
 use tilewright::compile::Artifact;
 use tilewright::cuda::{Nvrtc, Request};
 use tilewright::prelude::Target;
-use tilewright::vgpu::{Arg, BufferId, Launch, Memory, Module, Options, run};
-use tilewright_tests::cases::all;
+use tilewright::runtime::{CudaText, Device, run};
+use tilewright::vgpu::{self, Arg, Launch, Memory, Module, Options};
+use tilewright_tests::cases::{Case, all};
 use tilewright_tests::toolchain::{package, skip, toolchain};
 
 /// Ways to compile: as for users, for a debugger, and in a hurry.
@@ -25,65 +26,31 @@ fn nvrtc(test: &str, target: Target) -> Option<Nvrtc> {
     found
 }
 
-fn compile(nvrtc: &Nvrtc, source: &str, target: Target, level: &[&str]) -> Module {
+fn ptx_of(nvrtc: &Nvrtc, source: &str, target: Target, level: &[&str]) -> String {
     let options: Vec<String> = level.iter().map(|option| option.to_string()).collect();
     let request = Request { source, name: "/tilewright/test.cu", target: target.name(), options: &options };
-    let compiled = nvrtc.compile(&request).unwrap_or_else(|e| panic!("{level:?}: {e}"));
-    Module::parse(&compiled.ptx).unwrap_or_else(|e| panic!("{level:?}: {e}"))
+    nvrtc.compile(&request).unwrap_or_else(|e| panic!("{level:?}: {e}")).ptx
 }
 
-/// Pointers, then sizes.
-fn arguments(artifact: &Artifact, buffers: &[BufferId]) -> Vec<Arg> {
-    let sizes = artifact.sizes().expect("the sizes have values");
-    let pointers = buffers.iter().map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 });
-    pointers.chain(sizes.iter().map(|size| Arg::Bytes((*size as i32).to_le_bytes().to_vec()))).collect()
+/// Runs a case from its text compiled at every level, and compares all outputs as exactly as the case says.
+fn assert_right_at_every_level(case: &Case, artifact: &Artifact, nvrtc: &Nvrtc) {
+    let target = artifact.target();
+    let mut built = toolchain().build(artifact, &CudaText::Generated).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+    for level in LEVELS {
+        built.ptx = ptx_of(nvrtc, artifact.cuda(), target, level);
+        let outcome = run(artifact, &built, &case.inputs, &Device::Virtual)
+            .unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
+        case.compare(&outcome.outputs).unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
+    }
 }
 
 #[test]
 fn every_kernel_is_right_at_every_level() {
     for target in Target::ALL {
         let Some(nvrtc) = nvrtc("every_kernel_is_right_at_every_level", *target) else { return };
-        for case in all().iter().filter(|case| case.tolerance.absolute == 0.0) {
+        for case in all() {
             let artifact = case.compile(*target).expect("the case compiles");
-            for level in LEVELS {
-                let module = compile(&nvrtc, artifact.cuda(), *target, level);
-                let mut memory = Memory::new();
-                let mut inputs = case.inputs.iter();
-                let parameters = artifact.parameters();
-                let buffers: Vec<BufferId> = parameters
-                    .iter()
-                    .map(|parameter| {
-                        let width = parameter.dtype.bytes() as usize;
-                        let len = parameter.memory_elements() as usize * width;
-                        if parameter.is_output {
-                            return memory.allocate_poison(&parameter.name, len);
-                        }
-                        let tensor = inputs.next().expect("an input");
-                        let mut bytes = vec![0; len];
-                        for (element, position) in tensor.bytes().chunks(width).zip(parameter.layout.memory_positions())
-                        {
-                            bytes[position as usize * width..][..width].copy_from_slice(element);
-                        }
-                        memory.allocate(&parameter.name, bytes)
-                    })
-                    .collect();
-                let launch = Launch {
-                    kernel: artifact.entry().to_string(),
-                    grid: artifact.grid().map(|n| n as u32),
-                    block: [artifact.threads() as u32, 1, 1],
-                    dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
-                    args: arguments(&artifact, &buffers),
-                };
-                run(&module, &launch, &mut memory, &Options::default())
-                    .unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
-                let output = parameters.iter().zip(&buffers).find(|(p, _)| p.is_output).expect("an output");
-                let width = output.0.dtype.bytes() as usize;
-                let positions = output.0.layout.memory_positions();
-                for (expected, position) in case.expected[0].bytes().chunks(width).zip(positions) {
-                    let got = &memory.bytes(*output.1)[position as usize * width..][..width];
-                    assert_eq!(got, expected, "{} {target} {level:?} at {position}", case.name);
-                }
-            }
+            assert_right_at_every_level(&case, &artifact, &nvrtc);
         }
     }
 }
@@ -141,7 +108,8 @@ fn a_hand_written_file_computes_what_plain_rust_does() {
     for target in Target::ALL {
         let Some(nvrtc) = nvrtc("a_hand_written_file_computes_what_plain_rust_does", *target) else { return };
         for level in LEVELS {
-            let module = compile(&nvrtc, &source, *target, level);
+            let ptx = ptx_of(&nvrtc, &source, *target, level);
+            let module = Module::parse(&ptx).unwrap_or_else(|e| panic!("{level:?}: {e}"));
             let mut memory = Memory::new();
             let input = memory.allocate("bytes", bytes.clone());
             let outputs = [("sums", 4 * n), ("votes", 4 * n), ("roots", 8 * n), ("lanes", 4 * n)]
@@ -157,7 +125,7 @@ fn a_hand_written_file_computes_what_plain_rust_does() {
                 dynamic_shared_bytes: threads as u32 * 4,
                 args,
             };
-            run(&module, &launch, &mut memory, &Options::default())
+            vgpu::run(&module, &launch, &mut memory, &Options::default())
                 .unwrap_or_else(|e| panic!("{target} {level:?}: {e}"));
             let [sums, votes, roots, lanes] = outputs;
             assert_eq!(le(memory.bytes(sums), i32::from_le_bytes), expected.sums, "{target} {level:?}");

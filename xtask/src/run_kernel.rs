@@ -217,7 +217,7 @@ impl Outcome {
     fn json(&self) -> Value {
         let artifact = &self.compiled.artifact;
         let sizes: serde_json::Map<String, Value> =
-            self.compiled.config.sizes().iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
+            self.compiled.config.sizes().map(|(name, value)| (name.to_string(), json!(value))).collect();
         let accesses = self.run.report.iter().flat_map(|r| &r.accesses).filter(|a| shows(a)).map(|a| {
             json!({
                 "ptx_line": a.ptx_line, "cuda_line": a.cuda_line, "space": a.space.as_str(),

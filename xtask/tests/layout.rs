@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use insta::assert_snapshot;
+use tilewright_tests::toolchain::workspace;
 
 fn layout_in(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
@@ -82,6 +83,20 @@ fn drawings_are_written_whole() {
     assert!(done.status.success());
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("written");
     assert!(read("a.svg").trim_end().ends_with("</svg>") && read("a.html").trim_end().ends_with("</html>"));
+}
+
+#[test]
+fn the_picture_of_the_readme_is_what_its_command_draws() {
+    let readme = std::fs::read_to_string(workspace().join("README.md")).expect("the README");
+    let command = readme.lines().find_map(|line| line.strip_prefix("$ cargo xtask layout \"")).expect("a command");
+    let (notation, file) = command.split_once("\" --svg ").expect("a layout and a file");
+    assert!(readme.contains(&format!("]({file})")), "the README does not show {file}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let done = layout_in(folder.path(), &[notation, "--svg", "drawn.svg"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let read = |path: &Path| std::fs::read_to_string(path).expect("a picture");
+    let (shown, drawn) = (read(&workspace().join(file)), read(&folder.path().join("drawn.svg")));
+    assert!(shown == drawn, "{file} is not what the command draws; run `cargo xtask test --bless gallery`");
 }
 
 #[test]

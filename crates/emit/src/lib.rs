@@ -18,6 +18,7 @@ pub use source_map::{Origin, SourceMap, StoreLine};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use indexmap::IndexMap;
 use tera::{Context, Tera};
 use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::{Memory, MemorySpace, Program};
@@ -135,18 +136,18 @@ fn tables(program: &Program, mentioned: &Mentioned) -> Vec<String> {
 
 /// Where shared buffers are: one array each, or parts of the dynamic window where that is not enough.
 struct SharedPlan {
-    /// Byte offset in the dynamic window of every shared memory.
-    offsets: Vec<(Handle<Memory>, i64)>,
+    /// Byte offset in the dynamic window of every shared memory, in the order in which they were declared.
+    offsets: IndexMap<Handle<Memory>, i64>,
     dynamic_bytes: i64,
 }
 
 impl SharedPlan {
     fn of(program: &Program, mentioned: &Mentioned) -> SharedPlan {
-        let mut offsets = Vec::new();
+        let mut offsets = IndexMap::new();
         let mut total = 0;
         let shared = program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared);
         for (handle, memory) in shared.filter(|(handle, _)| mentioned.has_memory(*handle)) {
-            offsets.push((handle, total));
+            offsets.insert(handle, total);
             total += shared_room(memory.elements * memory.dtype.bytes());
         }
         let dynamic_bytes = if total > STATIC_SHARED_BYTES { total } else { 0 };
@@ -175,7 +176,7 @@ impl SharedPlan {
                     ));
                 }
                 MemorySpace::Shared => {
-                    let offset = self.offsets.iter().find(|(h, _)| *h == handle).map_or(0, |(_, offset)| *offset);
+                    let offset = self.offsets.get(&handle).copied().unwrap_or(0);
                     lines.push(format!(
                         "{c_type}* const {name} = reinterpret_cast<{c_type}*>({SHARED_WINDOW} + {offset});"
                     ));

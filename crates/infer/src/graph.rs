@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use indexmap::IndexMap;
 use petgraph::unionfind::UnionFind;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
@@ -48,7 +49,7 @@ pub(crate) struct Reduction {
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<(Origin, Node)>,
     /// Fragments that are used outside of ops, and where first.
-    pub(crate) floating: Vec<(Handle<Buffer>, Span)>,
+    pub(crate) floating: IndexMap<Handle<Buffer>, Span>,
     /// Ops that inference does not place yet.
     pub(crate) unplaced: Vec<Handle<Op>>,
     /// What is wrong with ops that dictate layouts.
@@ -93,7 +94,8 @@ impl Node {
 
 impl Graph {
     pub(crate) fn of(kernel: &Kernel, storages: &Storages) -> Graph {
-        let mut graph = Graph { nodes: Vec::new(), floating: Vec::new(), unplaced: Vec::new(), refused: Vec::new() };
+        let mut graph =
+            Graph { nodes: Vec::new(), floating: IndexMap::new(), unplaced: Vec::new(), refused: Vec::new() };
         graph.body(kernel, storages, &kernel.body);
         graph
     }
@@ -151,10 +153,8 @@ impl Graph {
     }
 
     fn floats(&mut self, kernel: &Kernel, buffer: Handle<Buffer>, span: Span) {
-        let storage = kernel.storage(buffer);
-        let is_known = self.floating.iter().any(|(known, _)| *known == storage);
-        if kernel.buffers[buffer].space == Space::Fragment && !is_known {
-            self.floating.push((storage, span));
+        if kernel.buffers[buffer].space == Space::Fragment {
+            self.floating.entry(kernel.storage(buffer)).or_insert(span);
         }
     }
 
@@ -167,15 +167,11 @@ impl Graph {
                 sets.union(at, *first.entry(storage).or_insert(at));
             }
         }
-        let mut components: Vec<(usize, Vec<usize>)> = Vec::new();
+        let mut components: IndexMap<usize, Vec<usize>> = IndexMap::new();
         for at in 0..self.nodes.len() {
-            let root = sets.find(at);
-            match components.iter_mut().find(|(known, _)| *known == root) {
-                Some((_, members)) => members.push(at),
-                None => components.push((root, vec![at])),
-            }
+            components.entry(sets.find(at)).or_default().push(at);
         }
-        components.into_iter().map(|(_, members)| members).collect()
+        components.into_values().collect()
     }
 }
 

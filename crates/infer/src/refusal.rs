@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexSet;
 use tilewright_diag::{Diagnostic, Label, Span};
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{Access, Buffer, Coord, Kernel, access_title};
@@ -157,11 +158,9 @@ impl Refusal<'_> {
 
     /// The variables that move an access, other than those of its nest.
     fn variables(&self, item: usize, told: &Touch) -> Vec<String> {
-        let mut found: Vec<String> = Vec::new();
+        let mut found: IndexSet<String> = IndexSet::new();
         let mut add = |name: &str| {
-            if !found.iter().any(|known| known == name) {
-                found.push(name.to_string());
-            }
+            found.insert(name.to_string());
         };
         match self.graph.nodes[self.scene.items[item].at].0 {
             Origin::Parallel(parallel) => {
@@ -188,7 +187,7 @@ impl Refusal<'_> {
                 }
             }
         }
-        found
+        found.into_iter().collect()
     }
 
     /// A result that is wanted on a thread without any part of its row.
@@ -327,8 +326,7 @@ impl Refusal<'_> {
                 Node::Nest(_) | Node::Reduce(_) => false,
             })
         };
-        let is_demanded =
-            |storage: Handle<Buffer>| self.graph.floating.iter().any(|(fragment, _)| *fragment == storage);
+        let is_demanded = |storage: Handle<Buffer>| self.graph.floating.contains_key(&storage);
         handles.filter(|at| is_written(*at) && !is_dictated(*at) && !is_demanded(*at)).collect()
     }
 

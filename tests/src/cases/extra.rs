@@ -17,6 +17,7 @@ fn identity(name: &str, dtype: DType, shape: &[i64], kernel: Kernel) -> Case {
         inputs: vec![input],
         tolerance: Tolerance::EXACT,
         ideal: false,
+        is_default: false,
     }
 }
 
@@ -74,6 +75,7 @@ fn constant(name: &str, dtype: DType, shape: &[i64], bits: u128, kernel: Kernel)
         inputs: Vec::new(),
         tolerance: Tolerance::EXACT,
         ideal: false,
+        is_default: false,
     }
 }
 

@@ -6,7 +6,7 @@ mod extra;
 use tilewright::compile::{Artifact, LowerOptions, Options, compile};
 use tilewright::diag::Diagnostic;
 use tilewright::prelude::{Kernel, Target};
-use tilewright::runtime::{HostTensor, Tolerance};
+use tilewright::runtime::{HostTensor, Tolerance, compare};
 use tilewright_kernels::KERNELS;
 
 /// A kernel to run, and what it must give.
@@ -27,15 +27,47 @@ pub struct Case {
     pub tolerance: Tolerance,
     /// Whether every access to shared memory is at its ideal number of wavefronts.
     pub ideal: bool,
+    /// Whether it is a kernel of the library with the dtype and sizes that `run-kernel` takes unless told otherwise.
+    pub is_default: bool,
 }
 
 impl Case {
+    /// The targets for which its PTX is committed. Without NVRTC, `run-kernel` runs the kernels of the library with their
+    /// defaults, and the tests of faults run [`MUTATED`].
+    pub fn committed_targets(&self) -> &'static [Target] {
+        if self.is_default {
+            return Target::ALL;
+        }
+        if MUTATED.contains(&self.name.as_str()) { &[Target::Sm100a] } else { &[] }
+    }
+
     /// Compiles it for a target.
     pub fn compile(&self, target: Target) -> Result<Artifact, Vec<Diagnostic>> {
         let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };
         compile(self.kernel.clone(), &options)?.for_sizes(&self.sizes)
     }
+
+    /// Compares outputs with those that are expected, as exactly as the case says. Error: another number of outputs, or
+    /// the first element that is too far off.
+    pub fn compare(&self, outputs: &[HostTensor]) -> Result<(), String> {
+        if outputs.len() != self.expected.len() {
+            return Err(format!("the kernel has {} outputs, the case expects {}", outputs.len(), self.expected.len()));
+        }
+        let mut pairs = outputs.iter().zip(&self.expected);
+        match pairs.find_map(|(got, expected)| compare(got, expected, self.tolerance).mismatch) {
+            Some(mismatch) => Err(format!("{mismatch:?}")),
+            None => Ok(()),
+        }
+    }
 }
+
+/// Kernels with different threads, barriers and memories, of whose PTX tests change a line.
+pub const MUTATED: [&str; 4] = [
+    "sf_transpose-f32",
+    "warp_transpose-b32-rows=32-cols=32-tiles=2",
+    "one_warp_permutes_for_all",
+    "a_buffer_used_again",
+];
 
 /// Tiles of which every access is free of bank conflicts.
 const IDEAL: [&str; 14] = [
@@ -60,7 +92,7 @@ pub fn all() -> Vec<Case> {
     let mut cases: Vec<Case> = KERNELS
         .iter()
         .flat_map(|entry| {
-            entry.tested_configs().into_iter().map(move |config| {
+            entry.tested_configs().into_iter().enumerate().map(move |(at, config)| {
                 let inputs = (entry.inputs)(&config);
                 Case {
                     name: format!("{}-{}", entry.name, config.to_string().replace(' ', "-")),
@@ -71,6 +103,8 @@ pub fn all() -> Vec<Case> {
                     inputs,
                     tolerance: entry.tolerance,
                     ideal: false,
+                    // The default configuration is the first of those that are tested.
+                    is_default: at == 0,
                 }
             })
         })
@@ -95,5 +129,6 @@ fn forced(cases: &[Case], name: &str, variant: &str) -> Case {
         expected: case.expected.clone(),
         tolerance: case.tolerance,
         ideal: false,
+        is_default: false,
     }
 }

@@ -10,7 +10,7 @@ use tilewright::runtime::{CudaText, Device, passes, run};
 use tilewright_kernels::{Config, KernelEntry, find};
 
 use super::refusals::refusals;
-use crate::toolchain::toolchain;
+use crate::toolchain::{has_no_nvrtc, toolchain};
 
 const GAP: &str = "...";
 
@@ -145,7 +145,7 @@ fn cuda_lines(artifact: &Artifact) -> Vec<String> {
 fn checked_lines(command: &Command<'_>, artifact: &Artifact) -> Option<Vec<String>> {
     let built = match toolchain().build(artifact, &CudaText::Generated) {
         Ok(built) => built,
-        Err(failure) if failure.diagnostics[0].code == "R0601" => return None,
+        Err(failure) if has_no_nvrtc(&failure) => return None,
         Err(failure) => panic!("{failure}"),
     };
     let inputs = (command.entry.inputs)(&command.config());

@@ -17,6 +17,7 @@ use super::inputs::inputs;
 use super::kernel::kernel_of;
 use super::program::{Buffer, Program, Scope};
 use super::storage::storages;
+use crate::toolchain::has_no_nvrtc;
 
 /// What became of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +55,7 @@ fn attempt(case: &Case, toolchain: &Toolchain) -> Result<(), Stop> {
     let target = if case.arch.starts_with("sm_100") { Target::Sm100a } else { Target::Sm90a };
     let artifact = compiled(case, target)?;
     let built = toolchain.build(&artifact, &CudaText::Generated).map_err(|failure| {
-        let has_no_nvrtc = failure.diagnostics.iter().any(|finding| finding.code == "R0601");
-        if has_no_nvrtc { Stop::NotRun(failure.to_string()) } else { Stop::Failed(failure.to_string()) }
+        if has_no_nvrtc(&failure) { Stop::NotRun(failure.to_string()) } else { Stop::Failed(failure.to_string()) }
     })?;
     let left = launched(case, &artifact, &built).map_err(Stop::Failed)?;
     compared(case, &left).map_err(Stop::Failed)

@@ -1,3 +1,4 @@
+use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span, nearest};
 use tilewright_layout::axis::{AxisKind, HARDWARE, M, REG, WARPID};
 use tilewright_layout::{Axis, Iter, Layout, TileLayout};
@@ -10,10 +11,10 @@ use crate::tile::kernel::{Buffer, Kernel, Space};
 use crate::tile::print::{element_index, index_title};
 
 pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
-    let mut names: Vec<(&str, Span)> = Vec::new();
+    let mut names: IndexMap<&str, Span> = IndexMap::new();
     for (handle, buffer) in kernel.buffers.iter() {
         check_name(&buffer.name, buffer.span, "a buffer", found);
-        if let Some((_, first)) = names.iter().find(|(name, _)| *name == buffer.name) {
+        if let Some(first) = names.get(buffer.name.as_str()) {
             found.push(
                 Diagnostic::error("K0204", format!("the name `{}` is taken", buffer.name))
                     .label(buffer.span, "this buffer")
@@ -21,7 +22,7 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
                     .help("give the buffer a name of its own"),
             );
         }
-        names.push((&buffer.name, buffer.span));
+        names.entry(buffer.name.as_str()).or_insert(buffer.span);
         check_sizes(kernel, buffer, found);
         check_layout(kernel, buffer, found);
         check_view(kernel, handle, found);
