@@ -127,7 +127,7 @@ impl KernelEntry {
                 return Err(ConfigError::UnknownSize { given: name.clone(), known });
             };
             if *value < 1 || *value > 1 << 30 {
-                return Err(ConfigError::BadSize { name: *known, value: *value });
+                return Err(ConfigError::BadSize { name: known, value: *value });
             }
             *size = *value;
         }
