@@ -273,6 +273,34 @@ fn an_integer_divided_by_zero_is_zero_and_the_least_by_minus_one_wraps() {
     }
 }
 
+/// NVRTC joins the loads of bytes into one of four words. For sm_90a it then took 16 bits of a word for `(signed char)(a + 6)`.
+#[test]
+fn bytes_of_a_word_keep_their_signs() {
+    let quotients = kernel("quotients", |k| {
+        let (x, y) = (k.input("x", I8, [7, 4]), k.output("y", I8, [7, 4]));
+        let s = k.shared("s", I8, S([7, 4], [1, 7]));
+        k.threads(3);
+        let everywhere = S([7, 4], [4 * REG, 1 * REG]) + R([3], [1 * TX]);
+        let f = k.fragment("f", I8, everywhere);
+        k.copy(s, x);
+        k.fill(f, 9);
+        k.parallel([7, 4], |k, [i, j]| {
+            k.store(f, (i, j), (s.at((i, j)) + 6) / f.at((i, j)));
+        });
+        k.copy(y, f);
+    });
+    let x: Vec<i8> = (0..28).map(|at| (at * 37 % 256) as u8 as i8).collect();
+    let input = HostTensor::from_f64(I8, &[7, 4], |at| x[at as usize].into());
+    for target in Target::ALL {
+        let artifact = compile(quotients.clone(), &Options::new(*target)).expect("the kernel is right");
+        let Some(built) = built_or_skipped(&artifact, "arithmetic: bytes_of_a_word_keep_their_signs") else { return };
+        let outputs = run(&artifact, &built, std::slice::from_ref(&input), &Device::Virtual).expect("a run").outputs;
+        for (at, x) in (0..).zip(&x) {
+            assert_eq!(outputs[0].number(at), Some((x.wrapping_add(6) / 9).into()), "{target:?} {at}");
+        }
+    }
+}
+
 #[test]
 fn the_least_integer_is_its_own_absolute_value_and_its_own_negative() {
     for dtype in [I8, I16, I32, I64] {

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Program, RegArray, Value};
 use tilewright_ir::tile::{ElementClass, ElementOp, Narrowing};
-use tilewright_ir::{Handle, Scalar};
+use tilewright_ir::{Handle, Scalar, Target};
 use tilewright_layout::DType;
 
 use self::functions::{Helper, Spelling, spelling};
@@ -184,7 +184,11 @@ impl<'a> Values<'a> {
                 let is_operand =
                     matches!(op, ElementOp::Max | ElementOp::Min) || matches!(spelling(op, dtype), Spelling::Same);
                 let is_narrow = dtype.is_integer() && dtype.bytes() < 4;
-                if is_narrow && !is_operand { Text::cast(c_type(dtype), result) } else { result }
+                match (dtype, self.program.target) {
+                    _ if !is_narrow || is_operand => result,
+                    (DType::I8, Target::Sm90a) => Text::call(&self.helper(Helper::SignedByte), &result.text),
+                    _ => Text::cast(c_type(dtype), result),
+                }
             }
         }
     }

@@ -117,6 +117,16 @@ fn halves_are_floats_that_every_operation_rounds() {
 }
 
 #[test]
+fn signed_bytes_are_narrowed_by_shifts_for_sm_90a() {
+    let mut program = Program { target: Target::Sm90a, ..empty() };
+    let [a, b, c] = ["a", "b", "c"].map(|name| Value::Reg(array(&mut program, name, I8), 0));
+    let value = of(Mul, [of(Add, [a, b]), of(Max, [c.clone(), c])]);
+    let mut values = Values::new(&program);
+    assert_eq!(values.text(&value), "signed_byte(signed_byte(a[0] + b[0])*max(c[0], c[0]))");
+    assert_eq!(values.function_names().collect::<Vec<_>>(), ["signed_byte"]);
+}
+
+#[test]
 fn narrow_integers_are_narrowed_again() {
     let seen = [
         text(I8, |a, b, _| of(Add, [a, b])),
