@@ -23,7 +23,7 @@ fn excerpts(page: &str) -> Vec<(&str, Vec<&str>)> {
     let mut found = Vec::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
-        if let Some(path) = line.strip_prefix("```rust,ignore,file=") {
+        if let Some(path) = line.strip_prefix("```rust,ignore,file:") {
             found.push((path, lines.by_ref().take_while(|line| *line != "```").collect()));
         }
     }
