@@ -206,7 +206,7 @@ fn integers_become_the_nearest_float() {
     }
 }
 
-/// Also where the number is known when the kernel is compiled, and is no f64.
+/// Also where the number is known when the kernel is compiled, and f64 cannot represent it.
 #[test]
 fn integers_that_are_known_become_the_nearest_float() {
     let numbers: Vec<i64> = [(1i64 << 59) + (1 << 35) + 1, (1 << 62) + (1 << 54) + 1, (1 << 59) + (1 << 35) - 1, 3]

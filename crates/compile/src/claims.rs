@@ -22,9 +22,7 @@ impl Artifact {
         let mut numbers: BTreeMap<(usize, Handle<Buffer>), u32> = BTreeMap::new();
         let mut found = BTreeMap::new();
         for store in self.source_map().stores().filter(|store| ordered.contains(&store.op)) {
-            let mut buffers = kernel.buffers.iter();
-            let Some((buffer, _)) = buffers.find(|(_, buffer)| buffer.name == store.memory) else { continue };
-            let storage = kernel.storage(buffer);
+            let Some(storage) = storage_named(kernel, store.memory) else { continue };
             if is_called_unique(kernel, store.origin.span, storage) {
                 let next = numbers.len() as u32;
                 found.insert(store.line, *numbers.entry((store.op, storage)).or_insert(next));
@@ -37,36 +35,76 @@ impl Artifact {
     /// stay.
     pub fn any_wins_stores(&self) -> BTreeSet<u32> {
         let kernel = self.kernel();
-        let is_meant = |memory: &str, span: Span| {
-            let mut buffers = kernel.buffers.iter();
-            let buffer = buffers.find(|(_, buffer)| buffer.name == memory);
-            buffer.is_some_and(|(buffer, _)| any_wins(kernel, span, kernel.storage(buffer)))
-        };
-        let stores = self.source_map().stores().filter(|store| is_meant(store.memory, store.origin.span));
+        let stores = self.source_map().stores().filter(|store| {
+            storage_named(kernel, store.memory)
+                .is_some_and(|storage| is_called_any_wins(kernel, store.origin.span, storage))
+        });
         stores.map(|store| store.line).collect()
     }
 }
 
-/// Whether the parallel loops that were written here write the storage, and any of the values may stay of every write.
-fn any_wins(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
-    let mut writes = Vec::new();
-    for (_, parallel) in kernel.parallels.iter().filter(|(_, parallel)| parallel.span == span) {
-        parallel.body.iter().for_each(|element| collect_claims(kernel, element, storage, &mut writes));
-    }
-    !writes.is_empty() && writes.iter().all(|claim| *claim == Claim::AnyWins)
+/// The storage of the buffer of this name.
+fn storage_named(kernel: &Kernel, name: &str) -> Option<Handle<Buffer>> {
+    let (buffer, _) = kernel.buffers.iter().find(|(_, buffer)| buffer.name == name)?;
+    Some(kernel.storage(buffer))
 }
 
-fn collect_claims(kernel: &Kernel, element: &Element, storage: Handle<Buffer>, found: &mut Vec<Claim>) {
-    match element {
-        Element::Store { to, claim, .. } if kernel.storage(to.buffer) == storage => found.push(*claim),
-        Element::AtomicAdd { to, .. } if kernel.storage(to.buffer) == storage => found.push(Claim::None),
-        Element::Let { .. }
-        | Element::Store { .. }
-        | Element::AtomicAdd { .. }
-        | Element::If { .. }
-        | Element::For { .. } => {}
+/// A write of an iteration of a parallel loop.
+#[derive(Clone, Copy)]
+struct Write {
+    /// What the kernel claims of it; nothing of an atomic addition.
+    claim: Claim,
+    /// Whether its index is made of data.
+    is_at_data: bool,
+    /// Whether it is in a loop inside of the iteration.
+    is_repeated: bool,
+}
+
+/// The writes of a storage by each parallel loop that was written here.
+fn writes(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> Vec<Vec<Write>> {
+    let loops = kernel.parallels.iter().filter(|(_, parallel)| parallel.span == span);
+    let of_loop = |body: &[Element]| {
+        let mut found = Vec::new();
+        body.iter().for_each(|element| collect_writes((kernel, storage), element, false, &mut found));
+        found
+    };
+    loops.map(|(_, parallel)| of_loop(&parallel.body)).collect()
+}
+
+fn collect_writes(
+    (kernel, storage): (&Kernel, Handle<Buffer>),
+    element: &Element,
+    is_repeated: bool,
+    found: &mut Vec<Write>,
+) {
+    let (to, claim) = match element {
+        Element::Store { to, claim, .. } => (Some(to), *claim),
+        Element::AtomicAdd { to, .. } => (Some(to), Claim::None),
+        Element::Let { .. } | Element::If { .. } | Element::For { .. } => (None, Claim::None),
+    };
+    if let Some(to) = to.filter(|to| kernel.storage(to.buffer) == storage) {
+        let is_at_data = to.index.iter().any(|coord| matches!(coord, Coord::Data(_)));
+        found.push(Write { claim, is_at_data, is_repeated });
     }
-    element.inner().for_each(|inner| collect_claims(kernel, inner, storage, found));
+    let is_repeated = is_repeated || matches!(element, Element::For { .. });
+    element.inner().for_each(|inner| collect_writes((kernel, storage), inner, is_repeated, found));
+}
+
+/// Whether the parallel loops that were written here write the storage, and any of the values may stay of every write.
+fn is_called_any_wins(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
+    let writes = writes(kernel, span, storage).concat();
+    !writes.is_empty() && writes.iter().all(|write| write.claim == Claim::AnyWins)
+}
+
+/// Whether every parallel loop that was written here writes the storage by one store alone, which is called unique and done
+/// at most once in an iteration.
+fn is_called_unique(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
+    let is_meant = |writes: &Vec<Write>| match &writes[..] {
+        [write] => write.claim == Claim::Unique && write.is_at_data && !write.is_repeated,
+        _ => false,
+    };
+    let loops = writes(kernel, span, storage);
+    !loops.is_empty() && loops.iter().all(is_meant)
 }
 
 /// The ops that a thread does once, or with a barrier between any two times, by the numbers of their notes.
@@ -91,40 +129,4 @@ fn collect(body: &[Stmt], is_ordered: bool, found: &mut BTreeSet<usize>) {
 /// Whether all threads that come here pass a barrier.
 fn has_barrier(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::Op { body, .. } if body.iter().any(|inner| inner.orders() > Scope::Thread))
-}
-
-/// Whether every parallel loop that was written here writes the storage by one store alone, which is called unique.
-fn is_called_unique(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
-    let mut loops = kernel.parallels.iter().filter(|(_, parallel)| parallel.span == span).peekable();
-    let is_meant = |body: &[Element]| {
-        let mut writes = Vec::new();
-        collect_writes(kernel, body, storage, false, &mut writes);
-        writes == [true]
-    };
-    loops.peek().is_some() && loops.all(|(_, parallel)| is_meant(&parallel.body))
-}
-
-/// For every write of the storage, whether it is called unique and done once in an iteration, at most.
-fn collect_writes(
-    kernel: &Kernel,
-    body: &[Element],
-    storage: Handle<Buffer>,
-    is_repeated: bool,
-    found: &mut Vec<bool>,
-) {
-    for element in body {
-        match element {
-            Element::Store { to, claim, .. } if kernel.storage(to.buffer) == storage => {
-                let is_data = to.index.iter().any(|coord| matches!(coord, Coord::Data(_)));
-                found.push(*claim == Claim::Unique && is_data && !is_repeated);
-            }
-            Element::AtomicAdd { to, .. } if kernel.storage(to.buffer) == storage => found.push(false),
-            Element::Let { .. } | Element::Store { .. } | Element::AtomicAdd { .. } => {}
-            Element::If { then, otherwise, .. } => {
-                collect_writes(kernel, then, storage, is_repeated, found);
-                collect_writes(kernel, otherwise, storage, is_repeated, found);
-            }
-            Element::For { body, .. } => collect_writes(kernel, body, storage, true, found),
-        }
-    }
 }

@@ -2,7 +2,9 @@ use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{self as expr, Var};
-use tilewright_ir::tile::{self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Space, Stmt, Tile, Unroll};
+use tilewright_ir::tile::{
+    self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Space, Stmt, Tile, Unroll, moving_extents,
+};
 use tilewright_ir::{Arena, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
@@ -97,7 +99,7 @@ impl OpRef {
     /// Of a reduction: the destination takes part. Else it is overwritten.
     #[track_caller]
     pub fn accumulate(self) -> Self {
-        self.is_said_of(matches!(self.kind, OpKind::Reduce(_)), "reduce", ".accumulate()");
+        self.expect_op(matches!(self.kind, OpKind::Reduce(_)), "reduce", ".accumulate()");
         self.edit(|op| {
             if let OpKind::Reduce(reduce) = &mut op.kind {
                 reduce.clear = false;
@@ -108,7 +110,7 @@ impl OpRef {
     /// Of a product: what is transposed, how warps share it, and whether the destination is overwritten.
     #[track_caller]
     pub fn with(self, gemm: Gemm) -> Self {
-        self.is_said_of(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".with(..)");
+        self.expect_op(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".with(..)");
         self.edit(move |op| {
             if let OpKind::Gemm(known) = &mut op.kind {
                 *known = gemm;
@@ -119,7 +121,7 @@ impl OpRef {
     /// Of a product of f32: its multiplicands are rounded to tf32, with 10 bits of mantissa. Else it is refused.
     #[track_caller]
     pub fn tf32(self) -> Self {
-        self.is_said_of(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".tf32()");
+        self.expect_op(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".tf32()");
         self.edit(|op| {
             if let OpKind::Gemm(gemm) = &mut op.kind {
                 gemm.tf32 = true;
@@ -133,12 +135,12 @@ impl OpRef {
         self.edit(|op| op.name = Some(name))
     }
 
-    /// Reports what is said of an op that does not take it: another than `meant`.
+    /// Reports a method that is called on an op other than the one it is for.
     #[track_caller]
-    fn is_said_of(self, is_meant: bool, meant: &str, said: &str) {
-        if !is_meant {
-            let finding = Diagnostic::error("K0255", format!("`{}` takes no `{said}`", self.kind.info().name));
-            let help = format!("leave it out: it is a method for `{meant}`");
+    fn expect_op(self, is_expected: bool, expected: &str, method: &str) {
+        if !is_expected {
+            let finding = Diagnostic::error("K0255", format!("`{}` takes no `{method}`", self.kind.info().name));
+            let help = format!("leave it out: it is a method for `{expected}`");
             nodes::mistake(finding.label(Span::here(), "called here").help(help));
         }
     }
@@ -182,11 +184,10 @@ impl ParallelRef {
 
 /// How two fragments differ in more than their layouts.
 fn differs(from: &tile::Buffer, to: &tile::Buffer, span: Span) -> Option<Diagnostic> {
-    let moving = |of: &tile::Buffer| of.shape.iter().copied().filter(|extent| *extent != 1).collect::<Vec<i64>>();
     let (code, message, help) = if from.dtype != to.dtype {
         let message = format!("`convert_layout` from {} to {}: the dtypes differ", from.dtype, to.dtype);
         ("K0218", message, "convert the values in k.parallel, with .cast(..)")
-    } else if moving(from) != moving(to) {
+    } else if moving_extents(&from.shape) != moving_extents(&to.shape) {
         let message = format!("`convert_layout` from shape {:?} to {:?}", from.shape, to.shape);
         ("K0219", message, "take fragments of one shape; k.view gives a fragment another shape")
     } else {
@@ -509,13 +510,12 @@ impl KernelBuilder {
     fn tile(&self, region: Region) -> Tile {
         let shape = self.kernel.buffers.get(region.buffer.handle).map(|b| b.shape.clone()).unwrap_or_default();
         let indices = region.indices.unwrap_or_else(|| vec![Index::All; shape.len()]);
-        let resolve = |(dimension, index): (usize, Index)| match index {
-            Index::All => (Expr::from(0), shape.get(dimension).copied().unwrap_or(1)),
-            Index::From { start, extent } => (start, extent),
-        };
         let (mut starts, mut extents) = (Vec::with_capacity(indices.len()), Vec::with_capacity(indices.len()));
-        for index in indices.into_iter().enumerate() {
-            let (start, extent) = resolve(index);
+        for (dimension, index) in indices.into_iter().enumerate() {
+            let (start, extent) = match index {
+                Index::All => (Expr::from(0), shape.get(dimension).copied().unwrap_or(1)),
+                Index::From { start, extent } => (start, extent),
+            };
             starts.push(start.resolved());
             extents.push(extent);
         }
@@ -535,8 +535,8 @@ impl ScopeRef<'_> {
         for region in operands {
             tiles.push(builder.tile(region));
         }
-        let (operands, span) = (tiles, Span::here());
-        let op = tile::Op { kind, scope, warp, operands, variant: None, name: None, layout: None, span };
+        let span = Span::here();
+        let op = tile::Op { kind, scope, warp, operands: tiles, variant: None, name: None, layout: None, span };
         let op = builder.kernel.ops.push(op);
         builder.push(Stmt::Op(op));
         OpRef { kernel: builder.nodes.identity(), op, kind }

@@ -92,7 +92,7 @@ impl Elements {
         StoreRef { kernel: nodes::current(), store: nodes::begin_claim() }
     }
 
-    /// `buffer[index] += value`, whoever else adds to it.
+    /// `buffer[index] += value`, atomically.
     #[track_caller]
     pub fn atomic_add(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
         let (to, value) = (access(buffer, index.into_coords()), value.into().resolved());
@@ -168,19 +168,19 @@ pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Dia
 fn access(buffer: Buffer, index: Vec<Value>) -> Access {
     nodes::is_own(buffer);
     let span = Span::here();
+    // A loop, and no closure: `coord` reports the line of the user, which `#[track_caller]` does not carry through one.
     let mut coords = Vec::with_capacity(index.len());
     for index in index {
         coords.push(coord(index));
     }
-    let mut index = coords;
-    if elements_inside(&index) > MOST_INSIDE {
+    if elements_inside(&coords) > MOST_INSIDE {
         let message = format!("an element whose index is made of more than {MOST_INSIDE} others, without a name");
         let finding = Diagnostic::error("K0268", message).label(span, "this element");
         nodes::mistake(finding.help("name indices, with k.named"));
         // Stand in until the mistake is reported.
-        index = vec![Coord::from(0i64); index.len()];
+        coords.fill(Coord::from(0i64));
     }
-    Access { buffer: buffer.handle, index, or_zero: false, span }
+    Access { buffer: buffer.handle, index: coords, or_zero: false, span }
 }
 
 /// An index of one dimension, as the compiler has it.

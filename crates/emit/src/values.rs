@@ -184,10 +184,12 @@ impl<'a> Values<'a> {
                 let is_operand =
                     matches!(op, ElementOp::Max | ElementOp::Min) || matches!(spelling(op, dtype), Spelling::Same);
                 let is_narrow = dtype.is_integer() && dtype.bytes() < 4;
-                match (dtype, self.program.target) {
-                    _ if !is_narrow || is_operand => result,
-                    (DType::I8, Target::Sm90a) => Text::call(&self.helper(Helper::SignedByte), &result.text),
-                    _ => Text::cast(c_type(dtype), result),
+                if !is_narrow || is_operand {
+                    result
+                } else if dtype == DType::I8 && self.program.target == Target::Sm90a {
+                    Text::call(&self.helper(Helper::SignedByte), &result.text)
+                } else {
+                    Text::cast(c_type(dtype), result)
                 }
             }
         }

@@ -64,15 +64,7 @@ impl HwIndex {
 
     /// The index of this name.
     pub fn named(name: &str) -> Option<HwIndex> {
-        match name {
-            "tid" => Some(HwIndex::Tid),
-            "lane" => Some(HwIndex::Lane),
-            "warp" => Some(HwIndex::Warp),
-            "bx" => Some(HwIndex::Block(Dim::X)),
-            "by" => Some(HwIndex::Block(Dim::Y)),
-            "bz" => Some(HwIndex::Block(Dim::Z)),
-            _ => None,
-        }
+        HwIndex::ALL.into_iter().find(|index| index.name() == name)
     }
 
     /// The index that a variable is; `None` for sizes, variables of loops, and named values.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use half::{bf16, f16};
 use tilewright_compile::Parameter;
+use tilewright_ir::tile::moving_extents;
 use tilewright_ir::{nearest_bf16, nearest_f16};
 use tilewright_layout::DType;
 
@@ -178,9 +179,9 @@ impl HostTensor {
     /// Whether it may be passed for a tensor of this shape: extents of 1 do not count, and one dimension has the elements in
     /// row-major order.
     fn has_shape(&self, shape: &[i64]) -> bool {
-        let moving = |shape: &[i64]| shape.iter().copied().filter(|extent| *extent != 1).collect::<Vec<i64>>();
-        let is_flat = moving(&self.shape).len() < 2 && self.len() == shape.iter().product::<i64>();
-        is_flat || moving(&self.shape) == moving(shape)
+        let moving = moving_extents(&self.shape);
+        let is_flat = moving.len() < 2 && self.len() == shape.iter().product::<i64>();
+        is_flat || moving == moving_extents(shape)
     }
 
     /// The memory of a parameter that holds these elements; bytes between them are zero.

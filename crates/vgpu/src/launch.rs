@@ -61,8 +61,7 @@ pub struct Options {
     /// by lines of one group, another value and without a barrier between, the run stops with a fault. They are looked for
     /// as races are.
     pub apart: BTreeMap<u32, u32>,
-    /// CUDA lines of stores of which any may win: two unordered writes by such lines are no race, and one of the values
-    /// stays.
+    /// CUDA lines of stores any of whose values may stay: two unordered writes by such lines are not a race.
     pub any_wins: BTreeSet<u32>,
 }
 

@@ -1,8 +1,10 @@
 //! Arithmetic on elements, as `docs/arithmetic.md` has it: bits in, bits out.
 
+use tilewright::ir::Scalar;
 use tilewright::ir::tile::{ElementOp, Narrowing};
-use tilewright::ir::{Scalar, nearest_bf16, nearest_f16};
 use tilewright::layout::DType;
+
+use std::cmp::Ordering;
 
 use half::{bf16, f16};
 
@@ -34,9 +36,19 @@ fn half_value(dtype: DType, bits: u64) -> f64 {
     if dtype == DType::BF16 { bf16::from_bits(bits as u16).to_f64() } else { f16::from_bits(bits as u16).to_f64() }
 }
 
-fn half_bits(dtype: DType, value: f64) -> u64 {
-    let bits = if dtype == DType::BF16 { nearest_bf16(value).to_bits() } else { nearest_f16(value).to_bits() };
+fn half_bits(dtype: DType, value: f32) -> u64 {
+    let bits = if dtype == DType::BF16 { bf16::from_f32(value).to_bits() } else { f16::from_f32(value).to_bits() };
     u64::from(bits)
+}
+
+/// The nearest single, made odd where it is inexact: rounding it again is then as rounding the number once. `magnitude` is how
+/// the single compares with the number, without signs.
+fn to_odd(nearest: f32, magnitude: Ordering) -> f32 {
+    match magnitude {
+        Ordering::Equal => nearest,
+        Ordering::Greater => f32::from_bits((nearest.to_bits() - 1) | 1),
+        Ordering::Less => f32::from_bits(nearest.to_bits() | 1),
+    }
 }
 
 /// The bits of the nearest float.
@@ -44,7 +56,11 @@ pub fn rounded(dtype: DType, value: f64) -> u64 {
     match dtype {
         DType::F64 => value.to_bits(),
         DType::F32 => u64::from((value as f32).to_bits()),
-        _ => half_bits(dtype, value),
+        _ => {
+            let nearest = value as f32;
+            let magnitude = f64::from(nearest).abs().partial_cmp(&value.abs());
+            half_bits(dtype, to_odd(nearest, magnitude.unwrap_or(Ordering::Equal)))
+        }
     }
 }
 
@@ -53,19 +69,13 @@ pub fn of_integer(dtype: DType, value: i128) -> u64 {
     match dtype {
         DType::F64 => (value as f64).to_bits(),
         DType::F32 => u64::from((value as f32).to_bits()),
-        DType::F16 | DType::BF16 => half_bits(dtype, to_odd(value)),
+        DType::F16 | DType::BF16 => {
+            let nearest = value as f32;
+            let magnitude = (nearest as i128).unsigned_abs().cmp(&value.unsigned_abs());
+            half_bits(dtype, to_odd(nearest, magnitude))
+        }
         _ => wrapped(dtype, value),
     }
-}
-
-/// An integer in single precision, where it is inexact with an odd mantissa: then rounding it again is as rounding it once.
-fn to_odd(value: i128) -> f64 {
-    let nearest = value as f32;
-    if nearest as i128 == value {
-        return nearest.into();
-    }
-    let is_beyond = (nearest as i128).unsigned_abs() > value.unsigned_abs();
-    f32::from_bits((nearest.to_bits() - u32::from(is_beyond)) | 1).into()
 }
 
 /// A constant as an element.

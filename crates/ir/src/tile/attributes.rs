@@ -1,4 +1,4 @@
-//! What ops are told beyond their operands.
+//! Attributes of ops.
 
 /// How elements become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

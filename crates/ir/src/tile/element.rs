@@ -83,7 +83,7 @@ pub enum Element {
         /// What is claimed of its index.
         claim: Claim,
     },
-    /// A value is added to an element, whoever else does so.
+    /// A value is added to an element, atomically.
     AtomicAdd {
         /// The element.
         to: Access,

@@ -139,20 +139,25 @@ pub struct Tile {
     pub extents: Vec<i64>,
 }
 
+/// The extents of a shape that are not 1. Dimensions of extent 1 do not count where shapes are compared.
+pub fn moving_extents(extents: &[i64]) -> Vec<i64> {
+    extents.iter().copied().filter(|extent| *extent != 1).collect()
+}
+
 /// Dimensions of extent 1 do not count, for any op. A dimension of which one index is taken stays, so that one stage of a
 /// buffer of several has a dimension more than its op asks for. The extents of operands are compared by these methods alone.
 impl Tile {
     /// The extents that are not 1: what has to agree between the operands of an op.
     pub fn moving_extents(&self) -> Vec<i64> {
-        self.extents.iter().copied().filter(|e| *e != 1).collect()
+        moving_extents(&self.extents)
     }
 
     /// [`Tile::moving_extents`] of all dimensions but one, whose number counts those of extent 1 too; `None` where the tile
     /// has no such dimension.
     pub fn moving_extents_without(&self, dimension: usize) -> Option<Vec<i64>> {
-        self.extents.get(dimension)?;
-        let others = self.extents.iter().enumerate().filter(|(at, _)| *at != dimension);
-        Some(others.map(|(_, extent)| *extent).filter(|extent| *extent != 1).collect())
+        let before = self.extents.get(..dimension)?;
+        let after = self.extents.get(dimension + 1..)?;
+        Some(moving_extents(&[before, after].concat()))
     }
 
     /// Rows and columns of the tile as a matrix. Where it has more than two dimensions, those of extent 1 are left out, the

@@ -20,7 +20,7 @@ pub use contract::contract;
 pub use edges::Bound;
 pub use element::{Claim, Element, Parallel};
 pub use integers::{Comparison, IndexOp, IntegerRange};
-pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll};
+pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll, moving_extents};
 pub use op::{Effect, Op, OpClass, OpInfo, OpKind, Operand};
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
 pub use shared::name_shared;

@@ -8,7 +8,7 @@ use tilewright_layout::axis::Scope;
 use crate::scalar::Scalar;
 use crate::tile::attributes::{Gemm, Reduce};
 use crate::tile::element::{Claim, Element};
-use crate::tile::kernel::{Kernel, Tile};
+use crate::tile::kernel::Tile;
 use crate::tile::value::Value;
 
 /// What an op does to an operand.
@@ -51,7 +51,7 @@ pub struct Operand {
 /// How the work of an op is shared among threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpClass {
-    /// Elements with the same index belong together, and have nothing to do with others ([`Kernel::op_element`]): any thread
+    /// Elements with the same index belong together, and have nothing to do with others ([`Op::element`]): any thread
     /// may do any of them.
     Elementwise,
     /// Elements along a dimension become one: threads that have parts of a row put these together.
@@ -136,7 +136,7 @@ macro_rules! tile_ops {
                 scopes: [Cta],
             }
 
-            /// `dst += src`, element by element, whoever else adds to it.
+            /// `dst += src`, element by element, atomically.
             AtomicAdd {
                 builder: atomic_add [] (dst: Update, src: Read) [] => OpKind::AtomicAdd,
                 words: Vec::new(),
@@ -161,7 +161,7 @@ macro_rules! op_kinds {
             scopes: [$($scope:ident),*],
         }
     )*) => {
-        /// Which op it is, and what it is told beyond its operands.
+        /// Which op it is, and its attributes.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum OpKind {
             $($(#[$doc])* $kind $(($attributes))?,)*
@@ -204,7 +204,7 @@ tile_ops!(op_kinds);
 /// A tile op of a kernel.
 #[derive(Clone, Debug)]
 pub struct Op {
-    /// Which op, and what it is told beyond its operands.
+    /// Which op, and its attributes.
     pub kind: OpKind,
     /// Who executes it together.
     pub scope: Scope,
@@ -229,14 +229,12 @@ impl Op {
         let extents = self.operands.first().map(Tile::moving_extents).unwrap_or_default();
         extents.iter().enumerate().map(|(at, extent)| Var::new(format!("#{at}"), 0, extent - 1)).collect()
     }
-}
 
-impl Kernel {
     /// What an elementwise op does to the elements at these variables; `None` for ops of the other classes.
-    pub fn op_element(&self, op: &Op, vars: &[Var]) -> Option<Element> {
-        let access = |tile: &Tile| tile.access(vars, op.span);
+    pub fn element(&self, vars: &[Var]) -> Option<Element> {
+        let access = |tile: &Tile| tile.access(vars, self.span);
         let store = |to: &Tile, value: Value| Element::Store { to: access(to), value, claim: Claim::None };
-        match (op.kind, &op.operands[..]) {
+        match (self.kind, &self.operands[..]) {
             (OpKind::Copy, [dst, src]) => Some(store(dst, Value::Load(access(src)))),
             (OpKind::Fill(value), [dst]) => Some(store(dst, Value::Const(value))),
             (OpKind::AtomicAdd, [dst, src]) => {

@@ -173,7 +173,7 @@ impl Machine<'_> {
 
     /// Whether an instruction is a store of which any may win.
     fn may_lose(&self, pc: u32) -> bool {
-        self.any_wins.get(pc as usize).is_some_and(Option::is_some)
+        self.any_wins[pc as usize]
     }
 
     pub(crate) fn region(&self, slot: &Slot) -> &Region {

@@ -52,7 +52,7 @@ struct Machine<'a> {
     /// By instruction, the group of stores that are said to be apart; empty where there is none.
     apart: Vec<Option<u32>>,
     /// Whether an instruction is a store of which any may win; empty where there is none.
-    any_wins: Vec<Option<()>>,
+    any_wins: Vec<bool>,
     /// Number of the launch's first CTA.
     first_cta: u32,
     /// The buffer of the last global access.
@@ -127,8 +127,8 @@ fn run_once(
         stats: Stats::new(program.code.len()),
         banks: Banks::new(),
         cta: Cta::new(program, launch, options, first_cta, [0; 3]),
-        apart: by_line(program, options.apart.is_empty(), |line| options.apart.get(&line).copied()),
-        any_wins: by_line(program, options.any_wins.is_empty(), |line| options.any_wins.contains(&line).then_some(())),
+        apart: by_line(program, |line| options.apart.get(&line).copied()),
+        any_wins: by_line(program, |line| options.any_wins.contains(&line)),
         first_cta,
         last_buffer: 0,
         origins: Origins::default(),
@@ -152,14 +152,11 @@ fn run_once(
     (report, machine.found)
 }
 
-/// By instruction, what is said of its CUDA line; empty where nothing is said of any. Inlined code has the line of the
-/// function that it came from, and not of a store of the kernel.
-fn by_line<T>(program: &Program, is_empty: bool, said: impl Fn(u32) -> Option<T>) -> Vec<Option<T>> {
-    if is_empty {
-        return Vec::new();
-    }
+/// What `of_line` gives for the CUDA line of each instruction. Inlined code has the line of the function that it came from,
+/// which is not a line of the kernel.
+fn by_line<T: Default>(program: &Program, of_line: impl Fn(u32) -> T) -> Vec<T> {
     let line = |info: &Info| info.loc.filter(|loc| loc.inlined_at.is_none()).map(|loc| loc.line);
-    program.info.iter().map(|info| said(line(info)?)).collect()
+    program.info.iter().map(|info| line(info).map(&of_line).unwrap_or_default()).collect()
 }
 
 impl Machine<'_> {

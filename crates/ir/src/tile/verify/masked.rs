@@ -183,9 +183,12 @@ impl<'a, 'f> Walk<'a, 'f> {
 
     /// Whether what is read outside is dropped, wherever that is.
     fn is_dropped(&self, buffer: &Buffer, dimension: usize, index: &Expr) -> bool {
+        if self.counts.is_empty() {
+            return false;
+        }
         let all = [self.known.conditions(), &self.counts[..]].concat();
         let (index, extent) = (self.known.of_thread(index), extent(buffer, dimension).range().lo);
-        !self.counts.is_empty() && bounds::outside(&index, extent, &all).is_none()
+        bounds::outside(&index, extent, &all).is_none()
     }
 
     /// Whether the index goes through tiles of `k` elements that begin at multiples of `k`, by a block or a loop around, and
