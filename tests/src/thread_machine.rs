@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
-use tilewright::ir::thread::{Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
+use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
 use tilewright::ir::{Handle, HwIndex, Scalar};
 
 /// What is in memory: element values by memory and position.
@@ -115,8 +115,8 @@ impl Machine<'_> {
     fn stmt(&mut self, stmt: &Stmt, active: &[usize]) -> Result<(), String> {
         match stmt {
             Stmt::Op { body, .. } => self.body(body, active),
-            Stmt::Declare(_) | Stmt::Inst(_) => Ok(()),
-            Stmt::When { .. } | Stmt::Assign { .. } | Stmt::Name { .. } | Stmt::AtomicAdd { .. } | Stmt::Mma { .. } => {
+            Stmt::Declare(_) => Ok(()),
+            Stmt::When { .. } | Stmt::Assign { .. } | Stmt::Name { .. } | Stmt::Mma { .. } => {
                 Err("elements are opaque here, nothing is computed with them".to_string())
             }
             Stmt::For { var, body, .. } => {
@@ -160,12 +160,14 @@ impl Machine<'_> {
             Stmt::Move { to, from } => self.assign(active, |machine, at| {
                 Ok((machine.registers(at, to)?, machine.read(at, &machine.registers(at, from)?)?))
             }),
-            Stmt::Compute { inst, to, from, arguments } => self.assign(active, |machine, at| {
+            Stmt::Inst(Call { inst: Inst::SyncWarp | Inst::SyncThreads, .. }) => Ok(()),
+            Stmt::Inst(Call { inst, to, from, arguments, .. }) => self.assign(active, |machine, at| {
                 let bytes = match (inst, from.as_slice(), arguments.as_slice()) {
                     (Inst::BytePermute, [a, b], [selector]) => machine.permuted(at, a, b, selector),
                     (Inst::ShuffleXor, [register], [mask]) => machine.shuffled(at, register, mask, active),
                     _ => Err(format!("`{}` with operands that it does not take", inst.info().name)),
                 };
+                let to = to.as_ref().ok_or_else(|| format!("`{}` without a result", inst.info().name))?;
                 Ok((machine.registers(at, to)?, bytes?))
             }),
         }
@@ -230,8 +232,9 @@ mod tests {
         let elements = 4 / dtype.bytes();
         let tid = Expr::var(&Var::new("tid", 0, threads - 1));
         let load = |at: i64| Stmt::Load { to: word(at), memory: a, index: (&tid * 2 + at) * elements };
-        let from = (0..inst.info().registers as i64).map(word).collect();
-        let compute = Stmt::Compute { inst, to: word(0), from, arguments: vec![Expr::constant(argument)] };
+        let from = (0..inst.info().registers.len() as i64).map(word).collect();
+        let (to, arguments) = (Some(word(0)), vec![Expr::constant(argument)]);
+        let compute = Stmt::Inst(Call { to, from, arguments, ..Call::plain(inst) });
         let cond = Cond::Less(Expr::var(&Var::new("lane", 0, 31)), Expr::constant(lanes));
         let store = Stmt::Store { memory: b, index: &tid * elements, from: word(0) };
         let body = vec![Stmt::Declare(array), load(0), load(1), Stmt::If { cond, body: vec![compute] }, store];

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
-    Cond, Inst, Memory, Moved, Note, Program, RegArray, Regs, Stmt, for_each_expr, for_each_stmt,
+    Call, Cond, Inst, Memory, Moved, Note, Program, RegArray, Regs, Stmt, for_each_expr, for_each_stmt,
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
 
@@ -137,11 +137,6 @@ impl<'a> Printer<'a> {
                 self.line(format_args!("{target} = {source};"));
             }
             Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),
-            Stmt::Compute { inst, to, from, arguments } => {
-                let call = self.call(*inst, from, arguments);
-                let target = self.reg(to, 0);
-                self.line(format_args!("{target} = {call};"));
-            }
             Stmt::Set { to, value } if self.program.registers[to.array].vector > 1 => {
                 let value = vector_literal(self.program.registers[to.array].dtype, to.count, *value);
                 let target = self.regs(to);
@@ -189,16 +184,15 @@ impl<'a> Printer<'a> {
                 let definition = self.values.named(var, value);
                 self.line(format_args!("{definition};"));
             }
-            Stmt::AtomicAdd { memory, index, from } => {
-                let (target, source) = (self.place(*memory, index, from, false), self.regs(from));
-                let call = self.values.atomic_add(self.program.memories[*memory].dtype, &target, &source);
-                self.line(format_args!("{call};"));
-            }
             Stmt::Mma { inst, sums, a, b } => {
                 let call = mma::call(self.program, *inst, [sums, a, b]);
                 self.line(format_args!("{call};"));
             }
-            Stmt::Inst(inst) => self.line(format_args!("{};", inst.info().cuda)),
+            Stmt::Inst(call) => {
+                let text = self.call(call);
+                let result = call.to.as_ref().map(|to| format!("{} = ", self.reg(to, 0))).unwrap_or_default();
+                self.line(format_args!("{result}{text};"));
+            }
         }
     }
 
@@ -292,13 +286,20 @@ impl<'a> Printer<'a> {
     }
 
     /// An instruction with its operands in the places of its CUDA text.
-    fn call(&self, inst: Inst, from: &[Regs], arguments: &[Expr]) -> String {
+    fn call(&mut self, call: &Call) -> String {
         let argument = |expr: &Expr| match expr.as_const() {
-            Some(selector) if inst == Inst::BytePermute => format!("{selector:#06x}"),
+            Some(selector) if call.inst == Inst::BytePermute => format!("{selector:#06x}"),
             Some(_) | None => c_index(expr),
         };
-        let operands = from.iter().map(|regs| self.reg(regs, 0)).chain(arguments.iter().map(argument));
-        operands.fold(inst.info().cuda.to_string(), |text, operand| text.replacen('%', &operand, 1))
+        let name = |memory: &Handle<Memory>| &self.program.memories[*memory].name;
+        let memory = call.memory.iter().map(|(memory, index)| format!("{}[{}]", name(memory), c_index(index)));
+        let registers = call.from.iter().map(|regs| self.reg(regs, 0));
+        let operands: Vec<String> = memory.chain(registers).chain(call.arguments.iter().map(argument)).collect();
+        if let (Inst::AtomicAdd, [(memory, _)], [target, source]) = (call.inst, &call.memory[..], &operands[..]) {
+            // CUDA has it under several names, by dtype.
+            return self.values.atomic_add(self.program.memories[*memory].dtype, target, source);
+        }
+        operands.iter().fold(call.inst.info().cuda.to_string(), |text, operand| text.replacen('%', operand, 1))
     }
 }
 

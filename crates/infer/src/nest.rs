@@ -92,7 +92,7 @@ impl Nest {
     pub(crate) fn of_op(kernel: &Kernel, storages: &Storages, op: &Op) -> Nest {
         let vars = op.vars();
         let extents = if vars.is_empty() { vec![1] } else { vars.iter().map(|var| extent(var) as i64).collect() };
-        let movable = Movable::of(kernel, op.element(&vars).as_slice());
+        let movable = Movable::of(kernel, kernel.op_element(op, &vars).as_slice());
         let mut nest = Nest::empty(kernel.op_title(op), op.span, extents);
         nest.together = movable.together(kernel, None);
         let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);

@@ -56,7 +56,7 @@ fn merged_inside(stmt: Stmt) -> Stmt {
         Stmt::For { var, is_written_out, body } => Stmt::For { var, is_written_out, body: merged(body) },
         Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => stmt,
         Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::When { .. } | Stmt::Assign { .. } => stmt,
-        Stmt::Name { .. } | Stmt::AtomicAdd { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => stmt,
+        Stmt::Name { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => stmt,
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn conjunction<'a>(cond: &'a Cond, body: &'a [Stmt]) -> (Vec<&'a Cond
 
 #[cfg(test)]
 mod tests {
-    use tilewright_ir::thread::Inst;
+    use tilewright_ir::thread::{Call, Inst};
 
     use super::*;
 
@@ -82,7 +82,7 @@ mod tests {
     fn neighbours_under_the_same_conditions_become_one_branch() {
         let lane = Expr::var(&Var::new("lane", 0, 31));
         let below = |n: i64| Cond::Less(lane.clone(), Expr::constant(n));
-        let sync = || vec![Stmt::Inst(Inst::SyncWarp)];
+        let sync = || vec![Stmt::Inst(Call::plain(Inst::SyncWarp))];
         let twice = under(&[below(8), below(4)], sync()).into_iter().chain(under(&[below(8), below(4)], sync()));
         let others = under(&[below(16)], sync());
         let once = under(&[below(8), below(4)], sync().into_iter().chain(sync()).collect());
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn what_never_holds_leaves_nothing() {
         let lane = Expr::var(&Var::new("lane", 0, 31));
-        let sync = || vec![Stmt::Inst(Inst::SyncWarp)];
+        let sync = || vec![Stmt::Inst(Call::plain(Inst::SyncWarp))];
         let number = Expr::constant;
         let below_8 = Cond::Less(lane, number(8));
         for never in [Cond::Less(number(-1), number(-1)), Cond::Equal(number(1), number(2))] {

@@ -9,7 +9,7 @@ mod values;
 
 use tilewright_expr::linear::Linear;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Cond, Inst, Issue, Memory, MemorySpace, Program, Regs, Stmt, Value};
+use tilewright_ir::thread::{Call, Cond, Inst, Issue, Memory, MemorySpace, Program, Regs, Stmt, Value};
 use tilewright_ir::tile::ElementOp;
 use tilewright_ir::{Handle, Target};
 
@@ -117,13 +117,6 @@ impl<'a> Counter<'a> {
                 self.stored.push(from.clone());
             }
             Stmt::Lookup { table, index, .. } => self.access(*table, index, times),
-            Stmt::Compute { inst, to, arguments, .. } => {
-                let words = (self.program.registers[to.array].dtype.bytes() / 4).max(1);
-                let times = times.saturating_mul(words);
-                self.add(times);
-                self.shuffles = self.shuffles.saturating_add(if *inst == Inst::ShuffleXor { times } else { 0 });
-                arguments.iter().for_each(|argument| self.expr(argument));
-            }
             Stmt::Declare(_) | Stmt::Set { .. } => {}
             Stmt::Move { to, .. } => self.add(times.saturating_mul(to.count)),
             Stmt::For { var, is_written_out, body } => {
@@ -146,8 +139,20 @@ impl<'a> Counter<'a> {
                 self.addresses.leave();
             }
             Stmt::Assign { value, .. } | Stmt::Name { value, .. } => self.operations(value, times),
-            Stmt::AtomicAdd { memory, index, .. } => self.access(*memory, index, times),
-            Stmt::Mma { .. } | Stmt::Inst(_) => self.add(times),
+            Stmt::Mma { .. } => self.add(times),
+            Stmt::Inst(call) => self.call(call, times),
+        }
+    }
+
+    /// An instruction, for each of its words; one that accesses memory is that access.
+    fn call(&mut self, call: &Call, times: i64) {
+        call.memory.iter().for_each(|(memory, index)| self.access(*memory, index, times));
+        call.arguments.iter().for_each(|argument| self.expr(argument));
+        if call.memory.is_empty() {
+            let bytes = call.to.as_ref().map_or(4, |to| self.program.registers[to.array].dtype.bytes());
+            let times = times.saturating_mul((bytes / 4).max(1));
+            self.add(times);
+            self.shuffles = self.shuffles.saturating_add(if call.inst == Inst::ShuffleXor { times } else { 0 });
         }
     }
 

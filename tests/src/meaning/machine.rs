@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use tilewright::expr::{Expr, Var};
-use tilewright::ir::thread::{Cond, Inst, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value};
+use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value};
 use tilewright::ir::tile::ElementOp;
 use tilewright::ir::{Arena, Handle, HwIndex};
-use tilewright::layout::DType;
+use tilewright::layout::{DType, axis};
 
 use super::numbers;
 
@@ -136,7 +136,7 @@ impl Machine<'_> {
                 let inside = kept(active, holds)?;
                 self.body(body, &inside)
             }
-            Stmt::Compute { inst: Inst::ShuffleXor, to, from, arguments } => {
+            Stmt::Inst(Call { inst: Inst::ShuffleXor, to: Some(to), from, arguments, .. }) => {
                 let [from] = &from[..] else { return Err("a shuffle of other than one register".to_string()) };
                 let [mask] = &arguments[..] else { return Err("a shuffle without a mask".to_string()) };
                 let mut values = Vec::new();
@@ -152,7 +152,7 @@ impl Machine<'_> {
                 }
                 active.iter().zip(values).try_for_each(|(at, bytes)| self.put(*at, to, &bytes))
             }
-            Stmt::Inst(_) => Ok(()),
+            Stmt::Inst(Call { inst: Inst::SyncWarp | Inst::SyncThreads, .. }) => Ok(()),
             _ => Err("a statement that this machine does not know".to_string()),
         }
     }
@@ -200,7 +200,10 @@ impl Machine<'_> {
                         held[bytes].copy_from_slice(&stored);
                     }
                 }
-                Stmt::AtomicAdd { memory, index, from } => {
+                Stmt::Inst(Call { inst: Inst::AtomicAdd, memory: operands, from, .. }) => {
+                    let ([(memory, index)], [from]) = (&operands[..], &from[..]) else {
+                        return Err("an atomic addition of other than one element".to_string());
+                    };
                     let (number, bytes) = self.memory(at, *memory, index, from)?;
                     let dtype = self.program.memories[*memory].dtype;
                     let held =
@@ -229,7 +232,7 @@ impl Machine<'_> {
                     let bytes = self.program.registers[to.array].dtype.bytes() as usize;
                     self.write(at, to, &bits[..bytes])?;
                 }
-                Stmt::Compute { inst: Inst::BytePermute, to, from, arguments } => {
+                Stmt::Inst(Call { inst: Inst::BytePermute, to: Some(to), from, arguments, .. }) => {
                     let bytes = self.permuted(at, from, arguments)?;
                     self.write(at, to, &bytes)?;
                 }
@@ -250,7 +253,7 @@ impl Machine<'_> {
                         self.run(body, at)?;
                     }
                 }
-                Stmt::Op { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {
+                Stmt::Op { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {
                     return Err("a statement that this machine does not know".to_string());
                 }
             }
@@ -409,8 +412,8 @@ impl Machine<'_> {
 /// Whether threads meet in a statement, or something is checked after it.
 fn exchanges(stmt: &Stmt) -> bool {
     match stmt {
-        Stmt::Inst(_) | Stmt::Mma { .. } | Stmt::Op { .. } => true,
-        Stmt::Compute { inst, .. } => *inst == Inst::ShuffleXor,
+        Stmt::Mma { .. } | Stmt::Op { .. } => true,
+        Stmt::Inst(call) => call.inst.info().issued_by > axis::Scope::Thread,
         Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::When { body, .. } => body.iter().any(exchanges),
         _ => false,
     }

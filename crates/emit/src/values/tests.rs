@@ -1,6 +1,6 @@
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value, verify};
+use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Program, RegArray, Regs, Stmt, Value, verify};
 use tilewright_ir::tile::ElementOp::{self, Abs, Add, Div, Exp, Fma, Lt, Max, Mul, Neg, Select, Sqrt, Sub};
 use tilewright_ir::tile::Narrowing;
 use tilewright_ir::{Arena, Handle, Scalar, Target};
@@ -403,7 +403,11 @@ fn functions_stand_in_front_of_the_kernel() {
     let text = emitted(F16, |memory, a| {
         let index = Expr::var(&Var::new("tid", 0, 31));
         let set = Stmt::Set { to: register(a), value: Scalar::Float(1.0) };
-        vec![Stmt::Declare(a), set, Stmt::AtomicAdd { memory, index, from: register(a) }]
+        vec![
+            Stmt::Declare(a),
+            set,
+            Stmt::Inst(Call { from: vec![register(a)], memory: vec![(memory, index)], ..Call::plain(Inst::AtomicAdd) }),
+        ]
     });
     let (front, kernel) = text.split_once("extern \"C\"").unwrap_or_default();
     let wanted = "// k for sm_100a

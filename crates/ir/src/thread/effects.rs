@@ -81,14 +81,14 @@ impl Stmt {
     fn for_each_registers(&self, visit: &mut dyn FnMut(Effect, &Regs)) {
         match self {
             Stmt::Load { to, .. } | Stmt::Set { to, .. } => visit(Effect::Write, to),
-            Stmt::Store { from, .. } | Stmt::AtomicAdd { from, .. } => visit(Effect::Read, from),
+            Stmt::Store { from, .. } => visit(Effect::Read, from),
             Stmt::Move { to, from } => {
                 visit(Effect::Read, from);
                 visit(Effect::Write, to);
             }
-            Stmt::Compute { to, from, .. } => {
-                from.iter().for_each(|regs| visit(Effect::Read, regs));
-                visit(Effect::Write, to);
+            Stmt::Inst(call) => {
+                call.from.iter().for_each(|regs| visit(Effect::Read, regs));
+                call.to.iter().for_each(|regs| visit(Effect::Write, regs));
             }
             Stmt::Mma { sums, a, b, .. } => {
                 visit(Effect::Update, sums);
@@ -101,27 +101,31 @@ impl Stmt {
             }
             Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => registers_of(value, visit),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
-            Stmt::If { .. } | Stmt::Inst(_) => {}
+            Stmt::If { .. } => {}
         }
     }
 
     /// Its accesses to memory, each once, whether it reads, writes, or does both.
-    pub fn accesses(&self) -> impl Iterator<Item = MemoryAccess<'_>> {
-        self.access().into_iter()
-    }
-
-    fn access(&self) -> Option<MemoryAccess<'_>> {
-        let (memory, index, moved, effect) = match self {
-            Stmt::Load { to, memory, index } => (memory, index, Moved::Registers(to), Effect::Read),
-            Stmt::Store { memory, index, from } => (memory, index, Moved::Registers(from), Effect::Write),
-            Stmt::AtomicAdd { memory, index, from } => (memory, index, Moved::Registers(from), Effect::Update),
-            Stmt::Lookup { vars, table, index } => (table, index, Moved::Elements(vars.len() as i64), Effect::Read),
-            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => return None,
-            Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::When { .. } => return None,
-            Stmt::Assign { .. } | Stmt::Name { .. } | Stmt::Compute { .. } => return None,
-            Stmt::Mma { .. } | Stmt::Inst(_) => return None,
+    pub fn accesses(&self) -> Vec<MemoryAccess<'_>> {
+        let access = |memory: &Handle<Memory>, index, moved, effect| {
+            vec![MemoryAccess { memory: *memory, index, moved, effect }]
         };
-        Some(MemoryAccess { memory: *memory, index, moved, effect })
+        match self {
+            Stmt::Load { to, memory, index } => access(memory, index, Moved::Registers(to), Effect::Read),
+            Stmt::Store { memory, index, from } => access(memory, index, Moved::Registers(from), Effect::Write),
+            Stmt::Lookup { vars, table, index } => {
+                access(table, index, Moved::Elements(vars.len() as i64), Effect::Read)
+            }
+            Stmt::Inst(call) => {
+                let operands = call.memory.iter().zip(call.inst.info().memory);
+                operands
+                    .flat_map(|((memory, index), row)| access(memory, index, Moved::Elements(1), row.effect))
+                    .collect()
+            }
+            Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => Vec::new(),
+            Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::When { .. } => Vec::new(),
+            Stmt::Assign { .. } | Stmt::Name { .. } | Stmt::Mma { .. } => Vec::new(),
+        }
     }
 
     /// The names that it defines: that of a loop for the statements inside, all others for those that follow.
@@ -131,7 +135,7 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } => &[],
-            Stmt::AtomicAdd { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &[],
+            Stmt::Mma { .. } | Stmt::Inst(_) => &[],
         }
     }
 
@@ -142,7 +146,7 @@ impl Stmt {
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
             Stmt::Move { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } => &mut [],
-            Stmt::AtomicAdd { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
+            Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
         }
     }
 
@@ -157,7 +161,7 @@ impl Stmt {
             Stmt::Assign { value, .. } | Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => Some(value),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => None,
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => None,
-            Stmt::AtomicAdd { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => None,
+            Stmt::Mma { .. } | Stmt::Inst(_) => None,
         }
     }
 
@@ -167,7 +171,6 @@ impl Stmt {
         match self {
             Stmt::Let { value, .. } => visit(value),
             Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::Lookup { index, .. } => visit(index),
-            Stmt::AtomicAdd { index, .. } => visit(index),
             Stmt::Assign { value, .. } | Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => {
                 value.for_each(&mut |part| {
                     if let Value::Index(_, index) = part {
@@ -175,13 +178,13 @@ impl Stmt {
                     }
                 });
             }
-            Stmt::Compute { arguments, .. } => arguments.iter().for_each(visit),
+            Stmt::Inst(call) => call.memory.iter().map(|(_, index)| index).chain(&call.arguments).for_each(visit),
             Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
                 visit(a);
                 visit(b);
             }
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } => {}
-            Stmt::Mma { .. } | Stmt::Inst(_) => {}
+            Stmt::Mma { .. } => {}
         }
     }
 
@@ -190,17 +193,18 @@ impl Stmt {
         match self {
             Stmt::Let { value, .. } => visit(value),
             Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::Lookup { index, .. } => visit(index),
-            Stmt::AtomicAdd { index, .. } => visit(index),
             Stmt::Assign { value, .. } | Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => {
                 value.for_each_index_mut(visit);
             }
-            Stmt::Compute { arguments, .. } => arguments.iter_mut().for_each(visit),
+            Stmt::Inst(call) => {
+                call.memory.iter_mut().map(|(_, index)| index).chain(&mut call.arguments).for_each(visit);
+            }
             Stmt::If { cond: Cond::Less(a, b) | Cond::Equal(a, b), .. } => {
                 visit(a);
                 visit(b);
             }
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } => {}
-            Stmt::Mma { .. } | Stmt::Inst(_) => {}
+            Stmt::Mma { .. } => {}
         }
     }
 
@@ -208,11 +212,11 @@ impl Stmt {
     /// order anyway.
     pub fn orders(&self) -> Scope {
         match self {
-            Stmt::Inst(inst) | Stmt::Compute { inst, .. } => inst.info().orders,
+            Stmt::Inst(call) => call.inst.info().orders,
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } => Scope::Thread,
             Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } => Scope::Thread,
             Stmt::For { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } => Scope::Thread,
-            Stmt::Name { .. } | Stmt::AtomicAdd { .. } | Stmt::Mma { .. } => Scope::Thread,
+            Stmt::Name { .. } | Stmt::Mma { .. } => Scope::Thread,
         }
     }
 }
@@ -248,7 +252,7 @@ mod tests {
     use crate::arena::Arena;
     use crate::thread::inst::Inst;
     use crate::thread::mma::MmaInst;
-    use crate::thread::program::{MemorySpace, RegArray};
+    use crate::thread::program::{Call, MemorySpace, RegArray};
 
     fn regs(first: i64) -> Regs {
         let array = Arena::new().push(RegArray { name: "r".to_string(), dtype: DType::F32, len: 64, vector: 1 });
@@ -282,9 +286,10 @@ mod tests {
 
     #[test]
     fn an_atomic_addition_reads_and_writes_in_one_access() {
-        let stmt = Stmt::AtomicAdd { memory: memory(), index: Expr::constant(7), from: regs(0) };
+        let at = vec![(memory(), Expr::constant(7))];
+        let stmt = Stmt::Inst(Call { from: vec![regs(0)], memory: at, ..Call::plain(Inst::AtomicAdd) });
         assert_eq!((reads(&stmt), writes(&stmt)), (vec!["r[0]".into(), "t[7]".into()], vec!["t[7]".into()]));
-        assert_eq!(stmt.accesses().count(), 1);
+        assert_eq!(stmt.accesses().len(), 1);
     }
 
     #[test]
@@ -297,7 +302,7 @@ mod tests {
     fn a_value_reads_all_registers_inside() {
         let part = |at: i64| Box::new(Value::Reg(regs(0).array, at));
         let cond = Value::With(part(3), 0, part(5));
-        let stmt = Stmt::When { cond, is_uniform: true, body: vec![Stmt::Inst(Inst::SyncWarp)] };
+        let stmt = Stmt::When { cond, is_uniform: true, body: vec![Stmt::Inst(Call::plain(Inst::SyncWarp))] };
         assert_eq!(reads(&stmt), ["r[3]", "r[5]"]);
         assert_eq!(stmt.orders(), Scope::Thread);
         assert_eq!(stmt.inner()[0].orders(), Scope::Warp);

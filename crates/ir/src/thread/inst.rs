@@ -1,33 +1,74 @@
-//! The instruction table: what a thread can execute beside loads, stores and arithmetic.
+//! The instruction table: what a thread can execute besides loads, stores and arithmetic.
 
 use tilewright_layout::axis::Scope;
 
 use crate::target::Target;
+use crate::tile::Effect;
 
 /// A row of the instruction table.
 #[derive(Clone, Copy, Debug)]
 pub struct InstInfo {
     /// Its name in the IR.
     pub name: &'static str,
-    /// How CUDA C++ writes it; each `%` stands for an operand: the registers, then the arguments.
+    /// How CUDA C++ writes it; each `%` stands for an operand: memory, then registers, then arguments.
     pub cuda: &'static str,
     /// The PTX it stands for (PTX ISA, "Parallel Synchronization and Communication Instructions" and "Data
     /// Movement and Conversion Instructions").
     pub ptx: &'static str,
-    /// How many 32-bit registers it reads. Such an instruction writes one.
-    pub registers: usize,
-    /// How many integers it takes beside.
+    /// The register that it writes. A predicate is a word that is 0 or 1.
+    pub result: Option<RegisterOperand>,
+    /// The registers that it reads.
+    pub registers: &'static [RegisterOperand],
+    /// The elements of memory that it accesses.
+    pub memory: &'static [MemoryOperand],
+    /// How many integers it takes.
     pub arguments: usize,
     /// The threads that must execute it together.
-    pub collective: Scope,
+    pub issued_by: Scope,
     /// The scope in which it orders memory accesses.
     pub orders: Scope,
     /// Where it exists.
     pub targets: &'static [Target],
 }
 
+impl InstInfo {
+    /// What an instruction is unless its row says otherwise: each thread executes it for itself, and it has no operands.
+    const PLAIN: InstInfo = InstInfo {
+        name: "",
+        cuda: "",
+        ptx: "",
+        result: None,
+        registers: &[],
+        memory: &[],
+        arguments: 0,
+        issued_by: Scope::Thread,
+        orders: Scope::Thread,
+        targets: Target::ALL,
+    };
+}
+
+/// A register that an instruction reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterOperand {
+    /// 32 bits.
+    Word,
+    /// 32 bits, or 64 that CUDA passes in two halves.
+    WordOrPair,
+    /// As wide as an element of the memory operand.
+    Element,
+}
+
+/// An element of memory that an instruction accesses.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryOperand {
+    /// Whether it may be in global memory; all may be in shared memory.
+    pub may_be_global: bool,
+    /// What is done to it.
+    pub effect: Effect,
+}
+
 macro_rules! instructions {
-    ($($(#[$doc:meta])* $inst:ident = $name:literal, $cuda:literal, $ptx:literal, $registers:literal, $arguments:literal, $collective:ident, $orders:ident, $targets:expr;)*) => {
+    ($($(#[$doc:meta])* $inst:ident { $($field:ident: $value:expr,)* })*) => {
         /// An instruction of the table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Inst {
@@ -41,16 +82,7 @@ macro_rules! instructions {
             /// Its row of the table.
             pub fn info(self) -> InstInfo {
                 match self {
-                    $(Inst::$inst => InstInfo {
-                        name: $name,
-                        cuda: $cuda,
-                        ptx: $ptx,
-                        registers: $registers,
-                        arguments: $arguments,
-                        collective: Scope::$collective,
-                        orders: Scope::$orders,
-                        targets: $targets,
-                    },)*
+                    $(Inst::$inst => InstInfo { $($field: $value,)* ..InstInfo::PLAIN },)*
                 }
             }
         }
@@ -59,12 +91,48 @@ macro_rules! instructions {
 
 instructions! {
     /// The lanes of a warp wait for each other; their earlier accesses are visible to all of them.
-    SyncWarp = "syncwarp", "__syncwarp()", "bar.warp.sync 0xffffffff", 0, 0, Warp, Warp, Target::ALL;
+    SyncWarp {
+        name: "syncwarp",
+        cuda: "__syncwarp()",
+        ptx: "bar.warp.sync 0xffffffff",
+        issued_by: Scope::Warp,
+        orders: Scope::Warp,
+    }
     /// The threads of a CTA wait for each other; their earlier accesses are visible to all of them.
-    SyncThreads = "syncthreads", "__syncthreads()", "bar.sync 0", 0, 0, Cta, Cta, Target::ALL;
+    SyncThreads {
+        name: "syncthreads",
+        cuda: "__syncthreads()",
+        ptx: "bar.sync 0",
+        issued_by: Scope::Cta,
+        orders: Scope::Cta,
+    }
     /// Four of the eight bytes of two registers: byte `i` of the result is the byte that hexadecimal digit `i` of the
     /// selector names, 0 to 3 in the first register and 4 to 7 in the second.
-    BytePermute = "byte_permute", "__byte_perm(%, %, %)", "prmt.b32", 2, 1, Thread, Thread, Target::ALL;
+    BytePermute {
+        name: "byte_permute",
+        cuda: "__byte_perm(%, %, %)",
+        ptx: "prmt.b32",
+        result: Some(RegisterOperand::Word),
+        registers: &[RegisterOperand::Word, RegisterOperand::Word],
+        arguments: 1,
+    }
     /// The register of the lane whose number differs in the bits of the mask; all lanes of the warp take part.
-    ShuffleXor = "shuffle_xor", "__shfl_xor_sync(0xffffffff, %, %)", "shfl.sync.bfly.b32", 1, 1, Warp, Thread, Target::ALL;
+    ShuffleXor {
+        name: "shuffle_xor",
+        cuda: "__shfl_xor_sync(0xffffffff, %, %)",
+        ptx: "shfl.sync.bfly.b32",
+        result: Some(RegisterOperand::WordOrPair),
+        registers: &[RegisterOperand::WordOrPair],
+        arguments: 1,
+        issued_by: Scope::Warp,
+    }
+    /// A register is added to an element of memory, atomically and without order (`atom.add` and `red.add`, relaxed, in the
+    /// scope of the GPU).
+    AtomicAdd {
+        name: "atomic_add",
+        cuda: "atomicAdd(&%, %)",
+        ptx: "red.relaxed.gpu.add",
+        registers: &[RegisterOperand::Element],
+        memory: &[MemoryOperand { may_be_global: true, effect: Effect::Update }],
+    }
 }

@@ -12,10 +12,10 @@ mod walk;
 mod warp;
 
 pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt};
-pub use inst::{Inst, InstInfo};
+pub use inst::{Inst, InstInfo, MemoryOperand, RegisterOperand};
 pub use issue::Issue;
 pub use mma::{MmaInfo, MmaInst};
-pub use program::{Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt};
+pub use program::{Call, Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt};
 pub use value::Value;
 pub use verify::{VerifiedProgram, verify};
 pub use walk::{Observer, walk};

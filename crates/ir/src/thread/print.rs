@@ -5,7 +5,7 @@ use std::fmt;
 use tilewright_expr::{Expr, Var};
 
 use crate::arena::Handle;
-use crate::thread::program::{Cond, Memory, MemorySpace, Program, Regs, Stmt};
+use crate::thread::program::{Call, Cond, Memory, MemorySpace, Program, Regs, Stmt};
 use crate::thread::value::Value;
 use crate::tile::ElementOp;
 
@@ -52,6 +52,16 @@ impl Program {
 
     fn place(&self, memory: Handle<Memory>, index: &Expr) -> String {
         format!("{}[{index}]", self.memories[memory].name)
+    }
+
+    /// `r[2] = byte_permute r[0], r[1], 0x5140`
+    fn call(&self, call: &Call) -> String {
+        let memory = call.memory.iter().map(|(memory, index)| self.place(*memory, index));
+        let registers = call.from.iter().map(|regs| self.regs(regs));
+        let operands: Vec<String> = memory.chain(registers).chain(call.arguments.iter().map(Expr::to_string)).collect();
+        let result = call.to.as_ref().map(|to| format!("{} = ", self.regs(to))).unwrap_or_default();
+        let text = format!("{result}{} {}", call.inst.info().name, operands.join(", "));
+        text.trim_end().to_string()
     }
 
     /// `exp(v[0] - max[0])`
@@ -113,11 +123,6 @@ impl Program {
                     let names: Vec<&str> = vars.iter().map(Var::name).collect();
                     writeln!(f, "let {} = lookup.{} {}", names.join(", "), vars.len(), self.place(*table, index))?;
                 }
-                Stmt::Compute { inst, to, from, arguments } => {
-                    let registers = from.iter().map(|regs| self.regs(regs));
-                    let operands: Vec<String> = registers.chain(arguments.iter().map(Expr::to_string)).collect();
-                    writeln!(f, "{} = {} {}", self.regs(to), inst.info().name, operands.join(", "))?;
-                }
                 Stmt::Set { to, value } => writeln!(f, "{} = {value}", self.regs(to))?,
                 Stmt::Move { to, from } => writeln!(f, "{} = {}", self.regs(to), self.regs(from))?,
                 Stmt::For { var, is_written_out, body } => {
@@ -136,14 +141,11 @@ impl Program {
                 }
                 Stmt::Assign { to, value } => writeln!(f, "{} = {}", self.regs(to), self.value(value))?,
                 Stmt::Name { var, value } => writeln!(f, "let {} = {}", var.name(), self.value(value))?,
-                Stmt::AtomicAdd { memory, index, from } => {
-                    writeln!(f, "atomic {} += {}", self.place(*memory, index), self.regs(from))?;
-                }
                 Stmt::Mma { inst, sums, a, b } => {
                     let (sums, a, b) = (self.regs(sums), self.regs(a), self.regs(b));
                     writeln!(f, "{sums} += {} {a}, {b}", inst.info().name)?;
                 }
-                Stmt::Inst(inst) => writeln!(f, "{}", inst.info().name)?,
+                Stmt::Inst(call) => writeln!(f, "{}", self.call(call))?,
             }
         }
         Ok(())

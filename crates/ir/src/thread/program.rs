@@ -139,14 +139,12 @@ impl Stmt {
             Stmt::Let { .. }
             | Stmt::Name { .. }
             | Stmt::Assign { .. }
-            | Stmt::AtomicAdd { .. }
             | Stmt::Declare(_)
             | Stmt::Load { .. }
             | Stmt::Store { .. }
             | Stmt::Lookup { .. }
             | Stmt::Set { .. }
             | Stmt::Move { .. }
-            | Stmt::Compute { .. }
             | Stmt::Mma { .. }
             | Stmt::Inst(_) => &[],
         }
@@ -156,9 +154,9 @@ impl Stmt {
     pub fn inner_mut(&mut self) -> &mut [Stmt] {
         match self {
             Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::When { body, .. } => body,
-            Stmt::Let { .. } | Stmt::Name { .. } | Stmt::Assign { .. } | Stmt::AtomicAdd { .. } => &mut [],
+            Stmt::Let { .. } | Stmt::Name { .. } | Stmt::Assign { .. } => &mut [],
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => &mut [],
-            Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } => &mut [],
+            Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma { .. } => &mut [],
             Stmt::Inst(_) => &mut [],
         }
     }
@@ -263,26 +261,6 @@ pub enum Stmt {
         /// The integer.
         value: Value,
     },
-    /// A register is added to an element of memory, whoever else does so.
-    AtomicAdd {
-        /// Where to.
-        memory: Handle<Memory>,
-        /// The element.
-        index: Expr,
-        /// What is added.
-        from: Regs,
-    },
-    /// An instruction of the table that computes a register.
-    Compute {
-        /// Which.
-        inst: Inst,
-        /// The result.
-        to: Regs,
-        /// The registers that it reads.
-        from: Vec<Regs>,
-        /// Its other operands.
-        arguments: Vec<Expr>,
-    },
     /// A product of matrices that lie spread over the warp is added to such a matrix.
     Mma {
         /// The instruction.
@@ -294,6 +272,28 @@ pub enum Stmt {
         /// The right multiplicand.
         b: Regs,
     },
-    /// An instruction of the table without operands.
-    Inst(Inst),
+    /// An instruction of the table.
+    Inst(Call),
+}
+
+/// An instruction with the operands of its row.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Which instruction.
+    pub inst: Inst,
+    /// The register that it writes.
+    pub to: Option<Regs>,
+    /// The registers that it reads.
+    pub from: Vec<Regs>,
+    /// The elements of memory that it accesses.
+    pub memory: Vec<(Handle<Memory>, Expr)>,
+    /// Its other operands.
+    pub arguments: Vec<Expr>,
+}
+
+impl Call {
+    /// An instruction without operands.
+    pub fn plain(inst: Inst) -> Call {
+        Call { inst, to: None, from: Vec::new(), memory: Vec::new(), arguments: Vec::new() }
+    }
 }

@@ -23,8 +23,8 @@ use crate::arena::Handle;
 use crate::hw_index::HwIndex;
 use crate::target::Target;
 use crate::thread::effects::{MemoryAccess, Moved, Resource};
-use crate::thread::inst::{Inst, InstInfo};
-use crate::thread::program::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
+use crate::thread::inst::{InstInfo, MemoryOperand, RegisterOperand};
+use crate::thread::program::{Call, Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 
 /// A program that passed the verifier; only such a program can be emitted.
 #[derive(Clone, Debug)]
@@ -200,18 +200,12 @@ impl<'a> Checker<'a> {
                     self.report("V0319", format!("`{}` names what is no integer", var.name()));
                 }
             }
-            Stmt::Compute { inst, to, from, arguments } => {
-                self.operands(*inst, to, from, arguments.len(), divergence);
-                self.inst(&inst.info());
-            }
             Stmt::Mma { inst, sums, a, b } => self.mma(*inst, sums, a, b),
-            Stmt::Inst(inst) => {
-                if inst.info().registers > 0 {
-                    self.report("V0317", format!("`{}` without its operands", inst.info().name));
-                }
-                self.inst(&inst.info());
+            Stmt::Inst(call) => {
+                self.operands(call, divergence);
+                self.inst(&call.inst.info());
             }
-            Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::AtomicAdd { .. } | Stmt::Set { .. } => {}
+            Stmt::Let { .. } | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => {}
         }
     }
 
@@ -259,14 +253,13 @@ impl<'a> Checker<'a> {
         }
         match access.moved {
             Moved::Registers(regs) => self.transfer(access.memory, access.index, regs),
-            // Only lookups access so many elements; they have a rule of their own.
-            Moved::Elements(_) => {}
+            Moved::Elements(count) => self.in_bounds(access.memory, access.index, count),
         }
     }
 
     /// A move between registers and as many bytes of memory.
-    fn transfer(&mut self, memory: Handle<Memory>, index: &Expr, regs: &Regs) {
-        let memory = &self.program.memories[memory];
+    fn transfer(&mut self, handle: Handle<Memory>, index: &Expr, regs: &Regs) {
+        let memory = &self.program.memories[handle];
         let array = &self.program.registers[regs.array];
         let is_opaque = matches!(array.dtype, DType::B16 | DType::B32 | DType::B64 | DType::B128);
         let as_words = is_opaque && memory.dtype.bytes() < array.dtype.bytes();
@@ -292,6 +285,12 @@ impl<'a> Checker<'a> {
                 format!("`{}[{index}]` is not aligned to the {width} bytes of its access", memory.name),
             );
         }
+        self.in_bounds(handle, index, elements);
+    }
+
+    /// Elements at a constant index exist.
+    fn in_bounds(&mut self, memory: Handle<Memory>, index: &Expr, elements: i64) {
+        let memory = &self.program.memories[memory];
         // Elements outside of a tensor in global memory are masked by conditions, which may never hold.
         let is_masked = self.conditions > 0 && matches!(memory.space, MemorySpace::Global { .. });
         if let Some(at) = index.as_const()
@@ -320,33 +319,53 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// An instruction has the operands of its row, single 32-bit registers; shuffles take 64-bit ones in two halves.
-    fn operands(&mut self, inst: Inst, to: &Regs, from: &[Regs], arguments: usize, divergence: Divergence) {
-        let info = inst.info();
-        let is_word = |regs: &Regs| {
-            let array = &self.program.registers[regs.array];
-            let fits = array.dtype.bytes() == 4 || (inst == Inst::ShuffleXor && array.dtype.bytes() == 8);
-            regs.count == 1 && fits
+    /// An instruction has the operands of its row.
+    fn operands(&mut self, call: &Call, divergence: Divergence) {
+        let info = call.inst.info();
+        let element = call.memory.first().map(|(memory, _)| self.program.memories[*memory].dtype);
+        let fits = |regs: &Regs, operand: &RegisterOperand| {
+            let dtype = self.dtype_of(regs);
+            let is_as_wide = match operand {
+                RegisterOperand::Word => dtype.bytes() == 4,
+                RegisterOperand::WordOrPair => matches!(dtype.bytes(), 4 | 8),
+                RegisterOperand::Element => Some(dtype) == element,
+            };
+            regs.count == 1 && is_as_wide
         };
-        let fits = info.registers == from.len() && info.arguments == arguments && info.registers > 0;
-        if !fits || !from.iter().chain([to]).all(is_word) {
+        let has_registers = call.from.len() == info.registers.len()
+            && call.from.iter().zip(info.registers).all(|(regs, operand)| fits(regs, operand));
+        let has_result = match (&call.to, &info.result) {
+            (Some(to), Some(operand)) => fits(to, operand),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        let in_place = |((memory, _), operand): (&(Handle<Memory>, Expr), &MemoryOperand)| match self.program.memories
+            [*memory]
+            .space
+        {
+            MemorySpace::Global { .. } => operand.may_be_global,
+            MemorySpace::Shared | MemorySpace::SharedView { .. } => true,
+            MemorySpace::Table => false,
+        };
+        let has_memory = call.memory.len() == info.memory.len() && call.memory.iter().zip(info.memory).all(in_place);
+        if !has_registers || !has_result || !has_memory || info.arguments != call.arguments.len() {
             self.report("V0317", format!("`{}` with operands that it does not take", info.name));
         }
-        if info.collective > Scope::Thread && divergence > Divergence::None {
+        if info.issued_by > Scope::Thread && divergence > Divergence::None {
             self.report("V0317", format!("`{}` with an operand that differs between lanes", info.name));
         }
     }
 
     fn inst(&mut self, info: &InstInfo) {
-        self.executes(info.name, info.targets, info.collective);
+        self.executes(info.name, info.targets, info.issued_by);
     }
 
     /// The target has the instruction, and its threads execute it together.
-    fn executes(&mut self, name: &str, targets: &[Target], collective: Scope) {
+    fn executes(&mut self, name: &str, targets: &[Target], issued_by: Scope) {
         if !targets.contains(&self.program.target) {
             self.report("V0314", format!("`{name}` does not exist on {}", self.program.target));
         }
-        let allowed = match collective {
+        let allowed = match issued_by {
             Scope::Thread => Divergence::Lanes,
             Scope::Warp => Divergence::Warps,
             Scope::Warpgroup | Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => Divergence::None,

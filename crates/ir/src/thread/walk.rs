@@ -74,8 +74,7 @@ impl Walker<'_> {
             }
             Stmt::When { body, .. } => self.body(body)?,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
-            Stmt::Assign { .. } | Stmt::AtomicAdd { .. } | Stmt::Compute { .. } | Stmt::Mma { .. } => {}
-            Stmt::Inst(_) => {}
+            Stmt::Assign { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use tilewright_layout::axis::Scope;
 use crate::scalar::Scalar;
 use crate::tile::attributes::{Gemm, Reduce};
 use crate::tile::element::{Claim, Element};
-use crate::tile::kernel::Tile;
+use crate::tile::kernel::{Kernel, Tile};
 use crate::tile::value::Value;
 
 /// What an op does to an operand.
@@ -51,7 +51,7 @@ pub struct Operand {
 /// How the work of an op is shared among threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpClass {
-    /// Elements with the same index belong together, and have nothing to do with others ([`Op::element`]): any thread
+    /// Elements with the same index belong together, and have nothing to do with others ([`Kernel::op_element`]): any thread
     /// may do any of them.
     Elementwise,
     /// Elements along a dimension become one: threads that have parts of a row put these together.
@@ -229,12 +229,15 @@ impl Op {
         let extents = self.operands.first().map(Tile::moving_extents).unwrap_or_default();
         extents.iter().enumerate().map(|(at, extent)| Var::new(format!("#{at}"), 0, extent - 1)).collect()
     }
+}
 
-    /// What an elementwise op does to the elements at these variables; `None` for ops of the other classes.
-    pub fn element(&self, vars: &[Var]) -> Option<Element> {
-        let access = |tile: &Tile| tile.access(vars, self.span);
+impl Kernel {
+    /// What an elementwise op does to the elements at these variables; `None` for ops of the other classes. A method of the
+    /// kernel, since an op may depend on the dtypes of its buffers.
+    pub fn op_element(&self, op: &Op, vars: &[Var]) -> Option<Element> {
+        let access = |tile: &Tile| tile.access(vars, op.span);
         let store = |to: &Tile, value: Value| Element::Store { to: access(to), value, claim: Claim::None };
-        match (self.kind, &self.operands[..]) {
+        match (op.kind, &op.operands[..]) {
             (OpKind::Copy, [dst, src]) => Some(store(dst, Value::Load(access(src)))),
             (OpKind::Fill(value), [dst]) => Some(store(dst, Value::Const(value))),
             (OpKind::AtomicAdd, [dst, src]) => {

@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Cond, RegArray, Stmt, Value as ThreadValue};
+use tilewright_ir::thread::{Call, Cond, Inst, RegArray, Stmt, Value as ThreadValue};
 use tilewright_ir::tile::vectors::{Mask, firsts};
 use tilewright_ir::tile::{Access, Bound, Buffer, Coord, Element, ElementOp, Kernel, Space, Value};
 use tilewright_ir::{Handle, Scalar};
@@ -202,7 +202,10 @@ impl<'a> Lowering<'a> {
             let from = this.in_register(value, dtype);
             let index = this.coordinates(to, &first)?;
             let limits = this.limits(to, &index);
-            this.at_memory(to, (&index, &limits), &first, |memory, index| Stmt::AtomicAdd { memory, index, from });
+            this.at_memory(to, (&index, &limits), &first, |memory, index| {
+                let (from, memory) = (vec![from], vec![(memory, index)]);
+                Stmt::Inst(Call { from, memory, ..Call::plain(Inst::AtomicAdd) })
+            });
             Ok(())
         })?;
         self.guarded(&first.mask, &place.mask, inner);

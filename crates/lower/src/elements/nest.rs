@@ -45,7 +45,7 @@ impl Nest {
     pub(crate) fn of_op(kernel: &Kernel, op: &Op) -> Option<Nest> {
         let steps = Map::of_layout(op.layout.as_ref()?, kernel.threads as usize).ok()?;
         let vars = op.vars();
-        let element = op.element(&vars)?;
+        let element = kernel.op_element(op, &vars)?;
         Some(Nest { vars, body: vec![element], steps, vector: None })
     }
 }

@@ -6,7 +6,7 @@ mod variants;
 use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::{Facts, OpPlan};
-use tilewright_ir::thread::{Cond, Note, Program, Stmt as ThreadStmt};
+use tilewright_ir::thread::{Call, Cond, Note, Program, Stmt as ThreadStmt};
 use tilewright_ir::tile::{Kernel, Loop, Op, Stmt, Tile, Unroll, tile_title};
 use tilewright_ir::{Scalar, Target, VerifiedKernel};
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
@@ -237,7 +237,8 @@ impl Walk<'_> {
         let details = plan.facts().map(|facts| details(plan.chosen, facts)).unwrap_or_default();
         let note = Note { title: plan.title.clone(), details, span: plan.span };
         let note = self.builder.program.notes.push(note);
-        let mut body: Vec<ThreadStmt> = op.barrier.iter().map(|barrier| ThreadStmt::Inst(barrier.inst())).collect();
+        let mut body: Vec<ThreadStmt> =
+            op.barrier.iter().map(|barrier| ThreadStmt::Inst(Call::plain(barrier.inst()))).collect();
         match op.guard {
             None => body.extend(op.body),
             Some(cond) => body.push(ThreadStmt::If { cond, body: op.body }),

@@ -10,7 +10,7 @@
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{Memory as MemoryKind, Reason};
-use tilewright_ir::thread::{Cond, Inst, RegArray, Regs, Stmt};
+use tilewright_ir::thread::{Call, Cond, Inst, RegArray, Regs, Stmt};
 use tilewright_layout::DType;
 
 use super::exchange::{Exchange, Scratch, Stage};
@@ -322,7 +322,7 @@ impl BlockPlan {
         let mut body = Vec::new();
         if self.lanes.is_empty() {
             // NVRTC may let all lanes read the only element, before the one that wrote it has done so.
-            body.push(Stmt::Inst(Inst::SyncWarp));
+            body.push(Stmt::Inst(Call::plain(Inst::SyncWarp)));
         }
         let (reads, _) = self.accesses();
         let dtype = self.register_type(context.src.dtype);

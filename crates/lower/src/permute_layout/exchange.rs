@@ -5,7 +5,7 @@
 //! columns differ in bit `i`: a pair of `prmt` in one lane, or a shuffle and a `prmt` where two lanes hold the rows.
 
 use tilewright_expr::Expr;
-use tilewright_ir::thread::{Inst, Regs, Stmt};
+use tilewright_ir::thread::{Call, Inst, Regs, Stmt};
 use tilewright_layout::DType;
 
 use super::listed::lane_image;
@@ -97,12 +97,12 @@ impl Exchange {
                 }
                 Stage::Lanes { bit } => {
                     for ((word, result), partner) in words.iter().zip(&results).zip(scratch.partner.iter().cycle()) {
-                        body.push(Stmt::Compute {
-                            inst: Inst::ShuffleXor,
-                            to: partner.clone(),
+                        body.push(Stmt::Inst(Call {
+                            to: Some(partner.clone()),
                             from: vec![word.clone()],
                             arguments: vec![Expr::constant(1 << bit)],
-                        });
+                            ..Call::plain(Inst::ShuffleXor)
+                        }));
                         body.push(permute(result, vec![word.clone(), partner.clone()], selectors[at].clone()));
                     }
                 }
@@ -125,7 +125,8 @@ fn parity(lane: &Expr, mask: i64) -> Expr {
 }
 
 fn permute(to: &Regs, from: Vec<Regs>, selector: Expr) -> Stmt {
-    Stmt::Compute { inst: Inst::BytePermute, to: to.clone(), from, arguments: vec![selector] }
+    let arguments = vec![selector];
+    Stmt::Inst(Call { to: Some(to.clone()), from, arguments, ..Call::plain(Inst::BytePermute) })
 }
 
 /// Registers for words that are half-way through an exchange; each exchange may use them anew.

@@ -24,7 +24,7 @@ pub use xor::{XorChoice, XorPlan, XorRefusal, choose_xor, plan_xor};
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{Inst, Stmt};
+use tilewright_ir::thread::{Call, Inst, Stmt};
 use tilewright_ir::tile::{Kernel, Op, Space, Tile};
 use tilewright_layout::access::tile_floor;
 use tilewright_layout::{LayoutError, PlacedTile, TileLayout, refine_together};
@@ -208,7 +208,7 @@ fn collision(title: &str, found: Result<Option<(i64, i64)>, LayoutError>) -> Opt
 /// `read all, __syncwarp, write all, __syncwarp`, around the accesses of a schedule. Operands that share no byte need no
 /// barrier: every lane writes what it read itself.
 pub(crate) fn staged(context: &Context, mut body: Vec<Stmt>, reads: Vec<Stmt>, writes: Vec<Stmt>) -> Vec<Stmt> {
-    let sync = context.may_alias.then_some(Stmt::Inst(Inst::SyncWarp));
+    let sync = context.may_alias.then_some(Stmt::Inst(Call::plain(Inst::SyncWarp)));
     body.extend(reads);
     body.extend(sync.clone());
     body.extend(writes);

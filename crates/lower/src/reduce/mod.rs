@@ -10,7 +10,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{Inst, Memory, MemorySpace, RegArray, Stmt, Value};
+use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, RegArray, Stmt, Value};
 use tilewright_ir::tile::{ElementOp, Kernel, Narrowing, Op, OpKind, Reduce, ReduceKind, Space, tile_title};
 use tilewright_layout::DType;
 
@@ -248,12 +248,12 @@ impl Make<'_> {
         let other = self.builder.registers("other", self.context.dtype, 1, 1, &mut self.out);
         for mask in exchange.masks() {
             for place in 0..most {
-                self.out.push(Stmt::Compute {
-                    inst: Inst::ShuffleXor,
-                    to: regs(other, 0, 1),
+                self.out.push(Stmt::Inst(Call {
+                    to: Some(regs(other, 0, 1)),
                     from: vec![regs(parts, place, 1)],
                     arguments: vec![Expr::constant(mask as i64)],
-                });
+                    ..Call::plain(Inst::ShuffleXor)
+                }));
                 let value = self.combined(Value::Reg(parts, place), Value::Reg(other, 0));
                 self.out.push(Stmt::Assign { to: regs(parts, place, 1), value });
             }
@@ -311,7 +311,7 @@ impl Make<'_> {
             let set: Vec<bool> = positions.iter().map(Option::is_some).collect();
             self.by(&set, |_| false, body);
         }
-        self.out.push(Stmt::Inst(Inst::SyncThreads));
+        self.out.push(Stmt::Inst(Call::plain(Inst::SyncThreads)));
         let slots: BTreeSet<Slot> =
             (0..context.owned.len()).flat_map(|thread| context.slots(thread)).map(|(slot, _)| slot).collect();
         for slot in slots {

@@ -55,7 +55,7 @@ fn common_memories(program: &Program, earlier: &Accesses, later: &Accesses) -> V
 fn effects(program: &Program, body: &[Stmt], memory: Handle<Memory>) -> (bool, bool) {
     let (mut reads, mut writes) = (false, false);
     for_each_stmt(body, &mut |stmt| {
-        for access in stmt.accesses().filter(|access| owner(program, access.memory) == memory) {
+        for access in stmt.accesses().into_iter().filter(|access| owner(program, access.memory) == memory) {
             reads |= access.effect.reads();
             writes |= access.effect.writes();
         }

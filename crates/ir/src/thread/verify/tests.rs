@@ -4,7 +4,7 @@ use super::*;
 use crate::scalar::Scalar;
 use crate::target::Target;
 use crate::thread::inst::Inst;
-use crate::thread::program::{Cond, Note};
+use crate::thread::program::{Call, Cond, Note};
 use crate::thread::value::Value;
 use tilewright_layout::DType;
 
@@ -77,9 +77,9 @@ fn a_right_program_passes() {
     let body = vec![
         Stmt::Declare(f.r),
         f.load(f.lane.clone(), 0, 1),
-        Stmt::Inst(Inst::SyncWarp),
+        Stmt::Inst(Call::plain(Inst::SyncWarp)),
         f.store(f.lane.clone(), 0, 1),
-        Stmt::Inst(Inst::SyncThreads),
+        Stmt::Inst(Call::plain(Inst::SyncThreads)),
     ];
     assert_eq!(f.said(body), Vec::<String>::new());
 }
@@ -114,7 +114,7 @@ fn every_rule_fires_on_its_mutation() {
         }),
         ("internal error[V0315]: `syncwarp` stands under a branch that its threads may judge differently", |f, _| {
             let cond = Cond::Less(f.lane.clone(), Expr::constant(7));
-            vec![Stmt::If { cond, body: vec![Stmt::Inst(Inst::SyncWarp)] }]
+            vec![Stmt::If { cond, body: vec![Stmt::Inst(Call::plain(Inst::SyncWarp))] }]
         }),
         ("internal error[V0311]: `r[lane/8]`: a register index must be a constant", |f, _| {
             let to = Regs { array: f.r, first: &f.lane / 8, count: 1, step: 1 };
@@ -143,7 +143,7 @@ fn a_cta_barrier_under_a_branch_of_warps_is_reported_but_a_warp_barrier_is_not()
     let warp = Expr::var(&Var::new("warp", 0, 1));
     let under = |inst| {
         let cond = Cond::Equal(warp.clone(), Expr::constant(0));
-        fixture().said(vec![Stmt::If { cond, body: vec![Stmt::Inst(inst)] }])
+        fixture().said(vec![Stmt::If { cond, body: vec![Stmt::Inst(Call::plain(inst))] }])
     };
     let said = "internal error[V0315]: `syncthreads` stands under a branch that its threads may judge differently";
     assert_eq!((under(Inst::SyncWarp), under(Inst::SyncThreads)), (vec![], vec![said.to_string()]));
@@ -183,16 +183,15 @@ fn a_word_of_narrow_elements_may_be_moved_as_one_register() {
 fn instructions_have_the_operands_of_their_row() {
     let f = fixture();
     let set = Stmt::Set { to: f.regs(0, 2), value: Scalar::Int(0) };
-    let compute = |arguments: Vec<Expr>| Stmt::Compute {
-        inst: Inst::BytePermute,
-        to: f.regs(2, 1),
-        from: vec![f.regs(0, 1), f.regs(1, 1)],
-        arguments,
+    let compute = |arguments: Vec<Expr>| {
+        let (to, from) = (Some(f.regs(2, 1)), vec![f.regs(0, 1), f.regs(1, 1)]);
+        Stmt::Inst(Call { to, from, arguments, ..Call::plain(Inst::BytePermute) })
     };
     let (right, wrong) = (compute(vec![f.lane.clone()]), compute(Vec::new()));
-    let body = vec![Stmt::Declare(f.r), set, right, wrong, Stmt::Inst(Inst::ShuffleXor)];
+    let body = vec![Stmt::Declare(f.r), set, right, wrong, Stmt::Inst(Call::plain(Inst::ShuffleXor))];
     let operands = "internal error[V0317]: `byte_permute` with operands that it does not take";
-    assert_eq!(f.said(body), [operands, "internal error[V0317]: `shuffle_xor` without its operands"]);
+    let without = "internal error[V0317]: `shuffle_xor` with operands that it does not take";
+    assert_eq!(f.said(body), [operands, without]);
 }
 
 #[test]

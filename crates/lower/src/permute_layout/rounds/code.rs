@@ -2,7 +2,7 @@
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Cond, Inst, Memory, RegArray, Regs, Stmt};
+use tilewright_ir::thread::{Call, Cond, Inst, Memory, RegArray, Regs, Stmt};
 use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
 
@@ -159,19 +159,19 @@ fn exchange(
     let statement = |action: &Action| match action {
         Action::Permute { to, from, selector, flip } => {
             let selector = &needed.selectors[*selector] ^ &Expr::constant(*flip);
-            Stmt::Compute {
-                inst: Inst::BytePermute,
-                to: at(to),
+            Stmt::Inst(Call {
+                to: Some(at(to)),
                 from: from.iter().map(at).collect(),
                 arguments: vec![builder.simplifier.simplify(&selector)],
-            }
+                ..Call::plain(Inst::BytePermute)
+            })
         }
-        Action::Shuffle { to, from, mask } => Stmt::Compute {
-            inst: Inst::ShuffleXor,
-            to: at(to),
+        Action::Shuffle { to, from, mask } => Stmt::Inst(Call {
+            to: Some(at(to)),
             from: vec![at(from)],
             arguments: vec![Expr::constant(*mask)],
-        },
+            ..Call::plain(Inst::ShuffleXor)
+        }),
     };
     actions(round.kind).iter().map(statement).collect()
 }
