@@ -9,6 +9,33 @@ use crate::isa::DType;
 use crate::op::{AtomFn, BarrierOp, BarrierReduce, CollectiveFn, Element, Op, Reg, ShuffleMode, VoteMode};
 use crate::ptx::ast::Operand;
 
+/// Whether [`Decoder::control`] decodes these instructions.
+pub(crate) fn is_control(base: &str) -> bool {
+    matches!(
+        base,
+        "bra"
+            | "brx"
+            | "ret"
+            | "exit"
+            | "trap"
+            | "brkpt"
+            | "nanosleep"
+            | "membar"
+            | "fence"
+            | "pmevent"
+            | "griddepcontrol"
+            | "setmaxnreg"
+            | "bar"
+            | "barrier"
+            | "shfl"
+            | "vote"
+            | "match"
+            | "activemask"
+            | "redux"
+            | "elect"
+    )
+}
+
 impl Decoder<'_> {
     pub(crate) fn control(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
         match mods.base().as_str() {

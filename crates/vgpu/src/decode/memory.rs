@@ -37,6 +37,23 @@ fn is_strong(mods: &mut Mods) -> bool {
         .is_some()
 }
 
+/// Whether [`Decoder::memory`] decodes these instructions.
+pub(crate) fn is_memory(base: &str) -> bool {
+    matches!(
+        base,
+        "ld" | "ldu"
+            | "st"
+            | "atom"
+            | "red"
+            | "cvta"
+            | "isspacep"
+            | "prefetch"
+            | "prefetchu"
+            | "applypriority"
+            | "discard"
+    )
+}
+
 impl Decoder<'_> {
     pub(crate) fn memory(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
         // A cache policy is the last operand; it changes no result.

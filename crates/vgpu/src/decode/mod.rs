@@ -245,8 +245,8 @@ impl<'a> Decoder<'a> {
         let base = mods.base();
         let ops = match base.as_str() {
             "call" => self.call(&mut mods, instruction)?,
-            base if is_control(base) => vec![self.control(&mut mods, operands)?],
-            base if is_memory(base) => vec![self.memory(&mut mods, operands)?],
+            base if control::is_control(base) => vec![self.control(&mut mods, operands)?],
+            base if memory::is_memory(base) => vec![self.memory(&mut mods, operands)?],
             "mma" | "ldmatrix" | "stmatrix" | "movmatrix" => vec![self.matrix(&mut mods, operands)?],
             "cvt" => vec![self.convert(&mut mods, operands)?],
             _ => self.scalar(&mut mods, operands)?,
@@ -311,46 +311,4 @@ fn reaches(calls: &[(Option<usize>, usize, u32)], from: usize, to: usize) -> boo
         at += 1;
     }
     false
-}
-
-fn is_control(base: &str) -> bool {
-    matches!(
-        base,
-        "bra"
-            | "brx"
-            | "ret"
-            | "exit"
-            | "trap"
-            | "brkpt"
-            | "nanosleep"
-            | "membar"
-            | "fence"
-            | "pmevent"
-            | "griddepcontrol"
-            | "setmaxnreg"
-            | "bar"
-            | "barrier"
-            | "shfl"
-            | "vote"
-            | "match"
-            | "activemask"
-            | "redux"
-            | "elect"
-    )
-}
-
-fn is_memory(base: &str) -> bool {
-    matches!(
-        base,
-        "ld" | "ldu"
-            | "st"
-            | "atom"
-            | "red"
-            | "cvta"
-            | "isspacep"
-            | "prefetch"
-            | "prefetchu"
-            | "applypriority"
-            | "discard"
-    )
 }

@@ -1,7 +1,7 @@
 //! What a whole warp does with matrices that lie spread over the registers of its lanes.
 
 use crate::float::Format;
-use crate::op::{MemRef, Reg};
+use crate::op::operand::{MemRef, Reg};
 
 /// How an element of a multiplicand is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,110 @@
+//! Functions of floating-point numbers, and conversions.
+
+use crate::float::Format;
+use crate::isa::{DType, Round};
+use crate::op::integer::Extreme;
+use crate::op::operand::{Element, Reg};
+
+/// Floating functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FloatFn {
+    Add,
+    Sub,
+    Mul,
+    Fma,
+    Div,
+    /// `div.approx`, which multiplies by the reciprocal.
+    DivApprox,
+    Rcp,
+    Sqrt,
+    Rsqrt,
+    Ex2,
+    Lg2,
+    Sin,
+    Cos,
+    Tanh,
+    Min(Extreme),
+    Max(Extreme),
+    Min3(Extreme),
+    Max3(Extreme),
+    Neg,
+    Abs,
+    CopySign,
+}
+
+impl FloatFn {
+    /// How many sources the function reads.
+    pub(crate) fn arity(self) -> usize {
+        match self {
+            FloatFn::Fma | FloatFn::Min3(_) | FloatFn::Max3(_) => 3,
+            FloatFn::Add | FloatFn::Sub | FloatFn::Mul | FloatFn::Div | FloatFn::DivApprox => 2,
+            FloatFn::Min(_) | FloatFn::Max(_) | FloatFn::CopySign => 2,
+            FloatFn::Rcp | FloatFn::Sqrt | FloatFn::Rsqrt | FloatFn::Ex2 | FloatFn::Lg2 => 1,
+            FloatFn::Sin | FloatFn::Cos | FloatFn::Tanh | FloatFn::Neg | FloatFn::Abs => 1,
+        }
+    }
+}
+
+/// How a floating instruction treats its result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FloatMode {
+    pub(crate) element: Element,
+    /// Two elements in one register.
+    pub(crate) packed: bool,
+    pub(crate) round: Round,
+    pub(crate) ftz: bool,
+    pub(crate) sat: bool,
+    pub(crate) relu: bool,
+}
+
+/// `testp` (PTX ISA, section 9.7.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TestFn {
+    Finite,
+    Infinite,
+    Number,
+    NotANumber,
+    Normal,
+    Subnormal,
+}
+
+/// `cvt` of one value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Convert {
+    pub(crate) d: Reg,
+    pub(crate) a: Reg,
+    pub(crate) from: DType,
+    pub(crate) to: DType,
+    /// Width of the destination register.
+    pub(crate) width: u32,
+    pub(crate) round: Round,
+    /// A float result is first rounded to an integral value.
+    pub(crate) integral: bool,
+    pub(crate) ftz: bool,
+    pub(crate) sat: bool,
+    pub(crate) relu: bool,
+    /// The largest magnitude of the result (`.satfinite`).
+    pub(crate) limit: Option<f64>,
+}
+
+/// What a packed pair is converted from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PairSource {
+    /// Two f32, that of the upper element first.
+    Singles(Reg, Reg),
+    /// Another packed pair.
+    Packed(Reg, Format),
+}
+
+/// `cvt` to a packed pair.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConvertPair {
+    pub(crate) d: Reg,
+    pub(crate) source: PairSource,
+    pub(crate) format: Format,
+    pub(crate) round: Round,
+    pub(crate) sat: bool,
+    pub(crate) relu: bool,
+    /// What is too large becomes the largest finite value (`.satfinite`).
+    pub(crate) finite: bool,
+}
