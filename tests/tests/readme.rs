@@ -53,9 +53,8 @@ fn the_running_page_shows_what_is_said_of_a_run() {
     let run = run(&artifact, &built, &(entry.inputs)(&config), &Device::Virtual).expect("it runs");
     let (report, resources) = (run.report.expect("counts"), built.resources.expect("what NVRTC said"));
     let mut said: Vec<String> = passes(&artifact, &report).iter().map(|op| format!("checked    {op}")).collect();
-    let (counted, predicted) = (counted_instructions(&report), artifact.predicted_instructions());
-    let threads = report.thread_instructions;
-    said.push(format!("executed   {counted} warp instructions ({predicted} predicted), {threads} of threads"));
+    let (counted, threads) = (counted_instructions(&report), report.thread_instructions);
+    said.push(format!("executed   {counted} warp instructions, {threads} thread instructions"));
     let (registers, stack, shared) = (resources.registers, resources.stack_bytes, resources.shared_bytes);
     said.push(format!("registers  {registers}, 0 spills, {stack} bytes stack, {shared} bytes shared"));
     let page = page("docs/running.md");

@@ -165,9 +165,8 @@ impl Outcome {
             for note in &counts.notes {
                 line("note", &format!("{} at PTX line {}, {} times", note.name, note.ptx_line, note.count));
             }
-            let (counted, predicted) = (counted_instructions(counts), artifact.predicted_instructions());
-            let threads = counts.thread_instructions;
-            line("executed", &format!("{counted} warp instructions ({predicted} predicted), {threads} of threads"));
+            let (counted, threads) = (counted_instructions(counts), counts.thread_instructions);
+            line("executed", &format!("{counted} warp instructions, {threads} thread instructions"));
         }
         line("registers", &resources(self.built.resources.as_ref()));
         if let Some(timing) = self.run.timing {
@@ -250,7 +249,6 @@ impl Outcome {
             "accesses": accesses.collect::<Vec<_>>(),
             "thread_instructions": self.run.report.as_ref().map(|r| r.thread_instructions),
             "warp_instructions": self.run.report.as_ref().map(counted_instructions),
-            "predicted_warp_instructions": artifact.predicted_instructions(),
             "passes": self.run.report.iter().flat_map(|report| passes(artifact, report)).map(passes_json)
                 .collect::<Vec<_>>(),
             "resources": registers,

@@ -11,8 +11,6 @@ use tilewright_ir::tile::{self, Buffer, Direction, Size, Space};
 use tilewright_ir::{Handle, Kernel, Target, VerifiedKernel, VerifiedProgram};
 use tilewright_layout::{DType, Iter, Layout, TileLayout};
 
-use crate::predict::predicted_instructions;
-
 /// A compiled kernel: CUDA text, launch shape, parameters, plans, and the stages it came through.
 #[derive(Clone, Debug)]
 pub struct Artifact {
@@ -338,13 +336,6 @@ impl Artifact {
             // Sizes within their limits give a layout within that of the largest.
             Err(_) => largest(),
         }
-    }
-
-    /// Instructions that the warps of a launch are predicted to execute, together.
-    pub fn predicted_instructions(&self) -> i64 {
-        let program = self.program.program();
-        let sizes = program.sizes.iter().map(|size| (size.clone(), self.value(&Expr::var(size)))).collect();
-        predicted_instructions(program, self.grid(), sizes)
     }
 
     /// What was decided for each op, in order.

@@ -4,7 +4,6 @@
 
 mod artifact;
 mod claims;
-mod predict;
 mod registers;
 mod report;
 mod unwritten;

@@ -204,7 +204,6 @@ mod tests {
                 Stmt::Name { var: Var::new("sum", 0, 14), value: sum },
             ],
             plans: Vec::new(),
-            issues: Vec::new(),
         }
     }
 

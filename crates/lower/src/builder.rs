@@ -35,7 +35,6 @@ impl Builder {
             notes: Arena::new(),
             body: Vec::new(),
             plans: Vec::new(),
-            issues: Vec::new(),
         };
         let mut names: BTreeSet<String> = HwIndex::ALL.iter().map(|index| index.name().to_string()).collect();
         names.extend(kernel.buffers.iter().map(|(_, b)| b.name.clone()));

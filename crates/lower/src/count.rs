@@ -1,99 +1,70 @@
-//! How many instructions statements become, as PTX has them.
+//! How many instructions statements become, counted on the IR to compare variants with each other.
 //!
-//! Counted are accesses, barriers and branches, the distinct operations of indices ([`values`]), and for every distinct
-//! index what makes it an address ([`addresses`]). NVRTC finds shorter forms of some indices, and keeps more or fewer
-//! values than this model; moves between registers are not counted, since `ptxas` gives both one register.
+//! Counted are accesses, instructions of the table, branches, operations on data, and every distinct operation of an
+//! index once. What NVRTC makes of them is not imitated: `run-kernel` shows what was executed. Moves between registers
+//! count, although `ptxas` may give both one register.
 
-mod addresses;
-mod values;
+use std::collections::BTreeSet;
 
-use tilewright_expr::linear::Linear;
-use tilewright_expr::{Expr, Var};
-use tilewright_ir::thread::{Call, Cond, Inst, Issue, Memory, MemorySpace, Program, Regs, Stmt, Value};
-use tilewright_ir::tile::ElementOp;
-use tilewright_ir::{Handle, Target};
+use tilewright_expr::linear::linear;
+use tilewright_expr::{Expr, Node, Var};
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Call, Cond, Inst, Memory, Program, Stmt, Value};
 
 use crate::conditions::conjunction;
 use crate::trace::owner;
 
-use addresses::{Addresses, Needed, another_row, made_again};
-use values::Values;
+/// Instructions of one lane, for which all conditions hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// All of them.
+    pub(crate) instructions: i64,
+    /// Those that are shuffles.
+    pub(crate) shuffles: i64,
+}
 
-/// Iterations up to which NVRTC writes out a loop that it decides on.
-const SHORT: i64 = 4;
+/// The instructions of `body`.
+pub(crate) fn count(program: &Program, body: &[Stmt]) -> Counts {
+    let mut counter = Counter::new(program);
+    counter.body(body);
+    counter.counts
+}
 
-/// Instructions of a warp, by the conditions under which it issues them.
-pub(crate) struct Counter<'a> {
+struct Counter<'a> {
     program: &'a Program,
-    issues: Vec<Issue>,
-    shuffles: i64,
-    values: Values,
-    addresses: Addresses,
+    counts: Counts,
+    /// Operations that are there.
+    known: BTreeSet<Expr>,
+    /// Addresses that are there: a memory, and an index without its constant, which is part of the access.
+    addresses: BTreeSet<(Handle<Memory>, Expr)>,
+    /// Conditions that are there.
     conditions: Vec<Cond>,
-    /// The registers of every load and every store.
-    loaded: Vec<Regs>,
-    stored: Vec<Regs>,
     /// The loops around the current statement.
     loops: Vec<Around>,
-    /// Conditions around the current statement, in terms of hardware indices, sizes and loop variables.
-    guards: Vec<Cond>,
-    /// Variables and their values.
-    lets: Vec<(Var, Expr)>,
 }
 
 /// A loop around a statement.
 struct Around {
     var: Var,
     trips: i64,
+    /// Its variable is a number in each iteration.
     is_written_out: bool,
 }
 
-/// Instructions of one warp in `body`, with what its ops share counted once.
-pub(crate) fn instructions(program: &Program, body: &[Stmt]) -> Vec<Issue> {
-    let mut counter = Counter::of(program, body);
-    let packing = counter.packing();
-    // The last returns.
-    counter.add(packing + 1);
-    counter.issues
-}
-
 impl<'a> Counter<'a> {
-    pub(crate) fn of(program: &'a Program, body: &[Stmt]) -> Counter<'a> {
-        let mut counter = Counter {
+    fn new(program: &'a Program) -> Counter<'a> {
+        Counter {
             program,
-            issues: Vec::new(),
-            shuffles: 0,
-            values: Values::before(program, body),
-            addresses: Addresses::default(),
+            counts: Counts::default(),
+            known: BTreeSet::new(),
+            addresses: BTreeSet::new(),
             conditions: Vec::new(),
-            loaded: Vec::new(),
-            stored: Vec::new(),
             loops: Vec::new(),
-            guards: Vec::new(),
-            lets: Vec::new(),
-        };
-        counter.body(body);
-        counter
-    }
-
-    /// Instructions of the busiest warp, for which all conditions hold.
-    pub(crate) fn total(&self) -> i64 {
-        self.issues.iter().fold(self.packing(), |sum, issue| sum.saturating_add(issue.instructions))
-    }
-
-    pub(crate) fn shuffles(&self) -> i64 {
-        self.shuffles
-    }
-
-    /// Counts instructions of all iterations of the loops around.
-    fn add(&mut self, instructions: i64) {
-        let is_named = |var: &Var| self.guards.iter().any(|guard| guard.mentions(var));
-        let loops: Vec<Var> = self.loops.iter().map(|inner| &inner.var).filter(|var| is_named(var)).cloned().collect();
-        let known = self.issues.iter_mut().find(|known| known.guards == self.guards && known.loops == loops);
-        match known {
-            Some(known) => known.instructions = known.instructions.saturating_add(instructions),
-            None => self.issues.push(Issue { guards: self.guards.clone(), loops, instructions }),
         }
+    }
+
+    fn add(&mut self, instructions: i64) {
+        self.counts.instructions = self.counts.instructions.saturating_add(instructions);
     }
 
     fn body(&mut self, body: &[Stmt]) {
@@ -102,41 +73,29 @@ impl<'a> Counter<'a> {
 
     fn stmt(&mut self, stmt: &Stmt) {
         let times = product(self.loops.iter().map(|inner| inner.trips));
+        for access in stmt.accesses() {
+            self.add(times);
+            self.address(access.memory, access.index);
+        }
         match stmt {
             Stmt::Op { body, .. } => self.body(body),
-            Stmt::Let { var, value } => {
-                self.expr(value);
-                self.lets.push((var.clone(), self.expanded(value)));
-            }
-            Stmt::Load { memory, index, to } => {
-                self.access(*memory, index, times);
-                self.loaded.push(to.clone());
-            }
-            Stmt::Store { memory, index, from } => {
-                self.access(*memory, index, times);
-                self.stored.push(from.clone());
-            }
-            Stmt::Lookup { table, index, .. } => self.access(*table, index, times),
-            Stmt::Declare(_) | Stmt::Set { .. } => {}
+            Stmt::Let { value, .. } => self.value(value),
+            Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Declare(_) | Stmt::Set { .. } => {}
             Stmt::Move { to, .. } => self.add(times.saturating_mul(to.count)),
             Stmt::For { var, is_written_out, body } => {
-                let range = var.range();
-                let trips = range.hi - range.lo + 1;
+                let trips = var.range().hi - var.range().lo + 1;
                 // Counter, comparison and branch.
-                let is_written_out = *is_written_out || trips <= SHORT;
-                self.add(if is_written_out { 0 } else { product([3, times, trips].into_iter()) });
-                self.loops.push(Around { var: var.clone(), trips, is_written_out });
+                self.add(if *is_written_out { 0 } else { product([3, times, trips].into_iter()) });
+                self.loops.push(Around { var: var.clone(), trips, is_written_out: *is_written_out });
                 self.body(body);
                 self.loops.pop();
             }
             Stmt::If { cond, body } => self.branch(cond, body, times),
             Stmt::When { cond, body, .. } => {
-                // A branch beside the comparison.
+                // A branch besides the comparison.
                 self.operations(cond, times);
                 self.add(times);
-                self.addresses.enter();
                 self.body(body);
-                self.addresses.leave();
             }
             Stmt::Assign { value, .. } | Stmt::Name { value, .. } => self.operations(value, times),
             Stmt::Mma { .. } => self.add(times),
@@ -144,147 +103,99 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// An instruction, for each of its words; one that accesses memory is that access.
+    /// An instruction of the table, for each word of its result. One that accesses memory was counted as that access.
     fn call(&mut self, call: &Call, times: i64) {
-        call.memory.iter().for_each(|(memory, index)| self.access(*memory, index, times));
-        call.arguments.iter().for_each(|argument| self.expr(argument));
-        if call.memory.is_empty() {
-            let bytes = call.to.as_ref().map_or(4, |to| self.program.registers[to.array].dtype.bytes());
-            let times = times.saturating_mul((bytes / 4).max(1));
-            self.add(times);
-            self.shuffles = self.shuffles.saturating_add(if call.inst == Inst::ShuffleXor { times } else { 0 });
+        call.arguments.iter().for_each(|argument| self.value(argument));
+        if !call.memory.is_empty() {
+            return;
+        }
+        let bytes = call.to.as_ref().map_or(4, |to| self.program.registers[to.array].dtype.bytes());
+        let times = times.saturating_mul((bytes / 4).max(1));
+        self.add(times);
+        if call.inst == Inst::ShuffleXor {
+            self.counts.shuffles = self.counts.shuffles.saturating_add(times);
         }
     }
 
-    /// A comparison for every distinct condition, and a branch. For sm_100a NVRTC compares anew before every branch on
-    /// several.
+    /// A comparison for every distinct condition, and a branch for each.
     fn branch(&mut self, cond: &Cond, body: &[Stmt], times: i64) {
         let (conds, body) = conjunction(cond, body);
-        let compares_anew = conds.len() > 1 && self.program.target == Target::Sm100a;
-        for cond in &conds {
-            let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
-            self.expr(a);
-            self.expr(b);
-            if !self.conditions.contains(cond) {
-                self.conditions.push((*cond).clone());
-                self.add(self.trips_of(a).max(self.trips_of(b)));
-            } else if compares_anew {
-                self.add(times);
-            }
-        }
         self.add(times.saturating_mul(conds.len() as i64));
-        let outer = self.guards.len();
         for cond in conds {
-            self.guards.push(match cond {
-                Cond::Less(a, b) => Cond::Less(self.expanded(a), self.expanded(b)),
-                Cond::Equal(a, b) => Cond::Equal(self.expanded(a), self.expanded(b)),
-            });
-        }
-        self.addresses.enter();
-        self.body(body);
-        self.addresses.leave();
-        self.guards.truncate(outer);
-    }
-
-    /// Products of integers that are added: NVRTC makes one instruction of both.
-    fn fused(&self, value: &Value) -> i64 {
-        let is_product = |operand: &Value| {
-            let is_integer = operand.dtype(&self.program.registers).is_some_and(|dtype| dtype.is_integer());
-            is_integer && matches!(operand, Value::Op(ElementOp::Mul, _))
-        };
-        let mut products = 0;
-        value.for_each(&mut |part| {
-            if let Value::Op(ElementOp::Add | ElementOp::Sub, operands) = part {
-                products += i64::from(operands.iter().any(is_product));
+            let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
+            self.value(a);
+            self.value(b);
+            if !self.conditions.contains(cond) {
+                self.conditions.push(cond.clone());
+                self.add(self.trips_of(a).max(self.trips_of(b)));
             }
-        });
-        products
+        }
+        self.body(body);
     }
 
-    /// The operations of a value; moves are none.
+    /// The operations of a value; a register or a constant is none.
     fn operations(&mut self, value: &Value, times: i64) {
-        let mut operations = -self.fused(value);
         let mut indices = Vec::new();
+        let mut operations = 0;
         value.for_each(&mut |part| match part {
             Value::Op(..) | Value::Cast(..) | Value::Part(..) | Value::With(..) => operations += 1,
             Value::Index(_, index) => indices.push(index.clone()),
             Value::Const(..) | Value::Reg(..) | Value::Bits(..) => {}
         });
         self.add(times.saturating_mul(operations));
-        indices.iter().for_each(|index| self.expr(index));
+        indices.iter().for_each(|index| self.value(index));
     }
 
-    /// Bytes that move one by one on one side, and as vectors on the other: all but one of a word are taken out by a byte
-    /// permutation, or put in by a shift and an or. Halves of words are moves.
-    fn packing(&self) -> i64 {
-        let is_byte = |regs: &Regs| self.program.registers[regs.array].dtype.bytes() == 1;
-        let apart = |vectors: &[Regs], others: &[Regs]| -> i64 {
-            let is_met = |regs: &Regs| others.iter().any(|other| other.array == regs.array && other.count == 1);
-            let vectors = vectors.iter().filter(|regs| is_byte(regs) && regs.count > 1 && is_met(regs));
-            vectors.map(|regs| regs.count - regs.count / 4).sum()
-        };
-        apart(&self.loaded, &self.stored) + 2 * apart(&self.stored, &self.loaded)
-    }
-
-    /// The access itself, and its address: the index in bytes added to the base.
-    fn access(&mut self, memory: Handle<Memory>, index: &Expr, times: i64) {
-        self.add(times);
-        let Memory { space, dtype, .. } = &self.program.memories[memory];
-        let base = owner(self.program, memory);
-        let named = self.addresses.memory(base, space);
-        self.add(named);
-        let moving = Linear { constant: 0, ..self.values.folded(index, &self.guards) };
-        let Some(offset) = moving.clone().scaled(dtype.bytes()) else { return };
-        let is_global = matches!(space, MemorySpace::Global { .. });
-        let trips = self.trips_of(index);
-        match self.addresses.need(base, &offset, self.mentions_size(index)) {
-            Needed::Nothing => {}
-            Needed::Row => {
-                let row = another_row(self.program.target, dtype.bytes(), !self.guards.is_empty());
-                self.add(trips.saturating_mul(row));
-            }
-            Needed::Again => {
-                self.add(if is_global { times.saturating_mul(made_again(self.program.target)) } else { 0 })
-            }
-            Needed::New => {
-                let is_wide = is_global || matches!(space, MemorySpace::Table);
-                let scaled = if is_wide { self.widened(&moving, dtype.bytes()) } else { self.values.sum(&offset) };
-                // In a written-out loop what an iteration adds is part of the access; in others it is one addition.
-                let is_moved = self.loops.iter().any(|inner| index.mentions(&inner.var) && !inner.is_written_out);
-                self.add(scaled + 1 + if is_moved { trips } else { 0 });
-            }
+    /// An address: the index, added to where the memory begins. Constants are part of the access.
+    fn address(&mut self, memory: Handle<Memory>, index: &Expr) {
+        let key = (owner(self.program, memory), self.moving(index));
+        if self.addresses.contains(&key) {
+            return;
         }
+        if key.1.as_const().is_none() {
+            self.value(index);
+            self.add(self.trips_of(&key.1));
+        }
+        self.addresses.insert(key);
     }
 
-    /// Instructions for an index in units of what divides all factors, scaled and made 64 bits wide in one.
-    fn widened(&mut self, index: &Linear, bytes: i64) -> i64 {
-        let unit = index.common_factor();
-        let terms = index.terms.iter().map(|(factor, atom)| (factor / unit, atom.clone()));
-        let index = Linear { terms: terms.collect(), constant: 0 };
-        self.values.sum(&index) + self.addresses.widen(unit * bytes, index.to_expr())
+    /// An index without what is a number in each iteration.
+    fn moving(&self, index: &Expr) -> Expr {
+        let sum = linear(index);
+        let moving = sum.terms.iter().filter(|(_, atom)| !self.is_number(atom));
+        moving.fold(Expr::constant(0), |sum, (factor, atom)| sum + atom * *factor)
     }
 
-    /// An expression without variables that statements define.
-    fn expanded(&self, expr: &Expr) -> Expr {
-        let value = |var: &Var| self.lets.iter().rev().find(|(known, _)| known == var).map(|(_, value)| value.clone());
-        expr.substitute(&value)
+    fn is_number(&self, atom: &Expr) -> bool {
+        let Node::Var(var) = atom.node() else { return false };
+        self.loops.iter().any(|inner| inner.is_written_out && inner.var == *var)
     }
 
-    fn mentions_size(&self, expr: &Expr) -> bool {
-        self.program.sizes.iter().any(|size| expr.mentions(size))
+    /// Every operation of an index that is not there yet: one for each of the iterations in which it differs.
+    fn value(&mut self, expr: &Expr) {
+        let moving = self.moving(expr);
+        let Some((a, b)) = moving.operands() else { return };
+        if self.known.insert(moving.clone()) {
+            self.value(a);
+            self.value(b);
+            self.add(instructions_of(&moving).saturating_mul(self.trips_of(&moving)));
+        }
     }
 
     /// How many values there are: one for every iteration of the loops that it depends on.
     fn trips_of(&self, expr: &Expr) -> i64 {
         product(self.loops.iter().filter(|inner| expr.mentions(&inner.var)).map(|inner| inner.trips))
     }
+}
 
-    /// Counts what makes a value; with what an iteration adds to it, if that is all.
-    fn expr(&mut self, expr: &Expr) {
-        let sum = self.values.folded(expr, &self.guards);
-        let added = self.values.constant(&sum).saturating_mul(self.trips_of(expr));
-        let made = self.values.sum(&sum);
-        self.add(made + added);
+/// Instructions of an operation on integers. A division by a constant that is no power of two is a multiplication whose
+/// upper half is shifted; its remainder is multiplied back and subtracted.
+fn instructions_of(expr: &Expr) -> i64 {
+    let is_power = |divisor: &Expr| divisor.as_const().is_some_and(|n| n > 0 && n & (n - 1) == 0);
+    match expr.node() {
+        Node::Div(_, divisor) if !is_power(divisor) => 2,
+        Node::Mod(_, divisor) if !is_power(divisor) => 4,
+        _ => 1,
     }
 }
 

@@ -9,7 +9,7 @@ use tilewright_ir::{Handle, HwIndex};
 use tilewright_layout::access::{AccessKind, LANES, SECTOR, WarpAccess};
 use tilewright_layout::axis::Scope;
 
-use crate::count::Counter;
+use crate::count::{Counts, count};
 use crate::trace::{Env, Touch, steps, trace};
 
 /// Touches up to which a body is traced again for other starts.
@@ -34,15 +34,9 @@ pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: Stri
             worst = here;
         }
     }
-    let counter = Counter::of(program, body);
+    let Counts { instructions, shuffles } = count(program, body);
     let registers = register_bytes(program, body);
-    Facts {
-        summary,
-        accesses: worst,
-        instructions: counter.total(),
-        shuffles: counter.shuffles(),
-        registers: (registers + 3) / 4,
-    }
+    Facts { summary, accesses: worst, instructions, shuffles, registers: (registers + 3) / 4 }
 }
 
 /// The least values of every outer variable that moves a global access by no whole sectors: after a sector's worth of

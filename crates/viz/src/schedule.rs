@@ -226,8 +226,7 @@ mod tests {
         let (name, target) = ("k".to_string(), Target::Sm100a);
         let (sizes, grid) = (Vec::new(), [1, 1, 1].map(Expr::constant));
         let (body, plans) = (Vec::new(), Vec::new());
-        let program =
-            Program { name, target, sizes, grid, threads, memories, registers, notes, body, plans, issues: Vec::new() };
+        let program = Program { name, target, sizes, grid, threads, memories, registers, notes, body, plans };
         Fixture { program, tile, registers: registers_of_op }
     }
 

@@ -3,8 +3,7 @@
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::ir::plan::{Considered, Memory, OpPlan};
 use tilewright::runtime::{
-    AccessCount, AccessKind, Built, CudaText, Device, HostTensor, Report, Space, Tolerance, Toolchain, compare,
-    counted_instructions, passes, run,
+    AccessCount, AccessKind, Built, CudaText, Device, HostTensor, Report, Space, Tolerance, Toolchain, compare, run,
 };
 
 use super::TARGET;
@@ -27,16 +26,8 @@ pub(crate) struct Trial {
 pub(crate) struct Tried {
     /// By number of the pair.
     pub(crate) trials: Vec<(usize, Result<Trial, String>)>,
-    /// Of every kernel that NVRTC left whole, the instructions counted over those predicted.
-    pub(crate) instructions: Vec<(String, f64)>,
     /// Kernels that failed although each of their pairs is right alone.
     pub(crate) broken: Vec<String>,
-}
-
-/// What one kernel gave.
-struct Done {
-    trials: Vec<Trial>,
-    instructions: Option<f64>,
 }
 
 /// Moves the pairs by the variant asked for, several in one kernel.
@@ -45,10 +36,8 @@ pub(crate) fn try_out(toolchain: &Toolchain, label: &str, pairs: &[&Pair], varia
     for (at, batch) in batches(pairs).iter().enumerate() {
         let name = format!("permute_{label}_{at}");
         match run_batch(toolchain, &name, batch, variant) {
-            Ok(done) => {
-                tried.instructions.extend(done.instructions.map(|ratio| (name, ratio)));
-                let trials = batch.iter().zip(done.trials).map(|(pair, trial)| (pair.number, Ok(trial)));
-                tried.trials.extend(trials);
+            Ok(trials) => {
+                tried.trials.extend(batch.iter().zip(trials).map(|(pair, trial)| (pair.number, Ok(trial))));
             }
             Err(why) => tried.one_by_one(toolchain, &name, batch, variant, &why),
         }
@@ -61,8 +50,8 @@ impl Tried {
     fn one_by_one(&mut self, toolchain: &Toolchain, name: &str, batch: &[&Pair], variant: Option<&str>, why: &str) {
         let alone = |pair: &Pair| {
             let name = format!("{name}_{}", pair.number);
-            let done = run_batch(toolchain, &name, &[pair], variant)?;
-            done.trials.into_iter().next().ok_or_else(|| "the kernel has no pair".to_string())
+            let trials = run_batch(toolchain, &name, &[pair], variant)?;
+            trials.into_iter().next().ok_or_else(|| "the kernel has no pair".to_string())
         };
         let trials: Vec<_> = batch.iter().map(|&pair| (pair.number, alone(pair))).collect();
         if trials.iter().all(|(_, trial)| trial.is_ok()) {
@@ -73,7 +62,7 @@ impl Tried {
 }
 
 /// Compiles and runs one kernel. An error concerns all of it.
-fn run_batch(toolchain: &Toolchain, name: &str, pairs: &[&Pair], variant: Option<&str>) -> Result<Done, String> {
+fn run_batch(toolchain: &Toolchain, name: &str, pairs: &[&Pair], variant: Option<&str>) -> Result<Vec<Trial>, String> {
     let kernel = kernel_of(name, pairs, variant);
     let artifact = compile(kernel, &Options::new(TARGET)).map_err(|found| format!("{found:?}"))?;
     let built =
@@ -84,8 +73,7 @@ fn run_batch(toolchain: &Toolchain, name: &str, pairs: &[&Pair], variant: Option
         run(&artifact, &built, &inputs, &Device::Virtual).map_err(|failure| format!("{:?}", failure.diagnostics))?;
     let report = outcome.report.as_ref().ok_or("the virtual GPU counted nothing")?;
     let tried = pairs.iter().zip(&outcome.outputs).map(|(pair, output)| trial(pair, &artifact, report, output));
-    let trials = tried.collect::<Result<Vec<Trial>, String>>()?;
-    Ok(Done { trials, instructions: instruction_ratio(&artifact, report) })
+    tried.collect()
 }
 
 /// As for every case: no spills, no stack, no warnings.
@@ -95,14 +83,6 @@ fn check_build(built: &Built) -> Result<(), String> {
         return Err(format!("spills or stack: {resources:?}"));
     }
     if built.warnings.is_empty() { Ok(()) } else { Err(format!("warnings: {:?}", built.warnings)) }
-}
-
-/// Instructions that the warp executed, over those that the plans predict; `None` where NVRTC fused accesses or left
-/// some out, so that it is another program.
-fn instruction_ratio(artifact: &Artifact, report: &Report) -> Option<f64> {
-    let is_whole = passes(artifact, report).iter().all(|op| op.counted == op.predicted);
-    let predicted = artifact.predicted_instructions().max(1);
-    is_whole.then(|| counted_instructions(report) as f64 / predicted as f64)
 }
 
 /// One pair of a kernel: its result and the passes of its op.

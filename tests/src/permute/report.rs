@@ -7,12 +7,6 @@ use super::pairs::{Family, Pair};
 use super::story::Story;
 use super::{PACKED, SCHEDULED, XOR, title};
 
-/// How far the instructions of a kernel may be from those predicted: 0.15 is 15%.
-const INSTRUCTION_TOLERANCE: f64 = 0.15;
-/// Of 100 kernels that NVRTC left whole, how many must be within it.
-const NEAR_INSTRUCTIONS: usize = 99;
-/// How far the others may be: NVRTC divides small numbers in more ways than the model knows.
-const FARTHEST: f64 = 0.30;
 /// Of 100 dense shuffles of elements narrower than a word, how many must take the fewest wavefronts.
 const FREE_SHUFFLES: usize = 95;
 /// Fewest pairs of each class.
@@ -42,8 +36,6 @@ enum Class {
 pub(crate) struct Width<'p> {
     dtype: DType,
     stories: Vec<Story<'p>>,
-    /// Of every kernel, the instructions counted over those predicted.
-    instructions: Vec<(String, f64)>,
     /// What failed that is no single pair's fault.
     failures: Vec<String>,
 }
@@ -96,7 +88,7 @@ impl<'p> Width<'p> {
     /// Nothing tried yet.
     pub(crate) fn new(dtype: DType, pairs: &'p [Pair]) -> Width<'p> {
         let stories = pairs.iter().map(Story::new).collect();
-        Width { dtype, stories, instructions: Vec::new(), failures: Vec::new() }
+        Width { dtype, stories, failures: Vec::new() }
     }
 
     /// Adds what a variant, or the chosen ones, did.
@@ -104,7 +96,6 @@ impl<'p> Width<'p> {
         for (number, trial) in tried.trials {
             self.stories[number].take(trial);
         }
-        self.instructions.extend(tried.instructions);
         self.failures.extend(tried.broken);
     }
 
@@ -116,7 +107,6 @@ impl<'p> Width<'p> {
     pub(crate) fn summary(mut self) -> Summary {
         self.check_classes();
         self.check_narrow_shuffles();
-        self.check_instructions();
         let failed_pairs = self.count(|story| !story.failures.is_empty());
         let failed = failed_pairs + self.failures.len();
         Summary { line: self.line(failed_pairs), failures: self.told_failures(), pairs: self.stories.len(), failed }
@@ -140,15 +130,12 @@ impl<'p> Width<'p> {
         let pairs = self.stories.len();
         let classes: Vec<String> = Class::ALL.into_iter().map(|class| self.class(class)).collect();
         format!(
-            "{}: {pairs} pairs, {} right; {}; {}{}; instructions within 15% of those predicted in {} of {} kernels, at worst {:.2}",
+            "{}: {pairs} pairs, {} right; {}; {}{}",
             title(self.dtype),
             pairs - failed,
             classes.join(", "),
             self.wavefronts(),
-            self.narrow(),
-            self.near(),
-            self.instructions.len(),
-            self.worst_ratio()
+            self.narrow()
         )
     }
 
@@ -190,12 +177,6 @@ impl<'p> Width<'p> {
         format!("; {free} of {} dense shuffles without gap, largest gap {largest}", dense.len())
     }
 
-    /// The ratio of counted to predicted instructions that is farthest from 1.
-    fn worst_ratio(&self) -> f64 {
-        let ratios = self.instructions.iter().map(|(_, ratio)| *ratio);
-        ratios.max_by(|a, b| off(*a).total_cmp(&off(*b))).unwrap_or(1.0)
-    }
-
     fn check_classes(&mut self) {
         for class in Class::ALL {
             let found = self.count(|story| class.has(story));
@@ -212,24 +193,4 @@ impl<'p> Width<'p> {
             self.failures.push(format!("{free} of {} dense shuffles without gap", dense.len()));
         }
     }
-
-    fn check_instructions(&mut self) {
-        let near = self.near();
-        if near * 100 < self.instructions.len() * NEAR_INSTRUCTIONS {
-            let kernels = self.instructions.len();
-            self.failures.push(format!("{near} of {kernels} kernels execute about as many instructions as predicted"));
-        }
-        let far = self.instructions.iter().filter(|(_, ratio)| off(*ratio) > FARTHEST);
-        self.failures.extend(far.map(|(name, ratio)| format!("{name}: {ratio:.2} of the instructions predicted")));
-    }
-
-    /// Kernels whose instructions are within the tolerance.
-    fn near(&self) -> usize {
-        self.instructions.iter().filter(|(_, ratio)| off(*ratio) <= INSTRUCTION_TOLERANCE).count()
-    }
-}
-
-/// How far a ratio is from 1.
-fn off(ratio: f64) -> f64 {
-    (ratio - 1.0).abs()
 }

@@ -21,7 +21,6 @@ fn empty() -> Program {
         notes: Arena::new(),
         body: Vec::new(),
         plans: Vec::new(),
-        issues: Vec::new(),
     }
 }
 

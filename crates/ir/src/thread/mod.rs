@@ -2,7 +2,6 @@
 
 mod effects;
 mod inst;
-mod issue;
 mod mma;
 mod print;
 mod program;
@@ -13,7 +12,6 @@ mod warp;
 
 pub use effects::{MemoryAccess, Moved, Resource, for_each_expr, for_each_stmt};
 pub use inst::{Inst, InstInfo, MemoryOperand, RegisterOperand};
-pub use issue::Issue;
 pub use mma::{MmaInfo, MmaInst};
 pub use program::{Call, Cond, Memory, MemorySpace, Note, Program, RegArray, Regs, Stmt};
 pub use value::Value;

@@ -7,7 +7,6 @@ use crate::plan::OpPlan;
 use crate::scalar::Scalar;
 use crate::target::Target;
 use crate::thread::inst::Inst;
-use crate::thread::issue::Issue;
 use crate::thread::mma::MmaInst;
 use crate::thread::value::Value;
 
@@ -34,8 +33,6 @@ pub struct Program {
     pub body: Vec<Stmt>,
     /// What lowering decided, one entry per op.
     pub plans: Vec<OpPlan>,
-    /// Instructions that a warp is predicted to execute; less than those of all ops, which share addresses.
-    pub issues: Vec<Issue>,
 }
 
 /// A memory that threads load from and store to.

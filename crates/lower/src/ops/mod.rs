@@ -13,7 +13,6 @@ use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
 
 use crate::builder::{Builder, regs};
 use crate::conditions::merged;
-use crate::count::instructions;
 use crate::sync::{Block, Branch, LoopRef, OpBlock, derive_barriers};
 use crate::unwritten::unwritten;
 use crate::variant::{Choice, choose};
@@ -204,7 +203,6 @@ impl Walk<'_> {
             }
         }
         program.plans = self.plans;
-        program.issues = instructions(&program, &program.body);
         Ok(program)
     }
 

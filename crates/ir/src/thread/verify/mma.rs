@@ -60,7 +60,6 @@ mod tests {
             notes: Arena::new(),
             body: Vec::new(),
             plans: Vec::new(),
-            issues: Vec::new(),
         };
         Fixture { program, c, a }
     }

@@ -40,7 +40,6 @@ fn fixture() -> Fixture {
         notes: crate::Arena::new(),
         body: Vec::new(),
         plans: Vec::new(),
-        issues: Vec::new(),
     };
     let a = program.memories.push(memory("a", MemorySpace::Global { read_only: true }, 64));
     let t = program.memories.push(memory("t", MemorySpace::Shared, 64));
