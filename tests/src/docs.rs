@@ -16,6 +16,8 @@ mod language {}
 mod recipes {}
 #[doc = include_str!("../../docs/how-layouts-are-inferred.md")]
 mod how_layouts_are_inferred {}
+#[doc = include_str!("../../docs/cost.md")]
+mod cost {}
 #[doc = include_str!("../../docs/moving-tiles.md")]
 mod moving_tiles {}
 #[doc = include_str!("../../docs/architecture.md")]

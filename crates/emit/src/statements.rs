@@ -299,7 +299,12 @@ impl<'a> Printer<'a> {
             // CUDA has it under several names, by dtype.
             return self.values.atomic_add(self.program.memories[*memory].dtype, target, source);
         }
-        operands.iter().fold(call.inst.info().cuda.to_string(), |text, operand| text.replacen('%', operand, 1))
+        let mut operands = operands.iter();
+        let parts = call.inst.info().cuda.split_inclusive('%').map(|part| match part.strip_suffix('%') {
+            Some(text) => format!("{text}{}", operands.next().map_or("", String::as_str)),
+            None => part.to_string(),
+        });
+        parts.collect()
     }
 }
 

@@ -1,16 +1,16 @@
 //! What a placement costs.
 //!
-//! The cost is a sum of whole numbers, in which one step of a warp is 1:
+//! The cost is a sum of whole numbers, weighed by [`WEIGHTS`]:
 //!
-//! - *memory*: for every access of a nest, 2 for each instruction of each warp and 2 more for each of the busiest warp,
-//!   where an instruction moves the vector of each thread of the warp; and 1 for every 32 passes, which are wavefronts
-//!   of shared memory and sectors of global memory ([`tilewright_layout::access`]);
+//! - *memory*: for every access of a nest, the instructions of all warps and those of the busiest warp once more, where an
+//!   instruction moves the vector of each thread of the warp; and its passes, which are wavefronts of shared memory and
+//!   sectors of global memory ([`tilewright_layout::access`]);
 //! - *steps*: the steps of the busiest warp, of nests and of reductions within threads;
-//! - *registers*: 20 for each register of 4 bytes that fragments take of a thread;
-//! - *shuffles*: for every result of a reduction of the busiest warp, 1 for each halving of the threads that share its
-//!   row where these can exchange by `xor` within a warp, else 5 and 12 for the way through shared memory;
-//! - *copies*: what each thread does, on average, that another does too;
-//! - *selections*: 4 for every slot beyond the first that threads have for what they touch in one step.
+//! - *registers*: each register of 4 bytes that fragments take of a thread;
+//! - *shuffles*: for every result of a reduction of the busiest warp, each halving of the threads that share its row where
+//!   these can exchange by `xor` within a warp, else 5 halvings and the way through shared memory;
+//! - *copies*: what each thread does, on average, that another does too, in steps;
+//! - *selections*: every slot beyond the first that threads have for what they touch in one step.
 //!
 //! A register is dear since fragments of real kernels fill the register file; where they do not, fewer registers mean
 //! that more threads take part. An instruction counts for all warps, which share the path to memory, and for the
@@ -19,19 +19,13 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-use tilewright_layout::access::LANES;
+use tilewright_layout::access::{LANES, SECTOR};
 use tilewright_layout::map::{Map, NONE, Owners};
+use tilewright_layout::weights::WEIGHTS;
 
 use crate::scene::Work;
 use crate::tables::{MapId, PatternId, Tables};
 use crate::vectors::Moves;
-
-const INSTRUCTION: u64 = 2;
-const INSTRUCTION_OF_BUSIEST: u64 = 2;
-const PASSES: u64 = 32;
-const REGISTER: u64 = 20;
-const STAGING: u64 = 12;
-const SELECTION: u64 = 4;
 
 /// What a placement costs, by what it pays for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,22 +84,32 @@ impl fmt::Display for Cost {
     }
 }
 
+/// A weight beside counts, which are not negative.
+fn weight(of: i64) -> u64 {
+    of.unsigned_abs()
+}
+
 /// The cost of keeping a fragment in this many slots of so many bytes.
 pub(crate) fn of_registers(slots: usize, bytes: i64) -> u64 {
-    REGISTER * (slots as u64 * bytes as u64).div_ceil(4)
+    weight(WEIGHTS.held_register) * (slots as u64 * bytes as u64).div_ceil(4)
+}
+
+/// Instructions of all warps and of the busiest one, and passes.
+fn of_access(issued: u64, busiest: u64, passes: u64) -> u64 {
+    weight(WEIGHTS.instruction) * (issued + busiest) + passes / weight(WEIGHTS.passes_of_a_layout)
 }
 
 /// The least that so many steps of a nest can cost: no thread takes more than `vector` elements at once, and neighbours
 /// along other dimensions than `along` are apart.
 pub(crate) fn least_of_steps(work: &Work, slots: usize, vector: usize, along: usize) -> u64 {
-    let of_access = |moves: &Moves| {
+    let of_moves = |moves: &Moves| {
         let lanes = moves.most_along(work.nest, vector, along);
         let turns = (moves.turns * work.nest.turns) as u64;
         let issued = (work.iterations.div_ceil(LANES) as u64 * turns).div_ceil(lanes as u64);
-        let dense = if lanes > 1 { (work.iterations * moves.bytes) as u64 / 32 / PASSES } else { 0 };
-        INSTRUCTION * issued + INSTRUCTION_OF_BUSIEST * (slots as u64 * turns).div_ceil(lanes as u64) + dense
+        let sectors = if lanes > 1 { (work.iterations * moves.bytes) as u64 / SECTOR } else { 0 };
+        of_access(issued, (slots as u64 * turns).div_ceil(lanes as u64), sectors)
     };
-    slots as u64 + work.moves.iter().map(of_access).sum::<u64>()
+    weight(WEIGHTS.step) * slots as u64 + work.moves.iter().map(of_moves).sum::<u64>()
 }
 
 impl Tables {
@@ -113,23 +117,23 @@ impl Tables {
     pub(crate) fn cost_of_nest(&mut self, work: &Work, steps: MapId) -> Cost {
         let facts = self.facts(steps);
         let copies = facts.entries.saturating_sub(work.iterations).div_ceil(self.threads());
-        let mut cost = Cost { steps: facts.busiest as u64, copies: copies as u64, ..Cost::default() };
+        let step = weight(WEIGHTS.step);
+        let mut cost = Cost { steps: step * facts.busiest as u64, copies: step * copies as u64, ..Cost::default() };
         for moves in &work.moves {
             let (issue, turns) = (self.issue(work.nest, moves, steps), moves.turns as u64);
-            let instructions = INSTRUCTION * issue.issued + INSTRUCTION_OF_BUSIEST * issue.busiest;
-            cost.memory += instructions * turns + issue.passes * turns / PASSES;
+            cost.memory += of_access(issue.issued * turns, issue.busiest * turns, issue.passes * turns);
         }
         cost
     }
 
     /// The cost of telling slots apart by thread where the steps touch a fragment.
     pub(crate) fn cost_of_selections(&mut self, steps: MapId, pattern: PatternId, map: MapId) -> u64 {
-        SELECTION * self.selections(steps, pattern, map)
+        weight(WEIGHTS.selection) * self.selections(steps, pattern, map)
     }
 
     /// The cost of a reduction of a fragment to the rows of `pattern`.
     pub(crate) fn cost_of_reduction(&mut self, source: MapId, pattern: PatternId) -> Cost {
-        let steps = self.facts(source).busiest as u64;
+        let steps = weight(WEIGHTS.step) * self.facts(source).busiest as u64;
         if let Some(known) = self.answers.shuffles.get(&(source, pattern)) {
             return Cost { steps, shuffles: *known, ..Cost::default() };
         }
@@ -158,9 +162,9 @@ fn of_threads(threads: &[u32]) -> u64 {
     let [first, .., last] = threads else { return 0 };
     let is_in_warp = *first as usize / LANES == *last as usize / LANES;
     if is_in_warp && threads.len().is_power_of_two() && is_butterfly(threads) {
-        return u64::from(threads.len().ilog2());
+        return weight(WEIGHTS.halving) * u64::from(threads.len().ilog2());
     }
-    u64::from(LANES.ilog2()) + STAGING
+    weight(WEIGHTS.halving) * u64::from(LANES.ilog2()) + weight(WEIGHTS.staging)
 }
 
 /// Whether each thread is the first one, changed by `xor` with some of as many numbers as there are halvings.
@@ -186,7 +190,7 @@ mod tests {
 
     #[test]
     fn registers_are_counted_in_words() {
-        assert_eq!((of_registers(3, 2), of_registers(2, 8)), (2 * REGISTER, 4 * REGISTER));
+        assert_eq!((of_registers(3, 2), of_registers(2, 8)), (40, 80));
     }
 
     #[test]

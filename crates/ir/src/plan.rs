@@ -5,6 +5,7 @@ use std::fmt;
 
 use tilewright_diag::Span;
 use tilewright_expr::Expr;
+use tilewright_layout::weights::WEIGHTS;
 
 /// Why a variant does not take an op, in the user's terms, and what it would take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,19 +69,14 @@ pub struct Facts {
     pub registers: i64,
 }
 
-/// Weights of the cost of a plan. A pass occupies a unit that all warps of an SM share (shared memory moves 128 bytes a
-/// cycle, L2 about two sectors), while four schedulers issue instructions; and kernels that move tiles wait for memory,
-/// not for issue slots. So one pass weighs as much as eight instructions. Data registers cost little until there are
-/// many.
-const PASS: i64 = 8;
-const REGISTERS_PER_INSTRUCTION: i64 = 8;
-
 impl Facts {
-    /// The weighted cost by which variants are compared: `8*(wavefronts + sectors + shuffles) + instructions +
-    /// registers/8`, where address arithmetic and table loads count among the instructions.
+    /// The cost by which variants are compared, in the unit of [`WEIGHTS`]: `16*(wavefronts + sectors + shuffles) +
+    /// 2*instructions + registers/4`, where address arithmetic and table loads count among the instructions.
     pub fn cost(&self) -> i64 {
-        let passes: i64 = self.accesses.iter().map(|a| a.passes).sum();
-        PASS * (passes + self.shuffles) + self.instructions + self.registers / REGISTERS_PER_INSTRUCTION
+        let passes: i64 = self.accesses.iter().map(|access| access.passes).sum();
+        let shared = (passes + self.shuffles).saturating_mul(WEIGHTS.pass);
+        let issued = self.instructions.saturating_mul(WEIGHTS.instruction);
+        shared.saturating_add(issued).saturating_add(self.registers / WEIGHTS.registers_of_an_op)
     }
 }
 

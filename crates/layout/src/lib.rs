@@ -39,6 +39,7 @@ mod spec;
 mod swizzle;
 mod table;
 mod tile;
+pub mod weights;
 
 pub use algebra::{
     AxisInverse, Digit, Grouped, GroupedMany, Guard, Inverse, Piece, PlaceDigit, digits_of_list, refine_together,

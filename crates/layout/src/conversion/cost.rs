@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::weights::WEIGHTS;
+
 /// What orders the loads of a staging plan behind its stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Barrier {
@@ -16,11 +18,8 @@ pub enum Barrier {
 
 /// The cost of a plan for one warp. Where warps differ, wavefronts are those of the costliest warp.
 ///
-/// The model counts half clocks of an SM's pipelines. The CUDA C++ Programming Guide ("Arithmetic Instructions",
-/// throughput per SM) gives 32 lanes a clock for a shuffle and 64 for a compare or minimum, a shift or a bitwise
-/// operation, which stand for selects and byte permutes: a shuffle takes 2 half clocks, a select 1. A wavefront occupies shared memory for one clock. What is
-/// not counted: addresses, latency other than the barrier's, and other warps that hide it. The weights have not been
-/// compared with a GPU.
+/// It is weighed by [`WEIGHTS`]. What is not counted: addresses, latency other than the barrier's, and other warps that hide
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// `shfl.sync` instructions.
@@ -56,18 +55,19 @@ impl Barrier {
     pub fn cost(self) -> u64 {
         match self {
             Barrier::None => 0,
-            Barrier::Warp => 4,
-            Barrier::Cta => 16,
+            Barrier::Warp => WEIGHTS.warp_barrier.unsigned_abs(),
+            Barrier::Cta => WEIGHTS.cta_barrier.unsigned_abs(),
         }
     }
 }
 
 impl Cost {
-    /// `2 * (shuffles + wavefronts) + indices + selects + permutes + stores + loads`, and for the barrier 4 in a warp
-    /// or 16 in a CTA.
+    /// `16 * (shuffles + wavefronts) + 2 * (indices + selects + permutes + stores + loads)`, and for the barrier 32 in a warp
+    /// or 128 in a CTA.
     pub fn total(&self) -> u64 {
         let single = self.indices + self.selects + self.permutes + self.stores + self.loads;
-        2 * (self.shuffles + self.wavefronts) + single + self.barrier.cost()
+        let passes = WEIGHTS.pass.unsigned_abs() * (self.shuffles + self.wavefronts);
+        passes + WEIGHTS.instruction.unsigned_abs() * single + self.barrier.cost()
     }
 }
 
@@ -100,9 +100,9 @@ mod tests {
     #[test]
     fn the_total_weighs_the_parts() {
         let cost = Cost { shuffles: 3, indices: 1, selects: 5, ..Cost::default() };
-        assert_eq!(cost.to_string(), "cost 12 a warp (3 shuffles, 1 computed source lane, 5 selects)");
+        assert_eq!(cost.to_string(), "cost 60 a warp (3 shuffles, 1 computed source lane, 5 selects)");
         let cost = Cost { stores: 1, loads: 4, wavefronts: 8, barrier: Barrier::Cta, ..Cost::default() };
-        assert_eq!(cost.to_string(), "cost 37 a warp (1 store, 4 loads, 8 wavefronts, cta barrier)");
+        assert_eq!(cost.to_string(), "cost 266 a warp (1 store, 4 loads, 8 wavefronts, cta barrier)");
         assert_eq!(Cost::default().to_string(), "cost 0 a warp");
     }
 }

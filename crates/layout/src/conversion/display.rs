@@ -117,9 +117,9 @@ mod tests {
         assert_eq!(
             plans,
             [
-                "shuffles: cost 5 a warp (1 shuffle, 3 selects)\n  \
+                "shuffles: cost 22 a warp (1 shuffle, 3 selects)\n  \
                  step 0: butterfly 16; word 1 from lanes 0-15, word 0 from lanes 16-31",
-                "staging: cost 15 a warp (1 store, 2 loads, 4 wavefronts, warp barrier)\n  \
+                "staging: cost 102 a warp (1 store, 2 loads, 4 wavefronts, warp barrier)\n  \
                  shared memory: S[64:1@m], 256 bytes\n  \
                  stores: 1 of 8 bytes a lane, 2 wavefronts in warp 0; first registers 0\n  \
                  loads: 2 of 4 bytes a lane, 2 wavefronts in warp 0; first registers 0 1",

@@ -289,8 +289,8 @@ mod tests {
     #[test]
     fn the_registers_of_one_lane_are_broadcast_to_all() {
         let plan = shuffled("S[4:1@reg]", "S[4:1@reg] + R[32:1@laneid]", 32);
-        assert_eq!((modes(&plan), plan.cost.total()), (vec![ShuffleMode::Broadcast { lane: 0 }; 4], 8));
-        assert_eq!(shuffled("S[4:1@reg]", "S[4:1@reg] + R[32:1@laneid]", 16).cost.total(), 4);
+        assert_eq!((modes(&plan), plan.cost.total()), (vec![ShuffleMode::Broadcast { lane: 0 }; 4], 64));
+        assert_eq!(shuffled("S[4:1@reg]", "S[4:1@reg] + R[32:1@laneid]", 16).cost.total(), 32);
     }
 
     #[test]

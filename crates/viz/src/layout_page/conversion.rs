@@ -71,7 +71,7 @@ mod tests {
         let text = PageConversion::between_fragments(&from, &to, 32).unwrap().json_text();
         let begin = concat!(
             r#"{"from":"S[(8,4,2):(4@laneid,1@laneid,1@m)]","to":"S[(4,2,8):(1@laneid,1@m,4@laneid)]","bits":32,"#,
-            r#""summary":"shuffles: cost 10 a warp (2 shuffles, 2 computed source lanes, 4 selects); "#,
+            r#""summary":"shuffles: cost 44 a warp (2 shuffles, 2 computed source lanes, 4 selects); "#,
             "also possible: staging ",
         );
         assert!(text.starts_with(begin), "{text}");
