@@ -24,20 +24,20 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         vec![tensor(rows, 1), tensor(cols, 2), tensor(cols, 3)]
     },
     reference,
-    // Weights are rounded to f16 before they are multiplied with values up to 2.
+    // Weights are rounded to f16 before they are multiplied by values up to 2.
     tolerance: Tolerance { absolute: 2e-3, relative: 0.0 },
     tested: &[(F16, &[("rows", 24), ("cols", 40), ("threads", 64)])],
 };
 
-/// Rows of an instruction: what each warp has of the queries.
+/// Rows of an instruction: the queries of one warp.
 const ROWS_OF_A_WARP: i64 = 16;
-/// Warps of a CTA, at most.
+/// The most warps of a CTA.
 const MOST_WARPS: i64 = 32;
-/// Elements after each line in shared memory: 16 bytes, so that neighbouring lines are in other banks.
+/// Elements after each line in shared memory: 16 bytes, so that neighbouring lines are in different banks.
 const PADDING: i64 = 8;
 
-/// Warps share the queries. The first product dictates where the scores are; with all of a row on four lanes of one
-/// warp, both reductions stay inside it, and the exponentials are where the second product wants its left multiplicand.
+/// The warps divide the queries. The first product fixes the layout of the scores; with each row on four lanes of one
+/// warp, both reductions stay inside the warp, and the exponentials are laid out as the second product's left operand.
 fn attention(config: &Config) -> Kernel {
     let [rows, cols, depth, threads] = ["rows", "cols", "depth", "threads"].map(|name| config.size(name));
     let block = ROWS_OF_A_WARP * (threads / 32).clamp(1, MOST_WARPS);
@@ -74,7 +74,7 @@ fn attention(config: &Config) -> Kernel {
     })
 }
 
-/// A product that begins at 0, with the rows shared among all warps.
+/// A product that starts from 0, with the rows divided among all warps.
 fn product(transpose_b: bool) -> Gemm {
     Gemm { transpose_a: false, transpose_b, policy: WarpPolicy::FullRow, clear: true, tf32: false }
 }

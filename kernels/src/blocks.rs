@@ -10,12 +10,12 @@ pub(crate) const COLS: ShapeKey = ShapeKey { name: "cols", default: 128, about: 
 /// Threads of a CTA.
 pub(crate) const THREADS: ShapeKey = ShapeKey { name: "threads", default: 128, about: "threads of a CTA" };
 
-/// Elements that a thread is to hold, where a block has several rows.
+/// The target number of elements per thread, if a block has several rows.
 const ELEMENTS: i64 = 16;
-/// Rows of a block, at most.
+/// The most rows of a block.
 const MOST_ROWS: i64 = 16;
 
-/// A matrix whose rows are shared among CTAs by blocks.
+/// A matrix whose rows are divided among CTAs in blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocks {
     /// Rows of the matrix.
@@ -24,7 +24,7 @@ pub(crate) struct Blocks {
     pub(crate) cols: i64,
     /// Threads of a CTA.
     pub(crate) threads: i64,
-    /// Rows of a block. The last one may hang over the edge.
+    /// Rows of a block. The last block may extend beyond the edge.
     pub(crate) block: i64,
 }
 
@@ -41,7 +41,7 @@ impl Blocks {
     }
 }
 
-/// How many rows of `cols` elements the threads of a CTA hold: a power of two, no more than cover all rows.
+/// How many rows of `cols` elements the threads of a CTA hold: a power of two, no larger than needed to cover all rows.
 pub(crate) fn rows_of_a_block(rows: i64, cols: i64, threads: i64) -> i64 {
     let room = (threads * ELEMENTS / cols.max(1)).clamp(1, MOST_ROWS);
     let fitting: i64 = 1 << room.ilog2();

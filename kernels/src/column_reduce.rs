@@ -1,4 +1,4 @@
-//! `column_sum` and `column_max`: the elements of every column become one.
+//! `column_sum` and `column_max`: reduce every column to one element.
 
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
@@ -23,23 +23,23 @@ pub(crate) const SUM: KernelEntry = KernelEntry {
 
 pub(crate) const MAX: KernelEntry = KernelEntry {
     name: "column_max",
-    about: "the greatest of every column, a block of rows at a time",
+    about: "the maximum of every column, a block of rows at a time",
     build: |c| column_reduce("column_max", Max, f64::NEG_INFINITY, c),
     inputs: |c| vec![negative(F32, &[c.size("rows"), c.size("cols")], 1)],
     reference: |c, inputs| reference(c, inputs, greatest),
     ..SUM
 };
 
-/// Columns of a CTA, at most: whole sectors.
+/// The most columns of a CTA: whole sectors.
 const MOST_COLUMNS: i64 = 32;
 
-/// Every CTA has some columns and goes through all rows, block by block; each block is added to the result. `neutral`
-/// changes no result.
+/// Each CTA takes some columns and goes through all rows, block by block; each block is combined with the result.
+/// `neutral` is the neutral element of the reduction.
 fn column_reduce(name: &str, kind: ReduceKind, neutral: f64, config: &Config) -> Kernel {
     let [rows, cols, threads] = ["rows", "cols", "threads"].map(|name| config.size(name));
     let width = cols.min(MOST_COLUMNS);
     let block = rows_of_a_block(rows, width, threads);
-    // What lies below the last row reads as 0, which only a sum may take for a number.
+    // Elements below the last row read as 0, which is neutral only for a sum.
     let asks_for_edge = neutral != 0.0 && rows % block != 0;
     kernel(name, |k| {
         let x = k.input("x", F32, [rows, cols]);

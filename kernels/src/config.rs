@@ -11,7 +11,7 @@ pub struct ShapeKey {
     pub name: &'static str,
     /// Its value if none is given.
     pub default: i64,
-    /// What it is.
+    /// What it means.
     pub about: &'static str,
 }
 
@@ -28,37 +28,38 @@ pub struct KernelEntry {
     pub dtypes: &'static [DType],
     /// Builds it.
     pub build: fn(&Config) -> Kernel,
-    /// Which of the sizes are known at launch only: parameters of the kernel of the same name.
+    /// Which of the sizes are known only at launch: parameters of the kernel with the same name.
     pub run_time: &'static [&'static str],
     /// Makes inputs.
     pub inputs: fn(&Config) -> Vec<HostTensor>,
     /// What it computes, in plain Rust.
     pub reference: fn(&Config, &[HostTensor]) -> Vec<HostTensor>,
-    /// How exact the result is.
+    /// How far results may be from the reference.
     pub tolerance: Tolerance,
-    /// Configurations that tests run beside the default one: a dtype and sizes.
+    /// Configurations that tests run in addition to the default one: a dtype and sizes.
     pub tested: &'static [(DType, &'static [(&'static str, i64)])],
 }
 
 /// What a kernel is built for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// The value of every size of the entry, in its order.
     sizes: IndexMap<&'static str, i64>,
     /// Type of an element.
     pub dtype: DType,
 }
 
-/// A configuration that a kernel does not have.
+/// A configuration that a kernel does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// A size that the kernel does not have.
     UnknownSize {
         /// The name that was given.
         given: String,
-        /// The names there are.
+        /// The names of the kernel's sizes.
         known: Vec<&'static str>,
     },
-    /// A size below 1 or absurdly large.
+    /// A size below 1 or above 2^30.
     BadSize {
         /// Its name.
         name: &'static str,
@@ -69,7 +70,7 @@ pub enum ConfigError {
     UnknownDType {
         /// The dtype that was given.
         given: DType,
-        /// The dtypes there are.
+        /// The dtypes that the kernel is built for.
         known: &'static [DType],
     },
 }
@@ -83,10 +84,10 @@ impl fmt::Display for ConfigError {
             ConfigError::UnknownSize { given, known } => {
                 write!(f, "`{given}` is not a size of this kernel; it has {}", known.join(", "))
             }
-            ConfigError::BadSize { name, value } => write!(f, "{name}={value}: a size lies between 1 and 2^30"),
+            ConfigError::BadSize { name, value } => write!(f, "{name}={value}: a size must be between 1 and 2^30"),
             ConfigError::UnknownDType { given, known } => {
                 let known: Vec<&str> = known.iter().map(|dtype| dtype.name()).collect();
-                write!(f, "this kernel is not built for {given}; it is for {}", known.join(", "))
+                write!(f, "this kernel is not built for {given}; it is built for {}", known.join(", "))
             }
         }
     }
@@ -138,7 +139,7 @@ impl KernelEntry {
         Ok(Config { sizes, dtype })
     }
 
-    /// The values of the sizes that are known at launch only.
+    /// The values of the sizes that are known only at launch.
     pub fn sizes(&self, config: &Config) -> Vec<(&'static str, i64)> {
         self.run_time.iter().map(|name| (*name, config.size(name))).collect()
     }

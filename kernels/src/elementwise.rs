@@ -17,7 +17,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
         vec![scattered(F32, &[rows, cols], 1), scattered(F32, &[cols], 2), scattered(F32, &[rows], 3)]
     },
     reference,
-    // All is exact in f32 for such inputs, and is rounded once.
+    // Everything is exact in f32 for such inputs, and is rounded once.
     tolerance: Tolerance::EXACT,
     tested: &[(BF16, &[("rows", 7), ("cols", 13), ("threads", 64)])],
 };

@@ -24,7 +24,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
 /// Added to the variance.
 const EPSILON: f64 = 1e-5;
 
-/// Two reductions one after the other; loops over rows between them run where the results are, on all copies.
+/// Two reductions in sequence; loops over rows between them run on every thread that has a replica of the results.
 fn layer_norm(config: &Config) -> Kernel {
     let blocks = Blocks::of(config);
     let Blocks { rows, cols, threads, block } = blocks;

@@ -1,6 +1,6 @@
 //! The kernel library: kernels in the DSL, each with a plain Rust reference and inputs to check it with.
 //!
-//! Those with a size `threads` say nothing of who holds what in registers: layouts are inferred, for any of their sizes.
+//! Those with a size `threads` declare no layouts of registers: these are inferred, for any of their sizes.
 
 mod attention;
 mod blocks;
@@ -38,7 +38,7 @@ pub const KERNELS: &[KernelEntry] = &[
     warp_transpose::ENTRY,
 ];
 
-/// The kernel called `name`.
+/// The kernel with this name.
 pub fn find(name: &str) -> Option<&'static KernelEntry> {
     KERNELS.iter().find(|entry| entry.name == name)
 }

@@ -14,12 +14,12 @@ pub(crate) fn listed(dtype: DType, shape: &[i64], elements: &[f64]) -> HostTenso
     tensor(dtype, shape, |i| elements[i as usize])
 }
 
-/// Numbers from -2 to 2: the same on every run, others for every seed.
+/// Numbers from -2 to 2: the same on every run, different for each seed.
 pub(crate) fn scattered(dtype: DType, shape: &[i64], seed: u64) -> HostTensor {
     tensor(dtype, shape, |i| number(i, seed))
 }
 
-/// Numbers from -5 to -1, so that a zero that does not belong to them is the greatest.
+/// Numbers from -5 to -1, so that a stray zero would be the maximum.
 pub(crate) fn negative(dtype: DType, shape: &[i64], seed: u64) -> HostTensor {
     tensor(dtype, shape, |i| number(i, seed) - 3.0)
 }
@@ -29,17 +29,17 @@ pub(crate) fn elements(tensor: &HostTensor) -> Vec<f64> {
     (0..tensor.len()).map(|i| tensor.number(i).unwrap_or(f64::NAN)).collect()
 }
 
-/// What `of_row` makes of every row of a matrix, one after the other.
+/// The results of `of_row` for every row of a matrix, concatenated.
 pub(crate) fn by_rows(matrix: &HostTensor, cols: i64, of_row: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
     elements(matrix).chunks(cols.max(1) as usize).flat_map(of_row).collect()
 }
 
-/// The greatest of some numbers.
+/// The maximum of some numbers.
 pub(crate) fn greatest(numbers: &[f64]) -> f64 {
     numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// A multiple of 1/64 from -2 to 2: every dtype of 16 bits has it, and sums of many are exact in f32.
+/// A multiple of 1/64 from -2 to 2: exact in every 16-bit float dtype, and sums of many are exact in f32.
 fn number(i: i64, seed: u64) -> f64 {
     // Bits are mixed as in SplitMix64.
     let start = (i as u64).wrapping_add(seed << 40).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -48,7 +48,7 @@ fn number(i: i64, seed: u64) -> f64 {
     ((mixed >> 40) % 257) as f64 / 64.0 - 2.0
 }
 
-/// The bits of the number of a dtype that is nearest to `value`; integers and opaque elements take it towards zero.
+/// The bits of the number of a dtype nearest to `value`; for integers and opaque dtypes it is truncated towards zero.
 fn bits(dtype: DType, value: f64) -> u128 {
     match dtype {
         DType::F64 => u128::from(value.to_bits()),

@@ -8,7 +8,7 @@ use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
     name: "plan_then_buffer_layout",
-    about: "the first column of a 4 x 16 fragment: few threads, far apart, have what is read",
+    about: "the first column of a 4 x 16 fragment: only a few threads, far apart, hold what is read",
     shape: &[ShapeKey { default: 64, ..THREADS }],
     dtypes: &[F32],
     build: plan_then_buffer_layout,
@@ -22,9 +22,9 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
 const ROWS: i64 = 4;
 const COLS: i64 = 16;
 
-/// Seed document 003's own example. The first loop gives the fragment its layout, one element on each of 64 threads;
-/// the second follows it to threads 0, 16, 32 and 48. TileLang accepts that and fails to lower it, since its inverse of
-/// the layout has no way to say which threads take part.
+/// The example of seed document 003. The first loop gives the fragment its layout, one element on each of 64 threads;
+/// the second follows it to threads 0, 16, 32 and 48. TileLang accepts this but fails to lower it, since its inverse
+/// of the layout cannot express which threads take part.
 fn plan_then_buffer_layout(config: &Config) -> Kernel {
     kernel("plan_then_buffer_layout", |k| {
         let a = k.input("a", F32, [ROWS, COLS]);

@@ -7,7 +7,7 @@ use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
     name: "rms_norm",
-    about: "every row over the root of the mean of its squares, times a weight for each column",
+    about: "every row divided by its root mean square, times a weight for each column",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32],
     build: rms_norm,
@@ -24,7 +24,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
 /// Added to the mean of the squares.
 const EPSILON: f64 = 1e-5;
 
-/// One loop writes two fragments, so both have one layout; the loop over rows runs where the sums are.
+/// One loop writes two fragments, so both have the same layout; the loop over rows runs on the threads with the sums.
 fn rms_norm(config: &Config) -> Kernel {
     let blocks = Blocks::of(config);
     let Blocks { rows, cols, threads, block } = blocks;

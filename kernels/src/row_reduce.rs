@@ -1,4 +1,4 @@
-//! `row_sum` and `row_max`: the elements of every row become one.
+//! `row_sum` and `row_max`: reduce every row to one element.
 
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
@@ -23,14 +23,14 @@ pub(crate) const SUM: KernelEntry = KernelEntry {
 
 pub(crate) const MAX: KernelEntry = KernelEntry {
     name: "row_max",
-    about: "the greatest of every row",
+    about: "the maximum of every row",
     build: |c| row_reduce("row_max", Max, c),
     inputs: |c| vec![negative(F32, &[c.size("rows"), c.size("cols")], 1)],
     reference: |c, inputs| reference(c, inputs, greatest),
     ..SUM
 };
 
-/// The smallest program with a reduction: a block of rows in, one number for each out. Threads that share a row all have
+/// The smallest program with a reduction: a block of rows in, one number per row out. All threads that share a row have
 /// the result; one of them stores it.
 fn row_reduce(name: &str, kind: ReduceKind, config: &Config) -> Kernel {
     let blocks = Blocks::of(config);

@@ -30,7 +30,7 @@ fn sf_transpose_global() -> Kernel {
     })
 }
 
-/// Logically nothing changes: the same elements, laid out anew.
+/// Logically nothing changes: the same elements in another layout.
 fn reference(_: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
     inputs.to_vec()
 }

@@ -7,7 +7,7 @@ use crate::{Config, KernelEntry};
 
 pub(crate) const ENTRY: KernelEntry = KernelEntry {
     name: "softmax",
-    about: "softmax of every row: greatest, exponentials, their sum, quotients",
+    about: "softmax of every row: maximum, exponentials, their sum, quotients",
     shape: &[ROWS, COLS, THREADS],
     dtypes: &[F32],
     build: softmax,
@@ -18,8 +18,8 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     tested: &[(F32, &[("rows", 7), ("cols", 13), ("threads", 64)])],
 };
 
-/// A CTA holds a block of rows. Nobody says which thread has what: both reductions leave their results where the rows
-/// are, and the loops follow. Rows below the last one read as 0, and nothing is stored of them.
+/// A CTA holds a block of rows. No layout is declared: both reductions leave their results on the threads that hold the
+/// rows, and the loops follow. Rows below the last one read as 0, and nothing is stored for them.
 fn softmax(config: &Config) -> Kernel {
     let blocks = Blocks::of(config);
     let Blocks { rows, cols, threads, block } = blocks;

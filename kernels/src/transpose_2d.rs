@@ -33,7 +33,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     ],
 };
 
-/// Warps of a CTA, each with a tile of its own; the tiles stand side by side.
+/// Warps of a CTA, each with its own tile; the tiles are side by side.
 const WARPS: i64 = 4;
 
 /// Rows and columns of the tile of one warp that moves through registers: whole sectors on both sides.
@@ -46,15 +46,15 @@ fn tile_of(dtype: DType) -> (i64, i64) {
     }
 }
 
-/// `b[c, r] = a[r, c]`. Tiles that divide the matrix move from `a` to `b` through registers alone; else they go through
-/// shared memory, and what hangs over an edge is masked.
+/// `b[c, r] = a[r, c]`. Tiles that divide the matrix move from `a` to `b` through registers only; otherwise they go
+/// through shared memory, and elements beyond an edge are masked.
 fn transpose_2d(config: &Config) -> Kernel {
     let (rows, cols) = tile_of(config.dtype);
     let divides = config.size("m") % rows == 0 && config.size("n") % (WARPS * cols) == 0;
     if divides { through_registers(config, rows, cols) } else { through_shared(config) }
 }
 
-/// A size of which the compiler may know `multiple`, and that it stays below the next power of two.
+/// Declares a size that is a multiple of `multiple` and at most the next power of two.
 fn size(k: &mut KernelBuilder, config: &Config, name: &str, multiple: i64) -> Size {
     let above = (config.size(name).max(multiple) as u64).next_power_of_two();
     k.size(name).multiple_of(multiple).max((above as i64).min(i64::from(i32::MAX)))

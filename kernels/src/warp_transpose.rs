@@ -56,7 +56,7 @@ pub(crate) const ENTRY: KernelEntry = KernelEntry {
     ],
 };
 
-/// Every CTA: a tile into shared memory, transposed there in place by one warp, and out.
+/// Each CTA copies a tile to shared memory, transposes it there in place with one warp, and copies it out.
 fn warp_transpose(config: &Config) -> Kernel {
     let (rows, cols, tiles) = (config.size("rows"), config.size("cols"), config.size("tiles"));
     kernel("warp_transpose", |k| {

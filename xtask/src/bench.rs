@@ -47,13 +47,13 @@ fn measure(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let transpose = || compile_named("warp_transpose", &[("rows", 32), ("cols", 32)], None).map(|_| ());
     let seed_time = || median_milliseconds(301, seed);
     let mut figures = vec![measuring.figure("seed program, DSL to CUDA text", "ms", Goal::Below(0.5), seed_time)?];
-    // Memory early: the peak of this process so far is that of compiling alone.
+    // Memory first: so far, the peak of this process is that of compiling alone.
     if let Some(mebibytes) = memory("VmHWM:") {
         figures.push(measuring.figure("peak memory up to here", "MiB", Goal::Below(50.0), || Ok(mebibytes))?);
     }
     let name = "warp_transpose 32 x 32, DSL to CUDA text";
     figures.push(measuring.figure(name, "ms", Goal::Below(2.0), || median_milliseconds(101, transpose))?);
-    let name = "emission: time of 10 times the statements";
+    let name = "emission: time for 10 times the statements";
     figures.push(measuring.figure(name, "x the time of 1", Goal::Linear(10.0), emission_growth)?);
     let name = "virtual GPU, warp_transpose over 2048 CTAs";
     figures.push(measuring.figure(name, "M thread inst/s/core", Goal::AtLeast(50.0), virtual_gpu_rate)?);
@@ -65,19 +65,19 @@ fn measure(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     Ok(figures)
 }
 
-/// Says why something cannot be measured.
+/// Reports why something cannot be measured.
 pub(crate) fn stopped(exit: Exit, why: &dyn Display) -> Exit {
     complain(&why.to_string());
     exit
 }
 
-/// Says why a kernel cannot be measured.
+/// Reports why a kernel cannot be measured.
 pub(crate) fn refused(found: Vec<Diagnostic>) -> Exit {
     report(&found);
     Exit::BadInput
 }
 
-/// A kernel of the library in this size.
+/// A kernel of the library with these sizes.
 pub(crate) fn library_kernel(name: &str, sizes: &[(&str, i64)]) -> Result<Kernel, Exit> {
     let missing = || stopped(Exit::BadInput, &format!("the kernel `{name}` is not in the library"));
     let entry = tilewright_kernels::find(name).ok_or_else(missing)?;
@@ -111,7 +111,7 @@ pub(crate) fn median_milliseconds(runs: usize, mut work: impl FnMut() -> Result<
     Ok(times[runs / 2])
 }
 
-/// Memory of this process in MiB, where the system tells it: `VmHWM:` is the peak, `VmRSS:` what it takes now.
+/// Memory of this process in MiB, if the system reports it: `VmHWM:` is the peak, `VmRSS:` the current size.
 pub(crate) fn memory(which: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with(which))?;
@@ -131,7 +131,7 @@ fn many_permutes(copies: i64) -> Kernel {
     })
 }
 
-/// How much longer ten times the statements take to print.
+/// The factor by which ten times the statements take longer to emit.
 fn emission_growth() -> Result<f64, Exit> {
     let program = |copies| -> Result<tilewright::ir::VerifiedProgram, Exit> {
         let verified = tilewright::ir::tile::verify(many_permutes(copies), Target::Sm100a).map_err(refused)?;
@@ -146,9 +146,9 @@ fn emission_growth() -> Result<f64, Exit> {
     Ok(time(&large)? / time(&small)?)
 }
 
-/// Millions of thread instructions per second on one core, races checked.
+/// Millions of thread instructions per second on one core, with race checking.
 fn virtual_gpu_rate() -> Result<f64, Exit> {
-    // One element an access, so that the figure stays one of instructions, whatever plan is the cheapest.
+    // One element per access, so that the figure measures instructions, whichever plan is the cheapest.
     let artifact = compile_named("warp_transpose", &[("tiles", 2048)], Some("warp_xor_swizzle"))?;
     let failed = |failure: tilewright::runtime::Failure| {
         report(&failure.diagnostics);

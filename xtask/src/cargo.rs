@@ -1,4 +1,4 @@
-//! Cargo, started by a command.
+//! Runs cargo from a command.
 
 use std::io::{IsTerminal, stderr};
 use std::process::Command;
@@ -11,13 +11,13 @@ pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Says that cargo cannot be started.
+/// Reports that cargo cannot be started.
 pub(crate) fn no_cargo(error: &std::io::Error) -> Exit {
     complain(&format!("cargo cannot be started: {error}"));
     Exit::Unsupported
 }
 
-/// Runs this very command again, built in another profile. On a terminal cargo shows how far the build is.
+/// Runs this very command again, built in another profile. On a terminal, cargo shows the progress of the build.
 pub(crate) fn again_in(profile: &str) -> Exit {
     let mut command = cargo();
     command.arg("run");

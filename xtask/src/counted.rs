@@ -1,19 +1,20 @@
-//! The `counted` lines of `run-kernel`: what the virtual GPU counted at each line of CUDA, by op where those are many.
+//! The `counted` lines of `run-kernel`: what the virtual GPU counted at each line of CUDA, by op if there are many.
 
 use tilewright::compile::Artifact;
 use tilewright::diag::Span;
 use tilewright::runtime::{AccessCount, AccessKind, Built, Space};
 
-/// Lines that stand one by one, unless all are asked for.
+/// The number of lines that are printed one by one, unless all are requested.
 const ONE_BY_ONE: usize = 40;
 
-/// The lines of a run, and what is left out of them.
+/// The `counted` lines of a run, and a note if some were summed up.
 pub(crate) struct Counted {
     pub(crate) lines: Vec<String>,
+    /// How many lines were summed up, if any were.
     pub(crate) note: Option<String>,
 }
 
-/// What was counted, line by line. Behind the first lines, those of an op are one, unless `all` are asked for.
+/// What was counted, line by line. After the first lines, those of an op are summed up, unless `all` is set.
 pub(crate) fn counted(artifact: &Artifact, built: &Built, accesses: &[AccessCount], all: bool) -> Counted {
     let accesses = by_cuda_line(accesses);
     let one_by_one = if all { accesses.len() } else { accesses.len().min(ONE_BY_ONE) };
@@ -22,17 +23,17 @@ pub(crate) fn counted(artifact: &Artifact, built: &Built, accesses: &[AccessCoun
     let mut lines: Vec<String> = first.iter().map(|access| access_text(access, &built.cuda)).collect();
     lines.extend(by_op(rest, &op).iter().map(OpCount::text));
     let note = (!rest.is_empty()).then(|| {
-        format!("the {} counted lines after the first {ONE_BY_ONE} are summed up by op; --all prints all", rest.len())
+        format!("lines after the first {ONE_BY_ONE} ({} more) are summed up by op; --all prints all", rest.len())
     });
     Counted { lines, note }
 }
 
-/// Parameters are no memory traffic that anyone asks about.
+/// Whether an access is shown. Accesses to parameters are not memory traffic of interest.
 pub(crate) fn shows(access: &AccessCount) -> bool {
     access.space == Space::Shared || access.space == Space::Global
 }
 
-/// The accesses of one CUDA line as one: NVRTC may have made several PTX instructions of it, such as by unrolling.
+/// Merges the accesses of each CUDA line: NVRTC may have generated several PTX instructions for it, as by unrolling.
 fn by_cuda_line(accesses: &[AccessCount]) -> Vec<AccessCount> {
     let mut merged: Vec<AccessCount> = Vec::new();
     for access in accesses.iter().filter(|access| shows(access)) {
@@ -61,10 +62,11 @@ fn add(sum: &mut AccessCount, access: &AccessCount) {
 /// A tile op: its title, and the user's line.
 type Op = (String, Span);
 
-/// The lines of one op together.
+/// The lines of one op, summed up.
 struct OpCount {
-    /// Nothing for lines that belong to no op.
+    /// `None` for lines that belong to no op.
     op: Option<Op>,
+    /// The number of CUDA lines.
     lines: usize,
     /// One for each memory and direction.
     sums: Vec<AccessCount>,
@@ -96,7 +98,7 @@ impl OpCount {
     fn text(&self) -> String {
         let op = match &self.op {
             Some((title, span)) => format!("{title} at {span}"),
-            None => "outside of every op".to_string(),
+            None => "outside any op".to_string(),
         };
         let lines = if self.lines == 1 { "1 line".to_string() } else { format!("{} lines", self.lines) };
         let sums: Vec<String> = self.sums.iter().map(sum_text).collect();
@@ -163,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Lines below 10 are of a copy, 10 of another that is called the same, the rest of none.
+    /// Lines below 10 belong to a copy, line 10 to another copy with the same title, the rest to no op.
     fn op(access: &AccessCount) -> Option<Op> {
         let line = access.cuda_line.filter(|line| *line <= 10)?;
         let span = Span { file: "k.rs", line: if line < 10 { 1 } else { 2 }, column: 1 };
@@ -186,7 +188,7 @@ mod tests {
                 "copy(b, a) at k.rs:1, 3 lines: 4 global loads, 16 sectors (ideal 14); \
                  2 shared stores, 3 wavefronts (ideal 2)",
                 "copy(b, a) at k.rs:2, 1 line: 2 global loads, 8 sectors (ideal 7)",
-                "outside of every op, 1 line: 2 global atomics, 8 sectors (ideal 7)",
+                "outside any op, 1 line: 2 global atomics, 8 sectors (ideal 7)",
             ]
         );
     }

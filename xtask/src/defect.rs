@@ -1,4 +1,4 @@
-//! Defects of Tilewright: what a report needs is written to a file, and the file is named.
+//! Defects of Tilewright: writes a report to a file, and names the file in the findings.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tilewright::diag::Diagnostic;
 
 use crate::toolchain::cache_dir;
 
-/// The findings; where a defect is among them, what a report needs is kept, with the kernel as `kernel` prints it.
+/// The findings; if a defect is among them, a report is written to a file, with the kernel as `kernel` prints it.
 pub(crate) fn with_report(
     kernel: impl FnOnce() -> String,
     options: &Options,
@@ -21,13 +21,13 @@ pub(crate) fn with_report(
     }
 }
 
-/// Where reports are kept: in the cache, or where that cannot be written, with the temporary files.
+/// Where reports are kept: in the cache or, if that cannot be written, in the temporary folder.
 fn folders() -> Vec<PathBuf> {
     let temporary = std::env::temp_dir().join("tilewright");
     cache_dir().into_iter().chain([temporary]).map(|folder| folder.join("defects")).collect()
 }
 
-/// Writes a report to the first folder that takes it.
+/// Writes a report to the first folder that can be written.
 fn keep(folders: &[PathBuf], text: &str) -> io::Result<PathBuf> {
     let mut refused = io::Error::other("there is no folder for it");
     for folder in folders {
@@ -39,24 +39,24 @@ fn keep(folders: &[PathBuf], text: &str) -> io::Result<PathBuf> {
     Err(refused)
 }
 
-/// Written aside and renamed, so that a reader sees a whole file or none. The same report has the same name.
+/// Writes to a temporary file and renames it, so that a reader sees a whole file or none. Equal reports have one name.
 fn write_aside(folder: &Path, text: &str) -> io::Result<PathBuf> {
     let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
     let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     let path = folder.join(format!("{name}.txt"));
     std::fs::create_dir_all(folder)?;
-    // Dropping it unpersisted removes the file.
+    // Dropping it without persisting removes the file.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.persist(&path)?;
     Ok(path)
 }
 
-/// The findings, of which the defects name the file.
+/// The findings, with the file named in every defect.
 fn naming(found: Vec<Diagnostic>, kept: io::Result<PathBuf>) -> Vec<Diagnostic> {
     let told = match kept {
-        Ok(path) => format!("what the report needs is in {}", path.display()),
-        Err(why) => format!("what the report needs cannot be written to a file: {why}"),
+        Ok(path) => format!("the report was written to {}", path.display()),
+        Err(why) => format!("the report could not be written to a file: {why}"),
     };
     let named = |finding: Diagnostic| if finding.is_internal() { finding.help(told.clone()) } else { finding };
     found.into_iter().map(named).collect()
@@ -71,7 +71,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let file = root.path().join("file");
         std::fs::write(&file, "").expect("a file");
-        // A file is no folder.
+        // A file is not a folder.
         let folders = [file.join("defects"), root.path().join("new/defects")];
         let path = keep(&folders, "a report").expect("it is kept");
         assert_eq!(path.parent(), Some(folders[1].as_path()));
@@ -85,7 +85,7 @@ mod tests {
     fn a_defect_names_the_file_and_a_mistake_does_not() {
         let defect = Diagnostic::internal("V0305", "`x` is used before it is defined");
         let found = naming(vec![defect, Diagnostic::error("K0218", "the dtypes differ")], Ok(PathBuf::from("r.txt")));
-        assert_eq!(found[0].help.last().map(String::as_str), Some("what the report needs is in r.txt"));
+        assert_eq!(found[0].help.last().map(String::as_str), Some("the report was written to r.txt"));
         assert_eq!(found[1].help.len(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! `doctor`: what this machine has. Each line is found, or says how to mend it. Nothing is built or fetched.
+//! `doctor`: reports what this machine has, and how to fix what is missing. Nothing is built or fetched.
 
 use clap::Args;
 use tilewright::cuda::{CudaError, SearchOptions, Verdict, gpus, probe};
@@ -30,7 +30,7 @@ fn found(what: &str, text: &str) {
 
 fn missing(what: &str, text: &str, mend: &str) {
     say!("{} {what}: {text}", paint("1;33", "missing"));
-    say!("        to mend: {mend}");
+    say!("        to fix: {mend}");
 }
 
 fn graphics() {
@@ -43,11 +43,11 @@ fn graphics() {
                     .map(|t| t.name())
                     .filter(|name| tilewright::cuda::can_run(name, info.compute_capability))
                     .collect();
-                let runs = if runs.is_empty() { "none of our targets".to_string() } else { runs.join(", ") };
+                let runs = if runs.is_empty() { "none of the targets".to_string() } else { runs.join(", ") };
                 found("GPU", &format!("{} (compute capability {major}.{minor}), runs {runs}", info.name));
             }
         }
-        Ok(_) => missing("GPU", "the driver sees none", "nothing needed: kernels run on the virtual GPU"),
+        Ok(_) => missing("GPU", "the driver reports none", "nothing needed: kernels run on the virtual GPU"),
         Err(CudaError::NoDriver { why }) => {
             missing(
                 "GPU driver",
@@ -77,7 +77,7 @@ fn nvrtc(target: Target) {
     }
     for candidate in candidates {
         if let Verdict::Rejected(why) = candidate.verdict {
-            say!("        looked at {}: {why}", candidate.path.display());
+            say!("        rejected {}: {why}", candidate.path.display());
         }
     }
 }

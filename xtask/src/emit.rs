@@ -1,4 +1,4 @@
-//! `emit`: stages of a kernel as text.
+//! `emit`: prints stages of a kernel.
 
 use clap::Args;
 use tilewright::compile::Stage;
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     stage: Vec<String>,
 }
 
-/// A stage of the compiler, or one behind NVRTC.
+/// A stage of the compiler, or one after NVRTC.
 enum Wanted {
     Own(Stage),
     Ptx,

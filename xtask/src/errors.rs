@@ -1,4 +1,4 @@
-//! What is wrong, as JSON: with `--json`, a verb that fails prints one object on stdout, beside the text on stderr.
+//! Errors as JSON: with `--json`, a verb that fails prints one object on stdout, besides the text on stderr.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,29 +7,29 @@ use tilewright::diag::{Diagnostic, Severity};
 
 use crate::exit::Exit;
 
-/// What was said so far.
+/// The findings reported so far.
 static SAID: Mutex<Vec<Value>> = Mutex::new(Vec::new());
 
 fn said() -> MutexGuard<'static, Vec<Value>> {
     SAID.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps findings that are said on stderr.
+/// Records findings that are printed on stderr.
 pub(crate) fn keep(diagnostics: &[Diagnostic]) {
     said().extend(diagnostics.iter().map(finding));
 }
 
-/// Keeps one thing that is wrong and has no code.
+/// Records an error that has no code.
 pub(crate) fn keep_text(message: &str) {
     said().push(text(message, &[]));
 }
 
-/// Keeps what the parser of the command line says.
+/// Records a message of the command-line parser.
 pub(crate) fn keep_usage(message: &str) {
     said().push(usage(message));
 }
 
-/// Prints what was kept, if the command failed and was asked for JSON.
+/// Prints what was recorded, if the command failed and JSON was requested.
 pub(crate) fn print(exit: Exit) {
     let said = said();
     let is_wrong = said.iter().any(|one| one["severity"] != Severity::Warning.name());
@@ -38,7 +38,7 @@ pub(crate) fn print(exit: Exit) {
     }
 }
 
-/// Read off the words of the command line, since what cannot be parsed is wrong in JSON too.
+/// Searches the raw words of the command line, since a command line that cannot be parsed is reported as JSON too.
 fn wants_json() -> bool {
     std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
 }
@@ -63,7 +63,7 @@ fn finding(diagnostic: &Diagnostic) -> Value {
     })
 }
 
-/// As [`finding`], of what has a message only.
+/// As [`finding`], for an error that has only a message and help.
 fn text(message: &str, help: &[&str]) -> Value {
     json!({
         "code": null, "severity": "error", "message": message, "labels": [], "snippet": null, "notes": [], "help": help,

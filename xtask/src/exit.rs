@@ -13,12 +13,12 @@ pub(crate) enum Exit {
     Fault,
     /// Something is missing on this machine, or not supported.
     Unsupported,
-    /// What was given is wrong.
+    /// The input is wrong.
     BadInput,
 }
 
 impl Exit {
-    /// Every way to end, in the order of their statuses.
+    /// Every outcome, in the order of their statuses.
     const ALL: [Exit; 5] = [Exit::Done, Exit::Differs, Exit::Fault, Exit::Unsupported, Exit::BadInput];
 
     fn status(self) -> u8 {

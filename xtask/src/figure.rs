@@ -1,4 +1,4 @@
-//! What `bench` measured, and whether it is what it should be.
+//! The figures that `bench` measures, and whether they meet their goals.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::terminal::paint;
 
-/// Times of a figure beside another are in proportion up to this factor.
+/// The factor up to which times still count as proportional.
 const NEAR: f64 = 1.5;
 
-/// What a figure should be.
+/// The goal of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Goal {
     /// Less than this.
@@ -18,9 +18,9 @@ pub(crate) enum Goal {
     AtMost(f64),
     /// This or more.
     AtLeast(f64),
-    /// Near this, which is in proportion to a smaller case.
+    /// Near this value, which is in proportion to a smaller case.
     Linear(f64),
-    /// Nothing: others are measured against it.
+    /// No goal: other figures are compared with it.
     Base,
 }
 
@@ -48,10 +48,11 @@ impl fmt::Display for Goal {
     }
 }
 
-/// One figure, with what it should be.
+/// One figure, with its goal.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
     pub(crate) name: &'static str,
+    /// The measured value, in `unit`; NaN if it could not be measured.
     pub(crate) value: f64,
     pub(crate) unit: &'static str,
     pub(crate) goal: Goal,
@@ -88,7 +89,7 @@ pub(crate) fn all_text(figures: &[Figure]) -> String {
     let missed = figures.iter().filter(|figure| figure.misses()).count();
     let count = figures.len();
     let verdict = match missed {
-        0 => format!("all {count} figures meet their goals"),
+        0 => format!("every figure meets its goal ({count} in total)"),
         1 => format!("1 of {count} figures misses its goal"),
         _ => format!("{missed} of {count} figures miss their goals"),
     };
@@ -130,6 +131,6 @@ mod tests {
         let missed: Vec<&Value> = told.as_array().into_iter().flatten().map(|one| &one["missed"]).collect();
         assert_eq!(missed, [&json!(false), &json!(true), &json!(false)]);
         assert_eq!(told[1]["goal"], "< 2");
-        assert!(all_text(&figures[..1]).ends_with("\nall 1 figures meet their goals"));
+        assert!(all_text(&figures[..1]).ends_with("\nevery figure meets its goal (1 in total)"));
     }
 }

@@ -1,5 +1,5 @@
 //! `fuzz`: mutated notation through the parser and what follows it, random layouts through every operation against brute
-//! force, or random tile programs through inference, on all cores. The report depends on the seed and the count alone.
+//! force, or random tile programs through inference, on all cores. The report depends only on the seed and the count.
 
 use std::fmt::Display;
 
@@ -17,11 +17,11 @@ use crate::cargo::again_in;
 use crate::exit::Exit;
 use crate::terminal::count_bar;
 
-/// Texts unless told.
+/// The default number of texts.
 const TEXTS: u64 = 10_000_000;
-/// Cases of each operation unless told.
+/// The default number of cases of each operation.
 const CASES: u64 = 100_000;
-/// Programs unless told.
+/// The default number of programs, and of kernels.
 const PROGRAMS: u64 = 100_000;
 /// Texts that a core takes at a time.
 const TEXTS_AT_ONCE: u64 = 10_000;
@@ -29,34 +29,34 @@ const TEXTS_AT_ONCE: u64 = 10_000;
 const CASES_AT_ONCE: u64 = 100;
 /// Programs that a core takes at a time.
 const PROGRAMS_AT_ONCE: u64 = 50;
-/// Kernels that a core takes at a time where NVRTC compiles each.
+/// Kernels that a core takes at a time if NVRTC compiles each.
 const COMPILED_AT_ONCE: u64 = 10;
 
 /// Arguments of `fuzz`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Random layouts through every operation, against brute force, in place of mutated texts.
+    /// Check random layouts through every operation against brute force, instead of mutated texts.
     #[arg(long)]
     layouts: bool,
-    /// Random tile programs through layout inference, against a judge, in place of mutated texts.
+    /// Check random tile programs through layout inference against a separate checker, instead of mutated texts.
     #[arg(long, conflicts_with = "layouts")]
     infer: bool,
-    /// Random kernels with conditions, views, atomics, claims and edge values, compiled and executed by threads, against
-    /// their meaning, in place of mutated texts.
+    /// Compile random kernels with conditions, views, atomics, claims and edge values, execute them thread by thread,
+    /// and check the results against their meaning, instead of mutated texts.
     #[arg(long, conflicts_with_all = ["layouts", "infer"])]
     meaning: bool,
-    /// With --meaning: through NVRTC and on this device (auto, gpu or virtual), in place of the machine that executes
+    /// With --meaning: compile with NVRTC and run on this device (auto, gpu or virtual), instead of interpreting the
     /// thread programs.
     #[arg(long, value_name = "DEVICE", requires = "meaning")]
     device: Option<DeviceChoice>,
     /// With --device: the target.
     #[arg(long, value_name = "TARGET", default_value = "sm_100a")]
     target: Target,
-    /// How many texts (10000000 unless told), with --layouts cases of each operation and with --infer programs (100000),
-    /// with --meaning kernels (100000).
+    /// The number of texts (default: 10000000); with --layouts, of cases of each operation, with --infer, of programs,
+    /// and with --meaning, of kernels (default: 100000).
     #[arg(long, value_name = "N")]
     inputs: Option<u64>,
-    /// Another seed gives other inputs.
+    /// The seed of the random inputs.
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Print JSON.
@@ -64,22 +64,24 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What a run came to.
+/// The results of a run.
 struct Findings {
+    /// The report as text.
     table: String,
     data: Value,
     wrong: u64,
+    /// Examples of wrong results.
     examples: Vec<String>,
-    /// Shares under their goal.
+    /// Shares below their goals.
     rare: Vec<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
-    // A debug build is too slow; overflow is still checked in this profile.
+    // A debug build is too slow; the `fuzz` profile still checks for overflow.
     if cfg!(debug_assertions) {
         return again_in("fuzz");
     }
-    // Panics are counted and told in the report.
+    // Panics are counted and listed in the report.
     std::panic::set_hook(Box::new(|_| ()));
     let findings = match (arguments.layouts, arguments.infer, arguments.meaning) {
         (true, ..) => layouts(arguments),
@@ -92,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     } else {
         say!("{}", findings.table.trim_end());
         tell("wrong", &findings.examples);
-        tell("share under the goal", &findings.rare);
+        tell("share below the goal", &findings.rare);
     }
     if findings.wrong == 0 && findings.rare.is_empty() { Exit::Done } else { Exit::Differs }
 }
@@ -132,7 +134,7 @@ fn layouts(arguments: &Arguments) -> Findings {
 fn kernels(arguments: &Arguments) -> Findings {
     let inputs = arguments.inputs.unwrap_or(PROGRAMS);
     let bar = count_bar("kernels", inputs);
-    // Without a cache: no kernel comes twice.
+    // Without a cache, since no kernel occurs twice.
     let toolchain = Toolchain::new(SearchOptions::from_env(), None, None);
     let parts = match arguments.device {
         None => {

@@ -19,7 +19,7 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     ])
 }
 
-/// A loop in a loop in a loop: 40 of them.
+/// 40 nested loops.
 fn nested() -> Kernel {
     fn inside(k: &mut KernelBuilder, s: Buffer, depth: usize) {
         match depth {
@@ -39,7 +39,7 @@ fn nested() -> Kernel {
     })
 }
 
-/// Written out, its sum would have 2^60 terms.
+/// A value that is doubled 60 times. Written out, the sum would have 2^60 terms.
 fn doubled() -> Kernel {
     kernel("doubled", |k| {
         let (x, y) = (k.input("x", U32, [64]), k.output("y", U32, [64]));
@@ -51,9 +51,9 @@ fn doubled() -> Kernel {
     })
 }
 
-/// How much more memory this process takes after many kernels than after few, all of them dropped.
+/// The memory of this process after many kernels over that after few, all of them dropped.
 fn memory_growth() -> Result<f64, Exit> {
-    let resident = || memory("VmRSS:").ok_or_else(|| stopped(Exit::Unsupported, &"the system does not tell memory"));
+    let resident = || memory("VmRSS:").ok_or_else(|| stopped(Exit::Unsupported, &"the system does not report memory"));
     (0..1000).for_each(|_| drop(doubled()));
     let few = resident()?;
     (0..99_000).for_each(|_| drop(doubled()));

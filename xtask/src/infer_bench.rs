@@ -17,8 +17,8 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
         ("inference: elementwise 128 x 128, 128 threads", elementwise(), 0.3),
         ("inference: softmax 64 x 128, 128 threads", softmax(64, 128), 0.6),
         ("inference: softmax 128 x 128, 128 threads", softmax(128, 128), 0.6),
-        ("inference: attention-shaped, gemms dictate", attention, 5.0),
-        ("inference: attention-shaped, nothing dictates", without_products(), 5.0),
+        ("inference: attention-shaped, with gemms", attention, 5.0),
+        ("inference: attention-shaped, without gemms", without_products(), 5.0),
         ("inference: chain of 100 loops", chain(100), 10.0),
     ];
     let mut figures = Vec::new();
@@ -39,7 +39,7 @@ fn figure(measuring: &Measuring, name: &'static str, kernel: Kernel, goal: Goal)
     })
 }
 
-/// In, one loop, out.
+/// A copy in, one loop, and a copy out.
 fn elementwise() -> Kernel {
     kernel("elementwise", |k| {
         k.threads(128);
@@ -112,7 +112,7 @@ fn without_products() -> Kernel {
     })
 }
 
-/// So many loops, each over a fragment of its own, made of the one before.
+/// A chain of loops, each of which computes its own fragment from the one before.
 fn chain(loops: i64) -> Kernel {
     kernel("chain", |k| {
         k.threads(128);

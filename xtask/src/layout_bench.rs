@@ -22,7 +22,7 @@ const OPERATIONS: [(&str, &str); 7] = [
     ("apply", "layouts: apply"),
 ];
 
-/// Single questions: id, what is told, microseconds that they take less than.
+/// Single questions: the bench's id, the figure's name, and the goal in microseconds.
 const QUESTIONS: [(&str, &str, f64); 2] = [
     ("questions/contains_128x256", "layouts: contains, 2 x 128 x 256 over 128 threads", 1000.0),
     ("questions/find_conversion_64x64", "layouts: find_conversion, 64 x 64", 5000.0),
@@ -37,9 +37,9 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
         .env("CRITERION_HOME", &home)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let status = measuring.elsewhere("the benches of the layout crate, some minutes", || command.status());
+    let status = measuring.elsewhere("the benches of the layout crate (some minutes)", || command.status());
     if !status.is_ok_and(|status| status.success()) {
-        return Err(stopped(Exit::Unsupported, &"the benches of the layout crate do not run"));
+        return Err(stopped(Exit::Unsupported, &"the benches of the layout crate failed"));
     }
     let medians = medians(&home);
     let slowest = |operation: &str| {
@@ -60,7 +60,7 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     Ok(figures)
 }
 
-/// The median of every bench in microseconds, by its id. What cannot be read is not told.
+/// The median of every bench in microseconds, by its id. Results that cannot be read are left out.
 fn medians(home: &Path) -> BTreeMap<String, f64> {
     let mut found = BTreeMap::new();
     for group in entries(home) {

@@ -53,20 +53,20 @@ enum Verb {
     List(list::Arguments),
     /// Print stages of a kernel: tile, layouts, thread, plan, cuda, ptx, sass.
     Emit(emit::Arguments),
-    /// Say why a buffer has its layout, down to a line of the kernel.
+    /// Explain why a buffer has its layout, traced back to a line of the kernel.
     Why(why::Arguments),
-    /// Draw a layout, answer questions about it, plan the way to another: notation, a hardware name, or `list`.
+    /// Draw a layout, answer questions about it, plan the conversion to another: notation, a hardware name, or `list`.
     Layout(layout::Arguments),
     /// Run the tests, or with `kernels` every kernel with inferred layouts in many sizes.
     Test(test::Arguments),
     /// Measure the compiler and the virtual GPU.
     Bench(bench::Arguments),
-    /// Feed mutated notation or random layouts to the layout crate, or random tile programs to layout inference; everything
-    /// must come back right.
+    /// Feed mutated notation or random layouts to the layout crate, or random tile programs to layout inference, and
+    /// check every result.
     Fuzz(fuzz::Arguments),
-    /// Compile every committed CUDA snapshot, where warnings and spills are errors, and try the reserved names.
+    /// Compile every committed CUDA snapshot, with warnings and spills as errors, and check the list of reserved names.
     Validate(validate::Arguments),
-    /// Say what this machine has and how to mend what it lacks. Builds nothing.
+    /// Report what this machine has and how to fix what is missing. Builds nothing.
     Doctor(doctor::Arguments),
     /// Provision NVRTC (and with --sass the disassembler), pinned and hash-checked.
     Setup(setup::Arguments),
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// Says why the command line cannot be read. Help and version go to stdout and are no error.
+/// Reports why the command line cannot be parsed. Help and version go to stdout and are not errors.
 fn unread(error: &clap::Error) -> Exit {
     let _ = error.print();
     if !error.use_stderr() {

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::terminal::{complain, count_bar};
 use crate::toolchain::provisioned;
 
-/// Rows and columns. 50 rows are no whole blocks.
+/// Rows and columns. 50 rows do not divide into whole blocks.
 const SHAPES: [(i64, i64); 8] = [(50, 64), (50, 128), (50, 24), (50, 40), (50, 48), (50, 96), (50, 100), (7, 13)];
 /// Threads of a CTA.
 const THREADS: [i64; 5] = [32, 64, 128, 192, 256];
@@ -23,6 +23,7 @@ const THREADS: [i64; 5] = [32, 64, 128, 192, 256];
 /// A kernel in one size for one target.
 struct Job {
     entry: &'static KernelEntry,
+    /// Its dtype and sizes.
     config: Config,
     target: Target,
 }
@@ -30,11 +31,11 @@ struct Job {
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It ran and is right.
+    /// It ran, and its result is right.
     Ran,
-    /// It did not run, or is wrong.
+    /// It did not run, or its result is wrong.
     Failed(String),
-    /// The compiler says why it cannot be.
+    /// The compiler rejected it, for this reason.
     Refused(String),
 }
 
@@ -88,7 +89,7 @@ fn toolchain() -> Result<Toolchain, Exit> {
     Ok(toolchain)
 }
 
-/// Every kernel with threads to choose, in all sizes that it has, for every target.
+/// Every kernel with a size `threads`, in all combinations of its sizes, for every target.
 fn jobs(name: &str) -> Vec<Job> {
     let has = |entry: &KernelEntry, size: &str| entry.shape.iter().any(|key| key.name == size);
     let mut jobs: Vec<Job> = Vec::new();
@@ -100,7 +101,7 @@ fn jobs(name: &str) -> Vec<Job> {
                 let known = given.into_iter().filter(|(size, _)| has(entry, size));
                 let sizes: Vec<(String, i64)> = known.map(|(size, value)| (size.to_string(), value)).collect();
                 let Ok(config) = entry.config(None, &sizes) else { continue };
-                // A kernel that lacks rows or columns is the same for all of them.
+                // A kernel without rows or columns has the same configuration for several shapes.
                 if !configs.contains(&config) {
                     configs.push(config);
                 }
@@ -130,7 +131,7 @@ impl Job {
         }
     }
 
-    /// Runs it and compares every element. Error: what is wrong.
+    /// Runs the kernel and compares every element. Error: what is wrong.
     fn check(&self, toolchain: &Toolchain, artifact: &Artifact) -> Result<(), String> {
         let failed = |failure: Failure| first(&failure.diagnostics);
         let built = toolchain.build(artifact, &CudaText::Generated).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Measuring one figure after another; a terminal shows which.
+//! Measures one figure after another, and shows on a terminal which one.
 
 use indicatif::ProgressBar;
 
@@ -10,12 +10,12 @@ use crate::terminal::{TICK, measuring_bar};
 pub(crate) struct Measuring(ProgressBar);
 
 impl Measuring {
-    /// Shown until it is dropped.
+    /// Starts a display that is shown until this is dropped.
     pub(crate) fn begin() -> Measuring {
         Measuring(measuring_bar())
     }
 
-    /// A figure whose value `measure` finds.
+    /// A figure whose value `measure` returns.
     pub(crate) fn figure(
         &self,
         name: &'static str,
@@ -29,7 +29,7 @@ impl Measuring {
         Ok(Figure { name, value, unit, goal })
     }
 
-    /// Figures that are found together by another process, which takes long.
+    /// Runs a long measurement in another process, and shows that it is under way.
     pub(crate) fn elsewhere<T>(&self, what: &'static str, measure: impl FnOnce() -> T) -> T {
         self.0.set_message(what);
         self.0.enable_steady_tick(TICK);
@@ -38,7 +38,7 @@ impl Measuring {
         found
     }
 
-    /// Says something beside the measurement.
+    /// Prints a note during the measurement.
     pub(crate) fn note(&self, text: &str) {
         self.0.suspend(|| eprintln!("note: {text}"));
     }

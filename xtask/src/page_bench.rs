@@ -15,7 +15,7 @@ const LAYOUTS: [(&str, PageView); 3] = [
     ("swizzle(M=3,B=3,S=3) o S[(64,1024):(1024,1)]", PageView::Banks),
 ];
 
-/// Points at cells in turn and waits for the pixels of each; leaves the slowest and the time at which all was ready.
+/// Points at cells in turn and waits for the pixels of each; reports the slowest, and when the page was drawn.
 const SCRIPT: &str = "
 const drawn = window.tilewright.paint();
 let slowest = 0;
@@ -30,7 +30,7 @@ verdict.textContent = JSON.stringify({ ready: drawn, hover: slowest });
 document.body.append(verdict);
 ";
 
-/// The slowest of all layouts. Nothing where there is no Chromium.
+/// The slowest timings of all layouts. No figures if there is no Chromium.
 pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let Some(browser) = Browser::find() else {
         measuring.note("no Chromium on the path: the page is not measured");

@@ -1,4 +1,5 @@
-//! The `permute_layout` part of `bench`: how long plans take, and what a large transpose executes beside one by hand.
+//! The `permute_layout` part of `bench`: how long plans take, and what a large transpose executes compared with a
+//! hand-written one.
 
 use tilewright::layout::TableLayout;
 use tilewright::prelude::*;
@@ -27,7 +28,7 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     Ok(figures)
 }
 
-/// Schedules of elements that go to places in no order.
+/// Schedules of elements that move to shuffled positions.
 fn scheduler(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let figure = |name, elements, dtype, goal| {
         let schedule =
@@ -51,7 +52,7 @@ fn transpose(dtype: DType) -> Kernel {
     })
 }
 
-/// A tile whose elements go to places in no order.
+/// A tile whose elements move to shuffled positions.
 fn shuffled(elements: i64, dtype: DType) -> Result<Kernel, Exit> {
     let mut state = 7u64;
     let mut places: Vec<i64> = (0..elements).collect();
@@ -69,7 +70,7 @@ fn shuffled(elements: i64, dtype: DType) -> Result<Kernel, Exit> {
 
 const SIDE: i64 = 4096;
 
-/// Instructions per element of a 4096 x 4096 transpose over those of the one by hand.
+/// Instructions of a 4096 x 4096 transpose over those of a hand-written one.
 fn instructions(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let names = [
         "transpose_2d 4096 x 4096, 1 byte: instructions",
@@ -89,7 +90,7 @@ fn instructions(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
             }
             Ok(both.ours.thread_instructions as f64 / both.by_hand.thread_instructions as f64)
         };
-        figures.push(measuring.figure(name, "x those by hand", Goal::AtMost(1.0), ratio)?);
+        figures.push(measuring.figure(name, "x hand-written", Goal::AtMost(1.0), ratio)?);
     }
     Ok(figures)
 }

@@ -16,16 +16,16 @@ use crate::terminal::{complain, report};
 pub(crate) struct KernelArguments {
     /// Name of the kernel; `cargo xtask list` shows all.
     pub(crate) name: String,
-    /// What to compile for.
+    /// The target to compile for.
     #[arg(long, default_value = "sm_100a")]
     pub(crate) target: String,
-    /// A size of the kernel, such as rows=32; may be given several times.
+    /// A size of the kernel, such as rows=32; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) shape: Vec<String>,
     /// Type of an element.
     #[arg(long)]
     pub(crate) dtype: Option<String>,
-    /// Take this variant where an op has it, instead of the cheapest.
+    /// Use this variant for every op that has it, instead of the cheapest.
     #[arg(long)]
     pub(crate) variant: Option<String>,
 }
@@ -35,11 +35,12 @@ pub(crate) struct Compiled {
     pub(crate) entry: &'static KernelEntry,
     pub(crate) config: Config,
     pub(crate) artifact: Artifact,
+    /// The options it was compiled with, for defect reports.
     options: Options,
 }
 
 impl Compiled {
-    /// Says why it cannot be built.
+    /// Reports why it cannot be built.
     pub(crate) fn failed(&self, failure: Failure) -> Exit {
         let kernel = || self.artifact.stage(Stage::Tile);
         report(&with_report(kernel, &self.options, failure.diagnostics));
@@ -48,7 +49,7 @@ impl Compiled {
 }
 
 impl KernelArguments {
-    /// Compiles the kernel that was asked for; says what is wrong where it cannot be.
+    /// Compiles the requested kernel; reports what is wrong if that fails.
     pub(crate) fn compile(&self) -> Result<Compiled, Exit> {
         let (entry, config, target) = self.resolve().map_err(|text| {
             complain(&text);
@@ -84,13 +85,13 @@ fn parse_size(text: &str) -> Result<(String, i64), String> {
 fn unknown_kernel(name: &str) -> String {
     let names = || KERNELS.iter().map(|entry| entry.name);
     let hint = match suggestion(name, names()) {
-        hint if hint.is_empty() => format!("; there are {}", names().collect::<Vec<_>>().join(", ")),
+        hint if hint.is_empty() => format!("; the kernels are {}", names().collect::<Vec<_>>().join(", ")),
         hint => hint,
     };
     format!("there is no kernel `{name}`{hint}")
 }
 
-/// `; did you mean ...?` with the nearest name, or nothing where none is near.
+/// `; did you mean ...?` with the closest name, or nothing if none is close.
 pub(crate) fn suggestion<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> String {
     nearest(given, names).map_or_else(String::new, |known| format!("; did you mean `{known}`?"))
 }

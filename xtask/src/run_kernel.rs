@@ -24,20 +24,20 @@ use crate::toolchain::provisioned;
 pub(crate) struct Arguments {
     #[command(flatten)]
     kernel: KernelArguments,
-    /// Where to run: auto takes a GPU that can run the target, else the virtual GPU.
+    /// Where to run: auto uses a GPU that can run the target, or else the virtual GPU.
     #[arg(long, default_value = "auto")]
     device: String,
     /// Run this CUDA text, edited by hand, in place of the generated one.
     #[arg(long, value_name = "FILE")]
     cuda: Option<PathBuf>,
-    /// On the virtual GPU: how many instructions a CTA may execute for each of its threads before it is stopped.
+    /// On the virtual GPU: how many instructions per thread a CTA may execute before it is stopped.
     #[arg(long, value_name = "N", default_value_t = MAX_INSTRUCTIONS_PER_THREAD)]
     #[arg(value_parser = value_parser!(u64).range(1..))]
     max_instructions: u64,
-    /// Run a kernel whose registers do not suffice, so that threads keep some in memory.
+    /// Run the kernel even if it spills registers to memory.
     #[arg(long)]
     allow_spills: bool,
-    /// Print every counted line, not only the first 40 and the sums of each op behind them.
+    /// Print every counted line, not only the first 40 followed by sums for each op.
     #[arg(long)]
     all: bool,
     /// Print JSON.
@@ -45,12 +45,13 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Everything that is said about a run.
+/// Everything that is reported about a run.
 struct Outcome {
     compiled: Compiled,
     built: Built,
     device: Device,
     run: Run,
+    /// For each output, its name and the comparison with the reference.
     comparisons: Vec<(String, Comparison)>,
 }
 
@@ -78,7 +79,7 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
         Some(path) => {
             let text = read_text(path).map_err(|error| bad(error.to_string()))?;
             if text.contains('\0') {
-                return Err(bad(format!("{} holds a zero byte; it is no CUDA text", path.display())));
+                return Err(bad(format!("{} contains a zero byte; it is not CUDA text", path.display())));
             }
             CudaText::Edited { path: path.clone(), text }
         }
@@ -112,7 +113,7 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     Ok(Outcome { compiled, built, device, run, comparisons })
 }
 
-/// Runs it, and shows on a terminal how far a long run of the virtual GPU is.
+/// Runs the kernel, and shows the progress of a long run of the virtual GPU on a terminal.
 fn launch(
     arguments: &Arguments,
     compiled: &Compiled,
@@ -163,7 +164,7 @@ impl Outcome {
                 line("checked", &op.to_string());
             }
             for note in &counts.notes {
-                line("note", &format!("{} at PTX line {}, {} times", note.name, note.ptx_line, note.count));
+                line("note", &format!("{} at PTX line {}, count {}", note.name, note.ptx_line, note.count));
             }
             let (counted, threads) = (counted_instructions(counts), counts.thread_instructions);
             line("executed", &format!("{counted} warp instructions, {threads} thread instructions"));
@@ -192,7 +193,7 @@ impl Outcome {
             if let Some(owner) = self.run.owner(output, mismatch.flat) {
                 say!("  written by {owner}");
             }
-            say!("  {} elements of `{name}` differ", comparison.mismatches);
+            say!("  elements of `{name}` that differ: {}", comparison.mismatches);
         }
         say!("{}", if self.is_right() { paint("1;32", "ok") } else { paint("1;31", "wrong") });
     }
@@ -260,7 +261,7 @@ impl Outcome {
     }
 }
 
-/// The kernel's name, and the one that it has in CUDA where that is another.
+/// The kernel's name, and its name in CUDA if that differs.
 fn kernel_title(artifact: &Artifact) -> String {
     let (name, entry) = (artifact.name(), artifact.entry());
     if name == entry { name.to_string() } else { format!("{name}, in CUDA {entry}") }
@@ -299,7 +300,7 @@ fn passes_json(op: OpPasses) -> Value {
 }
 
 fn resources(resources: Option<&Resources>) -> String {
-    let Some(r) = resources else { return "unknown: NVRTC did not say".to_string() };
+    let Some(r) = resources else { return "unknown: NVRTC did not report them".to_string() };
     let spills = r.spill_store_bytes + r.spill_load_bytes;
     let spills = if spills == 0 { "0 spills".to_string() } else { format!("{spills} bytes of SPILLS") };
     format!("{}, {spills}, {} bytes stack, {} bytes shared", r.registers, r.stack_bytes, r.shared_bytes)

@@ -30,12 +30,13 @@ pub(crate) struct Arguments {
 /// A pinned wheel: what is fetched, its hash on this platform, and which of its files are kept.
 struct Pinned {
     package: &'static str,
+    /// The hash of the wheel for this platform; `None` if there is no wheel for it.
     sha256: Option<&'static str>,
-    /// Beginnings of the names of the files that are needed.
+    /// Prefixes of the names of the files that are needed.
     keeps: &'static [&'static str],
-    /// What can be done where no client works.
+    /// What else the user can do if no client works, appended to the error.
     by_hand: &'static str,
-    /// Whether what lies in a folder works.
+    /// Whether the contents of a folder can be used.
     is_usable: fn(&Path) -> bool,
 }
 
@@ -58,7 +59,7 @@ fn nvrtc() -> Pinned {
     }
 }
 
-/// True when the library in this folder opens and answers.
+/// Whether the library in this folder can be opened and used.
 fn holds_nvrtc(folder: &Path) -> bool {
     let only = SearchOptions { nvrtc_dir: Some(folder.to_path_buf()), ..SearchOptions::default() };
     let found = probe(&only, Target::ALL[0].name());
@@ -85,7 +86,7 @@ fn nvdisasm() -> Pinned {
 pub(crate) enum SetupError {
     /// This machine lacks something: a package client, a network, a wheel for its platform.
     Missing(String),
-    /// A file is damaged or another one, or cannot be written.
+    /// A file is damaged or not the expected one, or cannot be written.
     Bad(String),
 }
 
@@ -96,7 +97,7 @@ impl fmt::Display for SetupError {
     }
 }
 
-/// A step on a file that failed: `cannot unpack libnvrtc.so.13: no space left on device`.
+/// The error for a step on a file that failed: `cannot unpack libnvrtc.so.13: no space left on device`.
 fn cannot<E: fmt::Display>(what: &str, path: &Path) -> impl FnOnce(E) -> SetupError {
     let what = format!("cannot {what} {}", path.display());
     move |error| SetupError::Bad(format!("{what}: {error}"))
@@ -150,8 +151,8 @@ fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<Pa
         .sha256
         .ok_or_else(|| SetupError::Missing(format!("no {} is pinned for this platform", pinned.package)))?;
     let parent = place.parent().unwrap_or(Path::new(".")).to_path_buf();
-    fs::create_dir_all(&parent).map_err(cannot("make", &parent))?;
-    // Everything happens in a folder beside the final one, which is dropped unless all went well.
+    fs::create_dir_all(&parent).map_err(cannot("create", &parent))?;
+    // Everything happens in a temporary folder next to the final one, which is replaced only if all went well.
     let aside = tempfile::tempdir_in(&parent).map_err(cannot("write to", &parent))?;
     let wheel = match wheel {
         Some(file) => {
@@ -170,7 +171,7 @@ fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<Pa
     Ok(place)
 }
 
-/// The longest wheel that is read; the pinned ones are below 200 MB.
+/// The size limit of a wheel, in bytes; the pinned ones are below 200 MB.
 const MOST_WHEEL_BYTES: u64 = 4 << 30;
 
 /// The package clients that are tried, in this order.
@@ -182,7 +183,7 @@ fn fetch(pinned: &Pinned, sha256: &str, folder: &Path) -> Result<PathBuf, SetupE
     fs::write(&requirements, requirement).map_err(cannot("write to", folder))?;
     let fetched = first_of(&CLIENTS, |client| {
         let bar = spinner(&format!("fetching {} {PINNED_VERSION} with {}", pinned.package, client.join(" ")));
-        // A folder for each, so that no client answers for another.
+        // A folder for each client, so that none finds the wheel of another.
         let wheel = ask(client, &requirements, &folder.join(client.join("-")), sha256);
         bar.finish_and_clear();
         wheel
@@ -190,7 +191,7 @@ fn fetch(pinned: &Pinned, sha256: &str, folder: &Path) -> Result<PathBuf, SetupE
     match fetched {
         Ok((wheel, passed_over)) => {
             for why in passed_over {
-                eprintln!("note: passed over {why}");
+                eprintln!("note: skipped {why}");
             }
             Ok(wheel)
         }
@@ -203,7 +204,7 @@ fn fetch(pinned: &Pinned, sha256: &str, folder: &Path) -> Result<PathBuf, SetupE
     }
 }
 
-/// What the first client that works brings, and what those before it did; or what every one did.
+/// What the first client that works returns, and the errors of those before it; or the errors of all.
 fn first_of<T>(
     clients: &[&[&str]],
     mut attempt: impl FnMut(&[&str]) -> Result<T, String>,
@@ -218,7 +219,7 @@ fn first_of<T>(
     Err(tried)
 }
 
-/// Asks one client for the pinned wheel. The error says what it did instead.
+/// Fetches the pinned wheel with one client. The error says what happened instead.
 fn ask(client: &[&str], requirements: &Path, folder: &Path, sha256: &str) -> Result<PathBuf, String> {
     let output = Command::new(client[0])
         .args(&client[1..])
@@ -234,7 +235,7 @@ fn ask(client: &[&str], requirements: &Path, folder: &Path, sha256: &str) -> Res
     }
     let wheel = only_wheel(folder).ok_or("it ended without an error and left no wheel")?;
     let got = digest(&wheel).map_err(|error| error.to_string())?;
-    if got == sha256 { Ok(wheel) } else { Err(format!("it left another wheel: sha256 {got}, and {sha256} is pinned")) }
+    if got == sha256 { Ok(wheel) } else { Err(format!("it left another wheel: sha256 {got}, but {sha256} is pinned")) }
 }
 
 fn only_wheel(folder: &Path) -> Option<PathBuf> {
@@ -248,7 +249,7 @@ fn check_hash(wheel: &Path, expected: &str) -> Result<(), SetupError> {
         return Ok(());
     }
     let text =
-        format!("{} is damaged or another file: sha256 mismatch\n  want {expected}\n  got  {got}", wheel.display());
+        format!("{} is damaged or a different file: sha256 mismatch\n  want {expected}\n  got  {got}", wheel.display());
     Err(SetupError::Bad(text))
 }
 
@@ -272,10 +273,10 @@ fn open_wheel(wheel: &Path) -> Result<File, SetupError> {
     files::open(wheel, MOST_WHEEL_BYTES).map_err(|error| SetupError::Bad(error.to_string()))
 }
 
-/// Unpacks the files that are needed, flat, and the licence.
+/// Unpacks the files that are needed, and the licence, into one flat folder.
 fn unpack(wheel: &Path, folder: &Path, pinned: &Pinned) -> Result<(), SetupError> {
     let mut archive = zip::ZipArchive::new(open_wheel(wheel)?).map_err(cannot("unpack the wheel file", wheel))?;
-    fs::create_dir_all(folder).map_err(cannot("make", folder))?;
+    fs::create_dir_all(folder).map_err(cannot("create", folder))?;
     let wanted = wanted_entries(&mut archive, pinned);
     let bar = byte_bar("unpacking", wanted.iter().map(|(_, _, size)| size).sum());
     for (index, name, size) in wanted {
@@ -322,7 +323,7 @@ fn make_executable(_: &Path, _: Option<u32>) -> io::Result<()> {
     Ok(())
 }
 
-/// The first package client that answers, with its version.
+/// The first package client that responds, with its version.
 pub(crate) fn client() -> Option<String> {
     CLIENTS.iter().find_map(|client| {
         let output = Command::new(client[0]).args(&client[1..]).arg("--version").output().ok()?;

@@ -1,4 +1,4 @@
-//! How things are said: diagnostics on stderr, colours only on a terminal that wants them.
+//! Terminal output: diagnostics go to stderr; colours appear only on a terminal, and not if `NO_COLOR` is set.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use tilewright::viz::{Style, render_all};
 
 use crate::errors;
 
-/// Time between two pictures of a spinner.
+/// Time between two frames of a spinner.
 pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Prints a line to stdout; ends the command quietly where nobody reads any more, as in `| head -1`.
+/// Prints a line to stdout; exits quietly if the reader has closed the pipe, as in `| head -1`.
 macro_rules! say {
     ($($argument:tt)*) => { $crate::terminal::print_text(format_args!("{}\n", format_args!($($argument)*))) };
 }
@@ -39,7 +39,7 @@ fn wants_colour(is_terminal: bool) -> Style {
     if is_terminal && !asked_not_to { Style::Coloured } else { Style::Plain }
 }
 
-/// How drawings are laid out for stdout: as wide as the terminal, and where output is piped 120 columns and 60 rows.
+/// How drawings are laid out for stdout: as wide as the terminal, or 120 columns and 60 rows if output is piped.
 pub(crate) fn screen() -> TextOptions {
     let style = wants_colour(stdout().is_terminal());
     match Term::stdout().size_checked() {
@@ -63,13 +63,13 @@ pub(crate) fn rendered(diagnostics: &[Diagnostic], style: Style) -> String {
     render_all(diagnostics, &source, style)
 }
 
-/// Says on stderr what is wrong; kept for `--json`.
+/// Prints diagnostics on stderr, and records them for `--json`.
 pub(crate) fn report(diagnostics: &[Diagnostic]) {
     errors::keep(diagnostics);
     eprint!("{}", rendered(diagnostics, wants_colour(stderr().is_terminal())));
 }
 
-/// Says one thing that is wrong; kept for `--json`.
+/// Prints one error on stderr, and records it for `--json`.
 pub(crate) fn complain(text: &str) {
     errors::keep_text(text);
     let head = match wants_colour(stderr().is_terminal()) {
@@ -79,7 +79,7 @@ pub(crate) fn complain(text: &str) {
     eprintln!("{head}: {text}");
 }
 
-/// A spinner on a terminal, one line where output is piped.
+/// A spinner on a terminal, or one line if output is piped.
 pub(crate) fn spinner(text: &str) -> ProgressBar {
     if !stderr().is_terminal() {
         eprintln!("{text}");
@@ -90,7 +90,7 @@ pub(crate) fn spinner(text: &str) -> ProgressBar {
     bar
 }
 
-/// A bar over bytes on a terminal, nothing where output is piped.
+/// A progress bar over bytes on a terminal; nothing if output is piped.
 pub(crate) fn byte_bar(text: &str, total: u64) -> ProgressBar {
     if !stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -100,7 +100,7 @@ pub(crate) fn byte_bar(text: &str, total: u64) -> ProgressBar {
     ProgressBar::new(total).with_style(style).with_message(text.to_string())
 }
 
-/// A bar over things that are counted, shown at once on a terminal; nothing where output is piped.
+/// A progress bar over counted items, shown at once on a terminal; nothing if output is piped.
 pub(crate) fn count_bar(text: &str, total: u64) -> ProgressBar {
     if !stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -113,15 +113,15 @@ pub(crate) fn count_bar(text: &str, total: u64) -> ProgressBar {
     bar
 }
 
-/// Nobody knows before something is done.
+/// The estimated time left; unknown until the first item is done.
 fn time_left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
     if state.pos() > 0 {
         let _ = out.write_str(&format!(", {:#} left", HumanDuration(state.eta())));
     }
 }
 
-/// What is measured, on a terminal; nothing where output is piped. It is drawn when it is told something and not in
-/// between, so that nothing runs beside what is measured.
+/// Shows what is measured, on a terminal; nothing if output is piped. It is redrawn only when it is updated, so that
+/// nothing runs in parallel with the measurement.
 pub(crate) fn measuring_bar() -> ProgressBar {
     if !stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -131,8 +131,8 @@ pub(crate) fn measuring_bar() -> ProgressBar {
     ProgressBar::no_length().with_style(style)
 }
 
-/// How far a launch on the virtual GPU is, on a terminal; nothing where output is piped, and nothing while a launch is
-/// too short to tell how far it is.
+/// The progress of a launch on the virtual GPU, on a terminal; nothing if output is piped, or for launches too short to
+/// report progress.
 pub(crate) fn launch_bar() -> ProgressBar {
     if !stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -142,7 +142,7 @@ pub(crate) fn launch_bar() -> ProgressBar {
     ProgressBar::no_length().with_style(style)
 }
 
-/// Shows on a [`launch_bar`] how far the launch is.
+/// Shows the progress of a launch on a [`launch_bar`].
 pub(crate) fn show_launch(bar: &ProgressBar, progress: Progress) {
     bar.set_length(u64::from(progress.ctas));
     bar.set_position(u64::from(progress.ended));

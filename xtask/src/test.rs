@@ -1,4 +1,4 @@
-//! `test`: all tests of the workspace, with NVRTC provisioned first where that is possible; or the matrix of kernels.
+//! `test`: runs all tests of the workspace, provisioning NVRTC first if possible; or the matrix of kernels.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -16,17 +16,17 @@ use crate::toolchain::provisioned;
 /// Arguments of `test`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Only tests whose name contains this; there must be some. `kernels` runs every kernel with inferred layouts in
+    /// Run only tests whose name contains this; at least one must. `kernels` runs every kernel with inferred layouts in
     /// many sizes instead.
     filter: Option<String>,
-    /// With `kernels`, only those whose name contains this.
+    /// With `kernels`, run only those whose name contains this.
     name: Option<String>,
     /// Accept what the tests produce: rewrites snapshots and committed PTX.
     #[arg(long)]
     bless: bool,
 }
 
-/// The filter that stands for the matrix of kernels.
+/// The filter that selects the matrix of kernels.
 const KERNELS: &str = "kernels";
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     match (arguments.filter.as_deref(), name) {
         (Some(KERNELS), _) if arguments.bless => bad(&format!("`test {KERNELS}` has nothing to accept")),
         (Some(KERNELS), name) => matrix::run(name.unwrap_or_default()),
-        (_, Some(name)) => bad(&format!("`{name}` stands behind `{KERNELS}` only")),
+        (_, Some(name)) => bad(&format!("`{name}` can only be given after `{KERNELS}`")),
         (_, None) => cargo_test(arguments),
     }
 }
@@ -70,7 +70,7 @@ fn cargo_test(arguments: &Arguments) -> Exit {
     }
 }
 
-/// Runs tests, passes on what they say, and counts those that their summaries tell of.
+/// Runs tests, forwards their output, and counts the tests that their summaries report.
 fn counted(command: &mut Command) -> std::io::Result<(ExitStatus, u64)> {
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let mut tests = 0;
@@ -87,17 +87,17 @@ fn counted(command: &mut Command) -> std::io::Result<(ExitStatus, u64)> {
     Ok((child.wait()?, tests))
 }
 
-/// What summaries count: cargo's tests, and those that have a summary of their own.
+/// The words after counts in summaries: those of cargo, and of tests that print their own summary.
 const COUNTED: [&str; 7] = ["passed", "failed", "ignored", "skipped", "refused", "not", "pairs"];
 
-/// The tests that a line of a summary tells of: `test result: ok. 2 passed; 0 failed; 1 ignored; ...` of three.
+/// The number of tests that a summary line reports: `test result: ok. 2 passed; 0 failed; 1 ignored; ...` of three.
 fn tests_of(line: &str) -> u64 {
     let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let counts = words.windows(2).filter(|pair| COUNTED.contains(&pair[1]));
     counts.filter_map(|pair| pair[0].parse::<u64>().ok()).sum()
 }
 
-/// Counts and names what was skipped for want of NVRTC or a browser.
+/// Counts and lists the tests that were skipped because NVRTC or a browser is missing.
 fn list_skipped(file: &Path) -> usize {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let mut names: Vec<&str> = text.lines().collect();
@@ -105,7 +105,7 @@ fn list_skipped(file: &Path) -> usize {
     for name in &names {
         say!("skipped {name}");
     }
-    say!("{} skipped for want of NVRTC or a browser", names.len());
+    say!("{} skipped because NVRTC or a browser is missing", names.len());
     names.len()
 }
 

@@ -6,13 +6,13 @@ use tilewright::runtime::{FixtureFolder, Toolchain};
 use crate::setup;
 use crate::terminal::workspace;
 
-/// The PTX committed beside the tests.
+/// The PTX committed with the tests.
 pub(crate) fn fixtures() -> FixtureFolder {
     FixtureFolder::new(workspace().join("tests/fixtures/ptx"))
 }
 
-/// A toolchain that has an NVRTC for `target`, fetching it if there is none. Where that fails, the toolchain still
-/// serves what committed PTX covers; the reason was said.
+/// A toolchain that has an NVRTC for `target`, fetching it if there is none. If that fails, the reason is printed, and
+/// the toolchain can still use committed PTX.
 pub(crate) fn provisioned(target: &str) -> Toolchain {
     let toolchain = Toolchain::from_env(Some(fixtures()));
     note_rejected_variable(&toolchain, target);
@@ -26,19 +26,19 @@ pub(crate) fn provisioned(target: &str) -> Toolchain {
     toolchain
 }
 
-/// A folder that the user named and that does not serve is worth a word.
+/// Prints a note if the folder that the user named has no usable NVRTC.
 fn note_rejected_variable(toolchain: &Toolchain, target: &str) {
     if toolchain.search().nvrtc_dir.is_none() || toolchain.search().disabled {
         return;
     }
     for candidate in probe(toolchain.search(), target) {
         if let (Origin::Variable, Verdict::Rejected(why)) = (candidate.origin, candidate.verdict) {
-            eprintln!("note: TILEWRIGHT_NVRTC_DIR is passed over: {}: {why}", candidate.path.display());
+            eprintln!("note: TILEWRIGHT_NVRTC_DIR is ignored: {}: {why}", candidate.path.display());
         }
     }
 }
 
-/// Where this project keeps what it fetched.
+/// The folder where this project keeps what it fetched and compiled.
 pub(crate) fn cache_dir() -> Result<std::path::PathBuf, String> {
     SearchOptions::from_env()
         .cache_dir

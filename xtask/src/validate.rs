@@ -1,5 +1,5 @@
-//! `validate`: every committed CUDA snapshot through NVRTC for its target, where warnings and spills are errors; and the
-//! names that are taken to be reserved.
+//! `validate`: compiles every committed CUDA snapshot with NVRTC for its target, with warnings and spills as errors,
+//! and checks the list of reserved names.
 
 mod names;
 
@@ -52,8 +52,8 @@ pub(crate) fn run(_: &Arguments) -> Exit {
     if bad == 0 && are_names_right { Exit::Done } else { Exit::Differs }
 }
 
-/// Tries the reserved names, and says what came of it; true where all are as they are listed. NVRTC reads names alike
-/// for every target.
+/// Checks the list of reserved names and prints the result; true if the list is right. NVRTC treats names the same for
+/// every target.
 fn reserved_names(target: Target) -> bool {
     let nvrtc = provisioned(target.name()).nvrtc(target.name()).map_err(|error| error.to_string());
     let (count, wrong) = match nvrtc.and_then(|nvrtc| names::check(&nvrtc, target.name())) {
@@ -64,7 +64,7 @@ fn reserved_names(target: Target) -> bool {
         }
     };
     wrong.iter().for_each(|text| complain(text));
-    say!("{count} names that C++ and CUDA reserve, {} findings", wrong.len());
+    say!("{count} names that C++ and CUDA reserve, {} wrong", wrong.len());
     wrong.is_empty()
 }
 

@@ -1,4 +1,4 @@
-//! `why`: why a buffer has its layout, down to a line that the user wrote.
+//! `why`: explains why a buffer has its layout, traced back to a line that the user wrote.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
 fn unknown_buffer(artifact: &Artifact, name: &str) -> String {
     let names = artifact.buffer_names();
     let hint = match suggestion(name, names.iter().copied()) {
-        hint if hint.is_empty() => format!("; there are {}", names.join(", ")),
+        hint if hint.is_empty() => format!("; the buffers are {}", names.join(", ")),
         hint => hint,
     };
     format!("`{}` has no buffer `{name}`{hint}", artifact.name())

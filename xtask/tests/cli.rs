@@ -31,7 +31,7 @@ fn say(arguments: &[&str]) -> Said {
     said(&mut xtask(arguments))
 }
 
-/// True where CUDA text can be compiled; else cases that need it are skipped, which fails where NVRTC is required.
+/// Whether CUDA text can be compiled. If not, the test is skipped, which fails if NVRTC is required.
 fn has_nvrtc(test: &str) -> bool {
     let found = tilewright_tests::toolchain::toolchain().nvrtc("sm_100a").is_ok();
     if !found {
@@ -68,19 +68,19 @@ fn piped_output_has_no_escape_sequences_and_json_is_one_object() {
 fn what_is_unknown_is_bad_input_with_a_hint() {
     let cases: &[(&[&str], &str)] = &[
         (&["run-kernel", "sf_transpos"], "did you mean `sf_transpose`?"),
-        (&["run-kernel", "nothing_like_it"], "there are attention, column_max"),
+        (&["run-kernel", "nothing_like_it"], "the kernels are attention, column_max"),
         (&["run-kernel", "sf_transpose", "--target", "sm_80"], "there are sm_100a and sm_90a"),
         (&["run-kernel", "warp_transpose", "--shape", "depth=3"], "it has rows, cols, tiles"),
         (&["run-kernel", "warp_transpose", "--shape", "rows"], "write it as rows=32"),
-        (&["run-kernel", "warp_transpose", "--shape", "rows=0"], "a size lies between 1 and 2^30"),
-        (&["run-kernel", "warp_transpose", "--dtype", "i64"], "it is for b32, b8, b16, b64, b128, f32"),
+        (&["run-kernel", "warp_transpose", "--shape", "rows=0"], "a size must be between 1 and 2^30"),
+        (&["run-kernel", "warp_transpose", "--dtype", "i64"], "it is built for b32, b8, b16, b64, b128, f32"),
         (&["run-kernel", "sf_transpose", "--dtype", "float"], "`float` is not a dtype"),
-        (&["run-kernel", "sf_transpose", "--device", "tpu"], "there are auto, gpu and virtual"),
+        (&["run-kernel", "sf_transpose", "--device", "tpu"], "the devices are auto, gpu and virtual"),
         (&["run-kernel", "sf_transpose", "--variant", "fastest"], "there is no variant `fastest`"),
         (&["run-kernel", "sf_transpose", "--cuda", "no/such/file.cu"], "cannot read no/such/file.cu"),
-        (&["emit", "sf_transpose", "--stage", "tiles"], "there are tile, layouts, thread, plan, cuda, ptx, sass"),
+        (&["emit", "sf_transpose", "--stage", "tiles"], "the stages are tile, layouts, thread, plan, cuda, ptx, sass"),
         (&["why", "softmax", "vv"], "`softmax` has no buffer `vv`; did you mean `v`?"),
-        (&["why", "softmax", "nothing_like_it"], "there are x, y, v, max, sum"),
+        (&["why", "softmax", "nothing_like_it"], "the buffers are x, y, v, max, sum"),
         (&["why", "softmaks", "v"], "did you mean `softmax`?"),
         (&["no-such-verb"], "unrecognized subcommand"),
     ];
@@ -91,7 +91,7 @@ fn what_is_unknown_is_bad_input_with_a_hint() {
     }
 }
 
-/// Reading one of these would not end: a device without an end, and a FIFO without a writer.
+/// Reading one of these would never end: an endless device, and a FIFO without a writer.
 #[cfg(unix)]
 #[test]
 fn what_is_no_regular_file_is_not_read() {
@@ -112,7 +112,7 @@ fn what_is_no_regular_file_is_not_read() {
     }
 }
 
-/// What `--json` says of a command that fails: one object, and nothing else.
+/// What `--json` prints for a command that fails: one object, and nothing else.
 fn json_error(arguments: &[&str], status: i32) -> Value {
     let said = say(arguments);
     assert_eq!(said.status, status, "{arguments:?}: {}", said.err);
@@ -127,7 +127,7 @@ fn json_error(arguments: &[&str], status: i32) -> Value {
 fn errors_are_json_too_for_every_verb_that_has_json() {
     let cases: &[(&[&str], &str)] = &[
         (&["run-kernel", "sf_transpos", "--json"], "did you mean `sf_transpose`?"),
-        (&["run-kernel", "sf_transpose", "--device", "tpu", "--json"], "there are auto, gpu and virtual"),
+        (&["run-kernel", "sf_transpose", "--device", "tpu", "--json"], "the devices are auto, gpu and virtual"),
         (&["run-kernel", "sf_transpose", "--max-instructions", "0", "--json"], "invalid value '0'"),
         (&["why", "softmax", "vv", "--json"], "did you mean `v`?"),
         (&["layout", "S[8:1]", "--dtype", "f33", "--json"], "f33"),
@@ -161,7 +161,7 @@ fn a_result_has_no_errors_beside_it() {
     let said = say(&["why", "softmax", "max", "--json"]);
     assert_eq!((said.status, said.out.lines().count()), (0, 1));
     assert!(!said.out.contains("diagnostics"), "{}", said.out);
-    // Not asked for.
+    // JSON was not requested.
     assert_eq!(say(&["why", "softmax", "vv"]).out, "");
 }
 
@@ -195,7 +195,7 @@ fn counted_lines_behind_the_first_40_are_summed_up_by_op() {
     assert!(all_lines.len() > 100 && lines.len() < 60, "{summed}");
     assert_eq!(all_lines[..40], lines[..40]);
     assert!(lines[40..].iter().any(|line| line.contains(" at kernels/src/attention.rs:")), "{summed}");
-    let note = format!("note       the {} counted lines after the first 40 are summed up by op", all_lines.len() - 40);
+    let note = format!("note       lines after the first 40 ({} more) are summed up by op", all_lines.len() - 40);
     assert!(summed.contains(&note) && summed.contains("--all prints all"), "{summed}");
     assert!(!all.contains("summed up"), "{all}");
 }
@@ -215,7 +215,7 @@ fn test_with_cargo(script: &str) -> Said {
 
 #[test]
 fn a_command_that_is_built_optimised_ends_as_it_ends_there() {
-    // Optimised already, it would run.
+    // An optimised build would run the command itself.
     if !cfg!(debug_assertions) {
         return;
     }
@@ -227,7 +227,7 @@ fn a_command_that_is_built_optimised_ends_as_it_ends_there() {
     );
     for status in [1, 2, 3, 4] {
         let said = fuzz(&format!("exit {status}"));
-        assert_eq!((said.status, said.out.as_str()), (status, ""), "what is wrong was said there: {}", said.err);
+        assert_eq!((said.status, said.out.as_str()), (status, ""), "the error was reported there: {}", said.err);
     }
     let broken = fuzz("exit 101");
     assert_eq!(broken.status, 3, "{}", broken.err);
@@ -240,7 +240,7 @@ fn a_name_that_no_test_has_is_bad_input() {
     let said = test_with_cargo(none);
     assert_eq!(said.status, 4, "{}{}", said.out, said.err);
     assert!(said.err.contains("no test has `a_name` in its name"), "{}", said.err);
-    assert!(said.out.contains("9 filtered out"), "what cargo says is passed on: {}", said.out);
+    assert!(said.out.contains("9 filtered out"), "cargo's output is forwarded: {}", said.out);
     for (script, status) in [
         ("echo 'test result: ok. 1 passed; 0 failed; 0 ignored'", 0),
         ("echo 'end to end: 0 passed (0 from committed PTX), 0 failed, 2 skipped'", 0),
@@ -301,7 +301,7 @@ fn why_and_layouts_name_the_line_that_fixed_each_layout() {
     assert!(max.starts_with("max: S["), "{max}");
     assert!(max.contains(&format!("(common pass), {file}:{reduced}, reduce(max, v, max, dimension 1)")), "{max}");
     assert!(max.contains("  from: v\nv: S["), "{max}");
-    assert!(max.contains("  cost of them: "), "{max}");
+    assert!(max.contains("  total cost: "), "{max}");
     assert!(max.ends_with(&format!("fixed by: {file}:{shared}, parallel i, j\n")), "{max}");
     let layouts = say(&["emit", "softmax", "--stage", "layouts"]).out;
     for fragment in ["v", "max", "sum"] {
@@ -310,7 +310,7 @@ fn why_and_layouts_name_the_line_that_fixed_each_layout() {
         assert!(block.contains("of each thread, ") && block.contains(&format!("{file}:{shared}, ")), "{block}");
     }
     assert_eq!(layouts.matches("\nparallel i, j = S[").count(), 3, "{layouts}");
-    assert!(layouts.contains("  read x: 4 elements at once, 16 bytes: the most that there is"), "{layouts}");
+    assert!(layouts.contains("  read x: 4 elements at once, 16 bytes: the widest vector possible"), "{layouts}");
     assert!(layouts.lines().last().is_some_and(|line| line.starts_with("cost ")), "{layouts}");
 }
 
@@ -419,7 +419,7 @@ fn setup_without_a_client_says_what_was_tried() {
     assert!(said.err.contains("python3 -m pip") && said.err.contains("setup --wheel FILE"), "{}", said.err);
 }
 
-/// The first bytes of a library of 2 MiB. The loader maps all of it, and ends the process when it reads the dynamic
+/// The first bytes of a library of 2 MiB. The loader would map all of it, and kill the process by reading the dynamic
 /// section in the middle, which the file does not have.
 #[cfg(target_os = "linux")]
 fn cut_library() -> Vec<u8> {
@@ -432,7 +432,7 @@ fn cut_library() -> Vec<u8> {
     }
     let segments: [(usize, u64, u64, u64, u64); 2] = [(64, 1, 0, 1 << 21, 1 << 12), (120, 2, 1 << 20, 256, 8)];
     for (start, kind, offset, size, alignment) in segments {
-        // To be read and written.
+        // Readable and writable.
         let flags: u64 = 6 << 32;
         let fields: [u64; 7] = [kind | flags, offset, offset, offset, size, size, alignment];
         let all: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();

@@ -42,7 +42,7 @@ fn the_hardware_view_shows_what_a_lane_holds() {
 fn an_access_shows_banks_and_wavefronts_and_a_better_swizzle() {
     assert_snapshot!("access", printed(&["S[(8,64):(64,1)]", "--dtype", "f16", "--access", "column:0"]));
     let swizzled = ["S[(8,64):(64,1)]", "--dtype", "f16", "--access", "column:0", "--swizzle", "128B"];
-    assert!(printed(&swizzled).contains("column 0: 1 instruction of 2 bytes a lane, wavefronts 1, ideal 1"));
+    assert!(printed(&swizzled).contains("column 0: 1 instruction of 2 B per lane, wavefronts 1, ideal 1"));
 }
 
 #[test]

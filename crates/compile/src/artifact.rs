@@ -15,6 +15,7 @@ use tilewright_layout::{DType, Iter, Layout, TileLayout};
 #[derive(Clone, Debug)]
 pub struct Artifact {
     kernel: VerifiedKernel,
+    /// The inferred layouts and their reasons; empty if all were declared.
     inferred: Inferred,
     program: VerifiedProgram,
     emitted: Emitted,
@@ -35,7 +36,7 @@ pub struct Parameter {
     pub layout: Layout,
     /// Whether the kernel writes it.
     pub is_output: bool,
-    /// Bytes to which its pointer must be aligned.
+    /// The alignment that its pointer must have, in bytes.
     pub alignment: i64,
 }
 
@@ -46,16 +47,16 @@ impl Parameter {
     }
 }
 
-/// A stage that can be shown.
+/// A stage of the compiler that can be printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The kernel as written, with the layouts that were inferred.
     Tile,
-    /// Who has which element and does which iteration, why, and what it costs.
+    /// Which thread holds each element and executes each iteration, why, and at what cost.
     Layouts,
-    /// What one thread does.
+    /// The program of one thread.
     Thread,
-    /// What was decided for each op, and against what.
+    /// The variant chosen for each op, and the alternatives.
     Plan,
     /// CUDA C++.
     Cuda,
@@ -77,12 +78,12 @@ impl Stage {
     }
 }
 
-/// The value of a size, if a launch may have it.
+/// The value of a size, if it is allowed for a launch.
 fn check_size(size: &Size, value: Option<i64>) -> Result<i64, Diagnostic> {
     let (name, range, multiple) = (size.var.name(), size.var.range(), size.var.multiple());
     let Some(value) = value else {
         return Err(Diagnostic::error("R0611", format!("the size `{name}` has no value"))
-            .label(size.span, "asked for here")
+            .label(size.span, "declared here")
             .help(format!("bind it: artifact.for_sizes(&[(\"{name}\", ..)])")));
     };
     if value < 1 || value > range.hi || value % multiple != 0 {
@@ -90,7 +91,7 @@ fn check_size(size: &Size, value: Option<i64>) -> Result<i64, Diagnostic> {
         let from = if multiple > 1 { "from " } else { "" };
         let wanted = format!("launch with {divides}{from}{multiple} to {}", range.hi / multiple * multiple);
         let help = if value < 1 { wanted } else { format!("{wanted}, or change the bounds of the size") };
-        return Err(Diagnostic::error("R0612", format!("{name} = {value}, which the kernel was not compiled for"))
+        return Err(Diagnostic::error("R0612", format!("the kernel was not compiled for {name} = {value}"))
             .label(size.span, format!("{divides}from 1 to {}", range.hi))
             .help(help));
     }
@@ -109,7 +110,7 @@ impl FromStr for Stage {
     fn from_str(text: &str) -> Result<Stage, String> {
         Stage::ALL.iter().copied().find(|stage| stage.name() == text).ok_or_else(|| {
             let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
-            format!("`{text}` is not a stage; there are {}", names.join(", "))
+            format!("`{text}` is not a stage; the stages are {}", names.join(", "))
         })
     }
 }
@@ -138,8 +139,8 @@ impl Artifact {
         &self.inferred
     }
 
-    /// What deserves a look though the kernel is right: reads beyond the edges of tensors, fragments that every thread has
-    /// whole, with their price, and fragments that take more registers than a thread has.
+    /// Warnings about a kernel that is right: reads beyond the edges of tensors, fragments of which every thread holds
+    /// all elements, with their cost, and fragments that take more registers than a thread has.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         let mut found = tile::warnings(self.kernel.kernel());
         found.extend(self.inferred.warnings(self.kernel.kernel()));
@@ -152,18 +153,18 @@ impl Artifact {
         self.kernel.kernel().buffers.iter().map(|(_, buffer)| buffer.name.as_str()).collect()
     }
 
-    /// Why a buffer has its layout, down to a line that the user wrote; `None` if there is no such buffer.
+    /// Why a buffer has its layout, traced back to a line that the user wrote; `None` if there is no such buffer.
     pub fn why(&self, buffer: &str) -> Option<String> {
         Some(self.inferred.why(self.kernel.kernel(), self.find(buffer)?))
     }
 
-    /// The links of [`Artifact::why`]: each fragment follows from the next. Empty for buffers in memory; `None` if
-    /// there is no such buffer.
+    /// The links of [`Artifact::why`]: each fragment's layout follows from the next. Empty for buffers in memory;
+    /// `None` if there is no such buffer.
     pub fn chain(&self, buffer: &str) -> Option<Vec<Link>> {
         Some(self.inferred.chain(self.kernel.kernel(), self.find(buffer)?))
     }
 
-    /// Other ways to lay out the fragment at the end of a buffer's chain, if one was chosen there.
+    /// Alternative layouts of the fragment at the end of a buffer's chain, if its layout was chosen among several.
     pub fn alternatives(&self, buffer: &str) -> Vec<Alternative> {
         let last = self.chain(buffer).and_then(|mut chain| chain.pop());
         last.map_or_else(Vec::new, |link| self.inferred.alternatives(self.kernel.kernel(), link.fragment))
@@ -207,21 +208,21 @@ impl Artifact {
         if found.is_empty() { Ok(self) } else { Err(found) }
     }
 
-    /// Views stay inside of the tensors that they view, now that the sizes are bound.
+    /// Checks that views stay inside the tensors that they view, now that the sizes are bound.
     fn check_views(&self) -> Vec<Diagnostic> {
         let kernel = self.kernel.kernel();
         let views = kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_some());
         views.filter_map(|(handle, view)| self.too_far(view, &kernel.buffers[kernel.storage(handle)])).collect()
     }
 
-    /// What is wrong with a view that reaches beyond a tensor for these sizes. Where neither has a size of the launch, the
-    /// verifier has compared them.
+    /// The error for a view that reaches beyond its tensor for these sizes. If neither depends on a size of the launch,
+    /// the verifier has compared them.
     fn too_far(&self, view: &Buffer, owner: &Buffer) -> Option<Diagnostic> {
         if view.run_time.is_none() && owner.run_time.is_none() {
             return None;
         }
         let reach = |buffer: &Buffer| self.placed(buffer).1.memory_span();
-        // In elements of the tensor, which may be of another width.
+        // In elements of the tensor, whose width may differ from the view's.
         let bytes = reach(view).saturating_mul(view.dtype.bytes());
         let (reached, there) = (bytes.saturating_add(owner.dtype.bytes() - 1) / owner.dtype.bytes(), reach(owner));
         if reached <= there {
@@ -250,7 +251,7 @@ impl Artifact {
         (self.sizes.len() == self.kernel.kernel().sizes.len()).then_some(&self.sizes)
     }
 
-    /// The value of an expression of the sizes; where they are not bound, of their greatest.
+    /// The value of an expression of the sizes; sizes that are not bound have their greatest value.
     pub fn value(&self, expr: &Expr) -> i64 {
         let sizes = &self.kernel.kernel().sizes;
         let value = |var: &Var| {
@@ -267,12 +268,12 @@ impl Artifact {
     }
 
     /// The entry point's name in the CUDA text, by which the kernel is launched: the kernel's own, with an underscore
-    /// behind it where C++ or CUDA reserves that.
+    /// appended if C++ or CUDA reserves it.
     pub fn entry(&self) -> &str {
         &self.emitted.entry
     }
 
-    /// What it was compiled for.
+    /// The target that it was compiled for.
     pub fn target(&self) -> Target {
         self.program.program().target
     }
@@ -323,7 +324,7 @@ impl Artifact {
             .collect()
     }
 
-    /// Shape and layout of a parameter for the sizes as they are bound.
+    /// Shape and layout of a buffer for the bound sizes.
     fn placed(&self, buffer: &Buffer) -> (Vec<i64>, Layout) {
         let whole = || Layout::Tile(TileLayout::one());
         let largest = || (buffer.shape.clone(), buffer.layout.clone().unwrap_or_else(whole));
@@ -338,7 +339,7 @@ impl Artifact {
         }
     }
 
-    /// What was decided for each op, in order.
+    /// The plan of each op, in order.
     pub fn plans(&self) -> &[OpPlan] {
         &self.program.program().plans
     }

@@ -1,4 +1,5 @@
-//! What the user claims of stores, and the lines of CUDA that do them: what a run can hold them to, or has to allow.
+//! The user's claims about stores (`unique`, `any_wins`) and the lines of CUDA that perform them, so that a run can
+//! check or allow them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +12,12 @@ use tilewright_layout::axis::Scope;
 use crate::artifact::Artifact;
 
 impl Artifact {
-    /// The lines of the CUDA text that do a store of a parallel loop which the kernel calls unique, each with a number. Where
-    /// one thread writes a place twice by lines of one number, without a barrier between, two iterations of the loop store
-    /// to one element.
+    /// The lines of the CUDA text that perform a store declared unique in a parallel loop, each with a number. If one
+    /// thread writes a location twice through lines with the same number, without a barrier in between, two iterations
+    /// of the loop store to the same element.
     ///
-    /// Stores that cannot be judged so have no number: those in a loop inside of an iteration, which may store to its
-    /// element again, and those to a buffer that the loop writes in other ways too.
+    /// Stores that cannot be checked this way have no number: those in a loop inside an iteration, which may store to
+    /// the same element again, and those to a buffer that the parallel loop also writes in other ways.
     pub fn unique_stores(&self) -> BTreeMap<u32, u32> {
         let (kernel, ordered) = (self.kernel(), ordered_ops(self.program()));
         let mut numbers: BTreeMap<(usize, Handle<Buffer>), u32> = BTreeMap::new();
@@ -31,8 +32,8 @@ impl Artifact {
         found
     }
 
-    /// The lines of the CUDA text that do a store of a parallel loop of which the kernel says that any of the values may
-    /// stay.
+    /// The lines of the CUDA text that perform a store of a parallel loop for which the kernel declares that any of the
+    /// values may remain.
     pub fn any_wins_stores(&self) -> BTreeSet<u32> {
         let kernel = self.kernel();
         let stores = self.source_map().stores().filter(|store| {
@@ -43,24 +44,24 @@ impl Artifact {
     }
 }
 
-/// The storage of the buffer of this name.
+/// The storage of the buffer with this name.
 fn storage_named(kernel: &Kernel, name: &str) -> Option<Handle<Buffer>> {
     let (buffer, _) = kernel.buffers.iter().find(|(_, buffer)| buffer.name == name)?;
     Some(kernel.storage(buffer))
 }
 
-/// A write of an iteration of a parallel loop.
+/// A write in an iteration of a parallel loop.
 #[derive(Clone, Copy)]
 struct Write {
-    /// What the kernel claims of it; nothing of an atomic addition.
+    /// What the kernel claims about it; `Claim::None` for an atomic addition.
     claim: Claim,
-    /// Whether its index is made of data.
+    /// Whether its index depends on data.
     is_at_data: bool,
-    /// Whether it is in a loop inside of the iteration.
+    /// Whether it is in a loop inside the iteration.
     is_repeated: bool,
 }
 
-/// The writes of a storage by each parallel loop that was written here.
+/// The writes to the storage by each parallel loop with this span.
 fn writes(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> Vec<Vec<Write>> {
     let loops = kernel.parallels.iter().filter(|(_, parallel)| parallel.span == span);
     let of_loop = |body: &[Element]| {
@@ -90,14 +91,14 @@ fn collect_writes(
     element.inner().for_each(|inner| collect_writes((kernel, storage), inner, is_repeated, found));
 }
 
-/// Whether the parallel loops that were written here write the storage, and any of the values may stay of every write.
+/// Whether the parallel loops with this span write to the storage, and each of these writes is declared `any_wins`.
 fn is_called_any_wins(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
     let writes = writes(kernel, span, storage).concat();
     !writes.is_empty() && writes.iter().all(|write| write.claim == Claim::AnyWins)
 }
 
-/// Whether every parallel loop that was written here writes the storage by one store alone, which is called unique and done
-/// at most once in an iteration.
+/// Whether every parallel loop with this span writes to the storage with exactly one store, which is declared unique,
+/// indexed by data, and executed at most once per iteration.
 fn is_called_unique(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
     let is_meant = |writes: &Vec<Write>| match &writes[..] {
         [write] => write.claim == Claim::Unique && write.is_at_data && !write.is_repeated,
@@ -107,7 +108,7 @@ fn is_called_unique(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> boo
     !loops.is_empty() && loops.iter().all(is_meant)
 }
 
-/// The ops that a thread does once, or with a barrier between any two times, by the numbers of their notes.
+/// The ops that a thread executes once, or with a barrier between any two executions, by the indices of their notes.
 fn ordered_ops(program: &Program) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     collect(&program.body, true, &mut found);
@@ -126,7 +127,7 @@ fn collect(body: &[Stmt], is_ordered: bool, found: &mut BTreeSet<usize>) {
     }
 }
 
-/// Whether all threads that come here pass a barrier.
+/// Whether all threads that reach the statement pass a barrier.
 fn has_barrier(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::Op { body, .. } if body.iter().any(|inner| inner.orders() > Scope::Thread))
 }

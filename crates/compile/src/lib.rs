@@ -21,17 +21,17 @@ use tilewright_infer::{Inferred, is_laid_out, lay_out};
 use tilewright_ir::{Kernel, Target, VerifiedKernel, thread, tile};
 use tilewright_lower::lower;
 
-/// What a user may ask of compilation.
+/// Options of compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What to compile for.
+    /// The target to compile for.
     pub target: Target,
-    /// What lowering may be told.
+    /// Options of lowering.
     pub lower: LowerOptions,
 }
 
 impl Options {
-    /// For this target, everything else left to the compiler.
+    /// Options for this target, with everything else left to the compiler.
     pub fn new(target: Target) -> Options {
         Options { target, lower: LowerOptions::default() }
     }
@@ -48,7 +48,7 @@ pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagno
     Ok(Artifact::new(kernel, inferred, program, emitted))
 }
 
-/// The kernel with all layouts, verified anew where it had to be changed.
+/// The kernel with all layouts, verified again if it had to be changed.
 fn laid_out(kernel: VerifiedKernel, target: Target) -> Result<(VerifiedKernel, Inferred), Vec<Diagnostic>> {
     if is_laid_out(kernel.kernel()) {
         return Ok((kernel, Inferred::default()));

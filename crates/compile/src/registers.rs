@@ -1,4 +1,4 @@
-//! The registers that fragments take of each thread, against those that a thread has.
+//! Compares the registers that fragments take per thread with those that a thread has.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,28 @@ use tilewright_layout::map::{Map, NONE};
 
 use crate::Artifact;
 
-/// Registers that addresses, counters and values on their way take beside fragments.
+/// Registers per thread that addresses, counters and temporary values take, besides fragments.
 const SPARE: i64 = 16;
 
-/// Fragments that a warning names, at most.
+/// The most fragments that a warning names.
 const MOST_TOLD: usize = 3;
 
-/// A fragment, and what it takes.
+/// A fragment, and the registers that it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// Its name.
     pub name: String,
-    /// Registers of 32 bits that it takes of each thread, with those that its layout leaves unused.
+    /// 32-bit registers that it takes per thread, including those that its layout leaves unused.
     pub registers: i64,
     /// Where it was declared.
     pub span: Span,
+    /// The fragment in the kernel.
     handle: Handle<Buffer>,
 }
 
 impl Artifact {
-    /// The fragments that are held at the place of the kernel where they take the most registers, the greatest first.
-    /// What a loop uses is held in all of it.
+    /// The fragments that are live at the statement where they take the most registers, the largest first. A fragment
+    /// that a loop uses is live in all of it.
     pub fn held(&self) -> Vec<Held> {
         let kernel = self.kernel();
         let uses = Uses::of(kernel);
@@ -55,8 +56,8 @@ impl Artifact {
             return None;
         }
         let message = format!(
-            "fragments take {taken} registers of each thread, which has {most} in a CTA of {threads} threads: some will be \
-             kept in memory"
+            "fragments take {taken} registers per thread, but a thread of a CTA of {threads} threads has {most}: some \
+             will spill to memory"
         );
         let mut finding = Diagnostic::warning("I0710", message);
         let mut has_holes = false;
@@ -67,13 +68,13 @@ impl Artifact {
             finding = finding.label(held.span, format!("`{}` takes {}{holes}", held.name, held.registers));
         }
         let help = match has_holes {
-            true => "write strides on `reg` that leave no holes, or leave the layout out",
-            false => "share the tile among more threads, take a smaller one, or keep it in shared memory",
+            true => "write strides on `reg` that leave no holes, or omit the layout",
+            false => "share the tile among more threads, use a smaller one, or keep it in shared memory",
         };
         Some(finding.help(help))
     }
 
-    /// The registers of a fragment that some thread has an element in.
+    /// The number of registers of a fragment in which some thread has an element.
     fn used_registers(&self, fragment: Handle<Buffer>) -> Option<i64> {
         let buffer = &self.kernel().buffers[fragment];
         let map = Map::of_layout(buffer.layout.as_ref()?, self.threads() as usize).ok()?;
@@ -82,7 +83,7 @@ impl Artifact {
     }
 }
 
-/// Registers that a fragment takes of each thread.
+/// Registers that a fragment takes per thread.
 fn registers(buffer: &Buffer) -> i64 {
     in_registers(buffer.span_elements(), buffer)
 }
@@ -94,6 +95,7 @@ fn in_registers(elements: i64, buffer: &Buffer) -> i64 {
 /// The first and the last statement of the kernel's body that uses each fragment.
 struct Uses<'a> {
     kernel: &'a Kernel,
+    /// First and last use of each fragment's storage, as indices of statements of the kernel's body.
     places: BTreeMap<Handle<Buffer>, (usize, usize)>,
 }
 

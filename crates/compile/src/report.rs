@@ -1,4 +1,4 @@
-//! What a report of a defect holds.
+//! The text of a defect report.
 
 use std::fmt::Write;
 
@@ -6,8 +6,8 @@ use tilewright_diag::Diagnostic;
 
 use crate::Options;
 
-/// The text of a report, where a defect of Tilewright is among the findings: the version, the options, what was said, and
-/// the kernel as `kernel` prints it. Whoever calls this says where it is kept.
+/// The text of a report, if a defect of Tilewright is among the findings: the version, the options, the findings, and
+/// the kernel as `kernel` prints it. The caller decides where to keep it.
 pub fn defect_report(kernel: impl FnOnce() -> String, options: &Options, found: &[Diagnostic]) -> Option<String> {
     if !found.iter().any(Diagnostic::is_internal) {
         return None;

@@ -1,4 +1,4 @@
-//! An element of an output that a launch did not write: which ops write the output, and what left the element out.
+//! The error for an element of an output that a launch did not write: which ops write the output, and why they miss it.
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
@@ -11,23 +11,25 @@ use crate::writers::{Writer, writers};
 /// The most writers that one message names.
 const MOST_NAMED: usize = 4;
 
-/// Where the hardware counts CTAs.
+/// The names of the grid's dimensions.
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// The dimension in which something that writes does not come to an index.
+/// A dimension in which a writer does not reach the element's index.
 struct Missed<'w> {
+    /// The dimension, from 0.
     dimension: usize,
-    /// The index.
+    /// The element's index in this dimension.
     at: i64,
-    /// The first index that is written, as it stands in the kernel.
+    /// The first index that is written, as an expression of the kernel.
     first: &'w Expr,
-    /// The indices that are written, from the least to the greatest.
+    /// The least index that is written.
     least: i64,
+    /// The greatest index that is written.
     most: i64,
 }
 
 impl Artifact {
-    /// What is said of an element of an output, counted in row-major order, that a launch with these sizes did not write.
+    /// The error for an element of an output, counted in row-major order, that a launch with these sizes did not write.
     pub fn unwritten(&self, output: &str, element: i64) -> Diagnostic {
         let kernel = self.kernel();
         let parameter = self.parameters().into_iter().find(|parameter| parameter.name == output);
@@ -40,7 +42,7 @@ impl Artifact {
         let writers = writers(kernel, handle);
         if writers.is_empty() {
             let finding = finding.label(buffer.span, "nothing writes it");
-            return finding.help(format!("write every element of `{output}`, or leave the output out"));
+            return finding.help(format!("write every element of `{output}`, or remove the output"));
         }
         writers.iter().take(MOST_NAMED).fold(finding, |finding, writer| {
             let missed = if writer.buffer == handle { self.missed(writer, &index) } else { None };
@@ -51,7 +53,7 @@ impl Artifact {
         })
     }
 
-    /// The first dimension in which no index of a writer is that of the element.
+    /// The first dimension in which a writer's indices do not include the element's.
     fn missed<'w>(&self, writer: &'w Writer<'_>, index: &[i64]) -> Option<Missed<'w>> {
         writer.indices.iter().zip(index).enumerate().find_map(|(dimension, (indices, at))| {
             let (first, count) = indices.as_ref()?;
@@ -62,7 +64,7 @@ impl Artifact {
         })
     }
 
-    /// An index with the sizes and the grid of this launch.
+    /// An index expression, with the sizes and the grid of this launch substituted.
     fn of_launch(&self, index: &Expr) -> Expr {
         let (kernel, grid) = (self.kernel(), self.grid());
         let known = |var: &Var| {
@@ -75,7 +77,7 @@ impl Artifact {
         normalize(&index.substitute(&known))
     }
 
-    /// A loop or the grid ends before the element, or a region does not have it.
+    /// Adds a writer whose loop, grid or region ends before the element.
     fn not_reached(&self, finding: Diagnostic, writer: &Writer<'_>, missed: &Missed<'_>) -> Diagnostic {
         let Missed { dimension, at, first, least, most } = missed;
         let which = if least == most { format!("index {least}") } else { format!("indices {least} to {most}") };
@@ -84,44 +86,44 @@ impl Artifact {
         let mut causes = Vec::new();
         for (var, span) in writer.loops.iter().filter(|(var, _)| first.mentions(var)) {
             let (name, range) = (var.name(), var.range());
-            finding = finding.label(*span, format!("`{name}` is {} to {}", range.lo, range.hi));
+            finding = finding.label(*span, format!("`{name}` runs from {} to {}", range.lo, range.hi));
             causes.push(format!("the loop `{name}`"));
         }
         for (axis, (name, ctas)) in AXES.into_iter().zip(self.grid()).enumerate() {
             let block = self.kernel().block(axis);
             if first.mentions(&block) {
                 let last = (ctas - 1).max(0);
-                finding = finding.note(format!("`{}` is 0 to {last}: CTAs along {name}", block.name()));
+                finding = finding.note(format!("`{}` runs from 0 to {last}: CTAs along {name}", block.name()));
                 causes.push(format!("the grid along {name}"));
             }
         }
         let other = "or write the rest with another op";
         let help = match &causes[..] {
-            [] => format!("take a region that has index {at} of dimension {dimension}, {other}"),
-            causes => format!("let {} reach index {at} of dimension {dimension}, {other}", causes.join(" or ")),
+            [] => format!("use a region that includes index {at} of dimension {dimension}, {other}"),
+            causes => format!("make {} reach index {at} of dimension {dimension}, {other}", causes.join(" or ")),
         };
         helped(finding, help)
     }
 
-    /// A condition did not hold; or nothing is seen that leaves the element out.
+    /// Adds a writer that missed the element because of a condition or of data, or for an unknown reason.
     fn not_asked(&self, finding: Diagnostic, writer: &Writer<'_>) -> Diagnostic {
         let mut finding = finding.label(writer.span, format!("{} writes it", writer.title));
         if writer.indices.iter().any(Option::is_none) {
-            finding = finding.note(format!("data says which elements {} writes", writer.title));
+            finding = finding.note(format!("which elements {} writes depends on data", writer.title));
         }
         for (cond, holds, span) in &writer.conditions {
             let how = if *holds { "holds" } else { "does not hold" };
             finding = finding.label(*span, format!("only where `{}` {how}", value_title(self.kernel(), cond)));
         }
         let help = match writer.conditions.is_empty() {
-            false => "write the element in the other case, too, with if_else, or before the condition",
-            true => "let every element be written: look at the indices, and at the CUDA text if it was edited",
+            false => "write the element in the other case too, with if_else, or before the condition",
+            true => "make sure that every element is written: check the indices, and the CUDA text if it was edited",
         };
         helped(finding, help.to_string())
     }
 }
 
-/// A suggestion, once.
+/// Adds a suggestion, unless it is already there.
 fn helped(finding: Diagnostic, help: String) -> Diagnostic {
     if finding.help.contains(&help) { finding } else { finding.help(help) }
 }

@@ -10,17 +10,17 @@ pub(crate) struct Writer<'a> {
     /// What it is called in messages.
     pub(crate) title: String,
     pub(crate) span: Span,
-    /// What it names: the buffer, or a view of it.
+    /// The buffer that it names: the one in question, or a view of it.
     pub(crate) buffer: Handle<Buffer>,
-    /// The first index in each dimension, and how many there are from it on; `None` where data says the index.
+    /// In each dimension, the first index and the number of indices; `None` if the index depends on data.
     pub(crate) indices: Vec<Option<(Expr, i64)>>,
-    /// The loops around, by their variables.
+    /// The variables of the enclosing loops, the outermost first.
     pub(crate) loops: Vec<(&'a Var, Span)>,
-    /// The conditions around, and whether they hold there.
+    /// The enclosing conditions, and whether each holds there.
     pub(crate) conditions: Vec<(&'a Value, bool, Span)>,
 }
 
-/// All that writes a buffer, in the order of the kernel.
+/// Everything that writes a buffer, in the order of the kernel.
 pub(crate) fn writers(kernel: &Kernel, buffer: Handle<Buffer>) -> Vec<Writer<'_>> {
     let mut walk = Walk { kernel, buffer, loops: Vec::new(), conditions: Vec::new(), found: Vec::new() };
     walk.body(&kernel.body);
@@ -28,10 +28,13 @@ pub(crate) fn writers(kernel: &Kernel, buffer: Handle<Buffer>) -> Vec<Writer<'_>
 }
 
 struct Walk<'a> {
+    /// The kernel whose statements are walked.
     kernel: &'a Kernel,
     buffer: Handle<Buffer>,
+    /// The loops around the current statement, the outermost first.
     loops: Vec<(&'a Var, Span)>,
     conditions: Vec<(&'a Value, bool, Span)>,
+    /// The writers found so far.
     found: Vec<Writer<'a>>,
 }
 

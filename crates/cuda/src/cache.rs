@@ -1,8 +1,8 @@
 //! Compiled kernels on disk.
 //!
-//! One file an entry, named by the SHA-256 of everything that decides the result. An entry that cannot be read is a
-//! note, never an error: the kernel is compiled again and the entry replaced. After each entry that is written, those
-//! that were not used for the longest time are removed until all of them fit.
+//! One file per entry, named by the SHA-256 of everything that determines the result. An entry that cannot be read
+//! causes a note, never an error: the kernel is compiled again and the entry replaced. After an entry is written, the
+//! least recently used ones are removed until the rest fit the limit.
 
 mod trim;
 
@@ -16,13 +16,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What the entries of a cache take at most, in MiB, where `TILEWRIGHT_CACHE_MIB` does not say.
+/// The default limit on the total size of a cache's entries, in MiB, if `TILEWRIGHT_CACHE_MIB` is not set.
 pub const DEFAULT_CACHE_MIB: u64 = 512;
 
 const BYTES_PER_MIB: u64 = 1 << 20;
 
-/// What decides the result of a compilation, as 64 hexadecimal digits: the CUDA text, its name, all options with the
-/// target, the NVRTC version and the format of the entries.
+/// A hash of everything that determines the result of a compilation, as 64 hexadecimal digits: the CUDA text, its name,
+/// all options including the target, the NVRTC version and the format of the entries.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CacheKey(String);
 
@@ -36,7 +36,7 @@ impl CacheKey {
         let options = request.all_options();
         let texts = [request.name, request.source];
         for text in texts.into_iter().chain(options.iter().map(String::as_str)) {
-            // The length before each text keeps two different lists from running together to the same bytes.
+            // The length before each text keeps two different lists from yielding the same bytes.
             hasher.update((text.len() as u64).to_le_bytes());
             hasher.update(text.as_bytes());
         }
@@ -56,31 +56,32 @@ impl fmt::Display for CacheKey {
 pub enum CacheLookup {
     /// The result.
     Hit(Compiled),
-    /// Nothing.
+    /// There is no entry.
     Miss,
     /// An entry that cannot be read, and why, in a sentence for the user.
     Broken(String),
 }
 
-/// A folder of compiled kernels. Several processes may use it at a time.
+/// A folder of compiled kernels. Several processes may use it at the same time.
 #[derive(Debug, Clone)]
 pub struct CompileCache {
+    /// The folder of the entries.
     dir: PathBuf,
-    /// What all entries together may take.
+    /// The limit on the total size of all entries, in bytes.
     most_bytes: u64,
-    /// What is wrong with the limit that was asked for.
+    /// Why the requested limit was not accepted, if it was not.
     note: Option<String>,
 }
 
 impl CompileCache {
-    /// The cache in this folder, which is made when the first entry is written. Its entries take at most
+    /// The cache in this folder, which is created when the first entry is written. Its entries take at most
     /// [`DEFAULT_CACHE_MIB`].
     pub fn new(dir: PathBuf) -> Self {
         CompileCache { dir, most_bytes: DEFAULT_CACHE_MIB * BYTES_PER_MIB, note: None }
     }
 
     /// The cache in the folder `kernels` of [`SearchOptions::cache_dir`], with the limit of
-    /// [`SearchOptions::cache_mib`]. A limit that is not a number is a note of [`compile_cached`].
+    /// [`SearchOptions::cache_mib`]. [`compile_cached`] reports a limit that is not a number in a note.
     pub fn from_options(options: &SearchOptions) -> Option<Self> {
         let cache = CompileCache::new(options.cache_dir.as_ref()?.join("kernels"));
         Some(match options.cache_mib.as_deref().map(parse_mib) {
@@ -90,13 +91,13 @@ impl CompileCache {
         })
     }
 
-    /// The same cache with entries that take at most so many bytes together. The one that was written last stays,
-    /// whatever its size.
+    /// The same cache with this limit on the total size of its entries. The entry that was written last stays, whatever
+    /// its size.
     pub fn with_limit(self, bytes: u64) -> Self {
         CompileCache { most_bytes: bytes, ..self }
     }
 
-    /// Looks a result up. One that is found counts as used now.
+    /// Looks up a result. A hit counts as a use of the entry.
     pub fn get(&self, key: &CacheKey) -> CacheLookup {
         let path = self.path(key);
         let broken =
@@ -114,9 +115,9 @@ impl CompileCache {
         }
     }
 
-    /// Stores a result, in place of an older one, and removes others until all fit, those first that were not used for
-    /// the longest time. It is written aside and renamed, so that a reader sees a whole entry or none, and a full disk
-    /// leaves nothing behind.
+    /// Stores a result, replacing an older one, and removes the least recently used entries until the rest fit. It is
+    /// written to a temporary file and renamed, so that a reader sees a whole entry or none, and a full disk leaves
+    /// nothing behind.
     ///
     /// # Errors
     ///
@@ -137,20 +138,20 @@ impl CompileCache {
     }
 }
 
-/// A number of MiB as bytes. The error says what is taken instead.
+/// Converts a number of MiB to bytes. The error says which limit is used instead.
 fn parse_mib(text: &str) -> Result<u64, String> {
     let bytes = text.trim().parse::<u64>().ok().and_then(|mib| mib.checked_mul(BYTES_PER_MIB));
     bytes.ok_or_else(|| {
         format!(
             "TILEWRIGHT_CACHE_MIB is `{text}`, which is not a number of MiB such as {DEFAULT_CACHE_MIB}; \
-             {DEFAULT_CACHE_MIB} is taken"
+             using {DEFAULT_CACHE_MIB}"
         )
     })
 }
 
 fn write_aside(dir: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)?;
-    // Dropping it unpersisted removes the file.
+    // Dropping it without persisting removes the file.
     let mut file = tempfile::Builder::new().prefix(trim::ASIDE).tempfile_in(dir)?;
     file.write_all(bytes)?;
     file.flush()?;
@@ -159,7 +160,7 @@ fn write_aside(dir: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Compiles through the cache, if there is one. The second value holds notes about entries that could not be read or
-/// written, and about a limit that is not a number; the result is the same with them.
+/// written, and about a limit that is not a number; they do not affect the result.
 ///
 /// # Errors
 ///
@@ -234,13 +235,13 @@ mod tests {
         let key = CacheKey::new(&REQUEST, (13, 5));
         std::fs::write(cache.path(&key), "").unwrap();
         let expected = format!(
-            "the cache entry {} cannot be used: it is not a cache entry, or cut short",
+            "the cache entry {} cannot be used: it is not a cache entry, or it is cut short",
             cache.path(&key).display()
         );
         assert_eq!(cache.get(&key), CacheLookup::Broken(expected));
     }
 
-    /// Reading it would wait for a writer.
+    /// Reading a FIFO would wait for a writer.
     #[cfg(unix)]
     #[test]
     fn an_entry_that_is_a_fifo_is_broken_and_can_be_replaced() {
@@ -250,7 +251,7 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(cache.path(&key)).status().unwrap();
         assert!(made.success());
         let expected = format!(
-            "the cache entry {} cannot be used: it is a FIFO; a regular file of at most 64 MiB is read",
+            "the cache entry {} cannot be used: it is a FIFO; a regular file of at most 64 MiB is expected",
             cache.path(&key).display()
         );
         assert_eq!(cache.get(&key), CacheLookup::Broken(expected));
@@ -302,7 +303,7 @@ mod tests {
         assert_eq!((cache(None).most_bytes, cache(None).note), (512 << 20, None));
         assert_eq!((cache(Some("3")).most_bytes, cache(Some("0")).most_bytes), (3 << 20, 0));
         let wrong = cache(Some("1 GiB"));
-        let note = "TILEWRIGHT_CACHE_MIB is `1 GiB`, which is not a number of MiB such as 512; 512 is taken";
+        let note = "TILEWRIGHT_CACHE_MIB is `1 GiB`, which is not a number of MiB such as 512; using 512";
         assert_eq!((wrong.most_bytes, wrong.note.as_deref()), (512 << 20, Some(note)));
         assert_eq!(wrong.dir, PathBuf::from("/cache/kernels"));
         assert!(CompileCache::from_options(&SearchOptions::default()).is_none());

@@ -1,6 +1,6 @@
 //! GPUs, and machine code loaded on them, through the CUDA driver.
 //!
-//! cudarc panics where `libcuda` is missing, so everything here starts with [`start_driver`], which asks first.
+//! cudarc panics if `libcuda` is missing, so everything here starts with [`start_driver`], which checks first.
 
 use crate::elf;
 use crate::error::CudaError;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// The oldest driver that has every call used here, as the CUDA version it supports.
 const MINIMUM_DRIVER: (u32, u32) = (12, 8);
 
-/// What a GPU is.
+/// The properties of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuInfo {
     /// The product name.
@@ -27,7 +27,7 @@ pub struct GpuInfo {
     pub memory_bytes: u64,
     /// Streaming multiprocessors.
     pub multiprocessors: Option<u32>,
-    /// Bytes of shared memory that one CTA can have at most.
+    /// The most shared memory that one CTA can have, in bytes.
     pub shared_bytes_per_cta: Option<u32>,
     /// The peak clock of the multiprocessors, in kHz.
     pub clock_khz: Option<u32>,
@@ -57,7 +57,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens the GPU of this number, counted from 0.
+    /// Opens the GPU with this number, counted from 0.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Gpu {
         Ok(Gpu { info: describe(device, version)?, context: Rc::new(Context::open(device)?) })
     }
 
-    /// What this GPU is.
+    /// The properties of this GPU.
     pub fn info(&self) -> &GpuInfo {
         &self.info
     }
@@ -114,8 +114,8 @@ impl Gpu {
     ///
     /// # Errors
     ///
-    /// [`CudaError::Driver`], also for a fault inside a kernel that was launched before; after one of those this GPU
-    /// is of no use to the process any more.
+    /// [`CudaError::Driver`], also for a fault inside a kernel that was launched before; after such a fault the
+    /// process can no longer use this GPU.
     pub fn synchronize(&self) -> Result<(), CudaError> {
         self.context.bind()?;
         result::ctx::synchronize().map_err(failed("cuCtxSynchronize"))
@@ -130,6 +130,7 @@ impl Gpu {
 #[derive(Debug)]
 pub struct GpuModule {
     context: Rc<Context>,
+    /// The module, loaded in `context` until drop.
     raw: sys::CUmodule,
 }
 
@@ -165,6 +166,7 @@ impl Drop for GpuModule {
 #[derive(Debug)]
 pub(crate) struct Context {
     device: sys::CUdevice,
+    /// The primary context of `device`, retained until drop.
     raw: sys::CUcontext,
 }
 
@@ -175,7 +177,7 @@ impl Context {
         Ok(Context { device, raw })
     }
 
-    /// Makes it the context that this thread's driver calls use.
+    /// Makes it the current context of this thread's driver calls.
     pub(crate) fn bind(&self) -> Result<(), CudaError> {
         // SAFETY: The context is retained until `self` is dropped.
         unsafe { result::ctx::set_current(self.raw) }.map_err(failed("cuCtxSetCurrent"))
@@ -190,7 +192,7 @@ impl Drop for Context {
     }
 }
 
-/// Starts the driver, if there is one, and gives the CUDA version that it supports.
+/// Starts the driver, if there is one, and returns the CUDA version that it supports.
 fn start_driver() -> Result<(u32, u32), CudaError> {
     let names: Vec<String> = ["cuda", "nvcuda"].into_iter().flat_map(cudarc::get_lib_name_candidates).collect();
     match is_present(&names, None) {
@@ -256,7 +258,7 @@ fn reason(error: DriverError) -> String {
 mod tests {
     use super::*;
 
-    /// Where there is a GPU the list is not empty; where there is none the answer says why. Neither panics.
+    /// With a driver, every GPU in the list has a compute capability; without one, the error says why. Neither panics.
     #[test]
     fn listing_gpus_never_panics() {
         match gpus() {

@@ -1,11 +1,11 @@
-//! The tables of a 64-bit ELF image, and whether a cubin has all of its bytes.
+//! Reads the tables of a 64-bit ELF image, and checks that a cubin is complete.
 //!
-//! The driver takes a cubin as a bare pointer and finds its end by the image's own tables, so a truncated one would
-//! make it read past the end of the memory.
+//! The driver takes a cubin as a bare pointer and finds its end through the image's own tables, so a truncated one
+//! would make it read past the end of the memory.
 
-/// How a little-endian 64-bit image begins.
+/// The first bytes of a little-endian 64-bit image.
 pub(crate) const MAGIC: &[u8] = b"\x7fELF\x02\x01";
-/// The bytes of the header at the beginning of an image.
+/// The size of the header at the beginning of an image, in bytes.
 pub(crate) const HEADER_BYTES: usize = 64;
 
 /// Byte offsets inside a 64-bit ELF header, a program header and a section header (System V ABI, "ELF-64 Object File
@@ -21,65 +21,66 @@ const SECTION_TYPE: usize = 4;
 const SECTION_OFFSET: usize = 24;
 const SECTION_SIZE: usize = 32;
 
-/// The type of a program header that stands for nothing.
+/// The type of an unused program header (`PT_NULL`).
 const NO_SEGMENT: u64 = 0;
-/// The type of a section without bytes in the file.
+/// The type of a section without bytes in the file (`SHT_NOBITS`).
 const NO_BITS: u64 = 8;
 
-/// Where a table of program headers or of section headers is.
+/// The location and shape of a table of program headers or of section headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// Its first byte.
+    /// The file offset of its first byte.
     pub(crate) start: u64,
     entry_bytes: usize,
+    /// The number of entries.
     entries: usize,
 }
 
 impl Table {
-    /// The table of program headers, each about a segment; `None` where the header is cut short.
+    /// The table of program headers, each of which describes a segment; `None` if the header is cut short.
     pub(crate) fn of_segments(header: &[u8]) -> Option<Table> {
         Table::read(header, PROGRAM_TABLE, PROGRAM_ENTRY_BYTES)
     }
 
-    /// The table of section headers; `None` where the header is cut short.
+    /// The table of section headers; `None` if the header is cut short.
     pub(crate) fn of_sections(header: &[u8]) -> Option<Table> {
         Table::read(header, SECTION_TABLE, SECTION_ENTRY_BYTES)
     }
 
-    /// The table whose offset stands at `at`, and whose entry size and count stand at `shape`.
+    /// The table whose offset is stored at `at` in the header, and whose entry size and count are stored at `shape`.
     fn read(header: &[u8], at: usize, shape: usize) -> Option<Table> {
         let small = |at: usize| usize::try_from(number(header, at, 2)?).ok();
         Some(Table { start: number(header, at, 8)?, entry_bytes: small(shape)?, entries: small(shape + 2)? })
     }
 
-    /// Its length in bytes: a product of two numbers of 16 bits.
+    /// Its length in bytes: a product of two 16-bit numbers.
     pub(crate) fn size(&self) -> u64 {
         (self.entry_bytes * self.entries) as u64
     }
 
-    /// The byte after its last one; `None` beyond 64 bits.
+    /// The file offset just past its last byte; `None` if it does not fit in 64 bits.
     pub(crate) fn end(&self) -> Option<u64> {
         self.start.checked_add(self.size())
     }
 
-    /// The entries, out of the bytes of the table.
+    /// Splits the bytes of the table into its entries.
     pub(crate) fn split<'a>(&self, bytes: &'a [u8]) -> std::slice::ChunksExact<'a, u8> {
         bytes.chunks_exact(self.entry_bytes.max(1))
     }
 
-    /// The bytes of the table, where all of it lies inside the image.
+    /// The bytes of the table; `None` unless all of it lies inside the image.
     fn inside<'a>(&self, image: &'a [u8]) -> Option<&'a [u8]> {
         image.get(usize::try_from(self.start).ok()?..usize::try_from(self.end()?).ok()?)
     }
 }
 
-/// The byte after the last one of a segment in the file; `None` beyond 64 bits, and for a header that is too short.
+/// The file offset just past a segment; `None` if it does not fit in 64 bits, or the header is too short.
 pub(crate) fn segment_end(header: &[u8]) -> Option<u64> {
     let (start, size) = (number(header, SEGMENT_OFFSET, 8)?, number(header, SEGMENT_SIZE, 8)?);
     if number(header, SEGMENT_TYPE, 4)? == NO_SEGMENT { Some(0) } else { start.checked_add(size) }
 }
 
-/// The byte after the last one of a section in the file; `None` as for [`segment_end`].
+/// The file offset just past a section; `None` as for [`segment_end`].
 fn section_end(header: &[u8]) -> Option<u64> {
     let (start, size) = (number(header, SECTION_OFFSET, 8)?, number(header, SECTION_SIZE, 8)?);
     if number(header, SECTION_TYPE, 4)? == NO_BITS { Some(0) } else { start.checked_add(size) }
@@ -93,7 +94,7 @@ pub(crate) fn is_whole(image: &[u8]) -> bool {
         && are_inside(image, Table::of_sections(image), section_end)
 }
 
-/// Whether a table and what its entries are about lie inside the image.
+/// Whether a table, and the segments or sections that it describes, lie inside the image.
 fn are_inside(image: &[u8], table: Option<Table>, end: fn(&[u8]) -> Option<u64>) -> bool {
     let is_inside = |entry: &[u8]| end(entry).is_some_and(|end| end <= image.len() as u64);
     table.is_some_and(|table| table.inside(image).is_some_and(|bytes| table.split(bytes).all(is_inside)))
@@ -109,7 +110,7 @@ pub(crate) fn number(bytes: &[u8], at: usize, width: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Where the parts of [`image`] begin.
+    /// The offsets of the parts of [`image`].
     const SEGMENT: usize = HEADER_BYTES;
     const SECTION: usize = SEGMENT + 56 + 8;
 

@@ -8,7 +8,7 @@ use crate::nvrtc::Compiled;
 use crate::resources::Resources;
 use sha2::{Digest, Sha256};
 
-/// The number of this format. A change of it makes every older entry a miss, since it is part of the key too.
+/// The version of this format. Changing it turns every older entry into a miss, since it is also part of the key.
 pub(crate) const FORMAT: u32 = 1;
 
 const MAGIC: &[u8; 8] = b"TWCUBIN\0";
@@ -49,7 +49,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Compiled, String> {
     reader.take(MAGIC.len())?;
     let format = reader.u32()?;
     if format != FORMAT {
-        return Err(format!("it has format {format}, and this version reads {FORMAT}"));
+        return Err(format!("it has format {format}, but this version reads {FORMAT}"));
     }
     let ptx = reader.text()?;
     let cubin = reader.bytes()?.to_vec();
@@ -61,10 +61,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Compiled, String> {
     Ok(Compiled { ptx, cubin, log, resources })
 }
 
-/// Everything but the checksum, which has to be right.
+/// Everything except the checksum; an error if the checksum is wrong.
 fn checked_body(bytes: &[u8]) -> Result<&[u8], String> {
     if !bytes.starts_with(MAGIC) {
-        return Err("it is not a cache entry, or cut short".to_string());
+        return Err("it is not a cache entry, or it is cut short".to_string());
     }
     let (body, stored) = bytes.split_last_chunk::<DIGEST_BYTES>().ok_or_else(|| "it is cut short".to_string())?;
     if sha256(body) == *stored {
@@ -112,7 +112,7 @@ fn severity_of(code: u32) -> Result<Severity, String> {
         1 => Ok(Severity::Warning),
         2 => Ok(Severity::Info),
         3 => Ok(Severity::Remark),
-        _ => Err(format!("it has a message of unknown severity {code}")),
+        _ => Err(format!("it contains a message of unknown severity {code}")),
     }
 }
 
@@ -130,8 +130,9 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// What is still to be read. Lengths are checked against it before anything is allocated.
+/// Reads the fields of an entry. Lengths are checked against the remaining bytes before anything is allocated.
 struct Reader<'a> {
+    /// The bytes that are not read yet.
     rest: &'a [u8],
 }
 
@@ -163,7 +164,7 @@ impl<'a> Reader<'a> {
 
     fn text(&mut self) -> Result<String, String> {
         let bytes = self.bytes()?.to_vec();
-        String::from_utf8(bytes).map_err(|_| "it has a text that is not UTF-8".to_string())
+        String::from_utf8(bytes).map_err(|_| "it contains text that is not UTF-8".to_string())
     }
 
     fn list<T>(&mut self, item: fn(&mut Reader<'_>) -> Result<T, String>) -> Result<Vec<T>, String> {
@@ -223,7 +224,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The checksum is right here, so that the reader itself meets the bad length.
+    /// The checksum is right here, so the reader itself encounters the bad length.
     #[test]
     fn a_length_beyond_the_end_is_an_error_and_allocates_nothing() {
         let mut body = MAGIC.to_vec();

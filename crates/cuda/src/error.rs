@@ -1,4 +1,4 @@
-//! What can go wrong, with enough structure for a message that names the cause and the way out.
+//! What can go wrong, with enough structure for a message that names the cause and the remedy.
 
 use crate::find::{Candidate, Verdict};
 use crate::log::{LogLine, Severity};
@@ -10,25 +10,25 @@ use std::path::PathBuf;
 pub enum CudaError {
     /// NVRTC was switched off ([`crate::SearchOptions::disabled`]).
     NvrtcDisabled,
-    /// No place holds an NVRTC that can be used.
+    /// No usable NVRTC was found in any of the places searched.
     NvrtcNotFound {
-        /// Every place looked at, in order, with the reason why it was passed over.
+        /// Every place searched, in order, with the reason why it was rejected.
         candidates: Vec<Candidate>,
     },
-    /// cudarc opened another NVRTC than the chosen one: a `libnvrtc.so` on the loader path wins over it.
+    /// cudarc opened a different NVRTC from the chosen one: a `libnvrtc.so` on the loader path takes precedence.
     NvrtcMismatch {
         /// The chosen library.
         chosen: PathBuf,
         /// Its version.
         version: (u32, u32),
-        /// The version of the library that answers instead.
+        /// The version of the library that was opened instead.
         answered: (u32, u32),
     },
-    /// The NVRTC at hand does not know the target.
+    /// The NVRTC that was found does not support the target.
     UnsupportedTarget {
-        /// The target asked for, such as `sm_100a`.
+        /// The requested target, such as `sm_100a`.
         target: String,
-        /// The library that was asked.
+        /// The library that was found.
         nvrtc: PathBuf,
         /// Its version.
         version: (u32, u32),
@@ -39,7 +39,7 @@ pub enum CudaError {
     Compile {
         /// Errors and other messages, in the order of the log.
         log: Vec<LogLine>,
-        /// The PTX, where the front end got that far and the ptxas stage failed.
+        /// The PTX, if the front end succeeded and the ptxas stage failed.
         ptx: Option<String>,
     },
     /// NVRTC rejected a compile option.
@@ -47,14 +47,14 @@ pub enum CudaError {
         /// What NVRTC says about it.
         message: String,
     },
-    /// An NVRTC call failed for another reason than the CUDA text.
+    /// An NVRTC call failed for a reason other than the CUDA text.
     Nvrtc {
         /// The call, such as `nvrtcCreateProgram`.
         call: &'static str,
-        /// The status name and what the log says.
+        /// The status name and the log.
         reason: String,
     },
-    /// A text holds a zero byte, which CUDA's C interfaces cannot take.
+    /// A text contains a zero byte, which CUDA's C interfaces do not accept.
     ZeroByte {
         /// Which text.
         text: &'static str,
@@ -64,9 +64,9 @@ pub enum CudaError {
         /// Why.
         why: String,
     },
-    /// There is a driver, but no GPU of this number.
+    /// There is a driver, but no GPU with this number.
     NoSuchGpu {
-        /// The number asked for, from 0.
+        /// The requested number, from 0.
         ordinal: usize,
         /// How many GPUs there are.
         count: usize,
@@ -98,7 +98,7 @@ pub enum CudaError {
     Cache {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's message.
         reason: String,
     },
 }
@@ -112,8 +112,8 @@ impl fmt::Display for CudaError {
             CudaError::NvrtcNotFound { candidates } => write_not_found(f, candidates),
             CudaError::NvrtcMismatch { chosen, version, answered } => write!(
                 f,
-                "NVRTC {}.{} was chosen ({}), but a libnvrtc.so on the loader path is opened before it and says {}.{}; \
-                 take that one off LD_LIBRARY_PATH, or start the program with LD_LIBRARY_PATH set to the folder of \
+                "NVRTC {}.{} was chosen ({}), but a libnvrtc.so on the loader path is opened first and is {}.{}; \
+                 remove that one from LD_LIBRARY_PATH, or start the program with LD_LIBRARY_PATH set to the folder of \
                  the chosen one",
                 version.0,
                 version.1,
@@ -123,7 +123,7 @@ impl fmt::Display for CudaError {
             ),
             CudaError::UnsupportedTarget { target, nvrtc, version, architectures } => write!(
                 f,
-                "NVRTC {}.{} ({}) does not know the target `{target}`; its architectures are {}",
+                "NVRTC {}.{} ({}) does not support the target `{target}`; it supports {}",
                 version.0,
                 version.1,
                 nvrtc.display(),
@@ -132,10 +132,10 @@ impl fmt::Display for CudaError {
             CudaError::Compile { log, .. } => write_compile(f, log),
             CudaError::BadOption { message } => write!(f, "NVRTC rejects a compile option: {message}"),
             CudaError::Nvrtc { call, reason } => write!(f, "{call} failed: {reason}"),
-            CudaError::ZeroByte { text } => write!(f, "the {text} holds a zero byte"),
+            CudaError::ZeroByte { text } => write!(f, "the {text} contains a zero byte"),
             CudaError::NoDriver { why } => write!(f, "no CUDA driver: {why}"),
             CudaError::NoSuchGpu { ordinal, count } => {
-                write!(f, "there is no GPU number {ordinal}: this machine has {count}, counted from 0")
+                write!(f, "there is no GPU {ordinal}: this machine has {count}, numbered from 0")
             }
             CudaError::Driver { call, reason } => write!(f, "{call} failed: {reason}"),
             CudaError::OutOfBounds { offset, length, size } => write!(

@@ -1,8 +1,8 @@
-//! Where NVRTC may be, and which of the places has one that can be used.
+//! Searches for an NVRTC that can be used.
 //!
 //! The order is: `TILEWRIGHT_NVRTC_DIR`; the toolkits that `CUDA_HOME` and `CUDA_PATH` name; the loader path;
-//! `/usr/local/cuda`; the cache that `cargo xtask setup` fills. The first library that is new enough and knows the
-//! target is taken, and the others say why they are not.
+//! `/usr/local/cuda`; the cache that `cargo xtask setup` fills. The first library that is new enough and supports
+//! the target is used; each rejected place has a reason.
 
 use crate::error::{CudaError, architecture_list};
 use crate::open::{Opened, lock_loader};
@@ -12,37 +12,37 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The oldest NVRTC that is accepted: the first one with `sm_100a`.
+/// The oldest NVRTC that is accepted: the first version with `sm_100a`.
 pub const MINIMUM_VERSION: (u32, u32) = (12, 8);
 
 /// The version that `cargo xtask setup` fetches into the cache.
 pub const PINNED_VERSION: &str = "13.5.37";
 
-/// The names that NVRTC has inside a folder, newest first.
+/// The file names of NVRTC inside a folder, newest first.
 const LIBRARY_NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
-/// The file that says that a cache folder is complete.
+/// The file that marks a cache folder as complete.
 const COMPLETE_MARKER: &str = ".ok";
 
 const SYSTEM_TOOLKIT: &str = "/usr/local/cuda";
 
-/// Where to look. [`SearchOptions::from_env`] fills it from the environment, a test by hand.
+/// Where to look for NVRTC. [`SearchOptions::from_env`] reads it from the environment; tests fill it in themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchOptions {
     /// The folder that holds the library itself (`TILEWRIGHT_NVRTC_DIR`).
     pub nvrtc_dir: Option<PathBuf>,
     /// CUDA toolkits (`CUDA_HOME`, `CUDA_PATH`): the library is in their `lib64`, `lib` or `targets/*/lib`.
     pub cuda_homes: Vec<PathBuf>,
-    /// True to look nowhere (`TILEWRIGHT_NVRTC=off`).
+    /// True to disable the search (`TILEWRIGHT_NVRTC=off`).
     pub disabled: bool,
     /// This project's cache folder ([`cache_dir`]).
     pub cache_dir: Option<PathBuf>,
-    /// What compiled kernels may take in the cache, in MiB, as it was written (`TILEWRIGHT_CACHE_MIB`).
+    /// The limit on the size of cached kernels, in MiB, as unparsed text (`TILEWRIGHT_CACHE_MIB`).
     pub cache_mib: Option<String>,
 }
 
 impl SearchOptions {
-    /// Reads the environment; nothing else in this crate does, but for the loader's own `LD_LIBRARY_PATH`. Empty
+    /// Reads the environment; nothing else in this crate does, except for the loader's own `LD_LIBRARY_PATH`. Empty
     /// variables count as unset.
     pub fn from_env() -> Self {
         Self::from_lookup(|name| std::env::var_os(name))
@@ -64,7 +64,7 @@ impl SearchOptions {
 }
 
 /// This project's cache folder, `${XDG_CACHE_HOME:-~/.cache}/tilewright`, from the values of `XDG_CACHE_HOME` and
-/// `HOME`. A relative `XDG_CACHE_HOME` is passed over, as its specification asks.
+/// `HOME`. A relative `XDG_CACHE_HOME` is ignored, as the XDG specification requires.
 pub fn cache_dir(xdg_cache_home: Option<PathBuf>, home: Option<PathBuf>) -> Option<PathBuf> {
     let base = xdg_cache_home.filter(|path| path.is_absolute()).or_else(|| home.map(|home| home.join(".cache")))?;
     Some(base.join("tilewright"))
@@ -76,7 +76,7 @@ pub fn nvrtc_cache_dir(cache_dir: &Path) -> PathBuf {
     cache_dir.join("nvrtc").join(PINNED_VERSION)
 }
 
-/// Why a place was looked at.
+/// Why a place was searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// `TILEWRIGHT_NVRTC_DIR`.
@@ -106,20 +106,20 @@ impl fmt::Display for Origin {
 /// Whether a place has an NVRTC that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It has.
+    /// It has one.
     Accepted,
-    /// It has not, and why.
+    /// It does not, for this reason.
     Rejected(String),
 }
 
-/// A place that was looked at.
+/// A place that was searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Why it was looked at.
+    /// Why it was searched.
     pub origin: Origin,
-    /// The library, or the folder where there is none.
+    /// The library, or the folder if there is none.
     pub path: PathBuf,
-    /// (major, minor), where a library was opened.
+    /// (major, minor), if a library was opened.
     pub version: Option<(u32, u32)>,
     /// The architectures that the library lists, ascending: 100 stands for `sm_100`, `sm_100a` and `sm_100f`.
     pub architectures: Vec<u32>,
@@ -127,10 +127,10 @@ pub struct Candidate {
     pub verdict: Verdict,
 }
 
-/// Looks at every place, in order, for an NVRTC that can compile for `target` (such as `sm_100a`). The first accepted
-/// one is what [`crate::Nvrtc::load`] takes. Empty where the search is switched off.
+/// Searches every place, in order, for an NVRTC that can compile for `target` (such as `sm_100a`).
+/// [`crate::Nvrtc::load`] uses the first accepted one. Empty if the search is disabled.
 ///
-/// Once this process has loaded an NVRTC, that one answers for the loader path.
+/// Once this process has loaded an NVRTC, the loader path yields that one.
 pub fn probe(options: &SearchOptions, target: &str) -> Vec<Candidate> {
     let _guard = lock_loader();
     places(options, Path::new(SYSTEM_TOOLKIT))
@@ -154,7 +154,7 @@ pub(crate) fn choose(options: &SearchOptions, target: &str) -> Result<Opened, Cu
     Err(none_usable(target, candidates))
 }
 
-/// A library that is new enough and lacks the target is worth naming before those that are too old or not there.
+/// The error if no place is accepted. A library that is new enough but lacks the target is the one reported.
 fn none_usable(target: &str, candidates: Vec<Candidate>) -> CudaError {
     let lacks_target =
         candidates.iter().find_map(|candidate| Some((candidate, candidate.version.filter(|v| *v >= MINIMUM_VERSION)?)));
@@ -169,7 +169,7 @@ fn none_usable(target: &str, candidates: Vec<Candidate>) -> CudaError {
     }
 }
 
-/// A place to look at.
+/// A place to search.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     origin: Origin,
@@ -178,10 +178,12 @@ struct Place {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Content {
+    /// The file of a library, not checked yet.
     Library(PathBuf),
     /// Whatever the dynamic loader finds.
     Loader,
     Nothing {
+        /// The folder shown to the user.
         folder: PathBuf,
         why: String,
     },
@@ -217,8 +219,8 @@ fn toolkit_folders(home: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// One place for each library in these folders (the same file under several names counts once), or one that says that
-/// there is none.
+/// Adds a place for each library in these folders (the same file under several names counts once), or one that says
+/// that there is none.
 fn add_folders(places: &mut Vec<Place>, origin: Origin, shown: &Path, folders: &[PathBuf]) {
     let mut seen = BTreeSet::new();
     let before = places.len();
@@ -248,7 +250,7 @@ fn nothing(origin: Origin, folder: PathBuf, why: &str) -> Place {
     Place { origin, content: Content::Nothing { folder, why: why.to_string() } }
 }
 
-/// Opens what is there and judges it: the candidate and its library if it can be used, else the candidate alone.
+/// Opens the library of a place and judges it: the candidate, and the library if it can be used.
 fn examine(place: Place, target: &str) -> Result<(Candidate, Opened), Candidate> {
     let (path, opened) = match place.content {
         Content::Library(file) => {
@@ -285,10 +287,10 @@ fn judge(version: (u32, u32), architectures: &[u32], target: &str) -> Verdict {
         return Verdict::Rejected(format!("version {major}.{minor} is older than {wanted}.{needed}"));
     }
     match Target::parse(target) {
-        None => Verdict::Rejected(format!("`{target}` is not a target: give sm_ and a number, such as sm_100a")),
+        None => Verdict::Rejected(format!("`{target}` is not a target: write sm_ and a number, such as sm_100a")),
         Some(parsed) if architectures.contains(&parsed.architecture) => Verdict::Accepted,
         Some(_) => Verdict::Rejected(format!(
-            "version {major}.{minor} does not know {target}, only {}",
+            "version {major}.{minor} does not support {target}, only {}",
             architecture_list(architectures)
         )),
     }

@@ -7,7 +7,7 @@ use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUfunction_attribute as Attribute, CUresult};
 use std::ffi::{c_int, c_void};
 
-/// The dynamic shared memory that a kernel may have without asking for more, in bytes (CUDA programming guide, "Shared
+/// The dynamic shared memory that a kernel may use without raising its limit, in bytes (CUDA programming guide, "Shared
 /// Memory" of each compute capability).
 const FREE_SHARED_BYTES: u32 = 48 * 1024;
 
@@ -23,7 +23,7 @@ pub struct Launch<'a> {
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y and z.
     pub block: [u32; 3],
-    /// CTAs of a cluster in x, y and z. None where there are no clusters, or the kernel itself says how large they are.
+    /// CTAs of a cluster in x, y and z. None if there are no clusters, or the kernel declares their size itself.
     pub cluster: Option<[u32; 3]>,
     /// Bytes of dynamic shared memory per CTA.
     pub dynamic_shared_bytes: u32,
@@ -39,11 +39,11 @@ pub enum GpuArg<'a> {
 }
 
 impl Gpu {
-    /// Starts a kernel, after the work launched before; does not wait for it. Faults inside the kernel come out of a
-    /// later call, at the latest [`Gpu::synchronize`].
+    /// Launches a kernel after all work launched before, without waiting for it. Faults inside the kernel are reported
+    /// by a later call, at the latest [`Gpu::synchronize`].
     ///
-    /// The number and sizes of the arguments are compared with those that the kernel has, but the kernel itself is
-    /// trusted: it can write wherever the GPU can.
+    /// The number and sizes of the arguments are checked against the kernel's parameters, but the kernel itself is
+    /// trusted: it can write to any memory that the GPU can write.
     ///
     /// # Errors
     ///
@@ -81,8 +81,8 @@ impl Gpu {
             .map_err(failed("cuLaunchKernelEx"))
     }
 
-    /// Does `work` `repeats` times (at least once), and gives the mean time of one on the GPU in milliseconds. `work`
-    /// launches and does not wait. A first run to warm up is the caller's.
+    /// Runs `work` `repeats` times (at least once), and returns the mean time of one run on the GPU in milliseconds.
+    /// `work` must launch without waiting. A warm-up run is left to the caller.
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ fn parameter_sizes(function: sys::CUfunction) -> Result<Vec<usize>, CudaError> {
         // SAFETY: The function belongs to a loaded module, and both pointers are to integers on the stack.
         let status = unsafe { sys::cuFuncGetParamInfo(function, sizes.len(), &mut offset, &mut size) };
         match status {
-            // What the driver says for a number past the last parameter.
+            // What the driver returns for an index past the last parameter.
             CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(sizes),
             other => other.result().map_err(failed("cuFuncGetParamInfo"))?,
         }
@@ -137,21 +137,21 @@ fn parameter_sizes(function: sys::CUfunction) -> Result<Vec<usize>, CudaError> {
 
 fn compare_sizes(expected: &[usize], given: &[usize]) -> Result<(), String> {
     if expected.len() != given.len() {
-        return Err(format!("it has {} parameters, and {} arguments are given", expected.len(), given.len()));
+        return Err(format!("parameter count {}, but argument count {}", expected.len(), given.len()));
     }
     for (at, (expected, given)) in expected.iter().zip(given).enumerate() {
         if expected != given {
-            return Err(format!("parameter {at} has {expected} bytes, and the argument has {given}"));
+            return Err(format!("parameter {at} is {expected} B, but the argument is {given} B"));
         }
     }
     Ok(())
 }
 
-/// Asks for more dynamic shared memory and larger clusters than every kernel may have.
+/// Raises the kernel's limits if the launch needs more dynamic shared memory or larger clusters than the defaults.
 fn raise_limits(function: sys::CUfunction, launch: &Launch<'_>) -> Result<(), CudaError> {
     if launch.dynamic_shared_bytes > FREE_SHARED_BYTES {
         let bytes = c_int::try_from(launch.dynamic_shared_bytes)
-            .map_err(|_| bad(launch, "it asks for more than 2 GiB of shared memory".to_string()))?;
+            .map_err(|_| bad(launch, "it requests more than 2 GiB of shared memory".to_string()))?;
         set_attribute(function, Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)?;
     }
     let cluster = launch.cluster.unwrap_or([1; 3]);
@@ -188,7 +188,7 @@ fn aligned(bytes: &[u8]) -> Vec<Aligned> {
     bytes.chunks(64).map(block).collect()
 }
 
-/// A point in the work of the default stream; destroyed on drop.
+/// A CUDA event, recorded on the default stream; destroyed on drop.
 struct Event(sys::CUevent);
 
 impl Event {
@@ -202,7 +202,7 @@ impl Event {
         unsafe { result::event::record(self.0, result::stream::null()) }.map_err(failed("cuEventRecord"))
     }
 
-    /// Waits for this event; both have to be recorded.
+    /// Waits for this event, and returns the time since `start`; both must have been recorded.
     fn milliseconds_since(&self, start: &Event) -> Result<f32, CudaError> {
         // SAFETY: The event is alive until `self` is dropped.
         unsafe { result::event::synchronize(self.0) }.map_err(failed("cuEventSynchronize"))?;
@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn arguments_have_to_match_the_parameters() {
         assert_eq!(compare_sizes(&[8, 4], &[8, 4]), Ok(()));
-        assert_eq!(compare_sizes(&[8, 4], &[8]), Err("it has 2 parameters, and 1 arguments are given".to_string()));
-        assert_eq!(compare_sizes(&[8, 4], &[8, 8]), Err("parameter 1 has 4 bytes, and the argument has 8".to_string()));
+        assert_eq!(compare_sizes(&[8, 4], &[8]), Err("parameter count 2, but argument count 1".to_string()));
+        assert_eq!(compare_sizes(&[8, 4], &[8, 8]), Err("parameter 1 is 4 B, but the argument is 8 B".to_string()));
     }
 
     #[test]

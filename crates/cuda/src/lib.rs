@@ -3,18 +3,19 @@
 //! This is the only crate of the workspace with `unsafe` code, and the only one that knows cudarc and libloading; none
 //! of their types appear in its interface. Both libraries are opened at run time, so everything here builds and runs on
 //! a machine without CUDA: "no NVRTC" ([`CudaError::NvrtcNotFound`]) and "no driver" ([`CudaError::NoDriver`]) are
-//! ordinary answers, not panics.
+//! ordinary errors, not panics.
 //!
-//! * [`SearchOptions`] and [`probe`] say where NVRTC may be, and which places were looked at with what verdict.
-//! * [`Nvrtc`] compiles CUDA text to PTX and cubin, with the log as lines of the CUDA text and the registers, spills
-//!   and shared bytes of each kernel.
-//! * [`CompileCache`] and [`compile_cached`] keep results on disk.
+//! * [`SearchOptions`] says where to look for NVRTC; [`probe`] lists the places searched, each with a verdict.
+//! * [`Nvrtc`] compiles CUDA text to PTX and cubin, and returns the log, mapped to lines of the CUDA text, and the
+//!   registers, spills and shared memory of each kernel.
+//! * [`CompileCache`] and [`compile_cached`] cache results on disk.
 //! * [`gpus`] and [`Gpu`] list GPUs, hold device memory, launch and time kernels.
 //!
-//! No library is opened unseen: the loader would end the process over one that is cut short, so that is an answer too.
+//! Every library file is checked before it is opened: loading one that is cut short could kill the process, so that is
+//! reported as an error.
 //!
-//! The environment is read in one place only, [`SearchOptions::from_env`], but for `LD_LIBRARY_PATH`, which belongs to
-//! the loader.
+//! The environment is read only by [`SearchOptions::from_env`], except for `LD_LIBRARY_PATH`, which belongs to the
+//! loader.
 
 mod cache;
 mod driver;

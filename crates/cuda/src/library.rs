@@ -1,8 +1,8 @@
-//! Whether a file may be given to the dynamic loader.
+//! Checks whether a file can safely be passed to the dynamic loader.
 //!
-//! The loader maps a library by its program headers and does not ask how long the file is. Of one that is cut short it
-//! maps pages that the file does not have, and the first access to such a page ends the process (SIGBUS). So a file is
-//! looked at before it is opened.
+//! The loader maps a library according to its program headers, without checking the length of the file. If the file is
+//! cut short, it maps pages past the end of the file, and the first access to such a page kills the process (SIGBUS).
+//! So a file is checked before it is opened.
 
 use crate::elf::{self, HEADER_BYTES, MAGIC, Table};
 use std::env::consts::ARCH;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// The longest library that is opened.
+/// The size limit of a library that is opened, in bytes.
 const MOST_BYTES: u64 = 4 << 30;
 
 /// Byte offsets inside an ELF header.
@@ -19,18 +19,18 @@ const BYTE_ORDER: usize = 5;
 const KIND: usize = 16;
 const MACHINE: usize = 18;
 
-/// The kind of a shared library.
+/// The kind of a shared library (`ET_DYN`).
 const SHARED: u64 = 3;
 
 /// The machines for which there is an NVRTC: their numbers in ELF, and their names in Rust.
 const MACHINES: [(u64, &str); 2] = [(62, "x86_64"), (183, "aarch64")];
 
-/// Why a file is not given to the loader.
+/// Why a file is not passed to the loader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// It is not a library for this machine: the loader refuses it, or passes over it.
+    /// It is not a library for this machine: the loader rejects or skips it.
     Unfit(String),
-    /// It is one, but not whole: the loader would take it, and the process might end.
+    /// It is one, but incomplete: the loader would map it, and the process might be killed.
     Damaged(String),
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// Looks at a file. Elsewhere than on Linux libraries are no ELF files, and nothing is looked at.
+/// Checks a file. On systems other than Linux, libraries are not ELF files, and nothing is checked.
 pub(crate) fn check(path: &Path) -> Result<(), Flaw> {
     if !cfg!(target_os = "linux") {
         return Ok(());
@@ -60,7 +60,7 @@ fn check_image(image: &mut (impl Read + Seek)) -> Result<(), Flaw> {
     let inside = |what: &str, end: Option<u64>| match end {
         Some(end) if end <= length => Ok(()),
         Some(end) => Err(damaged(&format!("{what} ends at byte {end}, and the file has {length} bytes"))),
-        None => Err(damaged(&format!("{what} is not described"))),
+        None => Err(damaged(&format!("{what} has no valid offset and size"))),
     };
     let segments = Table::of_segments(&header);
     inside("the table of segments", segments.and_then(|table| table.end()))?;
@@ -73,7 +73,7 @@ fn check_image(image: &mut (impl Read + Seek)) -> Result<(), Flaw> {
     Ok(())
 }
 
-/// What a file is, by its header, if it is not a library for this machine. One that ends inside the header may be one.
+/// What a file is, by its header, if it is not a library for this machine. One cut inside the header may be one.
 fn foreign(header: &[u8]) -> Option<String> {
     let field = |at: usize, width: usize| elf::number(header, at, width);
     let is_not = |found: Option<u64>, wanted: u64| found.is_some_and(|found| found != wanted);
@@ -97,7 +97,7 @@ fn machine_name(number: u64) -> String {
     known.map_or_else(|| format!("machine {number}"), |(_, name)| name.to_string())
 }
 
-/// Up to `count` bytes from `start` on; fewer where the file ends.
+/// Reads up to `count` bytes from offset `start`; fewer at the end of the file.
 fn read(image: &mut (impl Read + Seek), start: u64, count: u64) -> Result<Vec<u8>, Flaw> {
     let mut bytes = Vec::new();
     image.seek(SeekFrom::Start(start)).map_err(unreadable)?;
@@ -132,7 +132,7 @@ pub(crate) mod tests {
         for (at, value) in [(32, 64), (40, 120), (54, 56), (56, 1), (58, 64), (60, 1)] {
             image[at] = value;
         }
-        // A segment that is loaded, and its size.
+        // The type of a loaded segment, and its size.
         image[PROGRAM_HEADER] = 1;
         image[PROGRAM_HEADER + 32] = 184;
         image
@@ -177,8 +177,8 @@ pub(crate) mod tests {
         assert_eq!((changed(PROGRAM_HEADER + 33, 1), changed(PROGRAM_HEADER + 9, 1)), (end.clone(), end));
         let mut image = image();
         image[PROGRAM_HEADER + 8..PROGRAM_HEADER + 16].fill(0xff);
-        assert_eq!(checked(&image), cut("segment 0 is not described"));
-        assert_eq!(changed(54, 20), cut("segment 0 is not described"));
+        assert_eq!(checked(&image), cut("segment 0 has no valid offset and size"));
+        assert_eq!(changed(54, 20), cut("segment 0 has no valid offset and size"));
     }
 
     #[test]
@@ -187,7 +187,7 @@ pub(crate) mod tests {
         assert_eq!(changed(60, 2), cut("the table of sections ends at byte 248, and the file has 184 bytes"));
         let mut image = image();
         image[40..48].fill(0xff);
-        assert_eq!(checked(&image), cut("the table of sections is not described"));
+        assert_eq!(checked(&image), cut("the table of sections has no valid offset and size"));
     }
 
     #[test]
@@ -207,7 +207,7 @@ pub(crate) mod tests {
     #[test]
     fn only_regular_files_are_opened() {
         let folder = tempfile::tempdir().unwrap();
-        let told = "it is a folder; a regular file of at most 4096 MiB is read";
+        let told = "it is a folder; a regular file of at most 4096 MiB is expected";
         assert_eq!(check(folder.path()), Err(Flaw::Unfit(told.to_string())));
         let path = folder.path().join("libnvrtc.so.13");
         std::fs::write(&path, image()).unwrap();
@@ -216,7 +216,7 @@ pub(crate) mod tests {
         assert!(matches!(check(&path), Err(Flaw::Damaged(_))));
     }
 
-    /// What the loader has taken is whole.
+    /// Every library that the loader has mapped passes the check.
     #[cfg(target_os = "linux")]
     #[test]
     fn the_libraries_of_this_process_are_whole() {

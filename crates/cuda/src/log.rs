@@ -8,14 +8,14 @@
 use crate::ptx_lines::cuda_line;
 use std::fmt;
 
-/// How much a message of the log matters.
+/// The severity of a log message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The CUDA text was rejected.
     Error,
     /// It compiled, but something looks wrong.
     Warning,
-    /// Said by ptxas about code that it accepted, such as a performance loss.
+    /// A remark of ptxas about code that it accepted, such as a performance loss.
     Info,
     /// A note that belongs to the message before it, or a remark of the front end.
     Remark,
@@ -35,12 +35,12 @@ impl fmt::Display for Severity {
 /// One message of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// How much it matters.
+    /// Its severity.
     pub severity: Severity,
-    /// The line of the CUDA text, from 1, where one is known.
+    /// The line of the CUDA text, from 1, if known.
     pub line: Option<u32>,
-    /// The message without place and severity, and without the source line that NVRTC repeats. More than one line where
-    /// the front end says how it got there ("detected during instantiation of ...").
+    /// The message without location and severity, and without the source line that NVRTC repeats. More than one line if
+    /// the front end adds context ("detected during instantiation of ...").
     pub text: String,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for LogLine {
     }
 }
 
-/// Reads an NVRTC log. `name` is the name that the CUDA text was given; `ptx`, where there is one, maps lines of the
+/// Parses an NVRTC log. `name` is the name under which the CUDA text was compiled; `ptx`, if given, maps lines of the
 /// ptxas stage back to it.
 pub(crate) fn parse_log(log: &str, name: &str, ptx: Option<&str>) -> Vec<LogLine> {
     let mut messages: Vec<LogLine> = Vec::new();
@@ -76,7 +76,7 @@ pub(crate) fn parse_log(log: &str, name: &str, ptx: Option<&str>) -> Vec<LogLine
     messages
 }
 
-/// Adds the lines below a message to it, without the source line and the caret.
+/// Appends the lines below a message to its text, except for the source line and the caret.
 fn append(messages: &mut [LogLine], below: &mut Vec<&str>) {
     let caret = below.iter().position(|line| line.trim() == "^");
     if let (Some(message), first) = (messages.last_mut(), caret.map_or(0, |caret| caret + 1)) {

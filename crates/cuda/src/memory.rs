@@ -9,7 +9,9 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub struct GpuBuffer {
     context: Rc<Context>,
+    /// The device address; an allocation of at least one byte.
     address: sys::CUdeviceptr,
+    /// The requested size in bytes.
     size: u64,
 }
 
@@ -19,7 +21,7 @@ impl GpuBuffer {
         self.size
     }
 
-    /// Its address on the device, at least 256-byte aligned.
+    /// Its address on the device, aligned to at least 256 bytes.
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -36,14 +38,14 @@ impl Drop for GpuBuffer {
 }
 
 impl Gpu {
-    /// Takes `bytes` of device memory; what is in it is not defined.
+    /// Allocates `bytes` of device memory; its contents are undefined.
     ///
     /// # Errors
     ///
-    /// [`CudaError::Driver`], above all where there is not that much.
+    /// [`CudaError::Driver`], for example if there is not enough memory.
     pub fn alloc(&self, bytes: u64) -> Result<GpuBuffer, CudaError> {
         self.context().bind()?;
-        // The driver refuses blocks of no bytes.
+        // The driver rejects allocations of zero bytes.
         let size = host_size(bytes.max(1))?;
         // SAFETY: A context is current. The memory is given to the one buffer that frees it.
         let address = unsafe { result::malloc_sync(size) }.map_err(failed("cuMemAlloc"))?;
@@ -62,7 +64,7 @@ impl Gpu {
         unsafe { result::memset_d8_sync(buffer.address, value, size) }.map_err(failed("cuMemsetD8"))
     }
 
-    /// Copies `data` into a buffer from byte `offset` on, after the work launched before.
+    /// Copies `data` to a buffer, starting at byte `offset`, after all work launched before.
     ///
     /// # Errors
     ///
@@ -77,7 +79,7 @@ impl Gpu {
         unsafe { result::memcpy_htod_sync(address, data) }.map_err(failed("cuMemcpyHtoD"))
     }
 
-    /// Copies `length` bytes out of a buffer from byte `offset` on, after the work launched before.
+    /// Copies `length` bytes from a buffer, starting at byte `offset`, after all work launched before.
     ///
     /// # Errors
     ///
@@ -95,7 +97,7 @@ impl Gpu {
     }
 }
 
-/// The address of a range, which has to lie inside the buffer.
+/// The address of a range, which must lie inside the buffer.
 fn range(buffer: &GpuBuffer, offset: u64, length: u64) -> Result<sys::CUdeviceptr, CudaError> {
     if is_inside(offset, length, buffer.size) {
         Ok(buffer.address + offset)

@@ -14,9 +14,8 @@ use std::path::{Path, PathBuf};
 pub struct Request<'a> {
     /// The CUDA text.
     pub source: &'a str,
-    /// A made-up absolute name for it, such as `/tilewright/k.cu`. It stands in the line information of the PTX and the
-    /// cubin; with a relative name NVRTC would put the working directory there too, and the bytes would differ by
-    /// folder.
+    /// A made-up absolute name for it, such as `/tilewright/k.cu`. It appears in the line information of the PTX and
+    /// the cubin; with a relative name NVRTC would add the working directory, and the bytes would depend on it.
     pub name: &'a str,
     /// The target, such as `sm_100a`.
     pub target: &'a str,
@@ -25,7 +24,7 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Every option that NVRTC gets.
+    /// All options that are passed to NVRTC.
     pub(crate) fn all_options(&self) -> Vec<String> {
         let mut options = vec![
             format!("--gpu-architecture={}", self.target),
@@ -38,7 +37,7 @@ impl Request<'_> {
     }
 }
 
-/// What came out of a compilation.
+/// The result of a compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
     /// The PTX text.
@@ -47,18 +46,20 @@ pub struct Compiled {
     pub cubin: Vec<u8>,
     /// Warnings and other messages, in the order of the log.
     pub log: Vec<LogLine>,
-    /// What each kernel takes, in the order of the log.
+    /// The resource usage of each kernel, in the order of the log.
     pub resources: Vec<Resources>,
 }
 
 /// The NVRTC of this process.
 ///
-/// A process has one: the first that is loaded stays for good, and cudarc's calls go to it. It can be used from any
+/// A process has only one: the first one loaded is never unloaded, and cudarc's calls go to it. It can be used from any
 /// thread.
 #[derive(Debug, Clone)]
 pub struct Nvrtc {
     path: PathBuf,
+    /// (major, minor).
     version: (u32, u32),
+    /// Ascending: 100 stands for `sm_100`, `sm_100a` and `sm_100f`.
     architectures: Vec<u32>,
 }
 
@@ -67,8 +68,8 @@ impl Nvrtc {
     ///
     /// # Errors
     ///
-    /// [`CudaError::NvrtcDisabled`], [`CudaError::NvrtcNotFound`] and [`CudaError::UnsupportedTarget`] say that there
-    /// is none; [`CudaError::NvrtcMismatch`] that another library on the loader path gets in the way.
+    /// [`CudaError::NvrtcDisabled`], [`CudaError::NvrtcNotFound`] and [`CudaError::UnsupportedTarget`] if there is
+    /// none; [`CudaError::NvrtcMismatch`] if another library on the loader path takes precedence.
     pub fn load(options: &SearchOptions, target: &str) -> Result<Nvrtc, CudaError> {
         if options.disabled {
             return Err(CudaError::NvrtcDisabled);
@@ -89,7 +90,7 @@ impl Nvrtc {
         self.version
     }
 
-    /// The library's file, or its bare name where the loader found it and the system does not tell where.
+    /// The library's file, or its bare name if the loader found it and the system does not report where.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -156,7 +157,7 @@ fn bad_option(request: &Request<'_>, log: &str) -> CudaError {
     CudaError::BadOption { message: texts.join("; ") }
 }
 
-/// After a failure of the ptxas stage there is PTX, which maps its lines; after one of the front end there is none.
+/// The error for a rejected text. If the ptxas stage failed, there is PTX, which maps its lines; otherwise none.
 fn rejected(request: &Request<'_>, log: &str, ptx: Option<String>) -> CudaError {
     let ptx = ptx.filter(|text| !text.is_empty());
     let mut lines = parse_log(log, request.name, ptx.as_deref());

@@ -1,5 +1,5 @@
-//! Opening NVRTC libraries by path, asking what they are, and keeping the chosen one in the process. Every file is
-//! looked at first, since opening one that is cut short may end the process.
+//! Opens NVRTC libraries by path, queries what they are, and keeps the chosen one in the process. Every file is checked
+//! first, since opening one that is cut short may kill the process.
 
 use crate::library::{self, Flaw};
 use crate::search_path::SearchPath;
@@ -10,28 +10,29 @@ use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Held while libraries are opened to look at them: what is open in the process answers for the loader path too, so
-/// two searches at a time would see each other's libraries.
+/// Held while libraries are opened for inspection: a library that is open in the process is also found on the loader
+/// path, so two concurrent searches would see each other's libraries.
 static LOADER: Mutex<()> = Mutex::new(());
 
-/// Waits until no other thread of this crate is looking at libraries.
+/// Waits until no other thread in this crate is inspecting libraries.
 pub(crate) fn lock_loader() -> MutexGuard<'static, ()> {
     LOADER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An opened NVRTC, and what it says of itself. It is closed again on drop, unless kept.
+/// An opened NVRTC, with what it reports about itself. It is closed on drop, unless kept.
 pub(crate) struct Opened {
+    /// The loaded library; `keep` leaks it on purpose.
     library: Library,
-    /// The file, or the bare name by which the loader found it where the file is not known.
+    /// The file, or the bare name by which the loader found it if the file is not known.
     pub(crate) path: PathBuf,
-    /// (major, minor) as `nvrtcVersion` says.
+    /// (major, minor) as reported by `nvrtcVersion`.
     pub(crate) version: (u32, u32),
-    /// As `nvrtcGetSupportedArchs` says, ascending.
+    /// As reported by `nvrtcGetSupportedArchs`, ascending.
     pub(crate) architectures: Vec<u32>,
 }
 
-/// A return code: 0 is success. A plain number, since a library of another version may know other codes than the
-/// bindings do.
+/// A return code: 0 is success. A plain number, since a library of another version may return codes that the
+/// bindings do not have.
 type Status = u32;
 type GetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status;
 type GetCount = unsafe extern "C" fn(*mut c_int) -> Status;
@@ -46,7 +47,7 @@ impl Opened {
 
     /// Opens the library that cudarc would find on the loader path: same names, same order.
     ///
-    /// Once this process keeps an NVRTC, that one answers here.
+    /// Once this process keeps an NVRTC, that one is found here.
     pub(crate) fn loader() -> Result<Opened, String> {
         let found = open_by_name(&cudarc::get_lib_name_candidates("nvrtc"), None)?;
         let (library, name) = found.ok_or("no libnvrtc.so on the loader path")?;
@@ -60,11 +61,11 @@ impl Opened {
         Ok(Opened { version, architectures: architectures(&library)?, library, path })
     }
 
-    /// Keeps the library in the process until its end, so that cudarc's later search by name is answered by it, and
-    /// opens the built-in headers library beside it first (NVRTC 13.0 does not find that by itself).
+    /// Keeps the library in the process until its end, so that cudarc's later search by name finds it, and first opens
+    /// the built-in headers library next to it (NVRTC 13.0 does not find that by itself).
     pub(crate) fn keep(self) {
         for builtins in self.path.parent().map(builtins_in).unwrap_or_default() {
-            // One that cannot be opened may not be needed; if it is, the first compilation says so.
+            // One that cannot be opened may not be needed; if it is, the first compilation reports it.
             if let Ok(library) = open(&builtins) {
                 std::mem::forget(library);
             }
@@ -73,16 +74,15 @@ impl Opened {
     }
 }
 
-/// Opens a library that was looked at, or a bare name.
+/// Opens a library file that was checked, or a bare name.
 fn open(path: &Path) -> Result<Library, String> {
-    // SAFETY: Opening a library runs its initialisers. Only files that are named as NVRTC's libraries or as the CUDA
-    // driver are opened here, and theirs have no conditions on the caller.
+    // SAFETY: Opening a library runs its initialisers. Only files that are named like NVRTC's libraries or the CUDA
+    // driver are opened here, and their initialisers place no requirements on the caller.
     unsafe { Library::new(path) }.map_err(|error| describe(&error))
 }
 
-/// Opens the first of these names that the loader opens, in the order in which cudarc tries them too. A name that is
-/// `kept` stands for a library in the process, so no file is looked at for it. Error: the loader would come upon a
-/// damaged file.
+/// Opens the first of these names that the loader can open, in the same order as cudarc. The name `kept` refers to a
+/// library already in the process, so no file is checked for it. Error: the loader would find a damaged file.
 fn open_by_name(names: &[String], kept: Option<&str>) -> Result<Option<(Library, String)>, String> {
     let search = SearchPath::of_process();
     for name in names {
@@ -96,14 +96,14 @@ fn open_by_name(names: &[String], kept: Option<&str>) -> Result<Option<(Library,
     Ok(None)
 }
 
-/// Whether cudarc finds a library under one of these names. It panics where it finds none, and opens what it finds, so
-/// this is asked first. Error: the loader would come upon a damaged file.
+/// Whether cudarc finds a library under one of these names. It panics if it finds none, and opens what it finds, so
+/// this is checked first. Error: the loader would find a damaged file.
 pub(crate) fn is_present(names: &[String], kept: Option<&str>) -> Result<bool, String> {
     open_by_name(names, kept).map(|found| found.is_some())
 }
 
-/// An error if the library of built-in headers is damaged, which NVRTC opens itself when it first compiles: one beside
-/// it, or what the loader finds by the name that this version asks for.
+/// An error if the library of built-in headers, which NVRTC opens itself when it first compiles, is damaged: the one
+/// next to it, or the one that the loader finds by the name that this version uses.
 fn check_builtins(nvrtc: &Path, (major, minor): (u32, u32)) -> Result<(), String> {
     let beside = nvrtc.parent().map(builtins_in).unwrap_or_default();
     for file in &beside {
@@ -117,7 +117,7 @@ fn check_builtins(nvrtc: &Path, (major, minor): (u32, u32)) -> Result<(), String
     Ok(())
 }
 
-/// The loader's own words: libloading's message is just "dlopen failed".
+/// The loader's own message: libloading's is just "dlopen failed".
 fn describe(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |source| source.to_string())
 }
@@ -147,7 +147,7 @@ fn architectures(library: &Library) -> Result<Vec<u32>, String> {
     let mut numbers: Vec<c_int> = vec![0; length];
     // SAFETY: The type is that of `nvrtcGetSupportedArchs` in nvrtc.h.
     let call = unsafe { library.get::<GetList>("nvrtcGetSupportedArchs") }.map_err(|e| describe(&e))?;
-    // SAFETY: The pointer is to as many integers as the library said that it writes.
+    // SAFETY: The pointer is to as many integers as the library reported that it writes.
     let status = unsafe { call(numbers.as_mut_ptr()) };
     if status != 0 {
         return Err(format!("nvrtcGetSupportedArchs failed (status {status})"));
@@ -170,7 +170,7 @@ fn builtins_in(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The one NVRTC file that is mapped into this process, where the system tells (Linux).
+/// The one NVRTC file that is mapped into this process, if the system reports it (Linux).
 fn mapped_file() -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     only_nvrtc_file(&maps)
@@ -195,7 +195,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     use crate::library::tests::{cut_image, image};
 
-    /// What is said of a file with these bytes.
+    /// The error for a file with these bytes.
     #[cfg(target_os = "linux")]
     fn said_of(bytes: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(said_of(b""), format!("it is not an ELF file; {needed}"));
     }
 
-    /// Opening it would end the process.
+    /// Opening it would kill the process.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_library_that_is_cut_short_is_not_opened() {

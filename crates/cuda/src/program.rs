@@ -1,4 +1,4 @@
-//! NVRTC's calls through cudarc, with every failure as an error.
+//! Calls NVRTC through cudarc, and returns every failure as an error.
 
 use crate::error::CudaError;
 use crate::nvrtc::Request;
@@ -7,8 +7,8 @@ use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::sys::{self, nvrtcResult};
 use std::ffi::{CString, c_char, c_int};
 
-/// The version of the library that cudarc's calls go to, after one of this version was chosen and loaded. cudarc panics
-/// where it finds none, so that is asked first.
+/// The version of the library that cudarc's calls go to, after one of version `chosen` was loaded. cudarc panics if it
+/// finds none, so that is checked first.
 pub(crate) fn version_through_cudarc(chosen: (u32, u32)) -> Result<(u32, u32), CudaError> {
     let failed = |reason: &str| CudaError::Nvrtc { call: "nvrtcVersion", reason: reason.to_string() };
     let loaded = format!("libnvrtc.so.{}", chosen.0);
@@ -41,7 +41,7 @@ impl Program {
         Ok(Program { raw, _texts: [source, name] })
     }
 
-    /// Compiles it, and gives the status: most failures are explained in the log.
+    /// Compiles it, and returns the status: most failures are explained in the log.
     pub(crate) fn compile(&self, options: &[String]) -> Result<nvrtcResult, CudaError> {
         // cudarc panics at a zero byte in an option.
         for option in options {
@@ -71,7 +71,7 @@ impl Program {
         // SAFETY: The program is alive until `self` is dropped, and the pointer is to an integer on the stack.
         unsafe { sys::nvrtcGetCUBINSize(self.raw, &mut size) }.result().map_err(failed("nvrtcGetCUBINSize"))?;
         let mut cubin = vec![0u8; size];
-        // SAFETY: The program is alive until `self` is dropped, and the vector has the size that NVRTC asked for.
+        // SAFETY: The program is alive until `self` is dropped, and the vector has the size that NVRTC reported.
         unsafe { sys::nvrtcGetCUBIN(self.raw, cubin.as_mut_ptr().cast::<c_char>()) }
             .result()
             .map_err(failed("nvrtcGetCUBIN"))?;

@@ -1,10 +1,10 @@
-//! From a line of PTX back to the line of CUDA text it was made from, through `.file` and `.loc`.
+//! Maps a line of PTX back to the line of CUDA text it was generated from, using `.file` and `.loc`.
 
-/// The line of the CUDA file `name` that made line `ptx_line` (both count from 1) of `ptx`.
+/// The line of the CUDA file `name` that line `ptx_line` of `ptx` was generated from (both count from 1).
 ///
-/// With `-lineinfo`, `.loc FILE LINE COLUMN` stands before the instructions of a CUDA line, and `.file NUMBER "NAME"`
-/// says which number the file has. None where no `.loc` stands before the line in the same function, or where the
-/// nearest one belongs to another file.
+/// With `-lineinfo`, `.loc FILE LINE COLUMN` precedes the instructions of a CUDA line, and `.file NUMBER "NAME"` gives
+/// the number of a file. `None` if no `.loc` precedes the line in the same function, or if the nearest one belongs to
+/// another file.
 pub(crate) fn cuda_line(ptx: &str, ptx_line: u32, name: &str) -> Option<u32> {
     let file = file_number(ptx, name)?;
     let last = usize::try_from(ptx_line).ok()?;
@@ -14,7 +14,7 @@ pub(crate) fn cuda_line(ptx: &str, ptx_line: u32, name: &str) -> Option<u32> {
     (number == file).then_some(line)
 }
 
-/// The number of the `.file` line whose path is `name`, or ends in it as whole folders.
+/// The number of the `.file` line whose path is `name`, or ends in `name` after a `/`.
 fn file_number(ptx: &str, name: &str) -> Option<u32> {
     ptx.lines().find_map(|line| {
         let (number, path) = line.trim().strip_prefix(".file")?.trim().split_once('"')?;

@@ -1,17 +1,17 @@
 //! Registers, spills and shared memory of each kernel, from the report of `--ptxas-options=-v`.
 
-/// What one kernel takes, as reported by ptxas.
+/// The resource usage of one kernel, as reported by ptxas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resources {
-    /// The entry function's name as it stands in the PTX.
+    /// The entry function's name in the PTX.
     pub kernel: String,
     /// 32-bit registers per thread.
     pub registers: u32,
-    /// Bytes of spilled registers that a thread stores.
+    /// Bytes of spill stores per thread.
     pub spill_store_bytes: u32,
-    /// Bytes of spilled registers that a thread loads.
+    /// Bytes of spill loads per thread.
     pub spill_load_bytes: u32,
-    /// Bytes of stack per thread, with that of the functions it calls where ptxas knows it.
+    /// Bytes of stack per thread, including that of the functions it calls if ptxas reports it.
     pub stack_bytes: u32,
     /// Bytes of static shared memory per CTA.
     pub shared_bytes: u32,
@@ -19,7 +19,7 @@ pub struct Resources {
     pub barriers: u32,
 }
 
-/// Reads the resources of every entry function out of an NVRTC log, in the order of the log.
+/// Parses the resource usage of every entry function from an NVRTC log, in the order of the log.
 ///
 /// Functions that are not kernels have property lines too; they are left out.
 pub(crate) fn parse_resources(log: &str) -> Vec<Resources> {

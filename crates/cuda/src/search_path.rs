@@ -1,7 +1,7 @@
-//! Where the dynamic loader looks for a bare name, so that the file can be looked at before the loader opens it.
+//! Where the dynamic loader looks for a bare name, so that the file can be checked before the loader opens it.
 //!
-//! The order is that of glibc: `LD_LIBRARY_PATH`, the loader's cache, the standard folders. Folders that a program has
-//! been linked with are not known here.
+//! The order is that of glibc: `LD_LIBRARY_PATH`, the loader's cache, the standard folders. Run paths that
+//! a program was linked with (`DT_RPATH`, `DT_RUNPATH`) are not considered.
 
 use crate::elf::number;
 use crate::library::{self, Flaw};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The loader's cache.
 const CACHE: &str = "/etc/ld.so.cache";
-/// How its format begins, since glibc 2.2. An older format may stand before it.
+/// The magic of its format since glibc 2.2. An older format may precede it.
 const CACHE_MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 /// Byte offsets inside the cache, and inside an entry.
 const CACHE_COUNT: usize = 20;
@@ -18,21 +18,21 @@ const CACHE_ENTRY_BYTES: usize = 24;
 const ENTRY_NAME: usize = 4;
 const ENTRY_FILE: usize = 8;
 
-/// Where the loader looks.
+/// The places where the loader looks, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SearchPath {
-    /// The folders before the cache.
+    /// The folders searched before the cache.
     first: Vec<PathBuf>,
     /// The bytes of the cache.
     cache: Vec<u8>,
-    /// The folders after it.
+    /// The folders searched after the cache.
     last: Vec<PathBuf>,
 }
 
 impl SearchPath {
     /// Where the loader of this process looks. `LD_LIBRARY_PATH` is read here since the loader reads it.
     pub(crate) fn of_process() -> SearchPath {
-        // An empty one counts as none.
+        // An empty value counts as unset.
         let given = std::env::var_os("LD_LIBRARY_PATH").filter(|folders| !folders.is_empty());
         SearchPath {
             first: given.iter().flat_map(std::env::split_paths).collect(),
@@ -41,7 +41,7 @@ impl SearchPath {
         }
     }
 
-    /// An error, in a sentence, if the loader would come upon a damaged file when it looks for this name.
+    /// An error message if the loader would open a damaged file when it looks for this name.
     pub(crate) fn check(&self, name: &str) -> Result<(), String> {
         for file in self.files(name) {
             match library::check(&file) {
@@ -49,14 +49,14 @@ impl SearchPath {
                 Err(Flaw::Damaged(why)) => {
                     return Err(format!("the loader would open {} as {name}: {why}", file.display()));
                 }
-                // The loader passes over it, or goes no further.
+                // The loader skips it, or stops here.
                 Err(Flaw::Unfit(_)) => {}
             }
         }
         Ok(())
     }
 
-    /// The files that there may be for a name, in the order in which the loader looks.
+    /// The candidate files for a name, in the order in which the loader tries them.
     fn files(&self, name: &str) -> Vec<PathBuf> {
         let in_folders = |folders: &[PathBuf]| -> Vec<PathBuf> { folders.iter().map(|at| at.join(name)).collect() };
         [in_folders(&self.first), cached(&self.cache, name), in_folders(&self.last)].concat()
@@ -69,7 +69,7 @@ fn standard_folders() -> Vec<PathBuf> {
     ["/lib", "/usr/lib"].into_iter().flat_map(folders).map(PathBuf::from).collect()
 }
 
-/// The files that the loader's cache has for a name; none where it is not in the format that is known.
+/// The files that the loader's cache lists for a name; none if the cache is not in the known format.
 fn cached(cache: &[u8], name: &str) -> Vec<PathBuf> {
     let start = cache.windows(CACHE_MAGIC.len()).position(|bytes| bytes == CACHE_MAGIC);
     let Some(cache) = start.map(|start| &cache[start..]) else { return Vec::new() };
@@ -80,7 +80,7 @@ fn cached(cache: &[u8], name: &str) -> Vec<PathBuf> {
     files.map(PathBuf::from).collect()
 }
 
-/// The text, up to a zero byte, whose place in the cache stands in an entry.
+/// The zero-terminated text in the cache whose offset is stored at `at` in an entry.
 fn text_at<'a>(cache: &'a [u8], entry: &[u8], at: usize) -> Option<&'a [u8]> {
     let place = usize::try_from(number(entry, at, 4)?).ok()?;
     cache.get(place..)?.split(|byte| *byte == 0).next()

@@ -5,7 +5,7 @@
 pub(crate) struct Target {
     /// The number in the name: 100 for `sm_100a`.
     pub(crate) architecture: u32,
-    /// True with the suffix `a`: the code runs on this very architecture only.
+    /// True with the suffix `a`: the code runs on exactly this architecture.
     exact: bool,
 }
 

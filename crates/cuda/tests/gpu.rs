@@ -15,7 +15,7 @@ extern "C" __global__ void reverse(const int* in, int* out, int shift) {
 
 const THREADS: u32 = 64;
 
-/// More than a kernel may have without asking.
+/// More than a kernel may use without raising its limit.
 const SHARED_BYTES: u32 = 64 * 1024;
 
 fn loaded() -> Option<(Gpu, GpuModule)> {
@@ -73,7 +73,7 @@ fn what_does_not_fit_is_an_error() {
         Launch { kernel: "reverse", grid: [1, 1, 1], block: [1, 1, 1], cluster: None, dynamic_shared_bytes: 4 };
     assert_eq!(
         gpu.launch(&module, &launch, &[]).unwrap_err().to_string(),
-        "kernel `reverse` cannot be launched: it has 3 parameters, and 0 arguments are given"
+        "kernel `reverse` cannot be launched: parameter count 3, but argument count 0"
     );
     assert_eq!(
         gpu.launch(&module, &Launch { kernel: "absent", ..launch }, &[]).unwrap_err().to_string(),

@@ -6,12 +6,12 @@ use tilewright_cuda::{
     CompileCache, CudaError, LogLine, Nvrtc, Request, SearchOptions, Severity, compile_cached, probe,
 };
 
-/// `cargo xtask test` lists what was skipped from the file that this variable names.
+/// Records a skipped test in the file that `TILEWRIGHT_SKIPPED` names, for `cargo xtask test` to list.
 fn tell_skipped() {
     let Some(path) = std::env::var_os("TILEWRIGHT_SKIPPED") else { return };
     let name = std::thread::current().name().unwrap_or("a test").to_string();
     if let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path) {
-        // One write, so that tests side by side do not mix their lines.
+        // One write, so that parallel tests do not interleave their lines.
         let _ = file.write_all(format!("cuda: {name}\n").as_bytes());
     }
 }

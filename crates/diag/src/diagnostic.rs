@@ -3,19 +3,19 @@ use std::ops::Range;
 
 use crate::Span;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Nothing can be produced.
     Error,
-    /// Nothing can be produced, and what was given is not at fault: a defect of Tilewright.
+    /// Nothing can be produced, and the input is not at fault: a defect of Tilewright.
     Internal,
-    /// The result is right but something deserves a look.
+    /// The result is right, but something deserves attention.
     Warning,
 }
 
 impl Severity {
-    /// What stands in front of the code of a finding.
+    /// The words before the code in a rendered finding.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -28,9 +28,9 @@ impl Severity {
 /// A remark attached to a place in the user's Rust source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The place.
     pub span: Span,
-    /// What is to be said about this place.
+    /// The remark.
     pub text: String,
 }
 
@@ -43,7 +43,7 @@ pub struct Snippet {
     pub text: String,
     /// Byte range of the offending part inside `text`.
     pub range: Range<usize>,
-    /// What is to be said about that part.
+    /// The remark about that part.
     pub label: String,
 }
 
@@ -54,7 +54,7 @@ pub struct Snippet {
 pub struct Diagnostic {
     /// Stable code, such as `L0103`; each has a page in `docs/diagnostics.md`.
     pub code: &'static str,
-    /// Whether it is an error, and whose, or a warning.
+    /// Whether it is an error of the user, a defect of Tilewright, or a warning.
     pub severity: Severity,
     /// One sentence in the user's terms.
     pub message: String,
@@ -87,7 +87,7 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
     }
 
-    /// A defect of Tilewright: nothing that a user wrote is at fault. It says so, and asks for a report.
+    /// A defect of Tilewright: nothing that a user wrote is at fault. The notes say so, and the help asks for a report.
     pub fn internal(code: &'static str, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Internal, ..Diagnostic::error(code, message) }
             .note("this is a defect of Tilewright, not of the kernel")

@@ -1,7 +1,7 @@
-//! Did you mean ...?
+//! Suggestions for misspelled names: "did you mean ...?".
 
-/// The known name that `given` was perhaps meant to be: the nearest by edit distance, if it is near. Of equally near ones,
-/// those that begin with `given` come first.
+/// The known name that is closest to `given` by edit distance, if it is close enough. Among equally close names, those
+/// that begin with `given` come first.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distance = |name: &str| (strsim::damerau_levenshtein(given, name), !name.starts_with(given));
     let distances = known.into_iter().map(|name| (distance(name), name));

@@ -3,7 +3,7 @@ use std::panic::Location;
 
 /// A place in the user's Rust source: the line that built an op, a buffer or a layout.
 ///
-/// Builder methods are `#[track_caller]` and take `Span::here()`, so no macro is needed to know it.
+/// Builder methods are `#[track_caller]` and call `Span::here()`, so no macro is needed to find it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// Path as the Rust compiler saw it, relative to the crate's workspace.

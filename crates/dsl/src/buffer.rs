@@ -7,7 +7,7 @@ use crate::region::{IntoRegion, Region};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     pub(crate) handle: Handle<tile::Buffer>,
-    /// Its kernel: a handle says nothing in another one.
+    /// The kernel it belongs to: a handle is not valid in another one.
     pub(crate) kernel: Identity,
 }
 

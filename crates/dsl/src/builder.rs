@@ -54,13 +54,13 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
 #[derive(Debug)]
 pub struct KernelBuilder {
     kernel: Kernel,
-    /// What handles name.
+    /// The nodes that handles refer to.
     nodes: Opened,
     /// Bodies of the loops that are open, the innermost last.
     open: Vec<Vec<Stmt>>,
     /// Variables of the loops that are open.
     loops: Vec<String>,
-    /// Tiles that the user did not name, and what they are to be called; numbered where something else is called so.
+    /// Tiles that the user did not name, with the names they should get; a number is appended to a name that is taken.
     staged: Vec<(Handle<tile::Buffer>, String)>,
     /// Whether [`KernelBuilder::grid`] was called.
     has_grid: bool,
@@ -73,10 +73,11 @@ pub struct KernelBuilder {
 pub struct ScopeRef<'k> {
     builder: &'k mut KernelBuilder,
     scope: Scope,
+    /// The warp that executes the op, if one was named.
     warp: Option<i64>,
 }
 
-/// An op that was just added, to say more about it.
+/// An op that was just added, to set more options of it.
 #[derive(Clone, Copy, Debug)]
 pub struct OpRef {
     kernel: Identity,
@@ -85,18 +86,19 @@ pub struct OpRef {
 }
 
 impl OpRef {
-    /// Takes this variant or fails with its reasons; `emit --stage plan` lists the names.
+    /// Forces this variant; if it does not accept the op, compiling fails with its reasons. `emit --stage plan` lists
+    /// the names.
     pub fn variant(self, name: &str) -> Self {
         self.variant_opt(Some(name))
     }
 
-    /// Takes the variant if there is one, and the cheapest otherwise.
+    /// Forces the variant if a name is given; otherwise the cheapest is taken.
     pub fn variant_opt(self, name: Option<&str>) -> Self {
         let name = name.map(str::to_string);
         self.edit(|op| op.variant = name)
     }
 
-    /// Of a reduction: the destination takes part. Else it is overwritten.
+    /// For a reduction: includes the old values of the destination, which are otherwise overwritten.
     #[track_caller]
     pub fn accumulate(self) -> Self {
         self.expect_op(matches!(self.kind, OpKind::Reduce(_)), "reduce", ".accumulate()");
@@ -107,7 +109,7 @@ impl OpRef {
         })
     }
 
-    /// Of a product: what is transposed, how warps share it, and whether the destination is overwritten.
+    /// For a product: sets what is transposed, how warps divide it, and whether the destination is overwritten.
     #[track_caller]
     pub fn with(self, gemm: Gemm) -> Self {
         self.expect_op(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".with(..)");
@@ -118,7 +120,8 @@ impl OpRef {
         })
     }
 
-    /// Of a product of f32: its multiplicands are rounded to tf32, with 10 bits of mantissa. Else it is refused.
+    /// For a product of f32: rounds `a` and `b` to tf32, with 10 bits of mantissa. Without it, such a product is
+    /// rejected.
     #[track_caller]
     pub fn tf32(self) -> Self {
         self.expect_op(matches!(self.kind, OpKind::Gemm(_)), "gemm", ".tf32()");
@@ -129,18 +132,18 @@ impl OpRef {
         })
     }
 
-    /// What the op is called in plans and diagnostics.
+    /// Sets the name of the op in plans and diagnostics.
     pub fn name(self, name: &str) -> Self {
         let name = name.to_string();
         self.edit(|op| op.name = Some(name))
     }
 
-    /// Reports a method that is called on an op other than the one it is for.
+    /// Reports a method that is called on an op other than the one it applies to.
     #[track_caller]
     fn expect_op(self, is_expected: bool, expected: &str, method: &str) {
         if !is_expected {
-            let finding = Diagnostic::error("K0255", format!("`{}` takes no `{method}`", self.kind.info().name));
-            let help = format!("leave it out: it is a method for `{expected}`");
+            let finding = Diagnostic::error("K0255", format!("`{}` has no method `{method}`", self.kind.info().name));
+            let help = format!("remove it: it applies only to `{expected}`");
             nodes::mistake(finding.label(Span::here(), "called here").help(help));
         }
     }
@@ -151,7 +154,7 @@ impl OpRef {
     }
 }
 
-/// A parallel loop that was just added, to say more about it.
+/// A parallel loop that was just added, to set more options of it.
 #[derive(Clone, Copy, Debug)]
 pub struct ParallelRef {
     kernel: Identity,
@@ -159,7 +162,8 @@ pub struct ParallelRef {
 }
 
 impl ParallelRef {
-    /// Which thread does which iteration: a layout on thread axes, and `m` or `reg` for a thread's own order.
+    /// Sets which thread executes which iteration: a layout on thread axes, with `m` or `reg` for the order within a
+    /// thread.
     #[track_caller]
     pub fn layout(self, layout: impl IntoLayout) -> Self {
         match layout.into_layout().and_then(|(_, layout)| in_registers(layout)) {
@@ -171,7 +175,7 @@ impl ParallelRef {
         }
     }
 
-    /// Elements that a thread takes together, at most.
+    /// Sets the most elements that a thread moves at once.
     pub fn vector(self, elements: i64) -> Self {
         self.edit(move |parallel| parallel.vector = Some(elements))
     }
@@ -182,7 +186,7 @@ impl ParallelRef {
     }
 }
 
-/// How two fragments differ in more than their layouts.
+/// The error for two fragments that differ in more than their layouts.
 fn differs(from: &tile::Buffer, to: &tile::Buffer, span: Span) -> Option<Diagnostic> {
     let (code, message, help) = if from.dtype != to.dtype {
         let message = format!("`convert_layout` from {} to {}: the dtypes differ", from.dtype, to.dtype);
@@ -207,7 +211,7 @@ fn in_registers(layout: Layout) -> Result<Layout, LayoutError> {
 }
 
 impl KernelBuilder {
-    /// A size that is known at launch only; it may stand in shapes and strides of parameters, and in the grid.
+    /// A size known only at launch; it may be used in shapes and strides of parameters, and in the grid.
     #[track_caller]
     pub fn size(&mut self, name: &str) -> Size {
         Size::new(name, Span::here())
@@ -230,7 +234,7 @@ impl KernelBuilder {
         }
         if N > 3 {
             let finding = Diagnostic::error("K0203", format!("a grid of {N} dimensions")).label(span, "this grid");
-            nodes::mistake(finding.help("a grid has up to 3"));
+            nodes::mistake(finding.help("a grid has up to 3 dimensions"));
         }
         let kernel = &self.kernel;
         std::array::from_fn(|dimension| Expr::from(&kernel.block(dimension)))
@@ -272,21 +276,21 @@ impl KernelBuilder {
         self.buffer(name, dtype, Space::Shared, layout)
     }
 
-    /// A buffer in registers; its layout says which thread holds what, and `m` in it means the register index. Of a
-    /// shape alone the layout is inferred.
+    /// A buffer in registers; its layout says which thread holds what, and `m` in it means the register index. If only
+    /// a shape is given, the layout is inferred.
     #[track_caller]
     pub fn fragment(&mut self, name: &str, dtype: DType, layout: impl IntoLayout) -> Buffer {
         self.buffer(name, dtype, Space::Fragment, layout)
     }
 
-    /// Another name for the storage of a buffer, with another layout; of a fragment, with another shape.
+    /// Another name for the storage of a buffer, with another layout; for a fragment, with another shape.
     #[track_caller]
     pub fn view(&mut self, name: &str, of: Buffer, layout: impl IntoLayout) -> Buffer {
         let dtype = self.kernel.buffers.get(of.handle).map_or(DType::B8, |owner| owner.dtype);
         self.view_as(name, of, dtype, layout)
     }
 
-    /// Another name for the storage of a buffer, with another dtype and layout; of a fragment, with another shape.
+    /// Another name for the storage of a buffer, with another dtype and layout; for a fragment, with another shape.
     #[track_caller]
     pub fn view_as(&mut self, name: &str, of: Buffer, dtype: DType, layout: impl IntoLayout) -> Buffer {
         let is_own = nodes::is_own(of);
@@ -305,7 +309,7 @@ impl KernelBuilder {
             Ok(given) => given,
             Err(error) => {
                 nodes::mistake(error.diagnostic().label(span, format!("the layout of `{name}`")));
-                // Stands in until the mistake is reported.
+                // A placeholder until the mistake is reported.
                 (vec![1], Layout::Tile(TileLayout::one()))
             }
         };
@@ -316,9 +320,9 @@ impl KernelBuilder {
         });
         if run_time.is_some() && !matches!(space, Space::Global(_)) {
             nodes::mistake(
-                Diagnostic::error("K0231", format!("`{name}` has a size that is known at launch only"))
+                Diagnostic::error("K0231", format!("`{name}` has a size that is known only at launch"))
                     .label(span, "declared here")
-                    .help("only tensors in global memory may have such sizes; tiles are made of numbers"),
+                    .help("only tensors in global memory may have such sizes; other buffers need constant extents"),
             );
         }
         let name = name.to_string();
@@ -333,7 +337,7 @@ impl KernelBuilder {
         self.repeat(name, range, Unroll::No, body);
     }
 
-    /// A loop whose iterations are written out in CUDA.
+    /// A loop that is fully unrolled in CUDA.
     #[track_caller]
     pub fn unroll<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder, Expr) -> T) {
         self.repeat(name, range, Unroll::Full, body);
@@ -371,7 +375,7 @@ impl KernelBuilder {
         self.push(Stmt::Loop(Loop { var, unroll, body, span }));
     }
 
-    /// Iterations over `extents` without an order, shared among the threads of the CTA.
+    /// Unordered iterations over `extents`, divided among the threads of the CTA.
     #[track_caller]
     pub fn parallel<const N: usize, T>(
         &mut self,
@@ -381,14 +385,14 @@ impl KernelBuilder {
         if extents.iter().any(|extent| *extent < 1) {
             let message = format!("a parallel loop over {extents:?}");
             let finding = Diagnostic::error("K0234", message).label(Span::here(), "this loop");
-            nodes::mistake(finding.help("its extents begin at 1; leave a loop without iterations out"));
+            nodes::mistake(finding.help("its extents are at least 1; omit a loop without iterations"));
         }
         let vars = variables(&extents, &|name| self.is_taken(name));
         let named = vars.clone();
         self.parallel_over(vars, |elements| body(elements, std::array::from_fn(|at| Expr::of_loop(&named[at]))))
     }
 
-    /// [`KernelBuilder::parallel`] over variables of the caller, whose ranges begin at 0.
+    /// [`KernelBuilder::parallel`] over the caller's variables, whose ranges begin at 0.
     #[track_caller]
     pub fn parallel_over<T>(&mut self, vars: Vec<Var>, body: impl FnOnce(&mut Elements) -> T) -> ParallelRef {
         let span = Span::here();
@@ -407,13 +411,13 @@ impl KernelBuilder {
         self.push(Stmt::Each(body));
     }
 
-    /// Statements where a condition holds, which is the same for all threads.
+    /// Statements under a condition, which must be the same for all threads.
     #[track_caller]
     pub fn if_<T>(&mut self, cond: impl Into<Value>, then: impl FnOnce(&mut KernelBuilder) -> T) {
         self.if_else(cond, then, |_| {});
     }
 
-    /// Statements where a condition holds, which is the same for all threads, and others where it does not.
+    /// Statements under a condition, which must be the same for all threads, and others where it does not hold.
     #[track_caller]
     pub fn if_else<T, U>(
         &mut self,
@@ -439,12 +443,12 @@ impl KernelBuilder {
             || nodes::size_names().iter().any(|known| known == name)
     }
 
-    /// The warp that gets here: every warp of the CTA, each for itself.
+    /// Every warp of the CTA, each by itself.
     pub fn warp(&mut self) -> ScopeRef<'_> {
         ScopeRef { builder: self, scope: Scope::Warp, warp: None }
     }
 
-    /// One warp of the CTA; the others pass by.
+    /// One warp of the CTA; the others skip the op.
     pub fn warp_at(&mut self, warp: i64) -> ScopeRef<'_> {
         ScopeRef { builder: self, scope: Scope::Warp, warp: Some(warp) }
     }
@@ -454,8 +458,8 @@ impl KernelBuilder {
         ScopeRef { builder: self, scope: Scope::Cta, warp: None }
     }
 
-    /// Copies a fragment to another that other threads may have, through shared memory: neither's layout depends on the
-    /// other's.
+    /// Copies a fragment through shared memory to another fragment, which other threads may hold: the two layouts do
+    /// not depend on each other.
     #[track_caller]
     pub fn convert_layout(&mut self, dst: Buffer, src: Buffer) {
         let (is_own_dst, is_own_src) = (nodes::is_own(dst), nodes::is_own(src));
@@ -476,12 +480,14 @@ impl KernelBuilder {
         self.copy(dst, staged);
     }
 
-    /// Lets inference copy fragments through shared memory where their uses agree on no layout; else that is an error.
+    /// Lets inference copy fragments through shared memory where their uses do not agree on one layout, which is
+    /// otherwise an error.
     pub fn allow_conversions(&mut self) {
         self.kernel.allow_conversions = true;
     }
 
-    /// Rounds every product before it goes into a sum. Else `x*y + z` of f32 and f64 is one operation, `fma`, rounded once.
+    /// Rounds every product before it is added. By default, `x*y + z` of f32 and f64 is one operation, `fma`, rounded
+    /// once.
     pub fn no_contraction(&mut self) {
         self.kernel.contracts = false;
     }
@@ -505,7 +511,7 @@ impl KernelBuilder {
         kernel
     }
 
-    /// Fills in what `..` stands for.
+    /// The tile of a region, with `..` replaced by whole dimensions.
     #[track_caller]
     fn tile(&self, region: Region) -> Tile {
         let shape = self.kernel.buffers.get(region.buffer.handle).map(|b| b.shape.clone()).unwrap_or_default();
@@ -524,7 +530,7 @@ impl KernelBuilder {
 }
 
 impl ScopeRef<'_> {
-    /// Adds an op: what the methods of [`crate::ops`] do, which are made of the rows of the op table.
+    /// Adds an op. The methods in [`crate::ops`], generated from the rows of the op table, call it.
     #[track_caller]
     pub(crate) fn op(self, kind: OpKind, operands: Vec<Region>) -> OpRef {
         let ScopeRef { builder, scope, warp } = self;

@@ -12,7 +12,7 @@ use crate::expr::Expr;
 use crate::nodes::{self, Body, Identity};
 use crate::value::Value;
 
-/// Elements that the index of an element may be made of without names.
+/// The most elements that the index of an element may be made of without names.
 const MOST_INSIDE: usize = 1 << 8;
 
 /// Names of the variables of parallel loops, the outermost first.
@@ -31,27 +31,30 @@ pub(crate) fn variables(extents: &[i64], taken: &dyn Fn(&str) -> bool) -> Vec<Va
     vars
 }
 
-/// What an iteration does, being built.
+/// The statements of an iteration, being built.
 #[derive(Debug)]
 pub struct Elements {
     /// Bodies that are open, the innermost last.
     open: Vec<Vec<Element>>,
 }
 
-/// A store that was just added, to say more about it.
+/// A store that was just added, to claim something about it.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreRef {
+    /// The kernel that was being built, if there was one.
     kernel: Option<Identity>,
+    /// Number of the store among those being built.
     store: usize,
 }
 
 impl StoreRef {
-    /// No two iterations store to one element, though the index depends on data. The virtual GPU checks it.
+    /// Claims that no two iterations store to the same element, though the index depends on data. The virtual GPU
+    /// checks this.
     pub fn unique(self) {
         self.claim(Claim::Unique);
     }
 
-    /// Iterations may store to one element; any of the values may stay.
+    /// Lets several iterations store to the same element; any of the values may remain.
     pub fn any_wins(self) {
         self.claim(Claim::AnyWins);
     }
@@ -99,7 +102,7 @@ impl Elements {
         self.push(Element::AtomicAdd { to, value });
     }
 
-    /// A value with a name; the name stands in CUDA.
+    /// A value with a name, which CUDA code uses too.
     #[track_caller]
     pub fn named(&mut self, name: &str, value: impl Into<Value>) -> Value {
         let value = value.into().resolved();
@@ -107,13 +110,13 @@ impl Elements {
         Value::of(tile::Value::Named(name.to_string()), nodes::innermost())
     }
 
-    /// Statements where a condition holds.
+    /// Statements under a condition.
     #[track_caller]
     pub fn if_<T>(&mut self, cond: impl Into<Value>, then: impl FnOnce(&mut Elements) -> T) {
         self.if_else(cond, then, |_| {});
     }
 
-    /// Statements where a condition holds, and others where it does not.
+    /// Statements under a condition, and others where it does not hold.
     #[track_caller]
     pub fn if_else<T, U>(
         &mut self,
@@ -140,7 +143,7 @@ impl Elements {
     }
 }
 
-/// Gives the stores of a body what was claimed of them; they come in the order in which they were made.
+/// Gives the stores of a body their claims, which are in the order in which the stores were made.
 fn claimed(body: &mut [Element], claims: &mut impl Iterator<Item = Claim>) {
     for element in body {
         match element {
@@ -168,22 +171,22 @@ pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Dia
 fn access(buffer: Buffer, index: Vec<Value>) -> Access {
     nodes::is_own(buffer);
     let span = Span::here();
-    // A loop, and no closure: `coord` reports the line of the user, which `#[track_caller]` does not carry through one.
+    // A loop, not a closure: `coord` reports the user's line, and `#[track_caller]` does not reach through a closure.
     let mut coords = Vec::with_capacity(index.len());
     for index in index {
         coords.push(coord(index));
     }
     if elements_inside(&coords) > MOST_INSIDE {
-        let message = format!("an element whose index is made of more than {MOST_INSIDE} others, without a name");
+        let message = format!("an element whose index contains more than {MOST_INSIDE} other elements without a name");
         let finding = Diagnostic::error("K0268", message).label(span, "this element");
-        nodes::mistake(finding.help("name indices, with k.named"));
-        // Stand in until the mistake is reported.
+        nodes::mistake(finding.help("name indices with k.named"));
+        // Placeholders until the mistake is reported.
         coords.fill(Coord::from(0i64));
     }
     Access { buffer: buffer.handle, index: coords, or_zero: false, span }
 }
 
-/// An index of one dimension, as the compiler has it.
+/// An index of one dimension, in the compiler's form.
 #[track_caller]
 fn coord(index: Value) -> Coord {
     match index.resolved() {
@@ -192,7 +195,7 @@ fn coord(index: Value) -> Coord {
     }
 }
 
-/// How many elements an index is made of, without those in operations: with every copy of it, they are copied too.
+/// The number of elements that an index is made of, without those in operations: a copy of the index copies them too.
 fn elements_inside(index: &[Coord]) -> usize {
     let (mut count, mut open) = (0, vec![index]);
     while let Some(index) = open.pop() {

@@ -3,11 +3,11 @@ use tilewright_expr as expr;
 use crate::nodes::{self, Body, Number};
 use crate::size::Size;
 
-/// Operations from which on an expression is brought into its canonical form before it is used.
+/// From this number of operations on, an expression is brought into its canonical form before it is used.
 const LARGE: u64 = 64;
 
-/// An integer that is made of block indices, loop variables, sizes and numbers: an index, or a part of one. A handle of the
-/// kernel that is being built; copy it freely.
+/// An integer made of block indices, loop variables, sizes and numbers: an index, or a part of one. It is a handle in
+/// the kernel being built, and can be copied freely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expr(Repr);
 
@@ -15,12 +15,12 @@ pub struct Expr(Repr);
 enum Repr {
     Number(i64),
     Node(Number),
-    /// Made outside of every kernel.
+    /// Made outside of any kernel.
     Stray,
 }
 
 impl Expr {
-    /// The handle of an expression that says something in a body.
+    /// The handle of an expression that is valid in a body.
     pub(crate) fn of(of: expr::Expr, body: Body) -> Expr {
         match of.as_const() {
             Some(number) => Expr(Repr::Number(number)),
@@ -33,7 +33,7 @@ impl Expr {
         Expr::of(expr::Expr::var(var), nodes::innermost())
     }
 
-    /// Where it says something.
+    /// The body in which it is valid.
     pub(crate) fn body(self) -> Body {
         match self.0 {
             Repr::Node(number) => number.body(),
@@ -41,7 +41,7 @@ impl Expr {
         }
     }
 
-    /// The expression as the compiler has it. One of another kernel is a mistake at the caller's line.
+    /// The expression in the compiler's form. Using one of another kernel is a mistake at the caller's line.
     #[track_caller]
     pub fn resolved(self) -> expr::Expr {
         match self.0 {
@@ -57,7 +57,7 @@ impl Expr {
         }
     }
 
-    /// The node as it was made.
+    /// The expression as it was built, not normalized.
     #[track_caller]
     pub(crate) fn made(self) -> expr::Expr {
         match self.0 {

@@ -1,5 +1,5 @@
-//! What the kernels that are being built are made of. Handles of index expressions, values and sizes are numbers of nodes
-//! here, so that they can be copied freely; the nodes live as long as the closure of [`kernel`](crate::kernel) runs.
+//! The nodes of the kernels being built. Handles of index expressions, values and sizes are numbers of nodes here, so
+//! that they can be copied freely; the nodes live as long as the closure of [`kernel`](crate::kernel) runs.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,26 +12,28 @@ use tilewright_ir::tile::{self, Claim, Kernel};
 use crate::buffer::Buffer;
 use crate::size::KnownSize;
 
-/// Which kernel a handle is of. The number tells kernels of one line apart; it decides neither an order nor any text.
+/// The kernel that a handle belongs to. The number distinguishes kernels of one source line; no order and no text
+/// depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
+    /// Unique in the process.
     number: u32,
     /// Where the kernel was written.
     span: Span,
 }
 
-/// A body whose closure runs, or ran: of the kernel, a loop or a branch. What is made of a loop's variable or of a name says
-/// something in that body only. Bodies are numbered as they begin, so that of those that are open, the innermost has the
-/// greatest number.
+/// A body of the kernel, a loop or a branch, whose closure is running or has run. A value made of a loop variable or of
+/// a name is valid only in its body. Bodies are numbered as they begin, so that among the open ones, the innermost has
+/// the greatest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Body(u32);
 
 impl Body {
-    /// That of the kernel, which is open as long as the kernel is being built.
+    /// The body of the kernel, which is open as long as the kernel is being built.
     pub(crate) const KERNEL: Body = Body(0);
 
-    /// Where something says something that is made of a part which does so here, and of one which does so there. A part whose
-    /// body has ended is reported where it is used, once.
+    /// The body in which a value is valid that is made of a part valid in this body and of one valid in the other. A
+    /// part whose body has ended is reported where it is used, once.
     pub(crate) fn and(self, other: Body) -> Body {
         let both = with(|nodes| Body(self.while_open(nodes).0.max(other.while_open(nodes).0)));
         both.unwrap_or(Body::KERNEL)
@@ -43,7 +45,7 @@ impl Body {
     }
 }
 
-/// What is said of an op after it was added.
+/// A change to an op or a loop after it was added.
 type Edit = Box<dyn FnOnce(&mut Kernel)>;
 
 /// The nodes of one kernel.
@@ -51,14 +53,17 @@ pub(crate) struct Nodes {
     identity: Identity,
     exprs: Vec<expr::Expr>,
     values: Vec<tile::Value>,
+    /// The sizes, in the order of the parameters.
     sizes: Vec<KnownSize>,
-    /// Of the stores of the statements that are being built, in their order.
+    /// The claims of the stores in the statements being built, in order.
     claims: Vec<Claim>,
+    /// Changes to apply when the kernel is complete, in order.
     edits: Vec<Edit>,
+    /// Misuses of handles, and other mistakes found while building.
     mistakes: Vec<Diagnostic>,
-    /// Where bodies begin, by their numbers; that of the kernel first.
+    /// Where each body begins, by its number; that of the kernel first.
     bodies: Vec<Span>,
-    /// The bodies that are open, but for that of the kernel, the innermost last.
+    /// The open bodies except that of the kernel, the innermost last.
     open: Vec<Body>,
 }
 
@@ -67,7 +72,7 @@ impl Nodes {
         body == Body::KERNEL || self.open.contains(&body)
     }
 
-    /// Notes a mistake, once for each place.
+    /// Records a mistake, once for each place in the source.
     fn note(&mut self, found: Diagnostic) {
         let place = |of: &Diagnostic| of.labels.first().map(|label| label.span);
         let same = |known: &Diagnostic| known.message == found.message && place(known) == place(&found);
@@ -79,7 +84,7 @@ impl Nodes {
 
 impl Drop for Nodes {
     fn drop(&mut self) {
-        // The last one first: what it is made of is before it and stays, so that no drop goes on through a long chain.
+        // The last one first: its operands precede it and still exist, so that no drop recurses through a long chain.
         while self.values.pop().is_some() {}
     }
 }
@@ -89,10 +94,10 @@ thread_local! {
     static OPEN: RefCell<Vec<Nodes>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Numbers kernels.
+/// The number of the next kernel.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// The nodes of a kernel are there while this lives.
+/// Keeps the nodes of a kernel while it lives.
 pub(crate) struct Opened(Identity);
 
 /// Begins a kernel.
@@ -118,7 +123,7 @@ impl Opened {
         self.0
     }
 
-    /// Adds what the nodes know to the kernel: its sizes, what was said of ops later, and mistakes with handles.
+    /// Completes the kernel: adds its sizes, applies later changes to ops, and adds mistakes with handles.
     pub(crate) fn finish(&self, kernel: &mut Kernel) {
         let taken = with(|nodes| {
             let Nodes { sizes, edits, mistakes, .. } = nodes;
@@ -138,7 +143,7 @@ impl Drop for Opened {
     }
 }
 
-/// The kernel that is being built; `None` outside of all.
+/// The kernel that is being built, if there is one.
 pub(crate) fn current() -> Option<Identity> {
     with(|nodes| nodes.identity)
 }
@@ -147,12 +152,12 @@ fn with<T>(act: impl FnOnce(&mut Nodes) -> T) -> Option<T> {
     OPEN.with_borrow_mut(|open| open.last_mut().map(act))
 }
 
-/// A node that a handle names.
+/// A node that a handle refers to.
 pub(crate) trait Node: Sized + Clone {
     /// The nodes of this kind.
     fn list(nodes: &mut Nodes) -> &mut Vec<Self>;
 
-    /// What stands for one that is not there, until the mistake is reported.
+    /// A placeholder for a missing node, until the mistake is reported.
     fn none() -> Self;
 
     /// Its name, if it is a variable or a value with a name.
@@ -213,8 +218,9 @@ impl Node for KnownSize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number {
     kernel: Identity,
+    /// Index in the list of its kind.
     at: u32,
-    /// Where it says something.
+    /// The body in which it is valid.
     body: Body,
 }
 
@@ -224,7 +230,7 @@ impl Number {
     }
 }
 
-/// Adds a node that says something in `body` to the kernel that is being built; `None` outside of all.
+/// Adds a node that is valid in `body` to the kernel that is being built; `None` if there is none.
 pub(crate) fn add<T: Node>(node: T, body: Body) -> Option<Number> {
     with(|nodes| {
         let kernel = nodes.identity;
@@ -240,7 +246,7 @@ pub(crate) fn innermost() -> Body {
     with(|nodes| nodes.open.last().copied()).flatten().unwrap_or(Body::KERNEL)
 }
 
-/// Runs what makes a body that begins here.
+/// Runs `make` in a new body that begins at this line.
 pub(crate) fn in_body<T>(begins: Span, make: impl FnOnce() -> T) -> T {
     let body = with(|nodes| {
         let body = Body(nodes.bodies.len() as u32);
@@ -253,8 +259,8 @@ pub(crate) fn in_body<T>(begins: Span, make: impl FnOnce() -> T) -> T {
     made
 }
 
-/// The node of this number. One of another kernel than the one that is being built is a mistake, at the caller's line, and
-/// so is one whose body has ended.
+/// The node with this number. It is a mistake at the caller's line if it belongs to a kernel other than the one being
+/// built, or if its body has ended.
 #[track_caller]
 pub(crate) fn get<T: Node>(number: Number) -> T {
     let span = Span::here();
@@ -283,7 +289,7 @@ pub(crate) fn set<T: Node>(number: Number, node: T) {
     });
 }
 
-/// What is wrong with a handle of another kernel, or of none.
+/// The mistake of using a handle of another kernel, or of none.
 pub(crate) fn foreign(what: &str, span: Span, of: Option<Identity>) -> Diagnostic {
     let declare = if what == "a buffer" { "declare the buffer" } else { "make it" };
     let finding = Diagnostic::error("K0213", format!("{what} of another kernel")).label(span, "used here");
@@ -291,10 +297,10 @@ pub(crate) fn foreign(what: &str, span: Span, of: Option<Identity>) -> Diagnosti
         Some(of) => finding.label(of.span, "the kernel that it belongs to"),
         None => finding,
     };
-    finding.help(format!("{declare} in this kernel; a function of `&mut KernelBuilder` can be called by both"))
+    finding.help(format!("{declare} in this kernel; a function of `&mut KernelBuilder` can be called from both"))
 }
 
-/// What is wrong with a handle whose body has ended.
+/// The mistake of using a handle whose body has ended.
 fn outside_its_body(name: Option<&str>, span: Span, begins: Option<Span>) -> Diagnostic {
     let (what, defined) = match name {
         Some(name) => (format!("`{name}`"), "it is defined in here"),
@@ -304,10 +310,10 @@ fn outside_its_body(name: Option<&str>, span: Span, begins: Option<Span>) -> Dia
     let finding = Diagnostic::error("K0217", message).label(span, "used here");
     let finding = begins.into_iter().fold(finding, |finding, begins| finding.label(begins, defined));
     finding
-        .help("a loop variable or a name is known inside its loop or branch only: use it there, or make the value anew")
+        .help("a loop variable or a name is known only inside its loop or branch: use it there, or rebuild the value")
 }
 
-/// Whether a buffer is of the kernel that is being built; one of another is a mistake at the caller's line.
+/// Whether a buffer belongs to the kernel that is being built; if not, that is a mistake at the caller's line.
 #[track_caller]
 pub(crate) fn is_own(buffer: Buffer) -> bool {
     let is_own = current() == Some(buffer.kernel);
@@ -322,12 +328,12 @@ pub(crate) fn mistake(diagnostic: Diagnostic) {
     with(|nodes| nodes.note(diagnostic));
 }
 
-/// The sizes so far.
+/// The names of the sizes declared so far.
 pub(crate) fn size_names() -> Vec<String> {
     with(|nodes| nodes.sizes.iter().map(|size| size.told.var.name().to_string()).collect()).unwrap_or_default()
 }
 
-/// A store about which more may be said; its number among those that are being built.
+/// Adds a store whose claim may be set later; returns its number among those being built.
 pub(crate) fn begin_claim() -> usize {
     with(|nodes| {
         nodes.claims.push(Claim::None);
@@ -336,7 +342,7 @@ pub(crate) fn begin_claim() -> usize {
     .unwrap_or(0)
 }
 
-/// Says of a store what is claimed.
+/// Sets the claim of a store.
 pub(crate) fn claim(kernel: Option<Identity>, store: usize, claimed: Claim) {
     with(|nodes| {
         if let Some(known) = nodes.claims.get_mut(store).filter(|_| kernel == Some(nodes.identity)) {
@@ -345,12 +351,12 @@ pub(crate) fn claim(kernel: Option<Identity>, store: usize, claimed: Claim) {
     });
 }
 
-/// What was claimed of the stores from `first` on, in their order.
+/// Removes and returns the claims of the stores from `first` on, in order.
 pub(crate) fn claims_from(first: usize) -> Vec<Claim> {
     with(|nodes| nodes.claims.split_off(first.min(nodes.claims.len()))).unwrap_or_default()
 }
 
-/// How many stores are being built.
+/// The number of stores being built.
 pub(crate) fn claims() -> usize {
     with(|nodes| nodes.claims.len()).unwrap_or(0)
 }

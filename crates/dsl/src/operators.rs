@@ -1,5 +1,5 @@
-//! `+ - * / % ^ &` between expressions, values, sizes and numbers in all mixtures. What is made of indices and integers is
-//! an expression; with a value or a number with a fraction in it, it is a value.
+//! `+ - * / % ^ &` between expressions, values, sizes and numbers in all combinations. Indices and integers give an
+//! expression; with a value or a floating-point number as an operand, the result is a value.
 
 use std::ops::{Add, BitAnd, BitXor, Div, Mul, Neg, Rem, Sub};
 
@@ -7,7 +7,7 @@ use crate::expr::Expr;
 use crate::size::Size;
 use crate::value::Value;
 
-/// Operators between a type and others; `as` names what comes out, and how it takes its operands.
+/// Operators between a type and others; `as` names the type of the result, and the method that gives it its operands.
 macro_rules! operators {
     ($left:ty as $made:ident.$taken:ident: $($right:ty),*; $operators:tt) => {$(
         operators!(@ $left, $right, $made, $taken, $operators);
@@ -33,7 +33,7 @@ macro_rules! expression {
     };
 }
 
-/// Operators with a value or a fraction on either side give a value.
+/// Operators with a value or a floating-point number on either side give a value.
 macro_rules! value {
     ($left:ty: $($right:ty),*) => {
         operators!($left as Value.resolved: $($right),*; [Add add +, Sub sub -, Mul mul *, Div div /]);
@@ -42,7 +42,7 @@ macro_rules! value {
 
 macro_rules! expressions {
     ($($left:ty),*) => {$(
-        // One type of integer and one of fraction each, so that a literal has a type.
+        // Only one integer and one floating-point type, so that the type of a literal can be inferred.
         expression!($left: Expr, &Expr, Size, &Size, i64);
         value!($left: Value, &Value, f64);
 
@@ -58,7 +58,7 @@ macro_rules! expressions {
     )*};
 }
 
-/// A value and whatever a value can be made of.
+/// Operators between a value and anything that converts to a value.
 macro_rules! values {
     ($left:ty, [$($operator:ident $method:ident $sign:tt),*]) => {
         $(

@@ -1,13 +1,13 @@
 //! The methods that add tile ops: one for each row of the op table.
 
 use tilewright_ir::Scalar;
-// Rows name attributes of ops, which are all there.
+// The rows of the table name types of attributes, all of which are in this module.
 use tilewright_ir::tile::*;
 
 use crate::builder::{KernelBuilder, OpRef, ScopeRef};
 use crate::region::Region;
 
-/// The short form of a method, for ops that the CTA may do.
+/// The short form of a method, for ops that the CTA may execute.
 macro_rules! by_the_cta {
     ([Warp] $name:ident($($parameter:ident: $type:ty,)*)) => {};
     ([$(Warp,)? Cta] $name:ident($($parameter:ident: $type:ty,)*)) => {

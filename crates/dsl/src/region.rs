@@ -1,4 +1,4 @@
-//! What may stand between the parentheses of `buffer.sub((..))`.
+//! The arguments of `buffer.sub((..))`.
 
 use std::ops::{Range, RangeFull};
 
@@ -8,7 +8,7 @@ use crate::buffer::Buffer;
 use crate::expr::Expr;
 use crate::size::Size;
 
-/// What is taken of one dimension.
+/// The indices that are taken from one dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Index {
     /// All of it.
@@ -26,10 +26,11 @@ pub enum Index {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
     pub(crate) buffer: Buffer,
+    /// One index per dimension; `None` for the whole buffer.
     pub(crate) indices: Option<Vec<Index>>,
 }
 
-/// `extent` indices from an expression on: `a.sub((at(row * 32, 32), ..))`.
+/// `extent` indices, starting at an expression: `a.sub((at(row * 32, 32), ..))`.
 #[track_caller]
 pub fn at(start: impl Into<Expr>, extent: i64) -> Index {
     Index::From { start: start.into(), extent }

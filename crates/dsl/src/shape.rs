@@ -6,20 +6,20 @@ use tilewright_layout::{ComposeLayout, Iter, Layout, LayoutError, LayoutSpec, Sw
 use crate::expr::Expr;
 use crate::size::Size;
 
-/// Something that says shape and layout of a buffer.
+/// A type that specifies the shape and layout of a buffer.
 pub trait IntoLayout {
-    /// The shape and where its elements are.
+    /// The shape, and the layout of its elements.
     #[track_caller]
     fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError>;
 
-    /// Shape and strides of a tensor of which some are known at launch only; `into_layout` then gives those of the
-    /// largest.
+    /// Shape and strides of a tensor, if some are known only at launch; `into_layout` then gives those of the largest
+    /// tensor.
     #[track_caller]
     fn run_time(&self) -> Option<RunTimeShape> {
         None
     }
 
-    /// True where only a shape is given: row-major in memory, and for a fragment, a layout to be inferred.
+    /// True if only a shape is given: row-major in memory; for a fragment, the layout is to be inferred.
     fn is_shape(&self) -> bool {
         false
     }
@@ -79,7 +79,7 @@ impl IntoLayout for Vec<i64> {
 }
 
 impl<const N: usize, L: IntoLayout> IntoLayout for ([i64; N], L) {
-    /// A shape whose dimensions may each own several iters of the layout; of a table, any shape of its size.
+    /// A shape whose dimensions may each have several iters of the layout; for a table, any shape of its size.
     fn into_layout(self) -> Result<(Vec<i64>, Layout), LayoutError> {
         let (_, layout) = self.1.into_layout()?;
         layout.check_shape(&self.0)?;

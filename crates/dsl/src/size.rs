@@ -1,4 +1,4 @@
-//! Sizes that are known at launch only.
+//! Sizes known only at launch.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
@@ -7,29 +7,30 @@ use tilewright_ir::tile;
 use crate::expr::Expr;
 use crate::nodes::{self, Body, Number};
 
-/// The greatest value of a size for which nothing else was said.
+/// The greatest value of a size by default.
 const MOST: i64 = 1 << 20;
 
-/// What is known of a size.
+/// What is known about a size.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownSize {
+    /// The size as it will be in the kernel, with the bounds given so far.
     pub(crate) told: tile::Size,
-    /// What it may be at most, if that was said.
+    /// Its greatest value, if that was set.
     pub(crate) most: Option<i64>,
-    /// Where it was first used: from there on its bounds are fixed.
+    /// Where it was first used; after that its bounds are fixed.
     pub(crate) used: Option<Span>,
 }
 
 impl KnownSize {
-    /// A size that may be nothing: less than what divides it.
+    /// The mistake of a size that has no possible value, since its greatest is less than its divisor.
     pub(crate) fn mistake(&self) -> Option<Diagnostic> {
         let tile::Size { var, span } = &self.told;
         let (name, multiple, most) = (var.name(), var.multiple(), self.most?);
         let (message, help) = match multiple {
-            1 => (format!("the size `{name}` is at most {most}"), "a size is at least 1: raise its max".to_string()),
+            1 => (format!("size `{name}` cannot be at most {most}"), "a size is at least 1: raise its max".to_string()),
             _ => (
-                format!("the size `{name}` is a multiple of {multiple} up to {most}"),
-                format!("it is at least {multiple}: raise its max, or take a smaller multiple"),
+                format!("the size `{name}` cannot be a multiple of {multiple} up to {most}"),
+                format!("it is at least {multiple}: raise its max, or use a smaller multiple"),
             ),
         };
         let finding = Diagnostic::error("K0230", message).label(*span, "this size").help(help);
@@ -48,7 +49,7 @@ impl Size {
         Size(nodes::add(KnownSize { told, most: None, used: None }, Body::KERNEL))
     }
 
-    /// It is a multiple of `multiple`, which widens vector accesses and drops masks.
+    /// Declares that it is a multiple of `multiple`, which allows wider vector accesses and fewer masks.
     #[track_caller]
     pub fn multiple_of(self, multiple: i64) -> Size {
         let span = Span::here();
@@ -56,7 +57,7 @@ impl Size {
             let var = &size.told.var;
             if multiple < 1 {
                 let message = format!("the size `{}` cannot be a multiple of {multiple}", var.name());
-                let finding = Diagnostic::error("K0230", message).label(span, "asked for here");
+                let finding = Diagnostic::error("K0230", message).label(span, "called here");
                 nodes::mistake(finding.help("a size is a multiple of 1 or of a greater number"));
                 return;
             }
@@ -64,8 +65,8 @@ impl Size {
         })
     }
 
-    /// It is at most `most`, which keeps index arithmetic narrow; without, 2^20, or what divides it if that is more.
-    /// Call it before the size is used.
+    /// Declares that it is at most `most`, which keeps index arithmetic narrow; the default is 2^20, or its divisor if
+    /// that is more. Call it before the size is used.
     #[track_caller]
     pub fn max(self, most: i64) -> Size {
         self.known_as(|size| {
@@ -87,7 +88,7 @@ impl Size {
             let mut known: KnownSize = nodes::get(number);
             if let Some(used) = known.used {
                 let name = known.told.var.name();
-                let finding = Diagnostic::error("K0217", format!("the bounds of `{name}` change after it was used"))
+                let finding = Diagnostic::error("K0217", format!("the bounds of `{name}` changed after it was used"))
                     .label(Span::here(), "changed here")
                     .label(used, "first used here");
                 nodes::mistake(finding.help(format!(

@@ -8,7 +8,8 @@ use crate::expr::Expr;
 use crate::nodes::{self, Body, Number};
 use crate::size::Size;
 
-/// A value of one element: what statements on elements compute. A handle of the kernel that is being built; copy it freely.
+/// A value of one element: what statements on elements compute. It is a handle in the kernel being built, and can be
+/// copied freely.
 #[derive(Clone, Copy, Debug)]
 pub struct Value(Repr);
 
@@ -16,12 +17,12 @@ pub struct Value(Repr);
 enum Repr {
     Number(Scalar),
     Node(Number),
-    /// Made outside of every kernel.
+    /// Made outside of any kernel.
     Stray,
 }
 
 impl Value {
-    /// The handle of a value that says something in a body.
+    /// The handle of a value that is valid in a body.
     pub(crate) fn of(of: tile::Value, body: Body) -> Value {
         match of {
             tile::Value::Const(number) => Value(Repr::Number(number)),
@@ -29,7 +30,7 @@ impl Value {
         }
     }
 
-    /// Where it says something.
+    /// The body in which it is valid.
     pub(crate) fn body(self) -> Body {
         match self.0 {
             Repr::Node(number) => number.body(),
@@ -37,7 +38,7 @@ impl Value {
         }
     }
 
-    /// The value as the compiler has it. One of another kernel is a mistake at the caller's line.
+    /// The value in the compiler's form. Using one of another kernel is a mistake at the caller's line.
     #[track_caller]
     pub fn resolved(self) -> tile::Value {
         match self.0 {
@@ -50,8 +51,8 @@ impl Value {
         }
     }
 
-    /// The same element of a tensor in global memory, which is meant to read as 0 where it lies outside of the tensor. An
-    /// index that leaves the tensor is then not warned about.
+    /// The same element of a tensor in global memory, where an index outside of the tensor is intended to read as 0.
+    /// Such an index then gives no warning.
     #[track_caller]
     pub fn or_zero(self) -> Value {
         let Repr::Node(number) = self.0 else { return not_an_element(self) };
@@ -61,7 +62,7 @@ impl Value {
         }
     }
 
-    /// Its product with `factor` and `term` added, rounded once.
+    /// `self * factor + term`, rounded once.
     #[track_caller]
     pub fn mul_add(self, factor: impl Into<Value>, term: impl Into<Value>) -> Value {
         let (factor, term) = (factor.into(), term.into());
@@ -77,21 +78,21 @@ impl Value {
         Value::of(self.resolved().select(then.resolved(), otherwise.resolved()), body)
     }
 
-    /// The same in another dtype: rounded to the nearest, ties to even. A floating-point number becomes an integer by
-    /// truncation and saturates; NaN becomes 0. An integer type must hold all values of the other; else see
-    /// [`Value::saturating_cast`] and [`Value::wrapping_cast`].
+    /// The value converted to another dtype, rounded to the nearest, ties to even. A floating-point number becomes an
+    /// integer by truncation and saturates; NaN becomes 0. An integer dtype must represent all values of the other;
+    /// otherwise use [`Value::saturating_cast`] or [`Value::wrapping_cast`].
     #[track_caller]
     pub fn cast(self, dtype: DType) -> Value {
         Value::of(self.resolved().cast(dtype), self.body())
     }
 
-    /// An integer as another integer type, which takes the nearest value that it holds.
+    /// An integer converted to another integer dtype, as the nearest value of that dtype.
     #[track_caller]
     pub fn saturating_cast(self, dtype: DType) -> Value {
         Value::of(self.resolved().saturating_cast(dtype), self.body())
     }
 
-    /// An integer as another integer type, which takes the low bits.
+    /// An integer converted to another integer dtype, keeping the low bits.
     #[track_caller]
     pub fn wrapping_cast(self, dtype: DType) -> Value {
         Value::of(self.resolved().wrapping_cast(dtype), self.body())
@@ -101,8 +102,8 @@ impl Value {
 /// Reports `.or_zero()` at the caller's line.
 #[track_caller]
 fn not_an_element(value: Value) -> Value {
-    let message = "`.or_zero()` of a value that is not an element of a buffer";
-    let finding = Diagnostic::error("K0267", message).label(Span::here(), "asked for here");
+    let message = "`.or_zero()` on a value that is not an element of a buffer";
+    let finding = Diagnostic::error("K0267", message).label(Span::here(), "called here");
     nodes::mistake(finding.help("call it on the element itself: x.at((i - 1,)).or_zero()"));
     value
 }
@@ -120,7 +121,7 @@ macro_rules! functions {
 }
 
 functions! {
-    /// e to the power of it.
+    /// e raised to this value.
     exp;
     /// Its natural logarithm.
     log;
@@ -132,11 +133,11 @@ functions! {
     tanh;
     /// Its absolute value.
     abs;
-    /// The value, rounded to its dtype before it goes on: a product is not fused with the sum that it goes into.
+    /// The value, rounded to its dtype before it is used: a product is not fused with the sum around it.
     rounded;
 }
 
-/// Functions of two values; of an index and a value too.
+/// Functions of two values, or of an index and a value.
 macro_rules! binary {
     ($($(#[$doc:meta])* $method:ident;)*) => {
         impl Value {$(
@@ -163,36 +164,36 @@ binary! {
     max;
     /// The lesser of the two.
     min;
-    /// Whether it is less.
+    /// Whether it is less than `other`.
     lt;
-    /// Whether it is less or equal.
+    /// Whether it is less than or equal to `other`.
     le;
-    /// Whether it is greater.
+    /// Whether it is greater than `other`.
     gt;
-    /// Whether it is greater or equal.
+    /// Whether it is greater than or equal to `other`.
     ge;
-    /// Whether they are equal.
+    /// Whether the two are equal.
     eq;
-    /// Whether they differ.
+    /// Whether the two differ.
     ne;
 }
 
 /// An index as a value of a dtype.
 impl Expr {
-    /// The same number in another dtype. An integer type must hold all that it may be; else see
-    /// [`Expr::saturating_cast`] and [`Expr::wrapping_cast`].
+    /// The number converted to a dtype. An integer dtype must represent its whole range; otherwise use
+    /// [`Expr::saturating_cast`] or [`Expr::wrapping_cast`].
     #[track_caller]
     pub fn cast(self, dtype: DType) -> Value {
         Value::from(self).cast(dtype)
     }
 
-    /// The nearest number that an integer type holds.
+    /// The nearest number that an integer dtype represents.
     #[track_caller]
     pub fn saturating_cast(self, dtype: DType) -> Value {
         Value::from(self).saturating_cast(dtype)
     }
 
-    /// The low bits of the number, in an integer type.
+    /// The low bits of the number, in an integer dtype.
     #[track_caller]
     pub fn wrapping_cast(self, dtype: DType) -> Value {
         Value::from(self).wrapping_cast(dtype)

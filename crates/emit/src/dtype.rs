@@ -3,7 +3,7 @@
 use tilewright_ir::{Scalar, nearest_bf16, nearest_f16};
 use tilewright_layout::DType;
 
-/// The C++ type of one element. Half precision is moved as its bits; 16 opaque bytes are a `uint4`.
+/// The C++ type of one element. A half-precision element is held as its bits; 16 opaque bytes are a `uint4`.
 pub(crate) fn c_type(dtype: DType) -> &'static str {
     match dtype {
         DType::F64 => "double",
@@ -69,7 +69,7 @@ pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
         DType::F16 => format!("{:#06x}", nearest_f16(real).to_bits()),
         DType::BF16 => format!("{:#06x}", nearest_bf16(real).to_bits()),
         DType::I64 => format!("{whole}ll"),
-        // Beyond the greatest i64 a number is held as its bits.
+        // A number above `i64::MAX` is held as its bits.
         DType::U64 | DType::B64 => format!("{}ull", whole as u64),
         DType::U32 | DType::B32 => format!("{whole}u"),
         DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::B8 | DType::B16 => whole.to_string(),
@@ -77,7 +77,7 @@ pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
     }
 }
 
-/// The nearest number of a 16-bit floating dtype, as a constant of type `float`.
+/// The nearest number of a 16-bit floating-point dtype, as a constant of type `float`.
 pub(crate) fn widened_literal(dtype: DType, value: Scalar) -> String {
     let real = value.real(dtype);
     let widened = if dtype == DType::BF16 { nearest_bf16(real).to_f64() } else { nearest_f16(real).to_f64() };
@@ -97,7 +97,7 @@ pub(crate) fn vector_literal(dtype: DType, count: i64, value: Scalar) -> String 
     }
 }
 
-/// A word of elements narrower than one that all are this constant; shorter vectors take its low bytes.
+/// A 32-bit word of narrower elements that all are this constant; shorter vectors take its low bytes.
 fn word_literal(dtype: DType, value: Scalar) -> String {
     let bits = match (dtype, value) {
         (DType::F16, _) => nearest_f16(value.real(dtype)).to_bits(),

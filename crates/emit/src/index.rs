@@ -23,14 +23,14 @@ pub(crate) fn c_index(expr: &Expr) -> String {
     c_operand(expr).0
 }
 
-/// The same with the strength of its outermost operator.
+/// The same, with the binding strength of its outermost operator.
 pub(crate) fn c_operand(expr: &Expr) -> (String, Level) {
     let wide = needs_64_bits(expr);
     let patterns = matches!(expr.node(), Node::Xor(a, _) if a.as_const().is_some_and(|value| value >= PATTERN));
     Printer { wide, patterns }.print(expr)
 }
 
-/// From here on a number that is combined by exclusive or is a pattern of bits to a reader.
+/// From this number on, an operand of exclusive or is printed as a bit pattern.
 const PATTERN: i64 = 0x1000;
 
 /// Whether the expression is computed as `long long`.
@@ -41,8 +41,9 @@ pub(crate) fn needs_64_bits(expr: &Expr) -> bool {
 }
 
 struct Printer {
+    /// Whether variables are printed as `long long`.
     wide: bool,
-    /// Large numbers are patterns of bits, in hexadecimal.
+    /// Whether large numbers are printed as bit patterns, in hexadecimal.
     patterns: bool,
 }
 
@@ -61,7 +62,7 @@ impl Printer {
         }
     }
 
-    /// The expression, in parentheses where it binds weaker than `least`.
+    /// The expression, in parentheses if it binds less tightly than `least`.
     fn at(&self, expr: &Expr, least: Level) -> String {
         let (text, level) = self.print(expr);
         if level < least { format!("({text})") } else { text }
@@ -91,7 +92,8 @@ impl Printer {
         (text, Level::Sum)
     }
 
-    /// Floor division. C++ rounds towards zero, so a numerator that may be negative is made a multiple first.
+    /// Floor division. C++ rounds towards zero, so a numerator that may be negative is first reduced to a
+    /// multiple of the divisor.
     fn quotient(&self, a: &Expr, b: &Expr) -> (String, Level) {
         if let Some(bits) = power_of_two(b) {
             return (format!("{} >> {bits}", self.bits(a)), Level::Shift);

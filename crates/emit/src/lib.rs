@@ -1,7 +1,7 @@
-//! Emission: verified thread programs as CUDA C++ that a person would be content to have written.
+//! Emission: prints verified thread programs as CUDA C++ that reads as if written by hand.
 //!
-//! Statements and expressions are printed by Rust; Tera holds the skeleton around them. The text needs no header.
-//! Beside it comes a source map from every line to the tile op and the user's line it came from.
+//! Statements and expressions are printed by Rust; a Tera template has the skeleton around them. The text includes no
+//! header. A source map leads from each of its lines to the tile op and the user's line that it came from.
 
 mod dtype;
 mod index;
@@ -32,7 +32,7 @@ use crate::statements::Printer;
 /// Memory" of compute capability 9.x and 10.x).
 const STATIC_SHARED_BYTES: i64 = 48 * 1024;
 
-/// CUDA text and what belongs to it.
+/// The CUDA text of a kernel, with what launches and diagnostics need to know about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// The CUDA C++ text.
@@ -41,7 +41,7 @@ pub struct Emitted {
     pub entry: String,
     /// Where each of its lines comes from.
     pub source_map: SourceMap,
-    /// Bytes of dynamic shared memory that a launch must give.
+    /// Bytes of dynamic shared memory that a launch must request.
     pub dynamic_shared_bytes: i64,
 }
 
@@ -134,10 +134,11 @@ fn tables(program: &Program, mentioned: &Mentioned) -> Vec<String> {
     lines
 }
 
-/// Where shared buffers are: one array each, or parts of the dynamic window where that is not enough.
+/// Where shared buffers are: a static array each, or parts of the dynamic window if static arrays are not enough.
 struct SharedPlan {
     /// Byte offset in the dynamic window of every shared memory, in the order in which they were declared.
     offsets: IndexMap<Handle<Memory>, i64>,
+    /// Bytes of the dynamic window; 0 if all arrays are static.
     dynamic_bytes: i64,
 }
 
@@ -161,7 +162,7 @@ impl SharedPlan {
         vec![format!("extern __shared__ __align__(1024) unsigned char {SHARED_WINDOW}[];"), String::new()]
     }
 
-    /// The lines that declare shared buffers and their views inside the kernel, as far as statements touch them.
+    /// The lines that declare shared buffers and their views inside the kernel, if statements touch them.
     fn locals(&self, program: &Program, mentioned: &Mentioned) -> Vec<String> {
         let mut lines = Vec::new();
         for (handle, memory) in program.memories.iter().filter(|(handle, _)| mentioned.has_memory(*handle)) {

@@ -1,4 +1,4 @@
-//! What statements mention. The rest is not declared: NVRTC warns of what nothing refers to.
+//! The memories and registers that statements mention. Others are not declared: NVRTC warns about unused names.
 
 use std::collections::BTreeSet;
 

@@ -19,7 +19,7 @@ pub(crate) fn functions(program: &Program) -> Vec<String> {
     lines
 }
 
-/// Their names.
+/// The names of those functions.
 pub(crate) fn function_names(program: &Program) -> Vec<&'static str> {
     let used = used(program);
     let rounding = used.iter().any(rounds).then_some(ROUNDING_NAME);
@@ -32,14 +32,15 @@ pub(crate) fn call(program: &Program, inst: MmaInst, operands: [&Regs; 3]) -> St
     let is_hidden = program.registers.iter().any(|(_, array)| array.name == name)
         || program.memories.iter().any(|(_, memory)| memory.name == name);
     let place = |regs: &Regs| {
-        // The verifier has seen that the index is a constant.
+        // The verifier has checked that the index is a constant.
         format!("{} + {}", program.registers[regs.array].name, regs.first.as_const().unwrap_or(0))
     };
     let operands = operands.map(place).join(", ");
     format!("{}{name}({operands})", if is_hidden { "::" } else { "" })
 }
 
-/// Bytes to which the registers of an operand with elements of this dtype are aligned: those of a 32-bit register.
+/// Bytes to which the registers of an operand with elements of this dtype are aligned: at least those of a 32-bit
+/// register.
 pub(crate) fn alignment(dtype: DType) -> i64 {
     dtype.bytes().max(4)
 }
@@ -55,15 +56,15 @@ fn used(program: &Program) -> BTreeSet<MmaInst> {
     used
 }
 
-/// Whether an instruction reads what has to be rounded first.
+/// Whether the multiplicands of an instruction have to be rounded first.
 fn rounds(inst: &MmaInst) -> bool {
     inst.info().element == MmaType::Tf32
 }
 
-/// The function of [`ROUNDING`].
+/// The name of the function that [`ROUNDING`] defines.
 const ROUNDING_NAME: &str = "to_tf32";
 
-/// The instruction reads what was rounded to tf32; of other numbers it would drop the low bits.
+/// A function that rounds to tf32: the instruction itself would drop the low bits of its operands.
 const ROUNDING: [&str; 6] = [
     "__device__ __forceinline__ unsigned int to_tf32(float x) {",
     "  unsigned int y;",
@@ -73,17 +74,17 @@ const ROUNDING: [&str; 6] = [
     "",
 ];
 
-/// An operand as inline assembly has it.
+/// An operand as inline assembly takes it.
 struct Operand {
     /// The definition of a pointer to whole registers, where the elements are narrower.
     pointer: Option<String>,
-    /// Its registers.
+    /// The C++ expressions of its registers.
     registers: Vec<String>,
-    /// Their letter.
+    /// Their constraint letter.
     letter: char,
 }
 
-/// An operand called `name`, of which a lane holds so many elements.
+/// An operand called `name`, of which a lane holds `held` elements.
 fn operand(name: &str, dtype: DType, held: i64, is_const: bool, is_tf32: bool) -> Operand {
     let letter = match dtype {
         DType::F32 if !is_tf32 => 'f',
@@ -102,7 +103,7 @@ fn operand(name: &str, dtype: DType, held: i64, is_const: bool, is_tf32: bool) -
     Operand { pointer: None, registers: (0..held).map(register).collect(), letter }
 }
 
-/// The lines that define the function of an instruction, and an empty one.
+/// The lines that define the function of an instruction, followed by an empty line.
 fn function(info: &MmaInfo) -> Vec<String> {
     let MmaInfo { name, ptx, multiplicand, sum, element, .. } = *info;
     let [held_c, held_a, held_b] = info.held();

@@ -1,5 +1,5 @@
-//! Names in CUDA: those of the program, with underscores behind the ones that C++ or CUDA reserves, or that are the same
-//! as a name that the text itself makes.
+//! Names in CUDA: those of the program, with underscores appended to the ones that C++ or CUDA reserves, or that are
+//! the same as a name that the emitter generates.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use crate::statements::{lookup_name, vector_names};
 /// The window of dynamic shared memory.
 pub(crate) const SHARED_WINDOW: &str = "shared_window";
 
-/// The program under the names that it has in CUDA; the kernel keeps its own, see [`entry`].
+/// The program with the names that it has in CUDA; the name of the kernel itself is not changed, see [`entry`].
 pub(crate) fn in_cuda(program: &Program) -> Cow<'_, Program> {
     let mut names = Names::of(program);
     names.settle_all(program);
@@ -25,7 +25,7 @@ pub(crate) fn in_cuda(program: &Program) -> Cow<'_, Program> {
     Cow::Owned(renamed)
 }
 
-/// The name of the entry point, where the text in front of it defines these functions.
+/// The name of the entry point, if the text in front of it defines these functions.
 pub(crate) fn entry(program: &Program, functions: &BTreeSet<&'static str>) -> String {
     let tables = program.memories.iter().filter(|(_, memory)| memory.space == MemorySpace::Table);
     let tables: BTreeSet<&str> = tables.map(|(_, table)| table.name.as_str()).collect();
@@ -37,16 +37,16 @@ pub(crate) fn entry(program: &Program, functions: &BTreeSet<&'static str>) -> St
     name
 }
 
-/// The name, with an underscore behind it where it begins as names of the implementation do.
+/// The name, with an underscore appended if it begins like names that are reserved for the implementation.
 fn first_choice(name: &str) -> String {
     if is_of_the_language(name) { format!("{name}_") } else { name.to_string() }
 }
 
-/// What becomes of the names of a program.
+/// The names of a program, and what they become in CUDA.
 struct Names {
-    /// Names that stand in the text, old and new.
+    /// Names that are in use, old and new.
     taken: BTreeSet<String>,
-    /// Names that were looked at.
+    /// Old names that are decided.
     settled: BTreeSet<String>,
     /// The new name by the old one, where they differ.
     changed: BTreeMap<String, String>,
@@ -85,7 +85,7 @@ impl Names {
         });
     }
 
-    /// Decides what a name becomes; `parts` are the other names that the text makes of it.
+    /// Decides what a name becomes; `parts` gives the other names that the emitter derives from it.
     fn settle(&mut self, name: &str, place: Place, parts: &dyn Fn(String) -> Vec<String>) {
         if !self.settled.insert(name.to_string()) {
             return;
@@ -101,7 +101,7 @@ impl Names {
         }
     }
 
-    /// Whether `new` can stand for the name `old`.
+    /// Whether the name `old` can become `new`.
     fn is_free(&self, new: &str, old: &str, place: Place, parts: &dyn Fn(String) -> Vec<String>) -> bool {
         let is_own = new == old || !self.taken.contains(new);
         let is_free = |part: &String| !self.taken.contains(part) && !is_listed(part, Place::Inside);

@@ -1,27 +1,27 @@
-//! Names that C++ and CUDA have for themselves, which a kernel may use all the same.
+//! Names that C++ and CUDA reserve. A kernel may use them all the same: the emitter changes them.
 //!
-//! `reserved.txt` is the list, and says where it comes from; `cargo xtask validate` tries it on the NVRTC at hand. Beside
-//! it C++ reserves every name that begins with two underscores, or with one and a capital letter.
+//! `reserved.txt` is the list, and says where it comes from; `cargo xtask validate` tests it on the installed NVRTC. In
+//! addition C++ reserves every name that begins with two underscores, or with one and a capital letter.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// Where a name stands in CUDA text.
+/// Where a name is declared in CUDA text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the kernel: parameters, buffers, registers and variables.
     Inside,
-    /// Outside of it: its own name, and those of tables.
+    /// Outside of the kernel: its name, and those of tables.
     Outside,
 }
 
 /// The list, section by section.
 struct Listed {
-    /// Reserved wherever they stand.
+    /// Reserved wherever they are declared.
     everywhere: BTreeSet<&'static str>,
     /// Reserved outside of the kernel only.
     outside: BTreeSet<&'static str>,
-    /// Reserved outside of the kernel too: NVRTC does not come back from them.
+    /// Also reserved outside of the kernel only: they crash NVRTC.
     fatal: BTreeSet<&'static str>,
 }
 
@@ -30,19 +30,19 @@ static LISTED: LazyLock<Listed> = LazyLock::new(|| {
     Listed { everywhere: section(text, "everywhere"), outside: section(text, "outside"), fatal: section(text, "fatal") }
 });
 
-/// The words between the line `[title]` and the next such line; a line that begins with `#` is a remark.
+/// The words between the line `[title]` and the next such line; a line that begins with `#` is a comment.
 fn section<'a>(text: &'a str, title: &str) -> BTreeSet<&'a str> {
     let head = format!("[{title}]");
     let lines = text.lines().skip_while(|line| *line != head).skip(1).take_while(|line| !line.starts_with('['));
     lines.filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace).collect()
 }
 
-/// Whether C++ or CUDA has this name for itself there.
+/// Whether C++ or CUDA reserves this name there.
 pub fn is_reserved(name: &str, place: Place) -> bool {
     is_listed(name, place) || is_of_the_language(name)
 }
 
-/// Whether the list has this name for that place.
+/// Whether the list reserves this name there.
 pub(crate) fn is_listed(name: &str, place: Place) -> bool {
     match place {
         Place::Inside => LISTED.everywhere.contains(name),
@@ -50,8 +50,8 @@ pub(crate) fn is_listed(name: &str, place: Place) -> bool {
     }
 }
 
-/// The listed names that are reserved there and, if it is outside, not inside too; in order. Those that NVRTC does not
-/// come back from are left out.
+/// The listed names that are reserved there, in order; for the outside, without those that are reserved everywhere and
+/// those that crash NVRTC.
 pub fn listed(place: Place) -> impl Iterator<Item = &'static str> {
     let list = match place {
         Place::Inside => &LISTED.everywhere,
@@ -60,8 +60,8 @@ pub fn listed(place: Place) -> impl Iterator<Item = &'static str> {
     list.iter().copied()
 }
 
-/// C++17, section 5.10: identifiers with two underscores, or one and a capital letter, are the implementation's. In fact it
-/// has those that begin so, and none that has another underscore behind it.
+/// C++17, section 5.10: identifiers with two underscores, or with one and a capital letter in front, are reserved for
+/// the implementation. In practice it uses those that begin so, but none of them with another underscore appended.
 pub(crate) fn is_of_the_language(name: &str) -> bool {
     let Some(rest) = name.strip_prefix('_') else { return false };
     rest.starts_with(|c: char| c == '_' || c.is_ascii_uppercase())

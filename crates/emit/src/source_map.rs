@@ -18,8 +18,9 @@ pub struct Origin {
 /// The origin of every line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceMap {
+    /// The tile ops, by the index of their note.
     origins: Vec<Origin>,
-    /// For line `n` (from 1), `lines[n - 1]` is a position in `origins`.
+    /// For line `n` (from 1), `lines[n - 1]` is an index into `origins`.
     lines: Vec<Option<usize>>,
     /// The memory that a line stores to, by its name in the IR.
     stores: BTreeMap<u32, String>,
@@ -30,7 +31,7 @@ pub struct SourceMap {
 pub struct StoreLine<'a> {
     /// The line, from 1.
     pub line: u32,
-    /// The number of its op: ops that are written out have one for each copy.
+    /// The number of its op: an op in an unrolled loop has a different number in each copy.
     pub op: usize,
     /// What the line comes from.
     pub origin: &'a Origin,

@@ -17,15 +17,18 @@ use crate::mma;
 use crate::source_map::Body;
 use crate::values::Values;
 
-/// Column at which a tile op's place in the user's source stands.
+/// Column at which the source location of a tile op is printed.
 const PLACE_COLUMN: usize = 64;
 
 pub(crate) struct Printer<'a> {
     program: &'a Program,
     mentioned: &'a Mentioned,
     text: String,
+    /// Nesting depth of blocks; each indents by two spaces.
     depth: usize,
+    /// The note of the tile op that is printed now.
     note: Option<Handle<Note>>,
+    /// The note of each line so far.
     origins: Vec<Option<Handle<Note>>>,
     /// The lines that store to memory, by their numbers from 0.
     stores: BTreeMap<usize, Handle<Memory>>,
@@ -57,12 +60,12 @@ impl<'a> Printer<'a> {
         self.values.functions()
     }
 
-    /// Their names.
+    /// The names of those functions.
     pub(crate) fn function_names(&self) -> impl Iterator<Item = &'static str> {
         self.values.function_names()
     }
 
-    /// What was printed.
+    /// The text that was printed, with the origins of its lines.
     pub(crate) fn finish(self) -> Body {
         Body { text: self.text, notes: self.origins, stores: self.stores }
     }
@@ -75,7 +78,7 @@ impl<'a> Printer<'a> {
         self.origins.push(self.note);
     }
 
-    /// Hardware indices that the body uses, then the lines that declare shared memory.
+    /// Prints the lines that declare shared memory, then the hardware indices that the body uses.
     pub(crate) fn prologue(&mut self, shared: &[String]) {
         for line in shared {
             self.line(format_args!("{line}"));
@@ -98,7 +101,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// True for vectors that loads of the same block give their only values: then each load is its definition.
+    /// Whether loads of the same block, one for each vector, are the only loads of an array of vectors: each load is
+    /// then printed as a definition.
     fn is_filled_by(&self, array: Handle<RegArray>, block: &[Stmt]) -> bool {
         let RegArray { vector, len, .. } = self.program.registers[array];
         let is_load = |stmt: &Stmt| matches!(stmt, Stmt::Load { to, .. } if to.array == array);
@@ -165,7 +169,7 @@ impl<'a> Printer<'a> {
             Stmt::If { cond, body } => {
                 let mut conditions = vec![condition(cond)];
                 let mut inner = body;
-                // Conditions that stand for each other's whole body are one.
+                // A condition whose whole body is another condition is joined with it.
                 while let [Stmt::If { cond, body }] = &inner[..] {
                     conditions.push(condition(cond));
                     inner = body;
@@ -225,7 +229,7 @@ impl<'a> Printer<'a> {
     }
 
     fn reg(&self, regs: &Regs, at: i64) -> String {
-        // The verifier has seen that the index is a constant.
+        // The verifier has checked that the index is a constant.
         register(self.program, regs.array, regs.first.as_const().unwrap_or(0) + at * regs.step)
     }
 
@@ -257,7 +261,7 @@ impl<'a> Printer<'a> {
         }
         let c_type = vector_type(dtype, regs.count);
         let c_type = if reads { format!("const {c_type}") } else { c_type };
-        // Where the index counts whole vectors, so does the text: NVRTC then never takes them apart.
+        // If the index counts whole vectors, so does the text: NVRTC then never splits them.
         let elements = regs.count * dtype.bytes() / memory.dtype.bytes();
         let vector = normalize(&(index / elements));
         if normalize(&(&vector * elements)) == normalize(index) {
@@ -285,7 +289,7 @@ impl<'a> Printer<'a> {
         self.line(format_args!("const {single} {};", parts.collect::<Vec<_>>().join(", ")));
     }
 
-    /// An instruction with its operands in the places of its CUDA text.
+    /// The CUDA text of an instruction, with its operands filled in.
     fn call(&mut self, call: &Call) -> String {
         let argument = |expr: &Expr| match expr.as_const() {
             Some(selector) if call.inst == Inst::BytePermute => format!("{selector:#06x}"),
@@ -296,7 +300,7 @@ impl<'a> Printer<'a> {
         let registers = call.from.iter().map(|regs| self.reg(regs, 0));
         let operands: Vec<String> = memory.chain(registers).chain(call.arguments.iter().map(argument)).collect();
         if let (Inst::AtomicAdd, [(memory, _)], [target, source]) = (call.inst, &call.memory[..], &operands[..]) {
-            // CUDA has it under several names, by dtype.
+            // In CUDA its name depends on the dtype.
             return self.values.atomic_add(self.program.memories[*memory].dtype, target, source);
         }
         let mut operands = operands.iter();
@@ -318,8 +322,8 @@ pub(crate) fn register(program: &Program, array: Handle<RegArray>, index: i64) -
     format!("{}.{part}", vector_name(name, len / vector, index / vector))
 }
 
-/// Vectors are variables of their own, not elements of an array: out of an array NVRTC takes them apart, and does not
-/// always put them together again, nor always the same way.
+/// Vectors are separate variables, not elements of an array: NVRTC splits vectors that are in an array, and does not
+/// always join them again, nor always in the same way.
 fn vector_name(array: &str, vectors: i64, at: i64) -> String {
     if vectors == 1 { array.to_string() } else { format!("{array}_{at}") }
 }
@@ -385,7 +389,7 @@ fn used_indices(body: &[Stmt]) -> BTreeSet<HwIndex> {
     used
 }
 
-/// How CUDA has an index; of one warp, threads are lanes.
+/// The CUDA expression of a hardware index. In a CTA of one warp, the lane is the thread.
 fn hardware(index: HwIndex, one_warp: bool) -> &'static str {
     match index {
         HwIndex::Tid => "threadIdx.x",

@@ -1,8 +1,8 @@
 //! Values as C++.
 //!
-//! C++ computes in `int` what is narrower than that, and does not know halves, which are held as their bits. So results
-//! in narrow dtypes are narrowed again, and halves are computed as `float`, which rounds right after every operation
-//! because a `float` has more than twice as many digits.
+//! C++ computes narrow integers as `int`, and has no half-precision types: halves are held as their bits. So results in
+//! narrow dtypes are narrowed again, and halves are computed as `float` and rounded after every operation, which gives
+//! the correct result because a `float` has more than twice as many digits.
 
 mod bits;
 mod functions;
@@ -28,17 +28,18 @@ use crate::index::{Level, c_operand, needs_64_bits};
 use crate::names::for_each_definition;
 use crate::statements::register;
 
-/// Prints values; knows the functions that they need.
+/// Prints values, and records the functions that they need.
 pub(crate) struct Values<'a> {
     program: &'a Program,
-    /// Names of the kernel. One that is the name of a function too hides that.
+    /// Names of the kernel. One that is also the name of a function hides the function.
     names: BTreeSet<String>,
-    /// Those of type `long long`.
+    /// Names of the kernel that have type `long long`.
     long_names: BTreeSet<String>,
+    /// Functions that the printed values call.
     helpers: BTreeSet<Helper>,
     /// Register arrays whose values may become operands of sums.
     summed: BTreeSet<usize>,
-    /// Whether the value at hand becomes an operand of a sum.
+    /// Whether the value that is printed now becomes an operand of a sum.
     reaches_sum: bool,
 }
 
@@ -58,7 +59,7 @@ impl<'a> Values<'a> {
         self.helpers.iter().flat_map(|helper| helper.definition()).collect()
     }
 
-    /// Their names.
+    /// The names of those functions.
     pub(crate) fn function_names(&self) -> impl Iterator<Item = &'static str> {
         self.helpers.iter().map(|helper| helper.name())
     }
@@ -68,7 +69,7 @@ impl<'a> Values<'a> {
         self.print(value).text
     }
 
-    /// The value as a C++ expression that a register of this array becomes.
+    /// The value as a C++ expression that is assigned to a register of this array.
     pub(crate) fn assigned(&mut self, array: Handle<RegArray>, value: &Value) -> String {
         self.reaches_sum = self.summed.contains(&array.index());
         let text = self.text(value);
@@ -120,7 +121,7 @@ impl<'a> Values<'a> {
         value.dtype(&self.program.registers).unwrap_or(DType::I32)
     }
 
-    /// The name of a function, which a name of the kernel may hide.
+    /// The name of a function, with `::` if a name of the kernel hides it.
     fn function(&self, name: &str) -> String {
         if self.names.contains(name) { format!("::{name}") } else { name.to_string() }
     }
@@ -138,7 +139,7 @@ impl<'a> Values<'a> {
         let text = Text::new(text, level);
         let range = index.range();
         if is_half(dtype) {
-            // What a float would round is infinite as f16, but not as bf16.
+            // An integer that a float would round is infinite as f16, but not as bf16.
             if dtype == DType::F16 || range.within(-FLOAT_INTEGERS, FLOAT_INTEGERS + 1) {
                 return self.narrowed(dtype, DType::F32, Text::cast("float", text));
             }
@@ -169,7 +170,7 @@ impl<'a> Values<'a> {
             return self.print(of);
         }
         if let (ElementOp::Select, [cond, then, otherwise]) = (op, operands) {
-            // Halves are chosen as they are.
+            // Halves are selected as bits, without a conversion.
             let [cond, then, otherwise] = [cond, then, otherwise].map(|operand| self.print(operand));
             return Text::choice(cond, then, otherwise);
         }
@@ -216,7 +217,7 @@ impl<'a> Values<'a> {
         match spelling(op, dtype) {
             Spelling::Infix(sign, level) => {
                 let left = self.operand(operands, 0);
-                // As `int` a product of two could overflow.
+                // The product of two as `int` could overflow.
                 let is_short = op == ElementOp::Mul && dtype == DType::U16;
                 let left = if is_short { Text::cast("unsigned int", left) } else { left };
                 let right = self.operand(operands, 1).above(level);
@@ -239,7 +240,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// An operand as a number. The verifier has seen that there are as many as the operation takes.
+    /// An operand as a number. The verifier has checked that there are as many as the operation takes.
     fn operand(&mut self, operands: &[Value], at: usize) -> Text {
         operands.get(at).map_or_else(|| Text::constant(String::new()), |operand| self.number(operand))
     }
@@ -299,7 +300,7 @@ impl<'a> Values<'a> {
     }
 
     /// A `float` or `double` as an integer: towards zero, saturated, 0 for NaN. The conversions to 32 bits do that; those
-    /// from and to 64 bits make another number of NaN (PTX ISA, section 9.7.9.21).
+    /// from or to 64 bits give another number for NaN (PTX ISA, section 9.7.9.21).
     fn truncated(&mut self, to: DType, from: DType, number: Text) -> Text {
         let is_signed = to.integers().is_some_and(|(least, _)| least < 0);
         let is_double = from == DType::F64;
@@ -344,7 +345,7 @@ impl<'a> Values<'a> {
             DType::I64 if is_brain => (Helper::SignedToBf16, number),
             DType::U64 if is_brain => (Helper::UnsignedToBf16, number),
             DType::I32 | DType::U32 if is_brain => (Helper::SignedToBf16, Text::cast("long long", number)),
-            // What a float rounds here is infinite as f16.
+            // An integer that a float would round is infinite as f16.
             DType::I32 | DType::U32 | DType::I64 | DType::U64 => (of_float, Text::cast("float", number)),
             DType::I8 | DType::I16 | DType::U8 | DType::U16 => (of_float, Text::cast("float", number)),
             DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128 => (of_float, Text::cast("float", number)),
@@ -353,7 +354,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Up to here a `float` holds every integer.
+/// A `float` holds every integer up to this one.
 const FLOAT_INTEGERS: i64 = 1 << 24;
 
 fn constant(dtype: DType, value: Scalar) -> Text {

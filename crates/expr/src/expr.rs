@@ -50,7 +50,7 @@ impl Var {
         self.0.of.multiple
     }
 
-    /// What is known of its values.
+    /// What is known about its values.
     pub fn facts(&self) -> Facts {
         Facts::new(self.range(), self.multiple())
     }
@@ -77,19 +77,20 @@ pub enum Node {
     And(Expr, Expr),
 }
 
-/// An integer expression; cheap to clone and to compare. What is known of its values is worked out once, when it is made.
+/// An integer expression; cheap to clone and to compare. The facts about its values are computed once, when it is made.
 #[derive(Clone)]
 pub struct Expr(Arc<Hashed<Made>>);
 
-/// A node with what is known of its values.
+/// A node with what is known about its values.
 #[derive(Debug)]
 struct Made {
     node: Node,
     facts: Facts,
+    /// Nodes in the expression, see [`Expr::weight`].
     weight: u64,
 }
 
-/// A value stored with its hash, so that most unequal values are told apart without a deep comparison.
+/// A value stored with its hash, so that most unequal values are distinguished without a deep comparison.
 #[derive(Debug)]
 struct Hashed<T> {
     hash: u64,
@@ -151,7 +152,7 @@ pub enum EvalError {
     Unbound(String),
     /// A divisor was zero or negative.
     Divisor(i64),
-    /// A result does not fit 64 bits.
+    /// A result does not fit in 64 bits.
     Overflow,
 }
 
@@ -160,7 +161,7 @@ impl fmt::Display for EvalError {
         match self {
             EvalError::Unbound(name) => write!(f, "`{name}` has no value"),
             EvalError::Divisor(value) => write!(f, "division by {value}, which is not positive"),
-            EvalError::Overflow => write!(f, "the value does not fit 64 bits"),
+            EvalError::Overflow => write!(f, "the value does not fit in 64 bits"),
         }
     }
 }
@@ -279,17 +280,17 @@ impl Expr {
         }
     }
 
-    /// Operations, variables and numbers in it, where a part that is used several times counts so often.
+    /// Operations, variables and numbers in it; a part that is used several times counts each time.
     pub fn weight(&self) -> u64 {
         self.0.of.weight
     }
 
-    /// What tells it from other expressions that are alive, whatever they are made of.
+    /// Its address, which distinguishes it from all other expressions that are alive.
     pub(crate) fn place(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }
 
-    /// What is known of its values.
+    /// What is known about its values.
     pub(crate) fn facts(&self) -> Facts {
         self.0.of.facts
     }
@@ -309,7 +310,7 @@ impl Expr {
         if divisor > 0 && self.multiple() % divisor == 0 { self / divisor } else { (self + (divisor - 1)) / divisor }
     }
 
-    /// The same expression with variables replaced where `replace` says so; nothing is simplified but constants.
+    /// The same expression with variables replaced where `replace` gives an expression; only constants are simplified.
     pub fn substitute(&self, replace: &dyn Fn(&Var) -> Option<Expr>) -> Expr {
         match self.node() {
             Node::Const(_) => self.clone(),

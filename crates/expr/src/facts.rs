@@ -1,11 +1,11 @@
-//! What is known of a value without evaluating it, and what each operation makes of what is known of its operands.
+//! What is known about a value without evaluating it, and how each operation derives that from its operands.
 //!
-//! This is the one abstract interpretation of index expressions: an [`Expr`](crate::Expr) asks it when a node is made,
+//! This is the only abstract interpretation of index expressions: an [`Expr`](crate::Expr) uses it when a node is made,
 //! and the e-graph when a node is added, so that both know the same.
 
 use crate::range::{ValueRange, gcd, low_ones};
 
-/// What is known of every value of an expression.
+/// What is known about every value of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// An interval that holds every value.
@@ -15,17 +15,17 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Values of a range that are multiples of a number. Of a single value, its own size is that number.
+    /// The facts of values in `range` that are multiples of `multiple`. For a single value that is its magnitude.
     pub fn new(range: ValueRange, multiple: i64) -> Facts {
         Facts { range, multiple: range.constant().map_or(multiple, i64::saturating_abs) }
     }
 
-    /// A number.
+    /// The facts of a number.
     pub fn of_number(value: i64) -> Facts {
         Facts::new(ValueRange::point(value), 1)
     }
 
-    /// Any value.
+    /// The facts that hold for any value.
     pub(crate) fn unknown() -> Facts {
         Facts::new(ValueRange::ALL, 1)
     }
@@ -59,7 +59,7 @@ impl Facts {
         Facts::new(self.range.and(other.range), multiple)
     }
 
-    /// What is known of values of which both is known.
+    /// The facts of values for which both hold.
     pub(crate) fn met(self, other: Facts) -> Facts {
         Facts::new(self.range.intersect(other.range), lcm(self.multiple, other.multiple))
     }

@@ -14,7 +14,7 @@ use crate::range::{ValueRange, gcd};
 pub struct Linear {
     /// Atoms with their coefficients (never 0): largest absolute coefficient first, ties in the order of atoms.
     pub terms: Vec<(i64, Expr)>,
-    /// The number added.
+    /// The constant term.
     pub constant: i64,
 }
 
@@ -103,14 +103,14 @@ impl Linear {
         self.terms.iter().fold(bound, |g, (c, _)| gcd(g, *c))
     }
 
-    /// Divides coefficients by `g` (which divides them) and the constant with floor.
+    /// Divides coefficients by `g` (which divides them), and the constant by floor division.
     fn reduced(self, g: i64) -> Linear {
         let terms = self.terms.into_iter().map(|(c, atom)| (c / g, atom)).collect();
         Linear { terms, constant: self.constant.div_euclid(g) }
     }
 }
 
-/// Operations from which on parts of an expression are remembered, since they may be used several times.
+/// The weight from which on the sum of a part is remembered, since the part may be used several times.
 const REMEMBERED: u64 = 64;
 
 /// The canonical sum equal to `expr`; operations that overflow are left as atoms.
@@ -124,7 +124,7 @@ pub fn normalize(expr: &Expr) -> Expr {
     linear(expr).to_expr()
 }
 
-/// Sums of large parts, by where they are in memory.
+/// The sums of large parts, by their addresses.
 type Known = BTreeMap<usize, Linear>;
 
 fn linear_of(expr: &Expr, known: &mut Known) -> Linear {

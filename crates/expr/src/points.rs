@@ -1,28 +1,29 @@
-//! Sums at all points of a box of their variables.
+//! The values of sums for all values of their variables.
 
 use std::rc::Rc;
 
 use crate::expr::{Expr, Node, Var};
 use crate::linear::{Linear, linear};
 
-/// A sum of what depends on some variables, listed for all of their values, and of what does not.
+/// A sum split into a part that depends on some variables, listed for all of their values, and a part that does not.
 #[derive(Clone, Debug)]
 pub struct Split {
-    /// The last variable is the fastest. Constants are in here.
+    /// The part that depends on the variables, with the constant; the last variable is the fastest.
     pub own: Rc<Vec<i64>>,
-    /// What does not depend on the variables.
+    /// The part that does not depend on the variables.
     pub other: Expr,
 }
 
-/// Expressions split by the same variables, each once.
+/// Expressions split by the same variables, each of them once.
 #[derive(Clone, Debug)]
 pub struct Splits<'a> {
     vars: &'a [Var],
+    /// Splits by expression; `None` if there is none.
     known: Vec<(Expr, Option<Split>)>,
 }
 
 impl<'a> Splits<'a> {
-    /// By these variables.
+    /// Splits by these variables, none of them computed yet.
     pub fn by(vars: &'a [Var]) -> Splits<'a> {
         Splits { vars, known: Vec::new() }
     }
@@ -32,7 +33,7 @@ impl<'a> Splits<'a> {
         self.vars
     }
 
-    /// The expression as a sum of both; `None` if they are tied in one term.
+    /// The expression as a sum of both parts; `None` if one term depends on these variables and on others.
     pub fn of(&mut self, expr: &Expr) -> Option<Split> {
         if let Some((_, split)) = self.known.iter().find(|(known, _)| known == expr) {
             return split.clone();
@@ -65,8 +66,8 @@ pub fn extent(var: &Var) -> usize {
     (var.range().hi - var.range().lo + 1).max(1) as usize
 }
 
-/// The values of a sum for all values of the variables, the last fastest. Other variables, and what has no value, count
-/// as 0.
+/// The values of a sum for all values of the variables, the last fastest. A term with other variables, or without a
+/// value, counts as 0.
 pub fn values(sum: &Linear, vars: &[&Var]) -> Vec<i64> {
     let mut factors = vec![0i64; vars.len()];
     let mut others = Vec::new();
@@ -84,7 +85,7 @@ pub fn values(sum: &Linear, vars: &[&Var]) -> Vec<i64> {
     values
 }
 
-/// Whether the sum counts the values of the variables in row-major order, from 0 on.
+/// Whether the sum numbers the values of the variables in row-major order, from 0 on.
 pub fn counts(sum: &Linear, vars: &[&Var]) -> bool {
     let mut stride = 1;
     let mut expected = Vec::new();
@@ -102,7 +103,7 @@ pub fn counts(sum: &Linear, vars: &[&Var]) -> bool {
     sum.constant == 0 && sum.terms.len() == expected.len() && sum.terms.iter().all(is_expected)
 }
 
-/// The variable that an atom is.
+/// The index of the variable that an atom is, if it is one of `vars`.
 fn place(atom: &Expr, vars: &[&Var]) -> Option<usize> {
     match atom.node() {
         Node::Var(var) => vars.iter().position(|known| *known == var),
@@ -110,7 +111,7 @@ fn place(atom: &Expr, vars: &[&Var]) -> Option<usize> {
     }
 }
 
-/// `first` and so many steps of each factor as the variables have values, the last fastest.
+/// `first`, plus each factor times the index of the variable's value, for all values, the last variable fastest.
 fn straight(first: i64, factors: &[i64], vars: &[&Var]) -> Vec<i64> {
     let mut values = vec![first];
     for (var, factor) in vars.iter().zip(factors) {
@@ -124,7 +125,7 @@ fn straight(first: i64, factors: &[i64], vars: &[&Var]) -> Vec<i64> {
     values
 }
 
-/// Adds a term that is no variable; it is worked out once for all values of the variables that it depends on.
+/// Adds a term that is not a variable; it is evaluated once for all values of the variables that it depends on.
 fn add_atom(values: &mut [i64], factor: i64, atom: &Expr, vars: &[&Var]) {
     let (mut strides, mut points) = (vec![0i64; vars.len()], 1i64);
     for at in (0..vars.len()).rev().filter(|at| atom.mentions(vars[*at])) {

@@ -1,6 +1,6 @@
-//! Intervals of values, and what operations make of them.
+//! Intervals of values, and arithmetic on them.
 
-/// The values from `lo` to `hi`, both included. Arithmetic saturates, so a range never claims too little.
+/// The values from `lo` to `hi`, both included. Arithmetic saturates, so a range never leaves out a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValueRange {
     /// Least value.
@@ -56,7 +56,7 @@ impl ValueRange {
         hull(corners)
     }
 
-    /// Floor division; everything when the divisor may be zero.
+    /// Floor division; every value if the divisor may be zero or negative.
     pub(crate) fn div(self, other: ValueRange) -> ValueRange {
         if other.lo <= 0 {
             return ValueRange::ALL;
@@ -69,7 +69,7 @@ impl ValueRange {
         ])
     }
 
-    /// Remainder of floor division; everything when the divisor may be zero.
+    /// Remainder of floor division; every value if the divisor may be zero or negative.
     pub(crate) fn rem(self, other: ValueRange) -> ValueRange {
         if other.lo <= 0 {
             return ValueRange::ALL;

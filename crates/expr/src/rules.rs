@@ -1,7 +1,7 @@
 //! The rewrite rules given to egg, one row each.
 //!
 //! Every rule is an equation on all integers for which its condition holds; each is directional and makes no term
-//! bigger in the cost of [`crate::Simplifier`], or opens the way for one that makes it smaller. There is no
+//! bigger in the cost of [`crate::Simplifier`], or enables one that makes it smaller. There is no
 //! associativity and commutativity only of `^` and `&`: sums are kept sorted by [`crate::linear`].
 
 use egg::{Analysis, DidMerge, EGraph, Id, Rewrite, Subst, Symbol, Var as PatternVar, define_language};
@@ -29,10 +29,10 @@ mod language {
 }
 pub use language::Index;
 
-/// The analysis: facts on the variables in, facts on every e-class out, as [`Facts`] has them of every operation.
+/// The e-graph analysis: derives the [`Facts`] of every e-class from those of the variables.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    /// Variables by the name used in the e-graph, with what is known of them.
+    /// Variables by the name used in the e-graph, with what is known about them.
     pub variables: Vec<(Symbol, Facts)>,
 }
 
@@ -119,7 +119,7 @@ impl Bound<'_> {
 pub struct Rule {
     /// Its name.
     pub name: &'static str,
-    /// What is matched; `?a ?b` are any values, `?c ?d` are numbers where the condition asks for them.
+    /// What is matched; `?a ?b` are any values, `?c ?d` are numbers where the condition requires that.
     pub from: &'static str,
     /// What it equals under the condition.
     pub to: &'static str,

@@ -8,7 +8,7 @@ use crate::expr::{Expr, Node, Var};
 use crate::linear::normalize;
 use crate::rules::{Index, RULES, Ranges};
 
-/// Limits of one search. Time is no limit: results must not depend on the machine.
+/// Limits of one search. There is no time limit: results must not depend on the machine.
 const ITERATIONS: usize = 12;
 const NODES: usize = 20_000;
 /// Sums and egg take turns at most this often; two turns settle every index seen so far.
@@ -20,6 +20,7 @@ static REWRITES: LazyLock<Vec<Rewrite<Index, Ranges>>> =
 /// Simplifies index expressions and remembers what it has seen.
 #[derive(Debug, Default)]
 pub struct Simplifier {
+    /// The simplified form of each expression that was given.
     seen: BTreeMap<Expr, Expr>,
 }
 
@@ -50,8 +51,8 @@ impl Simplifier {
     }
 }
 
-/// True when an operation other than a sum has something to rewrite: another operation below it, or operands whose bits
-/// cannot meet.
+/// True when an operation other than a sum has something to rewrite: another operation below it, or operands without
+/// a common bit.
 fn has_work_for_egg(expr: &Expr) -> bool {
     let Some((a, b)) = expr.operands() else { return false };
     let nested = |e: &Expr| e.operands().is_some();
@@ -122,7 +123,7 @@ fn from_egg(tree: &RecExpr<Index>, at: Id, variables: &[Var]) -> Option<Expr> {
 }
 
 /// Rough cost of operations. Sums are a little cheaper than bitwise operations, because they merge with other sums;
-/// a division that is no shift takes about eight instructions. Every edge adds 1, so smaller terms win ties.
+/// a division that is not a shift takes about eight instructions. Every edge adds 1, so smaller terms win ties.
 const SUM: u64 = 2;
 const BITWISE: u64 = 3;
 const DIVISION: u64 = 16;

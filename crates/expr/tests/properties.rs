@@ -1,5 +1,5 @@
-//! Simplification never changes a value: every rule by itself, and the whole on random expressions. What is known of
-//! values holds, and expressions and the e-graph know the same.
+//! Simplification never changes a value: tested for every rule by itself, and for the whole on random expressions.
+//! Facts about values hold, and expressions and the e-graph know the same facts.
 
 use egg::{Id, RecExpr, Runner, Symbol};
 use proptest::prelude::*;
@@ -20,9 +20,11 @@ fn eval(tree: &RecExpr<Index>, at: Id, env: &dyn Fn(Symbol) -> i64) -> i64 {
     }
 }
 
-/// What a trial puts for a pattern variable: `?a ?b` become (multiples of) variables, `?c ?d` numbers.
+/// What a trial substitutes for pattern variables: (multiples of) variables for `?a ?b`, numbers for `?c ?d`.
 struct Trial {
+    /// The text of each pattern variable.
     values: [(&'static str, String); 4],
+    /// The variables, with their facts.
     known: Vec<(Symbol, Facts)>,
 }
 
@@ -75,7 +77,7 @@ fn values(facts: Facts) -> Vec<i64> {
     (range.lo..=range.hi).filter(|value| if multiple == 0 { *value == 0 } else { value % multiple == 0 }).collect()
 }
 
-/// About eight of them.
+/// About eight of the values that these facts allow.
 fn some_values(facts: Facts) -> impl Iterator<Item = i64> {
     let all = values(facts);
     let step = (all.len() / 7).max(1);
@@ -134,7 +136,7 @@ fn variables() -> Vec<Var> {
     vars
 }
 
-/// Variables with so few values that all points are looked at.
+/// Variables with so few values that all points are checked.
 fn small_variables() -> Vec<Var> {
     vec![Var::new("a", 0, 5), Var::new("b", -3, 4), Var::multiple_of("n", -4, 12, 4)]
 }
@@ -169,7 +171,7 @@ fn assert_holds(facts: Facts, value: i64, expr: &Expr) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// What the e-graph knows of an expression before any rule is applied.
+/// What the e-graph knows about an expression before any rule is applied.
 fn facts_in_the_graph(expr: &Expr, vars: &[Var]) -> Facts {
     let variables = vars.iter().map(|var| (Symbol::from(var.name()), var.facts())).collect();
     let mut graph = Graph::new(Ranges { variables });

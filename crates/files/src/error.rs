@@ -2,7 +2,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a file is not read.
+/// Why a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     /// The file.
@@ -12,7 +12,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    /// True where there is no such file.
+    /// Whether there is no such file.
     pub fn is_missing(&self) -> bool {
         matches!(self.problem, Problem::System { kind: io::ErrorKind::NotFound, .. })
     }
@@ -29,26 +29,26 @@ impl fmt::Display for FileError {
 /// What is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The operating system does not open or read it.
+    /// The operating system failed to open or read it.
     System {
         /// The kind of the failure.
         kind: io::ErrorKind,
-        /// What the operating system says.
+        /// The operating system's message.
         reason: String,
     },
-    /// It is no regular file.
+    /// It is not a regular file.
     NotRegular {
         /// What it is, such as `a FIFO`.
         what: &'static str,
-        /// The most bytes that are read.
+        /// The size limit, in bytes.
         most: u64,
     },
-    /// It is longer than what is read.
+    /// It is longer than the limit.
     TooLong {
-        /// The most bytes that are read.
+        /// The size limit, in bytes.
         most: u64,
     },
-    /// It is no text.
+    /// It is not text.
     NotText {
         /// The first byte that is not UTF-8, counted from 0.
         at: usize,
@@ -66,13 +66,13 @@ impl fmt::Display for Problem {
         match self {
             Problem::System { reason, .. } => f.write_str(reason),
             Problem::NotRegular { what, most } => write!(f, "it is {what}; {}", Accepted(*most)),
-            Problem::TooLong { most } => write!(f, "it is longer; {}", Accepted(*most)),
-            Problem::NotText { at } => write!(f, "byte {at} is not UTF-8; text in UTF-8 is read"),
+            Problem::TooLong { most } => write!(f, "it is too long; {}", Accepted(*most)),
+            Problem::NotText { at } => write!(f, "byte {at} is not UTF-8; text in UTF-8 is expected"),
         }
     }
 }
 
-/// What is read, with the most bytes of it.
+/// Displays which files are accepted; the number is the size limit in bytes.
 struct Accepted(u64);
 
 impl fmt::Display for Accepted {
@@ -80,8 +80,8 @@ impl fmt::Display for Accepted {
         const MIB: u64 = 1 << 20;
         f.write_str("a regular file of at most ")?;
         match self.0 {
-            most if most.is_multiple_of(MIB) => write!(f, "{} MiB is read", most / MIB),
-            most => write!(f, "{most} bytes is read"),
+            most if most.is_multiple_of(MIB) => write!(f, "{} MiB is expected", most / MIB),
+            most => write!(f, "{most} bytes is expected"),
         }
     }
 }
@@ -102,9 +102,9 @@ mod tests {
             text(Problem::NotText { at: 7 }),
         ];
         let expected = [
-            "cannot read a.txt: it is a folder; a regular file of at most 64 MiB is read",
-            "cannot read a.txt: it is longer; a regular file of at most 100 bytes is read",
-            "cannot read a.txt: byte 7 is not UTF-8; text in UTF-8 is read",
+            "cannot read a.txt: it is a folder; a regular file of at most 64 MiB is expected",
+            "cannot read a.txt: it is too long; a regular file of at most 100 bytes is expected",
+            "cannot read a.txt: byte 7 is not UTF-8; text in UTF-8 is expected",
         ];
         assert_eq!(texts, expected);
     }

@@ -1,7 +1,7 @@
-//! Reading files that a user names, or that anyone may have put where this project looks.
+//! Reads files that a user names, or that anyone may have put where this project looks.
 //!
-//! Only regular files are read, and only up to a stated size. A device without an end, a FIFO that waits for a writer
-//! and a folder are errors that name the file and what would be read instead.
+//! Only regular files are read, and only up to a stated size. An endless device, a FIFO that waits for a writer and a
+//! folder are errors that name the file and what is expected instead.
 
 mod error;
 mod read;

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use crate::error::{FileError, Problem};
 
-/// The most bytes of a text that are read: 64 MiB.
+/// The size limit of text files, in bytes: 64 MiB.
 pub const MOST_BYTES: u64 = 64 << 20;
 
 /// Opens a regular file of at most `most` bytes.
 ///
 /// # Errors
 ///
-/// [`FileError`] for anything else, without opening it: opening a FIFO waits for a writer.
+/// [`FileError`] for anything else, without opening it: opening a FIFO would wait for a writer.
 pub fn open(path: &Path, most: u64) -> Result<File, FileError> {
     named(path, open_regular(path, most))
 }
@@ -20,7 +20,7 @@ pub fn open(path: &Path, most: u64) -> Result<File, FileError> {
 ///
 /// # Errors
 ///
-/// [`FileError`] for anything else, and where reading fails.
+/// [`FileError`] for anything else, and if reading fails.
 pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
     named(path, read_regular(path, most))
 }
@@ -29,7 +29,7 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
 ///
 /// # Errors
 ///
-/// [`FileError`] for anything else, where reading fails, and for bytes that are not UTF-8.
+/// [`FileError`] for anything else, if reading fails, and for bytes that are not UTF-8.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     let text =
         |bytes| String::from_utf8(bytes).map_err(|error| Problem::NotText { at: error.utf8_error().valid_up_to() });
@@ -51,14 +51,14 @@ fn open_regular(path: &Path, most: u64) -> Result<File, Problem> {
     Ok(File::open(path)?)
 }
 
-/// The length that was asked for is not trusted: a file may grow while it is read, and those of `/proc` tell none.
+/// Does not trust the reported length: a file may grow while it is read, and files in `/proc` report none.
 fn read_regular(path: &Path, most: u64) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     open_regular(path, most)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(Problem::TooLong { most }) } else { Ok(bytes) }
 }
 
-/// What a file is that is no regular one.
+/// What a file is, if it is not a regular file.
 fn name_of(kind: FileType) -> &'static str {
     if kind.is_dir() { "a folder" } else { special(kind) }
 }
@@ -75,13 +75,13 @@ fn special(kind: FileType) -> &'static str {
     } else if kind.is_socket() {
         "a socket"
     } else {
-        "no regular file"
+        "not a regular file"
     }
 }
 
 #[cfg(not(unix))]
 fn special(_: FileType) -> &'static str {
-    "no regular file"
+    "not a regular file"
 }
 
 #[cfg(test)]
@@ -120,7 +120,7 @@ mod tests {
         assert!(!error.is_missing());
     }
 
-    /// Reading one of these would not end.
+    /// Reading one of these would never end.
     #[cfg(unix)]
     #[test]
     fn a_device_and_a_fifo_are_not_opened() {
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Such a file tells no length, and is read all the same.
+    /// Such a file reports no length, but is read all the same.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_tells_no_length_is_read_up_to_the_limit() {

@@ -1,6 +1,6 @@
-//! Ways to lay out a fragment that were not taken: what they would cost, or the first thing that they violate.
+//! Ways to lay out a fragment that were not taken: what they would cost, or the first conflict.
 //!
-//! The search leaves out what cannot be cheaper and keeps no list, so they are worked out anew for those who ask.
+//! The search skips what cannot be cheaper and keeps no list, so the alternatives are computed on request.
 
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, Kernel};
@@ -18,7 +18,7 @@ use crate::strict::{laid_out_loops, strict};
 use crate::tables::Tables;
 use crate::{Inferred, Origin, Placed};
 
-/// Ways that are looked at, at most.
+/// The maximum number of plans that are evaluated.
 const MOST: usize = 48;
 
 /// A way to lay out a fragment that was not taken.
@@ -26,14 +26,14 @@ const MOST: usize = 48;
 pub struct Alternative {
     /// The way, in words.
     pub way: String,
-    /// What all that hangs together would cost, or the first thing that does not fit.
+    /// What the whole component would cost, or the first conflict.
     pub outcome: Result<Cost, Violation>,
 }
 
 impl Inferred {
     /// Other ways to lay out a fragment whose layout was chosen and follows from no other, the cheapest first; those
-    /// that cannot be come last. Ways that leave something else to be chosen are left out. The kernel is the one that
-    /// [`lay_out`](crate::lay_out) gave.
+    /// that fail come last. Ways that leave the layout of another fragment open are left out. The kernel is the one
+    /// that [`lay_out`](crate::lay_out) returned.
     pub fn alternatives(&self, kernel: &Kernel, fragment: Handle<Buffer>) -> Vec<Alternative> {
         let placed = self.fragments.get(&fragment);
         let chosen = placed.filter(|placed| placed.reason.pass == Pass::Free && placed.reason.parent.is_none());
@@ -41,7 +41,7 @@ impl Inferred {
         other.unwrap_or_default()
     }
 
-    /// The kernel without what was inferred.
+    /// The kernel without the layouts that were inferred.
     fn as_written(&self, kernel: &Kernel) -> Kernel {
         let mut kernel = kernel.clone();
         for (fragment, _) in self.fragments.iter().filter(|(_, placed)| !placed.reason.is_written()) {
@@ -93,7 +93,7 @@ fn others(kernel: &Kernel, fragment: Handle<Buffer>, taken: &Placed) -> Option<V
 }
 
 impl Scene<'_> {
-    /// What a state costs in which everything has a map, or the first thing that it violates.
+    /// The cost of a state in which every storage has a map, or the first conflict.
     fn cost_of(&self, tables: &mut Tables, state: &State) -> Result<Cost, Violation> {
         let mut cost = Cost::default();
         for item in 0..self.items.len() {

@@ -1,4 +1,4 @@
-//! What follows from maps and patterns, worked out once for each pair of them.
+//! What follows from maps and patterns, computed once for each combination of them.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -10,26 +10,39 @@ use crate::steps;
 use crate::tables::{MapId, PatternId, Tables};
 use crate::vectors::{Issue, IssueKey};
 
-/// Answers that are known already.
+/// Results that were computed already, by their inputs.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
+    /// Results of [`Tables::spread`].
     spreads: BTreeMap<(usize, Spread), MapId>,
+    /// Results of [`Tables::complete`].
     completed: BTreeMap<(MapId, PatternId), MapId>,
+    /// Results of [`Tables::steps_from`].
     followed: BTreeMap<(MapId, PatternId), MapId>,
+    /// Results of [`Tables::once`].
     once: BTreeMap<MapId, MapId>,
+    /// Results of [`Tables::filled`].
     filled: BTreeMap<MapId, MapId>,
+    /// Results of [`Tables::widened`].
     widened: BTreeMap<(MapId, MapId), MapId>,
+    /// Results of [`Tables::is_within`].
     within: BTreeMap<(MapId, MapId), bool>,
+    /// Results of [`Tables::is_right`].
     right: BTreeMap<(MapId, PatternId, bool, MapId), bool>,
+    /// Results of [`Tables::selections`].
     selections: BTreeMap<(MapId, PatternId, MapId), u64>,
+    /// Results of [`Tables::with_turns`].
     turned: BTreeMap<(MapId, usize), MapId>,
+    /// Chunks, by steps and the number of steps done together.
     pub(crate) chunks: BTreeMap<(MapId, usize), Rc<Vec<Chunk>>>,
+    /// Results of [`Tables::issue`].
     pub(crate) issues: BTreeMap<IssueKey, Issue>,
+    /// Exchanges of a reduction, by source map and rows.
     pub(crate) shuffles: BTreeMap<(MapId, PatternId), u64>,
 }
 
 impl Tables {
-    /// So many elements, shared in this way.
+    /// The map of `elements` elements that are shared among the threads as `spread` describes.
     pub(crate) fn spread(&mut self, elements: usize, spread: Spread) -> MapId {
         if let Some(known) = self.answers.spreads.get(&(elements, spread)) {
             return *known;
@@ -39,12 +52,12 @@ impl Tables {
         id
     }
 
-    /// So many elements on every thread.
+    /// The map of `elements` elements that are all on every thread.
     pub(crate) fn replicated(&mut self, elements: usize) -> MapId {
         self.number(Map::replicated(self.threads(), elements))
     }
 
-    /// Where a fragment is if it is where the steps touch it.
+    /// The map of a fragment whose granules are on the threads that touch them in these steps.
     pub(crate) fn complete(&mut self, steps: MapId, pattern: PatternId) -> MapId {
         if self.pattern(pattern).is_identity() {
             return steps;
@@ -57,7 +70,7 @@ impl Tables {
         id
     }
 
-    /// The steps of a nest that is done where a fragment is that it touches.
+    /// The steps of a nest that is done on the threads that have what it touches of a fragment.
     pub(crate) fn steps_from(&mut self, map: MapId, pattern: PatternId) -> MapId {
         if self.pattern(pattern).is_identity() {
             return map;
@@ -70,12 +83,12 @@ impl Tables {
         id
     }
 
-    /// Steps that [`Tables::steps_from`] has at most.
+    /// An upper bound on the number of steps of [`Tables::steps_from`].
     pub(crate) fn most_steps_from(&self, map: MapId, pattern: PatternId) -> usize {
         self.map(map).slots() * self.pattern(pattern).most()
     }
 
-    /// Steps in which every iteration is so many.
+    /// The steps with each iteration replaced by `turns` consecutive ones.
     pub(crate) fn with_turns(&mut self, steps: MapId, turns: usize) -> MapId {
         if turns == 1 {
             return steps;
@@ -88,7 +101,7 @@ impl Tables {
         id
     }
 
-    /// The same with one owner of every element.
+    /// The map with only the first owner of every element.
     pub(crate) fn once(&mut self, map: MapId) -> MapId {
         if self.facts(map).is_sole {
             return map;
@@ -101,7 +114,7 @@ impl Tables {
         id
     }
 
-    /// The same with an owner for every element.
+    /// The map with an owner for every element: those without one are put where there is room.
     pub(crate) fn filled(&mut self, map: MapId) -> MapId {
         if self.facts(map).is_whole {
             return map;
@@ -137,7 +150,8 @@ impl Tables {
         is_within
     }
 
-    /// Whether the steps touch a fragment only where they may: reads where the element is, writes exactly there.
+    /// Whether the steps touch a fragment on the right threads: reads on threads that have the element, writes on
+    /// exactly those.
     pub(crate) fn is_right(&mut self, steps: MapId, pattern: PatternId, writes: bool, map: MapId) -> bool {
         let follows = !writes || self.pattern(pattern).is_own();
         if follows && self.complete(steps, pattern) == map {
@@ -151,7 +165,7 @@ impl Tables {
         wrong.is_none()
     }
 
-    /// Slots that have to be told apart by thread. Where a fragment follows from the steps, so do its slots.
+    /// The number of slots that have to be selected by thread; 0 if the map of the fragment follows from the steps.
     pub(crate) fn selections(&mut self, steps: MapId, pattern: PatternId, map: MapId) -> u64 {
         if self.complete(steps, pattern) == map {
             return 0;

@@ -1,4 +1,4 @@
-//! Vectors that the user asked for and that cannot be had.
+//! Warnings about vector widths that the user asked for and that no access reaches.
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::tile::{Kernel, Parallel};
@@ -8,7 +8,7 @@ use crate::text::access_text;
 use crate::{Inferred, MemoryAccess};
 
 impl Inferred {
-    /// Warnings: loops with `.vector(n)` of which no access moves `n` elements at once.
+    /// Warnings about loops with `.vector(n)` in which no access moves `n` elements at once.
     pub(crate) fn narrower_than_asked(&self, kernel: &Kernel) -> Vec<Diagnostic> {
         let of_loop = |(handle, parallel)| {
             let accesses = self.accesses.iter().filter(move |access| access.origin == Origin::Parallel(handle));
@@ -25,8 +25,8 @@ fn narrower(kernel: &Kernel, parallel: &Parallel, accesses: &[&MemoryAccess]) ->
         return None;
     }
     let elements = if most == 1 { "element".to_string() } else { "elements".to_string() };
-    let message = format!("`.vector({asked})` cannot be had: a thread moves {most} {elements} at once");
+    let message = format!("`.vector({asked})` is not possible: a thread moves {most} {elements} at once");
     let finding = Diagnostic::warning("I0711", message).label(parallel.span, "in this loop");
     let finding = accesses.iter().fold(finding, |finding, access| finding.note(access_text(kernel, access)));
-    Some(finding.help(format!("write `.vector({most})`, or leave it out: vectors are as wide as they can be")))
+    Some(finding.help(format!("write `.vector({most})`, or leave it out: vectors are then as wide as possible")))
 }

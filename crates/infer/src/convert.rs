@@ -1,4 +1,4 @@
-//! Fragments copied through shared memory where their uses agree on no layout, if the user allows it.
+//! Conversions: a fragment whose uses agree on no layout is copied through shared memory, if the user allows it.
 
 use std::sync::Arc;
 
@@ -12,20 +12,21 @@ use tilewright_layout::{Layout, TileLayout};
 use crate::steps::Clash;
 
 /// The kernel in which the statement that clashes reads a copy of the fragment, made through shared memory right before
-/// it. `None` where the clash is not about a read, or the statement also writes the fragment.
+/// it. `None` if the clash is not about a read, the statement also writes the fragment, or the fragment has views.
 pub(crate) fn converted(kernel: &Kernel, clash: &Clash) -> Option<Kernel> {
     if clash.writes {
         return None;
     }
     let mut kernel = kernel.clone();
-    // The kernel keeps its own, so that it knows all names.
+    // The kernel keeps its own body meanwhile, so that `free_name` sees all names.
     let mut body = kernel.body.clone();
     let is_done = insert(&mut kernel, &mut body, clash)?;
     kernel.body = body;
     is_done.then_some(kernel)
 }
 
-/// Puts the copies before the first statement of `body` that clashes; whether there is one. `None` if it cannot be done.
+/// Puts the copies before the first statement of `body` that clashes. Returns whether there is one; `None` if it cannot
+/// be done.
 fn insert(kernel: &mut Kernel, body: &mut Vec<Stmt>, clash: &Clash) -> Option<bool> {
     for at in 0..body.len() {
         let reads = match &body[at] {
@@ -67,7 +68,7 @@ enum Use {
     Other,
     /// It reads it.
     Reads,
-    /// It writes it too.
+    /// It also writes the fragment, or the fragment has views.
     Writes,
 }
 
@@ -94,7 +95,7 @@ fn loop_reads(kernel: &Kernel, body: &[Element], clash: &Clash) -> Use {
     if is_meant { used(&uses, !of_views(kernel, clash)) } else { Use::Other }
 }
 
-/// Whether the fragment has views, which a copy would not follow.
+/// Whether the fragment has views, which would not refer to a copy.
 fn of_views(kernel: &Kernel, clash: &Clash) -> bool {
     kernel.buffers.iter().any(|(handle, _)| handle != clash.fragment && kernel.storage(handle) == clash.fragment)
 }
@@ -108,7 +109,9 @@ fn used(writes: &[bool], is_plain: bool) -> Use {
 }
 
 struct Copies {
+    /// The copy that the statement reads.
     fragment: Handle<Buffer>,
+    /// The copies to shared memory and back.
     statements: Vec<Stmt>,
 }
 

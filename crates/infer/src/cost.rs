@@ -12,9 +12,9 @@
 //! - *copies*: what each thread does, on average, that another does too, in steps;
 //! - *selections*: every slot beyond the first that threads have for what they touch in one step.
 //!
-//! A register is dear since fragments of real kernels fill the register file; where they do not, fewer registers mean
-//! that more threads take part. An instruction counts for all warps, which share the path to memory, and for the
-//! busiest warp, whose instructions follow each other.
+//! A register is expensive because fragments of real kernels fill the register file; where they do not, fewer registers
+//! mean that more threads take part. An instruction counts once for all warps, which share the path to memory, and once
+//! more for the busiest warp, whose instructions are issued one after the other.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -27,7 +27,7 @@ use crate::scene::Work;
 use crate::tables::{MapId, PatternId, Tables};
 use crate::vectors::Moves;
 
-/// What a placement costs, by what it pays for.
+/// The cost of a placement, term by term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Instructions that access memory, and passes over it.
@@ -38,7 +38,7 @@ pub struct Cost {
     pub registers: u64,
     /// Exchanges between the threads that share a row of a reduction.
     pub shuffles: u64,
-    /// What several threads do.
+    /// Redundant iterations, which another thread does too, per thread.
     pub copies: u64,
     /// Registers whose number depends on the thread.
     pub selections: u64,
@@ -89,7 +89,7 @@ fn weight(of: i64) -> u64 {
     of.unsigned_abs()
 }
 
-/// The cost of keeping a fragment in this many slots of so many bytes.
+/// The cost of keeping a fragment in `slots` slots of `bytes` bytes each.
 pub(crate) fn of_registers(slots: usize, bytes: i64) -> u64 {
     weight(WEIGHTS.held_register) * (slots as u64 * bytes as u64).div_ceil(4)
 }
@@ -99,8 +99,8 @@ fn of_access(issued: u64, busiest: u64, passes: u64) -> u64 {
     weight(WEIGHTS.instruction) * (issued + busiest) + passes / weight(WEIGHTS.passes_of_a_layout)
 }
 
-/// The least that so many steps of a nest can cost: no thread takes more than `vector` elements at once, and neighbours
-/// along other dimensions than `along` are apart.
+/// A lower bound on the cost of `slots` steps of a nest in which no thread takes more than `vector` elements at once,
+/// and neighbours along dimensions other than `along` are not adjacent in memory.
 pub(crate) fn least_of_steps(work: &Work, slots: usize, vector: usize, along: usize) -> u64 {
     let of_moves = |moves: &Moves| {
         let lanes = moves.most_along(work.nest, vector, along);
@@ -126,7 +126,7 @@ impl Tables {
         cost
     }
 
-    /// The cost of telling slots apart by thread where the steps touch a fragment.
+    /// The cost of selecting slots by thread where the steps touch a fragment.
     pub(crate) fn cost_of_selections(&mut self, steps: MapId, pattern: PatternId, map: MapId) -> u64 {
         weight(WEIGHTS.selection) * self.selections(steps, pattern, map)
     }
@@ -144,7 +144,7 @@ impl Tables {
     }
 }
 
-/// Exchanges of the busiest warp, where `rows` says who has a part of which row.
+/// Exchanges of the busiest warp, where `rows` gives the rows of which each thread has a part.
 fn shuffles(rows: &Map, owners: &Owners) -> u64 {
     let of_row: Vec<u64> = (0..rows.elements()).map(|row| of_threads(owners.of(row))).collect();
     let mut warps = vec![0; rows.threads().div_ceil(LANES)];
@@ -157,7 +157,7 @@ fn shuffles(rows: &Map, owners: &Owners) -> u64 {
     warps.into_iter().max().unwrap_or(0)
 }
 
-/// Exchanges between threads that share a row.
+/// The cost of the exchanges between the threads that share a row.
 fn of_threads(threads: &[u32]) -> u64 {
     let [first, .., last] = threads else { return 0 };
     let is_in_warp = *first as usize / LANES == *last as usize / LANES;
@@ -167,7 +167,7 @@ fn of_threads(threads: &[u32]) -> u64 {
     weight(WEIGHTS.halving) * u64::from(LANES.ilog2()) + weight(WEIGHTS.staging)
 }
 
-/// Whether each thread is the first one, changed by `xor` with some of as many numbers as there are halvings.
+/// Whether the threads are the first one combined by `xor` with every subset of log2(n) numbers.
 fn is_butterfly(threads: &[u32]) -> bool {
     let apart = |at: usize| threads[at] ^ threads[0];
     let halvings = threads.len().ilog2();

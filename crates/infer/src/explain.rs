@@ -1,46 +1,48 @@
-//! What stands against a choice, in words and as data.
+//! Why a choice of layouts fails, in words and as data.
 
 use crate::place::State;
 use crate::scene::{Fold, Kind, Scene, Work};
 use crate::steps::{Clash, Violation, first_wrong, threads_title};
 use crate::tables::{MapId, PatternId, Tables};
 
-/// Why an op cannot be done where its fragments are.
+/// Why an op cannot be done with its fragments laid out as they are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// A nest uses an element where it is not.
+    /// A nest uses an element on other threads than those that have it.
     Clash(Clashing),
-    /// No thread has all that one use of a fragment touches in an iteration.
+    /// No thread has all granules that one access of a fragment touches in an iteration.
     Apart { touch: usize, iteration: usize },
     /// No thread can do an iteration.
     Missing { iteration: usize },
-    /// It reads memory that it writes, and several threads do one iteration.
+    /// The nest reads memory that it writes, and several threads would do one iteration.
     Several,
-    /// Nothing says where the nest is done.
+    /// No known fragment determines the threads that do the nest.
     Nowhere,
     /// A result is on a thread that has no part of its row.
     Row { row: usize, thread: u32 },
 }
 
-/// A use of a fragment, and the first granule that is not where it is used.
+/// A use of a fragment, and the first granule that is not on the threads that use it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clashing {
-    /// The number of the use.
+    /// The index of the use among the touches of the nest.
     pub(crate) touch: usize,
     /// The steps of the nest.
     pub(crate) steps: MapId,
-    /// The storage that the steps follow.
+    /// The storage that the steps follow, if any.
     pub(crate) follows: Option<usize>,
+    /// The iteration that uses the granule.
     pub(crate) iteration: usize,
+    /// The granule, in the storage of the fragment.
     pub(crate) granule: usize,
 }
 
 impl Scene<'_> {
-    /// The first thing that a state violates.
+    /// The first conflict in a state.
     pub(crate) fn violation(&self, tables: &mut Tables, state: &State) -> Violation {
         match self.fault(tables, state) {
             Some((item, fault)) => self.told(tables, state, item, fault),
-            None => self.said(0, "no fragment of it can be placed".to_string(), None),
+            None => self.said(0, "none of its fragments can be placed".to_string(), None),
         }
     }
 
@@ -68,7 +70,7 @@ impl Scene<'_> {
         let (what, clash) = match fault {
             Fault::Clash(clashing) => match self.clash(tables, state, item, clashing) {
                 Some((what, clash)) => (what, Some(clash)),
-                None => ("an element is not where it is used".to_string(), None),
+                None => ("an element is not on the threads that use it".to_string(), None),
             },
             Fault::Apart { iteration, .. } | Fault::Missing { iteration } => {
                 (format!("no thread can do iteration {iteration}"), None)
@@ -76,7 +78,7 @@ impl Scene<'_> {
             Fault::Several => {
                 ("it reads memory that it writes, and several threads do one iteration".to_string(), None)
             }
-            Fault::Nowhere => ("no thread has all that it touches".to_string(), None),
+            Fault::Nowhere => ("no thread has everything that it touches".to_string(), None),
             Fault::Row { row, thread } => {
                 let what = format!("result {row} is on thread {thread}, which has no part of its row");
                 (what, self.clash_of_row(tables, state, item, row))
@@ -99,7 +101,7 @@ impl Scene<'_> {
             owning: owners.of(granule).to_vec(),
         };
         let what = format!(
-            "iteration {iteration} on {} {} `{}`, element {granule} of it is on {}",
+            "iteration {iteration} on {} {} `{}`, but element {granule} of the fragment is on {}",
             threads_title(&clash.executing),
             if used.writes { "writes" } else { "reads" },
             told.title,
@@ -144,7 +146,7 @@ fn fault_of_nest(tables: &mut Tables, work: &Work, state: &State) -> Fault {
     Fault::Several
 }
 
-/// The first iteration of which no thread has all granules.
+/// The first iteration with several granules that no thread has all of.
 fn first_apart(tables: &Tables, pattern: PatternId, map: MapId) -> Option<usize> {
     let (pattern, owners) = (tables.pattern(pattern), tables.owners(map));
     if pattern.trips() == 1 {
@@ -162,7 +164,7 @@ fn fault_of_reduction(tables: &mut Tables, fold: &Fold, state: &State) -> Option
     Some(Fault::Row { row, thread })
 }
 
-/// The steps that come to mind first, those that follow, and the storage that they follow.
+/// The steps that an error shows, those that follow or else those of the first known fragment, and that storage.
 fn first_choice(tables: &mut Tables, work: &Work, state: &State) -> Option<(MapId, Option<usize>)> {
     if (work.laid_out.is_some() || work.writes_fragments())
         && let Some(follows) = work.steps_that_follow(tables, state)

@@ -1,4 +1,4 @@
-//! Families: nests and fragments that take each other's elements in their order. What one of them gets, all get.
+//! Families: nests and fragments that are connected by accesses in order. The map of one of them is the map of all.
 
 use petgraph::unionfind::UnionFind;
 
@@ -6,12 +6,14 @@ use crate::place::State;
 use crate::scene::{Kind, Scene};
 use crate::tables::Tables;
 
-/// Nests, and storages without a map, that are shared alike.
+/// Nests and storages without a map, all of which are shared among the threads in the same way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Family {
+    /// Indices of the nests among the ops of the component.
     pub(crate) nests: Vec<usize>,
+    /// Indices of the storages in the component.
     pub(crate) storages: Vec<usize>,
-    /// Reductions of its fragments.
+    /// The number of reductions of its fragments.
     pub(crate) reductions: usize,
 }
 
@@ -25,8 +27,8 @@ impl Family {
 }
 
 impl Scene<'_> {
-    /// The families of all storages without a map, and which each storage is in. A nest that takes none of them in
-    /// order is a family of its own.
+    /// The families of all storages without a map, and the family of each storage. A nest that accesses none of them in
+    /// order forms a separate family.
     pub(crate) fn families(&self, tables: &Tables, state: &State) -> (Vec<Family>, Vec<Option<usize>>) {
         let nests = self.items.len();
         let is_open = |storage: usize| state.fixed[storage].is_none();

@@ -1,4 +1,4 @@
-//! What was found, put together for those who ask.
+//! Collects what the search found into [`Inferred`].
 
 use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
@@ -20,12 +20,12 @@ use crate::{Component, Inferred, MemoryAccess, Placed};
 
 /// The rule of nests that give their fragments a layout.
 const SHARED: &str = "shared among the threads";
-/// The rule of nests that are done where something is.
-const FOLLOWS: &str = "done where what it touches is";
-/// The rule of nests that are done where something is, once.
+/// The rule of nests that are done by the threads that have a fragment's elements.
+const FOLLOWS: &str = "done by the threads that have what it touches";
+/// The rule of nests that are done by the first thread that has a fragment's element.
 const ONCE: &str = "done by the first thread that has what it reads";
-/// The rule of nests that read what is on many threads.
-const CHEAPEST: &str = "shared among the threads that have what it reads, the cheapest way";
+/// The rule of other nests, which read elements that several threads have.
+const CHEAPEST: &str = "shared among the threads that have what it reads, in the cheapest way";
 
 impl Inferred {
     /// What is known before the search.
@@ -38,8 +38,8 @@ impl Inferred {
         inferred
     }
 
-    /// Adds what was found for a component. The steps of its nests are given back, each with its place in the graph and
-    /// why it is done so.
+    /// Adds what was found for a component. Returns the steps of its nests, each with the index of its node in the
+    /// graph and the reason.
     pub(crate) fn add(
         &mut self,
         graph: &Graph,
@@ -100,7 +100,7 @@ fn rule_of_steps(
     {
         return (Pass::Common, FOLLOWS, parent.map(|storage| source(state, item, storage)));
     }
-    // Where steps are many times a thread's share, they were not taken.
+    // The search does not take steps that are many times a thread's share.
     let most = 4 * work.iterations.div_ceil(tables.threads());
     for touch in &work.touches {
         let Some(map) = state.map(touch.storage) else { continue };
@@ -121,7 +121,7 @@ fn rule_of_steps(
     (Pass::Free, rule, None)
 }
 
-/// The storage that an op follows: not one that itself got its map from this op, but what that follows.
+/// The storage that an op follows. If that got its map from this op itself, it is the storage that the map came from.
 fn source(state: &State, item: usize, storage: usize) -> usize {
     let why = state.fixed[storage].and_then(|fixed| fixed.why).filter(|why| why.item == item);
     why.and_then(|why| why.parent).unwrap_or(storage)
@@ -141,17 +141,17 @@ fn accesses(tables: &mut Tables, origin: Origin, work: &Work, steps: MapId) -> V
 fn limit(nest: &Nest, touch: &MemoryTouch, moves: &Moves, lanes: usize) -> &'static str {
     let is_told = nest.vector.is_some_and(|vector| vector < 2 * lanes as i64);
     if lanes as i64 * touch.dtype.bytes() >= WIDEST {
-        "the most that there is"
+        "the widest vector possible"
     } else if !touch.is_plain {
         "it is under a condition or in an inner loop"
     } else if touch.places.positions().is_none() {
-        "where it is, is known when the kernel runs only"
+        "its address is known only when the kernel runs"
     } else if !touch.is_movable {
         "the loop accesses the same memory elsewhere"
     } else if is_told {
         "`.vector` limits it"
     } else if lanes == moves.most {
-        "it may begin between wider vectors"
+        "it is not known to be aligned to wider vectors"
     } else {
         "neighbouring steps do not form wider vectors"
     }
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn a_width_is_explained_by_what_keeps_it_from_growing() {
-        assert_eq!(limited(None, true, true, 4, 4), "the most that there is");
+        assert_eq!(limited(None, true, true, 4, 4), "the widest vector possible");
         assert_eq!(limited(None, false, false, 1, 1), "it is under a condition or in an inner loop");
         assert_eq!(limited(None, true, false, 1, 1), "the loop accesses the same memory elsewhere");
         assert_eq!(limited(Some(2), true, true, 2, 2), "`.vector` limits it");
-        assert_eq!(limited(None, true, true, 2, 2), "it may begin between wider vectors");
+        assert_eq!(limited(None, true, true, 2, 2), "it is not known to be aligned to wider vectors");
         assert_eq!(limited(None, true, true, 4, 2), "neighbouring steps do not form wider vectors");
     }
 }

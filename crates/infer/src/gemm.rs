@@ -1,8 +1,8 @@
 //! Products: the instruction dictates the layouts of the fragments that it works on.
 //!
 //! Before anything is chosen, a gemm gives its fragments the layouts of `mma.sync` ([`Product`]), on every target. On
-//! sm_90 TileLang takes `wgmma` from 128 threads on, which has other warps share the rows; both are equally sound, so
-//! there is one kind. Operands in memory are given nothing: they are loaded as the instruction wants them.
+//! sm_90 TileLang uses `wgmma` from 128 threads on, which shares the rows among warps differently; both are correct,
+//! so only one is used here. Operands in memory are given no layout: they are loaded as the instruction needs them.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
@@ -14,7 +14,7 @@ use crate::graph::{Graph, Node};
 use crate::known::{Known, Pass, Reason};
 use crate::storage::Storages;
 
-/// A product, and what it dictates.
+/// A product, and the layouts that it dictates.
 #[derive(Clone, Debug)]
 pub(crate) struct Dictation {
     pub(crate) title: String,
@@ -49,7 +49,7 @@ impl Dictation {
             let granules = crate::granules(&map, ratio);
             let granules = granules.map_err(|why| {
                 let text = format!("its layout {why}");
-                refused(buffer, &text, "views with elements that a thread has together")
+                refused(buffer, &text, "views whose elements lie on one thread each")
             });
             fragments.push((storage, granules?));
         }
@@ -63,15 +63,15 @@ impl Dictation {
 
     /// The error for a fragment that has another layout, for the given reason.
     fn contradicted(&self, buffer: &Buffer, map: &Map, reason: &Reason) -> Diagnostic {
-        let wanted = map.to_layout().map_or_else(|| "otherwise".to_string(), |layout| format!("as {layout}"));
+        let wanted = map.to_layout().map_or_else(|| "differently".to_string(), |layout| format!("as {layout}"));
         Diagnostic::error("I0706", format!("`{}` cannot be laid out in two ways", buffer.name))
-            .label(self.span, format!("`{}` wants it laid out {wanted}", self.title))
+            .label(self.span, format!("`{}` needs it laid out {wanted}", self.title))
             .label(reason.span, said_of(buffer, reason))
             .help("copy it into another fragment, or through shared memory; layouts of fragments can be left out")
     }
 }
 
-/// Gives fragments the layouts that products dictate, and finds those that have another.
+/// Gives fragments the layouts that products dictate, and reports those that have another one.
 pub(crate) fn dictate(kernel: &Kernel, graph: &Graph, known: &mut Known, found: &mut Vec<Diagnostic>) {
     for (_, node) in &graph.nodes {
         let Node::Gemm(dictation) = node else { continue };
@@ -85,7 +85,7 @@ pub(crate) fn dictate(kernel: &Kernel, graph: &Graph, known: &mut Known, found: 
     }
 }
 
-/// What is said of the layout of a fragment at the place that the reason names.
+/// The label at the line that fixed the layout of a fragment, for the given reason.
 pub(crate) fn said_of(buffer: &Buffer, reason: &Reason) -> String {
     match buffer.layout {
         Some(_) => buffer.laid_out(),

@@ -21,7 +21,7 @@ pub enum Origin {
     Parallel(Handle<Parallel>),
 }
 
-/// What inference knows of an op.
+/// What inference knows about an op.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     /// Iterations without an order.
@@ -37,22 +37,26 @@ pub(crate) enum Node {
 pub(crate) struct Reduction {
     pub(crate) title: String,
     pub(crate) span: Span,
+    /// The storage of the destination.
     pub(crate) dst: Handle<Buffer>,
+    /// The storage of the source.
     pub(crate) src: Handle<Buffer>,
     /// The granule of the destination that each granule of the source goes to.
     pub(crate) row_of: Vec<u32>,
+    /// Granules of the destination.
     pub(crate) rows: usize,
 }
 
 /// All nodes, and the fragments that every thread must have whole.
 #[derive(Debug)]
 pub(crate) struct Graph {
+    /// In program order.
     pub(crate) nodes: Vec<(Origin, Node)>,
-    /// Fragments that are used outside of ops, and where first.
+    /// Fragments that are used outside of ops, and the first such place.
     pub(crate) floating: IndexMap<Handle<Buffer>, Span>,
-    /// Ops that inference does not place yet.
+    /// Reductions that inference cannot place: from or to memory, or part of a fragment.
     pub(crate) unplaced: Vec<Handle<Op>>,
-    /// What is wrong with ops that dictate layouts.
+    /// Errors of products whose fragments cannot be operands.
     pub(crate) refused: Vec<Diagnostic>,
 }
 
@@ -124,7 +128,7 @@ impl Graph {
         let uses_fragment = op.operands.iter().any(|tile| kernel.buffers[tile.buffer].space == Space::Fragment);
         let has_own_of_warps = op.operands.iter().any(|tile| kernel.own_of_warps(tile).is_some());
         match op.kind.info().class {
-            // The lanes of each warp move what is their own: there is nothing to place.
+            // Each warp moves only its own part of the fragment, which has a layout: there is nothing to place.
             OpClass::Elementwise if has_own_of_warps => {}
             OpClass::Elementwise => {
                 let nest = Nest::of_op(kernel, storages, op);

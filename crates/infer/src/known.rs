@@ -9,17 +9,17 @@ use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
 use tilewright_layout::map::{Map, Owners};
 
-/// The rule of what the user laid out.
+/// The rule of a layout that the user wrote.
 pub(crate) const WRITTEN: &str = "written by the user";
 
-/// In which pass a layout was found.
+/// The pass in which a layout was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// Before any choice: what the user wrote, and what loose statements demand.
+    /// Before any choice: the user wrote it, an instruction dictates it, or a statement outside of ops demands it.
     Strict,
     /// It follows from layouts that are known.
     Common,
-    /// It was chosen.
+    /// The search chose it.
     Free,
 }
 
@@ -28,18 +28,18 @@ pub enum Pass {
 pub struct Reason {
     /// In which pass it was found.
     pub pass: Pass,
-    /// By which rule, in words.
+    /// The rule that gave it, in words.
     pub rule: &'static str,
-    /// The op that says it.
+    /// The op that gave it, as text.
     pub op: String,
-    /// Where that was written.
+    /// Where that op was written.
     pub span: Span,
     /// The fragment that it follows from.
     pub parent: Option<Handle<Buffer>>,
 }
 
 impl Pass {
-    /// Its name in every text.
+    /// The name of the pass, in every text.
     pub fn name(self) -> &'static str {
         match self {
             Pass::Strict => "strict",
@@ -57,22 +57,23 @@ impl Reason {
 }
 
 impl fmt::Display for Reason {
-    /// `an element is where it is used (common pass), kernels/src/softmax.rs:39, parallel i, j`
+    /// `each element is on the threads that use it (common pass), kernels/src/softmax.rs:39, parallel i, j`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({} pass), {}", self.rule, self.pass.name(), self.span)?;
         if self.is_written() { Ok(()) } else { write!(f, ", {}", self.op) }
     }
 }
 
-/// A fragment's map.
+/// The known map of a fragment.
 #[derive(Debug)]
 pub(crate) struct Fixed {
     pub(crate) map: Map,
+    /// The owners of `map`.
     pub(crate) owners: Owners,
     pub(crate) reason: Reason,
 }
 
-/// The maps of fragments, by storage. Cheap to copy, so that a choice can be tried and taken back.
+/// The maps of fragments, by storage. Cheap to copy, so that a choice can be tried and undone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known(BTreeMap<Handle<Buffer>, Rc<Fixed>>);
 
@@ -86,7 +87,7 @@ impl Known {
         self.0.insert(storage, Rc::new(Fixed { map, owners, reason }));
     }
 
-    /// The same without one of them.
+    /// A copy without the map of `storage`.
     pub(crate) fn without(&self, storage: Handle<Buffer>) -> Known {
         let mut rest = self.clone();
         rest.0.remove(&storage);
@@ -106,8 +107,8 @@ mod tests {
     fn a_reason_names_rule_pass_line_and_op() {
         let span = Span { file: "k.rs", line: 7, column: 3 };
         let reason = |pass, rule| Reason { pass, rule, op: "fill(a, 0)".to_string(), span, parent: None };
-        let common = reason(Pass::Common, "an element is where it is used");
-        assert_eq!(common.to_string(), "an element is where it is used (common pass), k.rs:7, fill(a, 0)");
+        let common = reason(Pass::Common, "each element is on the threads that use it");
+        assert_eq!(common.to_string(), "each element is on the threads that use it (common pass), k.rs:7, fill(a, 0)");
         assert_eq!(reason(Pass::Strict, WRITTEN).to_string(), "written by the user (strict pass), k.rs:7");
     }
 }

@@ -1,9 +1,9 @@
-//! Layout inference: which thread has which element of every fragment, and does which iteration of every loop.
+//! Layout inference: which thread has each element of every fragment, and which does each iteration of every loop.
 //!
-//! Fragments that are used outside of ops are whole on every thread. A strict pass takes what the user wrote and what
-//! instructions dictate; a common pass derives what follows, breadth first, to a fixpoint; a free pass tries plans for
-//! each connected component of ops and fragments, and keeps the cheapest. All questions are decided on [`Map`]s, which
-//! list who has what.
+//! Fragments that are used outside of ops are whole on every thread. A strict pass takes the layouts that the user
+//! wrote and those that instructions dictate; a common pass derives what follows, breadth first, to a fixpoint; a free
+//! pass tries plans for each connected component of ops and fragments, and keeps the cheapest. All of this is decided
+//! on [`Map`]s, which list the elements that each thread has.
 
 mod alternatives;
 mod answers;
@@ -64,13 +64,13 @@ pub use write::{is_laid_out, lay_out};
 /// A fragment that has a layout.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// Which thread has which granule in which slot.
+    /// The granule that each thread has in each slot.
     pub map: Map,
-    /// Bytes of a granule: an element of the widest dtype among the fragment and its views.
+    /// Bytes of a granule, which is an element of the widest dtype among the fragment and its views.
     pub bytes: i64,
-    /// Why.
+    /// Why the fragment has this layout.
     pub reason: Reason,
-    /// The price, where threads have all of it and the search chose so.
+    /// What it costs in registers, if the search chose to give threads all of the fragment.
     pub note: Option<String>,
 }
 
@@ -81,52 +81,53 @@ pub struct MemoryAccess {
     pub origin: Origin,
     /// The buffer in global or shared memory.
     pub buffer: Handle<Buffer>,
-    /// Whether it is written.
+    /// Whether the access is a write.
     pub writes: bool,
     /// Elements that a thread moves at once: the least and the most.
     pub widths: (usize, usize),
-    /// Why these are not more.
+    /// Why a thread does not move more elements at once.
     pub limit: &'static str,
 }
 
-/// Fragments and ops that hang together, whose layouts were found together.
+/// A connected component of fragments and ops, whose layouts were found together.
 #[derive(Clone, Debug)]
 pub struct Component {
-    /// The fragments, by those that own the storage.
+    /// The fragments, each named by the one that owns the storage.
     pub fragments: Vec<Handle<Buffer>>,
     /// The ops and loops, in program order.
     pub ops: Vec<Origin>,
-    /// What they cost.
+    /// The cost of the component.
     pub cost: Cost,
 }
 
 /// The layouts of a kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Inferred {
-    /// By the fragment that owns the storage.
+    /// The layout of each fragment, by the fragment that owns the storage.
     pub fragments: BTreeMap<Handle<Buffer>, Placed>,
-    /// Which thread does which iteration in which step, in program order.
+    /// For each op or loop, which iteration each thread does in each step; in program order.
     pub loops: Vec<(Origin, Map)>,
-    /// Why, for each of the loops.
+    /// Why each entry of `loops` has its steps.
     pub loop_reasons: Vec<Reason>,
-    /// The accesses of memory of each loop, by component.
+    /// The memory accesses of all loops, component by component.
     pub accesses: Vec<MemoryAccess>,
-    /// What was found together.
+    /// The connected components.
     pub components: Vec<Component>,
-    /// What all of it costs.
+    /// The cost of all components.
     pub cost: Cost,
 }
 
-/// Finds the layouts of all fragments of a kernel. Errors: everything that stands in the way.
+/// Finds the layouts of all fragments and loops of a kernel. Errors: everything that prevents it.
 pub fn infer(kernel: &Kernel) -> Result<Inferred, Vec<Diagnostic>> {
     attempt(kernel).map_err(|against| against.findings)
 }
 
-/// What stands against layouts.
+/// Why no layouts were found.
 #[derive(Debug)]
 pub(crate) struct Against {
+    /// The errors, at the user's lines.
     pub(crate) findings: Vec<Diagnostic>,
-    /// Elements that are not on the threads that use them, by what was tried and got furthest.
+    /// Elements that are not on the threads that use them, in the attempt that got furthest for each component.
     pub(crate) clashes: Vec<Clash>,
 }
 
@@ -136,7 +137,7 @@ impl From<Vec<Diagnostic>> for Against {
     }
 }
 
-/// [`infer`], with what a conversion could help against.
+/// [`infer`], which on failure also returns the clashes that a conversion could resolve.
 pub(crate) fn attempt(kernel: &Kernel) -> Result<Inferred, Against> {
     let storages = Storages::of(kernel);
     let graph = Graph::of(kernel, &storages);

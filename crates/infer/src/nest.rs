@@ -14,7 +14,7 @@ use crate::pattern::Pattern;
 use crate::storage::Storages;
 use crate::walk::Walk;
 
-/// What the iterations of a nest do to a fragment.
+/// An access of a fragment by the iterations of a nest.
 #[derive(Clone, Debug)]
 pub(crate) struct Touch {
     /// The fragment that owns the storage.
@@ -23,48 +23,54 @@ pub(crate) struct Touch {
     /// The granules that each iteration touches.
     pub(crate) pattern: Rc<Pattern>,
     pub(crate) span: Span,
+    /// The access as text: `fragment[i, 0]`.
     pub(crate) title: String,
 }
 
 impl Touch {
-    /// Whether every iteration touches a granule of its own.
+    /// Whether every iteration touches exactly one granule, and no two the same.
     pub(crate) fn is_own(&self) -> bool {
         self.pattern.is_own()
     }
 }
 
-/// What the iterations of a nest do to global or shared memory.
+/// An access of global or shared memory by the iterations of a nest.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryTouch {
     pub(crate) buffer: Handle<Buffer>,
     pub(crate) writes: bool,
     pub(crate) is_shared: bool,
+    /// Where each iteration accesses the buffer.
     pub(crate) places: Rc<Places>,
     pub(crate) dtype: DType,
     /// Whether every iteration does it once, without a condition.
     pub(crate) is_plain: bool,
     /// Whether neighbouring iterations may do it together.
     pub(crate) is_movable: bool,
-    /// How often an iteration does it: the turns of the loops around it inside of the nest.
+    /// How often an iteration does it: the turns of the inner loops around it, other than those of [`Nest::turns`].
     pub(crate) turns: usize,
 }
 
 /// Iterations, and what they touch.
 #[derive(Clone, Debug)]
 pub(crate) struct Nest {
+    /// The loop or op as text: `parallel i, j`.
     pub(crate) title: String,
     pub(crate) span: Span,
+    /// Iterations along each dimension, the last fastest.
     pub(crate) extents: Vec<i64>,
+    /// Accesses of fragments; those with the same pattern are one.
     pub(crate) touches: Vec<Touch>,
+    /// Accesses of global and shared memory.
     pub(crate) memory: Vec<MemoryTouch>,
-    /// Elements that a thread takes together, at most, if the user says so.
+    /// The most elements that a thread takes together, if the user set a limit.
     pub(crate) vector: Option<i64>,
-    /// Turns of the loop that is all that an iteration does, which count as iterations of memory; 1 if there is none.
+    /// Turns of the inner loop that is the whole body, which count as iterations of accesses; 1 if there is none.
     pub(crate) turns: usize,
-    /// Steps that are done together.
+    /// The number of neighbouring steps that are done together.
     pub(crate) together: usize,
-    /// Whether one thread alone may do an iteration: it reads memory that it writes, and another thread could read what
-    /// the first has written.
+    /// Whether only one thread may do an iteration: the nest reads memory that it writes, and another thread could read
+    /// what the first has written.
     pub(crate) is_alone: bool,
 }
 

@@ -2,23 +2,29 @@
 
 use tilewright_layout::map::NONE;
 
-/// The granules that each iteration touches, one in each of its trips: values of inner and outer loop variables that
-/// the index depends on.
+/// The granules that each iteration touches, one in each of its trips. A trip stands for one combination of values of
+/// the other loop variables, inner and outer, that the index depends on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pattern {
     iterations: usize,
+    /// Granules of the fragment.
     granules: usize,
+    /// Entries of the table for each iteration.
     trips: usize,
-    /// Trips fastest, [`NONE`] for nothing; `None` where every iteration touches the granule of its own number.
+    /// The granule of each iteration and trip, trips fastest, [`NONE`] for none; `None` for the identity.
     table: Option<Vec<u32>>,
+    /// See [`Pattern::is_own`].
     is_own: bool,
+    /// See [`Pattern::is_total`].
     is_total: bool,
+    /// See [`Pattern::most`].
     most: usize,
+    /// See [`Pattern::is_together`].
     is_together: bool,
 }
 
 impl Pattern {
-    /// Every iteration touches the granule of its own number.
+    /// The pattern in which iteration i touches granule i.
     pub(crate) fn identity(iterations: usize) -> Pattern {
         Pattern {
             iterations,
@@ -44,8 +50,8 @@ impl Pattern {
         pattern
     }
 
-    /// What both touch, where each trip touches one granule in one of them at most: the branches of a condition.
-    /// `None` otherwise.
+    /// The union of two patterns, such as those of the two branches of a condition. `None` if a trip touches different
+    /// granules in them.
     pub(crate) fn joined(&self, other: &Pattern) -> Option<Pattern> {
         if self.trips != other.trips || self.granules != other.granules {
             return None;
@@ -65,7 +71,7 @@ impl Pattern {
         self.table.as_ref().is_some_and(|table| table.iter().all(|granule| *granule == NONE))
     }
 
-    /// How often granules are touched.
+    /// Computes the properties that are stored beside the table.
     fn look(&mut self) {
         let mut last: Vec<Option<usize>> = vec![None; self.granules];
         let mut visits = vec![0; self.granules];
@@ -105,7 +111,7 @@ impl Pattern {
         self.table.is_none()
     }
 
-    /// Whether every iteration touches one granule, which is its own.
+    /// Whether every iteration touches exactly one granule, and no two the same.
     pub(crate) fn is_own(&self) -> bool {
         self.is_own
     }
@@ -115,12 +121,12 @@ impl Pattern {
         self.is_total
     }
 
-    /// Most iterations that begin with one granule.
+    /// The greatest number of iterations with the same first granule, at least 1.
     pub(crate) fn most(&self) -> usize {
         self.most
     }
 
-    /// Whether iterations that begin with one granule follow each other.
+    /// Whether the iterations with the same first granule are consecutive.
     pub(crate) fn is_together(&self) -> bool {
         self.is_together
     }
@@ -139,7 +145,7 @@ impl Pattern {
         (0..self.trips).filter_map(move |trip| self.at(iteration, trip))
     }
 
-    /// Iterations by the granule that they touch first.
+    /// The iterations, grouped by the granule that they touch first.
     pub(crate) fn visits(&self) -> Visits {
         let first = |iteration: usize| self.of(iteration).next();
         let mut starts = vec![0; self.granules + 1];
@@ -159,10 +165,12 @@ impl Pattern {
     }
 }
 
-/// The iterations that touch each granule first, in order.
+/// For each granule, the iterations that touch it before any other granule, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Visits {
+    /// Where the iterations of each granule begin, and the end of the last.
     starts: Vec<usize>,
+    /// Iterations, grouped by granule.
     iterations: Vec<usize>,
 }
 

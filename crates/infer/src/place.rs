@@ -1,4 +1,4 @@
-//! Layouts that follow from layouts.
+//! The common pass: layouts that follow from other layouts.
 
 use std::collections::VecDeque;
 
@@ -17,25 +17,26 @@ const MOST_WIDENINGS: usize = 16;
 pub(crate) struct Why {
     pub(crate) pass: Pass,
     pub(crate) rule: &'static str,
-    /// The op that says it.
+    /// The index of the op that gives it.
     pub(crate) item: usize,
     pub(crate) span: Span,
     /// The storage that it follows from.
     pub(crate) parent: Option<usize>,
 }
 
-/// The map of a storage. `why` is `None` if it was given before the search; it then stays.
+/// The map of a storage. `why` is `None` if it was given before the search; it then never changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fixed {
     pub(crate) map: MapId,
     pub(crate) why: Option<Why>,
 }
 
-/// What is known so far. Cheap to copy, so that a choice can be tried and taken back.
+/// The maps that are known so far. Cheap to copy, so that a choice can be tried and undone.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
+    /// The map of each storage, `None` while it has none.
     pub(crate) fixed: Vec<Option<Fixed>>,
-    /// Steps that nests were meant to have when they were chosen.
+    /// By op, the steps that a plan chose for its nest.
     pub(crate) hints: Vec<Option<MapId>>,
 }
 
@@ -50,7 +51,7 @@ impl State {
 }
 
 impl Scene<'_> {
-    /// What was given.
+    /// The state before the search, with the maps that were given.
     pub(crate) fn start(&self) -> State {
         let given = |map: MapId| Fixed { map, why: None };
         State {
@@ -59,19 +60,20 @@ impl Scene<'_> {
         }
     }
 
-    /// The largest storage without a map, the first of those.
+    /// The largest storage without a map; the first one, if several are as large.
     pub(crate) fn open(&self, state: &State) -> Option<usize> {
         let open = (0..self.storages.len()).filter(|storage| state.fixed[*storage].is_none());
         open.min_by_key(|storage| std::cmp::Reverse(self.storages[*storage].granules))
     }
 
-    /// What keeping a storage in a map costs.
+    /// The cost of the registers that a storage takes under a map.
     pub(crate) fn registers(&self, tables: &Tables, storage: usize, map: MapId) -> u64 {
         of_registers(tables.map(map).slots(), self.storages[storage].bytes)
     }
 
-    /// Derives what follows, from some ops on, breadth first, until nothing does. `changed` gets the storages that are
-    /// given a map or more copies. False if that cannot end well: a fragment costs `limit`, or grows without end.
+    /// Derives what follows from the ops of `from`, breadth first, until nothing more does. `changed` gets the
+    /// storages that are given a map or more copies. False if the choice is given up: a fragment costs `limit`, or
+    /// keeps growing.
     pub(crate) fn spread_out(
         &self,
         tables: &mut Tables,
@@ -105,7 +107,7 @@ impl Scene<'_> {
         true
     }
 
-    /// Adds the storages to which an op gives a map or more copies.
+    /// Adds to `changed` the storages to which an op gives a map or more copies.
     fn derive(&self, tables: &mut Tables, item: usize, state: &mut State, changed: &mut Vec<usize>) {
         match &self.items[item].kind {
             Kind::Nest(work) => derive_nest(tables, (item, work), state, changed),
@@ -119,8 +121,8 @@ impl Scene<'_> {
 }
 
 impl Work<'_> {
-    /// The steps that a known fragment dictates, and which: the one that is written, else one of which every iteration
-    /// reads an element of its own.
+    /// The steps that follow from a known fragment, and that fragment: one that is written, else one of which every
+    /// iteration reads a different element. A layout of the loop itself comes first.
     pub(crate) fn steps_that_follow(&self, tables: &mut Tables, state: &State) -> Option<(MapId, Option<usize>)> {
         if let Some(steps) = self.laid_out {
             return Some((steps, None));
@@ -144,12 +146,12 @@ fn derive_nest(tables: &mut Tables, (item, work): (usize, &Work), state: &mut St
         let why = |rule| Why { pass: Pass::Common, rule, item, span, parent };
         match state.fixed[touch.storage] {
             None if tables.facts(map).is_whole => {
-                state.set(touch.storage, map, why("an element is where it is used"));
+                state.set(touch.storage, map, why("each element is on the threads that use it"));
                 changed.push(touch.storage);
             }
             Some(fixed) if !touch.writes && fixed.why.is_some() && !tables.is_within(map, fixed.map) => {
                 let wider = tables.widened(fixed.map, map);
-                state.set(touch.storage, wider, why("copied to where it is read"));
+                state.set(touch.storage, wider, why("copied to the threads that read it"));
                 changed.push(touch.storage);
             }
             None | Some(_) => {}
@@ -166,7 +168,7 @@ fn derive_result(
 ) {
     let Some(source) = state.map(fold.src).filter(|_| state.map(fold.dst).is_none()) else { return };
     let map = tables.complete(source, fold.pattern);
-    let rule = "a result is where part of its row is";
+    let rule = "each result is on the threads that have part of its row";
     state.set(fold.dst, map, Why { pass: Pass::Common, rule, item, span, parent: Some(fold.src) });
     changed.push(fold.dst);
 }

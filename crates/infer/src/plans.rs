@@ -13,28 +13,28 @@ use crate::tables::{MapId, Tables};
 
 /// Slots that a way may need, in multiples of a thread's share.
 const MOST_SLOTS: usize = 16;
-/// Widths of vectors for fragments that no nest takes in their order.
+/// The vector widths that are tried for fragments that no nest accesses in their order.
 const WIDTHS: [usize; 2] = [4, 1];
 
 /// The rule of fragments that are shared in their plain order.
 const IN_ORDER: &str = "shared among the threads in the order of its elements";
 /// The rule of nests that are shared.
 const SHARED: &str = "shared among the threads by this op";
-/// The rule of fragments that every thread has whole because nothing cheaper was found.
-pub(crate) const WHOLE: &str = "every thread has all of it, for want of anything cheaper";
+/// The rule of fragments that every thread has all of, because nothing cheaper was found.
+pub(crate) const WHOLE: &str = "every thread has all of it, since nothing cheaper is available";
 
 /// What is shared, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// The iterations of a nest, this dimension fastest, or else the last.
+    /// The iterations of a nest, with the given dimension the fastest, or the last one if there is none.
     Nest(usize, Spread, Option<usize>),
     /// The elements of a storage.
     Storage(usize, Spread),
-    /// Every thread has a storage whole.
+    /// Every thread has all of a storage.
     Whole(usize),
 }
 
-/// A way, and the least that it costs.
+/// A way, and a lower bound on its cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) way: Way,
@@ -42,7 +42,7 @@ pub(crate) struct Plan {
 }
 
 impl Way {
-    /// Whether both share their elements in the same way, whatever these are.
+    /// Whether both share their elements in the same way, whatever they share.
     pub(crate) fn is_like(self, other: Way) -> bool {
         self.order().is_some_and(|order| other.order() == Some(order))
     }
@@ -85,7 +85,7 @@ impl Scene<'_> {
         plans
     }
 
-    /// Whether a nest moves through memory along another dimension than its last.
+    /// Whether an access of a nest is adjacent in memory along a dimension other than the last.
     fn is_turned(&self, item: usize) -> bool {
         self.work(item).is_some_and(|work| dimensions(work).len() > 1)
     }
@@ -100,7 +100,7 @@ impl Scene<'_> {
         Plan { way: Way::Storage(storage, spread), least: self.least(family, granules, spread, None) }
     }
 
-    /// The least that a family costs whose elements are shared in this way.
+    /// A lower bound on the cost of a family whose elements are shared in this way.
     fn least(&self, family: &Family, elements: usize, spread: Spread, along: Option<usize>) -> u64 {
         let slots = spread.slots(elements);
         let nests = family.nests.iter().filter_map(|item| self.work(*item));
@@ -109,7 +109,7 @@ impl Scene<'_> {
         nests.sum::<u64>() + registers.sum::<u64>() + (family.reductions * slots) as u64
     }
 
-    /// Follows a way: sets the maps that it says outright, and returns their storages.
+    /// Follows a way: sets the maps that it gives directly, and returns their storages.
     pub(crate) fn follow(&self, tables: &mut Tables, way: Way, state: &mut State) -> Vec<usize> {
         match way {
             Way::Nest(item, spread, along) => self.follow_nest(tables, item, (spread, along), state),
@@ -146,7 +146,7 @@ impl Scene<'_> {
         chosen
     }
 
-    /// Gives a storage a map because nothing says another; the reason names its first op.
+    /// Gives a storage a map that follows from no other; the reason names the first op that uses it.
     pub(crate) fn choose(&self, state: &mut State, storage: usize, map: MapId, rule: &'static str) -> Vec<usize> {
         let Some(item) = self.users[storage].first().copied() else { return Vec::new() };
         let span = self.items[item].node.span();
@@ -155,7 +155,7 @@ impl Scene<'_> {
     }
 }
 
-/// Dimensions that may be fastest: the last, `None`, and others along which the nest moves through memory.
+/// Dimensions that may be the fastest: the last (`None`), and others along which accesses are adjacent in memory.
 fn dimensions(work: &Work) -> Vec<Option<usize>> {
     let last = work.nest.extents.len().saturating_sub(1);
     let mut dimensions = vec![None];
@@ -180,7 +180,7 @@ fn steps_along(tables: &mut Tables, extents: &[i64], spread: Spread, along: Opti
     let Some(along) = along else { return steps };
     let below = extents[along + 1..].iter().product::<i64>().max(1) as usize;
     let extent = extents[along].max(1) as usize;
-    // A place in the order of the moved dimensions is what is above and below, and then the dimension itself.
+    // In the moved order a number is made of the dimensions above and below, and then of the dimension itself.
     let name = |place: usize| {
         let (others, digit) = (place / extent, place % extent);
         ((others / below * extent + digit) * below + others % below) as u32
@@ -218,15 +218,15 @@ fn all_spreads(extents: &[i64], widths: &[usize], threads: usize, by_rows: bool)
     found
 }
 
-/// Ways to share rows: on powers of two of threads, on as many as there are for each row, and on as many as a row has
-/// vectors.
+/// Ways to share rows: each on a power of two of threads, on the threads divided by the rows, or on as many threads as
+/// a row has vectors.
 fn by_row(all: usize, row: usize, vector: usize, threads: usize) -> Vec<Spread> {
     let (lines, vectors) = (all / row, row / vector);
     let mut sizes: BTreeSet<usize> = (0..=threads.ilog2()).map(|power| 1 << power).collect();
     sizes.extend([(threads / lines).max(1), vectors]);
     let mut found = Vec::new();
     for group in sizes.into_iter().filter(|group| *group <= threads && *group <= vectors) {
-        // Of the numbers of groups that are not fewer than the rows, the least does.
+        // Of the group counts that are at least the number of rows, only the least is tried.
         for groups in halvings(threads / group).filter(|groups| *groups <= lines || groups / 2 < lines) {
             found.push(Spread { row, group, groups, vector });
         }

@@ -1,4 +1,4 @@
-//! What it costs that threads have all of a fragment.
+//! The registers that a fragment takes where threads have all of it.
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::tile::Kernel;
@@ -7,12 +7,13 @@ use tilewright_layout::map::Map;
 use crate::Inferred;
 use crate::known::Pass;
 
-/// Registers that a fragment may take whole without a warning.
+/// Registers that a fragment may take without a warning where threads have all of it.
 const QUIET: u64 = 16;
 
 impl Inferred {
-    /// Warnings: fragments that threads have whole because nothing cheaper was found, with what that costs, and vectors
-    /// that cannot be had. The kernel is the one that was inferred, or that [`lay_out`](crate::lay_out) gave.
+    /// Warnings about fragments that threads have all of because nothing cheaper was found, with the price, and about
+    /// `.vector(n)` that no access reaches. The kernel is the one given to inference, or the one that
+    /// [`lay_out`](crate::lay_out) returned.
     pub fn warnings(&self, kernel: &Kernel) -> Vec<Diagnostic> {
         let mut found = self.whole_fragments(kernel);
         found.extend(self.narrower_than_asked(kernel));
@@ -35,33 +36,34 @@ impl Inferred {
                 Diagnostic::warning("I0709", message)
                     .label(placed.reason.span, format!("`{}`: {}", placed.reason.op, placed.reason.rule))
                     .label(buffer.span, "declared here")
-                    .note(format!("shared among the threads, it would take {share} of each"))
-                    .help("keep it in shared memory, or index it by the variables of parallel loops alone"),
+                    .note(format!("shared among the threads, it would take {share} per thread"))
+                    .help("keep it in shared memory, or index it only by variables of parallel loops"),
             );
         }
         found
     }
 }
 
-/// Registers of 4 bytes.
+/// The 4-byte registers that `granules` granules of `bytes` bytes take.
 pub(crate) fn registers(granules: usize, bytes: i64) -> u64 {
     (granules as u64 * bytes as u64).div_ceil(4)
 }
 
-/// The price of a fragment that threads have whole.
+/// The price of a fragment that threads have all of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Price {
     /// Threads that have all of it.
     holders: usize,
+    /// Threads of the CTA.
     threads: usize,
     /// Registers that it takes.
     taken: u64,
-    /// Registers that it takes of a thread that has its share.
+    /// Registers that it would take of each thread if it were shared among all.
     share: u64,
 }
 
 impl Price {
-    /// `None` where no thread has all of it, or has to.
+    /// `None` if no thread has all of it, or if sharing it would save no registers.
     fn of(map: &Map, bytes: i64) -> Option<Price> {
         let threads = map.threads();
         let mut held = vec![0; threads];
@@ -80,7 +82,7 @@ impl Price {
     }
 }
 
-/// The price in words, where threads have all of a fragment and could do with less.
+/// The price in words, if threads have all of a fragment and sharing it would save registers.
 pub(crate) fn of_copies(map: &Map, bytes: i64) -> Option<String> {
     let price = Price::of(map, bytes)?;
     Some(format!("{} all of it: {} registers, {} if it were shared", price.who(), price.taken, price.share))

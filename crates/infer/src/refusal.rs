@@ -1,5 +1,5 @@
-//! Why fragments that hang together have no layouts, told at the user's lines: where a layout was fixed, which access
-//! needs another, the first element about which they differ, and what could be done.
+//! The errors for components without layouts, at the user's lines: where a layout was fixed, which access needs another
+//! one, the first element that differs, and what can be done.
 
 use std::collections::BTreeMap;
 
@@ -23,10 +23,10 @@ use crate::strict::iteration_title;
 use crate::tables::{MapId, Tables};
 use crate::words::{Words, coordinates};
 
-/// Layouts of the user that are left out on trial, at most.
+/// The maximum number of layouts of the user that are left out on trial, of fragments and of loops.
 const TRIALS: usize = 4;
 
-/// A component without layouts.
+/// A component for which no layouts were found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusal<'a> {
     pub(crate) kernel: &'a Kernel,
@@ -35,14 +35,14 @@ pub(crate) struct Refusal<'a> {
     pub(crate) known: &'a Known,
     /// The steps of loops that the user laid out, by node.
     pub(crate) laid_out: &'a BTreeMap<usize, Map>,
-    /// Its nodes.
+    /// The nodes of the component.
     pub(crate) members: &'a [usize],
     pub(crate) scene: &'a Scene<'a>,
 }
 
 impl Refusal<'_> {
-    /// What is wrong: that which layouts contradict that are given, or follow from these; else what stood against the
-    /// choice that got furthest.
+    /// The error: the first conflict with layouts that were given or follow from those, else the conflict in the
+    /// attempt that got furthest.
     pub(crate) fn told(&self, tables: &mut Tables, violation: &Violation) -> Diagnostic {
         let mut state = self.scene.start();
         let everything = (0..self.scene.items.len()).collect();
@@ -66,7 +66,7 @@ impl Refusal<'_> {
         }
     }
 
-    /// Two layouts of one fragment.
+    /// The error for a fragment that needs two layouts.
     fn conflict(&self, tables: &mut Tables, state: &State, item: usize, clashing: Clashing) -> Option<Diagnostic> {
         let Clashing { touch, steps, iteration, granule, .. } = clashing;
         let work = self.scene.work(item)?;
@@ -89,10 +89,10 @@ impl Refusal<'_> {
             .note(self.whereabouts(tables, state, (item, work), clashing));
         finding.notes.extend(self.descent(state, used.storage));
         Some(finding.help(if used.writes {
-            format!("store to a fragment of its own, and bring that to `{}` with k.convert_layout", words.name())
+            format!("store to a separate fragment, and convert that to `{}` with k.convert_layout", words.name())
         } else {
             format!(
-                "bring `{}` to a fragment of its own with k.convert_layout and read that, or let k.allow_conversions() do it",
+                "read a copy of `{}` made with k.convert_layout, or let k.allow_conversions() make one",
                 words.name()
             )
         }))
@@ -114,7 +114,7 @@ impl Refusal<'_> {
         }
     }
 
-    /// Elements of one iteration that no thread has all of.
+    /// The error for an iteration that uses elements that no thread has all of.
     fn apart(
         &self,
         tables: &Tables,
@@ -132,7 +132,7 @@ impl Refusal<'_> {
         let other = pattern.of(iteration).find(is_far).or_else(|| pattern.of(iteration).find(is_other))?;
         let vars = self.variables(item, told);
         let message = match &vars[..] {
-            [] => format!("data says which element of `{}` is used, and they are on different threads", words.name()),
+            [] => format!("data selects elements of `{}` that are on different threads", words.name()),
             [var] => format!("`{var}` runs over elements of `{}` that are on different threads", words.name()),
             [.., last] => {
                 format!("`{last}` and others run over elements of `{}` that are on different threads", words.name())
@@ -146,17 +146,17 @@ impl Refusal<'_> {
         finding.labels.extend(self.fixed(tables, state, used.storage).map(label));
         finding = finding.note(format!("{title} touches {one}, and {two}"));
         finding.notes.extend(self.descent(state, used.storage));
-        finding = finding.help(format!("copy `{}` to shared memory, which every thread reads all of", words.name()));
+        finding = finding.help(format!("copy `{}` to shared memory, where every thread can read it", words.name()));
         Some(match vars.last() {
             Some(var) => finding.help(format!(
-                "make `{var}` a variable of the parallel loop, so that each thread takes what it has; k.reduce brings \
-                 rows together"
+                "make `{var}` a variable of the parallel loop, so that each thread uses its own elements; k.reduce \
+                 combines rows"
             )),
             None => finding,
         })
     }
 
-    /// The variables that move an access, other than those of its nest.
+    /// The variables in the index of an access, other than those of its nest.
     fn variables(&self, item: usize, told: &Touch) -> Vec<String> {
         let mut found: IndexSet<String> = IndexSet::new();
         let mut add = |name: &str| {
@@ -190,7 +190,7 @@ impl Refusal<'_> {
         found.into_iter().collect()
     }
 
-    /// A result that is wanted on a thread without any part of its row.
+    /// The error for a result on a thread without any part of its row.
     fn stray_result(
         &self,
         tables: &mut Tables,
@@ -206,22 +206,24 @@ impl Refusal<'_> {
         let mut finding = Diagnostic::error("I0708", message);
         finding.labels.extend(self.fixed(tables, state, fold.dst).map(label));
         let layout = dst.layout(tables.map(rows));
-        finding = finding.label(node.span(), format!("a result is where part of its row is: {layout}")).note(format!(
-            "first difference: {} of `{}` is on thread {thread}, and its row of `{}` on {}",
-            dst.element(row),
-            dst.name(),
-            src.name(),
-            threads_title(tables.owners(rows).of(row))
-        ));
+        finding = finding
+            .label(node.span(), format!("each result is on the threads that have part of its row: {layout}"))
+            .note(format!(
+                "first difference: {} of `{}` is on thread {thread}, and its row of `{}` is on {}",
+                dst.element(row),
+                dst.name(),
+                src.name(),
+                threads_title(tables.owners(rows).of(row))
+            ));
         finding.notes.extend(self.descent(state, fold.dst));
         finding.notes.extend(self.descent(state, fold.src));
         Some(finding.help(format!(
-            "reduce into a fragment without a layout, and bring that to `{}` with k.convert_layout",
+            "reduce into a fragment without a layout, and convert that to `{}` with k.convert_layout",
             dst.name()
         )))
     }
 
-    /// A nest of which one thread alone may do an iteration, and several have what it touches.
+    /// The error for a nest in which only one thread may do an iteration, but several threads have what it touches.
     fn read_and_written(&self, tables: &Tables, state: &State, item: usize) -> Diagnostic {
         let node = self.scene.items[item].node;
         let message =
@@ -230,10 +232,10 @@ impl Refusal<'_> {
         let is_crowded = |storage: &usize| state.map(*storage).is_some_and(|map| !tables.facts(map).is_sole);
         let crowded = self.scene.items[item].storages.iter().copied().find(is_crowded);
         finding.labels.extend(crowded.and_then(|storage| self.fixed(tables, state, storage)).map(label));
-        finding.help("write to other memory than is read: one of the threads could read what another has written")
+        finding.help("write to memory that is not read: one of the threads could read what another has written")
     }
 
-    /// What stood against the choice that got furthest.
+    /// The error for the conflict in the attempt that got furthest.
     fn of_search(&self, violation: &Violation) -> Diagnostic {
         let message = format!("no layouts fit everything that `{}` touches", violation.op);
         let finding = Diagnostic::error("I0702", message).label(violation.span, "this op");
@@ -242,7 +244,7 @@ impl Refusal<'_> {
         let (executing, owning) = (threads_title(&clash.executing), threads_title(&clash.owning));
         let verb = if clash.writes { "written" } else { "read" };
         finding.label(clash.span, format!("`{}` is {verb} here", words.name())).note(format!(
-            "in the best choice, {} is {verb} on {executing}, and is on {owning}",
+            "in the best choice, {} is {verb} on {executing}, but it is on {owning}",
             words.element(clash.element)
         ))
     }
@@ -259,7 +261,7 @@ impl Refusal<'_> {
         }
     }
 
-    /// Where the layout of a fragment was fixed, and what to say there.
+    /// Where the layout of a fragment was fixed, and the text of the label there.
     fn fixed(&self, tables: &Tables, state: &State, storage: usize) -> Option<(Span, String)> {
         let (map, reason): (MapId, Reason) = (state.map(storage)?, self.reason(state, storage)?);
         let words = self.words(storage);
@@ -267,12 +269,12 @@ impl Refusal<'_> {
         let text = if reason.is_written() {
             format!("`{}` is laid out here: {layout}", words.name())
         } else {
-            format!("`{}` is fixed here by `{}`, {}: {layout}", words.name(), reason.op, reason.rule)
+            format!("`{}` is fixed here by `{}` ({}): {layout}", words.name(), reason.op, reason.rule)
         };
         Some((reason.span, text))
     }
 
-    /// The fragment that the layout of another follows from in the end, if it follows from one.
+    /// A note on the fragment from which the layout of another follows in the end, if it follows from one.
     fn descent(&self, state: &State, storage: usize) -> Option<String> {
         let parent = |storage: usize| state.fixed[storage]?.why?.parent;
         let mut seen = vec![storage];
@@ -281,7 +283,7 @@ impl Refusal<'_> {
         }
         let first = *seen.last().filter(|_| seen.len() > 1)?;
         let reason = self.reason(state, first)?;
-        Some(format!("`{}` follows from `{}`, which is {reason}", self.words(storage).name(), self.words(first).name()))
+        Some(format!("`{}` follows from `{}`: {reason}", self.words(storage).name(), self.words(first).name()))
     }
 
     /// An iteration by the values of its variables.
@@ -292,7 +294,7 @@ impl Refusal<'_> {
         }
     }
 
-    /// Layouts of the user without which there is an answer: each was left out, and the search ran again.
+    /// Help about layouts of the user without which the search succeeds: each was left out, and the search ran again.
     fn dispensable(&self, tables: &mut Tables) -> Vec<String> {
         let mut help = Vec::new();
         for storage in self.droppable().into_iter().take(TRIALS) {
@@ -315,7 +317,7 @@ impl Refusal<'_> {
         help
     }
 
-    /// Fragments of the component that the user laid out, and that nothing else says the layout of.
+    /// Fragments of the component that the user laid out, and whose layout nothing else dictates or demands.
     fn droppable(&self) -> Vec<Handle<Buffer>> {
         let handles = self.scene.storages.iter().map(|stored| stored.handle);
         let is_written =

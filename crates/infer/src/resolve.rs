@@ -1,4 +1,4 @@
-//! Fragments that nothing reaches: each gets the map that costs the least where it is used.
+//! Fragments whose maps follow from nothing that is known: each gets the map with which its uses cost the least.
 
 use crate::cost::of_registers;
 use crate::known::Pass;
@@ -8,18 +8,18 @@ use crate::scene::Work;
 use crate::search::Search;
 use crate::tables::MapId;
 
-/// Maps that follow from other fragments which are tried.
+/// The maximum number of maps that are derived from other fragments and tried.
 const FOLLOWERS: usize = 8;
-/// Plans that are tried.
+/// The maximum number of plans that are tried, other than those that give every thread the whole fragment.
 const PLANS: usize = 8;
 
-/// The cheapest map so far: what it adds to the cost, and what is known with it.
+/// The cheapest map so far: what it adds to the cost, and the state that has it.
 type Best = Option<(u64, State)>;
 
 impl Search<'_> {
-    /// What is known with a map for this storage too: one that follows from fragments that are read, or a plan, first
-    /// the way that all began with. Where nothing works yet, a plan that does not is better than none: it is told what
-    /// stands against it.
+    /// The state with a map for this storage too: the cheapest of those that follow from other fragments and of its
+    /// plans, of which those like `root` come first. While no attempt has worked, a plan that fails is better than
+    /// none: the error then says why it fails.
     pub(crate) fn place_next(&mut self, state: &State, storage: usize, root: Way, may_plan: bool) -> Option<State> {
         let mut best: Best = None;
         for (map, why) in self.followers(state, storage) {
@@ -34,7 +34,8 @@ impl Search<'_> {
         if self.has_found() { best } else { best.or_else(|| self.first_plan(state, storage)) }
     }
 
-    /// Maps that put the elements of a storage where ops that read other fragments use them.
+    /// Maps that put the elements of a storage on the threads that use them, in nests whose steps follow from other
+    /// fragments.
     fn followers(&mut self, state: &State, storage: usize) -> Vec<(MapId, Why)> {
         let scene = self.scene;
         let mut followers: Vec<(MapId, Why)> = Vec::new();
@@ -44,8 +45,11 @@ impl Search<'_> {
                 for touch in work.touches.iter().filter(|touch| touch.storage == storage) {
                     let used = self.tables.complete(steps, touch.pattern);
                     let map = self.tables.filled(used);
-                    let rule =
-                        if map == used { "an element is where it is used" } else { "what is used is where that is" };
+                    let rule = if map == used {
+                        "each element is on the threads that use it"
+                    } else {
+                        "each element that is used is on the threads that use it"
+                    };
                     let span = work.nest.span;
                     let why = Why { pass: Pass::Free, rule, item: *item, span, parent };
                     if followers.len() < FOLLOWERS && followers.iter().all(|(known, _)| *known != map) {
@@ -57,8 +61,8 @@ impl Search<'_> {
         followers
     }
 
-    /// The steps that known fragments dictate to a nest, or would if it followed them, unless they are sure to cost too
-    /// much.
+    /// The steps of a nest that follow from known fragments, or would if it followed one of them, unless they are sure
+    /// to cost too much.
     fn steps(&mut self, state: &State, storage: usize, work: &Work) -> Vec<(MapId, Option<usize>)> {
         let mut found = Vec::new();
         if let Some(follows) = work.steps_that_follow(self.tables, state) {
@@ -98,7 +102,7 @@ impl Search<'_> {
         }
     }
 
-    /// The first plan that places a storage, right or wrong.
+    /// The state of the first plan that gives a storage a map, whether or not the plan works.
     fn first_plan(&mut self, state: &State, storage: usize) -> Option<State> {
         for plan in self.plans_of(storage) {
             let mut next = state.clone();
@@ -112,7 +116,7 @@ impl Search<'_> {
         None
     }
 
-    /// Derives what follows from the storages that were chosen, and keeps it if that costs the least: registers, and
+    /// Derives what follows from the storages that were chosen, and keeps it if it costs the least: its registers, and
     /// the ops whose fragments are all known.
     fn consider(&mut self, state: &State, mut next: State, chosen: Vec<usize>, best: &mut Best) {
         let limit = best.as_ref().map_or(self.limit(), |(cost, _)| self.limit().min(*cost));

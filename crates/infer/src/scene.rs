@@ -1,4 +1,4 @@
-//! Ops and fragments that hang together, with numbers for everything that the search compares.
+//! A connected component of ops and fragments, with numbers for everything that the search compares.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::storage::Storages;
 use crate::tables::{MapId, PatternId, Tables};
 use crate::vectors::Moves;
 
-/// A connected component. What does not change while layouts are sought.
+/// A connected component: the data that does not change during the search.
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
     /// Threads of the block.
@@ -25,14 +25,14 @@ pub(crate) struct Scene<'a> {
     pub(crate) storages: Vec<Stored<'a>>,
     /// The ops that touch each storage.
     pub(crate) users: Vec<Vec<usize>>,
-    /// Whether it matters how rows are shared: some op does not take all elements of its fragments in their order.
+    /// Whether it matters how rows are shared: some op does not access the elements of its fragments in their order.
     pub(crate) by_rows: bool,
 }
 
 /// An op.
 #[derive(Debug)]
 pub(crate) struct Item<'a> {
-    /// Its place in the graph.
+    /// The index of its node in the graph.
     pub(crate) at: usize,
     pub(crate) node: &'a Node,
     /// The storages that it touches.
@@ -40,12 +40,12 @@ pub(crate) struct Item<'a> {
     pub(crate) kind: Kind<'a>,
 }
 
-/// What an op asks of the layouts of its fragments.
+/// What an op requires of the layouts of its fragments.
 #[derive(Debug)]
 pub(crate) enum Kind<'a> {
     Nest(Work<'a>),
     Reduce(Fold),
-    /// Nothing more: it dictated them before.
+    /// Nothing more: the op dictated them in the strict pass.
     Dictated,
 }
 
@@ -54,7 +54,9 @@ pub(crate) enum Kind<'a> {
 pub(crate) struct Work<'a> {
     pub(crate) nest: &'a Nest,
     pub(crate) iterations: usize,
+    /// Accesses of fragments, in the order of those of the nest.
     pub(crate) touches: Vec<Use>,
+    /// Accesses of memory, in the order of those of the nest.
     pub(crate) moves: Vec<Moves>,
     /// Its steps, if the user laid it out.
     pub(crate) laid_out: Option<MapId>,
@@ -63,15 +65,18 @@ pub(crate) struct Work<'a> {
 /// A use of a fragment by a nest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use {
+    /// The index of the storage in the component.
     pub(crate) storage: usize,
     pub(crate) pattern: PatternId,
     pub(crate) writes: bool,
 }
 
-/// A reduction; the pattern has the row of every granule of the source.
+/// A reduction; the pattern gives the row of every granule of the source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fold {
+    /// The index of the source's storage.
     pub(crate) src: usize,
+    /// The index of the destination's storage.
     pub(crate) dst: usize,
     pub(crate) pattern: PatternId,
 }
@@ -83,9 +88,11 @@ pub(crate) struct Stored<'a> {
     pub(crate) handle: Handle<Buffer>,
     /// Bytes of a granule.
     pub(crate) bytes: i64,
+    /// The number of granules.
     pub(crate) granules: usize,
+    /// Extents of the fragment that owns it, in granules.
     pub(crate) extents: &'a [i64],
-    /// Its map, if that was said before the search.
+    /// Its map, if that was known before the search.
     pub(crate) given: Option<MapId>,
 }
 
@@ -130,7 +137,7 @@ impl<'a> Scene<'a> {
         scene
     }
 
-    /// The nest that an op is.
+    /// The nest of an op; `None` for reductions and products.
     pub(crate) fn work(&self, item: usize) -> Option<&Work<'a>> {
         match &self.items[item].kind {
             Kind::Nest(work) => Some(work),
@@ -148,7 +155,7 @@ impl<'a> Scene<'a> {
 }
 
 impl Kind<'_> {
-    /// Whether all elements are taken in their order.
+    /// Whether the op accesses all elements in their order.
     fn is_in_order(&self, tables: &Tables) -> bool {
         match self {
             Kind::Nest(work) => work.touches.iter().all(|touch| tables.pattern(touch.pattern).is_identity()),

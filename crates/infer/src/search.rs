@@ -1,9 +1,9 @@
 //! The free pass: for every connected component, plans are tried and the cheapest is kept.
 //!
-//! A plan shares one family of nests and fragments among the threads; what follows from it is derived, and fragments
-//! that nothing reaches are placed one by one. Every plan has a least cost: one that cannot be cheaper than what was
-//! found, or gives its fragments maps that were tried before, is left out. The number of plans that are followed has a
-//! bound, so that the time is that of so many runs through the ops.
+//! A plan shares one family of nests and fragments among the threads; what follows from it is derived, and the
+//! fragments that remain without a map are placed one by one. Every plan has a lower bound on its cost: a plan that
+//! cannot be cheaper than what was found, or that gives its fragments maps that were tried before, is skipped. The
+//! number of plans that are tried is bounded, and so is the time of the search.
 
 use crate::cost::{Cost, of_registers};
 use crate::families::Family;
@@ -13,25 +13,25 @@ use crate::scene::Scene;
 use crate::steps::Violation;
 use crate::tables::{MapId, Tables};
 
-/// Families of which plans are tried: the largest.
+/// The maximum number of families whose plans are tried; the largest come first.
 const FAMILIES: usize = 16;
-/// Plans that are tried, at most: after one was found that works, and at all.
+/// The maximum number of plans that are tried: once one works, and while none does.
 const ATTEMPTS: [usize; 2] = [32, 64];
-/// Plans of a family that may fail while none works, before the next family is asked.
+/// Plans of a family that may fail while none works, before the next family is tried.
 const FAILURES: usize = 8;
-/// A plan is not tried if it can be cheaper than what was found by no more than one part of so many.
+/// A plan is not tried if it can save no more than one part in `WORTHWHILE` of the cost that was found.
 const WORTHWHILE: u64 = 16;
 
 /// Layouts of a component, the steps of its nests, and what they cost.
 #[derive(Clone, Debug)]
 pub(crate) struct Settled {
     pub(crate) state: State,
-    /// By op.
+    /// The steps of each nest, with the index of its op.
     pub(crate) steps: Vec<(usize, MapId)>,
     pub(crate) cost: Cost,
 }
 
-/// The cheapest layouts of a component, or what stood against the choice that got furthest.
+/// The cheapest layouts of a component, or the first conflict in the attempt that got furthest.
 pub(crate) fn best(scene: &Scene, tables: &mut Tables) -> Result<Settled, Violation> {
     let mut start = scene.start();
     let everything = (0..scene.items.len()).collect();
@@ -43,8 +43,8 @@ pub(crate) fn best(scene: &Scene, tables: &mut Tables) -> Result<Settled, Violat
 }
 
 impl Scene<'_> {
-    /// Settles all ops. Error: how many could be settled; that is not counted to the end once a cost is known to be
-    /// less.
+    /// Settles all ops. Error: how many could be settled; under a finite `limit` the count stops where the choice
+    /// fails or reaches the limit.
     fn finish(&self, tables: &mut Tables, state: &State, limit: u64) -> Result<Settled, usize> {
         let mut settled = Settled { state: state.clone(), steps: Vec::new(), cost: Cost::default() };
         let mut done = 0;
@@ -73,18 +73,20 @@ impl Scene<'_> {
 pub(crate) struct Search<'a> {
     pub(crate) scene: &'a Scene<'a>,
     pub(crate) tables: &'a mut Tables,
+    /// The state after the common pass, before any plan.
     start: State,
     families: Vec<Family>,
     /// The family of each storage.
     family_of: Vec<Option<usize>>,
     /// The plans of each family, the cheapest first.
     plans: Vec<Vec<Plan>>,
-    /// What became of the fragments in each attempt.
+    /// The maps of all storages at the end of each attempt.
     tried: Vec<Vec<Option<MapId>>>,
+    /// The cheapest choice so far.
     found: Option<Settled>,
-    /// The choice that got furthest while none works, and how many ops it settled.
+    /// While no choice works, the one that got furthest, with the number of ops that it settled.
     furthest: Option<(usize, State)>,
-    /// Fragments that may still be placed one by one.
+    /// How many fragments may still be placed one by one; ignored while no choice works.
     placements: usize,
 }
 
@@ -152,7 +154,7 @@ impl<'a> Search<'a> {
         limit < u64::MAX && least >= limit - limit / WORTHWHILE
     }
 
-    /// What another choice has to cost less than.
+    /// The cost that another choice has to stay below.
     pub(crate) fn limit(&self) -> u64 {
         self.found.as_ref().map_or(u64::MAX, |found| found.cost.total())
     }
@@ -165,7 +167,7 @@ impl<'a> Search<'a> {
         self.family_of[storage].map_or_else(Vec::new, |family| self.plans[family].clone())
     }
 
-    /// Follows a way. False if it leads nowhere.
+    /// Tries a way. False if it fails.
     fn attempt(&mut self, way: Way) -> bool {
         let mut state = self.start.clone();
         let chosen = self.scene.follow(self.tables, way, &mut state);
@@ -177,7 +179,7 @@ impl<'a> Search<'a> {
         is_placed && self.keep(state)
     }
 
-    /// Whether an attempt came to the same maps of these storages.
+    /// Whether an earlier attempt ended with the same maps of these storages.
     fn is_tried(&self, chosen: &[usize], state: &State) -> bool {
         self.tried.iter().any(|tried| chosen.iter().all(|storage| tried[*storage] == state.map(*storage)))
     }
@@ -220,7 +222,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// The last resort: every fragment that nothing says is whole on every thread.
+    /// The last resort: every fragment without a map is whole on every thread.
     fn try_whole(&mut self) {
         let mut state = self.start.clone();
         let open: Vec<usize> = (0..self.scene.storages.len()).filter(|at| state.map(*at).is_none()).collect();

@@ -1,4 +1,4 @@
-//! Who does a nest whose fragments are all known, and what that costs.
+//! Which threads do a nest whose fragments are all known, and what that costs.
 
 use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::map::Spread;
@@ -9,16 +9,16 @@ use crate::plans::spreads;
 use crate::scene::{Fold, Kind, Scene, Work};
 use crate::tables::{MapId, Tables};
 
-/// An op that does what it has to where its fragments are.
+/// How an op is done with its fragments laid out as they are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settlement {
-    /// The steps of a nest.
+    /// The steps, if the op is a nest.
     pub(crate) steps: Option<MapId>,
     pub(crate) cost: Cost,
 }
 
 impl Scene<'_> {
-    /// The cheapest way to do an op; `None` where there is none, or only such as are sure to cost `limit`.
+    /// The cheapest way to do an op; `None` if there is none, or only ones that are sure to cost `limit`.
     pub(crate) fn settle(&self, tables: &mut Tables, state: &State, item: usize, limit: u64) -> Option<Settlement> {
         match &self.items[item].kind {
             Kind::Nest(work) => {
@@ -38,14 +38,14 @@ impl Scene<'_> {
 }
 
 impl Work<'_> {
-    /// Elements of a vector of a nest, at most: a power of two.
+    /// The greatest vector width of a nest, in elements: a power of two.
     pub(crate) fn widest(&self) -> usize {
         let narrowest = self.moves.iter().map(|moves| moves.bytes as i64).min().unwrap_or(4).max(1);
         let widest = self.nest.vector.unwrap_or(WIDEST / narrowest).clamp(1, WIDEST);
         1 << widest.ilog2()
     }
 
-    /// Widths of the vectors of a nest that are worth a try, the widest first.
+    /// The vector widths of a nest that are tried, the widest first.
     pub(crate) fn widths(&self) -> Vec<usize> {
         if self.moves.is_empty() {
             return vec![self.widest(), 1];
@@ -53,7 +53,7 @@ impl Work<'_> {
         std::iter::successors(Some(self.widest()), |width| (*width > 1).then_some(width / 2)).collect()
     }
 
-    /// The least that a nest costs that is shared in this way, the dimension `along` fastest, or else the last.
+    /// A lower bound on the cost of a nest that is shared in this way, dimension `along` the fastest, or else the last.
     pub(crate) fn least(&self, spread: &Spread, along: Option<usize>) -> u64 {
         let vector = if spread.group == 1 { usize::MAX } else { spread.vector };
         let along = along.unwrap_or(self.nest.extents.len().saturating_sub(1));
@@ -66,7 +66,9 @@ struct Choice<'a> {
     tables: &'a mut Tables,
     work: &'a Work<'a>,
     state: &'a State,
+    /// Steps that were considered.
     tried: Vec<MapId>,
+    /// The cheapest right steps so far.
     best: Option<(MapId, Cost)>,
 }
 
@@ -93,8 +95,8 @@ impl Choice<'_> {
         self.consider_followers();
     }
 
-    /// Considers the steps that a fragment dictates whose elements are on one thread each. True if nothing else is
-    /// possible, or if the steps are so many that they cost `limit`.
+    /// Considers the steps that follow from a fragment whose elements are on one thread each. True if no other steps
+    /// are possible, or if there are so many that they cost `limit`.
     fn is_forced(&mut self, limit: u64) -> bool {
         let work = self.work;
         for touch in &work.touches {
@@ -111,7 +113,7 @@ impl Choice<'_> {
         false
     }
 
-    /// Considers the steps that follow from the fragments, unless they are many times as many as a thread's share.
+    /// Considers the steps that follow from the fragments, unless there are far more of them than a thread's share.
     fn consider_followers(&mut self) {
         let work = self.work;
         let share = work.iterations.div_ceil(self.tables.threads()) as u64;
@@ -128,7 +130,7 @@ impl Choice<'_> {
         }
     }
 
-    /// What a choice has to cost less than.
+    /// The cost that other steps have to stay below.
     fn least(&self) -> u64 {
         self.best.map_or(u64::MAX, |(_, cost)| cost.total())
     }
@@ -169,7 +171,7 @@ impl Choice<'_> {
 }
 
 impl Fold {
-    /// The first result, and thread that has it without any part of its row.
+    /// The first result that a thread has without any part of its row, and that thread.
     pub(crate) fn first_wrong(&self, tables: &mut Tables, source: MapId, result: MapId) -> Option<(usize, u32)> {
         let rows = tables.complete(source, self.pattern);
         let (rows, owners) = (tables.owners(rows), tables.owners(result));

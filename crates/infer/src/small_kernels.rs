@@ -1,4 +1,4 @@
-//! Small kernels, and what is found for them.
+//! Tests on small kernels and the layouts that are found for them.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ impl Small {
     }
 }
 
-/// A kernel with an input of 64 elements alone.
+/// A kernel with an input of 64 elements and nothing else.
 pub(crate) fn kernel_of_x() -> (Kernel, Handle<Buffer>) {
     let mut small = Small::default();
     let x = small.input(&[64]);
@@ -105,7 +105,7 @@ fn same(at: &[Expr]) -> Vec<Expr> {
     at.to_vec()
 }
 
-/// Slots and most copies of each fragment.
+/// The slots, and the greatest number of copies of an element, of each fragment.
 fn placed(inferred: &Inferred) -> Vec<(usize, usize)> {
     inferred.fragments.values().map(|placed| (placed.map.slots(), placed.map.copies())).collect()
 }

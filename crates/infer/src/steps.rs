@@ -7,7 +7,7 @@ use tilewright_layout::map::{Map, NONE, Owners};
 
 use crate::pattern::Pattern;
 
-/// What stands against a choice: the first thing that it violates.
+/// Why a choice of layouts fails: the first conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The op.
@@ -16,7 +16,7 @@ pub struct Violation {
     pub span: Span,
     /// What is wrong, in words.
     pub what: String,
-    /// The element about which nest and fragment do not agree, if that is what is wrong.
+    /// The element that is not on the threads that use it, if that is the conflict.
     pub clash: Option<Clash>,
 }
 
@@ -25,7 +25,7 @@ pub struct Violation {
 pub struct Clash {
     /// Where the access was written.
     pub span: Span,
-    /// The fragment, by the one that owns the storage.
+    /// The fragment that owns the storage.
     pub fragment: Handle<Buffer>,
     /// The element, counted in granules of the storage.
     pub element: usize,
@@ -37,8 +37,9 @@ pub struct Clash {
     pub owning: Vec<u32>,
 }
 
-/// The iterations that a thread does where it has what they touch: the steps follow the slots of `map`. An iteration
-/// that touches several granules is done where all of them are, and one that touches none where there is room.
+/// The steps in which every thread does the iterations that touch its granules, in the order of the slots of `map`. An
+/// iteration that touches several granules is done on the threads that have all of them; one that touches none is done
+/// where there is room.
 pub(crate) fn steps_from(pattern: &Pattern, map: &Map, owners: &Owners) -> Map {
     let (visits, most, slots) = (pattern.visits(), pattern.most(), map.slots());
     let mut steps = Map::empty(map.threads(), pattern.iterations());
@@ -66,7 +67,7 @@ fn is_missing_idle_only(pattern: &Pattern, steps: &Map) -> bool {
     is_done.iter().enumerate().all(|(iteration, is_done)| *is_done || pattern.of(iteration).next().is_none())
 }
 
-/// Where a fragment is if it is where the steps touch it.
+/// The map of a fragment whose granules are on the threads that touch them in these steps.
 pub(crate) fn complete(pattern: &Pattern, steps: &Map) -> Map {
     match pattern.table() {
         None => steps.clone(),
@@ -75,8 +76,8 @@ pub(crate) fn complete(pattern: &Pattern, steps: &Map) -> Map {
     }
 }
 
-/// The first iteration and granule for which the threads are not right: reads are only where the element is, writes are
-/// exactly where it is.
+/// The first iteration and granule on the wrong threads: a read has to be on threads that have the granule, a write on
+/// exactly those.
 pub(crate) fn first_wrong(
     pattern: &Pattern,
     executors: &Owners,
@@ -94,8 +95,8 @@ pub(crate) fn first_wrong(
     (0..pattern.iterations()).find_map(wrong)
 }
 
-/// Slots beyond the first that threads have for what they touch in the same step: registers have no address, so each
-/// of them is asked for.
+/// The number of slots beyond the first in which threads have what they touch in the same step: registers cannot be
+/// indexed, so the code has to select each of them.
 pub(crate) fn selections(pattern: &Pattern, steps: &Map, map: &Map) -> u64 {
     let mut slot_of = vec![0; map.elements()];
     let mut seen: Vec<Vec<usize>> = vec![Vec::new(); steps.slots() * pattern.trips()];

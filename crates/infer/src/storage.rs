@@ -7,25 +7,25 @@ use std::collections::BTreeMap;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, Kernel, Space};
 
-/// One storage.
+/// The storage of a fragment and its views.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Storage {
     /// Bytes of a granule.
     pub(crate) bytes: i64,
-    /// How many there are.
+    /// The number of granules.
     pub(crate) granules: usize,
 }
 
 /// All storages of fragments, by the fragment that owns them.
 #[derive(Clone, Debug)]
 pub(crate) struct Storages {
-    /// By the number of the buffer.
+    /// By the index of the buffer.
     known: Vec<Storage>,
     /// Extents of the owner, counted in granules.
     extents: BTreeMap<Handle<Buffer>, Vec<i64>>,
 }
 
-/// The storage of what is no fragment.
+/// The entry of a buffer that owns no fragment storage.
 const NOTHING: Storage = Storage { bytes: 1, granules: 0 };
 
 impl Storages {
@@ -46,7 +46,7 @@ impl Storages {
         storages
     }
 
-    /// The granule of an element of `bytes`, counted in row-major order of its buffer.
+    /// The granule of an element of `bytes` bytes, which is numbered in row-major order of its buffer.
     pub(crate) fn granule(&self, storage: Handle<Buffer>, element: i64, bytes: i64) -> u32 {
         (element * bytes / self.get(storage).bytes) as u32
     }
@@ -61,7 +61,7 @@ impl Storages {
     }
 }
 
-/// The extents of a fragment whose elements are taken `ratio` at a time; one dimension where rows do not divide.
+/// The extents of a fragment, counted in groups of `ratio` elements; one dimension if `ratio` does not divide the rows.
 fn in_granules(shape: &[i64], granules: i64, ratio: i64) -> Vec<i64> {
     match shape.split_last() {
         Some((last, above)) if last % ratio.max(1) == 0 => above.iter().copied().chain([last / ratio.max(1)]).collect(),

@@ -16,8 +16,8 @@ use crate::nest::Nest;
 use crate::storage::Storages;
 use crate::words::{Words, coordinates, digits};
 
-/// What is known before anything is derived or chosen. Errors: layouts that cannot be, and demands that contradict
-/// them.
+/// What is known before anything is derived or chosen. Errors: layouts that are not possible, and demands that
+/// contradict them.
 pub(crate) fn strict(
     kernel: &Kernel,
     storages: &Storages,
@@ -32,7 +32,7 @@ pub(crate) fn strict(
     if found.is_empty() { Ok(known) } else { Err(found) }
 }
 
-/// What the user laid out.
+/// Adds the layouts that the user wrote.
 fn written(kernel: &Kernel, storages: &Storages, threads: usize, known: &mut Known, found: &mut Vec<Diagnostic>) {
     for (handle, buffer) in kernel.buffers.iter().filter(|(_, buffer)| buffer.space == Space::Fragment) {
         let Some(layout) = &buffer.layout else { continue };
@@ -62,7 +62,7 @@ fn not_of_the_block(buffer: &Buffer, what: &str) -> Diagnostic {
         )
 }
 
-/// A group of elements that a wider view takes as one, and that is not adjacent, aligned and on one thread.
+/// The error for elements that a wider view takes as one, but that are not adjacent, aligned and on one thread.
 fn does_not_fit_a_view(kernel: &Kernel, handle: Handle<Buffer>, map: &Map, torn: &Torn) -> Diagnostic {
     let buffer = &kernel.buffers[handle];
     let finding = Diagnostic::error("I0703", format!("the layout of `{}` {torn}", buffer.name))
@@ -80,13 +80,13 @@ fn does_not_fit_a_view(kernel: &Kernel, handle: Handle<Buffer>, map: &Map, torn:
         .label(view.span, format!("`{}` takes {} elements of `{}` as one", view.name, torn.ratio, buffer.name))
         .note(format!("element {one}, and element {other}"))
         .help(format!(
-            "put each {} neighbours into adjacent registers of one thread, the first at a multiple of {}; or declare \
+            "put every {} neighbours into adjacent registers of one thread, the first at a multiple of {}; or declare \
              `{}` with a shape alone",
             torn.ratio, torn.ratio, buffer.name
         ))
 }
 
-/// What products dictate. Those that contradict what is known already are told the first difference.
+/// Adds what products dictate. An error for a fragment with another layout gets a note with the first difference.
 fn dictated(kernel: &Kernel, storages: &Storages, graph: &Graph, known: &mut Known, found: &mut Vec<Diagnostic>) {
     let first = found.len();
     gemm::dictate(kernel, graph, known, found);
@@ -104,7 +104,7 @@ fn dictated(kernel: &Kernel, storages: &Storages, graph: &Graph, known: &mut Kno
     }
 }
 
-/// What statements outside of ops demand: that every thread has all of a fragment.
+/// Adds what statements outside of ops demand: that every thread has all of a fragment.
 fn demanded(
     kernel: &Kernel,
     storages: &Storages,
@@ -118,7 +118,7 @@ fn demanded(
         let reason = Reason {
             pass: Pass::Strict,
             rule: "used outside of ops, so every thread has all of it",
-            op: "a statement of every thread".to_string(),
+            op: "a statement that every thread executes".to_string(),
             span: *span,
             parent: None,
         };
@@ -148,7 +148,7 @@ fn demanded(
     }
 }
 
-/// The steps of the loops that the user laid out, by node. Errors: layouts that cannot be.
+/// The steps of the loops that the user laid out, by node. Errors: layouts that are not possible.
 pub(crate) fn laid_out_loops(
     kernel: &Kernel,
     graph: &Graph,
@@ -184,7 +184,7 @@ fn laid_out_loop(parallel: &Parallel, nest: &Nest, layout: &Layout, threads: usi
             let title = iteration_title(parallel, nest, iteration);
             Err(wrong(&format!("has no place for {title}"))
                 .note("another iteration is done by the same thread in the same step")
-                .help("let every iteration of a thread have a step of its own, by `reg`"))
+                .help("give every iteration of a thread a different step, by `reg`"))
         }
     }
 }
@@ -196,7 +196,7 @@ pub(crate) fn iteration_title(parallel: &Parallel, nest: &Nest, iteration: usize
     format!("iteration {}", named.collect::<Vec<_>>().join(", "))
 }
 
-/// An op that inference does not place, and which operand is why.
+/// The error for an op that inference cannot place, with the operand that prevents it.
 pub(crate) fn unplaced(kernel: &Kernel, handle: Handle<Op>) -> Diagnostic {
     let op = &kernel.ops[handle];
     let finding =
@@ -212,28 +212,29 @@ pub(crate) fn unplaced(kernel: &Kernel, handle: Handle<Op>) -> Diagnostic {
     };
     let help = match place {
         0 => format!("reduce into a whole fragment, and copy that to `{title}`"),
-        _ => format!("copy `{title}` into a fragment of its own, and reduce that"),
+        _ => format!("copy `{title}` into a separate fragment, and reduce that"),
     };
     finding.label(buffer.span, format!("`{title}` is {what}")).help(help)
 }
 
-/// Elements that are to be one granule and are not together.
+/// Elements of one granule that are not adjacent, aligned and on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Torn {
+    /// The first granule with such elements.
     granule: usize,
     /// Elements of a granule.
     ratio: usize,
 }
 
 impl fmt::Display for Torn {
-    /// To follow the words "the layout of x".
+    /// Continues a message that begins with "the layout of x".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, last) = (self.granule * self.ratio, (self.granule + 1) * self.ratio - 1);
         write!(f, "does not fit a view of it: elements {first} to {last} are not adjacent, aligned and on one thread")
     }
 }
 
-/// The map of granules of `ratio` elements each, which are adjacent, aligned and on one thread.
+/// The map of granules of `ratio` elements each. Error: a granule that is not adjacent, aligned and on one thread.
 pub(crate) fn granules(map: &Map, ratio: usize) -> Result<Map, Torn> {
     let lane = |thread, slot| map.at(thread, slot).map(|element| (element / ratio, element % ratio));
     let mut granules = Map::empty(map.threads(), map.elements() / ratio);

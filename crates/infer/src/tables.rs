@@ -1,4 +1,4 @@
-//! Maps, patterns and places by number: what is equal has one number, and is looked at once.
+//! Interned maps, patterns and places: equal ones have the same number, and are analysed once.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -11,46 +11,51 @@ use tilewright_layout::map::{Map, NONE, Owners};
 use crate::answers::Answers;
 use crate::pattern::Pattern;
 
-/// The number of a map.
+/// The number of an interned map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MapId(usize);
 
-/// The number of a pattern.
+/// The number of an interned pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PatternId(usize);
 
-/// The number of places in memory.
+/// The number of interned [`Places`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PlacesId(usize);
 
-/// What is known of a map.
+/// What is known about a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// No element is on two threads.
     pub(crate) is_sole: bool,
     /// Every element is on a thread.
     pub(crate) is_whole: bool,
-    /// Places that are taken.
+    /// Pairs of thread and slot that have an element.
     pub(crate) entries: usize,
-    /// Slots in which the busiest warp has something.
+    /// Slots of the busiest warp that are not empty.
     pub(crate) busiest: usize,
-    /// The same, for all warps together.
+    /// Slots of all warps together that are not empty.
     pub(crate) issued: usize,
 }
 
-/// Different things, each with a number.
+/// Distinct values, each with a number.
 #[derive(Debug)]
 struct Numbered<T> {
+    /// The values, by number.
     things: Vec<Rc<T>>,
+    /// The number of each value.
     numbers: BTreeMap<Rc<T>, usize>,
 }
 
-/// Everything that has a number, and answers about it.
+/// All interned values, and the cached answers about them.
 #[derive(Debug)]
 pub(crate) struct Tables {
+    /// Threads of the CTA.
     threads: usize,
     maps: Numbered<Map>,
+    /// The owners of each map, computed on the first use.
     owners: Vec<OnceCell<Owners>>,
+    /// The facts of each map, computed on the first use.
     facts: Vec<OnceCell<Facts>>,
     patterns: Numbered<Pattern>,
     places: Numbered<Places>,
@@ -90,7 +95,7 @@ impl Tables {
         self.threads
     }
 
-    /// The number of a map.
+    /// Interns a map.
     pub(crate) fn number(&mut self, map: Map) -> MapId {
         let id = MapId(self.maps.number(Rc::new(map)));
         if self.owners.len() < self.maps.things.len() {

@@ -11,12 +11,12 @@ use crate::price::registers;
 use crate::write::layout_of;
 use crate::{Component, Inferred, MemoryAccess, Origin, Placed};
 
-/// Threads that are listed one by one, at most.
+/// The maximum number of threads that are listed one by one.
 const LISTED: usize = 4;
 
 impl Inferred {
-    /// Every fragment, loop and op with what was found for it and why, and what all of it costs. The kernel is the one
-    /// that [`lay_out`](crate::lay_out) gave.
+    /// Every fragment, loop and op with its layout and the reason for it, and the total cost. The kernel is the one
+    /// that [`lay_out`](crate::lay_out) returned.
     pub fn text(&self, kernel: &Kernel) -> String {
         let mut blocks: Vec<String> = Vec::new();
         for (handle, placed) in &self.fragments {
@@ -72,7 +72,7 @@ impl Inferred {
         lines.join("\n") + "\n"
     }
 
-    /// What that costs which is shown, with everything that hangs together with it.
+    /// The cost of the components that contain a fragment, loop or op that is shown.
     fn cost_of_shown(&self, kernel: &Kernel) -> Cost {
         let has_shown = |component: &&Component| {
             !component.fragments.is_empty() || component.ops.iter().any(|origin| is_shown(kernel, *origin))
@@ -83,7 +83,7 @@ impl Inferred {
     }
 }
 
-/// Whether the steps of an op are those that inference says: those of parallel loops, and of ops with fragments.
+/// Whether the steps of an op are shown: those of parallel loops and of ops with fragments are.
 fn is_shown(kernel: &Kernel, origin: Origin) -> bool {
     let is_fragment = |handle: Handle<Buffer>| kernel.buffers[handle].space == Space::Fragment;
     match origin {
@@ -95,7 +95,7 @@ fn is_shown(kernel: &Kernel, origin: Origin) -> bool {
 /// The layout of a fragment, as it was written or found.
 pub(crate) fn layout_text(buffer: &Buffer, placed: &Placed) -> String {
     let layout: Option<Layout> = buffer.layout.clone().or_else(|| layout_of(&placed.map, placed.bytes, buffer));
-    layout.map_or_else(|| "no layout of all elements".to_string(), |layout| layout.to_string())
+    layout.map_or_else(|| "no layout that covers all elements".to_string(), |layout| layout.to_string())
 }
 
 /// `1 step`, `2 steps`
@@ -114,7 +114,7 @@ fn copies(map: &Map) -> String {
     }
 }
 
-/// The threads that have something, where some have nothing.
+/// The threads that have something, if some have nothing.
 fn threads_with_some(map: &Map) -> Option<String> {
     let mut has_some = vec![false; map.threads()];
     map.entries().for_each(|(thread, ..)| has_some[thread] = true);
@@ -142,14 +142,14 @@ fn threads_text(threads: &[usize]) -> String {
     }
 }
 
-/// Who has to be kept from doing something, if anybody has.
+/// The threads that take part, or the number of their steps without an iteration; `None` if all take part in all steps.
 fn guard(map: &Map) -> Option<String> {
     let (places, taken) = (map.threads() * map.slots(), map.entries().count());
-    let idle = || format!("{} of {places} steps of threads have no iteration", places - taken);
+    let idle = || format!("no iteration in {} of {places} thread steps", places - taken);
     threads_with_some(map).or_else(|| (taken < places).then(idle))
 }
 
-/// `read x: 4 elements at once, 16 bytes: the most that there is`
+/// `read x: 4 elements at once, 16 bytes: the widest vector possible`
 pub(crate) fn access_text(kernel: &Kernel, access: &MemoryAccess) -> String {
     let buffer = &kernel.buffers[access.buffer];
     let verb = if access.writes { "write" } else { "read" };
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(guard(&map("S[4:16@tx]", 64)).as_deref(), Some("threads 0, 16, 32, 48 of 64"));
         assert_eq!(guard(&map("S[(2,8):(1@reg,1@tx)]", 8)), None);
         let tail = Map::of_slots(4, 6, |thread, slot| Some(slot * 4 + thread).filter(|at| *at < 6), 2);
-        assert_eq!(guard(&tail).as_deref(), Some("2 of 8 steps of threads have no iteration"));
+        assert_eq!(guard(&tail).as_deref(), Some("no iteration in 2 of 8 thread steps"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How the threads of a nest move through memory: instructions, and passes over the memory.
+//! How the threads of a nest access memory: the number of instructions, and of passes over the memory.
 
 use std::rc::Rc;
 
@@ -12,8 +12,9 @@ use crate::tables::{MapId, PlacesId, Tables};
 /// An access of memory by all iterations of a nest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moves {
-    /// Where the iterations are.
+    /// Where each iteration accesses memory.
     pub(crate) places: PlacesId,
+    /// Bytes of an element.
     pub(crate) bytes: usize,
     /// Elements that a thread moves at once, at most: a power of two.
     pub(crate) most: usize,
@@ -25,7 +26,7 @@ pub(crate) struct Moves {
     pub(crate) along: Option<usize>,
 }
 
-/// An access by the steps of a nest.
+/// What an access costs in given steps of its nest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Issue {
     /// Elements that a thread moves at once: the least and the most of all chunks.
@@ -38,8 +39,8 @@ pub(crate) struct Issue {
     pub(crate) passes: u64,
 }
 
-/// What an issue depends on: steps, how many are done together, places, elements at most, bytes of an element, whether it
-/// is shared memory, whether it is written.
+/// What an issue depends on: steps, how many are done together, places, the most elements at once, bytes of an element,
+/// whether the memory is shared, whether the access is a write.
 pub(crate) type IssueKey = (MapId, usize, PlacesId, usize, usize, bool, bool);
 
 impl Moves {
@@ -67,7 +68,7 @@ impl Moves {
     }
 }
 
-/// The dimension along which neighbours are adjacent, of which each stands for so many positions.
+/// The dimension along which neighbouring iterations are adjacent in memory; an iteration has `turns` positions.
 fn along(extents: &[i64], turns: usize, positions: &[i64]) -> Option<usize> {
     let mut stride = turns;
     for (dimension, extent) in extents.iter().enumerate().rev() {
@@ -80,7 +81,7 @@ fn along(extents: &[i64], turns: usize, positions: &[i64]) -> Option<usize> {
 }
 
 impl Tables {
-    /// An access in these steps of its nest.
+    /// What an access costs in these steps of its nest.
     pub(crate) fn issue(&mut self, nest: &Nest, moves: &Moves, steps: MapId) -> Issue {
         let steps = self.with_turns(steps, nest.turns);
         let key = (steps, nest.together, moves.places, moves.most, moves.bytes, moves.is_shared, moves.writes);
@@ -98,7 +99,7 @@ impl Tables {
         issue
     }
 
-    /// The steps in chunks.
+    /// The steps, cut into chunks of `together` steps.
     fn chunks(&mut self, steps: MapId, together: usize) -> Rc<Vec<Chunk>> {
         if let Some(known) = self.answers.chunks.get(&(steps, together)) {
             return Rc::clone(known);
@@ -135,6 +136,7 @@ fn issue(moves: &Moves, places: &Places, steps: &Map, chunks: &[Chunk], firsts: 
 /// Counts the passes of an access.
 struct Passes<'a> {
     moves: &'a Moves,
+    /// The position of each iteration, in elements.
     positions: &'a [i64],
     steps: &'a Map,
     /// Elements that are added to every position, so that addresses are not negative, and stay aligned.

@@ -14,16 +14,17 @@ use crate::nest::{MemoryTouch, Nest, Touch};
 use crate::pattern::Pattern;
 use crate::storage::Storages;
 
-/// Goes through the statements of a nest and notes their accesses.
+/// Visits the statements of a nest and records their accesses.
 pub(crate) struct Walk<'a> {
     kernel: &'a Kernel,
     storages: &'a Storages,
+    /// The variables of the nest, one for each dimension.
     vars: &'a [Var],
-    /// Conditions on variables, and whether they hold.
+    /// The conditions around the current statement, and whether they hold there.
     conditions: Vec<(&'a Value, bool)>,
-    /// Turns of the loops around, inside of the nest; those that are iterations are not counted.
+    /// Turns of the inner loops around the current statement, other than those that count as iterations.
     turns: usize,
-    /// By the variables of the iterations, and of the turns that are iterations.
+    /// Indices, split by the variables of the iterations and of the turns that count as iterations.
     splits: Splits<'a>,
     /// Accesses that neighbouring iterations may do together.
     movable: &'a Movable,
@@ -31,7 +32,7 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// The variables of the nest are the first of `all`; the others are those of turns that are iterations too.
+    /// `all` begins with the variables of the nest; the others are those of turns that count as iterations too.
     pub(crate) fn new(
         (kernel, storages): (&'a Kernel, &'a Storages),
         all: &'a [Var],
@@ -134,7 +135,7 @@ impl<'a> Walk<'a> {
                 leave_out_outside(access, &buffer.shape, &all, &mut table);
                 table
             }
-            // Data may lead to any element.
+            // Data may select any element.
             None => (0..iterations).flat_map(|_| (0..elements).map(granule)).collect(),
         };
         let trips = table.len() / iterations.max(1);
@@ -142,7 +143,7 @@ impl<'a> Walk<'a> {
         Pattern::of_table(storage.granules, trips, table)
     }
 
-    /// Takes out the iterations for which a condition around is known not to hold.
+    /// Removes the iterations for which an enclosing condition is known not to hold.
     fn leave_out(&self, table: &mut [u32], trips: usize) {
         for (cond, holds) in &self.conditions {
             for iteration in 0..self.nest.iterations() {
@@ -153,7 +154,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Variables of an index that are not the nest's: of loops inside and outside.
+    /// Variables of an index that are not the nest's: those of inner and outer loops.
     fn others(&self, flat: &Linear) -> Vec<Var> {
         let mut others: Vec<Var> = Vec::new();
         for (_, atom) in &flat.terms {
@@ -190,8 +191,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Takes out the points at which an index is outside in one of the dimensions, though the element that is counted is one of
-/// the buffer: the access is not done there, or its value not taken.
+/// Removes the points at which an index is out of bounds in one of the dimensions, although the flat index is in
+/// bounds: the access is not done there, or its value is not used.
 fn leave_out_outside(access: &Access, shape: &[i64], vars: &[&Var], table: &mut [u32]) {
     for (coord, extent) in access.index.iter().zip(shape) {
         let Coord::At(index) = coord else { continue };

@@ -1,4 +1,4 @@
-//! Why a buffer has its layout: the way back to a line that the user wrote.
+//! Why a buffer has its layout: the chain of reasons back to a line that the user wrote.
 
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
@@ -8,10 +8,10 @@ use crate::known::{Pass, Reason};
 use crate::text::layout_text;
 use crate::{Alternative, Component, Inferred, Placed};
 
-/// Other ways to lay out a fragment that are told: the cheapest, and those that cannot be.
+/// The maximum number of alternatives that are listed: the cheapest ones, and ones that fail.
 const TOLD: [usize; 2] = [3, 2];
 
-/// A fragment on the way from a buffer to the line that fixed its layout.
+/// A fragment in the chain from a buffer to the line that fixed its layout.
 #[derive(Clone, Debug)]
 pub struct Link {
     /// The fragment that owns the storage.
@@ -24,27 +24,27 @@ pub struct Link {
     pub reason: Reason,
     /// The name of the fragment that it follows from.
     pub parent: Option<String>,
-    /// The price, where threads have all of it.
+    /// What it costs in registers, if threads have all of it.
     pub note: Option<String>,
 }
 
 impl Inferred {
-    /// The way from a fragment to the line that fixed its layout: each follows from the next. Empty for buffers in
-    /// memory, and fragments that nothing uses. The kernel is the one that [`lay_out`](crate::lay_out) gave.
+    /// The chain from a fragment to the line that fixed its layout: each link follows from the next. Empty for buffers
+    /// in memory, and fragments that nothing uses. The kernel is the one that [`lay_out`](crate::lay_out) returned.
     pub fn chain(&self, kernel: &Kernel, buffer: Handle<Buffer>) -> Vec<Link> {
         let mut links: Vec<Link> = Vec::new();
         let mut next = Some(kernel.storage(buffer));
         while let Some(fragment) = next {
             let Some(placed) = self.fragments.get(&fragment) else { break };
             links.push(link(kernel, fragment, placed));
-            // Copies may follow from what followed from them; the line that asked for them is named then.
+            // A fragment with added copies may follow from one that follows from it; the chain ends there.
             let is_new = |parent: &Handle<Buffer>| links.iter().all(|link| link.fragment != *parent);
             next = placed.reason.parent.filter(is_new);
         }
         links
     }
 
-    /// `fixed by: kernels/src/softmax.rs:35, parallel i, j`: the end of the way.
+    /// `fixed by: kernels/src/softmax.rs:35, parallel i, j`: the end of the chain.
     pub(crate) fn fixed_by(&self, kernel: &Kernel, buffer: Handle<Buffer>) -> Option<String> {
         let reason = self.chain(kernel, buffer).pop()?.reason;
         let by = if reason.is_written() { "which lays it out" } else { reason.op.as_str() };
@@ -52,7 +52,7 @@ impl Inferred {
     }
 
     /// Why a buffer has its layout, as text: every link of its [chain](Inferred::chain), and for a layout that was
-    /// chosen what it costs, with what others would.
+    /// chosen, its cost and that of alternatives.
     pub fn why(&self, kernel: &Kernel, buffer: Handle<Buffer>) -> String {
         let named = &kernel.buffers[buffer];
         let (name, storage) = (&named.name, kernel.storage(buffer));
@@ -78,7 +78,7 @@ impl Inferred {
         lines.join("\n") + "\n"
     }
 
-    /// What a layout that was chosen costs, and what others would.
+    /// The cost of a layout that was chosen, and that of alternatives.
     fn choice(&self, kernel: &Kernel, link: &Link) -> Vec<String> {
         let is_chosen = link.reason.pass == Pass::Free;
         let holds = |component: &&Component| component.fragments.contains(&link.fragment);
@@ -87,8 +87,8 @@ impl Inferred {
             component.fragments.iter().map(|fragment| kernel.buffers[*fragment].name.as_str()).collect();
         let ops = component.ops.len();
         let mut lines = vec![
-            format!("  chosen with: {}; {ops} ops and loops", names.join(", ")),
-            format!("  cost of them: {}", component.cost),
+            format!("  chosen with: {}; ops and loops: {ops}", names.join(", ")),
+            format!("  total cost: {}", component.cost),
         ];
         let (possible, refused): (Vec<Alternative>, Vec<Alternative>) =
             self.alternatives(kernel, link.fragment).into_iter().partition(|one| one.outcome.is_ok());
@@ -127,7 +127,7 @@ fn link(kernel: &Kernel, fragment: Handle<Buffer>, placed: &Placed) -> Link {
 fn in_memory(buffer: &Buffer, memory: &str) -> String {
     let layout = match (&buffer.layout, &buffer.run_time) {
         (Some(layout), None) => layout.to_string(),
-        (_, Some(_)) => "strides of its sizes".to_string(),
+        (_, Some(_)) => "strides computed from its sizes".to_string(),
         (None, None) => "no layout".to_string(),
     };
     format!("{}: {layout}\n  because: it is in {memory}, and is laid out as written, {}", buffer.name, buffer.span)

@@ -11,7 +11,7 @@ use crate::write::layout_of;
 /// Thread and slot.
 type Place = (usize, usize);
 
-/// A fragment that owns its storage. Maps of it count granules, of one or more of its elements each.
+/// A fragment that owns its storage. Its maps count granules, each of one or more of its elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words<'a> {
     buffer: &'a Buffer,
@@ -38,10 +38,10 @@ impl<'a> Words<'a> {
         format!("element {}", coordinates(&self.buffer.shape, granule * self.ratio()))
     }
 
-    /// The layout that a map of granules is.
+    /// The layout of a map of granules, in notation.
     pub(crate) fn layout(&self, map: &Map) -> String {
         let layout = layout_of(map, self.bytes, self.buffer);
-        layout.map_or_else(|| "no layout of all elements".to_string(), |layout| layout.to_string())
+        layout.map_or_else(|| "no layout that covers all elements".to_string(), |layout| layout.to_string())
     }
 
     /// `thread 1 register 0`: where a map has a granule.
@@ -83,7 +83,7 @@ fn places_of(map: &Map) -> Vec<Vec<Place>> {
     places
 }
 
-/// The index of each dimension.
+/// The index in each dimension of the element with row-major number `flat`.
 pub(crate) fn digits(shape: &[i64], flat: usize) -> Vec<i64> {
     let mut rest = flat as i64;
     let mut digits: Vec<i64> = Vec::with_capacity(shape.len());

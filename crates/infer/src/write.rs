@@ -20,11 +20,11 @@ pub fn is_laid_out(kernel: &Kernel) -> bool {
     kernel.parallels.is_empty() && !has_fragments && !reduces
 }
 
-/// Copies of fragments that are inserted into a kernel, at most.
+/// The maximum number of conversions that are inserted into a kernel.
 const MOST_CONVERSIONS: usize = 16;
 
-/// The kernel with a layout for every fragment that is used (views have that of what they are views of), every parallel
-/// loop, and every op whose elements move one by one to or from fragments. What has a layout keeps it. Where the kernel
+/// The kernel with a layout for every fragment that is used (a view has that of its owner), every parallel loop, and
+/// every op whose elements move one by one to or from fragments. Layouts that were written are kept. If the kernel
 /// allows conversions, fragments may be copied through shared memory. Errors: those of [`crate::infer`].
 pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
     let (mut kernel, inferred) = placed(kernel)?;
@@ -60,7 +60,7 @@ pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
     Ok((kernel, inferred))
 }
 
-/// The layouts of a kernel, and the kernel with the conversions that they take.
+/// The layouts of a kernel, and the kernel with the conversions that they need.
 fn placed(mut kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
     for _ in 0..MOST_CONVERSIONS {
         let against = match attempt(&kernel) {
@@ -74,8 +74,8 @@ fn placed(mut kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
     Ok((kernel, inferred))
 }
 
-/// The layout of a fragment's own elements. The map is of granules of so many bytes, of which each has several elements
-/// where a view of the fragment has wider ones.
+/// The layout of a fragment's own elements. The map is of granules of `bytes` bytes; each has several elements if a
+/// view of the fragment has wider ones.
 pub(crate) fn layout_of(map: &Map, bytes: i64, buffer: &Buffer) -> Option<Layout> {
     let lanes = (bytes / buffer.dtype.bytes()).max(1) as usize;
     if lanes == 1 {

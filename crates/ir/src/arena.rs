@@ -3,57 +3,58 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-/// Values of one type, each known by a [`Handle`].
+/// Values of one type, each identified by a [`Handle`].
 #[derive(Clone, Debug)]
 pub struct Arena<T> {
     items: Vec<T>,
 }
 
-/// The place of a `T` in its [`Arena`].
+/// The index of a `T` in its [`Arena`].
 pub struct Handle<T> {
     index: u32,
+    /// Ties the handle to the type of its arena.
     of: PhantomData<fn() -> T>,
 }
 
 impl<T> Arena<T> {
-    /// Nothing yet.
+    /// An empty arena.
     pub fn new() -> Arena<T> {
         Arena { items: Vec::new() }
     }
 
-    /// Keeps `item` and says where.
+    /// Adds `item` and returns its handle.
     pub fn push(&mut self, item: T) -> Handle<T> {
         let index = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
         self.items.push(item);
         Handle { index, of: PhantomData }
     }
 
-    /// Everything, in the order in which it came.
+    /// All items with their handles, in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = (Handle<T>, &T)> {
         self.items.iter().enumerate().map(|(index, item)| (Handle { index: index as u32, of: PhantomData }, item))
     }
 
-    /// Everything, to be changed.
+    /// All items, mutably, in insertion order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.items.iter_mut()
     }
 
-    /// How many there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Forgets everything from the `len`th item on; handles to those must not be used any more.
+    /// Keeps the first `len` items and drops the others; handles to the dropped items must not be used any more.
     pub fn truncate(&mut self, len: usize) {
         self.items.truncate(len);
     }
 
-    /// True when there is nothing.
+    /// True if there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The item, or `None` for a handle of another arena.
+    /// The item, or `None` if the handle is out of bounds, as a handle of another arena may be.
     pub fn get(&self, handle: Handle<T>) -> Option<&T> {
         self.items.get(handle.index as usize)
     }

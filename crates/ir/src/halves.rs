@@ -1,29 +1,29 @@
-//! The nearest floats of 16 bits.
+//! Rounding to the 16-bit floating-point formats.
 //!
-//! `half` rounds numbers of single precision correctly. Its conversions of f64 do not look at the last 32 bits, and on
-//! some processors round to single precision first; so a number close to the middle of two floats may become the wrong
-//! one, and not the same one everywhere. Here it is first cut to single precision in a way that does not show after
-//! rounding.
+//! `half` rounds single-precision numbers correctly. Its conversions from f64 ignore the last 32 bits, and on some
+//! processors round to single precision first, so a number close to the midpoint of two floats may be rounded to the
+//! wrong one, and differently on different processors. Here a number is first rounded to odd in single precision, which
+//! does not change the final result.
 
 use half::{bf16, f16};
 
-/// The f16 that is nearest to a value, ties to even; from 65520 on it is an infinity. A NaN keeps its sign only.
+/// The f16 nearest to a value, ties to even; magnitudes from 65520 on become infinite. A NaN keeps only its sign.
 pub fn nearest_f16(value: f64) -> f16 {
     if value.is_nan() { f16::from_bits(f16::NAN.to_bits() | sign(value)) } else { f16::from_f32(cut(value)) }
 }
 
-/// The bf16 that is nearest to a value, ties to even; from the middle of its greatest and 2^128 on it is an infinity. A
-/// NaN keeps its sign only.
+/// The bf16 nearest to a value, ties to even; magnitudes from the midpoint between its greatest value and 2^128 on
+/// become infinite. A NaN keeps only its sign.
 pub fn nearest_bf16(value: f64) -> bf16 {
     if value.is_nan() { bf16::from_bits(bf16::NAN.to_bits() | sign(value)) } else { bf16::from_f32(cut(value)) }
 }
 
-/// The bit of the sign.
+/// The sign bit of a 16-bit float.
 fn sign(value: f64) -> u16 {
     if value.is_sign_negative() { 0x8000 } else { 0 }
 }
 
-/// An integer, rounded to odd as [`cut`] does it.
+/// An integer, rounded to odd like [`cut`] does.
 pub(crate) fn cut_to_f64(value: i64) -> f64 {
     let nearest = value as f64;
     // Every f64 from 2^53 to 2^63 is an integer, which i128 holds.
@@ -35,8 +35,9 @@ pub(crate) fn cut_to_f64(value: i64) -> f64 {
     f64::from_bits((nearest.to_bits() - away_from_zero) | 1)
 }
 
-/// A number that is no NaN, rounded to odd: cut towards zero, and with its last bit set if anything was cut off. To a
-/// format with at least two digits less it rounds as the number itself does (Boldo and Melquiond, "Emulation of FMA and
+/// A number other than NaN, rounded to odd: truncated towards zero, with its last bit set if anything was cut off.
+/// Rounding it to a format with at least two digits less gives the same result as rounding the number itself (Boldo and
+/// Melquiond, "Emulation of FMA and
 /// correctly rounded sums: proved algorithms using rounding to odd").
 fn cut(value: f64) -> f32 {
     let nearest = value as f32;
@@ -52,8 +53,8 @@ fn cut(value: f64) -> f32 {
 mod tests {
     use super::*;
 
-    /// Checks the bits of values around the middle of each two neighbours. `infinity` has the bits of infinity, which
-    /// counts as `end`.
+    /// Checks the bits of values around the midpoint of every two neighbours. `infinity` has the bits of infinity,
+    /// which counts as `end`.
     fn check(number: impl Fn(u16) -> f64, nearest: impl Fn(f64) -> u16, infinity: u16, end: f64) {
         for bits in 0..infinity {
             let next = if bits + 1 == infinity { end } else { number(bits + 1) };

@@ -1,4 +1,4 @@
-//! The indices that hardware gives a thread: the one place that knows their names.
+//! The hardware indices of a thread; the only place that defines their names.
 
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::access::LANES;
@@ -7,26 +7,26 @@ use tilewright_layout::axis::Scope;
 /// A dimension of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dim {
-    /// The fastest.
+    /// `x`, which varies fastest.
     X,
-    /// The second.
+    /// `y`.
     Y,
-    /// The third.
+    /// `z`, which varies slowest.
     Z,
 }
 
 impl Dim {
-    /// Every dimension, the fastest first.
+    /// Every dimension, the fastest-varying first.
     pub const ALL: [Dim; 3] = [Dim::X, Dim::Y, Dim::Z];
 
-    /// Its position among them.
+    /// Its position in [`Dim::ALL`].
     pub fn index(self) -> usize {
         self as usize
     }
 }
 
-/// An index that hardware gives a thread. In expressions it is a variable with its name, which nothing else in a kernel
-/// or program may have.
+/// A hardware index of a thread. In expressions it is a variable with its name, which nothing else in a kernel or
+/// program may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HwIndex {
     /// The thread in its CTA.
@@ -50,7 +50,7 @@ impl HwIndex {
         HwIndex::Block(Dim::Z),
     ];
 
-    /// Its name in every text.
+    /// Its name in messages and in the printed IR.
     pub fn name(self) -> &'static str {
         match self {
             HwIndex::Tid => "tid",
@@ -62,18 +62,18 @@ impl HwIndex {
         }
     }
 
-    /// The index of this name.
+    /// The index with this name.
     pub fn named(name: &str) -> Option<HwIndex> {
         HwIndex::ALL.into_iter().find(|index| index.name() == name)
     }
 
-    /// The index that a variable is; `None` for sizes, variables of loops, and named values.
+    /// The index that a variable stands for; `None` for sizes, loop variables and named values.
     pub fn of(var: &Var) -> Option<HwIndex> {
         HwIndex::named(var.name())
     }
 
-    /// The variable, in a launch of this grid and so many threads in a CTA. For sizes that are known at launch only, it
-    /// has the values that it has with the largest.
+    /// The variable that stands for it in a launch with this grid and `threads` threads per CTA. Where the grid depends
+    /// on sizes known only at launch, the variable has the range of the largest grid.
     pub fn var(self, threads: i64, grid: &[Expr; 3]) -> Var {
         let lanes = LANES as i64;
         let values = match self {

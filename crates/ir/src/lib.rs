@@ -1,8 +1,8 @@
 //! The two levels of Tilewright's IR.
 //!
 //! *Tile level* ([`tile`]): what a kernel does with whole tiles, as the user wrote it. *Thread level* ([`thread`]):
-//! what one thread does; the only level that is printed as CUDA. Both live in arenas with typed handles, print as
-//! text, and must pass a verifier whose token ([`VerifiedKernel`], [`VerifiedProgram`]) lowering and emission demand.
+//! what one thread does; the only level that is printed as CUDA. Both live in arenas with typed handles, print as text,
+//! and must pass a verifier: lowering takes a [`VerifiedKernel`], and emission a [`VerifiedProgram`].
 
 mod arena;
 mod halves;

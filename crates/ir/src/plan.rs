@@ -1,5 +1,5 @@
 //! Plan facts: what lowering decided for each tile op and why. `run-kernel`, `emit --stage plan`, pictures and tests
-//! read them; nothing later computes with them.
+//! read them; code generation does not.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use tilewright_diag::Span;
 use tilewright_expr::Expr;
 use tilewright_layout::weights::WEIGHTS;
 
-/// Why a variant does not take an op, in the user's terms, and what it would take.
+/// Why a variant does not accept an op, in the user's terms, and what it would accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// What stands in the way.
+    /// Why the op is not accepted.
     pub text: String,
     /// What would be accepted.
     pub accepted: String,
 }
 
-/// One kind of memory access of a plan: `count` times per warp, each of the same cost.
+/// Memory accesses of one kind in a plan: `count` per warp, each of the same cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// What it does: `read a`, `write b`.
@@ -27,15 +27,15 @@ pub struct Access {
     pub width: i64,
     /// Accesses of one warp in the op.
     pub count: i64,
-    /// Wavefronts (shared) or sectors (global) of all of them together.
+    /// Wavefronts (shared) or sectors (global) of all `count` accesses together.
     pub passes: i64,
-    /// The fewest passes that as many bytes could take.
+    /// The fewest passes in which as many bytes could be moved.
     pub ideal: i64,
-    /// Bytes moved by all of them together.
+    /// Bytes moved by all `count` accesses together.
     pub bytes: i64,
 }
 
-/// Which memory an access touches, and so what its passes are.
+/// Which memory an access touches; this determines the unit of its passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// Shared memory: passes are wavefronts.
@@ -45,7 +45,7 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// What its passes are called.
+    /// The unit of its passes.
     pub fn passes(self) -> &'static str {
         match self {
             Memory::Shared => "wavefronts",
@@ -63,7 +63,7 @@ pub struct Facts {
     pub accesses: Vec<Access>,
     /// Instructions of one lane: accesses, synchronisation, address arithmetic.
     pub instructions: i64,
-    /// How many of them are shuffles, which move 128 bytes of a warp through the banks of shared memory.
+    /// How many of them are shuffles, each of which moves 128 bytes through the banks of shared memory.
     pub shuffles: i64,
     /// 32-bit registers that hold data.
     pub registers: i64,
@@ -80,47 +80,47 @@ impl Facts {
     }
 }
 
-/// A variant and its answer.
+/// A variant that was considered for an op, with its plan or the reasons against it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Considered {
     /// The variant's name.
     pub variant: &'static str,
-    /// Its plan, or all its reasons against.
+    /// Its plan, or all reasons why it does not accept the op.
     pub answer: Result<Facts, Vec<Reason>>,
 }
 
-/// A barrier that lowering put before an op.
+/// A barrier that lowering inserted before an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Barrier {
     /// `__syncwarp` or `__syncthreads`.
     pub what: &'static str,
-    /// Which op it orders against which, and why.
+    /// Which two ops it orders, and why.
     pub reason: String,
 }
 
 /// Everything decided for one op.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpPlan {
-    /// `permute_layout(b[s], a[s])`
+    /// The op as text: `permute_layout(b[s], a[s])`.
     pub title: String,
     /// Where the user wrote it.
     pub span: Span,
-    /// How often a launch executes it: iterations of the loops around, times CTAs, times the warps that take part.
+    /// How often a launch executes it: iterations of the enclosing loops, times CTAs, times participating warps.
     pub executions: Expr,
-    /// The variants in the order of their list.
+    /// All variants of the op, in the order in which they are listed.
     pub considered: Vec<Considered>,
-    /// The variant that was taken.
+    /// The variant that was chosen.
     pub chosen: &'static str,
     /// Whether the user forced it.
     pub forced: bool,
-    /// The fewest wavefronts in which the tile could be moved, per phase; for ops in which that is asked.
+    /// The fewest wavefronts per phase in which the tile could be moved; `None` for ops where this is not computed.
     pub floor: Option<i64>,
     /// The barrier before the op, if one is needed.
     pub barriers: Vec<Barrier>,
 }
 
 impl OpPlan {
-    /// The facts of the variant that was taken.
+    /// The facts of the variant that was chosen.
     pub fn facts(&self) -> Option<&Facts> {
         self.considered.iter().find(|c| c.variant == self.chosen).and_then(|c| c.answer.as_ref().ok())
     }

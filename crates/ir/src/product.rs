@@ -1,9 +1,9 @@
-//! How the warps of a CTA share a product of matrices, and what every thread then has of the three.
+//! How the warps of a CTA divide a matrix product, and which elements of the three matrices each thread then holds.
 //!
 //! `mma.sync` dictates where the elements of its operands are: `layout::hardware::mma_fragment` has the layouts of one
-//! instruction, and [`Atom`] reads them. Warps share the rows and columns of the product, the rows fastest; each has
-//! whole atoms, the shape of one instruction. Inference places fragments by this, and lowering loads by it what is in
-//! memory.
+//! instruction, and [`Atom`] reads them. Warps divide the rows and columns of the product, rows fastest; each has whole
+//! atoms, the shape of one instruction. Inference lays out fragments accordingly, and lowering loads operands from
+//! memory accordingly.
 
 mod atom;
 
@@ -16,11 +16,11 @@ use crate::plan::Reason;
 use crate::thread::MmaInst;
 use crate::tile::{Gemm, Kernel, Op, OpKind, Tile, WarpPolicy};
 
-/// One of the matrices of a product. What this module calls its lines are the rows of C and A, and the columns of B:
-/// along a line of A and B runs K, along one of C runs N.
+/// One of the matrices of a product. In this module, the lines of a matrix are the rows of C and A, and the columns of
+/// B: K runs along a line of A or B, and N along a line of C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matrix {
-    /// The sums, M x N.
+    /// The accumulator, M x N.
     C,
     /// The left multiplicand, M x K.
     A,
@@ -32,7 +32,7 @@ impl Matrix {
     /// All three, in the order of the op's operands.
     pub const ALL: [Matrix; 3] = [Matrix::C, Matrix::A, Matrix::B];
 
-    /// What the op calls it.
+    /// Its name as an operand of `gemm`.
     pub fn name(self) -> &'static str {
         match self {
             Matrix::C => "c",
@@ -42,7 +42,7 @@ impl Matrix {
     }
 }
 
-/// A product, and how it is shared.
+/// A matrix product, and how warps divide it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Product {
     /// The instruction.
@@ -51,35 +51,35 @@ pub struct Product {
     pub shape: [i64; 3],
     /// Warps along M and along N.
     pub warps: [i64; 2],
-    /// A is stored as K x M.
+    /// Whether A is stored as K x M.
     pub transpose_a: bool,
-    /// B is stored as N x K.
+    /// Whether B is stored as N x K.
     pub transpose_b: bool,
     /// The matrices of the instruction, in the order of [`Matrix::ALL`].
     matrices: [Atom; 3],
 }
 
-/// What a warp has of a matrix.
+/// The part of a matrix that a warp holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// Atoms across the lines, and along them.
+    /// Number of atoms across the lines, and along them.
     pub atoms: [i64; 2],
-    /// What a lane has of each.
+    /// The distribution of each atom over the lanes.
     pub atom: &'a Atom,
 }
 
 impl Part<'_> {
-    /// Elements of a lane in an atom.
+    /// Elements of an atom that a lane holds.
     pub fn held(&self) -> i64 {
         self.atom.held()
     }
 
-    /// Elements of a lane.
+    /// Elements of the part that a lane holds, one per slot.
     pub fn slots(&self) -> i64 {
         self.atoms[0] * self.atoms[1] * self.held()
     }
 
-    /// The first slot of an atom.
+    /// The first slot of the atom at this position.
     pub fn slot(&self, atom: [i64; 2]) -> i64 {
         (atom[0] * self.atoms[1] + atom[1]) * self.held()
     }
@@ -92,35 +92,36 @@ impl Part<'_> {
 }
 
 impl Product {
-    /// The product of a `gemm`, or why the warps cannot do it.
+    /// The product of a `gemm`, or the reason why the warps cannot compute it.
     pub fn of(kernel: &Kernel, op: &Op) -> Result<Product, Reason> {
         let ([c, a, b], OpKind::Gemm(gemm)) = (&op.operands[..], op.kind) else {
-            return Err(reason("this is not a product".to_string(), "`gemm` of three matrices"));
+            return Err(reason("this is not a matrix product".to_string(), "`gemm` of three matrices"));
         };
         let (Some([m, n]), Some([rows, columns])) = (c.matrix(), a.matrix()) else {
-            let accepted = "operands of two dimensions, beside those of extent 1";
+            let accepted = "operands with two dimensions besides those of extent 1";
             return Err(reason("an operand is not a matrix".to_string(), accepted));
         };
         if kernel.threads % 32 != 0 {
-            let text = format!("{} threads are not whole warps", kernel.threads);
+            let text = format!("{} threads are not a whole number of warps", kernel.threads);
             return Err(reason(text, "multiples of 32 threads"));
         }
         let k = if gemm.transpose_a { rows } else { columns };
         let dtype = |tile: &Tile| kernel.buffers[tile.buffer].dtype;
         if dtype(a) != dtype(b) {
             let text = format!("{} and {} have different dtypes", dtype(a), dtype(b));
-            return Err(reason(text, "multiplicands of one dtype"));
+            return Err(reason(text, "operands `a` and `b` of one dtype"));
         }
         Product::new([m, n, k], [dtype(a), dtype(c)], kernel.threads / 32, gemm)
     }
 
-    /// The product of these extents (M, N and K) and dtypes (of multiplicands and sums), by so many warps.
+    /// The product of these extents (M, N and K) and dtypes (of multiplicands and accumulator), divided among `warps`
+    /// warps.
     fn new(shape: [i64; 3], dtypes: [DType; 2], warps: i64, gemm: Gemm) -> Result<Product, Reason> {
         let of_dtypes = |inst: &MmaInst| [inst.info().multiplicand, inst.info().sum] == dtypes;
         let known: Vec<MmaInst> = MmaInst::ALL.iter().copied().filter(of_dtypes).collect();
         if known.is_empty() {
             let [multiplicand, sum] = dtypes;
-            let text = format!("`mma.sync` has no products of {multiplicand} with sums in {sum}");
+            let text = format!("`mma.sync` does not multiply {multiplicand} and accumulate in {sum}");
             return Err(reason(text, &legal_dtypes()));
         }
         let [m, n, k] = shape;
@@ -133,18 +134,19 @@ impl Product {
         };
         let (rows, columns, _) = inst.info().shape.mnk();
         let Some(warps) = shared(warps, [m / rows, n / columns], [rows, columns], gemm.policy) else {
-            let text = format!("{warps} warps cannot share {} x {} parts of {rows} x {columns}", m / rows, n / columns);
-            return Err(reason(text, "warps along M and N whose numbers divide those of the parts"));
+            let text = format!("{warps} warps cannot split {} x {} atoms of {rows} x {columns}", m / rows, n / columns);
+            return Err(reason(text, "numbers of warps along M and N that divide the numbers of atoms"));
         };
         Product::shared_by(warps, inst, shape, gemm)
     }
 
-    /// The product of these extents by warps along M and along N. Error: an instruction whose fragments are not known.
+    /// The product of these extents, with `warps` along M and along N. Fails for an instruction whose fragments are not
+    /// known.
     fn shared_by(warps: [i64; 2], inst: MmaInst, shape: [i64; 3], gemm: Gemm) -> Result<Product, Reason> {
         let Gemm { transpose_a, transpose_b, .. } = gemm;
         let atom = |matrix: Matrix| {
             Atom::of(inst, matrix).map_err(|why| {
-                let text = format!("`{}` of `{}` has no fragment: {why}", matrix.name(), inst.info().name);
+                let text = format!("the fragment of `{}` in `{}` is not known: {why}", matrix.name(), inst.info().name);
                 reason(text, "instructions whose fragments are known")
             })
         };
@@ -152,7 +154,7 @@ impl Product {
         Ok(Product { inst, shape, warps, transpose_a, transpose_b, matrices })
     }
 
-    /// What a warp has of a matrix.
+    /// The part of a matrix that a warp holds.
     pub fn part(&self, matrix: Matrix) -> Part<'_> {
         let [c, a, b] = &self.matrices;
         let atom = match matrix {
@@ -165,7 +167,7 @@ impl Product {
         Part { atoms: [lines / lines_of_warps / atom_lines, along / along_of_warps / atom_along], atom }
     }
 
-    /// Warps that share the lines of a matrix, and warps that share each line.
+    /// Number of warps across the lines of a matrix, and along each line.
     fn warps_of(&self, matrix: Matrix) -> [i64; 2] {
         let [along_m, along_n] = self.warps;
         match matrix {
@@ -175,7 +177,7 @@ impl Product {
         }
     }
 
-    /// How many lines a matrix has, and how many elements a line.
+    /// Number of lines of a matrix, and of elements per line.
     pub fn extents(&self, matrix: Matrix) -> [i64; 2] {
         let [m, n, k] = self.shape;
         match matrix {
@@ -185,7 +187,7 @@ impl Product {
         }
     }
 
-    /// Whether the lines of a matrix are the columns of what is stored.
+    /// Whether the lines of a matrix are the columns of the stored matrix.
     pub fn is_turned(&self, matrix: Matrix) -> bool {
         match matrix {
             Matrix::C => false,
@@ -194,7 +196,7 @@ impl Product {
         }
     }
 
-    /// What the next warp along M, and the next along N, adds to the line and to the place in the line.
+    /// By how much the line, and the index along it, increase from a warp to the next along M, and to the next along N.
     pub fn steps(&self, matrix: Matrix) -> [[i64; 2]; 2] {
         let rows = self.shape[0] / self.warps[0];
         let columns = self.shape[1] / self.warps[1];
@@ -205,8 +207,8 @@ impl Product {
         }
     }
 
-    /// Which element of the stored matrix every thread has in which slot: atoms across the lines, then along them, then
-    /// the registers of the instruction in their order. Warps that share lines have copies of them.
+    /// Which element of the stored matrix each thread holds in which slot. Slots count atoms across the lines, then
+    /// along them, then the registers of the instruction in their order. Warps that share lines hold copies of them.
     pub fn map(&self, matrix: Matrix) -> Map {
         let part = self.part(matrix);
         let [lines, along] = self.extents(matrix);
@@ -226,7 +228,7 @@ impl Product {
         map
     }
 
-    /// The line at which a warp begins, and the index along it.
+    /// The line at which a warp's part begins, and the index along it.
     fn first_of_warp(&self, matrix: Matrix, warp: i64) -> [i64; 2] {
         let (row, column) = (warp % self.warps[0], warp / self.warps[0]);
         let [by_row, by_column] = self.steps(matrix);
@@ -242,7 +244,7 @@ fn reason(text: String, accepted: &str) -> Reason {
     Reason { text, accepted: accepted.to_string() }
 }
 
-/// Which of M, N and K the instruction that comes nearest does not divide.
+/// The reason against a shape that no instruction divides: which of M, N and K the nearest one does not divide.
 fn no_multiple(shape: [i64; 3], known: &[MmaInst]) -> Reason {
     let of = |inst: &MmaInst| {
         let (m, n, k) = inst.info().shape.mnk();
@@ -258,11 +260,11 @@ fn no_multiple(shape: [i64; 3], known: &[MmaInst]) -> Reason {
     reason(format!("{}, as {name} needs", wrong.join(", and ")), &accepted)
 }
 
-/// `f16 with sums in f32, ...`
+/// The supported dtypes as text: `f16 accumulated in f32, ...`.
 fn legal_dtypes() -> String {
     let mut listed: Vec<String> = Vec::new();
     for info in MmaInst::ALL.iter().map(|inst| inst.info()) {
-        let one = format!("{} with sums in {}", info.multiplicand, info.sum);
+        let one = format!("{} accumulated in {}", info.multiplicand, info.sum);
         if !listed.contains(&one) {
             listed.push(one);
         }
@@ -270,14 +272,14 @@ fn legal_dtypes() -> String {
     listed.join(", ")
 }
 
-/// Warps along M and along N, so that each has as many parts (of `atom`) as the others; `None` if they cannot.
+/// The numbers of warps along M and along N, which must divide the numbers of atoms (`parts`); `None` if none do.
 ///
-/// Square is what TileLang takes for it: the parts of a warp are to be as long to wide as the whole, counted in atoms;
-/// of two that are equally near, fewer warps along M.
+/// `Square` is as in TileLang: the atoms of a warp's part along M and along N should be in the ratio M : N; of two
+/// splits that are equally near, the one with fewer warps along M is taken.
 fn shared(warps: i64, parts: [i64; 2], atom: [i64; 2], policy: WarpPolicy) -> Option<[i64; 2]> {
     let pairs = (1..=warps).filter(|rows| warps % rows == 0).map(|rows| [rows, warps / rows]);
     let mut possible = pairs.filter(|[rows, columns]| parts[0] % rows == 0 && parts[1] % columns == 0);
-    // How far off, as a fraction.
+    // The distance from that ratio, as numerator and denominator.
     let off = |[rows, columns]: [i64; 2]| ((atom[1] * columns - atom[0] * rows).abs(), atom[0] * rows);
     match policy {
         WarpPolicy::FullRow => possible.next_back(),

@@ -4,18 +4,18 @@ use tilewright_layout::DType;
 
 use crate::halves::{cut_to_f64, nearest_bf16, nearest_f16};
 
-/// A constant element, as `fill` takes it.
+/// A constant element value, such as the one that `fill` writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// An integer; for floating dtypes, its nearest value.
+    /// An integer; for a floating dtype, it stands for the nearest value of that dtype.
     Int(i64),
     /// A floating-point number; only for floating dtypes.
     Float(f64),
 }
 
 impl Scalar {
-    /// The number that is rounded to a floating dtype. An integer that f64 does not hold is cut to f64 in a way that does not
-    /// show after rounding to a narrower dtype.
+    /// The constant as an f64, to be rounded to the floating dtype. An integer that f64 does not represent exactly is
+    /// rounded to odd, so that rounding it again to a narrower dtype is correct.
     pub fn real(self, dtype: DType) -> f64 {
         match self {
             Scalar::Int(value) if dtype == DType::F64 => value as f64,
@@ -24,8 +24,8 @@ impl Scalar {
         }
     }
 
-    /// True when the constant is a value of `dtype`: an integer that it holds, or for floating dtypes what is not rounded to
-    /// an infinity. Opaque dtypes take only 0, which is all bits zero.
+    /// True if `dtype` accepts the constant: an integer in its range, or for a floating dtype anything that rounding
+    /// does not make infinite. Opaque dtypes take only 0, which is all bits zero.
     pub fn fits(self, dtype: DType) -> bool {
         match (self, dtype.integers()) {
             (Scalar::Int(value), Some((least, most))) => (least..=most).contains(&i128::from(value)),
@@ -37,7 +37,8 @@ impl Scalar {
     }
 }
 
-/// Whether a floating dtype rounds the value to a finite one: less than half a unit in the last place beyond its greatest.
+/// Whether a floating dtype rounds the value to a finite one: its magnitude exceeds the greatest one by less than half
+/// a unit in the last place.
 fn is_held(value: f64, dtype: DType) -> bool {
     match dtype {
         DType::F16 => nearest_f16(value).is_finite(),

@@ -1,15 +1,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Bytes to which every shared buffer is aligned: all banks once.
+/// Alignment of every shared buffer in bytes: the width of all banks.
 pub const SHARED_ALIGNMENT: i64 = 128;
 
-/// Bytes of the CTA's window that a shared buffer of `bytes` takes.
+/// Bytes of shared memory that a buffer of `bytes` occupies, with the padding to the next buffer.
 pub fn shared_room(bytes: i64) -> i64 {
     (bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT
 }
 
-/// What code is generated for.
+/// The GPU architecture that code is generated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// NVIDIA Blackwell, `sm_100a`.
@@ -22,7 +22,7 @@ impl Target {
     /// Every target, the primary one first.
     pub const ALL: &'static [Target] = &[Target::Sm100a, Target::Sm90a];
 
-    /// Its name, as NVRTC takes it.
+    /// Its name, as passed to NVRTC.
     pub fn name(self) -> &'static str {
         match self {
             Target::Sm100a => "sm_100a",
@@ -38,9 +38,9 @@ impl Target {
         }
     }
 
-    /// Most registers of 32 bits of one thread, where a CTA has so many threads. An SM has 65536, which the threads of its
-    /// warps get in eights, and no thread more than 255 (CUDA C++ Programming Guide, table of technical specifications per
-    /// compute capability).
+    /// The most 32-bit registers that one thread can have in a CTA of `threads` threads. An SM has 65536, which threads
+    /// get in multiples of eight, and a thread has at most 255 (CUDA C++ Programming Guide, table of technical
+    /// specifications per compute capability).
     pub fn registers_of_a_thread(self, threads: i64) -> i64 {
         match self {
             Target::Sm100a | Target::Sm90a => {
@@ -50,7 +50,7 @@ impl Target {
         }
     }
 
-    /// Most threads of one CTA.
+    /// The most threads that a CTA can have.
     pub fn max_threads(self) -> i64 {
         match self {
             Target::Sm100a | Target::Sm90a => 1024,
@@ -70,7 +70,7 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Target, String> {
         Target::ALL.iter().copied().find(|target| target.name() == text).ok_or_else(|| {
             let names: Vec<&str> = Target::ALL.iter().map(|target| target.name()).collect();
-            format!("`{text}` is not a target; there are {}", names.join(" and "))
+            format!("`{text}` is not a target; the targets are {}", names.join(" and "))
         })
     }
 }

@@ -1,25 +1,26 @@
-//! What a memory access of one warp costs: wavefronts in shared memory, sectors in global memory.
+//! The cost of one warp's memory access: wavefronts in shared memory, sectors in global memory.
 //!
 //! This is the documented model; it has not yet been compared with a GPU. Shared memory has 32 banks of 4 bytes (CUDA
-//! C++ Programming Guide, "Shared Memory"). One pass over the banks is a *wavefront*. An access is judged as follows:
+//! C++ Programming Guide, "Shared Memory"). One pass over the banks is a *wavefront*. An access is counted as follows:
 //!
-//! - what counts is the number of distinct 4-byte words per bank; lanes in the same word merge;
-//! - accesses of up to 4 bytes a lane are one group of 32 lanes, 8 bytes two groups of 16 (half warps), 16 bytes four
-//!   groups of 8 (quarter warps), and the wavefronts of the groups add up;
+//! - a group of lanes takes as many wavefronts as the most distinct 4-byte words in one bank; lanes in the same word
+//!   merge;
+//! - an access of up to 4 bytes per lane is one group of 32 lanes, one of 8 bytes two groups of 16 (half warps), one of
+//!   16 bytes four groups of 8 (quarter warps), and the wavefronts of the groups add up;
 //! - an 8- or 16-byte *load* in which all pairs of lanes `n, n^1`, or all pairs `n, n^2`, have the same address is
-//!   judged in groups twice as large, which takes half the passes;
-//! - inactive lanes count nothing.
+//!   served in groups twice as large, which takes half the passes;
+//! - inactive lanes do not count.
 
-/// Lanes of a warp.
+/// Lanes in a warp.
 pub const LANES: usize = 32;
 const BANKS: u64 = 32;
 const WORD: u64 = 4;
 /// Bytes of a global-memory sector.
 pub const SECTOR: u64 = 32;
-/// Bytes that one wavefront can move: every bank once.
+/// Bytes that one wavefront can move: one word from every bank.
 pub const WAVEFRONT_BYTES: i64 = 128;
 
-/// Load or store; only loads merge pairs of lanes.
+/// Whether an access loads or stores; only loads merge pairs of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
     /// Reads.
@@ -28,7 +29,7 @@ pub enum AccessKind {
     Store,
 }
 
-/// One access of one warp.
+/// One memory access by one warp.
 #[derive(Clone, Debug)]
 pub struct WarpAccess {
     /// Byte address of each lane; `None` for an inactive lane. Aligned to `width`.
@@ -45,12 +46,12 @@ impl WarpAccess {
         WarpAccess { addresses: std::array::from_fn(address), width, kind }
     }
 
-    /// Wavefronts that shared memory takes; 0 if no lane is active.
+    /// The wavefronts that the access takes in shared memory; 0 if no lane is active.
     pub fn wavefronts(&self) -> u32 {
         self.addresses.chunks(self.group()).map(|lanes| self.group_wavefronts(lanes)).sum()
     }
 
-    /// The fewest wavefronts that an access to as many distinct words, with as many lanes a group, could take.
+    /// The fewest wavefronts possible for an access to as many distinct words, with as many lanes per group.
     pub fn ideal_wavefronts(&self) -> u32 {
         self.addresses.chunks(self.group()).map(|lanes| (self.words(lanes).len() as u32).div_ceil(BANKS as u32)).sum()
     }
@@ -60,17 +61,18 @@ impl WarpAccess {
         self.addresses.chunks(self.group()).all(|lanes| self.group_wavefronts(lanes) <= 1)
     }
 
-    /// Distinct 32-byte sectors of global memory.
+    /// The number of distinct 32-byte sectors of global memory that the access touches.
     pub fn sectors(&self) -> u32 {
         self.distinct(&self.addresses, SECTOR).len() as u32
     }
 
-    /// The fewest sectors that hold as many distinct bytes.
+    /// The fewest sectors that can hold as many distinct bytes.
     pub fn ideal_sectors(&self) -> u32 {
         self.distinct(&self.addresses, 1).len().div_ceil(SECTOR as usize) as u32
     }
 
-    /// How many neighbouring lanes are served together: 32, 16, 8 (twice as many where pairs of loads agree).
+    /// How many neighbouring lanes are served together: 32, 16 or 8, or twice as many for a load whose pairs of lanes
+    /// agree.
     pub fn group(&self) -> usize {
         let single = match self.width {
             0..=4 => return LANES,

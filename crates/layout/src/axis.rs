@@ -1,11 +1,11 @@
-//! Named axes. The set is open: any identifier is an axis; those with a meaning in hardware carry it.
+//! Named axes. The set is open: any identifier names an axis; hardware axes have a predefined meaning.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A level of the hardware's hierarchy.
+/// A level of the hardware hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// One thread.
@@ -25,7 +25,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Its name in every text.
+    /// Its name, the same in all text output.
     pub fn name(self) -> &'static str {
         match self {
             Scope::Thread => "thread",
@@ -44,17 +44,17 @@ impl Scope {
 pub enum AxisKind {
     /// Counts `unit`s inside one `scope`: `laneid` counts threads inside a warp.
     Unit {
-        /// What contains the units.
+        /// The level that contains the units.
         scope: Scope,
-        /// What is counted.
+        /// The level that is counted.
         unit: Scope,
     },
-    /// A place in memory or registers. `elements`: it counts elements of the dtype, and scales with its width.
+    /// A position in memory or registers. With `elements` it counts elements of the dtype, and scales with their width.
     Memory {
         /// Whether positions on the axis are elements of the buffer's dtype.
         elements: bool,
     },
-    /// A name the user chose.
+    /// A user-defined axis, without a predefined meaning.
     Free,
 }
 
@@ -63,6 +63,7 @@ pub enum AxisKind {
 pub struct AxisInfo {
     name: &'static str,
     kind: AxisKind,
+    /// How many positions the hardware has on the axis, if it is fixed.
     extent: Option<i64>,
 }
 
@@ -81,7 +82,7 @@ macro_rules! hardware_axes {
         $(#[doc = $doc]
         pub const $constant: Axis = Axis(Repr::Known(&AxisInfo { name: $name, kind: $kind, extent: $extent }));)*
 
-        /// The axes that have a meaning in hardware.
+        /// All hardware axes.
         pub const HARDWARE: &[Axis] = &[$($constant),*];
     };
 }
@@ -119,12 +120,12 @@ hardware_axes! {
 }
 
 impl Axis {
-    /// The axis called `name`: a hardware axis if there is one of that name, else the user's own.
+    /// The axis called `name`: the hardware axis of that name if there is one, otherwise a user-defined axis.
     pub fn named(name: &str) -> Axis {
         HARDWARE.iter().find(|axis| axis.name() == name).cloned().unwrap_or_else(|| Axis(Repr::Free(Arc::from(name))))
     }
 
-    /// True where the name is one in notation: letters, digits and `_`, not beginning with a digit.
+    /// True if the name is valid in the notation: letters, digits and `_`, not starting with a digit.
     pub(crate) fn has_a_name(&self) -> bool {
         match &self.0 {
             Repr::Known(_) => true,
@@ -151,7 +152,7 @@ impl Axis {
         }
     }
 
-    /// How many positions hardware has on it, where that is fixed.
+    /// The number of positions that the hardware has on this axis, if it is fixed.
     pub fn extent(&self) -> Option<i64> {
         match &self.0 {
             Repr::Known(info) => info.extent,
@@ -159,7 +160,7 @@ impl Axis {
         }
     }
 
-    /// True for places in memory or registers.
+    /// True for axes of memory or registers.
     pub fn is_memory(&self) -> bool {
         matches!(self.kind(), AxisKind::Memory { .. })
     }

@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 macro_rules! dtypes {
     ($($variant:ident, $name:literal, $bytes:literal, $doc:literal;)*) => {
-        /// The type of an element. `b8` to `b128` are opaque: they move, nothing is computed with them.
+        /// The type of an element. `b8` to `b128` are opaque: they can be moved but not computed with.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum DType {
             $(#[doc = $doc] $variant,)*
@@ -52,12 +52,12 @@ impl DType {
         matches!(self, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
     }
 
-    /// Whether nothing can be computed with it.
+    /// Whether it is opaque: values can be moved but not computed with.
     pub fn is_opaque(self) -> bool {
         matches!(self, DType::B8 | DType::B16 | DType::B32 | DType::B64 | DType::B128)
     }
 
-    /// The least and the greatest integer that it holds; `None` if it is not an integer type.
+    /// The least and the greatest integer that it can represent; `None` if it is not an integer type.
     pub fn integers(self) -> Option<(i128, i128)> {
         let bits = 8 * self.bytes();
         match self {
@@ -68,7 +68,7 @@ impl DType {
         }
     }
 
-    /// Whether it holds integers.
+    /// Whether it is an integer type.
     pub fn is_integer(self) -> bool {
         !self.is_float() && !self.is_opaque()
     }
@@ -86,7 +86,7 @@ impl FromStr for DType {
     fn from_str(text: &str) -> Result<DType, String> {
         DType::ALL.iter().copied().find(|dtype| dtype.name() == text).ok_or_else(|| {
             let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
-            format!("`{text}` is not a dtype; there are {}", names.join(", "))
+            format!("`{text}` is not a dtype; the dtypes are {}", names.join(", "))
         })
     }
 }

@@ -3,10 +3,10 @@ use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Snippet};
 
-/// What can be wrong with a layout or a question put to it.
+/// An error in a layout, or in an operation on layouts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LayoutError {
-    /// Text that is no layout in notation.
+    /// Text that is not a layout in the notation.
     Notation {
         /// The text.
         text: String,
@@ -16,7 +16,7 @@ pub enum LayoutError {
         problem: String,
         /// An example of what is legal.
         legal: &'static str,
-        /// The nearest text that is a layout, where there is an obvious one.
+        /// The nearest text that is a layout, if there is an obvious one.
         fix: Option<String>,
     },
     /// An extent below 1.
@@ -31,7 +31,7 @@ pub enum LayoutError {
         /// Rank that is needed.
         needed: usize,
     },
-    /// A shape with another number of elements than the layout.
+    /// A shape whose number of elements differs from the layout's.
     Size {
         /// The shape that was given.
         shape: Vec<i64>,
@@ -69,7 +69,7 @@ pub enum LayoutError {
     },
     /// A region of a layout that no single layout describes.
     NotAffine {
-        /// The dimension whose positions are no mixed-radix sequence.
+        /// The dimension whose positions are not a mixed-radix sequence.
         dimension: usize,
         /// The first index of the region.
         begin: i64,
@@ -81,7 +81,7 @@ pub enum LayoutError {
         /// What is wrong.
         problem: String,
     },
-    /// An order of iters or groups that is no permutation.
+    /// An order of iters or groups that is not a permutation.
     Permutation {
         /// What is wrong.
         problem: String,
@@ -93,7 +93,7 @@ pub enum LayoutError {
         /// Why they cannot.
         problem: String,
     },
-    /// A dimension that is no multiple of the tile's.
+    /// A dimension whose extent is not a multiple of the tile's.
     Indivisible {
         /// The dimension.
         dimension: usize,
@@ -106,29 +106,29 @@ pub enum LayoutError {
     Algebra {
         /// The operation, as in `complement`.
         operation: &'static str,
-        /// Why it has no answer.
+        /// Why it has no result.
         problem: String,
     },
-    /// Axes that are not related, or positions that do not fit the parts.
+    /// Axes that are invalid here or do not fit together, or positions outside their range.
     Axes {
         /// What is wrong.
         problem: String,
     },
-    /// A question about iters put to a table, which has none.
+    /// An operation that needs iters, on a table, which has none.
     NoIters {
-        /// The table, as it prints.
+        /// The table as printed.
         table: String,
     },
-    /// Text or places that are no table.
+    /// Text or places that do not form a table.
     Table {
-        /// The line of the text, from 1; 0 where there is no text.
+        /// The line of the text, counted from 1; 0 if there is no text.
         line: usize,
         /// What is wrong.
         problem: String,
     },
-    /// A hardware layout asked for with parameters that hardware does not have.
+    /// A hardware layout requested with parameters that the hardware does not support.
     Hardware {
-        /// What was asked for, as in `tmem_datapath_layout`.
+        /// What was requested, as in `tmem_datapath_layout`.
         name: &'static str,
         /// What is wrong with the parameters.
         problem: String,
@@ -144,14 +144,14 @@ pub enum LayoutError {
         /// What would be legal.
         legal: String,
     },
-    /// A layout over a device mesh that does not fit the mesh, or cannot be turned into the other.
+    /// A layout over a device mesh that does not fit the mesh, or cannot be converted into another.
     Mesh {
         /// What is wrong.
         problem: String,
         /// What would be legal.
         legal: String,
     },
-    /// The question would need more points than [`crate::ENUMERATION_LIMIT`].
+    /// The operation would enumerate more points than [`crate::ENUMERATION_LIMIT`].
     TooLarge {
         /// How many points there are.
         points: i64,
@@ -161,18 +161,18 @@ pub enum LayoutError {
         /// How many there are.
         count: usize,
     },
-    /// Sizes or positions beyond 56 bits.
+    /// Sizes or positions that do not fit in 56 bits.
     Overflow,
 }
 
-/// `(4,32)`, as shapes are printed everywhere.
+/// A shape as printed everywhere: `(4,32)`.
 pub(crate) fn tuple(values: &[i64]) -> String {
     let inner: Vec<String> = values.iter().map(i64::to_string).collect();
     format!("({})", inner.join(","))
 }
 
 impl LayoutError {
-    /// The stable code of its page in the docs.
+    /// The stable error code, explained in the documentation.
     pub fn code(&self) -> &'static str {
         match self {
             LayoutError::Notation { .. } => "L0101",
@@ -200,11 +200,11 @@ impl LayoutError {
         }
     }
 
-    /// The finding as data; add the user's place with [`Diagnostic::label`].
+    /// The error as a diagnostic; add the source location with [`Diagnostic::label`].
     pub fn diagnostic(&self) -> Diagnostic {
         match self {
             LayoutError::Notation { text, range, problem, legal, fix } => {
-                let found = Diagnostic::error(self.code(), "this is not a layout in notation").snippet(Snippet {
+                let found = Diagnostic::error(self.code(), "this is not a valid layout").snippet(Snippet {
                     origin: "<layout>".to_string(),
                     text: text.clone(),
                     range: range.clone(),
@@ -230,12 +230,12 @@ impl LayoutError {
                 Diagnostic::error(self.code(), self.to_string()).help(format!("legal: {legal}"))
             }
             LayoutError::NoIters { .. } => Diagnostic::error(self.code(), self.to_string())
-                .help("write the layout as shard, replica and offset where the place is affine in the digits"),
+                .help("if its places are affine in the digits, write the layout as shard, replica and offset"),
             LayoutError::Recast { count, .. } => Diagnostic::error(self.code(), self.to_string()).help(format!(
-                "the elements that become one must be {count} neighbours, and all else must move by multiples of {count}"
+                "{count} neighbours become one element; all other strides and offsets must be multiples of {count}"
             )),
             LayoutError::TooLarge { .. } => Diagnostic::error(self.code(), self.to_string())
-                .help("ask about a tile of the buffer instead of the whole"),
+                .help("apply this to a tile of the buffer instead of the whole buffer"),
             LayoutError::Extent { .. }
             | LayoutError::Rank { .. }
             | LayoutError::OutOfRange { .. }
@@ -263,7 +263,7 @@ impl fmt::Display for LayoutError {
             }
             LayoutError::Size { shape, size } => {
                 let elements = shape.iter().fold(1i64, |product, extent| product.saturating_mul(*extent));
-                write!(f, "shape {} has {elements} elements, the layout {size}", tuple(shape))
+                write!(f, "shape {} has size {elements}, but the layout has size {size}", tuple(shape))
             }
             LayoutError::OutOfRange { index, extent } => write!(f, "index {index} is outside 0..{extent}"),
             LayoutError::Region { dimension, begin, end, .. } if end <= begin => {
@@ -282,15 +282,15 @@ impl fmt::Display for LayoutError {
             LayoutError::Hardware { name, problem, .. } => write!(f, "no such {name}: {problem}"),
             LayoutError::Descriptor { name, problem, .. } => write!(f, "no {name} describes this layout: {problem}"),
             LayoutError::Permutation { problem } | LayoutError::Axes { problem } => write!(f, "{problem}"),
-            LayoutError::TooManyIters { count } => write!(f, "{count} iters in one bracket, more than 256"),
+            LayoutError::TooManyIters { count } => write!(f, "{count} iters in one bracket; the limit is 256"),
             LayoutError::NoIters { table } => write!(f, "{table} has no iters"),
-            LayoutError::Table { line: 0, problem } => write!(f, "no table: {problem}"),
+            LayoutError::Table { line: 0, problem } => write!(f, "not a valid table: {problem}"),
             LayoutError::Table { line, problem } => write!(f, "line {line} of the table: {problem}"),
             LayoutError::Recast { count, problem } => {
-                write!(f, "elements cannot be taken {count} at a time: {problem}")
+                write!(f, "elements cannot be recast by a factor of {count}: {problem}")
             }
             LayoutError::Indivisible { dimension, extent, factor } => {
-                write!(f, "dimension {dimension} has extent {extent}, no multiple of {factor}")
+                write!(f, "dimension {dimension} has extent {extent}, which is not a multiple of {factor}")
             }
             LayoutError::Algebra { operation, problem } => write!(f, "no {operation}: {problem}"),
             LayoutError::Mesh { problem, .. } => write!(f, "{problem}"),
@@ -301,7 +301,7 @@ impl fmt::Display for LayoutError {
                     crate::ENUMERATION_LIMIT
                 )
             }
-            LayoutError::Overflow => write!(f, "the layout's size or positions do not fit 56 bits"),
+            LayoutError::Overflow => write!(f, "the layout's size or positions do not fit in 56 bits"),
         }
     }
 }

@@ -1,17 +1,17 @@
-//! The nearest text that is a layout: what a wrong one was perhaps meant to be.
+//! Suggested fixes: the nearest valid layout to a text that is not one.
 
 use std::ops::Range;
 
 use crate::error::LayoutError;
 use crate::layout::Layout;
 
-/// Longer texts are not mended.
+/// No edits are tried on texts longer than this, in bytes.
 const LONGEST: usize = 400;
-/// What is often forgotten.
+/// Text that is often forgotten, tried as insertions.
 const INSERTED: [&str; 9] = ["]", ")", ")]", ":", "(", "[", ",", "1", "o "];
 
-/// The error with its fix checked: the text that the parser thinks was meant if that is a layout, else the first small
-/// edit at the place of the error that makes one, else none.
+/// The error with a checked fix: the parser's suggestion if it is a layout, otherwise the first small edit at the error
+/// that gives a layout, otherwise none.
 pub(crate) fn with_fix(error: LayoutError, read: fn(&str) -> Result<Layout, LayoutError>) -> LayoutError {
     let LayoutError::Notation { text, range, problem, legal, fix } = error else { return error };
     let is_layout = |candidate: &String| read(candidate).is_ok();
@@ -20,7 +20,7 @@ pub(crate) fn with_fix(error: LayoutError, read: fn(&str) -> Result<Layout, Layo
     LayoutError::Notation { text, range, problem, legal, fix }
 }
 
-/// Small edits at one place.
+/// Small edits of the text at `range`.
 fn edits(text: &str, range: &Range<usize>) -> Vec<String> {
     let (before, there, after) = (&text[..range.start], &text[range.clone()], &text[range.end..]);
     let mut edits = Vec::new();
@@ -34,7 +34,7 @@ fn edits(text: &str, range: &Range<usize>) -> Vec<String> {
     edits
 }
 
-/// Where an axis stands in a text: behind an `@`, else as a word; the whole text if it does not.
+/// The range of an axis name in a text: after an `@`, otherwise as a word; the whole text if it does not occur.
 pub(crate) fn axis(text: &str, name: &str) -> Range<usize> {
     match word(text, &format!("@{name}")) {
         Range { start, end } if end - start == name.len() + 1 => start + 1..end,
@@ -42,7 +42,7 @@ pub(crate) fn axis(text: &str, name: &str) -> Range<usize> {
     }
 }
 
-/// Where a whole word stands in a text; the whole text if it does not.
+/// The range of a whole word in a text; the whole text if it does not occur.
 fn word(text: &str, word: &str) -> Range<usize> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let is_whole = |start: &usize| !text[..*start].ends_with(part) && !text[start + word.len()..].starts_with(part);

@@ -27,7 +27,8 @@ impl TileLayout {
 }
 
 impl Layout {
-    /// The position in linear memory of the element whose flat index is `flat`. Error: a table has no expression.
+    /// The position in linear memory of the element whose flat index is `flat`. Error: a table, which has no
+    /// such expression.
     pub fn memory_expr(&self, flat: &Expr) -> Result<Expr, LayoutError> {
         let position = self.tile()?.position_expr(flat, &M);
         Ok(match self {

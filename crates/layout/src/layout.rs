@@ -15,12 +15,12 @@ pub enum Layout {
     Tile(TileLayout),
     /// A swizzle over a tile of linear memory.
     Compose(ComposeLayout),
-    /// Every place listed.
+    /// The places of every element, listed.
     Table(TableLayout),
 }
 
 impl Layout {
-    /// The iters: those of the tile, or of the tile under a swizzle. Error: a table has none.
+    /// The iters: those of the tile, or of the tile under a swizzle. Error: a table, which has no iters.
     pub fn tile(&self) -> Result<&TileLayout, LayoutError> {
         match self {
             Layout::Tile(tile) => Ok(tile),
@@ -47,7 +47,7 @@ impl Layout {
         }
     }
 
-    /// One more than the greatest position on `axis`. Under a swizzle, on `m`, a bound: the end of its block.
+    /// One more than the greatest position on `axis`. Under a swizzle, on `m`, an upper bound: the end of its block.
     pub fn span_on(&self, axis: &Axis) -> i64 {
         match self {
             Layout::Tile(tile) => tile.span_on(axis),
@@ -57,7 +57,7 @@ impl Layout {
         }
     }
 
-    /// The least position on `axis`. Under a swizzle a bound: 0.
+    /// The least position on `axis`. Under a swizzle a lower bound: 0.
     pub fn least_on(&self, axis: &Axis) -> i64 {
         match self {
             Layout::Tile(tile) => tile.least_on(axis),
@@ -66,12 +66,12 @@ impl Layout {
         }
     }
 
-    /// An error where a shape has another number of elements than the layout, or an extent below 1.
+    /// Error: a shape whose number of elements differs from the layout's, or an extent below 1.
     pub fn check_shape(&self, shape: &[i64]) -> Result<(), LayoutError> {
         check_size(shape, self.size())
     }
 
-    /// Where element `flat` lives, as a set in order.
+    /// The places of element `flat`, as a sorted set.
     pub fn apply(&self, flat: i64) -> Result<Vec<Coord>, LayoutError> {
         match self {
             Layout::Tile(tile) => tile.apply(flat),
@@ -96,7 +96,7 @@ impl Layout {
         }
     }
 
-    /// The positions of all elements in linear memory, in order.
+    /// The positions of all elements in linear memory, in element order.
     pub fn memory_positions(&self) -> Vec<i64> {
         match self {
             Layout::Tile(tile) => tile.positions(&M),
@@ -127,7 +127,7 @@ impl Layout {
         }
     }
 
-    /// An error where the layout has more places than may be enumerated.
+    /// Error: a layout with more places than may be enumerated.
     pub(crate) fn check_enumerable(&self) -> Result<(), LayoutError> {
         match self.places_at_most() {
             points if points > crate::ENUMERATION_LIMIT => Err(LayoutError::TooLarge { points }),
@@ -135,7 +135,7 @@ impl Layout {
         }
     }
 
-    /// Elements times the copies of each; of a table, its elements.
+    /// Elements times the copies of each; for a table, the number of its elements.
     pub(crate) fn places_at_most(&self) -> i64 {
         match self {
             Layout::Tile(tile) => tile.places_at_most(),

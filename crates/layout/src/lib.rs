@@ -1,7 +1,7 @@
 //! Layouts: where each element of a tile lives.
 //!
-//! A [`TileLayout`] is shard + replica + offset over named axes, `L(x) = { D(x) + r + O | r in R }`. Memory tiles,
-//! register fragments, tensor memory and device meshes are all described by it. In text and in Rust it reads the same:
+//! A [`TileLayout`] is shard + replica + offset over named axes, `L(x) = { D(x) + r + O | r in R }`. It describes
+//! memory tiles, register fragments, tensor memory and device meshes. The notation is the same in text and in Rust:
 //!
 //! ```
 //! use tilewright_layout::axis::{LANEID, M, WARPID};
@@ -14,7 +14,8 @@
 //! # Ok::<(), tilewright_layout::LayoutError>(())
 //! ```
 //!
-//! Questions are decided, never "not provable": on the iters where the map is affine, else by enumeration.
+//! Every question gets an exact answer, never "not provable": from the iters where the map is affine, otherwise by
+//! enumeration.
 
 pub mod access;
 mod algebra;
@@ -55,5 +56,5 @@ pub use swizzle::{ComposeLayout, SwizzleLayout};
 pub use table::TableLayout;
 pub use tile::{Coord, Iter, TileLayout};
 
-/// The most points that a question may enumerate; beyond it the answer is [`LayoutError::TooLarge`].
+/// The maximum number of points that a question may enumerate; above it the result is [`LayoutError::TooLarge`].
 pub const ENUMERATION_LIMIT: i64 = 1 << 22;

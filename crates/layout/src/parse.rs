@@ -1,5 +1,5 @@
-//! The notation read back: `S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid`,
-//! optionally behind `swizzle(M=3,B=3,S=3) o`.
+//! Parses the notation: `S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid`,
+//! optionally preceded by `swizzle(M=3,B=3,S=3) o`.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -32,7 +32,7 @@ impl FromStr for TileLayout {
     }
 }
 
-/// Errors say where the text goes wrong, and give the nearest text that is a layout where there is an obvious one.
+/// Errors say where the text is wrong, and suggest the nearest valid layout if there is an obvious one.
 impl FromStr for Layout {
     type Err = LayoutError;
 
@@ -58,8 +58,8 @@ fn read(text: &str) -> Result<Layout, LayoutError> {
 }
 
 impl Layout {
-    /// Reads a layout in which every axis is a hardware axis or one of `own`: a misspelt `lanid` is an error with the
-    /// nearest name, where [`str::parse`] takes it for an axis of the user's.
+    /// Reads a layout in which every axis is a hardware axis or one of `own`: a misspelt `lanid` is an error that
+    /// suggests the nearest name, whereas [`str::parse`] takes it for a user-defined axis.
     pub fn parse_with_axes(text: &str, own: &[Axis]) -> Result<Layout, LayoutError> {
         let layout: Layout = text.parse()?;
         for axis in layout.axes() {
@@ -71,7 +71,7 @@ impl Layout {
     }
 }
 
-/// Says where in the text the axis stands, and which known name is nearest.
+/// The error for an unknown axis, with its range in the text and the nearest known name.
 fn unknown_axis(text: &str, axis: &Axis, own: &[Axis]) -> LayoutError {
     let known = HARDWARE.iter().chain(own).map(Axis::name);
     let parser = Parser::new(text);
@@ -87,6 +87,7 @@ fn unknown_axis(text: &str, axis: &Axis, own: &[Axis]) -> LayoutError {
 
 struct Parser<'a> {
     text: &'a str,
+    /// The byte offset of the next character.
     at: usize,
 }
 
@@ -98,7 +99,7 @@ struct Parts {
     offset: Vec<(Axis, i64)>,
 }
 
-/// The iters of a bracket, and where it stands.
+/// The iters of a bracket, and its range in the text.
 struct Part {
     iters: Vec<Iter>,
     range: Range<usize>,
@@ -114,7 +115,7 @@ impl<'a> Parser<'a> {
         LayoutError::Notation { text: self.text.to_string(), range, problem: problem.into(), legal, fix: None }
     }
 
-    /// A problem with the text that was perhaps meant.
+    /// A problem whose fix is the text that was probably meant.
     fn problem_fixed(&self, range: Range<usize>, problem: impl Into<String>, meant: String) -> LayoutError {
         match self.problem(range, problem) {
             LayoutError::Notation { text, range, problem, legal, .. } => {
@@ -124,12 +125,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The text with another part in `range`.
+    /// The text with `range` replaced by `part`.
     fn with(&self, range: Range<usize>, part: &str) -> String {
         format!("{}{part}{}", &self.text[..range.start], &self.text[range.end..])
     }
 
-    /// A problem with the character that comes next.
+    /// A problem at the next character.
     fn problem_here(&mut self, expected: &str) -> LayoutError {
         self.skip_space();
         match self.peek() {
@@ -181,7 +182,7 @@ impl<'a> Parser<'a> {
         let range = self.at..self.at + sign + digits;
         let value = self.text[range.clone()].parse();
         self.at = range.end;
-        value.map_err(|_| self.problem(range, "this number does not fit 64 bits"))
+        value.map_err(|_| self.problem(range, "this number does not fit in 64 bits"))
     }
 
     /// An axis name.
@@ -197,7 +198,7 @@ impl<'a> Parser<'a> {
         Ok(Axis::named(name))
     }
 
-    /// `4@laneid`, `4` (on `m`) or `laneid` (one step).
+    /// `4@laneid`, `4` (on `m`) or `laneid` (stride 1).
     fn stride(&mut self) -> Result<(i64, Axis), LayoutError> {
         self.skip_space();
         if self.peek().is_some_and(|c| c.is_alphabetic() || c == '_') {
@@ -238,7 +239,7 @@ impl<'a> Parser<'a> {
         Ok(extent)
     }
 
-    /// `[extents : strides]` behind `S` or `R`; without strides, row-major on `m`.
+    /// `[extents : strides]` after `S` or `R`; without strides, row-major on `m`.
     fn bracket(&mut self) -> Result<Vec<Iter>, LayoutError> {
         let start = self.at;
         self.expect('[')?;
@@ -255,7 +256,7 @@ impl<'a> Parser<'a> {
         let start = self.at;
         let strides = self.list(Parser::stride)?;
         if strides.len() != extents.len() {
-            let problem = format!("{} strides for {} extents", strides.len(), extents.len());
+            let problem = format!("stride count {} differs from extent count {}", strides.len(), extents.len());
             let given = strides.iter().map(|(stride, axis)| format!("{stride}@{axis}"));
             let as_many: Vec<String> = given.chain(std::iter::repeat("1".to_string())).take(extents.len()).collect();
             let range = start..self.at;
@@ -283,7 +284,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `S[...]` or `R[...]`, of which there may be one each.
+    /// `S[...]` or `R[...]`; there may be at most one of each.
     fn iters(&mut self, letter: char, what: &str, part: &mut Option<Part>) -> Result<(), LayoutError> {
         let start = self.at;
         self.at += letter.len_utf8();
@@ -378,7 +379,10 @@ mod tests {
             printed("S[(8,2):(4@)]"),
             "expected the name of an axis, such as `laneid` or `m`, not `)`, at character 12 of `S[(8,2):(4@)]`"
         );
-        assert_eq!(printed("S[(8,2):(4,)]"), "1 strides for 2 extents, at character 9 of `S[(8,2):(4,)]`");
+        assert_eq!(
+            printed("S[(8,2):(4,)]"),
+            "stride count 1 differs from extent count 2, at character 9 of `S[(8,2):(4,)]`"
+        );
         assert_eq!(
             printed("S[8:1] + S[4:2]"),
             "a second S[...]: all shard iters belong in one, at character 10 of `S[8:1] + S[4:2]`"

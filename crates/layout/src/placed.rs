@@ -1,4 +1,4 @@
-//! A tile inside a buffer: what it looks like from its own origin, and where that origin is.
+//! A tile inside a buffer: its shape relative to its start, and the position of that start.
 
 use std::ops::Range;
 
@@ -16,9 +16,9 @@ use crate::tile::{Iter, TileLayout, check_size};
 /// Where the elements of a tile are in linear memory, relative to its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// As iters say: those of the parent, cut to the tile.
+    /// Given by iters: those of the parent, cut to the tile.
     Iters(TileLayout),
-    /// As a table on `m` lists: one position per element.
+    /// Given by a table on `m`: one position per element.
     Listed(TableLayout),
 }
 
@@ -28,17 +28,17 @@ pub enum Placement {
 pub struct PlacedTile {
     /// The elements of the tile in row-major order, relative to the start.
     pub shape: Placement,
-    /// What is added to every position of `shape`, in elements: with it they are positions in the buffer's linear
-    /// memory, before a swizzle.
+    /// Added to every position of `shape`, in elements, to give positions in the buffer's linear memory, before a
+    /// swizzle.
     pub start: Expr,
     /// The parent's swizzle, which acts on positions in the buffer.
     pub swizzle: Option<SwizzleLayout>,
-    /// The dimensions of a tensor whose sizes are known at launch only; empty for others. Each has an axis of its own in
-    /// `shape`, on which positions count indices.
+    /// The dimensions of a tensor whose sizes are known only at launch; empty for other tensors. Each has its own axis
+    /// in `shape`, on which positions count indices.
     pub pitches: Vec<Pitch>,
 }
 
-/// One dimension of a tile of a tensor whose sizes are known at launch only.
+/// One dimension of a tile of a tensor whose sizes are known only at launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pitch {
     /// The axis on which the tile counts indices of this dimension.
@@ -47,17 +47,17 @@ pub struct Pitch {
     pub first: Expr,
     /// Elements from one index to the next.
     pub stride: Expr,
-    /// The tensor's extent, if the tile may hang over: indices from here on are outside.
+    /// The tensor's extent, if the tile may exceed it: indices from here on are out of bounds.
     pub edge: Option<Expr>,
 }
 
 impl Layout {
-    /// The tile of `extents` that begins at `starts` (one index expression per dimension of `shape`). Of a table with
-    /// several places per element, the first is taken.
+    /// The tile of `extents` that begins at `starts` (one index expression per dimension of `shape`). For a table
+    /// with several places per element, the first is used.
     ///
-    /// Errors: ranks that differ, a shape of another size or one that does not group, a start that may lie outside, a
-    /// table on another axis than `m`, or a region whose iters or listed positions would depend on where it starts
-    /// (then a start that is a multiple of the extent helps, or in a table a start that is a number).
+    /// Errors: ranks that differ, a shape of a different size or one that does not group, a start that may lie outside,
+    /// a table on an axis other than `m`, or a region whose iters or listed positions would depend on where it starts
+    /// (use a start that is a multiple of the extent or, in a table, a constant start).
     pub fn place(&self, shape: &[i64], starts: &[Expr], extents: &[i64]) -> Result<PlacedTile, LayoutError> {
         for given in [starts.len(), extents.len()] {
             if given != shape.len() {
@@ -73,15 +73,17 @@ impl Layout {
     }
 }
 
-/// A box of a shape that may begin at one place or another; all three have the same rank.
+/// A box of a shape, whose start may depend on run-time values; all three fields have the same rank.
 struct Region<'a> {
     shape: &'a [i64],
+    /// The first index in each dimension.
     starts: &'a [Expr],
+    /// How many indices the box has in each dimension.
     extents: &'a [i64],
 }
 
 impl Region<'_> {
-    /// The indices of one dimension that the box may have, wherever it begins. Error: some lie outside the shape.
+    /// The range of indices of one dimension that the box may cover, over all its starts. Error: some are outside.
     fn reach(&self, dimension: usize) -> Result<Range<i64>, LayoutError> {
         let (start, extent, most) = (self.starts[dimension].range(), self.extents[dimension], self.shape[dimension]);
         let (begin, end) = (start.lo, start.hi.saturating_add(extent));
@@ -106,7 +108,8 @@ impl Region<'_> {
         Ok(PlacedTile { shape: Placement::Iters(tile), start: normalize(&start), swizzle, pitches: Vec::new() })
     }
 
-    /// The positions of the box where it begins at the least start; every index more adds the same to all of them.
+    /// Lists the positions of the box at its least start; each further index of a start must add one step to all of
+    /// them.
     fn of_table(&self, table: &TableLayout) -> Result<PlacedTile, LayoutError> {
         if let Some(axis) = table.axes().iter().find(|axis| **axis != M) {
             return Err(LayoutError::Axes { problem: format!("a tile in memory is on `m`, not on `{axis}`") });
@@ -136,7 +139,7 @@ fn not_affine(dimension: usize, reach: &Range<i64>) -> LayoutError {
     LayoutError::NotAffine { dimension, begin: reach.start, end: reach.end }
 }
 
-/// What one index more of a dimension adds to the positions of a box with these sides, if it always adds the same.
+/// The step that one more index of a dimension adds to the positions of a box with these sides, if it is constant.
 fn step_along(positions: &[i64], sides: &[i64], dimension: usize) -> Option<i64> {
     let behind = sides[dimension + 1..].iter().product::<i64>() as usize;
     let runs = positions.chunks(behind * sides[dimension] as usize);
@@ -145,7 +148,7 @@ fn step_along(positions: &[i64], sides: &[i64], dimension: usize) -> Option<i64>
     steps.all(|other| other == step).then_some(step)
 }
 
-/// The iters of `extent` indices from `start` on, and the position of the first; `None` if the iters depend on it.
+/// The iters of `extent` indices from `start` on, and the position of the first; `None` if the iters depend on `start`.
 fn cut(iters: &[Iter], start: &Expr, extent: i64) -> Option<(Vec<Iter>, Expr)> {
     let Some((innermost, outer)) = iters.split_last() else { return Some((Vec::new(), Expr::constant(0))) };
     if let Some(at) = start.as_const() {
@@ -178,8 +181,8 @@ fn position(iters: &[Iter], at: &Expr) -> Expr {
 }
 
 impl PlacedTile {
-    /// The tile of `extents` at `starts` in a tensor with these strides, of which some are known at launch only. `edges`
-    /// has the extent of each dimension over which the tile may hang.
+    /// The tile of `extents` at `starts` in a tensor with these strides, some of them known only at launch. `edges` has
+    /// the extent of each dimension that the tile may exceed.
     pub fn over(
         starts: &[Expr],
         extents: &[i64],
@@ -208,9 +211,9 @@ impl PlacedTile {
         &self.start + &self.first_of_pitches()
     }
 
-    /// True when this tile and another, both in one memory, may share a place. Of tiles whose distance is known, the
-    /// bounds of their places decide; of others, in tensors whose sizes are known at launch only, only the same tile is
-    /// taken to be meant.
+    /// True when this tile and another in the same memory may share a place. At a constant distance, the bounds of the
+    /// places decide, or, if either has pitches, whether it is 0. At an unknown distance, two tiles that both have
+    /// pitches are assumed not to meet, all others to meet.
     pub fn may_meet(&self, other: &PlacedTile) -> bool {
         let distance = normalize(&(self.origin() - other.origin()));
         let Some(distance) = distance.as_const() else { return self.pitches.is_empty() || other.pitches.is_empty() };
@@ -227,12 +230,12 @@ impl PlacedTile {
         least + distance <= other_most && other_least <= most + distance
     }
 
-    /// What the starts of dimensions with an axis of their own add to every position.
+    /// The sum that the starts of the dimensions in `pitches` add to every position.
     pub fn first_of_pitches(&self) -> Expr {
         self.pitches.iter().fold(Expr::constant(0), |sum, pitch| sum + &pitch.first * &pitch.stride)
     }
 
-    /// What a step of 1 on `axis` adds to the position in memory: 1 on `m`.
+    /// How far a step of 1 on `axis` moves in memory, in elements: the stride of a dimension in `pitches`, or 1 on `m`.
     pub fn stride_of(&self, axis: &Axis) -> Expr {
         let pitch = self.pitches.iter().find(|pitch| pitch.axis == *axis);
         pitch.map_or(Expr::constant(1), |pitch| pitch.stride.clone())
@@ -262,8 +265,8 @@ impl PlacedTile {
         }
     }
 
-    /// The positions on `m` of all elements in order, relative to the start, before a swizzle, replicas left out: one
-    /// number per element, so ask only of tiles that are enumerated anyway.
+    /// The positions on `m` of all elements in order, relative to the start, before a swizzle, replicas left out. One
+    /// number per element, so call it only for tiles that are enumerated anyway.
     pub fn positions(&self) -> Vec<i64> {
         match &self.shape {
             Placement::Iters(tile) => tile.positions(&M),

@@ -41,7 +41,7 @@ impl fmt::Display for TileLayout {
     }
 }
 
-/// As in notation: a failed test shows what a person would write.
+/// Prints the notation, so that a failed test shows what a person would write.
 impl fmt::Debug for TileLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

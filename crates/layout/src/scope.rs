@@ -1,6 +1,6 @@
 //! Axes that count threads, and how they convert: `tx = 32*warpid + laneid`, `warpid = 4*wgid + wid_in_wg`, ...
 //!
-//! A conversion is asked for; nothing converts by itself. [`TileLayout::same_places_in`] compares in a named scope.
+//! Conversions are explicit; nothing converts implicitly. [`TileLayout::same_places_in`] compares in a named scope.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,9 @@ use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::tile::{Iter, TileLayout};
 
-/// Threads of a warp, and warps of a warpgroup.
+/// Threads in a warp.
 const WARP: i64 = 32;
+/// Warps in a warpgroup.
 const WARPS_OF_A_WARPGROUP: i64 = 4;
 
 /// `whole = factor * outer + inner`, with `inner` in `0..factor`.
@@ -20,7 +21,7 @@ pub struct AxisRelation {
     pub whole: Axis,
     /// The axis that counts groups.
     pub outer: Axis,
-    /// How many are in a group.
+    /// How many positions of `inner` are in a group.
     pub factor: i64,
     /// The axis that counts inside a group.
     pub inner: Axis,
@@ -35,7 +36,7 @@ pub const RELATIONS: [AxisRelation; 4] = [
     AxisRelation { whole: WARPID, outer: WGID, factor: 4, inner: WID_IN_WG },
 ];
 
-/// Threads in one unit of a level, inside a CTA.
+/// Threads in one unit of a level; `None` for levels above a warpgroup.
 fn threads_in(unit: Scope) -> Option<i64> {
     match unit {
         Scope::Thread => Some(1),
@@ -56,8 +57,8 @@ fn thread_index(scope: Scope) -> Option<Axis> {
 }
 
 impl TileLayout {
-    /// The levels that the thread axes connect: the smallest unit that is counted, and the level inside which
-    /// everything is counted. `None` where the elements are not spread over threads or CTAs.
+    /// The levels that the thread axes connect: the smallest unit that is counted, and the scope inside which
+    /// everything is counted. `None` if the elements are not distributed over threads, CTAs or devices.
     /// Error: axes that leave a gap, as `laneid` and `wgid` do without the warp in the warpgroup, or that overlap.
     pub fn scope(&self) -> Result<Option<(Scope, Scope)>, LayoutError> {
         if !self.shard().iter().any(|iter| iter.axis.is_unit()) {
@@ -71,7 +72,7 @@ impl TileLayout {
                 let names: Vec<String> = self.axes().iter().filter(|a| a.is_unit()).map(|a| format!("`{a}`")).collect();
                 let how = if unit > reached { "leave a gap" } else { "overlap" };
                 return Err(LayoutError::Axes {
-                    problem: format!("the axes {} {how}: they name no one scope", names.join(", ")),
+                    problem: format!("the axes {} {how}, so they name no single scope", names.join(", ")),
                 });
             }
             reached = scope;
@@ -79,21 +80,21 @@ impl TileLayout {
         Ok(Some((inner, reached)))
     }
 
-    /// The same layout with every thread axis inside `scope` (a warp, a warpgroup or a CTA) told as one index of its
-    /// threads: `laneid`, `tid_in_wg` or `tx`. Axes that count CTAs or devices stay.
-    /// Errors: another scope, an axis that reaches beyond it, axes that count the same threads twice, positions that
-    /// hardware does not have (lane 32).
+    /// The same layout with every thread axis inside `scope` (a warp, a warpgroup or a CTA) expressed as one index of
+    /// its threads: `laneid`, `tid_in_wg` or `tx`. Axes that count CTAs or devices stay. Errors: any other scope, an
+    /// axis that reaches beyond it, axes that count the same threads twice, positions that the hardware does not have
+    /// (lane 32).
     pub fn in_scope(&self, scope: Scope) -> Result<TileLayout, LayoutError> {
         let Some(index) = thread_index(scope) else {
             return Err(LayoutError::Axes {
-                problem: "threads are counted in a warp, a warpgroup or a CTA".to_string(),
+                problem: "threads can be counted only in a warp, a warpgroup or a CTA".to_string(),
             });
         };
         self.check_parts(|axis| axis.is_thread())?;
         let convert = |axis: &Axis, value: i64| match axis.kind() {
             AxisKind::Unit { scope: around, unit } if threads_in(unit).is_some() => {
                 if around > scope {
-                    let problem = format!("`{axis}` counts inside a level above the one that `{index}` counts in");
+                    let problem = format!("`{axis}` counts in a scope above that of `{index}`");
                     return Err(LayoutError::Axes { problem });
                 }
                 let threads = threads_in(unit).unwrap_or(1);
@@ -104,19 +105,18 @@ impl TileLayout {
         self.converted(convert)
     }
 
-    /// The same layout with `outer` and `inner` told as `whole`. Errors: positions on `inner` outside `0..factor`, a
-    /// layout that moves on `whole` as well.
+    /// The same layout with `outer` and `inner` expressed as `whole`. Errors: positions on `inner` outside `0..factor`,
+    /// a layout that already uses `whole` as well.
     pub fn join_axes(&self, relation: &AxisRelation) -> Result<TileLayout, LayoutError> {
         let AxisRelation { whole, outer, factor, inner } = relation;
         let (least, end) = (self.least_on(inner), self.span_on(inner));
         if least < 0 || end > *factor {
-            let problem =
-                format!("`{inner}` reaches {least}..{end}, outside the {factor} that `{whole}` has in a group");
+            let problem = format!("`{inner}` reaches {least}..{end}, outside 0..{factor}, a group of `{whole}`");
             return Err(LayoutError::Axes { problem });
         }
         let axes = self.axes();
         if axes.contains(whole) && (axes.contains(outer) || axes.contains(inner)) {
-            let problem = format!("`{whole}` counts what `{outer}` and `{inner}` count");
+            let problem = format!("`{whole}` already counts what `{outer}` and `{inner}` count");
             return Err(LayoutError::Axes { problem });
         }
         self.converted(|axis, value| {
@@ -131,20 +131,21 @@ impl TileLayout {
         })
     }
 
-    /// The same layout with `whole` told as `outer` and `inner`. Error: an iter that steps across groups unevenly, or
-    /// positions inside a group that would carry into the next.
+    /// The same layout with `whole` expressed as `outer` and `inner`. Error: an iter that steps across groups unevenly,
+    /// or positions inside a group that would carry into the next.
     pub fn split_axis(&self, relation: &AxisRelation) -> Result<TileLayout, LayoutError> {
         let refuse = |what: String| {
             let AxisRelation { whole, outer, factor, inner } = relation;
-            LayoutError::Axes { problem: format!("`{whole}` is no `{factor}*{outer} + {inner}` here: {what}") }
+            LayoutError::Axes { problem: format!("`{whole}` does not split into `{factor}*{outer} + {inner}`: {what}") }
         };
         let axes = self.axes();
         if relation.factor < 1 || (axes.contains(&relation.whole) && axes.contains(&relation.inner)) {
-            return Err(refuse("the parts are counted already".to_string()));
+            return Err(refuse("the factor is below 1, or the inner axis is already used".to_string()));
         }
         let split = |iters: &[Iter]| -> Result<Vec<Iter>, LayoutError> {
             let parts = iters.iter().map(|iter| {
-                split_iter(iter, relation).ok_or_else(|| refuse(format!("{}:{}", iter.extent, iter.stride)))
+                split_iter(iter, relation)
+                    .ok_or_else(|| refuse(format!("the iter {}:{} crosses groups unevenly", iter.extent, iter.stride)))
             });
             Ok(parts.collect::<Result<Vec<_>, _>>()?.concat())
         };
@@ -161,13 +162,13 @@ impl TileLayout {
         Ok(layout)
     }
 
-    /// Axes that count different threads, at positions that hardware has.
+    /// Checks that the axes count different threads, at positions that the hardware has.
     fn check_parts(&self, counted: impl Fn(&Axis) -> bool) -> Result<(), LayoutError> {
         let axes: Vec<Axis> = self.axes().into_iter().filter(counted).collect();
         for axis in &axes {
             let (least, end) = (self.least_on(axis), self.span_on(axis));
             if least < 0 || axis.extent().is_some_and(|extent| end > extent) {
-                let problem = format!("`{axis}` reaches {least}..{end}, where hardware has no positions");
+                let problem = format!("`{axis}` reaches {least}..{end}, beyond the positions that the hardware has");
                 return Err(LayoutError::Axes { problem });
             }
         }
@@ -182,7 +183,7 @@ impl TileLayout {
         Ok(())
     }
 
-    /// Every stride and offset, moved to another axis and scaled.
+    /// The layout with every stride and offset replaced by what `convert` gives for it.
     fn converted(
         &self,
         convert: impl Fn(&Axis, i64) -> Result<(Axis, i64), LayoutError>,
@@ -201,9 +202,9 @@ impl TileLayout {
 }
 
 impl Layout {
-    /// The thread axes of a CTA of so many threads about which the layout says nothing, and how many coordinates each
-    /// has: no iter (not even of extent 1), no replica and no offset names them, though there is more than one
-    /// coordinate. Whatever is not named is at coordinate 0.
+    /// The thread axes that the layout does not name, in a CTA with this many threads, and how many coordinates each
+    /// has. No iter (not even of extent 1), replica or offset is on these axes, although they have more than one
+    /// coordinate; every element is at coordinate 0 of them.
     pub fn unnamed_thread_axes(&self, threads: i64) -> Vec<(Axis, i64)> {
         let warps = (threads + WARP - 1) / WARP;
         let levels = [
@@ -236,7 +237,7 @@ fn step_of(axis: &Axis) -> Option<(Scope, Scope)> {
     }
 }
 
-/// The iter on `outer`, on `inner`, or cut where a group ends.
+/// The iter moved to `outer` or `inner`, or cut where a group ends; `None` if it steps across groups unevenly.
 fn split_iter(iter: &Iter, relation: &AxisRelation) -> Option<Vec<Iter>> {
     let AxisRelation { whole, outer, factor, inner } = relation;
     if iter.axis != *whole {
@@ -335,7 +336,7 @@ mod tests {
     #[test]
     fn threads_that_do_not_exist_or_are_counted_twice_are_errors() {
         let said = |text: &str| layout(text).in_scope(Scope::Cta).map_or_else(|e| e.to_string(), |l| l.to_string());
-        assert_eq!(said("S[64:1@laneid]"), "`laneid` reaches 0..64, where hardware has no positions");
+        assert_eq!(said("S[64:1@laneid]"), "`laneid` reaches 0..64, beyond the positions that the hardware has");
         assert_eq!(said("S[(2,2):(1@tx,1@laneid)]"), "`laneid` and `tx` count the same threads");
         let [tx, ..] = &RELATIONS;
         assert_eq!(layout("S[(4,2):(1@tx,1@laneid)]").split_axis(tx).unwrap_err().code(), "L0120");

@@ -93,7 +93,7 @@ impl Add<i64> for LayoutSpec {
 }
 
 impl LayoutSpec {
-    /// The layout, if every extent is at least 1 and sizes fit 64 bits.
+    /// Builds the layout. Errors: as [`TileLayout::new`].
     pub fn build(self) -> Result<TileLayout, LayoutError> {
         TileLayout::new(self.shard, self.replica, self.offset.into_iter().map(|t| (t.axis, t.value)))
     }

@@ -1,28 +1,33 @@
-//! Swizzles: an exclusive or of address bits over linear memory, against bank conflicts.
+//! Swizzles: XOR of address bits of linear memory, to avoid bank conflicts.
 
 use crate::axis::M;
 use crate::error::LayoutError;
 use crate::tile::{Coord, TileLayout};
 
-/// XOR of `swizzle_len` (B) address bits with those `atom_len` (S) above, leaving the lowest `per_element` (M) bits.
+/// XOR of `swizzle_len` (B) address bits with those `atom_len` (S) above; the lowest `per_element` (M) bits stay.
 ///
-/// With `inner`, the lower bits are XORed by the higher ones (the form of TMA and wgmma); without, the other way round.
+/// With `inner`, the lower bits are XORed with the higher ones (the form of TMA and wgmma); without it, the higher
+/// bits with the lower ones.
 /// An address counts elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SwizzleLayout {
+    /// M: how many low bits stay as they are.
     per_element: u32,
+    /// B: how many bits are XORed.
     swizzle_len: u32,
+    /// S: how far apart the two groups of bits are, in bits.
     atom_len: u32,
+    /// Whether the lower group of bits is the one that changes.
     inner: bool,
 }
 
 impl SwizzleLayout {
-    /// A swizzle; M and B are not negative, S is at least B, and all bits together fit 62.
+    /// Creates a swizzle. Errors: a negative parameter, S less than B, more than 62 bits in all.
     pub fn new(per_element: i64, swizzle_len: i64, atom_len: i64, inner: bool) -> Result<SwizzleLayout, LayoutError> {
         let fits = |v: i64| (0..=62).contains(&v);
         if !(fits(per_element) && fits(swizzle_len) && fits(atom_len)) || per_element + swizzle_len + atom_len > 62 {
             let problem =
-                format!("swizzle(M={per_element},B={swizzle_len},S={atom_len}) does not fit an address of 62 bits");
+                format!("swizzle(M={per_element},B={swizzle_len},S={atom_len}) does not fit in a 62-bit address");
             return Err(LayoutError::Swizzle { problem });
         }
         if atom_len < swizzle_len {
@@ -38,7 +43,7 @@ impl SwizzleLayout {
         })
     }
 
-    /// M: how many low bits stay together.
+    /// M: how many low bits stay as they are.
     pub fn per_element(self) -> u32 {
         self.per_element
     }
@@ -53,17 +58,18 @@ impl SwizzleLayout {
         self.atom_len
     }
 
-    /// Whether the lower group is the one that changes.
+    /// Whether the lower group of bits is the one that changes.
     pub fn inner(self) -> bool {
         self.inner
     }
 
-    /// Neighbours that stay side by side: `2^M`.
+    /// How many consecutive addresses, aligned, stay consecutive: `2^M`.
     pub fn run(self) -> i64 {
         1 << self.per_element
     }
 
-    /// Addresses in one block stay in it, and a move by whole blocks changes nothing: `2^(M+B+S)`.
+    /// The period of the swizzle, `2^(M+B+S)`: addresses stay inside their block of this size, and all blocks are
+    /// alike.
     pub fn block(self) -> i64 {
         1 << (self.per_element + self.swizzle_len + self.atom_len)
     }
@@ -88,7 +94,7 @@ pub struct ComposeLayout {
 }
 
 impl ComposeLayout {
-    /// A swizzle over a tile that lives on `m` only, at positions that are not negative.
+    /// A swizzle over a tile. Error: a tile on axes other than `m`, or at negative positions.
     pub fn new(swizzle: SwizzleLayout, tile: TileLayout) -> Result<ComposeLayout, LayoutError> {
         if let Some(axis) = tile.axes().into_iter().find(|axis| *axis != M) {
             let problem = format!("a swizzle acts on linear memory `m`, not on `{axis}`");
@@ -113,7 +119,7 @@ impl ComposeLayout {
         &self.tile
     }
 
-    /// Where element `flat` lives, as a set in order: the tile's places, each swizzled.
+    /// The places of element `flat`, as a sorted set: the tile's places, each swizzled.
     pub fn apply(&self, flat: i64) -> Result<Vec<Coord>, LayoutError> {
         let mut places = self.tile.apply(flat)?;
         for place in &mut places {

@@ -1,4 +1,4 @@
-//! Layouts that no iters describe: every element's places, listed.
+//! Layouts that iters cannot describe: the places of every element are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,6 +16,7 @@ pub struct TableLayout(Arc<Rows>);
 
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Rows {
+    /// The axes of the positions, in order.
     axes: Vec<Axis>,
     /// The places of element `x` begin at place `starts[x]` and end at `starts[x + 1]`.
     starts: Vec<usize>,
@@ -23,13 +24,13 @@ struct Rows {
     positions: Vec<i64>,
 }
 
-/// Positions stay below this, so that one more than the greatest fits 64 bits.
+/// Positions must be below this in magnitude, so that one more than the greatest fits in 64 bits.
 const MOST_POSITION: i64 = 1 << 62;
 const HEAD: &str = "tilewright table 1";
 
 impl TableLayout {
-    /// A table from the places of each element. An axis that a place does not name is at 0. Errors: no elements, an
-    /// element without a place, more than [`crate::ENUMERATION_LIMIT`] places.
+    /// A table from the places of each element. A place is at 0 on an axis that it does not name. Errors: no elements,
+    /// an element without a place, more than [`crate::ENUMERATION_LIMIT`] places.
     pub fn new(elements: &[Vec<Coord>]) -> Result<TableLayout, LayoutError> {
         let axes: BTreeSet<Axis> = elements.iter().flatten().flat_map(|place| place.keys().cloned()).collect();
         let axes: Vec<Axis> = axes.into_iter().collect();
@@ -56,10 +57,10 @@ impl TableLayout {
             return Err(LayoutError::TooLarge { points: places });
         }
         if let Some(far) = rows.positions.iter().find(|position| position.saturating_abs() >= MOST_POSITION) {
-            return Err(LayoutError::Table { line: 0, problem: format!("the position {far} does not fit 62 bits") });
+            return Err(LayoutError::Table { line: 0, problem: format!("the position {far} does not fit in 62 bits") });
         }
         if let Some(axis) = rows.axes.iter().find(|axis| !axis.has_a_name()) {
-            return Err(LayoutError::Axes { problem: format!("`{axis}` is not the name of an axis in notation") });
+            return Err(LayoutError::Axes { problem: format!("`{axis}` is not a valid axis name") });
         }
         if places == 0 || rows.starts.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(LayoutError::Table { line: 0, problem: "every element needs at least one place".to_string() });
@@ -77,7 +78,7 @@ impl TableLayout {
         &self.0.axes
     }
 
-    /// Where element `flat` lives, as a set in order. Error: an index outside the table.
+    /// The places of element `flat`, as a sorted set. Error: an index outside the table.
     pub fn apply(&self, flat: i64) -> Result<Vec<Coord>, LayoutError> {
         let outside = LayoutError::OutOfRange { index: flat, extent: self.size() };
         let rows = self.rows_of(flat).ok_or(outside)?;
@@ -94,7 +95,7 @@ impl TableLayout {
     }
 
     /// The position of the first place of element `flat` on `axis`; 0 on an axis that the table does not have, or
-    /// outside it.
+    /// for an element outside the table.
     pub fn position(&self, flat: i64, axis: &Axis) -> i64 {
         let column = self.0.axes.iter().position(|a| a == axis);
         let first = self.rows_of(flat).and_then(|mut rows| rows.next());
@@ -118,7 +119,7 @@ impl TableLayout {
         self.positions_on(axis).min().unwrap_or(0)
     }
 
-    /// The first element that has several places, if one has.
+    /// The first element that has several places, if there is one.
     pub fn replicated(&self) -> Option<i64> {
         self.0.starts.windows(2).position(|pair| pair[1] - pair[0] > 1).map(|element| element as i64)
     }
@@ -128,15 +129,15 @@ impl TableLayout {
         self.collision().is_none()
     }
 
-    /// Two elements that share a place, if any do: the least element that is at the place of an earlier one, after that
-    /// one.
+    /// Two elements `(earlier, later)` that share a place, if any do; `later` is the least element at the place of an
+    /// earlier one.
     pub fn collision(&self) -> Option<(i64, i64)> {
         let mut holders = BTreeMap::new();
         (0..self.size())
             .find_map(|flat| self.rows_of(flat)?.find_map(|row| holders.insert(row, flat).map(|holder| (holder, flat))))
     }
 
-    /// The table of some of the elements, in this order. Error: an element outside.
+    /// The table of the given elements, in this order. Error: an element outside the table.
     pub fn select(&self, elements: &[i64]) -> Result<TableLayout, LayoutError> {
         let picked: Vec<Vec<Coord>> = elements.iter().map(|flat| self.apply(*flat)).collect::<Result<_, _>>()?;
         TableLayout::new(&picked)
@@ -151,7 +152,7 @@ impl TableLayout {
         names.chain(starts).chain(positions).fold(0xcbf2_9ce4_8422_2325, fold)
     }
 
-    /// The whole table as text: a head line, the axes, then one line per element; places are parted by `;`.
+    /// The whole table as text: a header line, the axes, then one line per element, its places separated by `;`.
     pub fn to_text(&self) -> String {
         let axes: Vec<&str> = self.0.axes.iter().map(Axis::name).collect();
         let mut text = format!("{HEAD}\naxes {}\n", axes.join(" "));
@@ -189,7 +190,7 @@ impl TableLayout {
 fn place_of(axes: &[Axis], text: &str) -> Result<Coord, String> {
     let positions: Vec<&str> = if axes.is_empty() && text.is_empty() { Vec::new() } else { text.split(',').collect() };
     if positions.len() != axes.len() {
-        return Err(format!("{} positions for {} axes", positions.len(), axes.len()));
+        return Err(format!("position count {} differs from axis count {}", positions.len(), axes.len()));
     }
     let read = |(axis, text): (&Axis, &str)| {
         let position = text.trim().parse::<i64>().ok();

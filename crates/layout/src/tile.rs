@@ -21,19 +21,19 @@ impl Iter {
     }
 }
 
-/// More iters than this are refused: no tile needs them (55 of extent 2 fill all positions), and every operation stays
-/// bounded.
+/// The maximum number of shard or replica iters. No tile needs more (55 of extent 2 fill all positions), and the limit
+/// keeps every operation bounded.
 const MOST_ITERS: usize = 256;
-/// More copies of one element than this are not listed.
+/// The maximum number of copies of one element that are listed.
 const MOST_COPIES: i64 = 1 << 16;
 
-/// A place: a position on every axis of the layout.
+/// A place: a position on each axis of a layout.
 pub type Coord = BTreeMap<Axis, i64>;
 
 /// Shard + replica + offset over named axes: `L(x) = { D(x) + r + O | r in R }`.
 ///
 /// Element `x` (a flat row-major index) splits into digits over the shard extents, the last fastest; each digit times
-/// its stride adds to its axis. Replicas add every combination of theirs; the offset shifts all.
+/// its stride is added on its axis. Replicas add every combination of their digits; the offset shifts all places.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileLayout {
     shard: Vec<Iter>,
@@ -43,7 +43,7 @@ pub struct TileLayout {
 
 impl TileLayout {
     /// A layout from its parts. Offsets on one axis add up. Errors: an extent below 1, sizes or positions beyond 56
-    /// bits, more than 256 shard or replica iters, an axis whose name the notation cannot say.
+    /// bits, more than 256 shard or replica iters, an axis whose name is not valid in the notation.
     pub fn new(
         shard: Vec<Iter>,
         replica: Vec<Iter>,
@@ -65,7 +65,7 @@ impl TileLayout {
         let layout = TileLayout { shard, replica, offset: sums };
         let mut axes = layout.shard.iter().chain(&layout.replica).map(|iter| &iter.axis).chain(layout.offset.keys());
         if let Some(axis) = axes.find(|axis| !axis.has_a_name()) {
-            return Err(LayoutError::Axes { problem: format!("`{axis}` is not the name of an axis in notation") });
+            return Err(LayoutError::Axes { problem: format!("`{axis}` is not a valid axis name") });
         }
         layout.check_sizes()?;
         Ok(layout)
@@ -88,8 +88,8 @@ impl TileLayout {
         TileLayout::new(shard, Vec::new(), [])
     }
 
-    /// Size and positions must fit 56 bits, so that later sums, in bytes too, cannot overflow. What counts is where the
-    /// elements are, not how it is written: a layout and its normal form pass or fail together.
+    /// Size and positions must fit in 56 bits, so that later sums, also in bytes, cannot overflow. Apart from idle
+    /// strides, only the places of the elements matter, so a layout and its normal form pass or fail together.
     fn check_sizes(&self) -> Result<(), LayoutError> {
         const LIMIT: i64 = 1 << 56;
         let mut size = 1i64;
@@ -100,14 +100,14 @@ impl TileLayout {
             let (low, high) = self.range_on(axis);
             low > -i128::from(LIMIT) && high < i128::from(LIMIT)
         };
-        // The stride of an iter of extent 1 moves nothing, but may be multiplied.
+        // The stride of an iter of extent 1 moves nothing, but later operations may multiply it.
         let idle = |iter: &Iter| iter.extent == 1 && iter.stride.saturating_abs() >= LIMIT << 4;
         let mut axes = self.shard.iter().chain(&self.replica).map(|iter| &iter.axis).chain(self.offset.keys());
         let far = axes.any(|axis| !fits(axis)) || self.shard.iter().chain(&self.replica).any(idle);
         if far { Err(LayoutError::Overflow) } else { Ok(()) }
     }
 
-    /// The least and the greatest position on an axis; of a layout whose sizes are checked, both fit 56 bits.
+    /// The least and the greatest position on an axis; both fit in 56 bits once the sizes are checked.
     fn range_on(&self, axis: &Axis) -> (i128, i128) {
         let offset = i128::from(self.offset.get(axis).copied().unwrap_or(0));
         let here = self.shard.iter().chain(&self.replica).filter(|iter| iter.axis == *axis);
@@ -127,7 +127,7 @@ impl TileLayout {
         &self.replica
     }
 
-    /// The offset, without zeros.
+    /// The nonzero offsets, by axis.
     pub fn offset(&self) -> &BTreeMap<Axis, i64> {
         &self.offset
     }
@@ -151,7 +151,7 @@ impl TileLayout {
         TileLayout { replica: Vec::new(), ..self.clone() }
     }
 
-    /// Elements times the combinations of replica digits.
+    /// An upper bound on the number of places: elements times the combinations of replica digits.
     pub(crate) fn places_at_most(&self) -> i64 {
         self.replica.iter().fold(self.size(), |n, iter| n.saturating_mul(iter.extent))
     }
@@ -176,8 +176,8 @@ impl TileLayout {
         self.range_on(axis).0 as i64
     }
 
-    /// How many positions there are on `axis` from the least to the greatest. Unlike [`TileLayout::span_on`] the offset
-    /// does not count.
+    /// How many positions there are on `axis` from the least to the greatest. Unlike for [`TileLayout::span_on`], the
+    /// offset does not matter.
     pub fn cosize_on(&self, axis: &Axis) -> i64 {
         let (least, greatest) = self.range_on(axis);
         (greatest - least) as i64 + 1
@@ -201,13 +201,13 @@ impl TileLayout {
         self.replica.is_empty() && c.offset.is_empty() && matches!(&c.shard[..], [iter] if unit(iter))
     }
 
-    /// Where element `flat` lives, as a set in order. Errors: an index outside the layout, more than 65536 copies.
+    /// The places of element `flat`, as a sorted set. Errors: an index outside the layout, more than 65536 copies.
     pub fn apply(&self, flat: i64) -> Result<Vec<Coord>, LayoutError> {
         let size = self.size();
         if flat < 0 || flat >= size {
             return Err(LayoutError::OutOfRange { index: flat, extent: size });
         }
-        // Every axis has a position, those of replicas too.
+        // Every axis gets a position, including the axes of replicas.
         let mut base: Coord = self.offset.clone();
         for iter in &self.replica {
             base.entry(iter.axis.clone()).or_insert(0);
@@ -254,8 +254,8 @@ impl TileLayout {
         self.apply(flatten(coordinate, &extents)?)
     }
 
-    /// The digit that every iter takes for the element at `coordinate`: of the iters grouped by `shape` where the layout
-    /// groups by it, else of the iters as they are.
+    /// The digit of every iter for the element at `coordinate`: of the iters grouped by `shape` if the layout groups by
+    /// it, otherwise of the iters as they are.
     pub fn digits_in(&self, coordinate: &[i64], shape: &[i64]) -> Result<Vec<i64>, LayoutError> {
         self.check_shape(shape)?;
         let iters = self.group(shape).map_or_else(|_| self.shard.clone(), |grouped| grouped.layout.shard);
@@ -273,8 +273,8 @@ impl TileLayout {
         check_size(shape, self.size())
     }
 
-    /// The positions of all elements on one axis, in order, replicas left out: one number per element, so ask only of
-    /// tiles that are enumerated anyway.
+    /// The positions of all elements on one axis, in order, replicas left out. One number per element, so call it only
+    /// for tiles that are enumerated anyway.
     pub fn positions(&self, axis: &Axis) -> Vec<i64> {
         let mut positions = vec![self.offset_on(axis)];
         for iter in &self.shard {
@@ -298,7 +298,7 @@ impl TileLayout {
     }
 }
 
-/// An error where a shape has another number of elements than `size`.
+/// Error: a shape whose number of elements is not `size`, or an extent below 1.
 pub(crate) fn check_size(shape: &[i64], size: i64) -> Result<(), LayoutError> {
     let product = shape.iter().try_fold(1i64, |product, &extent| product.checked_mul(extent));
     if shape.iter().any(|extent| *extent < 1) || product != Some(size) {

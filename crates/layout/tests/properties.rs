@@ -20,7 +20,7 @@ fn layout() -> impl Strategy<Value = TileLayout> {
         .prop_map(|(shard, replica, offset)| TileLayout::new(shard, replica, offset).expect("small numbers"))
 }
 
-/// Every set of places, in the order of the elements, without axes that are always 0.
+/// The set of places of every element, in order, without positions that are 0.
 fn places(layout: &TileLayout) -> Vec<Vec<Vec<(String, i64)>>> {
     (0..layout.size())
         .map(|flat| {
@@ -124,7 +124,7 @@ proptest! {
         }
     }
 
-    /// Every row of the table repeats the first one further on, but for the last element, which may stand elsewhere.
+    /// Every row of the table repeats the first one, shifted, except for the last element, which may be elsewhere.
     #[test]
     fn a_placed_tile_of_a_table_is_the_slice_at_every_start(
         row in prop::collection::vec(-20i64..20, 4),

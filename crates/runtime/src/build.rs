@@ -1,4 +1,4 @@
-//! CUDA text to PTX and machine code: NVRTC with a disk cache, or PTX committed for exactly this text.
+//! Compiles CUDA text to PTX and machine code with NVRTC and a disk cache, or finds PTX committed for this text.
 
 use std::path::PathBuf;
 
@@ -11,20 +11,22 @@ use crate::failure::{Failure, FailureKind};
 use crate::fixture::FixtureFolder;
 use crate::lines::LineMap;
 
-/// What turns CUDA text into something that runs.
+/// Compiles CUDA text to something that runs.
 #[derive(Debug)]
 pub struct Toolchain {
     search: SearchOptions,
+    /// Where compiled kernels are cached; `None` to compile every time.
     cache: Option<CompileCache>,
+    /// Committed PTX, used if there is no NVRTC.
     fixtures: Option<FixtureFolder>,
 }
 
 /// CUDA text: as generated, or edited by hand.
 #[derive(Clone, Debug)]
 pub enum CudaText {
-    /// What the compiler printed.
+    /// As the compiler printed it.
     Generated,
-    /// What the user made of it.
+    /// As the user edited it.
     Edited {
         /// Where it was read from.
         path: PathBuf,
@@ -54,11 +56,11 @@ pub struct Built {
     pub ptx: String,
     /// Machine code; empty for committed PTX.
     pub cubin: Vec<u8>,
-    /// Registers, spills and shared memory, where they are known.
+    /// Registers, spills and shared memory, if known.
     pub resources: Option<Resources>,
     /// NVRTC's warnings.
     pub warnings: Vec<Diagnostic>,
-    /// Remarks about the cache.
+    /// Remarks about the cache, or about the use of committed PTX.
     pub notes: Vec<String>,
     /// Where the PTX came from.
     pub origin: Origin,
@@ -69,19 +71,19 @@ pub struct Built {
 }
 
 impl Toolchain {
-    /// A toolchain that looks for NVRTC as `search` says, keeps results in `cache`, and falls back on `fixtures`.
+    /// A toolchain that looks for NVRTC as `search` says, keeps results in `cache`, and falls back to `fixtures`.
     pub fn new(search: SearchOptions, cache: Option<CompileCache>, fixtures: Option<FixtureFolder>) -> Toolchain {
         Toolchain { search, cache, fixtures }
     }
 
-    /// The environment's search order and cache folder.
+    /// A toolchain with the search options and the cache folder of the environment.
     pub fn from_env(fixtures: Option<FixtureFolder>) -> Toolchain {
         let search = SearchOptions::from_env();
         let cache = CompileCache::from_options(&search);
         Toolchain::new(search, cache, fixtures)
     }
 
-    /// Where NVRTC is looked for.
+    /// Where to look for NVRTC.
     pub fn search(&self) -> &SearchOptions {
         &self.search
     }
@@ -91,7 +93,7 @@ impl Toolchain {
         Nvrtc::load(&self.search, target)
     }
 
-    /// Compiles an artifact's text, or an edited one in its place.
+    /// Compiles an artifact's CUDA text, or an edited text in its place.
     pub fn build(&self, artifact: &Artifact, text: &CudaText) -> Result<Built, Failure> {
         let name = format!("/tilewright/{}.cu", artifact.name());
         let (source, edited) = match text {
@@ -113,7 +115,7 @@ impl Toolchain {
         request: &Request<'_>,
         edited: Option<LineMap>,
     ) -> Result<Built, Failure> {
-        // Included files are not part of the key, so a text with any is compiled every time.
+        // Included files are not part of the key, so a text that includes any is compiled every time.
         let cache = self.cache.as_ref().filter(|_| !request.source.contains("#include"));
         let (compiled, notes) = compile_cached(nvrtc, cache, request)
             .map_err(|error| explain::compile_error(&error, artifact, text, edited.as_ref()))?;
@@ -166,8 +168,8 @@ impl Toolchain {
 }
 
 impl Built {
-    /// The tile op that a line of the CUDA text (from 1) came from, and the user's line. Edited lines count as those
-    /// that they were made of, new ones as the line before them.
+    /// The tile op that a line of the CUDA text (from 1) came from, and the user's line. Edited lines
+    /// count as the lines that they replace, new ones as the line before them.
     pub fn op(&self, artifact: &Artifact, line: u32) -> Option<(String, Span)> {
         explain::origin(artifact, self.edited.as_ref(), line)
     }
@@ -179,7 +181,7 @@ pub(crate) fn request<'a>(name: &'a str, source: &'a str, artifact: &Artifact) -
 }
 
 impl FixtureFolder {
-    /// Where the fixture for the text that `built` was made from is, or would be, and what it has to hold.
+    /// The path of the fixture for the text that `built` was compiled from, existing or not, and its expected contents.
     pub fn file_for(&self, artifact: &Artifact, built: &Built) -> (PathBuf, String) {
         let name = format!("/tilewright/{}.cu", artifact.name());
         let request = request(&name, &built.cuda, artifact);

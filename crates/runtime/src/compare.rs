@@ -4,7 +4,7 @@ use crate::tensor::HostTensor;
 
 /// How far a result may be from the reference: `|got - expected| <= absolute + relative * |expected|`.
 ///
-/// Only NaN is near NaN, whatever its bits, and only the same infinity near an infinity. -0 is 0, unless every bit counts.
+/// NaN matches only NaN, whatever its bits, and an infinity only itself. -0 matches 0, unless every bit must be equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Absolute part.
@@ -18,33 +18,33 @@ impl Tolerance {
     pub const EXACT: Tolerance = Tolerance { absolute: 0.0, relative: 0.0 };
 }
 
-/// The first element that is too far off.
+/// The first element outside the tolerance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// Its index in row-major order.
     pub flat: i64,
     /// Its index, one number per dimension.
     pub index: Vec<i64>,
-    /// What the reference has.
+    /// The reference value.
     pub expected: String,
     /// What the kernel computed.
     pub got: String,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The greatest absolute difference between numbers; 0 or infinite for opaque elements.
     pub max_error: f64,
-    /// The first element that is too far off, if any is.
+    /// The first element outside the tolerance, if any.
     pub mismatch: Option<Mismatch>,
-    /// How many elements are too far off.
+    /// How many elements are outside the tolerance.
     pub mismatches: i64,
     /// How many elements of the reference are NaN or infinite, so that no tolerance applies to them.
     pub not_finite: i64,
 }
 
-/// Compares every element. Tensors of other shapes or dtypes differ everywhere.
+/// Compares every element. If the shapes or dtypes differ, every element is a mismatch.
 pub fn compare(got: &HostTensor, expected: &HostTensor, tolerance: Tolerance) -> Comparison {
     let mut comparison = Comparison { max_error: 0.0, mismatch: None, mismatches: 0, not_finite: 0 };
     let same_type = got.dtype() == expected.dtype() && got.shape() == expected.shape();
@@ -54,7 +54,7 @@ pub fn compare(got: &HostTensor, expected: &HostTensor, tolerance: Tolerance) ->
         let number = expected.number(i).unwrap_or(0.0);
         comparison.not_finite += i64::from(!number.is_finite());
         let allowed = if number.is_finite() { tolerance.absolute + tolerance.relative * number.abs() } else { 0.0 };
-        // An infinite error is too large for every tolerance, infinite ones too.
+        // An infinite error exceeds every tolerance, even an infinite one.
         if error > allowed || error.is_infinite() {
             comparison.mismatches += 1;
             if comparison.mismatch.is_none() {
@@ -68,8 +68,8 @@ pub fn compare(got: &HostTensor, expected: &HostTensor, tolerance: Tolerance) ->
     comparison
 }
 
-/// 0 for what is equal; infinite for opaque elements that differ, for NaN against a number, and for an infinity against
-/// anything else.
+/// The error of an element: 0 if it is equal; infinite for opaque elements that differ, for NaN against a number, and
+/// for an infinity against anything else.
 fn difference(got: &HostTensor, expected: &HostTensor, i: i64, tolerance: Tolerance) -> f64 {
     if got.element(i) == expected.element(i) {
         return 0.0;
@@ -77,7 +77,7 @@ fn difference(got: &HostTensor, expected: &HostTensor, i: i64, tolerance: Tolera
     match (got.number(i), expected.number(i)) {
         (Some(a), Some(b)) if a.is_nan() && b.is_nan() => 0.0,
         (Some(a), Some(b)) if !a.is_finite() || !b.is_finite() => f64::INFINITY,
-        // Bits differ: of 64-bit integers perhaps only those that a double does not hold, or only the sign of 0.
+        // The bits differ: for 64-bit integers perhaps only those that a double cannot hold, or only the sign of 0.
         (Some(a), Some(b)) if a == b && got.dtype().is_float() && tolerance != Tolerance::EXACT => 0.0,
         (Some(a), Some(b)) => (a - b).abs().max(f64::MIN_POSITIVE),
         _ => f64::INFINITY,

@@ -1,4 +1,4 @@
-//! What plans predict beside what the virtual GPU counted.
+//! Compares what plans predict with what the virtual GPU counted.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use tilewright_compile::Artifact;
 use tilewright_ir::plan::{Memory, OpPlan};
 use tilewright_vgpu::{AccessCount, AccessKind, Report, Space};
 
-/// The passes of one op over one memory in one direction, over a whole launch.
+/// The passes (wavefronts or sectors) of one op to one memory in one direction, summed over a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpPasses {
-    /// `permute_layout(b[s], a[s])`
+    /// The title of the op, such as `permute_layout(b[s], a[s])`.
     pub title: String,
     /// Shared memory, counted in wavefronts, or global memory, counted in sectors.
     pub memory: Memory,
     /// Whether it reads or writes.
     pub kind: AccessKind,
-    /// What the plan says.
+    /// The passes that the plan predicts.
     pub predicted: u64,
-    /// What was counted; less where NVRTC fused accesses or left some out.
+    /// The passes that were counted; fewer if NVRTC fused or removed accesses.
     pub counted: u64,
 }
 
@@ -46,7 +46,7 @@ pub fn passes(artifact: &Artifact, report: &Report) -> Vec<OpPasses> {
     found
 }
 
-/// Instructions that warps executed, without moves between registers: `ptxas` gives both one register.
+/// Warp instructions executed, except moves between registers: `ptxas` assigns the same register to both sides.
 pub fn counted_instructions(report: &Report) -> u64 {
     let is_move = |opcode: &str| opcode == "mov" || opcode.starts_with("mov.");
     let moves: u64 = report.opcodes.iter().filter(|(opcode, _)| is_move(opcode)).map(|(_, (warps, _))| warps).sum();

@@ -36,7 +36,7 @@ impl FromStr for DeviceChoice {
             "auto" => Ok(DeviceChoice::Auto),
             "gpu" => Ok(DeviceChoice::Gpu),
             "virtual" => Ok(DeviceChoice::Virtual),
-            _ => Err(format!("`{text}` is not a device; there are auto, gpu and virtual")),
+            _ => Err(format!("`{text}` is not a device; the devices are auto, gpu and virtual")),
         }
     }
 }

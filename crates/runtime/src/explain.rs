@@ -1,4 +1,4 @@
-//! Messages of NVRTC and faults of the virtual GPU, told at the user's lines.
+//! Reports messages of NVRTC and faults of the virtual GPU at the user's lines.
 
 use tilewright_compile::Artifact;
 use tilewright_cuda::{CudaError, LogLine, Severity};
@@ -9,17 +9,17 @@ use crate::build::{Built, CudaText};
 use crate::failure::{Failure, FailureKind};
 use crate::lines::LineMap;
 
-/// What to do where a CTA has executed all that it may.
-const STEP_LIMIT_HELP: &str = "end the loop, if it is endless; a kernel that needs more has it with \
-                               `run-kernel --max-instructions N`, and in Rust with \
+/// The help for a CTA that has reached its instruction limit.
+const STEP_LIMIT_HELP: &str = "end the loop, if it is endless; a kernel that needs more instructions gets them with \
+                               `run-kernel --max-instructions N`, or in Rust with \
                                `Options::max_instructions_per_thread`";
 
-/// What to do where a kernel writes an input.
-const READ_ONLY_HELP: &str = "write an output, or shared memory; what a kernel writes is declared with `k.output`";
+/// The help for a kernel that writes an input.
+const READ_ONLY_HELP: &str = "write to an output or to shared memory; declare a tensor to write to with `k.output`";
 
-/// What to do where a store is called unique and is not.
-const NOT_APART_HELP: &str = "the store is called unique, but two iterations store to one element: give them other indices, \
-                              add .any_wins() where any of the values will do, or use k.atomic_add";
+/// The help for a store that is declared unique but is not.
+const NOT_APART_HELP: &str = "the store is declared unique, but two iterations store to the same element: give them \
+                              different indices, add .any_wins() if any of the values will do, or use k.atomic_add";
 
 /// A line of NVRTC's log as a diagnostic: the CUDA line, and the tile op it came from.
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {
@@ -52,7 +52,7 @@ pub(crate) fn compile_error(
             let errors = log.iter().filter(|line| line.severity == Severity::Error);
             let diagnostics: Vec<Diagnostic> = errors.map(|line| log_line(line, artifact, text, edited)).collect();
             let diagnostics = if diagnostics.is_empty() {
-                vec![refused(text, "NVRTC does not compile this text".to_string()).note(error.to_string())]
+                vec![refused(text, "NVRTC failed to compile this text".to_string()).note(error.to_string())]
             } else {
                 diagnostics
             };
@@ -65,7 +65,7 @@ pub(crate) fn compile_error(
     }
 }
 
-/// That NVRTC refuses a text, which is a defect where nobody edited it.
+/// The diagnostic for a text that NVRTC rejects, which is a defect of Tilewright unless the user edited it.
 fn refused(text: &CudaText, message: String) -> Diagnostic {
     match text {
         CudaText::Generated => Diagnostic::internal("R0602", message),
@@ -91,7 +91,7 @@ pub(crate) fn run_error(error: &RunError, artifact: &Artifact, built: &Built) ->
     match error {
         RunError::BadLaunch(message) => Failure::new(
             FailureKind::BadInput,
-            Diagnostic::error("R0604", format!("this cannot be launched: {message}")),
+            Diagnostic::error("R0604", format!("the kernel cannot be launched: {message}")),
         ),
         RunError::Unsupported(list) => Failure::new(FailureKind::Unsupported, unsupported(list)),
         RunError::Fault(fault) => Failure::new(FailureKind::Fault, fault_finding(fault, artifact, built)),
@@ -100,7 +100,7 @@ pub(crate) fn run_error(error: &RunError, artifact: &Artifact, built: &Built) ->
 
 fn unsupported(list: &[Unsupported]) -> Diagnostic {
     let finding =
-        Diagnostic::error("R0606", format!("{} PTX instructions that the virtual GPU does not have", list.len()));
+        Diagnostic::error("R0606", format!("the virtual GPU does not support {} of the PTX instructions", list.len()));
     list.iter().fold(finding, |finding, item| finding.note(format!("PTX line {}: {}", item.line, item.text)))
 }
 
@@ -118,12 +118,12 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
     if let Some(location) = &fault.location {
         let space = location.space.as_str();
         finding = finding.note(format!(
-            "{space} memory `{}`, byte {} on, {} bytes",
+            "{space} memory `{}`, offset {} B, length {} B",
             location.name, location.offset, location.length
         ));
     }
     for waiting in &fault.waiting {
-        let text = format!("warp {}, {} wait for {}", waiting.warp, lanes(waiting.lanes), waiting.what);
+        let text = format!("warp {}, {}: waiting for {}", waiting.warp, lanes(waiting.lanes), waiting.what);
         finding = at(finding.note(text), "waits", &waiting.at, artifact, built);
     }
     match fault.kind {
@@ -135,7 +135,7 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
     }
 }
 
-/// Whether both accesses of a fault are stores that the kernel calls unique.
+/// Whether both accesses of a fault are stores that the kernel declares unique.
 fn is_called_unique(fault: &Fault, artifact: &Artifact, built: &Built) -> bool {
     if built.edited.is_some() {
         return false;

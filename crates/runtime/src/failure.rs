@@ -7,7 +7,7 @@ pub enum FailureKind {
     Fault,
     /// Something is missing on this machine, or an instruction is not supported.
     Unsupported,
-    /// What was given is wrong.
+    /// The input is wrong.
     BadInput,
 }
 
@@ -16,7 +16,7 @@ pub enum FailureKind {
 pub struct Failure {
     /// What kind it is.
     pub kind: FailureKind,
-    /// What is to be said about it.
+    /// What to report.
     pub diagnostics: Vec<Diagnostic>,
 }
 

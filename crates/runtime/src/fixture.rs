@@ -1,4 +1,4 @@
-//! PTX committed beside tests, for machines without NVRTC: used only if made from exactly this text.
+//! PTX committed with the tests, for machines without NVRTC: used only if compiled from exactly this text.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,9 @@ use tilewright_files::read_text;
 #[derive(Clone, Debug)]
 pub struct FixtureFolder(PathBuf);
 
+/// How the first line of a fixture begins; the key of its request follows.
 const FIRST: &str = "// tilewright fixture ";
+/// How the second line of a fixture begins; the resource usage follows.
 const SECOND: &str = "// resources ";
 
 impl FixtureFolder {
@@ -18,12 +20,12 @@ impl FixtureFolder {
         FixtureFolder(folder.into())
     }
 
-    /// Where the fixture for this request is, or would be.
+    /// The path of the fixture for this request, existing or not.
     pub fn path(&self, kernel: &str, request: &Request<'_>) -> PathBuf {
         self.0.join(format!("{kernel}.{}.{}.ptx", request.target, &key(request)[..12]))
     }
 
-    /// PTX and resources, if there is a fixture made from exactly this CUDA text, target and options.
+    /// PTX and resources, if there is a fixture for exactly this CUDA text, target and options.
     pub(crate) fn find(&self, kernel: &str, request: &Request<'_>) -> Option<(String, Option<Resources>, PathBuf)> {
         let path = self.path(kernel, request);
         let text = read_text(&path).ok()?;
@@ -39,7 +41,7 @@ impl FixtureFolder {
     }
 }
 
-/// SHA-256 over text, name, target and options; the NVRTC version is left out, since the PTX stands for itself.
+/// SHA-256 over text, name, target and options; the NVRTC version is left out, since any version's PTX will do.
 fn key(request: &Request<'_>) -> String {
     CacheKey::new(request, (0, 0)).to_string()
 }

@@ -1,5 +1,5 @@
-//! Running an artifact: CUDA text to PTX and machine code, host tensors in and out, on a GPU or on the virtual GPU,
-//! results compared with a reference, and every failure told at the user's lines.
+//! Runs an artifact: compiles its CUDA text to PTX and machine code, launches it with host tensors on a GPU or on the
+//! virtual GPU, compares results with a reference, and reports every failure at the user's lines.
 
 mod build;
 mod compare;
@@ -23,7 +23,7 @@ pub use run::{GpuTiming, Run, run, run_watched};
 pub use spills::spills;
 pub use tensor::{HostTensor, TensorError};
 
-/// What NVRTC reports of a kernel's registers, spills and shared memory.
+/// What NVRTC reports about a kernel's registers, spills and shared memory.
 pub use tilewright_cuda::Resources;
-/// What the virtual GPU counted, and how far it is.
+/// What the virtual GPU counted, and its progress.
 pub use tilewright_vgpu::{AccessCount, AccessKind, Progress, Report, Space};

@@ -1,15 +1,16 @@
-//! Lines of edited CUDA text back to lines of the text that was generated.
+//! Maps lines of edited CUDA text back to lines of the generated text.
 
 use similar::{ChangeTag, TextDiff};
 
-/// For every line of an edited text, the line of the original it came from or stands after.
+/// For every line of an edited text, the original line that it came from or follows.
 #[derive(Clone, Debug)]
 pub(crate) struct LineMap {
+    /// The original line (from 1) of each edited line, in order.
     originals: Vec<u32>,
 }
 
 impl LineMap {
-    /// Lines that were kept map to themselves; new lines to the last kept line before them.
+    /// Kept lines map to their original lines; new lines to the last original line before them, kept or deleted.
     pub(crate) fn between(original: &str, edited: &str) -> LineMap {
         let mut originals = Vec::new();
         let mut last = 1;

@@ -1,4 +1,4 @@
-//! One launch: inputs into memory, the kernel, outputs back.
+//! Launches a kernel: copies inputs to memory, runs it, and copies outputs back.
 
 use tilewright_compile::{Artifact, Parameter};
 use tilewright_cuda::{Gpu, GpuArg, GpuBuffer};
@@ -11,15 +11,16 @@ use crate::explain;
 use crate::failure::{Failure, FailureKind};
 use crate::tensor::HostTensor;
 
-/// What a launch gave.
+/// The results of a launch.
 #[derive(Debug)]
 pub struct Run {
     /// The outputs, in the order of the parameters.
     pub outputs: Vec<HostTensor>,
-    /// What the virtual GPU counted.
+    /// What the virtual GPU counted; `None` on a GPU.
     pub report: Option<Report>,
-    /// What a GPU took.
+    /// The time on a GPU; `None` on the virtual GPU.
     pub timing: Option<GpuTiming>,
+    /// The memory after a run of the virtual GPU; `None` on a GPU.
     writers: Option<Writers>,
 }
 
@@ -32,17 +33,19 @@ pub struct GpuTiming {
     pub launches: u32,
 }
 
-/// The virtual GPU's memory, which knows who wrote what.
+/// The virtual GPU's memory, which records the last writer of every byte.
 #[derive(Debug)]
 struct Writers {
     memory: Memory,
+    /// The output buffers, in the order of the parameters.
     outputs: Vec<(BufferId, Parameter)>,
 }
 
+/// Launches that are timed on a GPU, after one that is not.
 const TIMED_LAUNCHES: u32 = 100;
 
 impl Run {
-    /// Who wrote element `flat` of output `output`, where that is known: `CTA (0,0,0), warp 0, lane 3`.
+    /// The thread that wrote element `flat` of output number `output`, if known: `CTA (0,0,0), warp 0, lane 3, ...`.
     pub fn owner(&self, output: usize, flat: i64) -> Option<String> {
         let writers = self.writers.as_ref()?;
         let (buffer, parameter) = writers.outputs.get(output)?;
@@ -55,7 +58,7 @@ impl Run {
                     writer.warp, writer.lane, writer.ptx_line
                 ))
             }
-            None => Some("nobody: it was never written".to_string()),
+            None => Some("no thread".to_string()),
         }
     }
 }
@@ -65,8 +68,8 @@ pub fn run(artifact: &Artifact, built: &Built, inputs: &[HostTensor], device: &D
     run_watched(artifact, built, inputs, device, &Options::default(), &mut |_| ())
 }
 
-/// Launches a kernel as [`run`] does, on the virtual GPU with these options; `watch` is told now and then how far a
-/// long launch is there. A GPU has no use for either.
+/// Launches a kernel as [`run`] does. On the virtual GPU, `options` apply, and `watch` is called from time to time with
+/// the progress of a long launch. A GPU ignores both.
 pub fn run_watched(
     artifact: &Artifact,
     built: &Built,
@@ -90,9 +93,11 @@ pub fn run_watched(
     }
 }
 
-/// The memory of every parameter: bytes for inputs, a size for outputs.
+/// The initial memory of a parameter: bytes for an input, a size in bytes for an output.
 enum Content {
+    /// The bytes of an input.
     Bytes(Vec<u8>),
+    /// The size of an output, in bytes.
     Unwritten(usize),
 }
 
@@ -124,9 +129,9 @@ fn pack(parameters: &[Parameter], inputs: &[HostTensor]) -> Result<Vec<Content>,
 fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: usize) -> Result<(), Failure> {
     let module = parse(built)?;
     let wrong = |text: String| {
-        let finding = Diagnostic::error("R0603", "the CUDA text has another signature than the kernel")
+        let finding = Diagnostic::error("R0603", "the signature in the CUDA text differs from the kernel's")
             .note(text)
-            .help(format!("keep `{}` with {pointers} pointer parameters{}", artifact.entry(), and_sizes(sizes)));
+            .help(format!("keep `{}` with its parameters: {pointers} x pointer{}", artifact.entry(), and_sizes(sizes)));
         Failure::new(FailureKind::BadInput, finding)
     };
     let Some(kernel) = module.kernel(artifact.entry()) else {
@@ -145,7 +150,7 @@ fn check_signature(artifact: &Artifact, built: &Built, pointers: usize, sizes: u
 }
 
 fn and_sizes(sizes: usize) -> String {
-    if sizes == 0 { String::new() } else { format!(" and {sizes} sizes of type int") }
+    if sizes == 0 { String::new() } else { format!(", {sizes} x int") }
 }
 
 fn parse(built: &Built) -> Result<Module, Failure> {
@@ -184,7 +189,7 @@ fn run_virtual(
             .chain(sizes.iter().map(|size| Arg::Bytes(size.to_le_bytes().to_vec())))
             .collect(),
     };
-    // The lines of edited text are others.
+    // Edited text has different line numbers.
     let options = match built.edited {
         None => Options { apart: artifact.unique_stores(), any_wins: artifact.any_wins_stores(), ..options.clone() },
         Some(_) => options.clone(),
@@ -201,7 +206,7 @@ fn run_virtual(
     Ok(Run { outputs: tensors, report: Some(report), timing: None, writers: Some(Writers { memory, outputs }) })
 }
 
-/// Every element of an output must have been written.
+/// An error unless every element of an output was written.
 fn check_written(artifact: &Artifact, memory: &Memory, buffer: BufferId, parameter: &Parameter) -> Result<(), Failure> {
     let width = parameter.dtype.bytes();
     let unwritten = |position: &i64| {
@@ -241,7 +246,7 @@ fn run_on_gpu(
             }
             Content::Unwritten(len) => {
                 let buffer = gpu.alloc(len as u64).map_err(failed)?;
-                // A value that no kernel here computes, so that what was not written is seen.
+                // A value that no kernel here computes, so that unwritten elements are noticed.
                 gpu.fill(&buffer, 0xa5).map_err(failed)?;
                 buffer
             }

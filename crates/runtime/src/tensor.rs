@@ -13,10 +13,11 @@ use tilewright_layout::DType;
 pub struct HostTensor {
     dtype: DType,
     shape: Vec<i64>,
+    /// The elements in row-major order, little-endian.
     bytes: Vec<u8>,
 }
 
-/// A tensor that does not fit its shape or parameter.
+/// The error for a tensor that does not fit its shape or parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorError(String);
 
@@ -47,8 +48,8 @@ fn bits_of(dtype: DType, number: f64) -> u128 {
     }
 }
 
-/// The elements of a tensor of this shape: an error for negative extents, and where they or their bytes are more than an
-/// `i64` counts.
+/// The number of elements of a tensor of this shape; an error for negative extents, and if the elements or bytes are
+/// more than an `i64` can count.
 fn elements(dtype: DType, shape: &[i64]) -> Result<i64, TensorError> {
     if let Some(extent) = shape.iter().find(|extent| **extent < 0) {
         return Err(TensorError(format!("a tensor of {dtype} of shape {shape:?}: the extent {extent} is negative")));
@@ -59,8 +60,8 @@ fn elements(dtype: DType, shape: &[i64]) -> Result<i64, TensorError> {
 }
 
 impl HostTensor {
-    /// A tensor from its bytes, little endian, row-major. Errors: a negative extent, a shape of more than 2^63 - 1 bytes, and
-    /// another number of bytes than the shape has.
+    /// A tensor from its bytes, little-endian, row-major. Errors: a negative extent, a shape of more than 2^63 - 1
+    /// bytes, and a number of bytes that differs from the shape's.
     pub fn from_bytes(dtype: DType, shape: &[i64], bytes: Vec<u8>) -> Result<HostTensor, TensorError> {
         let wanted = elements(dtype, shape)? * dtype.bytes();
         if bytes.len() as i64 != wanted {
@@ -72,7 +73,7 @@ impl HostTensor {
         Ok(HostTensor { dtype, shape: shape.to_vec(), bytes })
     }
 
-    /// Element `i` is made by `element(i)`: its low bytes, as many as the dtype has.
+    /// A tensor whose element `i` is the low bytes of `element(i)`, as many as the dtype has.
     ///
     /// # Panics
     ///
@@ -88,8 +89,8 @@ impl HostTensor {
         HostTensor { dtype, shape: shape.to_vec(), bytes }
     }
 
-    /// Element `i` is the number `number(i)`: rounded to the nearest float, ties to even, or truncated to an integer and
-    /// saturated, as `cast` does it in a kernel. Of opaque dtypes it is the integer's bits.
+    /// A tensor whose element `i` is `number(i)`: rounded to the nearest float, ties to even, or truncated to an
+    /// integer and saturated, as `cast` does in a kernel. For opaque dtypes it is the integer's bits.
     ///
     /// # Panics
     ///
@@ -99,7 +100,8 @@ impl HostTensor {
         HostTensor::from_fn(dtype, shape, |i| bits_of(dtype, number(i)))
     }
 
-    /// Elements that differ from their neighbours in every byte, the same on every run.
+    /// A test pattern, the same on every run: steps of 1/4 for f32 and f64; for other dtypes, elements that differ from
+    /// their neighbours in every byte.
     ///
     /// # Panics
     ///
@@ -132,12 +134,12 @@ impl HostTensor {
         self.shape.iter().product()
     }
 
-    /// True when it has no element.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes of element `i`; `None` outside of the tensor.
+    /// The bytes of element `i`; `None` outside the tensor.
     pub fn element(&self, i: i64) -> Option<&[u8]> {
         self.bytes.chunks(self.dtype.bytes() as usize).nth(usize::try_from(i).ok()?)
     }
@@ -147,7 +149,7 @@ impl HostTensor {
         &self.bytes
     }
 
-    /// Element `i` as a number; `None` for opaque dtypes, and outside of the tensor.
+    /// Element `i` as a number; `None` for opaque dtypes, and outside the tensor.
     pub fn number(&self, i: i64) -> Option<f64> {
         let mut low = [0u8; 8];
         let element = self.element(i)?;
@@ -169,15 +171,15 @@ impl HostTensor {
         }
     }
 
-    /// Element `i` as text, a number or its bytes; `None` outside of the tensor.
+    /// Element `i` as text, a number or its bytes; `None` outside the tensor.
     pub fn show(&self, i: i64) -> Option<String> {
         let element = self.element(i)?;
         let bytes = || element.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
         Some(self.number(i).map_or_else(|| format!("0x{}", bytes()), |number| number.to_string()))
     }
 
-    /// Whether it may be passed for a tensor of this shape: extents of 1 do not count, and one dimension has the elements in
-    /// row-major order.
+    /// Whether it can be passed for a tensor of this shape: extents of 1 are ignored, and a one-dimensional tensor
+    /// lists the elements in row-major order.
     fn has_shape(&self, shape: &[i64]) -> bool {
         let moving = moving_extents(&self.shape);
         let is_flat = moving.len() < 2 && self.len() == shape.iter().product::<i64>();
@@ -230,7 +232,7 @@ mod tests {
 
     #[test]
     fn numbers_are_rounded_once() {
-        // Just above the middle of 1 and the next number; f32 has the middle, which is a tie.
+        // Just above the midpoint of 1 and the next number. In f32 it would be the midpoint itself, which is a tie.
         let shown = |dtype, number: f64| HostTensor::from_f64(dtype, &[1], |_| number).number(0);
         let tiny = 2f64.powi(-40);
         let next = |bits: i32| 1.0 + 2f64.powi(-bits);

@@ -1,7 +1,7 @@
 //! Tilewright: kernels for NVIDIA GPUs, written in Rust over tiles whose layouts are values.
 //!
-//! This crate is what a user's `Cargo.toml` names. [`prelude`] has what a kernel is written with; the modules are the
-//! crates of the workspace.
+//! This is the crate to name in a user's `Cargo.toml`. [`prelude`] exports what kernels are written with; the other
+//! modules are the crates of the workspace.
 
 pub use tilewright_compile as compile;
 pub use tilewright_cuda as cuda;
@@ -18,7 +18,7 @@ pub use tilewright_runtime as runtime;
 pub use tilewright_vgpu as vgpu;
 pub use tilewright_viz as viz;
 
-/// What a kernel is written with.
+/// The items that kernels are written with.
 pub mod prelude {
     pub use tilewright_dsl::{Buffer, Elements, Expr, Index, KernelBuilder, Region, Size, Value, at, kernel};
     pub use tilewright_ir::tile::ReduceKind::{self, AbsMax, AbsSum, Max, Min, Sum};

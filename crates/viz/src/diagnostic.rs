@@ -27,7 +27,7 @@ const YELLOW: &str = "1;33";
 const BLUE: &str = "1;34";
 const BOLD: &str = "1";
 
-/// All of them, a blank line between. `source` gives the lines of a file where it can be read.
+/// All diagnostics, separated by blank lines. `source` returns the text of a file, if it can be read.
 pub fn render_all(diagnostics: &[Diagnostic], source: &dyn Fn(&str) -> Option<String>, style: Style) -> String {
     let texts: Vec<String> = diagnostics.iter().map(|d| render(d, source, style)).collect();
     texts.join("\n")
@@ -78,8 +78,11 @@ pub fn render(diagnostic: &Diagnostic, source: &dyn Fn(&str) -> Option<String>, 
 }
 
 struct Place<'a> {
+    /// File with line and column, or the name of a text.
     origin: &'a str,
+    /// Line number, from 1.
     number: u32,
+    /// Text of the line.
     text: &'a str,
 }
 

@@ -1,12 +1,12 @@
-//! The interactive page of a layout: one HTML file that needs nothing else, no network and no framework.
+//! The interactive page of a layout: one self-contained HTML file that needs no network and no framework.
 //!
-//! The page evaluates layouts itself, so that notation and shape can be edited in it; tests hold its parser, its
-//! evaluator and its bank model to the ones in Rust. It does not plan: the conversions that it can show are given to it
-//! as data, and for others it names the command that plans them.
+//! The page evaluates layouts itself, so that notation and shape can be edited in it; tests compare its parser,
+//! its evaluator and its bank model with those in Rust. It does not plan conversions: those that it can show are passed
+//! to it as data, and for others it shows the command that plans them.
 //!
-//! Its parts lie in `assets/layout`; [`layout_page`] joins them with the data. A link to the page may carry another
-//! state behind `#`, which then wins: `l` layout, `s` shape, `b` bits, `w` swizzle, `a` access, `k` load or store, `n`
-//! vector, `t` to, `p` pinned element, `v` view.
+//! Its parts are in `assets/layout`; [`layout_page`] joins them with the data. A link to the page may carry another
+//! state after `#`, which takes precedence: `l` layout, `s` shape, `b` bits, `w` swizzle, `a` access, `k` load or
+//! store, `n` vector, `t` to, `p` pinned element, `v` view.
 
 mod conversion;
 mod examples;
@@ -23,7 +23,7 @@ use examples::{conversion_of, examples};
 const PAGE: &str = include_str!("../assets/layout/page.html");
 const STYLE: &str = include_str!("../assets/layout/page.css");
 
-/// In order: a script may use those before it.
+/// The scripts, in order: each may use those before it.
 const SCRIPTS: &[&str] = &[
     include_str!("../assets/layout/data.js"),
     include_str!("../assets/layout/error.js"),
@@ -52,16 +52,16 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/layout/main.js"),
 ];
 
-/// The page, as the text of one HTML file. It begins with `state` and can show `conversions`, and those of its
+/// The page, as the text of one HTML file. It starts in `state` and can show `conversions`, as well as those of its
 /// examples. Error: an example whose conversion cannot be planned.
 pub fn layout_page(state: &PageState, conversions: &[PageConversion]) -> Result<String, LayoutError> {
     let data = data(state, conversions)?;
-    // The data comes last: a layout that happens to contain a placeholder stays what it is.
+    // The data is inserted last, so that a placeholder inside a layout's text is not replaced.
     let page = PAGE.replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", &SCRIPTS.concat());
     Ok(page.replace("/*DATA*/", &data))
 }
 
-/// What the page is made with, as JSON. Every `<` is escaped, so that no text can end the script that holds it.
+/// The data of the page, as JSON. Every `<` is escaped, so that no text can end the script element that contains it.
 fn data(state: &PageState, conversions: &[PageConversion]) -> Result<String, LayoutError> {
     let mut known: Vec<String> = conversions.iter().map(PageConversion::json_text).collect();
     let mut listed: Vec<Value> = Vec::new();
@@ -82,7 +82,7 @@ mod tests {
         layout_page(&PageState::new(layout), &[]).unwrap()
     }
 
-    /// What the page reads from itself.
+    /// The data that is embedded in the page.
     fn data_in(page: &str) -> Value {
         let (_, rest) = page.split_once(r#"<script type="application/json" id="data">"#).unwrap();
         serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()

@@ -1,5 +1,5 @@
-//! What Tilewright's data looks like to a person: diagnostics, layouts and schedules as text, layouts and schedules as
-//! SVG, layouts as an interactive page.
+//! Renders Tilewright's data for people: diagnostics, layouts and schedules as text, layouts and schedules as SVG,
+//! layouts as an interactive page.
 
 mod diagnostic;
 pub mod layout;

@@ -16,7 +16,7 @@ use crate::layout::text::{TextOptions, text};
 use crate::layout::wavefront::{BANKS, WORD, Wavefront, wavefronts_of};
 use crate::schedule::accesses::{Access, Accesses, MOST_ACCESSES};
 
-/// Lanes of one colour.
+/// Number of neighbouring lanes that share a colour.
 const ALIKE: usize = 8;
 /// The colour of a conflict.
 const CONFLICT: usize = 6;
@@ -25,19 +25,21 @@ const LEGEND: &str = "a row is a wavefront, a column a bank, a cell the lanes th
 
 /// The accesses of warp 0 to shared memory in one tile op.
 ///
-/// Accesses of 8 or 16 bytes a lane are served by half or quarter warps, each in a row of its own. Where an access asks
-/// a bank for several words, it takes further rows, called `again`.
+/// Accesses of 8 or 16 bytes per lane are served by half or quarter warps, each in a separate row. If an access asks a
+/// bank for several words, it takes further rows, labelled `again`.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     title: String,
     phases: Vec<Phase>,
+    /// Whether accesses beyond [`MOST_ACCESSES`] were dropped.
     is_cut: bool,
 }
 
-/// Accesses that follow each other, of one kind and width, to one memory.
+/// Consecutive accesses of one kind and width to one memory.
 #[derive(Clone, Debug)]
 struct Phase {
     heading: String,
+    /// Name of the memory.
     memory: String,
     rows: Vec<Row>,
 }
@@ -45,23 +47,27 @@ struct Phase {
 /// One wavefront.
 #[derive(Clone, Debug)]
 struct Row {
+    /// Number of the access, and the lanes of a partial warp.
     head: String,
+    /// The busy banks, by number.
     cells: BTreeMap<u64, Cell>,
 }
 
-/// What one bank does in a wavefront.
+/// The word that one bank serves in a wavefront, and the lanes that it serves it to.
 #[derive(Clone, Debug)]
 struct Cell {
+    /// Lanes that are served.
     lanes: Vec<usize>,
+    /// The word, as byte address divided by 4.
     word: u64,
     /// Whether the access asks this bank for other words too.
     is_conflict: bool,
 }
 
 impl Schedule {
-    /// What warp 0 does in the `op`th tile op of a program. Loops around the op and CTAs have their least value, sizes
-    /// that are known at launch only their greatest; loops inside the op run. `None` if there is no such op, if it
-    /// touches no shared memory, or if an index has no value.
+    /// What warp 0 does in the `op`th tile op of a program. Indices of CTAs and of loops around the op have their least
+    /// value, sizes that are known only at launch their greatest; loops inside the op are run. `None` if there is no
+    /// such op, if it touches no shared memory, or if an index has no value.
     pub fn of(program: &Program, op: usize) -> Option<Schedule> {
         let (_, note) = program.notes.iter().nth(op)?;
         let accesses = Accesses::of(program, op)?;
@@ -142,7 +148,7 @@ fn rows_of(access: &WarpAccess, at: usize) -> Vec<Row> {
     rows
 }
 
-/// The lanes that get this word in this wavefront.
+/// The lanes that are served this word in this wavefront.
 fn lanes_of(access: &WarpAccess, wavefront: &Wavefront, word: u64) -> Vec<usize> {
     let covers = |lane: &usize| {
         let first = access.addresses.get(*lane).copied().flatten();

@@ -191,7 +191,7 @@
   scenario('a shape of another size is an error with a way out', () => {
     page.setState(PLAIN);
     type('shape', '8,15');
-    same('message', page.errors.shape.message, 'shape (8,15) has 120 elements, the layout 128');
+    same('message', page.errors.shape.message, 'shape (8,15) has size 120, but the layout has size 128');
     byId('shape-error').querySelector('button').click();
     same('shape', [page.state.shape, page.errors], ['8,16', {}]);
   });
@@ -282,7 +282,7 @@
     same('places', [lit('From').hit, lit('To').hit], [[11], [25]]);
     same('what', text('#details .where').slice(0, 24), 'holds element 11 (1,3)  ');
     page.setState({ to: 'S[8:1@laneid]' });
-    same('refused', page.errors.to.message, 'shape (8,8) has 64 elements, the layout 8');
+    same('refused', page.errors.to.message, 'shape (8,8) has size 64, but the layout has size 8');
   });
 
   scenario('the address holds the state, and a new address is taken over', () => {

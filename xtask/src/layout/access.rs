@@ -8,10 +8,12 @@ use tilewright::layout::{Axis, Layout};
 use super::Failure;
 use super::subject::Subject;
 
-/// An access on the tile, and the search for a swizzle that serves it.
+/// An access to the tile, and the search for a swizzle that suits it.
 pub(super) struct Accesses {
     pattern: AccessPattern,
+    /// The instructions of the access, with their wavefronts.
     view: BankView,
+    /// `None` for a table, which cannot be swizzled.
     search: Option<SwizzleSearch>,
 }
 
@@ -31,17 +33,17 @@ fn pattern(text: &str, subject: &Subject) -> Result<AccessPattern, Failure> {
     if text.contains('[') {
         let own: [Axis; 0] = [];
         let Layout::Tile(lanes) = Layout::parse_with_axes(text, &own)? else {
-            return Err(Failure::Request("an access is a plain layout of lanes, without a swizzle".to_string()));
+            return Err(Failure::Request("an access must be a plain layout of lanes, without a swizzle".to_string()));
         };
         let region: Vec<std::ops::Range<i64>> = subject.shape.iter().map(|extent| 0..*extent).collect();
         return Ok(AccessPattern::new("access", AccessKind::Load, &lanes, &subject.shape, &region)?);
     }
     let [rows, columns] = subject.shape[..] else {
-        return Err(Failure::Request(format!("`{text}` is an access to a tile of two dimensions; give --shape")));
+        return Err(Failure::Request(format!("`{text}` needs a two-dimensional tile; give --shape")));
     };
     let legal = "legal: row:3, column:0, ldmatrix:4, vectors:16, or a layout of lanes";
     let (what, number) =
-        text.split_once(':').ok_or_else(|| Failure::Request(format!("no access `{text}`; {legal}")))?;
+        text.split_once(':').ok_or_else(|| Failure::Request(format!("`{text}` is not an access; {legal}")))?;
     let number: i64 = number.parse().map_err(|_| Failure::Request(format!("`{number}` is not a number; {legal}")))?;
     let shape = [rows, columns];
     Ok(match what {
@@ -51,7 +53,7 @@ fn pattern(text: &str, subject: &Subject) -> Result<AccessPattern, Failure> {
         "vectors" => AccessPattern::vectors(shape, subject.bits, number, AccessKind::Load)?,
         other => {
             let hint = crate::request::suggestion(other, ["row", "column", "ldmatrix", "vectors"].into_iter());
-            return Err(Failure::Request(format!("no access `{other}`{hint}; {legal}")));
+            return Err(Failure::Request(format!("`{other}` is not an access; {legal}{hint}")));
         }
     })
 }
@@ -65,7 +67,7 @@ impl Accesses {
         let (count, width) = (self.view.instructions.len(), self.view.width);
         let plural = if count == 1 { "" } else { "s" };
         let mut text = format!(
-            "{}: {count} instruction{plural} of {width} bytes a lane, wavefronts {}, ideal {}",
+            "{}: {count} instruction{plural} of {width} B per lane, wavefronts {}, ideal {}",
             self.pattern.name(),
             self.view.wavefronts(),
             self.view.ideal_wavefronts()

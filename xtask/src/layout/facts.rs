@@ -1,17 +1,21 @@
-//! The answers that fit on a few lines.
+//! Facts about a layout that fit on a few lines.
 
 use serde_json::{Value, json};
 use tilewright::layout::axis::{M, REG};
 use tilewright::layout::{Axis, Layout, LayoutError};
 
-/// What can be told of any layout. A question that is too large to answer is left out.
+/// What is known about any layout. Facts that are too expensive to compute are left out.
 struct Facts {
+    /// The number of elements.
     size: i64,
     canonical: String,
     axes: Vec<(Axis, i64)>,
     injective: Option<bool>,
+    /// The axes over which elements are replicated.
     replicated_over: Vec<Axis>,
+    /// The axis and length, in elements, of contiguous runs.
     run: Option<(Axis, i64)>,
+    /// The left inverse in notation.
     inverse: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `layout`: draws a layout, answers questions about it, and says how to turn it into another.
+//! `layout`: draws a layout, answers questions about it, and plans the conversion to another.
 
 mod access;
 mod facts;
@@ -32,10 +32,10 @@ pub(crate) struct Arguments {
     /// Type of an element: f16, bf16, f32, e4m3, e2m1, ...
     #[arg(long)]
     dtype: Option<String>,
-    /// What is drawn [default: tensor, or banks with --access].
+    /// What to draw [default: tensor, or banks with --access].
     #[arg(long, value_enum)]
     view: Option<View>,
-    /// Put a swizzle mode on top: none, 32B, 64B, 128B.
+    /// Apply a swizzle mode: none, 32B, 64B, 128B.
     #[arg(long)]
     swizzle: Option<String>,
     /// An access of a warp: a layout of lanes over the tile, row:3, column:0, ldmatrix:4 or vectors:16.
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     /// Compare with another layout, and plan the conversion to it.
     #[arg(long)]
     to: Option<String>,
-    /// An axis of your own that the notation may name; may be repeated.
+    /// A user-defined axis that the notation may name; may be repeated.
     #[arg(long)]
     axis: Vec<String>,
     /// Write the drawing to a file as SVG.
@@ -69,7 +69,7 @@ enum View {
     Banks,
 }
 
-/// A failure with its text.
+/// Why the command fails.
 #[derive(Debug)]
 enum Failure {
     /// Something about a layout.
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     }
 }
 
-/// A wrong part of a hardware layout's name, pointed at in the name.
+/// Adds a snippet that points at the wrong part of a hardware layout's name.
 fn pointed(found: Diagnostic, error: &LayoutError, name: &str) -> Diagnostic {
     let LayoutError::Hardware { problem, .. } = error else { return found };
     let quoted = problem.split('`').nth(1).filter(|part| !part.is_empty());
@@ -120,7 +120,7 @@ fn pointed(found: Diagnostic, error: &LayoutError, name: &str) -> Diagnostic {
     }
 }
 
-/// The families of named layouts.
+/// Lists the families of named layouts.
 fn list(as_json: bool) -> Result<(), Failure> {
     if as_json {
         let entries = catalogue();
@@ -189,7 +189,7 @@ fn describe(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The page in the state that the arguments ask for.
+/// The page in the state that the arguments request.
 fn page(
     arguments: &Arguments,
     subject: &Subject,

@@ -9,15 +9,17 @@ use tilewright::viz::layout::default_shape;
 
 use super::{Arguments, Failure};
 
-/// Bits of an element where nobody says.
+/// Bits of an element by default.
 const DEFAULT_BITS: i64 = 32;
 
-/// A layout, and the tile it is of.
+/// A layout, and the tile that it lays out.
 pub(super) struct Subject {
     pub(super) name: String,
+    /// What a named hardware layout is.
     pub(super) about: Option<String>,
     pub(super) layout: Layout,
     pub(super) shape: Vec<i64>,
+    /// Bits of an element.
     pub(super) bits: i64,
 }
 
@@ -33,7 +35,7 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Puts a swizzle mode on top of a plain tile. [`SwizzleMode::None`] takes the swizzle off.
+    /// Applies a swizzle mode to a plain tile. [`SwizzleMode::None`] removes the swizzle.
     pub(super) fn swizzle(&mut self, mode: SwizzleMode) -> Result<(), Failure> {
         let tile = self.layout.tile()?.clone();
         self.layout = match mode {
@@ -76,7 +78,7 @@ fn bits_of(name: &str) -> Result<i64, Failure> {
                 MmaType::ALL.iter().map(|operand| operand.name()).filter(|name| name.parse::<DType>().is_err()),
             );
             let hint = crate::request::suggestion(name, names.iter().copied());
-            Err(Failure::Request(format!("`{name}` is not a dtype{hint}; there are {}", names.join(", "))))
+            Err(Failure::Request(format!("`{name}` is not a dtype; the dtypes are {}{hint}", names.join(", "))))
         }
     }
 }

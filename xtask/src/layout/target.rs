@@ -1,4 +1,4 @@
-//! The layout to turn the first one into: where they differ, and the plan between them.
+//! The layout to convert the first one to: where they differ, and the plan between them.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +15,7 @@ use super::{Arguments, Failure};
 
 /// The other layout, and how to get there.
 pub(super) struct Target {
+    /// The layout to convert to.
     layout: Layout,
     plan: Plan,
 }
@@ -24,7 +25,7 @@ enum Plan {
     Registers(Box<Conversion>),
     /// Between the memories of devices.
     Devices(Box<CollectivePlan>),
-    /// Neither moves over threads or devices: the reason why nothing is planned.
+    /// No conversion is planned, for this reason.
     Nothing(&'static str),
 }
 
@@ -36,7 +37,7 @@ pub(super) fn read(text: &str, subject: &Subject, arguments: &Arguments) -> Resu
 
 fn plan(from: &Layout, to: &Layout, bits: i64) -> Result<Plan, Failure> {
     let (Layout::Tile(from), Layout::Tile(to)) = (from, to) else {
-        return Ok(Plan::Nothing("conversions are planned between plain fragments and between tensors over a mesh"));
+        return Ok(Plan::Nothing("conversions are planned only between plain fragments or tensors over a mesh"));
     };
     let axes: Vec<Axis> = from.axes().into_iter().chain(to.axes()).collect();
     let counts =
@@ -60,7 +61,7 @@ impl Target {
         &self.layout
     }
 
-    /// What the page shows of it.
+    /// The conversion as the page shows it.
     pub(super) fn on_page(&self, subject: &Subject) -> Result<PageConversion, Failure> {
         let (from, to, bits) = (&subject.layout, &self.layout, subject.bits);
         Ok(match &self.plan {

@@ -1,4 +1,4 @@
-//! Files written aside and renamed, so that a failure loses nothing.
+//! Writes files under a temporary name and renames them, so that a failure loses nothing.
 
 use std::io::Write;
 use std::path::Path;

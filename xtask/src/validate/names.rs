@@ -1,18 +1,18 @@
-//! The names that `emit` takes to be reserved, tried on the NVRTC at hand: it refuses each of them, or has something else
-//! under the name; with an underscore behind it, it is a name like any other.
+//! Checks the names that `emit` treats as reserved against an NVRTC: it rejects each of them or defines something else
+//! with that name, and accepts the name with an underscore appended.
 
 use std::collections::BTreeSet;
 
 use tilewright::cuda::{CudaError, LogLine, Nvrtc, Request, Severity};
 use tilewright::emit::reserved::{Place, listed};
 
-/// Names that nobody reserves, though they look like it.
+/// Names that are not reserved, though they look like it.
 const PLAIN: [&str; 9] = ["x", "row", "y2", "index", "time", "signal", "char8_t", "requires", "linux"];
 
-/// Names that C++ reserves by how they begin.
+/// Names that C++ reserves because of how they begin.
 const OF_THE_LANGUAGE: [&str; 5] = ["__syncthreads", "__shared__", "__LINE__", "__x", "_Bool"];
 
-/// The types of vectors, which the text makes and reads, and how many parts they have.
+/// The vector types that generated text uses, and their numbers of components.
 const VECTORS: [(&str, usize); 9] = [
     ("int2", 2),
     ("int4", 4),
@@ -25,23 +25,23 @@ const VECTORS: [(&str, usize); 9] = [
     ("ulonglong2", 2),
 ];
 
-/// Probes in one text: NVRTC ends with its hundredth error.
+/// Probes in one text: NVRTC stops at its hundredth error.
 const TOGETHER: usize = 50;
 
-/// How many names were tried, and what is not as the list has it.
+/// The number of names checked, and what is wrong with the list.
 pub(super) fn check(nvrtc: &Nvrtc, target: &str) -> Result<(usize, Vec<String>), String> {
     let trial = Trial { nvrtc, target };
     let (inside, outside): (Vec<&str>, Vec<&str>) = (listed(Place::Inside).collect(), listed(Place::Outside).collect());
     let mut wrong = Vec::new();
     for name in &inside {
         if trial.complaints(&parameter(0, name))?.is_empty() {
-            wrong.push(format!("`{name}` may be a parameter"));
+            wrong.push(format!("`{name}` is listed, but can be a parameter"));
         }
     }
     for names in outside.chunks(TOGETHER) {
         for name in trial.unknown(names)? {
             if trial.is_a_kernel(name)? && trial.complaints(&table(0, name))?.is_empty() {
-                wrong.push(format!("`{name}` may be a kernel and a table"));
+                wrong.push(format!("`{name}` is listed, but can be a kernel and a table"));
             }
         }
     }
@@ -71,8 +71,8 @@ fn table(number: usize, name: &str) -> String {
     format!("__device__ alignas(16) const int {name}[4] = {{1, 2, 3, 4}}; {kernel}")
 }
 
-/// A kernel with a parameter of this name, which uses what the text of kernels has of CUDA. Functions are not among it:
-/// the text calls those from outside where a name hides them.
+/// A kernel with a parameter of this name, which uses the CUDA types and variables that generated kernels use.
+/// Functions are not included: generated text calls them from outside the kernel if a name hides them.
 fn parameter(number: usize, name: &str) -> String {
     let vectors = VECTORS.map(|(vector, parts)| {
         let zeros = vec!["0"; parts].join(", ");
@@ -83,7 +83,7 @@ fn parameter(number: usize, name: &str) -> String {
     format!("extern \"C\" __global__ void probe_{number}(float* to, const float* {name}) {{ {body} }}")
 }
 
-/// Something of this name that is there already.
+/// A use of something that already has this name.
 fn known(number: usize, name: &str) -> String {
     format!("namespace probe_{number} {{ using ::{name}; }}")
 }
@@ -93,14 +93,14 @@ fn lines(probe: fn(usize, &str) -> String, names: &[&str]) -> String {
     names.iter().enumerate().map(|(number, name)| probe(number, name) + "\n").collect()
 }
 
-/// What texts are tried on.
+/// Compiles texts to check names.
 struct Trial<'a> {
     nvrtc: &'a Nvrtc,
     target: &'a str,
 }
 
 impl Trial<'_> {
-    /// Errors and warnings, and the PTX where there are no errors.
+    /// Errors and warnings, and the PTX if there are no errors.
     fn compiled(&self, source: &str) -> Result<(Vec<LogLine>, String), String> {
         let request = Request { source, name: "/tilewright/names.cu", target: self.target, options: &[] };
         let (mut log, ptx) = match self.nvrtc.compile(&request) {
@@ -117,13 +117,13 @@ impl Trial<'_> {
         Ok(self.compiled(source)?.0)
     }
 
-    /// Whether a kernel may have this name, and is launched by it: a macro would make another one of it.
+    /// Whether a kernel can have this name, and is launched by it: a macro would change the name.
     fn is_a_kernel(&self, name: &str) -> Result<bool, String> {
         let (complaints, ptx) = self.compiled(&entry(0, name))?;
         Ok(complaints.is_empty() && ptx.contains(&format!(".entry {name}(")))
     }
 
-    /// The names under which CUDA has nothing that can be named.
+    /// The names for which CUDA declares nothing that can be referred to.
     fn unknown<'n>(&self, names: &[&'n str]) -> Result<Vec<&'n str>, String> {
         let complaints = self.complaints(&lines(known, names))?;
         let refused: BTreeSet<usize> = complaints.iter().filter_map(|line| Some(line.line? as usize)).collect();
@@ -131,7 +131,7 @@ impl Trial<'_> {
         Ok(numbered.filter(|(line, _)| refused.contains(line)).map(|(_, name)| *name).collect())
     }
 
-    /// What NVRTC says of names that it should take.
+    /// What NVRTC reports about names that it should accept.
     fn first_complaint(&self, probe: fn(usize, &str) -> String, names: &[&str]) -> Result<Option<String>, String> {
         let complaints = self.complaints(&lines(probe, names))?;
         let Some(first) = complaints.first() else { return Ok(None) };

@@ -1,20 +1,20 @@
-//! Keeps the entries of a cache within a size: those that were not used for the longest time go first.
+//! Keeps the total size of a cache's entries below a limit: the least recently used are removed first.
 //!
-//! The time of an entry's last use is its file's modification time. Several processes may trim a folder at a time, and
-//! each sees files vanish; what cannot be done here is left to the next one.
+//! The time of an entry's last use is its file's modification time. Several processes may trim a folder at the
+//! same time, so files may vanish; what fails here is left to the next trim.
 
 use std::fs::{self, DirEntry, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How the name of an entry ends.
+/// The suffix of an entry's file name.
 pub(super) const ENTRY: &str = ".kernel";
 
-/// How the name of a file begins that is being written. `tempfile` names its files so by default, and did for this cache.
+/// The prefix of the name of a file that is being written. It is the default of `tempfile`, which this cache once used.
 pub(super) const ASIDE: &str = ".tmp";
 
-/// Nothing takes that long to write: a file written aside that is older was left by a process that was killed.
+/// No write takes this long: an older temporary file was left by a process that was killed.
 const LONGEST_WRITE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A file of the folder.
@@ -22,15 +22,16 @@ struct Stored {
     path: PathBuf,
     name: String,
     bytes: u64,
+    /// When it was last used: its modification time.
     used: SystemTime,
 }
 
-/// Notes that an entry was used. Where that fails it only goes earlier than it should.
+/// Marks an entry as used. If that fails, it is only removed earlier than it should be.
 pub(super) fn mark_used(path: &Path, now: SystemTime) {
     let _ = File::options().write(true).open(path).and_then(|file| file.set_modified(now));
 }
 
-/// Removes entries until the rest takes at most `most_bytes`, but never `written`, and what killed processes left.
+/// Removes entries, but never `written`, until the rest take at most `most_bytes`; also files left by killed processes.
 pub(super) fn trim(dir: &Path, most_bytes: u64, written: &Path, now: SystemTime) {
     let files = stored(dir);
     for file in files.iter().filter(|file| file.name.starts_with(ASIDE) && file.is_left_over(now)) {
@@ -49,7 +50,7 @@ pub(super) fn trim(dir: &Path, most_bytes: u64, written: &Path, now: SystemTime)
     }
 }
 
-/// Removes a file. True too where another process was faster.
+/// Removes a file. Also true if another process has removed it first.
 fn is_gone(path: &Path) -> bool {
     match fs::remove_file(path) {
         Ok(()) => true,
@@ -57,7 +58,7 @@ fn is_gone(path: &Path) -> bool {
     }
 }
 
-/// The regular files of a folder. What vanishes meanwhile is left out.
+/// The regular files of a folder. Files that vanish meanwhile are left out.
 fn stored(dir: &Path) -> Vec<Stored> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.filter_map(|entry| Stored::of(&entry)).collect()
@@ -74,7 +75,7 @@ impl Stored {
         })
     }
 
-    /// A file from the future has no age: clocks may have been set back.
+    /// Whether a killed process left it. A file dated in the future has no age: the clock may have been set back.
     fn is_left_over(&self, now: SystemTime) -> bool {
         now.duration_since(self.used).is_ok_and(|age| age > LONGEST_WRITE)
     }
@@ -84,7 +85,7 @@ impl Stored {
 mod tests {
     use super::*;
 
-    /// A time at which all of these tests happen.
+    /// The current time in all of these tests.
     fn now() -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)
     }
@@ -123,7 +124,7 @@ mod tests {
         assert_eq!(left(folder.path()), ["a.kernel", "b.kernel"]);
     }
 
-    /// Its time may be the oldest: clocks of machines that share a folder differ.
+    /// Its time may be the oldest: the clocks of machines that share a folder differ.
     #[test]
     fn the_entry_that_was_written_stays() {
         let folder = tempfile::tempdir().unwrap();
@@ -153,7 +154,7 @@ mod tests {
         assert!(!absent.exists());
     }
 
-    /// Removing it twice is what two processes do that trim at the same time.
+    /// Two processes that trim at the same time both remove it.
     #[test]
     fn an_entry_that_another_process_removed_is_gone() {
         let folder = tempfile::tempdir().unwrap();

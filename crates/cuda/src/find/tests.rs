@@ -110,8 +110,8 @@ fn version_and_target_decide() {
         Verdict::Accepted => "accepted".to_string(),
     };
     assert_eq!(rejected((12, 6), "sm_90a"), "version 12.6 is older than 12.8");
-    assert_eq!(rejected((13, 0), "sm_100a"), "version 13.0 does not know sm_100a, only sm_80, sm_90");
-    assert_eq!(rejected((13, 0), "banana"), "`banana` is not a target: give sm_ and a number, such as sm_100a");
+    assert_eq!(rejected((13, 0), "sm_100a"), "version 13.0 does not support sm_100a, only sm_80, sm_90");
+    assert_eq!(rejected((13, 0), "banana"), "`banana` is not a target: write sm_ and a number, such as sm_100a");
 }
 
 #[test]

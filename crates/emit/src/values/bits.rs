@@ -87,7 +87,7 @@ fn unsigned(from: DType, held: Text) -> Text {
     }
 }
 
-/// An unsigned integer as the value of dtype `to` whose bits it has.
+/// An unsigned integer as the value of dtype `to` with the same bits.
 fn read_as(to: DType, bits: Text) -> Text {
     match to {
         DType::F32 => Text::call("__uint_as_float", &bits.text),
@@ -98,7 +98,7 @@ fn read_as(to: DType, bits: Text) -> Text {
     }
 }
 
-/// The bits from `shift` on as dtype `to`.
+/// The bits from bit `shift` on, as dtype `to`.
 fn cut(to: DType, bits: Text, shift: i64) -> Text {
     let shifted =
         if shift == 0 { bits } else { Text::new(format!("{} >> {shift}", bits.at(Level::Product)), Level::Shift) };

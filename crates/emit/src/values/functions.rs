@@ -1,4 +1,4 @@
-//! How operations are spelled, and the functions that CUDA does not have without headers.
+//! How operations are written in C++, and functions that CUDA does not provide without headers.
 
 use tilewright_ir::tile::ElementOp;
 use tilewright_layout::DType;
@@ -9,11 +9,11 @@ use crate::index::Level;
 
 /// How an operation is written.
 pub(super) enum Spelling {
-    /// A sign between its operands, and how strongly it binds.
+    /// An infix operator, and its binding strength.
     Infix(&'static str, Level),
     /// A function of its operands.
     Function(&'static str),
-    /// A minus in front.
+    /// A minus sign in front of its operand.
     Negative,
     /// The operand is the result.
     Same,
@@ -104,7 +104,7 @@ impl Helper {
         }
     }
 
-    /// The lines that define it, and an empty one.
+    /// The lines that define it, followed by an empty line.
     pub(super) fn definition(self) -> Vec<String> {
         let name = self.name();
         match self {
@@ -136,7 +136,7 @@ fn function(head: &str, body: &[String]) -> Vec<String> {
     std::iter::once(head).chain(body).chain(["}".to_string(), String::new()]).collect()
 }
 
-/// One instruction from `x` to `y`, whose types have these letters in inline assembly.
+/// A function of one PTX instruction from `x` to `y`, with their constraint letters in inline assembly.
 fn conversion(result: &str, y: char, name: &str, parameter: &str, x: char, ptx: &str) -> Vec<String> {
     let body = [
         format!("{result} y;"),
@@ -146,7 +146,7 @@ fn conversion(result: &str, y: char, name: &str, parameter: &str, x: char, ptx: 
     function(&format!("{result} {name}({parameter} x)"), &body)
 }
 
-/// Towards zero, saturated, 0 for NaN.
+/// A conversion to an integer: towards zero, saturated, 0 for NaN.
 fn truncation(name: &str, parameter: &str, to: DType) -> Vec<String> {
     let integer = match to {
         DType::I32 => "int",
@@ -169,8 +169,9 @@ fn division(name: &str, dtype: DType) -> Vec<String> {
     function(&format!("{c_type} {name}({c_type} a, {c_type} b)"), &[body.to_string()])
 }
 
-/// The low byte, with its sign. Of `(signed char)(a + 1)`, where `a` is the low byte of a word that was loaded, NVRTC 13.5 for
-/// `sm_90a` may go on with all 16 low bits of the word. It does not after shifts of an `int` that stays one.
+/// The low byte, sign-extended. In `(signed char)(a + 1)`, where `a` is the low byte of a loaded word, NVRTC 13.5 for
+/// `sm_90a` may compute with the low 16 bits of the word. It does not do so after shifts of an `int` that stays an
+/// `int`.
 fn signed_byte(name: &str) -> Vec<String> {
     let body = "return (int)((unsigned int)a << 24) >> 24;";
     function(&format!("int {name}(int a)"), &[body.to_string()])

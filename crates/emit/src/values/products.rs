@@ -1,5 +1,6 @@
-//! Products that go into sums. What is one operation is decided in the kernel and written `fmaf`; every other product that
-//! reaches a sum is written so that no compiler fuses the two, whatever its flags: `__fmul_rn(a, b) + c`.
+//! Products that are operands of sums. The ones that form one operation with their sum are marked in the kernel, and
+//! are printed as `fmaf`; every other product that reaches a sum is printed so that no compiler fuses the two,
+//! whatever its flags: `__fmul_rn(a, b) + c`.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +26,7 @@ pub(super) fn summed_arrays(program: &Program) -> BTreeSet<usize> {
     }
 }
 
-/// Whether an operand of `op` reaches a sum: the op is one, or hands its operand on to one.
+/// Whether an operand of `op` reaches a sum: the op is a sum, or passes its operand on to one.
 pub(super) fn reaches_sum(op: ElementOp, reached: bool) -> bool {
     match op {
         ElementOp::Add | ElementOp::Sub => true,
@@ -37,8 +38,8 @@ pub(super) fn reaches_sum(op: ElementOp, reached: bool) -> bool {
     }
 }
 
-/// The function for a product that reaches a sum. A quotient by a constant is a product to a compiler, if the reciprocal
-/// is exact.
+/// The function for a product that reaches a sum. A compiler makes a product of a quotient by a constant whose
+/// reciprocal is exact.
 pub(super) fn rounded(op: ElementOp, dtype: DType, operands: &[Value]) -> Option<&'static str> {
     let by_constant = matches!(operands, [_, Value::Const(..) | Value::Index(..)]);
     match (op, dtype) {
@@ -53,8 +54,9 @@ pub(super) fn rounded(op: ElementOp, dtype: DType, operands: &[Value]) -> Option
 /// Where values of register arrays go.
 #[derive(Default)]
 struct Flows {
+    /// Arrays whose values become operands of sums.
     summed: BTreeSet<usize>,
-    /// From an array to one that takes its values as they are.
+    /// Pairs of arrays of which the second takes values of the first, up to their sign.
     moves: BTreeSet<(usize, usize)>,
 }
 
@@ -74,7 +76,7 @@ impl Flows {
         }
     }
 
-    /// `reached`: the value goes into a sum. `to`: it goes into this array as it is.
+    /// `reached`: the value goes into a sum. `to`: it goes into this array, up to its sign.
     fn value(&mut self, value: &Value, reached: bool, to: Option<usize>) {
         match value {
             Value::Const(..) | Value::Index(..) => {}

@@ -34,12 +34,12 @@ impl Text {
         Text::new(format!("{cond} ? {then} : {}", otherwise.text), Level::Choice)
     }
 
-    /// The expression, in parentheses where it binds weaker than `least`.
+    /// The expression, in parentheses if it binds less tightly than `least`.
     pub(super) fn at(self, least: Level) -> String {
         if self.level < least { format!("({})", self.text) } else { self.text }
     }
 
-    /// The expression, in parentheses unless it binds stronger than `level`.
+    /// The expression, in parentheses unless it binds more tightly than `level`.
     pub(super) fn above(self, level: Level) -> String {
         if self.level <= level { format!("({})", self.text) } else { self.text }
     }

@@ -1,13 +1,13 @@
-//! Sums, products and negatives of signed integers wrap. C++ does not define an overflow, and NVRTC relies on that: it
-//! makes `a + 2147483647 < 1` of signed numbers `a < -2147483646`. So what may overflow is computed by a function of
-//! unsigned numbers.
+//! Sums, products and negatives of signed integers wrap. In C++ a signed overflow is undefined, and NVRTC relies on
+//! that: it turns `a + 2147483647 < 1` into `a < -2147483646`. So an operation that may overflow is computed by a
+//! function on unsigned numbers.
 
 use tilewright_ir::Scalar;
 use tilewright_ir::thread::{Program, Value};
 use tilewright_ir::tile::{ElementOp, IntegerRange, Narrowing};
 use tilewright_layout::DType;
 
-/// What wraps. Quotients do too, by a function of their own.
+/// An operation that wraps. Quotients wrap too, see `Helper::Divide`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wrapping {
     Add,
@@ -37,13 +37,13 @@ fn is_inside((least, most): IntegerRange, (lo, hi): IntegerRange) -> bool {
     lo <= least && most <= hi
 }
 
-/// The values of an operation, if they were not wrapped; `None` for one that gives no integers.
+/// The range of an operation's results before wrapping; `None` if they are not integers.
 fn exact(program: &Program, op: ElementOp, operands: &[Value]) -> Option<IntegerRange> {
     let ranges: Option<Vec<IntegerRange>> = operands.iter().map(|operand| range(program, operand)).collect();
     op.exact_range(&ranges?)
 }
 
-/// The values that an integer may have; `None` for what is none.
+/// The range of an integer value; `None` for other values.
 fn range(program: &Program, value: &Value) -> Option<IntegerRange> {
     let held = value.dtype(&program.registers).and_then(DType::integers);
     let known = match value {

@@ -1,4 +1,5 @@
-//! What the lanes of a warp have of the matrices of one instruction, read off the layouts of `layout::hardware`.
+//! Which elements of an instruction's matrices each lane of a warp holds, derived from the layouts of
+//! `layout::hardware`.
 
 use num_integer::Integer;
 use tilewright_expr::Expr;
@@ -9,26 +10,28 @@ use tilewright_layout::{Digit, Iter, LayoutError, TileLayout};
 use super::Matrix;
 use crate::thread::MmaInst;
 
-/// A matrix of one instruction, as the lanes of a warp have it. A position is a line, and an index along the line.
+/// A matrix of one instruction, distributed over the lanes of a warp. A position is a line and an index along that
+/// line.
 ///
-/// Every digit of a position is read off the lane or off the register, so the position of what a lane has in a register
-/// is that of lane 0 in the same register and that of the lane in register 0, added up.
+/// Every digit of a position comes from either the lane or the register, so the position of a lane's register is the
+/// sum of two positions: that of the same register in lane 0, and that of the lane's register 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Atom {
-    /// Lines, and elements of a line.
+    /// Number of lines, and of elements per line.
     extents: [i64; 2],
-    /// Elements of a lane.
+    /// Elements that a lane holds.
     held: i64,
     /// The digits of the line, and those of the index along it.
     digits: [Vec<Digit>; 2],
 }
 
 impl Atom {
-    /// A matrix of an instruction. Error: an instruction that has no fragments, or none whose digits can be told apart.
+    /// A matrix of an instruction. Fails if the instruction has no known fragments, or if their digits cannot be
+    /// separated.
     pub(super) fn of(inst: MmaInst, matrix: Matrix) -> Result<Atom, LayoutError> {
         let info = inst.info();
         let (m, n, k) = info.shape.mnk();
-        // The last is the dimension of the operand that counts the lines.
+        // The last entry is the operand's dimension that counts the lines.
         let (operand, element, shape, lines) = match matrix {
             Matrix::C => (MmaOperand::C, MmaType::of_dtype(info.sum)?, [m, n], 0),
             Matrix::A => (MmaOperand::A, info.element, [m, k], 0),
@@ -41,17 +44,17 @@ impl Atom {
         Ok(Atom { extents: [shape[lines], shape[1 - lines]], held: fragment.span_on(&REG), digits })
     }
 
-    /// Lines, and elements of a line.
+    /// Number of lines, and of elements per line.
     pub fn extents(&self) -> [i64; 2] {
         self.extents
     }
 
-    /// Elements of a lane.
+    /// Elements that a lane holds.
     pub fn held(&self) -> i64 {
         self.held
     }
 
-    /// The position of what a lane has in a register.
+    /// The position of the element that a lane holds in a register.
     pub fn position(&self, lane: i64, register: i64) -> [i64; 2] {
         let on = |axis: &Axis, at: i64, side: usize| {
             let here = self.digits[side].iter().filter(|digit| digit.axis == *axis);
@@ -60,7 +63,7 @@ impl Atom {
         [0, 1].map(|side| on(&LANEID, lane, side) + on(&REG, register, side))
     }
 
-    /// The position of what a lane has in register 0, as expressions of the lane.
+    /// The position of the element that a lane holds in register 0, as expressions of the lane.
     pub fn lane_position(&self, lane: &Expr) -> [Expr; 2] {
         [0, 1].map(|side| {
             let here = self.digits[side].iter().filter(|digit| digit.axis == LANEID);
@@ -68,7 +71,8 @@ impl Atom {
         })
     }
 
-    /// How many elements a lane has next to each other: its registers, so many at a time, hold neighbours of a line.
+    /// How many adjacent elements a lane holds: its registers, in groups of this size, hold consecutive elements of a
+    /// line.
     pub fn run(&self) -> i64 {
         let is_run = |run: &i64| {
             let is_next = |register: i64| {
@@ -80,14 +84,15 @@ impl Atom {
         (2..=self.held).rev().find(is_run).unwrap_or(1)
     }
 
-    /// What divides the lines, and the indices along them, at which the runs of lane 0 begin in every atom.
+    /// The greatest common divisor of the lines, and that of the indices along them, at which the runs of lane 0 begin
+    /// in every atom.
     pub fn alignment(&self) -> [i64; 2] {
         let runs = (0..self.held).step_by(self.run() as usize).map(|register| self.position(0, register));
         runs.fold(self.extents, |common, first| [0, 1].map(|side| common[side].gcd(&first[side])))
     }
 }
 
-/// The digits of the index on one side of a matrix. To it the iters of the other side are copies.
+/// The digits of the index on one side of a matrix; for these, the iters of the other side are replicas.
 fn inverted(side: &[Iter], other: &[Iter]) -> Result<Vec<Digit>, LayoutError> {
     let layout = TileLayout::new(side.to_vec(), other.to_vec(), [])?;
     let mut digits = Vec::new();

@@ -1,4 +1,4 @@
-//! Layouts against those of the hardware and of TileLang's golden programs.
+//! Compares layouts with those of the hardware and of TileLang's golden programs.
 
 use tilewright_layout::Layout;
 use tilewright_layout::hardware::{MmaOperand, mma_fragment};
@@ -13,7 +13,7 @@ fn halves(shape: [i64; 3], warps: i64, told: Gemm) -> Product {
     Product::new(shape, [DType::F16, DType::F32], warps, told).unwrap()
 }
 
-/// The place of every element, which has one.
+/// The thread and slot of every element; each element must have exactly one.
 fn places(map: &Map) -> Vec<(i64, i64)> {
     let mut places = vec![None; map.elements()];
     for (thread, slot, element) in map.entries() {
@@ -150,9 +150,9 @@ fn what_cannot_be_done_is_said_in_terms_of_the_product() {
     let why = |shape: [i64; 3], dtypes: [DType; 2], warps: i64| {
         Product::new(shape, dtypes, warps, gemm(false, false, WarpPolicy::Square)).unwrap_err().text
     };
-    assert_eq!(why([16, 8, 16], [DType::F32, DType::F16], 1), "`mma.sync` has no products of f32 with sums in f16");
+    assert_eq!(why([16, 8, 16], [DType::F32, DType::F16], 1), "`mma.sync` does not multiply f32 and accumulate in f16");
     assert_eq!(why([16, 8, 12], [DType::F16, DType::F32], 1), "K = 12 is not a multiple of 8, as m16n8k8 needs");
     let both = "M = 24 is not a multiple of 16, and K = 12 is not a multiple of 8, as m16n8k8 needs";
     assert_eq!(why([24, 8, 12], [DType::F16, DType::F32], 1), both);
-    assert_eq!(why([64, 64, 16], [DType::F16, DType::F32], 3), "3 warps cannot share 4 x 8 parts of 16 x 8");
+    assert_eq!(why([64, 64, 16], [DType::F16, DType::F32], 3), "3 warps cannot split 4 x 8 atoms of 16 x 8");
 }

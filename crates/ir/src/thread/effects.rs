@@ -1,7 +1,7 @@
-//! What statements read, write, define and order. Everything that asks this of a program derives it from here: a new
-//! statement has a row in each match below, and what an instruction does comes from its own row.
+//! What statements read, write, define and order. All analyses of a program derive this from here: a new statement gets
+//! an arm in each match below, and what an instruction does comes from its row of the instruction table.
 //!
-//! All methods speak of a statement by itself, without the statements inside it; [`for_each_stmt`] visits those too.
+//! All methods describe a statement alone, without the statements inside it; [`for_each_stmt`] visits those too.
 
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::axis::Scope;
@@ -38,7 +38,7 @@ pub struct MemoryAccess<'a> {
 pub enum Moved<'a> {
     /// As many bytes as these registers hold.
     Registers(&'a Regs),
-    /// So many elements of the memory.
+    /// This many elements of the memory.
     Elements(i64),
 }
 
@@ -53,7 +53,7 @@ impl MemoryAccess<'_> {
 }
 
 impl Stmt {
-    /// Calls `visit` on what it reads: registers, those inside of values too, then memory.
+    /// Calls `visit` on what it reads: registers, including those inside values, then memory.
     pub fn reads(&self, visit: &mut dyn FnMut(Resource<'_>)) {
         self.for_each_resource(&mut |effect, resource| {
             if effect.reads() {
@@ -128,7 +128,8 @@ impl Stmt {
         }
     }
 
-    /// The names that it defines: that of a loop for the statements inside, all others for those that follow.
+    /// The variables that it defines: that of a loop for the statements inside it, all others for the statements that
+    /// follow.
     pub fn defines(&self) -> &[Var] {
         match self {
             Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => std::slice::from_ref(var),
@@ -139,7 +140,7 @@ impl Stmt {
         }
     }
 
-    /// The names that it defines, to be changed.
+    /// The variables that it defines, mutably.
     pub fn defines_mut(&mut self) -> &mut [Var] {
         match self {
             Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => std::slice::from_mut(var),
@@ -150,7 +151,7 @@ impl Stmt {
         }
     }
 
-    /// Whether the names that it defines stand for data, which is known only when the program runs.
+    /// Whether the variables that it defines stand for data, which is known only when the program runs.
     pub fn names_data(&self) -> bool {
         !self.defines().is_empty() && self.value().is_some()
     }
@@ -165,8 +166,8 @@ impl Stmt {
         }
     }
 
-    /// Calls `visit` on its named values, indices and conditions, in order. Those of registers are constants and not
-    /// among them.
+    /// Calls `visit` on the expressions of its named values, indices and conditions, in order. Register indices are
+    /// constants and are not visited.
     pub fn exprs(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
             Stmt::Let { value, .. } => visit(value),
@@ -188,7 +189,7 @@ impl Stmt {
         }
     }
 
-    /// The same as [`exprs`](Stmt::exprs), to be changed.
+    /// The same as [`exprs`](Stmt::exprs), mutably.
     pub fn exprs_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match self {
             Stmt::Let { value, .. } => visit(value),
@@ -208,8 +209,8 @@ impl Stmt {
         }
     }
 
-    /// The threads whose accesses to memory it orders: `Thread` for all but barriers, since what one thread does is in
-    /// order anyway.
+    /// The scope in which it orders accesses to memory: `Thread` for everything except barriers, since the accesses of
+    /// one thread are in order anyway.
     pub fn orders(&self) -> Scope {
         match self {
             Stmt::Inst(call) => call.inst.info().orders,
@@ -221,7 +222,7 @@ impl Stmt {
     }
 }
 
-/// Calls `visit` on the registers that a value is made of.
+/// Calls `visit` on the registers that a value reads.
 fn registers_of(value: &Value, visit: &mut dyn FnMut(Effect, &Regs)) {
     value.for_each(&mut |part| {
         if let Value::Reg(array, at) = part {

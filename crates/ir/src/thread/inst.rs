@@ -10,7 +10,7 @@ use crate::tile::Effect;
 pub struct InstInfo {
     /// Its name in the IR.
     pub name: &'static str,
-    /// How CUDA C++ writes it; each `%` stands for an operand: memory, then registers, then arguments.
+    /// Its form in CUDA C++; each `%` stands for an operand: memory, then registers, then arguments.
     pub cuda: &'static str,
     /// The PTX it stands for (PTX ISA, "Parallel Synchronization and Communication Instructions" and "Data
     /// Movement and Conversion Instructions").
@@ -21,18 +21,18 @@ pub struct InstInfo {
     pub registers: &'static [RegisterOperand],
     /// The elements of memory that it accesses.
     pub memory: &'static [MemoryOperand],
-    /// How many integers it takes.
+    /// Number of integer operands.
     pub arguments: usize,
     /// The threads that must execute it together.
     pub issued_by: Scope,
     /// The scope in which it orders memory accesses.
     pub orders: Scope,
-    /// Where it exists.
+    /// The targets that have it.
     pub targets: &'static [Target],
 }
 
 impl InstInfo {
-    /// What an instruction is unless its row says otherwise: each thread executes it for itself, and it has no operands.
+    /// The defaults of a row: each thread executes the instruction independently, and it has no operands.
     const PLAIN: InstInfo = InstInfo {
         name: "",
         cuda: "",
@@ -116,7 +116,7 @@ instructions! {
         registers: &[RegisterOperand::Word, RegisterOperand::Word],
         arguments: 1,
     }
-    /// The register of the lane whose number differs in the bits of the mask; all lanes of the warp take part.
+    /// The register of the lane whose number is that of this lane XOR the mask; all lanes of the warp take part.
     ShuffleXor {
         name: "shuffle_xor",
         cuda: "__shfl_xor_sync(0xffffffff, %, %)",

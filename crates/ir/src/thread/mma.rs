@@ -1,12 +1,12 @@
-//! The table of `mma.sync`: products of small matrices that lie spread over a warp.
+//! The table of `mma.sync` instructions: products of small matrices that are distributed over the lanes of a warp.
 
 use tilewright_layout::DType;
 use tilewright_layout::hardware::{MmaShape, MmaType};
 
 use crate::target::Target;
 
-/// A row of the table. Every instruction adds the product of A, stored by rows, and B, stored by columns, to sums that
-/// stay where they are.
+/// A row of the table. Every instruction adds the product of A (row-major) and B (column-major) to an accumulator in
+/// place.
 #[derive(Clone, Copy, Debug)]
 pub struct MmaInfo {
     /// Its name, in the IR and in CUDA.
@@ -17,16 +17,16 @@ pub struct MmaInfo {
     pub shape: MmaShape,
     /// Type of an element of A and B in registers.
     pub multiplicand: DType,
-    /// What the instruction reads in there; the same but for tf32, which are the upper bits of f32.
+    /// Element type that the instruction reads from it; the same except for tf32, the upper bits of an f32.
     pub element: MmaType,
-    /// Type of a sum.
+    /// Type of an element of the accumulator.
     pub sum: DType,
-    /// Where it exists.
+    /// The targets that have it.
     pub targets: &'static [Target],
 }
 
 impl MmaInfo {
-    /// Elements that a lane holds of the sums, of A and of B.
+    /// Elements that a lane holds of the accumulator, of A and of B.
     pub fn held(&self) -> [i64; 3] {
         let (m, n, k) = self.shape.mnk();
         [m * n / 32, m * k / 32, k * n / 32]
@@ -42,7 +42,7 @@ macro_rules! products {
         }
 
         impl MmaInst {
-            /// Every instruction; among those of one type the deepest first.
+            /// Every instruction; among those with the same types, the one with the largest K first.
             pub const ALL: &'static [MmaInst] = &[$(MmaInst::$inst),*];
 
             /// Its row of the table.
@@ -64,31 +64,31 @@ macro_rules! products {
 }
 
 products! {
-    /// Halves, summed in single precision.
+    /// f16, accumulated in f32.
     F16K16F32 = "mma_m16n8k16_f32_f16", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", M16N8K16, F16 as F16, F32, Target::ALL;
-    /// Halves, summed in single precision, half as deep.
+    /// f16, accumulated in f32, with half the K.
     F16K8F32 = "mma_m16n8k8_f32_f16", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", M16N8K8, F16 as F16, F32, Target::ALL;
-    /// Halves, summed in half precision.
+    /// f16, accumulated in f16.
     F16K16F16 = "mma_m16n8k16_f16_f16", "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", M16N8K16, F16 as F16, F16, Target::ALL;
-    /// Halves, summed in half precision, half as deep.
+    /// f16, accumulated in f16, with half the K.
     F16K8F16 = "mma_m16n8k8_f16_f16", "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16", M16N8K8, F16 as F16, F16, Target::ALL;
-    /// bfloat16, summed in single precision.
+    /// bf16, accumulated in f32.
     Bf16K16F32 = "mma_m16n8k16_f32_bf16", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", M16N8K16, BF16 as Bf16, F32, Target::ALL;
-    /// bfloat16, summed in single precision, half as deep.
+    /// bf16, accumulated in f32, with half the K.
     Bf16K8F32 = "mma_m16n8k8_f32_bf16", "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32", M16N8K8, BF16 as Bf16, F32, Target::ALL;
-    /// Single precision rounded to tf32, summed in single precision.
+    /// f32 read as tf32, accumulated in f32.
     Tf32K8F32 = "mma_m16n8k8_f32_tf32", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", M16N8K8, F32 as Tf32, F32, Target::ALL;
-    /// Single precision rounded to tf32, summed in single precision, half as deep.
+    /// f32 read as tf32, accumulated in f32, with half the K.
     Tf32K4F32 = "mma_m16n8k4_f32_tf32", "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32", M16N8K4, F32 as Tf32, F32, Target::ALL;
-    /// Signed bytes.
+    /// i8, accumulated in i32.
     S8K32S32 = "mma_m16n8k32_s32_s8", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", M16N8K32, I8 as S8, I32, Target::ALL;
-    /// Signed bytes, half as deep.
+    /// i8, accumulated in i32, with half the K.
     S8K16S32 = "mma_m16n8k16_s32_s8", "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32", M16N8K16, I8 as S8, I32, Target::ALL;
-    /// Unsigned bytes.
+    /// u8, accumulated in i32.
     U8K32S32 = "mma_m16n8k32_s32_u8", "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32", M16N8K32, U8 as U8, I32, Target::ALL;
-    /// Unsigned bytes, half as deep.
+    /// u8, accumulated in i32, with half the K.
     U8K16S32 = "mma_m16n8k16_s32_u8", "mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32", M16N8K16, U8 as U8, I32, Target::ALL;
-    /// Double precision.
+    /// f64, accumulated in f64.
     F64K4F64 = "mma_m8n8k4_f64_f64", "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", M8N8K4, F64 as F64, F64, Target::ALL;
 }
 

@@ -1,4 +1,4 @@
-//! The thread level as text, as snapshots and `emit --stage thread` show it.
+//! Prints the thread level as text, for snapshots and `emit --stage thread`.
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl Program {
         format!("{}[{index}]", self.memories[memory].name)
     }
 
-    /// `r[2] = byte_permute r[0], r[1], 0x5140`
+    /// An instruction as text: `r[2] = byte_permute r[0], r[1], 0x5140`.
     fn call(&self, call: &Call) -> String {
         let memory = call.memory.iter().map(|(memory, index)| self.place(*memory, index));
         let registers = call.from.iter().map(|regs| self.regs(regs));
@@ -64,7 +64,7 @@ impl Program {
         text.trim_end().to_string()
     }
 
-    /// `exp(v[0] - max[0])`
+    /// A value as text: `exp(v[0] - max[0])`.
     fn value(&self, value: &Value) -> String {
         match value {
             Value::Const(_, value) => value.to_string(),
@@ -85,7 +85,7 @@ impl Program {
         }
     }
 
-    /// An operand of an operator, in parentheses where it has an operator of its own.
+    /// An operand of an operator, in parentheses if it is itself written with an operator.
     fn operand(&self, value: &Value) -> String {
         let has_operator = match value {
             Value::Op(op, _) => op.sign().is_some(),

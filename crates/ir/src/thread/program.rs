@@ -15,9 +15,9 @@ use crate::thread::value::Value;
 pub struct Program {
     /// The entry point's name.
     pub name: String,
-    /// What it is for.
+    /// The target it is compiled for.
     pub target: Target,
-    /// Sizes that are known at launch only: integer parameters, after the pointers.
+    /// Sizes known only at launch: integer parameters, after the pointers.
     pub sizes: Vec<Var>,
     /// CTAs along x, y and z.
     pub grid: [Expr; 3],
@@ -29,7 +29,7 @@ pub struct Program {
     pub registers: Arena<RegArray>,
     /// The tile ops that the statements came from.
     pub notes: Arena<Note>,
-    /// What happens.
+    /// Its statements.
     pub body: Vec<Stmt>,
     /// What lowering decided, one entry per op.
     pub plans: Vec<OpPlan>,
@@ -42,11 +42,11 @@ pub struct Memory {
     pub name: String,
     /// Type of an element.
     pub dtype: DType,
-    /// Elements it holds.
+    /// Number of elements.
     pub elements: i64,
-    /// Where it is.
+    /// The kind of memory it is in.
     pub space: MemorySpace,
-    /// What a table holds; empty for memories that threads may write.
+    /// The entries of a table; empty for other memories.
     pub values: Vec<i64>,
     /// Bytes to which its first element is aligned.
     pub alignment: i64,
@@ -54,7 +54,7 @@ pub struct Memory {
     pub span: Span,
 }
 
-/// Where a memory is.
+/// The kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemorySpace {
     /// A pointer parameter.
@@ -64,9 +64,9 @@ pub enum MemorySpace {
     },
     /// Shared memory of the CTA.
     Shared,
-    /// Another name for a shared memory, possibly of another dtype.
+    /// Another name for a shared memory, possibly with another dtype.
     SharedView {
-        /// The memory it names.
+        /// The shared memory it is a view of.
         of: Handle<Memory>,
     },
     /// Constants that belong to the program.
@@ -80,30 +80,30 @@ pub struct RegArray {
     pub name: String,
     /// Type of an element.
     pub dtype: DType,
-    /// Elements.
+    /// Number of elements.
     pub len: i64,
     /// Elements that are held, loaded and stored together: 1, or the width of a vector.
     pub vector: i64,
 }
 
-/// Registers of one array, adjacent ones if `step` is 1. Loads and stores move as many bytes as the registers hold: the
-/// elements of a memory of 1- or 2-byte elements may be moved in registers of theirs, or as 32-bit words.
+/// Registers of one array, adjacent ones if `step` is 1. Loads and stores move as many bytes as the registers hold:
+/// elements are moved in registers of their own dtype, or several at once in wider opaque words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regs {
     /// The array.
     pub array: Handle<RegArray>,
-    /// The first; must be a constant, which the verifier checks.
+    /// Index of the first; must be a constant, which the verifier checks.
     pub first: Expr,
-    /// How many.
+    /// Number of registers.
     pub count: i64,
-    /// From one to the next; only what is read may have a step other than 1.
+    /// Distance from one to the next; may differ from 1 only where the registers are read.
     pub step: i64,
 }
 
-/// The tile op that statements came from.
+/// A tile op that statements came from.
 #[derive(Clone, Debug)]
 pub struct Note {
-    /// `permute_layout(b[s], a[s])`
+    /// The op as text: `permute_layout(b[s], a[s])`.
     pub title: String,
     /// The plan in a line or two.
     pub details: Vec<String>,
@@ -111,7 +111,7 @@ pub struct Note {
     pub span: Span,
 }
 
-/// A condition.
+/// A comparison of index expressions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cond {
     /// `a < b`
@@ -147,7 +147,7 @@ impl Stmt {
         }
     }
 
-    /// The statements inside it, to be changed.
+    /// The statements inside it, mutably.
     pub fn inner_mut(&mut self) -> &mut [Stmt] {
         match self {
             Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::When { body, .. } => body,
@@ -164,12 +164,12 @@ impl Stmt {
 pub enum Stmt {
     /// The statements of one tile op.
     Op {
-        /// Which.
+        /// The op.
         note: Handle<Note>,
-        /// What it does.
+        /// Its statements.
         body: Vec<Stmt>,
     },
-    /// A named value.
+    /// Defines a variable.
     Let {
         /// The name.
         var: Var,
@@ -178,7 +178,7 @@ pub enum Stmt {
     },
     /// Declares a register array.
     Declare(Handle<RegArray>),
-    /// Registers from adjacent elements of memory.
+    /// Loads adjacent elements of memory into registers.
     Load {
         /// Where to.
         to: Regs,
@@ -187,7 +187,7 @@ pub enum Stmt {
         /// First element.
         index: Expr,
     },
-    /// Adjacent elements of memory from registers.
+    /// Stores registers to adjacent elements of memory.
     Store {
         /// Where to.
         memory: Handle<Memory>,
@@ -196,23 +196,23 @@ pub enum Stmt {
         /// Where from.
         from: Regs,
     },
-    /// Named values from adjacent entries of a table.
+    /// Defines variables from adjacent entries of a table.
     Lookup {
-        /// The names: 1, 2 or 4.
+        /// The variables: 1, 2 or 4.
         vars: Vec<Var>,
         /// The table.
         table: Handle<Memory>,
         /// First entry.
         index: Expr,
     },
-    /// Registers from a constant.
+    /// Sets registers to a constant.
     Set {
         /// Which registers.
         to: Regs,
         /// The constant.
         value: Scalar,
     },
-    /// Registers from registers.
+    /// Copies registers to registers.
     Move {
         /// Where to.
         to: Regs,
@@ -223,7 +223,8 @@ pub enum Stmt {
     For {
         /// The loop variable.
         var: Var,
-        /// The compiler is asked to write it out, so that registers are indexed by numbers; else it decides.
+        /// Whether the CUDA compiler is told to unroll it, so that register indices are constants; otherwise it
+        /// decides.
         is_written_out: bool,
         /// What is repeated.
         body: Vec<Stmt>,
@@ -239,26 +240,26 @@ pub enum Stmt {
     When {
         /// A truth value.
         cond: Value,
-        /// It is the same for all threads of a CTA, as the user says.
+        /// Whether it is the same for all threads of a CTA.
         is_uniform: bool,
         /// What happens if it holds.
         body: Vec<Stmt>,
     },
-    /// A register from values.
+    /// Assigns a value to a register.
     Assign {
         /// Which register.
         to: Regs,
-        /// What it becomes.
+        /// The value.
         value: Value,
     },
-    /// An integer from data, for use in indices.
+    /// Defines a variable from data, for use in indices.
     Name {
-        /// The name; what lies outside its range is not used as an index.
+        /// The variable; values outside its range are not used as an index.
         var: Var,
         /// The integer.
         value: Value,
     },
-    /// A product of matrices that lie spread over the warp is added to such a matrix.
+    /// Multiplies two matrices that are distributed over the warp and adds the product to a third.
     Mma {
         /// The instruction.
         inst: MmaInst,
@@ -273,7 +274,7 @@ pub enum Stmt {
     Inst(Call),
 }
 
-/// An instruction with the operands of its row.
+/// An instruction of the table, with the operands that its row demands.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Which instruction.

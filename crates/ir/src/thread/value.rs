@@ -8,24 +8,25 @@ use crate::scalar::Scalar;
 use crate::thread::program::RegArray;
 use crate::tile::{ElementClass, ElementOp, Narrowing};
 
-/// A value of one thread. Truth values have no dtype, and live in conditions and selections only.
+/// A value of one thread. Truth values have no dtype, and occur only in conditions and selections.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A number of this dtype.
     Const(DType, Scalar),
-    /// An integer made of indices, as a number of this dtype.
+    /// An index expression, as a number of this dtype.
     Index(DType, Expr),
     /// An element of a register array.
     Reg(Handle<RegArray>, i64),
-    /// An operation; its operands are of one dtype, but for the condition of a selection.
+    /// An operation; its operands have one dtype, except for the condition of a selection.
     Op(ElementOp, Vec<Value>),
-    /// The value in another dtype: rounded to the nearest, to integers towards zero.
+    /// The value converted to another dtype: rounded to the nearest, or towards zero if to integers.
     Cast(DType, Narrowing, Box<Value>),
-    /// The bits of the value, as a dtype of the same size.
+    /// The bits of the value, reinterpreted as a dtype of the same size.
     Bits(DType, Box<Value>),
-    /// Some of the bits of the value: as wide as the dtype, which is narrower, the `at`th such part from the lowest.
+    /// A part of the bits of the value, as wide as the narrower dtype: part 0 is the lowest.
     Part(DType, Box<Value>, i64),
-    /// The first value with its `at`th part, from the lowest, replaced by the bits of the second, which is narrower.
+    /// The first value with one of its parts, counted from the lowest, replaced by the bits of the second, narrower
+    /// value.
     With(Box<Value>, i64, Box<Value>),
 }
 
@@ -48,7 +49,7 @@ impl Value {
         }
     }
 
-    /// The values that it is made of.
+    /// Its operands; for [`Value::With`], only the value whose part is replaced.
     pub fn operands(&self) -> &[Value] {
         match self {
             Value::Const(..) | Value::Index(..) | Value::Reg(..) => &[],
@@ -69,7 +70,7 @@ impl Value {
         }
     }
 
-    /// Calls `visit` on every index inside, to be changed.
+    /// Calls `visit` on every index expression inside, mutably.
     pub fn for_each_index_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match self {
             Value::Const(..) | Value::Reg(..) => {}

@@ -1,14 +1,14 @@
 //! Checks of the thread level.
 //!
 //! Variables, register arrays and their elements are defined before they are used; dtypes of both sides of a load or
-//! store agree; register indices are constants inside the array; inputs are not stored to; vector accesses have a
-//! width that hardware has and an index aligned to it; constant indices stay inside their memory, unless a condition masks
-//! them; a warp- or CTA-collective instruction does not stand under a condition or loop that threads of one warp (or, for CTA
-//! instructions, of one CTA) may judge differently; instructions exist on the target; shared memory fits it.
+//! store agree; register indices are constants inside the array; inputs are not stored to; vector accesses have a width
+//! that the hardware supports and an index aligned to it; constant indices stay inside their memory, unless a condition
+//! masks them; a warp- or CTA-collective instruction is not under a condition on which the threads of one warp (or, for
+//! CTA instructions, of one CTA) may diverge; instructions exist on the target; shared memory fits it.
 //!
 //! Not checked: races and missing barriers (lowering derives barriers, the virtual GPU checks them).
 //!
-//! A finding here is a defect of the compiler: no kernel that was accepted leads to one.
+//! A finding here is a defect of the compiler: no accepted kernel should lead to one.
 
 mod mma;
 mod registers;
@@ -46,14 +46,14 @@ pub fn verify(program: Program) -> Result<VerifiedProgram, Vec<Diagnostic>> {
     if found.is_empty() { Ok(VerifiedProgram(program)) } else { Err(found) }
 }
 
-/// Who may take different ways at the current place.
+/// Which threads may have diverged at the current statement.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Divergence {
-    /// All threads of the CTA are here together.
+    /// None: all threads of the CTA execute it together.
     None,
-    /// Warps may differ, the lanes of a warp do not.
+    /// Warps may diverge from each other, the lanes of a warp may not.
     Warps,
-    /// Lanes may differ.
+    /// The lanes of a warp may diverge from each other.
     Lanes,
 }
 
@@ -71,13 +71,15 @@ impl Divergence {
 struct Checker<'a> {
     program: &'a Program,
     found: Vec<Diagnostic>,
-    /// Variables in scope, with how far their values differ between threads.
+    /// Variables in scope, with the threads between which their values differ.
     variables: Vec<(Var, Divergence)>,
-    /// Declared arrays, with the elements that hold a value.
+    /// Declared arrays, with whether each element holds a value.
     arrays: Vec<(Handle<RegArray>, Vec<bool>)>,
+    /// Which threads may have diverged at the current statement.
     divergence: Divergence,
-    /// Conditions on indices around the current place.
+    /// Number of enclosing conditions on indices.
     conditions: usize,
+    /// Title and source line of the tile op whose statements are being checked.
     place: Option<(String, Span)>,
 }
 
@@ -122,7 +124,7 @@ impl<'a> Checker<'a> {
         self.arrays.truncate(arrays);
     }
 
-    /// The statements of a tile op share the scope around it: what it declares is known after it.
+    /// The statements of a tile op share the enclosing scope: what they declare is known after the op.
     fn op(&mut self, title: String, span: Span, body: &[Stmt]) {
         let outer = self.place.replace((title, span));
         for stmt in body {
@@ -131,7 +133,8 @@ impl<'a> Checker<'a> {
         self.place = outer;
     }
 
-    /// What holds of every statement: names and registers hold values before they are used, accesses fit their memory.
+    /// The rules for every statement: variables and registers are defined before they are used, accesses fit their
+    /// memory.
     fn stmt(&mut self, stmt: &Stmt) {
         let divergence = self.exprs(stmt);
         stmt.reads(&mut |resource| match resource {
@@ -151,14 +154,14 @@ impl<'a> Checker<'a> {
         });
     }
 
-    /// Checks that every variable is defined; says how far what the statement does differs between threads.
+    /// Checks that every variable is defined; returns the threads between which the statement's expressions differ.
     fn exprs(&mut self, stmt: &Stmt) -> Divergence {
         let mut divergence = if stmt.names_data() { Divergence::Lanes } else { Divergence::None };
         stmt.exprs(&mut |expr| divergence = divergence.max(self.expr(expr)));
         divergence
     }
 
-    /// What holds of one kind of statement. `divergence` is how far its expressions differ between threads.
+    /// The rules for each kind of statement. `divergence` is that of its expressions.
     fn rules(&mut self, stmt: &Stmt, divergence: Divergence) {
         match stmt {
             Stmt::Op { note, body } => {
@@ -186,18 +189,18 @@ impl<'a> Checker<'a> {
             }
             Stmt::When { cond, is_uniform, body } => {
                 if self.value(cond).is_some() {
-                    self.report("V0319", "a condition that is no truth value".to_string());
+                    self.report("V0319", "a condition that is not a truth value".to_string());
                 }
                 self.branch(if *is_uniform { Divergence::None } else { Divergence::Lanes }, body);
             }
             Stmt::Assign { to, value } => {
                 if self.value(value) != Some(self.dtype_of(to)) || to.count != 1 {
-                    self.report("V0319", format!("`{}` becomes a value of another type", self.name_of(to)));
+                    self.report("V0319", format!("`{}` is assigned a value of another type", self.name_of(to)));
                 }
             }
             Stmt::Name { var, value } => {
                 if self.value(value).is_none_or(|dtype| !dtype.is_integer()) {
-                    self.report("V0319", format!("`{}` names what is no integer", var.name()));
+                    self.report("V0319", format!("`{}` names a value that is not an integer", var.name()));
                 }
             }
             Stmt::Mma { inst, sums, a, b } => self.mma(*inst, sums, a, b),
@@ -209,7 +212,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Statements under a condition that threads judge as differently as that.
+    /// Statements under a condition with this divergence.
     fn branch(&mut self, divergence: Divergence, body: &[Stmt]) {
         let outer = self.divergence;
         self.divergence = outer.max(divergence);
@@ -232,7 +235,7 @@ impl<'a> Checker<'a> {
         self.variables.push((var.clone(), divergence));
     }
 
-    /// Checks that every variable is defined; says how far the value differs between threads.
+    /// Checks that every variable is defined; returns the threads between which the value differs.
     fn expr(&mut self, expr: &Expr) -> Divergence {
         let mut divergence = Divergence::None;
         let mut unknown = None;
@@ -274,7 +277,7 @@ impl<'a> Checker<'a> {
         if !matches!(width, 1 | 2 | 4 | 8 | 16) {
             self.report(
                 "V0307",
-                format!("an access to `{}` of {width} bytes; hardware has 1, 2, 4, 8 and 16", memory.name),
+                format!("an access to `{}` of {width} bytes; the hardware supports 1, 2, 4, 8 and 16", memory.name),
             );
             return;
         }
@@ -288,7 +291,7 @@ impl<'a> Checker<'a> {
         self.in_bounds(handle, index, elements);
     }
 
-    /// Elements at a constant index exist.
+    /// Checks that elements at a constant index exist.
     fn in_bounds(&mut self, memory: Handle<Memory>, index: &Expr, elements: i64) {
         let memory = &self.program.memories[memory];
         // Elements outside of a tensor in global memory are masked by conditions, which may never hold.
@@ -301,14 +304,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A lookup names entries that the table has, and its names can hold them.
+    /// A lookup stays inside its table, and the ranges of its variables include the entries.
     fn lookup(&mut self, vars: &[Var], table: Handle<Memory>, index: &Expr) {
         let memory = &self.program.memories[table];
         let count = vars.len() as i64;
         let inside = index.range().within(0, memory.values.len() as i64 - count + 1);
         if memory.space != MemorySpace::Table || !matches!(count, 1 | 2 | 4) || !inside || index.multiple() % count != 0
         {
-            self.report("V0318", format!("{count} entries from `{}[{index}]` on", memory.name));
+            self.report("V0318", format!("a lookup of width {count} at `{}[{index}]`", memory.name));
         }
         for (at, var) in vars.iter().enumerate() {
             let range = var.range();
@@ -319,7 +322,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// An instruction has the operands of its row.
+    /// Checks that an instruction has the operands of its row.
     fn operands(&mut self, call: &Call, divergence: Divergence) {
         let info = call.inst.info();
         let element = call.memory.first().map(|(memory, _)| self.program.memories[*memory].dtype);
@@ -349,10 +352,10 @@ impl<'a> Checker<'a> {
         };
         let has_memory = call.memory.len() == info.memory.len() && call.memory.iter().zip(info.memory).all(in_place);
         if !has_registers || !has_result || !has_memory || info.arguments != call.arguments.len() {
-            self.report("V0317", format!("`{}` with operands that it does not take", info.name));
+            self.report("V0317", format!("`{}` has operands that it does not accept", info.name));
         }
         if info.issued_by > Scope::Thread && divergence > Divergence::None {
-            self.report("V0317", format!("`{}` with an operand that differs between lanes", info.name));
+            self.report("V0317", format!("`{}` has an operand that differs between lanes", info.name));
         }
     }
 
@@ -371,7 +374,7 @@ impl<'a> Checker<'a> {
             Scope::Warpgroup | Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => Divergence::None,
         };
         if self.divergence > allowed {
-            self.report("V0315", format!("`{name}` stands under a branch that its threads may judge differently"));
+            self.report("V0315", format!("`{name}` is under a branch on which its threads may diverge"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The way of a warp through statements, all lanes together, without running anything.
+//! Walks a warp through statements, all lanes together, without executing them.
 
 use tilewright_expr::{EvalError, Expr, Var};
 
@@ -7,34 +7,34 @@ use crate::thread::effects::MemoryAccess;
 use crate::thread::program::{Memory, Note, Program, Stmt};
 use crate::thread::warp::{Lanes, Warp};
 
-/// Who looks on while a warp goes through statements.
+/// Is notified while a warp walks through statements.
 pub trait Observer {
     /// The active lanes of the warp access memory.
     fn access(&mut self, warp: &Warp, access: &MemoryAccess<'_>) -> Result<(), EvalError>;
 
-    /// What a name of data is taken to be, which is not known before the program runs.
+    /// The values to assume for a variable that stands for data, which is known only when the program runs.
     fn data(&self, var: &Var) -> Lanes;
 
-    /// The statements of an op begin.
+    /// The warp is about to walk through the statements of an op.
     fn enter(&mut self, _op: Handle<Note>) {}
 
-    /// The statements of an op are over.
+    /// The warp has walked through the statements of an op.
     fn leave(&mut self, _op: Handle<Note>) {}
 
-    /// The value of a loop's variable in the last iteration that is of interest.
+    /// The value of a loop's variable in the last iteration to walk through.
     fn last(&self, var: &Var) -> i64 {
         var.range().hi
     }
 
-    /// Whether no further iteration is of interest.
+    /// Whether the remaining iterations of loops can be skipped.
     fn is_done(&self) -> bool {
         false
     }
 }
 
-/// Takes a warp through `body`: all lanes go into branches on data, since data may say so.
+/// Walks a warp through `body`. All lanes enter branches on data, since data may require it.
 ///
-/// Errors: an expression has no value. The warp stops there.
+/// Fails where an expression has no value; the warp stops there.
 pub fn walk(program: &Program, body: &[Stmt], warp: &mut Warp, observer: &mut dyn Observer) -> Result<(), EvalError> {
     Walker { program, warp, observer }.body(body)
 }
@@ -92,7 +92,8 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Names entries of a table. A lane that is not active may ask for one that is not there.
+    /// Defines variables from entries of a table. An inactive lane may look up an entry that does not exist, and gets
+    /// 0.
     fn lookup(&mut self, vars: &[Var], table: Handle<Memory>, index: &Expr) -> Result<(), EvalError> {
         let first = self.warp.eval(index)?;
         let values = &self.program.memories[table].values;

@@ -1,4 +1,4 @@
-//! The evaluator of a warp: index expressions and conditions, for all lanes at once.
+//! Evaluates index expressions and conditions for all lanes of a warp at once.
 
 use tilewright_expr::{EvalError, Expr, Var};
 use tilewright_layout::access::LANES;
@@ -9,46 +9,47 @@ use crate::thread::program::{Cond, Program};
 /// A value for each lane of a warp.
 pub type Lanes = [i64; LANES];
 
-/// The lanes of a warp for which something holds.
+/// A set of lanes of a warp: true for those that belong to it.
 pub type LaneMask = [bool; LANES];
 
-/// A warp of a launch, with what is known of its variables.
+/// A warp of a launch, with the known values of its variables.
 #[derive(Clone, Debug)]
 pub struct Warp {
-    /// Where its CTA is in the grid.
+    /// The index of its CTA in the grid.
     cta: [i64; 3],
-    /// Its position in the CTA.
+    /// Its index in the CTA.
     position: i64,
-    /// Sizes, named values and variables of loops, the innermost last.
+    /// The values of sizes, named values and loop variables, the innermost last.
     known: Vec<(Var, Lanes)>,
+    /// How variables without a known value are evaluated.
     unknown: Unknown,
-    /// The lanes for which the conditions around hold.
+    /// The lanes for which the enclosing conditions hold.
     active: LaneMask,
 }
 
-/// What a variable is of which nothing is known.
+/// How a variable is evaluated about which nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unknown {
-    /// An error.
+    /// Evaluation fails.
     Refused,
-    /// The least of its values: a loop around is at its beginning.
+    /// As the least of its values: enclosing loops are at their first iteration.
     Least,
 }
 
-/// The greatest value of a size: what stands for it where nothing else is said, so that nothing is masked.
+/// The greatest value of a size: the default where no value is given, so that nothing is masked.
 pub fn largest(size: &Var) -> i64 {
     let (most, multiple) = (size.range().hi, size.multiple());
     most - most % multiple
 }
 
 impl Warp {
-    /// Warp 0 of CTA (0, 0, 0), of which nothing is known but its hardware indices. All of its lanes are active.
+    /// Warp 0 of CTA (0, 0, 0). Only its hardware indices are known, and all of its lanes are active.
     pub fn first() -> Warp {
         Warp { cta: [0; 3], position: 0, known: Vec::new(), unknown: Unknown::Refused, active: [true; LANES] }
     }
 
-    /// A warp of CTA (0, 0, 0) of a program. Its lanes beyond the program's threads are not active. Sizes have their
-    /// greatest value, and variables that the program defines elsewhere their least.
+    /// A warp of CTA (0, 0, 0) of a program. Lanes beyond the program's threads are inactive. Sizes have their greatest
+    /// value, and all other variables that are not defined yet their least.
     pub fn of(program: &Program, position: i64) -> Warp {
         let sizes = program.sizes.iter().map(|size| (size.clone(), [largest(size); LANES]));
         let mut warp = Warp { position, known: sizes.collect(), unknown: Unknown::Least, ..Warp::first() };
@@ -56,28 +57,28 @@ impl Warp {
         warp
     }
 
-    /// Makes it another warp of the launch; what is known of other variables than hardware indices stays.
+    /// Makes it another warp of the launch; the known values of all variables except hardware indices stay.
     pub fn place(&mut self, cta: [i64; 3], position: i64) {
         self.cta = cta;
         self.position = position;
     }
 
-    /// The thread in its CTA that a lane is.
+    /// The index in the CTA of a lane's thread.
     pub fn thread(&self, lane: usize) -> i64 {
         self.position * LANES as i64 + lane as i64
     }
 
-    /// The lanes for which the conditions around hold.
+    /// The lanes for which the enclosing conditions hold.
     pub fn active(&self) -> &LaneMask {
         &self.active
     }
 
-    /// Gives a name to values.
+    /// Defines a variable with one value per lane.
     pub fn define(&mut self, var: &Var, values: Lanes) {
         self.known.push((var.clone(), values));
     }
 
-    /// Gives a variable one value in all lanes. An index of the CTA moves the warp there.
+    /// Defines a variable with the same value in all lanes. An index of the CTA moves the warp to that CTA.
     pub fn fix(&mut self, var: &Var, value: i64) {
         match HwIndex::of(var) {
             Some(HwIndex::Block(dim)) => self.cta[dim.index()] = value,
@@ -85,22 +86,22 @@ impl Warp {
         }
     }
 
-    /// How much is known, to return to it with [`Warp::rewind`].
+    /// The number of definitions, to return to with [`Warp::rewind`].
     pub fn mark(&self) -> usize {
         self.known.len()
     }
 
-    /// Forgets what became known since `mark`.
+    /// Forgets the definitions made since `mark`.
     pub fn rewind(&mut self, mark: usize) {
         self.known.truncate(mark);
     }
 
-    /// The values of an expression, whether a lane is active or not.
+    /// The values of an expression in all lanes, active or not.
     pub fn eval(&self, expr: &Expr) -> Result<Lanes, EvalError> {
         expr.eval_all(&|var| self.value(var))
     }
 
-    /// The lanes for which a condition holds, whether they are active or not.
+    /// The lanes for which a condition holds, active or not.
     pub fn holds(&self, cond: &Cond) -> Result<LaneMask, EvalError> {
         let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
         let (a, b) = (self.eval(a)?, self.eval(b)?);
@@ -110,14 +111,14 @@ impl Warp {
         })
     }
 
-    /// Keeps those lanes active for which the condition holds. Returns those that were.
+    /// Deactivates the lanes for which the condition does not hold. Returns the lanes that were active before.
     pub(super) fn narrow(&mut self, cond: &Cond) -> Result<LaneMask, EvalError> {
         let (outer, holds) = (self.active, self.holds(cond)?);
         self.active = std::array::from_fn(|lane| outer[lane] && holds[lane]);
         Ok(outer)
     }
 
-    /// Makes these lanes active, and no others.
+    /// Makes exactly these lanes active.
     pub(super) fn activate(&mut self, lanes: LaneMask) {
         self.active = lanes;
     }

@@ -1,6 +1,6 @@
 //! Attributes of ops.
 
-/// How elements become one.
+/// How elements are combined into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReduceKind {
     /// Their sum.
@@ -20,7 +20,7 @@ impl ReduceKind {
     pub const ALL: &'static [ReduceKind] =
         &[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::AbsMax, ReduceKind::AbsSum];
 
-    /// Its name in every text.
+    /// Its name in messages and in the printed IR.
     pub fn name(self) -> &'static str {
         match self {
             ReduceKind::Sum => "sum",
@@ -35,16 +35,16 @@ impl ReduceKind {
 /// The attributes of `reduce`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reduce {
-    /// How elements become one.
+    /// How elements are combined into one.
     pub kind: ReduceKind,
-    /// The dimension of the source that goes, or becomes 1; counted with those of extent 1.
+    /// The dimension of the source that is removed, or becomes 1; dimensions of extent 1 are counted.
     pub dimension: usize,
-    /// The destination is overwritten; else it takes part.
+    /// Whether the destination is overwritten; otherwise it takes part in the reduction.
     pub clear: bool,
 }
 
 impl Reduce {
-    /// As it stands behind the operands: words between commas.
+    /// Its text after the operands, as comma-separated words.
     pub(crate) fn words(self) -> Vec<String> {
         let Reduce { kind, dimension, clear } = self;
         let mut words = vec![kind.name().to_string(), format!("dimension {dimension}")];
@@ -65,7 +65,7 @@ pub enum WarpPolicy {
 }
 
 impl WarpPolicy {
-    /// Its name in every text.
+    /// Its name in messages and in the printed IR.
     pub fn name(self) -> &'static str {
         match self {
             WarpPolicy::Square => "square",
@@ -78,24 +78,25 @@ impl WarpPolicy {
 /// The attributes of `gemm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gemm {
-    /// `a` is K x M, not M x K.
+    /// Whether `a` is K x M, not M x K.
     pub transpose_a: bool,
-    /// `b` is N x K, not K x N.
+    /// Whether `b` is N x K, not K x N.
     pub transpose_b: bool,
-    /// How warps share the product.
+    /// How the warps divide the product.
     pub policy: WarpPolicy,
-    /// `c` is overwritten; else the product is added to it.
+    /// Whether `c` is overwritten; otherwise the product is added to it.
     pub clear: bool,
-    /// Multiplicands of f32 are rounded to tf32, which has 10 bits of mantissa; there are no products of f32 itself.
+    /// Whether f32 operands are rounded to tf32, which has 10 bits of mantissa; there are no products in full f32
+    /// precision.
     pub tf32: bool,
 }
 
 impl Gemm {
-    /// What a product does unless the user says otherwise: nothing is transposed, and `c` takes part.
+    /// The default: nothing is transposed, and the product is added to `c`.
     pub const PLAIN: Gemm =
         Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: false, tf32: false };
 
-    /// As it stands behind the operands: words between commas.
+    /// Its text after the operands, as comma-separated words.
     pub(crate) fn words(self) -> Vec<String> {
         let Gemm { transpose_a, transpose_b, policy, clear, tf32 } = self;
         let mut words = words_of_flags(&[(transpose_a, "transpose_a"), (transpose_b, "transpose_b")]);

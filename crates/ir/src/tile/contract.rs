@@ -1,8 +1,8 @@
-//! Contraction: a product and the sum that it goes into become one operation that is rounded once.
+//! Contraction: a product and the sum around it become one operation that is rounded once.
 //!
-//! It is decided here, on values as the user wrote them, so that the result is the same whatever later stages, NVRTC and
-//! ptxas do: in `x + y` and `x - y` the left operand is fused if it is a product, else the right one. Values that were
-//! stored or named are not looked into. Numbers of 16 bits are rounded after every operation, and integers are exact.
+//! It is decided here, on values as the user wrote them, so that the result is the same whatever later stages, NVRTC
+//! and ptxas do: in `x + y` and `x - y` the left operand is fused if it is a product, else the right one. Products that
+//! were stored or named are not fused. 16-bit floats are rounded after every operation, and integers are exact.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::tile::kernel::{Buffer, If, Kernel, Stmt};
 use crate::tile::value::{ElementClass, ElementOp, Value};
 use crate::tile::verify::VerifiedKernel;
 
-/// The kernel with products fused into sums, unless it is not to be.
+/// The kernel with products fused into sums, unless the user disabled contraction.
 pub fn contract(kernel: VerifiedKernel) -> Kernel {
     let mut kernel = kernel.into_kernel();
     if !kernel.contracts {
@@ -30,8 +30,9 @@ pub fn contract(kernel: VerifiedKernel) -> Kernel {
 }
 
 struct Contraction<'a> {
+    /// The buffers of the kernel, for the dtypes of their elements.
     buffers: &'a Arena<Buffer>,
-    /// Named values that have a dtype.
+    /// Named values in scope that have a dtype.
     names: Vec<(String, DType)>,
 }
 
@@ -78,7 +79,7 @@ impl Contraction<'_> {
         value.dtype(self.buffers, &named)
     }
 
-    /// The value with products fused; `wanted` is the dtype of numbers that have none of their own.
+    /// The value with products fused; `wanted` is the dtype that numbers without one take.
     fn value(&self, value: &Value, wanted: Option<DType>) -> Value {
         match value {
             Value::Const(_) | Value::Index(_) | Value::Named(_) | Value::Load(_) => value.clone(),
@@ -102,7 +103,7 @@ impl Contraction<'_> {
     }
 }
 
-/// The operation, as one with a product that goes into it.
+/// The operation, fused with a product among its operands if there is one.
 fn fused(op: ElementOp, operands: Vec<Value>) -> Value {
     let negative = |value: &Value| Value::Op(ElementOp::Neg, [value.clone()].into());
     let (is_sum, is_difference) = (op == ElementOp::Add, op == ElementOp::Sub);

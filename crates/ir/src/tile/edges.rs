@@ -1,4 +1,4 @@
-//! The edges of tensors, over which tiles and accesses may reach.
+//! The bounds of tensors, which tiles and accesses may exceed.
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::points::Splits;
@@ -16,8 +16,9 @@ pub struct Bound {
 }
 
 impl Kernel {
-    /// Whether `extent` indices from `start` on are below `size` in every CTA: they are below its least value, or the
-    /// start moves by `k` per CTA, reaches less than `k` beyond, and there are `size / k` CTAs.
+    /// Whether the `extent` indices from `start` on are inside `0..size` in every CTA: either they are inside the least
+    /// `size`, or the start moves by `k` per CTA, they stay inside the `k` indices of the CTA, and there are `size / k`
+    /// CTAs.
     pub fn lies_inside(&self, start: &Expr, extent: i64, size: &Expr) -> bool {
         let within = |start: &Expr, end: i64| start.range().lo >= 0 && start.range().hi <= end - extent;
         within(start, size.range().lo)
@@ -32,8 +33,8 @@ impl Kernel {
             })
     }
 
-    /// The dimensions of a buffer in memory that an access may leave, in terms of the variables of its nest. Shared memory
-    /// is left only where a condition keeps the access from being done, or its value from being taken.
+    /// The dimensions of a buffer in memory in which an access may be out of bounds, in terms of the variables of its
+    /// nest. In shared memory that happens only where a condition prevents the access, or its value is not used.
     pub fn bounds(&self, buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Vec<Bound> {
         if buffer.space == Space::Fragment {
             return Vec::new();

@@ -6,27 +6,28 @@ use tilewright_layout::Layout;
 
 use crate::tile::value::{Access, Value};
 
-/// Turns of an inner loop that is written out, at most.
+/// The most iterations of an inner loop that is unrolled.
 const MOST_TURNS: i64 = 16;
 
-/// Iterations without an order, of which each is one thread's, or several threads' with the same result.
+/// Unordered iterations, each executed by one thread, or by several threads with the same result.
 #[derive(Clone, Debug)]
 pub struct Parallel {
     /// Its variables, the innermost last; their ranges begin at 0.
     pub vars: Vec<Var>,
-    /// What an iteration does.
+    /// The statements of an iteration.
     pub body: Vec<Element>,
-    /// Which thread does which iteration, if the user says so; else it is inferred.
+    /// Which thread executes which iteration, if the user specifies it; otherwise it is inferred.
     pub layout: Option<Layout>,
-    /// Elements that a thread takes together, at most, if the user says so.
+    /// The most elements that a thread moves at once, if the user limits it.
     pub vector: Option<i64>,
     /// Where it was written.
     pub span: Span,
 }
 
 impl Parallel {
-    /// The loop that is all that an iteration does, if it is short and has neither loops nor conditions inside: its turns
-    /// follow each other in a thread like iterations, and neighbours may be moved at once.
+    /// The loop that is the only statement of an iteration, if it is short and has neither loops nor conditions inside:
+    /// its iterations follow each other in a thread like those of the parallel loop, and neighbours may be moved at
+    /// once.
     pub fn inner_loop(&self) -> Option<(&Var, &[Element])> {
         let [Element::For { var, body, .. }] = &self.body[..] else { return None };
         let is_short = var.range().lo == 0 && var.range().hi < MOST_TURNS;
@@ -37,7 +38,7 @@ impl Parallel {
         (is_short && is_plain).then_some((var, body))
     }
 
-    /// Its variables and statements, where the turns of an inner loop that is all there is are iterations too.
+    /// Its variables and statements, where an [inner loop](Parallel::inner_loop) counts as part of the parallel loop.
     pub fn unfolded(&self) -> (Vec<Var>, &[Element]) {
         match self.inner_loop() {
             Some((inner, body)) => (self.vars.iter().chain([inner]).cloned().collect(), body),
@@ -51,14 +52,14 @@ impl Parallel {
     }
 }
 
-/// What the user says of a store that several iterations may do to one element.
+/// What the user claims about a store through which several iterations may write one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// Nothing: two iterations that store to one element are an error.
     None,
-    /// An index that is known when the kernel runs only is another in every iteration. The virtual GPU checks it.
+    /// The index, which depends on data, is different in every iteration. The virtual GPU checks this.
     Unique,
-    /// Any of the values may stay.
+    /// Several iterations may store to one element, and any of the values may remain.
     AnyWins,
 }
 
@@ -74,16 +75,16 @@ pub enum Element {
         /// Where it was written.
         span: Span,
     },
-    /// An element becomes a value.
+    /// Stores a value to an element.
     Store {
         /// The element.
         to: Access,
         /// The value.
         value: Value,
-        /// What is claimed of its index.
+        /// What the user claims about its index.
         claim: Claim,
     },
-    /// A value is added to an element, atomically.
+    /// Atomically adds a value to an element.
     AtomicAdd {
         /// The element.
         to: Access,
@@ -101,7 +102,7 @@ pub enum Element {
         /// Where it was written.
         span: Span,
     },
-    /// A loop in each iteration.
+    /// A serial loop inside each iteration.
     For {
         /// Its variable.
         var: Var,
@@ -123,7 +124,7 @@ impl Element {
         first.iter().chain(second)
     }
 
-    /// The same with every expression of variables replaced.
+    /// The same statement with every index expression replaced.
     pub fn map_exprs(&self, to: &dyn Fn(&Expr) -> Expr) -> Element {
         let all = |body: &[Element]| body.iter().map(|element| element.map_exprs(to)).collect();
         match self {
@@ -151,7 +152,7 @@ impl Element {
         }
     }
 
-    /// Calls `visit` on every access of it and of what is inside, with whether it writes; loads come first.
+    /// Calls `visit` on every access of the statement and of those inside it, with whether it writes; loads come first.
     pub fn for_each_access(&self, visit: &mut dyn FnMut(&Access, bool)) {
         match self {
             Element::Let { value, .. } => value.for_each_load(&mut |access| visit(access, false)),

@@ -1,11 +1,10 @@
-//! What operations on elements do to integers: how these compare, what index expressions have too, and in which range a
-//! result lies.
+//! Element operations on integers: comparisons, operations that index expressions also have, and the ranges of results.
 
 use tilewright_expr::ValueRange;
 
 use crate::tile::value::ElementOp;
 
-/// How two numbers compare.
+/// A comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// Less.
@@ -23,7 +22,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether integers compare so.
+    /// Whether it holds for two integers.
     pub fn holds(self, a: i64, b: i64) -> bool {
         match self {
             Comparison::Lt => a < b,
@@ -60,7 +59,7 @@ impl Comparison {
     }
 }
 
-/// An operation that index expressions have too.
+/// An operation that index expressions also have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexOp {
     /// Sum of two.
@@ -73,11 +72,11 @@ pub enum IndexOp {
     Neg,
 }
 
-/// The least and the greatest of some integers, of which every dtype's fit.
+/// The least and the greatest of some integers; wide enough for every integer dtype.
 pub type IntegerRange = (i128, i128);
 
 impl ElementOp {
-    /// The comparison that it is; `None` for ops that compare nothing.
+    /// The comparison that it performs; `None` for other ops.
     pub fn comparison(self) -> Option<Comparison> {
         match self {
             ElementOp::Lt => Some(Comparison::Lt),
@@ -105,7 +104,7 @@ impl ElementOp {
         }
     }
 
-    /// The same operation on index expressions; `None` for ops that these do not have.
+    /// The same operation on index expressions; `None` for ops that index expressions do not have.
     pub fn index_op(self) -> Option<IndexOp> {
         match self {
             ElementOp::Add => Some(IndexOp::Add),
@@ -133,16 +132,16 @@ impl ElementOp {
         }
     }
 
-    /// What it gives for integers of these ranges, computed exactly; `None` for ops that give no integers. The ends are
-    /// those of 64 bits where it would go beyond.
+    /// The range of its result for integers of these ranges, computed exactly; `None` for ops whose results are not
+    /// integers. The ends are clamped to 64 bits.
     pub fn integer_range(self, operands: &[ValueRange]) -> Option<ValueRange> {
         let operands: Vec<IntegerRange> = operands.iter().map(|range| (range.lo.into(), range.hi.into())).collect();
         let end = |value: i128| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         self.exact_range(&operands).map(|(lo, hi)| ValueRange::new(end(lo), end(hi)))
     }
 
-    /// What it gives for integers of these ranges, which may be empty, computed exactly; `None` for ops that give no
-    /// integers, and for another number of operands than it takes.
+    /// The range of its result for integers of these ranges, which may be empty, computed exactly; `None` for ops whose
+    /// results are not integers, and for a wrong number of operands. `Select` takes two, without the condition.
     pub fn exact_range(self, operands: &[IntegerRange]) -> Option<IntegerRange> {
         let hull = |ends: &[i128]| Some((*ends.iter().min()?, *ends.iter().max()?));
         let magnitude = |(lo, hi): IntegerRange| lo.saturating_abs().max(hi.saturating_abs());
@@ -157,7 +156,7 @@ impl ElementOp {
             (ElementOp::Div, [a, b]) if b.0 <= b.1 && (b.0 > 0 || b.1 < 0) => {
                 hull(&[a.0 / b.0, a.0 / b.1, a.1 / b.0, a.1 / b.1])
             }
-            // A quotient is no larger than the dividend, and a division by 0 gives 0.
+            // A quotient is no larger in magnitude than the dividend, and a division by 0 gives 0.
             (ElementOp::Div, [a, b]) => {
                 let least = if a.0 < 0 || b.0 < 0 { -magnitude(*a) } else { 0 };
                 Some((least, magnitude(*a)))
@@ -169,7 +168,7 @@ impl ElementOp {
             (ElementOp::Abs, [a]) => Some((0, magnitude(*a))),
             (ElementOp::Rounded, [a]) => Some(*a),
             (ElementOp::Select, [a, b]) => Some((a.0.min(b.0), a.1.max(b.1))),
-            // Another number of operands.
+            // A wrong number of operands.
             (
                 ElementOp::Add
                 | ElementOp::Sub
@@ -183,7 +182,7 @@ impl ElementOp {
                 | ElementOp::Select,
                 _,
             ) => None,
-            // What gives no integers.
+            // Ops whose results are not integers.
             (
                 ElementOp::Exp
                 | ElementOp::Log

@@ -16,7 +16,7 @@ pub struct Kernel {
     pub name: String,
     /// Where it was written.
     pub span: Span,
-    /// Sizes that are known at launch only, in the order of the parameters.
+    /// Sizes known only at launch, in the order of the parameters.
     pub sizes: Vec<Size>,
     /// CTAs along x, y and z: numbers, or expressions of the sizes.
     pub grid: [Expr; 3],
@@ -26,35 +26,36 @@ pub struct Kernel {
     pub threads: i64,
     /// Global, shared and fragment buffers, and views of them.
     pub buffers: Arena<Buffer>,
-    /// All tile ops; `body` says where they stand.
+    /// All tile ops; `body` refers to them.
     pub ops: Arena<Op>,
-    /// All parallel loops; `body` says where they stand.
+    /// All parallel loops; `body` refers to them.
     pub parallels: Arena<Parallel>,
-    /// What happens.
+    /// Its statements.
     pub body: Vec<Stmt>,
-    /// Where fragments cannot have layouts that all of their uses agree on, inference may copy them through shared memory.
+    /// Whether inference may copy fragments through shared memory where their uses do not agree on one layout.
     pub allow_conversions: bool,
-    /// Whether a product and the sum that it goes into are one operation, rounded once; see [`crate::tile::contract`].
+    /// Whether a product and the sum around it are fused into one operation, rounded once; see
+    /// [`crate::tile::contract`].
     pub contracts: bool,
     /// Mistakes found while the kernel was built; a kernel with any does not verify.
     pub mistakes: Vec<Diagnostic>,
 }
 
-/// A size that is known at launch only: a parameter of the kernel.
+/// A size known only at launch: a parameter of the kernel.
 #[derive(Clone, Debug)]
 pub struct Size {
-    /// Its name, what divides it, and from 1 up to what it may be; what a launch checks.
+    /// Its variable: the name, a divisor, and the range from 1 up. A launch checks divisor and range.
     pub var: Var,
     /// Where it was written.
     pub span: Span,
 }
 
-/// Shape and strides of a tensor of which some are known at launch only.
+/// Shape and strides of a tensor, some of which are known only at launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunTimeShape {
     /// Extents of its dimensions.
     pub extents: Vec<Expr>,
-    /// Elements from one index to the next, per dimension.
+    /// Distance in elements from one index to the next, per dimension.
     pub strides: Vec<Expr>,
 }
 
@@ -73,7 +74,7 @@ pub enum Space {
     Global(Direction),
     /// Shared memory of the CTA.
     Shared,
-    /// Registers: every thread holds its part.
+    /// Registers: every thread holds its part of the buffer.
     Fragment,
 }
 
@@ -97,20 +98,19 @@ pub struct Buffer {
     pub shape: Vec<i64>,
     /// Where it lives.
     pub space: Space,
-    /// Where in there each element is; memory axes for global and shared buffers, thread axes and `reg` for fragments.
+    /// Where each element is stored: memory axes for global and shared buffers, thread axes and `reg` for fragments.
     /// `None` for a fragment whose layout is to be inferred.
     pub layout: Option<Layout>,
-    /// For a tensor whose sizes are known at launch only. `shape` and `layout` are then those of the largest allowed.
+    /// For a tensor with sizes known only at launch. `shape` and `layout` are then those of the largest allowed.
     pub run_time: Option<RunTimeShape>,
-    /// The buffer whose storage this one names anew, if it is a view.
+    /// The buffer whose storage this one shares, if it is a view.
     pub view_of: Option<Handle<Buffer>>,
     /// Where it was written.
     pub span: Span,
 }
 
 impl Buffer {
-    /// Elements of storage: one more than the greatest position.
-    /// 0 where no layout is known.
+    /// Elements of storage: one more than the greatest position; 0 where no layout is known.
     pub fn span_elements(&self) -> i64 {
         let Some(layout) = &self.layout else { return 0 };
         match self.space {
@@ -119,7 +119,7 @@ impl Buffer {
         }
     }
 
-    /// `laid out as ...`, for messages.
+    /// Its layout as text for messages: `laid out as ...`.
     pub fn laid_out(&self) -> String {
         match &self.layout {
             Some(layout) => format!("laid out as {layout}"),
@@ -135,33 +135,33 @@ pub struct Tile {
     pub buffer: Handle<Buffer>,
     /// First index in each dimension.
     pub starts: Vec<Expr>,
-    /// How many indices in each dimension.
+    /// Number of indices in each dimension.
     pub extents: Vec<i64>,
 }
 
-/// The extents of a shape that are not 1. Dimensions of extent 1 do not count where shapes are compared.
+/// The extents of a shape that are not 1. Dimensions of extent 1 are ignored where shapes are compared.
 pub fn moving_extents(extents: &[i64]) -> Vec<i64> {
     extents.iter().copied().filter(|extent| *extent != 1).collect()
 }
 
-/// Dimensions of extent 1 do not count, for any op. A dimension of which one index is taken stays, so that one stage of a
-/// buffer of several has a dimension more than its op asks for. The extents of operands are compared by these methods alone.
+/// Every op ignores dimensions of extent 1. Taking one index keeps the dimension, so that one stage of a multi-stage
+/// buffer has one dimension more than its op needs. The extents of operands are compared only with these methods.
 impl Tile {
     /// The extents that are not 1: what has to agree between the operands of an op.
     pub fn moving_extents(&self) -> Vec<i64> {
         moving_extents(&self.extents)
     }
 
-    /// [`Tile::moving_extents`] of all dimensions but one, whose number counts those of extent 1 too; `None` where the tile
-    /// has no such dimension.
+    /// [`Tile::moving_extents`] of all dimensions but one, which is numbered including those of extent 1; `None` if the
+    /// tile has no such dimension.
     pub fn moving_extents_without(&self, dimension: usize) -> Option<Vec<i64>> {
         let before = self.extents.get(..dimension)?;
         let after = self.extents.get(dimension + 1..)?;
         Some(moving_extents(&[before, after].concat()))
     }
 
-    /// Rows and columns of the tile as a matrix. Where it has more than two dimensions, those of extent 1 are left out, the
-    /// first ones first, until there are two; `None` where that does not leave two. Elements keep their row-major order.
+    /// Rows and columns of the tile as a matrix. If it has more than two dimensions, those of extent 1 are dropped, the
+    /// first ones first, until two are left; `None` if that does not leave two. Elements keep their row-major order.
     pub fn matrix(&self) -> Option<[i64; 2]> {
         let mut extents = self.extents.clone();
         while extents.len() > 2 {
@@ -171,7 +171,7 @@ impl Tile {
         extents.try_into().ok()
     }
 
-    /// One element: the variables move through the extents that are not 1, in order.
+    /// An access to one element: the variables index the dimensions whose extent is not 1, in order.
     pub fn access(&self, vars: &[Var], span: Span) -> Access {
         let mut vars = vars.iter();
         let index = self.starts.iter().zip(&self.extents).map(|(start, extent)| match extent {
@@ -181,7 +181,7 @@ impl Tile {
         Access { buffer: self.buffer, index: index.collect(), or_zero: false, span }
     }
 
-    /// How many elements it has.
+    /// Number of elements.
     pub fn elements(&self) -> i64 {
         self.extents.iter().fold(1i64, |product, extent| product.saturating_mul(*extent))
     }
@@ -194,11 +194,11 @@ pub enum Stmt {
     Op(Handle<Op>),
     /// A loop.
     Loop(Loop),
-    /// Iterations shared among the threads.
+    /// A parallel loop, whose iterations are divided among the threads.
     Parallel(Handle<Parallel>),
     /// Statements that every thread executes.
     Each(Vec<Element>),
-    /// Statements under a condition, the same for all threads.
+    /// Statements under a condition that is the same for all threads.
     If(If),
 }
 
@@ -222,8 +222,8 @@ pub enum Unroll {
     No,
     /// `unroll`: one copy of the body per iteration.
     Full,
-    /// `pipelined`: a loop whose loads may run so many iterations ahead. Nothing runs ahead until copies are
-    /// asynchronous, so it is a loop like a serial one.
+    /// `pipelined`: a loop whose loads may run this many iterations ahead. Nothing runs ahead until copies are
+    /// asynchronous, so for now it is like a serial loop.
     Pipelined(i64),
 }
 
@@ -250,8 +250,9 @@ impl Kernel {
         owner
     }
 
-    /// The dimension of a fragment along which the tile is each warp's own: its index is the warp's, its places are
-    /// the warps of the CTA in order, and nothing else of the layout moves from warp to warp.
+    /// The dimension of a fragment along which the tile is a separate slice for each warp: the tile starts at the warp
+    /// index there, the layout maps the dimension to the warps of the CTA in order, and nothing else in the layout
+    /// differs between warps.
     pub fn own_of_warps(&self, tile: &Tile) -> Option<usize> {
         let buffer = &self.buffers[tile.buffer];
         let Some(Layout::Tile(layout)) = buffer.layout.as_ref().filter(|_| buffer.space == Space::Fragment) else {

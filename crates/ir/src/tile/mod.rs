@@ -52,7 +52,7 @@ impl Kernel {
         self.hw_index(HwIndex::Tid)
     }
 
-    /// The index that tells the threads of a CTA apart: the lane where there is one warp.
+    /// The index that distinguishes the threads of a CTA: the lane if there is one warp, else `tid`.
     pub fn thread(&self) -> Var {
         if self.threads <= 32 { self.lane() } else { self.tid() }
     }
@@ -62,7 +62,7 @@ impl Kernel {
         self.hw_index(HwIndex::Block(Dim::ALL[dimension.min(2)]))
     }
 
-    /// Warps of a CTA.
+    /// Number of warps of a CTA.
     pub fn warps(&self) -> i64 {
         (self.threads + 31) / 32
     }

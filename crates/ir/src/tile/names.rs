@@ -1,4 +1,4 @@
-//! The names of a kernel, and names for what the compiler adds to it.
+//! The names used in a kernel, and unused names for what the compiler adds to it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::tile::element::Element;
 use crate::tile::kernel::{Kernel, Stmt};
 
 impl Kernel {
-    /// The first of `base`, `base2`, `base3` and so on that nothing in the kernel has: no buffer, size, loop or value.
+    /// The first of `base`, `base2`, `base3` and so on that no buffer, size, loop or value in the kernel has.
     pub fn free_name(&self, base: &str) -> String {
         let taken = self.taken_names();
         let mut name = base.to_string();
@@ -19,7 +19,7 @@ impl Kernel {
         name
     }
 
-    /// Every name that means something in the kernel.
+    /// Every name in use: those of the kernel, its buffers, sizes, variables and values, and of hardware indices.
     pub(crate) fn taken_names(&self) -> BTreeSet<&str> {
         let mut taken: BTreeSet<&str> =
             HwIndex::ALL.map(HwIndex::name).into_iter().chain([self.name.as_str()]).collect();

@@ -1,4 +1,4 @@
-//! Tile ops. A row of the table below is all that printer, verifier, inference and builder know of an op.
+//! Tile ops. A row of the table below is all that printer, verifier, inference and builder know about an op.
 
 use tilewright_diag::Span;
 use tilewright_expr::Var;
@@ -16,7 +16,7 @@ use crate::tile::value::Value;
 pub enum Effect {
     /// Every element is read.
     Read,
-    /// Every element is read, and only moved: what it is does not matter to the op.
+    /// Every element is read, but only moved: its value does not matter to the op.
     Move,
     /// Every element is written.
     Write,
@@ -25,12 +25,12 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether it looks at elements.
+    /// Whether elements are read.
     pub fn reads(self) -> bool {
         self != Effect::Write
     }
 
-    /// Whether it changes elements.
+    /// Whether elements are written.
     pub fn writes(self) -> bool {
         match self {
             Effect::Read | Effect::Move => false,
@@ -48,15 +48,16 @@ pub struct Operand {
     pub effect: Effect,
 }
 
-/// How the work of an op is shared among threads.
+/// How the work of an op is divided among threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpClass {
-    /// Elements with the same index belong together, and have nothing to do with others ([`Kernel::op_element`]): any thread
+    /// Each index is computed independently of all others ([`Kernel::op_element`]): any thread
     /// may do any of them.
     Elementwise,
-    /// Elements along a dimension become one: threads that have parts of a row put these together.
+    /// Elements along a dimension are combined into one: threads that hold parts of a row combine their results.
     Reduction,
-    /// A product of matrices: whole warps do it, and the instruction dictates which thread has what of a fragment.
+    /// A matrix product: whole warps compute it, and the instruction dictates which thread holds which elements of a
+    /// fragment.
     Product,
     /// The lanes of a warp move a tile together, in the order that a variant chooses.
     Permutation,
@@ -65,25 +66,26 @@ pub enum OpClass {
 /// A row of the op table.
 #[derive(Clone, Copy, Debug)]
 pub struct OpInfo {
-    /// Its name in every text.
+    /// Its name in messages and in the printed IR.
     pub name: &'static str,
     /// Its operands, the destination first.
     pub operands: &'static [Operand],
-    /// How threads share it.
+    /// How its work is divided among threads.
     pub class: OpClass,
     /// The scopes that may execute it.
     pub scopes: &'static [Scope],
 }
 
-/// The table of tile ops: calls the macro `$with` with all rows. A row says everything of an op that is said once:
+/// The table of tile ops: calls the macro `$with` with all rows. A row has everything about an op that is stated once:
 ///
-/// - what the user reads of it, its kind, and its attributes under a name for the expressions below;
-/// - `builder`: the method by which it is added. Its name is that of the op in every text. In brackets stand parameters that
-///   are attributes, in parentheses the operands, the destination first, each with its [`Effect`](crate::tile::Effect);
-///   behind the arrow the kind that the method makes of its parameters;
-/// - `words`: what stands behind the operands where the op is printed;
-/// - `overwrites`: whether a destination that it would update is overwritten instead, whatever it holds;
-/// - `class`: its [`OpClass`](crate::tile::OpClass), by which threads share it;
+/// - its documentation for the user, its kind, and its attributes under a name for the expressions below;
+/// - `builder`: the method that adds it, whose name is also the name of the op in messages and in the printed IR.
+///   Brackets enclose parameters that are attributes, parentheses the operands, the destination first, each with its
+///   [`Effect`](crate::tile::Effect); after the arrow follows the kind that the method makes from its parameters;
+/// - `words`: what follows the operands where the op is printed;
+/// - `overwrites`: whether a destination with the effect `Update` is overwritten instead, so that its old values are
+///   not read;
+/// - `class`: its [`OpClass`](crate::tile::OpClass), which determines how threads divide its work;
 /// - `scopes`: the scopes that may execute it.
 #[macro_export]
 macro_rules! tile_ops {
@@ -116,8 +118,8 @@ macro_rules! tile_ops {
                 scopes: [Warp],
             }
 
-            /// Elements of `src` along `dimension` become one element of `dst`, which is overwritten. Dimensions are counted
-            /// from 0, also those of extent 1.
+            /// Combines the elements of `src` along `dimension` into one element of `dst`, which is overwritten.
+            /// Dimensions are counted from 0, including those of extent 1.
             Reduce(reduce: Reduce) {
                 builder: reduce [kind: ReduceKind] (dst: Update, src: Read) [dimension: usize]
                     => OpKind::Reduce(Reduce { kind, dimension, clear: true }),
@@ -127,7 +129,8 @@ macro_rules! tile_ops {
                 scopes: [Cta],
             }
 
-            /// `c += a * b`: M x K times K x N. Of an operand with more than two dimensions, those of extent 1 are left out.
+            /// `c += a * b`: M x K times K x N. In an operand with more than two dimensions, those of extent 1 are
+            /// ignored.
             Gemm(gemm: Gemm) {
                 builder: gemm [] (c: Update, a: Read, b: Read) [] => OpKind::Gemm(Gemm::PLAIN),
                 words: gemm.words(),
@@ -180,15 +183,16 @@ macro_rules! op_kinds {
                 }
             }
 
-            /// What stands behind the operands where it is printed: words between commas.
+            /// What follows the operands where it is printed, as comma-separated words.
             pub(crate) fn words(self) -> Vec<String> {
                 match self {
                     $(OpKind::$kind $(($told))? => $words,)*
                 }
             }
 
-            /// Whether a destination that it would update is overwritten instead, whatever it holds.
-            // Not every row asks its attributes.
+            /// Whether a destination with the effect `Update` is overwritten instead, so that its old values are not
+            /// read.
+            // Not every row uses its attributes.
             #[allow(unused_variables)]
             pub(crate) fn overwrites(self) -> bool {
                 match self {
@@ -206,25 +210,25 @@ tile_ops!(op_kinds);
 pub struct Op {
     /// Which op, and its attributes.
     pub kind: OpKind,
-    /// Who executes it together.
+    /// The scope that executes it together.
     pub scope: Scope,
-    /// The warp that executes it, if it was named; else every warp of the CTA does.
+    /// The warp that executes it, if one was given; otherwise every warp of the CTA does.
     pub warp: Option<i64>,
     /// The operands, in the order of the table.
     pub operands: Vec<Tile>,
     /// The variant that the user forces.
     pub variant: Option<String>,
-    /// What the user calls it.
+    /// The name that the user gave it.
     pub name: Option<String>,
-    /// Which thread moves which element of its tiles, in which step (on `reg`), for ops whose elements move alone;
-    /// `None` where that is left to lowering.
+    /// Which thread moves which element of its tiles, in which step (on `reg`), for elementwise ops; `None` where that
+    /// is left to lowering.
     pub layout: Option<Layout>,
     /// Where it was written.
     pub span: Span,
 }
 
 impl Op {
-    /// Variables that move through the extents of its tiles, those of 1 left out, in order.
+    /// Variables that index the dimensions of its tiles whose extent is not 1, in order.
     pub fn vars(&self) -> Vec<Var> {
         let extents = self.operands.first().map(Tile::moving_extents).unwrap_or_default();
         extents.iter().enumerate().map(|(at, extent)| Var::new(format!("#{at}"), 0, extent - 1)).collect()
@@ -244,7 +248,7 @@ impl Kernel {
                 Some(Element::AtomicAdd { to: access(dst), value: Value::Load(access(src)) })
             }
             (OpKind::Reduce(_) | OpKind::Gemm(_) | OpKind::PermuteLayout, _) => None,
-            // The verifier refuses other numbers of operands.
+            // The verifier rejects other numbers of operands.
             (OpKind::Copy | OpKind::Fill(_) | OpKind::AtomicAdd, _) => None,
         }
     }

@@ -1,4 +1,4 @@
-//! The tile level as text, as snapshots and `emit --stage tile` show it.
+//! Prints the tile level as text, for snapshots and `emit --stage tile`.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::tile::kernel::{Buffer, Direction, If, Kernel, Loop, Size, Space, Stmt
 use crate::tile::op::Op;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 
-/// The index of an element that is counted in row-major order of a shape.
+/// The index of the element at a row-major position of a shape.
 pub fn element_index(shape: &[i64], element: i64) -> Vec<i64> {
     let mut rest = element;
     let mut index: Vec<i64> = Vec::with_capacity(shape.len());
@@ -30,7 +30,7 @@ pub fn index_title(index: &[i64]) -> String {
     }
 }
 
-/// `b[s, 0, ..]` style title of a tile: dimensions that are taken whole are `..`.
+/// A tile as text: `b[s, 0, ..]`, where `..` stands for a whole dimension.
 pub fn tile_title(kernel: &Kernel, tile: &Tile) -> String {
     let Some(buffer) = kernel.buffers.get(tile.buffer) else { return "?".to_string() };
     let whole = |d: usize| buffer.shape.get(d) == Some(&tile.extents[d]) && tile.starts[d].as_const() == Some(0);
@@ -51,7 +51,7 @@ pub fn tile_title(kernel: &Kernel, tile: &Tile) -> String {
 }
 
 impl Kernel {
-    /// `permute_layout(b[s], a[s])`
+    /// An op as text: `permute_layout(b[s], a[s])`.
     pub fn op_title(&self, op: &Op) -> String {
         let mut parts: Vec<String> = op.operands.iter().map(|tile| tile_title(self, tile)).collect();
         parts.extend(op.kind.words());
@@ -138,7 +138,7 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
     Ok(())
 }
 
-/// `i in 0..4`
+/// A variable with its range: `i in 0..4`.
 fn range(var: &Var) -> String {
     format!("{} in {}..{}", var.name(), var.range().lo, var.range().hi + 1)
 }
@@ -193,7 +193,7 @@ fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Eleme
     Ok(())
 }
 
-/// `fragment[i, 0]`
+/// An access as text: `fragment[i, 0]`.
 pub fn access_title(kernel: &Kernel, access: &Access) -> String {
     let coord = |coord: &Coord| match coord {
         Coord::At(expr) => expr.to_string(),
@@ -204,7 +204,7 @@ pub fn access_title(kernel: &Kernel, access: &Access) -> String {
     format!("{name}[{}]", index.join(", "))
 }
 
-/// `exp(v[j] - max[0])`
+/// A value as text: `exp(v[j] - max[0])`.
 pub fn value_title(kernel: &Kernel, value: &Value) -> String {
     match value {
         Value::Const(value) => value.to_string(),
@@ -227,7 +227,7 @@ pub fn value_title(kernel: &Kernel, value: &Value) -> String {
     }
 }
 
-/// An operand of an operator, in parentheses where it has an operator of its own.
+/// An operand of an operator, in parentheses if it is itself written with an operator.
 fn operand_title(kernel: &Kernel, value: &Value) -> String {
     let is_sum = match value {
         Value::Op(op, _) => op.sign().is_some(),

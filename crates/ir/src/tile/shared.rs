@@ -1,8 +1,8 @@
-//! Values with a dtype that one statement uses several times get a name, so that they are computed once, and every text of
-//! the kernel grows with what the user wrote and not with what that unfolds to. So do parts of values of many operations, so
-//! that every later stage, which walks values by recursion, meets short ones. Integers that are made of indices alone have
-//! no dtype and no name of this kind: their ranges double with every sum, so that they soon fit no dtype. What stays too long
-//! without names is refused here.
+//! Values with a dtype that one statement uses several times get a name, so that they are computed once, and the text
+//! of the kernel grows with what the user wrote and not with its expansion. So do parts of values with many operations,
+//! so that later stages, which walk values recursively, see only short ones. Integers made of indices alone have no
+//! dtype and get no such name: their ranges double with every sum, so that they soon fit no dtype. Values that stay too
+//! long without names are rejected here.
 //!
 //! Nothing here recurses through operations: they may be nested as deeply as memory allows.
 
@@ -16,20 +16,20 @@ use crate::tile::element::Element;
 use crate::tile::kernel::{Kernel, Space, Stmt};
 use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value, op_dtype};
 
-/// Operations from which on a value that is used several times is worth a name.
+/// From this number of operations on, a value that is used several times gets a name.
 const WORTH_A_NAME: u64 = 2;
-/// Operations from which on it gets one even if every use is under a condition.
+/// From this number of operations on, it gets a name even if it reads memory and every use is under a condition.
 const MOST_UNFOLDED: u64 = 1 << 4;
-/// Operations from which on a part of a value gets a name even if it is used once.
+/// From this number of operations on, a part of a value gets a name even if it is used once.
 const MOST_AT_ONCE: u64 = 1 << 6;
-/// Operations from which on it gets one even if it reads memory in arms of `select` alone.
+/// From this number of operations on, it gets a name even if it reads memory and is used only in arms of `select`.
 const MOST_IN_AN_ARM: u64 = 1 << 7;
-/// Operations inside each other that later stages take.
+/// The deepest nesting of operations that later stages accept.
 const MOST_NESTED: u64 = 1 << 8;
-/// Operations of one value, as often as it is unfolded to them, that later stages take.
+/// The most operations in one value, fully expanded, that later stages accept.
 const MOST_IN_ALL: u64 = 1 << 12;
 
-/// What tells nodes apart: what they do, and where their operands are.
+/// The identity of a node: its operation, and the address of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Op(ElementOp, usize),
@@ -39,32 +39,37 @@ enum Key {
 /// An operation of a statement's values.
 type Operation<'v> = (Key, &'v Value);
 
-/// What is known of a node.
+/// What is known about a node.
 #[derive(Clone, Debug)]
 struct Node {
+    /// Number of uses in the statement.
     uses: u64,
-    /// Some use is not in an arm of a `select`.
+    /// Whether some use is not in an arm of a `select`.
     is_certain: bool,
-    /// Some use is in another operation of the statement.
+    /// Whether some use is in another operation of the statement.
     is_part: bool,
-    /// Some use is in a sum or a difference, which a product is fused with.
+    /// Whether some use is in a sum or a difference, with which a product is fused.
     is_term: bool,
+    /// Whether it, or an operation inside it, has an element of a buffer as an operand.
     reads_memory: bool,
-    /// It reads shared memory or a fragment at an index that may be outside, which only a condition keeps from being done.
+    /// Whether it reads shared memory or a fragment at an index that may be out of bounds, so that only a condition
+    /// makes the read safe.
     may_leave: bool,
+    /// Dtype of its result; `None` for truth values, and where the context decides it.
     dtype: Option<DType>,
 }
 
-/// What is left of a value when its parts have names.
+/// The size of a value when its parts have names.
 #[derive(Clone, Copy, Debug, Default)]
 struct Left {
+    /// Number of operations.
     operations: u64,
-    /// How many are inside each other.
+    /// How deeply they are nested.
     nested: u64,
 }
 
 impl Left {
-    /// Two values side by side.
+    /// The size of two values side by side.
     fn beside(self, other: Left) -> Left {
         let operations = self.operations.saturating_add(other.operations);
         Left { operations, nested: self.nested.max(other.nested) }
@@ -89,6 +94,7 @@ pub fn name_shared(kernel: &mut Kernel) {
 
 struct Naming<'a> {
     kernel: &'a Kernel,
+    /// Names that are in use in the kernel.
     taken: BTreeSet<String>,
     /// Dtypes of the names in scope.
     dtypes: Vec<(String, Option<DType>)>,
@@ -104,7 +110,7 @@ impl Naming<'_> {
                 Stmt::Loop(inner) => self.stmts(&mut inner.body),
                 Stmt::Each(elements) => *elements = self.elements(std::mem::take(elements)),
                 Stmt::If(branch) => {
-                    // No name can stand in front of it.
+                    // No statement that names a value can precede it.
                     let (_, [cond], _) = self.unfolded([&branch.cond], &[], (branch.span, false));
                     branch.cond = cond;
                     self.stmts(&mut branch.then);
@@ -126,7 +132,7 @@ impl Naming<'_> {
         out
     }
 
-    /// The names that stand in front of a statement, and the statement with them.
+    /// The statements that name values for a statement, and the statement rewritten to use the names.
     fn element(&mut self, element: Element) -> (Vec<Element>, Element) {
         match element {
             Element::Let { name, value, span } => {
@@ -155,7 +161,8 @@ impl Naming<'_> {
         }
     }
 
-    /// The values and accesses of a statement with names in them, unless it is one that takes none, and the names.
+    /// The statements that name values, none unless `takes_names`, and the values and accesses rewritten to use the
+    /// names.
     fn unfolded<const N: usize>(
         &mut self,
         values: [&Value; N],
@@ -181,7 +188,7 @@ impl Naming<'_> {
                     named.push(Element::Let { name: name.clone(), value, span });
                     (Value::Named(name), Left::default())
                 }
-                // Stands in until the mistake is reported.
+                // A placeholder until the mistake is reported.
                 None if is_too_long => {
                     longest = longest.beside(left);
                     (Value::from(0), Left::default())
@@ -196,7 +203,7 @@ impl Naming<'_> {
         (named, values, accesses)
     }
 
-    /// What is known of the operations of a statement.
+    /// What is known about the operations of a statement.
     fn nodes(&self, roots: &[Operation<'_>], order: &[Operation<'_>]) -> BTreeMap<Key, Node> {
         let mut nodes = BTreeMap::new();
         for (key, value) in order {
@@ -212,7 +219,7 @@ impl Naming<'_> {
                 node.is_certain = true;
             }
         }
-        // What uses an operation stands behind it.
+        // Users of an operation follow it in `order`.
         for (key, value) in order.iter().rev() {
             let is_certain = nodes.get(key).is_some_and(|node| node.is_certain);
             let is_choice = matches!(value, Value::Op(ElementOp::Select, _));
@@ -233,7 +240,7 @@ impl Naming<'_> {
         nodes
     }
 
-    /// Whether a value, whose nodes are known, reads what only a condition keeps inside of its buffer.
+    /// Whether a value, whose nodes are known, reads a buffer at an index that only a condition keeps in bounds.
     fn may_leave(&self, nodes: &BTreeMap<Key, Node>, value: &Value) -> bool {
         let Value::Load(access) = value else {
             return key(value).and_then(|key| nodes.get(&key)).is_some_and(|node| node.may_leave);
@@ -259,20 +266,20 @@ impl Naming<'_> {
         }
     }
 
-    /// The dtype of a value that is small.
+    /// The dtype of a value, which must be small since this recurses.
     fn dtype(&self, value: &Value) -> Option<DType> {
         let known =
             |name: &str| self.dtypes.iter().rev().find(|(known, _)| known == name).and_then(|(_, dtype)| *dtype);
         value.dtype(&self.kernel.buffers, &known)
     }
 
-    /// A name for a node, if it gets one. A read of memory that stands in arms of `select` alone stays there, as far as the
-    /// text does not grow beyond all measure; it does so in any case where the arm keeps it inside.
+    /// A name for a node, if it gets one. A read of memory that occurs only in arms of `select` stays there unless the
+    /// text would grow too much; if only the arm keeps its index in bounds, it always stays.
     fn name_for(&mut self, node: &Node, key: Key, operations: u64) -> Option<String> {
         let dtype = node.dtype?;
         let may = |most: u64| node.is_certain || (!node.may_leave && (!node.reads_memory || operations >= most));
         let is_shared = node.uses >= 2 && operations >= WORTH_A_NAME && may(MOST_UNFOLDED);
-        // A product with a name would not be fused any more; the sum that it goes into gets the name.
+        // A product with a name would not be fused any more; the sum around it gets the name.
         let is_fused = node.is_term && matches!(key, Key::Op(ElementOp::Mul, _));
         let is_long = node.is_part && !is_fused && operations >= MOST_AT_ONCE && may(MOST_IN_AN_ARM);
         if !is_shared && !is_long {
@@ -286,20 +293,20 @@ impl Naming<'_> {
     }
 }
 
-/// What is wrong with a statement that has a value of so many operations without names.
+/// The error for a statement in which a value of this size is left without names.
 fn too_long(left: Left, span: Span) -> Option<Diagnostic> {
     let message = if left.nested > MOST_NESTED {
-        format!("a value of more than {MOST_NESTED} operations inside each other")
+        format!("a value nests more than {MOST_NESTED} operations")
     } else if left.operations > MOST_IN_ALL {
-        format!("a value that unfolds to more than {MOST_IN_ALL} operations")
+        format!("a value expands to more than {MOST_IN_ALL} operations")
     } else {
         return None;
     };
     let finding = Diagnostic::error("K0268", message).label(span, "in this statement");
-    Some(finding.help("name parts of it, with k.named"))
+    Some(finding.help("name parts of it with k.named"))
 }
 
-/// What tells a node from others; `None` for what has no operands of its own.
+/// The identity of a node; `None` for a value without operands.
 fn key(value: &Value) -> Option<Key> {
     match value {
         Value::Op(op, operands) => Some(Key::Op(*op, operands.as_ptr() as usize)),
@@ -323,7 +330,7 @@ fn operands(value: &Value) -> &[Value] {
     }
 }
 
-/// Adds the operations of a value that stand in no other: the value itself, or those in the indices of an element.
+/// Adds the outermost operations of a value: the value itself, or those in the indices of an element.
 fn outermost<'v>(value: &'v Value, found: &mut Vec<Operation<'v>>) {
     match value {
         Value::Load(access) => outermost_of(access, found),
@@ -341,10 +348,10 @@ fn outermost_of<'v>(access: &'v Access, found: &mut Vec<Operation<'v>>) {
     }
 }
 
-/// Every operation of which these are made, and these, once each: operands in their order, and behind them what they go into.
+/// The roots and all operations inside them, once each, with operands before the operations that use them.
 fn in_order<'v>(roots: &[Operation<'v>]) -> Vec<Operation<'v>> {
     let (mut order, mut seen) = (Vec::new(), BTreeSet::new());
-    // The next one is the last; with `true`, its operands are in the order.
+    // A stack; `true` means that the operands are already in the order.
     let mut open: Vec<(Operation<'v>, bool)> = roots.iter().rev().map(|root| (*root, false)).collect();
     while let Some(((key, value), is_next)) = open.pop() {
         if is_next {
@@ -364,7 +371,7 @@ fn reads_memory(nodes: &BTreeMap<Key, Node>, value: &Value) -> bool {
     matches!(value, Value::Load(_)) || known.is_some_and(|node| node.reads_memory)
 }
 
-/// An operation on what was made of its operands, and the operations that are left in it.
+/// An operation on its rebuilt operands, and its size.
 fn rebuilt_operation(made: &BTreeMap<Key, (Value, Left)>, value: &Value) -> (Value, Left) {
     let (mut parts, mut all) = (Vec::with_capacity(operands(value).len()), Left::default());
     for operand in operands(value) {
@@ -383,7 +390,7 @@ fn rebuilt_operation(made: &BTreeMap<Key, (Value, Left)>, value: &Value) -> (Val
     (now, Left { operations: all.operations.saturating_add(1), nested: all.nested + 1 })
 }
 
-/// A value whose operations have all been rebuilt.
+/// A value whose operations have all been rebuilt, and its size.
 fn rebuilt(made: &BTreeMap<Key, (Value, Left)>, value: &Value) -> (Value, Left) {
     if let Value::Load(access) = value {
         let (access, left) = rebuilt_access(made, access);

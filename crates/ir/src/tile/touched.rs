@@ -1,4 +1,4 @@
-//! The buffers that a kernel does something with.
+//! The buffers that a kernel accesses.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::tile::element::Element;
 use crate::tile::kernel::{Buffer, Kernel, Stmt};
 
 impl Kernel {
-    /// The buffers that statements name. A view counts by itself, not for what it is a view of.
+    /// The buffers that statements access. A view counts as itself, not as the buffer it is a view of.
     pub fn touched(&self) -> BTreeSet<Handle<Buffer>> {
         let mut found = BTreeSet::new();
         statements(self, &self.body, &mut |buffer, _| {
@@ -28,7 +28,7 @@ impl Kernel {
     }
 }
 
-/// Calls `visit` on every buffer that a statement names, and whether it is written.
+/// Calls `visit` on every buffer that a statement accesses, with whether it is written.
 fn statements(kernel: &Kernel, body: &[Stmt], visit: &mut dyn FnMut(Handle<Buffer>, bool)) {
     for stmt in body {
         match stmt {

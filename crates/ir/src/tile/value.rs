@@ -11,22 +11,22 @@ use crate::arena::{Arena, Handle};
 use crate::scalar::Scalar;
 use crate::tile::kernel::Buffer;
 
-/// What an element op takes and gives.
+/// The operand and result types of an element op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementClass {
-    /// Numbers of one dtype to a number of it.
+    /// Numbers of one dtype give a number of that dtype.
     Arithmetic,
-    /// Floating-point numbers of one dtype to one of it.
+    /// Floating-point numbers of one dtype give one of that dtype.
     Floating,
-    /// Numbers of one dtype to a truth value.
+    /// Numbers of one dtype give a truth value.
     Comparison,
-    /// A truth value and two numbers of one dtype to one of these.
+    /// A truth value and two numbers of one dtype give one of the numbers.
     Choice,
 }
 
 macro_rules! element_ops {
     ($($(#[$doc:meta])* $kind:ident = $name:literal $arity:literal $class:ident $sign:expr;)*) => {
-        /// An operation on elements. Results are those of exact arithmetic rounded once to the dtype, but of the
+        /// An operation on elements. Results are those of exact arithmetic, rounded once to the dtype, except for the
         /// functions, whose error is that of their PTX instructions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum ElementOp {
@@ -37,22 +37,22 @@ macro_rules! element_ops {
             /// Every op.
             pub const ALL: &'static [ElementOp] = &[$(ElementOp::$kind),*];
 
-            /// Its name in every text.
+            /// Its name in messages and in the printed IR.
             pub fn name(self) -> &'static str {
                 match self { $(ElementOp::$kind => $name,)* }
             }
 
-            /// How many values it takes.
+            /// Number of operands.
             pub fn arity(self) -> usize {
                 match self { $(ElementOp::$kind => $arity,)* }
             }
 
-            /// The sign that stands between its operands, if it is written so.
+            /// The infix operator that it is written with, if it has one.
             pub fn sign(self) -> Option<&'static str> {
                 match self { $(ElementOp::$kind => $sign,)* }
             }
 
-            /// What it takes and gives.
+            /// Its operand and result types.
             pub fn class(self) -> ElementClass {
                 match self { $(ElementOp::$kind => ElementClass::$class,)* }
             }
@@ -69,15 +69,15 @@ element_ops! {
     Mul = "mul" 2 Arithmetic Some("*");
     /// Quotient; of integers, towards zero. An integer divided by 0 gives 0.
     Div = "div" 2 Arithmetic Some("/");
-    /// The greater; a number if one is not a number.
+    /// The greater; if one operand is NaN, the other.
     Max = "max" 2 Arithmetic None;
-    /// The lesser; a number if one is not a number.
+    /// The lesser; if one operand is NaN, the other.
     Min = "min" 2 Arithmetic None;
     /// The negative.
     Neg = "neg" 1 Arithmetic None;
     /// The absolute value.
     Abs = "abs" 1 Arithmetic None;
-    /// e to the power.
+    /// e raised to the operand.
     Exp = "exp" 1 Floating None;
     /// Natural logarithm.
     Log = "log" 1 Floating None;
@@ -87,9 +87,9 @@ element_ops! {
     Rsqrt = "rsqrt" 1 Floating None;
     /// Hyperbolic tangent.
     Tanh = "tanh" 1 Floating None;
-    /// The product of the first two and the third added, rounded once; of f32 and f64.
+    /// The product of the first two operands plus the third, rounded once; only for f32 and f64.
     Fma = "fma" 3 Floating None;
-    /// The value itself, which is rounded before anything is done with it: no product in it is fused with a sum around it.
+    /// The value itself, rounded before it is used: a product in it is not fused with a sum around it.
     Rounded = "rounded" 1 Arithmetic None;
     /// Less.
     Lt = "lt" 2 Comparison Some("<");
@@ -107,15 +107,15 @@ element_ops! {
     Select = "select" 3 Choice None;
 }
 
-/// What becomes of an integer that the dtype of a cast does not hold.
+/// How a cast treats integers that its dtype cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Narrowing {
-    /// There is none: the dtype holds all integers of the other. Floating-point numbers are truncated towards zero and
-    /// saturate; NaN becomes 0.
+    /// There are none: the dtype represents all integers of the other. Floating-point numbers are truncated towards
+    /// zero and saturate; NaN becomes 0.
     Fits,
-    /// It becomes the nearest integer that the dtype holds.
+    /// They become the nearest integer that the dtype represents.
     Saturates,
-    /// Its low bits stay.
+    /// Their low bits are kept.
     Wraps,
 }
 
@@ -137,7 +137,7 @@ pub struct Access {
     pub buffer: Handle<Buffer>,
     /// One index per dimension.
     pub index: Vec<Coord>,
-    /// Whether the user says that 0 is meant where it reads outside of a tensor in global memory.
+    /// Whether the user wrote `.or_zero()`: reading 0 outside of a tensor in global memory is intended.
     pub or_zero: bool,
     /// Where it was written.
     pub span: Span,
@@ -146,31 +146,31 @@ pub struct Access {
 /// An index of an element.
 #[derive(Clone, Debug)]
 pub enum Coord {
-    /// Known from variables.
+    /// An expression of variables.
     At(Expr),
-    /// Known when the kernel runs only.
+    /// A value that depends on data, known only when the kernel runs.
     Data(Value),
 }
 
-/// A value of one element; cheap to clone. What it is made of may be shared: [`name_shared`](super::name_shared) gives
-/// names to what one statement uses several times.
+/// A value of one element; cheap to clone. Its operands may be shared: [`name_shared`](super::name_shared) names those
+/// that one statement uses several times.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A number, of whatever dtype is needed.
+    /// A number, which takes the dtype that its context requires.
     Const(Scalar),
-    /// An integer made of variables.
+    /// An integer expression of variables.
     Index(Expr),
-    /// A value that was named.
+    /// A named value.
     Named(String),
     /// An element of a buffer.
     Load(Access),
     /// An operation.
     Op(ElementOp, Arc<[Value]>),
-    /// The value in another dtype: rounded to the nearest, ties to even; to integers, towards zero.
+    /// The value converted to another dtype: rounded to the nearest, ties to even, or towards zero if to integers.
     Cast(DType, Narrowing, Arc<Value>),
 }
 
-/// The dtype of what an operation gives, where `of` says those of its operands.
+/// The dtype of the result of an operation, where `of` gives those of its operands.
 pub(crate) fn op_dtype(op: ElementOp, operands: &[Value], of: &dyn Fn(&Value) -> Option<DType>) -> Option<DType> {
     match op.class() {
         ElementClass::Comparison => None,
@@ -180,8 +180,8 @@ pub(crate) fn op_dtype(op: ElementOp, operands: &[Value], of: &dyn Fn(&Value) ->
 }
 
 impl Value {
-    /// Its dtype, where `named` gives those of named values; `None` for truth values, and for numbers that take the dtype
-    /// of what they meet.
+    /// Its dtype, where `named` gives those of named values; `None` for truth values, and for numbers that take the
+    /// dtype that their context requires.
     pub fn dtype(&self, buffers: &Arena<Buffer>, named: &dyn Fn(&str) -> Option<DType>) -> Option<DType> {
         match self {
             Value::Const(_) | Value::Index(_) => None,
@@ -205,7 +205,7 @@ impl Value {
         }
     }
 
-    /// Calls `visit` on every expression of variables in it.
+    /// Calls `visit` on every index expression in it.
     pub fn for_each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
             Value::Const(_) | Value::Named(_) => {}
@@ -219,7 +219,7 @@ impl Value {
         }
     }
 
-    /// The same with every expression of variables replaced.
+    /// The same value with every index expression replaced.
     pub fn map_exprs(&self, to: &dyn Fn(&Expr) -> Expr) -> Value {
         match self {
             Value::Const(_) | Value::Named(_) => self.clone(),
@@ -230,7 +230,7 @@ impl Value {
         }
     }
 
-    /// Whether a comparison of integers made of variables holds; `None` if it depends on more than `env` knows.
+    /// Whether it holds, if it is a comparison of integer expressions; `None` if it is not, or `env` lacks a variable.
     pub fn truth(&self, env: &dyn Fn(&Var) -> Option<i64>) -> Option<bool> {
         let Value::Op(op, arguments) = self else { return None };
         let [a, b] = &arguments[..] else { return None };
@@ -253,7 +253,7 @@ impl Value {
         Value::Op(op, [self, other.into()].into())
     }
 
-    /// e to the power of it.
+    /// e raised to this value.
     pub fn exp(self) -> Value {
         self.unary(ElementOp::Exp)
     }
@@ -278,12 +278,12 @@ impl Value {
         self.unary(ElementOp::Tanh)
     }
 
-    /// Its product with `factor` and `term` added, rounded once.
+    /// `self * factor + term`, rounded once.
     pub fn mul_add(self, factor: impl Into<Value>, term: impl Into<Value>) -> Value {
         Value::Op(ElementOp::Fma, [self, factor.into(), term.into()].into())
     }
 
-    /// The value, rounded to its dtype before it goes on: a product is not fused with the sum that it goes into.
+    /// The value, rounded to its dtype before it is used: a product is not fused with the sum around it.
     pub fn rounded(self) -> Value {
         self.unary(ElementOp::Rounded)
     }
@@ -303,32 +303,32 @@ impl Value {
         self.binary(ElementOp::Min, other)
     }
 
-    /// Whether it is less.
+    /// Whether it is less than `other`.
     pub fn lt(self, other: impl Into<Value>) -> Value {
         self.binary(ElementOp::Lt, other)
     }
 
-    /// Whether it is less or equal.
+    /// Whether it is less than or equal to `other`.
     pub fn le(self, other: impl Into<Value>) -> Value {
         self.binary(ElementOp::Le, other)
     }
 
-    /// Whether it is greater.
+    /// Whether it is greater than `other`.
     pub fn gt(self, other: impl Into<Value>) -> Value {
         self.binary(ElementOp::Gt, other)
     }
 
-    /// Whether it is greater or equal.
+    /// Whether it is greater than or equal to `other`.
     pub fn ge(self, other: impl Into<Value>) -> Value {
         self.binary(ElementOp::Ge, other)
     }
 
-    /// Whether they are equal.
+    /// Whether the two are equal.
     pub fn eq(self, other: impl Into<Value>) -> Value {
         self.binary(ElementOp::Eq, other)
     }
 
-    /// Whether they differ.
+    /// Whether the two differ.
     pub fn ne(self, other: impl Into<Value>) -> Value {
         self.binary(ElementOp::Ne, other)
     }
@@ -338,36 +338,36 @@ impl Value {
         Value::Op(ElementOp::Select, [self, then.into(), otherwise.into()].into())
     }
 
-    /// The same in another dtype: rounded to the nearest, ties to even. A floating-point number becomes an integer by
-    /// truncation and saturates; NaN becomes 0. An integer type must hold all values of the other; else see
-    /// [`Value::saturating_cast`] and [`Value::wrapping_cast`].
+    /// The value converted to another dtype, rounded to the nearest, ties to even. A floating-point number becomes an
+    /// integer by truncation and saturates; NaN becomes 0. An integer dtype must represent all values of the other;
+    /// otherwise use [`Value::saturating_cast`] or [`Value::wrapping_cast`].
     pub fn cast(self, dtype: DType) -> Value {
         Value::Cast(dtype, Narrowing::Fits, Arc::new(self))
     }
 
-    /// An integer as another integer type, which takes the nearest value that it holds.
+    /// An integer converted to another integer dtype, as the nearest value of that dtype.
     pub fn saturating_cast(self, dtype: DType) -> Value {
         Value::Cast(dtype, Narrowing::Saturates, Arc::new(self))
     }
 
-    /// An integer as another integer type, which takes the low bits.
+    /// An integer converted to another integer dtype, keeping the low bits.
     pub fn wrapping_cast(self, dtype: DType) -> Value {
         Value::Cast(dtype, Narrowing::Wraps, Arc::new(self))
     }
 }
 
-/// The number of the element at an index, in row-major order of a shape.
+/// The row-major position of an index in a shape.
 pub fn flat(index: &[Expr], shape: &[i64]) -> Expr {
     index.iter().zip(shape).fold(Expr::constant(0), |flat, (at, extent)| flat * *extent + at.clone())
 }
 
 impl Access {
-    /// The element, counted in row-major order of a buffer of this shape; `None` if it depends on data.
+    /// The row-major position of the element in a buffer of this shape; `None` if it depends on data.
     pub fn flat(&self, shape: &[i64]) -> Option<Expr> {
         self.known_index().map(|index| flat(&index, shape))
     }
 
-    /// The index, if no data decides it.
+    /// The index, if it does not depend on data.
     pub fn known_index(&self) -> Option<Vec<Expr>> {
         let at = |coord: &Coord| match coord {
             Coord::At(expr) => Some(expr.clone()),
@@ -376,13 +376,13 @@ impl Access {
         self.index.iter().map(at).collect()
     }
 
-    /// Whether it is at this index.
+    /// Whether its index consists of exactly these expressions.
     pub fn is_at(&self, index: &[Expr]) -> bool {
         let same = |(coord, known): (&Coord, &Expr)| matches!(coord, Coord::At(at) if at == known);
         self.index.len() == index.len() && self.index.iter().zip(index).all(same)
     }
 
-    /// The same with every expression of variables replaced.
+    /// The same access with every index expression replaced.
     pub fn map_exprs(&self, to: &dyn Fn(&Expr) -> Expr) -> Access {
         let coord = |coord: &Coord| match coord {
             Coord::At(expr) => Coord::At(to(expr)),

@@ -1,10 +1,11 @@
-//! How many elements of memory a thread moves at once. Inference asks it for the cost of a layout and for the text of it,
-//! and lowering for the code, so that the three agree.
+//! How many elements of memory a thread moves at once. Inference uses this for the cost and the description of a
+//! layout, and lowering for the code, so that the three agree.
 //!
-//! Neighbouring steps of a nest are done together in chunks. An access is *movable* if every iteration does it once, without
-//! a condition, and nothing else in the nest accesses the same memory in a way that could conflict. The elements of a movable
-//! access are moved in vectors, as wide as they are adjacent and aligned for all threads of the chunk. Where a loop is
-//! unrolled, its variable is a number, and the question is asked again for every turn.
+//! Neighbouring steps of a nest are executed together in chunks. An access is *movable* if every iteration executes it
+//! once, without a condition, and nothing else in the nest accesses the same memory in a way that could conflict. The
+//! elements of a movable access are moved in vectors, as wide as they are adjacent and aligned for all threads of the
+//! chunk. Where a loop is unrolled, its variable is a constant, and the widths are determined for each iteration
+//! separately.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -21,22 +22,22 @@ use crate::tile::element::Element;
 use crate::tile::kernel::{Buffer, Kernel, Space};
 use crate::tile::value::{Access, flat};
 
-/// Bytes that a thread moves at once, at most (PTX ISA, `ld` and `st` with `.v4.b32`).
+/// The most bytes that a thread moves at once (PTX ISA, `ld` and `st` with `.v4.b32`).
 pub const WIDEST: i64 = 16;
 
-/// Positions that are compared to find out whether a layout moves all elements alike, at most.
+/// The most positions that are compared to find out whether a layout shifts all elements alike.
 const MOST_COMPARED: i64 = 1 << 20;
 
-/// The threads that do something in a step.
+/// The threads that take part in a step.
 pub type Mask = Rc<Vec<bool>>;
 
-/// Elements of a dtype that a thread moves at once, at most: a power of two, as many as the user allows.
+/// The most elements of a dtype that a thread moves at once: a power of two, limited by `vector` if the user set it.
 pub fn widest(dtype: DType, vector: Option<i64>) -> usize {
     let most = (WIDEST / dtype.bytes()).max(1);
     1 << vector.unwrap_or(most).clamp(1, most).ilog2()
 }
 
-/// Neighbouring steps that the same threads do.
+/// Neighbouring steps that the same threads execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// The steps.
@@ -45,8 +46,8 @@ pub struct Chunk {
     pub mask: Mask,
 }
 
-/// The steps of a nest, as many together as are said. Where other threads take part within them, they are taken one by
-/// one.
+/// The steps of a nest in chunks of `together`. Where the threads differ between these steps, each step is a separate
+/// chunk.
 pub fn chunks(steps: &Map, together: usize) -> Vec<Chunk> {
     if steps.columns().all(|column| !column.contains(&NONE)) {
         let everyone: Mask = Rc::new(vec![true; steps.threads()]);
@@ -66,8 +67,8 @@ pub fn chunks(steps: &Map, together: usize) -> Vec<Chunk> {
     found
 }
 
-/// By step, the threads that are the first to do their iterations: the ones that write memory. The owners are those of
-/// `steps`.
+/// For each step, the threads that are the first owners of their iterations: these write memory. The owners are those
+/// of `steps`.
 pub fn firsts(steps: &Map, owners: &Owners) -> Vec<Mask> {
     let is_first = |(thread, iteration): (usize, &u32)| {
         *iteration != NONE && owners.of(*iteration as usize).first() == Some(&(thread as u32))
@@ -75,13 +76,13 @@ pub fn firsts(steps: &Map, owners: &Owners) -> Vec<Mask> {
     steps.columns().map(|column| Rc::new(column.iter().enumerate().map(is_first).collect())).collect()
 }
 
-/// The threads of a chunk by step, if they are the same in all of its steps.
+/// The mask in `by_step` of the steps of a chunk, if it is the same for all of them.
 pub fn common_mask<'a>(by_step: &'a [Mask], chunk: &Chunk) -> Option<&'a Mask> {
     let (first, others) = by_step.get(chunk.steps.clone())?.split_first()?;
     others.iter().all(|other| other == first).then_some(first)
 }
 
-/// The numbers of the iterations that the threads of `mask` do in a step.
+/// The entries of `own` for the iterations that the threads of `mask` execute in a step; `None` for other threads.
 pub fn in_step<'a>(
     own: &'a [i64],
     steps: &'a Map,
@@ -94,26 +95,26 @@ pub fn in_step<'a>(
     })
 }
 
-/// An access of memory at an index that no data decides.
+/// An access to memory at an index that does not depend on data.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// What it accesses.
+    /// The buffer that it accesses.
     pub buffer: Handle<Buffer>,
-    /// Where.
+    /// One index per dimension.
     pub index: Vec<Expr>,
 }
 
-/// The accesses of memory in a nest that neighbouring steps may do together.
+/// The accesses to memory in a nest that neighbouring steps may execute together.
 #[derive(Clone, Debug, Default)]
 pub struct Movable {
-    /// Loads, of every element once.
+    /// Loads, each element listed once.
     pub loads: Vec<Known>,
     /// Stores.
     pub stores: Vec<Known>,
 }
 
 impl Movable {
-    /// Those that every iteration does once and that no other statement of the nest can meet.
+    /// Those that every iteration executes once and that cannot conflict with any other statement of the nest.
     pub fn of(kernel: &Kernel, body: &[Element]) -> Movable {
         let mut all: Vec<(Handle<Buffer>, bool)> = Vec::new();
         for element in body {
@@ -147,7 +148,7 @@ impl Movable {
         known.iter().any(|known| known.is(access))
     }
 
-    /// Steps that are done together.
+    /// Number of steps that are executed together.
     pub fn together(&self, kernel: &Kernel, vector: Option<i64>) -> usize {
         let accesses = self.loads.iter().chain(&self.stores);
         accesses.map(|access| widest(kernel.buffers[access.buffer].dtype, vector)).max().unwrap_or(1)
@@ -155,33 +156,34 @@ impl Movable {
 }
 
 impl Known {
-    /// The access, if it is one of memory, and no data decides its index.
+    /// The access, if it is to memory and its index does not depend on data.
     pub fn of(kernel: &Kernel, access: &Access) -> Option<Known> {
         let is_in_memory = kernel.buffers[access.buffer].space != Space::Fragment;
         let index = access.known_index().filter(|_| is_in_memory)?;
         Some(Known { buffer: access.buffer, index })
     }
 
-    /// Whether an access is of this element.
+    /// Whether an access is to this element.
     pub fn is(&self, access: &Access) -> bool {
         self.buffer == access.buffer && access.is_at(&self.index)
     }
 }
 
-/// Where the iterations of a nest access memory, as far as it decides how many elements are moved at once.
+/// Where the iterations of a nest access memory, as far as needed to decide how many elements are moved at once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Places {
-    /// By iteration, in elements; `None` where no list says it.
+    /// Position in elements for each iteration; `None` if it cannot be listed.
     position: Option<Listed>,
-    /// The indices that may lie outside of the tensor.
+    /// The indices that may be outside of the tensor; `None` for those that cannot be listed.
     bounds: Vec<Option<Listed>>,
 }
 
-/// A number by iteration and a rest.
+/// A number for each iteration, plus a rest that is the same for all iterations.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Listed {
+    /// The number of each iteration.
     own: Rc<Vec<i64>>,
-    /// A number that divides the rest, and an extent that the whole must be below; 0 if both are 0.
+    /// A number that divides the rest and, for a bound, the extent that the sum must be below; 0 if both are 0.
     rest: i64,
 }
 
@@ -198,17 +200,17 @@ impl Places {
         Places { position, bounds: bounds.collect() }
     }
 
-    /// Places that nothing is known of.
+    /// Places about which nothing is known.
     pub fn unknown() -> Places {
         Places { position: None, bounds: Vec::new() }
     }
 
-    /// The positions by iteration, less what is the same for all iterations.
+    /// The positions by iteration, without the rest that is the same for all iterations.
     pub fn positions(&self) -> Option<&Rc<Vec<i64>>> {
         self.position.as_ref().map(|position| &position.own)
     }
 
-    /// Elements that are moved at once at most, of so many, by what divides the rest of the position.
+    /// The most elements, up to `widest`, that may be moved at once, given what divides the rest of the position.
     pub fn most(&self, widest: usize) -> usize {
         let Some(position) = &self.position else { return 1 };
         let mut most = widest;
@@ -218,7 +220,7 @@ impl Places {
         most
     }
 
-    /// Elements that are moved at once in all steps of a chunk, by the threads of `mask`; at most `widest`, a power of
+    /// Number of elements that the threads of `mask` move at once in all steps of a chunk; at most `widest`, a power of
     /// two.
     pub fn width(&self, steps: &Map, chunk: &Range<usize>, mask: &[bool], widest: usize) -> usize {
         let mut width = self.most(widest);
@@ -243,7 +245,7 @@ impl Places {
 }
 
 impl Listed {
-    /// Whether the numbers of `width` steps follow each other from a multiple of `width` on, for all threads.
+    /// Whether the numbers of `width` steps are consecutive, starting at a multiple of `width`, for all threads.
     fn is_vector(&self, steps: &Map, step: usize, mask: &[bool], width: usize) -> bool {
         let first = steps.column(step);
         let follows = |lane: usize, first: u32, here: u32| {
@@ -266,7 +268,7 @@ impl Listed {
     }
 }
 
-/// The position of an element in memory as a number by iteration and a rest; `None` where no list says it.
+/// The position of an element in memory as a number for each iteration plus a rest; `None` if it cannot be listed.
 pub fn position(buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Option<Split> {
     if let Some(shape) = &buffer.run_time {
         return splits.of(&shape.position(index));
@@ -277,11 +279,11 @@ pub fn position(buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Opt
     if is_row_major { Some(split) } else { through(layout, split) }
 }
 
-/// The positions that a layout gives to elements. What moves all of them alike must move their positions alike, too: by
-/// `stride` for each `period`.
+/// The positions that a layout gives to elements. The rest, which shifts all elements alike by multiples of `period`,
+/// must also shift all positions alike: by `stride` for each `period`.
 fn through(layout: &Layout, elements: Split) -> Option<Split> {
     let inside = 0..layout.size();
-    // What lies outside is accessed by nothing.
+    // Elements outside of the layout are not accessed.
     let position = |element: &i64| if inside.contains(element) { layout.memory_position(*element) } else { 0 };
     let own: Vec<i64> = elements.own.iter().map(position).collect();
     if elements.other.as_const() == Some(0) {
@@ -317,7 +319,7 @@ mod tests {
         Places { position: Some(listed), bounds: Vec::new() }
     }
 
-    /// Elements at once by 32 threads that share iterations by vectors of 4.
+    /// Elements moved at once by 32 threads that divide the iterations in vectors of 4.
     fn width(places: &Places) -> usize {
         let iterations = places.positions().unwrap().len();
         let steps = Map::spread(32, iterations, Spread { row: iterations, group: 32, groups: 1, vector: 4 });

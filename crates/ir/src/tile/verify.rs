@@ -1,17 +1,17 @@
 //! Checks of the tile level.
 //!
-//! Names are identifiers and unique. Shapes and layouts agree, and layouts live on the axes of their space. A view
-//! stays inside its buffer. Ops have the operands and the scope of their table row; their tiles lie inside
-//! their buffers and have equal dtypes, and extents that agree where those of 1 are left out; inputs are not written;
-//! fragments name threads that exist.
-//! Values have one dtype per op. Elements of shared memory and fragments are inside, where the conditions around hold; so
-//! are those of shared memory that data says, whose indices are integers. No iteration of a parallel loop touches what
-//! another one writes. Conditions around ops are the same for all threads. Warps of one CTA
-//! never do the same warp-scope op on the same tile, and none reads what another one writes in it. Shared memory fits the
+//! Names are identifiers and unique. Shapes and layouts agree, and layouts use the axes of their memory space. A view
+//! stays inside its buffer. Ops have the operands and the scope of their table row; their tiles lie inside their
+//! buffers and have equal dtypes, and extents that agree apart from those of 1; inputs are not written; fragments name
+//! threads that exist.
+//! Values have one dtype per op. Elements of shared memory and fragments are in bounds where the enclosing conditions
+//! hold, in shared memory also where data decides the index; such indices are integers. No iteration of a parallel loop
+//! touches what another one writes. Conditions around ops are the same for all threads. Warps of one CTA never execute
+//! the same warp-scope op on the same tile, and none reads what another one writes in it. Shared memory fits the
 //! target.
 //!
-//! Not checked here: that every element of an output is written (the virtual GPU sees it), and whether a layout is one
-//! that a variant can use (the variants say so, with reasons).
+//! Not checked here: that every element of an output is written (the virtual GPU checks it), and whether a variant can
+//! use a layout (the variants report that, with reasons).
 
 mod bounds;
 mod buffers;
@@ -49,7 +49,7 @@ impl VerifiedKernel {
         &self.0
     }
 
-    /// The kernel, to be changed; what comes of it has to be verified anew.
+    /// The kernel, to be changed; the result has to be verified again.
     pub fn into_kernel(self) -> Kernel {
         self.0
     }
@@ -71,7 +71,7 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
     if found.is_empty() { Ok(VerifiedKernel(kernel)) } else { Err(found) }
 }
 
-/// An op that all lanes of a warp do together.
+/// The first op that needs whole warps, if there is one.
 fn needs_whole_warps(kernel: &Kernel) -> Option<&Op> {
     let is_by_warps = |op: &&Op| match op.kind.info().class {
         OpClass::Product => true,
@@ -92,7 +92,7 @@ fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
         found.push(Diagnostic::error("K0202", message).label(kernel.span, "in this kernel").help(help));
     } else if let Some(op) = needs_whole_warps(kernel).filter(|_| kernel.threads % 32 != 0) {
         let message =
-            format!("`{}` by {} threads, of which not all are whole warps", op.kind.info().name, kernel.threads);
+            format!("`{}` needs whole warps, but the CTA has {} threads", op.kind.info().name, kernel.threads);
         found.push(Diagnostic::error("K0202", message).label(op.span, "this op needs whole warps").help(help));
     }
     let before = found.len();
@@ -101,13 +101,13 @@ fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     }
     found.extend(kernel.grid.iter().find_map(|ctas| unknown_size(kernel, ctas, kernel.grid_span)));
     found.extend(kernel.grid.iter().filter_map(|ctas| index::wrong(ctas, &ctas.to_string(), kernel.grid_span)));
-    // How many CTAs there are follows from the sizes.
+    // The number of CTAs depends on the sizes.
     if found.len() == before {
         found.extend(no_grid(kernel));
     }
 }
 
-/// What is wrong with a grid that hardware does not have.
+/// The error for a grid that the hardware does not support.
 fn no_grid(kernel: &Kernel) -> Option<Diagnostic> {
     let limits = [(1i64 << 31) - 1, 65_535, 65_535];
     let is_wrong = |ctas: &Expr, limit: i64| ctas.range().lo < 1 || ctas.range().hi > limit;
@@ -129,13 +129,13 @@ fn no_grid(kernel: &Kernel) -> Option<Diagnostic> {
                     .note(format!("`{ctas}` is 0 where `{of}` is less than {by}"))
                     .help(format!("round up, with {shown}.ceil_div({by})"))
             }
-            _ => finding.note(format!("`{ctas}` is {} to {}", range.lo, range.hi)),
+            _ => finding.note(format!("`{ctas}` ranges from {} to {}", range.lo, range.hi)),
         };
     }
     Some(finding.help("a grid has 1 to 2147483647 CTAs along x, and 1 to 65535 along y and z"))
 }
 
-/// A size in an expression that the kernel does not have.
+/// The error for an expression with a size that the kernel does not have.
 fn unknown_size(kernel: &Kernel, expr: &Expr, span: Span) -> Option<Diagnostic> {
     let mut unknown = None;
     expr.for_each_var(&mut |var| {
@@ -158,7 +158,7 @@ fn dimensions(count: usize) -> String {
     format!("{count} {}", if count == 1 { "dimension" } else { "dimensions" })
 }
 
-/// A size has a name of its own and fits 31 bits.
+/// Checks that a size has a unique name and fits in 31 bits.
 fn check_size(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
     let (name, range) = (size.var.name(), size.var.range());
     buffers::check_name(name, size.span, "a size", found);
@@ -169,12 +169,12 @@ fn check_size(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
             Diagnostic::error("K0204", format!("the name `{name}` is taken"))
                 .label(size.span, "this size")
                 .label(first, "first used here")
-                .help("give the size a name of its own"),
+                .help("give the size another name"),
         );
     }
     if range.lo < 1 || range.hi > i64::from(i32::MAX) || range.hi < size.var.multiple() {
         let multiple = size.var.multiple();
-        let message = format!("the size `{name}` is a multiple of {multiple} up to {}", range.hi);
+        let message = format!("the size `{name}` cannot be a multiple of {multiple} up to {}", range.hi);
         found.push(
             Diagnostic::error("K0230", message)
                 .label(size.span, "this size")
@@ -183,37 +183,37 @@ fn check_size(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// A handle that stands for nothing in this kernel. The builder tells those of another kernel from its own.
+/// The error for a handle that is not valid in this kernel. The builder recognizes those of another kernel.
 fn no_buffer(span: Span) -> Diagnostic {
     Diagnostic::error("K0213", "a buffer of another kernel")
         .label(span, "used here")
         .help("declare the buffer in this kernel")
 }
 
-/// What is wrong with atomic additions to a buffer: memory has none of small integers (PTX ISA, `red`).
+/// The error for atomic additions to a buffer of a dtype that has none, such as small integers (PTX ISA, `red`).
 fn no_atomic_addition(kernel: &Kernel, buffer: Handle<Buffer>, span: Span) -> Option<Diagnostic> {
     let buffer = kernel.buffers.get(buffer)?;
     let dtype = buffer.dtype;
     if dtype.is_float() || (dtype.is_integer() && dtype.bytes() >= 4) {
         return None;
     }
-    let finding = Diagnostic::error("K0246", format!("there is no atomic addition of {dtype}"))
+    let finding = Diagnostic::error("K0246", format!("there is no atomic addition for {dtype}"))
         .label(span, "added to here")
         .label(buffer.span, format!("`{}` is {dtype}", buffer.name))
-        .help("add to a buffer of i32, u32, i64, u64, f16, bf16, f32 or f64, and convert what comes out");
+        .help("add to a buffer of i32, u32, i64, u64, f16, bf16, f32 or f64, and convert the result");
     Some(finding)
 }
 
-/// Iterations that may be written out.
+/// The most iterations of an unrolled loop.
 const MOST_COPIES: i64 = 1024;
 
-/// What NVRTC takes for itself in a way that no underscore behind the name mends: it drops the first from the names of
-/// kernels, and cannot read names with the second.
+/// Prefixes that NVRTC reserves, and that an underscore appended to the name does not fix: it drops the first from the
+/// names of kernels, and cannot parse names with the second.
 const OWN_PREFIXES: [&str; 2] = ["__builtin_", "__cuda_"];
 
 const IDENTIFIER_HELP: &str = "letters, digits and underscores, not beginning with a digit, `__builtin_` or `__cuda_`";
 
-/// True for names that can stand in CUDA. What C++ or CUDA reserves of them has an underscore behind it there.
+/// True for names that are valid in CUDA. Those that C++ or CUDA reserves get an underscore appended there.
 fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
     let head = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
@@ -265,7 +265,7 @@ fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Dia
             Diagnostic::error("K0204", format!("the name `{name}` is taken"))
                 .label(inner.span, "this loop")
                 .label(first, "first used here")
-                .help("give the loop variable a name of its own"),
+                .help("give the loop variable another name"),
         );
     }
     buffers::check_name(name, inner.span, "a loop variable", found);
@@ -283,7 +283,7 @@ fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Dia
     if let Unroll::Pipelined(stages) = inner.unroll
         && stages < 1
     {
-        let message = format!("the loop `{name}` with {stages} stages");
+        let message = format!("the loop `{name}` cannot have {stages} stages");
         found.push(
             Diagnostic::error("K0228", message).label(inner.span, "this loop").help("a pipeline has 1 stage or more"),
         );

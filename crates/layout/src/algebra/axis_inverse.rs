@@ -19,7 +19,7 @@ pub struct Digit {
     pub divisor: i64,
     /// How many values it has.
     pub extent: i64,
-    /// What one step adds to the flat index; 0 for the digit of a copy.
+    /// What one step adds to the flat index; 0 for the digit of a replica.
     pub weight: i64,
     /// True for the digit of the longest stride on its axis: the guards bound it, so it needs no remainder.
     pub is_last: bool,
@@ -42,16 +42,16 @@ pub struct Guard {
 /// The inverse of a layout on one axis, for its iters as they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisInverse {
-    /// The digit of every iter on the axis whose extent is above 1, the shortest stride first, with the place of the
-    /// iter in the shard; `None` for a replica.
+    /// The digits of the iters on the axis with extent above 1, shortest stride first, each with the index of its iter
+    /// in the shard; `None` for a replica.
     pub digits: Vec<(Option<usize>, Digit)>,
     /// The positions that hold an element are those that meet all of these.
     pub guards: Vec<Guard>,
 }
 
-/// An iter of an extent above 1 on an axis.
+/// An iter on an axis, with extent above 1.
 pub(super) struct Weighted<'a> {
-    /// Its place in the shard; `None` for a replica.
+    /// Its index in the shard; `None` for a replica.
     at: Option<usize>,
     pub(super) iter: &'a Iter,
     /// What a step adds to the flat index; 0 for a replica.
@@ -59,13 +59,13 @@ pub(super) struct Weighted<'a> {
 }
 
 impl TileLayout {
-    /// The inverse on one axis, for every iter there as it is written. `None` where the strides do not nest, or where
-    /// an iter moves nothing.
+    /// The inverse on one axis, for every iter there as it is written. `None` if the strides do not nest or are not
+    /// positive.
     pub fn inverse_on(&self, axis: &Axis) -> Option<AxisInverse> {
         self.inverse_of(axis, self.weighted_on(axis))
     }
 
-    /// The inverse on one axis, for some of the iters there.
+    /// The inverse on one axis, for the given iters there.
     pub(super) fn inverse_of(&self, axis: &Axis, iters: Vec<Weighted<'_>>) -> Option<AxisInverse> {
         let origin = self.offset_on(axis);
         let guard = |modulus, below| Guard { axis: axis.clone(), origin, modulus, below };
@@ -100,7 +100,7 @@ impl TileLayout {
         iters
     }
 
-    /// The same without those of stride 0.
+    /// The iters on an axis, shortest stride first, without those of stride 0.
     pub(super) fn moving_on(&self, axis: &Axis) -> Vec<Weighted<'_>> {
         let mut iters = self.weighted_on(axis);
         iters.retain(|weighted| weighted.iter.stride != 0);
@@ -121,7 +121,7 @@ impl Digit {
         if self.is_last { quotient } else { quotient % self.extent }
     }
 
-    /// The digit as an expression of any position: it is less than the extent also where the guards are not met.
+    /// The digit as an expression for any position: it is less than the extent even where the guards are not met.
     pub fn expr_anywhere(&self, position: &Expr) -> Expr {
         let steps = position.clone() - self.origin;
         let is_bound = self.is_last && steps.range().within(0, self.divisor.saturating_mul(self.extent));

@@ -1,16 +1,17 @@
-//! Canonical form: the one way to write a map.
+//! Canonical form: the unique way to write a map.
 
 use crate::algebra::replicas;
 use crate::axis::M;
 use crate::tile::{Iter, TileLayout};
 
 impl TileLayout {
-    /// The normal form: two layouts place every element at the same set of places exactly if theirs are equal.
+    /// The normal form: two layouts place every element at the same set of places exactly if their
+    /// normal forms are equal.
     ///
-    /// Shard iters of extent 1 go; an iter of stride 0 moves nothing, so its axis is written `m`; neighbours `a, b` on
-    /// one axis fuse when `b.extent * b.stride == a.stride`. Replicas are the set of their offsets, shifted so that
-    /// the least is 0 (the rest moves into the offset), written as the fewest iters that make the set; of several
-    /// such lists the one first in order of (stride, extent). A layout of one element keeps one unit iter.
+    /// Shard iters of extent 1 are dropped; an iter of stride 0 moves nothing, so its axis is written `m`; neighbours
+    /// `a, b` on one axis fuse when `b.extent * b.stride == a.stride`. Replicas are written as the fewest iters that
+    /// make the set of their offsets, shifted so that the least is 0 (the shift moves into the layout's offset); of
+    /// several such lists, as the first in order of (stride, extent). A layout of one element keeps one unit iter.
     ///
     /// Why shards are unique: the extent of the last iter is where the first run of equal steps ends, which the map
     /// alone decides; then the same holds for the map of every extent-th element.

@@ -1,4 +1,4 @@
-//! What a layout leaves free.
+//! The complement: the positions that a layout leaves free.
 
 use crate::axis::Axis;
 use crate::error::LayoutError;
@@ -8,8 +8,9 @@ impl TileLayout {
     /// The layout of what this one leaves free of the positions `0..bound` on `axis`.
     ///
     /// Every position of `0..bound` is `p + complement(y)` for exactly one position `p` of this layout on the axis and
-    /// one `y`. It exists where the strides on the axis nest and each divides what comes above it; iters on other axes
-    /// do not count. Errors: strides that do not nest, a bound that they do not divide.
+    /// one `y`. It exists if the positions begin at 0, the strides on the axis nest and their span divides `bound`;
+    /// iters on other axes are ignored. Errors: an offset on the axis, strides that do not nest, a bound that they do
+    /// not divide.
     pub fn complement(&self, axis: &Axis, bound: i64) -> Result<TileLayout, LayoutError> {
         let refuse = |problem: String| LayoutError::Algebra { operation: "complement", problem };
         let canonical = self.canonicalize();
@@ -26,14 +27,14 @@ impl TileLayout {
         for Iter { extent, stride, .. } in iters {
             if *stride < 1 || stride % filled != 0 {
                 return Err(refuse(format!(
-                    "the stride {stride} on `{axis}` is not a multiple of the {filled} positions below it"
+                    "the stride {stride} on `{axis}` is not a positive multiple of {filled}, the positions below it"
                 )));
             }
             free.push(Iter { extent: stride / filled, stride: filled, axis: axis.clone() });
             filled = stride * extent;
         }
         if bound < 1 || bound % filled != 0 {
-            return Err(refuse(format!("{bound} positions on `{axis}` are not a multiple of the {filled} it spans")));
+            return Err(refuse(format!("the bound {bound} on `{axis}` is not a multiple of the span {filled}")));
         }
         free.push(Iter { extent: bound / filled, stride: filled, axis: axis.clone() });
         free.reverse();
@@ -61,11 +62,8 @@ mod tests {
 
     #[test]
     fn strides_that_do_not_nest_have_no_complement() {
-        let said = "no complement: the stride 3 on `m` is not a multiple of the 4 positions below it";
+        let said = "no complement: the stride 3 on `m` is not a positive multiple of 4, the positions below it";
         assert_eq!(complement("S[(2,2):(3,2)]", &M, 12), said);
-        assert_eq!(
-            complement("S[4:1]", &M, 6),
-            "no complement: 6 positions on `m` are not a multiple of the 4 it spans"
-        );
+        assert_eq!(complement("S[4:1]", &M, 6), "no complement: the bound 6 on `m` is not a multiple of the span 4");
     }
 }

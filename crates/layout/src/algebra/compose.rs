@@ -1,4 +1,4 @@
-//! One layout after another: the inner one says which elements of the outer one.
+//! Composition of layouts: the inner layout selects elements of the outer one.
 
 use crate::algebra::recognise::Walk;
 use crate::axis::{Axis, M};
@@ -12,9 +12,9 @@ impl TileLayout {
     /// This layout after `inner`, whose positions on `m` are flat indices of this one.
     ///
     /// `compose(b)(x)` is the union of `self(i)` over the positions `i` of `b(x)`. Where the inner iters walk along
-    /// digits of this layout the answer comes from the iters; else the positions are enumerated, and the answer is
-    /// [`LayoutError::Algebra`] if no iters describe them with the copies of `inner` as further iters
-    /// ([`Layout::compose`] then gives a table).
+    /// digits of this layout, the result comes from the iters; otherwise the positions are enumerated, and the error is
+    /// [`LayoutError::Algebra`] if no iters describe them together with the copies of `inner` ([`Layout::compose`] then
+    /// gives a table).
     /// Errors: an inner layout on other axes than `m`, or one that leaves `0..self.size()`.
     pub fn compose(&self, inner: &TileLayout) -> Result<TileLayout, LayoutError> {
         let inner = inner.canonicalize();
@@ -49,20 +49,20 @@ impl TileLayout {
         TileLayout::new(shard, copies.chain(self.replica().iter().cloned()).collect(), offset).map(Some)
     }
 
-    /// The composition from its points.
+    /// The composition by enumeration of its points.
     fn compose_points(&self, inner: &TileLayout) -> Result<TileLayout, LayoutError> {
         let points = inner.places_at_most();
         if points > crate::ENUMERATION_LIMIT {
             return Err(LayoutError::TooLarge { points });
         }
-        // Replicas are digits like any other, slower than the shard.
+        // Replicas are treated as digits slower than those of the shard.
         let digits = inner.replica().iter().chain(inner.shard()).cloned().collect();
         let walk = TileLayout::new(digits, Vec::new(), inner.offset().clone())?;
         let indices = walk.positions(&M);
         let axes: Vec<Axis> = self.axes().into_iter().collect();
         let found = separate(self, &axes, &indices, inner.size() as usize);
         let Some((shard, copies)) = found else {
-            let problem = format!("the elements {inner} of {self} are not one affine layout");
+            let problem = format!("the elements {inner} of {self} do not form one affine layout");
             return Err(LayoutError::Algebra { operation: "composition", problem });
         };
         let offset = axes.into_iter().map(|axis| (axis.clone(), self.position(indices[0], &axis)));
@@ -71,7 +71,7 @@ impl TileLayout {
 }
 
 impl Layout {
-    /// This layout after `inner`: a plain one or a swizzle where iters describe it, else a table.
+    /// This layout after `inner`: a tile or a swizzle over one if iters describe it, otherwise a table.
     /// Errors: an inner layout on other axes than `m`, or one that leaves `0..self.size()`; too many elements.
     pub fn compose(&self, inner: &Layout) -> Result<Layout, LayoutError> {
         let canonical = match inner {
@@ -138,13 +138,13 @@ fn check_inner(size: i64, inner: &Layout) -> Result<(), LayoutError> {
         }
     };
     if least < 0 || end > size {
-        return refuse(format!("the inner layout reaches {least}..{end}, the outer has the elements 0..{size}"));
+        return refuse(format!("the inner layout reaches {least}..{end}, outside the outer layout's 0..{size}"));
     }
     Ok(())
 }
 
-/// A shape of `size` elements of which every moving iter of `inner` walks one whole dimension, and which: per iter of
-/// the shard, then of the replica. `None` where the iters do not nest.
+/// A shape of `size` elements in which every moving iter of `inner` walks one whole dimension, and that dimension for
+/// each iter of the shard, then of the replica. `None` if the iters do not nest.
 fn shape_for(inner: &TileLayout, size: i64) -> Option<(Vec<i64>, Vec<Option<usize>>)> {
     let iters: Vec<&Iter> = inner.shard().iter().chain(inner.replica()).collect();
     let mut order: Vec<usize> = (0..iters.len()).filter(|&at| iters[at].extent > 1 && iters[at].stride != 0).collect();
@@ -171,7 +171,8 @@ fn shape_for(inner: &TileLayout, size: i64) -> Option<(Vec<i64>, Vec<Option<usiz
     Some((shape, walked.into_iter().map(|at: Option<usize>| at.map(|at| last - at)).collect()))
 }
 
-/// Iters for the elements at `indices`, `size` of them per copy, and for the copies, if the two add up.
+/// Iters for the elements at `indices`, `size` of them per copy, and iters for the copies, if the two together give
+/// every place.
 fn separate(outer: &TileLayout, axes: &[Axis], indices: &[i64], size: usize) -> Option<(Vec<Iter>, Vec<Iter>)> {
     let at = |t: i64, axis: &Axis| outer.position(indices[t as usize], axis);
     let walk = Walk::new(axes.to_vec(), indices.len() as i64, at);
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn an_inner_layout_must_stay_inside() {
-        let said = "no composition: the inner layout reaches 0..9, the outer has the elements 0..8";
+        let said = "no composition: the inner layout reaches 0..9, outside the outer layout's 0..8";
         assert_eq!(composed("S[8:1]", "S[9:1]"), said);
         let said = "no composition: the inner layout must give flat indices on `m`, but it moves on `tx`";
         assert_eq!(composed("S[8:1]", "S[8:1@tx]"), said);

@@ -31,8 +31,8 @@ impl Grouped {
 
 impl TileLayout {
     /// Splits iters so that every dimension of `shape` owns a run of them; nothing is reordered. Iters of extent 1 are
-    /// dropped, and a dimension of extent 1 owns a unit iter. Errors: another size, or a dimension that ends inside an
-    /// iter that it cannot split.
+    /// dropped, and a dimension of extent 1 owns a unit iter. Errors: a shape of a different size, or a
+    /// dimension that ends inside an iter that cannot be split there.
     pub fn group(&self, shape: &[i64]) -> Result<Grouped, LayoutError> {
         let (iters, separators) = self.runs_for(self.moving_iters(), shape)?;
         let layout = TileLayout::new(iters, self.replica().to_vec(), self.offset().clone())?;
@@ -63,14 +63,15 @@ impl TileLayout {
     }
 }
 
-/// Iters in order, each with the number of elements behind it (the product of all later extents).
+/// Iters in order, with the number of elements that they place (the product of their extents).
 struct Refined {
     iters: Vec<Iter>,
+    /// The product of all extents.
     size: i64,
 }
 
 impl Refined {
-    /// Splits the iter in which a boundary falls. `behind` is the number of elements behind the boundary.
+    /// Splits the iter that contains a boundary. `behind` is the number of elements after the boundary.
     fn cut(&mut self, behind: i64) -> Result<(), String> {
         let mut after = self.size;
         for at in 0..self.iters.len() {
@@ -90,7 +91,7 @@ impl Refined {
         let Iter { extent, stride, axis } = self.iters[at].clone();
         let place = format!("ends inside the iter {extent}:{stride}@{axis}");
         if behind % after != 0 {
-            return Err(format!("{place}: {after} does not divide the {behind} elements behind it"));
+            return Err(format!("{place}: {after} does not divide the {behind} elements after it"));
         }
         let inner = behind / after;
         if before % behind != 0 {
@@ -116,7 +117,7 @@ impl Refined {
         Ok(())
     }
 
-    /// Gives each dimension of extent 1 a unit iter of its own, where there is none yet.
+    /// Inserts a unit iter for each dimension of extent 1 that has none yet.
     fn own_unit_dimensions(&mut self, shape: &[i64]) {
         let mut at = 0;
         for &extent in shape {
@@ -141,7 +142,7 @@ impl Refined {
         }
     }
 
-    /// Walks the iters once; unit iters behind the last dimension belong to it.
+    /// Where each dimension's run of iters begins and ends; trailing unit iters belong to the last dimension.
     fn separators(&self, shape: &[i64]) -> Vec<usize> {
         let mut separators = vec![0];
         let mut at = 0;
@@ -185,7 +186,7 @@ mod tests {
     fn a_dimension_that_ends_inside_an_iter_is_an_error() {
         let head = "S[(2,3,4):(50@m,9@m,1@m)] does not group by";
         let said =
-            format!("{head} (4,6): dimension 0 ends inside the iter 3:9@m: 4 does not divide the 6 elements behind it");
+            format!("{head} (4,6): dimension 0 ends inside the iter 3:9@m: 4 does not divide the 6 elements after it");
         assert_eq!(grouped("S[(2,3,4):(50,9,1)]", &[4, 6]), said);
         let said = format!("{head} (3,8): dimension 0 ends inside the iter 3:9@m: 2 does not divide 3");
         assert_eq!(grouped("S[(2,3,4):(50,9,1)]", &[3, 8]), said);

@@ -1,4 +1,4 @@
-//! From a place back to its element, with the guards that say which places hold one.
+//! The inverse of a layout: from a place to its element, with guards that say which places hold one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,22 +13,22 @@ use crate::tile::{Coord, Iter, TileLayout};
 /// The inverse of a layout: for every place, the element there, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inverse {
-    /// By division: the strides on each axis nest.
+    /// Computed by division, if the strides on each axis nest.
     Digits {
-        /// The axes on which elements move or are shifted; on all others they stand at 0.
+        /// The axes that the layout uses; on all others every element is at 0.
         axes: BTreeSet<Axis>,
         /// The digits whose weighted sum is the element.
         digits: Vec<Digit>,
         /// The places that hold an element are those that meet all of these.
         guards: Vec<Guard>,
     },
-    /// By listing: the least element at every place that holds one.
+    /// Listed: the least element at every place that holds one.
     Places(BTreeMap<Coord, i64>),
 }
 
 impl TileLayout {
     /// The left inverse: `left_inverse()(p) = x` for every place `p` of every element `x`, and no element elsewhere.
-    /// Error: elements that share a place (then there is only a [`TileLayout::pseudo_inverse`]).
+    /// Error: elements that share a place (use [`TileLayout::pseudo_inverse`]).
     pub fn left_inverse(&self) -> Result<Inverse, LayoutError> {
         if !self.is_injective()? {
             let problem = "two elements share a place; the pseudo-inverse gives the lesser".to_string();
@@ -37,7 +37,7 @@ impl TileLayout {
         self.pseudo_inverse()
     }
 
-    /// The pseudo-inverse: at every place the least element that is there. `self(pseudo_inverse()(p))` contains `p`
+    /// The pseudo-inverse: at every place, the least element there. `self(pseudo_inverse()(p))` contains `p`
     /// wherever there is an element. Error: strides that do not nest on a tile too large to enumerate.
     pub fn pseudo_inverse(&self) -> Result<Inverse, LayoutError> {
         let canonical = self.canonicalize();
@@ -48,8 +48,8 @@ impl TileLayout {
     }
 
     /// The right inverse on the box of these axes: the layout, on `m`, of one element for every place, places counted
-    /// row-major in the order of the axes. `self(right_inverse(box)(p))` contains `p`; of several the least is taken.
-    /// Errors: a place of the box without an element; a box too large to enumerate where strides do not nest.
+    /// row-major in the order of the axes. `self(right_inverse(box)(p))` contains `p`; of several elements the least is
+    /// used. Errors: a place of the box without an element; a box too large to enumerate where strides do not nest.
     pub fn right_inverse(&self, extents: &[(Axis, i64)]) -> Result<Layout, LayoutError> {
         let boxed: BTreeMap<Axis, i64> = extents.iter().cloned().collect();
         if boxed.len() != extents.len() || !self.is_onto(&boxed)? {
@@ -147,7 +147,7 @@ impl Inverse {
         }
     }
 
-    /// The same inverse for places inside the box `0..extent` (per axis): guards that always hold there go.
+    /// The same inverse for places inside the box `0..extent` (per axis): guards that always hold there are dropped.
     pub fn within(self, extents: &BTreeMap<Axis, i64>) -> Inverse {
         match self {
             Inverse::Digits { axes, digits, mut guards } => {
@@ -176,7 +176,7 @@ impl fmt::Display for Inverse {
                 let sum: Vec<String> = told.iter().map(|digit| digit.to_string()).collect();
                 f.write_str(if sum.is_empty() { "0".to_string() } else { sum.join(" + ") }.as_str())
             }
-            Inverse::Places(elements) => write!(f, "a list of {} places", elements.len()),
+            Inverse::Places(elements) => write!(f, "a list of places, length {}", elements.len()),
         }
     }
 }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn strides_that_do_not_nest_are_listed() {
         let inverse = layout("S[(2,2):(2,3)]").left_inverse().unwrap();
-        assert_eq!(inverse.to_string(), "a list of 4 places");
+        assert_eq!(inverse.to_string(), "a list of places, length 4");
         assert_eq!(
             (0..6).map(|m| inverse.element_at(&Coord::from([(M, m)]))).collect::<Vec<_>>(),
             [Some(0), None, Some(2), Some(1), None, Some(3)]

@@ -1,4 +1,4 @@
-//! Several layouts of one tile, cut into the same iters.
+//! Cuts several layouts of one tile into iters of the same extents.
 
 use crate::error::LayoutError;
 use crate::tile::{Iter, TileLayout};

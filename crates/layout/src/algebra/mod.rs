@@ -1,4 +1,4 @@
-//! Operations that make layouts out of layouts. Each is an equation on `apply`, held by a property test.
+//! Operations that make layouts from layouts. Each is defined by an equation on `apply`, checked by a property test.
 
 mod axis_inverse;
 mod canonical;

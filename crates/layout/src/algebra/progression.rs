@@ -15,8 +15,8 @@ impl Progression {
         self.stride * (self.extent - 1)
     }
 
-    /// True when the numbers of both added up are one run with this stride: a step of `longer` lands inside this run
-    /// or right behind it.
+    /// True when the sums of both form one run with this stride: a step of `longer` lands inside this run or right
+    /// after it.
     pub(crate) fn absorbs(self, longer: Progression) -> bool {
         longer.stride % self.stride == 0 && longer.stride / self.stride <= self.extent
     }

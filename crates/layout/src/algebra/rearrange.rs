@@ -1,4 +1,4 @@
-//! Shard iters in another order, repeated, or left out.
+//! Operations that reorder, repeat or drop shard iters.
 
 use crate::axis::Axis;
 use crate::error::LayoutError;
@@ -32,11 +32,11 @@ impl TileLayout {
         TileLayout::new(permutation.iter().flat_map(group).collect(), self.replica().to_vec(), self.offset().clone())
     }
 
-    /// The tile repeated along a new dimension of `extent` before iter `position`: every index of it is at the same
-    /// places.
+    /// The tile repeated along a new dimension of `extent` before iter `position`: all its indices have the
+    /// same places.
     ///
     /// `broadcast(n, p)(d[0], .., d[p-1], k, d[p], ..) = self(d[0], d[1], ..)` for every `k` in `0..n`.
-    /// Errors: an extent below 1, a position behind the last iter.
+    /// Errors: an extent below 1, a position after the last iter.
     pub fn broadcast(&self, extent: i64, position: usize) -> Result<TileLayout, LayoutError> {
         if position > self.shard().len() {
             return Err(LayoutError::OutOfRange { index: position as i64, extent: self.shard().len() as i64 + 1 });

@@ -1,4 +1,4 @@
-//! The same bytes seen with elements of another width.
+//! Recasts: the same bytes as elements of a different width.
 
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
@@ -7,8 +7,8 @@ use crate::tile::{Iter, TileLayout};
 impl TileLayout {
     /// The layout of the same bytes in elements `count` times narrower: every element becomes `count` of them.
     ///
-    /// On axes that count elements, `unpack(n)(n*x + k) = n * self(x) + k` for every `k` in `0..n`; other axes are as
-    /// they were. The new iter is on the axis of the last shard iter that counts elements, or on `m`.
+    /// On axes that count elements, `unpack(n)(n*x + k) = n * self(x) + k` for every `k` in `0..n`; other axes do not
+    /// change. The new iter is on the axis of the last shard iter that counts elements, or on `m`.
     pub fn unpack(&self, count: i64) -> Result<TileLayout, LayoutError> {
         let mut axes = self.shard().iter().rev().map(|iter| &iter.axis);
         let axis = axes.find(|axis| axis.counts_elements()).cloned().unwrap_or(M);
@@ -20,9 +20,9 @@ impl TileLayout {
 
     /// The layout of the same bytes in elements `count` times wider: `count` neighbours become one element.
     ///
-    /// On axes that count elements, `count * pack(n)(x) = self(n*x)`; other axes are as they were. Errors: the last
+    /// On axes that count elements, `n * pack(n)(x) = self(n*x)`; other axes do not change. Errors: the last
     /// iter is not `count` neighbours on an axis that counts elements, or a stride, replica or offset on such an axis
-    /// is no multiple of `count`.
+    /// is not a multiple of `count`.
     pub fn pack(&self, count: i64) -> Result<TileLayout, LayoutError> {
         if count == 1 {
             return Ok(self.clone());
@@ -34,13 +34,13 @@ impl TileLayout {
     fn pack_as_written(&self, count: i64) -> Result<TileLayout, LayoutError> {
         let refuse = |problem: String| Err(LayoutError::Recast { count, problem });
         let Some((last, outer)) = self.shard().split_last() else {
-            return refuse("it has no iter".to_string());
+            return refuse("the layout has no iter".to_string());
         };
         if !last.axis.counts_elements() || last.stride != 1 {
-            return refuse(format!("the last iter has stride {}@{}, not one element", last.stride, last.axis));
+            return refuse(format!("the last iter has stride {}@{}, not that of one element", last.stride, last.axis));
         }
         if count < 1 || last.extent % count != 0 {
-            return refuse(format!("the last iter has {} elements, no multiple of {count}", last.extent));
+            return refuse(format!("the last iter has extent {}, which is not a multiple of {count}", last.extent));
         }
         let rest = TileLayout::new(outer.to_vec(), self.replica().to_vec(), self.offset().clone())?;
         let narrow = |value: i64, _: &Axis| (value % count == 0).then_some(value / count);

@@ -1,10 +1,11 @@
-//! Listed places read back as digits of the place in the list: iters, where all places matter.
+//! Recognises digits in a list of positions: each position as a sum of digits of its index, as iters if all matter.
 
 use crate::axis::Axis;
 use crate::tile::Iter;
 
-/// Where each of a row of elements is, relative to the first.
+/// The positions of a sequence of elements, relative to the first.
 pub(crate) struct Walk {
+    /// The axes of the positions, in the order in which `steps` has them.
     axes: Vec<Axis>,
     /// One position per axis and element.
     steps: Vec<i64>,
@@ -31,12 +32,13 @@ impl Walk {
         &self.steps[t * width..(t + 1) * width]
     }
 
-    /// True when element `t` is where the elements `a` and `b` together lead.
+    /// True when the position of element `t` is the sum of `a` and `b`.
     pub(crate) fn adds(&self, t: usize, a: &[i64], b: &[i64]) -> bool {
         self.at(t).iter().zip(a.iter().zip(b)).all(|(step, (a, b))| *step == a + b)
     }
 
-    /// The iters that make this walk, each on one axis, or `None` if there are none. They end where the walk ends.
+    /// The iters that make the first `length` elements, each on one axis; `None` if there are none of exactly this
+    /// size.
     pub(crate) fn iters(&self, length: usize) -> Option<Vec<Iter>> {
         let list = List { places: length, width: self.axes.len(), positions: &self.steps, matters: &|_| true };
         let digits = list.digits()?;
@@ -57,10 +59,10 @@ impl Walk {
     }
 }
 
-/// A digit of a place in a list: `place / period % extent * stride`.
+/// A digit of an index into a list, and what it adds: `index / period % extent * stride`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaceDigit {
-    /// Places per step of the digit: the product of the extents of all faster ones.
+    /// Entries per step of the digit: the product of the extents of all faster digits.
     pub period: i64,
     /// How many values it has.
     pub extent: i64,
@@ -68,8 +70,8 @@ pub struct PlaceDigit {
     pub stride: i64,
 }
 
-/// The digits, the fastest first, that lead from each place of a list to its value, where it has one. The first value
-/// is 0. The list may end before the last digit does. `None` if no digits lead there.
+/// The digits, fastest first, that give the value at each index of a list, where there is one. The first value, if
+/// any, must be 0. The list may end before the last digit does. `None` if no digits give these values.
 pub fn digits_of_list(values: &[Option<i64>]) -> Option<Vec<PlaceDigit>> {
     let positions: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
     let matters = |place: usize| values[place].is_some();
@@ -83,9 +85,11 @@ pub fn digits_of_list(values: &[Option<i64>]) -> Option<Vec<PlaceDigit>> {
     Some(found)
 }
 
-/// A digit of a place in a list, and what a step of it adds to each number of the position.
+/// A digit of an index into a list, and what one step of it adds to each coordinate of the position.
 struct Steps {
+    /// How many values the digit has.
     extent: usize,
+    /// What one step adds to each coordinate of the position.
     strides: Vec<i64>,
 }
 
@@ -93,22 +97,22 @@ struct Steps {
 struct List<'a> {
     /// How many positions there are.
     places: usize,
-    /// Numbers of a position.
+    /// Coordinates of each position.
     width: usize,
-    /// The numbers of one position after those of the other.
+    /// The coordinates, position by position.
     positions: &'a [i64],
-    /// Whether a place must have its position.
+    /// Whether the digits must give the position at an index.
     matters: &'a dyn Fn(usize) -> bool,
 }
 
 impl List<'_> {
-    /// The digits that lead from each place that matters to its position, the fastest first.
+    /// The digits, fastest first, that give the position at each index that matters.
     fn digits(&self) -> Option<Vec<Steps>> {
         if self.at(0).is_some_and(|first| first.iter().any(|number| *number != 0)) {
             return None;
         }
         let mut found = Vec::new();
-        // Where the digits that are found lead from the first `period` places.
+        // The positions that the digits found so far give at the first `period` indices.
         let (mut period, mut reached) = (1, vec![0; self.width]);
         while period < self.places {
             let digit = self.next_digit(period, &reached)?;
@@ -122,16 +126,16 @@ impl List<'_> {
         Some(found)
     }
 
-    /// The position at a place, if it matters.
+    /// The position at an index, if it matters.
     fn at(&self, place: usize) -> Option<&[i64]> {
         let is_there = place < self.places && (self.matters)(place);
         is_there.then(|| &self.positions[place * self.width..(place + 1) * self.width])
     }
 
-    /// The digit that counts the turns of `period` places, which the faster ones lead to `reached`.
+    /// The digit that counts turns of `period` indices; the faster digits give the positions `reached` within a turn.
     ///
-    /// Where all places matter and the list is one of iters, its extent can only be where the first run of equal steps
-    /// ends. Else it may end before, where the list is a multiple of it.
+    /// If all indices matter and iters describe the list, its extent is where the first run of equal steps ends.
+    /// Otherwise it may be shorter, if it divides the number of turns.
     fn next_digit(&self, period: usize, reached: &[i64]) -> Option<Steps> {
         let turns = self.places.div_ceil(period);
         let step = |turn: usize| quotients(self.at(turn * period)?, turn as i64);
@@ -150,8 +154,7 @@ impl List<'_> {
         Some(Steps { extent, strides })
     }
 
-    /// Whether one step for every whole period before a place leads to its position, from what the faster digits have
-    /// reached.
+    /// Whether the position at `place` is what the faster digits reach plus one step for every whole period before it.
     fn is_reached(&self, place: usize, period: usize, reached: &[i64], strides: &[i64]) -> bool {
         let (turn, first) = ((place / period) as i64, place % period * self.width);
         let is_there = |((number, low), stride): ((&i64, &i64), &i64)| *number == low + turn * stride;
@@ -159,13 +162,13 @@ impl List<'_> {
     }
 }
 
-/// Positions, each so many steps on.
+/// The positions, each moved on by `steps` steps.
 fn moved(positions: &[i64], strides: &[i64], steps: i64) -> Vec<i64> {
     let each = positions.chunks(strides.len().max(1));
     each.flat_map(|at| at.iter().zip(strides).map(move |(number, stride)| number + steps * stride)).collect()
 }
 
-/// The numbers of a position divided, if they are multiples.
+/// The coordinates of a position divided by `divisor`, if all are multiples of it.
 fn quotients(at: &[i64], divisor: i64) -> Option<Vec<i64>> {
     at.iter().map(|number| (number % divisor == 0).then_some(number / divisor)).collect()
 }

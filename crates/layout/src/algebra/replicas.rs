@@ -29,7 +29,7 @@ pub(crate) fn normal_form(replica: &[Iter]) -> (Vec<Iter>, BTreeMap<Axis, i64>) 
     (iters.collect(), shift)
 }
 
-/// The progressions on each axis, and where the least of their sums moves by negative strides.
+/// The progressions on each axis, and the shift of their least sum on each axis due to negative strides.
 fn split(iters: &[Iter]) -> (BTreeMap<Axis, Vec<Progression>>, BTreeMap<Axis, i64>) {
     let mut by_axis: BTreeMap<Axis, Vec<Progression>> = BTreeMap::new();
     let mut shift: BTreeMap<Axis, i64> = BTreeMap::new();
@@ -57,7 +57,7 @@ pub(crate) fn offsets_on(replica: &[Iter], axis: &Axis, limit: i64) -> Result<BT
     Ok(offsets.into_iter().map(|offset| offset + shift).collect())
 }
 
-/// The same, up to as many as may be enumerated.
+/// As [`offsets_on`], with the enumeration limit.
 pub(crate) fn copies_on(replica: &[Iter], axis: &Axis) -> Result<BTreeSet<i64>, LayoutError> {
     offsets_on(replica, axis, crate::ENUMERATION_LIMIT)
 }
@@ -98,7 +98,8 @@ fn missing_from(part: Vec<Progression>, whole: Vec<Progression>) -> Result<Optio
     if search.formed > MOST_SUMS { Err(LayoutError::TooLarge { points: MOST_SUMS as i64 }) } else { Ok(None) }
 }
 
-/// The same for sets that are not listed: the progressions of `part` left out, or the run that completes it.
+/// As [`missing_from`], for sets too large to list: `whole` without the progressions of `part`, or the run that
+/// completes `part`.
 fn missing_from_large(part: &[Progression], mut whole: Vec<Progression>) -> Result<Vec<Progression>, LayoutError> {
     if let [run] = whole[..] {
         let reached: i64 = part.iter().map(|p| p.reach()).sum();
@@ -132,7 +133,9 @@ fn shortest(fused: Vec<Progression>) -> Vec<Progression> {
 }
 
 struct Search<'a> {
+    /// The sums that the progressions must reach.
     set: &'a BTreeSet<i64>,
+    /// How many sums the search has formed so far.
     formed: usize,
 }
 
@@ -161,15 +164,15 @@ impl Search<'_> {
         false
     }
 
-    /// What may come next. Its stride is a member not above the least one still missing: all later strides are longer,
-    /// so nothing else could make that one. A list in which one progression absorbs another has a shorter equal.
+    /// The progressions that may come next. Their strides are members up to the least one still missing: all later
+    /// strides are longer, so nothing else could make it. A list where one progression absorbs another is not shortest.
     fn candidates(&self, chosen: &[Progression], reached: &BTreeSet<i64>, left: usize, rest: i64) -> Vec<Progression> {
         let Some(missing) = self.set.iter().find(|member| !reached.contains(member)) else { return Vec::new() };
         let first = chosen.last().map_or(1, |last| last.stride);
         let absorbed = |stride: &i64| chosen.iter().any(|p| p.absorbs(Progression { stride: *stride, extent: 2 }));
         let strides = self.set.range(first..=*missing).copied().filter(|stride| !absorbed(stride) && *stride <= rest);
         let extents = |stride: i64| {
-            // The last progression must go all the way.
+            // The last progression must cover the rest.
             let least = if left == 1 { if rest % stride == 0 { rest / stride + 1 } else { i64::MAX } } else { 2 };
             let is_member = move |extent: &i64| self.set.contains(&(stride * (extent - 1)));
             let all = (least..=rest / stride + 1).take_while(is_member);

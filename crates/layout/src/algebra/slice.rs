@@ -1,4 +1,4 @@
-//! The layout of a region: the same places, for the elements of a box of a shape.
+//! The layout of a region: the places of the elements in a box of a shape.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use crate::tile::{Iter, TileLayout, check_size};
 impl TileLayout {
     /// The layout of the elements in `region` (one range per dimension of `shape`), in row-major order of the region.
     ///
-    /// `slice(x) = self(x + begin)` for every `x` of the region. Errors: a shape that does not group, an empty or
-    /// outlying region, a region whose places are not one affine layout (it straddles carries unevenly), or one that
-    /// is too long to tell.
+    /// `slice(x) = self(x + begin)` for every `x` of the region. Errors: a shape that does not group, a region that is
+    /// empty or outside the shape, that is not one affine layout (it straddles carries unevenly), or that is too long
+    /// to decide.
     pub fn slice(&self, shape: &[i64], region: &[Range<i64>]) -> Result<TileLayout, LayoutError> {
         check_region(shape, region)?;
         let grouped = self.group(shape)?;
@@ -27,9 +27,9 @@ impl TileLayout {
         self.of_sides(&sides.collect::<Result<Vec<Side>, _>>()?)
     }
 
-    /// The region as boxes that are one affine layout each, in row-major order of the boxes: a single one where
-    /// [`TileLayout::slice`] has an answer, else cut where the iters carry. Errors: those of `slice`, but for the
-    /// region that is not affine; more than 4096 pieces.
+    /// The region as boxes, each with one affine layout, in row-major order of the boxes: a single box where
+    /// [`TileLayout::slice`] succeeds, otherwise boxes cut where the iters carry. Errors: those of `slice`, except for
+    /// a region that is not affine; more than 4096 pieces.
     pub fn pieces(&self, shape: &[i64], region: &[Range<i64>]) -> Result<Vec<Piece>, LayoutError> {
         check_region(shape, region)?;
         let grouped = self.group(shape)?;
@@ -52,7 +52,7 @@ impl TileLayout {
         boxes.into_iter().map(piece).collect()
     }
 
-    /// The iters of all sides, from where they begin.
+    /// The layout with the iters and the starts of all sides.
     fn of_sides(&self, sides: &[Side]) -> Result<TileLayout, LayoutError> {
         let shard = sides.iter().flat_map(|side| side.iters.iter().cloned()).collect();
         let starts = sides.iter().flat_map(|side| side.start.iter().cloned());
@@ -63,15 +63,17 @@ impl TileLayout {
 /// A range of one dimension that iters describe.
 #[derive(Clone)]
 struct Side {
+    /// Indices of the dimension.
     range: Range<i64>,
+    /// The iters that the range walks.
     iters: Vec<Iter>,
     /// What the first index adds to each axis.
     start: Vec<(crate::Axis, i64)>,
 }
 
 impl Side {
-    /// As written where that works, so that a slice keeps the iters of its parent; else of the fused iters, whose runs
-    /// are longest.
+    /// Cuts the iters as written where that works, so that a slice keeps the iters of its parent; otherwise the fused
+    /// iters, whose runs are longest.
     fn of(iters: &[Iter], range: Range<i64>) -> Result<Option<Side>, LayoutError> {
         let start = axes(iters).zip(places(iters, range.start)).collect();
         let kept = match cut(iters, range.clone()) {
@@ -91,10 +93,11 @@ pub struct Piece {
     pub layout: TileLayout,
 }
 
+/// The maximum number of pieces of a region.
 const MOST_PIECES: usize = 4096;
 
-/// Cuts a range of one dimension into ranges that [`cut`] describes: what is left of the run it begins in, whole runs,
-/// and what it has of the run it ends in. `inner` are the iters of which `range` counts whole rounds.
+/// Cuts a range of one dimension into ranges that [`cut`] describes: the rest of the run it begins in, whole runs, and
+/// its part of the run it ends in. `range` counts whole rounds of the iters `inner`.
 fn affine_sides(iters: &[Iter], range: Range<i64>, inner: &[Iter], sides: &mut Vec<Side>) -> Result<(), LayoutError> {
     let all: Vec<Iter> = iters.iter().chain(inner).cloned().collect();
     let round: i64 = inner.iter().map(|iter| iter.extent).product();
@@ -148,7 +151,7 @@ fn axes(iters: &[Iter]) -> impl Iterator<Item = crate::Axis> + '_ {
     iters.iter().map(|iter| iter.axis.clone())
 }
 
-/// Where index `at` of one dimension lies: what each iter adds.
+/// What each iter adds to the place of index `at` of one dimension.
 pub(crate) fn places(iters: &[Iter], at: i64) -> Vec<i64> {
     let mut rest = at;
     let mut added = vec![0; iters.len()];
@@ -159,7 +162,7 @@ pub(crate) fn places(iters: &[Iter], at: i64) -> Vec<i64> {
     added
 }
 
-/// The iters of `range` of one dimension, or `None` if no iters describe it. Error: too long to tell.
+/// The iters of `range` of one dimension, or `None` if no iters describe it. Error: a range too long to decide.
 pub(crate) fn cut(iters: &[Iter], range: Range<i64>) -> Result<Option<Vec<Iter>>, LayoutError> {
     let Some((innermost, outer)) = iters.split_last() else { return Ok(Some(Vec::new())) };
     let e = innermost.extent;
@@ -188,7 +191,7 @@ fn recognise(iters: &[Iter], range: Range<i64>) -> Option<Vec<Iter>> {
     walk.iters(length as usize)
 }
 
-/// Where index `at` of one dimension lies on one axis.
+/// The position of index `at` of one dimension on one axis.
 fn place_on(iters: &[Iter], at: i64, axis: &crate::Axis) -> i64 {
     let mut rest = at;
     let mut place = 0;

@@ -1,4 +1,4 @@
-//! Layouts side by side: every element of one at every element of the other.
+//! Direct sums: every element of one layout at every element of another.
 
 use crate::algebra::canonical::fused;
 use crate::algebra::replicas;
@@ -67,8 +67,11 @@ pub(crate) enum Side {
 
 /// A layout seen as two, interleaved dimension by dimension.
 pub(crate) struct Interleaved<'a> {
+    /// The layout itself.
     whole: &'a TileLayout,
+    /// The iters of each slower dimension.
     pub(crate) outer: Vec<Vec<Iter>>,
+    /// The iters of each faster dimension.
     pub(crate) inner: Vec<Vec<Iter>>,
 }
 
@@ -112,7 +115,7 @@ impl<'a> Interleaved<'a> {
     }
 }
 
-/// True when the iters of every dimension walk the same places, whatever is written.
+/// True when the iters of every dimension walk the same places, however they are written.
 pub(crate) fn same_dimensions(a: &[Vec<Iter>], b: &[Vec<Iter>]) -> Result<bool, LayoutError> {
     if a.len() != b.len() {
         return Ok(false);

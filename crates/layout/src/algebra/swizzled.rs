@@ -1,4 +1,5 @@
-//! The algebra under a swizzle: a swizzle acts on addresses, so what rearranges elements acts on the tile below it.
+//! The algebra under a swizzle: a swizzle acts on addresses, so operations that rearrange elements act on the tile
+//! below it.
 
 use crate::error::LayoutError;
 use crate::layout::Layout;
@@ -11,8 +12,8 @@ impl ComposeLayout {
         ComposeLayout::new(self.swizzle(), tile)
     }
 
-    /// The swizzle over the tile's normal form. A swizzle that moves no bit of any address it sees is no swizzle: it
-    /// goes. Replicas stay, since a swizzle moves each copy in its own way.
+    /// The swizzle over the tile's normal form. A swizzle that changes no address of the tile is dropped.
+    /// Replicas stay, since a swizzle moves each copy differently.
     pub fn canonicalize(&self) -> Layout {
         let tile = self.tile().canonicalize();
         if self.swizzle().is_idle_below(tile.span_on(&crate::axis::M)) {
@@ -69,13 +70,13 @@ impl ComposeLayout {
     }
 
     /// [`TileLayout::pack`] of the tile below; the swizzle keeps acting on the same bytes.
-    /// Errors: a count that is no power of two, or larger than the chunk that the swizzle keeps together.
+    /// Errors: a count that is not a power of two, or larger than the chunk that the swizzle keeps together.
     pub fn pack(&self, count: i64) -> Result<ComposeLayout, LayoutError> {
         ComposeLayout::new(self.swizzle().pack(count)?, self.tile().pack(count)?)
     }
 
     /// [`TileLayout::unpack`] of the tile below; the swizzle keeps acting on the same bytes.
-    /// Error: a count that is no power of two.
+    /// Error: a count that is not a power of two.
     pub fn unpack(&self, count: i64) -> Result<ComposeLayout, LayoutError> {
         ComposeLayout::new(self.swizzle().unpack(count)?, self.tile().unpack(count)?)
     }
@@ -105,7 +106,7 @@ impl SwizzleLayout {
     fn recast(self, count: i64, bits: i64) -> Result<SwizzleLayout, LayoutError> {
         let per_element = i64::from(self.per_element()) + bits;
         if per_element < 0 {
-            let problem = format!("the swizzle keeps {} elements together", 1i64 << self.per_element());
+            let problem = format!("the swizzle keeps chunks of size {} together", 1i64 << self.per_element());
             return Err(LayoutError::Recast { count, problem });
         }
         SwizzleLayout::new(per_element, i64::from(self.swizzle_len()), i64::from(self.atom_len()), self.inner())

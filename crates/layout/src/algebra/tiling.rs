@@ -1,4 +1,4 @@
-//! A tile repeated in space: the outer layout says where the copies of the inner one stand, in units of its span.
+//! Tiling: an outer layout places copies of an inner tile, in units of the inner tile's span.
 
 use crate::algebra::sum::{Interleaved, interleave, same_dimensions, with_both};
 use crate::axis::Axis;
@@ -27,7 +27,7 @@ impl TileLayout {
 
     /// The tile of shape `shape` repeated, row-major on `m`, up to `to_shape`.
     ///
-    /// Errors: shapes of different rank, or a dimension of `to_shape` that is no multiple of the tile's.
+    /// Errors: shapes of different rank, or a dimension of `to_shape` that is not a multiple of the tile's.
     pub fn tile_to(&self, shape: &[i64], to_shape: &[i64]) -> Result<TileLayout, LayoutError> {
         if shape.len() != to_shape.len() {
             return Err(LayoutError::Rank { given: to_shape.len(), needed: shape.len() });
@@ -99,7 +99,7 @@ impl TileLayout {
     }
 }
 
-/// `tiled` cut into outer and inner, where the one of them that is known has shape `known`.
+/// `tiled` cut into outer and inner; the known one of the two has shape `known`.
 fn interleaved<'a>(
     tiled: &'a TileLayout,
     tiled_shape: &[i64],

@@ -1,4 +1,4 @@
-//! Banks of shared memory: what an access of a warp does to them, and which swizzle frees it of conflicts.
+//! Shared-memory banks: how the accesses of a warp fall on them, and which swizzle makes them free of conflicts.
 //!
 //! Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, "Shared Memory"); byte `b` is in bank
 //! `b / 4 % 32` of the 128-byte line `b / 128`. An [`AccessPattern`] says which lane touches which element of a tile
@@ -36,7 +36,7 @@ pub use witness::Witness;
 const BANK_BYTES: u64 = 4;
 /// The widest access of one lane, in bits.
 const WIDEST: i64 = 128;
-/// The most instructions of an access: each is a kilobyte.
+/// The maximum number of instructions of an access; each takes about a kilobyte here.
 const MOST_INSTRUCTIONS: usize = 1 << 16;
 
 /// The bank of a byte of shared memory.
@@ -52,8 +52,8 @@ pub fn line_of(byte: u64) -> u64 {
 /// An access pattern on a tile in shared memory.
 #[derive(Clone, Debug)]
 pub struct BankView {
-    /// Bytes that one lane takes with one instruction: the widest run that pattern and layout both give, or what the
-    /// pattern fixes. At least 1: narrower elements are reached by the byte that they are in.
+    /// Bytes that one lane accesses with one instruction: the widest run that pattern and layout both allow, or what
+    /// the pattern fixes. At least 1: narrower elements are accessed through the byte that contains them.
     pub width: u64,
     /// The instructions, in order.
     pub instructions: Vec<Instruction>,
@@ -62,14 +62,14 @@ pub struct BankView {
 /// One instruction of a pattern.
 #[derive(Clone, Debug)]
 pub struct Instruction {
-    /// The first element that each lane takes, as a flat index in the tile; `None` for a lane that takes none.
+    /// The first element that each lane accesses, as a flat index in the tile; `None` for an inactive lane.
     pub elements: [Option<i64>; LANES],
     /// The bytes that are touched.
     pub access: WarpAccess,
 }
 
 impl Instruction {
-    /// The first bank that a lane touches; it touches as many as it takes words.
+    /// The first bank that a lane touches; it touches one for each word that it accesses.
     pub fn bank(&self, lane: usize) -> Option<u64> {
         self.address(lane).map(bank_of)
     }
@@ -85,12 +85,12 @@ impl Instruction {
 }
 
 impl BankView {
-    /// Wavefronts of all instructions.
+    /// The total wavefronts of all instructions.
     pub fn wavefronts(&self) -> u32 {
         self.instructions.iter().map(|instruction| instruction.access.wavefronts()).sum()
     }
 
-    /// The fewest wavefronts that as many words could take.
+    /// The fewest wavefronts possible for as many words.
     pub fn ideal_wavefronts(&self) -> u32 {
         self.instructions.iter().map(|instruction| instruction.access.ideal_wavefronts()).sum()
     }
@@ -103,9 +103,9 @@ impl BankView {
 
 /// Where a pattern touches a tile of elements of `bits`, instruction by instruction. Replicas of the tile are left out.
 ///
-/// Errors: a tile that is not on `m` alone or begins below 0, bits that are no power of two up to 128, more elements
-/// than [`crate::ENUMERATION_LIMIT`], a pattern beyond the tile or of vectors that the layout tears apart, more than
-/// 65536 instructions.
+/// Errors: a tile that is not on `m` alone or has negative positions, bits that are not a power of two up to 128, more
+/// elements than [`crate::ENUMERATION_LIMIT`], a pattern that exceeds the tile or whose vectors the layout splits, more
+/// than 65536 instructions.
 pub fn bank_view(tile: &Layout, bits: i64, pattern: &AccessPattern) -> Result<BankView, LayoutError> {
     let positions = positions(tile, bits)?;
     let case = Case::new(pattern, &positions, bits)?;
@@ -125,7 +125,7 @@ fn check_instructions(pattern: &str, count: usize) -> Result<(), LayoutError> {
         return Ok(());
     }
     Err(problem(format!(
-        "{pattern}: more than {MOST_INSTRUCTIONS} instructions; legal: the access to a part of the tile"
+        "{pattern}: more than {MOST_INSTRUCTIONS} instructions; legal: an access to a part of the tile"
     )))
 }
 
@@ -137,14 +137,14 @@ fn check_bits(bits: i64) -> Result<(), LayoutError> {
     if (1..=WIDEST).contains(&bits) && bits & (bits - 1) == 0 {
         return Ok(());
     }
-    Err(problem(format!("elements of {bits} bits; 1, 2, 4 and so on up to {WIDEST} bits have banks")))
+    Err(problem(format!("elements of {bits} bits are not supported; legal: a power of two up to {WIDEST} bits")))
 }
 
-/// The positions of all elements in memory; each of them times `bits` fits 64 bits.
+/// The positions of all elements in memory; each of them times `bits` fits in 64 bits.
 fn positions(tile: &Layout, bits: i64) -> Result<Vec<i64>, LayoutError> {
     check_bits(bits)?;
     if let Some(axis) = tile.axes().into_iter().find(|axis| *axis != M) {
-        return Err(problem(format!("banks are those of linear memory `m`; this tile lives on `{axis}` too")));
+        return Err(problem(format!("only linear memory `m` has banks; this tile is also on `{axis}`")));
     }
     let points = tile.size();
     if points > crate::ENUMERATION_LIMIT {
@@ -160,13 +160,14 @@ fn positions(tile: &Layout, bits: i64) -> Result<Vec<i64>, LayoutError> {
     Ok(positions)
 }
 
-/// A pattern in vectors of one width.
+/// A pattern as instructions with vectors of one width.
 struct Case<'a> {
     pattern: &'a AccessPattern,
+    /// Bits of an element.
     bits: i64,
-    /// Elements that one lane takes with one instruction.
+    /// Elements that one lane accesses with one instruction.
     vector: i64,
-    /// Per instruction the first element that each lane takes.
+    /// For each instruction, the first element that each lane accesses.
     instructions: Vec<[Option<i64>; LANES]>,
 }
 
@@ -246,14 +247,14 @@ mod tests {
         };
         assert_eq!(touch(1 << 16), Ok(1 << 16));
         let said = touch((1 << 16) + 1).unwrap_err().to_string();
-        assert_eq!(said, "one lane: more than 65536 instructions; legal: the access to a part of the tile");
+        assert_eq!(said, "one lane: more than 65536 instructions; legal: an access to a part of the tile");
     }
 
     #[test]
     fn tiles_that_are_not_in_memory_are_refused() {
         let column = AccessPattern::column([8, 64], 0).unwrap();
         let refuse = |tile: &str, bits| bank_view(&tile.parse().unwrap(), bits, &column).unwrap_err().to_string();
-        assert!(refuse("S[(8,64):(1@laneid,1)]", 16).contains("lives on `laneid` too"));
+        assert!(refuse("S[(8,64):(1@laneid,1)]", 16).contains("is also on `laneid`"));
         assert!(refuse("S[(8,64):(-64,1)]", 16).contains("this one reaches -448"));
         assert!(refuse("S[(8,64):(64,1)]", 24).contains("elements of 24 bits"));
         assert_eq!(refuse("S[(4,64):(64,1)]", 16), "index 256 is outside 0..256");

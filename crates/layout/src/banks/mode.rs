@@ -1,4 +1,4 @@
-//! Which of hardware's swizzle modes a tile takes.
+//! The choice of a hardware swizzle mode for a tile.
 
 use super::check_bits;
 use crate::error::LayoutError;
@@ -11,16 +11,16 @@ pub struct SwizzleChoice {
     /// The mode.
     pub mode: SwizzleMode,
     /// Without a swizzle: whether the rows are made of 16-byte units, so that the tile can be stored as 8 x 16 byte
-    /// atoms (the 16-byte interleaved form). If not, hardware has no form for it.
+    /// atoms (the 16-byte interleaved form). If not, the hardware has no form for it.
     pub interleave: bool,
     /// The swizzle over the tile's elements; none for [`SwizzleMode::None`].
     pub swizzle: Option<SwizzleLayout>,
 }
 
-/// The mode with the largest atom (8 rows of 128, 64 or 32 bytes) that rows of `row_bytes` fill a whole number of
-/// times; failing that, 16-byte interleave where a row is a whole number of 16 bytes. The rule of the seed document.
+/// The mode with the largest atom (8 rows of 128, 64 or 32 bytes) whose row length divides `row_bytes`; failing that,
+/// 16-byte interleave if `row_bytes` is a multiple of 16. The rule of the seed document.
 ///
-/// Errors: elements that are no power of two up to 128 bits, rows below one byte.
+/// Errors: an element width that is not a power of two up to 128 bits, rows shorter than one byte.
 pub fn choose_swizzle_mode(bits: i64, row_bytes: i64) -> Result<SwizzleChoice, LayoutError> {
     check_bits(bits)?;
     if row_bytes < 1 {

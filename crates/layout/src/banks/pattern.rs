@@ -9,7 +9,7 @@ use crate::axis::{LANEID, M, REG};
 use crate::error::LayoutError;
 use crate::tile::TileLayout;
 
-/// An access of one warp to a tile: each lane takes elements into its registers, in order.
+/// An access of one warp to a tile: each lane moves elements to or from registers, in order.
 ///
 /// Instruction `i` takes the registers `i * v` to `i * v + v - 1` of every lane, for vectors of `v` elements; `v` is
 /// fixed by the pattern or the widest that a memory layout allows (see [`super::bank_view`]).
@@ -17,15 +17,19 @@ use crate::tile::TileLayout;
 pub struct AccessPattern {
     name: String,
     kind: AccessKind,
-    /// Sorted; a register of a lane comes once.
+    /// Sorted; each register of a lane occurs once.
     touches: Vec<Touch>,
+    /// Elements of a vector, if fixed; otherwise the widest that memory allows.
     vector: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Touch {
+    /// The lane of the warp, 0 to 31.
     pub(super) lane: usize,
+    /// The register of that lane, in elements.
     pub(super) register: i64,
+    /// The flat index of the element in the tile.
     pub(super) element: i64,
 }
 
@@ -45,7 +49,7 @@ impl AccessPattern {
         region: &[Range<i64>],
     ) -> Result<AccessPattern, LayoutError> {
         if let Some(axis) = lanes.axes().into_iter().find(|axis| ![LANEID, REG, M].contains(axis)) {
-            return Err(problem(format!("an access of a warp lives on `laneid` and `reg`, not on `{axis}`")));
+            return Err(problem(format!("the access of a warp uses the axes `laneid` and `reg`, not `{axis}`")));
         }
         let copies = lanes.replica().iter().map(|iter| iter.extent);
         let points = copies.fold(lanes.size(), i64::saturating_mul);
@@ -78,12 +82,12 @@ impl AccessPattern {
         Ok(AccessPattern { vector: Some(elements), ..self })
     }
 
-    /// A load of row `row` of a tile of this `shape`, one element a lane, 32 an instruction.
+    /// A load of row `row` of a tile of this `shape`, one element per lane, 32 per instruction.
     pub fn row(shape: [i64; 2], row: i64) -> Result<AccessPattern, LayoutError> {
         AccessPattern::line(format!("row {row}"), shape, [row..row.saturating_add(1), 0..shape[1]])
     }
 
-    /// A load of column `column` of a tile of this `shape`, one element a lane, 32 an instruction.
+    /// A load of column `column` of a tile of this `shape`, one element per lane, 32 per instruction.
     pub fn column(shape: [i64; 2], column: i64) -> Result<AccessPattern, LayoutError> {
         AccessPattern::line(format!("column {column}"), shape, [0..shape[0], column..column.saturating_add(1)])
     }
@@ -97,8 +101,8 @@ impl AccessPattern {
     }
 
     /// An `ldmatrix` of 1, 2 or 4 matrices of 8 rows of 16 bytes, whose first begins at `corner` of a tile of this
-    /// `shape`, of elements of `bits`: two matrices below each other, four as two by two. Each lane is the one that
-    /// gives the address of the row (PTX ISA, "ldmatrix": threads 0 to 7 for the first matrix, and so on).
+    /// `shape`, of elements of `bits`: two matrices one below the other, four as two by two. Each lane is the one
+    /// that gives the address of the row (PTX ISA, "ldmatrix": threads 0 to 7 for the first matrix, and so on).
     pub fn ldmatrix(shape: [i64; 2], corner: [i64; 2], matrices: i64, bits: i64) -> Result<AccessPattern, LayoutError> {
         check_bits(bits)?;
         let (down, right) = match matrices {
@@ -115,14 +119,14 @@ impl AccessPattern {
         AccessPattern::new(name, AccessKind::Load, &lanes, &shape, &region)?.in_vectors_of(row)
     }
 
-    /// An access to a whole tile of this `shape`, of elements of `bits`: vectors of `bytes` in row-major order, 32 an
-    /// instruction. Error: bytes other than 1, 2, 4, 8 or 16, or a tile that is no whole number of vectors.
+    /// An access to a whole tile of this `shape`, of elements of `bits`: vectors of `bytes` in row-major order, 32 per
+    /// instruction. Error: bytes other than 1, 2, 4, 8 or 16, or a tile that is not a whole number of vectors.
     pub fn vectors(shape: [i64; 2], bits: i64, bytes: i64, kind: AccessKind) -> Result<AccessPattern, LayoutError> {
         check_bits(bits)?;
         let vector = bytes.saturating_mul(8) / bits;
         let size = tile_size(shape)?;
         if ![1, 2, 4, 8, 16].contains(&bytes) || vector < 1 || size % vector != 0 {
-            let said = format!("vectors of {bytes} bytes of a tile of {size} elements of {bits} bits");
+            let said = format!("{bytes}-byte vectors in a tile of size {size} with {bits}-bit elements");
             return Err(problem(format!("{said}; legal: 1, 2, 4, 8 or 16 bytes that divide the tile")));
         }
         let touch = |element: i64| {
@@ -165,8 +169,8 @@ impl AccessPattern {
         &self.touches
     }
 
-    /// Elements that a lane takes with one instruction from a tile with these positions: as fixed, else the most that
-    /// follow each other, aligned, in every lane; at most 16 bytes.
+    /// Elements that a lane accesses with one instruction in a tile with these positions: the fixed number, otherwise
+    /// the most that are consecutive and aligned in every lane; at most 16 bytes.
     pub(super) fn vector(&self, positions: &[i64], bits: i64) -> Result<i64, LayoutError> {
         let extent = positions.len() as i64;
         if let Some(outside) = self.touches.iter().find(|touch| touch.element >= extent) {
@@ -178,14 +182,14 @@ impl AccessPattern {
             return Ok(widths.find(|width| self.torn(positions, *width).is_none()).unwrap_or(1));
         };
         if vector > most {
-            return Err(problem(format!("{}: {vector} elements of {bits} bits are over 16 bytes", self.name)));
+            return Err(problem(format!("{}: a vector of {vector} {bits}-bit elements exceeds 16 bytes", self.name)));
         }
         let Some(Touch { lane, element, .. }) = self.torn(positions, vector) else { return Ok(vector) };
-        let said = format!("lane {lane} takes {vector} elements at once, from element {element} on");
-        Err(problem(format!("{}: {said}, but in memory they do not follow each other, aligned to as many", self.name)))
+        let said = format!("lane {lane} accesses a vector of {vector} elements from element {element} on");
+        Err(problem(format!("{}: {said}, but in memory they are not consecutive and aligned to the vector", self.name)))
     }
 
-    /// The first element of a vector that is not whole, in order and aligned.
+    /// The first touch of a vector that is not complete, in order and aligned; `None` if all vectors are.
     fn torn(&self, positions: &[i64], vector: i64) -> Option<Touch> {
         let whole = |chunk: &&[Touch]| {
             let first = chunk[0];
@@ -208,7 +212,7 @@ fn lane_number(lane: i64) -> Result<usize, LayoutError> {
     Err(problem(format!("lane {lane} is outside a warp, 0..{LANES}")))
 }
 
-/// Elements of a tile that may be enumerated.
+/// The number of elements of a tile. Errors: an extent below 1, more elements than may be enumerated.
 fn tile_size(shape: [i64; 2]) -> Result<i64, LayoutError> {
     let [rows, columns] = shape;
     if let Some(extent) = [rows, columns].into_iter().find(|extent| *extent < 1) {
@@ -278,7 +282,7 @@ mod tests {
         let store = AccessPattern::vectors([4, 8], 16, 16, AccessKind::Store).unwrap();
         assert_eq!(vector(&store, "S[(4,8):(8,1)]"), Ok(8));
         let said = vector(&store, "S[(4,8):(12,1)]").unwrap_err().to_string();
-        assert!(said.contains("lane 1 takes 8 elements at once, from element 8 on"), "{said}");
+        assert!(said.contains("lane 1 accesses a vector of 8 elements from element 8 on"), "{said}");
     }
 
     #[test]
@@ -287,7 +291,7 @@ mod tests {
         assert!(refused("S[64:1@laneid]", &[64], std::slice::from_ref(&(0..64))).contains("lane 32"));
         let twice = refused("S[(2,32):(0@reg,1@laneid)]", &[64], std::slice::from_ref(&(0..64)));
         assert_eq!(twice, "it: register 0 of lane 0 takes both element 0 and 32");
-        assert!(refused("S[32:1@laneid]", &[64], std::slice::from_ref(&(0..64))).contains("64 elements"));
+        assert!(refused("S[32:1@laneid]", &[64], std::slice::from_ref(&(0..64))).contains("size 64"));
         assert!(refused("S[32:1@laneid]", &[48], std::slice::from_ref(&(32..64))).contains("outside 0..48"));
     }
 }

@@ -19,7 +19,7 @@ pub struct PatternCost {
     pub pattern: String,
     /// Wavefronts of all its instructions.
     pub wavefronts: u32,
-    /// The fewest that as many words could take.
+    /// The fewest wavefronts possible for as many words.
     pub ideal: u32,
 }
 
@@ -28,25 +28,25 @@ pub struct PatternCost {
 pub struct SwizzleSearch {
     /// The swizzle over the tile's elements; `None` if the plain tile is best.
     pub swizzle: Option<SwizzleLayout>,
-    /// The mode of hardware that it is, if it is one.
+    /// The hardware mode that this swizzle is, if it is one.
     pub mode: Option<SwizzleMode>,
     /// What each pattern costs under it.
     pub costs: Vec<PatternCost>,
     /// How many swizzles were tried, the plain tile included.
     pub tried: usize,
-    /// Where a conflict remains: pairs of lanes of which at least one pair meets in a bank under every swizzle tried.
+    /// If a conflict remains, pairs of lanes: under every swizzle tried, at least one of these pairs meets in a bank.
     pub witnesses: Vec<Witness>,
 }
 
 /// Looks for a swizzle of `tile`, of elements of `bits`, under which every pattern takes the fewest wavefronts.
 ///
-/// Tried are, in this order, the plain tile, the modes of hardware (32, 64 and 128 bytes), and every other
-/// [`SwizzleLayout`] that XORs lower bits of a position by higher ones (`inner`) inside the tile, those of fewest bits
-/// first. The first that frees all patterns is taken, else the one of fewest wavefronts. Of this family none is left
-/// out that could do better: an XOR of bits below the vectors would tear them apart, one of bits below the words or
-/// above the banks moves nothing to another bank. Other placements are not tried: padding, XORs of higher bits by lower
-/// ones, several XORs. Vectors are those that the patterns have on the plain tile. The tile is taken to begin at a
-/// multiple of the swizzle's period.
+/// The candidates are, in this order, the plain tile, the hardware modes (32, 64 and 128 bytes), and every other
+/// [`SwizzleLayout`] that XORs lower bits of a position with higher ones (`inner`) inside the tile, those of fewest
+/// bits first. The first that frees all patterns of conflicts is chosen, otherwise the one with the fewest wavefronts.
+/// No swizzle of this family that could do better is left out: an XOR of bits below the vectors would split them, one
+/// of bits below the words or above the banks moves nothing to another bank. Other placements are not tried: padding,
+/// XORs of higher bits with lower ones, several XORs. The vectors are those that the patterns have on the plain tile.
+/// The tile is assumed to begin at a multiple of the swizzle's period.
 ///
 /// Errors: as [`super::bank_view`], for all patterns together; where the plain tile is not free of conflicts, more
 /// instructions times swizzles than [`crate::ENUMERATION_LIMIT`].
@@ -83,7 +83,9 @@ fn cases<'a>(positions: &[i64], bits: i64, patterns: &'a [AccessPattern]) -> Res
 
 #[derive(Clone, Copy)]
 struct Candidate {
+    /// The swizzle over the tile's elements; `None` for the plain tile.
     swizzle: Option<SwizzleLayout>,
+    /// The hardware mode that the swizzle is, if it is one.
     mode: Option<SwizzleMode>,
 }
 
@@ -120,8 +122,11 @@ fn candidates(bits: i64, vector: i64, greatest: i64) -> Result<Vec<Candidate>, L
 
 /// A plain tile in memory, with the patterns that touch it.
 pub(super) struct Memory<'a> {
+    /// The position of each element in memory, in elements.
     positions: &'a [i64],
+    /// Bits of an element.
     bits: i64,
+    /// The patterns as instructions.
     pub(super) cases: &'a [Case<'a>],
 }
 
@@ -141,7 +146,7 @@ impl Memory<'_> {
         case.access(lanes, |element| self.byte(element, swizzle))
     }
 
-    /// Tries the others after the plain tile, which has a conflict.
+    /// Tries the other candidates after the plain tile, which has a conflict.
     fn search(&self, plain: SwizzleSearch, others: &[Candidate]) -> SwizzleSearch {
         let mut best = plain;
         for (candidate, tried) in others.iter().zip(2..) {
@@ -204,9 +209,9 @@ impl fmt::Display for SwizzleSearch {
             (Some(swizzle), Some(mode)) => format!("{swizzle}, the {mode} mode"),
         };
         if self.is_conflict_free() {
-            write!(f, "{name}: free of conflicts, number {} of those tried", self.tried)?;
+            write!(f, "{name}: free of conflicts, candidates tried: {}", self.tried)?;
         } else {
-            write!(f, "none of {} swizzles is free of conflicts; the best is {name}", self.tried)?;
+            write!(f, "no swizzle is free of conflicts, candidates tried: {}; the best is {name}", self.tried)?;
         }
         for PatternCost { pattern, wavefronts, ideal } in &self.costs {
             write!(f, "\n  {pattern}: wavefronts {wavefronts}, ideal {ideal}")?;
@@ -245,7 +250,7 @@ mod tests {
         assert_eq!(found(&search), ("swizzle(M=3,B=3,S=3)".to_string(), Some(SwizzleMode::B128)));
         assert_eq!(
             search.to_string(),
-            "swizzle(M=3,B=3,S=3), the 128B mode: free of conflicts, number 4 of those tried\n  \
+            "swizzle(M=3,B=3,S=3), the 128B mode: free of conflicts, candidates tried: 4\n  \
              row 3: wavefronts 2, ideal 2\n  column 9: wavefronts 1, ideal 1"
         );
     }
@@ -289,10 +294,10 @@ mod tests {
         let search = search("S[(2,2):(2048,32)]", 32, &[lanes("corners", "S[(2,2):(2@laneid,1@laneid)]", &[2, 2])]);
         assert_eq!(
             search.to_string(),
-            "none of 106 swizzles is free of conflicts; the best is swizzle(M=2,B=1,S=3), the 32B mode\n  \
+            "no swizzle is free of conflicts, candidates tried: 106; the best is swizzle(M=2,B=1,S=3), the 32B mode\n  \
              corners: wavefronts 2, ideal 1\n  \
-             corners: lanes 0 and 2 (elements 0 and 2, 8192 bytes apart) share a bank under 91 of them\n  \
-             corners: lanes 0 and 1 (elements 0 and 1, 128 bytes apart) share a bank under 15 of them"
+             corners: lanes 0 and 2 (elements 0 and 2, 8192 bytes apart) share a bank under 91 of the candidates\n  \
+             corners: lanes 0 and 1 (elements 0 and 1, 128 bytes apart) share a bank under 15 of the candidates"
         );
     }
 

@@ -14,11 +14,11 @@ pub struct Witness {
     pub pattern: String,
     /// The lanes.
     pub lanes: [usize; 2],
-    /// The first element that each takes, as a flat index in the tile.
+    /// The first element that each lane accesses, as a flat index in the tile.
     pub elements: [i64; 2],
-    /// How far apart these are in the plain tile, in bytes.
+    /// How far apart these elements are in the plain tile, in bytes.
     pub bytes_apart: u64,
-    /// Under how many swizzles they meet, not counting those where an earlier pair does.
+    /// The number of swizzles under which they meet, not counting those under which an earlier pair does.
     pub swizzles: usize,
 }
 
@@ -26,13 +26,13 @@ impl fmt::Display for Witness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Witness { pattern, lanes: [a, b], elements: [x, y], bytes_apart, swizzles } = self;
         write!(f, "{pattern}: lanes {a} and {b} (elements {x} and {y}, {bytes_apart} bytes apart) ")?;
-        write!(f, "share a bank under {swizzles} of them")
+        write!(f, "share a bank under {swizzles} of the candidates")
     }
 }
 
-/// Pairs such that under every one of `swizzles` at least one meets; each of `swizzles` has a conflict. Of the pairs
-/// that meet under the first swizzle still open, in the first pattern that has a conflict there, the one that settles
-/// most is taken. So there are at most 496 pairs to compare for each of `swizzles`, however many patterns there are.
+/// Pairs of lanes such that under each of `swizzles`, all of which have a conflict, at least one pair meets. Each step
+/// takes the first swizzle still open and the first pattern with a conflict there, and of its pairs that meet the one
+/// that meets under the most open swizzles. So at most 496 pairs are compared for each swizzle.
 pub(super) fn witnesses(memory: &Memory<'_>, swizzles: &[Option<SwizzleLayout>]) -> Vec<Witness> {
     let mut open = swizzles.to_vec();
     let mut found = Vec::new();
@@ -55,12 +55,15 @@ pub(super) fn witnesses(memory: &Memory<'_>, swizzles: &[Option<SwizzleLayout>])
 /// Two lanes of one instruction.
 struct Pair<'a> {
     case: &'a Case<'a>,
+    /// The two lanes.
     lanes: [usize; 2],
+    /// The first element that each lane accesses, as a flat index in the tile.
     elements: [i64; 2],
 }
 
 impl Pair<'_> {
-    /// True when a word of one is in the bank of another word of the other. Both are as wide and aligned to it.
+    /// True when the two lanes access different words in one bank. Both accesses have the same width and are aligned to
+    /// it.
     fn meets(&self, memory: &Memory<'_>, swizzle: Option<SwizzleLayout>) -> bool {
         let unit = self.case.width().max(BANK_BYTES);
         let [a, b] = self.elements.map(|element| memory.byte(element, swizzle) / unit);

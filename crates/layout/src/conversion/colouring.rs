@@ -1,10 +1,10 @@
-//! Edge colouring: a step for every word that one lane of a warp needs from another.
+//! Edge colouring: assigns a step to every word that one lane of a warp needs from another.
 //!
 //! In one step a lane receives once, and sends one word, to any number of lanes. Where every word goes to one lane this
 //! is the edge colouring of a bipartite multigraph: exchanging two colours on the lanes that they connect always frees
-//! a step, and there are as many steps as the greatest degree (Koenig's theorem). Where words go to several lanes the
-//! same exchange is tried and may fail; then there is one more step. Among open steps those go first that already send
-//! the same word, or are received for the same word of `b`, in some warp: that saves selects.
+//! a step, and there are as many steps as the greatest degree (Koenig's theorem). Where words go to several lanes, the
+//! same exchange is tried and may fail; then one more step is added. Among open steps, those that already send the same
+//! word, or receive for the same word of `b`, in some warp are preferred: that saves selects.
 
 use std::ops::Range;
 
@@ -14,15 +14,17 @@ use super::job::Job;
 use super::needs::Edge;
 use super::schedule::Ranges;
 
-/// The most steps that are planned: a thread has 255 registers (CUDA C++ Programming Guide, "Technical Specifications
-/// per Compute Capability").
+/// The maximum number of steps in a plan: a thread has 255 registers (CUDA C++ Programming Guide, "Technical
+/// Specifications per Compute Capability").
 pub(crate) const STEP_LIMIT: usize = 256;
 /// Failed exchanges after which a new step is opened.
 const REPAIR_LIMIT: usize = 64;
 
 /// The step of every edge of every warp.
 pub(crate) struct Coloured {
+    /// The step of each edge, warp by warp.
     pub(crate) colours: Vec<Vec<usize>>,
+    /// How many steps there are in all.
     pub(crate) steps: usize,
 }
 
@@ -45,17 +47,20 @@ pub(crate) fn colour_warps(job: &Job, warps: &[Vec<Edge>], ranges: Option<&Range
 
 /// What the steps do in all warps so far.
 struct Palette {
+    /// Words of a thread in `a`.
     words: usize,
+    /// What each step does.
     steps: Vec<StepUse>,
-    /// Edges for each word of `b`.
+    /// The number of edges so far for each word of `b`.
     received_for: Vec<i64>,
 }
 
 struct StepUse {
-    /// Lanes that send each word, and all of them.
+    /// The number of lanes that send each word.
     sent: Vec<i64>,
+    /// The number of lanes that send any word.
     senders: i64,
-    /// Lanes that receive for each word of `b`.
+    /// The number of lanes that receive for each word of `b`.
     received: Vec<i64>,
 }
 
@@ -65,7 +70,7 @@ impl Palette {
         self.steps.push(StepUse { sent: vec![0; self.words], senders: 0, received });
     }
 
-    /// How little a step suits an edge: 0 where it already sends that word, and is received for that word of `b`.
+    /// How poorly a step suits an edge: 0 if it already sends that word and already receives for that word of `b`.
     fn misfit(&self, at: usize, edge: &Edge) -> u32 {
         let step = &self.steps[at];
         let send = match (step.sent[edge.word], step.senders) {
@@ -85,10 +90,11 @@ impl Palette {
 /// One step of one warp.
 #[derive(Clone)]
 struct LaneStep {
-    /// The edge that each lane receives over.
+    /// The edge over which each lane receives, as an index.
     edge: [Option<usize>; LANES],
-    /// The lanes that each lane sends to, as bits, and the word.
+    /// The lanes that each lane sends to, as bits.
     to: [u32; LANES],
+    /// The word that each lane sends, if it sends.
     word: [usize; LANES],
 }
 
@@ -102,10 +108,12 @@ impl LaneStep {
     }
 }
 
-/// Lanes, as bits, that the edges of two steps connect.
+/// Lanes that the edges of two steps connect, as bits.
 #[derive(Clone, Copy)]
 struct Component {
+    /// Lanes that receive, one bit per lane.
     receivers: u32,
+    /// Lanes that send, one bit per lane.
     senders: u32,
 }
 
@@ -116,6 +124,7 @@ fn lanes_of(bits: u32) -> impl Iterator<Item = usize> {
 struct Colouring<'a> {
     edges: &'a [Edge],
     palette: &'a mut Palette,
+    /// What the lanes of this warp do in each step.
     steps: Vec<LaneStep>,
 }
 
@@ -155,7 +164,7 @@ impl<'a> Colouring<'a> {
         Some(at)
     }
 
-    /// The open step that suits the edge best: one that sends the word from that lane already, then the least misfit.
+    /// The open step that suits the edge best: one that already sends the word from that lane, then the least misfit.
     fn best_open(&self, edge: &Edge, range: Range<usize>) -> Option<usize> {
         let is_open = |at: &usize| self.steps[*at].edge[edge.lane].is_none() && self.steps[*at].can_send(edge);
         let rank = |at: &usize| (self.steps[*at].to[edge.source] == 0, self.palette.misfit(*at, edge));
@@ -201,7 +210,7 @@ impl<'a> Colouring<'a> {
         None
     }
 
-    /// The lanes that the edges of two steps connect with receiving `lane`.
+    /// The lanes that the edges of two steps connect with the receiver `lane`.
     fn component(&self, p: usize, q: usize, lane: usize) -> Component {
         let (x, y) = (&self.steps[p], &self.steps[q]);
         let mut lanes = Component { receivers: 1 << lane, senders: 0 };
@@ -236,7 +245,7 @@ impl<'a> Colouring<'a> {
         self.count(q, lanes, 1);
     }
 
-    /// Adds what these lanes do in a step to the palette, or with `sign` -1 takes it away.
+    /// Adds what these lanes do in a step to the palette, or removes it if `sign` is -1.
     fn count(&mut self, at: usize, lanes: Component, sign: i64) {
         let (step, shared) = (&self.steps[at], &mut self.palette.steps[at]);
         for lane in lanes_of(lanes.senders).filter(|lane| step.to[*lane] != 0) {

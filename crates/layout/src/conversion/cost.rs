@@ -1,10 +1,10 @@
-//! What a plan costs: a plain model, to compare plans of one conversion with each other.
+//! The cost of a plan: a simple model for comparing the plans of one conversion.
 
 use std::fmt;
 
 use crate::weights::WEIGHTS;
 
-/// What orders the loads of a staging plan behind its stores.
+/// What orders the loads of a staging plan after its stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Barrier {
     /// Nothing goes through shared memory.
@@ -24,10 +24,10 @@ pub enum Barrier {
 pub struct Cost {
     /// `shfl.sync` instructions.
     pub shuffles: u64,
-    /// Steps whose source lane is no constant and no XOR with one, and must be computed.
+    /// Steps whose source lane is neither a constant nor the lane XOR a constant, so that it must be computed.
     pub indices: u64,
-    /// Selects: a value that threads choose among `n` registers takes `n - 1`, for each 32 bits. Counted with them are
-    /// the shifts and masks that elements of less than 8 bits take where they do not move in whole bytes.
+    /// Selects: a value that threads choose among `n` registers takes `n - 1`, for each 32 bits. Also counted are
+    /// the shifts and masks of elements of less than 8 bits that do not move in whole bytes.
     pub selects: u64,
     /// Byte permutes that put elements of less than 32 bits into their words, or take them out, in whole bytes.
     pub permutes: u64,
@@ -51,7 +51,7 @@ impl Barrier {
         }
     }
 
-    /// What waiting at it counts in a [`Cost`].
+    /// What waiting at it adds to [`Cost::total`].
     pub fn cost(self) -> u64 {
         match self {
             Barrier::None => 0,

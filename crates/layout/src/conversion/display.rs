@@ -1,4 +1,4 @@
-//! A plan as text: a summary, and as much of the rest as fits a screen.
+//! A plan as text: a summary, and as much of the rest as fits on a screen.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use super::shuffle::{ShuffleMode, ShuffleStep, Shuffles, WarpStep};
 use super::staging::{SharedSide, Staging};
 use super::{Conversion, ConversionKind};
 
-/// Steps, and items in a line, that are shown.
+/// The maximum number of steps, and of items in a line, that are shown.
 const SHOWN: usize = 8;
-/// Items where two lists share a line.
+/// The maximum number of items shown where two lists share a line.
 const SHOWN_OF_TWO: usize = 4;
 
 impl fmt::Display for Conversion {
@@ -24,7 +24,7 @@ impl fmt::Display for Conversion {
     }
 }
 
-/// The first items of a list, with dots where there are more.
+/// The first items of a list, with dots if there are more.
 fn first_of(items: impl Iterator<Item = String>, most: usize, separator: &str) -> String {
     let mut shown: Vec<String> = items.take(most + 1).collect();
     if shown.len() > most {
@@ -88,7 +88,7 @@ fn words(warp: &WarpStep) -> String {
 }
 
 fn write_staging(f: &mut fmt::Formatter<'_>, staging: &Staging, bits: usize) -> fmt::Result {
-    let cells = if staging.cell > bits { ", each element in a byte of its own" } else { "" };
+    let cells = if staging.cell > bits { ", each element in its own byte" } else { "" };
     write!(f, "\n  shared memory: {}, {} bytes{cells}", staging.layout, staging.bytes)?;
     write!(f, "\n  stores: {}", side_line(&staging.store))?;
     write!(f, "\n  loads: {}", side_line(&staging.load))
@@ -99,7 +99,7 @@ fn side_line(side: &SharedSide) -> String {
     let registers = side.accesses.iter().filter_map(|access| access.registers.first());
     let registers = first_of(registers.map(usize::to_string), SHOWN, " ");
     let (count, width) = (side.accesses.len(), side.width);
-    format!("{count} of {width} bytes a lane, {wavefronts} wavefronts in warp 0; first registers {registers}")
+    format!("{count} x {width} bytes per lane, wavefronts in warp 0: {wavefronts}; first registers {registers}")
 }
 
 #[cfg(test)]
@@ -121,8 +121,8 @@ mod tests {
                  step 0: butterfly 16; word 1 from lanes 0-15, word 0 from lanes 16-31",
                 "staging: cost 102 a warp (1 store, 2 loads, 4 wavefronts, warp barrier)\n  \
                  shared memory: S[64:1@m], 256 bytes\n  \
-                 stores: 1 of 8 bytes a lane, 2 wavefronts in warp 0; first registers 0\n  \
-                 loads: 2 of 4 bytes a lane, 2 wavefronts in warp 0; first registers 0 1",
+                 stores: 1 x 8 bytes per lane, wavefronts in warp 0: 2; first registers 0\n  \
+                 loads: 2 x 4 bytes per lane, wavefronts in warp 0: 2; first registers 0 1",
             ]
         );
     }

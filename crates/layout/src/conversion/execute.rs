@@ -1,4 +1,4 @@
-//! Plans run on tables: what each register holds afterwards.
+//! Runs plans on fragment tables: what each register holds afterwards.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use super::table::{FragmentTable, NONE};
 use super::{Conversion, ConversionKind};
 
 impl Conversion {
-    /// The registers after the plan has run on those of `a`: a plain interpreter, which reads nothing but the plan.
-    /// What a register gets where the plan leaves it open is no element.
+    /// The registers after the plan has run on those of `a`: a simple interpreter that reads nothing but the plan.
+    /// A register that the plan leaves open holds no element.
     pub fn execute(&self, a: &FragmentTable) -> FragmentTable {
         match &self.kind {
             ConversionKind::Nothing => self.filled(|thread, register| Some(a.at(thread, register))),
@@ -48,7 +48,7 @@ impl Conversion {
         Some(a.at(warp * LANES + source, word * self.elements_per_word() + slot))
     }
 
-    /// With a barrier of the warp every warp has shared memory to itself: it must not read what others wrote.
+    /// With a warp barrier, every warp gets its own copy of shared memory: it must not read what others wrote.
     fn staged(&self, staging: &Staging, a: &FragmentTable) -> FragmentTable {
         let mut b = FragmentTable::empty(self.threads, self.registers);
         let together = if staging.barrier == Barrier::Warp { LANES } else { self.threads.max(1) };

@@ -1,4 +1,4 @@
-//! Both fragments of a conversion, as all kinds of plan read them.
+//! Both fragments of a conversion, in the form that all kinds of plan read.
 
 use crate::access::LANES;
 use crate::error::LayoutError;
@@ -13,15 +13,17 @@ const WIDTHS: [i64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 pub(crate) struct Job {
     pub(crate) a: FragmentTable,
     pub(crate) b: FragmentTable,
-    /// Who holds each element in `a`.
+    /// The places that hold each element in `a`.
     pub(crate) holders: Holders,
     /// Elements of the tile.
     pub(crate) size: usize,
     /// Bits of an element.
     pub(crate) bits: usize,
-    /// Elements in a byte and in a 32-bit word, and 32-bit words in an element; at least 1.
+    /// Elements in a byte; at least 1.
     pub(crate) per_byte: usize,
+    /// Elements in a 32-bit word; at least 1.
     pub(crate) per_word: usize,
+    /// 32-bit words in an element; at least 1.
     pub(crate) units: u64,
     /// Words of a thread in `a`.
     pub(crate) words: usize,
@@ -36,7 +38,7 @@ impl Job {
             return Err(LayoutError::Size { shape: vec![b.size()], size: a.size() });
         }
         if !WIDTHS.contains(&bits) {
-            let legal = "elements of 1, 2, 4, 8, 16, 32, 64 or 128 bits; floats of 6 bits stand in 8";
+            let legal = "elements of 1, 2, 4, 8, 16, 32, 64 or 128 bits; store 6-bit floats in 8 bits";
             return Err(refuse(format!("elements of {bits} bits"), legal));
         }
         let (from, to) = (FragmentTable::of(a)?, FragmentTable::of(b)?);
@@ -61,7 +63,7 @@ impl Job {
         }
     }
 
-    /// The first pick that names something received, not a register of `a`.
+    /// The first pick that stands for a received element instead of a register of `a`.
     pub(crate) fn own(&self) -> usize {
         self.words * self.per_word
     }
@@ -76,6 +78,7 @@ impl Job {
 pub(crate) struct Holders {
     /// The places of element `x` are `starts[x]..starts[x + 1]`.
     starts: Vec<usize>,
+    /// All places, one element after the other.
     places: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! A plan as compact JSON text, always the same for the same plan: what the page of the layout tool steps through.
+//! A plan as compact JSON text, always the same for the same plan; the page of the layout tool steps through it.
 
 use super::cost::Cost;
 use super::renaming::Picks;
@@ -8,7 +8,7 @@ use super::{Conversion, ConversionKind};
 
 impl Conversion {
     /// `{"kind","cost","threads","bits","steps","picks","shared"}`, without spaces. The fields are those of the types;
-    /// -1 stands for a lane, word, register or address that there is not, `null` for picks or shared memory.
+    /// -1 stands for an absent lane, word, register or address, `null` for absent picks or shared memory.
     pub fn to_json_text(&self) -> String {
         let (steps, picks, shared) = match &self.kind {
             ConversionKind::Nothing => (String::new(), None, None),
@@ -39,7 +39,7 @@ fn numbers<T: ToString>(values: impl IntoIterator<Item = T>) -> String {
     format!("[{}]", joined(values.into_iter().map(|value| value.to_string())))
 }
 
-/// Numbers with -1 for those that there are not.
+/// A list of numbers, with -1 for absent ones.
 fn optional(values: &[Option<usize>]) -> String {
     numbers(values.iter().map(|value| value.map_or(-1, |value| value as i64)))
 }

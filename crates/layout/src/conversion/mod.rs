@@ -2,7 +2,7 @@
 //! another.
 //!
 //! There are four kinds of plan. *Nothing*: every register already holds the right element. *Renaming*: every element
-//! stays on its thread. *Shuffles*: every element stays in its warp, and moves by `shfl.sync`, one 32-bit word a lane
+//! stays on its thread. *Shuffles*: every element stays in its warp, and moves by `shfl.sync`, one 32-bit word per lane
 //! in each step (PTX ISA, "Data Movement and Conversion Instructions: shfl.sync"). *Staging*: through shared memory. A
 //! plan is data: [`Conversion::execute`] runs it on a table, a viewer steps through it, and lowering can emit it.
 //!
@@ -12,7 +12,7 @@
 //! element of 64 or 128 bits takes two or four shuffles and selects where one of 32 bits takes one.
 //!
 //! Shuffles are planned in one hop: each lane gets every element straight from a lane that has it. Three schedules are
-//! tried and the cheapest is taken: one XOR mask in each step; the fewest steps, by edge colouring; and one word of `a`
+//! tried and the cheapest is used: one XOR mask in each step; the fewest steps, by edge colouring; and one word of `a`
 //! for one word of `b` in each step, which needs no selects. Elements that stay on their thread need no step.
 
 mod colouring;
@@ -43,7 +43,7 @@ use job::Job;
 /// How the registers of one fragment become those of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConversionKind {
-    /// Every register of `b` holds its element before anything is done.
+    /// Every register of `b` already holds its element.
     Nothing,
     /// Every element stays on its thread; the picks say in which register of `a` it is.
     Renaming(Picks),
@@ -56,9 +56,9 @@ pub enum ConversionKind {
 /// A plan that turns the registers of fragment `a` into those of fragment `b`, with its cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversion {
-    /// What is done.
+    /// What the plan does.
     pub kind: ConversionKind,
-    /// What it costs one warp, the costliest one.
+    /// The cost for one warp, the costliest one.
     pub cost: Cost,
     /// Threads that take part: whole warps.
     pub threads: usize,
@@ -91,12 +91,13 @@ impl Conversion {
     }
 }
 
-/// The cheapest plan that turns the registers of `a` into those of `b`, for elements of `bits` bits. Of equals the kind
-/// named first in [`ConversionKind`].
+/// The cheapest plan that turns the registers of `a` into those of `b`, for elements of `bits` bits. Among equals, the
+/// kind listed first in [`ConversionKind`].
 ///
-/// Errors: sizes that differ (L0105); elements whose bits are no power of two from 1 to 128, an axis that is neither a
-/// thread axis of a CTA nor `reg` or `m`, a negative position, more than 1024 threads, two elements in one register, or
-/// a tile that must go through shared memory and does not fit it (L0113); more places than may be enumerated (L0111).
+/// Errors: sizes that differ (L0105); elements whose bits are not a power of two from 1 to 128, an axis that is neither
+/// a thread axis of a CTA nor `reg` or `m`, a negative position, more than 1024 threads, two elements in one register,
+/// or a tile that must go through shared memory and does not fit it (L0113); more places than may be enumerated
+/// (L0111).
 pub fn find_conversion(a: &TileLayout, b: &TileLayout, bits: i64) -> Result<Conversion, LayoutError> {
     let job = Job::new(a, b, bits)?;
     let simple = renaming::in_place(&job).or_else(|| renaming::plan(&job).filter(|plan| plan.cost.total() == 0));
@@ -123,8 +124,8 @@ fn plans(job: &Job) -> Result<Vec<Conversion>, LayoutError> {
 fn does_not_fit(job: &Job) -> LayoutError {
     let bytes = staging::least_bytes(job);
     table::refuse(
-        format!("elements change warps, and the tile takes {bytes} bytes of shared memory"),
-        format!("at most {} bytes, or every element in a warp that needs it", staging::SHARED_LIMIT),
+        format!("elements move between warps, and the tile needs {bytes} bytes of shared memory"),
+        format!("at most {} bytes, or every element already in each warp that needs it", staging::SHARED_LIMIT),
     )
 }
 
@@ -143,7 +144,10 @@ mod tests {
 
     #[test]
     fn fragments_of_different_sizes_are_refused() {
-        assert_eq!(refused("S[32:1@laneid]", "S[64:1@tx]", 32), "L0105: shape (64) has 64 elements, the layout 32");
+        assert_eq!(
+            refused("S[32:1@laneid]", "S[64:1@tx]", 32),
+            "L0105: shape (64) has size 64, but the layout has size 32"
+        );
     }
 
     #[test]
@@ -154,9 +158,12 @@ mod tests {
         );
         assert_eq!(
             refused("S[32:1@laneid]", "S[32:1@reg] + -1@reg", 32),
-            "L0113: no such conversion: registers -1 to 30"
+            "L0113: no such conversion: a fragment on registers -1 to 30"
         );
-        assert_eq!(refused("S[32:1@laneid]", "S[32:64@tx]", 32), "L0113: no such conversion: threads 0 to 1984");
+        assert_eq!(
+            refused("S[32:1@laneid]", "S[32:64@tx]", 32),
+            "L0113: no such conversion: a fragment on threads 0 to 1984"
+        );
         assert_eq!(
             refused("S[32:1@laneid]", "S[(16,2):(1@laneid,0@reg)]", 32),
             "L0113: no such conversion: register 0 of thread 0 holds the elements 0 and 1"
@@ -178,7 +185,7 @@ mod tests {
         let (a, b) = ("S[(2,32,1024):(1@warpid,1@laneid,1@reg)]", "S[(1024,32,2):(1@reg,1@laneid,1@warpid)]");
         assert_eq!(
             refused(a, b, 64),
-            "L0113: no such conversion: elements change warps, and the tile takes 524288 bytes of shared memory"
+            "L0113: no such conversion: elements move between warps, and the tile needs 524288 bytes of shared memory"
         );
     }
 

@@ -11,16 +11,19 @@ use super::table::NONE;
 /// A lane needs a word of another lane of its warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Edge {
-    /// The lane that has it, and which of its words it is.
+    /// The lane that has it.
     pub(crate) source: usize,
+    /// Which of the source's words of `a` it is.
     pub(crate) word: usize,
-    /// The lane that needs it, and the first of its words of `b` that does.
+    /// The lane that needs it.
     pub(crate) lane: usize,
+    /// The first of that lane's words of `b` that needs it.
     pub(crate) target: usize,
 }
 
 /// The edges of all warps.
 pub(crate) struct Needs {
+    /// The edges of each warp.
     pub(crate) warps: Vec<Vec<Edge>>,
     /// As in [`super::Picks`], but with the number of an edge in its warp in place of a step.
     pub(crate) picks: Vec<i32>,
@@ -30,7 +33,7 @@ pub(crate) struct Needs {
 
 impl Needs {
     /// `None` where a warp needs an element that it does not have. Where it has several copies, the nearest lane (least
-    /// XOR) serves; with `spread`, words that are sent anyway go first, and lanes that send little.
+    /// XOR) is used; with `spread`, words that are sent anyway are preferred, then lanes that send few words.
     pub(crate) fn of(job: &Job, spread: bool) -> Option<Needs> {
         let mut picks = own_picks(job);
         let mut missing = vec![false; job.size];
@@ -51,23 +54,31 @@ impl Needs {
 struct WarpNeeds<'a> {
     job: &'a Job,
     warp: usize,
+    /// Whether to prefer words that are sent anyway, and lanes that send few words.
     spread: bool,
+    /// The edges of the warp so far.
     edges: Vec<Edge>,
-    /// The edge over which the lane at hand gets item `source * words + word`.
+    /// The edge over which the current lane gets item `source * words + word`.
     edge_of: Vec<Option<usize>>,
-    /// Different words that each lane sends.
+    /// The number of different words that each lane sends.
     sent: [usize; LANES],
+    /// Whether item `source * words + word` is sent.
     is_sent: Vec<bool>,
-    /// The elements that the lane at hand misses.
+    /// Whether the current lane lacks each element.
     missing: &'a mut [bool],
+    /// Whether some element that is needed has several places in the warp.
     has_choice: bool,
 }
 
 /// A place from which an element can come.
 struct Candidate {
+    /// The lane that holds the element.
     source: usize,
+    /// The register of that lane in `a`.
     register: usize,
+    /// The word of `a` that contains the register.
     word: usize,
+    /// `source * words + word`.
     item: usize,
 }
 
@@ -124,7 +135,8 @@ impl<'a> WarpNeeds<'a> {
         Candidate { source, register, word, item: source * self.job.words + word }
     }
 
-    /// Less is better: a word that the lane takes already, then one with much else that it misses, then the load.
+    /// Less is better: a word that the lane already gets, then one with many other elements that it lacks, then the
+    /// load.
     fn rank(&self, candidate: &Candidate, lane: usize) -> (bool, Reverse<usize>, usize, usize, usize) {
         let Candidate { source, register, word, item } = *candidate;
         let pieces = self.job.pieces(self.warp * LANES + source, word);

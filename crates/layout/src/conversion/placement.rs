@@ -1,4 +1,4 @@
-//! Where a tile may lie in shared memory: the placements that are tried against bank conflicts.
+//! Where a tile may lie in shared memory: the placements that are tried to avoid bank conflicts.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use super::job::Job;
 use super::table::{FragmentTable, NONE};
 use super::vectors::Part;
 
-/// Bits of one row of all banks.
+/// Bits in one row of all banks.
 const LINE: usize = 1024;
 
-/// Placements in the order in which they are tried: row-major; XOR swizzles over it, the widest first; padded behind
+/// Placements in the order in which they are tried: row-major; XOR swizzles over it, the widest first; padded after
 /// rows as long as the steps between lanes. `chunk` elements, a power of two, stay together and aligned in all.
 pub(crate) fn placements(job: &Job, parts: &[Part; 2], chunk: usize) -> Result<Vec<Layout>, LayoutError> {
     let linear = TileLayout::row_major(&[job.size as i64])?;
@@ -36,7 +36,7 @@ pub(crate) fn placements(job: &Job, parts: &[Part; 2], chunk: usize) -> Result<V
     Ok(found)
 }
 
-/// The lengths of rows behind which padding may help.
+/// The lengths of rows after which padding may help.
 fn rows(job: &Job, parts: &[Part; 2], chunk: usize) -> BTreeSet<usize> {
     let steps = parts.iter().flat_map(|part| lane_steps(part.table));
     steps

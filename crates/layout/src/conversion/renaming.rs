@@ -42,7 +42,7 @@ impl Picks {
     }
 }
 
-/// The plan that does nothing, where every register of `b` is right already.
+/// The plan that does nothing, if every register of `b` already holds its element.
 pub(crate) fn in_place(job: &Job) -> Option<Conversion> {
     job.a.holds(&job.b).then(|| Conversion::new(job, ConversionKind::Nothing, Cost::default()))
 }
@@ -80,9 +80,9 @@ fn own_register(job: &Job, thread: usize, wanted: usize, element: usize) -> i32 
 ///
 /// A word is put together from operands: the values that its pieces come from, in order. Each operand is chosen by the
 /// thread among all values that any thread takes for it. One operand whose pieces keep their slots is the word itself;
-/// else byte permutes join them, whose selectors may differ by thread at no cost. Where that would tear a byte apart,
-/// an operand is what one value gives over one distance; it is shifted, if it moves, and every operand but the first
-/// takes a mask that joins it to the others. Distances and masks may differ by thread, too.
+/// else byte permutes join them, whose selectors may differ by thread at no cost. Where that would split a byte, an
+/// operand is what one value contributes at one shift distance; it is shifted, if it moves, and every operand but the
+/// first takes a mask that joins it to the others. Distances and masks may differ by thread as well.
 pub(crate) fn assembly(job: &Job, picks: &[i32]) -> Cost {
     let mut cost = Cost::default();
     let mut operands = Operands::new(job, picks);
@@ -104,7 +104,7 @@ fn pieces(picks: &[i32], word: usize, per_word: usize) -> &[i32] {
     &picks[word * per_word..picks.len().min((word + 1) * per_word)]
 }
 
-/// True where a byte of a word does not come, as it is, from one byte.
+/// True if some byte of a word is not an unchanged byte of one value.
 fn is_torn(pieces: &[i32], per_byte: i32) -> bool {
     pieces.chunks(per_byte as usize).any(|byte| {
         let home = byte.iter().find(|pick| **pick != NONE).map(|pick| pick / per_byte);
@@ -116,17 +116,23 @@ fn is_torn(pieces: &[i32], per_byte: i32) -> bool {
 
 /// The values that threads take for each operand of one word of `b`.
 struct Operands {
+    /// Elements of a 32-bit word.
     per_word: usize,
+    /// How many values the picks come from: words of `a`, then received words.
     values: usize,
     /// One more than the last word for which `operand * values + value` was seen.
     seen: Vec<usize>,
+    /// The current word of `b`.
     word: usize,
+    /// Whether some thread puts a byte of it together from parts of bytes.
     is_torn: bool,
+    /// Whether some thread's piece changes its slot.
     is_moved: bool,
-    /// Values of each operand, and in a torn word whether some thread shifts it.
+    /// The number of values of each operand.
     counts: Vec<u64>,
+    /// In a torn word, whether some thread shifts each operand.
     shifted: Vec<bool>,
-    /// The operands of the thread at hand: a value, and in a torn word how far it is shifted.
+    /// The operands of the current thread: a value, and in a torn word how far it is shifted.
     parts: Vec<(usize, i64)>,
 }
 

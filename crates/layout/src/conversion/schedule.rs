@@ -7,19 +7,23 @@ use crate::access::LANES;
 use super::job::Job;
 use super::needs::Edge;
 
-/// A number of steps to begin with, and the steps that each edge may use; all where there are no ranges.
+/// An initial number of steps, and the steps that each edge may use: all if there are no ranges.
 pub(crate) struct Schedule {
+    /// The steps that each edge may use; `None` for all.
     pub(crate) ranges: Option<Ranges>,
+    /// The initial number of steps.
     pub(crate) count: usize,
 }
 
-/// Steps for each key of edges, as many as one lane needs words of that key; so each edge finds a step there.
+/// A range of steps for each key of edges: as many as any lane needs words of that key, so each edge finds a step
+/// there.
 pub(crate) struct Ranges {
     key: Key,
+    /// The range of steps for each key.
     steps: Vec<Range<usize>>,
 }
 
-/// What edges have in common that use the same steps.
+/// What the edges that use the same range of steps have in common.
 enum Key {
     /// The XOR of source and lane.
     Mask,

@@ -33,11 +33,11 @@ pub enum ShuffleMode {
 pub struct WarpStep {
     /// The lane that each lane reads; `None` where what it receives is not used.
     pub source: [Option<usize>; LANES],
-    /// The word of `a` that each lane sends; `None` where nobody uses it.
+    /// The word of `a` that each lane sends; `None` where no lane uses it.
     pub word: [Option<usize>; LANES],
 }
 
-/// One shuffle of all warps; of each 32 bits of the element where it has more.
+/// One shuffle of all warps, repeated for each 32 bits of a wider element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShuffleStep {
     /// How lanes find their source, in all warps.
@@ -68,7 +68,7 @@ impl ShuffleStep {
     }
 }
 
-/// The cheapest of the plans; the first of equals.
+/// The cheapest of the plans; the first among equals.
 pub(crate) fn cheapest(plans: impl Iterator<Item = Conversion>) -> Option<Conversion> {
     plans.min_by_key(|plan| plan.cost.total())
 }
@@ -124,7 +124,7 @@ fn steps_of(needs: &Needs, coloured: &Coloured) -> Vec<Vec<WarpStep>> {
     steps
 }
 
-/// The picks, with the step that carries it in place of each edge.
+/// The picks, with each edge replaced by the step that carries it.
 fn picks_by_step(job: &Job, needs: &Needs, coloured: &Coloured) -> Vec<i32> {
     let mut picks = needs.picks.clone();
     for (warp, picks) in picks.chunks_mut(LANES * job.b.registers()).enumerate() {
@@ -188,12 +188,14 @@ fn words_of(job: &Job, warps: &[WarpStep]) -> Vec<bool> {
 
 /// What a step did before lanes began to read along.
 struct StepFact {
+    /// How lanes found their source.
     mode: ShuffleMode,
+    /// Whether some lane sent each word of `a`.
     words: Vec<bool>,
 }
 
-/// Lets lanes take what they have themselves from a step that brings it to others for the same word of `b`: then no
-/// select is needed only because of them.
+/// Lets lanes receive elements that they hold themselves from a step that brings these to others for the same word of
+/// `b`, so that no select is needed only because of them.
 fn read_along(job: &Job, steps: &mut [Vec<WarpStep>], picks: &mut [i32]) {
     let fact = |warps: &Vec<WarpStep>| StepFact { mode: mode_of(warps), words: words_of(job, warps) };
     let facts: Vec<StepFact> = steps.iter().map(fact).collect();
@@ -231,10 +233,11 @@ fn servers(job: &Job, picks: &[i32], steps: usize) -> Vec<Vec<usize>> {
     serves.iter().map(|steps| (0..steps.len()).filter(|step| steps[*step]).collect()).collect()
 }
 
-/// A lane that has an element in a word of its own.
+/// A lane that holds an element in one of its own words.
 struct Reader {
     warp: usize,
     lane: usize,
+    /// The word of `a` that contains the element.
     word: usize,
     element: i32,
 }

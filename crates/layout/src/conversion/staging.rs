@@ -15,7 +15,7 @@ use super::{Conversion, ConversionKind};
 /// Shared memory that a CTA can have on sm_90 and sm_100, in bytes (CUDA C++ Programming Guide, "Technical
 /// Specifications per Compute Capability": 227 KB).
 pub(crate) const SHARED_LIMIT: i64 = 227 * 1024;
-/// Accesses that the search measures before it settles for the best placement so far.
+/// Accesses that the search measures before it keeps the best placement so far.
 const SEARCH_LIMIT: i64 = 1 << 16;
 /// Bits of the widest access.
 const WIDEST: usize = 128;
@@ -23,16 +23,16 @@ const WIDEST: usize = 128;
 /// A tile that goes through shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Staging {
-    /// Where each element of the tile lies, in elements.
+    /// The position of each element of the tile in shared memory, in elements.
     pub layout: Layout,
-    /// Shared memory that it takes, in bytes.
+    /// The shared memory that the tile takes, in bytes.
     pub bytes: i64,
-    /// Bits that an element takes there: as many as it has, or 8 where elements of less than a byte do not move in whole
-    /// bytes, so that each stands in a byte of its own.
+    /// Bits that an element takes there: its width, or 8 where elements of less than a byte do not move in whole bytes,
+    /// so that each is stored in its own byte.
     pub cell: usize,
-    /// What orders the loads behind the stores.
+    /// What orders the loads after the stores.
     pub barrier: Barrier,
-    /// The stores. Of an element with copies, one thread stores one.
+    /// The stores. Of the copies of an element, only one is stored.
     pub store: SharedSide,
     /// The loads.
     pub load: SharedSide,
@@ -83,8 +83,8 @@ pub(crate) fn plan(job: &Job) -> Result<Option<Conversion>, LayoutError> {
     Ok(cheapest(plans.into_iter()))
 }
 
-/// The stores and the loads in vectors of at most `cap` elements; with each element in a byte of its own where one of
-/// them tears bytes apart.
+/// The stores and the loads in vectors of at most `cap` elements; with each element in its own byte if either would
+/// split bytes.
 fn parts<'a>(job: &'a Job, owned: &'a FragmentTable, cap: usize) -> Option<[Part<'a>; 2]> {
     let store = Part::widest(owned, AccessKind::Store, cap, job.bits);
     let load = Part::widest(&job.b, AccessKind::Load, cap, job.bits);
@@ -94,15 +94,15 @@ fn parts<'a>(job: &'a Job, owned: &'a FragmentTable, cap: usize) -> Option<[Part
     }
 }
 
-/// What a tile that does not fit would take at least, in bytes.
+/// The least shared memory that a tile that does not fit would take, in bytes.
 pub(crate) fn least_bytes(job: &Job) -> i64 {
     let packed = (job.size * job.bits).div_ceil(8) as i64;
-    // What would fit packed did not fit with each element in a byte of its own.
+    // A tile that would fit packed did not fit with each element in its own byte.
     if packed > SHARED_LIMIT { packed } else { job.size as i64 }
 }
 
-/// The table of the one place of each element that stores it: the first in the warp that needs it, if that warp has it.
-/// With it the barrier: one for the warp where every warp reads only what it wrote.
+/// The table of the one place that stores each element: the first in the warp that needs it, if that warp has it. Also
+/// the barrier: a warp barrier if every warp reads only what it wrote.
 fn owners(job: &Job) -> (FragmentTable, Barrier) {
     let registers = job.a.registers();
     let mut owned = FragmentTable::empty(job.a.threads(), registers);

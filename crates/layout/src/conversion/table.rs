@@ -16,20 +16,21 @@ const THREADS: i64 = 1024;
 pub struct FragmentTable {
     threads: usize,
     registers: usize,
+    /// The element at `thread * registers + register`, [`NONE`] for none.
     elements: Vec<i32>,
 }
 
 /// A thread and one of its registers.
 type Place = (i64, i64);
 
-/// The error of a conversion that cannot be.
+/// The error for a conversion that is not possible.
 pub(crate) fn refuse(problem: String, legal: impl Into<String>) -> LayoutError {
     LayoutError::Hardware { name: "conversion", problem, legal: legal.into() }
 }
 
 impl FragmentTable {
-    /// The table of a fragment: thread axes told as one thread index (`laneid` 1, `warpid` and `wid_in_wg` 32, `wgid`
-    /// 128, `tid_in_wg` and `tx` 1), registers on `reg` or `m`. Errors: as [`super::find_conversion`].
+    /// The table of a fragment: thread axes expressed as one thread index (`laneid` 1, `warpid` and `wid_in_wg` 32,
+    /// `wgid` 128, `tid_in_wg` and `tx` 1), registers on `reg` or `m`. Errors: as [`super::find_conversion`].
     pub fn of(fragment: &TileLayout) -> Result<FragmentTable, LayoutError> {
         check_axes(fragment)?;
         check_points(fragment)?;
@@ -51,7 +52,7 @@ impl FragmentTable {
         FragmentTable { threads, registers, elements: vec![NONE; threads * registers] }
     }
 
-    /// Threads: a multiple of 32.
+    /// The number of threads: a multiple of 32.
     pub fn threads(&self) -> usize {
         self.threads
     }
@@ -94,7 +95,7 @@ impl FragmentTable {
         FragmentTable { threads, ..self }
     }
 
-    /// Writes a register; none outside the table.
+    /// Writes a register; does nothing outside the table.
     pub(crate) fn set(&mut self, thread: usize, register: usize, element: i32) {
         if register < self.registers
             && let Some(held) = self.elements.get_mut(thread * self.registers + register)
@@ -141,15 +142,18 @@ fn reach(places: &[Place], copies: &[Place], of: fn(&Place) -> i64) -> (i64, i64
     (least(places) + least(copies), most(places) + most(copies))
 }
 
-/// Threads, in whole warps, and registers that hold all places.
+/// The numbers of threads, in whole warps, and of registers that contain all places.
 fn extents(places: &[Place], copies: &[Place]) -> Result<(usize, usize), LayoutError> {
     let (first, last) = reach(places, copies, |place| place.0);
     if first < 0 || last >= THREADS {
-        return Err(refuse(format!("threads {first} to {last}"), format!("threads 0 to {}", THREADS - 1)));
+        return Err(refuse(
+            format!("a fragment on threads {first} to {last}"),
+            format!("threads 0 to {}", THREADS - 1),
+        ));
     }
     let (lowest, highest) = reach(places, copies, |place| place.1);
     if lowest < 0 {
-        return Err(refuse(format!("registers {lowest} to {highest}"), "registers from 0 on"));
+        return Err(refuse(format!("a fragment on registers {lowest} to {highest}"), "registers numbered from 0"));
     }
     let threads = (last as usize / LANES + 1) * LANES;
     let points = (threads as i64).saturating_mul(highest + 1);

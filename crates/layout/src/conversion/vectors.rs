@@ -6,6 +6,7 @@ use super::table::{FragmentTable, NONE};
 
 /// The stores or the loads of a staging plan: the same instructions in all threads.
 pub(crate) struct Part<'a> {
+    /// Which register holds which element.
     pub(crate) table: &'a FragmentTable,
     pub(crate) kind: AccessKind,
     /// Bits that an element takes in shared memory.
@@ -18,7 +19,7 @@ pub(crate) struct Part<'a> {
 
 impl<'a> Part<'a> {
     /// The widest vectors of at most `cap` elements (a power of two) of `bits`, and of at least a byte, that all threads
-    /// can move in elements that follow each other in the tile, aligned. `None` where even a byte is not whole.
+    /// can move as consecutive, aligned elements of the tile. `None` if not even a byte is whole.
     pub(crate) fn widest(table: &'a FragmentTable, kind: AccessKind, cap: usize, bits: usize) -> Option<Part<'a>> {
         let (least, per_word) = ((8 / bits).max(1), (32 / bits).max(1));
         let mut width = cap;
@@ -31,7 +32,7 @@ impl<'a> Part<'a> {
         None
     }
 
-    /// Every element by itself, in a byte of its own.
+    /// Every element by itself, in its own byte.
     pub(crate) fn single(table: &'a FragmentTable, kind: AccessKind) -> Option<Part<'a>> {
         Part::widest(table, kind, 1, 8)
     }
@@ -42,8 +43,8 @@ impl<'a> Part<'a> {
     }
 
     /// Byte permutes, and shifts and masks, that take the vectors out of words of elements of `bits`, or put them in.
-    /// A vector where a word begins takes no permute. An element that gets a byte of its own is shifted down and
-    /// masked; one that comes from there is shifted up and joined to the others.
+    /// A vector where a word begins takes no permute. An element that is stored in its own byte is shifted
+    /// down and masked; one that is loaded from there is shifted up and joined to the others.
     pub(crate) fn moves(&self, bits: usize) -> (u64, u64) {
         let per_word = (32 / bits).max(1);
         let inside = self.groups.iter().filter(|group| !group[0].is_multiple_of(per_word)).count() as u64;
@@ -56,7 +57,7 @@ impl<'a> Part<'a> {
 }
 
 /// The registers of each vector of `width` elements. Words stay whole; their order follows the elements of the thread
-/// that has most. `None` where some thread cannot.
+/// that holds the most. `None` if some thread cannot move such vectors.
 fn vectors(table: &FragmentTable, width: usize, per_word: usize) -> Option<Vec<Vec<usize>>> {
     let length = width.min(per_word);
     let runs = Runs::of(table, length)?;
@@ -77,14 +78,16 @@ fn vectors(table: &FragmentTable, width: usize, per_word: usize) -> Option<Vec<V
 
 /// A fragment cut into units of `length` registers that hold a run of elements or nothing.
 struct Runs {
+    /// Registers of a unit.
     length: usize,
     units: usize,
     /// The first element of each unit of each thread, [`NONE`] where it holds nothing.
     first: Vec<i32>,
     /// The units that hold something in some thread.
     used: Vec<usize>,
-    /// The first thread that holds the most units, and how many those are.
+    /// The first thread that holds the most units.
     lead: usize,
+    /// How many units that thread holds.
     most: usize,
 }
 

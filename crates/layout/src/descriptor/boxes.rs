@@ -1,8 +1,8 @@
 //! Tensor maps derived from layouts: which boxes fill a tile in shared memory.
 //!
-//! A tile's index splits into digits, each with a step in the tensor and a stride in shared memory. A copy lays its box
-//! down packed, the fastest dimension first. So digits in order of their shared stride become dimensions of the box for
-//! as long as they follow each other without gaps; each value of the digits that are left over is a copy of its own.
+//! A tile's index splits into digits, each with a step in the tensor and a stride in shared memory. A copy writes its
+//! box packed, fastest dimension first. Digits, in order of their shared stride, therefore become dimensions of the box
+//! as long as they follow each other without gaps; each combination of values of the remaining digits is one copy.
 
 use crate::ENUMERATION_LIMIT;
 use crate::axis::M;
@@ -15,14 +15,14 @@ use super::pattern::SwizzlePattern;
 use super::tensor_map::{BoxCopy, Interleave, Source, TensorMap, refuse};
 
 /// The tensor map with which the copy engine fills a tile of `tile_shape`, laid out in shared memory as `shared`, from
-/// a tensor of `global_shape` that lies in global memory as `global`. Elements have `bits` bits: 4, 8, 16, 32 or 64.
+/// a tensor of `global_shape`, laid out in global memory as `global`. Elements have `bits` bits: 4, 8, 16, 32 or 64.
 ///
-/// One box if there is one: a dimension is split where the tile in shared memory has it in blocks (the columns of a
-/// tile wider than the swizzle, the 16-byte chunks of a tile without one), which needs a tensor that is a whole number
-/// of blocks. Otherwise several boxes. The buffer in shared memory lies at a multiple of 1024 bytes.
+/// A single box where possible: a dimension is split where the tile in shared memory stores it in blocks (the columns
+/// of a tile wider than the swizzle, the 16-byte chunks of a tile without one), which requires a tensor that is a whole
+/// number of blocks. Otherwise several boxes. The shared-memory buffer must start at a multiple of 1024 bytes.
 ///
-/// Errors: why no boxes fill this layout: replicas, places other than `m`, a table, a swizzle that the engine does not
-/// have, rows that are not contiguous in both memories or no multiple of 16 bytes, strides beyond its limits.
+/// Errors, if no boxes fill this layout: replicas, axes other than `m`, a table, a swizzle that the engine does not
+/// support, rows that are not contiguous in both memories or not a multiple of 16 bytes, strides beyond its limits.
 pub fn tensor_map(
     global: &TileLayout,
     global_shape: &[i64],
@@ -40,10 +40,10 @@ pub fn tensor_map(
     check_memory(global, "the tensor")?;
     check_memory(tile, "the tile")?;
     if !tile.is_injective()? {
-        return Err(refuse("elements of the tile share places".to_string(), "one element per place"));
+        return Err(refuse("elements of the tile share places".to_string(), "at most one element per place"));
     }
     let Some(swizzle) = SwizzlePattern::of(shared, bits) else {
-        let problem = format!("the copy engine does not have the tile's swizzle on elements of {bits} bits");
+        let problem = format!("the copy engine does not support the tile's swizzle on elements of {bits} bits");
         return Err(refuse(problem, "swizzles of 16-byte chunks within 32, 64 or 128 bytes"));
     };
     let tensor = Tensor { shape: global_shape, strides: strides(global, global_shape, bits)?, tile: tile_shape, bits };
@@ -70,9 +70,11 @@ pub fn tensor_map(
 /// Part of the index of one dimension of the tile.
 #[derive(Clone, Copy, Debug)]
 struct Digit {
+    /// The dimension of the tensor and of the tile.
     dimension: usize,
     /// Elements of the tensor's dimension from one value to the next.
     step: i64,
+    /// Number of values.
     extent: i64,
     /// Stride in shared memory, in elements, before the swizzle.
     place: i64,
@@ -80,10 +82,13 @@ struct Digit {
 
 /// A tensor in global memory and the shape of a tile of it.
 struct Tensor<'a> {
+    /// Extents of the whole tensor.
     shape: &'a [i64],
     /// Stride of each dimension in global memory, in elements.
     strides: Vec<i64>,
+    /// Extents of the tile.
     tile: &'a [i64],
+    /// Bits of one element.
     bits: i64,
 }
 
@@ -97,13 +102,13 @@ fn check_memory(layout: &TileLayout, what: &str) -> Result<(), LayoutError> {
     Ok(())
 }
 
-/// `count` steps of `stride` elements, in bytes. Error: no whole number of bytes.
+/// `count` steps of `stride` elements, in bytes. Error: not a whole number of bytes.
 fn bytes(count: i64, stride: i64, bits: i64) -> Result<i64, LayoutError> {
     let total = count.checked_mul(stride).and_then(|n| n.checked_mul(bits)).ok_or(LayoutError::Overflow)?;
     if total % 8 == 0 { Ok(total / 8) } else { Err(refuse(format!("a distance is {total} bits"), "whole bytes")) }
 }
 
-/// The stride of each dimension of the tensor, in elements. One of extent 1 may have any: the smallest legal one.
+/// The stride of each dimension of the tensor, in elements. Dimensions of extent 1 get the smallest legal stride.
 fn strides(global: &TileLayout, shape: &[i64], bits: i64) -> Result<Vec<i64>, LayoutError> {
     let grouped = global.canonicalize().group(shape)?;
     let stride = |dimension: usize| {
@@ -120,7 +125,7 @@ fn strides(global: &TileLayout, shape: &[i64], bits: i64) -> Result<Vec<i64>, La
     (0..shape.len()).map(stride).collect()
 }
 
-/// Digits cut to what a side of a box may have.
+/// Splits digits so that each fits a side of a box.
 fn sized(digits: Vec<Digit>, swizzle: SwizzlePattern, bits: i64) -> Result<Vec<Digit>, LayoutError> {
     let mut cut: Vec<Digit> = Vec::new();
     for mut rest in digits {
@@ -129,7 +134,7 @@ fn sized(digits: Vec<Digit>, swizzle: SwizzlePattern, bits: i64) -> Result<Vec<D
             cut.push(rest.split_off(side));
         }
         while rest.extent > 1 {
-            // What has no such divisor stays whole: it cannot be a side of a box, so each of its values is a copy.
+            // A digit without such a divisor stays whole: it cannot be a side of a box, so each value is a copy.
             let side = largest_side(rest.extent, 1).filter(|side| *side > 1).unwrap_or(rest.extent);
             cut.push(rest.split_off(side));
         }
@@ -137,7 +142,7 @@ fn sized(digits: Vec<Digit>, swizzle: SwizzlePattern, bits: i64) -> Result<Vec<D
     Ok(cut)
 }
 
-/// How long the innermost side is, of `contiguous` elements: a row of the swizzle, or without one what divides them.
+/// Length of the innermost side for `contiguous` elements: a row of the swizzle or, without one, a divisor of them.
 fn inner_side(contiguous: i64, swizzle: SwizzlePattern, bits: i64) -> Result<i64, LayoutError> {
     if swizzle == SwizzlePattern::None {
         return largest_side(contiguous, UNIT * 8 / bits).ok_or_else(|| {
@@ -159,7 +164,7 @@ fn largest_side(n: i64, unit: i64) -> Option<i64> {
 }
 
 impl Digit {
-    /// Takes the fastest `extent` values, a divisor of all, as a digit of their own; what is left counts these.
+    /// Splits off the fastest `extent` values, a divisor of the extent, as a new digit; `self` counts groups of them.
     fn split_off(&mut self, extent: i64) -> Digit {
         let inner = Digit { extent, ..*self };
         self.extent /= extent;
@@ -170,7 +175,7 @@ impl Digit {
 }
 
 impl Tensor<'_> {
-    /// The digits of the tile's index, the closest in shared memory first.
+    /// The digits of the tile's index, smallest stride in shared memory first.
     fn digits(&self, tile: &TileLayout) -> Result<Vec<Digit>, LayoutError> {
         let grouped = tile.canonicalize().group(self.tile)?;
         let mut digits = Vec::new();
@@ -186,7 +191,7 @@ impl Tensor<'_> {
         Ok(digits)
     }
 
-    /// The distance of neighbours of a digit in global memory, in bytes.
+    /// The distance in global memory between neighbouring values of a digit, in bytes.
     fn stride(&self, digit: &Digit) -> Result<i64, LayoutError> {
         bytes(digit.step, self.strides[digit.dimension], self.bits)
     }
@@ -196,7 +201,7 @@ impl Tensor<'_> {
         let legal = "rows that are contiguous in the tensor and in the tile";
         let Some(digit) = digit else { return Err(refuse("it has one element".to_string(), legal)) };
         if digit.place != 1 {
-            let problem = format!("its closest elements are {} apart in shared memory", digit.place);
+            let problem = format!("its closest elements are {} elements apart in shared memory", digit.place);
             return Err(refuse(problem, legal));
         }
         let global = digit.step.saturating_mul(self.strides[digit.dimension]);
@@ -207,7 +212,7 @@ impl Tensor<'_> {
         Ok(())
     }
 
-    /// The digits that are dimensions of the map, with the sides of the box as extents, and those left over.
+    /// The digits that become dimensions of the map, with the sides of the box as extents, and the remaining ones.
     fn choose(&self, digits: Vec<Digit>) -> (Vec<Digit>, Vec<Digit>) {
         let mut chosen: Vec<Digit> = Vec::new();
         let mut rest = Vec::new();
@@ -226,7 +231,7 @@ impl Tensor<'_> {
         (chosen, rest)
     }
 
-    /// Whether a map may have this dimension, behind those chosen.
+    /// Whether a map may have this digit as its next dimension, after those chosen.
     fn fits(&self, chosen: &[Digit], digit: Digit) -> bool {
         let with: Vec<Digit> = chosen.iter().copied().chain([digit]).collect();
         let stride = self.stride(&digit).unwrap_or(0);
@@ -235,7 +240,7 @@ impl Tensor<'_> {
         whole && stride > 0 && stride % UNIT == 0 && rank <= MAX_RANK && digit.extent <= MAX_BOX
     }
 
-    /// What a map with the chosen dimensions lacks to reach every element of the tensor: sides of 1.
+    /// The dimensions, of side 1, that the chosen ones lack to reach every element of the tensor.
     fn missing(&self, chosen: &[Digit]) -> Vec<Digit> {
         let has = |dimension: usize| chosen.iter().any(|digit| digit.dimension == dimension && digit.step == 1);
         let needed = |dimension: &usize| self.shape[*dimension] > 1 || self.tile[*dimension] > 1;
@@ -243,7 +248,7 @@ impl Tensor<'_> {
         missing.map(|dimension| Digit { dimension, step: 1, extent: 1, place: 0 }).collect()
     }
 
-    /// Elements along each dimension of the map: up to the next coarser one of the same dimension of the tensor.
+    /// Elements along each dimension of the map: up to the next coarser digit of the same tensor dimension.
     fn extents(&self, chosen: &[Digit]) -> Vec<i64> {
         let extent = |digit: &Digit| {
             let coarser = chosen.iter().filter(|c| c.dimension == digit.dimension && c.step > digit.step);
@@ -253,7 +258,7 @@ impl Tensor<'_> {
     }
 }
 
-/// A copy for every value of the digits that are left over, from low to high addresses of shared memory.
+/// One copy for every combination of values of the remaining digits, in order of increasing shared-memory address.
 fn copies(chosen: &[Digit], rest: &[Digit], start: i64, bits: i64) -> Result<Vec<BoxCopy>, LayoutError> {
     let points = rest.iter().try_fold(1i64, |n, digit| n.checked_mul(digit.extent)).ok_or(LayoutError::Overflow)?;
     if points > ENUMERATION_LIMIT {
@@ -289,7 +294,7 @@ mod tests {
         tensor_map(&tensor, global, tile, &shared, 16).map_err(|e| e.to_string())
     }
 
-    /// Every element of the tile that starts at `origin`, moved: place in shared memory, place in the tensor.
+    /// Every element moved for the tile that starts at `origin`: its position in shared memory and in the tensor.
     fn moved(map: &TensorMap, origin: &[i64]) -> Vec<(i64, Option<i64>)> {
         let coordinate = map.coordinate(origin).unwrap();
         let mut moved = Vec::new();
@@ -301,7 +306,7 @@ mod tests {
         moved
     }
 
-    /// What the layouts say of a 2-dimensional tile, in the same form.
+    /// The expected moves of a 2-dimensional tile according to the layouts, in the same form.
     fn wanted(columns: i64, tile: [i64; 2], origin: [i64; 2], shared: &str) -> Vec<(i64, Option<i64>)> {
         let layout: Layout = shared.parse().unwrap();
         let element = |flat: i64| {

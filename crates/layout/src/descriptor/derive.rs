@@ -11,10 +11,10 @@ use super::shared::{Tcgen05Descriptor, WgmmaDescriptor};
 const TCGEN05: &str = "tcgen05 shared-memory descriptor";
 const WGMMA: &str = "wgmma shared-memory descriptor";
 
-/// Bytes that the 14 bits of an address or offset reach.
+/// Bytes that the 14 bits of an address or offset can reach.
 const REACH: i64 = 1 << 18;
 
-/// Which index of an operand runs along memory.
+/// Which index of an operand is contiguous in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Major {
     /// The index that is summed over: no transpose bit.
@@ -23,24 +23,24 @@ pub enum Major {
     MN,
 }
 
-/// An operand tile in shared memory, as an engine is told of it.
+/// An operand tile in shared memory, as described to a matrix engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operand<D> {
-    /// The descriptor of the first K-step. Its start address counts from the start of the buffer, which must lie at a
-    /// multiple of 1024 bytes; add the buffer's address.
+    /// The descriptor of the first K-step. Its start address is relative to the buffer, which must start at a multiple
+    /// of 1024 bytes; add the buffer's address.
     pub descriptor: D,
     /// Elements of K that one instruction reads.
     pub step: i64,
-    /// What each K-step adds to the start address, in bytes, the first (0) included.
+    /// What each K-step, including the first (0), adds to the start address, in bytes.
     pub advance: Vec<i64>,
 }
 
 /// The descriptor with which `tcgen05.mma` reads a tile of `shape` (rows of M or N, columns of K) of elements of `bits`
 /// bits: 4 (packed), 8, 16 or 32.
 ///
-/// The form is checked on every element: the descriptor addresses exactly what the layout says. Errors: a layout that
-/// is no canonical form of the PTX ISA, with the first element that differs; a table; a shape of another size than the
-/// layout; a tile too large to enumerate.
+/// The form is checked for every element: the descriptor addresses exactly the places of the layout. Errors: a layout
+/// that is not a canonical form of the PTX ISA, with the first element that differs; a table; a shape whose size is not
+/// the layout's; a tile too large to enumerate.
 pub fn tcgen05_descriptor(
     layout: &Layout,
     shape: [i64; 2],
@@ -62,7 +62,7 @@ pub fn tcgen05_descriptor(
 }
 
 /// The descriptor with which `wgmma.mma_async` reads a tile of `shape` (rows of M or N, columns of K) of elements of
-/// `bits` bits: 1, 8, 16 or 32; only 16-bit elements may be MN-major. Otherwise as [`tcgen05_descriptor`].
+/// `bits` bits: 1, 8, 16 or 32; only 16-bit elements may be MN-major. Otherwise like [`tcgen05_descriptor`].
 pub fn wgmma_descriptor(
     layout: &Layout,
     shape: [i64; 2],
@@ -71,7 +71,7 @@ pub fn wgmma_descriptor(
 ) -> Result<Operand<WgmmaDescriptor>, LayoutError> {
     let tile = Tile::new(WGMMA, &[1, 8, 16, 32], layout, shape, bits, major)?;
     if major == Major::MN && bits != 16 {
-        return Err(tile.refuse(format!("elements of {bits} bits are MN-major"), "MN-major tiles of 16-bit elements"));
+        return Err(tile.refuse(format!("{bits}-bit elements are MN-major"), "MN-major tiles of 16-bit elements"));
     }
     let Some(swizzle) = tile.pattern.mode() else {
         return Err(tile.refuse(format!("it has {}", tile.pattern.name()), "swizzles of 16-byte chunks"));
@@ -92,24 +92,33 @@ fn units(bytes: i64) -> u16 {
     (bytes >> 4) as u16
 }
 
-/// A tile that is to be described.
+/// A tile to describe.
 struct Tile {
+    /// The descriptor to derive, as named in errors.
     name: &'static str,
+    /// Extent of M or N.
     rows: i64,
+    /// Extent of K.
     columns: i64,
+    /// Bits of one element.
     bits: i64,
     major: Major,
+    /// The swizzle of the layout.
     pattern: SwizzlePattern,
     /// Bit address of every element before the swizzle, row by row. The engine XORs the same bits of the same address
-    /// as the layout, so forms that agree here agree behind the swizzle.
+    /// as the layout, so forms that agree here agree after the swizzle.
     places: Vec<i64>,
 }
 
 /// Byte distances of a tile that is a canonical form.
 struct Found {
+    /// Start of the first K-step, from the start of the buffer.
     start: i64,
+    /// Leading dimension offset.
     leading: i64,
+    /// Stride dimension offset.
     stride: i64,
+    /// Start of every K-step, relative to the first.
     advance: Vec<i64>,
 }
 
@@ -137,14 +146,14 @@ impl Tile {
             return Err(refuse("it has replicas".to_string(), "one place per element"));
         }
         let Some(pattern) = SwizzlePattern::of(layout, bits) else {
-            let problem = format!("no engine has its swizzle on elements of {bits} bits");
+            let problem = format!("no engine supports its swizzle on {bits}-bit elements");
             return Err(refuse(problem, &legal_swizzles(bits)));
         };
         let places = iters.positions(&M).into_iter().map(|position| position * bits).collect();
         Ok(Tile { name, rows, columns, bits, major, pattern, places })
     }
 
-    /// PTX ISA, "Transpose and Negate operations": tf32 is transposed with 32-byte chunks, all else without them; 4-bit
+    /// PTX ISA, "Transpose and Negate operations": tf32 is transposed with 32-byte chunks, other types without; 4-bit
     /// operands are K-major.
     fn check_tcgen05_major(&self) -> Result<(), LayoutError> {
         let atom = self.pattern == SwizzlePattern::B128Atom32;
@@ -161,8 +170,8 @@ impl Tile {
                 "the 128-byte swizzle of 32-byte chunks for MN-major tiles of 32 bits",
             )),
             (Major::MN, 8 | 16) if atom => Err(self.refuse(
-                format!("elements of {} bits have {}", self.bits, self.pattern.name()),
-                "32-byte chunks for MN-major tiles of 32 bits only",
+                format!("MN-major elements of {} bits have {}", self.bits, self.pattern.name()),
+                "32-byte chunks only for MN-major tiles of 32 bits",
             )),
             _ => Ok(()),
         }
@@ -194,17 +203,17 @@ impl Tile {
     fn check_extents(&self) -> Result<(), LayoutError> {
         if self.columns % self.step() != 0 {
             let bytes = bit_text(self.columns * self.bits);
-            let problem = format!("K has {} elements, which is {bytes}; an instruction reads 32 bytes", self.columns);
+            let problem = format!("K = {}, which is {bytes}; an instruction reads 32 bytes", self.columns);
             return Err(self.refuse(problem, &format!("K a multiple of {}", self.step())));
         }
         if self.rows % 8 != 0 {
-            let problem = format!("it has {} rows, and an instruction reads groups of 8", self.rows);
+            let problem = format!("the number of rows is {}, but an instruction reads groups of 8", self.rows);
             return Err(self.refuse(problem, "a multiple of 8 rows"));
         }
         Ok(())
     }
 
-    /// Bit address of an element of a K-step, by its index along memory and the other one.
+    /// Bit address of an element of a K-step, by its index along the major dimension and its other index.
     fn place(&self, step: i64, major: i64, minor: i64) -> i64 {
         let (row, k) = self.index(step, major, minor);
         self.places[(row * self.columns + k) as usize]
@@ -219,7 +228,7 @@ impl Tile {
         }
     }
 
-    /// Extents of a K-step along memory and the other way.
+    /// Extents of a K-step along the major dimension and along the other one.
     fn extents(&self) -> (i64, i64) {
         match self.major {
             Major::K => (self.step(), self.rows),
@@ -227,7 +236,7 @@ impl Tile {
         }
     }
 
-    /// The form with the distances of the first K-step.
+    /// The form with the distances measured in the first K-step.
     fn measured(&self) -> Result<Form, LayoutError> {
         let mut form = Form::packed(self.pattern, self.bits);
         let (majors, minors) = self.extents();
@@ -246,7 +255,7 @@ impl Tile {
         Ok(form)
     }
 
-    /// A distance between parts, in bits, if a descriptor can hold it.
+    /// A distance in bits between parts of the tile, if a descriptor can encode it.
     fn distance(&self, bits: i64, what: &str) -> Result<i64, LayoutError> {
         let unit = if self.pattern == SwizzlePattern::None { 16 } else { self.pattern.repeat() };
         if bits % (unit * 8) != 0 || !(0..REACH * 8).contains(&bits) {
@@ -266,9 +275,8 @@ impl Tile {
         let (bytes, repeat) = (bits / 8, self.pattern.repeat());
         if self.pattern != SwizzlePattern::None && bytes % repeat >= self.pattern.span() {
             let inside = bytes % repeat;
-            let problem =
-                format!("K-step {step} starts {inside} bytes into the {repeat} after which the swizzle repeats");
-            return Err(self.refuse(problem, "tiles that start at a multiple of the swizzle's repeat"));
+            let problem = format!("K-step {step} starts {inside} bytes into the swizzle's period of {repeat} bytes");
+            return Err(self.refuse(problem, "tiles that start at a multiple of the swizzle's period"));
         }
         Ok(bytes)
     }
@@ -287,7 +295,7 @@ impl Tile {
         Ok(())
     }
 
-    /// The first element that is not where the form has it, and which rule it breaks.
+    /// The error for the first element that is not where the form puts it, with the rule that it breaks.
     fn differs(&self, step: i64, major: i64, minor: i64, form: &Form) -> LayoutError {
         let start = self.place(step, 0, 0);
         let (row, k) = self.index(step, major, minor);
@@ -300,7 +308,7 @@ impl Tile {
         } else if minor == 0 {
             format!("runs of {span} bytes along {along} must be evenly spaced")
         } else if minor < form.rows {
-            format!("with {} neighbouring {other} must be {span} bytes apart", self.pattern.name())
+            format!("with {}, neighbouring {other} must be {span} bytes apart", self.pattern.name())
         } else {
             format!("groups of {} {other} must be evenly spaced", form.rows)
         };
@@ -309,12 +317,12 @@ impl Tile {
     }
 }
 
-/// `12 bytes`, or `4 bits` where these are no bytes.
+/// `12 bytes`, or `4 bits` for a number of bits that is not a whole number of bytes.
 fn bit_text(bits: i64) -> String {
     if bits % 8 == 0 { format!("{} bytes", bits / 8) } else { format!("{bits} bits") }
 }
 
-/// The swizzles of the engines in notation, for elements of `bits` bits.
+/// The swizzles that the engines support, in notation, for elements of `bits` bits.
 fn legal_swizzles(bits: i64) -> String {
     let swizzles: Vec<String> =
         SwizzlePattern::ALL.into_iter().filter_map(|p| p.swizzle(bits)).map(|s| s.to_string()).collect();
@@ -394,7 +402,7 @@ mod tests {
     #[test]
     fn a_tile_that_starts_inside_the_swizzle_is_refused() {
         let said = tcgen05("swizzle(M=3,B=3,S=3) o S[(8,64):(64,1)] + 256", [8, 64], 16, Major::K).unwrap_err();
-        assert!(said.ends_with("K-step 0 starts 512 bytes into the 1024 after which the swizzle repeats"), "{said}");
+        assert!(said.ends_with("K-step 0 starts 512 bytes into the swizzle's period of 1024 bytes"), "{said}");
     }
 
     #[test]
@@ -402,13 +410,13 @@ mod tests {
         let refused = tcgen05_descriptor(&layout("swizzle(M=3,B=3,S=4) o S[(8,64):(64,1)]"), [8, 64], 16, Major::K);
         let error = refused.unwrap_err();
         assert_eq!(error.code(), "L0114");
-        assert!(error.to_string().ends_with("no engine has its swizzle on elements of 16 bits"), "{error}");
+        assert!(error.to_string().ends_with("no engine supports its swizzle on 16-bit elements"), "{error}");
     }
 
     #[test]
     fn a_tile_of_half_an_instruction_is_refused() {
         let said = tcgen05("S[(8,4):(4,1)]", [8, 4], 16, Major::K).unwrap_err();
-        assert!(said.ends_with("K has 4 elements, which is 8 bytes; an instruction reads 32 bytes"), "{said}");
+        assert!(said.ends_with("K = 4, which is 8 bytes; an instruction reads 32 bytes"), "{said}");
     }
 
     #[test]

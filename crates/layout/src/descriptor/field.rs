@@ -1,11 +1,11 @@
 //! Bit fields of a descriptor word.
 
-/// `value` in the `width` bits from bit `at` on; higher bits of it are dropped.
+/// `value` in the `width` bits starting at bit `at`; its higher bits are dropped.
 pub(crate) fn put(value: u64, at: u32, width: u32) -> u64 {
     (value & mask(width)) << at
 }
 
-/// The `width` bits of `word` from bit `at` on.
+/// The `width` bits of `word` starting at bit `at`.
 pub(crate) fn take(word: u64, at: u32, width: u32) -> u64 {
     (word >> at) & mask(width)
 }

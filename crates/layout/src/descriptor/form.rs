@@ -1,14 +1,14 @@
 //! The canonical forms in which a matrix engine reads an operand from shared memory.
 //!
-//! Source: PTX ISA, "Canonical layouts" (tcgen05) and "Strides" (wgmma). All forms are one: runs of a fixed number of
-//! elements along the major index, `rows` of them packed as a group, groups evenly spaced in both directions. The forms
-//! differ in the length of a run (16 bytes, or the span of the swizzle) and in which distance is called leading and
-//! which stride.
+//! Source: PTX ISA, "Canonical layouts" (tcgen05) and "Strides" (wgmma). All forms have the same structure: runs of a
+//! fixed number of elements along the major index, `rows` of them packed as a group, groups evenly spaced in both
+//! directions. The forms differ in the length of a run (16 bytes, or the span of the swizzle) and in which distance is
+//! the leading offset and which is the stride.
 
 use super::derive::Major;
 use super::pattern::SwizzlePattern;
 
-/// Elements of one K-step, in bits of K: 16 elements of f16, 32 of 8 bits, 8 of tf32.
+/// Bits of K in one K-step: 16 elements of f16, 32 of 8 bits, 8 of tf32.
 pub(crate) const STEP_BITS: i64 = 256;
 
 /// A canonical form; distances in bits.
@@ -20,30 +20,30 @@ pub(crate) struct Form {
     pub(crate) run: i64,
     /// Runs, along the other index, that are packed as one group.
     pub(crate) rows: i64,
-    /// From a run to the next along the major index.
+    /// Distance from one run to the next along the major index.
     pub(crate) across: i64,
-    /// From a group to the next along the other index.
+    /// Distance from one group to the next along the other index.
     pub(crate) down: i64,
 }
 
 impl Form {
-    /// The form with the distances that packed groups have.
+    /// The form whose groups are packed without gaps.
     pub(crate) fn packed(pattern: SwizzlePattern, bits: i64) -> Form {
         let group = pattern.repeat() * 8;
         Form { bits, run: pattern.span() * 8 / bits, rows: pattern.rows(), across: group, down: group }
     }
 
-    /// How far an element lies from the first, before the swizzle, in bits.
+    /// Distance of an element from the first one, before the swizzle, in bits.
     pub(crate) fn offset(&self, major: i64, minor: i64) -> i64 {
         let packed = major % self.run + minor % self.rows * self.run;
         packed * self.bits + major / self.run * self.across + minor / self.rows * self.down
     }
 
-    /// The leading and the stride dimension offset, in bits.
+    /// The leading and the stride dimension offsets, in bits.
     pub(crate) fn offsets(&self, pattern: SwizzlePattern, major: Major) -> (i64, i64) {
         match (major, pattern) {
             (Major::K, SwizzlePattern::None) => (self.across, self.down),
-            // A K-step lies inside one run, so the distance between runs is not used; the ISA has it assumed 1.
+            // A K-step lies inside one run, so the distance between runs is not used; the ISA assumes 1 (16 bytes).
             (Major::K, _) => (128, self.down),
             (Major::MN, SwizzlePattern::None) => (self.down, self.across),
             (Major::MN, _) => (self.across, self.down),

@@ -7,17 +7,17 @@ use crate::hardware::{CtaGroup, MmaType};
 
 use super::field::{put, take};
 
-/// What is not made here although the ISA has it.
-const USUAL: &str = "tcgen05 instruction among those that CUTLASS and TVM make";
+/// Name, in errors, of instructions that the ISA has but [`dense`] does not build.
+const USUAL: &str = "tcgen05 instruction among those that CUTLASS and TVM use";
 
-/// The 4-, 6- and 8-bit floating types with their numbers in a descriptor.
+/// The 4-, 6- and 8-bit floating-point types with their codes in a descriptor.
 pub(crate) const NARROW_FLOATS: &[(MmaType, u8)] =
     &[(MmaType::E4m3, 0), (MmaType::E5m2, 1), (MmaType::E2m3, 3), (MmaType::E3m2, 4), (MmaType::E2m1, 5)];
 
 /// The sizes of one `tcgen05.mma`, over all CTAs of the group: D is `m` x `n`, and `k` is summed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionShape {
-    /// CTAs that work together.
+    /// The CTAs that execute it together.
     pub cta_group: CtaGroup,
     /// Rows of A and D.
     pub m: i64,
@@ -55,7 +55,7 @@ impl DenseKind {
     /// Every kind.
     pub const ALL: [DenseKind; 4] = [DenseKind::F16, DenseKind::Tf32, DenseKind::F8f6f4, DenseKind::I8];
 
-    /// Its name in PTX, behind `.kind::`.
+    /// Its name in PTX, after `.kind::`.
     pub fn name(self) -> &'static str {
         match self {
             DenseKind::F16 => "f16",
@@ -65,7 +65,7 @@ impl DenseKind {
         }
     }
 
-    /// The types of A and B, with their numbers in the descriptor.
+    /// The types of A and B, with their codes in the descriptor.
     pub fn operands(self) -> &'static [(MmaType, u8)] {
         match self {
             DenseKind::F16 => &[(MmaType::F16, 0), (MmaType::Bf16, 1)],
@@ -75,7 +75,7 @@ impl DenseKind {
         }
     }
 
-    /// The types of D, with their numbers in the descriptor.
+    /// The types of D, with their codes in the descriptor.
     pub fn accumulators(self) -> &'static [(MmaType, u8)] {
         match self {
             DenseKind::F16 | DenseKind::F8f6f4 => &[(MmaType::F16, 0), (MmaType::F32, 1)],
@@ -103,11 +103,11 @@ pub struct InstructionDescriptor {
     pub sparse: bool,
     /// Whether integer results saturate (bit 3).
     pub saturate: bool,
-    /// The number of D's type (bits 4 and 5); see [`DenseKind::accumulators`].
+    /// The code of D's type (bits 4 and 5); see [`DenseKind::accumulators`].
     pub d: u8,
-    /// The number of A's type (bits 7 to 9); see [`DenseKind::operands`].
+    /// The code of A's type (bits 7 to 9); see [`DenseKind::operands`].
     pub a: u8,
-    /// The number of B's type (bits 10 to 12).
+    /// The code of B's type (bits 10 to 12).
     pub b: u8,
     /// Whether A is negated (bit 13).
     pub negate_a: bool,
@@ -126,7 +126,7 @@ pub struct InstructionDescriptor {
 }
 
 impl InstructionDescriptor {
-    /// The word. Bits beyond a field's width are dropped.
+    /// The encoded word. Bits beyond a field's width are dropped.
     pub fn encode(&self) -> u32 {
         let word = put(u64::from(self.sparsity_selector), 0, 2)
             | put(u64::from(self.sparse), 2, 1)
@@ -144,11 +144,11 @@ impl InstructionDescriptor {
         word as u32
     }
 
-    /// The fields of a word. Error: reserved bits that are set.
+    /// Decodes a word. Error: reserved bits are set.
     pub fn decode(word: u32) -> Result<InstructionDescriptor, LayoutError> {
         let field = |at, width| take(u64::from(word), at, width);
         if field(6, 1) | field(23, 1) | field(29, 1) != 0 {
-            let problem = format!("the descriptor {word:#010x} has reserved bits that are set");
+            let problem = format!("the descriptor {word:#010x} has reserved bits set");
             return Err(refuse(problem, "zeros in bits 6, 23 and 29"));
         }
         Ok(InstructionDescriptor {
@@ -169,16 +169,16 @@ impl InstructionDescriptor {
     }
 }
 
-/// The kind and the descriptor of a dense multiplication; `transpose` says whether A and B are MN-major.
+/// The kind and the descriptor of a dense multiplication; `transpose` tells whether A and B are MN-major.
 ///
-/// M is 64 or 128 in each CTA, and N at most 256. The PTX ISA ("Matrix shape") has N in steps of 8 in one CTA, for M of
-/// 64 and of 128 alike, and of 16 in two; for `i8` 8, 16, 24 and 32, then steps of 16, and of 32 in two CTAs. This
-/// constructor is stricter, as CUTLASS and TVM are: steps of 16 with M of 128 in one CTA (but for `i8`), of 32 in two.
-/// A descriptor of the other sizes can be written with its fields. Operands of less than 8 bits are K-major, and an
-/// N-major B of 8 bits needs N in steps of 16 per CTA ("Transpose and Negate operations").
+/// M is 64 or 128 in each CTA, and N at most 256. The PTX ISA ("Matrix shape") allows N in steps of 8 in one CTA, for M
+/// of both 64 and 128, and in steps of 16 in two; for `i8` it allows 8, 16, 24 and 32, then steps of 16, and steps of
+/// 32 in two CTAs. Like CUTLASS and TVM, this constructor is stricter: steps of 16 with M of 128 in one CTA (except for
+/// `i8`), and of 32 in two. Descriptors of the other sizes can be built from their fields. Operands of less than 8 bits
+/// are K-major, and an N-major B of 8 bits needs N in steps of 16 per CTA ("Transpose and Negate operations").
 ///
-/// Errors: types that no kind multiplies, sizes or transposes that the kind does not have, and sizes that it has but
-/// this constructor does not make.
+/// Errors: types that no kind multiplies, sizes or transposes that the kind does not support, and sizes that it
+/// supports but this constructor does not build.
 pub fn dense(
     shape: InstructionShape,
     types: InstructionTypes,
@@ -216,11 +216,11 @@ fn kind_of(types: InstructionTypes) -> Result<DenseKind, LayoutError> {
     let has = |kind: DenseKind, wanted: MmaType| kind.operands().iter().any(|(t, _)| *t == wanted);
     DenseKind::ALL.into_iter().find(|kind| has(*kind, types.a) && has(*kind, types.b)).ok_or_else(|| {
         let problem = format!("no kind multiplies {} by {}", types.a.name(), types.b.name());
-        refuse(problem, "f16 and bf16, tf32, floats of 4 to 8 bits, or integers of 8 bits, each among themselves")
+        refuse(problem, "f16 and bf16, tf32, floats of 4 to 8 bits, or integers of 8 bits, not mixed with each other")
     })
 }
 
-/// The number of D's type; f16 accumulates f16 operands only.
+/// The code of D's type. In kind `f16`, D may be f16 only if both operands are f16.
 fn accumulator(kind: DenseKind, types: InstructionTypes) -> Result<u8, LayoutError> {
     let half = kind != DenseKind::F16 || (types.a, types.b) == (MmaType::F16, MmaType::F16);
     let legal = || kind.accumulators().iter().filter(|(t, _)| half || *t != MmaType::F16);
@@ -254,7 +254,7 @@ fn check_shape(kind: DenseKind, shape: InstructionShape) -> Result<(), LayoutErr
     check_usual(shape, steps)
 }
 
-/// CUTLASS and TVM make N in larger steps than the ISA has.
+/// CUTLASS and TVM use larger steps of N than the ISA requires.
 fn check_usual(shape: InstructionShape, steps: i64) -> Result<(), LayoutError> {
     let InstructionShape { cta_group, m, n, .. } = shape;
     if n % steps == 0 {
@@ -264,7 +264,7 @@ fn check_usual(shape: InstructionShape, steps: i64) -> Result<(), LayoutError> {
         name: USUAL,
         problem: format!("N = {n} with M = {m} and cta_group::{}", cta_group.ctas()),
         legal: format!(
-            "multiples of {steps} up to 256; the PTX ISA has this N too, in a descriptor written by its fields"
+            "multiples of {steps} up to 256; the PTX ISA also allows this N: build the descriptor from its fields"
         ),
     })
 }
@@ -279,12 +279,12 @@ pub(crate) fn check_m(shape: InstructionShape, legal: &[i64]) -> Result<(), Layo
     Ok(())
 }
 
-/// N above 0 and up to 256, where it `fits` the steps that `legal` names.
+/// N must be 1 to 256 and one of the values that `legal` describes; `fits` tells whether it is one of those.
 pub(crate) fn check_n(n: i64, fits: bool, legal: &str) -> Result<(), LayoutError> {
     if fits && (1..=256).contains(&n) { Ok(()) } else { Err(refuse(format!("N = {n}"), legal)) }
 }
 
-/// Which operands may be MN-major.
+/// Checks that the operands may be MN-major where `transpose` says so.
 pub(crate) fn check_transpose(
     shape: InstructionShape,
     types: InstructionTypes,
@@ -293,7 +293,7 @@ pub(crate) fn check_transpose(
     for (operand, mn_major, element) in [("A", transpose[0], types.a), ("B", transpose[1], types.b)] {
         if mn_major && element.bits() < 8 {
             let problem = format!("{operand} of {} is MN-major", element.name());
-            return Err(refuse(problem, "K-major operands of less than 8 bits"));
+            return Err(refuse(problem, "K-major for operands of less than 8 bits"));
         }
     }
     let steps = 16 * shape.cta_group.ctas();
@@ -354,7 +354,7 @@ mod tests {
             [(shape(128, 24), "N = 24 with M = 128 and cta_group::1"), (two, "N = 48 with M = 256 and cta_group::2")]
         {
             let said = dense(shape, HALF, [false, false]).unwrap_err();
-            let expected = format!("no such tcgen05 instruction among those that CUTLASS and TVM make: {problem}");
+            let expected = format!("no such tcgen05 instruction among those that CUTLASS and TVM use: {problem}");
             assert_eq!((said.to_string(), said.code()), (expected, "L0113"));
         }
     }

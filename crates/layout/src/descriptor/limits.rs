@@ -1,6 +1,6 @@
-//! What the driver and the copy engine take of a tensor map.
+//! The limits that the driver and the copy engine set for a tensor map.
 //!
-//! Sources: CUDA driver API, `cuTensorMapEncodeTiled`, as the header of CUDA 13.5 has it; PTX ISA, section
+//! Sources: CUDA driver API, `cuTensorMapEncodeTiled`, as documented in the header of CUDA 13.5; PTX ISA, section
 //! "cp.async.bulk.tensor" (where a box starts in shared memory).
 
 use crate::error::LayoutError;
@@ -8,25 +8,25 @@ use crate::error::LayoutError;
 use super::pattern::SwizzlePattern;
 use super::tensor_map::{Interleave, TensorMap, refuse};
 
-/// The most dimensions of a map.
+/// Maximum number of dimensions of a map.
 pub(crate) const MAX_RANK: usize = 5;
-/// The longest side of a box.
+/// Maximum length of a side of a box, in elements.
 pub(crate) const MAX_BOX: i64 = 256;
-/// What strides, the start in global memory and the inner side of a box are multiples of, in bytes.
+/// Alignment of strides, of the start in global memory and of the inner side of a box, in bytes.
 pub(crate) const UNIT: i64 = 16;
-/// Bits that an element may have.
+/// Legal widths of an element, in bits.
 pub(crate) const WIDTHS: [i64; 5] = [4, 8, 16, 32, 64];
-/// What a box starts at a multiple of in shared memory, in bytes.
+/// Alignment of the start of a box in shared memory, in bytes.
 const SHARED_UNIT: i64 = 128;
-/// The most elements of a dimension.
+/// Maximum number of elements of a dimension.
 const MAX_EXTENT: i64 = 1 << 31;
-/// What strides stay below, in bytes.
+/// Exclusive upper bound of strides, in bytes.
 const STRIDE_END: i64 = 1 << 40;
-/// The longest step between elements that are moved.
+/// Maximum step between elements that are moved.
 const MAX_STEP: i64 = 8;
 
 impl TensorMap {
-    /// All limits. A map made by hand is held to them wherever it is used, so that nothing overflows behind this check.
+    /// Checks all limits. A hand-made map is checked wherever it is used, so that nothing overflows after this check.
     pub(crate) fn check(&self) -> Result<(), LayoutError> {
         self.check_parts()?;
         self.check_tensor()?;
@@ -35,14 +35,14 @@ impl TensorMap {
         self.boxes.iter().try_for_each(|copy| check_shared(copy.shared))
     }
 
-    /// Parts that belong together.
+    /// Checks that the parts of the map are consistent.
     fn check_parts(&self) -> Result<(), LayoutError> {
         let rank = self.rank();
         if !(1..=MAX_RANK).contains(&rank) {
             return Err(refuse(format!("it needs {rank} dimensions"), "1 to 5 dimensions"));
         }
         if self.interleave != Interleave::None && rank < 3 {
-            return Err(refuse(format!("it interleaves channels in {rank} dimensions"), "3 to 5 dimensions"));
+            return Err(refuse(format!("it interleaves channels but has rank {rank}"), "3 to 5 dimensions"));
         }
         let parts = [self.strides.len() + 1, self.box_dims.len(), self.element_strides.len(), self.sources.len()];
         let offsets = self.boxes.iter().map(|copy| copy.offset.len());
@@ -79,7 +79,7 @@ impl TensorMap {
         }
         match self.dims.first() {
             Some(row) if self.bits == 4 && row % 2 != 0 => {
-                Err(refuse(format!("a row has {row} elements of 4 bits"), "an even number of them"))
+                Err(refuse(format!("a row of 4-bit elements has length {row}"), "an even length"))
             }
             _ => Ok(()),
         }
@@ -90,7 +90,7 @@ impl TensorMap {
             return Err(refuse(format!("a side of the box has {bad} elements"), "1 to 256 elements"));
         }
         if let Some(bad) = self.element_strides.iter().find(|step| !(1..=MAX_STEP).contains(*step)) {
-            return Err(refuse(format!("the box takes every {bad}th element"), "steps of 1 to 8 elements"));
+            return Err(refuse(format!("an element stride of the box is {bad}"), "element strides of 1 to 8"));
         }
         let (elements, bits) = self.row();
         if self.interleave == Interleave::None && bits % (UNIT * 8) != 0 {
@@ -106,7 +106,7 @@ impl TensorMap {
             Interleave::B16 => Ok(()),
             Interleave::B32 if swizzle == SwizzlePattern::B32 => Ok(()),
             Interleave::B32 => {
-                let problem = format!("32 bytes of channels are interleaved, with {}", swizzle.name());
+                let problem = format!("channels are interleaved by 32 bytes, with {}", swizzle.name());
                 Err(refuse(problem, SwizzlePattern::B32.name()))
             }
             Interleave::None => {
@@ -120,14 +120,14 @@ impl TensorMap {
         }
     }
 
-    /// Elements and bits of a row of the box, whose sides are checked.
+    /// Elements and bits of a row of the box; the sides must have been checked.
     fn row(&self) -> (i64, i64) {
         let elements = self.box_dims.first().copied().unwrap_or(0);
         (elements, elements * self.bits)
     }
 }
 
-/// Where a box may start in shared memory.
+/// Checks where a box starts in shared memory.
 pub(crate) fn check_shared(start: i64) -> Result<(), LayoutError> {
     if start >= 0 && start % SHARED_UNIT == 0 {
         return Ok(());
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// What is said of the map after a change.
+    /// The error message for the map after a change.
     fn said(change: impl Fn(&mut TensorMap)) -> String {
         let mut map = map();
         change(&mut map);
@@ -221,7 +221,7 @@ mod tests {
     fn rows_of_4_bits_have_an_even_number_of_elements() {
         let four = |row| TensorMap { bits: 4, dims: vec![row, 10], box_dims: vec![32, 2], ..map() };
         assert!(four(66).check().is_ok());
-        assert!(four(65).check().unwrap_err().to_string().ends_with("a row has 65 elements of 4 bits"));
+        assert!(four(65).check().unwrap_err().to_string().ends_with("a row of 4-bit elements has length 65"));
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
             assert_eq!(said(|map| map.box_dims[1] = side), format!("a side of the box has {side} elements"));
         }
         for step in [0, 9, i64::MAX] {
-            assert_eq!(said(|map| map.element_strides[0] = step), format!("the box takes every {step}th element"));
+            assert_eq!(said(|map| map.element_strides[0] = step), format!("an element stride of the box is {step}"));
         }
         assert_eq!(said(|map| map.box_dims[0] = 12), "12 elements in a row of the box are 192 bits");
         for start in [64, -128] {

@@ -1,8 +1,8 @@
-//! Hardware descriptors: the words in which the matrix and copy engines are told where a tile lives.
+//! Hardware descriptors: the words that tell the matrix and copy engines where a tile lives.
 //!
-//! Each is encoded from named fields and decoded again; those that speak of a layout are also derived from one:
-//! [`tcgen05_descriptor`], [`wgmma_descriptor`] and [`tensor_map()`] either give a descriptor that addresses exactly
-//! the places of the layout, or an error that says why none does.
+//! Each is encoded from named fields and can be decoded. Those that describe a layout are also derived from one:
+//! [`tcgen05_descriptor`], [`wgmma_descriptor`] and [`tensor_map()`] return either a descriptor that addresses exactly
+//! the places of the layout, or an error that explains why there is none.
 
 mod boxes;
 mod derive;

@@ -1,24 +1,24 @@
-//! The swizzle patterns that the matrix and copy engines know.
+//! The swizzle patterns that the matrix and copy engines support.
 
 use crate::hardware::SwizzleMode;
 use crate::layout::Layout;
 use crate::swizzle::SwizzleLayout;
 
-/// How 16-byte chunks (with [`SwizzlePattern::B128Atom32`] 32-byte chunks) of shared memory change places.
+/// How 16-byte chunks of shared memory (32-byte chunks with [`SwizzlePattern::B128Atom32`]) are permuted.
 ///
 /// The engines XOR bits of the byte address itself. Sources: PTX ISA, sections "Shared memory descriptor" and
 /// "Canonical layouts" of tcgen05, "Swizzling modes" of tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SwizzlePattern {
-    /// Nothing moves.
+    /// No swizzle: no chunk moves.
     None,
-    /// Chunks within 32 bytes; the pattern repeats after 256 bytes.
+    /// Permutes chunks within 32 bytes; the pattern repeats every 256 bytes.
     B32,
-    /// Chunks within 64 bytes; the pattern repeats after 512 bytes.
+    /// Permutes chunks within 64 bytes; the pattern repeats every 512 bytes.
     B64,
-    /// Chunks within 128 bytes; the pattern repeats after 1024 bytes.
+    /// Permutes chunks within 128 bytes; the pattern repeats every 1024 bytes.
     B128,
-    /// Chunks of 32 bytes within 128 bytes; the pattern repeats after 512 bytes. Only tcgen05 and its copies know it.
+    /// Permutes 32-byte chunks within 128 bytes; the pattern repeats every 512 bytes. Only for tcgen05 and its copies.
     B128Atom32,
 }
 
@@ -32,7 +32,7 @@ impl SwizzlePattern {
         SwizzlePattern::B128Atom32,
     ];
 
-    /// The pattern that a layout of elements of `bits` bits has; `None` for a table, or a swizzle that no engine knows.
+    /// The pattern of a layout of elements of `bits` bits; `None` for a table or a swizzle that no engine supports.
     pub fn of(layout: &Layout, bits: i64) -> Option<SwizzlePattern> {
         match layout {
             Layout::Tile(_) => Some(SwizzlePattern::None),
@@ -45,7 +45,7 @@ impl SwizzlePattern {
     }
 
     /// The swizzle on addresses that count elements of `bits` bits (a power of two up to 128); with `bits` = 1, on bit
-    /// addresses. `None` where nothing moves, and for elements of another width.
+    /// addresses. `None` if nothing moves, and for elements of any other width.
     pub fn swizzle(self, bits: i64) -> Option<SwizzleLayout> {
         match self.mode() {
             Some(SwizzleMode::None) => None,
@@ -57,17 +57,17 @@ impl SwizzlePattern {
         }
     }
 
-    /// Bytes within which chunks change places: the length of a row. 16, one chunk, without a swizzle.
+    /// Length in bytes of a row, within which chunks are permuted; 16 (one chunk) without a swizzle.
     pub fn span(self) -> i64 {
         self.mode().map_or(128, SwizzleMode::bytes)
     }
 
-    /// Rows of [`SwizzlePattern::span`] bytes that follow each other in memory as one group.
+    /// Number of consecutive rows of [`SwizzlePattern::span`] bytes that form one group.
     pub fn rows(self) -> i64 {
         if self == SwizzlePattern::B128Atom32 { 4 } else { 8 }
     }
 
-    /// Bytes of a group of rows: after as many the pattern repeats.
+    /// Bytes of a group of rows, after which the pattern repeats.
     pub fn repeat(self) -> i64 {
         self.rows() * self.span()
     }
@@ -83,7 +83,7 @@ impl SwizzlePattern {
         }
     }
 
-    /// The mode without the 32-byte chunks, which wgmma does not know.
+    /// The corresponding mode of 16-byte chunks; `None` for 32-byte chunks, which wgmma does not support.
     pub fn mode(self) -> Option<SwizzleMode> {
         match self {
             SwizzlePattern::None => Some(SwizzleMode::None),
@@ -94,7 +94,7 @@ impl SwizzlePattern {
         }
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub fn name(self) -> &'static str {
         match self {
             SwizzlePattern::None => "no swizzle",

@@ -13,11 +13,11 @@ use super::instruction::{
 /// The `.kind` of a block-scaled `tcgen05.mma`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaledKind {
-    /// Floats of 4, 6 and 8 bits, freely mixed, with a ue8m0 scale for 32 elements; K of 32.
+    /// Floats of 4, 6 and 8 bits, freely mixed, with one ue8m0 scale per 32 elements; K of 32.
     Mxf8f6f4,
-    /// e2m1 with a ue8m0 scale for 32 elements; K of 64 (96 on `sm_103a`).
+    /// e2m1 with one ue8m0 scale per 32 elements; K of 64 (96 on `sm_103a`).
     Mxf4,
-    /// e2m1 with a scale of ue4m3 or ue8m0 for 16 elements, or of ue8m0 for 32; K of 64 (96 on `sm_103a`).
+    /// e2m1 with one ue4m3 or ue8m0 scale per 16 elements, or one ue8m0 scale per 32; K of 64 (96 on `sm_103a`).
     Mxf4nvf4,
 }
 
@@ -26,14 +26,14 @@ pub enum ScaledKind {
 pub struct ScaleFormat {
     /// Their type: ue8m0 or ue4m3.
     pub element: MmaType,
-    /// How many of them an MMA reads of a row, so for how many elements one is: with K of 32 `1X` is a factor for 32
-    /// elements, with K of 64 `2X` is one for 32 and `4X` one for 16. With K of 96 they stand for `.block32` and
-    /// `.block16`, which are 3 and 6 factors.
+    /// How many factors an MMA reads per row, which decides how many elements share one: with K of 32, `1X` is one
+    /// factor per 32 elements; with K of 64, `2X` is one per 32 and `4X` one per 16. With K of 96, `2X` and `4X` stand
+    /// for `.block32` and `.block16`, which are 3 and 6 factors.
     pub vec: ScaleVec,
 }
 
 impl ScaledKind {
-    /// Its name in PTX, behind `.kind::`.
+    /// Its name in PTX, after `.kind::`.
     pub fn name(self) -> &'static str {
         match self {
             ScaledKind::Mxf8f6f4 => "mxf8f6f4",
@@ -42,7 +42,7 @@ impl ScaledKind {
         }
     }
 
-    /// The types of A and B, with their numbers in the descriptor.
+    /// The types of A and B, with their codes in the descriptor.
     pub fn operands(self) -> &'static [(MmaType, u8)] {
         match self {
             ScaledKind::Mxf8f6f4 => NARROW_FLOATS,
@@ -58,9 +58,9 @@ pub struct BlockScaledInstructionDescriptor {
     pub sparse: bool,
     /// Which byte of a tensor-memory column holds B's scale factors (bits 4 and 5).
     pub b_scale_id: u8,
-    /// The number of A's type (bits 7 to 9); see [`ScaledKind::operands`].
+    /// The code of A's type (bits 7 to 9); see [`ScaledKind::operands`].
     pub a: u8,
-    /// The number of B's type (bits 10 to 12).
+    /// The code of B's type (bits 10 to 12).
     pub b: u8,
     /// Whether A is negated (bit 13).
     pub negate_a: bool,
@@ -83,7 +83,7 @@ pub struct BlockScaledInstructionDescriptor {
 }
 
 impl BlockScaledInstructionDescriptor {
-    /// The word. Bits beyond a field's width are dropped.
+    /// The encoded word. Bits beyond a field's width are dropped.
     pub fn encode(&self) -> u32 {
         let word = put(u64::from(self.sparse), 2, 1)
             | put(u64::from(self.b_scale_id), 4, 2)
@@ -101,11 +101,11 @@ impl BlockScaledInstructionDescriptor {
         word as u32
     }
 
-    /// The fields of a word. Error: reserved bits that are set.
+    /// Decodes a word. Error: reserved bits are set.
     pub fn decode(word: u32) -> Result<BlockScaledInstructionDescriptor, LayoutError> {
         let field = |at, width| take(u64::from(word), at, width);
         if field(0, 2) | field(3, 1) | field(6, 1) | field(24, 3) != 0 {
-            let problem = format!("the descriptor {word:#010x} has reserved bits that are set");
+            let problem = format!("the descriptor {word:#010x} has reserved bits set");
             return Err(refuse(problem, "zeros in bits 0, 1, 3, 6 and 24 to 26"));
         }
         Ok(BlockScaledInstructionDescriptor {
@@ -127,16 +127,16 @@ impl BlockScaledInstructionDescriptor {
 }
 
 /// The kind and the descriptor of a block-scaled multiplication with scale factors of the format `scale`; `transpose`
-/// says whether A and B are MN-major. The ids of the scale factors are 0.
+/// tells whether A and B are MN-major. The scale factor ids are 0.
 ///
-/// e2m1 with a factor of ue8m0 for 32 elements is multiplied by `mxf4` and by `mxf4nvf4`, which have the same word for
-/// it; the kind given is `mxf4`. (The ISA's table of the word names ue4m3 alone for `mxf4nvf4`; CUTLASS sets the bit of
-/// ue8m0 there as in the other kinds.)
+/// e2m1 with one ue8m0 factor per 32 elements is supported by both `mxf4` and `mxf4nvf4`, with the same word; the kind
+/// returned is `mxf4`. (For `mxf4nvf4` the ISA's table of the word lists only ue4m3; CUTLASS sets the ue8m0 bit there
+/// as in the other kinds.)
 ///
 /// Legal: M of 128 (two CTAs: 128 or 256), N up to 256 in steps of 8 per CTA, D of f32 (PTX ISA, "Matrix shape" and
 /// "Valid combinations of scale_vectorsize with types and MMA-Kind"); for `mxf4` and `mxf4nvf4` both operands K-major.
 ///
-/// Errors: types that no kind multiplies, and sizes or transposes that the kind does not have.
+/// Errors: types that no kind multiplies, and sizes or transposes that the kind does not support.
 pub fn block_scaled(
     shape: InstructionShape,
     types: InstructionTypes,

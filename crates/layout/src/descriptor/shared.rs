@@ -15,13 +15,13 @@ const TCGEN05_CONSTANT: u64 = 0b001;
 /// The descriptor of `tcgen05.mma` and `tcgen05.cp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tcgen05Descriptor {
-    /// Start address, in 16 bytes (bits 0 to 13).
+    /// Start address, in units of 16 bytes (bits 0 to 13).
     pub start_address: u16,
-    /// Leading dimension: byte offset, or address, in 16 bytes (bits 16 to 29). Unused where K-major rows are swizzled.
+    /// Leading dimension: offset or address, in units of 16 bytes (bits 16 to 29). Unused if K-major rows are swizzled.
     pub leading_byte_offset: u16,
-    /// Stride dimension: byte offset, in 16 bytes (bits 32 to 45).
+    /// Stride dimension: offset, in units of 16 bytes (bits 32 to 45).
     pub stride_byte_offset: u16,
-    /// Phase of the swizzle at the start (bits 49 to 51); 0 where the pattern starts at a multiple of its repeat.
+    /// Phase of the swizzle at the start (bits 49 to 51); 0 if the tile starts at a multiple of the pattern's period.
     pub base_offset: u8,
     /// Whether the leading dimension is an address instead of an offset (bit 52; for K of 48 bytes, `sm_103a`).
     pub leading_is_address: bool,
@@ -30,7 +30,7 @@ pub struct Tcgen05Descriptor {
 }
 
 impl Tcgen05Descriptor {
-    /// The word. Bits beyond a field's width are dropped, as hardware wraps addresses at 256 KiB.
+    /// The encoded word. Bits beyond a field's width are dropped, as hardware wraps addresses at 256 KiB.
     pub fn encode(&self) -> u64 {
         let swizzle = match self.swizzle {
             SwizzlePattern::None => 0,
@@ -48,7 +48,7 @@ impl Tcgen05Descriptor {
             | put(swizzle, 61, 3)
     }
 
-    /// The fields of a word. Error: a word without the fixed constant, with reserved bits, or with no swizzle's number.
+    /// Decodes a word. Errors: the fixed constant is missing, reserved bits are set, the swizzle code is unknown.
     pub fn decode(word: u64) -> Result<Tcgen05Descriptor, LayoutError> {
         let refuse = |problem: &str, legal: &str| LayoutError::Hardware {
             name: "tcgen05 shared-memory descriptor",
@@ -56,10 +56,10 @@ impl Tcgen05Descriptor {
             legal: legal.to_string(),
         };
         if take(word, 46, 3) != TCGEN05_CONSTANT {
-            return Err(refuse("another constant in bits 46 to 48", "0b001 in bits 46 to 48"));
+            return Err(refuse("a wrong constant in bits 46 to 48", "0b001 in bits 46 to 48"));
         }
         if take(word, 14, 2) | take(word, 30, 2) | take(word, 53, 8) != 0 {
-            return Err(refuse("reserved bits that are set", "zeros in bits 14, 15, 30, 31 and 53 to 60"));
+            return Err(refuse("reserved bits set", "zeros in bits 14, 15, 30, 31 and 53 to 60"));
         }
         let swizzle = match take(word, 61, 3) {
             0 => SwizzlePattern::None,
@@ -67,7 +67,7 @@ impl Tcgen05Descriptor {
             2 => SwizzlePattern::B128,
             4 => SwizzlePattern::B64,
             6 => SwizzlePattern::B32,
-            _ => return Err(refuse("no swizzle's number in bits 61 to 63", "0, 1, 2, 4 or 6 in bits 61 to 63")),
+            _ => return Err(refuse("an unknown swizzle code in bits 61 to 63", "0, 1, 2, 4 or 6 in bits 61 to 63")),
         };
         Ok(Tcgen05Descriptor {
             start_address: take(word, 0, 14) as u16,
@@ -83,20 +83,20 @@ impl Tcgen05Descriptor {
 /// The descriptor of `wgmma.mma_async`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WgmmaDescriptor {
-    /// Start address, in 16 bytes (bits 0 to 13).
+    /// Start address, in units of 16 bytes (bits 0 to 13).
     pub start_address: u16,
-    /// Leading dimension byte offset, in 16 bytes (bits 16 to 29). Unused where K-major rows are swizzled.
+    /// Leading dimension offset, in units of 16 bytes (bits 16 to 29). Unused if K-major rows are swizzled.
     pub leading_byte_offset: u16,
-    /// Stride dimension byte offset, in 16 bytes (bits 32 to 45).
+    /// Stride dimension offset, in units of 16 bytes (bits 32 to 45).
     pub stride_byte_offset: u16,
-    /// Phase of the swizzle at the start (bits 49 to 51); 0 where the pattern starts at a multiple of its repeat.
+    /// Phase of the swizzle at the start (bits 49 to 51); 0 if the tile starts at a multiple of the pattern's period.
     pub base_offset: u8,
     /// Swizzle (bits 62 and 63).
     pub swizzle: SwizzleMode,
 }
 
 impl WgmmaDescriptor {
-    /// The word. Bits beyond a field's width are dropped, as hardware wraps addresses at 256 KiB.
+    /// The encoded word. Bits beyond a field's width are dropped, as hardware wraps addresses at 256 KiB.
     pub fn encode(&self) -> u64 {
         let swizzle = match self.swizzle {
             SwizzleMode::None => 0,
@@ -111,12 +111,12 @@ impl WgmmaDescriptor {
             | put(swizzle, 62, 2)
     }
 
-    /// The fields of a word. Error: reserved bits that are set.
+    /// Decodes a word. Error: reserved bits are set.
     pub fn decode(word: u64) -> Result<WgmmaDescriptor, LayoutError> {
         if take(word, 14, 2) | take(word, 30, 2) | take(word, 46, 3) | take(word, 52, 10) != 0 {
             return Err(LayoutError::Hardware {
                 name: "wgmma shared-memory descriptor",
-                problem: format!("{word:#018x} has reserved bits that are set"),
+                problem: format!("{word:#018x} has reserved bits set"),
                 legal: "zeros in bits 14, 15, 30, 31, 46 to 48 and 52 to 61".to_string(),
             });
         }

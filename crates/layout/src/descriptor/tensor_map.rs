@@ -1,4 +1,4 @@
-//! Tensor maps: what the copy engine (TMA) is told of a tensor in global memory and of the box that one copy moves.
+//! Tensor maps: how a tensor in global memory, and the box that one copy moves, are described to the copy engine (TMA).
 //!
 //! Sources: CUDA driver API, `cuTensorMapEncodeTiled`; PTX ISA, section "Tensors" (tiled mode, swizzling modes). The
 //! limits are in `limits`.
@@ -11,7 +11,7 @@ use super::pattern::SwizzlePattern;
 
 /// How channels are interleaved in global memory (`CUtensorMapInterleave`).
 ///
-/// Derived maps have none: a box with 16-byte chunks of a row as a dimension of its own says the same of any tensor.
+/// Derived maps do not interleave: a box with a separate dimension for the 16-byte chunks of a row is equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interleave {
     /// Rows are contiguous.
@@ -22,7 +22,7 @@ pub enum Interleave {
     B32,
 }
 
-/// The dimension of the tensor, and how many of its elements apart, that a dimension of a map counts.
+/// The tensor dimension that a dimension of a map counts, and the step in which it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Dimension of the tensor.
@@ -34,7 +34,7 @@ pub struct Source {
 /// One of the copies that fill a tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoxCopy {
-    /// What to add to the tile's coordinate in the map, fastest dimension first.
+    /// Offset to add to the tile's coordinate in the map, fastest dimension first.
     pub offset: Vec<i64>,
     /// Where it goes in shared memory, in bytes from the start of the buffer.
     pub shared: i64,
@@ -43,7 +43,7 @@ pub struct BoxCopy {
 /// One element that a copy moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoxElement {
-    /// Its position in the tensor's memory, in elements; `None` outside the tensor, where zero is filled in.
+    /// Its position in the tensor's memory, in elements; `None` outside the tensor, where zeros are filled in.
     pub global: Option<i64>,
     /// Its position in shared memory, in elements from the start of the buffer.
     pub shared: i64,
@@ -56,55 +56,55 @@ pub struct TensorMap {
     pub bits: i64,
     /// Where the map starts, in bytes from the tensor's start.
     pub start: i64,
-    /// Dimensions of the tensor, those of one element included, which the map leaves out.
+    /// Number of dimensions of the tensor, including those of extent 1, which the map leaves out.
     pub tensor_rank: usize,
-    /// Elements along each dimension.
+    /// Extent of each dimension of the map, in elements.
     pub dims: Vec<i64>,
     /// Distance between neighbours along dimensions 1 and up, in bytes; along dimension 0 elements are packed.
     pub strides: Vec<i64>,
     /// Elements along each dimension that a box spans.
     pub box_dims: Vec<i64>,
-    /// Which elements of a box are moved: every one (1), every second (2), ... up to 8. Along dimension 0 every one is
-    /// moved whatever stands here, unless channels are interleaved.
+    /// Which elements of a box are moved: every one (1), every second (2), ... up to 8. Ignored along dimension 0, of
+    /// which every element is moved, unless channels are interleaved.
     pub element_strides: Vec<i64>,
     /// The swizzle of the box in shared memory.
     pub swizzle: SwizzlePattern,
-    /// Interleaved channels in global memory.
+    /// How channels are interleaved in global memory.
     pub interleave: Interleave,
-    /// What each dimension counts in the tensor.
+    /// What each dimension of the map counts in the tensor.
     pub sources: Vec<Source>,
-    /// The copies of one tile; a single one where a box holds the tile.
+    /// The copies that fill one tile; a single one if one box covers the tile.
     pub boxes: Vec<BoxCopy>,
 }
 
 impl TensorMap {
-    /// How many dimensions the map has; a dimension of the tensor may be split into several, one of extent 1 left out.
+    /// How many dimensions the map has; a dimension of the tensor may be split, and one of extent 1 is left out.
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
 
-    /// Bytes that one copy moves, zeros outside the tensor included: what the barrier has to expect.
-    /// Error: a map that the driver refuses.
+    /// Bytes that one copy moves, including zeros outside the tensor: the count that the barrier must expect.
+    /// Error: a map that the driver rejects.
     pub fn box_bytes(&self) -> Result<i64, LayoutError> {
         self.check()?;
         Ok(self.moved().into_iter().product::<i64>() * self.bits / 8)
     }
 
-    /// Elements along each dimension that are moved, of a map that is checked.
+    /// Number of elements moved along each dimension; the map must have been checked.
     fn moved(&self) -> Vec<i64> {
         let sides = self.box_dims.iter().enumerate();
         sides.map(|(dimension, side)| (side + self.step(dimension) - 1) / self.step(dimension)).collect()
     }
 
-    /// Elements from one that is moved to the next.
+    /// Distance from one moved element to the next, in elements.
     fn step(&self, dimension: usize) -> i64 {
         let ignored = dimension == 0 && self.interleave == Interleave::None;
         if ignored { 1 } else { self.element_strides[dimension] }
     }
 
     /// The coordinate in the map of the tile that starts at `origin` of the tensor. Errors: a map that the driver
-    /// refuses, another rank than the tensor's, an origin that is no multiple of the blocks into which the map splits a
-    /// dimension, or not 0 in a dimension that the map leaves out.
+    /// rejects, a rank other than the tensor's, an origin that is not a multiple of the blocks into which the map
+    /// splits a dimension, or is not 0 in a dimension that the map leaves out.
     pub fn coordinate(&self, origin: &[i64]) -> Result<Vec<i64>, LayoutError> {
         self.check()?;
         if origin.len() != self.tensor_rank {
@@ -125,7 +125,7 @@ impl TensorMap {
         }
     }
 
-    /// The index in a dimension of the map of the tile that starts at `at` of the tensor's dimension.
+    /// The index, in one dimension of the map, of a tile that starts at `at` in the tensor's dimension.
     fn index(&self, source: Source, at: i64) -> Result<i64, LayoutError> {
         let same = self.sources.iter().filter(|other| other.dimension == source.dimension);
         let block = same.map(|other| other.step).max().unwrap_or(1);
@@ -136,14 +136,14 @@ impl TensorMap {
         Ok(if source.step == block { at / block } else { 0 })
     }
 
-    /// What a copy of the box at `coordinate` of the map does, with its destination `shared` bytes into the buffer:
-    /// every element moved, the fastest dimension first. Errors: a map that the driver refuses, another rank,
-    /// interleaved channels, a destination that is no multiple of 128 bytes, a huge box.
+    /// Every element that a copy of the box at `coordinate` of the map moves, fastest dimension first; its destination
+    /// is `shared` bytes into the buffer. Errors: a map that the driver rejects, a wrong rank, interleaved channels, a
+    /// destination that is not a multiple of 128 bytes, a box too large to enumerate.
     pub fn box_addresses(&self, coordinate: &[i64], shared: i64) -> Result<Vec<BoxElement>, LayoutError> {
         self.check()?;
         check_shared(shared)?;
         if self.interleave != Interleave::None {
-            return Err(refuse("channels are interleaved".to_string(), "maps without interleave"));
+            return Err(refuse("channels are interleaved".to_string(), "maps without interleaving"));
         }
         if coordinate.len() != self.rank() {
             return Err(LayoutError::Rank { given: coordinate.len(), needed: self.rank() });

@@ -9,7 +9,7 @@ use crate::tile::TileLayout;
 const NAME: &str = "scale factor layout";
 
 choices! {
-    /// `.scale_vec`: how many factors one MMA reads of a row of A or a column of B.
+    /// `.scale_vec`: how many factors one MMA reads per row of A or column of B.
     pub ScaleVec, "scale_vec";
     /// One, for `mxf8f6f4` (K = 32, blocks of 32).
     X1 = "1X",
@@ -20,7 +20,7 @@ choices! {
 }
 
 impl ScaleVec {
-    /// 1, 2 or 4.
+    /// Number of factors that one MMA reads per row: 1, 2 or 4.
     pub fn factors(self) -> i64 {
         match self {
             ScaleVec::X1 => 1,
@@ -31,7 +31,7 @@ impl ScaleVec {
 }
 
 choices! {
-    /// Whose scale factors.
+    /// The operand that the scale factors belong to.
     pub ScaleOperand, "scaled operand";
     /// Those of the rows of A.
     A = "a",
@@ -39,21 +39,21 @@ choices! {
     B = "b",
 }
 
-/// A block-scaled `tcgen05.mma`, as far as it decides where its scale factors live.
+/// The properties of a block-scaled `tcgen05.mma` that decide where its scale factors live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockScaledMma {
     /// M of the instruction, over all CTAs of the group: 128, or 256 in two CTAs.
     pub m: i64,
-    /// N of the instruction, in whole 32s: the factors of fewer columns take as much room.
+    /// N of the instruction, a multiple of 32: the factors of fewer columns take the same room.
     pub n: i64,
-    /// The group.
+    /// The CTA group that executes it.
     pub cta_group: CtaGroup,
-    /// Factors of a row for one MMA.
+    /// Factors per row for one MMA.
     pub scale_vec: ScaleVec,
 }
 
 impl BlockScaledMma {
-    /// The factors that one CTA holds for `mmas` MMAs along K: of A those of its own rows, of B all.
+    /// The factors that one CTA holds for `mmas` MMAs along K: of its own rows of A, or of all columns of B.
     fn factors(&self, operand: ScaleOperand, mmas: i64) -> Result<ScaleFactors, LayoutError> {
         self.check()?;
         at_least_one(NAME, "the number of MMAs", mmas)?;
@@ -78,21 +78,21 @@ impl BlockScaledMma {
         let step = if self.splits_b() { 64 } else { 32 };
         if !(step..=256).contains(&self.n) || self.n % step != 0 {
             let problem = format!("N = {} with M = {} in {}", self.n, self.m, self.cta_group);
-            return Err(refused(NAME, problem, format!("multiples of {step} up to 256; pad the factors of other N")));
+            return Err(refused(NAME, problem, format!("multiples of {step} up to 256; pad the factors for other N")));
         }
         Ok(())
     }
 
-    /// With 64 rows in each of two CTAs the lower and the upper lanes work on a half of the columns each.
+    /// With 64 rows in each of two CTAs, the lower and the upper lanes each work on half of the columns.
     fn splits_b(&self) -> bool {
         self.cta_group == CtaGroup::Two && self.m == 128
     }
 }
 
-/// Scale factors of one CTA for `mmas` MMAs that follow each other along K, in tensor memory: (rows, factors) on
-/// `TLane` and `TCol` in bytes.
+/// Scale factors of one CTA for `mmas` consecutive MMAs along K, in tensor memory: (rows, factors) on `TLane` and, in
+/// bytes, on `TCol`.
 ///
-/// As [`sf_tmem_layout`], repeated on all four warps' lanes. Only B of M = 128 in two CTAs differs: there the first
+/// Like [`sf_tmem_layout`], repeated on all four warps' lanes. Only B of M = 128 in two CTAs differs: there the first
 /// half of the columns is on lanes 0..32 and 32..64, the second on 64..96 and 96..128. Source: PTX ISA, section
 /// "tcgen05 Block Scaling", layouts of scale factors A and B by `.scale_vec`. Errors: an M or N that no such MMA has,
 /// more columns than tensor memory has.
@@ -107,11 +107,10 @@ pub fn scale_tmem_layout(mma: &BlockScaledMma, operand: ScaleOperand, mmas: i64)
     within_columns(NAME, TileLayout::new(shard, vec![iter(2, 32, TLANE)], [])?, 8)
 }
 
-/// Scale factors of one CTA for `mmas` MMAs that follow each other along K, in shared memory, in bytes: (rows,
-/// factors).
+/// Scale factors of one CTA for `mmas` consecutive MMAs along K, in shared memory, in bytes: (rows, factors).
 ///
-/// As [`sf_smem_layout`]. Errors: an M or N that no such MMA has, rows or factors that are no whole number of blocks of
-/// 128 x 4.
+/// Like [`sf_smem_layout`]. Errors: an M or N that no such MMA has, rows or factors that are not a whole number of
+/// blocks of 128 x 4.
 pub fn scale_smem_layout(mma: &BlockScaledMma, operand: ScaleOperand, mmas: i64) -> Result<TileLayout, LayoutError> {
     sf_smem_layout(&mma.factors(operand, mmas)?)
 }

@@ -5,11 +5,11 @@ choices! {
     pub(super) Family, "named layout";
     /// Accumulators in tensor memory.
     Tmem = "tmem",
-    /// Operands in tensor memory, from the MMA.
+    /// Operands in tensor memory, given the MMA.
     TmemOperand = "tmem-operand",
     /// Register tiles of `tcgen05.ld`.
     Tcgen05 = "tcgen05",
-    /// Register tiles of a warpgroup by rows.
+    /// Register tiles of a warpgroup, one row per thread.
     Wg = "wg",
     /// Fragments of `mma.sync`.
     Mma = "mma",
@@ -25,20 +25,20 @@ choices! {
     SfTmem = "sf-tmem",
     /// Scale factors in shared memory.
     SfSmem = "sf-smem",
-    /// Scale factors in tensor memory, from the MMA.
+    /// Scale factors in tensor memory, given the MMA.
     ScaleTmem = "scale-tmem",
-    /// Scale factors in shared memory, from the MMA.
+    /// Scale factors in shared memory, given the MMA.
     ScaleSmem = "scale-smem",
 }
 
-/// A family of named layouts.
+/// A family of named layouts: its form, an example and a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedExample {
-    /// How names of the family are made; what is in brackets may be left out.
+    /// The form of the family's names; parts in brackets are optional.
     pub pattern: &'static str,
-    /// A name of the family.
+    /// An example of a name of the family.
     pub example: &'static str,
-    /// What the family is.
+    /// A one-line description of the family.
     pub about: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! For the tests: a fragment against the ISA's formula, for every register of every thread.
+//! For tests: compares a fragment with the ISA's formula for every register of every thread.
 
 use crate::axis::{Axis, LANEID, M, REG, TID_IN_WG, WID_IN_WG};
 use crate::tile::TileLayout;

@@ -2,12 +2,12 @@
 
 use crate::error::LayoutError;
 
-/// Characters of a wrong name that are compared with the right ones; none of these is longer.
+/// How many characters of an unknown name are compared with the known names, none of which is longer.
 const COMPARED: usize = 32;
 
-/// One of a fixed set of names.
+/// An enum whose variants are chosen by name.
 pub(super) trait Choice: Copy + 'static {
-    /// What is chosen, as errors call it.
+    /// What is chosen, as named in errors.
     const WHAT: &'static str;
 
     /// Every choice.

@@ -13,7 +13,7 @@ choices! {
     pub Datapath, "datapath";
     /// M = 256 over two CTAs: 128 rows, row r on lane r.
     A = "A",
-    /// M = 128 over two CTAs, dense: 64 rows; the right half of the columns lies 64 lanes further.
+    /// M = 128 over two CTAs, dense: 64 rows; the right half of the columns is 64 lanes further.
     B = "B",
     /// M = 128 over two CTAs, sparse: 64 rows, 16 on each warp's 32 lanes.
     C = "C",
@@ -23,7 +23,7 @@ choices! {
     E = "E",
     /// M = 64: as C.
     F = "F",
-    /// M = 32 with `.ws`: 32 rows; each further quarter of the columns lies 32 lanes further.
+    /// M = 32 with `.ws`: 32 rows; each further quarter of the columns is 32 lanes further.
     G = "G",
 }
 
@@ -37,7 +37,7 @@ impl Datapath {
         }
     }
 
-    /// Into how many parts the columns are cut, each on lanes of its own.
+    /// The number of parts into which the columns are split, each on its own lanes.
     pub fn column_parts(self) -> i64 {
         match self {
             Datapath::B | Datapath::E => 2,
@@ -46,7 +46,7 @@ impl Datapath {
         }
     }
 
-    /// True where the rows take 16 of each warp's 32 lanes, so that there is a lower and an upper half to choose.
+    /// True if the rows take 16 of each warp's 32 lanes, so that the lower or the upper half can be chosen.
     pub fn has_sub_slabs(self) -> bool {
         matches!(self, Datapath::C | Datapath::F)
     }
@@ -54,10 +54,10 @@ impl Datapath {
 
 /// An accumulator of `rows` x `cols` elements on `TLane` and `TCol`; each takes a column of 32 bits, 16-bit ones too.
 ///
-/// `sub_slab` 1 takes the upper 16 of each warp's 32 lanes, with C and F only; 0 takes the lower ones. Source: PTX ISA,
+/// `sub_slab` 1 takes the upper 16 of each warp's 32 lanes (C and F only); 0 takes the lower ones. Source: PTX ISA,
 /// sections "tcgen05 Data Path Layout Organization" and "Packing formats of elements in Tensor and Shared memory".
-/// Errors: other rows than the datapath has, columns that it cannot cut into its parts, more of them than tensor memory
-/// has, a sub slab that it does not have.
+/// Errors: a number of rows other than the datapath's, columns that do not split into its parts, more columns than
+/// tensor memory has, a sub slab that the datapath does not have.
 pub fn tmem_datapath_layout(
     datapath: Datapath,
     rows: i64,
@@ -77,12 +77,12 @@ pub fn tmem_datapath_layout(
 fn check(datapath: Datapath, rows: i64, cols: i64, sub_slab: i64) -> Result<(), LayoutError> {
     let (needed, parts) = (datapath.rows(), datapath.column_parts());
     if rows != needed {
-        let problem = format!("{rows} rows in datapath {datapath}");
+        let problem = format!("rows = {rows} in datapath {datapath}");
         return Err(refused(NAME, problem, format!("{needed} rows; 128 in A and D, 64 in B, C, E and F, 32 in G")));
     }
     at_least_one(NAME, "the number of columns", cols)?;
     if cols % parts != 0 {
-        let problem = format!("{cols} columns in datapath {datapath}, which cuts them into {parts} parts");
+        let problem = format!("columns = {cols} in datapath {datapath}, which splits them into {parts} parts");
         return Err(refused(NAME, problem, format!("a multiple of {parts}")));
     }
     let sub_slabs = if datapath.has_sub_slabs() { 0..=1 } else { 0..=0 };

@@ -17,19 +17,19 @@ choices! {
     U8 = "u8",
     /// Signed 8-bit integer.
     S8 = "s8",
-    /// 4-bit float, 2 exponent bits and 1 of mantissa.
+    /// 4-bit float, 2 exponent bits and 1 mantissa bit.
     E2m1 = "e2m1",
-    /// 6-bit float, 2 exponent bits and 3 of mantissa.
+    /// 6-bit float, 2 exponent bits and 3 mantissa bits.
     E2m3 = "e2m3",
-    /// 6-bit float, 3 exponent bits and 2 of mantissa.
+    /// 6-bit float, 3 exponent bits and 2 mantissa bits.
     E3m2 = "e3m2",
-    /// 8-bit float, 4 exponent bits and 3 of mantissa.
+    /// 8-bit float, 4 exponent bits and 3 mantissa bits.
     E4m3 = "e4m3",
-    /// 8-bit float, 5 exponent bits and 2 of mantissa.
+    /// 8-bit float, 5 exponent bits and 2 mantissa bits.
     E5m2 = "e5m2",
     /// Scale factor: an unsigned power of two, 8 exponent bits.
     Ue8m0 = "ue8m0",
-    /// Scale factor: unsigned float, 4 exponent bits and 3 of mantissa, in 8 bits.
+    /// Scale factor: unsigned float, 4 exponent bits and 3 mantissa bits, stored in 8 bits.
     Ue4m3 = "ue4m3",
     /// IEEE 754 half.
     F16 = "f16",
@@ -46,7 +46,7 @@ choices! {
 }
 
 impl MmaType {
-    /// The type that means what a dtype means. Error: matrix instructions have none.
+    /// The type that corresponds to a dtype. Error: matrix instructions do not support it.
     pub fn of_dtype(dtype: DType) -> Result<MmaType, LayoutError> {
         match dtype {
             DType::F64 => Ok(MmaType::F64),
@@ -61,7 +61,7 @@ impl MmaType {
         }
     }
 
-    /// Bits of one element, without the padding that some instructions want.
+    /// Bits of one element, without the padding that some instructions require.
     pub fn bits(self) -> i64 {
         match self {
             MmaType::B1 => 1,
@@ -81,7 +81,7 @@ impl MmaType {
 }
 
 fn no_type_of(dtype: DType) -> LayoutError {
-    refused("element type", format!("matrix instructions have none for `{dtype}`"), names::<MmaType>())
+    refused("element type", format!("matrix instructions do not support `{dtype}`"), names::<MmaType>())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::error::LayoutError;
 use crate::tile::TileLayout;
 
 choices! {
-    /// Which way matrices go.
+    /// The direction in which matrices are moved.
     pub MatrixOp, "matrix instruction";
     /// From shared memory to registers.
     Load = "ldmatrix",
@@ -45,8 +45,8 @@ impl MatrixShape {
     }
 }
 
-/// The tensor that `.x<count>` moves: the rows in memory of all matrices, in the order of their addresses (row `i` is
-/// where lane `i` points), x the elements of a row.
+/// The shape of the tensor that `.x<count>` moves: the rows in memory of all matrices, in the order of their addresses
+/// (lane `i` points to row `i`), by the elements of a row.
 pub fn matrix_fragment_shape(shape: MatrixShape, count: i64) -> [i64; 2] {
     let [rows, cols] = shape.in_memory();
     [rows.saturating_mul(count), cols]
@@ -56,7 +56,7 @@ pub fn matrix_fragment_shape(shape: MatrixShape, count: i64) -> [i64; 2] {
 ///
 /// The tensor is that of [`matrix_fragment_shape`]; with `trans` a lane holds neighbours of a column in memory
 /// instead of a row. Source: PTX ISA, sections "Warp-level matrix load instruction: ldmatrix" and "Warp-level matrix
-/// store instruction: stmatrix". Error: a shape, a count or a `trans` that the instruction does not have.
+/// store instruction: stmatrix". Error: a shape, a count or a `trans` that the instruction lacks.
 pub fn matrix_fragment(op: MatrixOp, shape: MatrixShape, count: i64, trans: bool) -> Result<TileLayout, LayoutError> {
     check(op, shape, count, trans)?;
     let lane = |extent, stride| iter(extent, stride, LANEID);

@@ -68,7 +68,7 @@ choices! {
 }
 
 choices! {
-    /// How an operand's matrix is stored, as `.row` and `.col` of `mma` say.
+    /// How an operand's matrix is stored, as `.row` and `.col` of `mma` specify.
     pub MatrixOrder, "matrix order";
     /// Row by row; usual for A.
     Row = "row",
@@ -76,7 +76,7 @@ choices! {
     Col = "col",
 }
 
-/// The multiplicands of a shape, and what their products may be added up in.
+/// A shape, the types of its multiplicands, and the types in which their products may be accumulated.
 struct Rule(MmaShape, &'static [MmaType], &'static [MmaType]);
 
 const BYTES: &[MmaType] = &[MmaType::U8, MmaType::S8];
@@ -131,15 +131,15 @@ fn legal_types(shape: MmaShape, operand: MmaOperand) -> Vec<MmaType> {
     types
 }
 
-/// Bits that one element takes in a register: floats of 4 and 6 bits in m16n8k32 stand in a byte each (PTX ISA,
+/// Bits that one element takes in a register: floats of 4 and 6 bits in m16n8k32 take a byte each (PTX ISA,
 /// `.kind::f8f6f4` and `.kind::mxf8f6f4`).
 pub fn mma_element_bits(shape: MmaShape, element: MmaType) -> i64 {
     let padded = matches!(element, MmaType::E2m1 | MmaType::E2m3 | MmaType::E3m2) && shape == MmaShape::M16N8K32;
     if padded { 8 } else { element.bits() }
 }
 
-/// The tensor that the fragment of an operand holds: (M, K), (K, N) or (M, N); m8n8k4 with half-precision
-/// multiplicands does four MMAs at once and has the MMA as a first dimension of 4.
+/// The shape of the tensor that the fragment of an operand holds: (M, K), (K, N) or (M, N). m8n8k4 with half-precision
+/// multiplicands executes four MMAs at once and has the MMA as a first dimension of 4.
 pub fn mma_fragment_shape(shape: MmaShape, operand: MmaOperand, element: MmaType) -> Vec<i64> {
     let (m, n, k) = shape.mnk();
     let matrix = match operand {
@@ -161,7 +161,7 @@ fn in_quad_pairs(shape: MmaShape, element: MmaType) -> bool {
 /// The tensor is that of [`mma_fragment_shape`]. `order` is that of the matrix, `None` for the usual one (A by rows,
 /// B by columns); only m8n8k4 of f16 has a choice. Source: PTX ISA, section "Matrix multiply-accumulate operation
 /// using mma instruction", subsections "Matrix Fragments for mma.m8n8k4" to "Matrix Fragments for mma.m16n8k256".
-/// Errors: an element type that the shape does not have for this operand, an order that it does not have.
+/// Errors: an element type that the shape does not support for this operand, an order that it does not support.
 pub fn mma_fragment(
     shape: MmaShape,
     operand: MmaOperand,
@@ -208,7 +208,7 @@ fn checked_order(
 }
 
 /// `rows` x `cols` on a warp: row `r` of each 8 on the four lanes `4r..4r+4`, each with `run` neighbours of a row.
-/// Registers count first the neighbours, then the eights of rows, then the repetitions along the row.
+/// Registers count the neighbours first, then the groups of 8 rows, then the repetitions along the row.
 pub(super) fn quad_iters(rows: i64, cols: i64, run: i64) -> Vec<Iter> {
     let halves = rows / 8;
     vec![
@@ -220,7 +220,7 @@ pub(super) fn quad_iters(rows: i64, cols: i64, run: i64) -> Vec<Iter> {
     ]
 }
 
-/// As [`quad_iters`] of 8 rows, with rows and columns exchanged: (`cols`, 8).
+/// Like [`quad_iters`] of 8 rows, with rows and columns exchanged: (`cols`, 8).
 fn transposed_quad_iters(cols: i64, run: i64) -> Vec<Iter> {
     vec![iter(cols / (4 * run), run, REG), iter(4, 1, LANEID), iter(run, 1, REG), iter(8, 4, LANEID)]
 }

@@ -3,7 +3,8 @@
 //!
 //! Each constructor names its source in the PTX ISA. Tensors are row-major: of an MMA, A is (M, K), B is (K, N) and
 //! C or D is (M, N). Fragments of `mma`, `wgmma`, `ldmatrix` and `stmatrix` place elements on `laneid` (and
-//! `wid_in_wg`) and `reg`; those of `tcgen05.ld` and a warpgroup's rows on `m`, which attaching to a fragment renames.
+//! `wid_in_wg`) and `reg`; those of `tcgen05.ld` and of a warpgroup's rows on `m`, which is renamed on
+//! attaching the layout to a fragment.
 //! The register axis counts elements, low bits of a register first.
 //!
 //! ```
@@ -59,12 +60,12 @@ fn iter(extent: i64, stride: i64, axis: Axis) -> Iter {
     Iter { extent, stride, axis }
 }
 
-/// The error for parameters that hardware does not have.
+/// The error for parameters that hardware does not support.
 fn refused(name: &'static str, problem: String, legal: impl Into<String>) -> LayoutError {
     LayoutError::Hardware { name, problem, legal: legal.into() }
 }
 
-/// The layout, if tensor memory has all its columns; elements on `TCol` have `bits` bits.
+/// The layout, if its columns fit in tensor memory; elements on `TCol` have `bits` bits.
 fn within_columns(name: &'static str, layout: TileLayout, bits: i64) -> Result<TileLayout, LayoutError> {
     let columns = layout.span_on(&TCOL).saturating_mul(bits).saturating_add(31) / 32;
     if columns <= TMEM_COLUMNS {

@@ -16,25 +16,28 @@ use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::tile::TileLayout;
 
-/// A hardware layout with what its name says about it.
+/// A hardware layout looked up by name, with its description, shape and element width.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedLayout {
-    /// The name it was asked for by.
+    /// The name that was looked up.
     pub name: String,
-    /// What it is, in a sentence.
+    /// A one-line description.
     pub about: String,
     /// The tensor that it places, row-major.
     pub shape: Vec<i64>,
-    /// Bits of one element; 32 where the name does not say.
+    /// Bits of one element; 32 if the name does not specify them.
     pub bits: i64,
     /// The layout.
     pub layout: Layout,
 }
 
-/// What a family makes of the rest of a name.
+/// What a family builds from the rest of a name.
 struct Made {
+    /// A one-line description.
     about: String,
+    /// The shape of the tensor that the layout places.
     shape: Vec<i64>,
+    /// Bits of one element.
     bits: i64,
     layout: Layout,
 }
@@ -42,7 +45,7 @@ struct Made {
 type Result<T> = std::result::Result<T, LayoutError>;
 
 /// The hardware layout of a name such as `mma:m16n8k16:a:f16` or `shared:128B:f16:64x64`; [`super::catalogue()`]
-/// lists the families. Errors quote the part that is wrong and list what may stand there, the nearest first.
+/// lists the families. Errors quote the part that is wrong and list what is legal there, the nearest first.
 pub fn named(text: &str) -> Result<NamedLayout> {
     let mut parts = Parts::new(text);
     let family: Family = parts.choice()?;
@@ -151,7 +154,7 @@ fn scale_factors(
     let reuse = parts.optional_number("number of MMAs that share factors")?.unwrap_or(1);
     let factors = ScaleFactors { rows, k, per_mma, reuse, stages: None };
     let layout = layout(&factors)?;
-    let about = format!("scale factors in {memory} memory, {per_mma} of a row for each MMA");
+    let about = format!("scale factors in {memory} memory, {per_mma} per row for each MMA");
     Ok(made(about, factors.shape(), 8, layout))
 }
 
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn a_missing_part_is_named() {
         let (problem, first) = problem_and_first_choice("mma:m16n8k16");
-        assert_eq!((problem.as_str(), first.as_str()), ("`mma:m16n8k16` ends where the mma operand should stand", "a"));
+        assert_eq!((problem.as_str(), first.as_str()), ("`mma:m16n8k16` ends where the mma operand is expected", "a"));
     }
 
     #[test]
@@ -242,7 +245,7 @@ mod tests {
         for (text, quoted) in [
             ("tmem:D:128x", "the shape `128x`"),
             ("tmem:D:0x8", "the shape `0x8`"),
-            ("wg:128x64x2", "3 sizes in `wg:128x64x2`"),
+            ("wg:128x64x2", "a shape of rank 3 in `wg:128x64x2`"),
             ("tmem:F:64x8:up", "the sub slab `up`"),
             ("wgmma:m64n128:d:f32", "the wgmma shape `m64n128`"),
             ("ldmatrix:4", "the number of matrices `4`"),

@@ -9,7 +9,7 @@ use crate::tile::TileLayout;
 const NAME: &str = "tmem_mma_operand_layout";
 
 choices! {
-    /// How many CTAs work on one `tcgen05` instruction.
+    /// How many CTAs execute one `tcgen05` instruction together.
     pub CtaGroup, "cta_group";
     /// `.cta_group::1`.
     One = "cta1",
@@ -18,7 +18,7 @@ choices! {
 }
 
 impl CtaGroup {
-    /// 1 or 2.
+    /// Number of CTAs of the group: 1 or 2.
     pub fn ctas(self) -> i64 {
         match self {
             CtaGroup::One => 1,
@@ -36,12 +36,12 @@ choices! {
     D = "d",
 }
 
-/// What of a `tcgen05.mma` decides where its operands live in tensor memory.
+/// The properties of a `tcgen05.mma` that decide where its operands live in tensor memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TmemMma {
     /// M of the instruction, over all CTAs of the group.
     pub m: i64,
-    /// The group.
+    /// The CTA group that executes it.
     pub cta_group: CtaGroup,
     /// Whether it is `tcgen05.mma.ws`.
     pub ws: bool,
@@ -49,7 +49,7 @@ pub struct TmemMma {
 
 impl TmemMma {
     /// The datapath of a dense MMA (PTX ISA, section "tcgen05 Data Path Layout Organization").
-    /// Error: an M that the group does not have.
+    /// Error: an M that the group does not support.
     pub fn datapath(self) -> Result<Datapath, LayoutError> {
         match (self.cta_group, self.m, self.ws) {
             (CtaGroup::One, 128, _) => Ok(Datapath::D),
@@ -65,7 +65,7 @@ impl TmemMma {
         }
     }
 
-    /// How errors call it.
+    /// Its name in errors.
     fn text(self) -> String {
         format!("M = {} in {}{}", self.m, self.cta_group, if self.ws { " with .ws" } else { "" })
     }
@@ -73,21 +73,21 @@ impl TmemMma {
 
 /// An operand of a dense `tcgen05.mma` on `TLane` and `TCol`, for one CTA of the group.
 ///
-/// An accumulator is (m, N) as its datapath has it. Where the datapath cuts the columns into `p` parts (2 in B and E, 4
-/// in G), (p, m, n) and (m, p, n) name the parts by an index, and (m, s, p, n) cuts each of `s` runs of columns by
-/// itself. A is (m, K); with datapath B it lies in both halves of the lanes, and (2, m, K) gives each half its own.
-/// With `.ws` it is known for M = 64 alone, as (2, m, K). Source: PTX ISA, section "tcgen05 Data Path Layout
-/// Organization".
+/// An accumulator is (m, N), placed by its datapath. If the datapath splits the columns into `p` parts (2 in B and E, 4
+/// in G), (p, m, n) and (m, p, n) index the parts explicitly, and (m, s, p, n) splits each of `s` runs of columns
+/// separately. A is (m, K); with datapath B it is stored in both halves of the lanes, and (2, m, K) gives each half its
+/// own elements. With `.ws`, A is known only for M = 64, as (2, m, K). Source: PTX ISA, section "tcgen05 Data Path
+/// Layout Organization".
 ///
-/// Not settled: A of M = 64 in one CTA without `.ws`. Here its rows are on lanes 0 to 63 in order, as in TVM 0.27;
-/// CUTLASS (`tmem_frg_1sm`, non-interleaved) has them on the lanes of datapath F, 16 of each warp's 32, and the ISA
-/// asks that A and D have the same lane alignment there. It has not been measured which of them the hardware reads.
+/// Unverified: A with M = 64 in one CTA without `.ws`. Here its rows are on lanes 0 to 63 in order, as in TVM 0.27;
+/// CUTLASS (`tmem_frg_1sm`, non-interleaved) puts them on the lanes of datapath F, 16 of each warp's 32, and the ISA
+/// requires A and D to have the same lane alignment there. Which of the two the hardware reads has not been measured.
 ///
-/// Errors: an MMA without such a datapath, another shape, more columns than tensor memory has.
+/// Errors: an MMA without a datapath, any other shape, more columns than tensor memory has.
 pub fn tmem_mma_operand_layout(operand: TmemOperand, shape: &[i64], mma: TmemMma) -> Result<TileLayout, LayoutError> {
     let datapath = mma.datapath()?;
     if operand == TmemOperand::A && mma.ws && datapath != Datapath::E {
-        let legal = "A with .ws of M = 64, as (2,64,K); for other M no reference says on which lanes A lies";
+        let legal = "A with .ws and M = 64, as (2,64,K); for other M, no reference specifies the lanes of A";
         return Err(refused(NAME, format!("operand {operand} of {}", mma.text()), legal));
     }
     let (rows, parts) = (datapath.rows(), datapath.column_parts());
@@ -122,11 +122,11 @@ fn legal_shapes(operand: TmemOperand, datapath: Datapath) -> String {
     let (rows, parts) = (datapath.rows(), datapath.column_parts());
     match (operand, datapath) {
         (TmemOperand::D, Datapath::B | Datapath::E | Datapath::G) => {
-            format!("({rows},N) of {parts} parts, ({parts},{rows},n), ({rows},{parts},n) or ({rows},s,{parts},n)")
+            format!("({rows},N) in {parts} parts, ({parts},{rows},n), ({rows},{parts},n) or ({rows},s,{parts},n)")
         }
         (TmemOperand::D, _) => format!("({rows},N)"),
         (TmemOperand::A, Datapath::B) => format!("({rows},K), which is stored twice, or (2,{rows},K)"),
-        (TmemOperand::A, Datapath::E) => format!("(2,{rows},K), both halves of the lanes by name"),
+        (TmemOperand::A, Datapath::E) => format!("(2,{rows},K), with an index for the two halves of the lanes"),
         (TmemOperand::A, _) => format!("({rows},K)"),
     }
 }

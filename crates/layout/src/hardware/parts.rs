@@ -1,4 +1,4 @@
-//! The parts of a name, between colons.
+//! Reads the parts of a layout's name, which are separated by colons.
 
 use std::str::Split;
 
@@ -9,12 +9,14 @@ use crate::error::LayoutError;
 const NAME: &str = "named layout";
 const SIZES: &str = "up to 8 sizes of 1 or more, as in 128x64";
 
-/// The most dimensions of a named shape.
+/// Maximum number of dimensions of a named shape.
 const MAX_RANK: usize = 8;
 
-/// What is left of a name to read.
+/// A name, and the parts of it that are still to be read.
 pub(super) struct Parts<'a> {
+    /// The whole name, for errors.
     text: &'a str,
+    /// The parts that are still to be read.
     rest: Split<'a, char>,
 }
 
@@ -28,7 +30,7 @@ impl<'a> Parts<'a> {
     fn part(&mut self, what: &str, legal: impl FnOnce() -> String) -> Result<&'a str, LayoutError> {
         self.rest
             .next()
-            .ok_or_else(|| refused(NAME, format!("`{}` ends where the {what} should stand", self.text), legal()))
+            .ok_or_else(|| refused(NAME, format!("`{}` ends where the {what} is expected", self.text), legal()))
     }
 
     /// The next part as a choice by name.
@@ -36,7 +38,7 @@ impl<'a> Parts<'a> {
         choose(self.part(T::WHAT, names::<T>)?)
     }
 
-    /// As [`Parts::choice`], if there is another part.
+    /// Like [`Parts::choice`], if there is another part.
     pub(super) fn optional<T: Choice>(&mut self) -> Result<Option<T>, LayoutError> {
         self.rest.next().map(choose).transpose()
     }
@@ -47,7 +49,7 @@ impl<'a> Parts<'a> {
         number(part, what)
     }
 
-    /// As [`Parts::number`], if there is another part.
+    /// Like [`Parts::number`], if there is another part.
     pub(super) fn optional_number(&mut self, what: &str) -> Result<Option<i64>, LayoutError> {
         self.rest.next().map(|part| number(part, what)).transpose()
     }
@@ -68,7 +70,7 @@ impl<'a> Parts<'a> {
     pub(super) fn rows_and_columns(&mut self) -> Result<(i64, i64), LayoutError> {
         let sizes = self.sizes()?;
         let &[rows, cols] = &sizes[..] else {
-            let problem = format!("{} sizes in `{}`", sizes.len(), self.text);
+            let problem = format!("a shape of rank {} in `{}`", sizes.len(), self.text);
             return Err(refused(NAME, problem, "rows and columns, as in 128x64"));
         };
         Ok((rows, cols))
@@ -83,15 +85,15 @@ impl<'a> Parts<'a> {
         read.ok_or_else(|| refused(NAME, format!("the wgmma shape `{part}`"), legal))
     }
 
-    /// The next part as how many matrices: `x1`, `x2` or `x4`.
+    /// The next part as a number of matrices: `x1`, `x2` or `x4`.
     pub(super) fn count(&mut self) -> Result<i64, LayoutError> {
-        let legal = "x1, x2 or x4, with a shape other than m8n8 before it";
+        let legal = "x1, x2 or x4, preceded by the shape if it is not m8n8";
         let part = self.part("number of matrices", || legal.to_string())?;
         let count = part.strip_prefix('x').and_then(integer);
         count.ok_or_else(|| refused(NAME, format!("the number of matrices `{part}`"), legal))
     }
 
-    /// True if the last part is there and is `flag`.
+    /// True if there is another part and it is `flag`; an error if it is something else.
     pub(super) fn flag(&mut self, flag: &str) -> Result<bool, LayoutError> {
         match self.rest.next() {
             None => Ok(false),
@@ -100,7 +102,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Nothing may be left.
+    /// Checks that no part is left.
     pub(super) fn end(mut self) -> Result<(), LayoutError> {
         match self.rest.next() {
             None => Ok(()),
@@ -108,7 +110,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// True if the next part is the name of a choice; it is not taken.
+    /// True if the next part is the name of a choice; it is not consumed.
     pub(super) fn next_is<T: Choice>(&self) -> bool {
         self.rest.clone().next().is_some_and(|part| T::all().iter().any(|choice| choice.text() == part))
     }
@@ -118,7 +120,7 @@ fn number(part: &str, what: &str) -> Result<i64, LayoutError> {
     integer(part).ok_or_else(|| refused(NAME, format!("the {what} `{part}`"), "a number"))
 }
 
-/// A number in the one way that it is written: without a leading `+`.
+/// A number, written without a leading `+`.
 fn integer(text: &str) -> Option<i64> {
     text.parse().ok().filter(|_| !text.starts_with('+'))
 }

@@ -11,18 +11,18 @@ const SMEM: &str = "sf_smem_layout";
 pub struct ScaleFactors {
     /// Rows of A, or columns of B.
     pub rows: i64,
-    /// Different factors of a row.
+    /// Distinct factors per row.
     pub k: i64,
-    /// Factors of a row that one MMA reads: 1, 2 or 4, as its `scale_vec`.
+    /// Factors per row that one MMA reads: 1, 2 or 4, as given by its `scale_vec`.
     pub per_mma: i64,
-    /// How many MMAs in a row read the same factors: their index is a last dimension that moves nothing.
+    /// How many consecutive MMAs read the same factors; their index is a last dimension of stride 0.
     pub reuse: i64,
-    /// Stages of a pipeline, as a first dimension.
+    /// Number of pipeline stages, which are a first dimension.
     pub stages: Option<i64>,
 }
 
 impl ScaleFactors {
-    /// The tensor: (rows, k * reuse), with the stage in front if there are stages.
+    /// The shape of the tensor: (rows, k * reuse), preceded by the stages if there are any.
     pub fn shape(&self) -> Vec<i64> {
         self.stages.into_iter().chain([self.rows, self.k.saturating_mul(self.reuse)]).collect()
     }
@@ -32,24 +32,24 @@ impl ScaleFactors {
             return Err(refused(name, format!("{} factors for one MMA", self.per_mma), "1, 2 or 4"));
         }
         if self.rows < 1 || self.rows % rows != 0 {
-            return Err(refused(name, format!("{} rows", self.rows), format!("a multiple of {rows}")));
+            return Err(refused(name, format!("rows = {}", self.rows), format!("a multiple of {rows}")));
         }
         if self.k < 1 || self.k % columns != 0 {
-            return Err(refused(name, format!("{} factors of a row", self.k), format!("a multiple of {columns}")));
+            return Err(refused(name, format!("factors per row = {}", self.k), format!("a multiple of {columns}")));
         }
         at_least_one(name, "the number of MMAs that share factors", self.reuse)?;
         at_least_one(name, "the number of stages", self.stages.unwrap_or(1))
     }
 }
 
-/// Scale factors in tensor memory, on `TLane` and `TCol` (which counts bytes: four to a 32-bit column).
+/// Scale factors in tensor memory, on `TLane` and `TCol` (which here counts bytes, four to a 32-bit column).
 ///
-/// Row `r` is on lane `r % 32` of 32-bit column `r / 32`, and again 32, 64 and 96 lanes further, for each of the four
-/// warps' lanes. Bytes of a column hold the factors of MMAs that follow each other; what does not fit one column goes
-/// on `rows / 32` columns further. A stage stands behind the columns of the one before: `rows / 32` for each column
-/// that a row's factors take. Source: PTX ISA, section "tcgen05 Block Scaling", layouts of the scale factor matrices.
-/// Errors: rows that are no multiple of 32, factors that are no whole number of MMAs, more columns than tensor memory
-/// has.
+/// Row `r` is on lane `r % 32` of 32-bit column `r / 32`, and again 32, 64 and 96 lanes further, once for each of the
+/// four warps. The bytes of a column hold the factors of consecutive MMAs; factors that do not fit in one column
+/// continue `rows / 32` columns further. A stage follows the columns of the previous one, which are `rows / 32` for
+/// each column that a row's factors take. Source: PTX ISA, section "tcgen05 Block Scaling", layouts of the scale factor
+/// matrices. Errors: rows that are not a multiple of 32, factors that are not a whole number of MMAs, more columns than
+/// tensor memory has.
 pub fn sf_tmem_layout(factors: &ScaleFactors) -> Result<TileLayout, LayoutError> {
     factors.check(TMEM, 32, factors.per_mma.max(1))?;
     let shard = tmem_iters(factors.rows, factors.k, factors.per_mma);
@@ -66,17 +66,17 @@ pub(super) fn tmem_iters(rows: i64, k: i64, per_mma: i64) -> Vec<Iter> {
     vec![iter(chunks, 4, TCOL), iter(32, 1, TLANE), iter(k / run, 4 * chunks, TCOL), iter(run, 1, TCOL)]
 }
 
-/// Factors of a row that share a 32-bit column: those of as many MMAs as divide them evenly.
+/// Factors of a row that share a 32-bit column: 4 or 2 if that is at least `per_mma` and divides `k`, else `per_mma`.
 fn run_of(k: i64, per_mma: i64) -> i64 {
     [4, 2].into_iter().filter(|run| *run >= per_mma).find(|run| k % run == 0).unwrap_or(per_mma)
 }
 
 /// Scale factors in shared memory as `tcgen05.cp` takes them to tensor memory, in bytes.
 ///
-/// Blocks of 128 rows x 4 factors, 512 bytes each: row `r` of a block is the word `r / 32` of the 16 bytes `r % 32`.
+/// Blocks of 128 rows x 4 factors, 512 bytes each: row `r` of a block is word `r / 32` of 16-byte unit `r % 32`.
 /// Blocks follow each other along a row's factors, then along the rows, then along the stages. Source: PTX ISA,
-/// sections "tcgen05.cp" and "tcgen05 Block Scaling". Errors: rows that are no multiple of 128, factors that are no
-/// multiple of 4.
+/// sections "tcgen05.cp" and "tcgen05 Block Scaling". Errors: rows that are not a multiple of 128, factors that are not
+/// a multiple of 4.
 pub fn sf_smem_layout(factors: &ScaleFactors) -> Result<TileLayout, LayoutError> {
     factors.check(SMEM, 128, 4)?;
     let (blocks, words) = (factors.rows / 128, factors.k / 4);
@@ -88,7 +88,7 @@ pub fn sf_smem_layout(factors: &ScaleFactors) -> Result<TileLayout, LayoutError>
     TileLayout::new(framed(stage, shard, iter(factors.reuse, 0, M)), Vec::new(), [])
 }
 
-/// The stage, the factors of one and the MMAs that share them, without iters of one position.
+/// The iters of the stages, of the factors of one stage and of the MMAs that share them, without those of extent 1.
 fn framed(stage: Iter, factors: Vec<Iter>, reuse: Iter) -> Vec<Iter> {
     let all = [stage].into_iter().chain(factors).chain([reuse]);
     all.filter(|iter| iter.extent > 1).collect()

@@ -9,10 +9,10 @@ use crate::tile::TileLayout;
 const NAME: &str = "mma_shared_layout";
 
 choices! {
-    /// How `wgmma`, `tcgen05.mma` and TMA swizzle a tile in shared memory: units of 16 bytes change places within
-    /// rows of so many bytes (PTX ISA, section "Shared Memory Matrix Layout").
+    /// How `wgmma`, `tcgen05.mma` and TMA swizzle a tile in shared memory: 16-byte units are permuted within rows of
+    /// the given length (PTX ISA, section "Shared Memory Matrix Layout").
     pub SwizzleMode, "swizzle mode";
-    /// Not at all: rows of 16 bytes.
+    /// No swizzle: rows of 16 bytes.
     None = "none",
     /// Rows of 32 bytes.
     B32 = "32B",
@@ -28,9 +28,9 @@ impl SwizzleMode {
         16 << self.bits()
     }
 
-    /// The swizzle of the mode over elements of `bits`: the place of a 16-byte unit within its row is XORed with the
-    /// number of the line of 128 bytes it stands in. With [`SwizzleMode::None`] it changes nothing.
-    /// Error: elements of which 16 bytes hold no power of two.
+    /// The swizzle of the mode over elements of `bits`: the index of a 16-byte unit within its row is XORed with the
+    /// number of the 128-byte line that contains it. With [`SwizzleMode::None`] it changes nothing.
+    /// Error: a width that is not a power of two up to 128 bits.
     pub fn swizzle(self, bits: i64) -> Result<SwizzleLayout, LayoutError> {
         if !(1..=128).contains(&bits) || bits & (bits - 1) != 0 {
             return Err(refused("swizzle mode", format!("elements of {bits} bits"), "a power of two up to 128 bits"));
@@ -49,11 +49,11 @@ impl SwizzleMode {
     }
 }
 
-/// Rows and elements of a row of the atom that tiles are made of: 8 rows of as many bytes as the mode has.
-/// Error: elements of which 16 bytes hold no whole number.
+/// Rows, and elements per row, of the atom that tiles are made of: 8 rows of [`SwizzleMode::bytes`] bytes.
+/// Error: an element width that is not supported.
 pub fn mma_atom_shape(bits: i64, mode: SwizzleMode) -> Result<[i64; 2], LayoutError> {
     if !matches!(bits, 1 | 4 | 8 | 16 | 32 | 64) {
-        let legal = "1, 4, 8, 16, 32 or 64 bits; 6-bit elements stand in a byte each";
+        let legal = "1, 4, 8, 16, 32 or 64 bits; 6-bit elements take a byte each";
         return Err(refused(NAME, format!("elements of {bits} bits"), legal));
     }
     Ok([8, mode.bytes() * 8 / bits])
@@ -61,12 +61,12 @@ pub fn mma_atom_shape(bits: i64, mode: SwizzleMode) -> Result<[i64; 2], LayoutEr
 
 /// A tile of shared memory for `wgmma` and `tcgen05.mma`, K-major, of elements of `bits`.
 ///
-/// The last two dimensions are cut into atoms (see [`mma_atom_shape`]), rows first, then columns; further dimensions
-/// stand outside. Inside an atom rows follow each other, and the mode's swizzle XORs the place of a 16-byte unit within
-/// its row with the number of the 128-byte line it stands in (with 128B that is the row). Without a swizzle a row that
-/// is no multiple of 16 bytes is not cut at all: the tile is row-major. Source: PTX ISA, sections "Shared Memory Matrix
-/// Layout" and "Canonical Layouts". Errors: fewer than two dimensions, a dimension below 1, rows or columns that are no
-/// whole number of atoms.
+/// The last two dimensions are split into atoms (see [`mma_atom_shape`]), rows first, then columns; further dimensions
+/// are outermost. Inside an atom, rows are consecutive, and the mode's swizzle XORs the index of a 16-byte unit within
+/// its row with the number of the 128-byte line that contains it (with 128B, the row). Without a swizzle, a row that is
+/// not a multiple of 16 bytes is not split: the tile is row-major. Source: PTX ISA, sections "Shared Memory Matrix
+/// Layout" and "Canonical Layouts". Errors: fewer than two dimensions, a dimension below 1, rows or columns that are
+/// not a whole number of atoms.
 pub fn mma_shared_layout(bits: i64, mode: SwizzleMode, shape: &[i64]) -> Result<Layout, LayoutError> {
     let atom = mma_atom_shape(bits, mode)?;
     let (outer, rows, cols) = split(shape)?;
@@ -75,7 +75,7 @@ pub fn mma_shared_layout(bits: i64, mode: SwizzleMode, shape: &[i64]) -> Result<
         _ => atom[1],
     };
     if cols % width != 0 || mode != SwizzleMode::None && rows % atom[0] != 0 {
-        let problem = format!("a tile of {rows} rows of {cols} elements of {bits} bits, swizzled by {mode}");
+        let problem = format!("a {rows} x {cols} tile of {bits}-bit elements with swizzle {mode}");
         return Err(refused(NAME, problem, format!("multiples of {} rows and of {} elements", atom[0], atom[1])));
     }
     let product = |a: i64, b: i64| a.checked_mul(b).ok_or(LayoutError::Overflow);
@@ -98,7 +98,7 @@ pub fn mma_shared_layout(bits: i64, mode: SwizzleMode, shape: &[i64]) -> Result<
 fn split(shape: &[i64]) -> Result<(&[i64], i64, i64), LayoutError> {
     match shape {
         [outer @ .., rows, cols] if shape.iter().all(|extent| *extent >= 1) => Ok((outer, *rows, *cols)),
-        _ => Err(refused(NAME, format!("a tile of shape {}", tuple(shape)), "two or more dimensions of 1 or more")),
+        _ => Err(refused(NAME, format!("a tile of shape {}", tuple(shape)), "two or more dimensions, each at least 1")),
     }
 }
 

@@ -18,7 +18,7 @@ choices! {
     S16x128b = "16x128b",
     /// 16 lanes of 256 bits.
     S16x256b = "16x256b",
-    /// 16 lanes of 32 bits, twice; the second half here follows the columns of the first.
+    /// 16 lanes of 32 bits, twice; in these layouts the second half follows the columns of the first.
     S16x32bx2 = "16x32bx2",
 }
 
@@ -33,7 +33,7 @@ impl Tcgen05Shape {
         }
     }
 
-    /// The greatest `.num`: what fills 128 registers. Smaller ones are powers of two.
+    /// The greatest `.num`, which fills 128 registers. Smaller ones are powers of two.
     pub fn max_num(self) -> i64 {
         match self {
             Tcgen05Shape::S32x32b | Tcgen05Shape::S16x64b | Tcgen05Shape::S16x32bx2 => 128,
@@ -46,12 +46,12 @@ impl Tcgen05Shape {
 /// The register tile of a warpgroup that `tcgen05.ld` fills and `tcgen05.st` empties, `rows` x `cols` elements of
 /// `bits`.
 ///
-/// 32x32b moves 128 rows, thread r row r; with 64 rows of 32 bits it is the image of datapath B or E, whose right
-/// half of columns lies 64 lanes further. The shapes of 16 lanes move 64 rows, 16 of each warp, or 128 by two
-/// instructions, the second for the upper 16 lanes into the upper registers. 16-bit elements lie two to a 32-bit
-/// column, as in `.b32` moves without `.pack::16b`. On `tid_in_wg`, or `laneid` and `wid_in_wg`, and `m`. Source: PTX
-/// ISA, sections "tcgen05 Data Movement Shape" and "tcgen05.ld". Errors: other rows or bits, columns that are no
-/// power-of-two `.num` of the shape.
+/// 32x32b moves 128 rows, row r by thread r; with 64 rows of 32 bits it matches datapath B or E, whose right half of
+/// the columns is 64 lanes further. The shapes of 16 lanes move 64 rows, 16 per warp, or 128 rows with two
+/// instructions, the second of which moves the upper 16 lanes to the upper registers. 16-bit elements are stored two
+/// per 32-bit column, as in `.b32` moves without `.pack::16b`. The axes are `tid_in_wg`, or `laneid` and `wid_in_wg`,
+/// and `m`. Source: PTX ISA, sections "tcgen05 Data Movement Shape" and "tcgen05.ld". Errors: other rows or bits,
+/// columns that are not a power-of-two `.num` of the shape.
 pub fn tcgen05_atom_layout(shape: Tcgen05Shape, rows: i64, cols: i64, bits: i64) -> Result<TileLayout, LayoutError> {
     let pack = match bits {
         32 => 1,
@@ -59,7 +59,7 @@ pub fn tcgen05_atom_layout(shape: Tcgen05Shape, rows: i64, cols: i64, bits: i64)
         _ => return Err(refused(NAME, format!("elements of {bits} bits"), "16 or 32 bits")),
     };
     if rows != 64 && rows != 128 {
-        return Err(refused(NAME, format!("{rows} rows"), "64 or 128 rows"));
+        return Err(refused(NAME, format!("rows = {rows}"), "64 or 128 rows"));
     }
     let folded = shape == Tcgen05Shape::S32x32b && rows == 64;
     if folded && pack == 2 {
@@ -81,17 +81,18 @@ pub fn tcgen05_atom_layout(shape: Tcgen05Shape, rows: i64, cols: i64, bits: i64)
     TileLayout::new(shard, Vec::new(), [])
 }
 
-/// `.num`, from the columns and how many of them one repetition moves.
+/// `.num`, from the columns and the number of columns that one repetition moves.
 fn checked_num(shape: Tcgen05Shape, cols: i64, unit: i64) -> Result<i64, LayoutError> {
     let num = cols / unit;
     if cols < 1 || cols % unit != 0 || num.count_ones() != 1 || num > shape.max_num() {
         let legal = format!("{unit} times a power of two up to {}", shape.max_num());
-        return Err(refused(NAME, format!("{cols} columns as {shape}"), legal));
+        return Err(refused(NAME, format!("columns = {cols} as {shape}"), legal));
     }
     Ok(num)
 }
 
-/// 16 rows of each of four warps by `map`; the other 16 of 128 rows are in the next `elements` of each thread.
+/// 16 rows of each of four warps, placed by `map`; with 128 rows, the other 16 of each warp are in the next `elements`
+/// elements of each thread.
 fn slabs(rows: i64, elements: i64, pack: i64, map: &[Iter]) -> Vec<Iter> {
     let mut shard = vec![iter(4, 1, WID_IN_WG)];
     if rows == 128 {

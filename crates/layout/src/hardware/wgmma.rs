@@ -17,10 +17,13 @@ choices! {
     D = "d",
 }
 
-/// What one K of `wgmma` multiplies, and in what it adds up.
+/// The multiplicand and accumulator types of `wgmma` for one K.
 struct Rule {
+    /// K of one instruction.
     k: i64,
+    /// Legal types of A.
     multiplicands: &'static [MmaType],
+    /// Legal types of D.
     accumulators: &'static [MmaType],
 }
 
@@ -48,7 +51,7 @@ pub fn wgmma_fragment_shape(n: i64, k: i64, operand: WgmmaOperand) -> [i64; 2] {
 ///
 /// Warp `w` holds rows `16w..16w+16`, each as a fragment of `mma` m16. Source: PTX ISA, section "Asynchronous
 /// Warpgroup Level Matrix Multiply-Accumulate Instructions", subsections "Matrix Shape" and "Register Fragments".
-/// Errors: an N, a K or an element type that there is not; integers have N = 8, 24 and multiples of 16 only.
+/// Errors: an N, a K or an element type that does not exist; with integers, N is 8, 24 or a multiple of 16.
 pub fn wgmma_fragment(n: i64, k: i64, operand: WgmmaOperand, element: MmaType) -> Result<TileLayout, LayoutError> {
     check(n, k, operand, element)?;
     let [_, cols] = wgmma_fragment_shape(n, k, operand);
@@ -75,7 +78,7 @@ fn check(n: i64, k: i64, operand: WgmmaOperand, element: MmaType) -> Result<(), 
     }
     let steps_of_16 = element.is_integer();
     if !(8..=256).contains(&n) || n % 8 != 0 || steps_of_16 && n > 24 && n % 16 != 0 {
-        let legal = if steps_of_16 { "8, 16, 24, 32, 48, 64, then each 16 to 256" } else { "8, 16, 24, each 8 to 256" };
+        let legal = if steps_of_16 { "8, 16, 24, 32, then multiples of 16 to 256" } else { "multiples of 8 up to 256" };
         return Err(refused(NAME, format!("N = {n} in {element}"), legal));
     }
     Ok(())

@@ -1,17 +1,17 @@
-//! Maps that follow from maps.
+//! Maps derived from other maps.
 
 use std::collections::BTreeMap;
 
 use super::{Map, NONE};
 
 impl Map {
-    /// The map of what the elements lead to: `to(element)`, `None` for nothing. Slots that all threads have alike are
-    /// one; a thread never has the same thing twice.
+    /// The map with every element replaced by `to(element)`, or removed where that is `None`. Slots that are equal on
+    /// all threads are merged; no thread holds the same target twice.
     pub fn through(&self, elements: usize, to: &dyn Fn(usize) -> Option<usize>) -> Map {
         self.through_trips(elements, 1, &|element, _| to(element))
     }
 
-    /// The same where an element leads to several things, `to(element, trip)`.
+    /// As [`Map::through`], where an element has several targets, `to(element, trip)`.
     pub fn through_trips(&self, elements: usize, trips: usize, to: &dyn Fn(usize, usize) -> Option<usize>) -> Map {
         let target = |element, trip| to(element, trip).map_or(NONE, |target| target as u32);
         let table: Vec<u32> =
@@ -19,7 +19,8 @@ impl Map {
         self.through_table(elements, trips, &table)
     }
 
-    /// The same where a table lists the targets, those of an element next to each other, [`NONE`] for nothing.
+    /// As [`Map::through_trips`], with the targets in a table, those of an element next to each other, [`NONE`] for
+    /// none.
     pub fn through_table(&self, elements: usize, trips: usize, table: &[u32]) -> Map {
         let threads = self.threads.max(1);
         let mut held: Vec<u32> = Vec::with_capacity(self.held.len());
@@ -42,13 +43,14 @@ impl Map {
         if map.is_plain() { map } else { map.packed() }
     }
 
-    /// The same where every element has another name, which a table lists: no two have one name.
+    /// The map with the elements renumbered by a table that gives no two elements the same number.
     pub fn renamed(&self, elements: usize, table: &[u32]) -> Map {
         let name = |element: &u32| if *element == NONE { NONE } else { table[*element as usize] };
         Map { threads: self.threads, elements, held: self.held.iter().map(name).collect() }
     }
 
-    /// Every element is so many in a row, and so is every slot.
+    /// The map with every element split into `turns` consecutive elements, and every slot into `turns` consecutive
+    /// slots.
     pub fn with_turns(&self, turns: usize) -> Map {
         if turns == 1 {
             return self.clone();
@@ -62,12 +64,12 @@ impl Map {
         each
     }
 
-    /// The same with one owner of every element: the first. Slots in which nothing is left are gone.
+    /// The map with only the first owner of every element. Slots left empty are removed.
     pub fn once(&self) -> Map {
         self.once_in_place().without_empty_slots()
     }
 
-    /// The same with one owner of every element, the first, in its slot.
+    /// The map with only the first owner of every element, in its original slot.
     pub fn once_in_place(&self) -> Map {
         let mut first = vec![NONE; self.elements];
         for (thread, _, element) in self.entries() {
@@ -78,7 +80,7 @@ impl Map {
         Map::of_slots(self.threads, self.elements, at, self.slots())
     }
 
-    /// The same without slots in which no thread has anything.
+    /// The map without slots in which no thread holds an element.
     pub fn without_empty_slots(mut self) -> Map {
         let is_full = |column: &[u32]| column.iter().any(|entry| *entry != NONE);
         if !self.columns().all(is_full) {
@@ -87,7 +89,7 @@ impl Map {
         self
     }
 
-    /// The same with an owner for every element: those that no thread has go where there is room, slot by slot.
+    /// The map with an owner for every element: elements that no thread holds go into free entries, slot by slot.
     pub fn filled(&self) -> Map {
         let mut is_had = vec![false; self.elements];
         for (_, _, element) in self.entries() {
@@ -106,8 +108,8 @@ impl Map {
         map
     }
 
-    /// The map with the owners of both. What `other` adds goes to the slot that the element has here, where that is
-    /// free, else to one slot that is free on all threads that are left, so that slots are rarely the thread's.
+    /// The map with the owners of both. Owners that `other` adds use the element's slot here where that is free,
+    /// otherwise one slot that is free on all remaining threads, so that slots rarely depend on the thread.
     pub fn widened(&self, other: &Map) -> Map {
         let (here, there) = (self.owners(), other.owners());
         let mut slot_of: Vec<Option<usize>> = vec![None; self.elements];
@@ -128,7 +130,7 @@ impl Map {
         map
     }
 
-    /// Puts an element where nothing is. True if that is so.
+    /// Puts an element into a slot if the slot is free; returns whether it was.
     fn put_if_free(&mut self, thread: usize, slot: usize, element: usize) -> bool {
         let is_free = self.at(thread, slot).is_none();
         if is_free {
@@ -137,8 +139,8 @@ impl Map {
         is_free
     }
 
-    /// Gives an element to some threads, in one slot that is free on all of them. No slot of a thread before its first
-    /// free one is asked for again.
+    /// Gives an element to some threads, in one slot that is free on all of them. `first_free` holds for each thread a
+    /// slot before which none is free, and is kept up to date.
     fn put_together(&mut self, threads: &[usize], element: usize, first_free: &mut [usize]) {
         for thread in threads {
             while self.at(*thread, first_free[*thread]).is_some() {
@@ -154,7 +156,7 @@ impl Map {
         }
     }
 
-    /// Whether no thread has an element twice.
+    /// Whether no thread holds an element twice.
     fn is_plain(&self) -> bool {
         let mut last_seen_by = vec![NONE; self.elements];
         (0..self.threads).all(|thread| {

@@ -11,17 +11,17 @@ use crate::{Iter, Layout, TableLayout, TileLayout};
 type Place = (i64, i64);
 
 impl Map {
-    /// The map of a layout on the thread axes of a CTA and registers, for so many threads. Errors, to follow the words
-    /// "the layout of x": other axes, threads outside the block, more than can be listed.
+    /// The map of a layout on the thread axes of a CTA and registers, for this many threads. Errors, worded to follow
+    /// "the layout of x": other axes, threads outside the block, more elements than can be listed.
     pub fn of_layout(layout: &Layout, threads: usize) -> Result<Map, String> {
         let layout = match layout {
             Layout::Tile(tile) => {
-                Layout::Tile(tile.in_scope(Scope::Cta).map_err(|error| format!("is none of a CTA: {error}"))?)
+                Layout::Tile(tile.in_scope(Scope::Cta).map_err(|error| format!("is not valid in a CTA: {error}"))?)
             }
             other => other.clone(),
         };
         if let Some(axis) = layout.axes().into_iter().find(|axis| ![&TX, &WARPID, &LANEID, &REG].contains(&axis)) {
-            return Err(format!("uses the axis `{axis}`; a table names `tx`, or `warpid` and `laneid`, and `reg`"));
+            return Err(format!("uses the axis `{axis}`; a table may use `tx`, or `warpid` and `laneid`, and `reg`"));
         }
         let mut map = Map::empty(threads, layout.size() as usize);
         for element in 0..layout.size() {
@@ -29,10 +29,10 @@ impl Map {
                 let on = |axis: &Axis| place.get(axis).copied().unwrap_or(0);
                 let (thread, slot) = (on(&TX) + on(&WARPID) * 32 + on(&LANEID), on(&REG));
                 if thread < 0 || thread >= threads as i64 {
-                    return Err(format!("names thread {thread}, and there are {threads}"));
+                    return Err(format!("uses thread {thread}, outside 0..{threads}"));
                 }
                 if slot < 0 {
-                    return Err(format!("names register {slot}"));
+                    return Err(format!("uses register {slot}, which is negative"));
                 }
                 map.put(thread as usize, slot as usize, element as usize);
             }
@@ -74,7 +74,7 @@ fn as_iters(places: &[Vec<Place>]) -> Option<TileLayout> {
     let offset = BTreeMap::from([(TX, origin.0), (REG, origin.1)]);
     let offset: BTreeMap<Axis, i64> = offset.into_iter().filter(|(_, at)| *at != 0).collect();
     let (mut shard, replica) = (iters(&shard)?, iters(&copies)?);
-    // A layout names its threads, also where there is one.
+    // A layout always names a thread axis, even if there is only one thread.
     if shard.iter().chain(&replica).all(|iter| iter.axis != TX) {
         shard.insert(0, Iter { extent: 1, stride: 1, axis: TX });
     }

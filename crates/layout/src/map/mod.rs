@@ -1,7 +1,8 @@
-//! Which element every thread has in every slot: the exact answer to every question of inference.
+//! Which element every thread holds in every slot: the table that answers the questions of layout inference.
 //!
-//! Tiles are finite, so who owns what is listed, and containment, equality, coverage and the inverse that lowering
-//! needs are looked up. A slot is a register of a fragment, or a step of a loop whose iterations are then the elements.
+//! Tiles are finite, so the owners of all elements are listed, and containment, equality, coverage and the inverse that
+//! lowering needs are looked up. A slot is a register of a fragment, or a step of a loop whose iterations are the
+//! elements.
 
 mod derive;
 mod layouts;
@@ -13,31 +14,33 @@ use std::fmt;
 pub use owners::Owners;
 pub use spread::Spread;
 
-/// No element, in a column of a map or in a table of elements.
+/// Stands for no element, in a column of a map or in a table of elements.
 pub const NONE: u32 = u32::MAX;
 
 /// For every thread and slot, an element or none.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Map {
+    /// Threads of the block.
     threads: usize,
+    /// Elements of the tile.
     elements: usize,
     /// One column per slot, one entry per thread.
     held: Vec<u32>,
 }
 
 impl Map {
-    /// No thread has anything.
+    /// The map in which no thread holds an element.
     pub fn empty(threads: usize, elements: usize) -> Map {
         Map { threads, elements, held: Vec::new() }
     }
 
-    /// Every thread has every element.
+    /// The map in which every thread holds every element.
     pub fn replicated(threads: usize, elements: usize) -> Map {
         let held = (0..elements as u32).flat_map(|element| std::iter::repeat_n(element, threads)).collect();
         Map { threads, elements, held }
     }
 
-    /// From what each thread has, one list of slots per thread.
+    /// The map in which each thread holds the element `at(thread, slot)` in each of `slots` slots.
     pub fn of_slots(threads: usize, elements: usize, at: impl Fn(usize, usize) -> Option<usize>, slots: usize) -> Map {
         let mut held = Vec::with_capacity(threads * slots);
         for slot in 0..slots {
@@ -46,7 +49,7 @@ impl Map {
         Map { threads, elements, held }
     }
 
-    /// A thread has an element in a slot. Threads outside the block are left out.
+    /// Puts an element into a slot of a thread. Threads outside the block are ignored.
     pub fn put(&mut self, thread: usize, slot: usize, element: usize) {
         if thread >= self.threads {
             return;
@@ -63,7 +66,7 @@ impl Map {
         self.threads
     }
 
-    /// Elements that may be had.
+    /// The number of elements of the tile, held or not.
     pub fn elements(&self) -> usize {
         self.elements
     }
@@ -73,30 +76,30 @@ impl Map {
         self.held.len() / self.threads.max(1)
     }
 
-    /// What a thread has in a slot.
+    /// The element that a thread holds in a slot.
     pub fn at(&self, thread: usize, slot: usize) -> Option<usize> {
         let element = *self.held.get(slot * self.threads + thread)?;
         (element != NONE).then_some(element as usize)
     }
 
-    /// What the threads have in a slot: an element per thread, or [`NONE`].
+    /// The elements that the threads hold in a slot: one entry per thread, [`NONE`] for no element.
     pub fn column(&self, slot: usize) -> &[u32] {
         self.held.get(slot * self.threads..(slot + 1) * self.threads).unwrap_or_default()
     }
 
-    /// What the threads have in each slot, one after the other: an element per thread, or [`NONE`].
+    /// The columns of all slots, in order; see [`Map::column`].
     pub fn columns(&self) -> impl Iterator<Item = &[u32]> {
         self.held.chunks(self.threads.max(1))
     }
 
-    /// Every thread, slot and element that is had, slot by slot.
+    /// All entries as (thread, slot, element), slot by slot.
     pub fn entries(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         let threads = self.threads.max(1);
         let entry = move |(place, element): (usize, &u32)| (place % threads, place / threads, *element as usize);
         self.held.iter().enumerate().filter(|(_, element)| **element != NONE).map(entry)
     }
 
-    /// The first element that no thread has.
+    /// The first element that no thread holds.
     pub fn missing(&self) -> Option<usize> {
         let mut is_had = vec![false; self.elements];
         for (_, _, element) in self.entries() {
@@ -105,7 +108,7 @@ impl Map {
         is_had.iter().position(|had| !had)
     }
 
-    /// Most copies of an element.
+    /// The largest number of copies of any element.
     pub fn copies(&self) -> usize {
         let owners = self.owners();
         (0..self.elements).map(|element| owners.of(element).len()).max().unwrap_or(0)

@@ -1,16 +1,18 @@
-//! The threads that have each element.
+//! The owners of each element: the threads that hold it.
 
 use super::{Map, NONE};
 
-/// The threads that have each element, in order.
+/// The threads that hold each element, in order.
 #[derive(Clone, Debug)]
 pub struct Owners {
+    /// The owners of element `x` are `threads[starts[x]..starts[x + 1]]`.
     starts: Vec<u32>,
+    /// The owning threads of all elements, one element after the other.
     threads: Vec<u32>,
 }
 
 impl Owners {
-    /// The threads that have an element.
+    /// The threads that hold an element.
     pub fn of(&self, element: usize) -> &[u32] {
         match (self.starts.get(element), self.starts.get(element + 1)) {
             (Some(start), Some(end)) => &self.threads[*start as usize..*end as usize],
@@ -23,12 +25,12 @@ impl Owners {
         self.starts.len() - 1
     }
 
-    /// Whether a thread has an element.
+    /// Whether a thread holds an element.
     pub fn has(&self, element: usize, thread: usize) -> bool {
         self.of(element).binary_search(&(thread as u32)).is_ok()
     }
 
-    /// Whether every thread that has an element here has it there too.
+    /// Whether every thread that holds an element here holds it in `there` too.
     pub fn is_within(&self, there: &Owners) -> bool {
         (0..self.elements()).all(|element| {
             let (here, there) = (self.of(element), there.of(element));
@@ -38,7 +40,7 @@ impl Owners {
 }
 
 impl Map {
-    /// The threads that have each element.
+    /// The threads that hold each element.
     pub fn owners(&self) -> Owners {
         let mut starts = vec![0u32; self.elements + 1];
         for element in self.held.iter().filter(|element| **element != NONE) {

@@ -1,23 +1,23 @@
-//! Elements in row-major order, shared among threads.
+//! Distribution of elements among threads in row-major order.
 
 use super::{Map, NONE};
 
-/// How elements in row-major order go to threads: rows of `row` elements, each on `group` threads, `vector` adjacent
-/// elements on one thread. With one row it is the plain order.
+/// How elements in row-major order are distributed among threads: rows of `row` elements, each on `group` threads,
+/// `vector` adjacent elements on one thread. With one row it is the plain order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spread {
     /// Elements of a row.
     pub row: usize,
     /// Threads that share a row.
     pub group: usize,
-    /// Groups that share the rows.
+    /// Groups of threads that share the rows.
     pub groups: usize,
     /// Adjacent elements of one thread.
     pub vector: usize,
 }
 
 impl Spread {
-    /// Slots that each thread needs for so many elements.
+    /// Slots that each thread needs for this many elements.
     pub fn slots(&self, elements: usize) -> usize {
         elements.div_ceil(self.row.max(1)).div_ceil(self.groups.max(1)) * self.slots_of_row()
     }
@@ -39,7 +39,7 @@ impl Map {
         map
     }
 
-    /// A row on the threads from `thread` on, in the slots from `slot` on.
+    /// Puts a row on the threads from `thread` on, in the slots from `slot` on.
     fn spread_row(&mut self, row: std::ops::Range<usize>, spread: Spread, (thread, slot): (usize, usize)) {
         let (group, vector) = (spread.group.max(1), spread.vector.max(1));
         let (mut member, mut slot) = (0, slot);

@@ -1,4 +1,4 @@
-//! Which collective turns one distribution into another, as data: who sends what to whom.
+//! Which collective turns one distribution into another, as data: which device sends what to which.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,25 +14,25 @@ use crate::tile::TileLayout;
 /// A pattern of communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Collective {
-    /// Every device holds exactly what it needs already.
+    /// Every device already holds exactly what it needs.
     None,
     /// Every device holds what it needs and drops the rest.
     Slice,
-    /// In each group one device sends the same elements to others, and keeps them or sends them to several.
+    /// In each group, one device sends the same elements to others, and keeps them or sends them to several.
     Broadcast,
-    /// Each device of a group ends with everything that any of the group held.
+    /// Each device of a group ends up with everything that any device of the group held.
     AllGather,
-    /// In each group every device sends a part of what it holds to every other, and each element stays single.
+    /// In each group, every device sends a part of what it holds to every other, and each element stays on one device.
     AllToAll,
     /// The partial sums of each group are added up on one device.
     Reduce,
-    /// The partial sums of each group are added up, each device having the sums of some elements.
+    /// The partial sums of each group are added up; each device gets the sums of some elements.
     ReduceScatter,
-    /// The partial sums of each group are added up, every device having all sums.
+    /// The partial sums of each group are added up; every device gets all sums.
     AllReduce,
-    /// A permutation: every device sends to at most one other and receives from at most one, all as much.
+    /// A permutation: every device sends to at most one other and receives from at most one, equally much.
     CollectivePermute,
-    /// Messages from device to device in no pattern above.
+    /// Messages from device to device that match no pattern above.
     Send,
 }
 
@@ -63,7 +63,7 @@ pub struct Transfer {
     pub to: usize,
     /// Flat indices of the elements, in order.
     pub elements: Vec<Range<i64>>,
-    /// Whether the receiver adds them to its own partial sums; the sender then gives its own up.
+    /// Whether the receiver adds them to its own partial sums; the sender then discards its own.
     pub adds: bool,
 }
 
@@ -74,16 +74,16 @@ impl Transfer {
     }
 }
 
-/// One collective, carried out by all groups at the same time. Messages that add come before those that copy.
+/// One collective, executed by all groups at the same time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The pattern.
+    /// The pattern of communication.
     pub collective: Collective,
     /// The mesh axes on which senders and receivers differ, in the mesh's order.
     pub axes: Vec<Axis>,
-    /// The devices that exchange with each other, directly or through others; devices in no group stay silent.
+    /// The devices that exchange with each other, directly or through others; devices in no group do not communicate.
     pub groups: Vec<Vec<usize>>,
-    /// The messages.
+    /// The messages; those that add come first.
     pub transfers: Vec<Transfer>,
 }
 
@@ -95,10 +95,10 @@ pub struct Step {
 /// `2(n-1)/n * b` for all-reduce, which is planned as a reduce-scatter and an all-gather.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectivePlan {
-    /// What happens, in order; at least one step. More than one where no single collective does it, as for partial
-    /// sums over one axis that shall be whole on all devices of two axes.
+    /// The steps, in order; at least one. More than one if no single collective suffices, as for partial sums over one
+    /// axis whose totals are needed on all devices of two axes.
     pub steps: Vec<Step>,
-    /// Flat indices of the elements that each device has at the end.
+    /// Flat indices of the elements that each device holds at the end.
     pub after: Vec<Vec<Range<i64>>>,
     /// Whether a device must also move elements that it keeps to other addresses of its own memory.
     pub rearranges: bool,
@@ -109,8 +109,8 @@ pub struct CollectivePlan {
 impl Mesh {
     /// The collective that turns a tensor distributed as `from` into one distributed as `to`.
     ///
-    /// Devices that differ on the axes in `partial` hold summands in `from`, where otherwise they would hold copies.
-    /// Decided by comparing the devices of every element, not by the notation. `bits` is the width of an element.
+    /// Devices that differ on the axes in `partial` hold summands in `from`, instead of copies. The collective is found
+    /// by comparing the devices of every element, whatever the notation. `bits` is the width of an element.
     ///
     /// Errors: those of [`Mesh::check`], layouts of different sizes, more places than [`crate::ENUMERATION_LIMIT`],
     /// bits outside `1..=65536`, a partial axis that the mesh lacks, devices that change more than 2^20 times from
@@ -123,7 +123,7 @@ impl Mesh {
         partial: &[Axis],
     ) -> Result<CollectivePlan, LayoutError> {
         if from.size() != to.size() {
-            let said = format!("one layout places {} elements, the other {}", from.size(), to.size());
+            let said = format!("the layouts have different sizes, {} and {}", from.size(), to.size());
             return Err(problem(said, "two distributions of the same tensor"));
         }
         if !(1..=1 << 16).contains(&bits) {
@@ -153,7 +153,7 @@ impl Mesh {
     }
 }
 
-/// True when some device keeps an element at other addresses than before.
+/// True when some device keeps an element at different addresses than before.
 fn rearranges(before: &Placement, after: &Placement) -> bool {
     before.elements().zip(after.elements()).any(|(old, new)| {
         devices(new).into_iter().any(|device| {
@@ -164,17 +164,17 @@ fn rearranges(before: &Placement, after: &Placement) -> bool {
 }
 
 impl Step {
-    /// Bytes that a device receives in this step, elements being `bits` wide.
+    /// Bytes that a device receives in this step, for elements of `bits` bits.
     pub fn received(&self, device: usize, bits: i64) -> i64 {
         self.transfers.iter().filter(|transfer| transfer.to == device).map(|transfer| bytes(transfer, bits)).sum()
     }
 
-    /// Bytes that a device sends in this step, elements being `bits` wide.
+    /// Bytes that a device sends in this step, for elements of `bits` bits.
     pub fn sent(&self, device: usize, bits: i64) -> i64 {
         self.transfers.iter().filter(|transfer| transfer.from == device).map(|transfer| bytes(transfer, bits)).sum()
     }
 
-    /// `all-gather over gpuid_x, 3 x 1024 bytes received per device`
+    /// A description such as `all-gather over gpuid_x, 3 x 1024 bytes received per device`.
     fn describe(&self, bits: i64) -> String {
         if self.transfers.is_empty() {
             return format!("{}, no traffic", self.collective.name());
@@ -183,7 +183,7 @@ impl Step {
         format!("{} over {}, {}", self.collective.name(), axes.join(", "), self.describe_bytes(bits))
     }
 
-    /// Peers times bytes where these are the same for every device that receives, else the most that one receives.
+    /// Peers times bytes if these are the same for every device that receives, else the most that any device receives.
     fn describe_bytes(&self, bits: i64) -> String {
         let mut received: BTreeMap<usize, BTreeMap<usize, i64>> = BTreeMap::new();
         for transfer in &self.transfers {
@@ -223,12 +223,12 @@ impl CollectivePlan {
         self.steps.iter().map(|step| step.sent(device, self.bits)).sum()
     }
 
-    /// Carries the plan out on a table: for each device its elements with their values (or summands).
+    /// Executes the plan on a table: for each device, its elements with their values (or summands).
     ///
-    /// Errors: a table of another number of devices, an element that its sender lacks, a sum beyond 64 bits.
+    /// Errors: a table for a different number of devices, an element that its sender lacks, a sum beyond 64 bits.
     pub fn execute(&self, table: &[BTreeMap<i64, i64>]) -> Result<Vec<BTreeMap<i64, i64>>, LayoutError> {
         if table.len() != self.after.len() {
-            let said = format!("a table of {} devices for a plan of {}", table.len(), self.after.len());
+            let said = format!("the table and the plan differ in size: {} and {}", table.len(), self.after.len());
             return Err(problem(said, "one entry per device"));
         }
         let mut now = table.to_vec();
@@ -248,7 +248,7 @@ fn kept(table: &[BTreeMap<i64, i64>], device: usize, ranges: &[Range<i64>]) -> R
 fn value(table: &[BTreeMap<i64, i64>], device: usize, element: i64) -> Result<i64, LayoutError> {
     let found = table.get(device).and_then(|elements| elements.get(&element));
     found.copied().ok_or_else(|| {
-        problem(format!("device {device} lacks element {element}"), "a table distributed as the plan's first layout")
+        problem(format!("device {device} lacks element {element}"), "a table distributed like the plan's first layout")
     })
 }
 
@@ -329,7 +329,7 @@ mod tests {
         table
     }
 
-    /// The whole value of an element: all different summands that some device holds.
+    /// The whole value of an element: the sum of all different summands that some device holds.
     fn whole(mesh: &Mesh, from: &TileLayout, element: i64, partial: &[Axis]) -> i64 {
         let holders = mesh.devices_of(from, element).unwrap();
         let positions: Vec<Vec<i64>> = holders.into_iter().map(|d| partial_position(mesh, d, partial)).collect();
@@ -484,7 +484,7 @@ mod tests {
         let ask = |from: &str, to: &str, bits, partial: &[Axis]| {
             line().collective(&layout(from), &layout(to), bits, partial).unwrap_err().to_string()
         };
-        assert_eq!(ask("S[8:1]", "S[4:1]", 16, &[]), "one layout places 8 elements, the other 4");
+        assert_eq!(ask("S[8:1]", "S[4:1]", 16, &[]), "the layouts have different sizes, 8 and 4");
         assert_eq!(ask("S[8:1]", "S[8:1]", 0, &[]), "an element of 0 bits");
         let said = "partial sums over gpuid_y, which the mesh (4) of (gpuid_x) lacks";
         assert_eq!(ask("S[8:1]", "S[8:1]", 16, &[GPUID_Y]), said);

@@ -1,4 +1,4 @@
-//! One exchange without sums: who sends which element to whom, and which pattern that is.
+//! One exchange without sums: which device sends which elements to which, and the pattern that this forms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -9,16 +9,19 @@ use super::{Collective, Mesh, Step, Transfer, problem};
 use crate::axis::Axis;
 use crate::error::LayoutError;
 
-/// The most runs of elements that are planned with.
+/// Maximum number of runs of elements in a plan.
 const MOST_RUNS: usize = 1 << 20;
-/// The most pairs of devices that a step may connect: all of 1024 devices with each other.
+/// Maximum number of pairs of devices that a step may connect: 1024 devices, each with every other.
 const MOST_PAIRS: usize = 1 << 20;
 
-/// Elements that follow each other and are on the same devices, before and after. Runs share their lists.
+/// Consecutive elements with the same devices before and the same devices after. Runs share their lists of devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Run {
+    /// Flat indices of the elements.
     pub(super) elements: Range<i64>,
+    /// Devices that hold the elements before the exchange, sorted.
     pub(super) before: Rc<[usize]>,
+    /// Devices that must hold the elements afterwards, sorted.
     pub(super) after: Rc<[usize]>,
 }
 
@@ -28,7 +31,7 @@ impl Run {
     }
 }
 
-/// Lists of devices, each kept once: a distribution has few of them, however many runs it has.
+/// Lists of devices, each stored once: a distribution has few distinct lists, however many runs it has.
 #[derive(Default)]
 struct Lists(BTreeSet<Rc<[usize]>>);
 
@@ -57,7 +60,7 @@ pub(super) fn runs(before: &Placement, after: &Placement) -> Result<Vec<Run>, La
             continue;
         }
         if runs.len() == MOST_RUNS {
-            let said = format!("from element to element the devices change more than {MOST_RUNS} times");
+            let said = format!("the devices change more than {MOST_RUNS} times from element to element");
             return Err(problem(said, "fewer changes: plan one period of the distribution and repeat it"));
         }
         runs.push(Run { elements: element..element + 1, before: lists.shared(old), after: lists.shared(new) });
@@ -65,7 +68,7 @@ pub(super) fn runs(before: &Placement, after: &Placement) -> Result<Vec<Run>, La
     Ok(runs)
 }
 
-/// The elements that each device has at the end.
+/// The elements that each device holds at the end.
 pub(super) fn held_after(mesh: &Mesh, runs: &[Run]) -> Vec<Vec<Range<i64>>> {
     let mut held = vec![Vec::new(); mesh.devices()];
     for run in runs {
@@ -76,7 +79,7 @@ pub(super) fn held_after(mesh: &Mesh, runs: &[Run]) -> Vec<Vec<Range<i64>>> {
     held
 }
 
-/// Appends a range that begins at or behind the end of the last; the two become one where they touch.
+/// Appends a range that begins at or after the end of the last one; the two are merged if they touch.
 fn push(ranges: &mut Vec<Range<i64>>, range: Range<i64>) {
     match ranges.last_mut() {
         Some(last) if last.end == range.start => last.end = range.end,
@@ -94,7 +97,7 @@ impl Messages {
         push(self.0.entry((from, to)).or_default(), elements);
         if self.0.len() > MOST_PAIRS {
             let said = format!("more than {MOST_PAIRS} messages between devices");
-            return Err(problem(said, "fewer devices that exchange: plan for one of several groups that do the same"));
+            return Err(problem(said, "fewer devices that exchange: if several groups do the same, plan for one"));
         }
         Ok(())
     }
@@ -104,7 +107,7 @@ impl Messages {
     }
 }
 
-/// The step that gives every device what it lacks.
+/// The step that gives every device the elements that it lacks.
 pub(super) fn exchange(mesh: &Mesh, runs: &[Run]) -> Result<Step, LayoutError> {
     let transfers = fetch(mesh, runs)?;
     let groups = groups(&transfers);
@@ -116,8 +119,8 @@ pub(super) fn exchange(mesh: &Mesh, runs: &[Run]) -> Result<Step, LayoutError> {
     Ok(Step { collective, axes: axes(mesh, &transfers), groups, transfers })
 }
 
-/// Each element that a device lacks comes from the nearest holder; where several are as near, the receivers of the
-/// element take them in turn, so that copies share the work.
+/// Each element that a device lacks comes from the nearest holder; if several are equally near, the receivers of the
+/// element use them in turn, so that the copies share the work.
 fn fetch(mesh: &Mesh, runs: &[Run]) -> Result<Vec<Transfer>, LayoutError> {
     let mut messages = Messages::default();
     let mut points = 0i64;
@@ -142,14 +145,14 @@ fn nearest(mesh: &Mesh, holders: &[usize], to: usize) -> Vec<usize> {
     holders.iter().copied().filter(|holder| Some(distance(holder)) == least).collect()
 }
 
-/// The mesh axes on which the two ends of some message differ.
+/// The mesh axes on which sender and receiver of some message differ.
 pub(super) fn axes(mesh: &Mesh, transfers: &[Transfer]) -> Vec<Axis> {
     let crossed: BTreeSet<&Axis> =
         transfers.iter().flat_map(|transfer| mesh.differing(transfer.from, transfer.to)).collect();
     mesh.axes().iter().map(|(axis, _)| axis).filter(|axis| crossed.contains(axis)).cloned().collect()
 }
 
-/// The devices that messages connect, each group in order, groups by their first device.
+/// The groups of devices that messages connect: each group sorted, the groups in order of their first device.
 pub(super) fn groups(transfers: &[Transfer]) -> Vec<Vec<usize>> {
     let mut parent: BTreeMap<usize, usize> = BTreeMap::new();
     for transfer in transfers {
@@ -164,7 +167,7 @@ pub(super) fn groups(transfers: &[Transfer]) -> Vec<Vec<usize>> {
     groups.into_values().collect()
 }
 
-/// The least device of the group so far; paths are halved on the way.
+/// The lowest-numbered device of the group so far (union-find with path halving).
 fn root(parent: &mut BTreeMap<usize, usize>, device: usize) -> usize {
     let mut at = device;
     loop {
@@ -178,10 +181,12 @@ fn root(parent: &mut BTreeMap<usize, usize>, device: usize) -> usize {
     }
 }
 
-/// Where some elements are inside one group, before and after, in order.
+/// The devices of one group that hold some elements, before and after; both sorted.
 #[derive(Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
+    /// Members of the group that hold the elements before the exchange, sorted.
     before: Vec<usize>,
+    /// Members of the group that must hold them afterwards, sorted.
     after: Vec<usize>,
 }
 
@@ -191,10 +196,13 @@ impl Part {
     }
 }
 
-/// What happens inside one group.
+/// The messages inside one group, and the devices of the group that hold elements before and after.
 struct Traffic<'a> {
+    /// Devices of the group, sorted.
     members: &'a [usize],
+    /// The messages between members.
     transfers: Vec<&'a Transfer>,
+    /// The distinct distributions of elements over the members.
     parts: BTreeSet<Part>,
 }
 
@@ -213,7 +221,7 @@ fn classify(runs: &[Run], transfers: &[Transfer], groups: &[Vec<usize>]) -> Coll
     }
 }
 
-/// No device sends twice or receives twice, and all messages are as long.
+/// No device sends twice or receives twice, and all messages are equally long.
 fn is_permutation(transfers: &[Transfer]) -> bool {
     let senders: BTreeSet<usize> = transfers.iter().map(|transfer| transfer.from).collect();
     let receivers: BTreeSet<usize> = transfers.iter().map(|transfer| transfer.to).collect();
@@ -239,7 +247,7 @@ fn traffic<'a>(runs: &[Run], transfers: &'a [Transfer], groups: &'a [Vec<usize>]
     traffic
 }
 
-/// A run inside each group that it touches.
+/// The part of a run inside each group that it touches.
 fn parts(run: &Run, group_of: &BTreeMap<usize, usize>) -> BTreeMap<usize, Part> {
     let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
     for device in run.before.iter() {
@@ -256,20 +264,20 @@ fn parts(run: &Run, group_of: &BTreeMap<usize, usize>) -> BTreeMap<usize, Part> 
 }
 
 impl Traffic<'_> {
-    /// One device sends the same to all receivers, and what it sends ends on several devices.
+    /// One device sends the same elements to all receivers, and these elements end up on several devices.
     fn is_broadcast(&self) -> bool {
         let Some(first) = self.transfers.first() else { return false };
         let same = self.transfers.iter().all(|t| t.from == first.from && t.elements == first.elements);
         same && self.parts.iter().all(|part| !part.moves() || part.after.len() > 1)
     }
 
-    /// All members end with everything that any of them held.
+    /// All members end up with everything that any of them held.
     fn is_gather(&self) -> bool {
         self.parts.iter().all(|part| part.after.len() == self.members.len())
     }
 
-    /// Elements are on one device before and after, and everyone sends to everyone. Two devices that only swap all they
-    /// have are a permutation, no all-to-all.
+    /// Elements are on one device before and after, and every member sends to every other. Two devices that only swap
+    /// everything they hold are a permutation, not an all-to-all.
     fn is_all_to_all(&self) -> bool {
         let n = self.members.len();
         let single = self.parts.iter().all(|part| part.before.len() == 1 && part.after.len() == 1);
@@ -299,7 +307,7 @@ mod tests {
     fn more_runs_than_are_planned_with_are_refused() {
         assert_eq!(runs_of("S[(524288,2):(1@m,1@gpuid_x)]"), Ok(MOST_RUNS));
         let said = runs_of("S[(524289,2):(1@m,1@gpuid_x)]").unwrap_err().to_string();
-        assert_eq!(said, "from element to element the devices change more than 1048576 times");
+        assert_eq!(said, "the devices change more than 1048576 times from element to element");
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub enum LocalSlice {
         /// Where in the device's memory (axis `m`) the elements of the box are, in row-major order of the box.
         layout: TileLayout,
     },
-    /// Elements that are no box, or a box whose places in memory are no layout.
+    /// The elements one by one, if they do not form a box or if no layout describes their addresses.
     Elements(Vec<LocalElement>),
 }
 
@@ -61,7 +61,7 @@ fn listed((element, places): &(i64, &[Place])) -> LocalElement {
     LocalElement { element: *element, addresses: addresses(places) }
 }
 
-/// The slice as a box with a layout, if it is one.
+/// The slice as a box with a layout, if it has that form.
 fn as_region(shape: &[i64], held: &[(i64, &[Place])]) -> Result<Option<LocalSlice>, LayoutError> {
     let ranges = bounding_box(shape, held.iter().map(|(element, _)| *element));
     let extents: Vec<i64> = ranges.iter().map(|range| range.end - range.start).collect();
@@ -86,7 +86,7 @@ fn bounding_box(shape: &[i64], elements: impl Iterator<Item = i64>) -> Vec<Range
     ranges
 }
 
-/// The layout on `m` that places the first element listed where the first is, and so on.
+/// The layout on `m` that places the listed elements, in order, at their addresses; `None` if there is none.
 fn as_layout(held: &[(i64, &[Place])]) -> Result<Option<TileLayout>, LayoutError> {
     let starts: Vec<i64> = held.iter().filter_map(|(_, places)| places.first()).map(|place| place.address).collect();
     let (Some((_, first)), Some(&start)) = (held.first(), starts.first()) else { return Ok(None) };
@@ -104,7 +104,7 @@ fn from_first(values: &[i64]) -> Vec<i64> {
     values.iter().map(|value| value - values[0]).collect()
 }
 
-/// Iters that walk through these positions in order; the first position is 0. `None` if none do.
+/// Iters whose positions are these, in order; the first position is 0. `None` if there are no such iters.
 fn iters_of(positions: &[i64]) -> Option<Vec<Iter>> {
     Walk::new(vec![M], positions.len() as i64, |t, _| positions[t as usize]).iters(positions.len())
 }
@@ -117,7 +117,7 @@ impl fmt::Display for LocalSlice {
                     ranges.iter().map(|range| format!("{}..{}", range.start, range.end)).collect();
                 write!(f, "[{}] at {layout}", ranges.join(", "))
             }
-            LocalSlice::Elements(elements) => write!(f, "{} elements that do not form a box", elements.len()),
+            LocalSlice::Elements(elements) => write!(f, "{} separate elements", elements.len()),
         }
     }
 }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_shape_that_cuts_through_the_iters_gives_a_box_where_there_is_one() {
-        assert_eq!(local("S[(2,6):(1@gpuid_x,1@m)]", &[3, 4], 0), "6 elements that do not form a box");
+        assert_eq!(local("S[(2,6):(1@gpuid_x,1@m)]", &[3, 4], 0), "6 separate elements");
         assert_eq!(local("S[(2,6):(1@gpuid_x,1@m)]", &[4, 3], 2), "[2..4, 0..3] at S[(2,3):(3@m,1@m)]");
         assert_eq!(local("S[(2,6):(1@gpuid_x,1@m)]", &[4, 4], 1), "L0105");
     }
@@ -175,7 +175,7 @@ mod tests {
         let layout: TileLayout = "S[(3,4):(1@gpuid_x,1@m)]".parse().unwrap();
         let first = mesh.local(&layout, &[2, 6], 0).unwrap().unwrap();
         assert_eq!(first.to_string(), "[0..1, 0..4] at S[(1,4):(4@m,1@m)]");
-        assert_eq!(mesh.local(&layout, &[2, 6], 1).unwrap().unwrap().to_string(), "4 elements that do not form a box");
+        assert_eq!(mesh.local(&layout, &[2, 6], 1).unwrap().unwrap().to_string(), "4 separate elements");
     }
 
     #[test]

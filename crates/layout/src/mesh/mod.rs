@@ -1,8 +1,8 @@
 //! Distributed layouts: tensors over a mesh of devices.
 //!
-//! A layout whose axes are `gpuid_x`, `gpuid_y`, `gpuid_z` and `m` says on which device an element is, and where in
-//! the memory of that device. Replicas over the device axes are copies. A [`Mesh`] says how many devices there are on
-//! each axis; it answers which devices hold an element, what one device holds ([`Mesh::local`]), and which collective
+//! A layout whose axes are `gpuid_x`, `gpuid_y`, `gpuid_z` and `m` gives the device of each element, and its position
+//! in the memory of that device. Replicas over the device axes are copies. A [`Mesh`] gives the number of devices on
+//! each axis; it computes which devices hold an element, what one device holds ([`Mesh::local`]), and which collective
 //! turns one distribution into another ([`Mesh::collective`]).
 //!
 //! ```
@@ -33,12 +33,13 @@ pub use local::{LocalElement, LocalSlice};
 
 const AXES: [Axis; 3] = [GPUID_X, GPUID_Y, GPUID_Z];
 
-/// How many devices there are on each device axis.
+/// A mesh of devices: the number of devices on each device axis.
 ///
 /// Devices are numbered row-major over the axes in the order in which they were given, the last fastest. An axis that
 /// was not given has one position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mesh {
+    /// The axes with their extents, slowest first.
     axes: Vec<(Axis, i64)>,
 }
 
@@ -47,8 +48,8 @@ fn problem(problem: impl Into<String>, legal: impl Into<String>) -> LayoutError 
 }
 
 impl Mesh {
-    /// A mesh of these extents. Errors: an axis that counts no devices or comes twice, an extent below 1, more devices
-    /// than [`crate::ENUMERATION_LIMIT`].
+    /// A mesh of these extents. Errors: an axis that does not count devices or is given twice, an extent below 1,
+    /// more devices than [`crate::ENUMERATION_LIMIT`].
     pub fn new(extents: impl IntoIterator<Item = (Axis, i64)>) -> Result<Mesh, LayoutError> {
         let mut axes: Vec<(Axis, i64)> = Vec::new();
         let mut devices = 1i64;
@@ -81,7 +82,7 @@ impl Mesh {
         self.axes.iter().map(|(_, extent)| *extent as usize).product()
     }
 
-    /// How many positions an axis has; 1 for one that the mesh does not have.
+    /// How many positions an axis has; 1 if the mesh does not have it.
     pub fn extent(&self, axis: &Axis) -> i64 {
         self.axes.iter().find(|(own, _)| own == axis).map_or(1, |(_, extent)| *extent)
     }
@@ -140,7 +141,7 @@ impl Mesh {
         Ok(())
     }
 
-    /// Each axis with its extent and how far apart in number two neighbours on it are; slowest first.
+    /// Each axis with its extent and its stride (the difference in number of two neighbours on it); slowest first.
     fn strides(&self) -> impl Iterator<Item = (&Axis, i64, i64)> {
         self.axes.iter().enumerate().map(|(at, (axis, extent))| {
             let stride = self.axes[at + 1..].iter().map(|(_, later)| *later).product();
@@ -165,7 +166,7 @@ impl std::fmt::Display for Mesh {
     }
 }
 
-/// The least and the greatest position on `axis`. Both are taken, because the digits are independent.
+/// The least and the greatest position on `axis`. Both occur, because the digits are independent.
 fn reach(layout: &TileLayout, axis: &Axis) -> (i64, i64) {
     let offset = layout.offset_on(axis);
     let iters = layout.shard().iter().chain(layout.replica()).filter(|iter| iter.axis == *axis);

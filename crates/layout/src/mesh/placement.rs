@@ -9,13 +9,17 @@ use crate::tile::TileLayout;
 /// One place of an element: a device, and a position in its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
+    /// Number of the device in the mesh.
     pub(super) device: usize,
+    /// Position on `m`, in elements.
     pub(super) address: i64,
 }
 
 /// The places of all elements: `copies` per element, in order.
 pub(super) struct Placement {
+    /// `copies` places per element, sorted within each element.
     places: Vec<Place>,
+    /// Number of places of each element.
     copies: usize,
 }
 
@@ -64,8 +68,8 @@ pub(super) fn on_device(places: &[Place], device: usize) -> &[Place] {
     &places[first..end]
 }
 
-/// What the replicas add to the device number and to the address: every combination, each once. The layout is one that
-/// fits the mesh.
+/// What the replicas add to the device number and to the address: every combination, each once. The layout must fit
+/// the mesh.
 pub(super) fn copies(mesh: &Mesh, layout: &TileLayout) -> Result<Vec<(i64, i64)>, LayoutError> {
     let memory = M;
     let devices = mesh.strides().map(|(axis, _, stride)| (axis, (stride, 0)));

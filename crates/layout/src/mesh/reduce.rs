@@ -1,4 +1,4 @@
-//! Partial sums: who adds up which elements.
+//! Partial sums: which devices add up which elements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,8 +12,8 @@ use crate::error::LayoutError;
 /// The step that adds partial sums up, and where the sums are afterwards; `None` if no element has several summands.
 ///
 /// The holders of an element that agree on all other axes are one *class*: together they hold every summand. Each
-/// class that has a device which needs the sum adds up there, the elements divided evenly if there are several; if no
-/// class has one, the first class adds up and divides among all its devices.
+/// class with devices that need the sum adds up on those, dividing the elements evenly among them. If no class has such
+/// a device, the first class adds up, dividing the elements among all its devices.
 pub(super) fn reduce(mesh: &Mesh, partial: &[Axis], runs: &[Run]) -> Result<Option<(Step, Vec<Run>)>, LayoutError> {
     if partial.is_empty() {
         return Ok(None);
@@ -52,8 +52,8 @@ pub(super) fn reduce(mesh: &Mesh, partial: &[Axis], runs: &[Run]) -> Result<Opti
     Ok(Some((Step { collective, axes: axes(mesh, &transfers), groups, transfers }, summed)))
 }
 
-/// The holders of one run, those that differ only on the partial axes together. A replica moves on one axis, so the
-/// holders are a product of positions per axis and every class has the same summands.
+/// The holders of one run, grouped so that members of a class differ only on the partial axes. A replica moves on one
+/// axis, so the holders are a product of positions per axis and every class has the same summands.
 fn classes(mesh: &Mesh, partial: &[Axis], run: &Run) -> Vec<Vec<usize>> {
     let mut classes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for &device in run.before.iter() {
@@ -67,9 +67,11 @@ fn classes(mesh: &Mesh, partial: &[Axis], run: &Run) -> Vec<Vec<usize>> {
     classes.into_values().collect()
 }
 
-/// A class that adds up, and those of its members that shall have the sums.
+/// A class that adds up, and those of its members that receive the sums.
 struct Class {
+    /// All devices of the class; together they hold every summand.
     members: Vec<usize>,
+    /// The members that receive the sums.
     owners: Vec<usize>,
 }
 
@@ -86,13 +88,15 @@ fn adding(classes: Vec<Vec<usize>>, after: &[usize]) -> Vec<Class> {
     adding
 }
 
-/// The elements of all runs that are on the same devices, before and after.
+/// Counts over all runs with the same devices before and the same devices after.
 struct Share {
+    /// Number of elements.
     total: i64,
+    /// How many of them have been assigned to owners so far.
     divided: i64,
 }
 
-/// Divides elements evenly among owners, in order: those on the same devices together, however many runs they are.
+/// Divides elements evenly among owners, in order; all runs on the same devices are divided together.
 struct Shares<'a>(BTreeMap<(&'a [usize], &'a [usize]), Share>);
 
 impl<'a> Shares<'a> {

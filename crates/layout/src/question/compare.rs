@@ -1,4 +1,4 @@
-//! Are two layouts the same, and where do they first differ?
+//! Equality of layouts, and the first element at which two layouts differ.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ impl TileLayout {
     }
 
     /// [`TileLayout::same_places`] once the thread axes inside `scope` are one index: `1@warpid` is `32@tx` in a CTA.
-    /// Error: axes that cannot be told in that scope.
+    /// Error: axes that cannot be expressed in that scope.
     pub fn same_places_in(&self, other: &TileLayout, scope: Scope) -> Result<bool, LayoutError> {
         self.in_scope(scope)?.same_places(&other.in_scope(scope)?)
     }
@@ -62,8 +62,9 @@ fn same_offsets(a: &[Iter], b: &[Iter]) -> Result<bool, LayoutError> {
     Ok(true)
 }
 
-/// The first element at which two canonical walks part. Their last iters are the runs with which they begin: where a
-/// run ends first, or steps otherwise, they part; equal runs leave the question to the elements that begin a run.
+/// The first element at which two canonical shards differ. Their last iters are the runs with which they begin: they
+/// differ where the shorter run ends, or at its first step if the steps differ. If the runs are equal, the elements
+/// that begin a run decide.
 fn first_step(a: &[Iter], b: &[Iter]) -> Option<i64> {
     let (mut a, mut b) = (a, b);
     let mut run = 1;
@@ -86,7 +87,7 @@ impl Layout {
         Ok(self.size() == other.size() && self.first_difference(other)?.is_none())
     }
 
-    /// The first element that the two place differently, or `None`. Axes on which an element stands at 0 count as
+    /// The first element that the two place differently, or `None`. Axes on which an element is at 0 count as
     /// absent. Error: different sizes.
     pub fn first_difference(&self, other: &Layout) -> Result<Option<i64>, LayoutError> {
         if let (Layout::Tile(a), Layout::Tile(b)) = (self, other) {
@@ -103,7 +104,7 @@ impl Layout {
     }
 }
 
-/// The places of an element, without the axes on which it stands at 0.
+/// The places of an element, without the axes on which it is at 0.
 fn moved(layout: &Layout, flat: i64) -> Result<BTreeSet<Vec<(Axis, i64)>>, LayoutError> {
     let places = layout.apply(flat)?;
     Ok(places.into_iter().map(|place| place.into_iter().filter(|(_, position)| *position != 0).collect()).collect())

@@ -1,4 +1,4 @@
-//! Is each element that one fragment needs on a thread already held there by another?
+//! Containment: whether a fragment already holds every element on the threads where another fragment needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use crate::layout::Layout;
 use crate::tile::{Coord, Iter, TileLayout, check_size};
 
 impl TileLayout {
-    /// True when every thread that has an element in `other` has it in this layout too. Only axes that count threads
-    /// or groups of them matter; write both layouts in the same axes first ([`TileLayout::in_scope`]).
+    /// True when every thread that holds an element in `other` holds it in this layout too. Only axes that count
+    /// threads or groups of them matter; write both layouts in the same axes first ([`TileLayout::in_scope`]).
     ///
     /// Decided per axis: an element's owners in `other` lie among those here exactly if, for every difference `d` of
     /// the two placements, `d` plus the copies of `other` are copies here. Where the iters of the two do not nest, the
@@ -30,7 +30,7 @@ impl TileLayout {
         Ok(true)
     }
 
-    /// Which threads have an element: memory and register axes left out of every iter, the size kept.
+    /// The layout of the owning threads alone: without memory and register axes, of the same size.
     fn owners(&self) -> TileLayout {
         let idle = |iter: &Iter| if iter.axis.is_unit() { iter.clone() } else { Iter { stride: 0, ..iter.clone() } };
         let shard = self.shard().iter().map(idle).collect();
@@ -42,7 +42,7 @@ impl TileLayout {
 }
 
 impl Layout {
-    /// True when every thread that has an element in `other` has it here too; see [`TileLayout::contains`].
+    /// True when every thread that holds an element in `other` holds it here too; see [`TileLayout::contains`].
     pub fn contains(&self, other: &Layout) -> Result<bool, LayoutError> {
         if let (Layout::Tile(here), Layout::Tile(there)) = (self, other) {
             return here.contains(there);
@@ -58,7 +58,7 @@ impl Layout {
     }
 }
 
-/// The threads that have an element: its places on the axes that count threads, CTAs or devices, 0 left out.
+/// The threads that hold an element: its places on the axes that count threads, CTAs or devices, 0 left out.
 fn threads(layout: &Layout, flat: i64) -> Result<BTreeSet<Coord>, LayoutError> {
     let thread = |place: Coord| place.into_iter().filter(|(axis, at)| axis.is_unit() && *at != 0).collect();
     Ok(layout.apply(flat)?.into_iter().map(thread).collect())
@@ -69,6 +69,7 @@ struct Differences<'a> {
     here: &'a TileLayout,
     there: &'a TileLayout,
     axis: &'a Axis,
+    /// The offsets of the copies in `here` on this axis.
     held: &'a BTreeSet<i64>,
 }
 
@@ -83,7 +84,8 @@ impl Differences<'_> {
         }
     }
 
-    /// Adds the differences digit by digit; as soon as one sum is not held, or there are more than are held, it ends.
+    /// Adds the differences digit by digit; stops as soon as a sum is not held, or there are more sums
+    /// than held copies.
     fn by_digits(&self, mut sums: BTreeSet<i64>, here: &TileLayout, there: &TileLayout) -> bool {
         let on_axis = |iter: &Iter| if iter.axis == *self.axis { iter.stride } else { 0 };
         for (a, b) in here.shard().iter().zip(there.shard()) {

@@ -55,6 +55,7 @@ impl TileLayout {
 
 /// The positions that a sum of progressions reaches, from the least on.
 struct Reach {
+    /// The least position.
     least: i64,
     /// Strides ascending.
     steps: Vec<Progression>,

@@ -1,4 +1,4 @@
-//! Do two different elements ever share a place, and which?
+//! Injectivity: whether two different elements share a place, and which.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ impl TileLayout {
         Ok(None)
     }
 
-    /// A solution has the differences of the digits: one element has the positive ones, the other the negative ones.
+    /// A solution gives the differences of the digits: one element has the positive ones, the other the negative ones.
     fn collision_on(&self, axis: &Axis, copies: &[Iter], budget: &mut i64) -> Result<Option<(i64, i64)>, LayoutError> {
         let rank = self.shard().len();
         let all = self.shard().iter().chain(copies).enumerate();
@@ -60,7 +60,7 @@ impl TileLayout {
         Ok(pair)
     }
 
-    /// How many elements later the next digit of a shard iter is.
+    /// What one step of a shard iter adds to the flat index.
     fn elements_per_step(&self, iter: usize) -> i64 {
         self.shard()[iter + 1..].iter().map(|inner| inner.extent).product()
     }

@@ -7,19 +7,23 @@ use crate::error::LayoutError;
 /// A digit and what one step of it adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unknown {
+    /// What one step of the digit adds.
     pub(crate) stride: i64,
+    /// The least value of the digit.
     pub(crate) low: i64,
+    /// The greatest value of the digit.
     pub(crate) high: i64,
-    /// What the caller calls it.
+    /// The caller's identifier for it.
     pub(crate) name: usize,
 }
 
-/// Is shown a solution, as pairs of name and digit; true ends the search.
+/// Called with each solution, as pairs of name and digit; returning true ends the search.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[(usize, i64)]) -> bool;
 
 /// The equation on one axis. Solved from the longest stride down: the shorter ones bound each digit to a short
 /// interval, and their common divisor fixes its residue.
 pub(crate) struct Equation {
+    /// The unknowns, longest stride first.
     unknowns: Vec<Unknown>,
     /// For the unknowns from each position on: least sum, greatest sum, common divisor of the strides (0 if all are 0).
     rest: Vec<(i128, i128, i64)>,

@@ -1,4 +1,4 @@
-//! Who holds an element, and what an owner holds.
+//! Ownership: the elements at a place, and the elements that a thread or device holds.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::tile::{Coord, Iter, TileLayout};
 
 impl TileLayout {
     /// The elements at `place`, in order; axes that `place` does not name count as 0. On axes that the layout does not
-    /// use, only 0 holds anything. Error: too many elements to list.
+    /// use, only position 0 holds elements. Error: too many elements to list.
     pub fn elements_at(&self, place: &Coord) -> Result<Vec<i64>, LayoutError> {
         let outside = place.iter().any(|(axis, position)| *position != 0 && !self.axes().contains(axis));
         if outside {
@@ -20,8 +20,8 @@ impl TileLayout {
         self.elements_where(|axis| Some(place.get(axis).copied().unwrap_or(0)))
     }
 
-    /// The elements that have a place with these positions on the axes of `owner`, whatever the other axes say: what
-    /// a thread or a device holds. In order, each once. Error: too many elements to list.
+    /// The elements that have a place with these positions on the axes of `owner`, at any position on the other axes:
+    /// what a thread or a device holds. In order, each once. Error: too many elements to list.
     pub fn elements_of(&self, owner: &Coord) -> Result<Vec<i64>, LayoutError> {
         let outside = owner.iter().any(|(axis, position)| *position != 0 && !self.axes().contains(axis));
         if outside {

@@ -1,4 +1,4 @@
-//! How many neighbours in the tile are neighbours in one place: the widest access.
+//! The widest vectorized access: how many consecutive elements of the tile are consecutive on one axis.
 
 use num_integer::Integer;
 
@@ -9,7 +9,7 @@ use crate::tile::TileLayout;
 
 impl TileLayout {
     /// The contiguous run on `axis`: the greatest `v` that divides the size such that the elements `v*k .. v*k + v`
-    /// stand side by side on `axis`, at the same place on all other axes, from a multiple of `v` on, for every `k`.
+    /// are consecutive on `axis`, at the same place on all other axes, from a multiple of `v` on, for every `k`.
     pub fn vector_width(&self, axis: &Axis) -> i64 {
         let canonical = self.canonicalize();
         let Some((last, outer)) = canonical.shard().split_last() else { return 1 };
@@ -43,7 +43,9 @@ impl Layout {
 
 /// A place: its position on one axis, and where it is on the others.
 struct Place {
+    /// The nonzero positions on the other axes.
     elsewhere: Vec<(Axis, i64)>,
+    /// The position on the axis in question.
     position: i64,
 }
 

@@ -18,7 +18,7 @@ const Address = (() => {
   const oneOf = (list, value, fallback) => (list.includes(value) ? value : fallback);
   const number = (value) => (value === null || value === '' || value === undefined ? null : Number(value));
 
-  // A state whose every field has a legal value; the texts may still be no layouts.
+  // A state whose fields all have legal values; its texts may still not be layouts.
   function normal(state) {
     const from = { ...EMPTY, ...state };
     const pinned = number(from.pinned);
@@ -36,7 +36,7 @@ const Address = (() => {
     };
   }
 
-  // Only what would end a value or break a link is escaped, so that the notation stays readable.
+  // Escapes only characters that would end a value or break a link, so that the notation stays readable.
   const escape = (text) => text.replace(/[\s%&#"<>`\\^{|}\u007f-\uffff]/gu, encodeURIComponent);
 
   function unescape(text) {
@@ -47,13 +47,13 @@ const Address = (() => {
     }
   }
 
-  // The fragment that stands for a state, with `#`.
+  // The address fragment of a state, with `#`.
   function write(state) {
     const said = Object.entries(KEYS).filter(([field]) => field === 'layout' || state[field] !== EMPTY[field]);
     return `#${said.map(([field, key]) => `${key}=${escape(String(state[field] ?? ''))}`).join('&')}`;
   }
 
-  // The state that a fragment stands for; null where it says nothing of a layout.
+  // The state of an address fragment; null if it does not contain a layout.
   function read(fragment) {
     const pairs = fragment.replace(/^#/, '').split('&').map((part) => {
       const at = part.indexOf('=');

@@ -2,14 +2,14 @@
 const Axes = (() => {
   'use strict';
 
-  // From the outermost owner to the innermost; a name that is not here is the user's own, and outermost.
+  // From the outermost owner to the innermost; a name that is not listed is user-defined, and outermost.
   const ORDER = [
     'gpuid_x', 'gpuid_y', 'gpuid_z', 'bx', 'by', 'bz', 'cbx', 'cby', 'cbz', 'wgid', 'warpid', 'wid_in_wg', 'tx',
     'tid_in_wg', 'laneid', 'Bank', 'P', 'TLane', 'F', 'TCol', 'm', 'reg',
   ];
   // Axes that count elements inside an owner.
   const SLOTS = ['F', 'TCol', 'm', 'reg'];
-  // Thread axes and the threads that one step of theirs moves. Without a prototype, whose names may be axes too.
+  // Thread axes, and how many threads one step on each moves. No prototype, since its names could be axes too.
   const THREAD_STEP = { __proto__: null, tx: 1, laneid: 1, tid_in_wg: 1, warpid: 32, wid_in_wg: 32, wgid: 128 };
   const LETTERS = {
     __proto__: null, laneid: 'T', tx: 'T', tid_in_wg: 'T', warpid: 'w', wid_in_wg: 'w', wgid: 'wg', TLane: 'L',
@@ -20,13 +20,13 @@ const Axes = (() => {
   const isSlot = (axis) => SLOTS.includes(axis);
   const isThread = (axis) => axis in THREAD_STEP;
 
-  // The names in that order, the user's own by name.
+  // The names in that order, user-defined ones by name.
   function sorted(names) {
     const rank = (axis) => ORDER.indexOf(axis);
     return [...names].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
   }
 
-  // The sign of each axis in short labels: a letter, or `axis=` where another has the same. In a fragment without
+  // The sign of each axis in short labels: a letter, or `axis=` if another has the same letter. In a fragment without
   // `reg`, `m` counts registers.
   function signs(names) {
     const registers = names.some(isThread) && !names.includes('reg');

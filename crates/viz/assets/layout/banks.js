@@ -1,6 +1,6 @@
 // Shared memory: what an access of a warp costs in wavefronts, and which words each wavefront moves. The model is that
-// of `tilewright_layout::access`: 32 banks of 4 bytes; lanes in one word merge; wide accesses go by half and quarter
-// warp, and loads whose pairs of lanes agree in groups twice as large.
+// of `tilewright_layout::access`: 32 banks of 4 bytes; lanes in one word merge; wide accesses are served by half
+// and quarter warp, and loads whose pairs of lanes agree in groups twice as large.
 const Banks = (() => {
   'use strict';
 
@@ -41,7 +41,7 @@ const Banks = (() => {
     return [...lanesOf].map(([word, lanes]) => ({ word, lanes }));
   }
 
-  // The words of one group dealt to wavefronts: each takes the next word of every bank.
+  // The words of one group distributed over wavefronts: each takes the next word of every bank.
   function wavefrontsOf(words) {
     const taken = new Array(BANKS).fill(0);
     const wavefronts = [];
@@ -53,7 +53,7 @@ const Banks = (() => {
     return wavefronts;
   }
 
-  // The groups of one access, those of inactive lanes left out: `{first, count, wavefronts, ideal}`.
+  // The groups of one access, without those whose lanes are all inactive: `{first, count, wavefronts, ideal}`.
   function groups(access) {
     const count = groupOf(access);
     const found = [];
@@ -81,7 +81,7 @@ const Banks = (() => {
     return legal.filter((vector) => vector === 1 || vector * bits >= 8);
   }
 
-  // True where every lane has all elements of its vectors, one behind the other and aligned.
+  // True if every lane has all elements of its vectors, contiguous and aligned.
   function allows(fragment, address, vector) {
     const { threads, registers, element } = fragment;
     for (let thread = 0; thread < threads; thread++) {
@@ -101,11 +101,11 @@ const Banks = (() => {
     return new LayoutError('L0110', message);
   }
 
-  // Addresses in elements of linear memory, replicas left out; throws LayoutError where the layout is not on `m` alone.
+  // Addresses in elements of linear memory, without replicas; throws LayoutError if the layout is not on `m` alone.
   function memory(model) {
     const foreign = model.axes.find((axis) => axis !== 'm');
     if (foreign !== undefined || model.axes.length === 0) {
-      throw problem(`banks are those of linear memory \`m\`; this tile lives on \`${foreign || 'no axis'}\` too`);
+      throw problem(`only linear memory \`m\` has banks; this tile is also on \`${foreign || 'no axis'}\``);
     }
     const [addresses] = model.base;
     const lowest = addresses.reduce((least, address) => Math.min(least, address), 0);
@@ -165,7 +165,7 @@ const Banks = (() => {
     };
   }
 
-  // Wavefront `n` of all: its instruction, group, words, and what was and will be moved by the same group.
+  // Wavefront `n` of all: its instruction, its group with all wavefronts of that, its words and elements.
   function stepOf(list, starts, n, byteOf, bytes) {
     const at = starts.findIndex((start) => start > n) - 1;
     if (at < 0) return null;
@@ -182,7 +182,7 @@ const Banks = (() => {
     return null;
   }
 
-  // The elements that lie in these words and belong to a lane that asks for them.
+  // The elements that are in these words and belong to a lane that requests them.
   function elementsIn(access, words, byteOf, bytes) {
     const found = new Set();
     for (const { word, lanes } of words) {

@@ -1,19 +1,19 @@
-// Conversions of one layout into another. The page has those that it was made with, planned in Rust; for any other it
-// has the command that plans it.
+// Conversions of one layout into another. The page contains those that it was generated with, planned in Rust; for any
+// other it shows the command that plans it.
 const Conversions = (() => {
   'use strict';
 
-  // For every width of an element a type of that width, as the layout tool calls it.
+  // For every element width, a type of that width by its name in the layout tool.
   const DTYPES = { 4: 'e2m1', 8: 'e4m3', 16: 'f16', 32: 'f32', 64: 'f64', 128: 'b128' };
 
-  // {summary, plan} of a conversion, the plan null where there is nothing to go through; null for a conversion that the
-  // page was not made with. Layouts are compared as they print, so that it does not matter how they are written.
+  // {summary, plan} of a conversion, the plan null if there are no steps; null for a conversion that the page was not
+  // generated with. Layouts are compared in printed form, so that it does not matter how they are written.
   function find(from, to, bits) {
     const [here, there] = [Layouts.print(from), Layouts.print(to)];
     return DATA.conversions.find((known) => known.from === here && known.to === there && known.bits === bits) ?? null;
   }
 
-  // The command that plans a conversion of a tile of `shape`, and writes a page with it.
+  // The command that plans a conversion of a tile of `shape` and writes a page that contains it.
   function command(from, to, shape, bits) {
     const layouts = `"${Layouts.print(from)}" --to "${Layouts.print(to)}"`;
     const own = [from, to].flatMap(Layouts.axes).filter((axis) => !Axes.isKnown(axis));

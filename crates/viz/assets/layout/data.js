@@ -1,2 +1,2 @@
-// What this page was made with: the state to begin with, examples, and the conversions that it can show.
+// The data that this page was generated with: the initial state, examples, and the conversions that it can show.
 const DATA = JSON.parse(document.getElementById('data').textContent);

@@ -1,7 +1,7 @@
-// What is wrong with a layout, and what would be `legal`. For a text also where in it, from `start` to `end` in
-// UTF-16 units, and the `fix`: the nearest text that is a layout, where there is an obvious one.
+// What is wrong with a layout, and what would be `legal`. For a text also the position of the error, from `start` to
+// `end` in UTF-16 units, and the `fix`: the nearest text that is a layout, if there is an obvious one.
 class LayoutError extends Error {
-  // The most places that are enumerated, as in Rust.
+  // Maximum number of places that are enumerated, as in Rust.
   static MOST_POINTS = 2 ** 22;
 
   constructor(code, message, details) {

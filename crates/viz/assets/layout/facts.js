@@ -4,7 +4,7 @@ const Facts = (() => {
 
   const counted = (count, one) => `${count.toLocaleString('en')} ${one}${count === 1 ? '' : 's'}`;
 
-  // How many neighbours of the last dimension lie one behind the other in one owner, for all elements alike.
+  // How many neighbours along the last dimension are contiguous within one owner, for all elements.
   function run({ model, table, shape }) {
     const row = shape[shape.length - 1];
     const first = (element) => table.cells[element * model.replicas];
@@ -22,7 +22,7 @@ const Facts = (() => {
     return length;
   }
 
-  // Axes that hardware does not have, each with the hardware axis that may have been meant.
+  // Axes that hardware does not have, each with the hardware axis that was perhaps meant.
   function strangers(model) {
     return model.axes.filter((axis) => !Axes.isKnown(axis)).map((axis) => {
       const meant = Nearest.of(axis, Axes.ORDER);

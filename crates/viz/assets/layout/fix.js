@@ -1,8 +1,8 @@
-// The nearest text that is a layout: what a wrong one was perhaps meant to be.
+// The nearest text that is a layout: what an invalid text was perhaps meant to be.
 const Fix = (() => {
   'use strict';
 
-  // What is often forgotten, and what stands where something else should; longer texts are not mended.
+  // Pieces to insert, since they are often forgotten; pieces to substitute; and the longest text that is repaired.
   const INSERTED = [']', ')', ')]', ':', '(', '[', ',', '1', 'o '];
   const REPLACED = ['[', ']', ')', '(', ':', '+', ',', ''];
   const LONGEST_MENDED = 400;
@@ -16,7 +16,7 @@ const Fix = (() => {
     return [...sum, ...inserted, ...replaced];
   }
 
-  // The text that the parser thinks was meant if that is a layout, else the first small edit that makes one, else null.
+  // The text that the parser suggests, if that is a layout; else the first small edit that makes one; else null.
   function of(error, isLayout) {
     if (error.fix !== null && isLayout(error.fix)) return error.fix;
     if (new TextEncoder().encode(error.text).length > LONGEST_MENDED) return null;

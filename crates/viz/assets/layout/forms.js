@@ -1,4 +1,4 @@
-// The inputs: what they say goes into the state, and what is wrong with it is said below them.
+// The inputs: their values go into the state, and errors are shown below them.
 const Forms = (() => {
   'use strict';
 
@@ -72,7 +72,7 @@ const Forms = (() => {
     bindTheme(page);
   }
 
-  // Copies a text and says so on the button, or `otherwise` where the browser does not let it.
+  // Copies a text and says so on the button, or shows `otherwise` if the browser does not allow it.
   async function copy(button, text, otherwise) {
     button.dataset.label ??= button.textContent;
     button.textContent = await navigator.clipboard.writeText(text).then(() => 'Copied', () => otherwise);
@@ -95,7 +95,7 @@ const Forms = (() => {
     apply();
   }
 
-  // Brings the controls in line with the state, without touching the one that is being typed in.
+  // Updates the controls from the state, without touching the one that is being typed in.
   function show(state, scene) {
     for (const field of TEXTS) {
       const input = byId(field);
@@ -150,7 +150,7 @@ const Forms = (() => {
     else if (error.legal) line('div', 'legal', `legal: ${error.legal}`);
   }
 
-  // The text, and below it carets under what is at fault.
+  // The text, and below it carets under the wrong part.
   function showCaret(pre, text, { start, end }) {
     const columns = (piece) => [...piece].length;
     const carets = '^'.repeat(Math.max(1, columns(text.slice(start, end))));
@@ -160,7 +160,7 @@ const Forms = (() => {
     pre.append(`${text}\n`, below);
   }
 
-  // Puts what is legal into the input.
+  // A button that puts a legal text into the input.
   function fixButton(field, fix) {
     const button = document.createElement('button');
     Object.assign(button, { type: 'button', className: 'code', textContent: fix });

@@ -6,7 +6,7 @@ const Fragment = (() => {
   const MOST_THREADS = 1024;
 
   // The table by thread and register that conversions and accesses work on: `element[t * registers + r]`, -1 for none,
-  // and the cell of every place. Throws LayoutError where the layout is not a fragment.
+  // and the cell of every place. Throws LayoutError if the layout is not a fragment.
   function of(model) {
     const refuse = (problem) => new LayoutError('L0113', `this is not a register fragment: ${problem}`);
     const isUsed = (a) => model.columns[a].some((position) => position !== 0);

@@ -1,4 +1,4 @@
-// A grid of cells in a viewport: how large the cells are, where they stand, and which one is pointed at.
+// A grid of cells in a viewport: the size and position of the cells, and which one is pointed at.
 //
 // A grid is {rows, cols, cell(r, c) -> id or -1, place(id) -> [r, c], tone(id), text(id) -> lines, chars, lines,
 // rowLabel(r), corner, heads: [{span, label(i)}], rowEvery, colEvery, mark(id)}.
@@ -6,7 +6,7 @@ const GridView = (() => {
   'use strict';
 
   const { FONT_SIZE, CHAR_WIDTH, HEAD_HEIGHT } = Paint;
-  // Cells too small for text are as high as fills about this much.
+  // Cells too small for text get a height that makes the grid about this high.
   const OVERVIEW_HEIGHT = 440;
   // Browsers lose precision in taller or wider boxes.
   const LONGEST = 3e7;
@@ -42,7 +42,7 @@ const GridView = (() => {
       this.listen();
     }
 
-    // How wide a grid would like to be.
+    // The preferred width of a grid.
     static wish(grid) {
       return 60 + grid.cols * natural(grid)[0];
     }
@@ -59,7 +59,7 @@ const GridView = (() => {
       new ResizeObserver(() => this.resized()).observe(this.viewport);
     }
 
-    // Fits anew where the width has changed by more than a scroll bar.
+    // Fits the grid again if the width has changed by more than a scroll bar.
     resized() {
       if (!this.grid) return;
       const changed = Math.abs(this.viewport.clientWidth - this.measuredWidth) > SCROLL_BAR;
@@ -73,7 +73,7 @@ const GridView = (() => {
       this.zoomBy(event.deltaY < 0 ? 1.15 : 1 / 1.15);
     }
 
-    // Shows another grid; the zoom stays where the grid keeps its size.
+    // Shows another grid; the zoom is kept if the size of the grid is the same.
     show(grid, look) {
       const old = this.grid;
       const same = old && ['rows', 'cols', 'chars', 'lines'].every((key) => old[key] === grid[key]);
@@ -88,7 +88,7 @@ const GridView = (() => {
       this.draw();
     }
 
-    // The zoom at which all columns are in sight, and all rows too where text stays easy to read.
+    // The zoom at which all columns are in sight, and all rows too as long as the text stays easy to read.
     fitting() {
       const { cols, rows, colEvery, rowEvery } = this.grid;
       const [width, height] = natural(this.grid);
@@ -107,7 +107,7 @@ const GridView = (() => {
       this.measuredWidth = this.viewport.clientWidth;
       const fitted = this.zoom === null || this.zoom === this.fit;
       this.setSizes();
-      // A scroll bar that has come takes room away.
+      // A scroll bar that has appeared takes space away.
       if (fitted && this.fitting() !== this.fit) this.setSizes();
     }
 
@@ -221,7 +221,7 @@ const GridView = (() => {
       if (click) this.top.dispatchEvent(new PointerEvent('click', where));
     }
 
-    // Scrolls to the first of these cells where none is in sight.
+    // Scrolls to the first of these cells if none is in sight.
     revealOne(cells) {
       const { r0, r1, c0, c1 } = this.sight();
       const seen = (cell) => {
@@ -246,8 +246,8 @@ const GridView = (() => {
       Paint.marks(this);
     }
 
-    // Lights cells: `marks` is [{cells, look}], look one of hit, soft, done, wait, cursor. All but `wait` and `cursor`
-    // dim the rest.
+    // Highlights cells: `marks` is [{cells, look}], look one of hit, soft, done, wait, cursor. Any look but `cursor`
+    // dims the rest.
     light(marks) {
       this.marks = marks.filter((mark) => mark.cells.length > 0);
       if (this.grid && this.viewport.clientWidth > 0) Paint.marks(this);

@@ -7,8 +7,8 @@ const Grids = (() => {
   const LINE_BITS = 1024;
   const BANK_BITS = 32;
   const CHUNK_BITS = 128;
-  // The widest table, in columns, whose blocks stand side by side rather than one below the other, and the least height
-  // of such blocks: that of a warp with few registers.
+  // The widest table, in columns, whose blocks are placed side by side rather than one below the other, and the least
+  // height of such blocks: that of a warp with few registers.
   const SIDE_BY_SIDE = 64;
   const FEW = 8;
 
@@ -16,7 +16,7 @@ const Grids = (() => {
   const range = (count) => Array.from({ length: count }, (_, i) => i);
   const isMemory = (table) => table.ownerAxes.length === 0 && table.slotAxes.length === 1;
 
-  // The tone of every owner: few owners take the circle of hues, many go by eighths of the innermost axis.
+  // The tone of every owner: few owners share the circle of hues, many are coloured by eighths of the innermost axis.
   function ownerTone(table) {
     if (table.owners <= 16) return (owner) => tone((owner * Palette.HUES) / table.owners, 1);
     const inner = table.ownerAxes[table.ownerAxes.length - 1].extent;
@@ -28,7 +28,7 @@ const Grids = (() => {
     };
   }
 
-  // Linear memory goes by 16-byte chunk of its 128-byte line, which is what a swizzle moves.
+  // Linear memory is coloured by the 16-byte chunk of its 128-byte line, the unit that a swizzle moves.
   function addressTone(bits) {
     return (address) => {
       const chunk = Math.floor((address * bits) / CHUNK_BITS);
@@ -36,14 +36,14 @@ const Grids = (() => {
     };
   }
 
-  // The bank view goes by the 16-byte chunk of its row that an element is from, so that a swizzle is seen to move it.
+  // The bank view is coloured by the 16-byte chunk of its row that an element is from, to show how a swizzle moves it.
   function chunkTone(shape, bits) {
     const cols = shape[shape.length - 1];
     const chunk = (element) => Math.floor(((element % cols) * bits) / CHUNK_BITS) % 8;
     return (element) => tone(chunk(element) * 3, Math.floor(element / cols) % 2);
   }
 
-  // The tone of each cell of the hardware table, which its elements take over.
+  // The tone of each cell of the hardware table; its elements have the same.
   function cellTone(table, bits) {
     if (isMemory(table)) {
       const [axis, ofAddress] = [table.slotAxes[0], addressTone(bits)];
@@ -63,7 +63,7 @@ const Grids = (() => {
 
   const widestCoordinate = (shape) => shape.map((extent) => extent - 1).join(',').length;
 
-  // What the head under a hit is called: `row 3`, `bank 5`, `w6 T12`.
+  // The name of the head under a hit: `row 3`, `bank 5`, `w6 T12`.
   function headName(grid, { kind, index }) {
     const [row, column] = grid.names;
     if (kind === 'row') return `${row} ${grid.rowLabel(index)}`.trim();
@@ -71,7 +71,7 @@ const Grids = (() => {
     return `${column} ${label(Math.floor(index / span))}`.trim();
   }
 
-  // What ids a head of a row or column covers.
+  // The ids that a head of a row or column covers.
   function idsIn(grid, hit) {
     if (hit.kind === 'cell') return hit.cell < 0 ? [] : [hit.cell];
     const span = grid.heads.length > 0 ? grid.heads[0].span : 1;
@@ -120,7 +120,7 @@ const Grids = (() => {
     };
   }
 
-  // What the grids of a hardware table share.
+  // The part that the grids of a hardware table have in common.
   function ofTable(table, shape, bits) {
     const { model } = table;
     const toneOf = cellTone(table, bits);
@@ -166,7 +166,7 @@ const Grids = (() => {
     return ` = byte ${byte}, line ${line}, bank ${Math.floor(bit / BANK_BITS) - line * (LINE_BITS / BANK_BITS)}`;
   }
 
-  // Owners by slots; linear memory in lines of 128 bytes; outer owners side by side where there is room.
+  // Owners by slots; linear memory in lines of 128 bytes; outer owners side by side if there is space.
   function hardware(table, shape, bits) {
     if (isMemory(table)) return memory(table, shape, bits);
     const { owners, slots, ownerAxes, slotAxes } = table;
@@ -198,14 +198,14 @@ const Grids = (() => {
     return blocks > 1 && height === FEW ? withOwners(grid, (id) => ownerText(Math.floor(id / slots))) : grid;
   }
 
-  // The owner in every cell, for blocks whose heads tell it only in parts.
+  // Adds the owner to every cell, for blocks whose heads show it only in part.
   function withOwners(grid, ownerText) {
     const text = (id) => [...grid.text(id), ownerText(id)];
     const longest = ownerText(grid.cell(grid.rows - 1, grid.cols - 1)).length;
     return { ...grid, text, lines: 2, chars: Math.max(grid.chars, longest) };
   }
 
-  // Owners that stand below each other in one block.
+  // How many owners are placed one below the other in one block.
   function blockHeight({ owners, slots, ownerAxes }, inner) {
     if (!inner) return 1;
     const single = owners > 32 || slots > 4 ? 32 : FEW;
@@ -228,7 +228,7 @@ const Grids = (() => {
     return inWarps(inner, height) ? `T${r}` : `+${r}`;
   }
 
-  // Linear memory: a row is a line of 128 bytes, or all of it where that is less.
+  // Linear memory: a row is a line of 128 bytes, or all of the memory if that is less.
   function memory(table, shape, bits) {
     const axis = table.slotAxes[0];
     const count = axis.extent;
@@ -284,8 +284,8 @@ const Grids = (() => {
     return [texts[0], together ? `–${texts[texts.length - 1]}` : `+${texts.length - 1}`];
   }
 
-  // Lines of 128 bytes by 32 banks of 4: a cell is a word. `counts` is the number of words that each bank has to move,
-  // where an access is stepped through.
+  // Lines of 128 bytes by 32 banks of 4: a cell is a word. `counts` is the number of words that each bank moves, if an
+  // access is stepped through.
   function banks(model, shape, bits, counts) {
     Banks.memory(model);
     const { lines, elementsOf } = wordHolder(model, bits);

@@ -14,7 +14,7 @@ const Layouts = (() => {
 
   function overflow() {
     const legal = 'fewer than 2^56 elements, at positions below 2^56';
-    return new LayoutError('L0112', "the layout's size or positions do not fit 56 bits", { legal });
+    return new LayoutError('L0112', "the layout's size or positions do not fit in 56 bits", { legal });
   }
 
   // The axes that a layout mentions, in order of name.
@@ -43,7 +43,7 @@ const Layouts = (() => {
   // A layout without swizzle. Sizes and the farthest positions must fit 56 bits.
   function tile(shard, replica, offsets) {
     const most = Math.max(shard.length, replica.length);
-    if (most > MOST_ITERS) throw new LayoutError('L0123', `${most} iters in one bracket, more than ${MOST_ITERS}`);
+    if (most > MOST_ITERS) throw new LayoutError('L0123', `${most} iters in one bracket; the limit is ${MOST_ITERS}`);
     const offset = new Map();
     for (const { stride, axis } of offsets) {
       const sum = (offset.get(axis) || 0n) + stride;
@@ -63,16 +63,16 @@ const Layouts = (() => {
     return { swizzle: null, shard, replica, offset };
   }
 
-  // What is wrong with the parameters of a swizzle; null where nothing is.
+  // What is wrong with the parameters of a swizzle; null if nothing is.
   function swizzleProblem(M, B, S) {
     const fits = (value) => value >= 0n && value <= 62n;
     const written = `swizzle(M=${M},B=${B},S=${S})`;
-    if (![M, B, S].every(fits) || M + B + S > 62n) return `${written} does not fit an address of 62 bits`;
+    if (![M, B, S].every(fits) || M + B + S > 62n) return `${written} does not fit in a 62-bit address`;
     return S < B ? `${written}: S must be at least B` : null;
   }
 
-  // Why no swizzle can act on a tile: {problem, axis} for an axis other than `m`, {problem, least} for a negative least
-  // position; null where one can.
+  // Why a swizzle cannot act on a tile: {problem, axis} for an axis other than `m`, {problem, least} for a least
+  // position below 0; null if it can.
   function misfit(below) {
     const axis = axes(below).find((name) => name !== 'm');
     if (axis !== undefined) return { problem: `a swizzle acts on linear memory \`m\`, not on \`${axis}\``, axis };

@@ -1,4 +1,4 @@
-// The page: inputs to state, state to panels, and what is lit when a cell is pointed at.
+// The page: turns inputs into state and state into panels, and highlights cells when one is pointed at.
 (() => {
   'use strict';
 
@@ -30,7 +30,7 @@
   });
   const stepper = new Stepper(byId('steps'), showStep);
 
-  // Takes over a changed state: draws it, and writes it into the address.
+  // Applies a change of the state: draws it, and writes it into the address.
   function setState(change) {
     const view = state.view;
     state = Address.normal({ ...state, ...change });
@@ -53,7 +53,7 @@
     light();
   }
 
-  // Room goes by what the grids would like to have, within limits.
+  // Divides the width by the preferred widths of the grids, within limits.
   function shareRoom() {
     const [left, right] = scene.panels.slice(0, 2).map((shown) => (shown.notice ? 400 : GridView.wish(shown)));
     const part = Math.min(0.66, Math.max(0.34, left / (left + right)));
@@ -80,7 +80,7 @@
     });
   }
 
-  // What pointing at a hit means: the elements in full light, those of the same owner in soft light, and words.
+  // What a hit selects: its cells and elements, and those of the same owner, which are highlighted more softly.
   function selectionOf(index, hit) {
     const { grid } = panels[index];
     if (!grid || !hit) return null;
@@ -93,7 +93,7 @@
     return { index, hit, cells, owned, elements, soft: [...others] };
   }
 
-  // The selection of one element, as if pointed at in the tensor.
+  // The selection of one element, as if it were pointed at in the tensor.
   function selectionOfElement(element) {
     return { index: -1, hit: null, cells: [], owned: [], elements: [element], soft: [] };
   }
@@ -192,7 +192,7 @@
     byId('details').classList.toggle('pinned', Boolean(pinned));
   }
 
-  // The wavefronts of the access, or the steps of the plan, ready to be gone through; without a plan, how to get one.
+  // Shows the wavefronts of the access, or the steps of the plan, for stepping; without a plan, how to get one.
   function showSteps() {
     stepMarks = null;
     steps = Steps.of(scene);
@@ -290,28 +290,28 @@
       return Object.fromEntries(Object.entries(scene.errors).map(([field, error]) => [field, plainError(error)]));
     },
     setState,
-    // {total, ideal, vector, costs} of the access pattern; null where none is shown.
+    // {total, ideal, vector, costs} of the access pattern; null if none is shown.
     wavefronts: () => {
       if (!scene.waves) return null;
       const { total, ideal, vector, costs } = scene.waves;
       return { total, ideal, vector, costs };
     },
-    // The plan of the conversion that is shown, and the command that plans it; null where there is none.
+    // The plan of the conversion that is shown, and the command that plans it; null if there is none.
     plan: () => scene.conversion?.plan ?? null,
     command: () => scene.command,
-    // Goes to a step of the wavefronts or the plan; its text.
+    // Goes to a step of the wavefronts or the plan; returns its text.
     step: (n) => {
       stepper.user(n);
       return byId('step').textContent;
     },
     // Points with the mouse at a cell of a panel; `click` pins it.
     point: (panel, row, column, click = false) => panels[panel].view.pointer(row, column, click),
-    // What is lit in each panel: its title and the cells by look.
+    // What is highlighted in each panel: its title and the cells by look.
     lit: () => panels.filter((panel) => panel.grid).map((panel) => ({
       title: panel.grid.title,
       ...Object.fromEntries(panel.view.marks.map((mark) => [mark.look, [...mark.cells]])),
     })),
-    // Makes the browser finish drawing by reading a pixel of every canvas back; the time afterwards.
+    // Makes the browser finish drawing by reading back a pixel of every canvas; returns the time afterwards.
     paint: () => {
       for (const canvas of document.querySelectorAll('canvas')) canvas.getContext('2d').getImageData(0, 0, 1, 1);
       return performance.now();

@@ -2,7 +2,7 @@
 const Model = (() => {
   'use strict';
 
-  // A copy of the swizzle that takes and gives plain numbers.
+  // The swizzle as a function from numbers to numbers.
   function swizzler({ M, B, S, inner }) {
     if (M + B + S <= 30) {
       const mask = (1 << B) - 1;
@@ -49,7 +49,7 @@ const Model = (() => {
     return at < 0 ? 0 : a[at] - b[at];
   }
 
-  // The position of every element on one axis, replicas left out: built from the fastest iter up.
+  // The position of every element on one axis, without replicas: built up from the fastest iter.
   function baseColumn(layout, axis, size) {
     const column = new Float64Array(size);
     column[0] = Number(layout.offset.get(axis) || 0n);
@@ -66,7 +66,7 @@ const Model = (() => {
     return column;
   }
 
-  // Positions are plain numbers here, exact up to 2^53; throws LayoutError where a layout reaches farther.
+  // Positions are plain numbers here, exact up to 2^53; throws LayoutError if a layout reaches farther.
   function checkReach(layout) {
     let reach = 0n;
     const absolute = (value) => (value < 0n ? -value : value);
@@ -79,7 +79,7 @@ const Model = (() => {
   }
 
   // Every place of every element: `columns[a][e * replicas + k]` is the position on axis `a` of the k-th place, in
-  // order, of element `e`; `base[a][e]` is that of its place without the replicas. Throws LayoutError where there are
+  // order, of element `e`; `base[a][e]` is that of its place without the replicas. Throws LayoutError if there are
   // too many places.
   function evaluate(layout) {
     const points = Layouts.size(layout);
@@ -106,7 +106,7 @@ const Model = (() => {
     return places;
   }
 
-  // The same with its swizzle. It acts on `m`, and there is no other axis then.
+  // The same with its swizzle, which acts on `m`; a swizzled layout has no other axis.
   function swizzled(model) {
     const { layout, replicas } = model;
     const swizzle = swizzler(layout.swizzle);

@@ -1,9 +1,9 @@
-// Did you mean ...? The same answer as `tilewright_diag::nearest`.
+// Suggestions for "did you mean ...?", the same as those of `tilewright_diag::nearest`.
 const Nearest = (() => {
   'use strict';
 
-  // How many characters must be inserted, deleted, replaced or exchanged with their neighbour to turn `a` into `b`; in
-  // between two that are exchanged, others may be inserted or deleted (Damerau-Levenshtein).
+  // How many characters must be inserted, deleted, replaced or exchanged with their neighbour to turn `a` into `b`;
+  // between two exchanged ones, others may be inserted or deleted (Damerau-Levenshtein).
   function distance(a, b) {
     const [from, to] = [[...a], [...b]];
     const far = from.length + to.length;
@@ -27,8 +27,8 @@ const Nearest = (() => {
     return rows[from.length + 1][to.length + 1];
   }
 
-  // The known name that `given` was perhaps meant to be: the nearest, if it is near; null if none is. Of equally near
-  // ones, those that begin with `given` come first.
+  // The known name that `given` was perhaps meant to be: the nearest, if it is near enough; else null. Of equally
+  // near ones, those that begin with `given` come first.
   function of(given, known) {
     const ranked = known.map((name) => ({ name, edits: distance(given, name), other: name.startsWith(given) ? 0 : 1 }));
     ranked.sort((a, b) => a.edits - b.edits || a.other - b.other || (a.name < b.name ? -1 : 1));

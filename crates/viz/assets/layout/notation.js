@@ -1,4 +1,4 @@
-// The notation of layouts, read: the same grammar and messages as the parser in Rust.
+// Parses the notation of layouts, with the same grammar and messages as the parser in Rust.
 const Notation = (() => {
   'use strict';
 
@@ -12,7 +12,7 @@ const Notation = (() => {
 
   const greater = (a, b) => (a > b ? a : b);
 
-  // The tile, or its error told as one of the text from `start` to `end`.
+  // The tile, or its error reported for the text from `start` to `end`.
   function atText(parser, start, end, make) {
     try {
       return make();
@@ -49,7 +49,7 @@ const Notation = (() => {
       return this.problem(this.at, this.at + next.length, `expected ${expected}, not \`${next}\``);
     }
 
-    // The next character, whole even where UTF-16 needs two units for it.
+    // The next character, even if it takes two units of UTF-16.
     peek() {
       const code = this.text.codePointAt(this.at);
       return code === undefined ? undefined : String.fromCodePoint(code);
@@ -92,7 +92,7 @@ const Notation = (() => {
       const start = this.at;
       this.at += digits.length;
       const value = BigInt(digits);
-      if (!Layouts.fitsI64(value)) throw this.problem(start, this.at, 'this number does not fit 64 bits');
+      if (!Layouts.fitsI64(value)) throw this.problem(start, this.at, 'this number does not fit in 64 bits');
       return value;
     }
 
@@ -137,7 +137,7 @@ const Notation = (() => {
       return items;
     }
 
-    // `[extents : strides]` behind `S` or `R`; without strides, row-major on `m`.
+    // `[extents : strides]` after `S` or `R`; without strides, row-major on `m`.
     bracket() {
       const opened = this.at;
       this.expect('[');
@@ -152,7 +152,7 @@ const Notation = (() => {
       const strides = this.list(this.stride);
       if (strides.length !== extents.length) {
         const asMany = extents.map((_, i) => (i < strides.length ? Layouts.printStride(strides[i]) : '1'));
-        const problem = `${strides.length} strides for ${extents.length} extents`;
+        const problem = `stride count ${strides.length} differs from extent count ${extents.length}`;
         throw this.problem(start, this.at, problem, this.with(start, this.at, Layouts.tuple(asMany)));
       }
       if (!this.nextIs(']')) throw this.problemHere('`]`');
@@ -234,7 +234,7 @@ const Notation = (() => {
     return found === undefined ? [0, text.length] : [found, found + word.length];
   }
 
-  // A layout from text; errors have the fix that the parser thinks of, not yet checked.
+  // A layout from text; errors have the fix that the parser suggests, not yet checked.
   function read(text) {
     const parser = new Parser(text);
     const layer = parser.wordAhead('swizzle') ? parser.swizzle() : null;

@@ -1,5 +1,5 @@
-// Draws the grid of a `GridView`: colours, text and heads on one canvas, what is lit on another above it. Only the
-// cells in sight are drawn, so the cost does not grow with the grid.
+// Draws the grid of a `GridView`: colours, text and heads on one canvas, highlights on another above it. Only the cells
+// in sight are drawn, so the cost does not grow with the grid.
 const Paint = (() => {
   'use strict';
 
@@ -100,7 +100,7 @@ const Paint = (() => {
     }
   }
 
-  // A folded corner: this element has more places than the text tells.
+  // A folded corner: this element has more places than the text shows.
   function drawCorner(view, context, r, c) {
     const [x, y] = [view.x(c) + view.width - 1, view.y(r) + 1];
     context.fillStyle = view.look.accent;
@@ -162,7 +162,7 @@ const Paint = (() => {
     context.restore();
   }
 
-  // What is lit, over a veil.
+  // The highlighted cells, over a veil that dims the rest.
   function drawMarks(view) {
     const context = start(view, view.top);
     if (view.marks.length === 0) return;

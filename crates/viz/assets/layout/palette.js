@@ -1,4 +1,4 @@
-// Colours: the tones of cells, even in lightness whatever the hue, and those that the style sheet has for the theme.
+// Colours: the tones of cells, of equal lightness for every hue, and those that the style sheet defines for the theme.
 const Palette = (() => {
   'use strict';
 
@@ -35,7 +35,7 @@ const Palette = (() => {
     return colours;
   }
 
-  // The colours of the page as the style sheet has them for the theme in use.
+  // The colours of the page that the style sheet defines for the current theme.
   function theme() {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();

@@ -1,4 +1,4 @@
-// A conversion plan made ready to be gone through: what each step says, and which cells it reads and fills. The plan is
+// A conversion plan prepared for stepping: the text of each step, and which cells it reads and fills. The plan is
 // data from Rust, in the form of `Conversion::to_json_text` of tilewright-layout.
 const PlanSteps = (() => {
   'use strict';
@@ -26,7 +26,7 @@ const PlanSteps = (() => {
     return all.filter(([, , pick]) => pick >= 0);
   }
 
-  // What stays on its thread, one step for each register of the target.
+  // The elements that stay on their thread: one step for each register of the target.
   function ownSteps(plan) {
     const own = picked(plan).filter(([, , pick]) => pick < plan.picks.own);
     return range(plan.picks.registers).flatMap((register) => {
@@ -61,9 +61,9 @@ const PlanSteps = (() => {
 
   function shuffleText(step, index, count) {
     const modes = {
-      butterfly: () => `every lane reads the lane whose number is its own XOR ${step.mask}`,
+      butterfly: () => `lane n reads lane n XOR ${step.mask}`,
       broadcast: () => `all read lane ${step.lane}`,
-      indexed: () => 'every lane names its source',
+      indexed: () => 'every lane specifies its source',
     };
     const inWarp = step.warps.length > 1 ? ', in warp 0' : '';
     const how = `${step.mode}, ${modes[step.mode]()}`;
@@ -120,7 +120,7 @@ const PlanSteps = (() => {
     return [...new Set(cells)].filter((cell) => cell >= 0);
   }
 
-  // The whole plan for the stepper: in every step what is read, what is filled, and what was filled before.
+  // The whole plan for the stepper: for every step, what is read, what is filled, and what was filled before.
   function of({ conversion: { summary, plan }, panels: [source, target, memory] }) {
     const list = plan === null ? [] : stepsOf(plan);
     const before = (n, part) => list.slice(0, n).flatMap((step) => step[part] || []);

@@ -1,4 +1,4 @@
-// What a state shows, without the page: the evaluated layouts, the grids of the panels, and errors.
+// What a state shows, independent of the page: the evaluated layouts, the grids of the panels, and errors.
 const Scene = (() => {
   'use strict';
 
@@ -14,7 +14,7 @@ const Scene = (() => {
     return Layouts.compose(mode(state.swizzle, state.bits), { ...written, swizzle: null });
   }
 
-  // Runs `make`; a LayoutError goes into `errors[field]`, and the answer is then null.
+  // Runs `make`; stores a LayoutError in `errors[field]` and then returns null.
   function attempt(errors, field, make) {
     try {
       return make();
@@ -25,8 +25,8 @@ const Scene = (() => {
     }
   }
 
-  // {errors, layout, model, shape, table, panels, ...}; `panels` is null where the layout or the shape is wrong. In the
-  // banks view `waves`, where they could be made; in the conversion view `conversion`, or the `command` that plans it.
+  // {errors, layout, model, shape, table, panels, ...}; `panels` is null if the layout or the shape is wrong. In the
+  // banks view also `waves`, if there are no errors; in the conversion view `conversion`, or the `command` to plan it.
   function of(state) {
     const scene = { state, errors: {}, panels: null, conversion: null, command: null };
     const { errors } = scene;
@@ -78,7 +78,7 @@ const Scene = (() => {
     return grid;
   }
 
-  // The layout to convert to: as many elements as the one that is shown.
+  // The layout to convert to; it must have as many elements as the one that is shown.
   function targetOf({ state, shape }) {
     const layout = Notation.parse(state.to);
     const model = Model.evaluate(layout);
@@ -95,7 +95,7 @@ const Scene = (() => {
     return Table.of({ size, replicas, axes: ['reg', 'tx'], columns: [register, thread] });
   }
 
-  // The tables of both sides: by thread and register where both are fragments, else each by its own owners and slots.
+  // The tables of both sides: by thread and register if both are fragments, else each by its own owners and slots.
   function tablesOf(from, to) {
     const areMemory = ![...from.model.axes, ...to.model.axes].some(Axes.isThread);
     const tables = [from, to].map(({ model }) => attempt({}, 'fragment', () => byThread(model)));
@@ -105,12 +105,12 @@ const Scene = (() => {
   function conversion(scene) {
     const { state: { to, bits }, layout, shape, table, errors } = scene;
     const side = (title, shown) => ({ ...Grids.hardware(shown, shape, bits), title, table: shown });
-    if (to.trim() === '') return [side('From', table), { notice: 'Write the layout to convert to into "To".' }];
+    if (to.trim() === '') return [side('From', table), { notice: 'Enter the layout to convert to in "To".' }];
     const other = attempt(errors, 'to', () => targetOf(scene));
     if (!other) return [side('From', table), { notice: errors.to.message }];
     const [here, there] = tablesOf(scene, other);
     const [source, target] = [side('From', here), side('To', there)];
-    target.legend = 'colour: where it is now';
+    target.legend = 'colour: its place in the source layout';
     target.tone = (id) => {
       const [element] = target.elementsOf(id);
       return element === undefined ? -1 : source.tone(source.cellsOf(element)[0]);
@@ -120,7 +120,7 @@ const Scene = (() => {
     return [source, target, ...sharedMemory(scene)];
   }
 
-  // The tile in shared memory, where the plan goes through it.
+  // The tile in shared memory, if the plan goes through it.
   function sharedMemory({ conversion: known, shape }) {
     const staging = known?.plan?.shared;
     if (!staging) return [];

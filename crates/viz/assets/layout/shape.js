@@ -38,7 +38,7 @@ const Shape = (() => {
   function check(shape, size) {
     const elements = shape.reduce((product, extent) => product * extent, 1);
     if (elements === size) return shape;
-    const message = `shape ${Layouts.tuple(shape)} has ${elements} elements, the layout ${size}`;
+    const message = `shape ${Layouts.tuple(shape)} has size ${elements}, but the layout has size ${size}`;
     throw new LayoutError('L0105', message, { legal: `extents of at least 1 whose product is ${size}` });
   }
 

@@ -1,4 +1,4 @@
-// The control that goes through steps: buttons, a slider, and a clock for play.
+// The control that steps through a sequence: buttons, a slider, and a timer for play.
 class Stepper {
   // `root` holds the buttons; `show(n)` is called for every step that is reached.
   constructor(root, show) {

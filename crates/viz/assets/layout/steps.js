@@ -1,5 +1,5 @@
-// What can be gone through step by step: the wavefronts of an access, or a conversion plan. A step is {html, marks per
-// panel, redraw}.
+// What can be stepped through: the wavefronts of an access, or a conversion plan. A step is {html, marks per panel,
+// redraw}.
 const Steps = (() => {
   'use strict';
 

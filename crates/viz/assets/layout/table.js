@@ -2,7 +2,7 @@
 const Table = (() => {
   'use strict';
 
-  // The positions of one axis that are worth a row: all between the least and the greatest where most are in use.
+  // The positions of one axis that get a row: all from the least to the greatest if most are in use, else those used.
   function axisRange(name, column) {
     let [least, greatest] = [Infinity, -Infinity];
     for (const position of column) {
@@ -19,7 +19,7 @@ const Table = (() => {
   }
 
   // Rows and columns of a table by owner (threads, lanes, devices) and slot (memory, registers): for every place its
-  // cell, for every cell its elements. Throws LayoutError where the table would have too many cells.
+  // cell, for every cell its elements. Throws LayoutError if the table would have too many cells.
   function of(model) {
     const order = Axes.sorted(model.axes);
     const [owning, held] = [order.filter((axis) => !Axes.isSlot(axis)), order.filter(Axes.isSlot)];
@@ -63,7 +63,7 @@ const Table = (() => {
     return true;
   }
 
-  // The positions, one per range, that an index over the ranges stands for: `[{name, sign, position}, ..]`.
+  // The positions, one per range, that an index over the ranges represents: `[{name, sign, position}, ..]`.
   function positions(ranges, index) {
     let rest = index;
     const found = [];

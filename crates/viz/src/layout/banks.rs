@@ -15,17 +15,17 @@ use crate::layout::wavefront::{BANKS, WORD, Wavefront, wavefronts_of};
 const BANK_BITS: i128 = WORD as i128 * 8;
 /// Banks that a column may stand for: one, or as many as a chunk of 8 or 16 bytes.
 const GROUPINGS: [i64; 3] = [1, 2, 4];
-/// Colours of the logical chunks of a row.
+/// Bits of the logical chunks of a row that have a colour each.
 const CHUNK_BITS: i64 = 128;
-/// Elements named in a tooltip.
+/// Maximum number of elements named in a tooltip.
 const MOST_ELEMENTS: usize = 32;
 
 /// The bank view as text: a row per 128-byte line, a column per bank of 4 bytes, each with its elements; then how
 /// `accesses` are served, the slowest in detail.
 ///
-/// `0,4-5` are the elements (0,4) and (0,5), `0,4&1,4` are (0,4) and (1,4). Where 32 columns do not fit, and 2 or 4
-/// neighbours always hold a run of elements, a column stands for these. The colour tells the 16-byte chunk of its row
-/// that an element is from. Errors: a layout that is not on `m` alone, more places than may be enumerated.
+/// `0,4-5` are the elements (0,4) and (0,5), `0,4&1,4` are (0,4) and (1,4). If 32 columns do not fit, and 2 or 4
+/// neighbouring banks always hold a run of elements, a column stands for these. The colour shows which 16-byte chunk of
+/// its row an element is from. Errors: a layout that is not on `m` alone, more places than may be enumerated.
 pub fn banks_text(view: &LayoutView, accesses: &[WarpAccess], options: &TextOptions) -> Result<String, LayoutError> {
     let mut banks = Banks::read(view)?;
     banks.group_to_fit(options)?;
@@ -34,7 +34,7 @@ pub fn banks_text(view: &LayoutView, accesses: &[WarpAccess], options: &TextOpti
     text(&Page { below, ..Page::of(above, banks) }, options)
 }
 
-/// The bank view as one self-contained SVG text, with what the accesses cost in sum. Errors: a layout that is not on
+/// The bank view as one self-contained SVG text, with the total cost of the accesses. Errors: a layout that is not on
 /// `m` alone, more places than may be enumerated.
 pub fn banks_svg(view: &LayoutView, accesses: &[WarpAccess]) -> Result<String, LayoutError> {
     let banks = Banks::read(view)?;
@@ -48,8 +48,11 @@ type Content = BTreeSet<(i128, i64)>;
 /// The elements in every bank of every line that is used.
 struct Banks<'a> {
     view: &'a LayoutView,
+    /// Numbers of the 128-byte lines that are used.
     lines: Vec<i64>,
+    /// Elements by line and bank.
     contents: BTreeMap<(i64, i64), Content>,
+    /// Banks that a column stands for.
     per_column: i64,
 }
 
@@ -97,7 +100,7 @@ impl<'a> Banks<'a> {
             many => format!("{many} banks"),
         };
         let bits = self.view.bits();
-        vec![title(self.view), format!("{bits} bits an element; a row is 128 bytes, a column is {column} of 4 bytes")]
+        vec![title(self.view), format!("{bits}-bit elements; a row is 128 bytes, a column is {column} of 4 bytes")]
     }
 
     /// True when every column holds one run of elements in every line.
@@ -113,7 +116,7 @@ impl<'a> Banks<'a> {
         keys.filter_map(|key| self.contents.get(&key)).flatten().copied().collect()
     }
 
-    /// Elements of one row of the tile that follow each other in memory too: first flat index and how many.
+    /// Runs of elements of one row of the tile that are contiguous in memory: first flat index and length.
     fn runs(&self, content: &Content) -> Vec<(i64, i64)> {
         let columns = self.view.shape().last().copied().unwrap_or(1);
         let mut runs: Vec<(i64, i64)> = Vec::new();
@@ -220,7 +223,7 @@ fn strip(at: usize, wavefront: &Wavefront) -> String {
     format!("wavefront {at:>2}  {banks}  {}", ranges(&wavefront.lanes))
 }
 
-/// `T0-T3,T8`
+/// Lanes in runs, as in `T0-T3,T8`.
 fn ranges(lanes: &[usize]) -> String {
     let runs = lanes.chunk_by(|a, b| a + 1 == *b).filter_map(|run| run.first().zip(run.last()));
     let texts = runs.map(|(first, last)| if first == last { format!("T{first}") } else { format!("T{first}-T{last}") });
@@ -252,7 +255,7 @@ mod tests {
     fn the_128_byte_swizzle_spreads_a_column_over_the_banks() {
         let expected = "\
 swizzle(M=3,B=3,S=3) o S[(8,64):(64@m,1@m)], shape (8,64)
-16 bits an element; a row is 128 bytes, a column is 4 banks of 4 bytes
+16-bit elements; a row is 128 bytes, a column is 4 banks of 4 bytes
 
 line      0-3      4-7     8-11    12-15    16-19    20-23    24-27    28-31
    0    0,0-7   0,8-15  0,16-23  0,24-31  0,32-39  0,40-47  0,48-55  0,56-63
@@ -274,7 +277,7 @@ wavefront  0  #...#...#...#...#...#...#...#...  T0-T7
     fn a_column_of_a_row_major_tile_is_served_one_lane_at_a_time() {
         let expected = "\
 S[(8,64):(64@m,1@m)], shape (8,64)
-16 bits an element; a row is 128 bytes, a column is 4 banks of 4 bytes
+16-bit elements; a row is 128 bytes, a column is 4 banks of 4 bytes
 
 line      0-3      4-7     8-11    12-15    16-19    20-23    24-27    28-31
    0    0,0-7   0,8-15  0,16-23  0,24-31  0,32-39  0,40-47  0,48-55  0,56-63
@@ -303,7 +306,7 @@ wavefront  7  #...............................  T7
     fn of_several_accesses_the_slowest_is_shown() {
         let expected = "\
 S[(2,64):(64@m,1@m)], shape (2,64)
-16 bits an element; a row is 128 bytes, a column is 4 banks of 4 bytes
+16-bit elements; a row is 128 bytes, a column is 4 banks of 4 bytes
 
 line      0-3      4-7     8-11    12-15    16-19    20-23    24-27    28-31
    0    0,0-7   0,8-15  0,16-23  0,24-31  0,32-39  0,40-47  0,48-55  0,56-63
@@ -327,7 +330,7 @@ wavefront  7  #...............................  T7
     fn elements_that_are_no_neighbours_are_named_one_by_one() {
         let expected = "\
 S[(4,3):(1@m,4@m)], shape (4,3)
-16 bits an element; a row is 128 bytes, a column is a bank of 4 bytes
+16-bit elements; a row is 128 bytes, a column is a bank of 4 bytes
 
 line        0        1        2        3  ...       29       30       31
    0  0,0&1,0  2,0&3,0  0,1&1,1  2,1&3,1  ...        .        .        .
@@ -341,7 +344,7 @@ folded: 25 of 32 columns; `--svg FILE` or `--html FILE` shows all
     fn a_wide_element_is_in_several_banks() {
         let expected = "\
 S[(2,4):(4@m,1@m)], shape (2,4)
-256 bits an element; a row is 128 bytes, a column is 4 banks of 4 bytes
+256-bit elements; a row is 128 bytes, a column is 4 banks of 4 bytes
 
 line    0-3    4-7   8-11  12-15  16-19  20-23  24-27  28-31
    0    0,0    0,0    0,1    0,1    0,2    0,2    0,3    0,3

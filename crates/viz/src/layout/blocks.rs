@@ -1,4 +1,4 @@
-//! A slab with too many elements to draw: blocks of neighbours take the place of elements.
+//! A slab with too many elements to draw: blocks of neighbouring elements are drawn instead.
 
 use tilewright_layout::LayoutError;
 
@@ -6,21 +6,26 @@ use crate::layout::label::Labels;
 use crate::layout::sheet::{Sheet, Square};
 use crate::layout::view::{LayoutView, Place};
 
-/// Blocks grow to about so many columns for each of their rows: most layouts run along a row.
+/// Blocks grow to about this many columns for each of their rows, since most layouts are contiguous along a row.
 const COLUMNS_PER_ROW: i64 = 4;
 
 /// One slab in blocks of `block_rows` x `block_columns` elements.
 pub(crate) struct Blocks<'a> {
     view: &'a LayoutView,
+    /// Rows of elements in a block.
     block_rows: i64,
+    /// Columns of elements in a block.
     block_columns: i64,
+    /// Rows of elements in the slab.
     rows: i64,
+    /// Columns of elements in the slab.
     columns: i64,
+    /// The blocks, row by row.
     squares: Vec<Square>,
 }
 
 impl<'a> Blocks<'a> {
-    /// The slab in no more than `most` blocks, or one. Looks at every element.
+    /// The slab in at most `most` blocks, but at least one. Reads every element.
     pub(crate) fn new(view: &'a LayoutView, labels: &Labels, slab: i64, most: i64) -> Result<Blocks<'a>, LayoutError> {
         let (_, rows, columns) = view.planes();
         let (block_rows, block_columns) = block(rows, columns, most.max(1));
@@ -92,8 +97,11 @@ impl Sheet for Blocks<'_> {
 /// The least and the greatest position on each axis, and the first place.
 #[derive(Default)]
 struct Bounds {
+    /// Least position on every axis, owners first.
     low: Vec<i64>,
+    /// Greatest position on every axis, owners first.
     high: Vec<i64>,
+    /// The first place added.
     first: Option<Place>,
 }
 
@@ -113,7 +121,7 @@ impl Bounds {
     }
 }
 
-/// The extents of blocks of which at most `most` cover the slab.
+/// The extents of a block such that at most `most` blocks cover the slab.
 fn block(rows: i64, columns: i64, most: i64) -> (i64, i64) {
     let (mut down, mut across) = (1, 1);
     while ceil(rows, down).saturating_mul(ceil(columns, across)) > most {

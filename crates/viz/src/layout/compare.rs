@@ -1,4 +1,4 @@
-//! Two layouts of one shape beside each other, with the first element on which they differ.
+//! Two layouts of the same shape side by side, with the first element that they place differently.
 
 use std::fmt;
 
@@ -32,22 +32,22 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Difference { coordinate, here, there, .. } = self;
-        write!(f, "first difference: element {} is {here}, there {there}", tuple(coordinate))
+        write!(f, "first difference: element {} is {here} on the left, {there} on the right", tuple(coordinate))
     }
 }
 
 /// The first element of a tile of `shape`, in row-major order, that the two layouts place differently.
 ///
-/// In a fragment `m` and `reg` both count registers, as they do when a layout is attached to one. Errors: a shape of
-/// another size than one of the layouts, a swizzle or a table with more elements than may be enumerated.
+/// In a fragment, `m` and `reg` both count registers, as they do when a layout is attached to one. Errors: a shape
+/// whose size is not that of both layouts, a swizzle or a table with more elements than may be enumerated.
 pub fn first_difference(left: &Layout, right: &Layout, shape: &[i64]) -> Result<Option<Difference>, LayoutError> {
-    // The width of an element changes colours only.
+    // The width of an element affects only colours.
     Pair::new(left, right, shape, 32)?.difference()
 }
 
-/// Two layouts of a tile of `shape` as text: the tensor views side by side where they fit, else below each other, and
-/// the first element on which they differ, marked with `>`. Of a tile of more than two dimensions, the slab of that
-/// element is drawn. `bits` is the width of an element. Errors as for [`first_difference`].
+/// Two layouts of a tile of `shape` as text: the tensor views side by side if they fit, else one below the other, and
+/// the first element that they place differently, marked with `>`. Of a tile of more than two dimensions, the slab of
+/// that element is drawn. `bits` is the width of an element. Errors as for [`first_difference`].
 pub fn compare_text(
     left: &Layout,
     right: &Layout,
@@ -78,7 +78,7 @@ pub fn compare_text(
     text(&Page { above, parts, below: Vec::new(), left_out: Vec::new() }, options)
 }
 
-/// Both sheets in one column of lines, where no column of either is folded and they fit.
+/// Both sheets side by side, if they fit and no column of either is folded.
 fn side_by_side((left, right): &(Printed, Printed), width: usize, slab: &str) -> Option<Vec<String>> {
     let widest = |printed: &Printed| printed.lines.iter().map(|line| line.width).max().unwrap_or(0);
     let (first, second) = (widest(left).max("left".len() + slab.len()), widest(right));
@@ -104,6 +104,7 @@ fn joined(blocks: &[Vec<String>]) -> String {
 struct Pair {
     left: LayoutView,
     right: LayoutView,
+    /// The layouts of both views, with fragments on `reg`.
     layouts: (Layout, Layout),
 }
 
@@ -158,11 +159,11 @@ impl Pair {
     }
 }
 
-/// The layout as it is attached to a fragment, where it is one.
+/// The layout of a fragment as it is attached, with `m` renamed to `reg`; any other layout unchanged.
 fn on_registers(layout: &Layout) -> Layout {
     match layout {
         Layout::Tile(tile) if tile.axes().iter().any(Axis::is_thread) && !tile.axes().contains(&REG) => {
-            // Registers alone move from one name to another, so no positions add up.
+            // The layout has no `reg` axis, so no positions are added together.
             tile.renamed(&M, &REG).map_or_else(|_| layout.clone(), Layout::Tile)
         }
         Layout::Tile(_) | Layout::Compose(_) | Layout::Table(_) => layout.clone(),
@@ -192,7 +193,11 @@ mod tests {
     #[test]
     fn the_first_difference_is_told_in_words() {
         let text = difference(ATOM, "S[(8,2,4):(4@laneid,1@laneid,1@reg)]", &[8, 8]).unwrap();
-        assert_eq!(text, "first difference: element (0,2) is on lane 1 register 0, there on lane 0 register 2");
+        assert_eq!(
+            text,
+            "first difference: element (0,2) is on lane 1 register 0 on the left, \
+                          on lane 0 register 2 on the right"
+        );
     }
 
     #[test]
@@ -212,8 +217,8 @@ mod tests {
         let expected = "\
 left   S[(4,2,2):(2@laneid,1@laneid,1@reg)]
 right  S[(4,2,2):(2@laneid,1@reg,1@laneid)]
-first difference: element (0,1) is on lane 0 register 1, there on lane 1
-register 0
+first difference: element (0,1) is on lane 0 register 1 on the left, on lane 1
+register 0 on the right
 T = laneid, r = reg
 
 left                               |  right
@@ -234,8 +239,8 @@ left                               |  right
         let expected = "\
 left   S[(2,4,2):(4@laneid,1@laneid,1@reg)]
 right  S[(2,2,4):(4@laneid,1@laneid,1@reg)]
-first difference: element (0,2) is on lane 1 register 0, there on lane 0
-register 2
+first difference: element (0,2) is on lane 1 register 0 on the left, on lane
+0 register 2 on the right
 T = laneid, r = reg
 
 left

@@ -1,10 +1,12 @@
-//! What is shown of a row of things that do not all fit: the first and the last of them.
+//! Folding: of items that do not all fit, only the first and the last ones are shown.
 
-/// Which of `total` things are shown.
+/// Which of `total` items are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fold {
     total: i64,
+    /// How many are shown at the beginning.
     first: i64,
+    /// How many are shown at the end.
     last: i64,
 }
 
@@ -14,7 +16,7 @@ impl Fold {
         Fold { total, first: total, last: 0 }
     }
 
-    /// All of them where there are no more than `most`, else the first and the last, at least one of each.
+    /// All of them if there are no more than `most`, else the first and the last ones, at least one of each.
     pub(crate) fn new(total: i64, most: i64) -> Fold {
         let most = most.max(2);
         if total <= most { Fold::all(total) } else { Fold { total, first: most - most / 2, last: most / 2 } }
@@ -55,13 +57,13 @@ impl Fold {
         self.is_folded() && index >= self.total - self.last
     }
 
-    /// `54 of 64 columns`, where any are left out.
+    /// `54 of 64 columns`, if that many are left out; `None` if none are.
     pub(crate) fn left_out(&self, what: &str) -> Option<String> {
         self.is_folded().then(|| format!("{} of {} {what}", self.total - self.shown(), self.total))
     }
 }
 
-/// How to see what was left out; `None` where nothing was.
+/// The note that says what was left out and how to see it; `None` if nothing was.
 pub(crate) fn note(left_out: &[String]) -> Option<String> {
     if left_out.is_empty() {
         return None;

@@ -1,13 +1,13 @@
 //! The layouts that a newcomer should see first: those of the documents that this project grew from.
 
-/// A layout with what there is to say about it.
+/// A layout with its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GalleryEntry {
     /// Name of its page, without an extension.
     pub file: &'static str,
-    /// What it is.
+    /// Heading of the layout in the gallery.
     pub title: &'static str,
-    /// What to look at.
+    /// What to notice about it.
     pub about: &'static str,
     /// The layout.
     pub notation: &'static str,
@@ -38,7 +38,7 @@ const MEMORY: &[GalleryEntry] = &[
     GalleryEntry {
         file: "permuted-4x3",
         title: "A 3 x 4 matrix, transposed without moving it",
-        about: "The strides of a row-major 3 x 4 matrix change places, and the same memory reads as 4 x 3.",
+        about: "With the strides of a row-major 3 x 4 matrix exchanged, the same memory reads as 4 x 3.",
         notation: "S[(4,3):(1,4)]",
         shape: &[4, 3],
         bits: 32,
@@ -47,7 +47,7 @@ const MEMORY: &[GalleryEntry] = &[
     GalleryEntry {
         file: "tiled-8x8",
         title: "8 x 8 in tiles of 2 x 4",
-        about: "Row i is tile i/2 and row i%2 in it, column j is tile j/4 and column j%4; each tile is 8 neighbours.",
+        about: "Row i is row i%2 of tile row i/2, column j is column j%4 of tile column j/4; a tile is 8 neighbours.",
         notation: "S[(4,2,2,4):(16,4,8,1)]",
         shape: &[8, 8],
         bits: 32,
@@ -56,7 +56,7 @@ const MEMORY: &[GalleryEntry] = &[
     GalleryEntry {
         file: "row-major-8x16",
         title: "Row-major 8 x 16, axes spelled out",
-        about: "The default axis m is linear memory, and may be written.",
+        about: "The default axis m is linear memory; it may be written explicitly.",
         notation: "S[(8,16):(16@m,1@m)]",
         shape: &[8, 16],
         bits: 32,
@@ -99,8 +99,8 @@ const TENSOR_MEMORY: &[GalleryEntry] = &[
     GalleryEntry {
         file: "accumulator-224-columns",
         title: "An accumulator of 224 columns",
-        about: "Two halves of 112 columns side by side. No extent is a power of two, and none needs to be: with 224 \
-                columns, two stages and the scale factors fit where 256 would not.",
+        about: "Two halves of 112 columns side by side. Extents need not be powers of two: with 224 columns, two \
+                stages and the scale factors fit where 256 columns would not.",
         notation: "S[(2,128,112):(112@TCol,1@TLane,1@TCol)]",
         shape: &[2, 128, 112],
         bits: 32,
@@ -109,8 +109,8 @@ const TENSOR_MEMORY: &[GalleryEntry] = &[
     GalleryEntry {
         file: "scale-factors-32x4",
         title: "Scale factors of 32 rows, for four warps",
-        about: "The shard fills lanes 0 to 31 of tensor memory; the replica repeats them 32 lanes on, so that each warp \
-                of a warpgroup has all of them in its own window.",
+        about: "The shard fills lanes 0 to 31 of tensor memory; the replica repeats them every 32 lanes, so that each \
+                warp of a warpgroup has all of them in its own window.",
         notation: "S[(32,4):(1@TLane,1@TCol)] + R[4:32@TLane]",
         shape: &[32, 4],
         bits: 8,
@@ -183,7 +183,7 @@ const MESHES: &[GalleryEntry] = &[
     GalleryEntry {
         file: "mesh-shard",
         title: "8 x 8 over a 2 x 2 mesh",
-        about: "Rows are cut over gpuid_y, columns over gpuid_x; each device has a 4 x 4 quarter in its own memory.",
+        about: "Rows are split over gpuid_y, columns over gpuid_x; each device has a 4 x 4 quarter in its own memory.",
         notation: "S[(2,4,2,4):(1@gpuid_y,4@m,1@gpuid_x,1@m)]",
         shape: &[8, 8],
         bits: 32,
@@ -191,8 +191,8 @@ const MESHES: &[GalleryEntry] = &[
     },
     GalleryEntry {
         file: "mesh-shard-replica",
-        title: "Rows cut, columns repeated",
-        about: "Rows are cut over gpuid_y; both devices along gpuid_x have the same 4 rows.",
+        title: "Rows split, columns replicated",
+        about: "Rows are split over gpuid_y; both devices along gpuid_x hold the same 4 rows.",
         notation: "S[(2,4,8):(1@gpuid_y,8@m,1@m)] + R[2:1@gpuid_x]",
         shape: &[8, 8],
         bits: 32,
@@ -200,7 +200,7 @@ const MESHES: &[GalleryEntry] = &[
     },
     GalleryEntry {
         file: "mesh-shard-offset",
-        title: "Rows cut, on one column of the mesh",
+        title: "Rows split, on one column of the mesh",
         about: "The offset puts everything on the devices with gpuid_x = 1; the others hold nothing.",
         notation: "S[(2,4,8):(1@gpuid_y,8@m,1@m)] + 1@gpuid_x",
         shape: &[8, 8],

@@ -13,11 +13,11 @@ use crate::layout::view::{LayoutView, Place};
 
 /// Bits of a line of shared memory: 32 banks of 4 bytes.
 const LINE_BITS: i64 = WAVEFRONT_BYTES * 8;
-/// Elements of a row of memory where a line holds no whole number of them.
+/// Elements per row of memory if a line does not hold a whole number of them.
 const ELEMENTS: i64 = 32;
 /// Empty columns are drawn as long as no more than three in four are empty.
 const SPARSEST: i64 = 4;
-/// Elements named in a tooltip.
+/// Maximum number of elements named in a tooltip.
 const MOST_ELEMENTS: usize = 16;
 
 /// The hardware view as text: a row per owner (lane, thread, device), a column per slot (register, column), each with
@@ -46,8 +46,11 @@ fn page<'a>(view: &'a LayoutView, labels: &'a Labels) -> Result<Page<'a>, Layout
 struct Places<'a> {
     view: &'a LayoutView,
     labels: &'a Labels,
+    /// Owners, or line numbers of linear memory, each with its slots.
     rows: Vec<(Vec<i64>, Slots)>,
+    /// Slots, or positions in a line of linear memory.
     columns: Vec<Vec<i64>>,
+    /// Elements of a line of linear memory.
     per_row: i64,
 }
 
@@ -70,7 +73,7 @@ impl<'a> Places<'a> {
         Ok(Places { view, labels, rows: rows.into_iter().collect(), columns: with_holes(columns), per_row })
     }
 
-    /// The place that a row and a column stand for.
+    /// The place that a row and a column represent.
     fn place(&self, row: &[i64], column: &[i64]) -> Place {
         match (row, column) {
             ([line], [position]) if self.view.is_linear_memory() => {
@@ -101,7 +104,7 @@ fn split(view: &LayoutView, place: Place, per_row: i64) -> (Vec<i64>, Vec<i64>) 
     }
 }
 
-/// The slots with those between them, where these are not too many: a hole is worth seeing.
+/// The slots, including the unused ones between them if these are not too many, so that holes are visible.
 fn with_holes(slots: BTreeSet<Vec<i64>>) -> Vec<Vec<i64>> {
     if let (Some([low]), Some([high])) = (slots.first().map(Vec::as_slice), slots.last().map(Vec::as_slice)) {
         let span = high.saturating_sub(*low).saturating_add(1);

@@ -9,13 +9,14 @@ use crate::layout::view::{Cell, LayoutView, Place};
 
 /// The member that lists the elements.
 const CELLS: &str = "cells";
-/// Elements are written in pieces of about as many bytes: one by one would be slow, all at once would fill the memory.
+/// Elements are written in pieces of about this many bytes: one by one would be slow, all at once would fill memory.
 const PIECE: usize = 1 << 16;
 
-/// A layout as JSON text; see [`to_json`]. It is written element by element, so that its size takes no memory.
+/// A layout as JSON text; see [`to_json`]. It is written element by element, so its size does not affect memory use.
 #[derive(Clone, Debug)]
 pub struct LayoutJson<'a> {
     view: &'a LayoutView,
+    /// Members of the JSON object; the value of [`CELLS`] is only a placeholder.
     members: Map<String, Value>,
 }
 
@@ -26,7 +27,7 @@ pub struct LayoutJson<'a> {
 ///  "cells": [{"index": 0, "coordinate": [0], "places": [{"reg": 0}]}]}
 /// ```
 ///
-/// The members come in the order of their names, and without spaces. Error: more places than may be enumerated.
+/// The members are written in the order of their names, without spaces. Error: more places than may be enumerated.
 pub fn to_json(view: &LayoutView) -> Result<LayoutJson<'_>, LayoutError> {
     view.check_points()?;
     let axis = |part: &'static str| move |axis: &Axis| json!({"name": axis.name(), "part": part});
@@ -39,12 +40,12 @@ pub fn to_json(view: &LayoutView) -> Result<LayoutJson<'_>, LayoutError> {
         .with("size", json!(view.size()))
         .with("bits", json!(view.bits()))
         .with("axes", Value::from(axes))
-        // Only their place among the members: the elements are written from the view.
+        // This only reserves their position among the members: the elements are written from the view.
         .with(CELLS, Value::Null))
 }
 
 impl LayoutJson<'_> {
-    /// The same with one more member. The elements, `cells`, stay what they are.
+    /// The same with one more member. The elements, `cells`, cannot be replaced.
     pub fn with(mut self, name: &str, value: Value) -> Self {
         self.members.insert(name.to_string(), value);
         self
@@ -83,7 +84,7 @@ impl fmt::Display for LayoutJson<'_> {
     }
 }
 
-/// What stands before an axis's position, and which of the axes it is, owners first. In the order of their names.
+/// The text in front of an axis's position, and the index of the axis, owners first. Sorted by name.
 type Label = (String, usize);
 
 fn labels(view: &LayoutView) -> Vec<Label> {
@@ -117,7 +118,7 @@ fn write_place(text: &mut String, place: &Place, labels: &[Label]) -> fmt::Resul
     Ok(())
 }
 
-/// The comma in front of all but the first.
+/// The comma in front of all items but the first.
 fn comma(at: usize) -> &'static str {
     if at == 0 { "" } else { "," }
 }
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(to_json(&view).unwrap().to_string(), expected.to_string());
     }
 
-    /// The text is that of a tree of values: with members in order, and nothing between them.
+    /// The text equals that of a tree of values: members in order, no spaces between them.
     #[test]
     fn the_text_is_that_of_a_tree() {
         let layouts: [(&str, &[i64]); 4] = [

@@ -5,9 +5,9 @@ use tilewright_layout::{Axis, LayoutError};
 
 use crate::layout::view::{LayoutView, Place};
 
-/// A tooltip names at most so many places.
+/// Maximum number of places named in a tooltip.
 const MOST_PLACES: usize = 16;
-/// A legend names at most so many replicas.
+/// Maximum number of replicas named in a legend.
 const MOST_EXAMPLES: usize = 4;
 
 /// How the axes of one view are written.
@@ -16,6 +16,7 @@ pub(crate) struct Labels {
     prefixes: Vec<String>,
     /// The same axes in a sentence: `lane`, `register`.
     words: Vec<String>,
+    /// Number of owner axes.
     owners: usize,
     /// What the letters mean.
     legend: Option<String>,
@@ -49,7 +50,7 @@ impl Labels {
         Labels { prefixes, words, owners: view.owner_axes().len(), legend }
     }
 
-    /// What the letters mean; `None` where there are none.
+    /// What the letters mean; `None` if there are none.
     pub(crate) fn legend(&self) -> Option<&str> {
         self.legend.as_deref()
     }
@@ -78,7 +79,7 @@ impl Labels {
         }
     }
 
-    /// What ` +3` in the cells stands for, told for the first element; `None` where no cell has it.
+    /// What ` +3` in the cells stands for, explained for the first element; `None` if no cell has it.
     pub(crate) fn replicas(&self, view: &LayoutView) -> Result<Option<String>, LayoutError> {
         let first = view.cell(0)?;
         let [_, others @ ..] = &first.places[..] else { return Ok(None) };
@@ -118,7 +119,7 @@ impl Labels {
         written(&self.prefixes[self.owners..], slot)
     }
 
-    /// Whose colour a place has: the owner, or the bytes of the line where it has none.
+    /// What the colour of a place stands for: its owner or, if it has none, its bytes within a line.
     pub(crate) fn coloured_by(&self, view: &LayoutView, place: &Place) -> String {
         if self.owners > 0 {
             return self.owner(&place.owner);

@@ -1,7 +1,7 @@
 //! Drawings of a layout: as text for a terminal, as SVG, as JSON.
 //!
-//! All of them are made from a [`LayoutView`], which asks the layout nothing but where an element is. Three pictures
-//! can be drawn of it: the *tensor view* (each element: its places), the *hardware view* (each place: its elements)
+//! All of them are made from a [`LayoutView`], which only asks the layout where each element is. There are three
+//! drawings: the *tensor view* (each element: its places), the *hardware view* (each place: its elements)
 //! and, for linear memory, the *bank view*. What does not fit is folded, with a note that says so.
 //!
 //! ```

@@ -56,7 +56,7 @@ fn nearest_level(channel: u8) -> usize {
 }
 
 /// Whether black has more contrast than white, which WCAG 2 puts at a relative luminance of 0.179. Here the squares of
-/// the channels stand for sRGB's curve, to do without floating point; they read higher, so that the limit is 0.2.
+/// the channels approximate sRGB's curve, to avoid floating point; they are higher, so the limit is 0.2.
 fn is_light(colour: [u8; 3]) -> bool {
     let squares = colour.map(|channel| u64::from(channel) * u64::from(channel));
     let luminance: u64 = squares.iter().zip([2126, 7152, 722]).map(|(square, weight)| square * weight).sum();

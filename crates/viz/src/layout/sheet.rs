@@ -1,4 +1,4 @@
-//! A sheet: rows and columns of squares, which text and SVG draw alike.
+//! A sheet: rows and columns of squares, which are drawn both as text and as SVG.
 
 use tilewright_layout::LayoutError;
 
@@ -7,17 +7,17 @@ use tilewright_layout::LayoutError;
 pub(crate) struct Square {
     /// What is written in it.
     pub(crate) text: String,
-    /// Everything there is to say about it.
+    /// A full description of it, for a tooltip.
     pub(crate) title: String,
-    /// Whose it is, and the number of its colour; `None` for a hole.
+    /// What its colour stands for, and the index of the colour; `None` for a hole.
     pub(crate) owner: Option<(String, usize)>,
 }
 
 /// Rows and columns of squares with heads.
 pub(crate) trait Sheet {
-    /// Rows and columns.
+    /// Number of rows and of columns.
     fn size(&self) -> (i64, i64);
-    /// What stands where the heads meet.
+    /// The text in the corner where the row heads and the column heads meet.
     fn corner(&self) -> &str {
         ""
     }
@@ -25,15 +25,15 @@ pub(crate) trait Sheet {
     fn row_head(&self, row: i64) -> String;
     /// The head of a column.
     fn column_head(&self, column: i64) -> String;
-    /// A square.
+    /// The square at a row and a column. Error: an index outside the sheet.
     fn square(&self, row: i64, column: i64) -> Result<Square, LayoutError>;
 }
 
-/// A sheet with what stands above it.
+/// A sheet with its heading.
 pub(crate) struct Part<'a> {
     /// `[0,*,*]` for a slab of a tile of more than two dimensions.
     pub(crate) heading: Option<String>,
-    /// The squares.
+    /// The rows and columns of squares.
     pub(crate) sheet: Box<dyn Sheet + 'a>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Page<'a> {
     pub(crate) parts: Vec<Part<'a>>,
     /// Lines below the sheets.
     pub(crate) below: Vec<String>,
-    /// What is not among the sheets, as in `3 of 8 slabs`.
+    /// What the sheets leave out, such as `3 of 8 slabs`.
     pub(crate) left_out: Vec<String>,
 }
 

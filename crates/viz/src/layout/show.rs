@@ -8,7 +8,7 @@ use crate::layout::text::TextOptions;
 use crate::layout::view::LayoutView;
 
 const SCREEN: TextOptions = TextOptions { width: 80, height: 40, style: Style::Plain };
-/// Bits of an element; plain text shows nothing of it.
+/// Bits of an element, which plain text does not depend on.
 const BITS: i64 = 32;
 
 /// A picture of a value on one screen.
@@ -30,7 +30,7 @@ impl Show for TileLayout {
     }
 }
 
-/// The shape that a layout is drawn in where none is given: its shard extents in two runs, as square as they can be.
+/// The shape that a layout is drawn in if none is given: its shard extents in two runs, as square as possible.
 /// `S[(8,2,4,2):...]` is drawn as `(8,16)`. A single iter and a table have one dimension.
 pub fn default_shape(layout: &Layout) -> Vec<i64> {
     match layout {

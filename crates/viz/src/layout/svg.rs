@@ -1,4 +1,4 @@
-//! Sheets as SVG: one text with its own style, for a light or a dark page, that needs nothing else.
+//! Sheets as SVG: one self-contained text with its own style, for a light or a dark page.
 
 use std::fmt::Write;
 
@@ -11,17 +11,17 @@ use crate::layout::text::length;
 
 /// No sheet has more squares than this; what goes beyond is folded.
 pub(crate) const MOST_SQUARES: i64 = 4096;
-/// So many owners get a patch of colour with their name.
+/// Maximum number of owners that get a patch of colour with their name.
 const MOST_PATCHES: usize = 8;
 
-/// Pixels, at a font of 12.
+/// Sizes in pixels, for a font size of 12 pixels.
 const MARGIN: i64 = 16;
 const LINE: i64 = 20;
 const SQUARE: i64 = 22;
 const CHARACTER: i64 = 8;
 const PADDING: i64 = 10;
 const GAP: i64 = 28;
-/// From the top of a line to the foot of its letters.
+/// From the top of a line to the baseline of its text.
 const FOOT: i64 = 15;
 
 /// A page as SVG; the same page gives the same bytes.
@@ -54,9 +54,13 @@ pub(crate) fn draw(page: &Page<'_>) -> Result<String, LayoutError> {
 }
 
 struct Canvas {
+    /// SVG elements written so far.
     body: String,
+    /// Top of the next line, in pixels.
     y: i64,
+    /// Width of the drawing so far, in pixels.
     width: i64,
+    /// Owners whose colours were used, with the index of the colour.
     owners: Vec<(String, usize)>,
 }
 
@@ -79,7 +83,7 @@ impl Canvas {
         self.width = self.width.max(x + MARGIN);
     }
 
-    /// A sheet; tells what was folded.
+    /// Draws a sheet; returns what was folded.
     fn sheet(&mut self, sheet: &dyn Sheet) -> Result<Vec<String>, LayoutError> {
         let (rows, columns) = folds(sheet.size());
         let heads: Vec<String> = rows.indices().map(|row| sheet.row_head(row)).collect();
@@ -139,7 +143,7 @@ impl Canvas {
         self.y += SQUARE;
     }
 
-    /// Remembers whose colour was used, up to one more than are explained.
+    /// Records the owner whose colour was used, up to one more than are explained.
     fn note(&mut self, square: &Square) {
         let Some(owner) = &square.owner else { return };
         if self.owners.len() <= MOST_PATCHES && !self.owners.contains(owner) {
@@ -147,11 +151,11 @@ impl Canvas {
         }
     }
 
-    /// A patch of colour for each owner, where they are few.
+    /// Draws a patch of colour for each owner, if there are few.
     fn patches(&mut self) {
         let mut owners = std::mem::take(&mut self.owners);
         if owners.len() > MOST_PATCHES {
-            self.line(&format!("a colour for each owner, {} in turn", palette::COLOURS));
+            self.line(&format!("one colour per owner, cycling through {} colours", palette::COLOURS));
             return;
         }
         owners.sort_by_key(|(_, colour)| *colour);
@@ -180,8 +184,11 @@ impl Canvas {
 
 /// Where the columns of a sheet are.
 struct Frame {
+    /// Left edge of the first column, in pixels.
     left: i64,
+    /// Width of a column, in pixels.
     column: i64,
+    /// Which columns are drawn.
     columns: Fold,
 }
 
@@ -194,7 +201,7 @@ impl Frame {
         })
     }
 
-    /// The middle of the gap, where columns are left out.
+    /// The middle of the gap, if columns are left out.
     fn gap(&self) -> Option<i64> {
         let before = self.columns.indices().filter(|index| !self.columns.is_past_gap(*index)).count();
         self.columns.is_folded().then(|| self.left + before as i64 * self.column + GAP / 2)
@@ -233,7 +240,7 @@ fn style() -> String {
     out
 }
 
-/// Text that XML reads as itself; characters that XML cannot hold become U+FFFD.
+/// Text escaped for XML; characters that XML cannot represent become U+FFFD.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

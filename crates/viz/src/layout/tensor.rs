@@ -1,4 +1,4 @@
-//! The tensor view: every element of the tile where it stands in the shape, with its places.
+//! The tensor view: every element of the tile at its coordinate in the shape, with its places.
 
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
 
@@ -10,13 +10,13 @@ use crate::layout::svg::{MOST_SQUARES, draw};
 use crate::layout::text::{TextOptions, intro, text};
 use crate::layout::view::LayoutView;
 
-/// Rows that a slab is worth showing with, where there are several.
+/// Rows, if it has that many, that each slab shown has space for.
 const FEW_ROWS: i64 = 5;
-/// Lines that a slab takes besides its rows: a blank one, its heading, the heads of the columns.
+/// Lines that a slab takes besides its rows: a blank line, its heading, the heads of the columns.
 const AROUND_ROWS: i64 = 3;
-/// Lines of a page that belong to no slab, about.
+/// Approximate number of lines of a page that belong to no slab.
 const AROUND_SLABS: usize = 8;
-/// Slabs of one SVG.
+/// Maximum number of slabs in one SVG.
 const MOST_SLABS: i64 = 16;
 
 /// The tensor view as text: rows and columns of the shape, each element with its places.
@@ -60,7 +60,7 @@ fn part<'a>(view: &LayoutView, slab: i64, sheet: impl Sheet + 'a) -> Part<'a> {
     Part { heading: heading(view, slab), sheet: Box::new(sheet) }
 }
 
-/// `[0,*,*]`, where there are more than two dimensions.
+/// The heading of a slab, as in `[0,*,*]`; `None` for a tile of at most two dimensions.
 pub(crate) fn heading(view: &LayoutView, slab: i64) -> Option<String> {
     let outer = view.shape().len().checked_sub(2).filter(|outer| *outer > 0)?;
     let (_, rows, columns) = view.planes();
@@ -73,9 +73,11 @@ pub(crate) fn heading(view: &LayoutView, slab: i64) -> Option<String> {
 pub(crate) struct Slab<'a> {
     view: &'a LayoutView,
     labels: &'a Labels,
+    /// Flat index of the first element of the slab.
     first: i64,
     rows: i64,
     columns: i64,
+    /// Flat index of the element that gets a `>`.
     marked: Option<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! Sheets as text: aligned columns, folded to the room there is.
+//! Sheets as text: aligned columns, folded to fit the available space.
 
 use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
 
@@ -10,15 +10,15 @@ use crate::layout::sheet::{Page, Part, Sheet, Square};
 use crate::layout::view::LayoutView;
 
 const GAP: &str = "...";
-/// Ends a text that was cut.
+/// Marks the end of a text that was cut.
 const CUT: &str = "~";
 /// Spaces in front of every column.
 const BETWEEN: usize = 2;
-/// A notation takes at most so many lines.
+/// Maximum number of lines that a text is wrapped into.
 const MOST_LINES: usize = 4;
 /// Lines of text are no narrower than this.
 const LEAST_WIDTH: usize = 20;
-/// However small the room, a sheet keeps its heads, two rows and the gap between them.
+/// However little space there is, a sheet keeps its heads, two rows and the gap between them.
 const LEAST_HEIGHT: usize = 4;
 
 /// How text is laid out.
@@ -32,16 +32,19 @@ pub struct TextOptions {
     pub style: Style,
 }
 
-/// A line, and how wide it looks.
+/// A line, and its width on the screen.
 pub(crate) struct Line {
     pub(crate) text: String,
+    /// In characters, without escape sequences.
     pub(crate) width: usize,
 }
 
 /// A sheet as lines.
 pub(crate) struct Printed {
     pub(crate) lines: Vec<Line>,
+    /// Which rows are shown.
     pub(crate) rows: Fold,
+    /// Which columns are shown.
     pub(crate) columns: Fold,
 }
 
@@ -89,14 +92,14 @@ pub(crate) fn text(page: &Page<'_>, options: &TextOptions) -> Result<String, Lay
     Ok(lines.join("\n") + "\n")
 }
 
-/// Lines for each sheet, once the lines around them, their headings and two lines for what was folded are taken off.
+/// Lines for each sheet, after subtracting the lines around them, their headings and two lines for what was folded.
 fn sheet_height(height: usize, around: usize, parts: &[Part<'_>]) -> usize {
     let headings = parts.iter().filter(|part| part.heading.is_some()).count();
     let fixed = around + headings + parts.len() + 3;
     (height.saturating_sub(fixed) / parts.len().max(1)).max(LEAST_HEIGHT)
 }
 
-/// A sheet as lines of at most `width` characters and `height` lines; two rows and two columns are shown in any case.
+/// A sheet as lines of at most `width` characters and `height` lines; at least two rows and columns are shown.
 pub(crate) fn print(sheet: &dyn Sheet, width: usize, height: usize, style: Style) -> Result<Printed, LayoutError> {
     let (row_total, column_total) = sheet.size();
     let room = count(height).saturating_sub(1);
@@ -123,7 +126,7 @@ pub(crate) fn print(sheet: &dyn Sheet, width: usize, height: usize, style: Style
     Ok(Printed { lines, rows, columns })
 }
 
-/// The columns of which so many fit that each takes `widest` characters.
+/// The columns that fit if each is `widest` characters wide.
 fn fit(candidates: Fold, widest: usize, left: usize) -> Fold {
     let each = widest + BETWEEN;
     if !candidates.is_folded() && candidates.total().saturating_mul(count(each)) <= count(left) {
@@ -132,7 +135,7 @@ fn fit(candidates: Fold, widest: usize, left: usize) -> Fold {
     Fold::new(candidates.total(), count(left.saturating_sub(GAP.len() + BETWEEN) / each))
 }
 
-/// How wide columns may be that are shown whatever their width: texts beyond are cut.
+/// The maximum width of columns that are shown in any case; longer texts are cut.
 fn widest_column(columns: Fold, left: usize) -> usize {
     let gap = if columns.is_folded() { GAP.len() + BETWEEN } else { 0 };
     let shown = usize::try_from(columns.shown()).unwrap_or(usize::MAX).max(1);
@@ -141,8 +144,11 @@ fn widest_column(columns: Fold, left: usize) -> usize {
 
 /// The squares that may be shown.
 struct Table {
+    /// Column indices.
     indices: Vec<i64>,
+    /// Heads of these columns.
     heads: Vec<String>,
+    /// The squares of every shown row in these columns.
     rows: Vec<Vec<Square>>,
 }
 
@@ -170,8 +176,11 @@ impl Table {
 
 /// The measures of a printed sheet.
 struct Frame {
+    /// Width of the row heads, in characters.
     head_width: usize,
+    /// Width of a column without the spaces in front of it, in characters.
     column_width: usize,
+    /// Which columns are shown.
     columns: Fold,
     style: Style,
 }
@@ -212,7 +221,7 @@ impl Frame {
     }
 }
 
-/// A text of exactly `width` characters, cut where it is longer.
+/// A text of exactly `width` characters, right-aligned, or cut if it is longer.
 fn right_aligned(text: &str, width: usize) -> String {
     if length(text) <= width {
         return format!("{text:>width$}");
@@ -226,7 +235,7 @@ pub(crate) fn wrapped(texts: &[String], width: usize) -> Vec<String> {
     texts.iter().flat_map(|text| wrapped_text(text, width)).collect()
 }
 
-/// A text in lines of `width` characters, broken at spaces, and cut short where it would take a screen.
+/// A text in lines of `width` characters, broken at spaces, and truncated if it would take more than [`MOST_LINES`].
 fn wrapped_text(text: &str, width: usize) -> Vec<String> {
     let width = width.max(LEAST_WIDTH);
     let (mut lines, mut rest) = (Vec::new(), text);
@@ -251,7 +260,7 @@ pub(crate) fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Unlimited options could ask for more squares than there is memory.
+/// Unlimited options could request more squares than fit in memory.
 fn check_points(points: i64) -> Result<(), LayoutError> {
     if points > ENUMERATION_LIMIT { Err(LayoutError::TooLarge { points }) } else { Ok(()) }
 }

@@ -12,16 +12,16 @@ const CHUNK_BITS: i128 = 128;
 /// Chunks of a 128-byte line.
 const CHUNKS: i128 = 8;
 
-/// One place of an element, in the two parts that a drawing keeps apart.
+/// One place of an element, split into an owner and a slot within it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Who holds it: one position per axis of [`LayoutView::owner_axes`].
+    /// The owner: one position per axis of [`LayoutView::owner_axes`].
     pub owner: Vec<i64>,
-    /// Where the owner keeps it: one position per axis of [`LayoutView::slot_axes`].
+    /// The slot within the owner: one position per axis of [`LayoutView::slot_axes`].
     pub slot: Vec<i64>,
 }
 
-/// One element.
+/// One element, with its coordinate and its places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// Its flat row-major index.
@@ -32,21 +32,24 @@ pub struct Cell {
     pub places: Vec<Place>,
 }
 
-/// A layout seen as a tile of a shape. Elements are looked up when they are drawn, so a view of any size is cheap.
+/// A layout viewed as a tile of a shape. Elements are looked up when they are drawn, so a view of any size is cheap.
 #[derive(Clone, Debug)]
 pub struct LayoutView {
     layout: Layout,
     shape: Vec<i64>,
+    /// Bits of one element.
     bits: i64,
+    /// Axes that identify the owner of an element, outermost first.
     owner_axes: Vec<Axis>,
+    /// Axes that count elements within an owner.
     slot_axes: Vec<Axis>,
 }
 
 impl LayoutView {
     /// The view of `layout` as a tile of `shape`, with elements of `bits` bits.
     ///
-    /// Errors: a shape of another size than the layout, an element of no bits or of more than a 128-byte line, more
-    /// places of one element than may be enumerated.
+    /// Errors: a shape whose size is not the layout's, an element of 0 bits or wider than a 128-byte line, more places
+    /// of one element than may be enumerated.
     pub fn new(layout: &Layout, shape: &[i64], bits: i64) -> Result<LayoutView, LayoutError> {
         let product = shape.iter().try_fold(1i64, |product, &extent| product.checked_mul(extent));
         if shape.iter().any(|extent| *extent < 1) || product != Some(layout.size()) {
@@ -54,7 +57,7 @@ impl LayoutView {
         }
         if !(1..=MOST_BITS).contains(&bits) {
             return Err(LayoutError::Hardware {
-                name: "width of an element",
+                name: "element width",
                 problem: format!("{bits} bits"),
                 legal: format!("1 to {MOST_BITS} bits"),
             });
@@ -85,8 +88,8 @@ impl LayoutView {
         self.bits
     }
 
-    /// The axes that say who holds an element, the outermost first: devices, CTAs, warps, lanes, tensor-memory lanes,
-    /// and axes that a user named.
+    /// The axes that identify the owner of an element, outermost first: devices, CTAs, warps, lanes, tensor-memory
+    /// lanes, and axes that a user named.
     pub fn owner_axes(&self) -> &[Axis] {
         &self.owner_axes
     }
@@ -114,7 +117,7 @@ impl LayoutView {
         Ok((0..self.size()).map(move |index| self.cell(index)))
     }
 
-    /// An error where there are more places than may be enumerated.
+    /// Error: more places than may be enumerated.
     pub(crate) fn check_points(&self) -> Result<(), LayoutError> {
         let replicas = self.cell(0)?.places.len();
         let points = self.size().saturating_mul(i64::try_from(replicas).unwrap_or(i64::MAX));
@@ -133,7 +136,7 @@ impl LayoutView {
         coordinate
     }
 
-    /// The last two dimensions, and how many such slabs there are: `(slabs, rows, columns)`.
+    /// The extents of the last two dimensions, preceded by the number of such slabs: `(slabs, rows, columns)`.
     pub(crate) fn planes(&self) -> (i64, i64, i64) {
         match &self.shape[..] {
             [] => (1, 1, 1),
@@ -142,7 +145,7 @@ impl LayoutView {
         }
     }
 
-    /// True when everything is on `m`.
+    /// True when `m` is the only axis.
     pub(crate) fn is_linear_memory(&self) -> bool {
         self.owner_axes.is_empty() && self.slot_axes == [M]
     }
@@ -152,7 +155,7 @@ impl LayoutView {
         self.owner_axes.iter().any(Axis::is_thread)
     }
 
-    /// The first bit of a place that has no owner.
+    /// The bit address at which a place without an owner begins.
     pub(crate) fn bit_address(&self, place: &Place) -> i128 {
         i128::from(place.slot.last().copied().unwrap_or(0)) * i128::from(self.bits)
     }
@@ -162,7 +165,7 @@ impl LayoutView {
         self.bit_address(place).div_euclid(CHUNK_BITS).rem_euclid(CHUNKS) as i64
     }
 
-    /// A number for the colour of a place: of its owner, or of its chunk where it has none.
+    /// The index of the colour of a place: that of its owner or, if it has none, of its chunk.
     pub(crate) fn colour(&self, place: &Place) -> usize {
         let number = if self.owner_axes.is_empty() { self.chunk(place) } else { self.owner_number(place) };
         number.rem_euclid(crate::layout::palette::COLOURS as i64) as usize
@@ -181,14 +184,14 @@ fn positions(coord: &Coord, axes: &[Axis]) -> Vec<i64> {
     axes.iter().map(|axis| coord.get(axis).copied().unwrap_or(0)).collect()
 }
 
-/// One element is looked up with all its replicas, so these are bounded.
+/// An element is looked up with all its replicas, so their number is limited.
 fn check_replicas(layout: &Layout) -> Result<(), LayoutError> {
     let Ok(tile) = layout.tile() else { return Ok(()) };
     let points = tile.replica().iter().fold(1i64, |points, iter| points.saturating_mul(iter.extent));
     if points > ENUMERATION_LIMIT { Err(LayoutError::TooLarge { points }) } else { Ok(()) }
 }
 
-/// Whatever does not count elements owns them: threads, devices, lanes of tensor memory.
+/// Axes that do not count elements are owners: threads, devices, lanes of tensor memory.
 fn is_owner(axis: &Axis) -> bool {
     !axis.counts_elements()
 }

@@ -9,10 +9,10 @@ pub(crate) const BANKS: u64 = 32;
 /// Bytes of a bank's word.
 pub(crate) const WORD: u64 = 4;
 
-/// One pass over the banks: each serves one word, to all lanes that want it.
+/// One pass over the banks: each bank serves one word, to all lanes that request it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wavefront {
-    /// Lanes that get a word, in order.
+    /// Lanes that are served a word, in order.
     pub lanes: Vec<usize>,
     /// The words, as byte addresses divided by 4; no two in one bank.
     pub words: Vec<u64>,
@@ -20,8 +20,8 @@ pub struct Wavefront {
 
 /// The wavefronts of an access, in the model of [`tilewright_layout::access`]: as many as [`WarpAccess::wavefronts`].
 ///
-/// Groups of lanes that are judged together follow each other; in a group, each bank serves its words in the order of
-/// the lanes that want them. A lane whose words wait in several banks is in several wavefronts.
+/// Groups of lanes that are served together come one after another; within a group, each bank serves its words in the
+/// order of the lanes that request them. A lane whose words are served in different passes is in several wavefronts.
 pub fn wavefronts_of(access: &WarpAccess) -> Vec<Wavefront> {
     let group = access.group();
     let groups = access.addresses.chunks(group).enumerate();

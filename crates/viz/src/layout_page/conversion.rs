@@ -4,35 +4,35 @@ use serde_json::json;
 use tilewright_layout::conversion::{Conversion, find_conversions};
 use tilewright_layout::{Layout, LayoutError, TileLayout};
 
-/// The longest plan that a page carries, in bytes of JSON: it would be slow to go through a longer one.
+/// The longest plan that a page includes, in bytes of JSON: stepping through a longer one would be slow.
 const MOST_PLAN_BYTES: usize = 1 << 21;
 
-/// What there is to say about turning one layout into another. The page plans nothing itself: it shows this where its
-/// layouts and the width of its elements are the ones here, however the layouts are written.
+/// How one layout is converted into another. The page itself does no planning: it shows this conversion if its layouts
+/// and the width of its elements equal the ones here, however the layouts are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageConversion {
-    /// The layout to begin with, in canonical notation.
+    /// The layout to convert from, in canonical notation.
     from: String,
-    /// The layout to end with, in canonical notation.
+    /// The layout to convert to, in canonical notation.
     to: String,
     /// Bits of an element.
     bits: i64,
     /// The line above the drawing.
     summary: String,
-    /// The plan whose steps can be gone through, as [`Conversion::to_json_text`] writes it.
+    /// The plan that can be stepped through, as [`Conversion::to_json_text`] writes it.
     plan: Option<String>,
 }
 
 impl PageConversion {
-    /// Between register fragments, for elements of `bits` bits: the steps of the cheapest plan, and what plans of other
-    /// kinds cost. Of a plan that is too long for a page, only what it costs. Errors: as [`find_conversions`].
+    /// A conversion between register fragments, for elements of `bits` bits: the steps of the cheapest plan, and the
+    /// costs of other kinds of plan. Of a plan too long for a page, only the cost. Errors: as [`find_conversions`].
     pub fn between_fragments(from: &TileLayout, to: &TileLayout, bits: i64) -> Result<PageConversion, LayoutError> {
         let plans = find_conversions(from, to, bits)?;
         let (summary, plan) = summary_and_steps(&plans, MOST_PLAN_BYTES);
         Ok(PageConversion { from: from.to_string(), to: to.to_string(), bits, summary, plan })
     }
 
-    /// A conversion without steps to go through, such as a collective over devices: `summary` is all there is to say.
+    /// A conversion without steps, such as a collective over devices: only `summary` is shown.
     pub fn without_steps(from: &Layout, to: &Layout, bits: i64, summary: impl Into<String>) -> PageConversion {
         PageConversion { from: from.to_string(), to: to.to_string(), bits, summary: summary.into(), plan: None }
     }
@@ -46,15 +46,15 @@ impl PageConversion {
     }
 }
 
-/// The kind of the first plan with its cost, and what the other kinds cost. With it the first plan as JSON, where that
-/// has at most `most_bytes`.
+/// The kind of the first plan with its cost, and the costs of the other kinds; then the first plan as JSON, if that has
+/// at most `most_bytes` bytes.
 fn summary_and_steps(plans: &[Conversion], most_bytes: usize) -> (String, Option<String>) {
     let first = plans.iter().take(1).map(|plan| format!("{}: {}", plan.kind.name(), plan.cost));
     let others: Vec<String> =
         plans.iter().skip(1).map(|plan| format!("{} {}", plan.kind.name(), plan.cost.total())).collect();
     let others = (!others.is_empty()).then(|| format!("also possible: {}", others.join(", ")));
     let steps = plans.first().map(Conversion::to_json_text).filter(|text| text.len() <= most_bytes);
-    let left_out = steps.is_none().then(|| "its steps are too many for a page".to_string());
+    let left_out = steps.is_none().then(|| "it has too many steps for a page".to_string());
     (first.chain(others).chain(left_out).collect::<Vec<_>>().join("; "), steps)
 }
 
@@ -83,7 +83,7 @@ mod tests {
     fn of_a_plan_that_is_too_long_only_the_cost_is_kept() {
         let plans = find_conversions(&FRAGMENT.parse().unwrap(), &FRAGMENT.parse().unwrap(), 32).unwrap();
         let (summary, steps) = summary_and_steps(&plans[..1], 100);
-        assert_eq!((summary.as_str(), steps), ("nothing: cost 0 a warp; its steps are too many for a page", None));
+        assert_eq!((summary.as_str(), steps), ("nothing: cost 0 a warp; it has too many steps for a page", None));
     }
 
     #[test]

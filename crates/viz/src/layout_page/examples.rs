@@ -6,7 +6,7 @@ use tilewright_layout::hardware::SwizzleMode;
 use super::conversion::PageConversion;
 use super::state::{PageState, PageView};
 
-/// What the menu of examples lists: a name, and the state that is shown for it.
+/// The entries of the menu of examples: a name, and the state that it shows.
 pub(super) fn examples() -> Vec<(&'static str, PageState)> {
     let tile = |layout: &str, shape: &[i64]| PageState { shape: shape.to_vec(), ..PageState::new(layout) };
     let rows = |swizzle| PageState {
@@ -42,14 +42,14 @@ pub(super) fn examples() -> Vec<(&'static str, PageState)> {
             PageState { bits: 8, ..tile("S[(32,4):(1@TLane,1@TCol)] + R[4:32@TLane]", &[32, 4]) },
         ),
         ("Mesh of 2 x 2 devices, shard and replica", tile("S[(2,4,8):(1@gpuid_y,8@m,1@m)] + R[2:1@gpuid_x]", &[8, 8])),
-        ("Rows of a f16 tile, unswizzled", rows(None)),
-        ("Rows of a f16 tile, 128-byte swizzle", rows(Some(SwizzleMode::B128))),
+        ("Rows of an f16 tile, unswizzled", rows(None)),
+        ("Rows of an f16 tile, 128-byte swizzle", rows(Some(SwizzleMode::B128))),
         ("Conversion within quads of lanes", conversion("S[(8,2,4):(4@laneid,1@reg,1@laneid)]")),
         ("Conversion to the transpose", conversion("S[(4,2,8):(1@laneid,1@reg,4@laneid)]")),
     ]
 }
 
-/// The conversion that a state shows, if it shows one. Errors: texts that are not fragments of one tile.
+/// The conversion that a state shows, if any. Errors: texts that are not fragments of one tile.
 pub(super) fn conversion_of(state: &PageState) -> Result<Option<PageConversion>, LayoutError> {
     let Some(to) = &state.to else { return Ok(None) };
     PageConversion::between_fragments(&state.layout.parse()?, &to.parse()?, state.bits).map(Some)

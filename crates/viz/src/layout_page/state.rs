@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tilewright_layout::hardware::SwizzleMode;
 
-/// Bits of an element where nobody says.
+/// Bits of an element unless specified.
 const DEFAULT_BITS: i64 = 16;
 
 /// The drawing that the page shows first.
@@ -35,19 +35,19 @@ impl PageView {
     }
 }
 
-/// The state that a page begins with. Texts that are not layouts are not refused: the page says what is wrong with
+/// The state that a page starts in. Texts that are not layouts are accepted here; the page reports what is wrong with
 /// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageState {
     /// The layout in notation.
     pub layout: String,
-    /// The logical shape of the tile; empty where the page shall choose one.
+    /// The logical shape of the tile; empty to let the page choose one.
     pub shape: Vec<i64>,
     /// Bits of an element: 4, 8, 16, 32, 64 or 128; the page takes 16 for any other number.
     pub bits: i64,
     /// The view.
     pub view: PageView,
-    /// A swizzle over the layout, in place of one that its notation has; `None` leaves the layout as written.
+    /// A swizzle over the layout that replaces the one in its notation, if any; `None` leaves the layout as written.
     pub swizzle: Option<SwizzleMode>,
     /// For the bank view: a layout of lanes over the same elements, in notation.
     pub access: Option<String>,
@@ -69,7 +69,7 @@ impl PageState {
         }
     }
 
-    /// The state as the page's address says it, without the `#`: what follows it in a link to the page.
+    /// The state as the fragment of the page's address, without the `#`.
     pub fn address(&self) -> String {
         let shape: Vec<String> = self.shape.iter().map(i64::to_string).collect();
         let mut said = vec![format!("l={}", escaped(&self.layout))];
@@ -98,13 +98,13 @@ impl PageState {
     }
 }
 
-/// Text for an address: what would end a value or break a link is percent-encoded, byte by byte.
+/// Text for an address: characters that would end a value or break a link are percent-encoded, byte by byte.
 fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~()[]:,@+*/=".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// Bytes of a swizzle's row; `None` where nothing is swizzled.
+/// Bytes of a swizzle's row; `None` without a swizzle.
 fn row_bytes(mode: SwizzleMode) -> Option<i64> {
     (mode != SwizzleMode::None).then(|| mode.bytes())
 }

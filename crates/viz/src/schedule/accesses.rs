@@ -1,4 +1,4 @@
-//! What warp 0 touches in shared memory in one tile op, without running anything.
+//! The accesses of warp 0 to shared memory in one tile op, found without running the kernel.
 
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::Handle;
@@ -8,23 +8,25 @@ use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
 /// No more accesses than this are kept.
 pub(crate) const MOST_ACCESSES: usize = 1024;
 
-/// A memory, and how the warp touches it.
+/// A memory, and an access of the warp to it.
 pub(crate) type Access = (Handle<Memory>, WarpAccess);
 
 /// The accesses of one op to shared memory.
 pub(crate) struct Accesses<'a> {
     program: &'a Program,
-    /// The op, and whether the warp is inside it.
+    /// Index of the op among the program's notes.
     op: usize,
+    /// Whether the walk is inside the op.
     is_inside: bool,
-    /// The accesses in order, and whether there were too many.
+    /// The accesses, in order.
     pub(crate) found: Vec<Access>,
+    /// Whether accesses beyond [`MOST_ACCESSES`] were dropped.
     pub(crate) is_cut: bool,
 }
 
 impl<'a> Accesses<'a> {
-    /// Those of the `op`th op. Loops around it are at their beginning, loops inside it run. `None` where an expression
-    /// has no value.
+    /// The accesses of the `op`th op. Loops around it are at their first iteration, loops inside it are run. `None` if
+    /// an expression has no value.
     pub(crate) fn of(program: &'a Program, op: usize) -> Option<Accesses<'a>> {
         let mut accesses = Accesses { program, op, is_inside: false, found: Vec::new(), is_cut: false };
         walk(program, &program.body, &mut Warp::of(program, 0), &mut accesses).ok()?;
@@ -57,7 +59,7 @@ impl Observer for Accesses<'_> {
         Ok(())
     }
 
-    /// What data says is not known here: it is drawn as the least that it may say.
+    /// Values that come from data are not known here: the least possible value is used.
     fn data(&self, var: &Var) -> Lanes {
         [var.range().lo; LANES]
     }

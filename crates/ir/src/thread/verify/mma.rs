@@ -1,4 +1,4 @@
-//! Checks of products of a warp.
+//! Checks of matrix products by a warp.
 
 use tilewright_layout::axis::Scope;
 
@@ -7,8 +7,8 @@ use crate::thread::mma::MmaInst;
 use crate::thread::program::Regs;
 
 impl Checker<'_> {
-    /// The operands of a product are as many adjacent registers as a lane holds, from a whole 32-bit register on; and
-    /// the warp does it together.
+    /// The operands of a product are as many adjacent registers as a lane holds, starting at a 32-bit boundary; and the
+    /// warp executes it together.
     pub(super) fn mma(&mut self, inst: MmaInst, sums: &Regs, a: &Regs, b: &Regs) {
         let (info, program) = (inst.info(), self.program);
         let dtypes = [info.sum, info.multiplicand, info.multiplicand];
@@ -20,7 +20,7 @@ impl Checker<'_> {
             fits &= array.dtype == dtype && array.vector == 1 && is_whole;
         }
         if !fits {
-            self.report("V0317", format!("`{}` with operands that it does not take", info.name));
+            self.report("V0317", format!("`{}` has operands that it does not accept", info.name));
         }
         self.executes(info.name, info.targets, Scope::Warp);
     }
@@ -68,7 +68,7 @@ mod tests {
         Regs { array, first: Expr::constant(first), count, step: 1 }
     }
 
-    /// What the verifier says of a product of registers that hold values.
+    /// The codes that the verifier reports for a product of registers that hold values.
     fn said(a: (i64, i64), cond: Option<&str>) -> Vec<&'static str> {
         let mut f = fixture();
         let product =

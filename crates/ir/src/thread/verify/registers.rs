@@ -1,4 +1,4 @@
-//! Checks of registers: what is declared, inside of its array, and holds a value where it is read.
+//! Checks of registers: they are declared, inside their array, and hold a value where they are read.
 
 use super::Checker;
 use crate::thread::program::{RegArray, Regs};
@@ -18,7 +18,7 @@ impl Checker<'_> {
         let len = self.arrays[position].1.len() as i64;
         let last = first.saturating_add(regs.step.saturating_mul(regs.count - 1));
         if first < 0 || regs.count < 1 || regs.step < 1 || last >= len {
-            self.report("V0312", format!("`{name}[{first}]` with {} elements lies outside its {len}", regs.count));
+            self.report("V0312", format!("`{name}[{first}]` of width {} is outside an array of {len}", regs.count));
             return None;
         }
         Some((position, (first..=last).step_by(regs.step as usize).map(|at| at as usize).collect()))
@@ -43,7 +43,7 @@ impl Checker<'_> {
     pub(super) fn read(&mut self, regs: &Regs) {
         let Some((array, elements)) = self.elements(regs) else { return };
         let RegArray { name, dtype, vector, .. } = &self.program.registers[regs.array];
-        // Vectors of narrower elements have no parts in CUDA.
+        // CUDA cannot access parts of a vector of narrower elements.
         if !self.is_whole(regs) && *vector > 1 && dtype.bytes() < 4 {
             return self.report_parts(regs);
         }
@@ -55,8 +55,7 @@ impl Checker<'_> {
 
     fn report_parts(&mut self, regs: &Regs) {
         let RegArray { name, vector, .. } = &self.program.registers[regs.array];
-        let message =
-            format!("`{name}[{}]` with {} elements is not a whole vector of {vector}", regs.first, regs.count);
+        let message = format!("`{name}[{}]` of width {} is not a whole vector of {vector}", regs.first, regs.count);
         self.report("V0316", message);
     }
 }

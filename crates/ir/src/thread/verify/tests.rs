@@ -1,4 +1,4 @@
-//! Mutations: a small right program, and one change per rule that must be reported with that rule's code.
+//! Mutations: a small correct program, and one change per rule that must be reported with that rule's code.
 
 use super::*;
 use crate::scalar::Scalar;
@@ -60,7 +60,7 @@ impl Fixture {
         Stmt::Store { memory: self.t, index, from: self.regs(first, count) }
     }
 
-    /// What the verifier says of the program with this body.
+    /// The findings of the verifier for a program with this body.
     fn said(mut self, body: Vec<Stmt>) -> Vec<String> {
         self.program.body = body;
         match verify(self.program) {
@@ -83,7 +83,7 @@ fn a_right_program_passes() {
     assert_eq!(f.said(body), Vec::<String>::new());
 }
 
-/// A wrong program, made from the fixture and an expression that nothing defines.
+/// An invalid program, made from the fixture and an expression of an undefined variable.
 type Mutation = fn(&Fixture, Expr) -> Vec<Stmt>;
 
 #[test]
@@ -99,19 +99,19 @@ fn every_rule_fires_on_its_mutation() {
         ("internal error[V0313]: `r[0]` is read before it holds a value", |f, _| {
             vec![Stmt::Declare(f.r), f.store(f.lane.clone(), 0, 1)]
         }),
-        ("internal error[V0312]: `r[3]` with 2 elements lies outside its 4", |f, _| {
+        ("internal error[V0312]: `r[3]` of width 2 is outside an array of 4", |f, _| {
             vec![Stmt::Declare(f.r), f.load(&f.lane * 2, 3, 2)]
         }),
         ("internal error[V0308]: `a[lane]` is not aligned to the 8 bytes of its access", |f, _| {
             vec![Stmt::Declare(f.r), f.load(f.lane.clone(), 0, 2)]
         }),
-        ("internal error[V0307]: an access to `a` of 12 bytes; hardware has 1, 2, 4, 8 and 16", |f, _| {
+        ("internal error[V0307]: an access to `a` of 12 bytes; the hardware supports 1, 2, 4, 8 and 16", |f, _| {
             vec![Stmt::Declare(f.r), f.load(&f.lane * 3, 0, 3)]
         }),
         ("internal error[V0309]: `a[64]` lies outside its 64 elements", |f, _| {
             vec![Stmt::Declare(f.r), f.load(Expr::constant(64), 0, 1)]
         }),
-        ("internal error[V0315]: `syncwarp` stands under a branch that its threads may judge differently", |f, _| {
+        ("internal error[V0315]: `syncwarp` is under a branch on which its threads may diverge", |f, _| {
             let cond = Cond::Less(f.lane.clone(), Expr::constant(7));
             vec![Stmt::If { cond, body: vec![Stmt::Inst(Call::plain(Inst::SyncWarp))] }]
         }),
@@ -144,7 +144,7 @@ fn a_cta_barrier_under_a_branch_of_warps_is_reported_but_a_warp_barrier_is_not()
         let cond = Cond::Equal(warp.clone(), Expr::constant(0));
         fixture().said(vec![Stmt::If { cond, body: vec![Stmt::Inst(Call::plain(inst))] }])
     };
-    let said = "internal error[V0315]: `syncthreads` stands under a branch that its threads may judge differently";
+    let said = "internal error[V0315]: `syncthreads` is under a branch on which its threads may diverge";
     assert_eq!((under(Inst::SyncWarp), under(Inst::SyncThreads)), (vec![], vec![said.to_string()]));
 }
 
@@ -166,7 +166,7 @@ fn a_part_of_a_vector_register_is_reported() {
     let mut f = fixture();
     f.program.registers[f.r].vector = 4;
     let body = vec![Stmt::Declare(f.r), f.load(&f.lane * 2, 2, 2)];
-    assert_eq!(f.said(body), ["internal error[V0316]: `r[2]` with 2 elements is not a whole vector of 4"]);
+    assert_eq!(f.said(body), ["internal error[V0316]: `r[2]` of width 2 is not a whole vector of 4"]);
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn instructions_have_the_operands_of_their_row() {
     };
     let (right, wrong) = (compute(vec![f.lane.clone()]), compute(Vec::new()));
     let body = vec![Stmt::Declare(f.r), set, right, wrong, Stmt::Inst(Call::plain(Inst::ShuffleXor))];
-    let operands = "internal error[V0317]: `byte_permute` with operands that it does not take";
-    let without = "internal error[V0317]: `shuffle_xor` with operands that it does not take";
+    let operands = "internal error[V0317]: `byte_permute` has operands that it does not accept";
+    let without = "internal error[V0317]: `shuffle_xor` has operands that it does not accept";
     assert_eq!(f.said(body), [operands, without]);
 }
 
@@ -203,7 +203,7 @@ fn a_lookup_stays_inside_its_table_and_its_names_hold_the_entries() {
         Stmt::Lookup { vars, table: f.t, index }
     };
     let body = vec![lookup("x", 31, f.lane.clone()), lookup("y", 31, &f.lane + 1), lookup("z", 7, f.lane.clone())];
-    let outside = "internal error[V0318]: 1 entries from `t[lane + 1]` on";
+    let outside = "internal error[V0318]: a lookup of width 1 at `t[lane + 1]`";
     assert_eq!(f.said(body), [outside, "internal error[V0318]: `z` cannot hold all entries of `t`"]);
 }
 
@@ -213,7 +213,7 @@ fn values_have_the_type_of_their_register() {
     let to = Regs { array: f.r, first: Expr::constant(0), count: 1, step: 1 };
     let value = Value::Const(DType::I32, Scalar::Int(1));
     let body = vec![Stmt::Declare(f.r), Stmt::Assign { to, value }];
-    assert_eq!(f.said(body), ["internal error[V0319]: `r[0]` becomes a value of another type"]);
+    assert_eq!(f.said(body), ["internal error[V0319]: `r[0]` is assigned a value of another type"]);
 }
 
 #[test]

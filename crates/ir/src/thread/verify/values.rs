@@ -1,4 +1,4 @@
-//! Checks of values: what operands of which types become.
+//! Checks of the types of values.
 
 use tilewright_layout::DType;
 
@@ -20,7 +20,7 @@ impl Checker<'_> {
             }
             Value::Bits(to, of) => {
                 if self.value(of).is_none_or(|from| from.bytes() != to.bytes()) {
-                    self.report("V0319", format!("the bits of another size as {to}"));
+                    self.report("V0319", format!("the bits of a value of another size as {to}"));
                 }
                 Some(*to)
             }
@@ -54,7 +54,7 @@ impl Checker<'_> {
         let decided = op.class() != ElementClass::Choice || dtypes.first() == Some(&None);
         let is_real = op.class() != ElementClass::Floating || first.is_some_and(DType::is_float);
         if operands.len() != op.arity() || !of_one || !decided || !is_real {
-            self.report("V0319", format!("`{op}` with operands that it does not take"));
+            self.report("V0319", format!("`{op}` has operands that it does not accept"));
         }
         if op.class() == ElementClass::Comparison { None } else { first }
     }

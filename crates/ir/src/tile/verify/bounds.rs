@@ -1,6 +1,6 @@
-//! Where an index that is made of variables leads: inside of its buffer, wherever the conditions around the access hold.
+//! Decides whether an index made of variables is in bounds of its buffer wherever the enclosing conditions hold.
 //!
-//! Ranges are asked first, with what the conditions say of single variables and of sums. Where these do not decide, the
+//! Ranges are tried first, with what the conditions say about single variables and sums. Where these do not decide, the
 //! index and the conditions are evaluated for all values of their variables.
 
 use tilewright_expr::linear::{Linear, linear, normalize};
@@ -11,20 +11,20 @@ use super::conditions::Condition;
 use super::races::MOST_POINTS;
 use crate::tile::integers::Comparison;
 
-/// How often the ranges of variables are narrowed by all conditions, at most.
+/// The most passes in which all conditions narrow the ranges of variables.
 const MOST_PASSES: usize = 4;
 
-/// Numbers in expressions that are evaluated, at most.
+/// The greatest magnitude of numbers in expressions that are evaluated.
 const MOST: i64 = 1 << 52;
 
-/// An index that leads out of its buffer.
+/// How an index is out of bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Outside {
     /// The least and the greatest value of the index; bounds of these where `at` is `None`.
     pub(super) least: i64,
     pub(super) most: i64,
-    /// Values of variables for which the index is outside, by their names; `None` where there are too many to look at, so
-    /// that the index may be inside.
+    /// Values of variables, by name, for which the index is out of bounds; `None` where there are too many to evaluate,
+    /// so that the index may be in bounds.
     pub(super) at: Option<Vec<(String, i64)>>,
 }
 
@@ -66,7 +66,8 @@ impl Condition {
     }
 }
 
-/// Whether a sum is not negative where these sums are not: by ranges, of it and of what is left of it without one or two.
+/// Whether a sum is not negative where the sums `facts` are not. Decided by ranges: of the sum itself, or of what
+/// remains after subtracting one or two of the facts.
 fn follows(sum: &Expr, facts: &[Expr]) -> bool {
     let is_known = |sum: &Expr| sum.range().is_non_negative();
     let without = |sum: &Expr, fact: &Expr| normalize(&(sum - fact));
@@ -77,13 +78,14 @@ fn follows(sum: &Expr, facts: &[Expr]) -> bool {
         })
 }
 
-/// Variables to which conditions leave fewer values: as they are, and with these values.
+/// Variables whose ranges conditions narrow: each as it was, and as it is narrowed.
 struct Narrowed {
+    /// Pairs of an original variable and its narrowed form.
     vars: Vec<(Var, Var)>,
 }
 
 impl Narrowed {
-    /// By sums that are not negative; `None` if one of them is for all values.
+    /// Narrows by sums that are not negative; `None` if one of them is negative for all values.
     fn by(facts: &[Expr]) -> Option<Narrowed> {
         let mut narrowed = Narrowed { vars: Vec::new() };
         for _ in 0..MOST_PASSES {
@@ -104,8 +106,8 @@ impl Narrowed {
         Some(narrowed)
     }
 
-    /// Gives the variable of a term only values for which the sum may be other than negative; whether that leaves fewer.
-    /// `None` if it leaves none.
+    /// Narrows the variable of a term to values for which the sum may be non-negative; returns whether that removes
+    /// any. `None` if no value is left.
     fn narrow(&mut self, sum: &Linear, at: usize) -> Option<bool> {
         let (factor, atom) = &sum.terms[at];
         let Node::Var(var) = atom.node() else { return Some(false) };
@@ -137,7 +139,7 @@ impl Narrowed {
         Some(true)
     }
 
-    /// The expression in terms of the variables with fewer values.
+    /// The expression in terms of the narrowed variables.
     fn of(&self, expr: &Expr) -> Expr {
         let now = |var: &Var| self.vars.iter().find(|(known, _)| known == var).map(|(_, now)| Expr::var(now));
         normalize(&expr.substitute(&now))
@@ -149,7 +151,7 @@ impl Narrowed {
     }
 }
 
-/// An index and the conditions around it, for all values of their variables.
+/// An index and its enclosing conditions, evaluated for all values of their variables.
 struct Listing {
     index: Expr,
     conditions: Vec<Condition>,
@@ -178,7 +180,8 @@ impl Listing {
         Some(Outside { least: range.lo, most: range.hi, at: None })
     }
 
-    /// These variables and those that conditions tie to them; conditions on other variables tell nothing of the index.
+    /// These variables and those that conditions tie to them; conditions on other variables say nothing about the
+    /// index.
     fn tied(&self, mut vars: Vec<Var>) -> Vec<Var> {
         loop {
             let before = vars.len();
@@ -200,12 +203,13 @@ impl Listing {
             let mut vars = Vec::new();
             condition.sides.iter().for_each(|side| note_vars(side, &mut vars));
             let vars = anywhere.tied(vars);
-            // Every point that there is lies outside of an extent of 0.
+            // Every point is outside of an extent of 0.
             anywhere.is_in_reach(&vars) && anywhere.look(0, &vars).is_none()
         })
     }
 
-    /// The index as a sum of variables that no condition is about, if it is one: then its ends are those of the variables.
+    /// The index as a sum of variables that no condition mentions, if it is one: then its ends are those of the
+    /// variables.
     fn free(&self) -> Option<Free> {
         let sum = linear(&self.index);
         let is_free =
@@ -238,7 +242,7 @@ impl Listing {
             && self.conditions_on(vars).flat_map(|condition| &condition.sides).all(is_small)
     }
 
-    /// Where the index is outside among all values of these variables for which the conditions on them hold.
+    /// How the index is out of bounds among all values of these variables for which the conditions on them hold.
     fn look(&self, extent: i64, vars: &[Var]) -> Option<Outside> {
         let all: Vec<&Var> = vars.iter().collect();
         let listed = |expr: &Expr| values(&linear(expr), &all);
@@ -272,6 +276,7 @@ impl Listing {
 /// A sum of multiples of variables, each of which takes all of its values.
 struct Free {
     constant: i64,
+    /// Factors and their variables.
     terms: Vec<(i64, Var)>,
 }
 

@@ -19,7 +19,7 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
                 Diagnostic::error("K0204", format!("the name `{}` is taken", buffer.name))
                     .label(buffer.span, "this buffer")
                     .label(*first, "first used here")
-                    .help("give the buffer a name of its own"),
+                    .help("give the buffer another name"),
             );
         }
         names.entry(buffer.name.as_str()).or_insert(buffer.span);
@@ -33,7 +33,7 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
 pub(super) fn check_name(name: &str, span: Span, what: &str, found: &mut Vec<Diagnostic>) {
     if HwIndex::named(name).is_some() {
         let message = format!("`{name}` is the name of a hardware index");
-        let help = format!("{} are taken", HwIndex::ALL.map(HwIndex::name).join(", "));
+        let help = format!("{} are reserved", HwIndex::ALL.map(HwIndex::name).join(", "));
         found.push(Diagnostic::error("K0201", message).label(span, "named here").help(help));
     } else if !is_identifier(name) {
         let message = format!("`{name}` cannot be the name of {what}");
@@ -49,7 +49,7 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     };
     if buffer.shape.iter().any(|e| *e < 1) || elements != layout.size() {
         let (shape, places) = (&buffer.shape, layout.size());
-        let message = format!("`{}` has shape {shape:?}, but its layout places {places} elements", buffer.name);
+        let message = format!("`{}` has shape {shape:?}, but its layout has size {places}", buffer.name);
         found.push(Diagnostic::error("K0205", message).label(buffer.span, buffer.laid_out()));
         return;
     }
@@ -78,14 +78,14 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     check_threads(kernel, buffer, layout, found);
 }
 
-/// The sizes in a shape and its strides are the kernel's.
+/// Checks that the sizes in a shape and its strides are those of the kernel.
 fn check_sizes(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     let Some(shape) = &buffer.run_time else { return };
     let mut exprs = shape.extents.iter().chain(&shape.strides);
     found.extend(exprs.find_map(|expr| super::unknown_size(kernel, expr, buffer.span)));
 }
 
-/// Whether a memory has an axis.
+/// Whether layouts of a memory space may use an axis.
 fn has_axis(space: Space, axis: &Axis) -> bool {
     match space {
         Space::Global(_) | Space::Shared => *axis == M,
@@ -93,16 +93,16 @@ fn has_axis(space: Space, axis: &Axis) -> bool {
     }
 }
 
-/// The axis of this memory that a name of the user's own was perhaps meant to be.
+/// The axis of this memory space that was probably meant by a name that is not one of a hardware axis.
 fn meant(space: Space, axis: &Axis) -> Option<&'static str> {
     let known = HARDWARE.iter().filter(|known| has_axis(space, known)).map(Axis::name);
     if axis.kind() == AxisKind::Free { nearest(axis.name(), known) } else { None }
 }
 
-/// Elements of a fragment without a layout, at most: what may be enumerated.
+/// The most elements of a fragment without a layout, since they are enumerated.
 const MOST_OPEN: i64 = 1 << 22;
 
-/// Only a fragment may leave its layout to inference.
+/// Checks a buffer without a layout, which only a fragment may leave to inference.
 fn check_open(buffer: &Buffer, elements: i64, found: &mut Vec<Diagnostic>) {
     if buffer.space != Space::Fragment {
         let message = format!("`{}` has no layout", buffer.name);
@@ -110,12 +110,12 @@ fn check_open(buffer: &Buffer, elements: i64, found: &mut Vec<Diagnostic>) {
         found.push(Diagnostic::error("K0232", message).label(buffer.span, "declared here").help(help));
     } else if buffer.shape.iter().any(|e| *e < 1) || elements > MOST_OPEN {
         let message = format!("`{}` has shape {:?}", buffer.name, buffer.shape);
-        let help = format!("extents begin at 1, and a fragment has up to {MOST_OPEN} elements");
+        let help = format!("extents are at least 1, and a fragment has up to {MOST_OPEN} elements");
         found.push(Diagnostic::error("K0205", message).label(buffer.span, "declared here").help(help));
     }
 }
 
-/// The threads that a fragment names exist, and it says something about every axis of them.
+/// Checks that the threads named by a fragment's layout exist, and that the layout covers every thread axis.
 fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut Vec<Diagnostic>) {
     if buffer.space == Space::Fragment {
         let unnamed = layout.unnamed_thread_axes(kernel.threads);
@@ -132,8 +132,7 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut 
         };
         let reach = layout.span_on(&axis);
         if reach > most {
-            let message =
-                format!("`{}` names {reach} positions on `{axis}`, of which the kernel has {most}", buffer.name);
+            let message = format!("`{}` names {reach} positions on `{axis}`, but the kernel has {most}", buffer.name);
             found.push(
                 Diagnostic::error("K0227", message)
                     .label(buffer.span, buffer.laid_out())
@@ -143,13 +142,13 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut 
     }
 }
 
-/// A layout that leaves open what becomes of the other threads: equal copies, or none.
+/// The error for a layout that does not say whether the other threads hold equal copies or nothing.
 fn unnamed_axes(buffer: &Buffer, layout: &Layout, unnamed: &[(Axis, i64)]) -> Diagnostic {
-    let axes: Vec<String> = unnamed.iter().map(|(axis, count)| format!("`{axis}`, which has {count}")).collect();
-    let message = format!("the layout of `{}` names no coordinate on {}", buffer.name, axes.join(", nor on "));
+    let axes: Vec<String> = unnamed.iter().map(|(axis, count)| format!("`{axis}` (extent {count})")).collect();
+    let message = format!("the layout of `{}` does not mention {}", buffer.name, axes.join(" or "));
     let finding = Diagnostic::error("K0247", message).label(buffer.span, buffer.laid_out());
     let Layout::Tile(tile) = layout else {
-        return finding.help("name coordinates on it in every row of the table");
+        return finding.help("give coordinates on it in every row of the table");
     };
     let with = |extents: &dyn Fn(i64) -> i64| {
         let more = unnamed.iter().map(|(axis, count)| Iter { extent: extents(*count), stride: 1, axis: axis.clone() });
@@ -157,8 +156,7 @@ fn unnamed_axes(buffer: &Buffer, layout: &Layout, unnamed: &[(Axis, i64)]) -> Di
         TileLayout::new(tile.shard().to_vec(), replica, tile.offset().clone()).map(|layout| layout.to_string())
     };
     let mut finding = finding;
-    for (which, layout) in [("equal copies at all of them", with(&|count| count)), ("coordinate 0 alone", with(&|_| 1))]
-    {
+    for (which, layout) in [("equal copies everywhere", with(&|count| count)), ("only coordinate 0", with(&|_| 1))] {
         if let Ok(layout) = layout {
             finding = finding.help(format!("{which}: {layout}"));
         }
@@ -167,13 +165,13 @@ fn unnamed_axes(buffer: &Buffer, layout: &Layout, unnamed: &[(Axis, i64)]) -> Di
         && *axis == WARPID
     {
         finding = finding.help(format!(
-            "a fragment of each warp's own: a leading dimension `{count}:1@warpid`, and `.sub((warp, ..))` in warp ops"
+            "for a fragment per warp: add a leading dimension `{count}:1@warpid`, with `.sub((warp, ..))` in warp ops"
         ));
     }
     finding
 }
 
-/// Positions are not negative and different elements do not share one.
+/// Checks that positions are not negative and that different elements do not share one.
 fn check_positions(buffer: &Buffer, layout: &Layout, found: &mut Vec<Diagnostic>) {
     if let Some(axis) = layout.axes().into_iter().find(|axis| layout.least_on(axis) < 0) {
         let message = format!("the layout of `{}` reaches below 0 on `{axis}`", buffer.name);
@@ -186,25 +184,26 @@ fn check_positions(buffer: &Buffer, layout: &Layout, found: &mut Vec<Diagnostic>
     let is_written = !matches!(buffer.space, Space::Global(crate::tile::Direction::Input) | Space::Fragment);
     if is_written && let Some(replicated) = replicated(buffer, layout) {
         found.push(
-            Diagnostic::error("K0226", format!("{replicated} has several places in memory"))
+            Diagnostic::error("K0226", format!("{replicated} has several positions in memory"))
                 .label(buffer.span, format!("laid out as {layout}"))
-                .help("only inputs and fragments may have replicas; ops write one place"),
+                .help("only inputs and fragments may have replicas; ops write a single position"),
         );
     }
     let may_share = matches!(buffer.space, Space::Global(crate::tile::Direction::Input));
     if !may_share && let Ok(Some((one, other))) = layout.collision() {
         let elements = [one, other].map(|element| index_title(&element_index(&buffer.shape, element)));
-        let place = common_place(layout, one, other).unwrap_or_else(|| "one place".to_string());
+        let place = common_place(layout, one, other).unwrap_or_else(|| "the same position".to_string());
         found.push(
-            Diagnostic::error("K0208", format!("two elements of `{}` share a place", buffer.name))
+            Diagnostic::error("K0208", format!("two elements of `{}` share a position", buffer.name))
                 .label(buffer.span, format!("laid out as {layout}"))
                 .note(format!("elements {} and {} are both at {place}", elements[0], elements[1]))
-                .help("only an input may hold an element at the place of another"),
+                .help("only in an input may elements share a position"),
         );
     }
 }
 
-/// Which elements have several places, if any do: all under replicas, or the first one of a table.
+/// Which elements have several positions, if any do: all if the layout has replicas, or the first such element of a
+/// table.
 fn replicated(buffer: &Buffer, layout: &Layout) -> Option<String> {
     let has_replicas = match layout {
         Layout::Tile(tile) => !tile.replica().is_empty(),
@@ -217,7 +216,7 @@ fn replicated(buffer: &Buffer, layout: &Layout) -> Option<String> {
     has_replicas.then(|| format!("every element of `{}`", buffer.name))
 }
 
-/// A place that two elements share: `3` in memory, `1@laneid, 0@reg` in registers. `None` where their places are too
+/// A position that two elements share: `3` in memory, `1@laneid, 0@reg` in registers. `None` if their positions are too
 /// many to list, or have no axis.
 fn common_place(layout: &Layout, one: i64, other: i64) -> Option<String> {
     let (here, there) = (layout.apply(one).ok()?, layout.apply(other).ok()?);
@@ -240,7 +239,7 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
     if buffer.space == Space::Fragment || (!is_shared && buffer.dtype != owner.dtype) {
         let (message, help) = match buffer.space {
             Space::Fragment => {
-                (format!("`{}` is a view of registers with a layout", buffer.name), "view it with a shape alone")
+                (format!("`{}` is a view of a fragment, but has a layout", buffer.name), "view it with only a shape")
             }
             Space::Global(_) | Space::Shared => (
                 format!("`{}` views a parameter as another dtype", buffer.name),
@@ -258,7 +257,7 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
     let bytes = |b: &Buffer| b.span_elements() * b.dtype.bytes();
     if bytes(buffer) > bytes(owner) {
         let message = format!(
-            "the view `{}` reaches byte {} of `{}`, which has {}",
+            "the view `{}` needs {} bytes, but `{}` has {}",
             buffer.name,
             bytes(buffer),
             owner.name,
@@ -272,22 +271,22 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
     }
 }
 
-/// A view of a fragment names all of its bytes anew.
+/// Checks that a view of a fragment has as many bytes as the fragment.
 fn check_fragment_view(buffer: &Buffer, owner: &Buffer, found: &mut Vec<Diagnostic>) {
     let bytes = |b: &Buffer| b.shape.iter().fold(b.dtype.bytes(), |product, extent| product.saturating_mul(*extent));
     if bytes(buffer) != bytes(owner) {
         let message =
-            format!("the view `{}` has {} bytes, and `{}` {}", buffer.name, bytes(buffer), owner.name, bytes(owner));
+            format!("view `{}` has {} bytes, but `{}` has {}", buffer.name, bytes(buffer), owner.name, bytes(owner));
         found.push(
             Diagnostic::error("K0209", message)
                 .label(buffer.span, "viewed here")
                 .label(owner.span, "declared here")
-                .help("a view of a fragment has as many bytes"),
+                .help("a view must have as many bytes as its fragment"),
         );
     }
 }
 
-/// All shared buffers together fit the CTA's window.
+/// Checks that all shared buffers together fit in the shared memory of a CTA.
 fn check_shared(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     let owners = kernel.buffers.iter().filter(|(_, b)| b.space == Space::Shared && b.view_of.is_none());
     let mut total = 0i64;

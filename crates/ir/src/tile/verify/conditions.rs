@@ -1,4 +1,4 @@
-//! Conditions that are known before a kernel runs: comparisons of integers made of variables.
+//! Conditions that are known before a kernel runs: comparisons of integer expressions of variables.
 
 use tilewright_expr::{Expr, Var};
 
@@ -7,32 +7,38 @@ use crate::tile::integers::{Comparison, IndexOp};
 use crate::tile::kernel::Kernel;
 use crate::tile::value::{ElementClass, Value};
 
-/// A comparison of two integers made of variables, and whether it holds.
+/// A comparison of two integer expressions of variables, and whether it holds.
 #[derive(Clone, Debug)]
 pub(super) struct Condition {
     pub(super) comparison: Comparison,
+    /// The left and the right side of the comparison.
     pub(super) sides: [Expr; 2],
+    /// Whether the comparison is known to hold, or known not to hold.
     pub(super) holds: bool,
 }
 
-/// What is known at a place in a kernel; conditions on data are left out.
+/// What is known at a statement of a kernel, except for conditions on data.
 pub(super) struct Known {
-    /// Lane and warp, and the thread that they are parts of, where iterations are threads.
+    /// Where iterations are threads: the variables of lane and warp, and the thread in terms of which they are
+    /// expressed.
     threads: Option<(Var, Var, Expr)>,
     /// Named values that are made of variables alone.
     names: Vec<(String, Value)>,
+    /// Conditions that are known to hold, or not to hold, the innermost last.
     conditions: Vec<Condition>,
 }
 
-/// How much was known at a place, to return to it.
+/// How much was known at a statement, to return to with [`Known::back_to`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
+    /// Number of known names.
     names: usize,
+    /// Number of known conditions.
     conditions: usize,
 }
 
 impl Known {
-    /// Inside of the conditions `around`; `is_by_threads` where iterations are threads.
+    /// What is known under the conditions `around`; `is_by_threads` if iterations are threads.
     pub(super) fn new(kernel: &Kernel, is_by_threads: bool, around: &[(&Value, bool)]) -> Known {
         let threads = is_by_threads.then(|| (kernel.lane(), kernel.warp(), Expr::var(&kernel.tid())));
         let mut known = Known { threads, names: Vec::new(), conditions: Vec::new() };
@@ -46,7 +52,7 @@ impl Known {
         Mark { names: self.names.len(), conditions: self.conditions.len() }
     }
 
-    /// Forgets what was added since.
+    /// Forgets what was added since `mark`.
     pub(super) fn back_to(&mut self, mark: Mark) {
         self.names.truncate(mark.names);
         self.conditions.truncate(mark.conditions);
@@ -56,14 +62,14 @@ impl Known {
         &self.conditions
     }
 
-    /// Notes a name, if what it stands for is made of variables alone.
+    /// Records a name, if its value is made of variables alone.
     pub(super) fn name(&mut self, name: &str, value: &Value) {
         if let Some(known) = self.resolved(value) {
             self.names.push((name.to_string(), known));
         }
     }
 
-    /// Notes a condition, if it compares integers made of variables.
+    /// Records a condition, if it compares integer expressions of variables.
     pub(super) fn assume(&mut self, cond: &Value, holds: bool) {
         if let Some(Value::Op(op, operands)) = self.resolved(cond)
             && let Some(comparison) = op.comparison()
@@ -73,7 +79,7 @@ impl Known {
         }
     }
 
-    /// That an index is inside of a dimension.
+    /// The conditions that an index is in bounds of a dimension.
     pub(super) fn inside(&self, index: &Expr, extent: &Expr) -> [Condition; 2] {
         let index = self.of_thread(index);
         [(Comparison::Ge, Expr::constant(0)), (Comparison::Lt, extent.clone())].map(|(comparison, bound)| Condition {
@@ -83,7 +89,7 @@ impl Known {
         })
     }
 
-    /// An integer made of variables; `None` for other values.
+    /// The value as an integer expression of variables; `None` for other values.
     pub(super) fn integer(&self, value: &Value) -> Option<Expr> {
         match self.resolved(value)? {
             Value::Index(expr) => Some(expr),
@@ -101,7 +107,7 @@ impl Known {
         })
     }
 
-    /// An integer made of variables, or a comparison of two; `None` for other values.
+    /// The value as an integer expression of variables, or a comparison of two; `None` for other values.
     fn resolved(&self, value: &Value) -> Option<Value> {
         match value {
             Value::Const(Scalar::Int(number)) => Some(Value::Index(Expr::constant(*number))),
@@ -117,7 +123,7 @@ impl Known {
         }
     }
 
-    /// A side of a comparison: an integer made of variables, or a sum or product of such.
+    /// A side of a comparison: an integer expression of variables, or a sum or product of such.
     fn side(&self, value: &Value) -> Option<Expr> {
         let Value::Op(op, operands) = value else { return self.integer(value) };
         let operands: Option<Vec<Expr>> = operands.iter().map(|operand| self.side(operand)).collect();

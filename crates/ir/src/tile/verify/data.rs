@@ -1,9 +1,10 @@
-//! Indices that data says: they are integers, and what keeps them inside of shared memory stands in the kernel.
+//! Checks of indices that depend on data: they must be integers, and the kernel must keep them in bounds of shared
+//! memory.
 //!
-//! An access outside of a tensor in global memory is masked, and registers have no address; an access outside of a shared
-//! buffer would reach another one. So the index has to stay inside by its dtype, by what it is computed from (`min`, `max`,
-//! a cast that saturates), or by the conditions around the access. A condition on an element of memory holds until something
-//! is stored to its buffer.
+//! An access outside of a tensor in global memory is masked, and registers have no address; an access outside of a
+//! shared buffer would reach another one. So the index must be kept in bounds by its dtype, by its computation (`min`,
+//! `max`, a cast that saturates), or by the enclosing conditions. A condition on an element of memory holds until
+//! something is stored to its buffer.
 
 use tilewright_diag::Diagnostic;
 use tilewright_layout::DType;
@@ -17,10 +18,10 @@ use crate::tile::kernel::{Buffer, Kernel, Space};
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value};
 
-/// Wider than the integers of every dtype.
+/// A range that contains the integers of every dtype.
 const ALL: IntegerRange = (-(1 << 64), 1 << 64);
 
-/// What is wrong with a value of this type as an index; `None` for integers.
+/// The error for a value of this type as an index; `None` for integers.
 pub(super) fn no_index(kernel: &Kernel, value: &Value, kind: Type, access: &Access) -> Option<Diagnostic> {
     let truncate = "convert it with .cast(I32), which rounds towards zero";
     let (what, help) = match kind {
@@ -37,8 +38,8 @@ pub(super) fn no_index(kernel: &Kernel, value: &Value, kind: Type, access: &Acce
     Some(finding.help(help))
 }
 
-/// Reports accesses of shared memory that data may lead out of it; `around` are the conditions under which all of it is
-/// done.
+/// Reports accesses to shared memory whose index depends on data and may be out of bounds; `around` are the enclosing
+/// conditions.
 pub(super) fn check(kernel: &Kernel, body: &[Element], around: &[(&Value, bool)], found: &mut Vec<Diagnostic>) {
     Walk::under(kernel, around, found).elements(body);
 }
@@ -48,29 +49,34 @@ pub(super) fn check_value(kernel: &Kernel, value: &Value, around: &[(&Value, boo
     Walk::under(kernel, around, found).loads(value);
 }
 
-/// A value that was named.
+/// A named value.
 struct Name<'a> {
     name: &'a str,
     value: &'a Value,
     dtype: Option<DType>,
+    /// Range of the value when it was named.
     range: IntegerRange,
-    /// Nothing that it reads was stored to since.
+    /// Whether nothing that it reads has been stored to since.
     is_current: bool,
 }
 
-/// Where the conditions around say that an integer lies, which is known by its text.
+/// The range to which an enclosing condition limits an integer, which is identified by its text.
 struct Fact {
+    /// The integer as text, which identifies it.
     title: String,
+    /// The range to which the condition limits it.
     range: IntegerRange,
-    /// What is read for it.
+    /// The storages that the integer reads.
     reads: Vec<Handle<Buffer>>,
-    /// Nothing of that was stored to since.
+    /// Whether none of these has been stored to since.
     is_current: bool,
 }
 
 struct Walk<'a, 'f> {
     kernel: &'a Kernel,
+    /// Named values in scope, the innermost last.
     names: Vec<Name<'a>>,
+    /// Ranges implied by the enclosing conditions, the innermost last.
     facts: Vec<Fact>,
     found: &'f mut Vec<Diagnostic>,
 }
@@ -115,7 +121,7 @@ impl<'a, 'f> Walk<'a, 'f> {
                 }
             }
             Element::For { body, .. } => {
-                // What an iteration stores, the next one finds.
+                // An iteration may read what an earlier one has stored.
                 let mut stored = Vec::new();
                 body.iter().for_each(|element| {
                     element.for_each_access(&mut |access, writes| stored.extend(writes.then_some(access.buffer)));
@@ -126,8 +132,8 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
     }
 
-    /// What was known of elements of a buffer is not known of what is stored to it. Facts stay in their place, which says how
-    /// long they hold.
+    /// Marks everything known about elements of a buffer as outdated by a store. Facts stay in the list, since their
+    /// position determines how long they hold.
     fn forget(&mut self, buffer: Handle<Buffer>) {
         let storage = self.kernel.storage(buffer);
         for fact in self.facts.iter_mut().filter(|fact| fact.reads.contains(&storage)) {
@@ -139,7 +145,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
     }
 
-    /// The loads of a value; those of a selection are done whichever of them it takes.
+    /// Checks the loads of a value; those in both arms of a selection are executed.
     fn loads(&mut self, value: &Value) {
         value.for_each_load(&mut |access| self.access(access));
     }
@@ -163,7 +169,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         let buffer = &self.kernel.buffers[access.buffer];
         let (title, extent) = (access_title(self.kernel, access), buffer.shape[dimension]);
         let reached = if range.0 < 0 { range.0 } else { range.1 };
-        let message = format!("`{title}` may reach index {reached} of dimension {dimension}, which has {extent}");
+        let message = format!("`{title}` may reach index {reached} of dimension {dimension} (extent {extent})");
         let bounds = [
             (range.0 < 0, ".max(0)".to_string(), ".ge(0)".to_string()),
             (range.1 >= i128::from(extent), format!(".min({})", extent - 1), format!(".lt({extent})")),
@@ -174,16 +180,15 @@ impl<'a, 'f> Walk<'a, 'f> {
         let of = value_title(self.kernel, value);
         let was_asked = self.facts.iter().any(|fact| !fact.is_current && fact.title == of);
         let finding = Diagnostic::error("K0261", message)
-            .label(access.span, format!("nothing keeps `{of}` inside"))
+            .label(access.span, format!("nothing keeps `{of}` in bounds"))
             .label(buffer.span, format!("declared in shared memory with shape {:?}", buffer.shape))
-            .note("shared memory is not masked: what lies outside of a buffer belongs to another one");
+            .note("shared memory is not masked: an out-of-bounds access would reach another buffer");
         if was_asked {
             return finding
-                .note(format!("what `{of}` reads was stored to since the condition around was asked"))
+                .note(format!("what `{of}` reads was stored to after the enclosing condition was evaluated"))
                 .help("name the index with k.named before the condition, and use the name in both places");
         }
-        finding
-            .help(format!("keep the index inside with `{clamp}`, or access it in k.if_ with {}", asked.join(" and ")))
+        finding.help(format!("bound the index with `{clamp}`, or access it in k.if_ with {}", asked.join(" and ")))
     }
 
     fn dtype(&self, value: &Value) -> Option<DType> {
@@ -194,7 +199,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         self.names.iter().rev().find(|known| known.name == name)
     }
 
-    /// Where a number lies: by its dtype, by what it is computed from, and by the conditions around.
+    /// The range of a number: by its dtype, by its computation, and by the enclosing conditions.
     fn range(&mut self, value: &Value) -> IntegerRange {
         let range = self.computed(value);
         if self.facts.is_empty() {
@@ -225,7 +230,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
     }
 
-    /// One of two, each where its condition holds.
+    /// The range of a selection, where each arm is under the condition.
     fn selected(&mut self, operands: &[Value]) -> IntegerRange {
         let [cond, then, otherwise] = operands else { return ALL };
         let mut side = |value: &Value, holds: bool| {
@@ -239,7 +244,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         (then.0.min(otherwise.0), then.1.max(otherwise.1))
     }
 
-    /// Notes what a comparison of integers says of both sides.
+    /// Records what a comparison of integers says about both sides.
     fn assume(&mut self, cond: &Value, holds: bool) {
         match cond {
             Value::Named(name) => {
@@ -271,7 +276,7 @@ fn reads(kernel: &Kernel, value: &Value) -> Vec<Handle<Buffer>> {
     found
 }
 
-/// The integers next to a number, as far as they count; of a number that is none, all.
+/// The integers next to a number, clamped to [`ALL`]; all of them for NaN.
 fn of_float(number: f64) -> IntegerRange {
     if number.is_nan() {
         return ALL;
@@ -280,13 +285,13 @@ fn of_float(number: f64) -> IntegerRange {
     (whole(number.floor()), whole(number.ceil()))
 }
 
-/// The integers of a dtype; all for other dtypes.
+/// The range of an integer dtype; [`ALL`] for other dtypes.
 fn of_dtype(dtype: DType) -> IntegerRange {
     dtype.integers().unwrap_or(ALL)
 }
 
-/// The same as numbers of a floating-point dtype: rounding keeps the order, so the ends are rounded. What is too large is
-/// infinite.
+/// The range when rounded to a floating-point dtype: rounding keeps the order, so only the ends are rounded. Numbers
+/// that are too large become infinite.
 fn rounded(dtype: Option<DType>, (least, most): IntegerRange) -> IntegerRange {
     let (digits, greatest) = match dtype {
         Some(DType::F16) => (11, 65504),
@@ -310,7 +315,7 @@ fn is_inside(range: IntegerRange, whole: IntegerRange) -> bool {
     whole.0 <= range.0 && range.1 <= whole.1
 }
 
-/// Where a number of this range lies after a cast.
+/// The range of a number of this range after a cast.
 fn cast(dtype: DType, narrowing: Narrowing, range: IntegerRange) -> IntegerRange {
     let whole = of_dtype(dtype);
     match narrowing {
@@ -320,8 +325,8 @@ fn cast(dtype: DType, narrowing: Narrowing, range: IntegerRange) -> IntegerRange
     }
 }
 
-/// Where the result of an operation on numbers of these ranges lies. Integers of a dtype wrap; of floats only the order is
-/// looked at, since their sums are rounded.
+/// The range of the result of an operation on numbers of these ranges. Integers of a dtype wrap; for floats, only
+/// operations that keep the order are evaluated, since sums are rounded.
 fn of_operation(op: ElementOp, dtype: Option<DType>, operands: &[IntegerRange]) -> IntegerRange {
     let whole = dtype.map_or(ALL, of_dtype);
     let keeps_order =
@@ -331,7 +336,7 @@ fn of_operation(op: ElementOp, dtype: Option<DType>, operands: &[IntegerRange]) 
     rounded(dtype, range.filter(|range| is_inside(*range, whole)).unwrap_or(whole))
 }
 
-/// Where a number lies that compares so with one of this range.
+/// The range of a number for which this comparison with a number of range `other` holds.
 fn bounded(comparison: Comparison, other: IntegerRange) -> IntegerRange {
     match comparison {
         Comparison::Lt => (ALL.0, other.1.saturating_sub(1)),
@@ -374,7 +379,7 @@ mod tests {
         assert_eq!(cast(DType::U8, Narrowing::Saturates, (-5, 300)), (0, 255));
         assert_eq!(cast(DType::U8, Narrowing::Wraps, (3, 300)), (0, 255));
         assert_eq!(cast(DType::U8, Narrowing::Wraps, (3, 30)), (3, 30));
-        // 64 bits wrap too, whatever a range of 64 bits could say of them.
+        // 64-bit integers wrap too; their ranges are computed in more than 64 bits.
         let next = of_operation(ElementOp::Add, Some(DType::U64), &[of_dtype(DType::U64), (1, 1)]);
         assert_eq!(next, of_dtype(DType::U64));
         assert_eq!(cast(DType::I64, Narrowing::Wraps, of_dtype(DType::U64)), of_dtype(DType::I64));

@@ -16,28 +16,29 @@ use crate::tile::kernel::{Direction, If, Kernel, Loop, Space};
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, ElementClass, Value};
 
-/// Iterations of a parallel loop, at most: what may be enumerated.
+/// The most iterations of a parallel loop, since they are enumerated.
 const MOST_ITERATIONS: i64 = 1 << 22;
 
-/// What a label says where a name was first used.
+/// The text of a label where a name was first used.
 const FIRST: &str = "first used here";
 
-/// The same of the variables of a parallel loop, whose names the compiler may have chosen.
+/// The same for the variables of a parallel loop, whose names the compiler may have chosen.
 const OF_LOOP: &str = "the name of a variable of this loop";
 
 struct Context<'a> {
     kernel: &'a Kernel,
-    /// Variables that are known here.
+    /// Variables in scope.
     vars: Vec<Var>,
+    /// Named values in scope, with their types.
     names: Names,
-    /// Where a name was first used, and what a label says there.
+    /// Where a name was first used, and the text of a label there.
     declared: BTreeMap<String, (Span, &'static str)>,
-    /// What the conditions around say.
+    /// What the enclosing conditions say.
     known: Known,
     found: &'a mut Vec<Diagnostic>,
 }
 
-/// A parallel loop, inside the loops of `scope`, under conditions that are the same for all threads.
+/// Checks a parallel loop inside the loops of `scope`, under conditions that are the same for all threads.
 pub(super) fn check_parallel(
     kernel: &Kernel,
     parallel: &Parallel,
@@ -64,7 +65,7 @@ pub(super) fn check_parallel(
     }
 }
 
-/// Statements that every thread executes.
+/// Checks statements that every thread executes.
 pub(super) fn check_each(
     kernel: &Kernel,
     elements: &[Element],
@@ -84,7 +85,7 @@ pub(super) fn check_each(
     }
 }
 
-/// A condition around ops, which is the same for all threads of the CTA.
+/// Checks a condition around ops, which must be the same for all threads of the CTA.
 pub(super) fn check_condition(
     kernel: &Kernel,
     branch: &If,
@@ -118,12 +119,12 @@ fn check_extents(parallel: &Parallel, found: &mut Vec<Diagnostic>) {
         found.push(
             Diagnostic::error("K0234", format!("a parallel loop over {extents:?}"))
                 .label(parallel.span, "this loop")
-                .help(format!("it has one or more extents from 1 on, and up to {MOST_ITERATIONS} iterations")),
+                .help(format!("it has one or more extents of at least 1, and up to {MOST_ITERATIONS} iterations")),
         );
     }
     let size = parallel.layout.as_ref().map_or(iterations, |layout| layout.size());
     if size != iterations {
-        let message = format!("the layout of a parallel loop over {extents:?} places {size} iterations");
+        let message = format!("the layout of a parallel loop over {extents:?} has size {size}");
         found.push(Diagnostic::error("K0205", message).label(parallel.span, "this loop"));
     }
     if let Some(vector) = parallel.vector.filter(|vector| *vector < 1) {
@@ -143,14 +144,14 @@ impl<'a> Context<'a> {
         Context { kernel, vars, names: Vec::new(), declared, known, found }
     }
 
-    /// A variable of a loop; a label at the loop says `first` where the name is used again.
+    /// Declares a variable of a loop; if its name is used again, a label at the loop says `first`.
     fn declare(&mut self, var: &Var, span: Span, first: &'static str) {
         super::buffers::check_name(var.name(), span, "a loop variable", self.found);
         self.check_free(var.name(), span, first);
         self.vars.push(var.clone());
     }
 
-    /// A name is no buffer's, and none that is known here.
+    /// Checks that a name is not that of a buffer or of anything in scope.
     fn check_free(&mut self, name: &str, span: Span, label: &'static str) {
         let buffer = self.kernel.buffers.iter().find(|(_, buffer)| buffer.name == name).map(|(_, buffer)| buffer.span);
         let is_known =
@@ -164,10 +165,10 @@ impl<'a> Context<'a> {
             }
             let help = match first {
                 Some((_, OF_LOOP)) => {
-                    "give it another name: the variables of k.parallel are called i, j, k, l, p and q, as far as these \
+                    "give it another name: the variables of k.parallel are called i, j, k, l, p and q, where these \
                      are free"
                 }
-                _ => "give it a name of its own",
+                _ => "give it another name",
             };
             self.found.push(finding.help(help));
         } else {
@@ -205,7 +206,7 @@ impl<'a> Context<'a> {
                 if self.kernel.buffers.get(to.buffer).is_some_and(|buffer| buffer.space == Space::Fragment) {
                     let message = format!("`{}` is in registers", access_title(self.kernel, to));
                     let finding = Diagnostic::error("K0235", message).label(to.span, "added to here");
-                    self.found.push(finding.help("nobody else adds to registers; store the sum"));
+                    self.found.push(finding.help("registers are private to a thread; store the sum instead"));
                 }
                 self.found.extend(super::no_atomic_addition(self.kernel, to.buffer, to.span));
             }
@@ -224,7 +225,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What is checked where a condition holds, or does not.
+    /// Runs `check` where a condition holds, or does not.
     fn under(&mut self, cond: &Value, holds: bool, check: impl FnOnce(&mut Self)) {
         let mark = self.known.mark();
         self.known.assume(cond, holds);
@@ -243,7 +244,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The type of a value whose accesses are in order.
+    /// The type of a value, if its accesses are valid.
     fn value(&mut self, value: &Value, span: Span) -> Option<Type> {
         let before = self.found.len();
         self.indices(value, span);
@@ -253,7 +254,7 @@ impl<'a> Context<'a> {
         type_of(self.kernel, value, &self.names, span).map_err(|finding| self.found.push(finding)).ok()
     }
 
-    /// Variables of a value and indices of its accesses; the arms of `select` are under its condition.
+    /// Checks the variables of a value and the indices of its accesses; the arms of `select` are under its condition.
     fn indices(&mut self, value: &Value, span: Span) {
         match value {
             Value::Const(_) | Value::Named(_) => {}
@@ -291,7 +292,7 @@ impl<'a> Context<'a> {
         } else {
             let is_opaque = buffer.dtype.is_opaque() || matches!(kind, Type::Of(dtype) if dtype.is_opaque());
             let help = match kind {
-                _ if is_opaque => "opaque elements move, nothing is converted to them or from them".to_string(),
+                _ if is_opaque => "opaque elements can be moved, but not converted".to_string(),
                 Type::Truth => "choose between two numbers with .select(1, 0)".to_string(),
                 Type::Of(_) | Type::Integer(_) | Type::Real => {
                     format!("convert it with value.cast({:?})", buffer.dtype)
@@ -307,7 +308,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Where any value may stay, it has to be the same one in all copies: there is but one.
+    /// Checks that an element is not held by several threads: with `.any_wins()`, each could keep a different value.
     fn one_copy(&mut self, to: &Access) {
         let Some(buffer) = self.kernel.buffers.get(to.buffer).filter(|buffer| buffer.space == Space::Fragment) else {
             return;
@@ -318,14 +319,14 @@ impl<'a> Context<'a> {
             let message = format!("`.any_wins()` on `{}`, which several threads hold", access_title(self.kernel, to));
             self.found.push(
                 Diagnostic::error("K0242", message)
-                    .label(to.span, "each thread may keep another value")
+                    .label(to.span, "each thread may keep a different value")
                     .label(buffer.span, owner.laid_out())
                     .help("store to shared memory and copy from there, or reduce with k.reduce"),
             );
         }
     }
 
-    /// Rank, variables and bounds of an access.
+    /// Checks rank, variables and bounds of an access.
     fn access(&mut self, access: &Access) {
         let Some(buffer) = self.kernel.buffers.get(access.buffer) else {
             self.found.push(super::no_buffer(access.span));
@@ -346,10 +347,10 @@ impl<'a> Context<'a> {
         }
         if access.or_zero && !matches!(buffer.space, Space::Global(_)) {
             self.found.push(
-                Diagnostic::error("K0267", format!("`.or_zero()` of `{title}`, which is not masked"))
+                Diagnostic::error("K0267", format!("`.or_zero()` on `{title}`, which is not masked"))
                     .label(access.span, "accessed here")
                     .label(buffer.span, "not in global memory")
-                    .help("leave it out; ask with k.if_ or select whether the element is inside"),
+                    .help("remove it; test with k.if_ or select whether the element is in bounds"),
             );
         }
         for (dimension, coord) in access.index.iter().enumerate() {
@@ -369,7 +370,7 @@ impl<'a> Context<'a> {
 
     fn bounds(&mut self, access: &Access, dimension: usize, index: &Expr) {
         let buffer = &self.kernel.buffers[access.buffer];
-        // What lies outside a tensor in global memory reads as zero, and is not written.
+        // Elements outside of a tensor in global memory read as zero, and are not written.
         if matches!(buffer.space, Space::Global(_)) {
             return;
         }
@@ -385,16 +386,16 @@ impl<'a> Context<'a> {
         let (title, extent) = (access_title(self.kernel, access), buffer.shape[dimension]);
         let reached = if outside.least < 0 { outside.least } else { outside.most };
         let reaches = if outside.at.is_some() { "reaches" } else { "may reach" };
-        let message = format!("`{title}` {reaches} index {reached} of dimension {dimension}, which has {extent}");
+        let message = format!("`{title}` {reaches} index {reached} of dimension {dimension} (extent {extent})");
         let finding = Diagnostic::error("K0216", message)
             .label(access.span, "accessed here")
             .label(buffer.span, format!("declared with shape {:?}", buffer.shape));
         let has_conditions = !self.known.conditions().is_empty();
         let finding = match &outside.at {
-            None => finding.note(format!("to tell whether it does takes more than {MOST_POINTS} evaluations of it")),
+            None => finding.note(format!("deciding whether it does takes more than {MOST_POINTS} evaluations")),
             Some(at) if has_conditions && !at.is_empty() => {
                 let at: Vec<String> = at.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-                finding.note(format!("the conditions around do not exclude {}", at.join(", ")))
+                finding.note(format!("the enclosing conditions do not exclude {}", at.join(", ")))
             }
             Some(_) => finding,
         };
@@ -402,8 +403,7 @@ impl<'a> Context<'a> {
         let below = (outside.least < 0).then(|| format!("`{of}.ge(0)`"));
         let above = (outside.most >= extent).then(|| format!("`{of}.lt({extent})`"));
         let asked: Vec<String> = below.into_iter().chain(above).collect();
-        finding
-            .help(format!("access it where it is inside: in k.if_ or an arm of select, with {}", asked.join(" and ")))
+        finding.help(format!("access it only in bounds: in k.if_ or an arm of select, with {}", asked.join(" and ")))
     }
 
     fn variables(&mut self, expr: &Expr, title: &str, span: Span) {
@@ -417,7 +417,7 @@ impl<'a> Context<'a> {
         if let Some(name) = unknown {
             let message = format!("`{name}` is not defined where `{title}` uses it");
             self.found.push(Diagnostic::error("K0217", message).label(span, "used here").help(
-                "a loop variable is known inside its loop only, and block and warp indices after k.grid and k.threads",
+                "a loop variable is known only inside its loop, block and warp indices only after k.grid and k.threads",
             ));
         }
     }

@@ -1,18 +1,19 @@
-//! Integers of indices that cannot be computed: they divide by what is not positive, or go beyond 64 bits.
+//! Index expressions that cannot be computed: they divide by something that is not positive, or exceed 2^60.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{Expr, Node, ValueRange};
 
-/// The greatest magnitude of a sum or product of indices. Less than 64 bits hold, so that terms may be added in any order.
+/// The greatest magnitude of a sum or product of indices. It leaves room in 64 bits, so that terms may be added in any
+/// order.
 const MOST: i64 = 1 << 60;
 
-/// What is wrong with an expression that is part of `title`.
+/// The error for an expression that is part of `title`, if it cannot be computed.
 pub(super) fn wrong(expr: &Expr, title: &str, span: Span) -> Option<Diagnostic> {
     let divisor = bad_divisor(expr).map(|divisor| divisor_finding(title, divisor, span));
     divisor.or_else(|| too_large(expr).map(|part| too_large_finding(title, &part.to_string(), span)))
 }
 
-/// A divisor in an index that may be 0 or less: division of indices is floor division by what is positive.
+/// A divisor in an index that may be 0 or less: indices are divided by positive numbers only, rounding down.
 fn bad_divisor(index: &Expr) -> Option<&Expr> {
     let (a, b) = index.operands()?;
     let divides = matches!(index.node(), Node::Div(..) | Node::Mod(..));
@@ -24,14 +25,14 @@ fn divisor_finding(title: &str, divisor: &Expr, span: Span) -> Diagnostic {
     let range = divisor.range();
     let known = match range.constant() {
         Some(_) => String::new(),
-        None => format!(", which is {} to {}", range.lo, range.hi),
+        None => format!(", which ranges from {} to {}", range.lo, range.hi),
     };
     Diagnostic::error("K0244", format!("`{title}` divides by `{divisor}`{known}"))
         .label(span, "used here")
-        .help("the divisor of an index is positive; indices are rounded down")
+        .help("the divisor of an index must be positive; division rounds down")
 }
 
-/// The innermost sum or product that goes beyond.
+/// The innermost sum or product that exceeds [`MOST`].
 fn too_large(expr: &Expr) -> Option<&Expr> {
     let (a, b) = expr.operands()?;
     let own = || {
@@ -46,15 +47,15 @@ pub(super) fn is_held(range: ValueRange) -> bool {
     range.within(-MOST, MOST + 1)
 }
 
-/// Whether anything is known of a number: nothing is of an exclusive or of negative numbers.
+/// Whether the range of a number is known; it is not for an exclusive or of negative numbers.
 fn is_known(range: ValueRange) -> bool {
     range.lo > i64::MIN && range.hi < i64::MAX
 }
 
 pub(super) fn too_large_finding(title: &str, part: &str, span: Span) -> Diagnostic {
     let message = match part == title {
-        true => format!("`{title}` goes beyond 2^60"),
-        false => format!("`{part}` in `{title}` goes beyond 2^60"),
+        true => format!("`{title}` exceeds 2^60"),
+        false => format!("`{part}` in `{title}` exceeds 2^60"),
     };
     Diagnostic::error("K0269", message)
         .label(span, "used here")
@@ -76,7 +77,7 @@ mod tests {
     fn sums_and_products_are_held_in_any_order() {
         let i = Expr::var(&Var::new("i", 0, 7));
         assert_eq!(said(&(&i * (1 << 57))), None);
-        let beyond = "`i*288230376151711744` in `x[..]` goes beyond 2^60".to_string();
+        let beyond = "`i*288230376151711744` in `x[..]` exceeds 2^60".to_string();
         assert_eq!(said(&(&(&i * (1 << 58)) % 1000)), Some(beyond));
         assert!(said(&(&i * (1 << 57) + (1 << 58))).is_some());
         assert!(said(&(&i * (1 << 62))).is_some());

@@ -1,8 +1,8 @@
-//! Reads of tensors in global memory that go beyond an edge, and give 0 there, though no tile hangs over it.
+//! Warns about out-of-bounds reads of tensors in global memory, which give 0, where no partial tile explains them.
 //!
-//! A tile that begins inside may end outside: a loop over tiles seldom divides the tensor, and what it reads too much is
-//! masked without a word. An index that is negative, or that goes beyond the last tile, is more likely off by one. It is
-//! none where the conditions around the read keep it inside, and where the user says that 0 is meant.
+//! A tile that begins in bounds may end out of bounds: tiles seldom divide the tensor, and the excess is masked
+//! silently. An index that is negative, or that goes beyond the last tile, is more likely off by one. There is no
+//! warning where the enclosing conditions keep the index in bounds, or where the user says that 0 is intended.
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::{linear, normalize};
@@ -15,7 +15,7 @@ use crate::tile::kernel::{Buffer, Kernel, Space, Stmt};
 use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementClass, Value};
 
-/// What deserves a look in a kernel that is right: reads beyond the edges of tensors.
+/// Warnings about a valid kernel: out-of-bounds reads of tensors.
 pub fn warnings(kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     check_body(kernel, &kernel.body, &mut Vec::new(), &mut found);
@@ -51,10 +51,12 @@ fn check_body<'a>(
 
 struct Walk<'a, 'f> {
     kernel: &'a Kernel,
+    /// What is known at the current statement.
     known: Known,
-    /// Variables of the iteration, and of the loops inside of it: what they go through is a tile.
+    /// Variables of the iteration, and of the loops inside it: together they go through a tile.
     own: Vec<Var>,
-    /// Where the value counts that is looked at: it is stored to a tensor, and the place is inside of it.
+    /// Conditions under which the current value is used: it is stored to a tensor, and the index of the store is in
+    /// bounds.
     counts: Vec<Condition>,
     found: &'f mut Vec<Diagnostic>,
 }
@@ -100,7 +102,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
     }
 
-    /// A value that is dropped where its place is outside of a tensor.
+    /// Checks a stored value, which is dropped where its index is outside of a tensor.
     fn stored(&mut self, to: &Access, value: &Value) {
         let buffer = &self.kernel.buffers[to.buffer];
         if matches!(buffer.space, Space::Global(_)) {
@@ -114,7 +116,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         self.counts.clear();
     }
 
-    /// What is checked where a condition holds, or does not.
+    /// Runs `check` where a condition holds, or does not.
     fn under(&mut self, cond: &Value, holds: bool, check: impl FnOnce(&mut Self)) {
         let mark = self.known.mark();
         self.known.assume(cond, holds);
@@ -162,7 +164,7 @@ impl<'a, 'f> Walk<'a, 'f> {
             let beyond = self.beyond(buffer, dimension, index);
             if let Some(outside) = beyond.filter(|_| !self.is_dropped(buffer, dimension, index)) {
                 let finding = self.finding(access, (dimension, index), &outside);
-                // A value that stands several times in the kernel is one read of the user's.
+                // A value that occurs several times in the kernel is one read in the source.
                 if !self.found.contains(&finding) {
                     self.found.push(finding);
                 }
@@ -170,8 +172,8 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
     }
 
-    /// How an index goes beyond the tiles that begin inside of a dimension; `None` if it does not, or too much would have to
-    /// be looked at.
+    /// How an index goes beyond the tiles that begin in bounds of a dimension; `None` if it does not, or if there are
+    /// too many values to evaluate.
     fn beyond(&self, buffer: &Buffer, dimension: usize, index: &Expr) -> Option<Outside> {
         let (index, extent) = (self.known.of_thread(index), extent(buffer, dimension));
         if index.range().within(0, extent.range().lo) || self.is_of_tiles(&index, &extent) {
@@ -181,7 +183,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         bounds::outside(&index, limit, self.known.conditions()).filter(|outside| outside.at.is_some())
     }
 
-    /// Whether what is read outside is dropped, wherever that is.
+    /// Whether every value that is read out of bounds is dropped.
     fn is_dropped(&self, buffer: &Buffer, dimension: usize, index: &Expr) -> bool {
         if self.counts.is_empty() {
             return false;
@@ -191,8 +193,8 @@ impl<'a, 'f> Walk<'a, 'f> {
         bounds::outside(&index, extent, &all).is_none()
     }
 
-    /// Whether the index goes through tiles of `k` elements that begin at multiples of `k`, by a block or a loop around, and
-    /// the last of these begins inside.
+    /// Whether a CTA index or an enclosing loop moves the index through tiles of `k` elements that begin at multiples
+    /// of `k`, the last of which begins in bounds.
     fn is_of_tiles(&self, index: &Expr, extent: &Expr) -> bool {
         linear(index).terms.iter().any(|(factor, atom)| {
             let Node::Var(var) = atom.node() else { return false };
@@ -210,7 +212,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         })
     }
 
-    /// Elements from one tile to the next, where the variables of the iteration go through a tile.
+    /// The extent of the tile that the variables of the iteration go through.
     fn span(&self, index: &Expr) -> i64 {
         let sum = linear(index);
         let is_own = |atom: &Expr| self.own.iter().any(|var| atom.mentions(var));
@@ -227,11 +229,11 @@ impl<'a, 'f> Walk<'a, 'f> {
         let (title, extent) = (access_title(self.kernel, access), extent(buffer, dimension));
         let Outside { least, most, at } = outside;
         let which = if least == most { format!("index {least}") } else { format!("indices {least} to {most}") };
-        let message = format!("`{title}` reads {which} of dimension {dimension}, which has {extent}");
+        let message = format!("`{title}` reads {which} of dimension {dimension} (extent {extent})");
         let shape: Vec<String> = (0..buffer.shape.len()).map(|at| self::extent(buffer, at).to_string()).collect();
         let reached = if *least < 0 { least } else { most };
         let finding = Diagnostic::warning("K0266", message)
-            .label(access.span, "what lies outside reads as 0")
+            .label(access.span, "out-of-bounds elements read as 0")
             .label(buffer.span, format!("declared with shape [{}]", shape.join(", ")));
         let finding = match at.as_deref() {
             None | Some([]) => finding,
@@ -245,8 +247,8 @@ impl<'a, 'f> Walk<'a, 'f> {
         let above = (*most >= extent.range().lo).then(|| format!("`{of}.lt({extent})`"));
         let asked: Vec<String> = below.into_iter().chain(above).collect();
         finding
-            .help(format!("read it where it is inside: in k.if_ or an arm of select, with {}", asked.join(" and ")))
-            .help("or say behind it that 0 is meant there: .or_zero()")
+            .help(format!("read it only in bounds: in k.if_ or an arm of select, with {}", asked.join(" and ")))
+            .help("or append .or_zero() if 0 is intended there")
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
     }
 }
 
-/// What only ops of one kind ask for.
+/// The checks for ops of one kind.
 fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     match (op.kind, &op.operands[..]) {
         (OpKind::Copy, [dst, src]) => {
@@ -56,7 +56,7 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
             found.extend(different_extents(kernel, op, [dst, src]));
             check_addition(kernel, op, [dst, src], found);
         }
-        // Other numbers of operands are reported against the row.
+        // `check_row` reports other numbers of operands.
         (
             OpKind::Copy
             | OpKind::Fill(_)
@@ -69,20 +69,20 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Arity and scope, against the op's row.
+/// Checks arity and scope against the op's row.
 fn check_row(op: &Op, found: &mut Vec<Diagnostic>) {
     let info = op.kind.info();
     if op.operands.len() != info.operands.len() {
-        let message = format!("`{}` takes {} operands, not {}", info.name, info.operands.len(), op.operands.len());
+        let message = format!("`{}` has arity {}, not {}", info.name, info.operands.len(), op.operands.len());
         found.push(Diagnostic::error("K0211", message).label(op.span, "this op"));
     }
     if !info.scopes.contains(&op.scope) {
         let name = |scope: &Scope| if *scope == Scope::Cta { "CTA" } else { scope.name() };
         let legal: Vec<&str> = info.scopes.iter().map(name).collect();
         found.push(
-            Diagnostic::error("K0212", format!("`{}` cannot be done by a {}", info.name, name(&op.scope)))
+            Diagnostic::error("K0212", format!("`{}` cannot be executed by a {}", info.name, name(&op.scope)))
                 .label(op.span, "this op")
-                .help(format!("it can be done by a {}", legal.join(" or a "))),
+                .help(format!("it can be executed by a {}", legal.join(" or a "))),
         );
     }
 }
@@ -127,11 +127,11 @@ fn check_operand(
             found.push(empty_region(kernel, op, tile, dimension));
             continue;
         }
-        // A tile may hang over an edge that is known at launch only: what is outside is masked.
+        // A tile may extend beyond a bound known only at launch: what is out of bounds is masked.
         let hangs_over = buffer.run_time.is_some() && range.lo >= 0;
         if !hangs_over && (range.lo < 0 || range.hi > most.saturating_sub(*extent)) {
             let message = format!(
-                "`{}` reaches index {} of dimension {dimension}, which has {most}",
+                "`{}` reaches index {} of dimension {dimension} (extent {most})",
                 tile_title(kernel, tile),
                 if range.lo < 0 { range.lo } else { range.hi.saturating_add(extent.saturating_sub(1)) },
             );
@@ -145,35 +145,37 @@ fn check_operand(
     }
 }
 
-/// How a region is kept inside of a dimension of extent `most`.
+/// The help on keeping a region in bounds of a dimension of extent `most`.
 fn inside_help(buffer: &Buffer, start: &Expr, extent: i64, most: i64) -> String {
     let range = start.range();
     if extent == 1 && range.lo >= 0 && range.constant().is_none() && !matches!(buffer.space, Space::Global(_)) {
         let start = if start.operands().is_some() { format!("({start})") } else { start.to_string() };
         return format!(
-            "a region lies inside of its buffer; to go around in stages, take the index `{start} % {most}`"
+            "a region must lie inside its buffer; to cycle through stages, take the index `{start} % {most}`"
         );
     }
     match buffer.space {
-        Space::Global(_) => "a region lies inside of its tensor; to leave out what is outside, access the elements in \
+        Space::Global(_) => {
+            "a region must lie inside its tensor; to leave out what is outside, access the elements in \
                              k.parallel, where they are masked"
-            .to_string(),
+                .to_string()
+        }
         Space::Shared | Space::Fragment => {
-            "a region lies inside of its buffer: change where it begins, or make the buffer larger".to_string()
+            "a region must lie inside its buffer: change where it begins, or make the buffer larger".to_string()
         }
     }
 }
 
-/// A region without elements, such as one of a range that ends before it begins.
+/// The error for a region without elements, such as one of a range that ends before it begins.
 fn empty_region(kernel: &Kernel, op: &Op, tile: &Tile, dimension: usize) -> Diagnostic {
     let (start, extent) = (&tile.starts[dimension], tile.extents[dimension]);
     let (title, end) = (tile_title(kernel, tile), start + extent);
-    let message = format!("`{title}` is empty: the range {start}..{end} of dimension {dimension} has no index");
+    let message = format!("`{title}` is empty: the range {start}..{end} of dimension {dimension} contains no index");
     let help = if extent < 0 { "write the smaller number first" } else { "take one index or more" };
     Diagnostic::error("K0264", message).label(op.span, "in this op").help(help)
 }
 
-/// Every variable of an index is a hardware index of this kernel or the variable of an enclosing loop.
+/// Checks that every variable of an index is a hardware index or size of this kernel, or of an enclosing loop.
 fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found: &mut Vec<Diagnostic>) {
     let mut known = vec![kernel.warp(), kernel.block(0), kernel.block(1), kernel.block(2)];
     known.extend(kernel.sizes.iter().map(|size| size.var.clone()));
@@ -188,13 +190,13 @@ fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found:
         if let Some(name) = unknown {
             let message = format!("`{name}` is not defined where `{}` uses it", tile_title(kernel, tile));
             found.push(Diagnostic::error("K0217", message).label(op.span, "in this op").help(
-                "a loop variable is known inside its loop only, and block and warp indices after k.grid and k.threads",
+                "a loop variable is known only inside its loop, block and warp indices only after k.grid and k.threads",
             ));
         }
     }
 }
 
-/// Elements move without being converted.
+/// The error for different dtypes, since elements are moved without conversion.
 fn different_dtypes(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
     let (name, to, from) = (op.kind.info().name, &kernel.buffers[dst.buffer], &kernel.buffers[src.buffer]);
     let finding =
@@ -205,7 +207,7 @@ fn different_dtypes(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<
     (to.dtype != from.dtype).then_some(finding)
 }
 
-/// Every element has its place on the other side.
+/// The error for different extents, since every element needs a counterpart on the other side.
 fn different_extents(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
     if dst.moving_extents() == src.moving_extents() {
         return None;
@@ -219,11 +221,11 @@ fn different_extents(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option
         .label(op.span, "this op")
         .note(elements(src))
         .note(elements(dst))
-        .help("take tiles whose extents agree; dimensions of extent 1 are left out of the comparison");
+        .help("take tiles whose extents agree; dimensions of extent 1 are ignored");
     Some(finding)
 }
 
-/// The finding, with the way to transpose where that is what a copy of these extents would do.
+/// Adds help on how to transpose, if the extents suggest that a transpose is intended.
 fn transposable(kernel: &Kernel, dst: &Tile, src: &Tile, finding: Diagnostic) -> Diagnostic {
     match (&dst.moving_extents()[..], &src.moving_extents()[..]) {
         ([a, b], [c, d]) if a == d && b == c => finding.help(transposed_help(kernel, dst, src)),
@@ -251,33 +253,33 @@ fn transposed_help(kernel: &Kernel, dst: &Tile, src: &Tile) -> String {
     )
 }
 
-/// The destination is the source without one dimension; those of extent 1 do not count.
+/// Checks that the destination has the extents of the source without one dimension, apart from those of 1.
 fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
     found.extend(different_dtypes(kernel, op, [dst, src]));
     found.extend(opaque(op, &kernel.buffers[src.buffer]));
     if src.moving_extents_without(reduce.dimension) != Some(dst.moving_extents()) {
         let (dimension, to, from) = (reduce.dimension, &dst.extents, &src.extents);
-        let message = format!("`reduce` of dimension {dimension} from extents {from:?} to {to:?}");
+        let message = format!("`reduce` over dimension {dimension} from extents {from:?} to {to:?}");
         let finding = Diagnostic::error("K0219", message)
             .label(op.span, "this op")
-            .help("the destination has the extents of the source without that dimension, or 1 for it");
+            .help("the destination must have the extents of the source without that dimension, or with 1 for it");
         found.push(match from.contains(&1) {
-            true => finding.help("dimensions of the source are counted from 0, also those of extent 1"),
+            true => finding.help("dimensions of the source are counted from 0, including those of extent 1"),
             false => finding,
         });
     }
 }
 
-/// Nothing is computed with opaque elements.
+/// The error for computing with opaque elements.
 fn opaque(op: &Op, from: &Buffer) -> Option<Diagnostic> {
     let finding = Diagnostic::error("K0233", format!("`{}` computes with {}", op.kind.info().name, from.dtype))
         .label(op.span, "this op")
         .label(from.span, format!("`{}` is {}", from.name, from.dtype))
-        .help("opaque elements move, nothing is computed with them");
+        .help("opaque elements can be moved, but not computed with");
     from.dtype.is_opaque().then_some(finding)
 }
 
-/// Rows, columns and depth of the three matrices agree.
+/// Checks that rows, columns and depth of the three matrices agree.
 fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3], found: &mut Vec<Diagnostic>) {
     let turned = |tile: &Tile, transpose: bool| {
         tile.matrix().map(|[rows, columns]| if transpose { [columns, rows] } else { [rows, columns] })
@@ -291,9 +293,9 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3], fo
         let message = format!("`gemm` of {:?} and {:?} into {:?}", extents(1), extents(2), extents(0));
         let help = match matrices.contains(&None) {
             true => {
-                "a matrix has two dimensions beside those of extent 1; take one index of any other: x.sub((0, .., ..))"
+                "a matrix has two dimensions besides those of extent 1; take one index of any other: x.sub((0, .., ..))"
             }
-            false => "c is M x N, a is M x K, b is K x N; .with(Gemm { .. }) says what is transposed",
+            false => "c is M x N, a is M x K, b is K x N; use .with(Gemm { .. }) for transposed operands",
         };
         found.push(Diagnostic::error("K0219", message).label(op.span, "this op").help(help));
     }
@@ -311,10 +313,7 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3], fo
                 "there is no `gemm` of f32 in full precision".to_string(),
                 "add .tf32() to round both matrices to 10 bits of mantissa, or convert them to another dtype",
             ),
-            true => (
-                format!("`gemm` of {} is not done in tf32", left.dtype),
-                "leave .tf32() out: it is for matrices of f32",
-            ),
+            true => (format!("`gemm` of {} cannot use tf32", left.dtype), "remove .tf32(): it is for matrices of f32"),
         };
         found.push(
             Diagnostic::error("K0245", message)
@@ -328,20 +327,20 @@ fn check_product(kernel: &Kernel, op: &Op, gemm: Gemm, [c, a, b]: [&Tile; 3], fo
 /// `copy` reads and writes in any order, so its operands must not share storage.
 fn aliasing(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
     let owner = &kernel.buffers[kernel.storage(dst.buffer)];
-    let finding = Diagnostic::error("K0223", format!("`copy` inside the storage of `{}`", owner.name))
+    let finding = Diagnostic::error("K0223", format!("`copy` within the storage of `{}`", owner.name))
         .label(op.span, "this op")
         .label(owner.span, "both operands live here")
-        .help("a warp moves a tile in place with permute_layout");
+        .help("to move a tile in place, let a warp execute permute_layout");
     (kernel.storage(dst.buffer) == kernel.storage(src.buffer)).then_some(finding)
 }
 
-/// Memory can add elements of the destination's dtype, and one side is a fragment, whose threads do it.
+/// Checks that the destination's dtype has atomic addition, and that one side is a fragment, whose threads execute it.
 fn check_addition(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
     found.extend(super::no_atomic_addition(kernel, dst.buffer, op.span));
     let in_memory = |tile: &Tile| kernel.buffers[tile.buffer].space != Space::Fragment;
     if in_memory(dst) && in_memory(src) {
         let title = kernel.op_title(op);
-        let message = format!("`{title}` adds memory to memory, and one of both has to be a fragment");
+        let message = format!("`{title}` adds memory to memory, but one of the two must be a fragment");
         let of = tile_title(kernel, src);
         found.push(
             Diagnostic::error("K0262", message)
@@ -351,10 +350,10 @@ fn check_addition(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut 
     }
 }
 
-/// The constant is a value of the destination's dtype.
+/// The error for a constant that the destination's dtype cannot represent.
 fn no_value_of(kernel: &Kernel, op: &Op, value: Scalar, dst: &Tile) -> Option<Diagnostic> {
     let buffer = &kernel.buffers[dst.buffer];
-    let finding = Diagnostic::error("K0224", format!("{value} is not a value of {}", buffer.dtype))
+    let finding = Diagnostic::error("K0224", format!("{value} cannot be represented in {}", buffer.dtype))
         .label(op.span, "this op")
         .label(buffer.span, format!("`{}` is {}", buffer.name, buffer.dtype))
         .help(format!("use a number that {} holds; nothing is converted", buffer.dtype));

@@ -1,5 +1,5 @@
-//! What has to be the same for all threads of the CTA: conditions around ops, what `each_thread` does to fragments, of
-//! which every thread has a copy, and parallel loops of which it is left open who does which iteration.
+//! Checks of what must be uniform in the CTA: conditions around ops, stores of `each_thread` to fragments, of which
+//! every thread has a copy, and parallel loops that do not specify which thread executes which iteration.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Expr;
@@ -11,49 +11,48 @@ use crate::tile::kernel::{Kernel, Space};
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, Value};
 
-/// Reports a condition around ops that threads judge differently.
+/// Reports a condition around ops that differs between threads.
 pub(super) fn check_condition(kernel: &Kernel, cond: &Value, span: Span, found: &mut Vec<Diagnostic>) {
     let Some(on) = (Uniformity { kernel, names: Vec::new() }).of_value(cond) else { return };
-    let message =
-        format!("threads judge the condition `{}` differently: it depends on {on}", value_title(kernel, cond));
+    let message = format!("the condition `{}` differs between threads: it depends on {on}", value_title(kernel, cond));
     found.push(
         Diagnostic::error("K0240", message)
             .label(span, "the ops inside need all threads of the CTA")
-            .help("let one warp do an op with k.warp_at(0), or ask inside of k.parallel or k.each_thread"),
+            .help("let one warp execute an op with k.warp_at(0), or test it inside k.parallel or k.each_thread"),
     );
 }
 
-/// Reports stores to fragments that leave the copies of threads different.
+/// Reports stores to fragments that make the copies of threads differ.
 pub(super) fn check_fragments(kernel: &Kernel, body: &[Element], found: &mut Vec<Diagnostic>) {
     let mut uniformity = Uniformity { kernel, names: Vec::new() };
     uniformity.elements(body, None, found);
 }
 
-/// Reports an index of the thread in a parallel loop whose iterations any threads may do.
+/// Reports a hardware index that differs between threads in a parallel loop whose iterations any thread may execute.
 pub(super) fn check_iterations(kernel: &Kernel, parallel: &Parallel, found: &mut Vec<Diagnostic>) {
     let uniformity = Uniformity { kernel, names: Vec::new() };
     let first = parallel.body.iter().find_map(|element| uniformity.first(element));
     let Some((span, on)) = first.filter(|_| parallel.layout.is_none()) else { return };
     let vars: Vec<&str> = parallel.vars.iter().map(|var| var.name()).collect();
     let message =
-        format!("`parallel {}` depends on {on}, and which thread does which iteration is left open", vars.join(", "));
+        format!("`parallel {}` depends on {on}, but does not say which thread does which iteration", vars.join(", "));
     found.push(
         Diagnostic::error("K0265", message)
             .label(span, "in this statement")
-            .label(parallel.span, "the iterations of this loop are shared among the threads as it suits")
-            .help("take a variable of the loop for it, or k.each_thread, in which the threads are the iterations")
-            .help("or say which thread does which iteration, with .layout(..) behind the loop"),
+            .label(parallel.span, "the compiler chooses how the threads divide the iterations of this loop")
+            .help("use a variable of the loop instead, or k.each_thread, in which the threads are the iterations")
+            .help("or specify which thread executes which iteration, with .layout(..) on the loop"),
     );
 }
 
 struct Uniformity<'a> {
     kernel: &'a Kernel,
-    /// Named values, and what each depends on, if on the thread.
+    /// Named values, with the hardware index that each depends on, if it differs between threads.
     names: Vec<(&'a str, Option<String>)>,
 }
 
 impl<'a> Uniformity<'a> {
-    /// `around` is what the conditions around depend on, if on the thread.
+    /// `around` is the hardware index that the enclosing conditions depend on, if it differs between threads.
     fn elements(&mut self, body: &'a [Element], around: Option<&str>, found: &mut Vec<Diagnostic>) {
         let names = self.names.len();
         for element in body {
@@ -76,7 +75,8 @@ impl<'a> Uniformity<'a> {
         self.names.truncate(names);
     }
 
-    /// The first statement, of an element and of those inside, that depends on the thread, and on what of it.
+    /// The first statement, this one or one inside it, that depends on a hardware index that differs between threads,
+    /// with that index.
     fn first(&self, element: &Element) -> Option<(Span, String)> {
         let own = match element {
             Element::Let { value, .. } => self.of_value(value),
@@ -95,10 +95,10 @@ impl<'a> Uniformity<'a> {
         Diagnostic::error("K0241", message)
             .label(to.span, format!("what is stored depends on {on}"))
             .label(self.kernel.buffers[to.buffer].span, "every thread has a copy of this fragment")
-            .help("store in k.parallel, which gives every element to the threads that have it")
+            .help("store in k.parallel, where the threads that hold an element store it")
     }
 
-    /// What a value depends on that differs between threads.
+    /// The hardware index that a value depends on, if it differs between threads.
     fn of_value(&self, value: &Value) -> Option<String> {
         match value {
             Value::Const(_) => None,

@@ -1,4 +1,4 @@
-//! Fragments that are read before anything is written to them, and shared memory to which nothing is written at all.
+//! Finds fragments that are read before anything is written to them, and shared memory that is never written.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use crate::tile::kernel::{Buffer, Kernel, Space, Stmt};
 use crate::tile::op::{Effect, Op};
 use crate::tile::value::Value;
 
-/// Reports fragments of which something is read where no statement before has written to them, and shared memory that is
-/// read and that no statement writes; once each. What is read of shared memory before it is written is found where it runs:
-/// a loop may write for its next iteration.
+/// Reports fragments that are read before any statement has written to them, and shared memory that is read but that no
+/// statement writes; once each. Reads of shared memory before it is written are found only when the kernel runs: a loop
+/// may write for its next iteration.
 pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     let is_fragment = |storage: &Handle<Buffer>| kernel.buffers[*storage].space == Space::Fragment;
     let written = kernel.written().into_iter().filter(|storage| !is_fragment(storage)).collect();
@@ -22,7 +22,7 @@ pub(super) fn check(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
 
 struct Walk<'a> {
     kernel: &'a Kernel,
-    /// Storages that hold something, or were reported.
+    /// Storages that have been written, or were reported.
     written: BTreeSet<Handle<Buffer>>,
     found: &'a mut Vec<Diagnostic>,
 }
@@ -62,7 +62,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether all operands are in shared memory: what is moved from there to there does not matter before somebody uses it.
+    /// Whether all operands are in shared memory: values moved within it do not matter until they are used.
     fn stays_in_shared_memory(&self, op: &Op) -> bool {
         op.operands.iter().all(|tile| self.kernel.buffers[tile.buffer].space == Space::Shared)
     }
@@ -100,12 +100,12 @@ impl Walk<'_> {
         if matches!(declared.space, Space::Global(_)) || !self.written.insert(storage) {
             return;
         }
-        let message = format!("`{}` is read, and nothing has been written to it", self.kernel.buffers[buffer].name);
+        let message = format!("`{}` is read, but nothing has been written to it", self.kernel.buffers[buffer].name);
         self.found.push(
             Diagnostic::error("K0238", message)
                 .label(span, "read here")
                 .label(declared.span, "declared here")
-                .help("fill it, or copy something into it before"),
+                .help("fill it or copy something into it first"),
         );
     }
 

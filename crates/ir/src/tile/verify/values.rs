@@ -9,14 +9,14 @@ use crate::tile::kernel::Kernel;
 use crate::tile::print::value_title;
 use crate::tile::value::{ElementClass, ElementOp, Narrowing, Value};
 
-/// What is known of the type of a value.
+/// What is known about the type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     /// An element of this dtype.
     Of(DType),
-    /// An integer without a dtype, which takes that of what it meets; where it lies.
+    /// An integer in this range without a dtype, which takes the one that its context requires.
     Integer(ValueRange),
-    /// A number without a dtype, for floating dtypes.
+    /// A floating-point number without a dtype, which takes the one that its context requires.
     Real,
     /// A truth value.
     Truth,
@@ -34,7 +34,7 @@ impl Type {
     }
 }
 
-/// The names that are known, and their types.
+/// The names in scope, and their types.
 pub(super) type Names = Vec<(String, Type)>;
 
 /// The type of a value, or what is wrong with it.
@@ -47,7 +47,7 @@ pub(super) fn type_of(kernel: &Kernel, value: &Value, names: &Names, span: Span)
             Some((_, known)) => Ok(*known),
             None => Err(Diagnostic::error("K0217", format!("`{name}` is not defined where it is used"))
                 .label(span, "used here")
-                .help("name a value with k.named(\"x\", ..) before, in the same loop")),
+                .help("define it first with k.named(\"x\", ..), in the same loop")),
         },
         Value::Load(access) => match kernel.buffers.get(access.buffer) {
             Some(buffer) => Ok(Type::Of(buffer.dtype)),
@@ -67,7 +67,7 @@ pub(super) fn type_of(kernel: &Kernel, value: &Value, names: &Names, span: Span)
         }
         Value::Op(op, arguments) => {
             if arguments.len() != op.arity() {
-                let message = format!("`{op}` takes {} values, not {}", op.arity(), arguments.len());
+                let message = format!("`{op}` has arity {}, not {}", op.arity(), arguments.len());
                 return Err(Diagnostic::error("K0211", message).label(span, "in this statement"));
             }
             let types: Result<Vec<Type>, Diagnostic> =
@@ -103,7 +103,7 @@ fn of_op(
             let help = "choose between two numbers with .select(1, 0)";
             return Err(mismatch(format!("`{title}` computes with a truth value"), span, help));
         }
-        let help = "the operands of an operation have one dtype; convert with value.cast(dtype)";
+        let help = "the operands of an operation must have one dtype; convert with value.cast(dtype)";
         return Err(mismatch(format!("`{title}` mixes {}", joined_titles(Some(numbers))), span, help));
     };
     if let Type::Of(dtype) = common
@@ -158,7 +158,7 @@ fn of_op(
     }
 }
 
-/// The type that both have, if there is one.
+/// The common type of both, if there is one.
 fn joined(one: Type, other: Type) -> Option<Type> {
     match (one, other) {
         (Type::Truth, _) | (_, Type::Truth) => None,
@@ -188,7 +188,7 @@ fn is_real(kind: Type) -> bool {
     }
 }
 
-/// What is wrong where a number without a dtype takes one that does not hold it.
+/// The error where a number without a dtype takes one that cannot represent it.
 pub(super) fn check_fits(kernel: &Kernel, value: &Value, kind: Type, dtype: DType, span: Span) -> Option<Diagnostic> {
     let (fits, values) = match (value, kind) {
         (_, Type::Integer(range)) => {
@@ -202,7 +202,7 @@ pub(super) fn check_fits(kernel: &Kernel, value: &Value, kind: Type, dtype: DTyp
         return None;
     }
     let is_constant = matches!(value, Value::Const(_));
-    let values = if is_constant { String::new() } else { format!(", which is {values},") };
+    let values = if is_constant { String::new() } else { format!(", which may be {values},") };
     let message = format!("`{}`{values} does not fit {dtype}", value_title(kernel, value));
     let finding = Diagnostic::error("K0243", message).label(span, "in this statement");
     Some(match dtype.integers() {
@@ -224,12 +224,12 @@ pub(super) fn check_fits(kernel: &Kernel, value: &Value, kind: Type, dtype: DTyp
             .note(format!("{dtype} holds {}", between(least, most)))
             .help(format!("convert it with .saturating_cast({dtype:?}) or .wrapping_cast({dtype:?})")),
         None => finding
-            .note(format!("{dtype} would round it to an infinity"))
+            .note(format!("{dtype} would round it to infinity"))
             .help(format!("use a number that {dtype} holds, or a dtype with a wider range")),
     })
 }
 
-/// A cast between integers says what becomes of those that the dtype does not hold.
+/// Checks that a cast between integers says how to convert those that the dtype cannot represent.
 fn check_cast(
     kernel: &Kernel,
     inner: &Value,
@@ -245,15 +245,15 @@ fn check_cast(
     let title = value_title(kernel, inner);
     match (range, dtype.integers(), narrowing) {
         (Some((lo, hi)), Some((least, most)), Narrowing::Fits) if lo < least || hi > most => {
-            let message = format!("`{title}` is {}, and {dtype} holds {}", between(lo, hi), between(least, most));
+            let message = format!("`{title}` may be {}, but {dtype} holds {}", between(lo, hi), between(least, most));
             Err(Diagnostic::error("K0243", message).label(span, "in this statement").help(format!(
-                "say what becomes of the others: .saturating_cast({dtype:?}) or .wrapping_cast({dtype:?})"
+                "choose how to convert the others: .saturating_cast({dtype:?}) or .wrapping_cast({dtype:?})"
             )))
         }
         (_, _, Narrowing::Fits) | (Some(_), Some(_), Narrowing::Saturates | Narrowing::Wraps) => Ok(()),
         (_, _, Narrowing::Saturates | Narrowing::Wraps) => {
             let message = format!("`{title}` as {dtype} is not a conversion between integers");
-            let help = format!("use .cast({dtype:?}); a floating-point number saturates where it becomes an integer");
+            let help = format!("use .cast({dtype:?}); floating-point numbers saturate when converted to integers");
             Err(Diagnostic::error("K0233", message).label(span, "in this statement").help(help))
         }
     }
@@ -288,5 +288,5 @@ fn joined_titles(types: Option<&[Type]>) -> String {
 fn opaque(kernel: &Kernel, value: &Value, dtype: DType, span: Span) -> Diagnostic {
     Diagnostic::error("K0233", format!("`{}` computes with {dtype}", value_title(kernel, value)))
         .label(span, "in this statement")
-        .help("opaque elements move, nothing is computed with them")
+        .help("opaque elements can be moved, but not computed with")
 }

@@ -1,5 +1,5 @@
-//! A warp-scope op that several warps reach must be several ops: each warp on its own tile, or one warp by name. No warp
-//! touches what another one writes.
+//! A warp-scope op that several warps reach must work on a different tile in each warp, or name one warp. No warp may
+//! touch what another one writes.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
@@ -27,7 +27,7 @@ pub(super) fn check(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
     }
     if let Some(warp) = op.warp {
         if warp < 0 || warp >= warps {
-            let message = format!("warp {warp} of a CTA that has {warps}");
+            let message = format!("warp {warp} does not exist: the number of warps is {warps}");
             found.push(Diagnostic::error("K0220", message).label(op.span, "this op"));
         }
         return;
@@ -55,12 +55,12 @@ fn same_tile(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
     };
     let (_, tile) = written.find(|(_, tile)| is_of_all(tile))?;
     let title = tile_title(kernel, tile);
-    let message = format!("all {} warps would do `{}` on the same tile `{title}`", kernel.warps(), info.name);
+    let message = format!("all {} warps would execute `{}` on the same tile `{title}`", kernel.warps(), info.name);
     let finding = Diagnostic::error("K0221", message).label(op.span, "a warp-scope op that several warps reach");
     Some(finding.help(WARPS_HELP))
 }
 
-/// What a warp does to its tiles, element by element.
+/// What a warp does to its tiles, as statements on single elements.
 fn by_elements(op: &Op) -> Vec<Element> {
     let operands = op.kind.info().operands.iter().zip(&op.operands);
     operands.map(|(operand, tile)| of_tile(tile, operand.effect, op.span)).collect()
@@ -79,26 +79,27 @@ fn of_tile(tile: &Tile, effect: Effect, span: Span) -> Element {
     vars.iter().rev().fold(element, |inner, var| Element::For { var: var.clone(), body: vec![inner], span })
 }
 
-/// An op of the whole CTA on a tile that is another in every warp: each warp would do a part of another tile.
+/// The error for an op of the whole CTA on a tile that differs between warps: each warp would do part of a different
+/// tile.
 fn tile_of_a_warp(kernel: &Kernel, op: &Op, tile: &Tile) -> Option<Diagnostic> {
     let is_moved = kernel.warps() > 1 && tile.starts.iter().any(|start| start.mentions(&kernel.warp()));
     is_moved.then(|| {
         let (name, title) = (op.kind.info().name, tile_title(kernel, tile));
-        Diagnostic::error("K0248", format!("`{name}` by the CTA, on the tile `{title}`, which depends on the warp"))
-            .label(op.span, "an op of all warps together")
-            .help("let each warp do it on its own tile, with k.warp()")
+        Diagnostic::error("K0248", format!("`{name}` runs on the CTA, but its tile `{title}` depends on the warp"))
+            .label(op.span, "all warps execute this op together")
+            .help("let each warp execute it on its own tile, with k.warp()")
     })
 }
 
-/// Whether a tile is in registers that one warp cannot reach whole: it is no slice of each warp's own, and not all of the
-/// fragment is in the warp that the op names.
+/// Whether a tile is in a fragment that one warp does not hold completely: the tile is not a separate slice for each
+/// warp, and the warp that the op names does not hold all of the fragment.
 fn is_beyond_the_warp(kernel: &Kernel, op: &Op, tile: &Tile) -> bool {
     let buffer = &kernel.buffers[tile.buffer];
     if buffer.space != Space::Fragment || kernel.own_of_warps(tile).is_some() {
         return false;
     }
     let owner = &kernel.buffers[kernel.storage(tile.buffer)];
-    // A layout that is wrong by itself is told of already.
+    // An invalid layout has already been reported.
     let Some(layout) = owner.layout.as_ref() else { return true };
     let is_told = !layout.unnamed_thread_axes(kernel.threads).is_empty();
     let map = (!is_told).then(|| Map::of_layout(layout, kernel.threads.max(1) as usize));
@@ -111,12 +112,12 @@ fn is_beyond_the_warp(kernel: &Kernel, op: &Op, tile: &Tile) -> bool {
 fn of_several_warps(kernel: &Kernel, op: &Op, tile: &Tile) -> Diagnostic {
     let (name, buffer, warps) = (op.kind.info().name, &kernel.buffers[tile.buffer], kernel.warps());
     let whose = op.warp.map_or("each warp".to_string(), |warp| format!("warp {warp}"));
-    let message = format!("`{name}` by {whose}, but other warps hold parts or copies of `{}`", buffer.name);
-    let held = buffer.layout.as_ref().map_or("its layout is chosen for all warps".to_string(), |_| buffer.laid_out());
+    let message = format!("`{name}` runs on {whose}, but other warps hold parts or copies of `{}`", buffer.name);
+    let held = buffer.layout.as_ref().map_or("its layout is inferred for all warps".to_string(), |_| buffer.laid_out());
     let finding =
         Diagnostic::error("K0249", message).label(op.span, "an op of one warp at a time").label(buffer.span, held);
-    let own = "for a fragment of each warp's own, give it a leading dimension";
+    let own = "for a fragment per warp, give it a leading dimension";
     finding
-        .help(format!("let the CTA do it: k.{name}(..)"))
+        .help(format!("let the CTA execute it: k.{name}(..)"))
         .help(format!("{own} `{warps}:1@warpid`, and take `.sub((warp, ..))` of it with k.warp_id()"))
 }

@@ -1,4 +1,4 @@
-//! Accesses of two iterations that meet, found by listing what each iteration touches.
+//! Finds conflicting accesses of two iterations by listing what each iteration touches.
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::{Linear, linear, normalize};
@@ -12,10 +12,11 @@ use super::{Iterations, MOST_POINTS, is_excused};
 use crate::tile::kernel::{Kernel, Space};
 use crate::tile::verify::conditions::Condition;
 
-/// A meeting among accesses with known indices, or that it cannot be told whether there is one.
+/// The error for a conflict among accesses with known indices, or for one that cannot be decided.
 pub(super) fn find(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) -> Option<Diagnostic> {
     let listing = Listing::of(kernel, iterations, touches);
-    // What moves all accesses alike does not matter, and where all else is apart, neither do conditions on it.
+    // Variables that shift all accesses alike do not matter, and if nothing meets without them, neither do conditions
+    // on them.
     let (some, all) = (listing.tied(), listing.outer());
     let first = match listing.is_in_reach(&some) {
         true => listing.first(&some, some.len() < all.len())?,
@@ -30,13 +31,13 @@ pub(super) fn find(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch])
     }
 }
 
-/// Where an access is: numbers that are the same only for the same byte.
+/// Where an access is, as numbers that are equal only for the same byte.
 enum Place {
     /// One expression per dimension of the one buffer.
     Index(Vec<Expr>),
     /// The position in memory, in bytes, and the bytes of an element.
     Bytes(Expr, i64),
-    /// The position of an element, by a table; the bytes of an element.
+    /// The row-major number of an element, whose position the layout is evaluated for, and the bytes of an element.
     Listed(Expr, i64),
 }
 
@@ -44,22 +45,28 @@ struct Listing<'a> {
     kernel: &'a Kernel,
     iterations: &'a Iterations<'a>,
     touches: &'a [&'a Touch<'a>],
+    /// The place of each access, in the order of `touches`.
     places: Vec<Place>,
-    /// Bytes that all elements are made of.
+    /// Bytes of the smallest element; larger elements are several such units.
     unit: i64,
 }
 
-/// What one access touches: the numbers of its place, column by column, for all points, and the points that happen.
+/// What one access touches: the numbers of its place for all points, column by column, and the points at which it is
+/// executed.
 struct Touched {
+    /// By column of the place, its number at every point.
     columns: Vec<Vec<i64>>,
+    /// The points at which the access is executed.
     points: Vec<usize>,
-    /// Points of one iteration.
+    /// Number of points per iteration.
     turns: usize,
 }
 
-/// Places as one number each.
+/// Encodes each place as one number.
 struct Keys {
+    /// The least number in each column.
     least: Vec<i64>,
+    /// How many numbers each column ranges over.
     extents: Vec<i64>,
 }
 
@@ -95,7 +102,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// What does not depend on the iteration, per expression.
+    /// The terms that do not depend on the iteration, per expression.
     fn others(&self, at: usize) -> Vec<Linear> {
         let own = self.own(self.touches[at]);
         let is_other = |atom: &Expr| !own.iter().any(|var| atom.mentions(var));
@@ -106,7 +113,7 @@ impl<'a> Listing<'a> {
         self.sums(at).into_iter().map(other).collect()
     }
 
-    /// Variables around on which it depends in any case which places differ.
+    /// Enclosing variables that, conditions aside, determine which places differ.
     fn tied(&self) -> Vec<Var> {
         let first = self.others(0);
         let moves_alike = (1..self.touches.len()).all(|at| self.others(at) == first)
@@ -123,7 +130,7 @@ impl<'a> Listing<'a> {
         found
     }
 
-    /// All variables around that indices and conditions mention.
+    /// All enclosing variables that indices and conditions mention.
     fn outer(&self) -> Vec<Var> {
         let mut found = self.tied();
         for touch in self.touches {
@@ -141,8 +148,8 @@ impl<'a> Listing<'a> {
         settings.saturating_mul(all) <= MOST_POINTS
     }
 
-    /// The first meeting, for all values of the variables `around`; others are unknown, and `is_partial` where there are
-    /// such.
+    /// The first conflict over all values of the variables `around`; `is_partial` if there are others, which are
+    /// unknown.
     fn first(&self, around: &[Var], is_partial: bool) -> Option<Diagnostic> {
         let settings: usize = around.iter().map(extent).product();
         (0..settings).find_map(|setting| {
@@ -193,7 +200,7 @@ impl<'a> Listing<'a> {
         Touched { columns, points, turns: touch.inner.iter().map(extent).product() }
     }
 
-    /// The meeting of which the later iteration is the earliest.
+    /// The conflict whose later iteration comes first.
     fn first_pair(&self, keys: &Keys, touched: &[Touched]) -> Option<[Visit; 2]> {
         let mut visits: Vec<(i64, u32, u32)> = Vec::new();
         for (at, list) in touched.iter().enumerate() {
@@ -209,7 +216,7 @@ impl<'a> Listing<'a> {
         visits.sort_unstable();
         let mut best: Option<[Visit; 2]> = None;
         for group in visits.chunk_by(|one, other| one.0 == other.0) {
-            // Of every access the first visit: all others are of later iterations.
+            // The first visit by every access; its other visits are of later iterations.
             let mut firsts: Vec<(u32, u32)> = Vec::new();
             for (key, iteration, touch) in group {
                 if best.as_ref().is_some_and(|[_, later]| later.iteration <= *iteration as usize) {
@@ -241,7 +248,7 @@ impl<'a> Listing<'a> {
 }
 
 impl Keys {
-    /// `None` where a number would not do.
+    /// `None` if the numbers would overflow.
     fn of(touched: &[Touched]) -> Option<Keys> {
         let columns = touched.iter().map(|list| list.columns.len()).max().unwrap_or(0);
         let (mut least, mut extents) = (Vec::new(), Vec::new());
@@ -274,7 +281,7 @@ impl Keys {
     }
 }
 
-/// Where the access `index` is in its memory.
+/// The place in its memory of an access at this index.
 fn place(kernel: &Kernel, touch: &Touch, index: &[Expr]) -> Place {
     let buffer = &kernel.buffers[touch.access.buffer];
     let bytes = buffer.dtype.bytes();
@@ -297,7 +304,7 @@ fn note_outer(expr: &Expr, own: &[Var], found: &mut Vec<Var>) {
     });
 }
 
-/// Leaves out the points where a condition is known not to hold.
+/// Excludes the points where a condition is known not to hold.
 fn keep_where(condition: &Condition, set: &dyn Fn(&Expr) -> Expr, vars: &[&Var], happens: &mut [bool]) {
     let sides = [0, 1].map(|side| set(&condition.sides[side]));
     let own: Vec<Var> = vars.iter().map(|var| (*var).clone()).collect();

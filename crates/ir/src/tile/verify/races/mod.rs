@@ -1,11 +1,11 @@
-//! Races: iterations without an order, of which one touches what another writes. Decided exactly, or refused.
+//! Races: unordered iterations of which one touches what another writes. Decided exactly, or rejected.
 //!
 //! Two accesses meet where they touch a common byte, so views of one buffer are compared by position. An access outside
-//! of a global tensor touches nothing, nor does one under a condition that does not hold. Atomic additions do not meet
-//! each other. What the user claims of a store ([`Claim`]) is believed; the virtual GPU checks it.
+//! of a global tensor touches nothing, nor does one under a condition that does not hold. Atomic additions do not
+//! conflict with each other. What the user claims about a store ([`Claim`]) is trusted here; the virtual GPU checks it.
 //!
 //! Where an index depends on data, or where more than [`MOST_POINTS`] accesses would have to be listed and algebra does
-//! not decide, the loop is refused.
+//! not decide, the loop is rejected.
 
 mod meeting;
 mod report;
@@ -25,29 +25,31 @@ use crate::tile::value::Value;
 pub(super) use report::WARPS_HELP;
 use touches::{Kind, Touch, collect};
 
-/// Accesses that are listed, at most.
+/// The most accesses that are listed.
 pub(super) const MOST_POINTS: i64 = 1 << 22;
 
-/// Iterations without an order, and what each does.
+/// Unordered iterations, and what each does.
 pub(super) struct Iterations<'a> {
     /// The variables that tell iterations apart; their ranges begin at 0.
     pub(super) vars: Vec<Var>,
+    /// The statements of each iteration.
     pub(super) body: &'a [Element],
+    /// Whether the iterations are those of a loop, threads or warps.
     pub(super) who: Who,
 }
 
-/// What iterations are.
+/// What the iterations are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
     /// Those of a parallel loop.
     Turns,
     /// The threads of the CTA, each of which has its own copy of every fragment.
     Threads,
-    /// The warps of the CTA, each of which does the op that was written here, and has registers of its own.
+    /// The warps of the CTA, each of which executes the op at this line, with its own registers.
     Warps(Span),
 }
 
-/// Reports accesses by two iterations that meet; `around` are the conditions under which all of it is done.
+/// Reports conflicting accesses of two iterations; `around` are the enclosing conditions.
 pub(super) fn check(kernel: &Kernel, iterations: &Iterations, around: &[(&Value, bool)], found: &mut Vec<Diagnostic>) {
     let mut by_storage: BTreeMap<Handle<Buffer>, Vec<Touch>> = BTreeMap::new();
     for touch in collect(kernel, iterations, around) {
@@ -61,7 +63,7 @@ pub(super) fn check(kernel: &Kernel, iterations: &Iterations, around: &[(&Value,
     }
 }
 
-/// The first meeting among the accesses of one storage.
+/// The first conflict among the accesses to one storage.
 fn of_storage(kernel: &Kernel, iterations: &Iterations, touches: &[Touch]) -> Option<Diagnostic> {
     for (at, one) in touches.iter().enumerate() {
         let meets = |other: &&Touch| (one.index.is_none() || other.index.is_none()) && !is_excused(one, other);
@@ -78,7 +80,7 @@ fn of_storage(kernel: &Kernel, iterations: &Iterations, touches: &[Touch]) -> Op
     meeting::find(kernel, iterations, &known)
 }
 
-/// Whether it does not matter that two accesses meet.
+/// Whether two accesses that meet do not conflict.
 fn is_excused(one: &Touch, other: &Touch) -> bool {
     let is_unique = |touch: &Touch| touch.kind == Kind::Store(Claim::Unique);
     let depends_on_data = one.index.is_none() || other.index.is_none();
@@ -92,8 +94,8 @@ fn is_excused(one: &Touch, other: &Touch) -> bool {
     }
 }
 
-/// Whether all accesses are of one index, and algebra shows that no two iterations have the same: a sum of multiples of all
-/// variables whose strides do not meet.
+/// Whether all accesses are at one index, and algebra shows that no two iterations have the same: a sum of multiples of
+/// all variables whose strides do not collide.
 fn is_one_place(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) -> bool {
     let [first, rest @ ..] = touches else { return true };
     let Some(index) = &first.index else { return false };

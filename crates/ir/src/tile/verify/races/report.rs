@@ -1,4 +1,4 @@
-//! What is said of accesses that meet.
+//! Diagnostics for conflicting accesses.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
@@ -10,14 +10,17 @@ use crate::tile::kernel::Kernel;
 use crate::tile::print::access_title;
 use crate::tile::print::{element_index, index_title};
 
-/// An iteration that touches a place, and through which access.
+/// An iteration that touches a place, and the access by which it does.
 pub(super) struct Visit {
+    /// Number of the iteration, with the last variable the fastest.
     pub(super) iteration: usize,
+    /// Position of the access in the list of touches.
     pub(super) touch: usize,
+    /// One index per dimension of the buffer, or the position in bytes.
     pub(super) place: Vec<i64>,
 }
 
-/// Two iterations meet, where the variables around have these values.
+/// The error for two iterations that conflict where the enclosing variables have these values.
 pub(super) fn meeting(
     kernel: &Kernel,
     iterations: &Iterations,
@@ -38,7 +41,7 @@ pub(super) fn meeting(
         false => {
             let owner = &kernel.buffers[kernel.storage(other.access.buffer)];
             format!(
-                "`{}` and `{}` meet in the storage of `{}`",
+                "`{}` and `{}` overlap in the storage of `{}`",
                 kernel.buffers[one.access.buffer].name, buffer.name, owner.name
             )
         }
@@ -55,27 +58,27 @@ pub(super) fn meeting(
     two_labels(kernel, "K0237", (one, other), who).note(format!("{place}: {who} {pair}{around}")).help(help(one, other))
 }
 
-/// What is legal for an op of several warps.
+/// The help for an op that several warps execute.
 pub(in crate::tile::verify) const WARPS_HELP: &str =
     "name the warp: k.warp_at(0), or give each its own tile with an index that uses k.warp_id()";
 
-/// Two warps that do one op meet.
+/// The error for two warps that conflict in one op.
 fn of_warps(kernel: &Kernel, op: Span, (one, other): (&Touch, &Touch)) -> Diagnostic {
     let name = |touch: &Touch| kernel.buffers[touch.access.buffer].name.as_str();
     let (read, written) = if one.kind == Kind::Read { (one, other) } else { (other, one) };
     let message = match read.kind {
         Kind::Read => format!("one warp would read in `{}` what another writes in `{}`", name(read), name(written)),
-        Kind::Store(_) | Kind::Atomic => format!("two warps would write one element of `{}`", name(other)),
+        Kind::Store(_) | Kind::Atomic => format!("two warps would write the same element of `{}`", name(other)),
     };
     Diagnostic::error("K0221", message).label(op, "a warp-scope op that several warps reach")
 }
 
-/// An index depends on data, so that any two iterations may meet.
+/// The error for an index that depends on data, so that any two iterations may conflict.
 pub(super) fn depends_on_data(kernel: &Kernel, one: &Touch, other: &Touch) -> Diagnostic {
     let (data, plain) = if one.index.is_none() { (one, other) } else { (other, one) };
     let title = access_title(kernel, data.access);
     let message = match data.kind {
-        Kind::Store(_) => format!("iterations may store to one element through `{title}`"),
+        Kind::Store(_) => format!("iterations may store to the same element through `{title}`"),
         Kind::Atomic => format!("an iteration may add through `{title}` to what another touches"),
         Kind::Read => format!("an iteration may read through `{title}` what another writes"),
     };
@@ -86,37 +89,38 @@ pub(super) fn depends_on_data(kernel: &Kernel, one: &Touch, other: &Touch) -> Di
     }
     finding.help(match data.kind {
         Kind::Store(_) => {
-            "add .unique() where no two are the same, .any_wins() where any value will do, or use k.atomic_add"
+            "add .unique() if no two indices are equal, .any_wins() if any value will do, or use k.atomic_add"
         }
         Kind::Atomic | Kind::Read => {
-            "read in a loop of its own before or after this one, or add .unique() to the store where no two iterations touch one element"
+            "read in a separate loop, or add .unique() to the store if no two iterations touch one element"
         }
     })
 }
 
-/// There is too much to list.
+/// The error where too many accesses would have to be listed.
 pub(super) fn undecided(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) -> Diagnostic {
     let written = touches.iter().find(|touch| touch.kind != Kind::Read).or(touches.first());
-    let Some(written) = written else { return Diagnostic::error("K0239", "iterations may meet") };
+    let Some(written) = written else { return Diagnostic::error("K0239", "iterations may conflict") };
     if let Who::Warps(op) = iterations.who {
         let name = &kernel.buffers[written.access.buffer].name;
-        let message = format!("whether warps meet in `{name}` takes more than {MOST_POINTS} comparisons to decide");
+        let message = format!("deciding whether warps conflict in `{name}` takes more than {MOST_POINTS} comparisons");
         return Diagnostic::error("K0221", message)
             .label(op, "a warp-scope op that several warps reach")
             .help(WARPS_HELP);
     }
     let title = access_title(kernel, written.access);
     let message =
-        format!("whether iterations meet through `{title}` takes more than {MOST_POINTS} comparisons to decide");
+        format!("deciding whether iterations conflict at `{title}` takes more than {MOST_POINTS} comparisons");
     let mut finding = Diagnostic::error("K0239", message).label(written.access.span, "written here");
     if let Some(other) = touches.iter().find(|touch| touch.access.span != written.access.span) {
         finding = finding.label(other.access.span, "and touched here");
     }
-    finding.help("write an index that is a sum of multiples of the loop's variables, or split the loop")
+    finding.help("use an index that is a sum of multiples of the loop's variables, or split the loop")
 }
 
 fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch), who: &str) -> Diagnostic {
-    // What writes is what is wrong, and an addition before a store: the other access is shown beside it.
+    // The main label is at the access that writes, at an addition rather than a store; the other access gets a label
+    // too.
     let rank = |touch: &Touch| match touch.kind {
         Kind::Atomic => 2,
         Kind::Store(_) => 1,
@@ -125,7 +129,7 @@ fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch
     let (main, beside) = if rank(one) > rank(other) { (one, other) } else { (other, one) };
     let title = access_title(kernel, main.access);
     let message = match (main.kind, beside.kind) {
-        (Kind::Store(_), Kind::Store(_)) => format!("two {who} store to one element through `{title}`"),
+        (Kind::Store(_), Kind::Store(_)) => format!("two {who} store to the same element through `{title}`"),
         (Kind::Store(_), Kind::Read | Kind::Atomic) => {
             format!("one of the {who} stores through `{title}` what another reads")
         }
@@ -156,18 +160,18 @@ fn two_labels(kernel: &Kernel, code: &'static str, (one, other): (&Touch, &Touch
 fn help(one: &Touch, other: &Touch) -> &'static str {
     match (one.kind, other.kind) {
         (Kind::Store(_), Kind::Store(_)) => {
-            "reduce with k.reduce, add with k.atomic_add, or add .any_wins() to the store where any of the values will do"
+            "reduce with k.reduce, add with k.atomic_add, or add .any_wins() to the store if any of the values will do"
         }
         (Kind::Read, _) | (_, Kind::Read) => {
-            "iterations have no order: read in a loop before, into another fragment, and store in a loop of its own"
+            "iterations are unordered: read in a loop before, into another fragment, and store in a separate loop"
         }
         (Kind::Store(_) | Kind::Atomic, Kind::Store(_) | Kind::Atomic) => {
-            "iterations have no order: store in a loop of its own, before or after this one"
+            "iterations are unordered: store in a separate loop, before or after this one"
         }
     }
 }
 
-/// `i = 0, j = 3`
+/// An iteration as text: `i = 0, j = 3`.
 fn title(iterations: &Iterations, iteration: usize) -> String {
     let mut rest = iteration;
     let mut parts = Vec::with_capacity(iterations.vars.len());

@@ -1,4 +1,4 @@
-//! The accesses of an iteration, with what stands around them.
+//! The accesses of an iteration, with the loops and conditions around them.
 
 use tilewright_expr::{Expr, Var};
 
@@ -26,9 +26,9 @@ pub(super) struct Touch<'a> {
     pub(super) kind: Kind,
     /// One expression per dimension; `None` where one of them depends on data.
     pub(super) index: Option<Vec<Expr>>,
-    /// Variables of the loops inside of the iteration.
+    /// Variables of the loops inside the iteration.
     pub(super) inner: Vec<Var>,
-    /// What is known to hold there; conditions on data are left out.
+    /// The conditions known at the access, except for those on data.
     pub(super) conditions: Vec<Condition>,
 }
 
@@ -42,6 +42,7 @@ pub(super) fn collect<'a>(kernel: &Kernel, iterations: &Iterations<'a>, around: 
 
 struct Collector<'a> {
     known: Known,
+    /// Variables of the loops around the current statement, inside the iteration.
     inner: Vec<Var>,
     touches: Vec<Touch<'a>>,
 }
@@ -86,7 +87,7 @@ impl<'a> Collector<'a> {
         self.touch(to, kind);
     }
 
-    /// The loads of a value; those that a selection leaves out are under its condition.
+    /// Collects the loads of a value; those in the arms of a selection are under its condition.
     fn value(&mut self, value: &'a Value) {
         match value {
             Value::Const(_) | Value::Index(_) | Value::Named(_) => {}
