@@ -9,16 +9,20 @@ use tilewright_ir::tile::{Buffer, Direction, Kernel, Space};
 use tilewright_ir::{Arena, Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::DType;
 
-/// Bytes to which pointer arguments are aligned; allocations of CUDA and of the virtual GPU are, to 256.
+/// Alignment in bytes that is assumed of pointer arguments. CUDA and the virtual GPU align allocations to 256.
 const GLOBAL_ALIGNMENT: i64 = 16;
 
 pub(crate) struct Builder {
+    /// The program built so far.
     pub(crate) program: Program,
     pub(crate) simplifier: Simplifier,
+    /// Names that are taken.
     names: BTreeSet<String>,
-    /// For each base of a name, the first number that may be free.
+    /// For each base name, the first numeric suffix that may be free.
     next: BTreeMap<String, usize>,
+    /// The memory of each buffer in global or shared memory.
     memories: BTreeMap<Handle<Buffer>, Handle<Memory>>,
+    /// The register array of each fragment.
     fragments: BTreeMap<Handle<Buffer>, Handle<RegArray>>,
 }
 
@@ -93,8 +97,8 @@ impl Builder {
         self.memories.insert(handle, memory);
     }
 
-    /// One array of registers for a fragment and the views of it that statements touch, of the widest of their dtypes. A
-    /// fragment without a layout is not used.
+    /// Declares one register array for a fragment and the views of it that statements use, with the widest of their
+    /// dtypes. A fragment without a layout is not used, and gets none.
     fn declare_fragment(
         &mut self,
         kernel: &Kernel,
@@ -121,7 +125,7 @@ impl Builder {
         let array = self.program.registers.push(RegArray { name: buffer.name.clone(), dtype, len, vector: 1 });
         self.program.body.push(Stmt::Declare(array));
         if dtypes.iter().any(|dtype| dtype.bytes() < widest) {
-            // Parts of a register are written into what it holds.
+            // Writing part of a register reads the rest of it, so the array is initialized.
             self.program.body.push(Stmt::Set { to: regs(array, 0, len), value: Scalar::Int(0) });
         }
         self.fragments.insert(handle, array);
@@ -157,7 +161,7 @@ impl Builder {
         }
     }
 
-    /// Takes back names, register arrays and tables made since `mark`.
+    /// Removes the names, register arrays and tables added since `mark`.
     pub(crate) fn rewind(&mut self, mark: Mark) {
         self.names = mark.names;
         self.next = mark.next;
@@ -196,7 +200,7 @@ impl Builder {
         array
     }
 
-    /// A new table of constants, aligned for lookups of four.
+    /// A new table of constants, aligned to 16 bytes for lookups of several entries.
     pub(crate) fn table(&mut self, base: &str, values: Vec<i64>, span: Span) -> Handle<Memory> {
         let name = self.fresh(base);
         let is_narrow = values.iter().all(|value| i32::try_from(*value).is_ok());
@@ -211,7 +215,8 @@ impl Builder {
         })
     }
 
-    /// Names `value`; numbers stay numbers, and what has a name in `body` already keeps it.
+    /// Binds `value` to a variable. Constants are returned as they are; a value that `body` already binds keeps its
+    /// variable.
     pub(crate) fn name(&mut self, base: &str, value: Expr, body: &mut Vec<Stmt>) -> Expr {
         if value.as_const().is_some() {
             return value;
@@ -246,15 +251,17 @@ fn loop_names(body: &[tile::Stmt], names: &mut BTreeSet<String>) {
     }
 }
 
-/// What a [`Builder`] had at some moment.
+/// The state of a [`Builder`], to which [`Builder::rewind`] returns.
 pub(crate) struct Mark {
     names: BTreeSet<String>,
     next: BTreeMap<String, usize>,
+    /// Number of register arrays.
     registers: usize,
+    /// Number of memories.
     memories: usize,
 }
 
-/// `count` registers from a constant index on.
+/// `count` consecutive registers from the constant index `first` on.
 pub(crate) fn regs(array: Handle<RegArray>, first: i64, count: i64) -> Regs {
     Regs { array, first: Expr::constant(first), count, step: 1 }
 }

@@ -3,7 +3,7 @@
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, Stmt};
 
-/// `body`, where all conditions hold; nothing, if one of them is of numbers and does not.
+/// `body` under all of the conditions; empty if one of them compares two constants and is false.
 pub(crate) fn under(conditions: &[Cond], body: Vec<Stmt>) -> Vec<Stmt> {
     if conditions.iter().any(never_holds) {
         return Vec::new();
@@ -11,7 +11,7 @@ pub(crate) fn under(conditions: &[Cond], body: Vec<Stmt>) -> Vec<Stmt> {
     conditions.iter().rev().fold(body, |body, cond| vec![Stmt::If { cond: cond.clone(), body }])
 }
 
-/// Whether both sides of a condition are numbers for which it does not hold.
+/// True when both sides of a condition are constants and the condition is false.
 fn never_holds(cond: &Cond) -> bool {
     let (Cond::Less(a, b) | Cond::Equal(a, b)) = cond;
     let (Some(a), Some(b)) = (a.as_const(), b.as_const()) else { return false };
@@ -21,10 +21,10 @@ fn never_holds(cond: &Cond) -> bool {
     }
 }
 
-/// The conditions of step `s`: what holds `inside`, and `rest` threads are left for it. Those that all steps have come
-/// first, so that [`merged`] makes one branch of them.
+/// The conditions of step `s`: the conditions in `inside` at that step, and `thread < rest` in a step that has work
+/// for only `rest` threads. Conditions that all steps share come first, so that [`merged`] makes one branch of them.
 ///
-/// `rest` is a number in the last steps only; a step in a loop is whole, since loops run over whole batches.
+/// `rest` is a constant only in the last steps. A step in a loop is always full, since loops run over full batches.
 pub(crate) fn in_step(inside: &[Cond], step: &Var, s: i64, thread: &Expr, rest: &Expr) -> Vec<Cond> {
     let of = |cond: &Cond| match cond {
         Cond::Less(a, b) => Cond::Less(a.with(step, s), b.clone()),
@@ -36,7 +36,7 @@ pub(crate) fn in_step(inside: &[Cond], step: &Var, s: i64, thread: &Expr, rest: 
     common.into_iter().map(of).chain(tail).chain(own.into_iter().map(of)).collect()
 }
 
-/// The same statements, neighbours under one condition as one branch.
+/// The same statements, with adjacent branches under the same condition merged into one.
 pub(crate) fn merged(body: Vec<Stmt>) -> Vec<Stmt> {
     let mut out: Vec<Stmt> = Vec::with_capacity(body.len());
     for stmt in body {
@@ -60,7 +60,7 @@ fn merged_inside(stmt: Stmt) -> Stmt {
     }
 }
 
-/// The conditions of branches that hold nothing but the next, and what the last holds.
+/// The conditions of branches nested directly in one another, outermost first, and the body of the innermost.
 pub(crate) fn conjunction<'a>(cond: &'a Cond, body: &'a [Stmt]) -> (Vec<&'a Cond>, &'a [Stmt]) {
     match body {
         [Stmt::If { cond: inner, body }] => {

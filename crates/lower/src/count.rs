@@ -1,8 +1,8 @@
-//! How many instructions statements become, counted on the IR to compare variants with each other.
+//! Counts the instructions that statements become, on the IR, to compare variants with each other.
 //!
-//! Counted are accesses, instructions of the table, branches, operations on data, and every distinct operation of an
-//! index once. What NVRTC makes of them is not imitated: `run-kernel` shows what was executed. Moves between registers
-//! count, although `ptxas` may give both one register.
+//! The count includes accesses, instructions of the table, branches, operations on data, and every distinct operation
+//! of an index once. It does not model what NVRTC makes of them: `run-kernel` shows what was executed. Moves between
+//! registers are counted, although `ptxas` may assign both the same register.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use tilewright_ir::thread::{Call, Cond, Inst, Memory, Program, Stmt, Value};
 use crate::conditions::conjunction;
 use crate::trace::owner;
 
-/// Instructions of one lane, for which all conditions hold.
+/// Instructions of one lane for which all conditions hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// All of them.
@@ -33,21 +33,22 @@ pub(crate) fn count(program: &Program, body: &[Stmt]) -> Counts {
 struct Counter<'a> {
     program: &'a Program,
     counts: Counts,
-    /// Operations that are there.
+    /// Index operations that were counted already.
     known: BTreeSet<Expr>,
-    /// Addresses that are there: a memory, and an index without its constant, which is part of the access.
+    /// Addresses that were counted already: a memory, and an index without its constant, which is part of the access.
     addresses: BTreeSet<(Handle<Memory>, Expr)>,
-    /// Conditions that are there.
+    /// Conditions that were counted already.
     conditions: Vec<Cond>,
-    /// The loops around the current statement.
+    /// The loops around the current statement, outermost first.
     loops: Vec<Around>,
 }
 
 /// A loop around a statement.
 struct Around {
     var: Var,
+    /// Number of iterations.
     trips: i64,
-    /// Its variable is a number in each iteration.
+    /// Whether the loop is unrolled, so that its variable is a constant in each iteration.
     is_written_out: bool,
 }
 
@@ -92,7 +93,7 @@ impl<'a> Counter<'a> {
             }
             Stmt::If { cond, body } => self.branch(cond, body, times),
             Stmt::When { cond, body, .. } => {
-                // A branch besides the comparison.
+                // The branch, in addition to the comparison.
                 self.operations(cond, times);
                 self.add(times);
                 self.body(body);
@@ -103,7 +104,8 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// An instruction of the table, for each word of its result. One that accesses memory was counted as that access.
+    /// Counts an instruction of the table, once for each word of its result. One that accesses memory was counted as
+    /// an access.
     fn call(&mut self, call: &Call, times: i64) {
         call.arguments.iter().for_each(|argument| self.value(argument));
         if !call.memory.is_empty() {
@@ -117,7 +119,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// A comparison for every distinct condition, and a branch for each.
+    /// Counts a comparison for every distinct condition, and a branch for each condition.
     fn branch(&mut self, cond: &Cond, body: &[Stmt], times: i64) {
         let (conds, body) = conjunction(cond, body);
         self.add(times.saturating_mul(conds.len() as i64));
@@ -133,7 +135,7 @@ impl<'a> Counter<'a> {
         self.body(body);
     }
 
-    /// The operations of a value; a register or a constant is none.
+    /// Counts the operations of a value; reading a register or a constant is not an operation.
     fn operations(&mut self, value: &Value, times: i64) {
         let mut indices = Vec::new();
         let mut operations = 0;
@@ -146,7 +148,7 @@ impl<'a> Counter<'a> {
         indices.iter().for_each(|index| self.value(index));
     }
 
-    /// An address: the index, added to where the memory begins. Constants are part of the access.
+    /// Counts an address: the index, added to the start of the memory. Constants are part of the access.
     fn address(&mut self, memory: Handle<Memory>, index: &Expr) {
         let key = (owner(self.program, memory), self.moving(index));
         if self.addresses.contains(&key) {
@@ -159,7 +161,7 @@ impl<'a> Counter<'a> {
         self.addresses.insert(key);
     }
 
-    /// An index without what is a number in each iteration.
+    /// An index without the terms that are constant in each iteration.
     fn moving(&self, index: &Expr) -> Expr {
         let sum = linear(index);
         let moving = sum.terms.iter().filter(|(_, atom)| !self.is_number(atom));
@@ -171,7 +173,8 @@ impl<'a> Counter<'a> {
         self.loops.iter().any(|inner| inner.is_written_out && inner.var == *var)
     }
 
-    /// Every operation of an index that is not there yet: one for each of the iterations in which it differs.
+    /// Counts every operation of an index that was not counted yet, once for each iteration in which it has a
+    /// different value.
     fn value(&mut self, expr: &Expr) {
         let moving = self.moving(expr);
         let Some((a, b)) = moving.operands() else { return };
@@ -182,14 +185,14 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// How many values there are: one for every iteration of the loops that it depends on.
+    /// How many values an expression takes: one for every iteration of the loops that it depends on.
     fn trips_of(&self, expr: &Expr) -> i64 {
         product(self.loops.iter().filter(|inner| expr.mentions(&inner.var)).map(|inner| inner.trips))
     }
 }
 
-/// Instructions of an operation on integers. A division by a constant that is no power of two is a multiplication whose
-/// upper half is shifted; its remainder is multiplied back and subtracted.
+/// Instructions of an operation on integers. A division by a constant that is not a power of two is a multiplication
+/// whose upper half is shifted; its remainder is computed by multiplying back and subtracting.
 fn instructions_of(expr: &Expr) -> i64 {
     let is_power = |divisor: &Expr| divisor.as_const().is_some_and(|n| n > 0 && n & (n - 1) == 0);
     match expr.node() {

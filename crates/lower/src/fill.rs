@@ -1,4 +1,4 @@
-//! `fill`: every element becomes one constant.
+//! `fill`: sets every element to one constant.
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
@@ -16,7 +16,7 @@ use crate::operand::{FragmentTile, MemoryTile, Operand, other_operands};
 use crate::traversal::{Traversal, widest};
 use crate::variant::{Schedule, Variant, VariantList};
 
-/// What the variants look at.
+/// What the variants of `fill` decide on.
 pub(crate) struct Context {
     pub(crate) dst: Operand,
     pub(crate) value: Scalar,
@@ -30,7 +30,7 @@ pub(crate) enum FillSchedule {
         layout: TileLayout,
         width: i64,
     },
-    /// The registers, and the conditions under which a thread holds any.
+    /// The registers, and the conditions under which a thread holds elements.
     Fragment {
         tile: FragmentTile,
         holds: Vec<Cond>,
@@ -47,7 +47,7 @@ pub(crate) static VARIANTS: VariantList<Context, FillSchedule> = VariantList {
 };
 
 impl Context {
-    /// The operand of a `fill`, and its constant. Error: one that has no address.
+    /// Resolves the operand of a `fill`, and its constant. Error: the operand has no address.
     fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
         let (OpKind::Fill(value), [dst]) = (op.kind, &op.operands[..]) else { return Err(other_operands(kernel, op)) };
         let dst = Operand::resolve(builder, kernel, op, dst)?;
@@ -86,7 +86,7 @@ impl Schedule<Context> for FillSchedule {
     fn summary(&self, context: &Context) -> String {
         match self {
             FillSchedule::Memory { tile, width, .. } => {
-                format!("{} threads, {} bytes at a time", context.team.threads, width * tile.dtype.bytes())
+                format!("{} threads, {} B at a time", context.team.threads, width * tile.dtype.bytes())
             }
             FillSchedule::Fragment { tile, .. } => format!("{} registers", held_elements(&tile.layout).len()),
         }

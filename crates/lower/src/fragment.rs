@@ -16,7 +16,7 @@ pub(crate) struct ThreadIndices {
 }
 
 impl ThreadIndices {
-    /// Those of the threads of a kernel's CTA.
+    /// The indices of a thread in its CTA.
     pub(crate) fn in_cta(kernel: &Kernel) -> ThreadIndices {
         ThreadIndices { lane: kernel.lane(), warp: kernel.warp(), tid: kernel.tid() }
     }
@@ -34,27 +34,28 @@ impl ThreadIndices {
     }
 }
 
-/// The exact inverse of a fragment layout's thread part: the digit of every thread iter, and who holds nothing.
+/// The exact inverse of the thread part of a fragment layout: the digit of every thread iter, and which threads hold
+/// elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Owned {
     /// For each shard iter of the layout, its digit as an expression of the thread's indices; `None` for `reg` iters.
     pub(crate) digits: Vec<Option<Expr>>,
-    /// Conditions under which a thread holds elements; none if all threads do.
+    /// Conditions under which a thread holds elements; empty if all threads do.
     pub(crate) holds: Vec<Cond>,
-    /// Conditions under which a thread holds the first copy of its elements; none without replicas.
+    /// Conditions under which a thread holds the first copy of its elements; empty without replicas.
     pub(crate) first_copy: Vec<Cond>,
 }
 
-/// Inverts the thread part of `layout`, which is each warp's own or of the whole CTA. Refuses axes that have no index
-/// here and strides that do not nest.
+/// Inverts the thread part of `layout`, which describes one tile per warp if `is_of_warps`, else one tile of the whole
+/// CTA. Error: axes without a hardware index, and strides that do not nest.
 pub(crate) fn owned(layout: &TileLayout, is_of_warps: bool, indices: &ThreadIndices) -> Result<Owned, Vec<Reason>> {
     let mut owned = Owned { digits: vec![None; layout.shard().len()], holds: Vec::new(), first_copy: Vec::new() };
     let mut axes = layout.axes();
-    // An axis on which nothing moves is at coordinate 0.
+    // On an axis that the layout does not use, only the threads at coordinate 0 hold elements.
     if !axes.contains(&axis::TX) {
         axes.extend([axis::LANEID, axis::WARPID]);
     }
-    // Each warp has a tile of its own, whatever is left of the axis in the layout of one.
+    // Each warp has its own tile, so the warp index does not restrict which threads hold elements.
     if is_of_warps {
         axes.remove(&axis::WARPID);
     }
@@ -74,7 +75,7 @@ fn invert_axis(layout: &TileLayout, axis: &Axis, index: &Var, owned: &mut Owned)
     let Some(inverse) = layout.inverse_on(axis) else {
         return Err(vec![Reason {
             text: format!("the strides of {layout} on `{axis}` do not nest"),
-            accepted: "thread strides of which each is a multiple of the span of the smaller ones".to_string(),
+            accepted: "thread strides each of which is a multiple of the span of the smaller ones".to_string(),
         }]);
     };
     let mut rebuilt = Expr::constant(layout.offset_on(axis));
@@ -90,8 +91,8 @@ fn invert_axis(layout: &TileLayout, axis: &Axis, index: &Var, owned: &mut Owned)
     Ok(())
 }
 
-/// Conditions under which a thread has an element at all: between two bounds where the holders are adjacent, else
-/// exactly the threads whose digits lead back to them.
+/// Conditions under which a thread holds any element: two bounds where the holders are adjacent; otherwise that the
+/// index is the one recomputed from its digits.
 fn holders(index: &Var, guards: &[Guard], rebuilt: Expr) -> Vec<Cond> {
     if guards.iter().all(|guard| guard.modulus.is_none()) {
         return guards.iter().flat_map(|guard| bounds(index, guard)).collect();
@@ -101,7 +102,7 @@ fn holders(index: &Var, guards: &[Guard], rebuilt: Expr) -> Vec<Cond> {
     if everyone { Vec::new() } else { vec![Cond::Equal(rebuilt, Expr::var(index))] }
 }
 
-/// A guard that does not repeat, as far as the range of the index does not imply it.
+/// The bounds of a guard that does not repeat, without those that the range of the index implies.
 fn bounds(index: &Var, guard: &Guard) -> Vec<Cond> {
     let (range, end) = (index.range(), guard.origin + guard.below);
     let mut bounds = Vec::new();

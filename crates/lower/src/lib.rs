@@ -1,9 +1,9 @@
 //! Lowering: tile ops become thread statements.
 //!
-//! A tile op has *variants* in one list. Each either makes a schedule or says all its reasons against; what a
-//! schedule costs is measured on the statements it would produce; the cheapest is taken (ties go to the earlier), or
-//! the one that the user forces. Barriers between dependent ops are derived from what their statements touch
-//! ([`sync`]), never written by the user.
+//! A tile op has a list of *variants*. Each variant either offers schedules or gives every reason why it does not
+//! apply. The cost of a schedule is measured on the statements that it would produce. The cheapest schedule is taken
+//! (ties go to the earlier variant), or the cheapest one of the variant that the user forces. Barriers between
+//! dependent ops are derived from the memory that their statements access ([`sync`]); the user never writes them.
 
 mod builder;
 mod conditions;

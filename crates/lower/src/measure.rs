@@ -1,4 +1,4 @@
-//! What a schedule costs: its statements traced for one warp, its expressions counted.
+//! The cost of a schedule: its statements are traced for one warp, and its instructions counted.
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
@@ -12,13 +12,14 @@ use tilewright_layout::axis::Scope;
 use crate::count::{Counts, count};
 use crate::trace::{Env, Touch, steps, trace};
 
-/// Touches up to which a body is traced again for other starts.
+/// A body with more touches than this is not traced again for other starts.
 const MOST_RETRACED: usize = 1 << 14;
 
-/// Facts of `body`, executed once by `warp`; tails fall to later warps, so the first is never less busy than another.
+/// The facts of `body`, executed once by `warp`. Partial steps leave later warps idle, so the first warp is never less
+/// busy than another.
 ///
-/// Where the tile begins may depend on loops and blocks; the sectors of a start that is no multiple of a sector are
-/// those of the worst of its starts.
+/// The start of the tile may depend on loops and blocks. Where it is not always a multiple of a sector, the sectors
+/// reported are those of the worst start.
 pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: String) -> Facts {
     let of = |env: &Env| accesses(program, &trace(program, body, warp..warp + 1, env).touches);
     let total = |accesses: &[Access]| accesses.iter().map(|a| a.passes).sum::<i64>();
@@ -39,13 +40,13 @@ pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: Stri
     Facts { summary, accesses: worst, instructions, shuffles, registers: (registers + 3) / 4 }
 }
 
-/// The least values of every outer variable that moves a global access by no whole sectors: after a sector's worth of
-/// steps the starts repeat.
+/// The starts to measure: the least values of every outer variable whose step moves a global access by a fraction of a
+/// sector, since the alignment repeats after as many steps as a sector has bytes; and values of the sizes.
 fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     let mut moving: Vec<Var> = Vec::new();
     let mut defined: Vec<Var> = Vec::new();
     for_each_stmt(body, &mut |stmt| defined.extend(stmt.defines().iter().cloned()));
-    // All accesses of an operand begin at the same start, so the first tells for all.
+    // All accesses of an operand have the same start, so the first one represents them all.
     let mut asked: Vec<(Var, Handle<Memory>)> = Vec::new();
     for_each_global_index(program, body, &mut |index, memory| {
         index.for_each_var(&mut |var| {
@@ -68,7 +69,7 @@ fn unaligned_starts(program: &Program, body: &[Stmt]) -> Vec<Env> {
     moving.iter().flat_map(values).chain(sizes).collect()
 }
 
-/// Values of a size below its greatest: rows of so many elements begin at every place in a sector.
+/// Values of a size below its maximum, with which the rows of a tensor begin at every offset in a sector.
 fn rows_across_sectors(size: &Var) -> impl Iterator<Item = Env> {
     let below = (1..SECTOR as i64).map(|step| largest(size) - step * size.multiple());
     below.take_while(|value| *value >= 1).map(|value| vec![(size.clone(), value)])
@@ -81,7 +82,7 @@ fn moves_by_sectors(index: &Expr, var: &Var, bytes: i64) -> bool {
     step.as_const().is_some_and(|step| step * bytes % SECTOR as i64 == 0)
 }
 
-/// The indices of loads and stores in global memory. An atomic addition is measured at its first start.
+/// Visits the indices of loads and stores in global memory. An atomic addition is measured only at its first start.
 fn for_each_global_index(program: &Program, body: &[Stmt], visit: &mut dyn FnMut(&Expr, Handle<Memory>)) {
     let is_global = |memory: Handle<Memory>| matches!(program.memories[memory].space, MemorySpace::Global { .. });
     for_each_stmt(body, &mut |stmt| {
@@ -113,7 +114,7 @@ fn accesses(program: &Program, touches: &[Touch]) -> Vec<Access> {
     found
 }
 
-/// Makes the figures of the first accesses those of so many steps, which go on like them.
+/// Extrapolates the figures of the traced accesses to `steps` steps, on the assumption that the others are like them.
 fn extend(access: &mut Access, known: &[Touch], steps: u64) {
     let traced = known.iter().map(|touch| touch.step + 1).max().unwrap_or(1) as u128;
     for number in [&mut access.count, &mut access.passes, &mut access.ideal, &mut access.bytes] {

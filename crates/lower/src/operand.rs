@@ -1,4 +1,4 @@
-//! Operands of a tile op, resolved: which memory or registers, and where in there the tile lies.
+//! Resolved operands of a tile op: the memory or registers, and where the tile lies in them.
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
@@ -16,10 +16,12 @@ use crate::refusal::Refusal;
 pub(crate) struct MemoryTile {
     pub(crate) memory: Handle<Memory>,
     pub(crate) memory_kind: MemoryKind,
+    /// Where the tile lies in the memory, before a variant cuts it.
     pub(crate) placed: PlacedTile,
     pub(crate) dtype: DType,
-    /// Bytes to which the memory's first element is aligned.
+    /// Alignment in bytes of the memory's first element.
     pub(crate) alignment: i64,
+    /// The tile as the user wrote it, for messages.
     pub(crate) title: String,
 }
 
@@ -27,11 +29,12 @@ pub(crate) struct MemoryTile {
 #[derive(Clone, Debug)]
 pub(crate) struct FragmentTile {
     pub(crate) array: Handle<RegArray>,
-    /// Element to thread and register.
+    /// Maps elements to threads and registers.
     pub(crate) layout: TileLayout,
-    /// Whether each warp has a tile of its own, in the lanes that the layout says.
+    /// Whether each warp has its own tile, held by the lanes that the layout gives.
     pub(crate) is_of_warps: bool,
     pub(crate) dtype: DType,
+    /// The tile as the user wrote it, for messages.
     pub(crate) title: String,
 }
 
@@ -42,13 +45,13 @@ pub(crate) enum Operand {
 }
 
 impl MemoryTile {
-    /// Where element `flat` is in the memory, simplified; `layout` has the iters of the tile in some order.
+    /// The simplified position of element `flat` in the memory; `layout` has the iters of the tile in some order.
     pub(crate) fn index_of(&self, builder: &mut Builder, layout: &TileLayout, flat: &Expr) -> Expr {
         let position = self.placed.position_expr(self.placed.relative_expr(layout, flat));
         builder.simplifier.simplify(&position)
     }
 
-    /// Conditions under which element `flat` is inside the tensor; none if the tile cannot hang over an edge.
+    /// Conditions under which element `flat` is inside the tensor; empty if the tile cannot hang over an edge.
     pub(crate) fn inside(&self, builder: &mut Builder, layout: &TileLayout, flat: &Expr) -> Vec<Cond> {
         let edges = self.placed.pitches.iter().filter_map(|pitch| Some((pitch, pitch.edge.clone()?)));
         edges
@@ -64,7 +67,7 @@ impl MemoryTile {
         self.placed.pitches.iter().all(|pitch| pitch.edge.is_none())
     }
 
-    /// The iters of the tile, or why there are none.
+    /// The iters of the tile, or the reason why it has none.
     pub(crate) fn iters(&self) -> Result<&TileLayout, Reason> {
         self.placed.iters().ok_or_else(|| Reason {
             text: format!("`{}` is laid out by a table", self.title),
@@ -109,12 +112,12 @@ impl Operand {
     }
 }
 
-/// The error for an op whose operands, or attributes, are not those of its kind.
+/// The error for an op whose operands or attributes do not match its kind.
 pub(crate) fn other_operands(kernel: &Kernel, op: &Op) -> Diagnostic {
-    Refusal::from("it has other operands").diagnostic(&kernel.op_title(op), op.span)
+    Refusal::from("its operands do not match the op").diagnostic(&kernel.op_title(op), op.span)
 }
 
-/// The extents of the dimensions over which a tile may hang.
+/// For each dimension, the extent of the tensor where the tile may hang over its edge, else `None`.
 fn edges(kernel: &Kernel, tile: &Tile, shape: &RunTimeShape) -> Vec<Option<Expr>> {
     let dimensions = tile.starts.iter().zip(&tile.extents).zip(&shape.extents);
     dimensions
@@ -125,8 +128,8 @@ fn edges(kernel: &Kernel, tile: &Tile, shape: &RunTimeShape) -> Vec<Option<Expr>
 /// The reason against a tile that may hang over an edge.
 pub(crate) fn hangs_over(title: &str) -> Reason {
     Reason {
-        text: format!("`{title}` may hang over an edge that is known at launch only"),
-        accepted: "tiles that divide the tensor's sizes, which k.size(..).multiple_of(..) says".to_string(),
+        text: format!("`{title}` may hang over an edge that is known only at launch"),
+        accepted: "tiles that divide the tensor's sizes, as declared with k.size(..).multiple_of(..)".to_string(),
     }
 }
 
@@ -138,7 +141,7 @@ fn listed_fragment(buffer: &Buffer) -> Diagnostic {
 }
 
 fn reinterpreted(buffer: &Buffer) -> Diagnostic {
-    let message = format!("`{}` names registers of another dtype, which this variant cannot address", buffer.name);
+    let message = format!("`{}` views registers of another dtype, which this variant cannot address", buffer.name);
     Diagnostic::error("K0229", message)
         .label(buffer.span, buffer.laid_out())
         .help("leave the choice open, or take the variant `elements`")
@@ -171,7 +174,7 @@ fn fragment(
             let range = start.range();
             let error =
                 tilewright_layout::LayoutError::NotAffine { dimension, begin: range.lo, end: range.hi + extent };
-            return Err(explain(error).note("registers have no address: the index of a fragment must be a number"));
+            return Err(explain(error).note("registers have no address: the index of a fragment must be a constant"));
         };
         region.push(at..at + extent);
     }

@@ -1,37 +1,37 @@
-//! Why something that was accepted before is not lowered.
+//! Errors for ops and loops that earlier checks accepted, and that are not lowered.
 
 use tilewright_diag::{Diagnostic, Span};
 
-/// Why something is not lowered.
+/// Why an op or a loop is not lowered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The kernel is right, but lowering does not go so far.
+    /// The kernel is valid, but exceeds a limit of lowering.
     Limit {
-        /// What goes too far.
+        /// What exceeds the limit.
         text: String,
-        /// What would be lowered.
+        /// What would be accepted instead.
         help: &'static str,
     },
-    /// It should have been refused before, or lowered: a defect.
+    /// A defect of the compiler: an earlier check should have refused it, or lowering should handle it.
     Defect(String),
 }
 
 impl Refusal {
-    /// What goes too far, or what is wrong.
+    /// What exceeds the limit, or what is wrong.
     pub(crate) fn text(&self) -> &str {
         match self {
             Refusal::Limit { text, .. } | Refusal::Defect(text) => text,
         }
     }
 
-    /// The refusal of something at the user's line.
+    /// The diagnostic for the op or loop `title` at the user's line.
     pub(crate) fn diagnostic(self, title: &str, span: Span) -> Diagnostic {
         match self {
             Refusal::Limit { text, help } => Diagnostic::error("K0263", format!("`{title}` cannot be lowered: {text}"))
                 .label(span, "here")
                 .help(help),
             Refusal::Defect(text) => {
-                let message = format!("`{title}` was accepted, and cannot be lowered: {text}");
+                let message = format!("`{title}` was accepted but cannot be lowered: {text}");
                 Diagnostic::internal("P0404", message).label(span, "here")
             }
         }
@@ -60,7 +60,7 @@ mod tests {
         let limit = Refusal::Limit { text: "too many".to_string(), help: "take fewer" }.diagnostic("parallel i", span);
         assert_eq!(limit.to_string(), "error[K0263]: `parallel i` cannot be lowered: too many");
         let defect = Refusal::from("this loop has no layout").diagnostic("parallel i", span);
-        let told = "internal error[P0404]: `parallel i` was accepted, and cannot be lowered: this loop has no layout";
+        let told = "internal error[P0404]: `parallel i` was accepted but cannot be lowered: this loop has no layout";
         assert_eq!(defect.to_string(), told);
     }
 }

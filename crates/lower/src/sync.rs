@@ -1,13 +1,13 @@
 //! Barriers between dependent ops, derived from what their statements touch.
 //!
-//! Two accesses conflict when they touch a common byte and at least one writes. If one thread does both, program order
-//! suffices; if all such pairs are within warps, `__syncwarp` does; else `__syncthreads`. The weakest that suffices is
-//! put before the later op, unless a barrier between the two already orders them. The body of a loop is walked once more
-//! behind itself, so that the end of one iteration meets the beginning of the next: an op inside of `n` loops is visited
-//! `n + 1` times.
+//! Two accesses conflict when they touch a common byte and at least one writes. If all conflicts are within a thread,
+//! program order suffices; if all are within warps, `__syncwarp` does; otherwise it takes `__syncthreads`. The weakest
+//! barrier that suffices is put before the later op, unless a barrier between the two already orders them. The body of
+//! a loop is walked a second time, so that the end of one iteration is compared with the beginning of the next: an op
+//! inside `n` loops is visited `n + 1` times.
 //!
-//! Different parameters are taken to be different memory, as in CUDA libraries; only `permute_layout` allows its two
-//! operands to be the same.
+//! Different parameters are assumed not to alias, as in CUDA libraries; only `permute_layout` allows its two operands
+//! to be the same memory.
 
 mod conflict;
 
@@ -18,16 +18,16 @@ use tilewright_layout::axis::Scope;
 
 use conflict::conflict;
 
-/// A tile op after lowering, before it is put in order with the others.
+/// A tile op after lowering, before barriers are derived.
 #[derive(Clone, Debug)]
 pub(crate) struct OpBlock {
     pub(crate) title: String,
-    /// Holds for the threads that do the op, if not all do.
+    /// The condition under which a thread executes the op, if not all threads do.
     pub(crate) guard: Option<Cond>,
     pub(crate) body: Vec<Stmt>,
-    /// The barrier before it.
+    /// The barrier before the op.
     pub(crate) barrier: Option<Needed>,
-    /// Position of its plan and note.
+    /// Index of the op's plan.
     pub(crate) op: usize,
 }
 
@@ -39,23 +39,24 @@ pub(crate) enum Block {
     If(Box<IfBlock>),
 }
 
-/// A condition that is the same for all threads, and what happens where it holds and where it does not.
+/// A condition that is the same for all threads, and its two branches.
 #[derive(Clone, Debug)]
 pub(crate) struct IfBlock {
-    /// What the condition is made of.
+    /// Computes the condition.
     pub(crate) first: OpBlock,
     pub(crate) then: Branch,
     pub(crate) otherwise: Branch,
 }
 
-/// What happens under a condition.
+/// A condition, and what is executed under it.
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {
+    /// The condition: that the stored truth value is the one of this branch.
     pub(crate) cond: Value,
     pub(crate) body: Vec<Block>,
 }
 
-/// A loop of the kernel: two loops may have the same variable.
+/// A loop of the kernel. Two loops may have the same variable, but not the same `id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoopRef {
     pub(crate) id: usize,
@@ -80,28 +81,29 @@ impl Needed {
     }
 }
 
-/// Puts the barriers that are needed before the ops of `blocks`.
+/// Inserts the barriers that are needed before the ops of `blocks`.
 pub(crate) fn derive_barriers(program: &Program, blocks: &mut [Block]) {
     let mut order = Order { program, pending: Vec::new(), loops: Vec::new(), next: 0 };
     order.walk(blocks, Pass::First);
 }
 
-/// Accesses of an op between two barriers of its own.
+/// The accesses of an op between two of its own barriers.
 #[derive(Clone, Debug)]
 struct Accesses {
+    /// The op, for reasons in plans.
     title: String,
     body: Vec<Stmt>,
-    /// Loops around the op.
+    /// Loops around the op, outermost first.
     loops: Vec<LoopRef>,
-    /// The strongest barrier that has come since.
+    /// The strongest barrier executed since, if any.
     since: Option<Scope>,
-    /// It belongs to an earlier iteration of a loop that is being walked again.
+    /// Whether they belong to an earlier iteration of a loop that is being walked again.
     earlier: bool,
-    /// Its place in the order in which accesses were found.
+    /// Their number in the order in which accesses were found.
     number: usize,
 }
 
-/// Whether a body is walked for the first time, or after itself as the next iteration of a loop around it.
+/// Whether a loop body is walked for the first time, or again as the next iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     First,
@@ -110,20 +112,22 @@ enum Pass {
 
 struct Order<'a> {
     program: &'a Program,
+    /// Accesses that a later op may still have to be ordered after.
     pending: Vec<Accesses>,
     loops: Vec<LoopRef>,
     /// The number of the next accesses that are found.
     next: usize,
 }
 
-/// What an op does, in order.
+/// A part of an op's body, in order.
 enum Part {
     Accesses(Vec<Stmt>),
     Barrier(Scope),
 }
 
 impl OpBlock {
-    /// Its accesses, cut at its own barriers. Each part carries the names defined before it, so it can be traced alone.
+    /// The op's accesses, cut at its own barriers. Each part repeats the variables defined before it, so it can be
+    /// traced alone.
     fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         let mut names: Vec<Stmt> = Vec::new();
@@ -135,7 +139,7 @@ impl OpBlock {
                 parts.push(Part::Barrier(scope));
                 continue;
             }
-            // A loop keeps the name of its variable to itself.
+            // The variable of a loop is not visible after the loop.
             if stmt.inner().is_empty() && !stmt.defines().is_empty() {
                 names.push(stmt.clone());
             }
@@ -154,13 +158,14 @@ impl OpBlock {
 }
 
 impl Order<'_> {
-    /// The scope beyond which no barrier of a CTA goes.
+    /// The widest scope of a barrier that this kernel needs: a warp if the CTA has only one, else the CTA.
     fn widest(&self) -> Scope {
         if self.program.threads <= 32 { Scope::Warp } else { Scope::Cta }
     }
 
-    /// Loops are walked a second time, so that the end of an iteration meets the beginning of the next. In that pass the
-    /// loops inside are walked once: what their own iterations need has been found, and more barriers order more.
+    /// Loops are walked a second time, so that the end of an iteration is compared with the beginning of the next. In
+    /// that pass inner loops are walked once: the barriers that their own iterations need have been found, and further
+    /// barriers only order more.
     fn walk(&mut self, blocks: &mut [Block], pass: Pass) {
         for block in blocks {
             match block {
@@ -174,7 +179,7 @@ impl Order<'_> {
                         self.walk(body, Pass::Again);
                     }
                     self.loops.pop();
-                    // Seen from outside the loop, all of its iterations are over.
+                    // Seen from outside the loop, all of its iterations have finished.
                     self.mark_earlier(start, false);
                 }
                 Block::If(branches) => {
@@ -187,7 +192,7 @@ impl Order<'_> {
         }
     }
 
-    /// A branch may not be taken: its barriers order nothing that comes from before it for what comes after it.
+    /// A branch may not be taken, so its barriers do not order what comes before it with what comes after it.
     fn branch(&mut self, branch: &mut Branch, pass: Pass) {
         let (before, start) = (self.pending.clone(), self.next);
         self.walk(&mut branch.body, pass);
@@ -195,7 +200,7 @@ impl Order<'_> {
         self.pending = before.into_iter().chain(inside.collect::<Vec<_>>()).collect();
     }
 
-    /// Says of everything found since `start` whether it belongs to an earlier iteration of what is walked next.
+    /// Marks all accesses found since `start` as belonging to an earlier iteration, or not.
     fn mark_earlier(&mut self, start: usize, earlier: bool) {
         for accesses in self.pending.iter_mut().filter(|accesses| accesses.number >= start) {
             accesses.earlier = earlier;
@@ -216,7 +221,7 @@ impl Order<'_> {
                 },
             });
         }
-        // A barrier that only some threads execute orders nothing but the op's own accesses.
+        // A barrier that only some threads execute orders only the op's own accesses.
         let ordered_from = if op.guard.is_some() { self.next } else { 0 };
         for part in op.parts() {
             match part {
@@ -230,13 +235,14 @@ impl Order<'_> {
         }
     }
 
-    /// Accesses at the current place of the walk.
+    /// Accesses at the current position of the walk.
     fn accesses(&self, title: &str, body: Vec<Stmt>) -> Accesses {
         let loops = self.loops.clone();
         Accesses { title: title.to_string(), body, loops, since: None, earlier: false, number: self.next }
     }
 
-    /// A barrier follows what is pending from number `from` on; what no later barrier could order better is done with.
+    /// Applies a barrier to the pending accesses from number `from` on, and drops those that no later barrier could
+    /// order better.
     fn pass(&mut self, scope: Scope, from: usize) {
         let widest = self.widest();
         for accesses in self.pending.iter_mut().filter(|accesses| accesses.number >= from) {

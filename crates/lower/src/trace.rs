@@ -1,4 +1,4 @@
-//! What statements touch: thread statements evaluated for every thread of a CTA, without running anything.
+//! The accesses of statements: thread statements are evaluated for every thread of a CTA, without running anything.
 
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::Handle;
@@ -17,30 +17,33 @@ pub(crate) struct Touch {
     pub(crate) writes: bool,
 }
 
-/// Values of the variables that are defined outside the traced statements; sizes have their greatest value if not here.
+/// Values of the variables that are defined outside the traced statements. A size that is not listed has its greatest
+/// value.
 pub(crate) type Env = Vec<(Var, i64)>;
 
-/// Accesses that are listed, at most.
+/// The most accesses that are listed.
 const MOST_TOUCHES: usize = 1 << 21;
 
 /// The accesses of some statements.
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) touches: Vec<Touch>,
-    /// Whether these are all of them. Of more than can be listed, it is the first of each warp.
+    /// Whether the list is complete. If there are too many accesses, only the first of each warp are listed.
     pub(crate) is_whole: bool,
 }
 
-/// Lists what warps touch.
+/// Lists the accesses of warps.
 struct Tracer<'a> {
     program: &'a Program,
     touches: Vec<Touch>,
+    /// Position of the next access among the loads and stores of the warp.
     step: usize,
     /// How many touches may be listed until the end of this warp.
     most: usize,
 }
 
-/// The accesses of `warps` in `body`, where `outer` gives loop variables and block indices (their least value if not).
+/// The accesses of `warps` in `body`. `outer` gives loop variables and block indices; one that is not listed has its
+/// least value.
 pub(crate) fn trace(program: &Program, body: &[Stmt], warps: std::ops::Range<i64>, outer: &Env) -> Trace {
     let of_warp = MOST_TOUCHES / (warps.end - warps.start).max(1) as usize;
     let mut tracer = Tracer { program, touches: Vec::new(), step: 0, most: 0 };
@@ -50,14 +53,14 @@ pub(crate) fn trace(program: &Program, body: &[Stmt], warps: std::ops::Range<i64
         outer.iter().for_each(|(var, value)| warp.fix(var, *value));
         tracer.step = 0;
         tracer.most = tracer.touches.len() + of_warp;
-        // A trace ends at an expression that has no value.
+        // A trace ends at an expression that cannot be evaluated.
         is_whole &= walk(program, body, &mut warp, &mut tracer).is_ok();
         is_whole &= !tracer.is_done();
     }
     Trace { touches: tracer.touches, is_whole }
 }
 
-/// How many accesses each thread does, whatever conditions say.
+/// How many accesses each thread executes if all conditions hold.
 pub(crate) fn steps(body: &[Stmt]) -> u64 {
     let turns = |stmt: &Stmt| {
         let Stmt::For { var, .. } = stmt else { return 1 };
@@ -78,7 +81,7 @@ pub(crate) fn owner(program: &Program, memory: Handle<Memory>) -> Handle<Memory>
     }
 }
 
-/// What data may say: another place for every lane, as far apart as there is room.
+/// Values assumed for a variable that is read from data: one for every lane, as far apart as its range allows.
 fn scattered(var: &Var) -> Lanes {
     let (range, lanes) = (var.range(), LANES as i64);
     let apart = range.hi.saturating_sub(range.lo).saturating_add(1) / lanes;

@@ -13,8 +13,8 @@ pub(crate) struct Traversal {
 }
 
 impl Traversal {
-    /// The order of addresses of `main`, the iters of `placed`. Both have the same iters; `main_is_dst` says which side
-    /// `main` is.
+    /// Orders the iters by the addresses of `main`, whose place in memory is `placed`. Both layouts have the same
+    /// iters; `main_is_dst` tells which side `main` is.
     pub(crate) fn along(placed: &PlacedTile, main: &TileLayout, other: &TileLayout, main_is_dst: bool) -> Traversal {
         let mut order: Vec<usize> = (0..main.shard().len()).collect();
         order.sort_by_key(|&i| {
@@ -25,7 +25,8 @@ impl Traversal {
         if main_is_dst { Traversal { dst: main, src: other } } else { Traversal { dst: other, src: main } }
     }
 
-    /// The order of `main` (taken as destination) in which iters on `axis` come last, its smallest stride fastest.
+    /// Orders the iters of `main` (taken as the destination) so that those on `axis` come last, the smallest stride
+    /// fastest.
     pub(crate) fn by_axis(main: &TileLayout, other: &TileLayout, axis: &Axis) -> Traversal {
         let mut order: Vec<usize> = (0..main.shard().len()).collect();
         order.sort_by_key(|&i| {
@@ -35,7 +36,7 @@ impl Traversal {
         Traversal { dst: reordered(main, &order), src: reordered(other, &order) }
     }
 
-    /// The order of the elements of the tile; the layouts need not have common iters.
+    /// Keeps the order of the tile's elements; the layouts need not have common iters.
     pub(crate) fn as_written(dst: &TileLayout, src: &TileLayout) -> Traversal {
         Traversal { dst: dst.clone(), src: src.clone() }
     }
@@ -52,7 +53,7 @@ impl Traversal {
     pub(crate) fn allows(&self, operand: &MemoryTile, layout: &TileLayout, width: i64) -> bool {
         let bytes = width * operand.dtype.bytes();
         let aligned = operand.placed.origin().multiple() % width == 0 && operand.alignment % bytes == 0;
-        // Vectors lie inside or outside of an edge as a whole.
+        // A vector must lie entirely inside or entirely outside of the tensor.
         let is_inner = |stride: &Expr| stride.as_const().is_some_and(|stride| (1..width).contains(&stride.abs()));
         let whole = operand.placed.pitches.iter().filter(|pitch| is_inner(&pitch.stride)).all(|pitch| {
             pitch.edge.as_ref().is_none_or(|edge| pitch.first.multiple() % width == 0 && edge.multiple() % width == 0)
@@ -62,7 +63,8 @@ impl Traversal {
     }
 }
 
-/// The most elements of `bytes` each, in a width that hardware has, for which `fits` holds; 1 if there is none.
+/// The most elements of `bytes` each that fill an access width of the hardware and for which `fits` holds; 1 if there
+/// is none.
 pub(crate) fn widest(bytes: i64, fits: impl Fn(i64) -> bool) -> i64 {
     [16, 8, 4, 2].into_iter().map(|width| width / bytes).find(|w| *w > 1 && fits(*w)).unwrap_or(1)
 }

@@ -1,12 +1,12 @@
-//! Registers that may be read before they hold anything: parts of fragments that a kernel never writes.
+//! Registers that may be read before they are written: parts of fragments that a kernel never writes.
 
 use std::collections::BTreeSet;
 
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{RegArray, Regs, Resource, Stmt};
 
-/// The arrays of which a register is read where no statement before writes it. A write under a condition on data may not
-/// happen; one under a condition on the thread does for the threads that read.
+/// The arrays with a register that is read before any statement writes it. A write under a condition on data may not
+/// happen; a write under a condition on the thread is assumed to happen for the threads that read.
 pub(crate) fn unwritten(body: &[Stmt]) -> BTreeSet<Handle<RegArray>> {
     let mut scan = Scan::default();
     scan.body(body);

@@ -12,56 +12,57 @@ use crate::conditions::merged;
 use crate::measure::measure;
 use crate::refusal::Refusal;
 
-/// A way to do an op. `C` is what the op's variants look at, `S` the schedules they make.
+/// An implementation of an op. `C` is the input that the op's variants share, `S` the type of their schedules.
 pub(crate) struct Variant<C, S> {
     /// Its name in plans and for `.variant(..)`.
     pub(crate) name: &'static str,
-    /// Schedules of which the cheapest is taken, or all reasons against any.
+    /// The schedules, of which the cheapest is taken, or all reasons why there is none.
     pub(crate) accept: fn(&C) -> Result<Vec<S>, Vec<Reason>>,
 }
 
-/// What an op's variants share: how a schedule reads in words, and the statements it stands for.
+/// A schedule of an op: its summary for plans, and the statements that it produces.
 pub(crate) trait Schedule<C> {
     fn summary(&self, context: &C) -> String;
     fn build(&self, context: &C, builder: &mut Builder) -> Vec<Stmt>;
 }
 
-/// Variants that look at the same things.
+/// Variants that share one input.
 pub(crate) struct VariantList<C: 'static, S: 'static> {
-    /// What they look at. Error: an operand that none of them can take.
+    /// Makes the shared input. Error: an operand that no variant accepts.
     pub(crate) context: fn(&Builder, &Kernel, &Op) -> Result<C, Diagnostic>,
-    /// The fewest wavefronts in which the op could be done, where that is asked.
+    /// The fewest wavefronts in which the op can be done, for ops whose plans show it.
     pub(crate) floor: fn(&C) -> Option<i64>,
-    /// In the order in which they are asked.
+    /// In order of preference: on ties the earlier one is taken.
     pub(crate) variants: &'static [Variant<C, S>],
 }
 
-/// A list of variants, whatever they look at and whatever schedules they make.
+/// A list of variants, whatever the types of their input and schedules.
 pub(crate) trait Variants {
     /// The names of all variants.
     fn names(&self) -> Vec<&'static str>;
 
-    /// What the variants offer for an op, in their order; those that such an op does not have are left out. Error: an
-    /// operand that none of them can take.
+    /// What the variants offer for an op, in their order; variants that do not exist for this op are left out. Error:
+    /// an operand that no variant accepts.
     fn offers<'a>(&self, builder: &Builder, kernel: &'a Kernel, op: &Op) -> Result<Vec<Offer<'a>>, Diagnostic>;
 }
 
 /// What a variant offers for an op.
 pub(crate) struct Offer<'a> {
     pub(crate) variant: &'static str,
+    /// The fewest wavefronts in which the op can be done.
     pub(crate) floor: Option<i64>,
-    /// Ways of which the cheapest is taken, or all reasons against any.
+    /// The candidates, of which the cheapest is taken, or all reasons why there is none.
     pub(crate) candidates: Result<Vec<Box<dyn Candidate + 'a>>, Vec<Reason>>,
 }
 
-/// A way to do an op: how it reads in words, and the statements it stands for. Error: why there are no such statements,
-/// which is found only while they are built.
+/// One way to lower an op: its summary for plans, and its statements. Error: why the statements cannot be built, where
+/// that shows only while they are built.
 pub(crate) trait Candidate {
     fn summary(&self) -> String;
     fn build(&self, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal>;
 }
 
-/// The way that was taken.
+/// The candidate that is taken, and the variants that were considered.
 pub(crate) struct Choice<'a> {
     pub(crate) considered: Vec<Considered>,
     pub(crate) chosen: &'static str,
@@ -69,7 +70,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) candidate: Box<dyn Candidate + 'a>,
 }
 
-/// A schedule, and what its variant looked at.
+/// A schedule with the input of its variant.
 struct Scheduled<C, S> {
     context: Rc<C>,
     schedule: S,
@@ -105,7 +106,7 @@ impl<C: 'static, S: Schedule<C> + 'static> Variants for VariantList<C, S> {
     }
 }
 
-/// Asks every variant; takes the forced one, else the cheapest, the earlier on ties.
+/// Evaluates every variant. Takes the forced one, or else the cheapest; on ties the earlier one.
 pub(crate) fn choose<'a>(
     lists: &[&'static dyn Variants],
     builder: &mut Builder,
@@ -143,22 +144,22 @@ pub(crate) fn choose<'a>(
     }
 }
 
-/// The cheapest way of a variant.
+/// The cheapest candidate of a variant.
 struct Taken<'a> {
     variant: &'static str,
     floor: Option<i64>,
     candidate: Box<dyn Candidate + 'a>,
 }
 
-/// What the variants that were asked said.
+/// The answers of the variants evaluated so far.
 struct Asked {
     considered: Vec<Considered>,
-    /// Of the variants none of whose ways could be built, why not.
+    /// For each variant none of whose candidates could be built, the reason.
     refusals: Vec<Refusal>,
 }
 
 impl Asked {
-    /// The cheapest way of a variant; what it costs, or all reasons against it, is noted.
+    /// The cheapest candidate of a variant. Its cost, or all reasons against the variant, are recorded.
     fn ask<'a>(&mut self, offer: Offer<'a>, builder: &mut Builder, op: &Op) -> Option<(Facts, Taken<'a>)> {
         let Offer { variant, floor, candidates } = offer;
         let candidates = match candidates {
@@ -189,20 +190,20 @@ impl Asked {
         best
     }
 
-    /// The error where none that may be taken can do it: all reasons of those that were asked. Where each of them accepted the
-    /// op and could then not be built, it is the first of these refusals.
+    /// The error if no eligible variant applies: all reasons of the variants that were considered. If each of them
+    /// accepted the op but could not be built, it is the first of these refusals.
     fn refused(self, forced: Option<&str>, kernel: &Kernel, op: &Op) -> Diagnostic {
         if self.considered.len() > self.refusals.len() {
             return refused(&self.considered, forced, kernel, op);
         }
-        let not_laid_out = || Refusal::from("none of its operands was laid out");
+        let not_laid_out = || Refusal::from("none of its operands has a layout");
         let why = self.refusals.into_iter().next().unwrap_or_else(not_laid_out);
         why.diagnostic(&kernel.op_title(op), op.span)
     }
 }
 
-/// What an op or a loop costs that is done in this way, by the warp that does it. It is built on the side; what it declared
-/// is taken back.
+/// The cost of an op or loop that is lowered in this way, for the warp that executes it. The statements are built only
+/// to be measured; their declarations are removed again.
 pub(crate) fn measured(candidate: &dyn Candidate, builder: &mut Builder, warp: i64) -> Result<Facts, Refusal> {
     let mark = builder.mark();
     let body = candidate.build(builder);
@@ -219,7 +220,7 @@ fn unknown_variant(name: &str, known: &[Offer], kernel: &Kernel, op: &Op) -> Dia
     let known: Vec<&str> = known.iter().map(|offer| offer.variant).collect();
     Diagnostic::error("P0401", format!("`{}` has no variant `{name}`", op.kind.info().name))
         .label(op.span, kernel.op_title(op))
-        .help(format!("it has {}", known.join(", ")))
+        .help(format!("its variants are {}", known.join(", ")))
 }
 
 fn refused(considered: &[Considered], forced: Option<&str>, kernel: &Kernel, op: &Op) -> Diagnostic {

@@ -1,4 +1,4 @@
-//! Copies between global and shared memory: threads walk over the tile together, as wide as both sides allow.
+//! Copies between tiles in memory: the threads walk over the tile together, with accesses as wide as both sides allow.
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
@@ -16,12 +16,12 @@ use crate::traversal::{Traversal, widest};
 
 /// Bytes that one thread stages at once: enough loads in flight to hide latency, few enough registers for occupancy.
 const STAGED_BYTES: i64 = 128;
-/// Steps that are written out; more become a loop.
+/// The most steps of a batch, which are unrolled; more steps become a loop over batches.
 const MOST_STEPS: i64 = 16;
-/// Batches up to which their loop is written out.
+/// A loop over up to this many batches is unrolled.
 const MOST_WRITTEN_OUT: i64 = 8;
 
-/// The threads that do an op together.
+/// The threads that execute an op together.
 #[derive(Clone, Debug)]
 pub(crate) struct Team {
     /// Index of the thread in the team.
@@ -30,7 +30,7 @@ pub(crate) struct Team {
 }
 
 impl Team {
-    /// The threads that do an op: those of a warp, or of the CTA.
+    /// The threads that execute an op: those of a warp, or of the CTA.
     pub(crate) fn of(kernel: &Kernel, op: &Op) -> Team {
         if kernel.threads <= 32 || op.scope == Scope::Warp {
             Team { index: kernel.lane(), threads: kernel.threads.min(32) }
@@ -40,14 +40,14 @@ impl Team {
     }
 }
 
-/// How a copy between memories is done.
+/// A copy between two tiles in memory.
 pub(crate) struct MemorySchedule {
     traversal: Traversal,
     /// Elements of one access.
     width: i64,
 }
 
-/// The tile walked in the order of either side's addresses, as wide as both sides allow.
+/// Walks over the tile in the address order of either side, with accesses as wide as both sides allow.
 pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>, Vec<Reason>> {
     let (dst, src) = both_in_memory(context)?;
     let (to, from) = iters_of(dst, src)?;
@@ -69,7 +69,7 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
     Ok(candidates.collect())
 }
 
-/// Element by element, in the order of the tile: right for all layouts.
+/// Copies element by element, in the order of the tile: correct for all layouts.
 pub(crate) fn accept_elementwise(context: &Context) -> Result<MemorySchedule, Vec<Reason>> {
     let (dst, src) = both_in_memory(context)?;
     let (to, from) = iters_of(dst, src)?;
@@ -86,7 +86,7 @@ fn iters_of<'a>(dst: &'a MemoryTile, src: &'a MemoryTile) -> Result<(&'a TileLay
 impl MemorySchedule {
     pub(crate) fn summary(&self, context: &Context) -> String {
         let bytes = self.width * self.dtype_bytes(context);
-        format!("{} threads, {bytes} bytes at a time", context.team.threads)
+        format!("{} threads, {bytes} B at a time", context.team.threads)
     }
 
     fn dtype_bytes(&self, context: &Context) -> i64 {
@@ -147,16 +147,20 @@ pub(crate) fn spread_steps(
 
 /// The accesses of a team to one side of a copy.
 pub(crate) struct Walk<'a> {
+    /// The side that is accessed.
     pub(crate) operand: &'a MemoryTile,
     pub(crate) layout: &'a TileLayout,
+    /// Elements of one access.
     pub(crate) width: i64,
     pub(crate) team: &'a Team,
+    /// Number of accesses in the whole tile.
     pub(crate) vectors: i64,
+    /// Staging registers.
     pub(crate) array: Handle<RegArray>,
 }
 
 impl Walk<'_> {
-    /// `count` steps from `base` on; the last is guarded where the tile ends inside it.
+    /// The statements of `count` steps from `base` on; the last is guarded if the tile ends inside it.
     fn steps(&self, builder: &mut Builder, base: &Expr, count: i64, is_store: bool) -> Vec<Stmt> {
         let thread = Expr::var(&self.team.index);
         let step = Var::new("#step", 0, (count - 1).max(0));
@@ -166,7 +170,7 @@ impl Walk<'_> {
         let inside = self.operand.inside(builder, self.layout, &flat);
         let mut body = Vec::new();
         if !inside.is_empty() && !is_store {
-            // What lies outside reads as zero.
+            // Elements outside of the tensor read as zero.
             let zero = |s| Stmt::Set { to: regs(self.array, s * self.width, self.width), value: 0.into() };
             body.extend((0..count).map(zero));
         }

@@ -1,4 +1,4 @@
-//! `copy`: elements move to the same index of another tile, by a warp or a CTA.
+//! `copy`: a warp or a CTA copies elements to the same indices of another tile.
 
 mod memory;
 mod registers;
@@ -16,7 +16,7 @@ use crate::fragment::ThreadIndices;
 use crate::operand::{Operand, other_operands};
 use crate::variant::{Schedule, Variant, VariantList};
 
-/// What the variants look at.
+/// What the variants of `copy` decide on.
 pub(crate) struct Context {
     pub(crate) dst: Operand,
     pub(crate) src: Operand,
@@ -54,7 +54,7 @@ pub(crate) static VARIANTS: VariantList<Context, CopySchedule> = VariantList {
 };
 
 impl Context {
-    /// The operands of a `copy`. Error: one that has no address.
+    /// Resolves the operands of a `copy`. Error: one of them has no address.
     fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
         let [dst, src] = &op.operands[..] else { return Err(other_operands(kernel, op)) };
         let [dst, src] = [Operand::resolve(builder, kernel, op, dst)?, Operand::resolve(builder, kernel, op, src)?];

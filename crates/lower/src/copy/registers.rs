@@ -17,11 +17,14 @@ use crate::traversal::{Traversal, widest};
 pub(crate) struct FragmentSchedule {
     fragment: FragmentTile,
     memory: MemoryTile,
-    /// Both sides in the same iters.
+    /// The layout of the fragment, in the same iters as `positions`.
     registers: TileLayout,
+    /// The layout of the tile in memory.
     positions: TileLayout,
     owned: Owned,
+    /// Whether the fragment is stored; otherwise it is loaded.
     to_memory: bool,
+    /// Elements of one access.
     width: i64,
 }
 
@@ -31,7 +34,7 @@ pub(crate) fn accept_fragment(context: &Context) -> Result<FragmentSchedule, Vec
         (Operand::Fragment(fragment), Operand::Memory(memory)) => (fragment, memory, false),
         (Operand::Memory(_), Operand::Memory(_)) | (Operand::Fragment(_), Operand::Fragment(_)) => {
             return Err(vec![Reason {
-                text: "both operands are of one kind".to_string(),
+                text: "the operands are both in memory or both in registers".to_string(),
                 accepted: "one operand in registers and one in memory".to_string(),
             }]);
         }
@@ -61,7 +64,7 @@ pub(crate) fn accept_fragment(context: &Context) -> Result<FragmentSchedule, Vec
     })
 }
 
-/// The most elements that are adjacent both in registers and in memory, in a width that hardware has.
+/// The most elements that are adjacent both in registers and in memory and fill an access width of the hardware.
 fn widest_held(traversal: &Traversal, fragment: &FragmentTile, memory: &MemoryTile) -> i64 {
     let bytes = fragment.dtype.bytes();
     let registers_adjacent = |width: i64| {
@@ -78,7 +81,7 @@ fn widest_held(traversal: &Traversal, fragment: &FragmentTile, memory: &MemoryTi
         }
         rest == 1
     };
-    // A vector of registers begins at a multiple of its width, or it would not be aligned.
+    // A vector of registers must begin at a multiple of its width to be aligned.
     let aligned = |width: i64| {
         let moving = traversal.dst().shard().iter().filter(|iter| iter.axis == REG);
         let mut steps = moving.map(|iter| iter.stride).chain([traversal.dst().offset_on(&REG)]);
@@ -92,7 +95,7 @@ impl FragmentSchedule {
     pub(crate) fn summary(&self) -> String {
         let bytes = self.width * self.fragment.dtype.bytes();
         let per_thread = self.registers.size_on(&REG);
-        format!("each thread its {per_thread} elements, {bytes} bytes at a time")
+        format!("{per_thread} per thread, {bytes} B at a time")
     }
 
     pub(crate) fn build(&self, builder: &mut Builder) -> Vec<Stmt> {
@@ -135,6 +138,7 @@ fn simplified(builder: &mut Builder, cond: Cond) -> Cond {
 /// One register of every thread: its index, and the digits of the `reg` iters that lead to it.
 pub(crate) struct Held {
     pub(crate) register: i64,
+    /// The digit of every iter; 0 for iters that are not on `reg`.
     digits: Vec<i64>,
 }
 
@@ -168,7 +172,7 @@ fn owners(layout: &TileLayout) -> impl PartialEq {
 /// Fragment to fragment where every thread already holds what it needs.
 pub(crate) struct RegisterSchedule {
     moves: Vec<Stmt>,
-    /// Conditions under which a thread holds anything.
+    /// Conditions under which a thread holds elements.
     holds: Vec<Cond>,
 }
 
@@ -192,7 +196,7 @@ pub(crate) fn accept_registers(context: &Context) -> Result<RegisterSchedule, Ve
             Ok(RegisterSchedule { moves, holds })
         }
         _ => Err(vec![Reason {
-            text: format!("{} and {} are held by different threads", dst.title, src.title),
+            text: format!("different threads hold the elements of `{}` and `{}`", dst.title, src.title),
             accepted: "fragments in which every thread holds the same elements".to_string(),
         }]),
     }

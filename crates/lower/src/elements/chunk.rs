@@ -1,4 +1,4 @@
-//! Neighbouring steps together: accesses that are adjacent in memory become one.
+//! Neighbouring steps in chunks: accesses that are adjacent in memory become one vector access.
 
 use std::rc::Rc;
 
@@ -14,24 +14,28 @@ use crate::builder::regs;
 use crate::conditions::under;
 use crate::refusal::Refusal;
 
-/// An access that several steps do together, through registers: one per step.
+/// An access that several steps make together as vectors, through an array with one register per step.
 #[derive(Clone)]
 pub(super) struct Moved {
+    /// The access.
     known: Known,
+    /// Whether it is a store; otherwise it is a load.
     writes: bool,
     array: Handle<RegArray>,
-    /// The steps that it is done for.
+    /// The steps that it covers.
     steps: std::ops::Range<usize>,
 }
 
-/// An access of memory that neighbouring steps may do together.
+/// An access to memory that neighbouring steps may make together.
 struct Together {
     known: Known,
+    /// Where each iteration accesses the memory.
     places: Places,
+    /// The most elements of one access.
     widest: usize,
 }
 
-/// The accesses of a nest that neighbouring steps may do together.
+/// The accesses of a nest that neighbouring steps may make together.
 struct Accesses {
     loads: Vec<Together>,
     stores: Vec<Together>,
@@ -44,7 +48,7 @@ impl Accesses {
 }
 
 impl Lowering<'_> {
-    /// All steps.
+    /// Lowers all steps, chunk by chunk.
     pub(super) fn steps(&mut self) -> Result<(), Refusal> {
         let movable = Movable::of(self.kernel, &self.nest.body);
         let together = movable.together(self.kernel, self.nest.vector);
@@ -101,17 +105,17 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Elements that are moved at once in all steps of a chunk, by the threads of `mask`.
+    /// The elements of one access, in all steps of a chunk and for the threads of `mask`.
     fn width(&self, one: &Together, chunk: &Chunk, mask: &Mask) -> usize {
         one.places.width(&self.nest.steps, &chunk.steps, mask, one.widest)
     }
 
-    /// The threads that are the first to do their iterations, if these are the same in all steps.
+    /// The threads that are the first to execute their iterations, if they are the same threads in all steps.
     fn firsts_of(&self, chunk: &Chunk) -> Option<Mask> {
         common_mask(&self.firsts, chunk).map(Rc::clone)
     }
 
-    /// The registers through which an access goes.
+    /// Declares the registers of an access that the steps of a chunk make together, and records it.
     fn moved_through(&mut self, known: &Known, writes: bool, chunk: &Chunk) -> Moved {
         let dtype = self.kernel.buffers[known.buffer].dtype;
         let array = self.new_registers("r", dtype, chunk.steps.len() as i64);
@@ -120,22 +124,22 @@ impl Lowering<'_> {
         moved
     }
 
-    /// The register of an access that is moved together with others.
+    /// The register of step `step` in an access that several steps make together; `None` if it is not such an access.
     pub(super) fn moved_register(&self, access: &Access, step: usize, writes: bool) -> Option<(Handle<RegArray>, i64)> {
         let is_meant = |moved: &&Moved| moved.known.is(access) && moved.writes == writes && moved.steps.contains(&step);
         let moved = self.moved.iter().find(is_meant)?;
         Some((moved.array, (step - moved.steps.start) as i64))
     }
 
-    /// All steps of a chunk, `width` at a time, through a register for each.
+    /// Adds the accesses of all steps of a chunk, `width` steps at a time, through one register per step.
     fn move_all(&mut self, moved: &Moved, width: usize, chunk: &Chunk) {
         for step in chunk.steps.clone().step_by(width) {
             self.move_vector(moved, (step - chunk.steps.start) as i64, width, (step, &chunk.mask));
         }
     }
 
-    /// The steps from `step` on that one access does, from or to the registers from `first` on. What lies outside reads as
-    /// zero.
+    /// Adds one access for the `width` steps from `step` on, from or to the registers from `first` on. Elements
+    /// outside of the tensor read as zero.
     fn move_vector(&mut self, moved: &Moved, first: i64, width: usize, (step, mask): (usize, &Mask)) {
         let part = regs(moved.array, first, width as i64);
         let conditions = self.inside(moved, step, mask);
@@ -167,7 +171,8 @@ impl Lowering<'_> {
         address.at(buffer.layout.as_ref(), width, (step, mask), &mut self.points, self.builder, &mut self.out)
     }
 
-    /// A nest that does nothing but copy from memory to other memory: each side as wide as it allows, through one array.
+    /// Lowers a nest that only copies from memory to memory: each side as wide as it allows, through one array. False
+    /// if the nest is not such a copy.
     fn copied_through(&mut self, chunk: &Chunk, accesses: &Accesses) -> bool {
         let nest = self.nest;
         let [Element::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
@@ -186,8 +191,8 @@ impl Lowering<'_> {
         true
     }
 
-    /// A nest that does nothing but copy between memory and a fragment whose registers are in the order of memory: straight
-    /// from and to the registers.
+    /// Lowers a nest that only copies between memory and a fragment whose registers are in the order of memory:
+    /// directly from or to the registers. False if the nest is not such a copy.
     fn copied(&mut self, chunk: &Chunk, accesses: &Accesses) -> Result<bool, Refusal> {
         let nest = self.nest;
         let [Element::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return Ok(false) };

@@ -1,4 +1,4 @@
-//! Where a thread has the elements of fragments.
+//! Which thread holds which elements of a fragment, and in which registers.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,15 @@ use crate::builder::Builder;
 /// A fragment in registers.
 pub(crate) struct Held {
     pub(crate) array: Handle<RegArray>,
-    /// Elements of the fragment in a register: more than one where a view of it has wider ones.
+    /// Elements of the fragment per register: more than one where a view of it has wider elements.
     ratio: i64,
-    /// Type of an element, and of a register.
+    /// Type of an element.
     dtype: DType,
+    /// Type of a register.
     register: DType,
+    /// Number of elements of the fragment.
     elements: i64,
-    /// What each thread has: elements in order, and their slots.
+    /// By thread, its elements in ascending order, each with its slot.
     slots: Vec<Vec<(u32, u32)>>,
 }
 
@@ -27,18 +29,19 @@ pub(crate) struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot {
     pub(crate) register: i64,
+    /// Position in the register, in elements.
     pub(crate) part: i64,
 }
 
 impl Held {
-    /// Error: the layout of the fragment cannot be used, with the reason.
+    /// Resolves a fragment. Error: why its layout cannot be used.
     pub(crate) fn of(kernel: &Kernel, builder: &Builder, handle: Handle<Buffer>) -> Result<Held, String> {
         let buffer = &kernel.buffers[handle];
         let owner = &kernel.buffers[kernel.storage(handle)];
         let layout = owner.layout.as_ref().ok_or_else(|| format!("`{}` has no layout", owner.name))?;
         let map = Map::of_layout(layout, kernel.threads as usize)
             .map_err(|why| format!("the layout of `{}` {why}", owner.name))?;
-        // An element of the owner is several of a view of narrower ones, or part of one of a view of wider ones.
+        // An element of the owner is several elements of a narrower view, or part of an element of a wider view.
         let narrower = (owner.dtype.bytes() / buffer.dtype.bytes()).max(1) as usize;
         let wider = (buffer.dtype.bytes() / owner.dtype.bytes()).max(1) as usize;
         let mut slots: Vec<Vec<(u32, u32)>> = vec![Vec::new(); map.threads()];
@@ -59,7 +62,7 @@ impl Held {
         Ok(Held { array, ratio, dtype: buffer.dtype, register, elements, slots })
     }
 
-    /// Where a thread has an element; `None` if it has not.
+    /// The slot in which a thread holds an element; `None` if it does not hold it.
     pub(crate) fn slot(&self, thread: usize, element: i64) -> Option<Slot> {
         let list = &self.slots[thread];
         let at = list.binary_search_by_key(&element, |(known, _)| i64::from(*known)).ok()?;
@@ -67,7 +70,7 @@ impl Held {
         Some(Slot { register: slot / self.ratio, part: slot % self.ratio })
     }
 
-    /// Which thread has which of so many elements in which slot; slots count elements.
+    /// The map from threads and slots to elements, of which there are `elements`; slots count elements.
     pub(crate) fn map(&self, elements: usize) -> Map {
         let mut map = Map::empty(self.slots.len(), elements);
         for (thread, list) in self.slots.iter().enumerate() {
@@ -78,18 +81,19 @@ impl Held {
         map
     }
 
-    /// What is in a slot, where slots count elements.
+    /// The value in slot number `slot`, where slots count elements.
     pub(crate) fn in_slot(&self, slot: usize) -> ThreadValue {
         let slot = slot as i64;
         self.read(Slot { register: slot / self.ratio, part: slot % self.ratio })
     }
 
-    /// Elements of the fragment.
+    /// The number of elements of the fragment.
     pub(super) fn elements(&self) -> i64 {
         self.elements
     }
 
-    /// The threads by the slot in which each has its element; those that have it nowhere, or need none, are left out.
+    /// Groups the threads by the slot that holds each thread's element. Threads that do not hold it, or need none, are
+    /// left out.
     pub(super) fn by_slot(&self, elements: impl Iterator<Item = Option<i64>>) -> BTreeMap<Slot, Vec<bool>> {
         let mut groups: BTreeMap<Slot, Vec<bool>> = BTreeMap::new();
         for (thread, element) in elements.enumerate() {
@@ -100,12 +104,12 @@ impl Held {
         groups
     }
 
-    /// Whether a register is one element, of the same type.
+    /// Whether each register holds exactly one element, of the same type.
     pub(super) fn is_plain(&self) -> bool {
         self.dtype == self.register
     }
 
-    /// What is in a slot.
+    /// The value in a slot.
     pub(crate) fn read(&self, slot: Slot) -> ThreadValue {
         let register = ThreadValue::Reg(self.array, slot.register);
         match (self.is_plain(), self.ratio) {
@@ -115,7 +119,7 @@ impl Held {
         }
     }
 
-    /// What the register of a slot becomes where the slot becomes `value`.
+    /// The new value of a slot's register when the slot is set to `value`.
     pub(crate) fn written(&self, slot: Slot, value: ThreadValue) -> ThreadValue {
         match (self.is_plain(), self.ratio) {
             (true, _) => value,

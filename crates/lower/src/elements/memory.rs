@@ -1,4 +1,4 @@
-//! Elements of global and shared memory: their addresses, and the conditions under which they exist.
+//! Elements of global and shared memory: their addresses, and the conditions under which they are in bounds.
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::points::Split;
@@ -11,16 +11,16 @@ use tilewright_layout::Layout;
 use super::points::Points;
 use crate::builder::Builder;
 
-/// Where an access is, in terms of a nest's variables.
+/// The address of an access, in terms of a nest's variables.
 #[derive(Clone, Debug)]
 pub(super) enum Address {
-    /// A position per iteration, and what does not depend on it.
+    /// A position per iteration, and a part that does not depend on the iteration.
     Split(Split),
-    /// The same behind a swizzle, and the element in front of it.
+    /// The same for a swizzled layout: the position after the swizzle, and the element's index before it.
     Swizzled { position: Split, element: Split },
-    /// An expression of the position.
+    /// The position as an expression.
     Expr(Expr),
-    /// An element of which a table says the position.
+    /// An element whose position is looked up in a table.
     Listed(Expr),
 }
 
@@ -45,7 +45,7 @@ impl Address {
         }
     }
 
-    /// The position, in terms of the thread, where `width` elements are moved at once.
+    /// The position in terms of the thread, for an access to `width` elements.
     pub(super) fn at(
         &self,
         layout: Option<&Layout>,
@@ -72,7 +72,7 @@ impl Address {
             Address::Listed(flat) => {
                 let flat = points.at(flat, step, mask, builder, out);
                 let positions: Vec<i64> = layout.map(Layout::memory_positions).unwrap_or_default();
-                // What lies outside of the tensor is looked up, too, though no access uses it.
+                // An index outside of the tensor is looked up as well, although no access uses the result.
                 let count = positions.len().max(1) as i64;
                 let flat = if flat.range().within(0, count) { flat } else { normalize(&(flat % count)) };
                 let most = positions.iter().max().copied().unwrap_or(0);
@@ -85,7 +85,7 @@ impl Address {
     }
 }
 
-/// The position of an element by the bits of the swizzle, if digits of the thread give the element, and `width` divides the
+/// The position of an element through the swizzle, if digits of the thread express the element and `width` divides the
 /// position.
 fn swizzled(
     layout: &Layout,
@@ -104,7 +104,7 @@ fn swizzled(
     (position.multiple() % width == 0).then_some(position)
 }
 
-/// The conditions under which the index is inside, in terms of the thread.
+/// The conditions under which the index is in bounds, in terms of the thread.
 pub(super) fn inside(
     bound: &Bound,
     step: usize,
@@ -113,7 +113,7 @@ pub(super) fn inside(
     builder: &mut Builder,
     out: &mut Vec<Stmt>,
 ) -> Vec<Cond> {
-    // Where only the iteration matters, it may be inside for all threads of this step.
+    // An index that depends only on the iteration may be in bounds for all threads of this step.
     if let Some(split) = points.split(&bound.index)
         && let (Some(other), Some(extent)) = (split.other.as_const(), bound.extent.as_const())
     {

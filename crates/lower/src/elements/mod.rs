@@ -1,8 +1,8 @@
-//! Statements on elements as thread statements: every thread its iterations, one step after the other.
+//! Lowers statements on elements to thread statements: every thread executes its iterations, one step after the other.
 //!
-//! Numbers that depend on the iteration are listed for all threads, and become expressions of the thread, or tables where
-//! none fits; threads that do nothing in a step are left out by conditions, which are exact ([`crate::threads`]).
-//! Neighbouring steps that are adjacent in memory are one access ([`chunk`]).
+//! Numbers that depend on the iteration are listed for all threads, and become expressions of the thread, or tables
+//! where no expression fits. Threads that are idle in a step are excluded by exact conditions ([`crate::threads`]).
+//! Neighbouring steps whose accesses are adjacent in memory share one access ([`chunk`]).
 
 mod chunk;
 mod fragments;
@@ -35,13 +35,14 @@ use points::Points;
 use values::Name;
 pub(crate) use variant::{ByElements, ELEMENTS, NestByElements};
 
-/// Values of a variable that is tied to the iteration in an index of a fragment, at most.
+/// The most cases that the index of a fragment is split into because one term combines the iteration with other
+/// variables.
 const MOST_TIED: i64 = 16;
 
-/// Iterations up to which an inner loop is written out.
+/// An inner loop of up to this many iterations is unrolled.
 const MOST_WRITTEN_OUT: i64 = 8;
 
-/// Lowers a nest. Error: why it cannot be.
+/// Lowers a nest. Error: why it cannot be lowered.
 pub(crate) fn lower(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Result<Vec<Stmt>, Refusal> {
     let mut lowering = Lowering::new(kernel, builder, nest);
     lowering.steps()?;
@@ -49,7 +50,7 @@ pub(crate) fn lower(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Resu
     Ok(declared.into_iter().chain(merged(out)).collect())
 }
 
-/// A condition that every thread asks: `holds` becomes 1 or 0. Error: why it cannot be lowered.
+/// Lowers a condition that every thread evaluates: `holds` becomes 1 or 0. Error: why it cannot be lowered.
 pub(crate) fn lower_condition(
     kernel: &Kernel,
     builder: &mut Builder,
@@ -64,7 +65,7 @@ pub(crate) fn lower_condition(
     Ok(lowering.declared.into_iter().chain(merged(lowering.out)).collect())
 }
 
-/// Where in a nest something is: the step, and the threads for which all conditions around hold.
+/// A position in a nest: the step, and the threads for which all enclosing conditions hold.
 struct Place {
     step: usize,
     mask: Mask,
@@ -75,21 +76,25 @@ struct Lowering<'a> {
     builder: &'a mut Builder,
     nest: &'a Nest,
     points: Points<'a>,
-    /// By step, the threads that are the first to do their iteration: the ones that write memory.
+    /// By step, the threads that are the first to execute their iteration: only these write memory.
     firsts: Vec<Mask>,
+    /// The fragments resolved so far.
     held: BTreeMap<Handle<Buffer>, Rc<Held>>,
+    /// The addresses found so far: buffer, index and address.
     addresses: Vec<(Handle<Buffer>, Vec<Expr>, Address)>,
+    /// The named values in scope, innermost last.
     names: Vec<Name>,
-    /// Declarations, in front of all steps.
+    /// Declarations, which precede all steps.
     declared: Vec<Stmt>,
-    /// Accesses of the current steps that are done together.
+    /// Accesses that the current steps make together.
     moved: Vec<Moved>,
-    /// The arms of `select` around a value: it is computed, but may not be the one that is taken.
+    /// The number of `select` arms around the current value, which is computed even if its arm is not taken.
     arms: usize,
+    /// The statements so far.
     out: Vec<Stmt>,
 }
 
-/// One of the ways an access may go: conditions, and the slot that is meant under them.
+/// One case of an access to a fragment: conditions, and the slot that is accessed under them.
 struct Way {
     conditions: Vec<Cond>,
     slot: Slot,
@@ -115,13 +120,13 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The threads that do something in a step.
+    /// The threads that have an iteration in a step.
     fn mask(&self, step: usize) -> Mask {
         let steps = &self.nest.steps;
         Rc::new((0..steps.threads()).map(|thread| steps.at(thread, step).is_some()).collect())
     }
 
-    /// Statements made by `make`, instead of added to what is made so far.
+    /// The statements that `make` adds, kept apart from those added so far.
     fn aside(&mut self, make: impl FnOnce(&mut Self) -> Result<(), Refusal>) -> Result<Vec<Stmt>, Refusal> {
         let outer = std::mem::take(&mut self.out);
         let result = make(self);
@@ -129,7 +134,7 @@ impl<'a> Lowering<'a> {
         result.map(|()| inner)
     }
 
-    /// Adds statements that only the threads of `mask` execute; `all` execute what is here.
+    /// Adds statements that only the threads of `mask` execute; the threads of `all` are active here.
     fn guarded(&mut self, mask: &[bool], all: &[bool], body: Vec<Stmt>) {
         if mask == all {
             self.out.extend(body);
@@ -142,13 +147,13 @@ impl<'a> Lowering<'a> {
         self.out.extend(under(&conditions, body));
     }
 
-    /// Conditions that hold for the threads of a set only, perhaps by a table.
+    /// Conditions that hold exactly for the threads of a set, looked up in a table if necessary.
     fn conditions(&mut self, set: &[bool]) -> Vec<Cond> {
         let thread = self.points.thread().clone();
         members(set, &thread, self.builder, &mut self.out)
     }
 
-    /// What is done in a step, by the threads of `place`.
+    /// Lowers the statements of one step, for the threads of `place`.
     fn elements(&mut self, body: &[Element], place: &Place) -> Result<(), Refusal> {
         let names = self.names.len();
         for element in body {
@@ -182,7 +187,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The place without threads that are not the first to do their iteration.
+    /// The place without the threads that are not the first to execute their iteration.
     fn first_only(&self, place: &Place) -> Place {
         let firsts = &self.firsts[place.step];
         let mask = place.mask.iter().zip(firsts.iter()).map(|(here, first)| *here && *first).collect();
@@ -227,7 +232,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// A register that holds a value: the one that it is, or a new one.
+    /// A register that holds a value: the one that the value is, or a new one.
     fn in_register(&mut self, value: ThreadValue, dtype: DType) -> tilewright_ir::thread::Regs {
         if let ThreadValue::Reg(array, at) = value {
             return regs(array, at, 1);
@@ -241,7 +246,7 @@ impl<'a> Lowering<'a> {
         self.builder.registers(base, dtype, len, 1, &mut self.declared)
     }
 
-    /// The index of an access, with names for what data says.
+    /// The index of an access. Coordinates read from data are bound to variables.
     fn coordinates(&mut self, access: &Access, place: &Place) -> Result<Vec<Expr>, Refusal> {
         let mut index = Vec::new();
         for coord in &access.index {
@@ -253,8 +258,9 @@ impl<'a> Lowering<'a> {
         Ok(index)
     }
 
-    /// The dimensions of which an access asks whether it is inside. Of shared memory it does so in an arm of `select` alone,
-    /// which is computed whatever is taken: elsewhere the conditions around it are branches, and keep it inside.
+    /// The bounds that an access checks. Accesses to shared memory check theirs only in an arm of `select`, which is
+    /// computed even if it is not taken; elsewhere the conditions around the access are branches, and keep it in
+    /// bounds.
     fn limits(&mut self, access: &Access, index: &[Expr]) -> Vec<Bound> {
         let buffer = &self.kernel.buffers[access.buffer];
         if buffer.space != Space::Shared {
@@ -263,7 +269,7 @@ impl<'a> Lowering<'a> {
         if self.arms == 0 {
             return Vec::new();
         }
-        // What data says stays inside by itself.
+        // Coordinates read from data are kept in bounds by the kernel, which was verified.
         let known = |(coord, index): (&Coord, &Expr)| match coord {
             Coord::At(_) => index.clone(),
             Coord::Data(_) => Expr::constant(0),
@@ -272,8 +278,8 @@ impl<'a> Lowering<'a> {
         self.kernel.bounds(buffer, &index, &mut self.points.splits)
     }
 
-    /// An access of one element of memory, inside of its limits. False if it is outside of shared memory for all threads, so
-    /// that it is never done, and nothing is made of it.
+    /// Adds an access to one element of memory, under its bounds. False if the access is out of bounds of shared
+    /// memory for all threads: then it never happens, and is not added.
     fn at_memory(
         &mut self,
         access: &Access,
@@ -320,7 +326,7 @@ impl<'a> Lowering<'a> {
         Ok(held)
     }
 
-    /// The slots that an access of a fragment may mean, each with its conditions.
+    /// The slots that an access to a fragment may refer to, each with its conditions.
     fn ways(&mut self, access: &Access, place: &Place) -> Result<Vec<Way>, Refusal> {
         let held = self.fragment(access.buffer)?;
         let index = self.coordinates(access, place)?;
@@ -333,8 +339,8 @@ impl<'a> Lowering<'a> {
         Ok(ways)
     }
 
-    /// The expression as sums of what depends on the iteration and what does not: where one term ties both, once for
-    /// every value of the variables that are not the nest's, with the conditions for it.
+    /// The expression as sums of a part that depends on the iteration and a part that does not. Where one term
+    /// combines both, there is a case for every value of the variables outside the nest, with the conditions for it.
     fn untied(&mut self, name: &str, flat: Expr) -> Result<Vec<(Vec<Cond>, Expr)>, Refusal> {
         let mut known = vec![(Vec::new(), flat)];
         while let Some(at) = known.iter().position(|(_, flat)| self.points.split(flat).is_none()) {
@@ -350,17 +356,17 @@ impl<'a> Lowering<'a> {
                     });
                 }
             }
-            let var = tied.ok_or_else(|| format!("the index of `{name}` has terms that are tied to no variable"))?;
+            let var = tied.ok_or_else(|| format!("the index of `{name}` has a term that cannot be split"))?;
             let range = var.range();
             if range.hi - range.lo >= MOST_TIED || known.len() as i64 >= MOST_TIED {
                 let var = var.name();
                 return Err(Refusal::Limit {
                     text: format!(
-                        "the index of `{name}` ties the variables of the loop to `{var}`, which has more than \
-                         {MOST_TIED} values"
+                        "the index of `{name}` combines the variables of the loop with `{var}` in one term, \
+                         which takes more than {MOST_TIED} cases"
                     ),
-                    help: "write the index as a sum of what depends on the loop and what does not, or keep the tile in \
-                           shared memory",
+                    help: "write the index as a sum of a part that depends on the loop and a part that does \
+                           not, or keep the tile in shared memory",
                 });
             }
             known.extend((range.lo..=range.hi).map(|value| {
@@ -371,7 +377,7 @@ impl<'a> Lowering<'a> {
         Ok(known)
     }
 
-    /// The slots of elements at a sum, each with its conditions behind those that are `asked` already.
+    /// The slots of the elements at an index that splits, each with its conditions after those `asked` already.
     fn ways_of(&mut self, held: &Held, flat: &Expr, asked: &[Cond], place: &Place) -> Vec<Way> {
         let Some(split) = self.points.split(flat) else { return Vec::new() };
         let elements = held.elements();
@@ -380,7 +386,7 @@ impl<'a> Lowering<'a> {
             let at = own.iter().map(|own| own.map(|own| own + other));
             return self.of_groups(held.by_slot(at), place, asked);
         }
-        // Registers have no address: every place that the index may lead to is asked for.
+        // Registers have no address, so every value that the index may have is a case of its own.
         let (least, most) = (own.iter().flatten().min(), own.iter().flatten().max());
         let (Some(least), Some(most)) = (least, most) else { return Vec::new() };
         let range = split.other.range();
@@ -410,7 +416,7 @@ impl<'a> Lowering<'a> {
         ways
     }
 
-    /// Whether an index of variables may lead out of the buffer, by its range.
+    /// Whether an index expression may be out of bounds of the buffer, judged by its range.
     fn may_leave(&self, access: &Access) -> bool {
         let mut dimensions = access.index.iter().zip(&self.kernel.buffers[access.buffer].shape);
         dimensions.any(|(coord, extent)| matches!(coord, Coord::At(at) if !at.range().within(0, *extent)))
@@ -426,7 +432,7 @@ impl<'a> Lowering<'a> {
             [way] if way.conditions.is_empty() => Ok(held.read(way.slot)),
             _ => {
                 let array = self.new_registers("r", dtype, 1);
-                // In an arm that is not taken, an element may be one that no thread has.
+                // In an arm that is not taken, the index may be one that no thread holds.
                 if self.arms > 0 && self.may_leave(access) {
                     self.out.push(Stmt::Set { to: regs(array, 0, 1), value: Scalar::Int(0) });
                 }
@@ -439,7 +445,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// An element of a fragment becomes a value.
+    /// Sets an element of a fragment to a value.
     fn write_fragment(&mut self, access: &Access, place: &Place, value: &ThreadValue) -> Result<(), Refusal> {
         let held = self.fragment(access.buffer)?;
         for way in self.ways(access, place)? {
@@ -462,7 +468,7 @@ impl<'a> Lowering<'a> {
             }
             return Ok(());
         }
-        // Kept, so that what one branch does is not seen by the other's condition.
+        // The condition is kept in a register, so that the first branch cannot change it before the second tests it.
         let array = self.new_registers("holds", DType::I32, 1);
         self.keep_truth(cond, array, place)?;
         let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
@@ -477,7 +483,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// A register becomes 1 where a condition holds, else 0.
+    /// Sets a register to 1 where a condition holds, else to 0.
     fn keep_truth(&mut self, cond: &Value, holds: Handle<RegArray>, place: &Place) -> Result<(), Refusal> {
         let cond = self.value(cond, None, place)?;
         let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));

@@ -1,4 +1,5 @@
-//! What is lowered element by element: iterations, who does them when, and what they do.
+//! Nests that are lowered element by element: the iterations, the thread and step that execute each, and the
+//! statements.
 
 use tilewright_expr::Var;
 use tilewright_expr::points::extent;
@@ -7,19 +8,21 @@ use tilewright_layout::map::Map;
 
 use crate::refusal::Refusal;
 
-/// Iterations, who does them in which step, and what they do.
+/// A nest of iterations that is lowered element by element.
 #[derive(Clone, Debug)]
 pub(crate) struct Nest {
+    /// The variables of the iteration, outermost first.
     pub(crate) vars: Vec<Var>,
+    /// The statements of one iteration.
     pub(crate) body: Vec<Element>,
     /// The iteration that each thread does in each step.
     pub(crate) steps: Map,
-    /// Elements that a thread takes together, at most, if the user says so.
+    /// The most elements that a thread accesses at once, if the user says so.
     pub(crate) vector: Option<i64>,
 }
 
 impl Nest {
-    /// A parallel loop that was laid out. Error: why its layout cannot be used.
+    /// The nest of a parallel loop with a layout. Error: why the layout cannot be used.
     pub(crate) fn of_parallel(kernel: &Kernel, parallel: &Parallel) -> Result<Nest, Refusal> {
         let layout = parallel.layout.as_ref().ok_or("this loop has no layout")?;
         let steps =
@@ -29,19 +32,19 @@ impl Nest {
         Ok(Nest { vars, body: body.to_vec(), steps: steps.with_turns(turns), vector: parallel.vector })
     }
 
-    /// Statements that every thread executes: the threads are the iterations.
+    /// The nest of statements that every thread executes: the threads are the iterations.
     pub(crate) fn of_each_thread(kernel: &Kernel, body: &[Element]) -> Nest {
         let threads = kernel.threads as usize;
         let steps = Map::of_slots(threads, threads, |thread, _| Some(thread), 1);
         Nest { vars: vec![kernel.tid()], body: body.to_vec(), steps, vector: None }
     }
 
-    /// A condition around ops, which every thread evaluates.
+    /// The nest of a condition around ops, which every thread evaluates.
     pub(crate) fn of_condition(kernel: &Kernel) -> Nest {
         Nest { vars: Vec::new(), body: Vec::new(), steps: Map::replicated(kernel.threads as usize, 1), vector: None }
     }
 
-    /// An op whose elements move one by one, if it was laid out; `None` for other ops.
+    /// The nest of an op whose elements move one by one, if the op has a layout; `None` for other ops.
     pub(crate) fn of_op(kernel: &Kernel, op: &Op) -> Option<Nest> {
         let steps = Map::of_layout(op.layout.as_ref()?, kernel.threads as usize).ok()?;
         let vars = op.vars();

@@ -12,21 +12,25 @@ use tilewright_layout::map::Map;
 use crate::builder::Builder;
 use crate::threads::{fit, looked_up};
 
-/// Numbers of one step as an expression.
+/// An expression that was found for the numbers of one step.
 struct Known {
+    /// The number of each iteration.
     own: Rc<Vec<i64>>,
     step: usize,
+    /// The threads for which the expression was found.
     mask: Mask,
     expr: Expr,
 }
 
-/// Numbers of iterations, in terms of threads.
+/// Converts numbers per iteration to expressions of the thread.
 pub(super) struct Points<'a> {
+    /// The iteration that each thread executes in each step.
     steps: &'a Map,
     /// The index of a thread in its CTA.
     thread: Expr,
-    /// By the variables of the nest.
+    /// Splits expressions by the variables of the nest.
     pub(super) splits: Splits<'a>,
+    /// The expressions found so far.
     known: Vec<Known>,
 }
 
@@ -39,14 +43,15 @@ impl<'a> Points<'a> {
         &self.thread
     }
 
-    /// The expression as a sum of what depends on the iteration and what does not; `None` if they are tied in one term.
+    /// The expression as a sum of a part that depends on the iteration and a part that does not; `None` if one term
+    /// combines both.
     pub(super) fn split(&mut self, expr: &Expr) -> Option<Split> {
         self.splits.of(expr)
     }
 
-    /// A number per iteration as an expression of the thread, for the threads of `mask` in `step`. What no digits give is
-    /// looked up in a table, by a statement that is added to `out`. If `multiple` divides the numbers, it divides the
-    /// expression.
+    /// A number per iteration as an expression of the thread, for the threads of `mask` in `step`. Numbers that no
+    /// digits express are looked up in a table, by a statement that is added to `out`. If `multiple` divides the
+    /// numbers, it divides the expression.
     pub(super) fn numbers(
         &mut self,
         own: &Rc<Vec<i64>>,
@@ -61,7 +66,7 @@ impl<'a> Points<'a> {
         })
     }
 
-    /// The same, if digits of the thread give it.
+    /// The same, if digits of the thread express it.
     pub(super) fn digits(&mut self, own: &Rc<Vec<i64>>, multiple: i64, (step, mask): (usize, &Mask)) -> Option<Expr> {
         let moved = |known: &Known| {
             let before = self.steps_values(&known.own, known.step, mask);
@@ -82,7 +87,7 @@ impl<'a> Points<'a> {
             let numbers: Vec<Option<i64>> = own.iter().copied().map(Some).collect();
             fit(&numbers, &self.iteration(step, mask)?, multiple)
         };
-        // Digits may give numbers to threads that take no part which `multiple` does not divide; a table does not.
+        // Digits may give idle threads numbers that `multiple` does not divide; a table does not.
         let divides = |expr: &Expr| expr.multiple() % multiple == 0;
         let expr = fit(&values, &self.thread, multiple).or_else(of_iteration).map(|expr| normalize(&expr));
         let expr = expr.filter(divides)?;
@@ -90,7 +95,7 @@ impl<'a> Points<'a> {
         Some(expr)
     }
 
-    /// The number of the iteration, if digits of the thread give it.
+    /// The number of the iteration, if digits of the thread express it.
     fn iteration(&self, step: usize, mask: &[bool]) -> Option<Expr> {
         let at = |thread: usize| mask[thread].then(|| self.steps.at(thread, step)).flatten();
         let numbers: Vec<Option<i64>> = (0..mask.len()).map(|thread| at(thread).map(|number| number as i64)).collect();

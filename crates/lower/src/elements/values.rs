@@ -1,4 +1,4 @@
-//! Values of elements as values of a thread.
+//! Lowers values of elements to values of a thread.
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, ValueRange, Var};
@@ -11,7 +11,7 @@ use super::{Lowering, Place};
 use crate::builder::regs;
 use crate::refusal::Refusal;
 
-/// A value that was named.
+/// A value with a name.
 #[derive(Clone)]
 pub(super) struct Name {
     name: String,
@@ -25,7 +25,7 @@ enum Named {
     Kept(ThreadValue, DType),
     /// A truth value.
     Truth(ThreadValue),
-    /// An integer of indices, of whatever dtype is needed.
+    /// An integer computed from indices, of whatever dtype its use requires.
     Index(Value),
 }
 
@@ -51,7 +51,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// An untyped value whose names are replaced by what they stand for.
+    /// An untyped value with names replaced by the values they stand for.
     fn without_names(&self, value: &Value) -> Value {
         match value {
             Value::Named(name) => match self.named(name) {
@@ -77,7 +77,7 @@ impl Lowering<'_> {
         self.names.iter().rev().find(|known| known.name == name).map(|known| known.value.clone())
     }
 
-    /// The dtype of a value; `None` for numbers that have whatever dtype is needed, and for truth values.
+    /// The dtype of a value; `None` for untyped numbers, whose dtype depends on their use, and for truth values.
     fn dtype_of(&self, value: &Value) -> Option<DType> {
         let named = |name: &str| match self.named(name)? {
             Named::Kept(_, dtype) => Some(dtype),
@@ -86,7 +86,7 @@ impl Lowering<'_> {
         value.dtype(&self.kernel.buffers, &named)
     }
 
-    /// Where an integer without a dtype lies; `None` for other values.
+    /// The range of an untyped integer; `None` for other values.
     fn integer_range(&self, value: &Value) -> Option<ValueRange> {
         match value {
             Value::Const(Scalar::Int(number)) => Some(ValueRange::point(*number)),
@@ -105,7 +105,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The dtype in which integers without one are computed, so that the result is exact.
+    /// The dtype in which untyped integers are computed, so that the result is exact.
     fn exact_dtype(&self, value: &Value) -> DType {
         let is_narrow = |value: &Value| {
             let range = self.integer_range(value);
@@ -118,7 +118,7 @@ impl Lowering<'_> {
         if all_narrow { DType::I32 } else { DType::I64 }
     }
 
-    /// An integer without a dtype as a sum of multiples of variables, if it is one.
+    /// An untyped integer as an index expression, if its operations allow it.
     fn expr_of(&self, value: &Value) -> Option<Expr> {
         match value {
             Value::Const(Scalar::Int(number)) => Some(Expr::constant(*number)),
@@ -138,13 +138,13 @@ impl Lowering<'_> {
         }
     }
 
-    /// An integer without a dtype, computed exactly and then converted.
+    /// An untyped integer, computed exactly and then converted.
     fn integer(&mut self, value: &Value, wanted: Option<DType>, place: &Place) -> Result<ThreadValue, Refusal> {
         let exact = self.exact_dtype(value);
         if let Some(expr) = self.expr_of(value) {
             return Ok(ThreadValue::Index(wanted.unwrap_or(exact), self.index(&normalize(&expr), place)));
         }
-        let Value::Op(op, operands) = value else { return Err("an integer that is none".into()) };
+        let Value::Op(op, operands) = value else { return Err("an integer that is not an operation".into()) };
         let computed = self.operands(*op, operands, exact, place)?;
         Ok(match wanted {
             Some(dtype) if dtype != exact => ThreadValue::Cast(dtype, Narrowing::Wraps, Box::new(computed)),
@@ -156,7 +156,7 @@ impl Lowering<'_> {
         operands.iter().find_map(|operand| self.dtype_of(operand))
     }
 
-    /// A value of a thread; `wanted` is the dtype of numbers that have none of their own.
+    /// Lowers a value; `wanted` is the dtype of untyped numbers.
     pub(super) fn value(
         &mut self,
         value: &Value,
@@ -183,7 +183,7 @@ impl Lowering<'_> {
             },
             Value::Cast(dtype, narrowing, inner) => {
                 let from = match self.integer_range(inner) {
-                    // What the dtype holds needs no conversion.
+                    // Values that the dtype can represent need no conversion.
                     Some(range) if [range.lo, range.hi].iter().all(|end| Scalar::Int(*end).fits(*dtype)) => *dtype,
                     Some(_) => self.exact_dtype(inner),
                     None => self.dtype_of(inner).unwrap_or(if dtype.is_float() { *dtype } else { DType::F32 }),
@@ -219,7 +219,7 @@ impl Lowering<'_> {
         self.operands(op, operands, dtype, place)
     }
 
-    /// An operation on numbers of one dtype.
+    /// Lowers an operation, with its numbers in one dtype.
     fn operands(
         &mut self,
         op: ElementOp,
@@ -245,7 +245,7 @@ impl Lowering<'_> {
         self.points.at(expr, place.step, &place.mask, self.builder, &mut self.out)
     }
 
-    /// An integer that data says, under a name that may stand in indices.
+    /// An integer read from data, bound to a variable that indices may use.
     pub(super) fn named_integer(&mut self, value: &Value, place: &Place) -> Result<Expr, Refusal> {
         if let Value::Index(expr) = self.without_names(value) {
             return Ok(expr);

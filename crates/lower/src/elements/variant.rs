@@ -1,4 +1,4 @@
-//! The variant `elements`: every thread does the elements that inference gave it, one by one.
+//! The variant `elements`: every thread executes the elements that layout inference assigned to it, one by one.
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::Stmt;
@@ -12,7 +12,7 @@ use crate::variant::{Candidate, Offer, Variants};
 /// The variant's name in plans.
 pub(crate) const ELEMENTS: &str = "elements";
 
-/// The list with this variant alone. An op that inference did not lay out does not have it.
+/// The list with this variant alone. An op without an inferred layout does not have it.
 pub(crate) struct ByElements;
 
 impl Variants for ByElements {

@@ -1,7 +1,7 @@
-//! `gemm`: every warp multiplies its part of the product with `mma.sync`, atom by atom.
+//! `gemm`: every warp computes its part of the product with `mma.sync`, atom by atom.
 //!
-//! Operands in fragments have the layouts that the instruction dictates, and are used where they are. What is in memory
-//! goes through staging registers: multiplicands one step of K at a time, the sums as a whole.
+//! Operands in fragments have the layouts that the instruction requires, and are used in place. Operands in memory go
+//! through staging registers: multiplicands one step of K at a time, the accumulator as a whole.
 
 mod staging;
 
@@ -20,12 +20,12 @@ use crate::operand::{MemoryTile, Operand, hangs_over, other_operands};
 use crate::variant::{Schedule, Variant, VariantList};
 use staging::Staged;
 
-/// What the variants look at.
+/// What the variants of `gemm` decide on.
 pub(crate) struct Context {
     product: Result<Product, Reason>,
-    /// The operands in their order, or what stands against one.
+    /// The operands C, A and B, or the reason against one.
     sources: [Result<Source, Reason>; 3],
-    /// The sums begin at 0.
+    /// Whether the accumulator starts at 0.
     clear: bool,
     indices: ThreadIndices,
 }
@@ -33,15 +33,16 @@ pub(crate) struct Context {
 /// Where an operand is.
 #[derive(Clone)]
 enum Source {
-    /// In registers, and which thread has what.
+    /// In registers, with the elements that each thread holds.
     Registers(Handle<RegArray>, Map),
     /// In global or shared memory.
     Memory(Box<MemoryTile>),
 }
 
-/// How a product is done.
+/// A product, and where its operands are.
 pub(crate) struct GemmSchedule {
     product: Product,
+    /// Where C, A and B are.
     sources: [Source; 3],
 }
 
@@ -52,7 +53,7 @@ pub(crate) static VARIANTS: VariantList<Context, GemmSchedule> = VariantList {
 };
 
 impl Context {
-    /// The operands of a `gemm`. Error: one that has no address.
+    /// Resolves the operands of a `gemm`. Error: one of them has no address.
     fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
         let (OpKind::Gemm(gemm), [c, a, b]) = (op.kind, &op.operands[..]) else {
             return Err(other_operands(kernel, op));
@@ -78,17 +79,17 @@ impl Source {
         }
     }
 
-    /// Why it cannot be this matrix of the product.
+    /// The reason why this source cannot be the matrix of the product, if there is one.
     fn against(&self, product: &Product, matrix: Matrix) -> Option<Reason> {
         let Source::Registers(_, map) = self else { return None };
         let wanted = product.map(matrix);
         if *map == wanted {
             return None;
         }
-        let text = format!("`{}` is laid out otherwise than `mma.sync` has it", matrix.name());
+        let text = format!("`{}` is laid out differently from what `mma.sync` requires", matrix.name());
         Some(match wanted.to_layout() {
             Some(layout) => reason(text, &layout.to_string()),
-            None => reason(text, "the layout that is inferred"),
+            None => reason(text, "the layout that inference chooses"),
         })
     }
 }
@@ -110,14 +111,14 @@ fn fragment(builder: &Builder, kernel: &Kernel, tile: &Tile) -> Result<Source, R
         return Err(reason(text, "fragments that are not views of another dtype, and have no such views"));
     }
     let map = Map::of_layout(layout, kernel.threads.max(1) as usize)
-        .map_err(|why| reason(format!("the layout of `{title}` {why}"), "the layout that is inferred"))?;
+        .map_err(|why| reason(format!("the layout of `{title}` {why}"), "the layout that inference chooses"))?;
     Ok(Source::Registers(array, map))
 }
 
 /// The reason against an operand that may hang over an edge.
 fn ragged(title: &str) -> Reason {
     let Reason { text, accepted } = hangs_over(title);
-    Reason { text, accepted: format!("{accepted}; or a tile in shared memory: k.copy to it and from it is masked") }
+    Reason { text, accepted: format!("{accepted}; or a tile in shared memory, since k.copy to and from it is masked") }
 }
 
 fn reason(text: String, accepted: &str) -> Reason {
@@ -141,11 +142,11 @@ fn accept(context: &Context) -> Result<GemmSchedule, Vec<Reason>> {
     }
 }
 
-/// An operand as the instructions take it.
+/// The registers of an operand, as the instructions take them.
 struct Working<'a> {
     array: Handle<RegArray>,
     part: Part<'a>,
-    /// How the registers are filled, if they are not there from the start.
+    /// How the registers are loaded and stored, if the operand is in memory.
     staged: Option<Staged<'a>>,
 }
 
@@ -189,7 +190,7 @@ impl GemmSchedule {
         self.product.part(Matrix::A).atoms[1]
     }
 
-    /// The registers of a matrix; those of multiplicands in memory hold one step.
+    /// The registers of a matrix; those of multiplicands in memory hold one step of K.
     fn working<'a>(
         &'a self,
         builder: &mut Builder,
@@ -215,7 +216,7 @@ impl GemmSchedule {
         }
     }
 
-    /// The products of one step of K, whose place in memory is `at`.
+    /// The statements of one step of K; `at` is the step as it appears in addresses of memory.
     fn step(&self, builder: &mut Builder, sums: &Working, factors: &[Working; 2], step: i64, at: &Expr) -> Vec<Stmt> {
         let mut body = Vec::new();
         for factor in factors {

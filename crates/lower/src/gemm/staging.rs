@@ -1,4 +1,4 @@
-//! Operands of a product in memory: where each lane finds what it has of an atom.
+//! Operands of a product in memory: where each lane finds its elements of an atom.
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
@@ -14,19 +14,19 @@ use crate::operand::MemoryTile;
 pub(super) struct Staged<'a> {
     tile: &'a MemoryTile,
     part: Part<'a>,
-    /// Where an element is, in terms of the three variables and of the thread.
+    /// The position of an element, in terms of the three variables below and of the thread.
     index: Expr,
-    /// Which of the warp's lines the lanes begin at, in units.
+    /// The line of the warp's part at which the lanes begin, in units of `units[0]`.
     line: Var,
-    /// Which index along a line they begin at, in units.
+    /// The index along a line at which they begin, in units of `units[1]`.
     place: Var,
-    /// Which neighbour in the lane's run.
+    /// The index of an element in the lane's run.
     neighbour: Var,
-    /// What the first two variables count: lines, and indices along a line.
+    /// The units of `line` and `place`: so many lines, and so many indices along a line.
     units: [i64; 2],
-    /// How many neighbours a lane has together.
+    /// The number of elements in a lane's run.
     run: i64,
-    /// Neighbours are adjacent in memory.
+    /// Whether the elements of a run are adjacent in memory.
     is_adjacent: bool,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Staged<'a> {
         let position = builder.simplifier.simplify(&position(tile, &flat));
         let at = |neighbours: i64| position.with(&neighbour, neighbours);
         let is_next = |neighbours: i64| normalize(&(at(neighbours) - at(0))).as_const() == Some(neighbours);
-        // A swizzle keeps so many elements together.
+        // The number of consecutive elements that a swizzle keeps together.
         let kept = tile.placed.swizzle.map_or(run, |swizzle| 1 << swizzle.per_element());
         let is_adjacent = run > 1 && kept % run == 0 && (1..run).all(is_next);
         let index = match tile.placed.swizzle {
@@ -65,8 +65,8 @@ impl<'a> Staged<'a> {
         Staged { tile, part, index, line, place, neighbour, units, run, is_adjacent }
     }
 
-    /// Moves what a lane has of an atom to or from registers, in the order of the instruction's registers. The atom is
-    /// counted across the lines and along them; the registers begin at a slot of an array.
+    /// Loads or stores a lane's elements of an atom, in the order of the instruction's registers. `across` and `along`
+    /// are the number of the atom across the lines and along them; the registers begin at `slot` of `array`.
     pub(super) fn moves(
         &self,
         builder: &mut Builder,
@@ -122,7 +122,7 @@ impl<'a> Staged<'a> {
     }
 }
 
-/// The place of the warp along M and along N.
+/// The position of the warp along M and along N.
 fn warps(product: &Product, indices: &ThreadIndices) -> [Expr; 2] {
     let warp = Expr::var(&indices.warp);
     match product.warps {
@@ -132,7 +132,8 @@ fn warps(product: &Product, indices: &ThreadIndices) -> [Expr; 2] {
     }
 }
 
-/// Where element `flat` of a tile is in its memory, before a swizzle. Tiles laid out by tables were refused.
+/// The position of element `flat` of a tile in its memory, before a swizzle. Tiles laid out by tables were refused
+/// earlier.
 fn position(tile: &MemoryTile, flat: &Expr) -> Expr {
     match tile.placed.iters() {
         Some(layout) => &tile.placed.start + &tile.placed.relative_expr(layout, flat),

@@ -1,4 +1,4 @@
-//! The walk over a kernel: the variant of every op chosen, its statements built, barriers put between.
+//! Walks over a kernel: chooses the variant of every op, builds its statements, and puts barriers between ops.
 
 mod placed;
 mod variants;
@@ -18,14 +18,15 @@ use crate::unwritten::unwritten;
 use crate::variant::{Choice, choose};
 use variants::{all_names, variants};
 
-/// What a user may ask of lowering beside the kernel itself.
+/// Options of lowering.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Takes this variant for every op that has one of that name, unless the kernel forces another.
+    /// Forces this variant for every op that has it, unless the kernel forces another.
     pub variant: Option<String>,
 }
 
-/// Lowers a kernel to what one thread does. Errors: ops that no variant can do, with every variant's reasons.
+/// Lowers a kernel to the program of one thread. Errors: ops to which no variant applies, with the reasons of every
+/// variant.
 pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Result<Program, Vec<Diagnostic>> {
     let kernel = kernel.kernel();
     let mut walk = Walk {
@@ -50,7 +51,9 @@ struct Walk<'a> {
     kernel: &'a Kernel,
     options: &'a Options,
     builder: Builder,
+    /// Plans of the ops lowered so far, in program order.
     plans: Vec<OpPlan>,
+    /// Errors found so far.
     found: Vec<Diagnostic>,
     /// Iterations of the serial loops around the current op.
     trips: i64,
@@ -169,7 +172,7 @@ impl Walk<'_> {
             let known: Vec<&str> = known.into_iter().collect();
             self.found.push(
                 Diagnostic::error("P0401", format!("there is no variant `{asked}`"))
-                    .help(format!("there are {}", known.join(", "))),
+                    .help(format!("the variants are {}", known.join(", "))),
             );
         } else {
             self.found
@@ -179,7 +182,7 @@ impl Walk<'_> {
         }
     }
 
-    /// How often a launch executes an op at the current place, over all warps that take part.
+    /// How often a launch executes an op at the current position, over all warps that take part.
     fn executions(&self, op: &Op) -> Expr {
         self.executions_by(op.warp.map_or(self.kernel.warps(), |_| 1))
     }
@@ -192,7 +195,7 @@ impl Walk<'_> {
     fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
         let body = self.assemble(blocks);
         let mut program = self.builder.program;
-        // What a kernel reads of a fragment and never wrote is zero, not whatever a register held.
+        // Elements of a fragment that the kernel reads and never writes are zero, not whatever a register held.
         program.body.extend(body);
         for array in unwritten(&program.body) {
             let to = regs(array, 0, program.registers[array].len);
@@ -245,7 +248,7 @@ impl Walk<'_> {
     }
 }
 
-/// The plan as it stands above the op's CUDA.
+/// The plan as it is printed above the op in CUDA.
 fn details(chosen: &str, facts: &Facts) -> Vec<String> {
     let accesses: Vec<String> = facts.accesses.iter().map(|access| access.to_string()).collect();
     let mut lines = vec![format!("{chosen}: {}", facts.summary)];

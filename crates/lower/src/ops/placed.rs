@@ -1,4 +1,4 @@
-//! Loops, conditions and statements outside of ops, which can be lowered in one way only: element by element.
+//! Loops, conditions and statements outside of ops, which have only one lowering: element by element.
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::linear::normalize;
@@ -17,7 +17,7 @@ use crate::sync::{Block, Branch, IfBlock, OpBlock};
 use crate::variant::{Candidate, measured};
 
 impl Walk<'_> {
-    /// A parallel loop.
+    /// Lowers a parallel loop.
     pub(super) fn parallel(
         &mut self,
         handle: Handle<Parallel>,
@@ -30,21 +30,21 @@ impl Walk<'_> {
         self.nest(&title, parallel.span, nest.substituted(&|expr| substituted_expr(expr, unrolled)))
     }
 
-    /// Statements that every thread executes.
+    /// Lowers statements that every thread executes.
     pub(super) fn each(&mut self, body: &[Element], unrolled: &Substitution) -> Result<OpBlock, Diagnostic> {
         let span = body.first().map_or(self.kernel.span, Element::span);
         let nest = Nest::of_each_thread(self.kernel, body);
         self.nest("each thread", span, nest.substituted(&|expr| substituted_expr(expr, unrolled)))
     }
 
-    /// A condition that is the same for all threads, and its branches.
+    /// Lowers a condition that is the same for all threads, and its branches.
     pub(super) fn branches(&mut self, branch: &If, unrolled: &Substitution) -> Result<Block, Diagnostic> {
         let title = format!("if {}", value_title(self.kernel, &branch.cond));
         let cond = branch.cond.map_exprs(&|expr| substituted_expr(expr, unrolled));
         let holds = self.builder.registers("holds", DType::I32, 1, 1, &mut Vec::new());
         let made = elements::lower_condition(self.kernel, &mut self.builder, &cond, holds);
         let body = made.map_err(|why| why.diagnostic(&title, branch.span))?;
-        let facts = measure(&self.builder.program, &body, 0, "by every thread".to_string());
+        let facts = measure(&self.builder.program, &body, 0, "executed by every thread".to_string());
         let first = self.planned(&title, branch.span, facts, body);
         let mut side = |body: &[Stmt], wanted: i64| {
             let number = ThreadValue::Const(DType::I32, Scalar::Int(wanted));
@@ -55,7 +55,7 @@ impl Walk<'_> {
         Ok(Block::If(Box::new(IfBlock { first, then, otherwise })))
     }
 
-    /// A nest that can be lowered in one way only.
+    /// Lowers a nest that has only one lowering.
     fn nest(&mut self, title: &str, span: Span, nest: Nest) -> Result<OpBlock, Diagnostic> {
         let only = NestByElements { kernel: self.kernel, nest };
         let facts = measured(&only, &mut self.builder, 0).map_err(|why| why.diagnostic(title, span))?;
@@ -63,7 +63,7 @@ impl Walk<'_> {
         Ok(self.planned(title, span, facts, body))
     }
 
-    /// The statements of something that can be done in one way only, and their plan.
+    /// The block of something that has only one lowering; its plan is added.
     fn planned(&mut self, title: &str, span: Span, facts: Facts, body: Vec<ThreadStmt>) -> OpBlock {
         self.plans.push(OpPlan {
             title: title.to_string(),
@@ -78,7 +78,7 @@ impl Walk<'_> {
         OpBlock { title: title.to_string(), guard: None, body, barrier: None, op: self.plans.len() - 1 }
     }
 
-    /// Whether registers are addressed by the variable of a loop, so that it has to be written out.
+    /// Whether the loop's variable indexes registers, so that the loop has to be unrolled.
     pub(super) fn addresses_registers(&self, inner: &Loop) -> bool {
         self.registers_depend(&inner.body, &inner.var)
     }

@@ -10,7 +10,7 @@ use crate::{copy, fill, gemm, permute_layout, reduce};
 
 macro_rules! variants_of_ops {
     ($($kind:pat => [$($list:expr),+];)*) => {
-        /// The variants of an op, in the order in which they are asked: of two that cost the same the earlier is taken.
+        /// The variants of an op, in order of preference: of two with the same cost the earlier is taken.
         pub(super) fn variants(op: &Op) -> Vec<&'static dyn Variants> {
             match op.kind {
                 $($kind => vec![$($list as &'static dyn Variants),+],)*

@@ -14,7 +14,7 @@ pub(crate) fn bank(word: i64) -> usize {
     word.rem_euclid(BANKS as i64) as usize
 }
 
-/// The reason against a tile that may begin inside a word: then nobody knows which elements share one.
+/// The reason against a tile that may begin inside a word: it is then unknown which elements share a word.
 pub(crate) fn inside_a_word(operand: &MemoryTile, listed: &Listed) -> Option<Reason> {
     let per_word = DType::B32.bytes() / operand.dtype.bytes().min(DType::B32.bytes());
     let begins = listed.start.multiple() % per_word == 0 && operand.alignment % DType::B32.bytes() == 0;

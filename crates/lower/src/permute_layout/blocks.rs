@@ -1,11 +1,11 @@
 //! Blocks: every lane reads runs that are contiguous in the source, and writes runs that are contiguous in the
-//! destination, both in wide accesses. A lane holds whole blocks, one direction of which is a run of either side, so
-//! the transpose happens in its registers: by naming them in another order, and for elements narrower than a word by
-//! exchanging halves or bytes of words.
+//! destination, both in wide accesses. A lane holds whole blocks, whose rows are runs of the source and whose columns
+//! are runs of the destination. So the transpose happens in its registers: by renaming them, and for elements narrower
+//! than a word by exchanging halves or bytes of words.
 //!
-//! The tile is linear over the bits of the element's index on both sides (see [`super::linear`]). Bits of the index
-//! are: inside a unit that moves together (`inner`), along a run of the source (`across`), along a run of the
-//! destination (`down`), lanes, and what is left (`rest`).
+//! The tile is linear over the bits of the element's index on both sides (see [`super::linear`]). Each bit of the
+//! index selects an element inside a unit that moves together (`inner`), along a run of the source (`across`) or of
+//! the destination (`down`), a lane, or one of the lane's blocks (`rest`).
 
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
@@ -20,7 +20,7 @@ use super::{Context, staged};
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
 
-/// Most 32-bit registers of one lane, data and what the exchange needs.
+/// The most 32-bit registers of one lane, for data and for the exchange.
 pub(crate) const MOST_REGISTERS: i64 = 200;
 
 /// Bytes of one access on either side.
@@ -35,9 +35,11 @@ pub(crate) struct Widths {
 struct Shape {
     /// Bytes that always move together.
     unit: i64,
-    /// Bits of the index inside a unit, along a run of the source, and along a run of the destination.
+    /// Bits of the index inside a unit.
     inner: Vec<i64>,
+    /// Bits of the index along a run of the source.
     across: Vec<i64>,
+    /// Bits of the index along a run of the destination.
     down: Vec<i64>,
     /// Stages of the exchange that units narrower than a word need.
     stages: usize,
@@ -51,7 +53,9 @@ pub(crate) struct BlockPlan {
     shape: Shape,
     src: BlockSide,
     dst: BlockSide,
+    /// What each bit of the lane's number stands for.
     lanes: Vec<LaneBit>,
+    /// Bits of the index that number the blocks of a lane.
     rest: Vec<i64>,
     exchange: Exchange,
     /// How many bits of rows and columns, from the highest of the exchange down, are in the lane's number.
@@ -63,23 +67,25 @@ pub(crate) struct BlockPlan {
 struct BlockSide {
     /// Bytes of an access.
     width: i64,
-    /// What its positions are sums of.
+    /// The summands of its positions.
     parts: Vec<LinearPart>,
 }
 
 /// Both operands as maps over bits, and what each allows.
 pub(crate) struct Pair {
+    /// Bytes of an element.
     bytes: i64,
     src: Operand,
     dst: Operand,
 }
 
 struct Operand {
-    /// Positions, in elements, from the start on.
+    /// Positions in elements, relative to the start.
     map: BitMap,
     parts: Vec<LinearPart>,
+    /// What the lanes of an access must achieve.
     aim: Aim,
-    /// Indices of neighbours: 1, 2, 4, ... elements further, as far as one access may reach.
+    /// Indices whose bits move by 1, 2, 4, ... elements in memory, as far as one access may reach.
     near: Vec<i64>,
 }
 
@@ -88,7 +94,7 @@ impl Operand {
         let listed = Listed::of(tile)?;
         let not_linear = || Reason {
             text: format!("the addresses of `{}` are not linear over the bits of an element's index", tile.title),
-            accepted: "a power of two of elements, with nested powers of two as strides, swizzled or not".to_string(),
+            accepted: "`2^n` elements with nested powers of two as strides, swizzled or not".to_string(),
         };
         let map = BitMap::of(&listed.positions).ok_or_else(not_linear)?;
         let part = |part: &Part| {
@@ -112,25 +118,25 @@ impl Operand {
         Ok(Operand { map, parts, aim, near })
     }
 
-    /// The bits of the index along a run of so many elements.
+    /// The bits of the index along a run of `elements` elements.
     fn run(&self, elements: i64) -> &[i64] {
         &self.near[..elements.trailing_zeros() as usize]
     }
 
-    /// How far inside an access of so many elements a flip of the bits of `index` reaches; 0 if it moves the address by
-    /// whole accesses.
+    /// The offset inside an access of `elements` elements that flipping the bits of `index` causes; 0 if it moves the
+    /// address by whole accesses.
     fn inside(&self, index: i64, elements: i64) -> i64 {
         self.map.image(index) % elements
     }
 
-    /// Bytes of the widest access.
+    /// Width of the widest access, in bytes.
     fn widest(&self, bytes: i64) -> i64 {
         bytes << self.near.len()
     }
 }
 
 impl Pair {
-    /// The operands, or why one of them is not linear, or holds more than the registers of a warp.
+    /// The operands. Error: one of them is not linear, or the tile does not fit the registers of a warp.
     pub(crate) fn of(context: &Context) -> Result<Pair, Vec<Reason>> {
         let registers = (context.src.placed.size() * context.src.dtype.bytes() + 127) / 128;
         if registers > MOST_REGISTERS {
@@ -174,7 +180,7 @@ impl Pair {
     }
 
     /// Whether every row of a block is an access of the source, and every column one of the destination, with the
-    /// elements in the same order. Where a swizzle changes bits inside an access, each row has an order of its own.
+    /// elements in the same order. Where a swizzle changes bits inside an access, each row has its own order.
     fn has_whole_runs(&self, shape: &Shape, widths: Widths) -> bool {
         let is_whole = |operand: &Operand, width: i64, indices: &[i64]| {
             indices.iter().all(|index| operand.inside(*index, width / self.bytes) == 0)
@@ -247,12 +253,12 @@ impl Shape {
 }
 
 impl BlockPlan {
-    /// Rows that a lane holds: all but those that other lanes hold.
+    /// The bits of the rows that the lane itself holds, without those that are in the lane's number.
     fn down(&self) -> Vec<i64> {
         self.without_split(&self.shape.down)
     }
 
-    /// Columns that a lane holds after the exchange.
+    /// The bits of the columns that the lane itself holds after the exchange.
     fn across(&self) -> Vec<i64> {
         self.without_split(&self.shape.across)
     }
@@ -274,12 +280,12 @@ impl BlockPlan {
         (reads * self.src.width + written + 3) / 4
     }
 
-    /// A cost for comparing widths: passes as the memory serves them, and instructions.
+    /// A cost for comparing widths: memory passes, and instructions.
     fn estimate(&self) -> i64 {
         let (reads, writes) = self.accesses();
         let lanes = 1i64 << self.lanes.len();
         let passes = |width: i64| (lanes * width + 127) / 128;
-        // A stage takes a byte permutation for every word, between lanes also a shuffle, which takes a pass.
+        // A stage takes a byte permutation for every word; between lanes it also takes a shuffle, which costs a pass.
         let words = reads * self.src.width / 4;
         let exchange = words * (self.shape.stages as i64 + self.split as i64 * 9);
         reads * (8 * passes(self.src.width) + 1) + writes * (8 * passes(self.dst.width) + 1) + exchange
@@ -295,13 +301,13 @@ impl BlockPlan {
             _ => ", exchanged by shuffles and prmt".to_string(),
         };
         let shared = if self.split > 0 {
-            format!("a block for {} lanes", 1 << self.split)
+            format!("one block for {} lanes", 1 << self.split)
         } else {
             format!("{blocks} per lane")
         };
         let idle = if lanes < 32 { format!(", {lanes} lanes") } else { String::new() };
         format!(
-            "blocks of {rows} x {columns} units of {} bytes, {shared}{idle}; reads {} and writes {} bytes at a time{how}",
+            "blocks of {rows} x {columns} units of {} B, {shared}{idle}; reads {} and writes {} B at a time{how}",
             self.shape.unit, self.src.width, self.dst.width
         )
     }

@@ -22,9 +22,9 @@ pub(crate) enum Stage {
         /// Lane bits, as a mask, by whose parity the columns are turned.
         columns: i64,
     },
-    /// The words are in two lanes, whose numbers differ in this bit.
+    /// The words are in two lanes, whose numbers differ in one bit.
     Lanes {
-        /// The bit.
+        /// The position of the bit in the lane's number.
         bit: usize,
     },
 }
@@ -34,16 +34,17 @@ pub(crate) enum Stage {
 pub(crate) struct Exchange {
     /// Bytes of a unit: 1 or 2.
     pub(crate) unit: i64,
-    /// From the lowest bit of rows and columns on.
+    /// The stages, from the lowest bit of rows and columns on.
     pub(crate) stages: Vec<Stage>,
 }
 
-/// The selector that takes the first of two units from either word, and what turns it into that for the second.
+/// The `prmt` selector that takes the first of two units from either word, and what is XORed into it to take the
+/// second.
 fn selectors(span: i64) -> (i64, i64) {
     if span == 1 { (0x6240, 0x1111) } else { (0x5410, 0x2222) }
 }
 
-/// What turns a selector into that for exchanged words.
+/// What is XORed into a selector to exchange the two words.
 const SWAPPED: i64 = 0x4444;
 
 impl Exchange {
@@ -52,7 +53,7 @@ impl Exchange {
         1 << self.stages.iter().filter(|stage| matches!(stage, Stage::Registers { .. })).count()
     }
 
-    /// The selector of each stage, named where it depends on the lane.
+    /// The selector of each stage, bound to a variable where it depends on the lane.
     pub(crate) fn name_selectors(&self, builder: &mut Builder, lane: &Expr, body: &mut Vec<Stmt>) -> Vec<Expr> {
         (0..)
             .zip(&self.stages)
@@ -71,7 +72,8 @@ impl Exchange {
             .collect()
     }
 
-    /// The statements that turn the words `from` (one per row that the lane holds) into the words `to` (one per column).
+    /// The statements that turn the words `from` (one per row that the lane holds) into the words `to` (one per
+    /// column).
     pub(crate) fn build(
         &self,
         builder: &mut Builder,
@@ -129,16 +131,16 @@ fn permute(to: &Regs, from: Vec<Regs>, selector: Expr) -> Stmt {
     Stmt::Inst(Call { to: Some(to.clone()), from, arguments, ..Call::plain(Inst::BytePermute) })
 }
 
-/// Registers for words that are half-way through an exchange; each exchange may use them anew.
+/// Registers for the intermediate words of an exchange; all exchanges use the same.
 pub(crate) struct Scratch {
-    /// After each stage but the last.
+    /// The words after each stage but the last.
     half_way: Vec<Vec<Regs>>,
-    /// What another lane sent.
+    /// The word that another lane sent.
     partner: Option<Regs>,
 }
 
 impl Scratch {
-    /// Declares what the exchange needs.
+    /// Declares the registers that the exchange needs.
     pub(crate) fn declare(exchange: &Exchange, builder: &mut Builder, body: &mut Vec<Stmt>) -> Scratch {
         let words = exchange.words();
         let between = exchange.stages.len() as i64 - 1;

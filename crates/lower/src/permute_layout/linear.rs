@@ -1,19 +1,23 @@
 //! Tiles whose addresses are linear over the bits of an element's index, and the lanes that serve them at once.
 //!
 //! In a tile of `2^n` elements with nested powers of two as strides, swizzled or not, every bit of an element's index
-//! flips a fixed set of bits of its address. Indices, addresses and banks are then vectors of bits, and "no two lanes of
-//! a group meet in a bank" says that the banks of the lane bits are independent vectors. Since a vector space is no
-//! union of two proper subspaces, taking one vector after the other finds lanes that are right on both sides.
+//! flips a fixed set of bits of its address. Indices, addresses and banks are then vectors of bits, and "no two lanes
+//! of a group meet in a bank" means that the banks of the lane bits are independent vectors. Since a vector space is
+//! never the union of two proper subspaces, choosing one vector after the other finds lanes without conflicts on both
+//! sides.
 
 /// Addresses that are linear over the bits of an index: `base ^ columns[i] ^ ...` for the bits `i` that are set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BitMap {
+    /// The address of index 0.
     base: i64,
+    /// The address bits that each bit of the index flips.
     columns: Vec<i64>,
 }
 
 impl BitMap {
-    /// The map of these addresses, one per index, if they are linear: a power of two of them, none negative.
+    /// The map of these addresses, one per index, if they are linear: their number is a power of two, and none is
+    /// negative.
     pub(crate) fn of(addresses: &[i64]) -> Option<BitMap> {
         let base = *addresses.first()?;
         if !addresses.len().is_power_of_two() || addresses.iter().any(|address| *address < 0) {
@@ -30,13 +34,13 @@ impl BitMap {
         self.base
     }
 
-    /// The same addresses in units of which `factor` make one; a power of two.
+    /// The same addresses in units that are `factor` times smaller; `factor` is a power of two.
     pub(crate) fn scaled(&self, factor: i64) -> BitMap {
         let columns = self.columns.iter().map(|column| column * factor).collect();
         BitMap { base: self.base * factor, columns }
     }
 
-    /// Bits of an index.
+    /// The number of bits of an index.
     pub(crate) fn bits(&self) -> usize {
         self.columns.len()
     }
@@ -47,7 +51,7 @@ impl BitMap {
         set.fold(0, |image, (_, column)| image ^ column)
     }
 
-    /// An index whose image this is; single bits are preferred.
+    /// An index with this image; a single bit is preferred.
     fn preimage(&self, image: i64) -> Option<i64> {
         let single = self.columns.iter().position(|column| *column == image);
         single.map(|bit| 1 << bit).or_else(|| (1..1i64 << self.bits()).find(|index| self.image(*index) == image))
@@ -62,7 +66,7 @@ impl BitMap {
 /// The span of vectors of bits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Span {
-    /// Independent vectors, each with a highest bit of its own.
+    /// Independent vectors with different highest bits, in descending order.
     basis: Vec<i64>,
 }
 
@@ -76,7 +80,7 @@ impl Span {
         span
     }
 
-    /// What is left of a vector without its part in the span; 0 if it lies in it.
+    /// The vector reduced by the basis; 0 if it lies in the span.
     fn rest(&self, vector: i64) -> i64 {
         self.basis.iter().fold(vector, |rest, known| rest.min(rest ^ known))
     }
@@ -85,7 +89,7 @@ impl Span {
         self.rest(vector) == 0
     }
 
-    /// Adds a vector; false if it lay in the span already.
+    /// Adds a vector; false if it was in the span already.
     pub(crate) fn add(&mut self, vector: i64) -> bool {
         let rest = self.rest(vector);
         if rest != 0 {
@@ -100,12 +104,12 @@ impl Span {
     }
 }
 
-/// What an operand asks of the lanes of one access.
+/// What the lanes of one access must achieve for an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// Shared memory: lanes that are served together meet in no bank.
+    /// Shared memory: lanes that are served together must not meet in a bank.
     Banks,
-    /// Global memory: lanes fill sectors.
+    /// Global memory: lanes must fill sectors.
     Sectors,
 }
 
@@ -117,7 +121,7 @@ pub(crate) struct Side {
     /// Bytes of one access.
     pub(crate) width: i64,
     pub(crate) aim: Aim,
-    /// Indices by which a lane may turn the order of its accesses.
+    /// Indices that a lane may XOR into its accesses, to change their order.
     pub(crate) turns: Vec<i64>,
 }
 
@@ -136,7 +140,7 @@ pub(crate) struct LaneBit {
 pub(crate) const LANE_BITS: usize = 5;
 
 impl Side {
-    /// How many low bits of the lane's number are served together.
+    /// How many low bits of the lane's number differ between lanes that are served together.
     fn group_bits(&self) -> usize {
         match self.width {
             0..=4 => LANE_BITS,
@@ -145,13 +149,13 @@ impl Side {
         }
     }
 
-    /// The bank, in units of the access, that an index reaches from the first one.
+    /// The change of the bank that an index causes, in units of the access.
     fn bank(&self, index: i64) -> i64 {
         let unit = self.width.max(4);
         self.map.image(index) % 128 / unit
     }
 
-    /// The access that an index belongs to.
+    /// The change of the access that an index causes.
     fn access(&self, index: i64) -> i64 {
         self.map.image(index) / self.width.max(4)
     }
@@ -160,18 +164,19 @@ impl Side {
         self.map.image(index) / 32
     }
 
-    /// The turns whose bits are set.
+    /// The XOR of the turns whose bits are set.
     fn turn(&self, turns: i64) -> i64 {
         let set = self.turns.iter().enumerate().filter(|(bit, _)| turns >> bit & 1 == 1);
         set.fold(0, |sum, (_, turn)| sum ^ turn)
     }
 }
 
-/// The lanes so far, as one side sees them.
+/// The lane bits chosen so far, as one side sees them.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     banks: Span,
     accesses: Span,
+    /// The number of lane bits.
     lanes: usize,
 }
 
@@ -191,15 +196,15 @@ impl Seen {
         Some(seen)
     }
 
-    /// The first turns of `index` that this side takes.
+    /// The first turns with which this side accepts `index`, as bits.
     fn turned(&self, side: &Side, index: i64) -> Option<(i64, Seen)> {
         (0..1i64 << side.turns.len()).find_map(|turns| Some((turns, self.with(side, index ^ side.turn(turns))?)))
     }
 }
 
-/// Lanes for both sides, as sums of the independent indices `basis`; `first` are lane bits that are fixed already. Where
-/// the basis has fewer indices than the lanes could take, there are fewer than 5 bits. `None` if no further lane bit
-/// serves both sides although there are indices left.
+/// Lanes for both sides, as sums of the independent indices `basis`; `first` are lane bits that are fixed already.
+/// Where the basis has fewer indices than the lanes could take, there are fewer than 5 bits. `None` if no further lane
+/// bit serves both sides although there are indices left.
 pub(crate) fn choose_lanes(src: &Side, dst: &Side, basis: &[i64], first: &[LaneBit]) -> Option<Vec<LaneBit>> {
     let mut lanes = Vec::new();
     let mut taken = Span::default();

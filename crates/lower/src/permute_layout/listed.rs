@@ -1,4 +1,4 @@
-//! Where the elements of an operand lie, listed, and their addresses as expressions of the lane.
+//! The positions of an operand's elements in a list, and their addresses as expressions of the lane.
 
 use std::collections::BTreeMap;
 
@@ -15,31 +15,32 @@ use tilewright_layout::Pitch;
 /// The positions of all elements of an operand, in the order of the tile.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
-    /// Position from which the others count, a multiple of all banks once unless the operand's own start is none.
+    /// Position from which the others are counted: it is a multiple of one row of all banks if the operand's own start
+    /// is.
     pub(crate) start: Expr,
-    /// Positions from the start on, in elements, none negative. Strides that are known at launch only count as
+    /// Positions relative to the start, in elements, none negative. Strides that are known only at launch count as
     /// [`FAR`].
     pub(crate) positions: Vec<i64>,
-    /// What the positions are sums of.
+    /// The summands of the positions.
     pub(crate) parts: Vec<Part>,
 }
 
 /// A summand of positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// Where the first element is.
+    /// The position of the first element, in strides.
     pub(crate) first: Expr,
-    /// Steps from there on, element by element.
+    /// By element, the number of strides from the first.
     pub(crate) steps: Vec<i64>,
-    /// What a step moves.
+    /// The stride, in elements.
     pub(crate) stride: Expr,
 }
 
-/// Stands for a stride that is known at launch only: a power of two, beyond all others in a tile.
+/// Stands for a stride that is known only at launch: a power of two, larger than all others in a tile.
 const FAR: i64 = 1 << 32;
 
 impl Listed {
-    /// The positions of an operand, or why they are not known: a swizzle that acts on an unknown start.
+    /// The positions of an operand. Error: they are not known, since a swizzle acts on an unknown start.
     pub(crate) fn of(operand: &MemoryTile) -> Result<Listed, Reason> {
         let placed = &operand.placed;
         if !placed.pitches.is_empty() {
@@ -69,7 +70,7 @@ impl Listed {
         Ok(Listed { start, parts: vec![part], positions })
     }
 
-    /// The positions in a tensor whose sizes are known at launch only.
+    /// The positions in a tensor whose sizes are known only at launch.
     fn over_pitches(operand: &MemoryTile) -> Result<Listed, Reason> {
         if !operand.is_inside() {
             return Err(hangs_over(&operand.title));
@@ -89,13 +90,13 @@ impl Listed {
         Ok(Listed { start: placed.origin(), positions, parts })
     }
 
-    /// True when all strides are numbers.
+    /// True when all strides are constants.
     pub(crate) fn is_known(&self) -> bool {
         self.parts.iter().all(|part| part.stride.as_const().is_some())
     }
 }
 
-/// An address that is linear over the bits of the lane: a named part, and constants to flip in it.
+/// An address that is linear over the bits of the lane: a part that depends on the lane, and constants to XOR into it.
 pub(crate) struct LinearAddress<'a> {
     parts: Vec<LaneSum<'a>>,
 }
@@ -103,7 +104,9 @@ pub(crate) struct LinearAddress<'a> {
 /// A summand of an address: a map over the bits of the element's index.
 #[derive(Clone, Debug)]
 pub(crate) struct LinearPart {
+    /// The position of the first element, in strides.
     pub(crate) first: Expr,
+    /// The number of strides, linear over the bits of an element's index.
     pub(crate) map: BitMap,
     pub(crate) stride: Expr,
 }
@@ -119,8 +122,8 @@ struct LaneSum<'a> {
 }
 
 impl<'a> LinearAddress<'a> {
-    /// The address of the lane whose bits stand for the indices `lanes`; the lane's part is named `base` where it is
-    /// worth a name.
+    /// The address of the lane whose bits stand for the indices `lanes`. The lane's part is bound to a variable called
+    /// `base` unless it is simple.
     pub(crate) fn new(
         builder: &mut Builder,
         (base, lane): (&str, &Expr),
@@ -163,7 +166,7 @@ impl<'a> LaneSum<'a> {
     /// The position where the bits of the index `step` are flipped.
     fn at(&self, step: i64) -> Expr {
         let step = self.part.map.image(step);
-        // Bits that the lane never sets are added, and become part of the access.
+        // Bits that the lane never sets are added as a constant, which becomes part of the access.
         let (met, apart) = (step & self.used, step & !self.used);
         if met == 0 {
             return &self.lane * self.unit + apart;

@@ -1,7 +1,7 @@
 //! `permute_layout`: a warp moves a tile from one layout to another through registers.
 //!
-//! All elements of a lane are read, `__syncwarp()`, written under the other layout, `__syncwarp()`: right also when
-//! both operands are the same storage; without the barriers where they cannot be.
+//! Each lane reads all its elements, then `__syncwarp()`, writes them under the other layout, then `__syncwarp()`.
+//! This is right even if both operands are the same storage; where they cannot be, there are no barriers.
 
 mod banks;
 mod blocks;
@@ -36,7 +36,7 @@ use crate::builder::Builder;
 use crate::operand::{MemoryTile, Operand, hangs_over, other_operands};
 use crate::variant::{Schedule, Variant, VariantList};
 
-/// What the variants look at.
+/// What the variants of `permute_layout` decide on.
 pub(crate) struct Context {
     pub(crate) dst: MemoryTile,
     pub(crate) src: MemoryTile,
@@ -67,15 +67,15 @@ pub(crate) static VARIANTS: VariantList<Context, PermuteSchedule> = VariantList 
 };
 
 impl Context {
-    /// The operands of a `permute_layout`. Error: one that is not in memory.
+    /// Resolves the operands of a `permute_layout`. Error: one of them is not in memory.
     fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
         let [dst, src] = &op.operands[..] else { return Err(other_operands(kernel, op)) };
         let in_memory = |tile: &Tile| match Operand::resolve(builder, kernel, op, tile)? {
             Operand::Memory(tile) => Ok(tile),
             Operand::Fragment(tile) => {
-                Err(Diagnostic::error("P0403", format!("`permute_layout` of the fragment `{}`", tile.title))
+                Err(Diagnostic::error("P0403", format!("`permute_layout` cannot move the fragment `{}`", tile.title))
                     .label(op.span, kernel.op_title(op))
-                    .help("its operands are tiles of global or shared memory"))
+                    .help("its operands must be tiles in global or shared memory"))
             }
         };
         let (to, from) = (in_memory(dst)?, in_memory(src)?);
@@ -84,8 +84,8 @@ impl Context {
     }
 }
 
-/// Whether both operands may share bytes: they are parts of one buffer, or of two parameters that a caller gives one memory
-/// for, and the places of one tile reach into those of the other.
+/// Whether both operands may share bytes: they are parts of one buffer, or of two parameters for which a caller may
+/// pass the same memory, and the tiles may overlap there.
 fn may_alias(kernel: &Kernel, operands: [&Tile; 2], dst: &PlacedTile, src: &PlacedTile) -> bool {
     let storages = operands.map(|tile| kernel.storage(tile.buffer));
     let is_global = |storage| matches!(kernel.buffers[storage].space, Space::Global(_));
@@ -137,7 +137,7 @@ pub struct Joint {
 }
 
 impl Joint {
-    /// The joint form, or the reasons why there is none, added to `reasons`. Operands are given with their names.
+    /// The joint form; if there is none, the reasons are added to `reasons`. Operands are given with their names.
     fn of(dst: (&str, &PlacedTile), src: (&str, &PlacedTile), reasons: &mut Vec<Reason>) -> Option<Joint> {
         for (title, placed) in [dst, src] {
             if placed.swizzle.is_some() {
@@ -187,11 +187,11 @@ impl Joint {
     }
 }
 
-/// The reason against a tile whose strides are known at launch only.
+/// The reason against a tile whose strides are known only at launch.
 pub(crate) fn unknown_strides(title: &str) -> Reason {
     Reason {
-        text: format!("the strides of `{title}` are known at launch only"),
-        accepted: "tiles whose strides are numbers".to_string(),
+        text: format!("the strides of `{title}` are known only at launch"),
+        accepted: "tiles whose strides are constants".to_string(),
     }
 }
 
@@ -200,13 +200,13 @@ fn collision(title: &str, found: Result<Option<(i64, i64)>, LayoutError>) -> Opt
     let text = match found {
         Ok(None) => return None,
         Ok(Some((first, second))) => format!("elements {first} and {second} of `{title}` share a place"),
-        Err(error) => format!("whether elements of `{title}` share a place: {error}"),
+        Err(error) => format!("cannot tell whether elements of `{title}` share a place: {error}"),
     };
     Some(Reason { text, accepted: "layouts that give every element its own place".to_string() })
 }
 
-/// `read all, __syncwarp, write all, __syncwarp`, around the accesses of a schedule. Operands that share no byte need no
-/// barrier: every lane writes what it read itself.
+/// `read all, __syncwarp, write all, __syncwarp`, around the accesses of a schedule. Operands that share no byte need
+/// no barrier: every lane writes what it read itself.
 pub(crate) fn staged(context: &Context, mut body: Vec<Stmt>, reads: Vec<Stmt>, writes: Vec<Stmt>) -> Vec<Stmt> {
     let sync = context.may_alias.then_some(Stmt::Inst(Call::plain(Inst::SyncWarp)));
     body.extend(reads);

@@ -1,4 +1,4 @@
-//! A schedule whose addresses follow no expression: offsets are looked up in a table, once.
+//! A schedule whose addresses are not given by an expression: each offset is looked up in a table, once.
 
 use std::ops::Range;
 
@@ -15,25 +15,27 @@ use super::{Context, staged};
 use crate::builder::{Builder, regs};
 use tilewright_layout::access::LANES;
 
-/// Steps whose offsets are looked up together, at most.
+/// The most steps whose offsets are looked up together.
 const TOGETHER: usize = 4;
-/// Where the second value begins in an entry that holds two.
+/// What the second value is multiplied by in an entry that holds two.
 pub(crate) const HIGH: i64 = 1 << 16;
-/// Second values below this leave an entry of 32 bits non-negative.
+/// Second values below this keep a 32-bit entry non-negative.
 pub(crate) const MOST_HIGH: i64 = 1 << 15;
-/// The entry of a lane that rests.
+/// The entry of an idle lane.
 const IDLE: i64 = -1;
 
 /// A schedule with its offsets.
 pub(crate) struct OffsetPlan {
     steps: Steps,
+    /// The positions of the source's elements.
     src: Listed,
+    /// The positions of the destination's elements.
     dst: Listed,
     /// Steps that are read before any of them is written.
     chunk: usize,
 }
 
-/// Names of both offsets of a step.
+/// Both offsets of a step, as expressions.
 struct Offsets {
     src: Expr,
     dst: Expr,
@@ -53,7 +55,7 @@ fn groups(steps: Range<usize>) -> Vec<Range<usize>> {
 }
 
 impl OffsetPlan {
-    /// A plan, or why data and offsets do not fit the registers: operands that share storage cannot move in parts.
+    /// A plan. Error: data and offsets do not fit the registers, and operands that share storage cannot move in parts.
     pub(crate) fn new(context: &Context, steps: Steps, src: Listed, dst: Listed) -> Result<OffsetPlan, Vec<Reason>> {
         let far = src.positions.iter().chain(&dst.positions).find(|position| i32::try_from(**position).is_err());
         if let Some(far) = far {
@@ -78,7 +80,7 @@ impl OffsetPlan {
         Ok(plan)
     }
 
-    /// One entry holds both offsets where they are small.
+    /// Whether one entry holds both offsets, since they are small.
     fn is_packed(&self) -> bool {
         let most = |listed: &Listed| listed.positions.iter().copied().max().unwrap_or(0);
         most(&self.src) < HIGH && most(&self.dst) < MOST_HIGH
@@ -187,7 +189,7 @@ impl OffsetPlan {
             } else if busy[..count].iter().all(|busy| *busy) {
                 idle(Cond::Less(lane.clone(), Expr::constant(count as i64)))
             } else {
-                // A resting lane has a negative entry, and so has its quotient.
+                // The entry of an idle lane is negative, and so is its quotient.
                 idle(Cond::Less(Expr::constant(IDLE), offsets.dst.clone()))
             });
         }

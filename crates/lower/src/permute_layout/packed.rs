@@ -1,4 +1,5 @@
-//! `warp_packed`: 1- and 2-byte elements by 32-bit and wider accesses; words exchange their bytes in registers.
+//! `warp_packed`: moves 1- and 2-byte elements with 32-bit and wider accesses; words exchange their bytes in
+//! registers.
 
 use tilewright_ir::plan::Reason;
 

@@ -1,5 +1,5 @@
-//! Lanes that take their elements in rotated order: `lane + 32*((step + c*(lane/d)) % steps)`, for tiles that are not
-//! linear over bits, such as those whose extents are no powers of two.
+//! Lanes that take their elements in rotated order, `lane + 32*((step + c*(lane/d)) % steps)`, for tiles that are not
+//! linear over bits, such as those whose extents are not powers of two.
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::Stmt;
@@ -15,13 +15,13 @@ pub(crate) struct RotationPlan {
     src: TileLayout,
     dst: TileLayout,
     steps: i64,
-    /// How far each group of lanes is ahead of the one before.
+    /// How many steps each group of lanes is ahead of the one before.
     ahead: i64,
     /// Lanes of a group.
     group: i64,
 }
 
-/// Steps up to which rotations are tried.
+/// Rotations are tried for up to this many steps.
 const MOST_STEPS: i64 = 64;
 
 impl RotationPlan {
@@ -81,7 +81,8 @@ impl RotationPlan {
     }
 }
 
-/// The smallest rotation, and among those the widest groups, for which every step of both sides is free.
+/// The smallest rotation, and among those the widest groups, for which every step of both sides is free of bank
+/// conflicts.
 fn first_free(sides: &[Banks; 2], steps: i64) -> Option<(i64, i64)> {
     let groups = || (1..=16).rev();
     let rotations =
@@ -94,8 +95,9 @@ fn first_free(sides: &[Banks; 2], steps: i64) -> Option<(i64, i64)> {
     })
 }
 
-/// Words of every element of one side.
+/// The words of one side.
 struct Banks {
+    /// The first word of every element.
     words: Vec<i64>,
     /// Words of an element.
     width: i64,

@@ -33,17 +33,18 @@ use super::listed::Listed;
 use super::{Context, unknown_strides};
 use crate::operand::MemoryTile;
 
-/// Accesses of a lane on either side that are written out.
+/// The most accesses of a lane on either side; all are unrolled.
 const MOST_STEPS: usize = 512;
-/// Registers for bytes that are half-way; all rounds use the same.
+/// Registers for intermediate bytes; all rounds use the same.
 const SCRATCH: i64 = 4;
 
 /// A move in rounds.
 pub(crate) struct RoundPlan {
     rounds: Vec<Round>,
     encoding: Encoding,
-    /// Where both tiles begin, in elements.
+    /// Where the source begins, in elements.
     src: Expr,
+    /// Where the destination begins, in elements.
     dst: Expr,
     /// Elements of a word.
     per_word: i64,
@@ -51,7 +52,7 @@ pub(crate) struct RoundPlan {
     chunks: Vec<Range<usize>>,
 }
 
-/// Plans for the move, of which the first takes the fewest accesses, or why there is none.
+/// Plans for the move, the first with the fewest accesses. Error: the reasons why there is none.
 pub(crate) fn accept(context: &Context) -> Result<Vec<RoundPlan>, Vec<Reason>> {
     let (src, dst) = match (listed(&context.src), listed(&context.dst)) {
         (Ok(src), Ok(dst)) => (src, dst),
@@ -63,7 +64,7 @@ pub(crate) fn accept(context: &Context) -> Result<Vec<RoundPlan>, Vec<Reason>> {
     if steps > MOST_STEPS {
         return Err(vec![Reason {
             text: format!("{} elements take {steps} accesses of each lane", context.src.placed.size()),
-            accepted: format!("up to {MOST_STEPS}, which are written out"),
+            accepted: format!("up to {MOST_STEPS}, since they are unrolled"),
         }]);
     }
     let mut plans = Vec::new();
@@ -96,7 +97,7 @@ fn no_blocks() -> Reason {
     }
 }
 
-/// Rounds for these blocks: those with the fewest steps, and as long as there are bank conflicts, others with more.
+/// Rounds for these blocks: those with the fewest steps, and while these have bank conflicts, others with more steps.
 fn candidates(blocks: &[Block]) -> Vec<Vec<Round>> {
     let width = blocks.first().map_or(1, |block| block.rows.len());
     let mut found = Vec::new();
@@ -117,12 +118,13 @@ fn rounds(blocks: &[Block], kinds: &[Kind], round_of: &[usize]) -> Vec<Round> {
 }
 
 impl RoundPlan {
-    /// The plan, or why its tables or registers are too many: operands that share storage cannot move in parts.
+    /// The plan. Error: its tables are too large, or it needs too many registers and operands that share storage
+    /// cannot move in parts.
     fn new(context: &Context, rounds: Vec<Round>, (src, dst): (Expr, Expr)) -> Result<RoundPlan, Vec<Reason>> {
         let encoding = Encoding::of(&rounds).ok_or_else(|| {
             vec![Reason {
-                text: "the tile reaches over too many bytes for a table of its offsets".to_string(),
-                accepted: "tiles that lie within 1 GiB".to_string(),
+                text: "the tile spans too many bytes for a table of its offsets".to_string(),
+                accepted: "tiles that span at most 1 GiB".to_string(),
             }]
         })?;
         let per_word = 4 / context.src.dtype.bytes();
@@ -138,7 +140,7 @@ impl RoundPlan {
         Ok(plan)
     }
 
-    /// Rounds that fit the registers together.
+    /// The rounds in groups that fit the registers.
     fn parts(&self) -> Vec<Range<usize>> {
         let mut parts: Vec<Range<usize>> = Vec::new();
         let mut taken = 0;
@@ -156,12 +158,12 @@ impl RoundPlan {
         parts
     }
 
-    /// Registers of a lane that a round takes until it is written: words, and what was looked up.
+    /// Registers of a lane that a round takes until it is written: words, and the entries that were looked up.
     fn registers(&self, round: &Round) -> i64 {
         (round.kind.steps + self.entries(round)) as i64 + self.own_scratch()
     }
 
-    /// Entries of a lane in all tables.
+    /// Entries that a lane looks up for a round, in all tables.
     fn entries(&self, round: &Round) -> usize {
         round.values() * self.encoding.names().len() + selector_entries(round)
     }
@@ -171,18 +173,18 @@ impl RoundPlan {
         self.rounds.first().map_or(1, |round| round.kind.steps * round.kind.sharing)
     }
 
-    /// Registers that every round needs for itself beside its words: halves are written from there.
+    /// Registers that every round needs for itself besides its words: exchanged halves are written from there.
     fn own_scratch(&self) -> i64 {
         i64::from(self.width() == 2)
     }
 
-    /// Words that a lane holds at once.
+    /// The most words that a lane holds at once.
     fn most_words(&self) -> i64 {
         let words = |part: &Range<usize>| self.rounds[part.clone()].iter().map(|round| round.kind.steps).sum::<usize>();
         self.chunks.iter().map(words).max().unwrap_or(0) as i64
     }
 
-    /// Registers for what is neither a word as it was read nor looked up.
+    /// The most registers for intermediate values of the exchange.
     fn most_scratch(&self) -> i64 {
         let rounds = self.chunks.iter().map(|part| part.len() as i64).max().unwrap_or(0);
         if self.width() == 4 { SCRATCH } else { rounds * self.own_scratch() }
@@ -199,7 +201,7 @@ impl RoundPlan {
         format!("{what}, {}; offsets from a table of {entries} entries{parts}", self.passes(context))
     }
 
-    /// What both phases take, in words.
+    /// The cost of both phases, as text.
     fn passes(&self, context: &Context) -> String {
         let steps: usize = self.rounds.iter().map(|round| round.kind.steps).sum();
         if [&context.src, &context.dst].iter().any(|operand| operand.memory_kind != MemoryKind::Shared) {

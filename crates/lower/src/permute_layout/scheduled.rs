@@ -1,5 +1,5 @@
-//! `warp_scheduled`: any bijection. Which elements move in one step is scheduled so that steps meet as few bank
-//! conflicts as possible; addresses are an expression of lane and step where one fits, else offsets from a table.
+//! `warp_scheduled`: accepts any bijection. The elements that move in one step are scheduled so that there are as few
+//! bank conflicts as possible; addresses are an expression of lane and step where one fits, else offsets from a table.
 
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
@@ -13,13 +13,13 @@ use super::steps::Steps;
 use super::{Context, PermuteSchedule, collision, unknown_strides};
 use crate::builder::Builder;
 
-/// Steps that are written out.
+/// The most steps; all are unrolled.
 const MOST_STEPS: i64 = 2048;
 
 /// A schedule and the form of its addresses.
 pub(crate) struct ScheduledPlan {
     form: Form,
-    /// What the schedule reaches, in words.
+    /// The steps and wavefronts of the schedule, as text.
     quality: String,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn accept(context: &Context) -> Result<Vec<PermuteSchedule>, Vec<Reas
     }
 }
 
-/// The first form that fits, in the order of what its addresses cost.
+/// The first form that fits, in the order of the cost of addresses.
 fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Vec<Reason>> {
     let bytes = context.src.dtype.bytes();
     let per_lane = (context.src.placed.size() + 31) / 32;
@@ -91,7 +91,7 @@ fn too_large(context: &Context, steps: i64) -> Option<Reason> {
     }
     (steps > MOST_STEPS).then(|| Reason {
         text: format!("{elements} elements take {steps} steps"),
-        accepted: format!("up to {MOST_STEPS} steps, which are written out"),
+        accepted: format!("up to {MOST_STEPS} steps, since they are unrolled"),
     })
 }
 

@@ -16,6 +16,7 @@ pub(crate) struct Steps {
     /// The most wavefronts that the schedule may take by construction, or for narrow elements the fewest that any
     /// schedule of so many steps could take.
     bounds: [i64; 2],
+    /// Whether there are no bank conflicts on either side.
     is_even: bool,
 }
 
@@ -29,7 +30,7 @@ impl Steps {
         Steps { elements, bytes, passes, bounds, is_even }
     }
 
-    /// What it reaches, in words.
+    /// The steps and wavefronts of the schedule, as text.
     pub(crate) fn quality(&self) -> String {
         let steps = self.elements.len();
         let [reads, writes] = self.passes;
@@ -55,7 +56,8 @@ fn wavefronts(step: &[Option<usize>; LANES], positions: &[i64], bytes: i64, kind
 
 type Scheduled = (Vec<[Option<usize>; LANES]>, [i64; 2], bool);
 
-/// Elements of 4, 8 or 16 bytes: granules as wide as an element, in groups of as many lanes as are served together.
+/// Schedules elements of 4, 8 or 16 bytes: banks are grouped to the width of an element, and lanes as they are served
+/// together.
 fn of_granules(bytes: i64, src: &[i64], dst: &[i64]) -> Scheduled {
     let granules = (128 / bytes) as usize;
     let turns = src.len().div_ceil(granules);
@@ -75,7 +77,7 @@ fn of_granules(bytes: i64, src: &[i64], dst: &[i64]) -> Scheduled {
     (steps, bounds, is_even)
 }
 
-/// Elements of 1 or 2 bytes: lanes may meet in a word.
+/// Schedules elements of 1 or 2 bytes: lanes may access the same word.
 fn of_narrow(bytes: i64, src: &[i64], dst: &[i64]) -> Scheduled {
     let word = |position: &i64| position * bytes / 4;
     let words: Vec<(i64, i64)> = src.iter().zip(dst).map(|(from, to)| (word(from), word(to))).collect();
@@ -91,7 +93,8 @@ fn of_narrow(bytes: i64, src: &[i64], dst: &[i64]) -> Scheduled {
     (steps, bounds, is_even)
 }
 
-/// Turns of `group` lanes side by side in steps of a warp; in a turn, lanes in the order of their addresses.
+/// Puts turns of `group` lanes side by side into the steps of a warp; in a turn, lanes are in the order of their
+/// addresses.
 fn in_lanes(turn_of: &[usize], group: usize, src: &[i64]) -> Vec<[Option<usize>; LANES]> {
     let turns = turn_of.iter().map(|turn| turn + 1).max().unwrap_or(0);
     let mut members: Vec<Vec<usize>> = vec![Vec::new(); turns];

@@ -1,4 +1,5 @@
-//! `warp_vectorized`: where a lane's elements are contiguous on one side, that side is accessed 8 or 16 bytes at a time.
+//! `warp_vectorized`: where a lane's elements are contiguous on one side, that side is accessed 8 or 16 bytes at a
+//! time.
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
@@ -11,15 +12,16 @@ use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
 use crate::traversal::Traversal;
 
-/// Most 32-bit registers of data that one lane stages.
+/// The most 32-bit registers of data that one lane stages.
 const MOST_REGISTERS: i64 = 128;
 
 pub(crate) struct VectorSchedule {
     traversal: Traversal,
     /// Elements that a lane handles together.
     width: i64,
-    /// Whether each side is accessed `width` elements at a time, or one by one.
+    /// Whether the source is read `width` elements at a time, or else one by one.
     wide_src: bool,
+    /// The same for writing the destination.
     wide_dst: bool,
 }
 
@@ -40,13 +42,13 @@ pub(crate) fn accept(context: &Context) -> Result<Vec<VectorSchedule>, Vec<Reaso
     if found.is_empty() {
         return Err(vec![Reason {
             text: "no lane's elements are contiguous and aligned on either side".to_string(),
-            accepted: "a side with 8 or 16 contiguous bytes per lane, at multiples of as many".to_string(),
+            accepted: "a side with 8 or 16 contiguous bytes per lane, aligned to their size".to_string(),
         }]);
     }
     Ok(found)
 }
 
-/// In the order of either side's addresses, the widest access that some side allows.
+/// For the address order of either side, the widest access that at least one side allows.
 fn candidates(context: &Context, joint: &Joint) -> Vec<VectorSchedule> {
     let bytes = context.src.dtype.bytes();
     let mut found = Vec::new();
@@ -73,7 +75,7 @@ impl VectorSchedule {
             (true, false) => "reads",
             (false, _) => "writes",
         };
-        format!("{} per lane, {sides} {bytes} bytes at a time", self.steps() * self.width)
+        format!("{} per lane, {sides} {bytes} B at a time", self.steps() * self.width)
     }
 
     fn vectors(&self) -> i64 {

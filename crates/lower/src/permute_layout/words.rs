@@ -2,9 +2,10 @@
 //!
 //! Lanes that touch the same 4-byte word in one step merge, so a step takes one wavefront where it touches at most one
 //! word of every bank. Where a bank has more elements than there are steps, elements of one word have to share a step,
-//! and edge colouring alone does not arrange that. So a start (a colouring, or whole words together) is repaired: an
-//! element too many moves to another step, what it crowds out there moves the opposite way, and so on until nothing is
-//! crowded between these two steps. Several starts are tried while there are more wavefronts than the lower bounds.
+//! and edge colouring alone does not arrange that. So an initial schedule (a colouring, or whole words together) is
+//! repaired: an excess element moves to another step, elements that it displaces there move the opposite way, and so
+//! on until neither of the two steps has an excess that the exchange caused. Several initial schedules are tried while
+//! there are more wavefronts than the lower bounds.
 
 use std::collections::BTreeMap;
 
@@ -15,25 +16,26 @@ use super::colouring::balanced;
 
 /// Reading and writing.
 const PHASES: [usize; 2] = [0, 1];
-/// Elements that all repairs together may move: so many, and so many for every element of the tile.
+/// Elements that all repairs together may move, in addition to [`MOVES_PER_ELEMENT`].
 const MOVES: usize = 16384;
-/// Elements times steps up to which schedules are repaired.
+/// Schedules are repaired up to this product of elements and steps.
 const MOST_REPAIRED: usize = 1 << 20;
+/// Moves that all repairs together may make, for every element of the tile.
 const MOVES_PER_ELEMENT: usize = 48;
-/// Random moves without gain that one repair of one place tries when nothing gains.
+/// Random moves without gain that are tried for one cell or step when no move gains.
 const NEUTRAL_MOVES: usize = 4;
 /// Sweeps without gain after which a repair ends.
 const QUIET_SWEEPS: usize = 10;
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where repairs begin: with each word of this phase as a whole in one step, or with a balanced colouring over the
-/// banks (every time for another order of the elements).
+/// The initial schedules: each word of this phase as a whole in one step, or (`None`) a balanced colouring over the
+/// banks, each time for another order of the elements.
 const STARTS: [Option<usize>; 6] = [None, Some(0), Some(1), None, None, None];
 
-/// Steps for elements narrower than a bank, with as few wavefronts as it finds, at most 32 elements a step.
+/// Schedules elements narrower than a bank in steps of at most 32 elements, with as few wavefronts as it finds.
 ///
-/// `words[e]` are the 4-byte words that element `e` is read from and written to. Returns the step of every element; the
-/// answer is always the same. `None` if the elements do not fit.
+/// `words[e]` are the 4-byte words that element `e` is read from and written to. Returns the step of every element;
+/// the result is deterministic. `None` if the elements do not fit.
 pub(crate) fn schedule_words(words: &[(i64, i64)], steps: usize) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = (0..words.len()).collect();
     let mut best = coloured(words, &order, steps, LANES)?;
@@ -42,7 +44,7 @@ pub(crate) fn schedule_words(words: &[(i64, i64)], steps: usize) -> Option<Vec<u
     let most_moves = (MOVES + MOVES_PER_ELEMENT * words.len()) / STARTS.len();
     let mut random = Random(SEED);
     for whole_words in STARTS {
-        // Repair looks at all steps for every element that it moves: not where that would take long.
+        // A repair looks at all steps for every element that it moves, so large tiles are not repaired.
         if fewest <= bound || words.len() * steps > MOST_REPAIRED {
             break;
         }
@@ -133,14 +135,17 @@ struct Repair {
     distinct: [Vec<usize>; 2],
     /// Elements in each step.
     load: Vec<usize>,
+    /// The step of each element.
     step_of: Vec<usize>,
     /// Words in cells above the budgets, and elements in steps above `LANES`.
     cost: usize,
-    /// How many exchanges there have been, and which of them moved each element last (the first has number 1).
+    /// The number of exchanges so far.
     exchanges: usize,
+    /// The number of the exchange that moved each element last, counted from 1; 0 if none did.
     moved_in: Vec<usize>,
-    /// How many elements have moved, and after how many no exchange begins.
+    /// The number of moves so far.
     moves: usize,
+    /// After this many moves, no exchange begins.
     most_moves: usize,
     random: Random,
 }
@@ -179,7 +184,7 @@ impl Repair {
         }
     }
 
-    /// About how much these elements would cost in a step.
+    /// An estimate of the cost of these elements in a step.
     fn price(&self, group: &[usize], step: usize) -> usize {
         let refused = |phase: usize, element: usize| {
             !self.accepts(phase, self.cell(phase, element, step), self.words[phase][element])
@@ -200,7 +205,7 @@ impl Repair {
         self.distinct[phase][cell] > self.budgets[phase][cell / BANKS]
     }
 
-    /// Whether a word costs nothing in a cell.
+    /// Whether a word can be added to a cell without cost.
     fn accepts(&self, phase: usize, cell: usize, word: i64) -> bool {
         self.distinct[phase][cell] < self.budgets[phase][cell / BANKS] || self.holds(phase, cell, word)
     }
@@ -233,7 +238,7 @@ impl Repair {
         }
     }
 
-    /// Moves elements of two steps, whose numbers have this sum, to the other step.
+    /// Moves each element to the other of two steps, whose numbers add up to `sum`.
     fn cross(&mut self, elements: &[usize], sum: usize) {
         for element in elements {
             let step = sum - self.step_of[*element];
@@ -244,7 +249,7 @@ impl Repair {
         self.moves += elements.len();
     }
 
-    /// Moves `group` to another step, and between the two steps what that crowds out. Returns what moved.
+    /// Moves `group` to the other step, and displaced elements between the two steps. Returns all that moved.
     fn exchange(&mut self, group: &[usize], sum: usize) -> Vec<usize> {
         self.exchanges += 1;
         self.cross(group, sum);
@@ -264,7 +269,7 @@ impl Repair {
         moved
     }
 
-    /// Of a crowded cell, the elements of a word that had been there before the exchange.
+    /// The elements of a word in a crowded cell that was there before the exchange.
     fn crowded_out(&self, phase: usize, cell: usize) -> Option<Vec<usize>> {
         if !self.is_crowded(phase, cell) {
             return None;
@@ -275,7 +280,7 @@ impl Repair {
         Some(elements.iter().copied().filter(|element| words[*element] == out).collect())
     }
 
-    /// Moves `group` if all then costs `most` at most; otherwise everything stays where it is.
+    /// Moves `group` if the total cost is then at most `most`; otherwise everything stays where it is.
     fn attempt(&mut self, group: &[usize], to: usize, most: usize) -> bool {
         if self.moves >= self.most_moves {
             return false;
@@ -289,7 +294,7 @@ impl Repair {
         is_kept
     }
 
-    /// Moves one group of a crowded place; `options` are the groups and steps with which that could lower the cost.
+    /// Moves one group out of a crowded cell or step; `options` are the groups and steps that may lower the cost.
     fn relieve(&mut self, groups: &[Vec<usize>], options: &[(usize, usize)]) {
         let cost = self.cost;
         let (later, sooner) = options.split_at(self.random.below(options.len()));
@@ -359,7 +364,7 @@ impl Repair {
         }
     }
 
-    /// Moves what a step has above `LANES` to where it costs least.
+    /// Moves the elements of a step beyond `LANES` to where they cost least.
     fn settle(&mut self) {
         for step in 0..self.steps {
             while self.load[step] > LANES {

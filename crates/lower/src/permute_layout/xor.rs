@@ -1,5 +1,5 @@
 //! `warp_xor_swizzle`: the documented scheme. Element `lane + j*32` with `j = r ^ ((lane >> shift) & mask)`: register
-//! indices stay constants, what is XORed is the address.
+//! indices stay constant, and the XOR is in the address.
 
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
@@ -14,10 +14,11 @@ use super::{Context, Joint, staged, unknown_strides};
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
 
-/// Operations of an index up to which it is written as the scheme is documented.
+/// An index of more operations than this is written as bit flips of the first address, not as the scheme is
+/// documented.
 const MOST_OPERATIONS: usize = 8;
 
-/// Operations in an expression.
+/// The number of operations in an expression.
 fn operations(expr: &Expr) -> usize {
     expr.operands().map_or(0, |(a, b)| 1 + operations(a) + operations(b))
 }
@@ -29,15 +30,15 @@ fn linear(operand: &MemoryTile, layout: &TileLayout) -> Option<LinearPart> {
     Some(LinearPart { first: operand.placed.start.clone(), map, stride: Expr::constant(1) })
 }
 
-/// Most registers of one lane that the scheme stages.
+/// The most elements of one lane that the scheme stages.
 const MOST_PER_LANE: i64 = 32;
 
-/// The answer of [`choose_xor`].
+/// The result of [`choose_xor`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XorChoice {
     /// Elements per lane.
     pub per_lane: i64,
-    /// How many bits are XORed: the least for which both phases are free; `None` if there is none.
+    /// How many bits are XORed: the fewest for which both phases are free of bank conflicts; `None` if there are none.
     pub k: Option<u32>,
     /// For each k from 0 on, whether reading is free of bank conflicts.
     pub src_free: Vec<bool>,
@@ -109,7 +110,7 @@ pub struct XorPlan {
 /// Why there is no scheme: something about the operands, or that no XOR serves both phases.
 #[derive(Clone, Debug)]
 pub enum XorRefusal {
-    /// Reasons found before an XOR is looked for.
+    /// Reasons found before the search for an XOR.
     Gate(Vec<Reason>),
     /// No XOR makes both phases free of bank conflicts.
     NoXor {
@@ -120,7 +121,7 @@ pub enum XorRefusal {
     },
 }
 
-/// The documented gate and choice for two tiles, given with their names, whose elements are `bytes` wide.
+/// Applies the documented conditions and choice to two tiles, given with their names, whose elements are `bytes` wide.
 pub fn plan_xor(dst: (&str, &PlacedTile), src: (&str, &PlacedTile), bytes: i64) -> Result<XorPlan, XorRefusal> {
     let mut reasons = Vec::new();
     let joint = Joint::of(dst, src, &mut reasons);
@@ -207,7 +208,7 @@ impl XorPlan {
         staged(context, body, reads, writes)
     }
 
-    /// The positions of a lane's elements as flips of bits of the first one's.
+    /// The positions of a lane's elements, as bit flips of the first one's position.
     fn flipped(&self, builder: &mut Builder, name: (&str, &Expr), part: LinearPart, body: &mut Vec<Stmt>) -> Vec<Expr> {
         let k = self.choice.k.unwrap_or(0) as usize;
         // Bit `b` of the lane is bit `b` of the element; the upper `k` also turn the iteration index.

@@ -1,4 +1,5 @@
-//! `reduce`: every thread its part of a row, then shuffles inside warps, then shared memory across them.
+//! `reduce`: every thread combines its part of a row, then shuffles combine parts within warps, and shared memory
+//! combines them across warps.
 
 mod neutral;
 mod rows;
@@ -24,29 +25,36 @@ use crate::variant::{Schedule, Variant, VariantList};
 use neutral::{combine, neutral};
 use rows::{Exchange, Order, Rows};
 
-/// What the variants look at.
+/// What the variants of `reduce` decide on.
 pub(crate) struct Context {
+    /// What to reduce: the kind, the dimension, and whether the old result is cleared.
     told: Reduce,
+    /// The fragment that is reduced.
     source: Held,
+    /// The fragment of the results.
     result: Held,
-    /// By thread, the rows that it is to have the result of.
+    /// By thread, the rows whose result it must hold.
     owned: Vec<BTreeSet<usize>>,
+    /// The parts of all rows.
     rows: Rc<Rows>,
-    /// The same, where every element counts on one of its threads only.
+    /// The same, with every element counted on only one of its threads.
     single: Rc<Rows>,
     /// The index of a thread in its CTA.
     thread: Expr,
-    /// Type in which results are made.
+    /// Type in which parts are combined.
     dtype: DType,
+    /// Types of the result's and of the source's elements.
     dtypes: [DType; 2],
     op: Op,
 }
 
-/// How parts come together.
+/// How the parts of rows are combined.
 pub(crate) struct ReduceSchedule {
+    /// The parts that are combined.
     rows: Rc<Rows>,
+    /// The shuffles within warps.
     exchange: Exchange,
-    /// By row, the threads that put their part in shared memory; `None` if warps have whole rows.
+    /// By row, the threads that put their part in shared memory; `None` if the shuffles complete the rows.
     leaders: Option<Vec<Vec<usize>>>,
 }
 
@@ -66,15 +74,15 @@ fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>
     let reason = |text: &str| {
         vec![Reason {
             text: text.to_string(),
-            accepted: "rows that lie on lanes of one warp which differ in some bits only".to_string(),
+            accepted: "rows held by lanes of one warp whose numbers differ only in some bits".to_string(),
         }]
     };
     if !context.owned.iter().enumerate().all(has_parts) {
-        return Err(reason("a result is wanted on a thread that has no part of its row"));
+        return Err(reason("a thread must hold a result but has no part of its row"));
     }
     match context.rows.complete() {
         Some(exchange) => Ok(vec![ReduceSchedule { rows: Rc::clone(&context.rows), exchange, leaders: None }]),
-        None => Err(reason("rows lie across warps, or on lanes that no shuffles bring together")),
+        None => Err(reason("rows span warps, or lanes whose parts no shuffles combine")),
     }
 }
 
@@ -89,18 +97,19 @@ fn accept_across(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> 
     Ok(vec![ReduceSchedule { rows: Rc::clone(&context.rows), exchange, leaders: Some(leaders) }])
 }
 
-/// Every element counts on the first of its threads, whose parts all go through shared memory: that takes any layout.
+/// Counts every element on the first of its threads, and combines all parts through shared memory: this accepts any
+/// layout.
 fn accept_single(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
     let exchange = Exchange { bits: 0 };
     let leaders = context
         .single
         .leaders(exchange)
-        .map_err(|text| vec![Reason { text, accepted: "sources of which every element has an owner".to_string() }])?;
+        .map_err(|text| vec![Reason { text, accepted: "sources in which every element has an owner".to_string() }])?;
     Ok(vec![ReduceSchedule { rows: Rc::clone(&context.single), exchange, leaders: Some(leaders) }])
 }
 
 impl Context {
-    /// The operands of a `reduce`. Error: one that is no fragment, or has no layout.
+    /// Resolves the operands of a `reduce`. Error: one of them is not a whole fragment, or has no layout.
     fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
         let (OpKind::Reduce(told), [dst, src]) = (op.kind, &op.operands[..]) else {
             return Err(other_operands(kernel, op));
@@ -164,7 +173,7 @@ impl Schedule<Context> for ReduceSchedule {
         let shuffles = self.exchange.masks().count();
         let parts = self.rows.most_parts();
         let rows = if parts == 1 { "1 row".to_string() } else { format!("{parts} rows") };
-        let own = format!("{rows} a thread, {shuffles} shuffles each");
+        let own = format!("{rows} per thread, {shuffles} shuffles each");
         match &self.leaders {
             None => own,
             Some(leaders) => {
@@ -198,7 +207,8 @@ impl Make<'_> {
         Value::Op(combine(self.context.told.kind), vec![a, b])
     }
 
-    /// Statements that only the threads of `set` execute, or also those that `may` do as they like.
+    /// Adds statements that the threads of `set` execute, and that threads for which `may` is true may execute as
+    /// well.
     fn by(&mut self, set: &[bool], may: impl Fn(usize) -> bool, body: Vec<Stmt>) {
         if set.iter().enumerate().all(|(thread, is_in)| *is_in || may(thread)) {
             self.out.extend(body);
@@ -227,7 +237,7 @@ impl Make<'_> {
             let target = regs(array, place as i64, 1);
             for (at, slot) in slots.into_iter().enumerate() {
                 let set = self.set(|thread| has(thread, slot));
-                // What threads without the first slot have until now; without part in this row, they never read it.
+                // The value so far of threads without the first slot; threads without part in this row never read it.
                 if at == 0 && set.contains(&false) {
                     self.out.push(Stmt::Set { to: target.clone(), value: neutral(context.told.kind, context.dtype) });
                 }
@@ -260,7 +270,7 @@ impl Make<'_> {
         }
     }
 
-    /// Every thread has its rows whole: it keeps the results that are its.
+    /// Writes the results that each thread must hold; its rows are complete.
     fn results(&mut self, parts: Handle<RegArray>) {
         let context = self.context;
         let mut sets: BTreeMap<(Slot, usize), Vec<bool>> = BTreeMap::new();
@@ -280,7 +290,7 @@ impl Make<'_> {
         }
     }
 
-    /// A result, combined with what is there if it takes part.
+    /// Writes a result, combined with the old one unless that is cleared.
     fn result(&self, slot: Slot, value: Value) -> Stmt {
         let context = self.context;
         let known = cast(context.dtype, context.dtypes[0], context.result.read(slot));
@@ -289,8 +299,8 @@ impl Make<'_> {
         Stmt::Assign { to: regs(context.result.array, slot.register, 1), value }
     }
 
-    /// The leaders' parts go through shared memory to the threads that have results; the parts of neighbouring rows are
-    /// neighbours.
+    /// Passes the leaders' parts through shared memory to the threads that must hold results. Parts of neighbouring
+    /// rows are adjacent.
     fn across(&mut self, parts: Handle<RegArray>, leaders: &[Vec<usize>]) {
         let context = self.context;
         let most = leaders.iter().map(Vec::len).max().unwrap_or(0);
@@ -327,13 +337,13 @@ impl Make<'_> {
             elements: elements as i64,
             space: MemorySpace::Shared,
             values: Vec::new(),
-            // No more than that: NVRTC would read more parts than there are at once.
+            // Not aligned any further: NVRTC would combine loads, and read more parts than there are.
             alignment: self.context.dtype.bytes(),
             span: self.context.op.span,
         })
     }
 
-    /// One slot of the result: the parts of its row, combined. Every row has a first part.
+    /// Combines the parts of a row into one slot of the result. Every row has at least one part.
     fn gathered(&mut self, slot: Slot, memory: Handle<Memory>, leaders: &[Vec<usize>], most: usize) {
         let context = self.context;
         let row_of = |thread: usize| context.slots(thread).find(|(at, _)| *at == slot).map(|(_, row)| row);
@@ -365,8 +375,9 @@ impl Make<'_> {
 }
 
 impl Context {
-    /// An element of the source in a slot, in the type in which results are made. The greatest absolute value is one of
-    /// the source's dtype, in which that of the least integer is itself; sums take the low bits in either.
+    /// The element of the source in a slot, in the type in which parts are combined. `absmax` takes the absolute value
+    /// in the source's dtype, where that of the least integer is itself; `abssum` uses only the low bits, which are
+    /// the same in both types.
     fn element(&self, slot: usize) -> Value {
         let made = |value: Value| cast(self.dtype, self.dtypes[1], value);
         let absolute = |value: Value| Value::Op(ElementOp::Abs, vec![value]);
@@ -378,7 +389,7 @@ impl Context {
         }
     }
 
-    /// Whether a thread may write what it likes to a register: it has no result there, and nothing is read.
+    /// Whether a thread may write any value to a register: it has no result there, and the old value is not read.
     fn may_write(&self, thread: usize, slot: Slot) -> bool {
         self.told.clear && !self.slots(thread).any(|(known, _)| known.register == slot.register)
     }

@@ -1,10 +1,10 @@
-//! How two parts of a row become one, and what a part is before anything is in it.
+//! The operation that combines two parts of a row, and its neutral value.
 
 use tilewright_ir::Scalar;
 use tilewright_ir::tile::{ElementOp, ReduceKind};
 use tilewright_layout::DType;
 
-/// The operation that makes one part of two.
+/// The operation that combines two parts.
 pub(super) fn combine(kind: ReduceKind) -> ElementOp {
     match kind {
         ReduceKind::Sum | ReduceKind::AbsSum => ElementOp::Add,
@@ -13,11 +13,12 @@ pub(super) fn combine(kind: ReduceKind) -> ElementOp {
     }
 }
 
-/// What changes nothing when it is combined with a part of this dtype.
+/// The neutral value: combining it with a part of this dtype changes nothing.
 ///
-/// `max` and `min` of floats give the number where one operand is NaN, so that is NaN: an infinity would be the result of
-/// a row that has nothing but NaN, and only in the layouts in which it takes part. Likewise -0 + -0 is -0, but 0 + -0 is 0.
-/// The absolute value of the least integer is itself, so it is what `absmax` begins with, too.
+/// `max` and `min` of floats return the number where one operand is NaN, so their neutral value is NaN: an infinity
+/// would be the result of a row that has only NaN, and only in the layouts that use the neutral value. For sums of
+/// floats it is -0, since -0 + -0 is -0 but 0 + -0 is 0. The absolute value of the least integer is itself, so
+/// `absmax` starts from it as well.
 pub(super) fn neutral(kind: ReduceKind, dtype: DType) -> Scalar {
     // The bits of the greatest u64 are those of -1.
     let (least, most) = dtype.integers().map_or((0, 0), |(least, most)| (least as i64, most as i64));

@@ -1,4 +1,4 @@
-//! Who has which part of the rows that are reduced, and how the parts come together.
+//! Which thread holds which part of the rows that are reduced, and how the parts are combined.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +6,15 @@ use tilewright_layout::map::Map;
 
 const LANES: usize = 32;
 
-/// The registers of a thread's part of a row.
+/// The slots of a thread's part of a row.
 pub(super) type Part = Vec<usize>;
 
-/// Which of a thread's rows comes first.
+/// The order of a thread's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The one of its first slot.
+    /// By their first slots.
     Slots,
-    /// The least.
+    /// By their numbers.
     Rows,
 }
 
@@ -23,6 +23,7 @@ pub(super) enum Order {
 struct Own {
     row: usize,
     part: Part,
+    /// The elements of the part.
     elements: BTreeSet<usize>,
 }
 
@@ -36,19 +37,21 @@ pub(super) struct Rows {
     is_idempotent: bool,
 }
 
-/// Threads of one warp that add up their parts of a row: those that differ in some of these bits of their lanes.
+/// An exchange combines the parts of a row within one warp, over the threads that differ only in these bits of their
+/// lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exchange {
+    /// The bits, as a mask.
     pub(super) bits: usize,
 }
 
 impl Exchange {
-    /// The masks of the shuffles, the least first.
+    /// The masks of the shuffles, lowest bit first.
     pub(super) fn masks(self) -> impl Iterator<Item = usize> {
         (0..5).map(|bit| 1 << bit).filter(move |mask| self.bits & mask != 0)
     }
 
-    /// The threads that end with the same as `thread`.
+    /// The threads that end up with the same combined part as `thread`.
     fn group(self, thread: usize) -> impl Iterator<Item = usize> {
         (0..LANES).filter(move |other| other & !self.bits == 0).map(move |other| thread ^ other)
     }
@@ -59,7 +62,7 @@ impl Exchange {
 }
 
 impl Rows {
-    /// The parts of `rows` rows of what `source` says who has; `row_of` says the row of every element.
+    /// The parts of `rows` rows: `source` tells which thread holds which element, and `row_of` the row of an element.
     pub(super) fn of(
         source: &Map,
         rows: usize,
@@ -96,7 +99,7 @@ impl Rows {
         self.of_thread.len()
     }
 
-    /// Parts of a thread, at most.
+    /// The most parts that a thread has.
     pub(super) fn most_parts(&self) -> usize {
         self.of_thread.iter().map(Vec::len).max().unwrap_or(0)
     }
@@ -111,7 +114,7 @@ impl Rows {
         self.of_thread[thread].get(place).map(|own| (own.row, &own.part))
     }
 
-    /// The least exchange after which every thread that has part of a row has all of it; `None` if none does that.
+    /// The smallest exchange after which every thread that has part of a row has all of it; `None` if there is none.
     pub(super) fn complete(&self) -> Option<Exchange> {
         self.exchanges().find(|exchange| {
             self.all_groups(*exchange, |row, once, all| all == self.elements[row].len() && (once || self.is_idempotent))
@@ -133,8 +136,8 @@ impl Rows {
         all.into_iter().filter(move |bits| *bits < threads.max(1)).map(|bits| Exchange { bits })
     }
 
-    /// Whether all groups of all rows have the row on all their threads, in one place, and `is_right(row, whether no element is there
-    /// twice, how many elements)`.
+    /// Whether in every group all threads have the same row at the same place, and `is_right(row, whether no element
+    /// is there twice, number of elements)`.
     fn all_groups(&self, exchange: Exchange, is_right: impl Fn(usize, bool, usize) -> bool) -> bool {
         (0..self.threads()).all(|thread| {
             self.of_thread[thread].iter().enumerate().all(|(place, own)| {
@@ -147,8 +150,8 @@ impl Rows {
         })
     }
 
-    /// After an exchange, for every row the threads whose parts make it up: one of each group that counts. Error: a row of
-    /// which parts cannot be told apart.
+    /// After an exchange, for every row the threads whose parts make it up: one thread of each group that counts.
+    /// Error: no choice of threads makes up a row.
     pub(super) fn leaders(&self, exchange: Exchange) -> Result<Vec<Vec<usize>>, String> {
         let mut leaders = vec![Vec::new(); self.elements.len()];
         for (row, leaders) in leaders.iter_mut().enumerate() {
@@ -165,10 +168,10 @@ impl Rows {
                     leaders.push(thread);
                 }
             }
-            // First those of which it is the first row: their parts are neighbours where the rows are.
+            // Threads for which it is the first row come first, so that the parts of adjacent rows are adjacent.
             leaders.sort_by_key(|thread| (self.place(*thread, row), *thread));
             if counted != self.elements[row] {
-                return Err(format!("no choice of threads has every element of row {row} once"));
+                return Err(format!("no set of threads holds every element of row {row} exactly once"));
             }
         }
         Ok(leaders)

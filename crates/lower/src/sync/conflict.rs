@@ -8,7 +8,8 @@ use tilewright_layout::axis::Scope;
 use super::Accesses;
 use crate::trace::{Env, Touch, Trace, owner, trace};
 
-/// Values of loop variables that are compared exactly, per side; beyond, a conflict is taken to be the widest.
+/// The most assignments of loop variables and block indices that are compared, per side. Beyond, the widest conflict
+/// is assumed.
 const COMPARED: usize = 32;
 
 /// The scope in which `later` has to be ordered after `earlier`, and why; `None` if program order suffices.
@@ -40,7 +41,7 @@ pub(super) fn conflict(
     })
 }
 
-/// Memories that both touch and one of them writes.
+/// The memories that both access and at least one writes.
 fn common_memories(program: &Program, earlier: &Accesses, later: &Accesses) -> Vec<Handle<Memory>> {
     let owners = program.memories.iter().map(|(handle, _)| handle).filter(|handle| owner(program, *handle) == *handle);
     owners
@@ -51,7 +52,7 @@ fn common_memories(program: &Program, earlier: &Accesses, later: &Accesses) -> V
         .collect()
 }
 
-/// (reads, writes) of a memory or its views.
+/// Whether the statements (read, write) a memory or its views.
 fn effects(program: &Program, body: &[Stmt], memory: Handle<Memory>) -> (bool, bool) {
     let (mut reads, mut writes) = (false, false);
     for_each_stmt(body, &mut |stmt| {
@@ -63,8 +64,8 @@ fn effects(program: &Program, body: &[Stmt], memory: Handle<Memory>) -> (bool, b
     (reads, writes)
 }
 
-/// The exact answer, by comparing the touched bytes for all relevant values of loop variables and block indices; `None`
-/// if there are too many of them.
+/// The exact answer, by comparing the touched bytes for all relevant values of loop variables and block indices.
+/// `None` if there are too many of them, or if they do not determine the bytes.
 fn exact(
     program: &Program,
     earlier: &Accesses,
@@ -101,7 +102,7 @@ fn exact(
     Some(scope)
 }
 
-/// True when which bytes of these memories are touched depends on data, or on a size that is known at launch only.
+/// True when the bytes of these memories that are touched depend on data, or on a size that is known only at launch.
 fn depends_on_more(program: &Program, body: &[Stmt], memories: &[Handle<Memory>]) -> bool {
     let mut unknown = program.sizes.clone();
     for_each_stmt(body, &mut |stmt| {
@@ -125,7 +126,7 @@ fn value(env: &Env, var: &Var) -> Option<i64> {
     env.iter().find(|(known, _)| known == var).map(|(_, value)| *value)
 }
 
-/// True when both give these variables the same values, as far as both have them.
+/// True when both assign the same values to those of these variables that both contain.
 fn agree(a: &Env, b: &Env, vars: &[Var]) -> bool {
     vars.iter().all(|var| match (value(a, var), value(b, var)) {
         (Some(a), Some(b)) => a == b,
@@ -133,16 +134,19 @@ fn agree(a: &Env, b: &Env, vars: &[Var]) -> bool {
     })
 }
 
-/// Whether these values can occur with the first before the second: in one iteration, or in an earlier one.
+/// Whether accesses with these values can happen in this order: in the same iteration, or with the first in an earlier
+/// one.
 fn related(a: &Env, b: &Env, shared: &[&Var], earlier: bool, all_relevant: bool) -> bool {
     let pairs: Vec<(i64, i64)> = shared.iter().filter_map(|var| Some((value(a, var)?, value(b, var)?))).collect();
     let (of_a, of_b): (Vec<i64>, Vec<i64>) = pairs.into_iter().unzip();
     if earlier { !all_relevant || of_a < of_b } else { of_a == of_b }
 }
 
-/// What the touched bytes depend on beside the thread.
+/// The variables other than the thread's that the touched bytes depend on.
 struct Relevant {
+    /// Loop variables.
     loops: Vec<Var>,
+    /// Block indices.
     blocks: Vec<Var>,
 }
 
@@ -171,7 +175,7 @@ impl Relevant {
     }
 }
 
-/// Every combination of values; `None` if there are more than are compared.
+/// Every combination of values; `None` if there are more than [`COMPARED`].
 fn assignments(vars: &[Var]) -> Option<Vec<Env>> {
     let mut all: Vec<Env> = vec![Vec::new()];
     for var in vars {
@@ -188,7 +192,7 @@ fn assignments(vars: &[Var]) -> Option<Vec<Env>> {
     Some(all)
 }
 
-/// The scope of the threads that touch a common byte of which one writes; `None` if only single threads do.
+/// The widest scope of two threads that touch a common byte, at least one of them writing; `None` if there are none.
 fn meet(program: &Program, before: &[Touch], after: &[Touch], widest: Scope) -> Option<Scope> {
     let earlier = units(program, before);
     let mut scope: Option<Scope> = None;
@@ -207,10 +211,10 @@ fn meet(program: &Program, before: &[Touch], after: &[Touch], widest: Scope) -> 
     scope
 }
 
-/// A touched unit of memory, the thread, and whether it writes.
+/// A touched unit of memory (memory and unit index), the thread, and whether it writes.
 type Unit = ((Handle<Memory>, i64), i64, bool);
 
-/// Every touched unit in order of place. A unit is as many bytes as all elements of the program have in common.
+/// Every touched unit, in order of address. A unit is as wide as the narrowest element of the program.
 fn units(program: &Program, touches: &[Touch]) -> Vec<Unit> {
     let unit = program.memories.iter().map(|(_, m)| m.dtype.bytes()).min().unwrap_or(1);
     let mut all: Vec<Unit> = Vec::with_capacity(touches.len());

@@ -1,19 +1,23 @@
-//! Numbers of threads as expressions of the thread: mixed radix digits, found and checked.
+//! Fits one number per thread to an expression of the thread: mixed-radix digits are found and checked.
 
 use num_integer::Integer;
 use tilewright_expr::Expr;
 use tilewright_layout::{PlaceDigit, digits_of_list};
 
-/// The threads that count: so many places, from a first one on, at equal distances; and the first one's value.
+/// The threads whose numbers matter: at most `places` threads, `distance` apart, the first of them `first`.
 struct Known {
+    /// Number of evenly spaced threads, up to the last that matters.
     places: i64,
+    /// The first thread.
     first: i64,
+    /// Distance between neighbouring places, in threads.
     distance: i64,
+    /// The number of the first thread.
     base: i64,
 }
 
-/// An expression of `thread` that has these values where they matter; `None` if no digits give them. If `multiple` divides
-/// the values, it divides the expression.
+/// An expression of `thread` that has these values; where the value is `None`, it may have any. `None` if no digits
+/// produce the values. If `multiple` divides the values, it divides the expression.
 pub(crate) fn fit(values: &[Option<i64>], thread: &Expr, multiple: i64) -> Option<Expr> {
     let known: Vec<(i64, i64)> =
         values.iter().enumerate().filter_map(|(at, value)| Some((at as i64, (*value)?))).collect();
@@ -32,7 +36,8 @@ pub(crate) fn fit(values: &[Option<i64>], thread: &Expr, multiple: i64) -> Optio
 
 fn expression(digits: &[PlaceDigit], known: &Known, thread: &Expr, multiple: i64) -> Expr {
     let Known { places, first, distance, base } = *known;
-    // One digit that divides evenly needs no place: the thread itself is scaled, if that shows what divides the values.
+    // A single digit needs no division: the thread itself is scaled, if the scaled thread is visibly a multiple of
+    // `multiple`.
     if let [digit] = digits
         && digit.stride % (distance * multiple) == 0
     {
@@ -47,7 +52,7 @@ fn expression(digits: &[PlaceDigit], known: &Known, thread: &Expr, multiple: i64
     let digit = |digit: &PlaceDigit| {
         let quotient = if digit.period == 1 { place.clone() } else { &place / digit.period };
         let is_last = digit.period * digit.extent >= places;
-        // Beyond the last place are threads that do not count.
+        // Threads beyond the last place do not matter.
         let value = if is_last { quotient } else { quotient % digit.extent };
         value * digit.stride
     };

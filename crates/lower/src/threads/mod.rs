@@ -1,6 +1,6 @@
-//! Numbers and sets of threads, known for each of them, as expressions and conditions of the thread's index.
+//! Turns a number per thread into an expression of the thread's index, and a set of threads into conditions on it.
 //!
-//! Digits of the index say most of them; the others are looked up in a table, so that nothing is refused.
+//! Most of them are expressed by digits of the index. The others are looked up in a table, so that none is refused.
 
 mod fit;
 mod sets;
@@ -15,8 +15,8 @@ use crate::builder::Builder;
 
 pub(crate) use fit::fit;
 
-/// The number of each thread, where it matters, as an expression; a lookup is added to `out`. If `multiple` divides the
-/// numbers, it divides the expression.
+/// The number of each thread as an expression; where it is `None`, the expression may have any value. A lookup, if it
+/// takes one, is added to `out`. If `multiple` divides the numbers, it divides the expression.
 pub(crate) fn number(
     values: &[Option<i64>],
     multiple: i64,
@@ -30,7 +30,7 @@ pub(crate) fn number(
     }
 }
 
-/// The number of each thread, out of a table.
+/// The number of each thread, looked up in a table.
 pub(crate) fn looked_up(values: &[Option<i64>], thread: &Expr, builder: &mut Builder, out: &mut Vec<Stmt>) -> Expr {
     let numbers: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
     let (least, most) = (numbers.iter().min().copied().unwrap_or(0), numbers.iter().max().copied().unwrap_or(0));
@@ -41,7 +41,8 @@ pub(crate) fn looked_up(values: &[Option<i64>], thread: &Expr, builder: &mut Bui
     Expr::var(&var)
 }
 
-/// Conditions that hold for the threads of a set only; none if it is all of them. A lookup is added to `out`.
+/// Conditions that hold exactly for the threads of a set; empty if it has all of them. A lookup, if it takes one, is
+/// added to `out`.
 pub(crate) fn members(set: &[bool], thread: &Expr, builder: &mut Builder, out: &mut Vec<Stmt>) -> Vec<Cond> {
     sets::conditions(set, thread).unwrap_or_else(|| {
         let members = set.iter().map(|is_in| i64::from(*is_in)).collect();

@@ -23,7 +23,7 @@ pub(super) fn conditions(set: &[bool], thread: &Expr) -> Option<Vec<Cond>> {
     })
 }
 
-/// Bounds of an interval; `None` if the set is none.
+/// The bounds of an interval; `None` if the set is not an interval.
 fn interval(set: &[bool], place: &Expr) -> Option<Vec<Cond>> {
     let first = set.iter().position(|is_in| *is_in)?;
     let end = set.iter().rposition(|is_in| *is_in)? + 1;

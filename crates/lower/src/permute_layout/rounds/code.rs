@@ -17,15 +17,19 @@ use crate::permute_layout::{Context, staged};
 struct Site<'a> {
     context: &'a Context,
     lane: Expr,
-    /// Tables of offsets, with what their entries are called.
+    /// Tables of offsets, with the base names of their entries.
     offsets: Vec<(&'static str, Handle<Memory>)>,
+    /// The table of selectors, if any round takes them from one.
     selectors: Option<Handle<Memory>>,
+    /// The registers of all rounds.
     registers: Handle<RegArray>,
 }
 
-/// The registers of one round: from where on.
+/// Where the registers of one round begin.
 struct Held {
+    /// The first register of its words.
     words: i64,
+    /// The first register of its intermediate values.
     scratch: i64,
 }
 
@@ -46,11 +50,13 @@ struct Phases {
     writes: Vec<Stmt>,
 }
 
-/// What a round needs beside registers, as expressions of the lane.
+/// The inputs of a round other than registers, as expressions of the lane.
 struct Needed {
-    /// Words of every step on either side.
+    /// The source word of every step.
     src: Vec<Expr>,
+    /// The destination word of every step.
     dst: Vec<Expr>,
+    /// The selectors of the byte permutations.
     selectors: Vec<Expr>,
 }
 
@@ -109,7 +115,7 @@ impl RoundPlan {
         Needed { src, dst, selectors }
     }
 
-    /// The statements of a round. Lanes that share blocks exchange by shuffles, in which resting lanes take part.
+    /// Adds the statements of a round. Lanes that share blocks exchange by shuffles, in which idle lanes take part.
     fn move_round(
         &self,
         site: &Site<'_>,
@@ -176,7 +182,7 @@ fn exchange(
     actions(round.kind).iter().map(statement).collect()
 }
 
-/// Under a condition where lanes rest.
+/// `body`, under a condition if some lanes are idle.
 fn if_busy(site: &Site<'_>, round: &Round, body: Vec<Stmt>) -> Vec<Stmt> {
     if round.busy() == LANES || body.is_empty() {
         return body;
@@ -200,7 +206,7 @@ fn lookup(
     entries
 }
 
-/// Names a value that takes an operation to compute.
+/// Binds a value to a variable if computing it takes an operation.
 fn named(builder: &mut Builder, base: &str, value: Expr, body: &mut Vec<Stmt>) -> Expr {
     let value = builder.simplifier.simplify(&value);
     if value.operands().is_none() { value } else { builder.name(base, value, body) }

@@ -37,16 +37,18 @@ fn coloured(words: &[Vec<i64>]) -> Vec<Vec<usize>> {
     (0..words.len()).map(order).collect()
 }
 
-/// Places in the search for turns after which it gives up.
+/// Assignments after which the search for turns gives up.
 const MOST_PLACES: usize = 2000;
 
 /// A search for turns, the lane with the fewest possible ones first.
 struct Turns {
     /// By lane, turn and step: the bit of the bank.
     banks: Vec<Vec<Vec<u32>>>,
-    /// By step: the banks that are taken.
+    /// By step: the banks that are taken, as a bit mask.
     taken: Vec<u32>,
+    /// By lane: its turn, if it has one already.
     turns: Vec<Option<usize>>,
+    /// Assignments that are left before the search gives up.
     places_left: usize,
 }
 

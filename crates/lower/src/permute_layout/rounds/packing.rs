@@ -1,7 +1,7 @@
 //! Which blocks move in the same round.
 //!
-//! In a round of `s` steps a bank may be asked for `s` words; then some order of the accesses meets no bank twice in a
-//! step (see [`super::orders`]). So blocks are put into rounds such that on either side no bank has more.
+//! In a round of `s` steps a bank can serve `s` words: then some order of the accesses meets no bank twice in a step
+//! (see [`super::orders`]). So blocks are put into rounds such that on neither side a bank has more.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::units::Block;
 use crate::permute_layout::banks::{BANKS, bank};
 use crate::permute_layout::colouring::balanced;
 
-/// What the rounds of a move may be.
+/// The shape of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     /// Words that a lane holds: its accesses on either side.
@@ -47,10 +47,12 @@ pub(crate) fn choices(blocks: usize, width: usize) -> Vec<Vec<Kind>> {
     tails.iter().map(with).collect()
 }
 
-/// The round of every block, and how many words are too many for their banks.
+/// The round of every block, and the number of excess words: those beyond what their banks can serve.
 #[derive(Clone, Debug)]
 pub(crate) struct Packing {
+    /// The round of every block.
     pub(crate) round_of: Vec<usize>,
+    /// Excess words in all rounds.
     pub(crate) conflicts: i64,
 }
 
@@ -60,6 +62,7 @@ pub(crate) struct Loads<'a> {
     kinds: &'a [Kind],
     /// Banks of the words of every block.
     banks: &'a [Vec<usize>],
+    /// By round: words of each bank, of the source and then of the destination.
     words: Vec<[usize; 2 * BANKS]>,
 }
 
@@ -68,7 +71,7 @@ impl<'a> Loads<'a> {
         Loads { kinds, banks, words: vec![[0; 2 * BANKS]; kinds.len()] }
     }
 
-    /// Puts a block into a round. How many words more are then too many for their banks.
+    /// Puts a block into a round. Returns by how many the excess words grow.
     pub(crate) fn add(&mut self, block: usize, round: usize) -> i64 {
         let (words, steps) = (&mut self.words[round], self.kinds[round].steps);
         let mut more = 0;
@@ -79,7 +82,7 @@ impl<'a> Loads<'a> {
         more
     }
 
-    /// Takes a block out of a round. How many words fewer are then too many for their banks.
+    /// Takes a block out of a round. Returns by how many the excess words shrink.
     pub(crate) fn remove(&mut self, block: usize, round: usize) -> i64 {
         let (words, steps) = (&mut self.words[round], self.kinds[round].steps);
         let mut fewer = 0;
@@ -167,7 +170,8 @@ fn greedy(
     Packing { round_of, conflicts }
 }
 
-/// As many rounds as possible in which every bank begins one block, and a search over what is left.
+/// Finds as many rounds as possible in which every bank begins one block, and searches for a packing of the other
+/// blocks.
 fn searched(blocks: &[Block], kinds: &[Kind], banks: &[Vec<usize>], orders: &[Vec<usize>; 2]) -> Packing {
     let whole = kinds.iter().filter(|kind| kind.sharing == 1).count();
     let (first, regular) = match starts(blocks) {
@@ -185,7 +189,7 @@ fn searched(blocks: &[Block], kinds: &[Kind], banks: &[Vec<usize>], orders: &[Ve
 }
 
 /// The banks of the first row and the first column of every block, if the others follow in the same way everywhere:
-/// then a round in which every bank begins one block asks every bank for as many words.
+/// then a round in which every bank begins one block has equally many words in every bank.
 fn starts(blocks: &[Block]) -> Option<Vec<(usize, usize)>> {
     let steps = |words: &[i64]| words.iter().map(|word| bank(word - words[0])).collect::<Vec<_>>();
     let shape = |block: &Block| (steps(&block.rows), steps(&block.columns));

@@ -1,7 +1,7 @@
 //! How the lanes of a round exchange units: rows of blocks become columns.
 //!
-//! A lane has its rows in the words 0, 1, ..., in the order in which it read them; what it writes in each step lies in
-//! the end where [`written`] says. Byte permutations take selectors that differ from lane to lane.
+//! A lane has its rows in the words 0, 1, ..., in the order in which it read them. The words that it writes are at the
+//! end where [`written`] says. Byte permutations take selectors that differ from lane to lane.
 
 use tilewright_expr::Expr;
 
@@ -12,7 +12,7 @@ use super::packing::Kind;
 pub(crate) enum Place {
     /// One of the words that were read.
     Word(i64),
-    /// Something half-way.
+    /// An intermediate value.
     Scratch(i64),
 }
 
@@ -23,9 +23,9 @@ pub(crate) enum Action {
     Permute {
         to: Place,
         from: [Place; 2],
-        /// Which of the lane's selectors.
+        /// Index of the selector among the lane's selectors.
         selector: usize,
-        /// The bits in which it is different here.
+        /// The bits that are XORed into the selector here.
         flip: i64,
     },
     /// The register of the lane whose number differs in the bits of the mask.
@@ -34,9 +34,9 @@ pub(crate) enum Action {
 
 use Place::{Scratch, Word};
 
-/// From one column of a block of bytes to its neighbour.
+/// XORed into a selector, moves from one column of a block of bytes to its neighbour.
 const NEXT_BYTE: i64 = 0x1111;
-/// From one column of a block of halves to the other.
+/// XORed into a selector, moves from one column of a block of halves to the other.
 const OTHER_HALF: i64 = 0x2222;
 
 fn permute(to: Place, from: [Place; 2], selector: usize, flip: i64) -> Action {
@@ -80,7 +80,7 @@ pub(crate) fn actions(kind: Kind) -> Vec<Action> {
     }
 }
 
-/// Where the words lie in the end that are written step by step.
+/// Where the words that are written are after the exchange, step by step.
 pub(crate) fn written(kind: Kind) -> Vec<Place> {
     match (kind.steps, kind.sharing) {
         (2, 1) => vec![Scratch(0), Word(1)],
@@ -145,12 +145,12 @@ pub(crate) fn of_orders(kind: Kind, lane: usize, reads: &[Vec<usize>], writes: &
     }
 }
 
-/// Takes two columns of either word: first those of the first word.
+/// The selector that takes two columns of both words, those of the first word first.
 fn two_columns(first: usize, second: usize) -> i64 {
     (first | (second << 4) | ((4 + first) << 8) | ((4 + second) << 12)) as i64
 }
 
-/// Puts together a column from pairs of columns, given each row and which pair has it.
+/// The selector that assembles a column from pairs of columns, given each row and which pair has it.
 fn gathered(rows: impl Iterator<Item = (usize, usize)>) -> i64 {
     rows.map(|(row, pair)| (2 * pair) << (4 * row)).sum::<usize>() as i64
 }

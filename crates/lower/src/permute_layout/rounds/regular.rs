@@ -17,20 +17,23 @@ pub(crate) fn regular_rounds(starts: &[(usize, usize)], most: usize) -> (usize, 
     (1..=most).rev().find_map(coloured).unwrap_or_else(|| (0, vec![None; starts.len()]))
 }
 
-/// Edges of a bipartite graph on the way to a part in which every vertex has the same degree.
+/// The search for a regular subgraph of a bipartite graph: a set of edges that gives every vertex the same degree.
 struct Part<'a> {
     edges: &'a [(usize, usize)],
+    /// The degree that every vertex must have.
     degree: usize,
-    /// Edges of every vertex on the left, and on the right.
+    /// Edges of every vertex on the left.
     from: Vec<Vec<usize>>,
+    /// Edges of every vertex on the right.
     to: Vec<Vec<usize>>,
+    /// Whether each edge is chosen.
     chosen: Vec<bool>,
     /// Chosen edges of every vertex on the right.
     filled: Vec<usize>,
 }
 
 impl Part<'_> {
-    /// The edges of such a part, if there is one.
+    /// The edges of such a subgraph, if there is one.
     fn of(edges: &[(usize, usize)], degree: usize) -> Option<Vec<usize>> {
         let (mut from, mut to) = (vec![Vec::new(); BANKS], vec![Vec::new(); BANKS]);
         for (edge, (left, right)) in edges.iter().enumerate() {
@@ -50,7 +53,8 @@ impl Part<'_> {
         Some((0..edges.len()).filter(|edge| part.chosen[*edge]).collect())
     }
 
-    /// From the last edge to the first, a path from `left` to a vertex with too few edges, every second edge chosen.
+    /// An augmenting path, from the last edge to the first: from `left` to a vertex with too few edges, every second
+    /// edge chosen.
     fn path(&self, left: usize) -> Option<Vec<usize>> {
         let mut reached_by: Vec<Option<usize>> = vec![None; BANKS];
         let mut left_by: Vec<Option<usize>> = vec![None; BANKS];

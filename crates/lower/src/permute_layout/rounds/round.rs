@@ -1,4 +1,4 @@
-//! Rounds: what every lane holds, and how it gets to its offsets.
+//! Rounds: what every lane holds, and how it obtains its offsets.
 
 use tilewright_expr::Expr;
 use tilewright_layout::access::{AccessKind, WarpAccess};
@@ -22,7 +22,7 @@ pub(crate) struct Round {
     pub(crate) selection: Selection,
 }
 
-/// What the lanes of a round access on one side, from lane 0 on; lanes beyond rest.
+/// What the lanes of a round access on one side, from lane 0 on; further lanes are idle.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
     /// The words of every lane: adjacent rows or columns of a block.
@@ -64,7 +64,7 @@ impl Side {
         self.words.first().map_or(0, Vec::len)
     }
 
-    /// The word that a lane accesses in a step; `None` if it rests.
+    /// The word that a lane accesses in a step; `None` if it is idle.
     fn word(&self, lane: usize, step: usize) -> Option<i64> {
         Some(self.words.get(lane)?[self.orders[lane][step]])
     }
@@ -83,7 +83,7 @@ impl Side {
         self.is_turned() && self.orders.iter().all(|order| order[0] == 0)
     }
 
-    /// From one word of a lane to the next, if that is the same everywhere.
+    /// The distance from one word of a lane to the next, if it is the same everywhere.
     fn distance(&self) -> Option<i64> {
         let first = self.words.first()?;
         let distance = first.get(1)? - first[0];
@@ -98,7 +98,7 @@ impl Side {
         (0..self.steps()).map(|step| i64::from(of_step(step))).sum()
     }
 
-    /// What a table holds for a lane, where a turn counts `unit`; zeros for a lane that rests.
+    /// The table entries of a lane, in which each turn counts `unit`; zeros for an idle lane.
     pub(crate) fn values(&self, lane: usize, form: Form, unit: i64) -> Vec<i64> {
         match form {
             Form::Turned => {
@@ -109,7 +109,8 @@ impl Side {
         }
     }
 
-    /// The words of all steps and the turn, from what a table holds. `name` gives what is used several times a name.
+    /// The words of all steps and the turn, from the values in a table. `name` binds a value that is used several
+    /// times.
     pub(crate) fn located(
         &self,
         values: Vec<Expr>,
@@ -155,7 +156,7 @@ impl Round {
         }
     }
 
-    /// The selectors of a lane, from its number, the turns of both sides, and what a table holds.
+    /// The selectors of a lane, from its number, the turns of both sides, and the entries of a table.
     pub(crate) fn selectors(&self, lane: &Expr, turns: [&Expr; 2], entries: &[Expr]) -> Vec<Expr> {
         match &self.selection {
             Selection::Lane => of_lane(self.kind.sharing, lane),

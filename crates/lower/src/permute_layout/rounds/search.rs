@@ -1,18 +1,18 @@
-//! A local search: two blocks of different rounds change places, or a block goes to a free place, until no bank is
-//! asked for too many words in any round. Changes for the worse are taken now and then, more and more rarely.
+//! A local search: two blocks of different rounds change places, or a block goes to a free place, until no bank has
+//! too many words in any round. Changes for the worse are accepted now and then, more and more rarely.
 
 use std::collections::BTreeMap;
 
 use super::packing::{Kind, Loads, Packing};
 use crate::permute_layout::banks::BANKS;
 
-/// Changes that are tried in all.
+/// Changes that are tried in all searches together.
 const PROPOSALS: u64 = 200_000;
 /// Searches that share them, from one start after the other.
 const SEARCHES: u64 = 4;
-/// Shares are counted in this.
+/// The denominator of shares.
 const WHOLE: u64 = 1 << 16;
-/// The share of changes at the beginning that are taken though they add a word too many.
+/// The share of changes with one more excess word that are accepted at the beginning.
 const WORSE: u64 = 10_000;
 
 /// The best that is found from these packings. Blocks that are not movable are in rounds before `first`.
@@ -41,7 +41,9 @@ pub(crate) fn improve(
 
 /// Blocks whose words lie in the same banks of one side: exchanging two of them changes only the other side.
 struct Alike {
+    /// The blocks of each group.
     groups: Vec<Vec<usize>>,
+    /// The group of each block.
     group_of: Vec<usize>,
 }
 
@@ -66,11 +68,14 @@ impl Alike {
     }
 }
 
-/// The places of all rounds from the first on, and who is there.
+/// The places of all rounds from the first movable one on, and which block is in each.
 struct Seats<'a> {
     loads: Loads<'a>,
+    /// The round of each seat.
     round: Vec<usize>,
+    /// The block in each seat, if any.
     block: Vec<Option<usize>>,
+    /// The seat of each block.
     seat_of: Vec<usize>,
 }
 
@@ -98,7 +103,7 @@ impl<'a> Seats<'a> {
         seats
     }
 
-    /// Exchanges who is in two seats; by how much that changes the words that are too many.
+    /// Exchanges the blocks in two seats. Returns by how much the excess words grow.
     fn exchange(&mut self, one: usize, other: usize) -> i64 {
         let (here, there) = (self.round[one], self.round[other]);
         let (leaving, coming) = (self.block[one], self.block[other]);
@@ -164,7 +169,7 @@ impl Search<'_> {
         (self.seats.round[one] != self.seats.round[other]).then_some((one, other))
     }
 
-    /// Whether a change is taken, if this share of the changes is that add one word too many.
+    /// Whether a change is accepted, if this share of the changes with one more excess word is.
     fn accepts(&mut self, change: i64, share: u64) -> bool {
         let drawn = self.random.below(WHOLE as usize) as u64;
         match change {

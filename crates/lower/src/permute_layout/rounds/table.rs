@@ -1,4 +1,5 @@
-//! The tables of a move in rounds: for every round and lane what its offsets and selectors are made from.
+//! The tables of a move in rounds: for every round and lane, the entries that its offsets and selectors are computed
+//! from.
 
 use tilewright_expr::Expr;
 use tilewright_layout::access::LANES;
@@ -6,18 +7,19 @@ use tilewright_layout::access::LANES;
 use super::round::{Round, Selection, Side};
 use crate::permute_layout::offsets::{HIGH, MOST_HIGH};
 
-/// How the offsets of both sides stand in tables.
+/// How the offsets of both sides are stored in tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encoding {
-    /// What a turn counts on either side: more than any word.
+    /// What each turn counts in an entry of the source: more than any word.
     pub(crate) src_unit: i64,
+    /// The same for the destination.
     pub(crate) dst_unit: i64,
     /// Whether one entry holds the values of both sides.
     pub(crate) is_packed: bool,
 }
 
 impl Encoding {
-    /// The encoding of these rounds; `None` if the values take more than an entry.
+    /// The encoding of these rounds; `None` if the values do not fit an entry.
     pub(crate) fn of(rounds: &[Round]) -> Option<Encoding> {
         let unit = |side: fn(&Round) -> &Side| {
             let most = rounds.iter().map(|round| side(round).most()).max().unwrap_or(0);

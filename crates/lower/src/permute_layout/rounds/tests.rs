@@ -60,7 +60,7 @@ fn moved(rounds: &[Round]) -> Vec<(i64, i64)> {
     found
 }
 
-/// The same as the positions of the elements say.
+/// The same, from the positions of the elements.
 fn expected(bytes: i64, src: &[i64], dst: &[i64]) -> Vec<(i64, i64)> {
     let pairs = src.iter().zip(dst);
     let of_element = |(from, to): (&i64, &i64)| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Words that exchange their units among each other: unit `p` of row `k` becomes unit `k` of column `p`.
+/// Words that exchange their units among themselves: unit `p` of row `k` becomes unit `k` of column `p`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     /// Words of the source, counted from its start.
