@@ -68,7 +68,7 @@ fn an_endless_loop() {
     let failure = with_ptx(|ptx| ptx.replacen("ld.shared", "$again: bra.uni $again; ld.shared", 1));
     assert_eq!(failure.kind, FailureKind::Fault);
     let finding = &failure.diagnostics[0];
-    let told = "instructions of its 32 threads, 1000000 for each; 0 of 1 CTAs ended before it";
+    let told = "thread instructions (block size 32, limit 1000000 per thread); 0 of 1 CTAs ended before it";
     assert!(finding.message.starts_with("step_limit: ") && finding.message.ends_with(told), "{finding}");
     assert_eq!(finding.labels[0].text, "here, in permute_layout(transposed, tile)");
     assert!(finding.help[0].contains("`run-kernel --max-instructions N`"), "{:?}", finding.help);
@@ -82,7 +82,7 @@ fn options_of_the_virtual_gpu_say_how_much_a_thread_may_execute() {
         run_watched(&artifact, &built, &case.inputs, &Device::Virtual, &options, &mut |_| ())
     };
     let failure = run_up_to(5).expect_err("it needs more");
-    assert!(failure.to_string().contains("after 160 instructions of its 32 threads, 5 for each"), "{failure}");
+    assert!(failure.to_string().contains("160 thread instructions (block size 32, limit 5 per thread)"), "{failure}");
     let run = run_up_to(500).expect("it needs no more");
     assert!(run.report.is_some_and(|report| report.thread_instructions <= 32 * 500));
 }

@@ -171,7 +171,8 @@ fn a_kernel_that_executes_too_much_is_stopped_with_its_line_and_a_way_on() {
     let stopped = run("20");
     assert_eq!(stopped.status, 2);
     for word in [
-        "error[R0605]: step_limit: the CTA has not ended after 640 instructions of its 32 threads, 20 for each",
+        "error[R0605]: step_limit: the CTA has not ended after 640 \
+         thread instructions (block size 32, limit 20 per thread)",
         "--> kernels/src/sf_transpose.rs:",
         "here: CUDA line",
         "`run-kernel --max-instructions N`",
@@ -376,7 +377,7 @@ fn edited_cuda_decides_the_exit_status() {
     assert_eq!(run("r1[0] = tile[lane];", "r1[0] = tyle[lane];").status, 4);
     let endless = run("r1[0] = tile[lane];", "volatile int again = 1; while (again) {} r1[0] = tile[lane];");
     assert_eq!(endless.status, 2);
-    for word in ["step_limit", "here, in permute_layout(transposed, tile)", "1000000 for each", "--max-instructions"] {
+    for word in ["step_limit", "here, in permute_layout(transposed, tile)", "limit 1000000", "--max-instructions"] {
         assert!(endless.err.contains(word), "{word}: {}", endless.err);
     }
 }

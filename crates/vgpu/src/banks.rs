@@ -1,30 +1,33 @@
-//! Costs of a warp's access: shared-memory wavefronts and global sectors.
+//! Cost of a warp's memory access: shared-memory wavefronts and global sectors.
 //!
-//! The model, as counted by the hardware's own counters: shared memory has 32 banks of 4-byte words; lanes that touch
-//! the same word merge; a pass takes one word from each bank. Accesses of 8 bytes are judged per half warp, of 16 bytes
-//! per quarter warp. Loads of 8 or 16 bytes in which every lane and its neighbour `n ^ 1` (or every lane and `n ^ 2`)
-//! read the same address take groups of twice the size. Inactive lanes count nothing.
+//! The model follows the hardware counters: shared memory has 32 banks of 4-byte words; lanes that access the same word
+//! are merged; one wavefront accesses at most one word in each bank. Accesses of 8 bytes are counted per half warp,
+//! accesses of 16 bytes per quarter warp. For loads of 8 or 16 bytes in which every lane `n` reads the same address as
+//! lane `n ^ 1` (or every lane the same as `n ^ 2`), these groups are twice as large. Inactive lanes are ignored.
 
-/// Passes of one warp access.
+/// Wavefronts of one warp access to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passes {
     pub(crate) wavefronts: u64,
-    /// As few passes as the groups and the number of distinct words allow.
+    /// The fewest wavefronts that the groups and the number of distinct words allow.
     pub(crate) ideal: u64,
 }
 
-/// Sectors of one warp access.
+/// Sectors of one warp access to global memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sectors {
+    /// Number of distinct 32-byte sectors accessed.
     pub(crate) touched: u64,
-    /// Distinct bytes over 32, rounded up.
+    /// Number of distinct bytes divided by 32, rounded up.
     pub(crate) ideal: u64,
 }
 
-/// Scratch space for counting.
+/// Scratch space for counting the distinct words in each bank.
 #[derive(Debug)]
 pub(crate) struct Banks {
+    /// Number of distinct words found in each bank.
     used: [u8; 32],
+    /// The distinct words found in each bank; the first `used` entries are valid.
     words: [[u64; 32]; 32],
 }
 
@@ -33,7 +36,7 @@ impl Banks {
         Banks { used: [0; 32], words: [[0; 32]; 32] }
     }
 
-    /// Counts the passes of lanes `exec`, each moving `bytes` at its address.
+    /// Counts the wavefronts of the lanes in `exec`, each accessing `bytes` bytes at its address.
     pub(crate) fn passes(&mut self, addresses: &[u64; 32], exec: u32, bytes: u32, is_load: bool) -> Passes {
         let words = u64::from(bytes.div_ceil(4).max(1));
         let mut lanes_per_group = (32 / words.next_power_of_two() as u32).clamp(1, 32);
@@ -57,7 +60,7 @@ impl Banks {
         total
     }
 
-    /// Passes and distinct words of one group.
+    /// Wavefronts and distinct words of one group of lanes.
     fn group(&mut self, addresses: &[u64; 32], lanes: u32, words: u64) -> (u64, u64) {
         self.used = [0; 32];
         let mut distinct = 0;
@@ -94,7 +97,7 @@ fn paired(addresses: &[u64; 32], exec: u32, distance: usize) -> bool {
     })
 }
 
-/// Counts the 32-byte sectors that lanes `exec` touch.
+/// Counts the 32-byte sectors that the lanes in `exec` access.
 pub(crate) fn sectors(addresses: &[u64; 32], exec: u32, bytes: u32) -> Sectors {
     let mut starts = [0u64; 32];
     let mut count = 0;

@@ -1,33 +1,39 @@
-//! Vector clocks: which accesses are ordered before which.
+//! Vector clocks, which decide whether one access is ordered before another.
 //!
-//! A thread's knowledge is a base that it shares with everyone who met it at the last barrier, and its own counter,
-//! which grows at every release. An access of thread `u` at count `c` is ordered before thread `t` when `t`'s base
-//! holds at least `c` for `u`.
+//! A thread's clock is a base vector, shared with the threads that left its last barrier with it, and its own counter,
+//! which is incremented at every release. An access by thread `u` at count `c` is ordered before thread `t` if the
+//! entry of `u` in `t`'s base is at least `c`.
 
 use std::rc::Rc;
 
-/// What one thread brings to a meeting.
+/// The clock of one thread at its arrival at a barrier.
 #[derive(Clone, Debug)]
 pub(crate) struct Contribution {
+    /// Linear index of the thread in its CTA.
     thread: u32,
+    /// The thread's counter at its arrival.
     own: u32,
+    /// The thread's base at its arrival.
     base: Rc<Vec<u32>>,
 }
 
 #[derive(Clone, Debug)]
 struct ThreadClock {
+    /// Counter of this thread, incremented at every release.
     own: u32,
+    /// For each thread of the CTA, the last count that is ordered before this thread.
     base: Rc<Vec<u32>>,
 }
 
 /// The clocks of a CTA's threads.
 #[derive(Debug)]
 pub(crate) struct Clocks {
+    /// By linear index in the CTA.
     threads: Vec<ThreadClock>,
 }
 
 impl Clocks {
-    /// Clocks of `count` threads that know nothing of each other.
+    /// Clocks of `count` threads with no ordering between them.
     pub(crate) fn new(count: u32) -> Clocks {
         let base = Rc::new(vec![0; count as usize]);
         Clocks { threads: vec![ThreadClock { own: 1, base }; count as usize] }
@@ -38,12 +44,12 @@ impl Clocks {
         self.threads[thread as usize].own
     }
 
-    /// What the thread knows of the others.
+    /// The thread's base: for each thread, the count up to which its accesses are ordered before this thread.
     pub(crate) fn base(&self, thread: u32) -> &[u32] {
         &self.threads[thread as usize].base
     }
 
-    /// The thread arrives: its accesses so far are what the others will know.
+    /// Records the arrival of a thread: its accesses so far are ordered before the threads that acquire the result.
     pub(crate) fn release(&mut self, thread: u32) -> Contribution {
         let clock = &mut self.threads[thread as usize];
         let found = Contribution { thread, own: clock.own, base: Rc::clone(&clock.base) };
@@ -51,7 +57,7 @@ impl Clocks {
         found
     }
 
-    /// The threads in `receivers` learn everything contributed.
+    /// Sets the base of every thread in `receivers` to the maximum of all contributions.
     pub(crate) fn acquire(&mut self, contributions: &[Contribution], receivers: &[u32]) {
         let Some(first) = contributions.first() else { return };
         let mut joined: Vec<u32> = (*first.base).clone();

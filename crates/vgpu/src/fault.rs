@@ -1,4 +1,4 @@
-//! What can go wrong: in the text, in a launch, and while a kernel runs.
+//! Errors in PTX text, in a launch, and during the execution of a kernel.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub enum PtxError {
     Syntax {
         /// 1-based line.
         line: u32,
-        /// What was expected.
+        /// What is wrong.
         message: String,
     },
     /// The text is PTX with instructions this crate does not execute.
@@ -29,7 +29,7 @@ impl fmt::Display for PtxError {
 
 impl std::error::Error for PtxError {}
 
-/// An instruction, or a form of one, that this crate does not execute.
+/// An instruction, or a form of an instruction, that this crate does not execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     /// 1-based PTX line.
@@ -39,21 +39,21 @@ pub struct Unsupported {
 }
 
 fn write_unsupported(f: &mut fmt::Formatter<'_>, list: &[Unsupported]) -> fmt::Result {
-    write!(f, "{} PTX instructions are not supported", list.len())?;
+    write!(f, "unsupported PTX instructions: {}", list.len())?;
     for item in list {
         write!(f, "\n  PTX line {}: {}", item.line, item.text)?;
     }
     Ok(())
 }
 
-/// Why a launch gave no report.
+/// Why a launch produced no report.
 #[derive(Clone, Debug)]
 pub enum RunError {
     /// The launch does not fit the kernel.
     BadLaunch(String),
     /// The kernel can reach instructions that are not supported; nothing ran.
     Unsupported(Vec<Unsupported>),
-    /// The kernel did something wrong.
+    /// The kernel faulted.
     Fault(Box<Fault>),
 }
 
@@ -69,37 +69,37 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// The kinds of fault, as the launch file names them.
+/// The kinds of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
     /// An access outside every buffer or variable.
     OutOfBounds,
     /// An address that is not a multiple of the access size.
     Misaligned,
-    /// A read of bytes that nobody wrote.
+    /// A use of bytes that were never written.
     UninitializedRead,
-    /// Two accesses to one byte, at least one a write, that nothing orders.
+    /// Two unordered accesses to the same byte, at least one of them a write.
     Race,
-    /// Two writes of one thread to one byte that the launch says to be apart.
+    /// Two writes by one thread to the same byte, by stores that the launch declares disjoint.
     NotApart,
-    /// Every thread that is left waits.
+    /// Every thread that has not exited is waiting.
     Deadlock,
-    /// A write to a buffer that may only be read.
+    /// A write to a read-only buffer.
     ReadOnly,
-    /// An `.aligned` instruction executed by a part of a warp.
+    /// An `.aligned` instruction executed by only part of a warp.
     DivergentAligned,
-    /// A barrier used against its rules.
+    /// A barrier used in a way that the PTX ISA does not allow.
     BarrierMisuse,
-    /// An instruction whose operands have no meaning.
+    /// An instruction with invalid operands.
     IllegalInstruction,
     /// A `trap` instruction.
     Trap,
-    /// A CTA ran longer than the options of the launch allow.
+    /// A CTA executed more instructions than the options of the launch allow.
     StepLimit,
 }
 
 impl FaultKind {
-    /// The name in the launch file and in `--json`.
+    /// The name in messages and in `--json`.
     pub fn as_str(self) -> &'static str {
         match self {
             FaultKind::OutOfBounds => "out_of_bounds",
@@ -127,14 +127,14 @@ pub struct CudaLine {
     pub line: u32,
 }
 
-/// Where an instruction stands.
+/// The source location of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// 1-based PTX line.
     pub ptx_line: u32,
     /// The CUDA line, when the PTX carries line information.
     pub cuda: Option<CudaLine>,
-    /// The CUDA line of the call that brought the instruction here by inlining.
+    /// The CUDA line of the call, if the instruction comes from an inlined function.
     pub inlined_at: Option<CudaLine>,
     /// The instruction's text.
     pub ptx: String,
@@ -150,54 +150,54 @@ impl fmt::Display for Place {
     }
 }
 
-/// Memory that a fault is about.
+/// The memory that a fault concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The state space, never generic.
     pub space: Space,
     /// The buffer or variable.
     pub name: String,
-    /// Bytes from its start; negative before it.
+    /// Offset from its start in bytes; negative before the start.
     pub offset: i64,
-    /// Bytes of the access.
+    /// Size of the access in bytes.
     pub length: u32,
 }
 
-/// Threads that wait in a deadlock.
+/// Lanes of one warp that wait in a deadlock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The warp in its CTA.
+    /// Index of the warp in its CTA.
     pub warp: u32,
     /// Its waiting lanes, one bit each.
     pub lanes: u32,
     /// What they wait for.
     pub what: String,
-    /// The instruction they wait at.
+    /// The instruction at which they wait.
     pub at: Place,
 }
 
-/// The first wrong thing a kernel did.
+/// The first fault of a kernel.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// What it is.
+    /// The kind of fault.
     pub kind: FaultKind,
-    /// The instruction.
+    /// The instruction that faulted.
     pub at: Place,
     /// The CTA's index in the grid.
     pub cta: [u32; 3],
-    /// The warp in the CTA.
+    /// Index of the warp in the CTA.
     pub warp: u32,
     /// The lanes concerned, one bit each.
     pub lanes: u32,
-    /// The address of the first of them, where memory is concerned.
+    /// The address that the first of these lanes accessed, if the fault concerns memory.
     pub address: Option<u64>,
-    /// The memory concerned.
+    /// The buffer or variable, if the fault concerns memory.
     pub location: Option<Location>,
-    /// One sentence.
+    /// Description of the fault.
     pub message: String,
-    /// The other access of a race, and the first of two writes.
+    /// The other access of a race, or the first write of [`FaultKind::NotApart`].
     pub related: Option<Place>,
-    /// Who waits, in a deadlock.
+    /// The waiting lanes, in a deadlock.
     pub waiting: Vec<Waiting>,
 }
 
@@ -216,10 +216,11 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A fault as the executing code knows it; the scheduler adds the place.
+/// A fault as raised by the executing code; the scheduler adds the source location.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     pub(crate) kind: FaultKind,
+    /// The lanes concerned, one bit each.
     pub(crate) lanes: u32,
     pub(crate) address: Option<u64>,
     pub(crate) location: Option<Location>,

@@ -1,16 +1,16 @@
-//! Floating formats, rounding, and the operations that need more than the host's own arithmetic.
+//! Floating-point formats, rounding, and operations that the host's arithmetic does not provide.
 //!
-//! Directed rounding goes through `f64` rounded to odd: a value rounded to odd with at least two spare bits rounds
-//! correctly to any narrower format in any mode (Boldo and Melquiond, 2008).
+//! Directed rounding goes through `f64` rounded to odd: a value rounded to odd with at least two extra bits can then be
+//! rounded correctly to the narrower format in any mode (Boldo and Melquiond, 2008).
 
 use crate::isa::Round;
 
-/// A binary floating format narrower than `f64`.
+/// A binary floating-point format narrower than `f64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     exponent_bits: u32,
     mantissa_bits: u32,
-    /// Without infinities: the top exponent holds numbers too, and only all ones below the sign is NaN.
+    /// The format has no infinities: the top exponent encodes numbers too, and only all ones below the sign bit is NaN.
     finite: bool,
 }
 
@@ -36,7 +36,7 @@ impl Format {
         widen(self.beyond() as u32 - 1, self)
     }
 
-    /// The bits below the sign of the first magnitude that is not finite.
+    /// The smallest encoding below the sign bit that is not a finite number.
     fn beyond(self) -> u64 {
         let all = (1u64 << (self.exponent_bits + self.mantissa_bits)) - 1;
         if self.finite { all } else { all >> self.mantissa_bits << self.mantissa_bits }
@@ -48,7 +48,7 @@ impl Format {
         if x.abs() < least { 0.0f64.copysign(x) } else { x }
     }
 
-    /// Like [`Format::flush`], of bits.
+    /// Like [`Format::flush`], on the encoded bits.
     pub(crate) fn flush_bits(self, bits: u32) -> u32 {
         let sign = 1u32 << (self.exponent_bits + self.mantissa_bits);
         if bits & (sign - 1) < 1 << self.mantissa_bits { bits & sign } else { bits }
@@ -58,8 +58,8 @@ impl Format {
 /// The NaN that f32 instructions produce (PTX ISA, section 9.7.3).
 const NAN32: u32 = 0x7fff_ffff;
 
-/// Rounds `x` to `format` and returns its bits; NaN becomes the canonical quiet NaN (all ones below the sign). What is
-/// too large for a format without infinities becomes NaN.
+/// Rounds `x` to `format` and returns its bits; NaN becomes the canonical quiet NaN (all ones below the sign bit). A
+/// value that is too large for a format without infinities becomes NaN.
 pub(crate) fn narrow(x: f64, format: Format, round: Round) -> u32 {
     let mantissa = format.mantissa_bits;
     let total = format.exponent_bits + mantissa;
@@ -85,7 +85,7 @@ pub(crate) fn narrow(x: f64, format: Format, round: Round) -> u32 {
     sign | (beyond - u64::from(clamp)) as u32
 }
 
-/// The bits below the sign, possibly past the largest finite value.
+/// The encoded magnitude, without the sign bit; it may be larger than the largest finite value.
 fn round_magnitude(x: f64, format: Format, round: Round, negative: bool) -> u64 {
     let bits = x.to_bits() & (u64::MAX >> 1);
     let raw = (bits >> 52) as i32;
@@ -107,7 +107,7 @@ fn round_magnitude(x: f64, format: Format, round: Round, negative: bool) -> u64 
     (((kept_exponent - least) as u64) << format.mantissa_bits) + kept + u64::from(up)
 }
 
-/// The value of `bits` in `format`, exactly.
+/// The exact value of `bits` in `format`.
 pub(crate) fn widen(bits: u32, format: Format) -> f64 {
     let mantissa = format.mantissa_bits;
     let top = (1u32 << format.exponent_bits) - 1;
@@ -132,12 +132,12 @@ pub(crate) fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023).clamp(1, 2046) as u64) << 52)
 }
 
-/// `x` as f32 bits, rounded to nearest even.
+/// `x` rounded to f32.
 pub(crate) fn to_f32(x: f64, round: Round) -> f32 {
     if round == Round::Nearest { x as f32 } else { f32::from_bits(narrow(x, F32, round)) }
 }
 
-/// Bits of an f32 result, NaN made canonical.
+/// Bits of an f32 result, with NaN made canonical.
 pub(crate) fn bits32(x: f32) -> u64 {
     if x.is_nan() { u64::from(NAN32) } else { u64::from(x.to_bits()) }
 }
@@ -152,12 +152,12 @@ pub(crate) fn saturate(x: f64) -> f64 {
     if x.is_nan() { 0.0 } else { x.clamp(0.0, 1.0) + 0.0 }
 }
 
-/// A negative number becomes +0, and so does -0; NaN stays (`.relu`).
+/// Replaces negative numbers and -0 by +0; NaN is kept (`.relu`).
 pub(crate) fn relu(x: f64) -> f64 {
     if x <= 0.0 { 0.0 } else { x }
 }
 
-/// Makes `x` odd in its last bit when the exact value is `x + error`.
+/// Rounds the exact value `x + error` to odd: if `error` is not 0, the last bit of the result is 1.
 fn to_odd(x: f64, error: f64) -> f64 {
     if error == 0.0 || error.is_nan() || !x.is_finite() || x == 0.0 || x.to_bits() & 1 == 1 {
         return x;
@@ -173,7 +173,7 @@ pub(crate) fn add_odd(a: f64, b: f64) -> f64 {
     to_odd(sum, (a - (sum - part)) + (b - part))
 }
 
-/// `a * b + c` rounded to odd; `a` and `b` hold at most 24 significant bits, so their product is exact.
+/// `a * b + c` rounded to odd; `a` and `b` have at most 24 significant bits, so their product is exact.
 pub(crate) fn fma_odd(a: f64, b: f64, c: f64) -> f64 {
     add_odd(a * b, c)
 }
@@ -202,7 +202,7 @@ pub(crate) fn round_integral(x: f64, round: Round) -> f64 {
     }
 }
 
-/// Minimum as `min.f32` defines it: a number wins over NaN, and -0 is below +0.
+/// Minimum as `min.f32` defines it: NaN is ignored if the other operand is a number, and -0 is less than +0.
 pub(crate) fn minimum(a: f64, b: f64) -> f64 {
     if a.is_nan() {
         b

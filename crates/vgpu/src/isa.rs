@@ -3,7 +3,7 @@
 /// A PTX state space (PTX ISA, section 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Space {
-    /// An address whose window decides the space.
+    /// Generic addresses: the window of an address determines its space.
     Generic,
     /// Device memory.
     Global,
@@ -43,7 +43,7 @@ impl Space {
     }
 }
 
-/// How the bits of a type are read.
+/// How the bits of a type are interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Bits,
@@ -58,7 +58,9 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DType {
     pub(crate) kind: Kind,
+    /// Bits of one element.
     pub(crate) bits: u32,
+    /// Number of elements, 1 or 2.
     pub(crate) count: u32,
 }
 
@@ -168,7 +170,7 @@ impl CmpOp {
     }
 }
 
-/// Rounding of a result that does not fit (PTX ISA, section 6.5.2).
+/// Rounding of an inexact result (PTX ISA, section 6.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
     /// To nearest, ties to even.
@@ -218,7 +220,7 @@ pub(crate) fn sign_extend(value: u64, bits: u32) -> i64 {
     ((value << shift) as i64) >> shift
 }
 
-/// The smallest multiple of `align` (a power of two or any positive number) not below `value`.
+/// The smallest multiple of `align` (any positive number) that is at least `value`.
 pub(crate) fn align_up(value: u64, align: u64) -> u64 {
     value.div_ceil(align.max(1)) * align.max(1)
 }

@@ -1,4 +1,4 @@
-//! Launching a kernel: the checks before it runs, and its parameter block.
+//! Launches a kernel: checks the launch, builds the parameter block, and runs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +8,26 @@ use crate::memory::{BufferId, Memory, Region};
 use crate::module::{Kernel, KernelInfo, Module, ParamInfo};
 use crate::report::Report;
 
-/// Most shared memory of a CTA in bytes: 227 KiB on sm_90 and sm_100.
+/// Maximum shared memory of a CTA in bytes: 227 KiB on sm_90 and sm_100.
 const MAX_SHARED_BYTES: u64 = 227 * 1024;
-/// Most local memory of a thread in bytes.
+/// Maximum local memory of a thread in bytes.
 const MAX_LOCAL_BYTES: u32 = 512 * 1024;
-/// Most bytes of parameters (PTX ISA 8.1).
+/// Maximum size of the parameters in bytes (PTX ISA 8.1).
 const MAX_PARAM_BYTES: u64 = 32764;
-/// Most threads of a CTA.
+/// Maximum number of threads in a CTA.
 const MAX_THREADS: u64 = 1024;
-/// Instructions that a CTA may execute for each of its threads, unless [`Options`] say otherwise: more than a hundred
-/// times what the kernels of the library need, and seconds of time.
+/// Default of [`Options::max_instructions_per_thread`]: more than a hundred times what the kernels of the library need,
+/// and reached within seconds.
 pub const MAX_INSTRUCTIONS_PER_THREAD: u64 = 1_000_000;
 
 /// A kernel argument.
 #[derive(Clone, Debug)]
 pub enum Arg {
-    /// The address of a byte of a buffer.
+    /// The address of a byte in a buffer.
     Buffer {
         /// The buffer.
         buffer: BufferId,
-        /// Bytes from its start.
+        /// Offset from its start in bytes.
         byte_offset: u64,
     },
     /// A value, little-endian.
@@ -39,27 +39,27 @@ pub enum Arg {
 pub struct Launch {
     /// The kernel's name.
     pub kernel: String,
-    /// CTAs in each dimension.
+    /// Number of CTAs in each dimension.
     pub grid: [u32; 3],
-    /// Threads of a CTA in each dimension.
+    /// Number of threads of a CTA in each dimension.
     pub block: [u32; 3],
-    /// Bytes of `.extern .shared` memory.
+    /// Size of the `.extern .shared` memory in bytes.
     pub dynamic_shared_bytes: u32,
     /// One argument for each parameter.
     pub args: Vec<Arg>,
 }
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Instructions that a CTA may execute for each of its threads before the run stops with a fault. Its threads share
-    /// them, so one may execute more where others execute less.
+    /// Number of instructions that a CTA may execute per thread before the run stops with a fault. The limit applies to
+    /// the CTA as a whole, so one thread may execute more if others execute fewer.
     pub max_instructions_per_thread: u64,
-    /// Whether to look for races; without it `Memory::last_writer` knows nothing.
+    /// Whether to check for races; if not, `Memory::last_writer` returns `None`.
     pub check_races: bool,
-    /// CUDA lines whose stores are said to be apart, each with the number of its group: where a thread writes a byte twice
-    /// by lines of one group, another value and without a barrier between, the run stops with a fault. They are looked for
-    /// as races are.
+    /// CUDA lines whose stores are declared disjoint, each with the number of its group: if a thread writes a byte
+    /// twice by lines of the same group, with different values and no barrier in between, the run stops with a fault.
+    /// Checked only if `check_races` is set.
     pub apart: BTreeMap<u32, u32>,
     /// CUDA lines of stores any of whose values may stay: two unordered writes by such lines are not a race.
     pub any_wins: BTreeSet<u32>,
@@ -76,30 +76,30 @@ impl Default for Options {
     }
 }
 
-/// How far a launch is.
+/// Progress of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// CTAs of the launch.
+    /// Number of CTAs in the launch.
     pub ctas: u32,
-    /// Those that have ended.
+    /// Number of CTAs that have ended.
     pub ended: u32,
-    /// Instructions times active lanes, so far.
+    /// Thread instructions (instructions times active lanes) executed so far.
     pub thread_instructions: u64,
 }
 
-/// Runs one launch to its end or to its first fault. Global variables of the module start from their initialisers.
+/// Runs one launch to completion or to its first fault. Global variables of the module start from their initialisers.
 ///
 /// # Errors
-/// Instructions that are not supported first, then a launch that does not fit, then the first fault.
+/// Unsupported instructions, a launch that does not match the kernel, or the first fault, in this order of precedence.
 pub fn run(module: &Module, launch: &Launch, memory: &mut Memory, options: &Options) -> Result<Report, RunError> {
     run_watched(module, launch, memory, options, &mut |_| ())
 }
 
-/// Runs as [`run`] does, and tells `watch` how far the launch is, about every 10 million instructions of threads. The
-/// result is that of [`run`], and what is told is the same every time.
+/// Like [`run`], but reports the progress of the launch to `watch` about every 10 million thread instructions. The
+/// result is that of [`run`], and the reports are deterministic.
 ///
 /// # Errors
-/// Those of [`run`].
+/// The same as for [`run`].
 pub fn run_watched(
     module: &Module,
     launch: &Launch,
@@ -143,19 +143,19 @@ fn check_shape(info: &KernelInfo, launch: &Launch) -> Result<(), RunError> {
         return bad("a grid or block dimension is 0".to_string());
     }
     if threads > MAX_THREADS {
-        return bad(format!("{threads} threads in a CTA, at most {MAX_THREADS}"));
+        return bad(format!("a CTA has at most {MAX_THREADS} threads; this one has {threads}"));
     }
     if product(launch.grid) >= u64::from(u32::MAX) / 2 {
-        return bad("more CTAs than this machine counts".to_string());
+        return bad("the grid has more CTAs than the virtual GPU supports".to_string());
     }
     if info.local_bytes > MAX_LOCAL_BYTES {
-        return bad(format!("{} bytes of local memory in a thread, at most {MAX_LOCAL_BYTES}", info.local_bytes));
+        return bad(format!("a thread uses {} bytes of local memory; at most {MAX_LOCAL_BYTES}", info.local_bytes));
     }
     if let Some(required) = info.required_threads.filter(|required| *required != launch.block) {
-        return bad(format!("block {:?}, but the kernel has .reqntid {required:?}", launch.block));
+        return bad(format!("the block is {:?}, but the kernel has .reqntid {required:?}", launch.block));
     }
     if let Some(most) = info.max_threads.filter(|most| product(*most) < threads) {
-        return bad(format!("{threads} threads, but the kernel has .maxntid {most:?}"));
+        return bad(format!("the CTA has {threads} threads, but the kernel has .maxntid {most:?}"));
     }
     Ok(())
 }
@@ -163,7 +163,7 @@ fn check_shape(info: &KernelInfo, launch: &Launch) -> Result<(), RunError> {
 fn check_shared(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
     let total = kernel.program.dynamic_shared_offset() + u64::from(launch.dynamic_shared_bytes);
     if total > MAX_SHARED_BYTES {
-        return bad(format!("{total} bytes of shared memory, at most {MAX_SHARED_BYTES}"));
+        return bad(format!("a CTA needs {total} bytes of shared memory; the limit is {MAX_SHARED_BYTES}"));
     }
     Ok(())
 }
@@ -171,12 +171,12 @@ fn check_shared(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
 fn parameter_block(info: &KernelInfo, launch: &Launch, memory: &Memory) -> Result<Vec<u8>, RunError> {
     if info.params.len() != launch.args.len() {
         let (have, want) = (launch.args.len(), info.params.len());
-        return bad(format!("{have} arguments for {want} parameters of `{}`", info.name));
+        return bad(format!("wrong number of arguments ({have} instead of {want}) for `{}`", info.name));
     }
     let end = |param: &ParamInfo| u64::from(param.offset) + u64::from(param.size);
     let size = info.params.iter().map(end).max().unwrap_or(0);
     if size > MAX_PARAM_BYTES {
-        return bad(format!("{size} bytes of parameters, at most {MAX_PARAM_BYTES}"));
+        return bad(format!("the parameters need {size} bytes; the limit is {MAX_PARAM_BYTES}"));
     }
     let mut block = vec![0u8; size as usize];
     for (param, arg) in info.params.iter().zip(&launch.args) {
@@ -184,11 +184,11 @@ fn parameter_block(info: &KernelInfo, launch: &Launch, memory: &Memory) -> Resul
             Arg::Bytes(bytes) => bytes.clone(),
             Arg::Buffer { buffer, byte_offset } => match memory.address(*buffer) {
                 Some(base) => base.wrapping_add(*byte_offset).to_le_bytes().to_vec(),
-                None => return bad(format!("`{}` is a buffer of another memory", param.name)),
+                None => return bad(format!("the buffer for `{}` is not in this memory", param.name)),
             },
         };
         if bytes.len() != param.size as usize {
-            return bad(format!("`{}` takes {} bytes, not {}", param.name, param.size, bytes.len()));
+            return bad(format!("argument `{}`: expected {} B, got {} B", param.name, param.size, bytes.len()));
         }
         let start = param.offset as usize;
         block[start..start + bytes.len()].copy_from_slice(&bytes);

@@ -1,29 +1,30 @@
-//! A virtual GPU: it parses PTX text and executes it, and checks while it runs.
+//! A virtual GPU: it parses PTX text, executes it, and checks for races and other faults while it runs.
 //!
 //! ```text
 //! text -> ptx (tokens, statements) -> decode (registers, labels, units) -> exec (lanes, memory, barriers) -> report
 //! ```
 //!
-//! It is functional: it has no notion of time, and it is as right as its reading of the PTX ISA.
+//! The model is functional: it has no notion of time, and it is only as accurate as its interpretation of the PTX ISA.
 //!
 //! What it models:
 //! - Each lane has its own program counter and makes progress; converged lanes execute together.
 //! - Global memory as named buffers with gaps between them; shared, local, parameter and constant memory, each with its
 //!   window of generic addresses. The shared window starts at a multiple of 1024.
-//! - The barriers of a CTA and of a warp, as vector clocks: accesses that nothing orders are races, byte by byte.
-//! - The tensor cores as a warp uses them: `mma.sync`, `ldmatrix`, `stmatrix`, `movmatrix`. Sums are in the order of k.
+//! - The barriers of a CTA and of a warp, as vector clocks: unordered accesses are races, tracked for each byte.
+//! - The matrix instructions of a warp: `mma.sync`, `ldmatrix`, `stmatrix`, `movmatrix`. Products are summed in the
+//!   order of k.
 //! - Shared-memory wavefronts and global sectors of every memory instruction.
 //!
-//! What it finds: the kinds of [`FaultKind`].
+//! The faults that it detects are listed in [`FaultKind`].
 //!
 //! What it does not model yet:
-//! - Asynchronous copies, mbarriers, `wgmma`, `tcgen05` and tensor memory, clusters: such instructions are unsupported,
-//!   and are all named before a kernel that can reach one starts.
-//! - Order by flags: a release and an acquire order nothing here, so data handed over by a flag is reported as a race.
-//!   Accesses that are atomic, volatile, relaxed, acquire or release do not race with each other.
-//! - Memory that reads old values: accesses take effect in the order in which they are executed.
+//! - Asynchronous copies, mbarriers, `wgmma`, `tcgen05` and tensor memory, clusters: these instructions are
+//!   unsupported, and all of them that a kernel can reach are reported before it starts.
+//! - Ordering through flags: release and acquire accesses order nothing here, so data passed through a flag is
+//!   reported as a race. Accesses that are atomic, volatile, relaxed, acquire or release do not race with each other.
+//! - Weak memory: accesses take effect in the order in which they are executed, so no read returns a stale value.
 //! - Textures, surfaces, recursion, indirect calls.
-//! - Registers that were never written: they read as zero.
+//! - Uninitialized registers: they read as zero, and no fault is reported.
 //!
 //! ```
 //! use tilewright_vgpu::{Arg, Launch, Memory, Module, Options, run};

@@ -15,26 +15,26 @@ use crate::ptx::ast::{File, Function, Initial, Variable};
 pub struct ParamInfo {
     /// The name in the PTX.
     pub name: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
     /// Alignment in bytes.
     pub align: u32,
-    /// Bytes from the start of the parameter block.
+    /// Offset in the parameter block, in bytes.
     pub offset: u32,
 }
 
-/// What a launch needs to know of a kernel.
+/// What a launch needs to know about a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelInfo {
     /// The name of the `.entry`.
     pub name: String,
     /// Its parameters in order.
     pub params: Vec<ParamInfo>,
-    /// Bytes of shared memory that the PTX declares with a size.
+    /// Statically allocated shared memory, in bytes.
     pub static_shared_bytes: u32,
-    /// Most threads in each dimension (`.maxntid`).
+    /// Maximum number of threads in each dimension (`.maxntid`).
     pub max_threads: Option<[u32; 3]>,
-    /// Exact threads in each dimension (`.reqntid`).
+    /// Required number of threads in each dimension (`.reqntid`).
     pub required_threads: Option<[u32; 3]>,
     /// Local memory of one thread, in bytes.
     pub local_bytes: u32,
@@ -46,23 +46,28 @@ pub(crate) struct Kernel {
     pub(crate) program: Program,
 }
 
-/// A variable of the module in global memory, with its first contents.
+/// A variable of the module in global memory, with its initial contents.
 #[derive(Debug)]
 pub(crate) struct GlobalVariable {
     pub(crate) name: String,
+    /// Address of the first byte.
     pub(crate) base: u64,
+    /// Initial contents.
     pub(crate) bytes: Vec<u8>,
 }
 
 /// Addresses of the module's variables.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
+    /// State space and address of each global and constant variable, by name.
     pub(crate) addresses: BTreeMap<String, (Space, u64)>,
+    /// Global variables with their initial contents.
     pub(crate) globals: Vec<GlobalVariable>,
+    /// The contents of constant memory.
     pub(crate) constants: Vec<u8>,
 }
 
-/// A PTX file, parsed and decoded. Instructions that are not supported are kept until a kernel that can reach them is
+/// A PTX file, parsed and decoded. Unsupported instructions are reported only when a kernel that can reach them is
 /// launched.
 #[derive(Debug)]
 pub struct Module {
@@ -72,7 +77,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Reads PTX text.
+    /// Parses PTX text.
     ///
     /// # Errors
     /// [`PtxError::Syntax`] for text that is not PTX.
@@ -118,7 +123,7 @@ fn kernel(file: &File, layout: &Layout, function: &Function) -> Kernel {
     Kernel { info, program }
 }
 
-/// Parameters lie in order, each at its alignment (PTX ISA, section 5.1.6.1).
+/// Lays out the parameters in order, each at its alignment (PTX ISA, section 5.1.6.1).
 fn param_layout(params: &[Variable]) -> Vec<ParamInfo> {
     let mut next = 0u64;
     let mut found = Vec::new();
@@ -173,7 +178,7 @@ impl Layout {
         }
     }
 
-    /// The initialiser as bytes; what it leaves out is zero.
+    /// The initialiser as bytes; elements that it omits are zero.
     fn contents(&self, variable: &Variable) -> Vec<u8> {
         let mut bytes = vec![0u8; variable.bytes as usize];
         let width = (variable.element_bytes as usize).clamp(1, 8);

@@ -1,14 +1,14 @@
-//! Names of variables as the source has them.
+//! Names of variables in the CUDA source.
 
-/// The name that a variable inside a function has in CUDA: `tile` for `_ZZ12sf_transposeE4tile` (Itanium C++ ABI, local
-/// names). Other names stay as they are.
+/// The CUDA name of a variable declared in a function: `tile` for `_ZZ12sf_transposeE4tile` (Itanium C++ ABI, local
+/// names). Other names are returned unchanged.
 pub(crate) fn source_name(mangled: &str) -> &str {
     local_name(mangled).unwrap_or(mangled)
 }
 
 fn local_name(mangled: &str) -> Option<&str> {
     let inside = mangled.strip_prefix("_ZZ")?;
-    // The function comes first; the variable behind the last `E`, with its length.
+    // The function comes first; the variable follows the last `E`, preceded by its length.
     let (_, last) = inside.rsplit_once('E').filter(|(_, name)| name.starts_with(|c: char| c.is_ascii_digit()))?;
     let digits = last.len() - last.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let length: usize = last[..digits].parse().ok()?;

@@ -27,9 +27,9 @@ pub(crate) enum Op {
         d: Reg,
         a: Reg,
     },
-    /// Several moves at once, all sources read first.
+    /// Several moves in parallel: all sources are read first.
     MovMany(Box<[(Reg, Reg)]>),
-    /// Cuts `a` into parts of `bits`, lowest first; `None` is `_`.
+    /// Splits `a` into parts of `bits` bits, lowest first; `None` is `_`.
     Unpack {
         a: Reg,
         bits: u32,
@@ -139,6 +139,6 @@ pub(crate) enum Op {
         d: Reg,
     },
     Barrier(Box<BarrierOp>),
-    /// What a warp does with a matrix.
+    /// A warp-wide matrix instruction.
     Matrix(Box<MatrixOp>),
 }

@@ -1,4 +1,4 @@
-//! A decoded kernel: instructions with their places, and the storage the kernel needs.
+//! A decoded kernel: instructions with their source locations, and the storage that the kernel needs.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,22 @@ use crate::isa::align_up;
 use crate::op::{Guard, Op, Reg};
 use crate::ptx::ast::Loc;
 
-/// What the scheduler reads at every step.
+/// A decoded instruction: what the scheduler reads at every step.
 #[derive(Debug)]
 pub(crate) struct Inst {
     pub(crate) guard: Option<Guard>,
     pub(crate) op: Op,
 }
 
-/// What only reports read.
+/// Source information of an instruction, which only reports and faults read.
 #[derive(Clone, Debug)]
 pub(crate) struct Info {
+    /// 1-based PTX line.
     pub(crate) line: u32,
+    /// The `.loc` in effect, if there is one.
     pub(crate) loc: Option<Loc>,
     pub(crate) opcode: String,
+    /// The instruction as written, with white space normalized.
     pub(crate) text: String,
 }
 
@@ -50,7 +53,7 @@ pub(crate) enum Preset {
 #[derive(Clone, Debug)]
 pub(crate) struct SharedVariable {
     pub(crate) name: String,
-    /// Bytes from the start of the window.
+    /// Offset in the CTA's shared memory, in bytes.
     pub(crate) offset: u32,
     pub(crate) bytes: u32,
 }
@@ -59,22 +62,31 @@ pub(crate) struct SharedVariable {
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     pub(crate) code: Vec<Inst>,
+    /// Source information of each instruction in `code`.
     pub(crate) info: Vec<Info>,
+    /// Number of registers, including those of presets.
     pub(crate) registers: u32,
+    /// Number of predicates.
     pub(crate) predicates: u32,
+    /// Registers that are initialized at the start of each warp and never written.
     pub(crate) presets: Vec<(Reg, Preset)>,
+    /// Static shared variables, in order of their offsets.
     pub(crate) shared: Vec<SharedVariable>,
     pub(crate) static_shared_bytes: u32,
+    /// Largest alignment of the dynamic shared variables, in bytes.
     pub(crate) dynamic_shared_align: u32,
+    /// Name of the first dynamic shared variable.
     pub(crate) dynamic_shared_name: Option<String>,
-    /// Bytes of one thread's local memory.
+    /// Local memory of one thread, in bytes.
     pub(crate) local_bytes: u32,
+    /// Names of source files, by number in `.file`.
     pub(crate) files: BTreeMap<u32, String>,
+    /// Unsupported instructions that the kernel can reach.
     pub(crate) unsupported: Vec<Unsupported>,
 }
 
 impl Program {
-    /// The PTX line of an instruction, 0 for one that does not exist.
+    /// The PTX line of an instruction, or 0 if `pc` is outside the program.
     pub(crate) fn line(&self, pc: u32) -> u32 {
         self.info.get(pc as usize).map_or(0, |info| info.line)
     }
@@ -92,7 +104,7 @@ impl Program {
         CudaLine { file: self.files.get(&file).cloned().unwrap_or_default(), line }
     }
 
-    /// Bytes from the start of the window to the dynamic shared memory.
+    /// Offset of the dynamic shared memory in the CTA's shared memory, in bytes.
     pub(crate) fn dynamic_shared_offset(&self) -> u64 {
         align_up(u64::from(self.static_shared_bytes), u64::from(self.dynamic_shared_align.max(16)))
     }

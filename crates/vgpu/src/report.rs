@@ -1,18 +1,18 @@
-//! What a run counted.
+//! The counts of a run.
 
 use std::collections::BTreeMap;
 
 use crate::isa::Space;
 use crate::program::Program;
 
-/// What an access does.
+/// The kind of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessKind {
     /// Reads.
     Load,
     /// Writes.
     Store,
-    /// Reads and writes at once.
+    /// Reads and writes atomically.
     Atomic,
 }
 
@@ -23,27 +23,27 @@ pub struct AccessCount {
     pub ptx_line: u32,
     /// CUDA line, when the PTX carries line information.
     pub cuda_line: Option<u32>,
-    /// The space accessed; a generic instruction counts once for each space it reached.
+    /// The state space accessed; a generic instruction has one entry for each space that it reached.
     pub space: Space,
-    /// What it does.
+    /// The kind of access.
     pub kind: AccessKind,
-    /// Bytes that one lane moves.
+    /// Bytes that one lane accesses.
     pub bytes_per_lane: u32,
     /// Warp executions with at least one active lane.
     pub executions: u64,
-    /// Shared-memory passes; 0 for other spaces.
+    /// Shared-memory wavefronts; 0 for other spaces.
     pub wavefronts: u64,
-    /// The fewest passes for the words touched.
+    /// The fewest wavefronts possible for the words accessed.
     pub ideal_wavefronts: u64,
     /// Distinct 32-byte sectors, summed over executions; 0 for shared memory.
     pub sectors: u64,
-    /// Sectors if the distinct bytes were packed: their count over 32, rounded up.
+    /// Sectors if the distinct bytes were contiguous: for each execution, their number divided by 32, rounded up.
     pub ideal_sectors: u64,
-    /// Bytes moved by all lanes.
+    /// Bytes accessed by all lanes.
     pub bytes: u64,
 }
 
-/// Something worth knowing that is no fault.
+/// An observation that is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Its kind: `benign_race`.
@@ -54,7 +54,7 @@ pub struct Note {
     pub count: u64,
 }
 
-/// The counts of a launch that ran to its end.
+/// The counts of a launch that ran to completion.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Memory instructions that were executed, in program order.
@@ -65,11 +65,11 @@ pub struct Report {
     pub warp_instructions: u64,
     /// Warp and thread executions by opcode.
     pub opcodes: BTreeMap<String, (u64, u64)>,
-    /// Unordered writes of equal values.
+    /// Observations about the run: unordered writes of equal values.
     pub notes: Vec<Note>,
 }
 
-/// Sums of one memory instruction in one space.
+/// Counts of one memory instruction in one state space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
     pub(crate) space: Space,
@@ -88,8 +88,11 @@ pub(crate) struct Tally {
 pub(crate) struct Stats {
     /// Warp and thread executions.
     pub(crate) executed: Vec<(u64, u64)>,
+    /// Counts of each memory instruction, one entry for each state space.
     pub(crate) tallies: Vec<Vec<Tally>>,
+    /// Number of unordered writes of equal values, by program counter.
     pub(crate) benign: BTreeMap<u32, u64>,
+    /// Number of warp instructions executed so far; also the value of the clock registers.
     pub(crate) steps: u64,
 }
 
@@ -103,7 +106,7 @@ impl Stats {
         }
     }
 
-    /// The sums of the instruction at `pc` in `space`.
+    /// The counts of the instruction at `pc` in `space`.
     pub(crate) fn tally(&mut self, pc: u32, space: Space, kind: AccessKind, bytes_per_lane: u32) -> &mut Tally {
         let list = &mut self.tallies[pc as usize];
         let found = list.iter().position(|tally| tally.space == space);

@@ -1,11 +1,14 @@
-//! Shadow memory: who last wrote and read each 4-byte word, and whether a new access is ordered after them.
+//! Shadow memory: records the last write and the reads of each 4-byte word, and checks whether a new access is ordered
+//! after them.
 //!
 //! The scheme is FastTrack's (Flanagan and Freund, 2009): one record for the last write, one for the last read, and a
-//! set of reads only while several unordered threads read. A word is split into byte cells when an access touches a
-//! part of it. CTAs are never ordered after each other, so records of another CTA conflict whatever their clocks say.
+//! set of reads only while several unordered threads read. A word is split into byte cells when an access covers only
+//! part of it. CTAs are never ordered with each other, so that records of another CTA conflict regardless of their
+//! clocks.
 //!
-//! Strong accesses (atomic, volatile, relaxed, ...) do not conflict with each other, so they are kept apart, in sets
-//! beside the cells that have any: weak records are checked against every access, strong ones against weak accesses.
+//! Strong accesses (atomic, volatile, relaxed, ...) do not conflict with each other, so they are recorded separately,
+//! in sets that the cells refer to: weak records are checked against every access, strong records only against weak
+//! accesses.
 
 mod beside;
 
@@ -13,26 +16,30 @@ use beside::{Beside, ReadSets};
 
 /// No instruction.
 const NONE: u32 = u32::MAX;
-/// In `read_thread`: the reads are in the set that `read_clock` names.
+/// In `read_thread`: the reads are in the set with index `read_clock`.
 const MANY: u32 = u32::MAX;
-/// In `write_cta`: the word is split into the cells that `write_thread` names.
+/// In `write_cta`: the word is split into the byte cells with index `write_thread`.
 const SPLIT: u32 = u32::MAX;
 /// In `strong`: no strong access yet.
 const NEVER: u32 = u32::MAX;
 const PAGE_WORDS: usize = 1024;
 
-/// Who accesses.
+/// The thread that accesses memory, and its clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Actor<'a> {
     /// Number of the CTA, counted over all launches on a memory, from 1.
     pub(crate) cta: u32,
-    /// The first CTA of this launch: what earlier ones did is ordered before.
+    /// The first CTA of this launch; accesses of earlier launches are ordered before it.
     pub(crate) first_cta: u32,
     /// Linear index in the CTA.
     pub(crate) thread: u32,
+    /// The thread's own counter.
     pub(crate) clock: u32,
+    /// The thread's base (see [`crate::clock`]).
     pub(crate) base: &'a [u32],
+    /// Program counter of the access.
     pub(crate) pc: u32,
+    /// Atomic, volatile, relaxed, acquire or release.
     pub(crate) strong: bool,
 }
 
@@ -46,38 +53,42 @@ impl Actor<'_> {
 /// The other access of a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Conflict {
+    /// Program counter of the other access.
     pub(crate) pc: u32,
     pub(crate) other_is_write: bool,
     /// The other access is strong.
     pub(crate) other_is_strong: bool,
     /// The other access is by another CTA.
     pub(crate) other_cta: bool,
-    /// Who read, if the other access is a read.
+    /// The reader, if the other access is a read.
     pub(crate) reader: Reader,
 }
 
-/// A weak read of which the thread and its count are known, or not.
+/// The thread and clock of a weak read, if they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reader {
     Unknown,
     Thread { cta: u32, thread: u32, clock: u32 },
 }
 
-/// A conflict, and the bytes that it is about.
+/// A conflict, and the bytes that it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meeting {
+    /// Offset of the bytes in the region.
     pub(crate) offset: usize,
+    /// Number of bytes.
     pub(crate) len: usize,
     pub(crate) conflict: Conflict,
 }
 
-/// What an access found.
+/// What the shadow memory found out about an access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Finding {
+    /// The conflicts with other accesses.
     pub(crate) meetings: Vec<Meeting>,
-    /// An unordered write of the value that was there.
+    /// The access is an unordered write of the value that was already there.
     pub(crate) benign: bool,
-    /// The instruction by which the same thread wrote another value there, since the last barrier that it passed.
+    /// The instruction by which the same thread wrote a different value there since its last barrier.
     pub(crate) again: Option<u32>,
 }
 
@@ -92,17 +103,21 @@ pub(crate) struct LastWrite {
 /// The weak accesses of a word or byte.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
+    /// CTA of the last write; [`SPLIT`] if the word is split.
     write_cta: u32,
     write_thread: u32,
     write_clock: u32,
+    /// Program counter of the last write, or [`NONE`].
     write_pc: u32,
     read_cta: u32,
+    /// Thread of the last read; [`MANY`] if several unordered threads have read.
     read_thread: u32,
     read_clock: u32,
+    /// Program counter of the last read, or [`NONE`].
     read_pc: u32,
     /// A read by an earlier CTA of the launch.
     old_read_pc: u32,
-    /// Index of the strong accesses.
+    /// Index of the record of strong accesses, or `NEVER`.
     strong: u32,
 }
 
@@ -119,16 +134,18 @@ const EMPTY: Cell = Cell {
     strong: NEVER,
 };
 
-/// The shadow of one region; pages appear when they are touched.
+/// The shadow of one region; pages are allocated on first access.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shadow {
+    /// Cells of [`PAGE_WORDS`] words each; `None` if not accessed yet.
     pages: Vec<Option<Box<[Cell]>>>,
+    /// Byte cells of the words that are split.
     splits: Vec<[Cell; 4]>,
     beside: Beside,
 }
 
 impl Shadow {
-    /// Notes a read of `len` bytes from `offset`.
+    /// Records a read of `len` bytes at `offset`.
     pub(crate) fn read(&mut self, offset: usize, len: usize, who: &Actor<'_>) -> Finding {
         let mut found = Finding::default();
         let end = offset + len;
@@ -148,7 +165,7 @@ impl Shadow {
         found
     }
 
-    /// Notes a write of `new` at `offset` over `old`.
+    /// Records a write of `new` at `offset`, which replaces `old`.
     pub(crate) fn write(&mut self, offset: usize, old: &[u8], new: &[u8], who: &Actor<'_>) -> Finding {
         let mut found = Finding::default();
         let end = offset + new.len();
@@ -189,7 +206,7 @@ impl Shadow {
     }
 }
 
-/// Whole words, the common case, are compared as numbers.
+/// Whether the bytes are equal. Whole words, the common case, are compared as integers.
 fn same_bytes(old: &[u8], new: &[u8]) -> bool {
     match (old.first_chunk::<4>(), new.first_chunk::<4>()) {
         (Some(a), Some(b)) if old.len() == 4 => u32::from_ne_bytes(*a) == u32::from_ne_bytes(*b),
@@ -197,7 +214,7 @@ fn same_bytes(old: &[u8], new: &[u8]) -> bool {
     }
 }
 
-/// The cells of `len` bytes from `first` in a word, which is split if they are a part of it.
+/// The cells of `len` bytes from `first` in a word, which is split if these are only part of it.
 fn cells<'a>(
     pages: &'a mut Vec<Option<Box<[Cell]>>>,
     splits: &'a mut Vec<[Cell; 4]>,
@@ -237,7 +254,7 @@ fn unordered_write(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<
     if who.strong { None } else { beside.strong(cell, who)?.unordered_write(who) }
 }
 
-/// Notes a read; one that races with a write leaves no record, since nothing may come of it.
+/// Records a read. A read that races with a write leaves no record, since its value may never be used.
 fn read_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<Conflict> {
     let conflict = unordered_write(cell, beside, who);
     if conflict.is_some() {
@@ -326,20 +343,20 @@ fn unordered_reads(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Vec<Con
     found
 }
 
-/// The instruction of the last weak write, if `who` did it and has passed no barrier since.
+/// The instruction of the last weak write, if the same thread did it and has passed no barrier since.
 fn written_before(cell: &Cell, who: &Actor<'_>) -> Option<u32> {
     let is_own = cell.write_cta == who.cta && cell.write_thread == who.thread && cell.write_clock == who.clock;
     (is_own && cell.write_pc != NONE && !who.strong).then_some(cell.write_pc)
 }
 
-/// Notes a write: what it conflicts with, and whether it writes what another did.
+/// Records a write. Returns its conflicts, and whether it is an unordered write of an equal value.
 fn write_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>, same: bool) -> (Vec<Conflict>, bool) {
     let write = unordered_write(cell, beside, who);
     let benign = same && write.is_some();
     let reads = unordered_reads(cell, beside, who);
     let found = (write.into_iter().filter(|_| !same).chain(reads).collect(), benign);
     if who.strong {
-        // The weak records stay: other strong accesses need not be ordered after this one.
+        // The weak records are kept: other strong accesses need not be ordered after this one.
         beside.strong_for(cell, who).strong_write(who);
         return found;
     }

@@ -222,7 +222,7 @@ fn an_access_past_the_end_names_the_buffer() {
     assert_eq!((fault.kind, fault.at.ptx_line, fault.lanes), (FaultKind::OutOfBounds, 21, 2));
     let fault = self::fault(&with_addresses("st.global.u32 [%rd4+1024], %r1;\nret;"), 32);
     assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::OutOfBounds, 21));
-    assert_eq!(fault.message, "`b` + 1024, 4 bytes past its end of 1024");
+    assert_eq!(fault.message, "the access at `b` + 1024 extends 4 B past the end (size 1024 B)");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_read_races_with_a_write_that_comes_later() {
     let fault = fault(&with_addresses(body), 32);
     assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::Race, 25));
     assert_eq!(fault.related.map(|place| place.ptx_line), Some(26));
-    assert!(fault.message.ends_with("the bits are stored to `b` + 0 at PTX line 27"), "{}", fault.message);
+    assert!(fault.message.ends_with("the undefined bits are stored to `b` + 0 at PTX line 27"), "{}", fault.message);
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn a_cta_may_execute_in_proportion_to_its_threads_and_what_it_did_is_told() {
         let Err(RunError::Fault(fault)) = outcome.result else { panic!("a fault is expected") };
         assert_eq!((fault.kind, fault.at.ptx_line, fault.cta), (FaultKind::StepLimit, 16, [2, 0, 0]));
         let told = format!(
-            "the CTA has not ended after {executed} instructions of its {threads} threads, 50 for each; \
+            "the CTA has not ended after {executed} thread instructions (block size {threads}, limit 50 per thread); \
              2 of 3 CTAs ended before it"
         );
         assert_eq!(fault.message, told);
@@ -390,7 +390,7 @@ fn arguments_are_checked() {
     };
     let result = run(&module, &launch, &mut Memory::new(), &Options::default());
     let Err(RunError::BadLaunch(message)) = result else { panic!("{result:?}") };
-    assert_eq!(message, "`a` takes 8 bytes, not 4");
+    assert_eq!(message, "argument `a`: expected 8 B, got 4 B");
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn a_plain_store_races_with_atomics_of_other_lanes() {
     let fault = fault(&with_addresses(body), 32);
     assert_eq!((fault.kind, fault.at.ptx_line), (FaultKind::Race, 23));
     assert_eq!(fault.related.map(|place| place.ptx_line), Some(22));
-    assert!(fault.message.contains("order by flags (release and acquire) is not modelled"), "{}", fault.message);
+    assert!(fault.message.contains("ordering by flags (release and acquire) is not modelled"), "{}", fault.message);
 }
 
 #[test]
@@ -438,7 +438,7 @@ fn an_address_far_from_every_buffer_has_no_location() {
     assert_eq!((fault.kind, fault.address, fault.location), (FaultKind::OutOfBounds, Some(64), None));
 }
 
-/// What a launch of `text` with a kernel `k` without parameters is refused for.
+/// The error of launching the kernel `k` of `text`, which has no parameters.
 fn refusal(text: &str) -> RunError {
     let module = Module::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let launch =

@@ -1,4 +1,4 @@
-//! Integer arithmetic; floating types go on to their own file.
+//! Integer arithmetic; floating-point types are passed on to their own module.
 
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
@@ -38,7 +38,7 @@ impl Decoder<'_> {
         Ok(ops)
     }
 
-    /// Replaces what is negative in `d` by 0.
+    /// Replaces negative values in `d` by 0 (`.relu`).
     fn not_below_zero(&mut self, d: Reg, dtype: DType) -> Op {
         let zero = self.constant(0);
         let packed = dtype.count == 2;
@@ -51,7 +51,7 @@ impl Decoder<'_> {
         expect_count(operands, count + 1)?;
         let packed = matches!(f, IntFn::Halves(_));
         if (dtype.count != 1) != packed || dtype.bits < 16 || dtype.bits > 64 {
-            return Err("an integer instruction of this type".to_string());
+            return Err("this type is not supported for integer instructions".to_string());
         }
         let d = self.dest(&operands[0])?;
         let mut s = [0; 4];
@@ -70,7 +70,7 @@ impl Decoder<'_> {
             return Ok(None);
         }
         if dtype.count != 1 {
-            return Err("a carry of this type".to_string());
+            return Err("a carry is not supported for this type".to_string());
         }
         let signed = dtype.is_signed();
         let f = match base.as_str() {
@@ -78,7 +78,7 @@ impl Decoder<'_> {
             "sub" | "subc" => CarryFn::Sub,
             "mad" | "madc" if mods.take("lo") => CarryFn::MadLo { signed },
             "mad" | "madc" if mods.take("hi") => CarryFn::MadHi { signed },
-            _ => return Err("no such instruction with a carry".to_string()),
+            _ => return Err("this instruction has no form with a carry".to_string()),
         };
         let count = if matches!(f, CarryFn::Add | CarryFn::Sub) { 2 } else { 3 };
         expect_count(operands, count + 1)?;
@@ -95,7 +95,7 @@ impl Decoder<'_> {
         let dtype = mods.dtype()?;
         let table = match nth(operands, 4)? {
             Operand::Number(Number::Integer(bits)) => *bits as u8,
-            _ => return Err("the table of lop3 must be a number".to_string()),
+            _ => return Err("the lookup table of `lop3` must be an immediate".to_string()),
         };
         self.int_op(IntFn::Lop3(table), &operands[..4], dtype)
     }
@@ -214,7 +214,7 @@ fn int_fn(base: &str, mods: &mut Mods, dtype: DType) -> Decoded<IntFn> {
             IntFn::Bmsk { wrap }
         }
         "fns" => IntFn::Fns,
-        _ => return Err(format!("`{base}` of this type")),
+        _ => return Err(format!("`{base}` is not supported for this type")),
     })
 }
 
@@ -224,14 +224,14 @@ fn halves_fn(base: &str, signed: bool) -> Decoded<IntFn> {
         "sub" => HalvesFn::Sub,
         "min" => HalvesFn::Min { signed },
         "max" => HalvesFn::Max { signed },
-        _ => return Err(format!("`{base}` of this type")),
+        _ => return Err(format!("`{base}` is not supported for this type")),
     }))
 }
 
 fn product_fn(base: &str, mods: &mut Mods, signed: bool) -> Decoded<IntFn> {
     let (lo, hi, wide) = (mods.take("lo"), mods.take("hi"), mods.take("wide"));
     if !lo && !hi && !wide {
-        return Err("neither lo, hi nor wide".to_string());
+        return Err("`.lo`, `.hi` or `.wide` is missing".to_string());
     }
     Ok(match base {
         "mul24" => IntFn::Mul24 { signed, hi },
@@ -249,11 +249,11 @@ fn product_fn(base: &str, mods: &mut Mods, signed: bool) -> Decoded<IntFn> {
 fn funnel_fn(mods: &mut Mods) -> Decoded<IntFn> {
     let left = mods.take("l");
     if !left && !mods.take("r") {
-        return Err("neither l nor r".to_string());
+        return Err("`.l` or `.r` is missing".to_string());
     }
     let wrap = mods.take("wrap");
     if !wrap && !mods.take("clamp") {
-        return Err("neither wrap nor clamp".to_string());
+        return Err("`.wrap` or `.clamp` is missing".to_string());
     }
     Ok(IntFn::Funnel { left, wrap })
 }

@@ -1,4 +1,4 @@
-//! Calls of device functions: parameters are copied inside the thread's local memory.
+//! Calls of device functions: parameters are copied within the thread's local memory.
 
 use crate::decode::mods::Mods;
 use crate::decode::scope::Symbol;
@@ -32,10 +32,10 @@ impl Decoder<'_> {
         if functions.iter().any(|function| function.name == name) {
             return Err(format!("`{name}` has no body in this file"));
         }
-        Err("an indirect call".to_string())
+        Err("indirect calls are not supported".to_string())
     }
 
-    /// The storage of a called function, made at its first call.
+    /// The storage of a called function, allocated at its first call.
     fn frame(&mut self, index: usize) -> Decoded<Frame> {
         if let Some(frame) = self.frames.get(&index) {
             return Ok(frame.clone());
@@ -44,7 +44,7 @@ impl Decoder<'_> {
         let Some(function) = file.functions.get(index) else { return Err("an unknown function".to_string()) };
         let in_registers = function.params.iter().chain(&function.returns).any(|variable| variable.is_register);
         if in_registers {
-            return Err("parameters in registers".to_string());
+            return Err("parameters in registers are not supported".to_string());
         }
         let label = self.new_label();
         let params = function.params.iter().map(|variable| self.place_parameter(variable)).collect();
@@ -62,7 +62,7 @@ impl Decoder<'_> {
     /// Copies between the caller's `.param` variables and the function's.
     fn copies(&mut self, operands: &[Operand], places: &[(u32, u32)], into: bool) -> Decoded<Vec<LocalCopy>> {
         if operands.len() != places.len() {
-            return Err(format!("{} arguments for {} parameters", operands.len(), places.len()));
+            return Err(format!("wrong number of arguments: {} instead of {}", operands.len(), places.len()));
         }
         let mut copies = Vec::new();
         for (operand, (place, bytes)) in operands.iter().zip(places) {
@@ -79,11 +79,11 @@ impl Decoder<'_> {
         {
             return Ok(address as u32);
         }
-        Err("an argument that is not a `.param` variable".to_string())
+        Err("an argument is not a `.param` variable".to_string())
     }
 }
 
-/// Returned values, the function, arguments.
+/// Splits the operands of `call` into return values, function name and arguments.
 fn call_parts(operands: &[Operand]) -> Decoded<(&[Operand], &str, &[Operand])> {
     let none: &[Operand] = &[];
     let (returns, rest): (&[Operand], &[Operand]) = match operands {
@@ -93,6 +93,6 @@ fn call_parts(operands: &[Operand]) -> Decoded<(&[Operand], &str, &[Operand])> {
     match rest {
         [Operand::Word(name)] => Ok((returns, name.as_str(), none)),
         [Operand::Word(name), Operand::List(args)] => Ok((returns, name.as_str(), args.as_slice())),
-        _ => Err("an indirect call".to_string()),
+        _ => Err("indirect calls are not supported".to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! Branches, barriers and what the lanes of a warp do together.
+//! Branches, barriers and warp-wide instructions.
 
 use crate::decode::memory::integer_atomic;
 use crate::decode::mods::Mods;
@@ -64,7 +64,7 @@ impl Decoder<'_> {
                 mods.take("b32");
                 Ok(Op::ActiveMask { d: self.dest(nth(operands, 0)?)? })
             }
-            // Fences order what this machine executes in order anyway; the rest are hints about time.
+            // Fences order accesses that this machine executes in order anyway; the others do not affect results.
             _ => {
                 mods.drop_all(|_| true);
                 Ok(Op::Nop)
@@ -78,7 +78,7 @@ impl Decoder<'_> {
         {
             return Ok(label);
         }
-        Err("the target is not a label here".to_string())
+        Err("the target is not a label in this scope".to_string())
     }
 
     fn branch_index(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
@@ -89,9 +89,9 @@ impl Decoder<'_> {
         let names = match &operands[1] {
             Operand::Word(name) => match self.lookup(name) {
                 Some(Symbol::Targets(names)) => names,
-                _ => return Err(format!("`{name}` is not a table of targets")),
+                _ => return Err(format!("`{name}` is not a `.branchtargets` table")),
             },
-            _ => return Err("a table of targets is expected".to_string()),
+            _ => return Err("expected a `.branchtargets` table".to_string()),
         };
         let mut targets = Vec::new();
         for name in names {
@@ -113,12 +113,12 @@ impl Decoder<'_> {
             return self.barrier_reduce(mods, operands, aligned);
         }
         if !arrive && !mods.take("sync") {
-            return Err("a barrier that is neither sync, arrive nor red".to_string());
+            return Err("the barrier is not `.sync`, `.arrive` or `.red`".to_string());
         }
         let id = self.source(nth(operands, 0)?, DType::B32)?;
         let count = self.optional_count(operands.get(1))?;
         if arrive && count.is_none() {
-            return Err("arrive without a thread count".to_string());
+            return Err("`.arrive` needs a thread count".to_string());
         }
         Ok(Op::Barrier(Box::new(BarrierOp { id, count, wait: !arrive, aligned, reduce: None })))
     }
@@ -133,7 +133,7 @@ impl Decoder<'_> {
     /// `bar.red.popc.u32 d, a {, b}, {!}c` and `bar.red.{and,or}.pred p, a {, b}, {!}c`
     fn barrier_reduce(&mut self, mods: &mut Mods, operands: &[Operand], aligned: bool) -> Decoded<Op> {
         if !(3..=4).contains(&operands.len()) {
-            return Err("3 or 4 operands are expected".to_string());
+            return Err("wrong number of operands: expected 3 or 4".to_string());
         }
         let id = self.source(&operands[1], DType::B32)?;
         let count = self.optional_count(if operands.len() == 4 { operands.get(2) } else { None })?;
@@ -146,7 +146,7 @@ impl Decoder<'_> {
         } else if mods.take("or") {
             BarrierReduce::Or { d: self.predicate_dest(&operands[0])?, a }
         } else {
-            return Err("no reduction".to_string());
+            return Err("the reduction operation is missing".to_string());
         };
         Ok(Op::Barrier(Box::new(BarrierOp { id, count, wait: true, aligned, reduce: Some(reduce) })))
     }
@@ -162,7 +162,7 @@ impl Decoder<'_> {
             "idx" => Some(ShuffleMode::Index),
             _ => None,
         });
-        let mode = mode.ok_or_else(|| "no shuffle mode".to_string())?;
+        let mode = mode.ok_or_else(|| "the shuffle mode is missing".to_string())?;
         let (d, p) = self.value_and_predicate(&operands[0])?;
         let a = self.source(&operands[1], DType::B32)?;
         let b = self.source(&operands[2], DType::B32)?;
@@ -198,7 +198,7 @@ impl Decoder<'_> {
             "uni" => Some(VoteMode::Uniform),
             _ => None,
         });
-        let mode = mode.ok_or_else(|| "no vote mode".to_string())?;
+        let mode = mode.ok_or_else(|| "the vote mode is missing".to_string())?;
         let d = self.predicate_dest(&operands[0])?;
         Ok(Op::Collective { f: CollectiveFn::Vote { mode, d, a }, members })
     }
@@ -215,7 +215,7 @@ impl Decoder<'_> {
         } else if mods.take("all") {
             CollectiveFn::MatchAll { d, p, a }
         } else {
-            return Err("neither any nor all".to_string());
+            return Err("`.any` or `.all` is missing".to_string());
         };
         Ok(Op::Collective { f, members })
     }
@@ -228,15 +228,15 @@ impl Decoder<'_> {
         let dtype = mods.dtype()?;
         let name =
             mods.find(|part| matches!(part, "add" | "min" | "max" | "and" | "or" | "xor").then(|| part.to_string()));
-        let name = name.ok_or_else(|| "no operation".to_string())?;
+        let name = name.ok_or_else(|| "the operation is missing".to_string())?;
         let f = match (dtype.is_float(), name.as_str()) {
             (true, "min") => AtomFn::MinFloat(Element::F32, false),
             (true, "max") => AtomFn::MaxFloat(Element::F32, false),
-            (true, _) => return Err("a floating reduction other than min and max".to_string()),
+            (true, _) => return Err("only `.min` and `.max` are supported for floating-point types".to_string()),
             (false, name) => integer_atomic(name, dtype.is_signed())?,
         };
         if dtype.width() != 32 {
-            return Err("redux takes 32 bits".to_string());
+            return Err("`redux` supports only 32-bit types".to_string());
         }
         let d = self.dest(&operands[0])?;
         let a = self.source(&operands[1], dtype)?;
@@ -259,7 +259,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Forms without `.sync` left the ISA with sm_70.
+/// Takes `.sync`; the forms without it are not supported on sm_70 and later.
 pub(crate) fn take_sync(mods: &mut Mods) -> Decoded<()> {
-    if mods.take("sync") { Ok(()) } else { Err("a form without `.sync`".to_string()) }
+    if mods.take("sync") { Ok(()) } else { Err("the form without `.sync` is not supported".to_string()) }
 }

@@ -21,7 +21,7 @@ impl Decoder<'_> {
             let source = self.pair_source(mods, operands, format)?;
             let finite = mods.take("satfinite");
             if is_eight_bits(format) && !finite {
-                return Err("an 8-bit float without `.satfinite`".to_string());
+                return Err("a conversion to an 8-bit float needs `.satfinite`".to_string());
             }
             let d = self.dest(&operands[0])?;
             let round = round.unwrap_or(Round::Nearest);
@@ -33,7 +33,7 @@ impl Decoder<'_> {
         expect_count(operands, 2)?;
         let scalar = |dtype: DType| dtype.count == 1 && dtype.bits <= 64 && dtype.kind != Kind::Pred;
         if !scalar(from) || !scalar(to) {
-            return Err("a conversion of these types".to_string());
+            return Err("a conversion between these types is not supported".to_string());
         }
         let (d, declared) = self.dest_with_type(&operands[0])?;
         let a = self.source(&operands[1], from)?;
@@ -54,13 +54,14 @@ impl Decoder<'_> {
         Ok(Op::Convert(Box::new(convert)))
     }
 
-    /// What a pair of `format` is converted from: `d, a, b` of f32 or `d, a` of another pair.
+    /// The source of a conversion to a pair of `format`: operands `d, a, b` with f32 sources, or `d, a` with another
+    /// pair.
     fn pair_source(&mut self, mods: &mut Mods, operands: &[Operand], format: Format) -> Decoded<PairSource> {
         if let Some(from) = mods.find(packed_format) {
             let widens = format == F16 && is_eight_bits(from);
             let narrows_to_eight = is_eight_bits(format) && !is_eight_bits(from);
             if !widens && !narrows_to_eight {
-                return Err("a packed conversion of these types".to_string());
+                return Err("a packed conversion between these types is not supported".to_string());
             }
             expect_count(operands, 2)?;
             let bits = DType::new(Kind::Bits, 2 * from.bits());
@@ -68,7 +69,7 @@ impl Decoder<'_> {
         }
         let from = mods.dtype()?;
         if !is_f32(from) {
-            return Err("a packed conversion of these types".to_string());
+            return Err("a packed conversion between these types is not supported".to_string());
         }
         expect_count(operands, 3)?;
         Ok(PairSource::Singles(self.source(&operands[1], from)?, self.source(&operands[2], from)?))
@@ -79,7 +80,7 @@ impl Decoder<'_> {
         let finite = mods.take("satfinite");
         let from = mods.dtype()?;
         if !is_f32(from) {
-            return Err("tf32 from another type than f32".to_string());
+            return Err("a conversion to tf32 is supported from f32 only".to_string());
         }
         let d = self.dest(&operands[0])?;
         let a = self.source(&operands[1], from)?;
@@ -87,7 +88,7 @@ impl Decoder<'_> {
     }
 }
 
-/// The element of a packed floating type.
+/// The element format of a packed floating-point type.
 fn packed_format(word: &str) -> Option<Format> {
     match word {
         "f16x2" => Some(F16),
@@ -102,7 +103,7 @@ fn is_eight_bits(format: Format) -> bool {
     format.bits() == 8
 }
 
-/// The largest finite value of a 16-bit floating type.
+/// The largest finite value of a 16-bit floating-point type.
 fn largest(dtype: DType) -> f64 {
     if dtype.kind == Kind::Bfloat { BF16.largest() } else { F16.largest() }
 }

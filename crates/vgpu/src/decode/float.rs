@@ -1,4 +1,4 @@
-//! Floating arithmetic.
+//! Floating-point arithmetic.
 
 use crate::decode::memory::element;
 use crate::decode::mods::Mods;
@@ -84,7 +84,7 @@ fn float_fn(base: &str, mods: &mut Mods, operands: usize) -> Decoded<FloatFn> {
         "neg" => FloatFn::Neg,
         "abs" => FloatFn::Abs,
         "copysign" => FloatFn::CopySign,
-        _ => return Err(format!("`{base}` of a floating type")),
+        _ => return Err(format!("`{base}` is not supported for floating-point types")),
     })
 }
 
@@ -92,16 +92,16 @@ fn extreme(mods: &mut Mods) -> Extreme {
     Extreme { nan: mods.take("NaN"), abs: mods.take("abs"), xorsign: mods.take("xorsign") }
 }
 
-/// Refuses forms that the executing code does not give.
+/// Rejects forms that the executing code does not implement.
 fn check_form(f: FloatFn, mode: &FloatMode) -> Decoded<()> {
     if mode.element == Element::F64 && mode.round != Round::Nearest {
-        return Err("directed rounding of f64".to_string());
+        return Err("directed rounding is not supported for f64".to_string());
     }
     if mode.element == Element::F64 && mode.ftz && !matches!(f, FloatFn::Rcp | FloatFn::Rsqrt) {
-        return Err("ftz of f64".to_string());
+        return Err("`.ftz` is not supported for f64".to_string());
     }
     if f == FloatFn::Fma && mode.relu && !matches!(mode.element, Element::Half(_)) {
-        return Err("relu of this type".to_string());
+        return Err("`.relu` is not supported for this type".to_string());
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::isa::{DType, Kind, Space};
 use crate::op::{DoubleMma, MatrixAccess, MatrixOp, Mma, Multiplicand, Op, Reg, Sums};
 use crate::ptx::ast::Operand;
 
-/// A type in the name of an `mma`.
+/// An operand type in the opcode of an `mma`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MmaType {
     F16,
@@ -27,7 +27,7 @@ impl Decoder<'_> {
     pub(crate) fn matrix(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
         take_sync(mods)?;
         if !mods.take("aligned") {
-            return Err("a form without `.aligned`".to_string());
+            return Err("the form without `.aligned` is not supported".to_string());
         }
         let op = match mods.base().as_str() {
             "mma" if mods.take("m8n8k4") => MatrixOp::DoubleMma(self.double_mma(mods, operands)?),
@@ -44,7 +44,7 @@ impl Decoder<'_> {
                 expect_count(operands, 2)?;
                 take_shape(mods)?;
                 if !mods.take("trans") {
-                    return Err("a form without `.trans`".to_string());
+                    return Err("the form without `.trans` is not supported".to_string());
                 }
                 MatrixOp::Transpose { a: self.source(&operands[1], DType::B32)?, d: self.dest(&operands[0])? }
             }
@@ -67,23 +67,23 @@ impl Decoder<'_> {
             "x4" => Some(4),
             _ => None,
         });
-        let count = count.ok_or_else(|| "no number of matrices".to_string())?;
+        let count = count.ok_or_else(|| "the number of matrices is missing".to_string())?;
         let space = mods.find(Space::parse).unwrap_or(Space::Generic);
         if !matches!(space, Space::Shared | Space::Generic) {
-            return Err("a matrix outside shared memory".to_string());
+            return Err("a matrix must be in shared memory".to_string());
         }
         let regs = self.registers(list, count, is_load, DType::B32)?;
         Ok(MatrixAccess { at: self.mem_ref(address, space)?, regs, transposed })
     }
 
-    /// A vector of exactly `count` registers; one may stand alone.
+    /// A vector of exactly `count` registers; a single register may be written without braces.
     fn registers(&mut self, list: &Operand, count: usize, is_dest: bool, dtype: DType) -> Decoded<Box<[Reg]>> {
         let items = match list {
             Operand::Vector(items) => items.as_slice(),
             single => std::slice::from_ref(single),
         };
         if items.len() != count {
-            return Err(format!("{} registers where {count} are expected", items.len()));
+            return Err(format!("{}-register vector, expected {count}", items.len()));
         }
         let mut regs = Vec::new();
         for item in items {
@@ -100,18 +100,18 @@ impl Decoder<'_> {
             "m16n8k32" => Some(32),
             _ => None,
         });
-        let k: usize = k.ok_or_else(|| "a shape other than m8n8k4 and m16n8k4, k8, k16 and k32".to_string())?;
+        let k: usize = k.ok_or_else(|| "supported shapes: m8n8k4 and m16n8k4, k8, k16 and k32".to_string())?;
         take_orders(mods)?;
         let saturate = mods.take("satfinite");
         let mut types = [MmaType::F32; 4];
         for slot in &mut types {
-            *slot = mods.find(mma_type).ok_or_else(|| "multiplicands or sums of these types".to_string())?;
+            *slot = mods.find(mma_type).ok_or_else(|| "unsupported multiplicand or accumulator types".to_string())?;
         }
         expect_count(operands, 4)?;
         let [d_type, a, b, c_type] = types;
         let sums = sums_of(c_type, saturate)?;
         if d_type != c_type || !is_legal(k, a, b, c_type) {
-            return Err(format!("these types in m16n8k{k}"));
+            return Err(format!("these types are not supported in m16n8k{k}"));
         }
         let (a_type, b_type) = (multiplicand(a)?, multiplicand(b)?);
         let (words, sum) = match sums {
@@ -119,7 +119,7 @@ impl Decoder<'_> {
             Sums::F32 => (4, DType::new(Kind::Float, 32)),
             Sums::S32 { .. } => (4, DType::new(Kind::Signed, 32)),
         };
-        // A has 16 rows of k elements and B has 8 columns, spread over 32 lanes.
+        // A has 16 rows of k elements and B has 8 columns of k, both distributed over 32 lanes.
         let in_lane = k * a_type.bits() as usize / 128;
         Ok(Mma {
             k,
@@ -138,7 +138,7 @@ impl Decoder<'_> {
     fn double_mma(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<DoubleMma> {
         take_orders(mods)?;
         if !(0..4).all(|_| mods.take("f64")) {
-            return Err("these types in m8n8k4".to_string());
+            return Err("these types are not supported in m8n8k4".to_string());
         }
         expect_count(operands, 4)?;
         let dtype = DType::new(Kind::Float, 64);
@@ -151,17 +151,17 @@ impl Decoder<'_> {
     }
 }
 
-/// Takes the orders of A and B.
+/// Takes the layouts of A and B.
 fn take_orders(mods: &mut Mods) -> Decoded<()> {
     if mods.take("row") && mods.take("col") { Ok(()) } else { Err("A must be `.row` and B `.col`".to_string()) }
 }
 
-/// Takes the shape and the type that all of `ldmatrix`, `stmatrix` and `movmatrix` have.
+/// Takes the shape and the element type, which are the same for `ldmatrix`, `stmatrix` and `movmatrix`.
 fn take_shape(mods: &mut Mods) -> Decoded<()> {
     if !mods.take("m8n8") {
-        return Err("a shape other than m8n8".to_string());
+        return Err("only the shape m8n8 is supported".to_string());
     }
-    if mods.take("b16") { Ok(()) } else { Err("elements other than `.b16`".to_string()) }
+    if mods.take("b16") { Ok(()) } else { Err("only `.b16` elements are supported".to_string()) }
 }
 
 fn mma_type(word: &str) -> Option<MmaType> {
@@ -184,11 +184,11 @@ fn sums_of(c: MmaType, saturate: bool) -> Decoded<Sums> {
         MmaType::S32 => Ok(Sums::S32 { saturate }),
         MmaType::F16 if !saturate => Ok(Sums::F16),
         MmaType::F32 if !saturate => Ok(Sums::F32),
-        _ => Err("sums of this type".to_string()),
+        _ => Err("accumulators of this type are not supported".to_string()),
     }
 }
 
-/// The combinations that the ISA has (section "Matrix multiply-accumulate instruction: mma").
+/// Whether the ISA has this combination of shape and types (section "Matrix multiply-accumulate instruction: mma").
 fn is_legal(k: usize, a: MmaType, b: MmaType, sum: MmaType) -> bool {
     let either = |x: MmaType, y: MmaType| [a, b].iter().all(|found| *found == x || *found == y);
     let single = sum == MmaType::F32;
@@ -216,6 +216,6 @@ fn multiplicand(element: MmaType) -> Decoded<Multiplicand> {
         MmaType::Tf32 => Multiplicand::Tf32,
         MmaType::S8 => Multiplicand::Integer { signed: true },
         MmaType::U8 => Multiplicand::Integer { signed: false },
-        MmaType::F32 | MmaType::S32 => return Err("multiplicands of this type".to_string()),
+        MmaType::F32 | MmaType::S32 => return Err("multiplicands of this type are not supported".to_string()),
     })
 }

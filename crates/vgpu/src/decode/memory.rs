@@ -10,7 +10,7 @@ use crate::op::{AtomFn, Atomic, Element, Load, MemRef, Op, Reg, Store};
 use crate::program::Preset;
 use crate::ptx::ast::Operand;
 
-/// Cache operators, scopes and hints: they change no result.
+/// Cache operators, scopes and hints, which do not affect results.
 fn is_hint(part: &str) -> bool {
     part.starts_with("L1::")
         || part.starts_with("L2::")
@@ -56,7 +56,7 @@ pub(crate) fn is_memory(base: &str) -> bool {
 
 impl Decoder<'_> {
     pub(crate) fn memory(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
-        // A cache policy is the last operand; it changes no result.
+        // A cache policy is the last operand; it does not affect the result.
         let operands = match operands.split_last() {
             Some((_, rest)) if mods.take("L2::cache_hint") => rest,
             _ => operands,
@@ -85,7 +85,7 @@ impl Decoder<'_> {
             let (reg, declared) = self.dest_with_type(item)?;
             width = declared.width();
             if dtype.bits == 128 && declared.bits != 128 {
-                return Err("128 bits for a register that is not declared `.b128`".to_string());
+                return Err("a 128-bit load needs a `.b128` register".to_string());
             }
             push_element(&mut regs, reg, dtype);
         }
@@ -106,7 +106,7 @@ impl Decoder<'_> {
         for item in elements(count, &operands[1])? {
             let reg = self.source(item, dtype)?;
             if dtype.bits == 128 && !self.is_wide_register(item) {
-                return Err("128 bits of what is not a `.b128` register".to_string());
+                return Err("a 128-bit store needs a `.b128` register".to_string());
             }
             push_element(&mut regs, reg, dtype);
         }
@@ -123,10 +123,10 @@ impl Decoder<'_> {
     /// `[base + offset]` in `space`, or in the space of a named variable.
     pub(crate) fn mem_ref(&mut self, operand: &Operand, space: Space) -> Decoded<MemRef> {
         let Operand::Address { base, offset, extra } = operand else {
-            return Err("an address is expected".to_string());
+            return Err("expected an address".to_string());
         };
         if !extra.is_empty() {
-            return Err("an address of several parts".to_string());
+            return Err("addresses with several parts are not supported".to_string());
         }
         let offset = *offset;
         let Some(name) = base else {
@@ -142,7 +142,7 @@ impl Decoder<'_> {
             Some(Symbol::DynamicShared) => {
                 Ok(MemRef { space: Space::Shared, base: self.preset(Preset::DynamicShared), offset })
             }
-            Some(_) => Err(format!("`{name}` as an address")),
+            Some(_) => Err(format!("`{name}` cannot be used as an address")),
             None => Err(format!("unknown name `{name}`")),
         }
     }
@@ -153,12 +153,12 @@ impl Decoder<'_> {
         let noftz = mods.take("noftz");
         let space = mods.find(Space::parse).unwrap_or(Space::Generic);
         let name = mods.find(|part| is_atomic_name(part).then(|| part.to_string()));
-        let name = name.ok_or_else(|| "no operation".to_string())?;
+        let name = name.ok_or_else(|| "the operation is missing".to_string())?;
         let count = vector_count(mods);
         let dtype = mods.dtype()?;
         let f = atomic_fn(&name, dtype)?;
         if count.is_some() && (!dtype.is_float() || dtype.bits == 64 || f == AtomFn::Exch) {
-            return Err("an atomic vector of this type".to_string());
+            return Err("vector atomics are not supported for this type and operation".to_string());
         }
         let first = usize::from(returns);
         expect_count(operands, first + if f == AtomFn::Cas { 3 } else { 2 })?;
@@ -186,10 +186,10 @@ impl Decoder<'_> {
     fn cvta(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 2)?;
         let to_generic = !mods.take("to");
-        let space = mods.find(Space::parse).ok_or_else(|| "no state space".to_string())?;
+        let space = mods.find(Space::parse).ok_or_else(|| "the state space is missing".to_string())?;
         let dtype = mods.dtype()?;
         let d = self.dest(&operands[0])?;
-        // The parameter of a function lies in local memory here.
+        // Parameters of device functions are in local memory here.
         let space = match &operands[1] {
             Operand::Word(name) | Operand::Sum(name, _) => match self.lookup(name) {
                 Some(Symbol::Variable(own, _)) if space == Space::Param => own,
@@ -203,7 +203,7 @@ impl Decoder<'_> {
 
     fn is_space(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
         expect_count(operands, 2)?;
-        let space = mods.find(Space::parse).ok_or_else(|| "no state space".to_string())?;
+        let space = mods.find(Space::parse).ok_or_else(|| "the state space is missing".to_string())?;
         let d = self.predicate_dest(&operands[0])?;
         let a = self.source(&operands[1], DType::B64)?;
         Ok(Op::IsSpace { d, a, space })
@@ -216,12 +216,12 @@ fn access_mods(mods: &mut Mods) -> Decoded<(Space, DType, bool)> {
     let space = mods.find(Space::parse).unwrap_or(Space::Generic);
     let dtype = mods.dtype()?;
     if dtype.kind == Kind::Pred {
-        return Err("predicates have no place in memory".to_string());
+        return Err("predicates cannot be loaded or stored".to_string());
     }
     Ok((space, dtype, strong))
 }
 
-/// The length of a vector access, if it is one.
+/// Number of elements of a vector access; `None` for a scalar access.
 fn vector_count(mods: &mut Mods) -> Option<usize> {
     mods.find(|part| match part {
         "v2" => Some(2),
@@ -231,12 +231,12 @@ fn vector_count(mods: &mut Mods) -> Option<usize> {
     })
 }
 
-/// The elements of a vector operand, or the one operand.
+/// The elements of a vector operand, or the scalar operand itself.
 fn elements(count: Option<usize>, operand: &Operand) -> Decoded<Vec<&Operand>> {
     match (count, operand) {
         (None, operand) => Ok(vec![operand]),
         (Some(count), Operand::Vector(items)) if items.len() == count => Ok(items.iter().collect()),
-        (Some(count), _) => Err(format!("a vector of {count} is expected")),
+        (Some(count), _) => Err(format!("expected a vector of {count} elements")),
     }
 }
 
@@ -248,28 +248,28 @@ fn push_element(regs: &mut Vec<Reg>, reg: Reg, dtype: DType) {
 }
 
 fn check_size(count: usize, size: u32) -> Decoded<()> {
-    if count as u32 * size <= 32 { Ok(()) } else { Err("more than 32 bytes".to_string()) }
+    if count as u32 * size <= 32 { Ok(()) } else { Err("the access is larger than 32 bytes".to_string()) }
 }
 
 fn is_atomic_name(part: &str) -> bool {
     matches!(part, "add" | "min" | "max" | "exch" | "cas" | "inc" | "dec" | "and" | "or" | "xor")
 }
 
-/// The element of a floating type that fits an instruction.
+/// The element type of a floating-point `dtype`.
 pub(crate) fn element(dtype: DType) -> Decoded<Element> {
     match (dtype.kind, dtype.bits) {
         (Kind::Float, 32) => Ok(Element::F32),
         (Kind::Float, 64) => Ok(Element::F64),
         (Kind::Float, 16) => Ok(Element::Half(F16)),
         (Kind::Bfloat, 16) => Ok(Element::Half(BF16)),
-        _ => Err("not a floating type".to_string()),
+        _ => Err("not a supported floating-point type".to_string()),
     }
 }
 
 fn atomic_fn(name: &str, dtype: DType) -> Decoded<AtomFn> {
     let packed = dtype.count == 2;
     if dtype.width() > 64 || (dtype.width() < 32 && !dtype.is_half() && name != "cas" && name != "exch") {
-        return Err("an atomic of this width".to_string());
+        return Err("atomics of this width are not supported".to_string());
     }
     if dtype.is_float() {
         return match name {
@@ -277,11 +277,11 @@ fn atomic_fn(name: &str, dtype: DType) -> Decoded<AtomFn> {
             "min" => Ok(AtomFn::MinFloat(element(dtype)?, packed)),
             "max" => Ok(AtomFn::MaxFloat(element(dtype)?, packed)),
             "exch" => Ok(AtomFn::Exch),
-            _ => Err("no such floating atomic".to_string()),
+            _ => Err("this floating-point atomic is not supported".to_string()),
         };
     }
     if packed {
-        return Err("an atomic of packed integers".to_string());
+        return Err("atomics on packed integers are not supported".to_string());
     }
     integer_atomic(name, dtype.is_signed())
 }
@@ -299,6 +299,6 @@ pub(crate) fn integer_atomic(name: &str, signed: bool) -> Decoded<AtomFn> {
         "and" => AtomFn::And,
         "or" => AtomFn::Or,
         "xor" => AtomFn::Xor,
-        _ => return Err(format!("no atomic `{name}`")),
+        _ => return Err(format!("the atomic `{name}` is not supported")),
     })
 }

@@ -1,8 +1,8 @@
 //! Turns a kernel and the functions it calls into a [`Program`].
 //!
-//! Names, labels and modifiers are resolved once. A form that is not known is noted, with its line, and decoding goes
-//! on, so that a launch can name all of them. Registers and local variables of a function exist once in a kernel: no
-//! thread is twice in a function, since recursion is not supported.
+//! Names, labels and modifiers are resolved once. An unsupported form is recorded with its line, and decoding
+//! continues, so that a launch can report all of them. The registers and local variables of a function exist once per
+//! kernel: since recursion is not supported, no thread has two active calls of the same function.
 
 mod arith;
 mod call;
@@ -35,28 +35,38 @@ pub(crate) fn decode(file: &File, layout: &Layout, function: &Function, params: 
     decoder.finish()
 }
 
-/// Why an instruction is not supported.
+/// A result, or the reason why an instruction is not supported.
 type Decoded<T> = Result<T, String>;
 
-/// A called function's storage.
+/// The entry label of a called function and the storage of its parameters.
 #[derive(Clone)]
 struct Frame {
+    /// Label of the function's first instruction.
     label: u32,
+    /// Offset in local memory and size of each parameter, in bytes.
     params: Vec<(u32, u32)>,
+    /// Offset in local memory and size of each return value, in bytes.
     returns: Vec<(u32, u32)>,
 }
 
 struct Decoder<'a> {
     file: &'a File,
+    /// Addresses of the module's global and constant variables.
     layout: &'a Layout,
     program: Program,
+    /// Symbols of the open scopes, the innermost last; the first has the module's shared variables.
     scopes: Vec<BTreeMap<String, Symbol>>,
-    /// Program counters of labels.
+    /// Program counter of each label, once it is placed.
     labels: Vec<Option<u32>>,
+    /// Register of each preset value in use.
     presets: BTreeMap<Preset, Reg>,
+    /// Storage of the called functions, by index in `file.functions`.
     frames: BTreeMap<usize, Frame>,
+    /// Called functions that are not decoded yet, by index.
     queue: Vec<usize>,
+    /// Caller (`None` for the kernel), callee and PTX line of each call.
     calls: Vec<(Option<usize>, usize, u32)>,
+    /// Index of the function being decoded; `None` for the kernel.
     current: Option<usize>,
 }
 
@@ -108,7 +118,7 @@ impl<'a> Decoder<'a> {
         self.scopes.pop();
     }
 
-    /// The statements of a function, closed by a return.
+    /// Decodes the statements of a function and appends a return.
     fn body(&mut self, function: &'a Function) {
         let statements: &'a [Statement] = function.body.as_deref().unwrap_or(&[]);
         self.block(statements);
@@ -119,7 +129,7 @@ impl<'a> Decoder<'a> {
 
     fn block(&mut self, statements: &'a [Statement]) {
         self.scopes.push(BTreeMap::new());
-        // Labels may be used before they stand.
+        // Labels may be used before they are placed.
         for statement in statements {
             match statement {
                 Statement::Label(name) => {
@@ -176,7 +186,7 @@ impl<'a> Decoder<'a> {
                 let offset = self.place_local(variable.bytes, variable.align);
                 self.define(&variable.name, Symbol::Variable(Space::Local, u64::from(offset)));
             }
-            // A global or constant inside a function is the same as one outside, but is not laid out.
+            // Globals and constants declared inside a function are not laid out, so that uses of them are unsupported.
             Space::Generic | Space::Global | Space::Const => {}
         }
     }
@@ -194,7 +204,7 @@ impl<'a> Decoder<'a> {
         Symbol::Variable(Space::Shared, map::SHARED_START + u64::from(offset))
     }
 
-    /// Room in the local memory of each thread.
+    /// Allocates space in the local memory of each thread.
     fn place_local(&mut self, bytes: u32, align: u32) -> u32 {
         let offset = place_after(self.program.local_bytes, align);
         self.program.local_bytes = offset.saturating_add(bytes);
@@ -255,7 +265,7 @@ impl<'a> Decoder<'a> {
         Ok(ops)
     }
 
-    /// Fills in branch targets and notes recursion.
+    /// Resolves branch targets and rejects recursion.
     fn finish(mut self) -> Program {
         let labels = std::mem::take(&mut self.labels);
         let mut undefined = Vec::new();
@@ -271,7 +281,7 @@ impl<'a> Decoder<'a> {
             }
         }
         for (line, text) in undefined {
-            self.refuse(line, &text, "the target is not a label here");
+            self.refuse(line, &text, "the target is not a label in this scope");
         }
         self.refuse_recursion();
         let presets: Vec<(Reg, Preset)> = self.presets.iter().map(|(preset, reg)| (*reg, *preset)).collect();
@@ -290,12 +300,12 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The first aligned offset at or after `end`; at most what a launch refuses.
+/// The first aligned offset at or after `end`, saturated to `u32::MAX`, which a launch rejects.
 fn place_after(end: u32, align: u32) -> u32 {
     u32::try_from(align_up(u64::from(end), u64::from(align))).unwrap_or(u32::MAX)
 }
 
-/// Whether `from` can call `to`, directly or not, or is it.
+/// Whether `from` is `to`, or calls it directly or indirectly.
 fn reaches(calls: &[(Option<usize>, usize, u32)], from: usize, to: usize) -> bool {
     let mut seen = vec![from];
     let mut at = 0;

@@ -1,10 +1,13 @@
-//! The modifiers of an opcode. Each must be taken by someone: one that is left over makes the form unsupported.
+//! The modifiers of an opcode. Each must be taken while the instruction is decoded: a modifier that is left over makes
+//! the form unsupported.
 
 use crate::isa::{DType, Round};
 
 /// `add.rn.ftz.f32` as `add` and its modifiers.
 pub(crate) struct Mods {
+    /// The opcode up to the first dot.
     base: String,
+    /// The modifiers that are not taken yet, without dots.
     parts: Vec<String>,
 }
 
@@ -19,7 +22,7 @@ impl Mods {
         self.base.clone()
     }
 
-    /// Takes `word` if it is there.
+    /// Takes `word` if it is present.
     pub(crate) fn take(&mut self, word: &str) -> bool {
         match self.parts.iter().position(|part| part == word) {
             Some(at) => {
@@ -48,19 +51,19 @@ impl Mods {
 
     /// Takes the first data type.
     pub(crate) fn dtype(&mut self) -> Result<DType, String> {
-        self.find(DType::parse).ok_or_else(|| "no data type".to_string())
+        self.find(DType::parse).ok_or_else(|| "the data type is missing".to_string())
     }
 
-    /// Takes a rounding mode; nearest even if there is none.
+    /// Takes the rounding mode; to nearest even if there is none.
     pub(crate) fn round(&mut self) -> Round {
         self.find(Round::parse).unwrap_or(Round::Nearest)
     }
 
-    /// Whether every modifier was taken.
+    /// Fails unless every modifier was taken.
     pub(crate) fn finish(&self) -> Result<(), String> {
         match self.parts.first() {
             None => Ok(()),
-            Some(part) => Err(format!("modifier `.{part}`")),
+            Some(part) => Err(format!("the modifier `.{part}` is not supported here")),
         }
     }
 }

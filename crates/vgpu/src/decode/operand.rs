@@ -1,4 +1,4 @@
-//! Operands to register and predicate indices.
+//! Decodes operands to register and predicate indices.
 
 use crate::decode::scope::Symbol;
 use crate::decode::{Decoded, Decoder};
@@ -8,7 +8,7 @@ use crate::program::Preset;
 use crate::ptx::ast::{Number, Operand};
 use crate::ptx::variable::number_bits;
 
-/// The operand at `at`.
+/// The operand at index `at`.
 pub(crate) fn nth(operands: &[Operand], at: usize) -> Decoded<&Operand> {
     operands.get(at).ok_or_else(|| format!("operand {} is missing", at + 1))
 }
@@ -18,18 +18,18 @@ pub(crate) fn expect_count(operands: &[Operand], count: usize) -> Decoded<()> {
     if operands.len() == count {
         return Ok(());
     }
-    Err(format!("{} operands where {count} are expected", operands.len()))
+    Err(format!("wrong number of operands: expected {count}, found {}", operands.len()))
 }
 
 impl Decoder<'_> {
-    /// A value operand at most as wide as its register.
+    /// The register of a value operand of type `dtype`.
     pub(crate) fn source(&mut self, operand: &Operand, dtype: DType) -> Decoded<Reg> {
         match operand {
             Operand::Number(number) => Ok(self.literal(*number, dtype)),
             Operand::Word(name) => self.named_source(name, 0),
             Operand::Sum(name, offset) => self.named_source(name, *offset),
             Operand::Vector(items) if items.len() == 1 => self.source(&items[0], dtype),
-            _ => Err("an operand of this shape".to_string()),
+            _ => Err("this form of operand is not supported here".to_string()),
         }
     }
 
@@ -52,12 +52,12 @@ impl Decoder<'_> {
             Some(Symbol::Variable(_, address)) => Ok(self.constant(address.wrapping_add(offset as u64))),
             Some(Symbol::DynamicShared) if offset == 0 => Ok(self.preset(Preset::DynamicShared)),
             Some(Symbol::Predicate(_)) => Err(format!("predicate `{name}` where a value is expected")),
-            Some(_) => Err(format!("`{name}` as a value")),
+            Some(_) => Err(format!("`{name}` cannot be used as a value")),
             None => Err(format!("unknown name `{name}`")),
         }
     }
 
-    /// The destination register; `_` is a register that nobody reads.
+    /// The destination register; `_` is a new register that is never read.
     pub(crate) fn dest(&mut self, operand: &Operand) -> Decoded<Reg> {
         self.dest_with_type(operand).map(|(reg, _)| reg)
     }
@@ -72,7 +72,7 @@ impl Decoder<'_> {
                 None => Err(format!("unknown name `{name}`")),
             },
             Operand::Vector(items) if items.len() == 1 => self.dest_with_type(&items[0]),
-            _ => Err("a destination of this shape".to_string()),
+            _ => Err("this form of destination is not supported here".to_string()),
         }
     }
 
@@ -92,11 +92,11 @@ impl Decoder<'_> {
                 Some(Symbol::Predicate(index)) => Ok(Guard { index, negate: false }),
                 _ => Err(format!("`{name}` is not a predicate")),
             },
-            _ => Err("a predicate of this shape".to_string()),
+            _ => Err("this form of predicate is not supported here".to_string()),
         }
     }
 
-    /// A predicate destination; `_` is a predicate that nobody reads.
+    /// A predicate destination; `_` is a new predicate that is never read.
     pub(crate) fn predicate_dest(&mut self, operand: &Operand) -> Decoded<u32> {
         match operand {
             Operand::Word(name) if name == "_" => Ok(self.new_predicate()),
@@ -104,7 +104,7 @@ impl Decoder<'_> {
                 Some(Symbol::Predicate(index)) => Ok(index),
                 _ => Err(format!("`{name}` is not a predicate")),
             },
-            _ => Err("a predicate of this shape".to_string()),
+            _ => Err("this form of predicate is not supported here".to_string()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Instructions on registers: moves, comparisons, selections; arithmetic goes on to its own files.
+//! Instructions on registers: moves, comparisons, selections; arithmetic is passed on to its own modules.
 
 use crate::decode::memory::element;
 use crate::decode::mods::Mods;
@@ -70,7 +70,7 @@ impl Decoder<'_> {
         Ok(Op::Pack { d, bits, parts: found.into_boxed_slice() })
     }
 
-    /// A 128-bit register is two; `{a, b}` is two 64-bit registers.
+    /// A 128-bit `mov`: each operand is a `.b128` register or a vector `{a, b}` of two 64-bit registers.
     fn mov_128(&mut self, operands: &[Operand]) -> Decoded<Op> {
         let to = self.halves(&operands[0], true)?;
         let from = self.halves(&operands[1], false)?;
@@ -90,7 +90,7 @@ impl Decoder<'_> {
                 Some(Symbol::Register(reg, dtype)) if dtype.bits == 128 => Ok([reg, reg + 1]),
                 _ => Err(format!("`{name}` is not a 128-bit register")),
             },
-            _ => Err("a 128-bit operand of this shape".to_string()),
+            _ => Err("this form of 128-bit operand is not supported".to_string()),
         }
     }
 
@@ -101,7 +101,7 @@ impl Decoder<'_> {
             return Ok(Op::MovPred { d, a: Guard { index: a.index, negate: !a.negate } });
         }
         let b = self.predicate(nth(operands, 2)?)?;
-        let f = pred_fn(base).ok_or_else(|| "no such logic on predicates".to_string())?;
+        let f = pred_fn(base).ok_or_else(|| "this operation is not supported on predicates".to_string())?;
         Ok(Op::Pred { f, d, a, b })
     }
 
@@ -119,12 +119,12 @@ impl Decoder<'_> {
 
     /// The common part of `setp` and `set`; the destination is filled in by the caller.
     fn comparison(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Setp> {
-        let cmp = mods.find(CmpOp::parse).ok_or_else(|| "no comparison".to_string())?;
+        let cmp = mods.find(CmpOp::parse).ok_or_else(|| "the comparison operator is missing".to_string())?;
         let combine = mods.find(pred_fn);
         let ftz = mods.take("ftz");
         let dtype = mods.dtype()?;
         if dtype.count != 1 && !dtype.is_half() {
-            return Err("a packed comparison of this type".to_string());
+            return Err("packed comparisons of this type are not supported".to_string());
         }
         expect_count(operands, if combine.is_some() { 4 } else { 3 })?;
         let a = self.source(&operands[1], dtype)?;
@@ -178,7 +178,7 @@ impl Decoder<'_> {
             "subnormal" => Some(TestFn::Subnormal),
             _ => None,
         });
-        let f = f.ok_or_else(|| "no test".to_string())?;
+        let f = f.ok_or_else(|| "the property to test is missing".to_string())?;
         let dtype = mods.dtype()?;
         let d = self.predicate_dest(&operands[0])?;
         let a = self.source(&operands[1], dtype)?;
@@ -186,7 +186,7 @@ impl Decoder<'_> {
     }
 }
 
-/// What `set` writes for an element where the comparison holds (PTX ISA, sections 9.7.6.1 and 9.7.7.1).
+/// What `set` writes for an element whose comparison is true (PTX ISA, sections 9.7.6.1 and 9.7.7.1).
 fn true_value(to: DType, compared: DType) -> Decoded<u64> {
     let one = match (to.kind, to.bits) {
         (Kind::Float, 16) => Some(0x3c00),
@@ -197,7 +197,7 @@ fn true_value(to: DType, compared: DType) -> Decoded<u64> {
     let packed = to.count == 2;
     let masks = compared.count == 2 && !packed && to.width() == 32 && one.is_none();
     if (packed && !to.is_half()) || (to.count != compared.count && !masks) {
-        return Err("a result of this type".to_string());
+        return Err("a result of this type is not supported".to_string());
     }
     Ok(one.unwrap_or(mask(to.width() / compared.count)))
 }
@@ -211,7 +211,7 @@ fn pred_fn(word: &str) -> Option<PredFn> {
     }
 }
 
-/// Registers that count time, and how far their value is shifted down.
+/// For a clock register, the number of bits by which its value is shifted right.
 fn clock_shift(name: &str) -> Option<u32> {
     match name {
         "%clock" | "%clock64" | "%globaltimer" | "%globaltimer_lo" => Some(0),
@@ -222,5 +222,5 @@ fn clock_shift(name: &str) -> Option<u32> {
 
 fn part_bits(dtype: DType, parts: usize) -> Decoded<u32> {
     let bits = dtype.width() / parts as u32;
-    if bits * parts as u32 == dtype.width() && bits >= 8 { Ok(bits) } else { Err("parts of this width".to_string()) }
+    if bits * parts as u32 == dtype.width() && bits >= 8 { Ok(bits) } else { Err("unsupported part width".to_string()) }
 }

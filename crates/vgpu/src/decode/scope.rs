@@ -1,4 +1,4 @@
-//! Names and what they stand for.
+//! Scopes of names, and the symbols that they refer to.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use crate::isa::{DType, Kind, Space};
 use crate::op::Reg;
 use crate::program::Preset;
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Clone, Debug)]
 pub(crate) enum Symbol {
     Register(Reg, DType),
     Predicate(u32),
-    /// A variable at an address of its space.
+    /// A variable: its state space and its address there.
     Variable(Space, u64),
     DynamicShared,
     Label(u32),
@@ -33,7 +33,7 @@ impl Decoder<'_> {
         } else {
             let reg = self.new_register();
             if dtype.bits > 64 {
-                // A 128-bit register is two.
+                // A 128-bit register occupies two register indices.
                 self.new_register();
             }
             Symbol::Register(reg, dtype)
@@ -63,7 +63,7 @@ impl Decoder<'_> {
         self.module_shared(name)
     }
 
-    /// Shared variables of the module get a place in the kernels that use them.
+    /// Allocates a shared variable of the module in the kernel that uses it.
     fn module_shared(&mut self, name: &str) -> Option<Symbol> {
         let file = self.file;
         let variable =

@@ -5,8 +5,8 @@ use crate::exec::warp::{FULL, Wait, Warp, lanes};
 use crate::fault::{Exec, FaultKind, Stop};
 
 impl Machine<'_> {
-    /// Brings the lanes that have not exited together at a barrier: they, or nobody if no lane executes it or the rest
-    /// is still on its way.
+    /// Gathers the lanes that have not exited at a barrier. Returns them, or `None` if no lane executes it or if some
+    /// have not arrived yet.
     pub(crate) fn gather_alive(&mut self, warp: &mut Warp, exec: u32) -> Exec<Option<u32>> {
         if !agrees(warp, exec)? {
             return Ok(None);
@@ -17,7 +17,7 @@ impl Machine<'_> {
         Ok(join(warp, exec))
     }
 
-    /// Brings all 32 lanes together; false as [`Machine::gather_alive`] has nobody.
+    /// Gathers all 32 lanes. Returns false where [`Machine::gather_alive`] returns `None`.
     pub(crate) fn gather_all(&mut self, warp: &mut Warp, exec: u32) -> Exec<bool> {
         if !agrees(warp, exec)? {
             return Ok(false);
@@ -25,14 +25,14 @@ impl Machine<'_> {
         if warp.alive != FULL {
             let missing = 32 - warp.alive.count_ones();
             let message =
-                format!("an instruction of all 32 lanes of a warp, of which {missing} have exited or never ran");
+                format!("this instruction needs all 32 lanes of the warp; exited or never started: {missing}");
             return Err(Stop::new(FaultKind::DivergentAligned, exec, message));
         }
         Ok(join(warp, exec).is_some())
     }
 }
 
-/// Whether the group executes the instruction; a part of it may not.
+/// Whether the whole group executes the instruction; faults if only part of it does.
 fn agrees(warp: &mut Warp, exec: u32) -> Exec<bool> {
     if exec == warp.active {
         return Ok(true);
@@ -41,11 +41,11 @@ fn agrees(warp: &mut Warp, exec: u32) -> Exec<bool> {
         warp.pc += 1;
         return Ok(false);
     }
-    let message = "an aligned instruction under a predicate that differs between the lanes of a warp";
+    let message = "the predicate of this `.aligned` instruction differs between the lanes of the warp";
     Err(Stop::new(FaultKind::DivergentAligned, exec, message))
 }
 
-/// Adds the lanes that wait at the same instruction to the running group. If the warp is not whole with them, the group
+/// Adds the lanes that wait at the same instruction to the running group. If the warp is still incomplete, the group
 /// waits too.
 fn join(warp: &mut Warp, exec: u32) -> Option<u32> {
     let pc = warp.pc;

@@ -1,4 +1,4 @@
-//! `atom` and `red`: one lane after another, each at once.
+//! `atom` and `red`: lanes execute one after another, each of them atomically.
 
 use crate::exec::Machine;
 use crate::exec::float::read_element;
@@ -22,7 +22,7 @@ impl Machine<'_> {
             if part == 0 {
                 continue;
             }
-            self.must_be_defined(warp, op.at.base, part, "decide what is changed")?;
+            self.must_be_defined(warp, op.at.base, part, "decide which memory is modified")?;
             for operand in op.b.iter().chain([&op.c]) {
                 self.must_be_defined(warp, *operand, part, "are an operand of an atomic operation")?;
             }
@@ -35,7 +35,7 @@ impl Machine<'_> {
                 let mut bytes = [0u8; MAX_BYTES];
                 let undefined = self.fetch(&slot, &access, &mut bytes[..len]);
                 if let Some(byte) = undefined.iter().find(|byte| byte.is_some()) {
-                    return Err(self.reached(byte.origin, pc, "are changed by an atomic operation"));
+                    return Err(self.reached(byte.origin, pc, "are modified by an atomic operation"));
                 }
                 let old = bytes;
                 let c = warp.regs[op.c as usize][lane];
@@ -58,7 +58,7 @@ impl Machine<'_> {
     }
 }
 
-/// The new value of a word, without subnormal f32 if they are flushed.
+/// The new value of a word, with f32 subnormals flushed if `ftz` is set.
 fn updated(f: AtomFn, old: u64, b: u64, c: u64, bits: u32, ftz: bool) -> u64 {
     if !ftz {
         return combine(f, old, b, c, bits);
@@ -85,7 +85,7 @@ pub(crate) fn combine(f: AtomFn, old: u64, b: u64, c: u64, bits: u32) -> u64 {
         AtomFn::And => old & b,
         AtomFn::Or => old | b,
         AtomFn::Xor => old ^ b,
-        // Rounding to odd first is for narrower results only.
+        // Rounding to odd first is needed for narrower results only.
         AtomFn::AddFloat(Element::F64, _) => (f64::from_bits(old) + f64::from_bits(b)).to_bits(),
         AtomFn::AddFloat(element, packed) => float(element, packed, old, b, add_odd),
         AtomFn::MinFloat(element, packed) => float(element, packed, old, b, minimum),

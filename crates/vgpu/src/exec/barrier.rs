@@ -6,32 +6,39 @@ use crate::exec::warp::{Wait, Warp, lanes};
 use crate::fault::{Exec, FaultKind, Stop};
 use crate::op::{BarrierOp, BarrierReduce};
 
-/// Lanes that wait in a barrier.
+/// Lanes that wait at a barrier.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     warp: u32,
+    /// Mask of the waiting lanes.
     lanes: u32,
+    /// The reduction whose result the lanes receive.
     reduce: Option<BarrierReduce>,
 }
 
-/// One barrier between two completions.
+/// The state of one barrier between two completions.
 #[derive(Debug)]
 pub(crate) struct Barrier {
+    /// Whether a thread has arrived since the last completion.
     in_use: bool,
-    /// Threads it waits for; `None`: all that have not exited.
+    /// Number of threads that it waits for; `None` means all that have not exited.
     expected: Option<u32>,
     /// Lanes that arrived, by warp.
     arrived: Vec<u32>,
     waiters: Vec<Waiter>,
+    /// Clocks of the threads that arrived.
     contributions: Vec<Contribution>,
     result: Reduction,
 }
 
-/// What `bar.red` has gathered.
+/// The partial results of `bar.red`.
 #[derive(Clone, Copy, Debug)]
 struct Reduction {
+    /// Number of threads whose predicate is true.
     count: u32,
+    /// Whether the predicate is true for all threads so far.
     all: bool,
+    /// Whether the predicate is true for any thread so far.
     any: bool,
 }
 
@@ -41,6 +48,7 @@ const NO_REDUCTION: Reduction = Reduction { count: 0, all: true, any: false };
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release {
     pub(crate) warp: u32,
+    /// Mask of the lanes to wake.
     lanes: u32,
     reduce: Option<BarrierReduce>,
     result: Reduction,
@@ -58,7 +66,7 @@ impl Barrier {
         }
     }
 
-    /// Threads that count as arrived: a whole warp counts 32, whatever its size.
+    /// Number of threads that count as arrived: a complete warp counts as 32, even if it has fewer lanes.
     fn count(&self, alive: &[u32]) -> u32 {
         let pairs = self.arrived.iter().zip(alive);
         pairs.map(|(mask, alive)| if *mask != 0 && alive & !mask == 0 { 32 } else { mask.count_ones() }).sum()
@@ -73,7 +81,7 @@ impl Barrier {
 }
 
 impl Release {
-    /// Wakes the lanes, with the result of a reduction.
+    /// Writes the result of the reduction, if there is one, and wakes the lanes.
     pub(crate) fn apply(&self, warp: &mut Warp) {
         match self.reduce {
             None => {}
@@ -100,20 +108,20 @@ impl Machine<'_> {
         }
     }
 
-    /// Arrives at the barrier that each lane names.
+    /// Arrives at the barrier that each lane specifies.
     fn arrive_by_id(&mut self, warp: &mut Warp, exec: u32, op: &BarrierOp) -> Exec<()> {
         let reduced = op.reduce.map(|reduce| reduce.source().index);
         if let Some(origin) = reduced.and_then(|pred| warp.undefined_pred(pred, exec)) {
-            return Err(self.reached(origin, warp.pc, "are gathered by a barrier"));
+            return Err(self.reached(origin, warp.pc, "are reduced by a barrier"));
         }
         for register in [Some(op.id), op.count].into_iter().flatten() {
-            self.must_be_defined(warp, register, exec, "decide about a barrier")?;
+            self.must_be_defined(warp, register, exec, "select a barrier or its thread count")?;
         }
         let ids = warp.regs[op.id as usize];
         let counts = op.count.map(|reg| warp.regs[reg as usize]);
         let expected = |lane: usize| counts.map(|counts| counts[lane] as u32);
         let pc = warp.pc;
-        // All lanes of the group go on after the barrier, now or when it completes.
+        // All lanes of the group continue after the barrier, now or when it completes.
         warp.pc += 1;
         warp.park();
         let mut rest = exec;
@@ -128,7 +136,7 @@ impl Machine<'_> {
             }
             rest &= !group;
             if op.aligned && rest != 0 {
-                let message = "the lanes of an aligned barrier name different barriers or counts";
+                let message = "the lanes of an `.aligned` barrier specify different barriers or thread counts";
                 return Err(Stop::new(FaultKind::BarrierMisuse, exec, message));
             }
             self.arrive(warp, group, (id, count), op)?;
@@ -169,28 +177,28 @@ impl Machine<'_> {
 
     fn misuse(&self, warp: &Warp, group: u32, id: u32, expected: Option<u32>) -> Option<String> {
         let Some(barrier) = self.cta.barriers.get(id as usize) else {
-            return Some(format!("barrier {id}: a CTA has barriers 0 to 15"));
+            return Some(format!("barrier {id} does not exist; a CTA has barriers 0 to 15"));
         };
         if let Some(count) = expected.filter(|count| *count == 0 || !count.is_multiple_of(32)) {
             return Some(format!("barrier {id}: the thread count {count} is not a positive multiple of 32"));
         }
         let total = self.cta.alive.len() as u32 * 32;
         if let Some(count) = expected.filter(|count| *count > total) {
-            return Some(format!("barrier {id}: waits for {count} threads, the CTA has {total}"));
+            return Some(format!("barrier {id}: waits for {count} threads, but the CTA has only {total}"));
         }
-        // No count is the same as that of all threads.
+        // No count is equivalent to a count of all threads.
         if barrier.in_use && barrier.expected.unwrap_or(total) != expected.unwrap_or(total) {
             let name = |count: Option<u32>| count.map_or("all".to_string(), |count| count.to_string());
             let (own, other) = (name(expected), name(barrier.expected));
             return Some(format!("barrier {id}: waits for {own} threads here and for {other} elsewhere"));
         }
         if barrier.arrived[warp.id as usize] & group != 0 {
-            return Some(format!("barrier {id}: a thread arrives twice before it completes"));
+            return Some(format!("barrier {id}: a thread arrives twice before the barrier completes"));
         }
         None
     }
 
-    /// Completes every barrier that waited only for threads that have exited.
+    /// Completes every barrier that was waiting only for threads that have exited.
     pub(crate) fn complete_barriers(&mut self) {
         for id in 0..self.cta.barriers.len() {
             self.complete(id);

@@ -1,7 +1,7 @@
-//! What the lanes of a warp do together: shuffles, votes, matches, reductions, `bar.warp.sync`.
+//! Warp-wide instructions: shuffles, votes, matches, reductions, `bar.warp.sync`.
 //!
-//! A lane waits until all members that have not exited are there (PTX ISA, section 9.7.9): at the same instruction,
-//! or, for `bar.warp.sync`, at any such with the same members. Only `bar.warp.sync` orders memory.
+//! A lane waits until all members that have not exited have arrived (PTX ISA, section 9.7.9): at the same instruction
+//! or, for `bar.warp.sync`, at any `bar.warp.sync` with the same members. Only `bar.warp.sync` orders memory.
 
 use crate::exec::Machine;
 use crate::exec::atomic::combine;
@@ -13,7 +13,7 @@ use crate::op::{AtomFn, CollectiveFn, Element, Op, Reg, ShuffleMode, VoteMode};
 
 impl Machine<'_> {
     pub(crate) fn collective(&mut self, warp: &mut Warp, exec: u32, f: &CollectiveFn, members: Reg) -> Exec<()> {
-        self.must_be_defined(warp, members, exec, "name the members of an operation of a warp")?;
+        self.must_be_defined(warp, members, exec, "determine the members of a warp-wide instruction")?;
         if let CollectiveFn::Shuffle { b, c, .. } = f {
             self.must_be_defined(warp, *b, exec, "decide which lane is read")?;
             self.must_be_defined(warp, *c, exec, "decide which lane is read")?;
@@ -21,7 +21,7 @@ impl Machine<'_> {
         let named = warp.regs[members as usize];
         for lane in lanes(exec) {
             if named[lane] >> lane & 1 == 0 {
-                let message = format!("lane {lane} is not among the members {:#010x} that it names", named[lane]);
+                let message = format!("lane {lane} is not in its own member mask {:#010x}", named[lane]);
                 return Err(Stop::new(FaultKind::BarrierMisuse, 1 << lane, message));
             }
         }
@@ -40,7 +40,7 @@ impl Machine<'_> {
         self.settle(warp)
     }
 
-    /// Performs every warp-wide instruction whose members are all there.
+    /// Performs every warp-wide instruction whose members have all arrived.
     pub(crate) fn settle(&mut self, warp: &mut Warp) -> Exec<()> {
         let program = self.program;
         for lane in 0..32usize {
@@ -60,7 +60,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Lanes that wait with the same members, at the same instruction or at any `bar.warp.sync`.
+    /// Lanes that wait with the same members, at the same instruction or, for a barrier, at any `bar.warp.sync`.
     fn gathered(&self, warp: &Warp, pc: u32, members: u32, is_barrier: bool) -> u32 {
         let mut here = 0;
         for lane in lanes(warp.alive) {
@@ -122,8 +122,8 @@ impl Machine<'_> {
     }
 }
 
-/// What is undefined of the results: a shuffled register has the marks of the lane it comes from, and what is made of all
-/// lanes is undefined if one of them is.
+/// The undefined bits of the results: a shuffled register takes the marks of its source lane, and a result computed
+/// from all lanes is undefined if the value of any lane is.
 fn marks_after(warp: &Warp, marks: &Marks, set: u32, f: &CollectiveFn) -> Vec<Update> {
     let everywhere = |origin: Option<u32>, bits: u64| {
         let undefined = origin.map_or(Undefined::default(), |origin| Undefined { bits, origin });
@@ -155,12 +155,13 @@ fn marks_after(warp: &Warp, marks: &Marks, set: u32, f: &CollectiveFn) -> Vec<Up
             let origin = marks.in_reg(*a, set);
             [register(*d, origin)].into_iter().chain(p.map(|p| predicate(p, origin))).collect()
         }
-        // These write defined values through the warp, which drops the marks.
+        // These write defined values through `Warp::fill` and `Warp::set_pred`, which clear the marks.
         CollectiveFn::Elect { .. } | CollectiveFn::Barrier => Vec::new(),
     }
 }
 
-/// `shfl.sync` (PTX ISA, section 9.7.9.6). A source lane outside the members gives its register's old value.
+/// `shfl.sync` (PTX ISA, section 9.7.9.6). If the source lane is not a member, the current value of its register is
+/// read.
 fn shuffle(warp: &mut Warp, set: u32, f: &CollectiveFn) {
     let CollectiveFn::Shuffle { mode, d, p, a, b, c } = f else { return };
     let values = warp.regs[*a as usize];
@@ -177,7 +178,7 @@ fn shuffle(warp: &mut Warp, set: u32, f: &CollectiveFn) {
     }
 }
 
-/// The lane read, and whether it is in range.
+/// The source lane, and whether the requested lane is in range.
 fn shuffle_source(mode: ShuffleMode, lane: u32, offset: u32, control: u32) -> (u32, bool) {
     let segment = control >> 8 & 31;
     let bound = control & 31;

@@ -6,10 +6,10 @@ use crate::exec::warp::{Lanes, Warp, lanes};
 use crate::isa::{CmpOp, Kind, mask, sign_extend};
 use crate::op::{Element, Set, Setp, TestFn};
 
-/// The first bit of the high element of a packed type; only halves are compared packed.
+/// Position of the high element of a packed type; only 16-bit types have packed comparisons.
 const HIGH: u32 = 16;
 
-/// `setp`: the second predicate gets the opposite comparison, or that of the high element, combined alike.
+/// `setp`: the second predicate receives the negated comparison, or that of the high element, combined in the same way.
 pub(crate) fn setp(warp: &mut Warp, exec: u32, op: &Setp) {
     let first = compare(warp, exec, op, 0);
     let second = if is_packed(op) { compare(warp, exec, op, HIGH) } else { !first };
@@ -20,7 +20,7 @@ pub(crate) fn setp(warp: &mut Warp, exec: u32, op: &Setp) {
     }
 }
 
-/// `set`: all ones or 1.0 where the comparison holds, of each element.
+/// `set`: writes all ones or 1.0 for each element whose comparison is true.
 pub(crate) fn set(warp: &mut Warp, exec: u32, op: &Set) {
     let setp = &op.compare;
     let low = combined(warp, setp, compare(warp, exec, setp, 0));
@@ -40,7 +40,7 @@ fn combined(warp: &Warp, op: &Setp, result: u32) -> u32 {
     op.combine.map_or(result, |(f, guard)| logic(f, result, warp.guard(guard)))
 }
 
-/// One bit for each lane of `exec` in which the comparison holds of the elements from bit `first` on.
+/// One bit for each lane of `exec`: whether the comparison is true for the elements that start at bit `first`.
 fn compare(warp: &Warp, exec: u32, op: &Setp, first: u32) -> u32 {
     let a = &warp.regs[op.a as usize];
     let b = &warp.regs[op.b as usize];
@@ -92,7 +92,7 @@ fn floats(cmp: CmpOp, a: f64, b: f64) -> bool {
     matches!(cmp, CmpOp::Equ | CmpOp::Neu | CmpOp::Ltu | CmpOp::Leu | CmpOp::Gtu | CmpOp::Geu | CmpOp::Nan)
 }
 
-/// Lanes whose value is of the class.
+/// Lanes whose value belongs to the class that `f` tests for.
 pub(crate) fn testp(values: &Lanes, f: TestFn, element: Element) -> u32 {
     gather(u32::MAX, |lane| {
         let single = f32::from_bits(values[lane] as u32);

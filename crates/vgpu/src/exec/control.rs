@@ -6,7 +6,7 @@ use crate::fault::{Exec, FaultKind, Stop};
 use crate::memory::Bits;
 use crate::op::{LocalCopy, Op, Reg};
 
-/// Branches followed to see whether a lane only leaves.
+/// Maximum number of instructions followed to find out whether a lane does nothing but exit.
 const EXIT_HOPS: u32 = 16;
 
 impl Machine<'_> {
@@ -18,7 +18,7 @@ impl Machine<'_> {
         }
         for lane in lanes(exec) {
             let Some(target) = targets.get(indices[lane] as usize) else {
-                let message = format!("index {} of a table of {} targets", indices[lane], targets.len());
+                let message = format!("branch index {} out of range, target count {}", indices[lane], targets.len());
                 return Err(Stop::new(FaultKind::IllegalInstruction, 1 << lane, message));
             };
             warp.pcs[lane] = *target;
@@ -34,12 +34,12 @@ impl Machine<'_> {
             warp.stacks[lane].push(next);
         }
         warp.branch(exec, target);
-        // The depth changed, so the group is chosen anew.
+        // The call depth changed, so that a group must be selected again.
         warp.park();
         Ok(())
     }
 
-    /// Moves parameters inside the local memory of each thread.
+    /// Copies parameters within the local memory of each thread.
     pub(crate) fn local_copies(&mut self, warp: &Warp, exec: u32, copies: &[LocalCopy]) {
         let stride = self.program.local_bytes as usize;
         let local = &mut self.cta.local;
@@ -86,11 +86,11 @@ impl Machine<'_> {
         self.leave(warp, exec)
     }
 
-    /// Takes lanes out of the warp for good.
+    /// Removes exiting lanes from the warp.
     fn leave(&mut self, warp: &mut Warp, leaving: u32) -> Exec<()> {
         for lane in lanes(warp.alive & !leaving) {
             if let Wait::Aligned { pc } = warp.waits[lane] {
-                let message = "an aligned instruction is executed by a part of its warp, the rest exits without it";
+                let message = "only part of the warp reached this `.aligned` instruction; the rest exited without it";
                 let mut stop = Stop::new(FaultKind::DivergentAligned, 1 << lane, message);
                 stop.pc = Some(pc);
                 return Err(stop);
@@ -108,7 +108,8 @@ impl Machine<'_> {
         self.cta.alive[warp.id as usize] = warp.alive;
     }
 
-    /// Lanes outside the running group that only have to exit do so now: they are not missed at a barrier.
+    /// Lets lanes outside the running group that would do nothing but exit do so now, so that a barrier does not wait
+    /// for them.
     pub(crate) fn retire_leaving(&mut self, warp: &mut Warp) {
         let mut leaving = 0;
         for lane in lanes(warp.ready & !warp.active) {

@@ -21,7 +21,7 @@ pub(crate) fn one(regs: &mut [Lanes], exec: u32, op: &Convert) {
     map1(regs, exec, op.d, op.a, |a| value(a, op));
 }
 
-/// Cuts to the destination type, then extends as its sign says.
+/// Truncates to the destination type, then sign- or zero-extends according to that type.
 fn resize(value: u64, op: &Convert) -> u64 {
     if op.to.is_signed() { sign_extend(value, op.to.bits) as u64 } else { value & mask(op.to.bits) }
 }
@@ -59,8 +59,8 @@ fn saturate_integer(value: i128, to: DType) -> u64 {
     value.clamp(least, most) as u64
 }
 
-/// A float to an integer clamps; NaN gives 0, or the top bit where one of the two has 64 bits (PTX ISA, section
-/// 9.7.9.21).
+/// Converts a float to an integer with clamping; NaN becomes 0, or only the top bit set if one of the two types has 64
+/// bits (PTX ISA, section 9.7.9.21).
 fn to_integer(value: f64, op: &Convert) -> u64 {
     if value.is_nan() {
         return if op.from.bits == 64 || op.to.bits == 64 { 1 << (op.to.bits - 1) } else { 0 };
@@ -69,7 +69,8 @@ fn to_integer(value: f64, op: &Convert) -> u64 {
     saturate_integer(rounded as i128, op.to)
 }
 
-/// An integer has at most 64 bits, so it is made odd in its last place before it is rounded twice.
+/// Converts an integer to a float. It is first rounded to odd with 53 bits, so that the second rounding gives the
+/// correct result.
 fn from_integer(value: i128, op: &Convert) -> u64 {
     if op.to.bits == 64 {
         return directed_double(value, op.round).to_bits();
@@ -142,7 +143,7 @@ fn element(value: f64, op: &ConvertPair) -> u64 {
 /// The bits of the largest tf32.
 const LARGEST_TF32: u32 = 0x7f7f_e000;
 
-/// f32 bits with 10 bits of mantissa left.
+/// f32 bits rounded to 10 bits of mantissa.
 pub(crate) fn to_tf32(a: u64, round: Round, relu: bool, finite: bool) -> u64 {
     let bits = a as u32;
     let value = f32::from_bits(bits);

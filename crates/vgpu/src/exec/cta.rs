@@ -1,4 +1,4 @@
-//! A CTA: its memories and barriers, and the turns of its warps.
+//! A CTA: its shared and local memory, its barriers, and the scheduling of its warps.
 
 use crate::clock::Clocks;
 use crate::exec::Machine;
@@ -9,25 +9,29 @@ use crate::launch::{Launch, Options, Progress};
 use crate::memory::{Region, map};
 use crate::program::Program;
 
-/// Steps a warp runs before the next has its turn.
+/// Number of steps that a warp runs before the next warp has its turn.
 const QUANTUM: u32 = 512;
 
 /// What the threads of one CTA share, and their local memory.
 pub(crate) struct Cta {
-    /// Counted over all launches on the memory, from 1.
+    /// Number of the CTA, counted over all launches on the memory, from 1.
     pub(crate) number: u32,
+    /// Index in the grid.
     pub(crate) index: [u32; 3],
     pub(crate) shared: Region,
     /// The local memory of all threads, one after another.
     pub(crate) local: Region,
+    /// Vector clocks of the threads.
     pub(crate) clocks: Clocks,
+    /// The sixteen barriers, by id.
     pub(crate) barriers: Vec<Barrier>,
     /// Lanes that have not exited, by warp.
     pub(crate) alive: Vec<u32>,
+    /// Lanes released by barriers but not yet woken.
     pub(crate) released: Vec<Release>,
-    /// Instructions times active lanes, so far.
+    /// Thread instructions (instructions times active lanes) executed so far.
     pub(crate) executed: u64,
-    /// As many of them as it may execute.
+    /// Limit on `executed`.
     pub(crate) limit: u64,
 }
 
@@ -113,19 +117,19 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The stop of a CTA that has executed all that it may.
+    /// The fault of a CTA that has reached its limit of instructions.
     pub(crate) fn too_long(&self, lanes: u32) -> Box<Stop> {
         let (executed, each) = (self.cta.executed, self.options.max_instructions_per_thread);
         let threads: u32 = self.launch.block.iter().product();
         let Progress { ctas, ended, .. } = self.before;
         let message = format!(
-            "the CTA has not ended after {executed} instructions of its {threads} threads, {each} for each; \
-             {ended} of {ctas} CTAs ended before it"
+            "the CTA has not ended after {executed} thread instructions \
+             (block size {threads}, limit {each} per thread); {ended} of {ctas} CTAs ended before it"
         );
         Stop::new(FaultKind::StepLimit, lanes, message)
     }
 
-    /// The fault of a CTA in which nobody can run.
+    /// The fault of a CTA in which no thread can run.
     fn stuck(&self, warps: &[Warp]) -> Box<Fault> {
         let mut waiting = Vec::new();
         let mut aligned = None;
@@ -142,9 +146,9 @@ impl Machine<'_> {
         let (kind, message) = match aligned {
             Some(_) => (
                 FaultKind::DivergentAligned,
-                "an aligned instruction is reached by a part of its warp, the rest waits elsewhere",
+                "only part of the warp reached this `.aligned` instruction; the rest waits elsewhere",
             ),
-            None => (FaultKind::Deadlock, "every thread that has not exited waits"),
+            None => (FaultKind::Deadlock, "every thread that has not exited is waiting"),
         };
         let (warp, mask, pc) = aligned.unwrap_or(first);
         let mut stop = Stop::new(kind, mask, message);
@@ -153,7 +157,7 @@ impl Machine<'_> {
     }
 }
 
-/// Waiting lanes of a warp, those with the same reason together.
+/// The waiting lanes of a warp, grouped by reason.
 fn waits_of(warp: &Warp) -> Vec<(Wait, u32)> {
     let mut found: Vec<(Wait, u32)> = Vec::new();
     for lane in lanes(warp.alive & !warp.ready) {
@@ -169,7 +173,7 @@ fn waits_of(warp: &Warp) -> Vec<(Wait, u32)> {
 fn describe(wait: Wait) -> (u32, String) {
     match wait {
         Wait::None => (0, "nothing".to_string()),
-        Wait::Collective { pc, members } => (pc, format!("the lanes {members:#010x} of its warp")),
+        Wait::Collective { pc, members } => (pc, format!("the member lanes {members:#010x} of its warp")),
         Wait::Aligned { pc } => (pc, "the rest of its warp".to_string()),
         Wait::Barrier { pc, id } => (pc, format!("barrier {id}")),
     }

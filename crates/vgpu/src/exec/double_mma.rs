@@ -1,7 +1,7 @@
 //! `mma.sync` of m8n8k4 in f64 (PTX ISA, section "Matrix Fragments for mma.m8n8k4 with .f64 floating point type").
 //!
-//! The ISA leaves the order of the sums open. Here a sum begins with the element of C and takes up one product after
-//! another, in the order of k; a product and its addition are one operation, rounded to the nearest, ties to even.
+//! The ISA does not specify the order of summation. Here a sum starts with the element of C and adds one product after
+//! another, in the order of k; each step is a fused multiply-add, rounded to nearest, ties to even.
 
 use crate::exec::warp::Lanes;
 use crate::op::DoubleMma;
@@ -9,8 +9,8 @@ use crate::op::DoubleMma;
 /// Rows of B, and columns of A.
 const DEPTH: usize = 4;
 
-/// Executes the product in all lanes: lane `l` has element `(l / 4, l % 4)` of A, `(l % 4, l / 4)` of B, and two
-/// neighbours in row `l / 4` of C and D.
+/// Executes the product in all lanes: lane `l` holds element `(l / 4, l % 4)` of A, `(l % 4, l / 4)` of B, and two
+/// adjacent elements in row `l / 4` of C and D.
 pub(crate) fn execute(regs: &mut [Lanes], op: &DoubleMma) {
     let (a, b) = (regs[op.a as usize], regs[op.b as usize]);
     let sums: [Lanes; 2] = [0usize, 1].map(|at| {

@@ -1,4 +1,5 @@
-//! Floating instructions. f32 and f64 in the usual mode use the host's IEEE arithmetic; the rest goes through `f64`.
+//! Floating-point instructions. f32 and f64 in the default mode use the host's IEEE arithmetic; everything else is
+//! computed in `f64`.
 
 use crate::exec::int::{map1, map2, map3};
 use crate::exec::warp::{Lanes, lanes};
@@ -12,7 +13,7 @@ use crate::op::{Element, Extreme, FloatFn, FloatMode, Reg};
 /// The NaN of `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64` (PTX ISA, section 9.7.3.14).
 const GROSS_NAN: u64 = 0x7fff_ffff_0000_0000;
 
-/// Executes a floating instruction.
+/// Executes a floating-point instruction.
 pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: FloatFn, mode: &FloatMode, d: Reg, s: &[Reg; 3]) {
     if is_plain(mode) && plain(regs, exec, f, d, s) {
         return;
@@ -46,7 +47,7 @@ fn plain(regs: &mut [Lanes], exec: u32, f: FloatFn, d: Reg, s: &[Reg; 3]) -> boo
     true
 }
 
-/// One lane: each element of the register on its own.
+/// The result of one lane; the elements of a packed register are computed separately.
 fn lane_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
     let bits = element_bits(mode.element);
     if !mode.packed {
@@ -99,7 +100,7 @@ fn zero_below(f: FloatFn, [a, b, c]: [f64; 3], exact: f64) -> f64 {
     if x.is_sign_positive() && y.is_sign_positive() { exact } else { -0.0 }
 }
 
-/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: they read and write only the upper word of a number.
+/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: they read and write only the upper 32 bits of a number.
 fn gross(f: FloatFn, a: u64) -> u64 {
     let upper = |x: f64| if x.is_subnormal() { 0.0f64.copysign(x).to_bits() } else { x.to_bits() & !mask(32) };
     let source = f64::from_bits(a);
@@ -116,7 +117,7 @@ pub(crate) fn read_element(bits: u64, element: Element) -> f64 {
     }
 }
 
-/// Replaces a number that is subnormal in its type by a zero of the same sign; f64 has no such form.
+/// Replaces a number that is subnormal in its type by a zero of the same sign; f64 is returned unchanged.
 pub(crate) fn flush_element(value: f64, element: Element) -> f64 {
     match element {
         Element::F32 => f64::from(flush(value as f32)),
@@ -125,7 +126,7 @@ pub(crate) fn flush_element(value: f64, element: Element) -> f64 {
     }
 }
 
-/// The element that a scalar type names.
+/// The element type of a scalar floating-point type.
 pub(crate) fn unpack_mode(dtype: DType) -> Element {
     match (dtype.kind, dtype.bits) {
         (Kind::Bfloat, _) => Element::Half(BF16),
@@ -175,7 +176,7 @@ fn common(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
     }
 }
 
-/// `min` or `max`, which `f` is for two numbers, of two or three values.
+/// `min` or `max` of two or three values; `f` is the function of two numbers.
 fn extreme(f: fn(f64, f64) -> f64, how: Extreme, values: &[f64]) -> f64 {
     if how.nan && values.iter().any(|value| value.is_nan()) {
         return f64::NAN;
@@ -189,13 +190,13 @@ fn extreme(f: fn(f64, f64) -> f64, how: Extreme, values: &[f64]) -> f64 {
     if negative { -result.abs() } else { result.abs() }
 }
 
-/// f32 and narrower: a value that rounds correctly to the type.
+/// The result for f32 and narrower types, as a value that rounds correctly to the type.
 fn single(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
     match f {
         FloatFn::Add => add_odd(a, b),
         FloatFn::Sub => add_odd(a, -b),
         FloatFn::Fma => fma_odd(a, b, c),
-        // The reciprocal of so large a divisor is taken for zero (PTX ISA, section 9.7.3.8).
+        // The reciprocal of such a large divisor is taken as zero (PTX ISA, section 9.7.3.8).
         FloatFn::DivApprox if b.is_finite() && b.abs() > power_of_two(126) => a * 0.0f64.copysign(b),
         FloatFn::Div | FloatFn::DivApprox => div_odd(a, b),
         FloatFn::Rcp => div_odd(1.0, a),

@@ -1,4 +1,4 @@
-//! Integer instructions. Registers hold zero-extended values; results are cut to the width of the instruction.
+//! Integer instructions. Registers hold zero-extended values; results are truncated to the width of the instruction.
 
 use crate::exec::warp::{FULL, Lanes, Warp, lanes};
 use crate::float::flush;
@@ -119,7 +119,7 @@ pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg
     }
 }
 
-/// A function of the 16-bit halves of two words.
+/// Applies a function to the 16-bit halves of two words.
 fn halves(a: u64, b: u64, f: HalvesFn) -> u64 {
     let half = |a: u64, b: u64| {
         let less = |signed: bool| if signed { (a as u16 as i16) < (b as u16 as i16) } else { (a as u16) < (b as u16) };
@@ -162,7 +162,7 @@ fn min_max(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg, s: [Reg; 
     }
 }
 
-/// Division by zero gives all ones, and its remainder the dividend, as the hardware does.
+/// Division by zero gives all ones, and the remainder is then the dividend, as on the hardware.
 fn quotient(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg, s: [Reg; 2]) {
     let keep = mask(bits);
     let signed = |a: u64, b: u64| (sign_extend(a, bits), sign_extend(b, bits));
@@ -239,7 +239,7 @@ fn bfe(a: u64, position: u64, length: u64, bits: u32, signed: bool) -> u64 {
     }
     let value = sign_extend(a, bits) >> position.min(63);
     let top = (position.saturating_add(length) - 1).min(bits - 1);
-    // Above the field its own top bit repeats, or the operand's where the field ends outside.
+    // Above the field, its top bit is repeated, or the top bit of the operand if the field ends beyond it.
     let sign = a >> top & 1 == 1;
     let field = value as u64 & mask(length);
     (if sign { field | !mask(length) } else { field }) & mask(bits)
@@ -315,7 +315,7 @@ fn difference(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
     (a & mask(bits)).abs_diff(b & mask(bits))
 }
 
-/// Sum of `count` products of parts of `a` (of the given width) with bytes of `b` (from the given bit).
+/// `c` plus the sum of `count` products of parts of `a` (of the given width) with bytes of `b` (from the given bit).
 fn dot(a: u64, b: u64, c: u64, (a_signed, width): (bool, u32), (b_signed, first): (bool, u32), count: u32) -> u64 {
     let part = |value: u64, shift: u32, bits: u32, signed: bool| {
         let field = value >> shift & mask(bits);
@@ -334,8 +334,8 @@ fn bmsk(position: u64, length: u64, wrap: bool) -> u64 {
     (mask(length as u32) << position) & mask(32)
 }
 
-/// `fns`: the place of the `offset`-th set bit from `base` on, counted from 1, downward if `offset` is negative; `base`
-/// itself for 0. All ones if there is none.
+/// `fns`: the position of the `offset`-th set bit from `base` on, counted from 1, downwards if `offset` is negative;
+/// for offset 0, `base` itself if that bit is set. All ones if there is none.
 fn nth_set(word: u32, base: u32, offset: i32) -> u64 {
     let set = |at: &u32| word.checked_shr(*at).is_some_and(|rest| rest & 1 == 1);
     let skipped = (offset.unsigned_abs() as usize).saturating_sub(1);
@@ -362,7 +362,7 @@ pub(crate) fn carry(warp: &mut Warp, exec: u32, op: &Op) {
     }
 }
 
-/// The result and the flag after it. For subtraction the flag is the borrow.
+/// The result and the new carry flag. For subtraction, the flag is the borrow.
 fn carry_one(f: CarryFn, bits: u32, [a, b, c]: [u64; 3], flag: u64) -> (u64, bool) {
     let keep = mask(bits);
     let (left, right) = match f {

@@ -1,19 +1,18 @@
-//! Where the ways of a branch meet again: its immediate post-dominator among the instructions of the program.
+//! Where the paths of a branch reconverge: its immediate post-dominator among the instructions of the program.
 
 use crate::op::Op;
 use crate::program::{Inst, Program};
 
-/// The first instruction that is executed whatever way a branch takes, by branch; the number of instructions stands for the
-/// end of the function.
+/// The immediate post-dominator of each instruction; the number of instructions stands for the end of the function.
 #[derive(Debug)]
 pub(crate) struct Joins(Vec<u32>);
 
-/// No post-dominator is known: no end is reached from there.
+/// No post-dominator is known: the end cannot be reached from there.
 const NONE: u32 = u32::MAX;
 
 impl Joins {
-    /// Computed by iteration over the instructions, the last one first (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance
-    /// Algorithm", 2001, on the reversed graph).
+    /// Computes the post-dominators by iteration over the instructions, the last one first (Cooper, Harvey and Kennedy,
+    /// "A Simple, Fast Dominance Algorithm", 2001, on the reversed graph).
     pub(crate) fn of(program: &Program) -> Joins {
         let end = program.code.len() as u32;
         let order = post_order(program);
@@ -38,13 +37,13 @@ impl Joins {
         }
     }
 
-    /// Where the ways of this branch meet; `None` where one of them has no end.
+    /// Where the paths of the branch at `pc` reconverge; `None` if the end cannot be reached from it.
     pub(crate) fn at(&self, pc: u32) -> Option<u32> {
         self.0.get(pc as usize).copied().filter(|join| *join != NONE)
     }
 }
 
-/// The nearest instruction that both are followed by, whatever happens.
+/// The nearest common post-dominator of two instructions, which may be one of them.
 fn meet(joins: &[u32], number: &[u32], mut one: u32, mut other: u32) -> u32 {
     while one != other {
         let (a, b) = (number[one as usize], number[other as usize]);
@@ -57,7 +56,7 @@ fn meet(joins: &[u32], number: &[u32], mut one: u32, mut other: u32) -> u32 {
     one
 }
 
-/// Where execution may go on after an instruction of one function; its end has the number of instructions.
+/// The successors of an instruction within its function; the number of instructions stands for the end of the function.
 fn next(program: &Program, pc: u32) -> Vec<u32> {
     let end = program.code.len() as u32;
     let Some(Inst { guard, op }) = program.code.get(pc as usize) else { return Vec::new() };
@@ -74,8 +73,8 @@ fn next(program: &Program, pc: u32) -> Vec<u32> {
     found
 }
 
-/// All instructions from which an end is reached, each before those that may come before it: a post-order of the reversed
-/// graph, with the end last.
+/// All instructions from which the end can be reached, in post-order of the reversed graph: outside of loops, each
+/// follows its predecessors, and the end is last.
 fn post_order(program: &Program) -> Vec<u32> {
     let end = program.code.len() as u32;
     let mut before: Vec<Vec<u32>> = vec![Vec::new(); program.code.len() + 1];

@@ -1,6 +1,6 @@
-//! `ldmatrix` and `stmatrix`: lanes 0 to 7 give the addresses of the rows of the first matrix, and so on. A row is
-//! read or written by the lane that gives its address, which is what the ISA leaves open; the other lanes get or give
-//! their elements through registers.
+//! `ldmatrix` and `stmatrix`: lanes 0 to 7 provide the row addresses of the first matrix, and so on. Here a row is read
+//! or written by the lane that provides its address, since the ISA does not specify which lane does it; the other lanes
+//! exchange their elements with it through registers.
 
 use crate::exec::Machine;
 use crate::exec::matrix::{Matrix, collect, spread};
@@ -12,7 +12,7 @@ use crate::isa::{Space, mask};
 use crate::op::MatrixAccess;
 use crate::report::AccessKind;
 
-/// Bytes of a row.
+/// Size of a row in bytes.
 const ROW_BYTES: usize = 16;
 
 impl Machine<'_> {
@@ -73,14 +73,14 @@ impl Machine<'_> {
     }
 }
 
-/// The address that each lane gives, and which lanes give one.
+/// The row address of each lane, and the mask of lanes that provide one.
 fn row_addresses(warp: &Warp, op: &MatrixAccess) -> Exec<(Lanes, u32)> {
     let givers = mask(8 * op.regs.len() as u32) as u32;
     let (addresses, parts) = split(&warp.regs, &op.at, givers);
     let outside = parts.iter().filter(|(space, _)| *space != Space::Shared);
     let outside = outside.fold(0, |all, (_, lanes)| all | lanes);
     if outside != 0 {
-        let message = "the row of a matrix outside shared memory";
+        let message = "the address of a matrix row is outside shared memory";
         return Err(Stop::new(FaultKind::IllegalInstruction, outside, message));
     }
     Ok((addresses, givers))

@@ -1,4 +1,5 @@
-//! Matrices that lie spread over a warp: the instructions, and how 8 x 8 halves lie in one register.
+//! Instructions on matrices that are distributed over a warp, and the layout of 8 x 8 16-bit elements in one register
+//! per lane.
 
 use crate::exec::undefined::{self, Update, matrix_lanes};
 use crate::exec::warp::{FULL, Lanes, Warp};
@@ -43,8 +44,9 @@ impl Machine<'_> {
     }
 }
 
-/// The register of each lane: lane `l` holds elements `2 * (l % 4)` and the next, lower half first, of row `l / 4`, or
-/// of that column if it is `transposed` (PTX ISA, section "Warp-level matrix load instruction: ldmatrix").
+/// The register of each lane: lane `l` holds elements `2 * (l % 4)` (lower half) and `2 * (l % 4) + 1` (upper half) of
+/// row `l / 4`, or of column `l / 4` if `transposed` is set (PTX ISA, section "Warp-level matrix load instruction:
+/// ldmatrix").
 pub(crate) fn spread(matrix: &Matrix, transposed: bool) -> Lanes {
     let mut out = [0u64; 32];
     for (lane, word) in out.iter_mut().enumerate() {
@@ -57,7 +59,7 @@ pub(crate) fn spread(matrix: &Matrix, transposed: bool) -> Lanes {
     out
 }
 
-/// The matrix that [`spread`] would spread so.
+/// The matrix held in a register: the inverse of [`spread`].
 pub(crate) fn collect(register: &Lanes, transposed: bool) -> Matrix {
     let mut matrix = [[0u16; 8]; 8];
     for (lane, word) in register.iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::report::AccessKind;
 use crate::shadow::{Actor, Finding};
 use crate::{banks, memory::Region};
 
-/// Most bytes that one lane moves.
+/// Maximum number of bytes that one lane accesses.
 pub(crate) const MAX_BYTES: usize = 32;
 
 impl Machine<'_> {
@@ -24,7 +24,7 @@ impl Machine<'_> {
             if part == 0 {
                 continue;
             }
-            self.must_be_defined(warp, op.at.base, part, "decide what is loaded")?;
+            self.must_be_defined(warp, op.at.base, part, "decide which memory is loaded")?;
             self.tally(pc, space, AccessKind::Load, &addresses, part, len as u32);
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
@@ -60,7 +60,7 @@ impl Machine<'_> {
             if part == 0 {
                 continue;
             }
-            self.must_be_defined(warp, op.at.base, part, "decide where is stored")?;
+            self.must_be_defined(warp, op.at.base, part, "decide which memory is stored to")?;
             self.tally(pc, space, AccessKind::Store, &addresses, part, len as u32);
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
@@ -100,7 +100,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Reads the bytes of a slot; what is undefined of them, or nothing.
+    /// Reads the bytes of a slot. Returns their undefined bits, or an empty list if all bits are defined.
     pub(crate) fn fetch(&mut self, slot: &Slot, access: &Access, out: &mut [u8]) -> Vec<UndefinedByte> {
         let end = slot.offset + slot.len;
         let inside = &mut out[..slot.len];
@@ -131,7 +131,7 @@ impl Machine<'_> {
         match slot.space {
             Space::Param | Space::Const => {
                 let kind = crate::fault::FaultKind::IllegalInstruction;
-                let message = format!("a store to {} memory", slot.space.as_str());
+                let message = format!("a store to {} memory, which is read-only", slot.space.as_str());
                 return Err(crate::fault::Stop::new(kind, 1 << access.lane, message));
             }
             Space::Local => self.region_mut(slot).store(slot.offset, data),
@@ -165,13 +165,13 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Whether two instructions are of one group of stores that are said to be apart.
+    /// Whether two instructions are in the same group of stores that are declared disjoint.
     fn are_apart(&self, one: u32, other: u32) -> bool {
         let group = |pc: u32| self.apart.get(pc as usize).copied().flatten();
         group(one).is_some_and(|known| group(other) == Some(known))
     }
 
-    /// Whether an instruction is a store of which any may win.
+    /// Whether an instruction is a store whose value another store may replace (`any_wins`).
     fn may_lose(&self, pc: u32) -> bool {
         self.any_wins[pc as usize]
     }
@@ -192,7 +192,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Tells the shadow of an access, a write if there is `data`.
+    /// Records an access in the shadow memory: a write if there is `data`, otherwise a read.
     pub(crate) fn check(&mut self, slot: &Slot, access: &Access, data: Option<&[u8]>) -> Finding {
         if !self.options.check_races {
             return Finding::default();
@@ -221,13 +221,13 @@ impl Machine<'_> {
     }
 }
 
-/// The undefined bits of the bytes of one value.
+/// Combines the undefined bits of the bytes of one value.
 fn of_bytes(bytes: &[UndefinedByte]) -> Undefined {
     let shifted = bytes.iter().enumerate().map(|(at, byte)| byte.with(byte.bits << (8 * at)));
     shifted.fold(Undefined::default(), Undefined::or)
 }
 
-/// The undefined bits of registers that are stored, byte by byte; nothing if there are none.
+/// The undefined bits of the registers that are stored, for each byte; empty if there are none.
 fn stored_marks(warp: &Warp, regs: &[Reg], lane: usize, size: usize) -> Vec<UndefinedByte> {
     if warp.marks.is_none() || regs.iter().all(|reg| !warp.undefined(*reg, lane).is_some()) {
         return Vec::new();

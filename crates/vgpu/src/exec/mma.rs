@@ -1,9 +1,9 @@
-//! `mma.sync`: products of small matrices that lie spread over a warp.
+//! `mma.sync`: products of small matrices that are distributed over a warp.
 //!
-//! The ISA leaves the order and the rounding of floating sums open. Here a sum begins with the element of C and takes
-//! up one product after another, in the order of k: products are exact, and every addition is rounded to the nearest
-//! f32, ties to even. Sums in f16 are kept in f32 too, and rounded once at the end. Subnormals are kept. Integer sums
-//! are exact, and at the end wrap or clamp.
+//! The ISA does not specify the order and rounding of floating-point sums. Here a sum starts with the element of C and
+//! adds one product after another, in the order of k: products are exact, and every addition is rounded to the nearest
+//! f32, ties to even. f16 sums are kept in f32 too, and rounded once at the end. Subnormals are kept. Integer sums are
+//! exact, and wrap or clamp at the end.
 
 use crate::exec::warp::Lanes;
 use crate::float::{F16, bits32, narrow, widen};
@@ -67,8 +67,9 @@ fn integer(word: u32, element: Multiplicand) -> i64 {
 
 /// The rows of A and the columns of B (PTX ISA, sections "Matrix Fragments for mma.m16n8k4" to "... m16n8k32").
 ///
-/// Lane `l` belongs to row or column `l / 4` of eight. Each of its registers holds neighbours along k, as many as fit;
-/// the four lanes of a row stand side by side. Of A, every second register is of the row eight below.
+/// Lane `l` holds elements of row or column `l / 4` of eight. Each of its registers holds as many adjacent elements
+/// along k as fit, and the four lanes of a row are adjacent along k. For A, every second register belongs to the row
+/// eight below.
 fn multiplicands<T: Copy + Default>(
     regs: &[Lanes],
     op: &Mma,
@@ -89,7 +90,8 @@ fn multiplicands<T: Copy + Default>(
     (a, b)
 }
 
-/// Puts the elements of one register into a line: those of lane `quarter` of four, in the `repetition`-th stretch.
+/// Stores the elements of one register in a row or column: `quarter` is the lane's index among the four of the line,
+/// `repetition` the index of the register along k.
 fn fill<T>(line: &mut [T], word: u64, quarter: usize, repetition: usize, read: impl Fn(u32) -> T, bits: u32) {
     let run = 32 / bits as usize;
     let first = (repetition * 4 + quarter) * run;
@@ -116,12 +118,12 @@ fn multiply<T: Copy, S: Copy>(
     sums
 }
 
-/// Where the `i`-th of the four elements of a lane stands in C and D.
+/// Row and column of the `i`-th of the four elements of a lane in C and D.
 fn place(lane: usize, i: usize) -> (usize, usize) {
     (lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2)
 }
 
-/// Two registers hold two halves each, four an element each.
+/// Reads C: two registers hold two f16 elements each, four registers hold one element each.
 fn read_sums<T: Copy + Default>(regs: &[Lanes], c: &[Reg], read: impl Fn(u32) -> T) -> Accumulators<T> {
     let mut out = [[T::default(); 8]; 16];
     let in_register = 4 / c.len();

@@ -1,4 +1,4 @@
-//! Executing a decoded kernel: CTAs one after another, the warps of a CTA in turns, converged lanes together.
+//! Executes a decoded kernel: CTAs one after another, the warps of a CTA in turn, converged lanes together.
 
 mod aligned;
 mod atomic;
@@ -32,57 +32,63 @@ use joins::Joins;
 pub(crate) use undefined::UndefinedByte;
 use undefined::{KnownRaces, Origins};
 
-/// Runs of one launch at most, each with the races that the ones before found.
+/// Maximum number of runs of one launch; each run knows the races that the previous runs found.
 const MOST_RUNS: usize = 16;
 
-/// Instructions of threads after which the watcher is told again.
+/// Number of thread instructions between two progress reports.
 const TOLD_EVERY: u64 = 10_000_000;
 
-/// Everything a running kernel can reach.
+/// The state of a run: everything that the executing kernel can access.
 struct Machine<'a> {
     program: &'a Program,
     launch: &'a Launch,
     options: &'a Options,
+    /// The parameter block of the launch.
     params: &'a [u8],
+    /// The constant memory of the module.
     constants: &'a [u8],
     memory: &'a mut Memory,
     stats: Stats,
     banks: Banks,
+    /// The CTA that is running.
     cta: Cta,
-    /// By instruction, the group of stores that are said to be apart; empty where there is none.
+    /// For each instruction, its group of stores that are declared disjoint, if it is in one.
     apart: Vec<Option<u32>>,
-    /// Whether an instruction is a store of which any may win; empty where there is none.
+    /// For each instruction, whether it is a store on an `any_wins` line.
     any_wins: Vec<bool>,
     /// Number of the launch's first CTA.
     first_cta: u32,
     /// The buffer of the last global access.
     last_buffer: usize,
-    /// Loads that got undefined bits.
+    /// Loads that returned undefined bits.
     origins: Origins,
-    /// Where branches meet again, once that was asked.
+    /// Where branches reconverge; computed on first use.
     joins: Option<Joins>,
-    /// Reads that race with later writes: those that earlier runs found, and those of this one.
+    /// Reads that race with later writes: those found by earlier runs (`known`) and by this one (`found`).
     known: &'a KnownRaces,
     found: KnownRaces,
-    /// Whether a race may be left to another run.
+    /// Whether this is the last run, so that no race can be deferred to another one.
     is_last: bool,
-    /// What the CTAs before this one come to.
+    /// Progress made by the CTAs before this one.
     before: Progress,
-    /// Instructions of threads when the watcher was last told.
+    /// Thread instructions at the last progress report.
     told: u64,
+    /// Receives progress reports.
     watch: &'a mut dyn FnMut(Progress),
 }
 
-/// A kernel, and what it is launched with.
+/// A kernel that is ready to run, with its parameters and options.
 pub(crate) struct Ready<'a> {
     pub(crate) program: &'a Program,
     pub(crate) launch: &'a Launch,
+    /// The parameter block.
     pub(crate) params: &'a [u8],
+    /// The constant memory of the module.
     pub(crate) constants: &'a [u8],
     pub(crate) options: &'a Options,
 }
 
-/// Runs every CTA of the launch; again with what it learns of reads that race with later writes.
+/// Runs every CTA of the launch, and repeats the run as long as it finds new reads that race with later writes.
 pub(crate) fn run_grid(
     ready: &Ready<'_>,
     memory: &mut Memory,
@@ -104,7 +110,7 @@ pub(crate) fn run_grid(
     }
 }
 
-/// One run, and the reads that raced with later writes.
+/// Performs one run. Also returns the reads that raced with later writes.
 fn run_once(
     ready: &Ready<'_>,
     memory: &mut Memory,
@@ -152,15 +158,15 @@ fn run_once(
     (report, machine.found)
 }
 
-/// What `of_line` gives for the CUDA line of each instruction. Inlined code has the line of the function that it came from,
-/// which is not a line of the kernel.
+/// The value of `of_line` for the CUDA line of each instruction. Inlined code has the default, since its line belongs
+/// to the inlined function and not to the kernel.
 fn by_line<T: Default>(program: &Program, of_line: impl Fn(u32) -> T) -> Vec<T> {
     let line = |info: &Info| info.loc.filter(|loc| loc.inlined_at.is_none()).map(|loc| loc.line);
     program.info.iter().map(|info| line(info).map(&of_line).unwrap_or_default()).collect()
 }
 
 impl Machine<'_> {
-    /// Tells the watcher now and then how far the launch is.
+    /// Reports the progress of the launch at intervals.
     fn tell(&mut self) {
         let thread_instructions = self.before.thread_instructions + self.cta.executed;
         if thread_instructions - self.told >= TOLD_EVERY {
@@ -169,7 +175,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Adds the place to a fault.
+    /// Adds the source location, the CTA and the warp to a fault.
     fn fault(&self, stop: Stop, pc: u32, warp: u32) -> Box<Fault> {
         let at = self.program.place(stop.pc.unwrap_or(pc));
         Box::new(Fault {

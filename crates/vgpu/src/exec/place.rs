@@ -1,4 +1,4 @@
-//! From an address to bytes: which memory, which buffer, and whether the access fits.
+//! Resolves addresses: which memory, which buffer, and whether the access is in bounds.
 
 use crate::exec::Machine;
 use crate::exec::warp::Lanes;
@@ -9,16 +9,16 @@ use crate::names::source_name;
 use crate::op::MemRef;
 use crate::shadow::Conflict;
 
-/// Bytes that an access may touch.
+/// The bytes that an access refers to, after its bounds were checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
+    /// The resolved state space, never generic.
     pub(crate) space: Space,
     /// Index of the buffer, in global memory.
     pub(crate) buffer: usize,
     /// Bytes from the start of the memory or buffer.
     pub(crate) offset: usize,
-    /// Bytes of the access that are inside: fewer than it has where a load hangs over the end of a buffer, inside its own
-    /// alignment.
+    /// Bytes of the access that are in bounds: fewer than its size if an aligned load extends past the end of a buffer.
     pub(crate) len: usize,
 }
 
@@ -26,20 +26,25 @@ pub(crate) struct Slot {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     pub(crate) lane: usize,
+    /// Linear index of the thread in its CTA.
     pub(crate) thread: u32,
+    /// Address in the accessed state space.
     pub(crate) address: u64,
+    /// Size of the access in bytes.
     pub(crate) len: usize,
     pub(crate) pc: u32,
+    /// Atomic, volatile, relaxed, acquire or release.
     pub(crate) strong: bool,
+    /// Whether this is a read; an atomic operation is a read and then a write.
     pub(crate) is_read: bool,
-    /// A load of registers, no atomic operation.
+    /// A load to registers, not an atomic operation.
     pub(crate) is_load: bool,
 }
 
-/// The spaces an instruction reaches, each with its lanes.
+/// The state spaces that an instruction accesses, each with its mask of lanes.
 pub(crate) type Parts = [(Space, u32); 5];
 
-/// Addresses of the lanes in their spaces, and which lanes reach which.
+/// Resolves the address of each lane, and groups the lanes by state space.
 pub(crate) fn split(regs: &[Lanes], at: &MemRef, exec: u32) -> (Lanes, Parts) {
     let mut addresses = regs[at.base as usize];
     let keep = if matches!(at.space, Space::Generic | Space::Global) { u64::MAX } else { mask(32) };
@@ -68,7 +73,7 @@ pub(crate) fn split(regs: &[Lanes], at: &MemRef, exec: u32) -> (Lanes, Parts) {
 }
 
 impl Machine<'_> {
-    /// The bytes of an access, or why there are none.
+    /// Resolves the bytes of an access, or faults.
     pub(crate) fn locate(&mut self, space: Space, access: &Access) -> Exec<Slot> {
         let len = access.len as u64;
         if !access.address.is_multiple_of(len.max(1)) {
@@ -103,7 +108,8 @@ impl Machine<'_> {
         Err(self.out_of_bounds(Space::Global, access))
     }
 
-    /// Where an access is in a buffer, and how many bytes of it: all of them, or those of a load that begins inside.
+    /// Offset of an access in a buffer, and how many of its bytes are in bounds: all of them, or fewer for a load that
+    /// begins in bounds.
     fn inside_buffer(&self, index: usize, access: &Access) -> Option<(usize, usize)> {
         let buffer = self.memory.buffers.get(index)?;
         let offset = usize::try_from(access.address.checked_sub(buffer.base)?).ok()?;
@@ -130,12 +136,12 @@ impl Machine<'_> {
     pub(crate) fn out_of_bounds(&self, space: Space, access: &Access) -> Box<Stop> {
         let (name, offset, size) = self.nearest(space, access.address);
         let message = if name.is_empty() {
-            format!("address {:#x} is in no buffer", access.address)
+            format!("address {:#x} is not in any buffer", access.address)
         } else if offset < 0 {
-            format!("`{name}` - {}, before its start", -offset)
+            format!("the access at `{name}` - {} begins before the start", -offset)
         } else {
             let past = offset.saturating_add(access.len as i64).saturating_sub(size as i64);
-            format!("`{name}` + {offset}, {past} bytes past its end of {size}")
+            format!("the access at `{name}` + {offset} extends {past} B past the end (size {size} B)")
         };
         self.at_address(FaultKind::OutOfBounds, space, access, message)
     }
@@ -187,53 +193,54 @@ impl Machine<'_> {
         }
     }
 
-    /// The buffer or variable of an access, and how far into it.
+    /// The buffer or variable of an access, and the offset in it.
     pub(crate) fn title(&self, space: Space, access: &Access) -> (String, i64) {
         let (name, offset, _) = self.nearest(space, access.address);
         (name, offset)
     }
 
-    /// The fault of two accesses that nothing orders.
+    /// The fault of two unordered accesses.
     pub(crate) fn race(&self, space: Space, access: &Access, conflict: &Conflict) -> Box<Stop> {
         let own = if access.is_read { "read" } else { "write" };
         let other = if conflict.other_is_write { "write" } else { "read" };
         let (name, offset) = self.title(space, access);
         let line = self.program.line(conflict.pc);
-        let by = if conflict.other_cta { ", by another CTA," } else { "" };
+        let by = if conflict.other_cta { " in another CTA" } else { "" };
         let mut message = format!(
             "this {own} of `{name}` + {offset} and the {other} at PTX line {line}{by} are not ordered by any barrier"
         );
         if access.strong || conflict.other_is_strong || conflict.other_cta {
-            message += "; order by flags (release and acquire) is not modelled";
+            message += "; ordering by flags (release and acquire) is not modelled";
         }
         let mut stop = self.at_address(FaultKind::Race, space, access, message);
         stop.related = Some(conflict.pc);
         stop
     }
 
-    /// The fault of a write to a buffer that may only be read.
+    /// The fault of a write to a read-only buffer.
     pub(crate) fn read_only(&self, space: Space, access: &Access) -> Box<Stop> {
         let (name, offset) = self.title(space, access);
-        let message = format!("{} bytes at `{name}` + {offset}, which may only be read", access.len);
+        let message = format!("{}-byte write at `{name}` + {offset}, which is read-only", access.len);
         self.at_address(FaultKind::ReadOnly, space, access, message)
     }
 
-    /// The fault of a write on top of one that was said to be apart from it.
+    /// The fault of a write that overwrites one declared disjoint from it.
     pub(crate) fn not_apart(&self, space: Space, access: &Access, first: u32) -> Box<Stop> {
         let (name, offset) = self.title(space, access);
         let line = self.program.line(first);
         let message = format!(
-            "this write of `{name}` + {offset} is on top of the same thread's write at PTX line {line}; they were said to be apart"
+            "this write of `{name}` + {offset} overwrites the same thread's write at PTX line {line}; \
+             they were declared disjoint"
         );
         let mut stop = self.at_address(FaultKind::NotApart, space, access, message);
         stop.related = Some(first);
         stop
     }
 
-    /// The fault of a read of bytes that nobody wrote.
+    /// The fault of a read of bytes that were never written.
     pub(crate) fn unwritten(&self, space: Space, access: &Access) -> Box<Stop> {
         let (name, offset) = self.title(space, access);
-        let message = format!("reads {} bytes at `{name}` + {offset}, some of which nobody wrote", access.len);
+        let message = format!("{}-byte read at `{name}` + {offset} includes unwritten bytes", access.len);
         self.at_address(FaultKind::UninitializedRead, space, access, message)
     }
 }

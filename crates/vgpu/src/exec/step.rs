@@ -1,4 +1,4 @@
-//! One instruction of one group of lanes.
+//! Executes one instruction for one group of lanes.
 
 use crate::exec::warp::{Warp, lanes};
 use crate::exec::{Machine, compare, convert, float, int, undefined};
@@ -13,7 +13,7 @@ impl Machine<'_> {
         let program = self.program;
         let pc = warp.pc;
         let Some(inst) = program.code.get(pc as usize) else {
-            return Err(Stop::new(FaultKind::IllegalInstruction, warp.active, "execution left the program"));
+            return Err(Stop::new(FaultKind::IllegalInstruction, warp.active, "program counter out of range"));
         };
         if self.cta.executed >= self.cta.limit {
             return Err(self.too_long(warp.active));
@@ -116,7 +116,7 @@ pub(crate) fn scalar(warp: &mut Warp, exec: u32, op: &Op) {
             int::map1(&mut warp.regs, exec, *d, *a, |a| a.wrapping_add(add) & keep);
         }
         Op::ActiveMask { d } => warp.fill(*d, exec, u64::from(exec)),
-        // What needs more than the warp was executed before.
+        // Instructions that need more than the warp are executed by the caller.
         Op::Nop | Op::Clock { .. } | Op::Load(_) | Op::Store(_) | Op::Atomic(_) | Op::CopyBack(_) => {}
         Op::Bra { .. } | Op::BranchIndex { .. } | Op::Call { .. } | Op::Ret | Op::Exit | Op::Trap => {}
         Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => {}

@@ -1,8 +1,9 @@
 //! A warp: the registers of its lanes, and which of them run next.
 //!
-//! The lanes at one program counter form a group. Of several groups the one deepest in calls, and then the one with
-//! the lowest program counter, runs: lanes that are behind catch up, so groups merge where the code joins. A group that
-//! runs long while others are ready is set aside for a while, so that a loop that waits for another lane ends.
+//! The lanes at one program counter form a group. Of several groups, the one with the deepest call stack runs, and
+//! among those the one with the lowest program counter: lanes that are behind catch up, so that groups merge where
+//! control flow reconverges. A group that runs for long while others are ready is set aside for a while, so that a loop
+//! that waits for another lane terminates.
 
 use crate::exec::undefined::{Marks, UndefinedLanes, Update};
 use crate::program::{Preset, Program};
@@ -12,7 +13,7 @@ pub(crate) type Lanes = [u64; 32];
 
 /// All lanes.
 pub(crate) const FULL: u32 = u32::MAX;
-/// Steps that one of several groups may run before another must.
+/// Number of steps that a group may run while other groups are ready.
 const PATIENCE: u32 = 2048;
 const DEEPEST: u32 = 1 << 20;
 
@@ -38,7 +39,7 @@ impl Iterator for LaneIter {
     }
 }
 
-/// Why a lane does not run.
+/// What a lane waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     None,
@@ -51,7 +52,7 @@ pub(crate) enum Wait {
     Aligned {
         pc: u32,
     },
-    /// In a barrier of the CTA.
+    /// At a barrier of the CTA.
     Barrier {
         pc: u32,
         id: u32,
@@ -63,28 +64,36 @@ pub(crate) enum Wait {
 pub(crate) struct Environment {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// Index of the CTA in the grid.
     pub(crate) cta: [u32; 3],
+    /// Number of warps in the CTA.
     pub(crate) warps: u32,
+    /// Address of the dynamic shared memory, in the shared space.
     pub(crate) dynamic_shared: u64,
+    /// Size of the dynamic shared memory in bytes.
     pub(crate) dynamic_bytes: u32,
+    /// Size of the CTA's shared memory in bytes.
     pub(crate) total_bytes: u32,
+    /// Number of the launch's first CTA, which serves as the grid id.
     pub(crate) launch: u32,
 }
 
 #[derive(Clone)]
 pub(crate) struct Warp {
     pub(crate) id: u32,
+    /// By register and lane.
     pub(crate) regs: Vec<Lanes>,
-    /// One bit a lane.
+    /// The value of each predicate, one bit per lane.
     pub(crate) preds: Vec<u32>,
     /// The carry flag of each lane.
     pub(crate) carry: u32,
-    /// Undefined bits of the above, if there are any.
+    /// Undefined bits of the registers, predicates and carry flags, if there are any.
     pub(crate) marks: Option<Box<Marks>>,
-    /// Where each lane goes on, for lanes that are not in the running group.
+    /// Next program counter of each lane that is not in the running group.
     pub(crate) pcs: [u32; 32],
     /// Return addresses of each lane.
     pub(crate) stacks: Vec<Vec<u32>>,
+    /// What each lane waits for.
     pub(crate) waits: [Wait; 32],
     /// Lanes that exist and have not exited.
     pub(crate) alive: u32,
@@ -93,12 +102,15 @@ pub(crate) struct Warp {
     /// The running group, and its program counter.
     pub(crate) active: u32,
     pub(crate) pc: u32,
+    /// Call depth of the running group.
     depth: u32,
     /// The least key of the other ready lanes.
     others: u64,
+    /// Steps left before the running group is set aside, if others are ready.
     patience: u32,
+    /// Whether a group is favoured over the one with the least key.
     forced: bool,
-    /// The group that was last favoured, and the one that was set aside for it.
+    /// Keys of the group that was favoured last, and of the group that was set aside for it.
     last_forced: u64,
     set_aside: u64,
 }
@@ -182,7 +194,7 @@ impl Warp {
         self.active = 0;
     }
 
-    /// After a step: sets the group aside where another should run, or where it meets another.
+    /// After a step: parks the running group if another one should run, or if it may merge with another one.
     pub(crate) fn yield_to_others(&mut self) {
         if self.active == 0 || self.others == u64::MAX {
             return;
@@ -198,7 +210,7 @@ impl Warp {
         }
     }
 
-    /// Sends the lanes of the running group to their own program counters: `exec` to `target`, the others on.
+    /// Branches: the lanes in `exec` go to `target`, the other lanes of the running group to the next instruction.
     pub(crate) fn branch(&mut self, exec: u32, target: u32) {
         if exec == self.active {
             self.pc = target;
@@ -211,7 +223,7 @@ impl Warp {
         self.active = 0;
     }
 
-    /// Blocks `exec`, which goes on at `resume`; the rest of the group goes on at once.
+    /// Blocks the lanes in `exec`, which will continue at `resume`; the rest of the group goes to the next instruction.
     pub(crate) fn block(&mut self, exec: u32, wait: Wait, resume: u32) {
         self.branch(exec, resume);
         self.park();
@@ -227,11 +239,11 @@ impl Warp {
             self.waits[lane] = Wait::None;
         }
         self.ready |= mask;
-        // The running group, if any, must learn of the new lanes.
+        // The running group, if any, is parked so that a group is selected from all ready lanes.
         self.park();
     }
 
-    /// Lanes for which the predicate holds.
+    /// Lanes for which the predicate is true.
     pub(crate) fn guard(&self, guard: crate::op::Guard) -> u32 {
         let value = self.preds[guard.index as usize];
         if guard.negate { !value } else { value }

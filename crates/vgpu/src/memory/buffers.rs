@@ -1,30 +1,32 @@
-//! Global memory: named buffers with gaps between them, so that an access past one never lands in the next.
+//! Global memory: named buffers with gaps between them, so that an access past the end of one does not fall into the
+//! next.
 
 use crate::memory::map;
 use crate::memory::region::Region;
 
-/// A buffer of one [`Memory`].
+/// Identifies a buffer of a [`Memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BufferId(usize);
 
-/// Who last wrote a byte.
+/// The thread that last wrote a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Writer {
     /// The CTA's index in the grid.
     pub cta: [u32; 3],
     /// Linear index of the thread in its CTA.
     pub thread: u32,
-    /// Its warp.
+    /// Index of its warp in the CTA.
     pub warp: u32,
-    /// Its lane.
+    /// Its lane in the warp.
     pub lane: u32,
     /// 1-based PTX line of the instruction.
     pub ptx_line: u32,
 }
 
-/// What is kept of a launch to name its writers later.
+/// What is recorded about a launch, to identify its writers later.
 #[derive(Clone, Debug)]
 pub(crate) struct LaunchRecord {
+    /// Number of the launch's first CTA.
     pub(crate) first_cta: u32,
     pub(crate) grid: [u32; 3],
     /// PTX lines by program counter.
@@ -34,18 +36,22 @@ pub(crate) struct LaunchRecord {
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
     pub(crate) name: String,
+    /// Address of the first byte.
     pub(crate) base: u64,
     pub(crate) region: Region,
     /// Whether a write by a kernel is a fault.
     pub(crate) is_read_only: bool,
 }
 
-/// Global memory of a device. Bases are multiples of 256 bytes.
+/// Global memory of a device. The addresses of buffers are multiples of 256.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
+    /// Sorted by address; an index is the number in a [`BufferId`].
     pub(crate) buffers: Vec<Buffer>,
     launches: Vec<LaunchRecord>,
+    /// Lowest address of the next buffer.
     next_base: u64,
+    /// Number of the next launch's first CTA.
     next_cta: u32,
 }
 
@@ -55,17 +61,17 @@ impl Memory {
         Memory { buffers: Vec::new(), launches: Vec::new(), next_base: map::GLOBAL_START, next_cta: 1 }
     }
 
-    /// Adds a buffer whose bytes the host wrote.
+    /// Adds a buffer that the host has initialized.
     pub fn allocate(&mut self, name: &str, bytes: Vec<u8>) -> BufferId {
         self.add(name, Region::filled(bytes), false)
     }
 
-    /// Adds a buffer whose bytes the host wrote, and which kernels may only read.
+    /// Adds a read-only buffer that the host has initialized; a write by a kernel is a fault.
     pub fn allocate_read_only(&mut self, name: &str, bytes: Vec<u8>) -> BufferId {
         self.add(name, Region::filled(bytes), true)
     }
 
-    /// Adds a buffer of `len` bytes that nobody wrote.
+    /// Adds an uninitialized buffer of `len` bytes.
     pub fn allocate_poison(&mut self, name: &str, len: usize) -> BufferId {
         self.add(name, Region::poison(len), false)
     }
@@ -78,12 +84,12 @@ impl Memory {
         BufferId(self.buffers.len() - 1)
     }
 
-    /// Adds a variable of the module for one launch; its base is above every buffer's.
+    /// Adds a variable of the module for one launch; its address is above every buffer.
     pub(crate) fn push_module_variable(&mut self, name: &str, base: u64, region: Region) {
         self.buffers.push(Buffer { name: name.to_string(), base, region, is_read_only: false });
     }
 
-    /// The buffer's bytes, empty if it is not of this memory.
+    /// The contents of the buffer; empty if this memory has no such buffer.
     pub fn bytes(&self, id: BufferId) -> &[u8] {
         self.buffers.get(id.0).map_or(&[], |buffer| buffer.region.bytes.as_slice())
     }
@@ -100,7 +106,7 @@ impl Memory {
             .is_some_and(|buffer| offset < buffer.region.bytes.len() && buffer.region.is_written(offset, 1))
     }
 
-    /// The thread that last wrote the byte; `None` for the host, and after runs that do not check races.
+    /// The thread that last wrote the byte; `None` if the host wrote it, or if the run did not check for races.
     pub fn last_writer(&self, id: BufferId, offset: usize) -> Option<Writer> {
         let write = self.buffers.get(id.0)?.region.shadow.last_write(offset)?;
         let launch = self.launches.iter().rev().find(|launch| launch.first_cta <= write.cta)?;
@@ -111,7 +117,7 @@ impl Memory {
         Some(Writer { cta, thread: write.thread, warp: write.thread / 32, lane: write.thread % 32, ptx_line })
     }
 
-    /// Starts a launch of `ctas` CTAs and gives the number of its first.
+    /// Starts a launch of `ctas` CTAs and returns the number of its first CTA.
     pub(crate) fn begin_launch(&mut self, grid: [u32; 3], ctas: u32, lines: Vec<u32>) -> u32 {
         let first_cta = self.next_cta.max(1);
         self.launches.push(LaunchRecord { first_cta, grid, lines });

@@ -1,4 +1,4 @@
-//! The address map. Each space but global has a window in the generic space (PTX ISA, section 5.1).
+//! The address map. Each space except global has a window in the generic address space (PTX ISA, section 5.1).
 
 use crate::isa::Space;
 
@@ -10,16 +10,16 @@ const SHARED_WINDOW: u64 = 1 << 40;
 const LOCAL_WINDOW: u64 = 2 << 40;
 const PARAM_WINDOW: u64 = 3 << 40;
 const CONST_WINDOW: u64 = 4 << 40;
-/// Where buffers start.
+/// Address of the first buffer.
 pub(crate) const GLOBAL_START: u64 = 0x7000_0000_0000;
 /// Where the module's own global variables start, above every buffer.
 pub(crate) const MODULE_START: u64 = 0x7f00_0000_0000;
-/// Bytes between neighbours in global memory.
+/// Gap between adjacent buffers in global memory, in bytes.
 pub(crate) const GUARD: u64 = 4096;
-/// Bases of global memory are multiples of this.
+/// Alignment of buffers and variables in global memory, in bytes.
 pub(crate) const BASE_ALIGN: u64 = 256;
 
-/// What `cvta` adds for a space.
+/// The start of the window of a space, which `cvta` adds.
 pub(crate) fn window(space: Space) -> u64 {
     match space {
         Space::Generic | Space::Global => 0,

@@ -1,11 +1,11 @@
-//! A run of bytes that knows which of them were written, and by whom.
+//! A contiguous range of bytes that records which of them were written, and by which thread.
 
 use std::collections::BTreeMap;
 
 use crate::exec::UndefinedByte;
 use crate::shadow::Shadow;
 
-/// One bit a byte.
+/// A bit set with one bit per byte.
 #[derive(Clone, Debug)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -44,7 +44,7 @@ impl Bits {
         }
     }
 
-    /// Copies `len` bits inside the set.
+    /// Copies `len` bits within the set.
     pub(crate) fn copy(&mut self, from: usize, to: usize, len: usize) {
         for index in 0..len {
             let bit = u64::from(self.get(from + index));
@@ -59,20 +59,21 @@ impl Bits {
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
     pub(crate) bytes: Vec<u8>,
-    /// `None`: all of them.
+    /// The bytes that were written; `None` means all of them.
     pub(crate) written: Option<Bits>,
     /// Undefined bits that were stored, by byte.
     pub(crate) undefined: BTreeMap<usize, UndefinedByte>,
+    /// Accesses recorded for race detection.
     pub(crate) shadow: Shadow,
 }
 
 impl Region {
-    /// Bytes that the host wrote.
+    /// A region that the host has initialized.
     pub(crate) fn filled(bytes: Vec<u8>) -> Region {
         Region { bytes, written: None, undefined: BTreeMap::new(), shadow: Shadow::default() }
     }
 
-    /// Bytes that nobody wrote.
+    /// An uninitialized region.
     pub(crate) fn poison(len: usize) -> Region {
         let (written, undefined) = (Some(Bits::new(len)), BTreeMap::new());
         Region { bytes: vec![0; len], written, undefined, shadow: Shadow::default() }

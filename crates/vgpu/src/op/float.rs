@@ -1,11 +1,11 @@
-//! Functions of floating-point numbers, and conversions.
+//! Floating-point functions and conversions.
 
 use crate::float::Format;
 use crate::isa::{DType, Round};
 use crate::op::integer::Extreme;
 use crate::op::operand::{Element, Reg};
 
-/// Floating functions.
+/// Floating-point functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FloatFn {
     Add,
@@ -45,15 +45,18 @@ impl FloatFn {
     }
 }
 
-/// How a floating instruction treats its result.
+/// The type, rounding and modifiers of a floating-point instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FloatMode {
     pub(crate) element: Element,
     /// Two elements in one register.
     pub(crate) packed: bool,
     pub(crate) round: Round,
+    /// Flush subnormal sources and results to zero.
     pub(crate) ftz: bool,
+    /// Clamp the result to [0, 1].
     pub(crate) sat: bool,
+    /// Replace a negative result by 0.
     pub(crate) relu: bool,
 }
 
@@ -75,7 +78,7 @@ pub(crate) struct Convert {
     pub(crate) a: Reg,
     pub(crate) from: DType,
     pub(crate) to: DType,
-    /// Width of the destination register.
+    /// Width of the destination register in bits.
     pub(crate) width: u32,
     pub(crate) round: Round,
     /// A float result is first rounded to an integral value.
@@ -87,10 +90,10 @@ pub(crate) struct Convert {
     pub(crate) limit: Option<f64>,
 }
 
-/// What a packed pair is converted from.
+/// The source of a conversion to a packed pair.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PairSource {
-    /// Two f32, that of the upper element first.
+    /// Two f32 registers; the first becomes the upper element.
     Singles(Reg, Reg),
     /// Another packed pair.
     Packed(Reg, Format),
@@ -105,6 +108,6 @@ pub(crate) struct ConvertPair {
     pub(crate) round: Round,
     pub(crate) sat: bool,
     pub(crate) relu: bool,
-    /// What is too large becomes the largest finite value (`.satfinite`).
+    /// Values that are too large become the largest finite value (`.satfinite`).
     pub(crate) finite: bool,
 }

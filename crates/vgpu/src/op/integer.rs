@@ -1,4 +1,4 @@
-//! Functions of integers.
+//! Integer functions.
 
 /// Integer functions; `bits` of the instruction is the operand width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +87,12 @@ pub(crate) enum IntFn {
     },
     /// On both 16-bit halves of a 32-bit register.
     Halves(HalvesFn),
-    /// `slct`: the first value where the third is not negative, else the second.
+    /// `slct`: the first value if the third is not negative, otherwise the second.
     Select {
         float: bool,
         ftz: bool,
     },
-    /// `fns`: the place of the n-th set bit.
+    /// `fns`: the position of the n-th set bit.
     Fns,
 }
 
@@ -147,10 +147,10 @@ pub(crate) enum CarryFn {
 /// The forms of `min` and `max` (PTX ISA, section 9.7.3.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extreme {
-    /// NaN wins over numbers.
+    /// The result is NaN if a source is NaN.
     pub(crate) nan: bool,
-    /// Of the magnitudes.
+    /// Compares the magnitudes.
     pub(crate) abs: bool,
-    /// The result is negative if one of the two sources is.
+    /// The sign of the result is the XOR of the signs of the sources.
     pub(crate) xorsign: bool,
 }

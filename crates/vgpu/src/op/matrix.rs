@@ -1,14 +1,14 @@
-//! What a whole warp does with matrices that lie spread over the registers of its lanes.
+//! Instructions of a whole warp on matrices that are distributed over the registers of its lanes.
 
 use crate::float::Format;
 use crate::op::operand::{MemRef, Reg};
 
-/// How an element of a multiplicand is read.
+/// The element type of a multiplicand (A or B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Multiplicand {
     /// 8 or 16 bits.
     Float(Format),
-    /// f32 bits of which the low 13 do not count.
+    /// f32 bits, of which the low 13 are ignored.
     Tf32,
     /// 8 bits.
     Integer { signed: bool },
@@ -25,7 +25,7 @@ impl Multiplicand {
     }
 }
 
-/// What products are added up in.
+/// The type of the accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sums {
     F32,
@@ -52,7 +52,7 @@ pub(crate) struct Mma {
 pub(crate) struct DoubleMma {
     pub(crate) a: Reg,
     pub(crate) b: Reg,
-    /// The two neighbours that a lane has.
+    /// The two adjacent elements of each lane.
     pub(crate) c: Box<[Reg]>,
     pub(crate) d: Box<[Reg]>,
 }

@@ -1,4 +1,4 @@
-//! Accesses to memory.
+//! Memory accesses.
 
 use crate::op::operand::{Element, MemRef, Reg};
 
@@ -9,7 +9,7 @@ pub(crate) struct Load {
     pub(crate) regs: Box<[Reg]>,
     /// Bytes of one element.
     pub(crate) size: u32,
-    /// Width of the destination when the element is signed.
+    /// Width of the destination register in bits, if the element is signed.
     pub(crate) extend: Option<u32>,
     /// Volatile, relaxed or acquire: never races with another strong access.
     pub(crate) strong: bool,
@@ -19,8 +19,11 @@ pub(crate) struct Load {
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) at: MemRef,
+    /// One register for each element.
     pub(crate) regs: Box<[Reg]>,
+    /// Size of one element in bytes.
     pub(crate) size: u32,
+    /// Volatile, relaxed or release: never races with another strong access.
     pub(crate) strong: bool,
 }
 
@@ -49,18 +52,22 @@ pub(crate) struct Atomic {
     pub(crate) f: AtomFn,
     /// Bytes of one element.
     pub(crate) size: u32,
-    /// Subnormal f32 are flushed in global memory.
+    /// Flush f32 subnormals, in global memory only.
     pub(crate) ftz: bool,
     /// One register for each element; none for `red`.
     pub(crate) d: Box<[Reg]>,
+    /// The operand, one register for each element.
     pub(crate) b: Box<[Reg]>,
+    /// The new value of `cas`; unused by other functions.
     pub(crate) c: Reg,
 }
 
-/// Bytes moved inside one thread's local memory: the parameters of a call.
+/// A copy within one thread's local memory: a parameter or result of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalCopy {
+    /// Source offset in the thread's local memory, in bytes.
     pub(crate) from: u32,
+    /// Destination offset in the thread's local memory, in bytes.
     pub(crate) to: u32,
     pub(crate) bytes: u32,
 }

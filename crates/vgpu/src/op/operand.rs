@@ -1,9 +1,9 @@
-//! What instructions name: registers, predicates, places in memory.
+//! Operands of instructions: registers, predicates and memory references.
 
 use crate::float::Format;
 use crate::isa::Space;
 
-/// Index of a 64-bit register, one value a lane.
+/// Index of a register with one 64-bit value per lane.
 pub(crate) type Reg = u32;
 
 /// A predicate, possibly negated.
@@ -13,7 +13,7 @@ pub(crate) struct Guard {
     pub(crate) negate: bool,
 }
 
-/// The element a floating instruction works on.
+/// The element type of a floating-point instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
     F32,
@@ -21,7 +21,7 @@ pub(crate) enum Element {
     Half(Format),
 }
 
-/// A memory operand.
+/// A memory operand: `base + offset` in a state space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemRef {
     pub(crate) space: Space,

@@ -11,8 +11,8 @@ pub(crate) enum PredFn {
     Xor,
 }
 
-/// `setp`: compare, combine, write one or two predicates. Of a packed type, `d` is that of the low element and `q` that
-/// of the high one.
+/// `setp`: compares, combines, and writes one or two predicates. For a packed type, `d` receives the result of the low
+/// element and `q` that of the high element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setp {
     pub(crate) cmp: CmpOp,
@@ -20,8 +20,11 @@ pub(crate) struct Setp {
     pub(crate) ftz: bool,
     pub(crate) a: Reg,
     pub(crate) b: Reg,
+    /// Logic applied to the result and a predicate.
     pub(crate) combine: Option<(PredFn, Guard)>,
+    /// Destination predicate; unused by `set`.
     pub(crate) d: u32,
+    /// Second destination predicate.
     pub(crate) q: Option<u32>,
 }
 
@@ -30,6 +33,6 @@ pub(crate) struct Setp {
 pub(crate) struct Set {
     pub(crate) compare: Setp,
     pub(crate) d: Reg,
-    /// The value where the comparison holds, of one element.
+    /// The value of one element if its comparison is true.
     pub(crate) yes: u64,
 }

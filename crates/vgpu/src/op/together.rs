@@ -1,4 +1,4 @@
-//! What threads do together: barriers, shuffles, votes, reductions.
+//! Instructions that threads execute together: barriers, shuffles, votes, reductions.
 
 use crate::op::memory::AtomFn;
 use crate::op::operand::{Guard, Reg};
@@ -20,7 +20,7 @@ pub(crate) enum VoteMode {
     Uniform,
 }
 
-/// What lanes of a warp do together.
+/// Functions of a warp-wide instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CollectiveFn {
     Shuffle {
@@ -73,7 +73,7 @@ pub(crate) enum BarrierReduce {
 }
 
 impl BarrierReduce {
-    /// What each lane gives.
+    /// The predicate that each lane contributes.
     pub(crate) fn source(self) -> Guard {
         let (BarrierReduce::Popc { a, .. } | BarrierReduce::And { a, .. } | BarrierReduce::Or { a, .. }) = self;
         a
@@ -83,8 +83,11 @@ impl BarrierReduce {
 /// `bar`, `barrier`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BarrierOp {
+    /// Register with the barrier's number, 0 to 15.
     pub(crate) id: Reg,
+    /// Register with the number of threads; `None` means all threads.
     pub(crate) count: Option<Reg>,
+    /// False for `arrive`, which does not wait.
     pub(crate) wait: bool,
     pub(crate) aligned: bool,
     pub(crate) reduce: Option<BarrierReduce>,

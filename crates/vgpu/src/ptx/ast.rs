@@ -7,22 +7,29 @@ use crate::isa::{DType, Space};
 /// One PTX file.
 #[derive(Debug, Default)]
 pub(crate) struct File {
+    /// First word of `.target`, such as `sm_90a`.
     pub(crate) target: String,
+    /// Names given by `.file`, by number.
     pub(crate) files: BTreeMap<u32, String>,
     pub(crate) variables: Vec<Variable>,
     pub(crate) functions: Vec<Function>,
 }
 
-/// A variable or parameter with a place in memory.
+/// A declared variable or parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct Variable {
     pub(crate) name: String,
     pub(crate) space: Space,
+    /// Whether it is a `.reg` parameter of a function.
     pub(crate) is_register: bool,
     pub(crate) is_extern: bool,
+    /// Alignment in bytes.
     pub(crate) align: u32,
+    /// Size in bytes; 0 for an array of unspecified length.
     pub(crate) bytes: u32,
+    /// Size of one scalar element in bytes.
     pub(crate) element_bytes: u32,
+    /// Values of the initialiser; there may be fewer than elements.
     pub(crate) init: Vec<Initial>,
 }
 
@@ -40,14 +47,17 @@ pub(crate) struct Function {
     pub(crate) is_kernel: bool,
     pub(crate) params: Vec<Variable>,
     pub(crate) returns: Vec<Variable>,
+    /// `None` for a declaration.
     pub(crate) body: Option<Vec<Statement>>,
+    /// `.maxntid`.
     pub(crate) max_threads: Option<[u32; 3]>,
+    /// `.reqntid`.
     pub(crate) required_threads: Option<[u32; 3]>,
     /// The line of `.reqnctapercluster` and its CTAs in each dimension.
     pub(crate) required_cluster: Option<(u32, [u32; 3])>,
 }
 
-/// A line of a body.
+/// A statement of a function body.
 #[derive(Debug)]
 pub(crate) enum Statement {
     Registers { dtype: DType, names: Vec<String> },
@@ -58,11 +68,12 @@ pub(crate) enum Statement {
     Instruction(Box<Instruction>),
 }
 
-/// A `.loc`: file number and line, and the same for the place the code was inlined at.
+/// A `.loc`: file number and line, and those of the call if the code was inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loc {
     pub(crate) file: u32,
     pub(crate) line: u32,
+    /// File number and line of the inlined call.
     pub(crate) inlined_at: Option<(u32, u32)>,
 }
 
@@ -70,17 +81,21 @@ pub(crate) struct Loc {
 #[derive(Debug)]
 pub(crate) struct Instruction {
     pub(crate) line: u32,
+    /// The `.loc` in effect, if there is one.
     pub(crate) loc: Option<Loc>,
+    /// Name of the predicate, and whether it is negated.
     pub(crate) guard: Option<(String, bool)>,
+    /// Opcode with all modifiers.
     pub(crate) opcode: String,
     pub(crate) operands: Vec<Operand>,
+    /// The source text, with white space normalized.
     pub(crate) text: String,
 }
 
 /// A literal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
-    /// Two's complement bits; a float operand may also be written so.
+    /// Two's complement bits; a float operand may also be an integer literal.
     Integer(u64),
     /// `0f` literal.
     Single(u32),

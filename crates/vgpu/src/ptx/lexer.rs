@@ -1,8 +1,8 @@
-//! Cuts PTX text into tokens. A word keeps its dots, so `ld.global.v2.b64` and `%tid.x` are one token each.
+//! Splits PTX text into tokens. A word keeps its dots, so `ld.global.v2.b64` and `%tid.x` are one token each.
 
 use crate::fault::PtxError;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     Word,
@@ -11,24 +11,27 @@ pub(crate) enum TokenKind {
     Punct,
 }
 
-/// A piece of the source with its 1-based line.
+/// A token with its 1-based line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'a> {
     pub(crate) kind: TokenKind,
     pub(crate) text: &'a str,
     pub(crate) line: u32,
+    /// Byte offset in the source.
     pub(crate) start: usize,
 }
 
 struct Lexer<'a> {
     source: &'a str,
     bytes: &'a [u8],
+    /// Byte offset of the next character.
     at: usize,
+    /// 1-based line of the next character.
     line: u32,
     tokens: Vec<Token<'a>>,
 }
 
-/// Cuts `source` into tokens; comments and white space are dropped.
+/// Splits `source` into tokens; comments and white space are dropped.
 pub(crate) fn lex(source: &str) -> Result<Vec<Token<'_>>, PtxError> {
     let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0, line: 1, tokens: Vec::new() };
     while lexer.at < lexer.bytes.len() {
@@ -60,7 +63,7 @@ impl<'a> Lexer<'a> {
             b' ' | b'\t' | b'\r' | 0 => self.at += 1,
             b'/' if self.peek(1) == b'/' => self.skip_line(),
             b'/' if self.peek(1) == b'*' => self.skip_comment(),
-            // `@@DWARF` lines of old compilers hold debug data.
+            // `@@DWARF` lines of old compilers contain debug data.
             b'@' if self.peek(1) == b'@' => self.skip_line(),
             b'"' => self.text()?,
             _ if byte.is_ascii_digit() => self.number(),
@@ -70,7 +73,7 @@ impl<'a> Lexer<'a> {
                 self.at += 1;
                 self.push(TokenKind::Punct, start);
             }
-            _ => return Err(self.error("a byte that PTX does not use")),
+            _ => return Err(self.error("invalid character")),
         }
         Ok(())
     }
@@ -108,7 +111,7 @@ impl<'a> Lexer<'a> {
             self.at += if self.peek(0) == b'\\' { 2 } else { 1 };
         }
         if self.peek(0) != b'"' {
-            return Err(self.error("a string without its closing quote"));
+            return Err(self.error("the closing quote of a string is missing"));
         }
         self.push(TokenKind::Text, start);
         self.at += 1;

@@ -1,4 +1,4 @@
-//! PTX text to a tree: tokens, statements, operands. Nothing is resolved here.
+//! Parses PTX text into a syntax tree: tokens, statements, operands. Names are not resolved here.
 
 pub(crate) mod ast;
 mod lexer;

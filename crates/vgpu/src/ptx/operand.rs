@@ -61,7 +61,7 @@ impl Parser<'_> {
         Ok(0)
     }
 
-    /// The inside of `[...]`, with the closing bracket.
+    /// The contents of `[...]`, including the closing bracket.
     fn address(&mut self, depth: u32) -> Result<Operand, PtxError> {
         let is_word = self.peek().is_some_and(|token| token.kind == TokenKind::Word);
         let (base, offset) = if is_word {

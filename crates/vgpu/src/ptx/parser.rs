@@ -5,10 +5,10 @@ use crate::isa::DType;
 use crate::ptx::ast::{File, Function, Instruction, Loc, Statement};
 use crate::ptx::lexer::{Token, TokenKind, lex};
 
-/// Scopes and operands may not nest deeper than this.
+/// Maximum nesting depth of scopes and operands.
 pub(crate) const MAX_NESTING: u32 = 64;
 
-/// Reads a whole file.
+/// Parses a whole file.
 pub(crate) fn parse(source: &str) -> Result<File, PtxError> {
     let mut parser = Parser { source, tokens: lex(source)?, at: 0, loc: None, file: File::default() };
     while parser.at < parser.tokens.len() {
@@ -20,7 +20,9 @@ pub(crate) fn parse(source: &str) -> Result<File, PtxError> {
 pub(crate) struct Parser<'a> {
     source: &'a str,
     tokens: Vec<Token<'a>>,
+    /// Index of the next token.
     at: usize,
+    /// The `.loc` in effect, if there is one.
     loc: Option<Loc>,
     file: File,
 }
@@ -81,11 +83,11 @@ impl<'a> Parser<'a> {
     fn small_number(&mut self) -> Result<u32, PtxError> {
         match self.integer()? {
             value if value <= u64::from(u32::MAX) => Ok(value as u32),
-            _ => self.fail("the number does not fit 32 bits"),
+            _ => self.fail("the number does not fit in 32 bits"),
         }
     }
 
-    /// The tokens left on the current line, taken.
+    /// Takes the remaining tokens of the current line.
     fn rest_of_line(&mut self, line: u32) -> Vec<Token<'a>> {
         let mut found = Vec::new();
         while let Some(token) = self.peek() {
@@ -147,13 +149,13 @@ impl<'a> Parser<'a> {
                     self.rest_of_line(line);
                     return Ok(());
                 }
-                ".reg" => return self.fail("a register outside a function"),
+                ".reg" => return self.fail("a register is declared outside a function"),
                 _ => return self.common_directive(word, line),
             }
         }
     }
 
-    /// Directives that may stand in a module or in a body, and that execute nothing.
+    /// Directives that are allowed in a module and in a body, and that generate no code.
     fn common_directive(&mut self, word: &str, line: u32) -> Result<(), PtxError> {
         match word {
             ".loc" => self.location(line),
@@ -245,7 +247,7 @@ impl<'a> Parser<'a> {
         Ok(extent)
     }
 
-    /// The arguments of a directive that this crate does not need, such as `.minnctapersm 2`.
+    /// Skips the arguments of a directive that this crate does not need, such as `.minnctapersm 2`.
     fn directive_arguments(&mut self) {
         while let Some(token) = self.peek() {
             let stop = token.kind == TokenKind::Word || self.is_punct("{") || self.is_punct(";");
@@ -271,7 +273,7 @@ impl<'a> Parser<'a> {
         let mut statements = Vec::new();
         while !self.take("}") {
             if self.at >= self.tokens.len() {
-                return self.fail("a scope without its closing brace");
+                return self.fail("the closing brace of a scope is missing");
             }
             self.statement(depth, &mut statements)?;
         }
@@ -348,7 +350,7 @@ impl<'a> Parser<'a> {
                 let count = self.small_number()?;
                 self.expect(">")?;
                 if count > 1 << 20 {
-                    return self.fail("more registers than a kernel can have");
+                    return self.fail("too many registers in one declaration");
                 }
                 names.extend((0..count).map(|index| format!("{name}{index}")));
             } else {

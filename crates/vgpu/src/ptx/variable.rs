@@ -10,13 +10,15 @@ use crate::ptx::parser::{MAX_NESTING, Parser};
 struct Prefix {
     space: Space,
     is_register: bool,
+    /// Alignment in bytes; 0 if none is given.
     align: u32,
     element: DType,
+    /// Number of vector elements; 1 for a scalar.
     vector: u32,
 }
 
 impl Parser<'_> {
-    /// `.align 4 .b8 name[16] = {...}, other;` after the word of the space.
+    /// `.align 4 .b8 name[16] = {...}, other;` after the state space.
     pub(crate) fn variables(&mut self, space: &str, is_extern: bool) -> Result<Vec<Variable>, PtxError> {
         let prefix = self.prefix(space)?;
         let mut found = Vec::new();
@@ -61,7 +63,7 @@ impl Parser<'_> {
                     if !(1..=1 << 20).contains(&align) {
                         return self.fail("an alignment must be from 1 to 2^20");
                     }
-                    // After `.ptr` it is the alignment of what the pointer points to.
+                    // After `.ptr`, it is the alignment of the memory that the pointer refers to.
                     if !pointer {
                         prefix.align = align as u32;
                     }
@@ -86,7 +88,7 @@ impl Parser<'_> {
             }
         }
         if !typed {
-            return self.fail("a declaration without a type");
+            return self.fail("the declaration has no type");
         }
         Ok(prefix)
     }
@@ -168,7 +170,7 @@ impl Parser<'_> {
     }
 }
 
-/// The bits of a literal where a value of type `dtype` is wanted.
+/// The bits of a literal where a value of type `dtype` is expected.
 pub(crate) fn number_bits(number: Number, dtype: DType) -> u64 {
     let wide = dtype.is_float() && dtype.bits == 64;
     match number {

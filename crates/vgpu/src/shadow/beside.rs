@@ -1,11 +1,12 @@
-//! What does not fit a cell: several readers of one word, and strong (atomic, volatile, relaxed) accesses.
+//! Records that do not fit in a cell: several readers of one word, and strong (atomic, volatile, relaxed) accesses.
 
 use super::{Actor, Cell, Conflict, LastWrite, MANY, NEVER, NONE, Reader};
 
-/// Lanes of one warp that accessed at one count.
+/// Lanes of one warp that made the same access at the same clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) warp: u32,
+    /// Mask of the lanes.
     pub(super) lanes: u32,
     pub(super) clock: u32,
     pub(super) pc: u32,
@@ -55,7 +56,7 @@ impl Set {
         }
     }
 
-    /// Adds `who`, in place of what it is ordered after where that takes a new entry.
+    /// Adds the access of `who`. If that needs a new entry, the accesses ordered before it are dropped first.
     pub(super) fn add_after(&mut self, who: &Actor<'_>) {
         let warp = who.thread / 32;
         let joins = |entry: &Entry| entry.warp == warp && entry.clock == who.clock && entry.pc == who.pc;
@@ -65,7 +66,7 @@ impl Set {
         self.add(who.thread, who.clock, who.pc);
     }
 
-    /// Drops what is ordered before `who`.
+    /// Drops the accesses that are ordered before `who`.
     pub(super) fn forget_before(&mut self, who: &Actor<'_>) {
         for entry in &mut self.entries {
             entry.lanes = entry.unordered(who);
@@ -91,6 +92,7 @@ impl Set {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReadSets {
     pub(super) sets: Vec<Set>,
+    /// Indices of dropped sets.
     pub(super) free: Vec<u32>,
 }
 
@@ -116,11 +118,13 @@ impl ReadSets {
 /// The strong accesses of a word or byte.
 #[derive(Clone, Debug)]
 pub(super) struct Strong {
-    /// The CTA of the sets.
+    /// The CTA whose accesses are in the sets.
     pub(super) cta: u32,
+    /// Strong writes by threads of `cta`.
     pub(super) writes: Set,
+    /// Strong reads by threads of `cta`.
     pub(super) reads: Set,
-    /// Accesses by earlier CTAs of the launch.
+    /// Instructions of accesses by earlier CTAs of the launch.
     pub(super) old_write_pc: u32,
     pub(super) old_read_pc: u32,
     /// The last write, if it is strong.
@@ -133,7 +137,7 @@ impl Strong {
         Strong { cta: 0, writes, reads, old_write_pc: NONE, old_read_pc: NONE, last: None }
     }
 
-    /// Makes the sets those of `who`'s CTA.
+    /// Prepares the sets for the CTA of `who`: of the accesses of an earlier CTA, one write and one read are kept.
     pub(super) fn enter(&mut self, who: &Actor<'_>) {
         if self.cta == who.cta {
             return;
@@ -160,7 +164,7 @@ impl Strong {
         conflict_in(self.old_read_pc, &self.reads, false, who)
     }
 
-    /// A weak write stands for what it is ordered after; what it is not ordered after stays.
+    /// Records a weak write, which replaces the accesses ordered before it; the others are kept.
     pub(super) fn weak_write(&mut self, who: &Actor<'_>) {
         self.writes.forget_before(who);
         self.reads.forget_before(who);
@@ -169,7 +173,7 @@ impl Strong {
 
     pub(super) fn strong_write(&mut self, who: &Actor<'_>) {
         self.writes.add_after(who);
-        // The write stands for an earlier read by the same thread.
+        // The write replaces an earlier read by the same thread.
         self.reads.forget_thread(who.thread);
         self.last = Some(LastWrite { cta: who.cta, thread: who.thread, pc: who.pc });
     }
@@ -189,10 +193,12 @@ pub(super) fn conflict_in(old_pc: u32, set: &Set, other_is_write: bool, who: &Ac
     Some(Conflict { pc, other_is_write, other_is_strong: true, other_cta: false, reader: Reader::Unknown })
 }
 
-/// What cells refer to.
+/// The records that cells refer to by index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Beside {
+    /// Sets of several unordered weak reads, by the cell's `read_clock`.
     pub(super) reads: ReadSets,
+    /// Records of strong accesses, by the cell's `strong`.
     pub(super) strong: Vec<Strong>,
 }
 
@@ -207,7 +213,7 @@ impl Beside {
         Some(strong)
     }
 
-    /// The strong accesses of a cell that `who` adds to.
+    /// The strong accesses of a cell, for adding an access of `who`; created if there are none.
     pub(super) fn strong_for(&mut self, cell: &mut Cell, who: &Actor<'_>) -> &mut Strong {
         if cell.strong == NEVER {
             cell.strong = self.strong.len() as u32;
@@ -218,7 +224,7 @@ impl Beside {
         strong
     }
 
-    /// A copy of a cell with sets of its own.
+    /// A copy of a cell, with its own copies of the records that it refers to.
     pub(super) fn copy(&mut self, cell: Cell) -> Cell {
         let mut copy = cell;
         if cell.read_pc != NONE && cell.read_thread == MANY {

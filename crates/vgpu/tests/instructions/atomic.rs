@@ -3,7 +3,8 @@
 use crate::harness::{Random, execute, map, refusals};
 use crate::small::{BF16, F16};
 
-/// The words of the inputs after `body`, which all 32 lanes run; they are ordered after the loads of the harness.
+/// The words of the inputs after all 32 lanes have run `body`, whose accesses are ordered after the loads of the
+/// harness.
 fn after(body: &str, inputs: &[&[u32]]) -> Vec<u32> {
     let body = format!("bar.warp.sync -1;\n{body}");
     execute(&body, inputs, 0, 32).unwrap_or_else(|error| panic!("{error}")).inputs
@@ -89,7 +90,7 @@ fn sums_of_halves_keep_subnormals() {
     );
     let words = after(&body, &[&[0, 0x0000_3c00, 0x0001_3f80, 0x0000_c000]]);
     assert_eq!(words[0], BF16.nearest(32.0) << 16 | F16.nearest(32.0));
-    // 32 least subnormals; beside 1.0 they are rounded away one after another.
+    // The sum of 32 smallest subnormals; added to 1.0, each of them is rounded away.
     assert_eq!(words[1], 0x0020_3c00);
     assert_eq!(words[2], 0x0021_3f80);
     assert_eq!(words[3], f16_one);

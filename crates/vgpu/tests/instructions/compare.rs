@@ -26,7 +26,7 @@ fn unordered(a: f64, b: f64) -> bool {
     a.is_nan() || b.is_nan()
 }
 
-/// Numbers that f16 and bf16 have too.
+/// Values that are exact in f16 and bf16 too.
 const VALUES: [f64; 8] = [0.0, -0.0, 1.0, -1.0, 2.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
 
 /// Both predicates of `setp`, as words.
@@ -160,7 +160,7 @@ fn testp_classifies() {
         );
         let [singles, doubles] = map(&body, &[&values]);
         assert_eq!(singles, want, "{class}");
-        // Times 2^-900 the same holds of them as f64.
+        // Multiplied by 2^-900, the values are in the same classes of f64.
         assert_eq!(doubles, want, "{class}");
     }
 }

@@ -7,8 +7,8 @@ fn result(x: f64) -> u32 {
     if x.is_nan() { 0x7fff_ffff } else { (x as f32).to_bits() }
 }
 
-/// Every finite magnitude of a format, the middles between neighbours, and f32 next to these, of both signs; and what
-/// is no number.
+/// Every finite magnitude of a format, the midpoints between neighbours and the f32 next to these, with both signs;
+/// also infinities, NaN and f32 extremes.
 fn around(format: Small) -> Vec<f32> {
     let mut found = vec![f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-45, f32::MAX, f32::MIN];
     for code in 0..format.beyond() {
@@ -166,7 +166,7 @@ fn integers_become_floats() {
 
 #[test]
 fn doubles_become_halves_in_one_rounding() {
-    // The first two are just above the middle of two neighbours, where a float stands.
+    // The first two are just above the midpoint of two neighbours; rounding to f32 first would give the midpoint.
     let beyond = 2f64.powi(-40);
     let inputs = [1.0 + 2f64.powi(-11) + beyond, 1.0 + 2f64.powi(-8) + beyond, -65_519.999_999, 1e-30, f64::NAN];
     let (low, high) = halves(&inputs.map(f64::to_bits));
@@ -183,7 +183,8 @@ fn doubles_become_halves_in_one_rounding() {
 
 #[test]
 fn long_integers_become_halves_in_one_rounding() {
-    // A middle, one more than a middle, where a double stands, and the same in the upper half.
+    // A midpoint; a midpoint plus 1, which rounding to f64 first would make a midpoint; and such a number with the top
+    // bit set.
     let inputs = [(1u64 << 62) + (1 << 54), (1 << 62) + (1 << 54) + 1, (1 << 63) + (1 << 55) + 1];
     let (low, high) = halves(&inputs);
     let [signed, unsigned] = map(

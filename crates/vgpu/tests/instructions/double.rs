@@ -36,7 +36,7 @@ fn same(a: f64, b: f64) -> bool {
     (a.is_nan() && b.is_nan()) || a.to_bits() == b.to_bits()
 }
 
-/// `min` and `max` of numbers: -0 is below +0.
+/// The minimum, which ignores NaN: -0 is less than +0.
 fn least(a: f64, b: f64) -> f64 {
     match (a.is_nan(), b.is_nan()) {
         (true, _) => b,

@@ -3,7 +3,7 @@
 use crate::harness::{map, refusals};
 use crate::small::{BF16, F16, Small};
 
-/// Every f16, or every bf16 whose sum with a number near 1 is exact in f64, and what is no finite number.
+/// Every f16, or every bf16 whose sum with a number near 1 is exact in f64, with infinities and NaN.
 fn sources(name: &str) -> Vec<u32> {
     let every = 0..=0xffffu32;
     if name == "f16" {

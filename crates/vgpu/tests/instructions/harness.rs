@@ -26,7 +26,7 @@ add.s64 %rd3, %rd1, %rd0;
 add.s64 %rd4, %rd2, %rd0;
 ";
 
-/// What a kernel left behind.
+/// The results of a kernel.
 pub(crate) struct Done {
     pub(crate) outputs: Vec<Vec<u32>>,
     /// The words of all inputs, one array after another.
@@ -96,7 +96,7 @@ pub(crate) fn fault(body: &str, threads: u32) -> Fault {
     }
 }
 
-/// What `body` is refused for, one text for each instruction.
+/// The reasons why `body` is rejected, one for each instruction.
 pub(crate) fn refusals(body: &str) -> Vec<String> {
     match execute(body, &[], 0, 32) {
         Err(RunError::Unsupported(list)) => list.into_iter().map(|item| item.text).collect(),
@@ -120,7 +120,7 @@ pub(crate) fn joined([low, high]: &[Vec<u32>; 2]) -> Vec<u64> {
     low.iter().zip(high).map(|(low, high)| u64::from(*high) << 32 | u64::from(*low)).collect()
 }
 
-/// Numbers that look random, the same in every run (xorshift).
+/// Pseudorandom numbers that are the same in every run (xorshift).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

@@ -1,4 +1,5 @@
-//! Instructions one by one: small kernels whose results are computed here again, from the definitions of the PTX ISA.
+//! Instructions one by one: small kernels whose results are compared with values computed from the definitions of the
+//! PTX ISA.
 
 mod atomic;
 mod compare;

@@ -136,11 +136,11 @@ fn movmatrix_transposes() {
 #[test]
 fn other_forms_are_refused_by_name() {
     let forms = [
-        ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];", "a shape other than m8n8"),
-        ("ldmatrix.sync.aligned.m8n8.shared.b16 {%r1}, [%r3];", "no number of matrices"),
-        ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r3];", "1 registers where 2 are expected"),
-        ("stmatrix.sync.aligned.m8n8.x1.global.b16 [%rd1], {%r1};", "a matrix outside shared memory"),
-        ("movmatrix.sync.aligned.m8n8.b16 %r1, %r2;", "a form without `.trans`"),
+        ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];", "only the shape m8n8 is supported"),
+        ("ldmatrix.sync.aligned.m8n8.shared.b16 {%r1}, [%r3];", "the number of matrices is missing"),
+        ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r3];", "1-register vector, expected 2"),
+        ("stmatrix.sync.aligned.m8n8.x1.global.b16 [%rd1], {%r1};", "a matrix must be in shared memory"),
+        ("movmatrix.sync.aligned.m8n8.b16 %r1, %r2;", "the form without `.trans` is not supported"),
     ];
     for (text, reason) in forms {
         let found = refusals(text);

@@ -1,4 +1,4 @@
-//! Loads and stores of halves, vectors, read-only and local memory.
+//! Loads and stores of 16-bit elements and vectors, and accesses to read-only and local memory.
 
 use crate::harness::{Random, execute, fault, map};
 use tilewright_vgpu::FaultKind;

@@ -9,7 +9,7 @@ use crate::small::{BF16, E4M3, E5M2, F16, Small};
 /// "Matrix Fragments for mma...").
 type Place = fn(usize, usize, usize) -> (usize, usize);
 
-/// A shape m16n8 for elements of `bits`.
+/// A shape m16n8 for multiplicands of `bits` bits.
 struct Shape {
     name: &'static str,
     k: usize,
@@ -110,7 +110,7 @@ fn list(prefix: &str, first: usize, count: usize) -> String {
     format!("{{{}}}", names.join(", "))
 }
 
-/// D of `mma.sync.aligned.SHAPE.row.col.TYPES`, with sums of `sum_bits`.
+/// D of `mma.sync.aligned.SHAPE.row.col.TYPES`, with accumulators of `sum_bits` bits.
 fn multiply(shape: &Shape, types: &str, sum_bits: usize, [a, b, c]: [&Patterns; 3]) -> Patterns {
     let a = scatter(a, shape.k / 2, shape.bits, shape.a);
     let b = scatter(b, shape.k / 4, shape.bits, shape.b);
@@ -126,7 +126,7 @@ fn multiply(shape: &Shape, types: &str, sum_bits: usize, [a, b, c]: [&Patterns; 
     if c.len() == 2 { gather(&map::<2>(&body, &inputs), 16) } else { gather(&map::<4>(&body, &inputs), 32) }
 }
 
-/// A type of multiplicands: how it is named, and one of 8 or 16 bits or f32 bits.
+/// A type of multiplicands: a named format of 8 or 16 bits, or tf32 in f32 bits.
 #[derive(Clone, Copy)]
 enum Element {
     Small(&'static str, Small),
@@ -220,7 +220,7 @@ fn small_integers_are_multiplied_exactly() {
     }
 }
 
-/// Products taken up one after another, each addition rounded to f32.
+/// Products added one after another, each addition rounded to f32.
 fn in_order(a: &[f32], b: &[f32], c: f32) -> f32 {
     a.iter().zip(b).fold(c, |sum, (a, b)| a.mul_add(*b, sum))
 }
@@ -264,7 +264,7 @@ fn bytes_are_added_up_in_32_bits() {
     {
         let a = matrix(16, shape.k, || random.next() & 0xff);
         let b = matrix(shape.k, 8, || random.next() & 0xff);
-        // Many are next to the largest and the smallest number.
+        // Many are next to the largest or the smallest number.
         let c = matrix(16, 8, || {
             let near = 0x7fff_fff0 + random.next() % 32;
             if random.next() & 1 == 0 { random.next() } else { near }
@@ -328,7 +328,7 @@ fn a_part_of_a_warp_does_not_multiply() {
     assert_eq!(branched.kind, FaultKind::DivergentAligned);
     let small = fault(ONE, 16);
     assert_eq!((small.kind, small.lanes), (FaultKind::DivergentAligned, 0xffff));
-    assert_eq!(small.message, "an instruction of all 32 lanes of a warp, of which 16 have exited or never ran");
+    assert_eq!(small.message, "this instruction needs all 32 lanes of the warp; exited or never started: 16");
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn what_is_undefined_of_a_double_reaches_its_row_alone() {
              setp.eq.u32 %p2, %r1, {stored};\n@%p2 st.global.b64 [%rd2], %d5;"
         )
     };
-    // Lane 4 has the first element of row 1, which lanes 4 to 7 have the sums of.
+    // Lane 4 holds the first element of row 1 of A; lanes 4 to 7 hold the sums of that row.
     assert_eq!(fault(&body("7"), 32).kind, FaultKind::UninitializedRead);
     assert!(execute(&body("8"), &[], 0, 32).is_ok());
 }
@@ -409,16 +409,16 @@ fn what_is_undefined_of_a_double_reaches_its_row_alone() {
 fn other_forms_are_refused_by_name() {
     let operands = "{%r1}, {%r2}, {%r3}, {%r4};\n";
     let forms = [
-        ("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32", "a shape other than m8n8k4 and m16n8k4, k8, k16 and k32"),
-        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "1 registers where 2 are expected"),
-        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", "these types in m8n8k4"),
+        ("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32", "supported shapes: m8n8k4 and m16n8k4, k8, k16 and k32"),
+        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "1-register vector, expected 2"),
+        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", "these types are not supported in m8n8k4"),
         ("mma.sync.aligned.m8n8k4.col.col.f64.f64.f64.f64", "A must be `.row` and B `.col`"),
         ("mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32", "A must be `.row` and B `.col`"),
-        ("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64", "multiplicands or sums of these types"),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32", "these types in m16n8k16"),
-        ("mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "these types in m16n8k32"),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "2 registers where 4 are expected"),
-        ("mma.aligned.m16n8k16.row.col.f32.f16.f16.f32", "a form without `.sync`"),
+        ("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64", "unsupported multiplicand or accumulator types"),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32", "these types are not supported in m16n8k16"),
+        ("mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "these types are not supported in m16n8k32"),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "2-register vector, expected 4"),
+        ("mma.aligned.m16n8k16.row.col.f32.f16.f16.f32", "the form without `.sync` is not supported"),
         ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "`wgmma` is not supported"),
     ];
     for (opcode, reason) in forms {

@@ -31,7 +31,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-/// The bits of a result: instructions make one NaN.
+/// The bits of a result: all instructions produce the same NaN.
 fn result(x: f32) -> u32 {
     if x.is_nan() { 0x7fff_ffff } else { x.to_bits() }
 }
@@ -91,8 +91,8 @@ fn fma_rounds_once() {
     }
 }
 
-/// Values whose sums and products are exact in f64. A quotient or a square root of them that is not an f32 is far
-/// enough from every f32 that its f64 stands on the same side.
+/// Values whose sums and products are exact in f64. A quotient or square root of them that is not an f32 is so far from
+/// every f32 that rounding it to f64 does not move it across one.
 const TAME: [f32; 10] = [1.0, -1.0, 0.1, -0.3, 3.0, 1.5, 1e-3, 7.0, 1.0 / 3.0, -1023.5];
 
 type Exact = fn(f64, f64) -> f64;
@@ -162,12 +162,12 @@ fn roots_and_reciprocals_of_special_values() {
 
 type Function = fn(f64) -> f64;
 
-/// `count` numbers from `first` on.
+/// `count` evenly spaced numbers from `first` up to, but not including, `last`.
 fn range(first: f64, last: f64, count: usize) -> Vec<f32> {
     (0..count).map(|at| (first + (last - first) * at as f64 / count as f64) as f32).collect()
 }
 
-/// The largest of some errors of `instruction` on `inputs`; `error` is of the result and of the true value.
+/// The largest error of `instruction` on `inputs`; `error` compares a result with the true value.
 fn worst(instruction: &str, inputs: &[f32], truth: Function, error: Exact) -> f64 {
     let [found] = map(&format!("{instruction} %o0, %i0;"), &[&bits(inputs)]);
     let errors =

@@ -1,11 +1,12 @@
-//! Floating formats of 8 and 16 bits by their definition, and rounding by search among all their values.
+//! Floating-point formats of 8 and 16 bits, computed from their definition, with rounding by a search over their
+//! values.
 
 /// A format with `exponent` and `mantissa` bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Small {
     exponent: i32,
     mantissa: i32,
-    /// Without infinities only all ones below the sign is no number.
+    /// Whether the format has infinities; if not, only all ones below the sign bit is NaN.
     infinities: bool,
 }
 
@@ -23,12 +24,12 @@ impl Small {
         self.sign() - 1
     }
 
-    /// The first code below the sign that is no finite number.
+    /// The smallest code below the sign bit that is not a finite number.
     pub(crate) fn beyond(self) -> u32 {
         if self.infinities { self.sign() - (1 << self.mantissa) } else { self.nan() }
     }
 
-    /// The number of a code below the sign, also of those that stand for infinity and NaN.
+    /// The magnitude of a code below the sign bit, as if the codes of infinity and NaN were numbers too.
     fn magnitude(self, code: u32) -> f64 {
         let unit = 1u32 << self.mantissa;
         let bias = (1 << (self.exponent - 1)) - 1;
@@ -88,7 +89,7 @@ impl Small {
         }
     }
 
-    /// The code nearest to `x`, but a finite one (`.satfinite`).
+    /// The finite code nearest to `x` (`.satfinite`).
     pub(crate) fn nearest_finite(self, x: f64) -> u32 {
         if x.is_nan() {
             return self.nan();
@@ -97,7 +98,7 @@ impl Small {
         if code & self.nan() >= self.beyond() { self.signed(x, self.beyond() - 1) } else { code }
     }
 
-    /// A number that is subnormal here becomes a zero of its sign.
+    /// Replaces a number that is subnormal in this format by a zero of the same sign.
     pub(crate) fn flush(self, x: f64) -> f64 {
         if x.abs() < self.magnitude(1 << self.mantissa) { 0.0f64.copysign(x) } else { x }
     }

@@ -1,8 +1,8 @@
-//! What the lanes of a warp do together, and barriers that count.
+//! Warp-wide instructions, and barriers with thread counts and reductions.
 
 use crate::harness::{Random, map};
 
-/// The lane that lane `lane` of a segment of `width` reads, as CUDA's `__shfl_*_sync` say.
+/// The lane that lane `lane` of a segment of `width` reads, as CUDA's `__shfl_*_sync` functions define it.
 fn source(mode: &str, lane: u32, offset: u32, width: u32) -> (u32, bool) {
     let first = lane / width * width;
     let last = first + width - 1;

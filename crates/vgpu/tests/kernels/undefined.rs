@@ -1,4 +1,4 @@
-//! Memory that was never written: undefined bits travel, and fault where they count.
+//! Memory that was never written: undefined bits propagate, and fault where they have an effect.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn shared_memory_starts_unwritten() {
 
 #[test]
 fn what_a_load_gets_beside_what_it_uses_is_no_fault() {
-    // Bytes that nobody wrote, and words that other lanes write before or after.
+    // Bytes that were never written, and words that other lanes write before or after.
     let unwritten = "ld.shared.v2.u32 {%r5, %r6}, [tile];\n";
     let before = "st.shared.u32 [%r4], %r1;\nld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [tile];\n\
                   setp.eq.u32 %p1, %r1, 1;\nselp.u32 %r6, %r6, 1, %p1;\n";
@@ -44,7 +44,9 @@ fn a_load_may_hang_over_the_end_of_a_buffer_inside_its_alignment() {
     assert_eq!(run_one("%r5"), None);
     let (kind, message) = run_one("%r6").expect("a fault");
     assert_eq!(kind, FaultKind::OutOfBounds);
-    assert!(message.starts_with("`a` + 16, 12 bytes past its end of 20; the bits are stored to `b` + 0"), "{message}");
+    let wanted = "the access at `a` + 16 extends 12 B past the end (size 20 B); \
+                  the undefined bits are stored to `b` + 0";
+    assert!(message.starts_with(wanted), "{message}");
 }
 
 #[test]
@@ -70,8 +72,8 @@ fn undefined_bits_may_not_decide() {
              @%p2 bra END;\nst.global.u32 [%rd4], 1;\nEND:\nret;",
             "decide whether an instruction is executed",
         ),
-        ("ld.shared.u32 %r6, [%r5];\nret;", "decide what is loaded"),
-        ("st.shared.u32 [%r5], 0;\nret;", "decide where is stored"),
+        ("ld.shared.u32 %r6, [%r5];\nret;", "decide which memory is loaded"),
+        ("st.shared.u32 [%r5], 0;\nret;", "decide which memory is stored to"),
         ("shfl.sync.idx.b32 %r6, %r5, 3, 31, -1;\nst.global.u32 [%rd4], %r6;\nret;", "are stored to `b` + 0"),
         ("shfl.sync.idx.b32 %r6, %r1, %r5, 31, -1;\nret;", "decide which lane is read"),
         (
@@ -87,7 +89,7 @@ fn undefined_bits_may_not_decide() {
     }
 }
 
-/// A loop that was split in two by a condition on memory, in front of the condition under which thread 0 alone reads it.
+/// A loop that was unswitched on a loaded value, above the condition under which only thread 0 loads it.
 #[test]
 fn a_branch_on_undefined_bits_may_lead_to_nothing() {
     let body = "setp.ne.u32 %p2, %r1, 0;\n@%p2 bra READ;\nst.shared.u32 [tile], 3;\nREAD:\nld.shared.u32 %r5, [tile];\n\

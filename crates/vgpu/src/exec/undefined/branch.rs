@@ -1,10 +1,10 @@
-//! Branches that undefined bits decide.
+//! Branches whose condition is undefined.
 //!
-//! Compilers move what is the same in all turns of a loop out of it, a branch on a loaded value too, in front of the
-//! condition under which the program loads the value. All threads then branch, and most of them on bits that they never
-//! use: whatever way they take, they do nothing. So both ways are tried, for one lane at a time and on a copy of its
-//! registers, up to where they meet. If the lane does nothing on either that anybody could see, it goes on there, and what
-//! the ways leave different in its registers is undefined. Otherwise the branch is the fault.
+//! Compilers hoist loop invariants out of loops, even a branch on a loaded value, above the condition under which the
+//! program loads the value. All threads then branch, most of them on bits that the program never uses: neither path has
+//! an effect for them. So both paths are tried, for one lane at a time and on a copy of its registers, up to the point
+//! at which they reconverge. If neither path has an observable effect, the lane continues there, and register bits in
+//! which the paths differ become undefined. Otherwise the branch is a fault.
 
 use crate::exec::Machine;
 use crate::exec::joins::Joins;
@@ -15,26 +15,26 @@ use crate::exec::warp::{Warp, lanes};
 use crate::isa::{Space, mask};
 use crate::op::{Guard, Load, Op, Reg};
 
-/// Instructions that are tried on one way, at most.
+/// Maximum number of instructions that are tried on one path.
 const MOST_STEPS: u32 = 1 << 16;
 
-/// Branches inside each other that are tried both ways, at most.
+/// Maximum nesting depth of branches of which both paths are tried.
 const MOST_DEPTH: u32 = 3;
 
-/// A branch that is tried.
+/// A branch of which both paths are tried.
 #[derive(Clone, Copy)]
 struct Branch {
     pc: u32,
     target: u32,
-    /// Of the bits that decide it.
+    /// Origin of the undefined bits in its condition.
     origin: u32,
-    /// How many such branches it is inside of.
+    /// Number of such branches that it is nested in.
     depth: u32,
 }
 
 impl Machine<'_> {
-    /// Executes a branch whose condition is undefined in some lanes, for the running group; false if it matters there which
-    /// way is taken.
+    /// Executes a branch of the running group whose condition is undefined in some lanes. Returns false if it matters
+    /// which path these lanes take.
     pub(crate) fn branch_both_ways(&mut self, warp: &mut Warp, guard: Guard, target: u32) -> bool {
         let (pc, active) = (warp.pc, warp.active);
         let taken = active & warp.guard(guard);
@@ -54,8 +54,8 @@ impl Machine<'_> {
         true
     }
 
-    /// Tries both ways for a lane, on two warps that agree in it, and leaves in `one` what comes of it; where it goes on, if
-    /// it does nothing else.
+    /// Tries both paths for a lane, on two warps that agree in that lane, and leaves the merged state in `one`. Returns
+    /// where the lane continues, or `None` if a path does more than compute and load.
     fn tried(&mut self, one: &mut Warp, other: &mut Warp, lane: usize, branch: Branch) -> Option<u32> {
         let program = self.program;
         let join = self.joins.get_or_insert_with(|| Joins::of(program)).at(branch.pc)?;
@@ -93,7 +93,7 @@ impl Machine<'_> {
             }
             match &inst.op {
                 Op::Bra { target } => pc = *target,
-                // The end is where it goes on: it leaves there, or returns.
+                // The paths reconverge at the end of the function: the lane continues with this exit or return.
                 Op::Ret | Op::Exit if join as usize == program.code.len() => return Some(pc),
                 Op::Load(load) => {
                     self.load_alone(warp, lane, load, branch.origin);
@@ -115,7 +115,7 @@ impl Machine<'_> {
         None
     }
 
-    /// Parameters are what they are; of other memory everything is undefined that is loaded on one way only.
+    /// Loads on one path only: parameters have their known values; everything loaded from other memory is undefined.
     fn load_alone(&self, warp: &mut Warp, lane: usize, load: &Load, origin: u32) {
         let size = load.size as usize;
         let start = split(&warp.regs, &load.at, 1 << lane).0[lane] as usize;
@@ -134,7 +134,7 @@ impl Machine<'_> {
 }
 
 impl Warp {
-    /// Takes the registers of a lane over.
+    /// Copies the registers, predicates and marks of a lane from another warp.
     fn adopt(&mut self, from: &Warp, lane: usize) {
         for reg in 0..self.regs.len() {
             self.regs[reg][lane] = from.regs[reg][lane];
@@ -149,7 +149,7 @@ impl Warp {
         self.update_marks(bit, from.flag_marks(lane));
     }
 
-    /// Marks what is undefined in a lane of the other warp, and what differs from it.
+    /// Marks the bits of a lane that are undefined in the other warp or differ from it.
     fn merge(&mut self, other: &Warp, lane: usize, origin: u32) {
         for reg in 0..self.regs.len() {
             let differs = Undefined { bits: self.regs[reg][lane] ^ other.regs[reg][lane], origin };

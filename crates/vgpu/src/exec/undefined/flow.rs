@@ -1,8 +1,8 @@
-//! How undefined bits go through instructions that touch only registers.
+//! How undefined bits propagate through instructions that access only registers.
 //!
-//! A result bit is undefined if some choice of the undefined source bits would change it. That is exact for logic, moves,
-//! shifts and permutations; a sum is undefined from the lowest undefined bit upwards; of everything else, one undefined
-//! source bit makes the whole result undefined.
+//! A result bit is undefined if it depends on the choice of the undefined source bits. This is exact for logic, moves,
+//! shifts and permutations; a sum is undefined from the lowest undefined source bit upwards; for everything else, one
+//! undefined source bit makes the whole result undefined.
 
 use super::{Marks, Undefined, UndefinedLanes, Update};
 use crate::exec::int;
@@ -10,15 +10,16 @@ use crate::exec::warp::{Lanes, Warp, lanes};
 use crate::isa::mask;
 use crate::op::{Convert, DoubleMma, Element, FloatMode, Guard, IntFn, Mma, Op, PairSource, PredFn, Reg, Setp};
 
-/// Sources of a warp, and what is undefined of them.
+/// The sources of an instruction, and their undefined bits.
 struct Flow<'a> {
     warp: &'a Warp,
     marks: &'a Marks,
+    /// Mask of the executing lanes.
     exec: u32,
 }
 
-/// What is undefined of the results of an instruction, before it is executed; nothing for what is no matter of registers
-/// alone.
+/// The undefined bits of the results of an instruction, determined before it is executed; empty for instructions that
+/// access more than registers.
 pub(crate) fn of(warp: &Warp, exec: u32, op: &Op) -> Vec<Update> {
     let Some(marks) = &warp.marks else { return Vec::new() };
     let flow = Flow { warp, marks, exec };
@@ -83,12 +84,12 @@ pub(crate) fn of(warp: &Warp, exec: u32, op: &Op) -> Vec<Update> {
     }
 }
 
-/// `bits`, if anything is undefined.
+/// All of `bits` if any bit is undefined.
 fn whole(undefined: Undefined, bits: u64) -> Undefined {
     if undefined.is_some() { undefined.with(bits) } else { undefined }
 }
 
-/// From the lowest undefined bit upwards.
+/// All bits of `keep` from the lowest undefined bit upwards.
 fn upwards(undefined: Undefined, keep: u64) -> Undefined {
     let lowest = undefined.bits & undefined.bits.wrapping_neg();
     undefined.with(if undefined.is_some() { lowest.wrapping_neg() & keep } else { 0 })
@@ -113,7 +114,7 @@ impl Flow<'_> {
         Update::Pred(d, self.lanes(of))
     }
 
-    /// What is undefined of any of the registers, in these bits.
+    /// The undefined bits of any of the registers, among the bits of `keep`.
     fn any(&self, regs: &[Reg], keep: u64, lane: usize) -> Undefined {
         let of = |reg: &Reg| self.at(*reg, lane);
         regs.iter().map(of).map(|all| all.with(all.bits & keep)).fold(Undefined::default(), Undefined::or)
@@ -154,7 +155,7 @@ impl Flow<'_> {
         first.or(second).or(chooses.with(differ))
     }
 
-    /// Logic on predicates: what is undefined of each, and its value where it is not.
+    /// Logic on two predicates, each given by its undefined bit and its value.
     fn joined(&self, f: PredFn, (a, x): (Undefined, bool), (b, y): (Undefined, bool)) -> Undefined {
         let decides = |undefined: Undefined, value: bool| match f {
             PredFn::And => !undefined.is_some() && !value,
@@ -170,7 +171,7 @@ impl Flow<'_> {
             move |lane: usize| {
                 let compared = whole(self.any(&[setp.a, setp.b], keep, lane), 1);
                 let Some((f, guard)) = setp.combine else { return compared };
-                // The value of a defined comparison is not known yet; only the other side may decide.
+                // The value of a defined comparison is not known yet, so that only the other operand may decide.
                 let other = self.marks.pred(guard.index, lane);
                 let value = self.holds(guard, lane);
                 let decides = !other.is_some() && matches!((f, value), (PredFn::And, false) | (PredFn::Or, true));
@@ -237,7 +238,7 @@ impl Flow<'_> {
         self.reg(d, |lane| self.any(&s[..arity], u64::MAX, lane).with(changed[lane] & mask(bits)))
     }
 
-    /// The marks of the sources, moved as their bits are.
+    /// The marks of the sources, moved in the same way as their bits.
     fn moved(&self, f: IntFn, bits: u32, s: &[Reg; 4], controls: &[usize]) -> Lanes {
         let source = |at: usize| {
             let mut values: Lanes = self.warp.regs[s[at] as usize];
@@ -249,7 +250,7 @@ impl Flow<'_> {
         self.computed(f, bits, [0, 1, 2, 3].map(source))
     }
 
-    /// The function of other sources than the warp's.
+    /// Applies the function to the given sources instead of the warp's registers.
     fn computed(&self, f: IntFn, bits: u32, sources: [Lanes; 4]) -> Lanes {
         let [a, b, c, d] = sources;
         let mut registers = [a, b, c, d, [0; 32]];
@@ -258,15 +259,15 @@ impl Flow<'_> {
     }
 }
 
-/// How undefined bits of an integer function's sources reach its result.
+/// How undefined source bits of an integer function affect its result.
 enum Kind {
-    /// Bit by bit.
+    /// Each result bit depends on the same bit of the sources.
     Logic,
-    /// As bits are moved, by the sources of these numbers.
+    /// Bits are moved, as controlled by the sources with these indices.
     Moves(&'static [usize]),
-    /// From the lowest upwards; the result has so many times the bits.
+    /// All bits from the lowest undefined one upwards; the result is wider than the sources by this factor.
     Rises(u32),
-    /// Everywhere; the result has so many times the bits.
+    /// All bits; the result is wider than the sources by this factor.
     Whole(u32),
 }
 
@@ -290,7 +291,7 @@ fn kind(f: IntFn) -> Kind {
     }
 }
 
-/// An integer that is cut or extended keeps its defined bits; every other conversion depends on all of them.
+/// A truncated or extended integer keeps its defined bits; every other conversion depends on all source bits.
 fn converted(convert: &Convert, source: Undefined) -> Undefined {
     let (from, to) = (convert.from, convert.to);
     let source = source.with(source.bits & mask(from.bits));
@@ -303,8 +304,8 @@ fn converted(convert: &Convert, source: Undefined) -> Undefined {
     source.with(kept & mask(convert.width))
 }
 
-/// What is undefined of the result of `mma.sync`: an element, if anything of its row of A, its column of B or its element
-/// of C is.
+/// The undefined bits of the result of `mma.sync`: an element is undefined if anything in its row of A, its column of B
+/// or its element of C is.
 pub(crate) fn product(warp: &Warp, op: &Mma) -> Vec<Update> {
     let (mut rows, mut columns) = ([Undefined::default(); 16], [Undefined::default(); 8]);
     for lane in 0..32 {
@@ -336,7 +337,8 @@ pub(crate) fn product(warp: &Warp, op: &Mma) -> Vec<Update> {
     op.d.iter().enumerate().map(register).collect()
 }
 
-/// The same of m8n8k4 in f64, where an element fills a register: those of a line are on four neighbouring lanes.
+/// The same for m8n8k4 in f64, where one element fills a register: the elements of a row or column are in four adjacent
+/// lanes.
 pub(crate) fn double_product(warp: &Warp, op: &DoubleMma) -> Vec<Update> {
     let of_line = |reg: Reg, line: usize| {
         let elements = (0..4).map(|k| warp.undefined(reg, line * 4 + k));
@@ -353,7 +355,7 @@ pub(crate) fn double_product(warp: &Warp, op: &DoubleMma) -> Vec<Update> {
     op.d.iter().enumerate().map(register).collect()
 }
 
-/// Undefined bits of a matrix register, spread as its elements are; the origin is that of the first.
+/// The undefined bits of a matrix register in each lane, all with the same origin.
 pub(crate) fn matrix_lanes(bits: &Lanes, origin: u32) -> Box<UndefinedLanes> {
     let mut out = Box::new([Undefined::default(); 32]);
     for (slot, bits) in out.iter_mut().zip(bits) {

@@ -1,12 +1,13 @@
-//! Undefined bits: what a load gets of bytes that nobody wrote, that another thread is writing, or that lie behind the end
-//! of a buffer.
+//! Undefined bits: what a load returns for bytes that were never written, that race with a write, or that are past the
+//! end of a buffer.
 //!
-//! Compilers load more than a program asks for: they move loads in front of branches, and join neighbouring ones into a
-//! vector. Such bits are not used. So no load faults for them; they are marked, and the marks follow them through registers,
-//! shuffles and memory ([`flow`]). The fault comes where a marked bit decides what is executed, in a way that anybody could
-//! see ([`branch`]), or where memory is accessed, or reaches global memory. Its kind and place are those of the load.
+//! Compilers load more than a program requests: they hoist loads above branches, and combine adjacent loads into a
+//! vector. The program does not use the extra bits, so that loading them is not a fault. They are marked instead, and
+//! the marks propagate through registers, shuffles and memory ([`flow`]). A fault is raised if a marked bit decides
+//! what is executed, with an observable effect ([`branch`]), if it decides where memory is accessed, or if it reaches
+//! global memory. The kind and location of the fault are those of the load.
 //!
-//! A warp without marks pays one comparison for each instruction.
+//! A warp without marks costs one comparison per instruction.
 
 mod branch;
 mod flow;
@@ -25,23 +26,25 @@ pub(crate) use races::KnownRaces;
 /// Undefined bits of a value, and the load that they come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Undefined {
+    /// Mask of the undefined bits.
     pub(crate) bits: u64,
+    /// Index of the load in [`Origins`]; meaningful only if `bits` is not 0.
     pub(crate) origin: u32,
 }
 
-/// Of each lane.
+/// The undefined bits of a register in each lane.
 pub(crate) type UndefinedLanes = [Undefined; 32];
 
 /// Undefined bits of one byte in memory.
 pub(crate) type UndefinedByte = Undefined;
 
 impl Undefined {
-    /// Both, as bits of one value.
+    /// The undefined bits of both; the origin is that of `self` if it has any.
     pub(crate) fn or(self, other: Undefined) -> Undefined {
         Undefined { bits: self.bits | other.bits, origin: if self.bits != 0 { self.origin } else { other.origin } }
     }
 
-    /// Bits of the same origin.
+    /// Replaces the bits, and keeps the origin.
     pub(crate) fn with(self, bits: u64) -> Undefined {
         Undefined { bits, ..self }
     }
@@ -51,15 +54,16 @@ impl Undefined {
     }
 }
 
-/// The undefined bits of a warp's registers, predicates and carry flags; what has none is left out.
+/// The undefined bits of a warp's registers, predicates and carry flags; those without undefined bits are left out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marks {
     regs: BTreeMap<Reg, Box<UndefinedLanes>>,
     preds: BTreeMap<u32, Box<UndefinedLanes>>,
+    /// The carry flag of each lane, as bit 0.
     carry: Option<Box<UndefinedLanes>>,
 }
 
-/// What becomes of a register's marks.
+/// New marks of a register, a predicate or the carry flag.
 #[derive(Debug)]
 pub(crate) enum Update {
     Reg(Reg, Box<UndefinedLanes>),
@@ -80,12 +84,12 @@ impl Marks {
         self.carry.as_ref().map_or(Undefined::default(), |lanes| lanes[lane])
     }
 
-    /// The first undefined bit of a register in these lanes.
+    /// The origin of the undefined bits of a register in the first of these lanes that has any.
     pub(crate) fn in_reg(&self, reg: Reg, exec: u32) -> Option<u32> {
         first(self.regs.get(&reg)?, exec)
     }
 
-    /// The first undefined predicate in these lanes.
+    /// The origin of a predicate in the first of these lanes in which it is undefined.
     pub(crate) fn in_pred(&self, pred: u32, exec: u32) -> Option<u32> {
         first(self.preds.get(&pred)?, exec)
     }
@@ -99,7 +103,7 @@ fn first(marked: &UndefinedLanes, exec: u32) -> Option<u32> {
     lanes(exec).find(|lane| marked[*lane].is_some()).map(|lane| marked[lane].origin)
 }
 
-/// Puts the lanes of `exec` into an entry, which goes if nothing is left in it.
+/// Replaces the lanes of `exec` in an entry, which is removed if it has no marks left.
 fn put(map: &mut BTreeMap<u32, Box<UndefinedLanes>>, key: u32, exec: u32, new: &UndefinedLanes) {
     let is_marked = lanes(exec).any(|lane| new[lane].is_some());
     if !is_marked && !map.contains_key(&key) {
@@ -113,7 +117,7 @@ fn put(map: &mut BTreeMap<u32, Box<UndefinedLanes>>, key: u32, exec: u32, new: &
 }
 
 impl Warp {
-    /// Notes what is undefined of results in the lanes of `exec`.
+    /// Records the undefined bits of results in the lanes of `exec`.
     pub(crate) fn update_marks(&mut self, exec: u32, updates: Vec<Update>) {
         let marks = self.marks.get_or_insert_default();
         for update in updates {
@@ -132,7 +136,7 @@ impl Warp {
         }
     }
 
-    /// Notes what is undefined of one lane's register.
+    /// Records the undefined bits of a register in one lane.
     pub(crate) fn mark(&mut self, reg: Reg, lane: usize, undefined: Undefined) {
         if self.marks.is_some() || undefined.is_some() {
             let mut new = Box::new([Undefined::default(); 32]);
@@ -141,7 +145,7 @@ impl Warp {
         }
     }
 
-    /// What is undefined of a register in a lane.
+    /// The undefined bits of a register in a lane.
     pub(crate) fn undefined(&self, reg: Reg, lane: usize) -> Undefined {
         self.marks.as_ref().map_or(Undefined::default(), |marks| marks.reg(reg, lane))
     }
@@ -157,15 +161,17 @@ impl Warp {
     }
 }
 
-/// Loads that got undefined bits: one for each instruction and reason.
+/// Loads that returned undefined bits: one entry for each instruction and reason.
 #[derive(Debug, Default)]
 pub(crate) struct Origins {
+    /// The fault of each origin, by number.
     stops: Vec<Stop>,
+    /// Number of each origin, by instruction, kind of fault and related instruction.
     numbers: BTreeMap<(u32, crate::fault::FaultKind, Option<u32>), u32>,
 }
 
 impl Machine<'_> {
-    /// The number of an origin, whose fault is `stop`.
+    /// The number of the origin whose fault is `stop`.
     pub(crate) fn origin(&mut self, warp: u32, pc: u32, stop: Stop) -> u32 {
         let key = (pc, stop.kind, stop.related);
         let next = self.origins.stops.len() as u32;
@@ -176,15 +182,15 @@ impl Machine<'_> {
         number
     }
 
-    /// The fault of undefined bits that reach something that counts: `they` do so.
+    /// The fault of undefined bits that have an observable effect, which `they` describes.
     pub(crate) fn reached(&self, origin: u32, pc: u32, they: &str) -> Box<Stop> {
         let mut stop = self.origins.stops[origin as usize].clone();
         let line = self.program.line(pc);
-        stop.message = format!("{}; the bits {they} at PTX line {line}", stop.message);
+        stop.message = format!("{}; the undefined bits {they} at PTX line {line}", stop.message);
         Box::new(stop)
     }
 
-    /// Faults if a register that decides something has undefined bits in these lanes.
+    /// Faults if a register that must be defined has undefined bits in these lanes.
     pub(crate) fn must_be_defined(&self, warp: &Warp, reg: Reg, exec: u32, they: &str) -> Exec<()> {
         match warp.undefined_in(reg, exec) {
             Some(origin) => Err(self.reached(origin, warp.pc, they)),

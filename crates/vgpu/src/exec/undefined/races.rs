@@ -1,8 +1,8 @@
-//! Reads that race with a write that comes later in the order of this run.
+//! Reads that race with a write that is executed later in the run.
 //!
-//! When the write is executed, what was read is long on its way. So the run goes on, and is done again with what it found:
-//! the read then gets undefined bits. The order of execution is the same in every run, up to the first such bit that
-//! matters, where it ends.
+//! When the write is executed, the value that was read has already propagated. So the run continues, and is then
+//! repeated with the races that it found: this time the read returns undefined bits. The order of execution is the same
+//! in every run, up to the first such bit that has an effect, where the run ends.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +13,29 @@ use crate::fault::Exec;
 use crate::isa::Space;
 use crate::shadow::{Conflict, Meeting, Reader};
 
-/// Races that are left to the next run, at most.
+/// Maximum number of races that are deferred to the next run.
 const MOST_RACES: usize = 1 << 20;
 
-/// A byte that is read, and by whom.
+/// A byte that is read, and its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Race {
+    /// Whether the byte is in shared memory; otherwise it is in global memory.
     is_shared: bool,
+    /// Index of the buffer, in global memory.
     buffer: usize,
+    /// Offset in the buffer or in shared memory, in bytes.
     offset: usize,
+    /// Program counter of the read.
     pc: u32,
     reader: Reader,
 }
 
-/// Reads that are known to race, each with the write.
+/// Reads that are known to race, each with the conflicting write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownRaces(BTreeMap<Race, Conflict>);
 
 impl Race {
-    /// The read of a byte of `slot` at `offset` that `conflict` says.
+    /// The read of the byte at `offset` in the memory of `slot` that `conflict` describes.
     pub(crate) fn of(slot: &Slot, offset: usize, conflict: &Conflict) -> Race {
         let is_shared = slot.space == Space::Shared;
         Race { is_shared, buffer: slot.buffer, offset, pc: conflict.pc, reader: conflict.reader }
@@ -43,15 +47,15 @@ impl KnownRaces {
         self.0.is_empty()
     }
 
-    /// Adds those of another run; false if all of them are known.
+    /// Adds the races of another run. Returns false if all of them were known.
     pub(crate) fn join(&mut self, other: KnownRaces) -> bool {
         let before = self.0.len();
         self.0.extend(other.0);
         self.0.len() > before
     }
 
-    /// The write that the read of a byte races with. Of a read by an earlier CTA, its thread is not known, so that all
-    /// reads of the byte by the instruction are meant.
+    /// The write that the read of a byte races with. For a read by an earlier CTA the thread is not known; such an
+    /// entry applies to all reads of the byte by the instruction.
     pub(crate) fn of(&self, slot: &Slot, offset: usize, access: &Access, own: Reader) -> Option<Conflict> {
         let is_shared = slot.space == Space::Shared;
         let race = |reader: Reader| Race { is_shared, buffer: slot.buffer, offset, pc: access.pc, reader };
@@ -61,8 +65,8 @@ impl KnownRaces {
 }
 
 impl Machine<'_> {
-    /// Tells the shadow of a read, and gives the bytes that race with a write: with one before, or, as an earlier run found,
-    /// with one to come.
+    /// Records a read in the shadow memory, and returns the bytes that race with a write: an earlier write, or a later
+    /// one that a previous run found.
     pub(crate) fn races_of(&mut self, slot: &Slot, access: &Access) -> Vec<Meeting> {
         if self.known.is_empty() {
             return self.check(slot, access, None).meetings;
@@ -83,7 +87,7 @@ impl Machine<'_> {
         meetings
     }
 
-    /// What is undefined of the bytes of a load, byte by byte.
+    /// The undefined bits of each byte of a load.
     pub(crate) fn undefined_bytes(&mut self, slot: &Slot, access: &Access, races: &[Meeting]) -> Vec<UndefinedByte> {
         let warp = access.thread / 32;
         let byte = |origin: u32| Undefined { bits: 0xff, origin };
@@ -110,7 +114,7 @@ impl Machine<'_> {
         bytes
     }
 
-    /// What becomes of a write that nothing orders after other accesses. Weak reads get undefined bits when the launch is
+    /// Handles a write that is not ordered after other accesses. Weak reads return undefined bits when the launch is
     /// run again; bytes of shared memory that two threads write become undefined; anything else is a fault.
     pub(crate) fn meet(&mut self, slot: &Slot, access: &Access, meetings: &[Meeting]) -> Exec<()> {
         for Meeting { offset, len, conflict } in meetings {
