@@ -2,9 +2,7 @@ use std::ops::Range;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{self as expr, Var};
-use tilewright_ir::tile::{
-    self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Space, Stmt, Tile, Unroll, moving_extents,
-};
+use tilewright_ir::tile::{self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Space, Stmt, Tile, Unroll};
 use tilewright_ir::{Arena, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
@@ -37,15 +35,8 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         mistakes: Vec::new(),
     };
     let nodes = nodes::open(kernel.span);
-    let mut builder = KernelBuilder {
-        kernel,
-        nodes,
-        open: Vec::new(),
-        loops: Vec::new(),
-        staged: Vec::new(),
-        has_grid: false,
-        threads_at: None,
-    };
+    let mut builder =
+        KernelBuilder { kernel, nodes, open: Vec::new(), loops: Vec::new(), has_grid: false, threads_at: None };
     body(&mut builder);
     builder.finish()
 }
@@ -60,8 +51,6 @@ pub struct KernelBuilder {
     open: Vec<Vec<Stmt>>,
     /// Variables of the loops that are open.
     loops: Vec<String>,
-    /// Tiles that the user did not name, with the names they should get; a number is appended to a name that is taken.
-    staged: Vec<(Handle<tile::Buffer>, String)>,
     /// Whether [`KernelBuilder::grid`] was called.
     has_grid: bool,
     /// Where [`KernelBuilder::threads`] was called.
@@ -184,22 +173,6 @@ impl ParallelRef {
         nodes::edit(self.kernel, move |kernel| change(&mut kernel.parallels[self.parallel]));
         self
     }
-}
-
-/// The error for two fragments that differ in more than their layouts.
-fn differs(from: &tile::Buffer, to: &tile::Buffer, span: Span) -> Option<Diagnostic> {
-    let (code, message, help) = if from.dtype != to.dtype {
-        let message = format!("`convert_layout` from {} to {}: the dtypes differ", from.dtype, to.dtype);
-        ("K0218", message, "convert the values in k.parallel, with .cast(..)")
-    } else if moving_extents(&from.shape) != moving_extents(&to.shape) {
-        let message = format!("`convert_layout` from shape {:?} to {:?}", from.shape, to.shape);
-        ("K0219", message, "take fragments of one shape; k.view gives a fragment another shape")
-    } else {
-        return None;
-    };
-    let finding = Diagnostic::error(code, message).label(span, "here");
-    let declared = |of: &tile::Buffer| format!("`{}` is {} of shape {:?}", of.name, of.dtype, of.shape);
-    Some(finding.label(from.span, declared(from)).label(to.span, declared(to)).help(help))
 }
 
 /// A layout of registers, in which `m` means the register index.
@@ -458,28 +431,6 @@ impl KernelBuilder {
         ScopeRef { builder: self, scope: Scope::Cta, warp: None }
     }
 
-    /// Copies a fragment through shared memory to another fragment, which other threads may hold: the two layouts do
-    /// not depend on each other.
-    #[track_caller]
-    pub fn convert_layout(&mut self, dst: Buffer, src: Buffer) {
-        let (is_own_dst, is_own_src) = (nodes::is_own(dst), nodes::is_own(src));
-        if !is_own_dst || !is_own_src {
-            return;
-        }
-        let (Some(from), Some(to)) = (self.kernel.buffers.get(src.handle), self.kernel.buffers.get(dst.handle)) else {
-            return;
-        };
-        if let Some(finding) = differs(from, to, Span::here()) {
-            nodes::mistake(finding);
-            return;
-        }
-        let (name, dtype, shape) = (format!("{}_staged", from.name), from.dtype, from.shape.clone());
-        let staged = self.shared(&name, dtype, shape);
-        self.staged.push((staged.handle, name));
-        self.copy(staged, src);
-        self.copy(dst, staged);
-    }
-
     /// Lets inference copy fragments through shared memory where their uses do not agree on one layout, which is
     /// otherwise an error.
     pub fn allow_conversions(&mut self) {
@@ -500,13 +451,8 @@ impl KernelBuilder {
     }
 
     fn finish(self) -> Kernel {
-        let KernelBuilder { mut kernel, nodes, staged, .. } = self;
+        let KernelBuilder { mut kernel, nodes, .. } = self;
         nodes.finish(&mut kernel);
-        staged.iter().for_each(|(tile, _)| kernel.buffers[*tile].name.clear());
-        for (tile, base) in staged {
-            let name = kernel.free_name(&base);
-            kernel.buffers[tile].name = name;
-        }
         tile::name_shared(&mut kernel);
         kernel
     }

@@ -1,20 +1,21 @@
-//! Conversions: a fragment whose uses agree on no layout is copied through shared memory, if the user allows it.
+//! Conversions: where the uses of a fragment agree on no layout, one of them gets a fragment of its own, if the user allows
+//! it. `convert_layout` ops move the elements there and back.
 
 use std::sync::Arc;
 
 use tilewright_diag::Span;
-use tilewright_expr::Expr;
+use tilewright_expr::{Expr, Node};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Access, Buffer, Coord, Effect, Element, Kernel, Op, OpKind, Space, Stmt, Tile, Value};
+use tilewright_ir::tile::{Access, Buffer, Coord, Effect, Element, Kernel, Op, OpKind, Parallel, Stmt, Tile, Value};
 use tilewright_layout::axis::Scope;
-use tilewright_layout::{Layout, TileLayout};
 
 use crate::steps::Clash;
 
-/// The kernel in which the statement that clashes reads a copy of the fragment, made through shared memory right before
-/// it. `None` if the clash is not about a read, the statement also writes the fragment, or the fragment has views.
+/// The kernel in which the statement that clashes uses a fragment of its own: the elements are converted to it before the
+/// statement if that reads them, and back after it if that writes them. `None` if the fragment has views, or the statement
+/// writes only some of its elements without reading them.
 pub(crate) fn converted(kernel: &Kernel, clash: &Clash) -> Option<Kernel> {
-    if clash.writes {
+    if has_views(kernel, clash) {
         return None;
     }
     let mut kernel = kernel.clone();
@@ -25,132 +26,122 @@ pub(crate) fn converted(kernel: &Kernel, clash: &Clash) -> Option<Kernel> {
     is_done.then_some(kernel)
 }
 
-/// Puts the copies before the first statement of `body` that clashes. Returns whether there is one; `None` if it cannot
-/// be done.
+/// Converts around the first statement of `body` that clashes. Returns whether there is one; `None` if it cannot be done.
 fn insert(kernel: &mut Kernel, body: &mut Vec<Stmt>, clash: &Clash) -> Option<bool> {
     for at in 0..body.len() {
-        let reads = match &body[at] {
-            Stmt::Op(op) => op_reads(kernel, &kernel.ops[*op], clash),
-            Stmt::Parallel(parallel) => loop_reads(kernel, &kernel.parallels[*parallel].body, clash),
-            Stmt::Each(_) => Use::Other,
-            Stmt::Loop(_) | Stmt::If(_) => {
-                let is_done = match &mut body[at] {
-                    Stmt::Loop(inner) => insert(kernel, &mut inner.body, clash)?,
-                    Stmt::If(branch) => {
-                        insert(kernel, &mut branch.then, clash)? || insert(kernel, &mut branch.otherwise, clash)?
-                    }
-                    Stmt::Op(_) | Stmt::Parallel(_) | Stmt::Each(_) => false,
-                };
-                if is_done {
+        let found = match &mut body[at] {
+            Stmt::Op(op) => use_of_op(kernel, &kernel.ops[*op], clash),
+            Stmt::Parallel(parallel) => use_of_loop(kernel, &kernel.parallels[*parallel], clash),
+            Stmt::Each(_) => None,
+            Stmt::Loop(inner) => {
+                if insert(kernel, &mut inner.body, clash)? {
                     return Some(true);
                 }
-                Use::Other
+                None
+            }
+            Stmt::If(branch) => {
+                if insert(kernel, &mut branch.then, clash)? || insert(kernel, &mut branch.otherwise, clash)? {
+                    return Some(true);
+                }
+                None
             }
         };
-        match reads {
-            Use::Other => {}
-            Use::Writes => return None,
-            Use::Reads => {
-                let copy = copies(kernel, clash)?;
-                redirect(kernel, &body[at], clash.fragment, copy.fragment);
-                body.splice(at..at, copy.statements);
-                return Some(true);
-            }
+        if let Some(found) = found {
+            convert_around(kernel, body, at, clash, found)?;
+            return Some(true);
         }
     }
     Some(false)
 }
 
 /// What the clashing statement does with the fragment.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    /// It is another statement, or does not read it at the clashing place.
-    Other,
-    /// It reads it.
-    Reads,
-    /// It also writes the fragment, or the fragment has views.
-    Writes,
+#[derive(Clone, Copy)]
+struct Use {
+    reads: bool,
+    writes: bool,
+    /// Whether it writes every element, whatever was there.
+    overwrites: bool,
 }
 
-fn op_reads(kernel: &Kernel, op: &Op, clash: &Clash) -> Use {
-    if op.span != clash.span {
-        return Use::Other;
-    }
+fn use_of_op(kernel: &Kernel, op: &Op, clash: &Clash) -> Option<Use> {
     let operands = op.kind.info().operands.iter().zip(&op.operands);
-    let of_fragment: Vec<Effect> =
-        operands.filter(|(_, tile)| kernel.storage(tile.buffer) == clash.fragment).map(|(o, _)| o.effect).collect();
-    used(&of_fragment.into_iter().map(Effect::writes).collect::<Vec<_>>(), !of_views(kernel, clash))
+    let mut found = Use { reads: false, writes: false, overwrites: false };
+    for (operand, tile) in operands.filter(|(_, tile)| tile.buffer == clash.fragment && op.span == clash.span) {
+        let is_whole = tile.extents == kernel.buffers[tile.buffer].shape;
+        found.reads |= operand.effect.reads();
+        found.writes |= operand.effect.writes();
+        found.overwrites |= is_whole && operand.effect == Effect::Write;
+    }
+    (found.reads || found.writes).then_some(found)
 }
 
-fn loop_reads(kernel: &Kernel, body: &[Element], clash: &Clash) -> Use {
-    let (mut is_meant, mut uses) = (false, Vec::new());
-    for element in body {
+fn use_of_loop(kernel: &Kernel, parallel: &Parallel, clash: &Clash) -> Option<Use> {
+    let mut is_meant = false;
+    let mut found = Use { reads: false, writes: false, overwrites: false };
+    for element in &parallel.body {
         element.for_each_access(&mut |access, writes| {
-            if kernel.storage(access.buffer) == clash.fragment {
-                is_meant |= access.span == clash.span && !writes;
-                uses.push(writes);
+            if access.buffer == clash.fragment {
+                is_meant |= access.span == clash.span && writes == clash.writes;
+                found.reads |= !writes;
+                found.writes |= writes;
             }
         });
+        if let Element::Store { to, .. } = element {
+            found.overwrites |= to.buffer == clash.fragment && is_every_element(kernel, to);
+        }
     }
-    if is_meant { used(&uses, !of_views(kernel, clash)) } else { Use::Other }
+    is_meant.then_some(found)
+}
+
+/// Whether a store of each iteration is a store of each element: every coordinate is a variable of its own that takes all
+/// values.
+fn is_every_element(kernel: &Kernel, to: &Access) -> bool {
+    let mut vars = Vec::new();
+    let shape = &kernel.buffers[to.buffer].shape;
+    let is_whole = to.index.iter().zip(shape).all(|(coord, extent)| {
+        let Coord::At(index) = coord else { return false };
+        let Node::Var(var) = index.node() else { return false };
+        vars.push(var.clone());
+        (var.range().lo, var.range().hi) == (0, extent - 1)
+    });
+    is_whole && (1..vars.len()).all(|at| !vars[..at].contains(&vars[at]))
 }
 
 /// Whether the fragment has views, which would not refer to a copy.
-fn of_views(kernel: &Kernel, clash: &Clash) -> bool {
+fn has_views(kernel: &Kernel, clash: &Clash) -> bool {
     kernel.buffers.iter().any(|(handle, _)| handle != clash.fragment && kernel.storage(handle) == clash.fragment)
 }
 
-fn used(writes: &[bool], is_plain: bool) -> Use {
-    match writes {
-        [] => Use::Other,
-        _ if writes.contains(&true) || !is_plain => Use::Writes,
-        _ => Use::Reads,
+/// Lets the statement use a fragment of its own. `None` if elements that it does not write would be lost.
+fn convert_around(kernel: &mut Kernel, body: &mut Vec<Stmt>, at: usize, clash: &Clash, found: Use) -> Option<()> {
+    if found.writes && !found.reads && !found.overwrites {
+        return None;
     }
-}
-
-struct Copies {
-    /// The copy that the statement reads.
-    fragment: Handle<Buffer>,
-    /// The copies to shared memory and back.
-    statements: Vec<Stmt>,
-}
-
-/// A copy of the fragment, and the statements that make it.
-fn copies(kernel: &mut Kernel, clash: &Clash) -> Option<Copies> {
     let buffer = kernel.buffers[clash.fragment].clone();
-    let staged = Buffer {
-        name: kernel.free_name(&format!("{}_staged", buffer.name)),
-        space: Space::Shared,
-        layout: Some(Layout::Tile(TileLayout::row_major(&buffer.shape).ok()?)),
-        span: clash.span,
-        ..buffer.clone()
-    };
-    let staged = kernel.buffers.push(staged);
     let name = kernel.free_name(&format!("{}_converted", buffer.name));
-    let fragment = kernel.buffers.push(Buffer { name, layout: None, span: clash.span, ..buffer.clone() });
-    let mut statement = |dst, src| {
-        let operands = vec![whole(&buffer.shape, dst), whole(&buffer.shape, src)];
-        Stmt::Op(kernel.ops.push(copy(operands, clash.span)))
-    };
-    let statements = vec![statement(staged, clash.fragment), statement(fragment, staged)];
-    Some(Copies { fragment, statements })
-}
-
-fn whole(shape: &[i64], buffer: Handle<Buffer>) -> Tile {
-    Tile { buffer, starts: vec![Expr::constant(0); shape.len()], extents: shape.to_vec() }
-}
-
-fn copy(operands: Vec<Tile>, span: Span) -> Op {
-    Op {
-        kind: OpKind::Copy,
-        scope: Scope::Cta,
-        warp: None,
-        operands,
-        variant: None,
-        name: Some("conversion".to_string()),
-        layout: None,
-        span,
+    let copy = kernel.buffers.push(Buffer { name, layout: None, span: clash.span, ..buffer });
+    redirect(kernel, &body[at], clash.fragment, copy);
+    if found.writes {
+        let back = conversion(kernel, clash.fragment, copy, clash.span);
+        body.insert(at + 1, back);
     }
+    if found.reads {
+        let there = conversion(kernel, copy, clash.fragment, clash.span);
+        body.insert(at, there);
+    }
+    Some(())
+}
+
+fn conversion(kernel: &mut Kernel, dst: Handle<Buffer>, src: Handle<Buffer>, span: Span) -> Stmt {
+    let operands = vec![whole(kernel, dst), whole(kernel, src)];
+    let (kind, scope) = (OpKind::ConvertLayout, Scope::Cta);
+    let op = Op { kind, scope, warp: None, operands, variant: None, name: None, layout: None, span };
+    Stmt::Op(kernel.ops.push(op))
+}
+
+fn whole(kernel: &Kernel, buffer: Handle<Buffer>) -> Tile {
+    let shape = &kernel.buffers[buffer].shape;
+    Tile { buffer, starts: vec![Expr::constant(0); shape.len()], extents: shape.clone() }
 }
 
 /// Makes a statement use `to` where it used `from`.

@@ -142,7 +142,7 @@ impl Graph {
                 Ok(dictation) => self.nodes.push((Origin::Op(handle), Node::Gemm(dictation))),
                 Err(finding) => self.refused.push(finding),
             },
-            OpClass::Product | OpClass::Permutation => {}
+            OpClass::Product | OpClass::Permutation | OpClass::Conversion => {}
         }
     }
 

@@ -114,7 +114,7 @@ impl<'a> Counter<'a> {
         let bytes = call.to.as_ref().map_or(4, |to| self.program.registers[to.array].dtype.bytes());
         let times = times.saturating_mul((bytes / 4).max(1));
         self.add(times);
-        if call.inst == Inst::ShuffleXor {
+        if matches!(call.inst, Inst::ShuffleXor | Inst::Shuffle) {
             self.counts.shuffles = self.counts.shuffles.saturating_add(times);
         }
     }

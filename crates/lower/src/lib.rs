@@ -7,6 +7,7 @@
 
 mod builder;
 mod conditions;
+mod convert;
 mod copy;
 mod count;
 mod elements;

@@ -136,12 +136,15 @@ impl Machine<'_> {
                 let inside = kept(active, holds)?;
                 self.body(body, &inside)
             }
-            Stmt::Inst(Call { inst: Inst::ShuffleXor, to: Some(to), from, arguments, .. }) => {
+            Stmt::Inst(Call {
+                inst: inst @ (Inst::ShuffleXor | Inst::Shuffle), to: Some(to), from, arguments, ..
+            }) => {
                 let [from] = &from[..] else { return Err("a shuffle of other than one register".to_string()) };
-                let [mask] = &arguments[..] else { return Err("a shuffle without a mask".to_string()) };
+                let [argument] = &arguments[..] else { return Err("a shuffle without a source".to_string()) };
                 let mut values = Vec::new();
                 for at in active {
-                    let partner = at ^ self.expr(*at, mask)? as usize;
+                    let argument = self.expr(*at, argument)? as usize;
+                    let partner = if *inst == Inst::Shuffle { at / 32 * 32 + argument } else { at ^ argument };
                     // From a lane that is not there comes anything, which must not matter.
                     let is_there = at / 32 == partner / 32 && active.contains(&partner);
                     let mut bytes = self.get(if is_there { partner } else { *at }, from)?;

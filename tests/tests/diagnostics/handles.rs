@@ -278,6 +278,9 @@ fn conversions_of_fragments_that_differ_in_more_than_their_layouts() {
         k.fill(f, 0.0);
         k.convert_layout(square, f);
         k.convert_layout(half, f);
+        let tile = k.shared("tile", F32, [64]);
+        k.convert_layout(f, tile);
+        k.convert_layout(f, f);
         k.copy(y, f);
     });
     assert_mistake("conversions_of_fragments_that_differ", kernel);

@@ -23,6 +23,8 @@ pub struct InstInfo {
     pub memory: &'static [MemoryOperand],
     /// Number of integer operands.
     pub arguments: usize,
+    /// Whether lanes may give different integers, where several threads execute it together.
+    pub takes_any_argument: bool,
     /// The threads that must execute it together.
     pub issued_by: Scope,
     /// The scope in which it orders memory accesses.
@@ -41,6 +43,7 @@ impl InstInfo {
         registers: &[],
         memory: &[],
         arguments: 0,
+        takes_any_argument: false,
         issued_by: Scope::Thread,
         orders: Scope::Thread,
         targets: Target::ALL,
@@ -125,6 +128,17 @@ instructions! {
         registers: &[RegisterOperand::WordOrPair],
         arguments: 1,
         issued_by: Scope::Warp,
+    }
+    /// The register of another lane, which each lane names; all lanes of the warp take part.
+    Shuffle {
+        name: "shuffle",
+        cuda: "__shfl_sync(0xffffffff, %, %)",
+        ptx: "shfl.sync.idx.b32",
+        result: Some(RegisterOperand::WordOrPair),
+        registers: &[RegisterOperand::WordOrPair],
+        arguments: 1,
+        issued_by: Scope::Warp,
+        takes_any_argument: true,
     }
     /// A register is added to an element of memory, atomically and without order (`atom.add` and `red.add`, relaxed, in the
     /// scope of the GPU).

@@ -354,7 +354,7 @@ impl<'a> Checker<'a> {
         if !has_registers || !has_result || !has_memory || info.arguments != call.arguments.len() {
             self.report("V0317", format!("`{}` has operands that it does not accept", info.name));
         }
-        if info.issued_by > Scope::Thread && divergence > Divergence::None {
+        if info.issued_by > Scope::Thread && !info.takes_any_argument && divergence > Divergence::None {
             self.report("V0317", format!("`{}` has an operand that differs between lanes", info.name));
         }
     }

@@ -61,6 +61,8 @@ pub enum OpClass {
     Product,
     /// The lanes of a warp move a tile together, in the order that a variant chooses.
     Permutation,
+    /// Elements move between threads in the order that a variant chooses; operands are placed by their other uses.
+    Conversion,
 }
 
 /// A row of the op table.
@@ -116,6 +118,16 @@ macro_rules! tile_ops {
                 overwrites: false,
                 class: Permutation,
                 scopes: [Warp],
+            }
+
+            /// Moves every element of the fragment `src` to the same index of the fragment `dst`, which other threads may
+            /// hold: the two layouts are independent of each other.
+            ConvertLayout {
+                builder: convert_layout [] (dst: Write, src: Move) [] => OpKind::ConvertLayout,
+                words: Vec::new(),
+                overwrites: false,
+                class: Conversion,
+                scopes: [Cta],
             }
 
             /// Combines the elements of `src` along `dimension` into one element of `dst`, which is overwritten.
@@ -247,7 +259,7 @@ impl Kernel {
             (OpKind::AtomicAdd, [dst, src]) => {
                 Some(Element::AtomicAdd { to: access(dst), value: Value::Load(access(src)) })
             }
-            (OpKind::Reduce(_) | OpKind::Gemm(_) | OpKind::PermuteLayout, _) => None,
+            (OpKind::Reduce(_) | OpKind::Gemm(_) | OpKind::PermuteLayout | OpKind::ConvertLayout, _) => None,
             // The verifier rejects other numbers of operands.
             (OpKind::Copy | OpKind::Fill(_) | OpKind::AtomicAdd, _) => None,
         }

@@ -75,7 +75,9 @@ pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diag
 fn needs_whole_warps(kernel: &Kernel) -> Option<&Op> {
     let is_by_warps = |op: &&Op| match op.kind.info().class {
         OpClass::Product => true,
-        OpClass::Elementwise | OpClass::Reduction | OpClass::Permutation => op.scope == Scope::Warp,
+        OpClass::Elementwise | OpClass::Reduction | OpClass::Permutation | OpClass::Conversion => {
+            op.scope == Scope::Warp
+        }
     };
     kernel.ops.iter().map(|(_, op)| op).find(is_by_warps)
 }

@@ -46,7 +46,7 @@ impl Job {
         Ok(Job::of_tables(from.with_threads(threads), to.with_threads(threads), a.size() as usize, bits as usize))
     }
 
-    fn of_tables(a: FragmentTable, b: FragmentTable, size: usize, bits: usize) -> Job {
+    pub(super) fn of_tables(a: FragmentTable, b: FragmentTable, size: usize, bits: usize) -> Job {
         let per_word = (32 / bits).max(1);
         Job {
             holders: Holders::of(&a, size),

@@ -109,10 +109,24 @@ pub fn find_conversion(a: &TileLayout, b: &TileLayout, bits: i64) -> Result<Conv
 
 /// The cheapest plan of every kind that is possible, cheapest first; at least one. Errors: as [`find_conversion`].
 pub fn find_conversions(a: &TileLayout, b: &TileLayout, bits: i64) -> Result<Vec<Conversion>, LayoutError> {
-    let job = Job::new(a, b, bits)?;
-    let mut found = plans(&job)?;
+    cheapest_first(&Job::new(a, b, bits)?)
+}
+
+/// As [`find_conversions`], from one table to another, for a tile of `elements` elements.
+pub fn convert_tables(
+    a: FragmentTable,
+    b: FragmentTable,
+    elements: usize,
+    bits: usize,
+) -> Result<Vec<Conversion>, LayoutError> {
+    let threads = a.threads().max(b.threads());
+    cheapest_first(&Job::of_tables(a.with_threads(threads), b.with_threads(threads), elements, bits))
+}
+
+fn cheapest_first(job: &Job) -> Result<Vec<Conversion>, LayoutError> {
+    let mut found = plans(job)?;
     found.sort_by_key(|plan| plan.cost.total());
-    if found.is_empty() { Err(does_not_fit(&job)) } else { Ok(found) }
+    if found.is_empty() { Err(does_not_fit(job)) } else { Ok(found) }
 }
 
 /// The cheapest plan of every kind, in the order of the kinds.

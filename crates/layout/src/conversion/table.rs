@@ -1,9 +1,11 @@
 //! A fragment as a flat table: the element that each register of each thread holds.
 
+use crate::ENUMERATION_LIMIT;
 use crate::access::LANES;
 use crate::algebra::copies_on;
 use crate::axis::{M, REG, Scope, TX};
 use crate::error::LayoutError;
+use crate::map::Map;
 use crate::tile::{Iter, TileLayout};
 
 /// No element.
@@ -44,6 +46,21 @@ impl FragmentTable {
             for (t, r) in &copies {
                 table.put((thread + t) as usize, (register + r) as usize, element as i32)?;
             }
+        }
+        Ok(table)
+    }
+
+    /// The table of a map whose slots are registers of one element. Errors: more than one element in a register, or more
+    /// places than may be enumerated.
+    pub fn of_map(map: &Map) -> Result<FragmentTable, LayoutError> {
+        let threads = map.threads().next_multiple_of(LANES);
+        let points = (threads * map.slots()) as i64;
+        if points > ENUMERATION_LIMIT {
+            return Err(LayoutError::TooLarge { points });
+        }
+        let mut table = FragmentTable::empty(threads, map.slots());
+        for (thread, slot, element) in map.entries() {
+            table.put(thread, slot, element as i32)?;
         }
         Ok(table)
     }

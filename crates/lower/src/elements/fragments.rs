@@ -81,10 +81,15 @@ impl Held {
         map
     }
 
+    /// The register and part of a slot, where slots count elements.
+    pub(crate) fn place(&self, slot: usize) -> Slot {
+        let slot = slot as i64;
+        Slot { register: slot / self.ratio, part: slot % self.ratio }
+    }
+
     /// The value in slot number `slot`, where slots count elements.
     pub(crate) fn in_slot(&self, slot: usize) -> ThreadValue {
-        let slot = slot as i64;
-        self.read(Slot { register: slot / self.ratio, part: slot % self.ratio })
+        self.read(self.place(slot))
     }
 
     /// The number of elements of the fragment.

@@ -49,6 +49,7 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
             found.extend(different_dtypes(kernel, op, [dst, src]));
             found.extend(different_extents(kernel, op, [dst, src]));
         }
+        (OpKind::ConvertLayout, [dst, src]) => check_conversion(kernel, op, [dst, src], found),
         (OpKind::Reduce(reduce), [dst, src]) => check_reduction(kernel, op, reduce, [dst, src], found),
         (OpKind::Gemm(gemm), [c, a, b]) => check_product(kernel, op, gemm, [c, a, b], found),
         (OpKind::AtomicAdd, [dst, src]) => {
@@ -61,6 +62,7 @@ fn check_kind(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
             OpKind::Copy
             | OpKind::Fill(_)
             | OpKind::PermuteLayout
+            | OpKind::ConvertLayout
             | OpKind::Reduce(_)
             | OpKind::Gemm(_)
             | OpKind::AtomicAdd,
@@ -251,6 +253,33 @@ fn transposed_help(kernel: &Kernel, dst: &Tile, src: &Tile) -> String {
     format!(
         "to transpose, use a view of `{name}` whose dimensions are exchanged: k.view(\"{name}_t\", {name}, {shown})"
     )
+}
+
+/// Checks that both operands are whole fragments of one dtype and shape, and not the same registers.
+fn check_conversion(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
+    let cast = "convert the values in k.parallel, with .cast(..)";
+    found.extend(different_dtypes(kernel, op, [dst, src]).map(|finding| finding.help(cast)));
+    let view = "k.view gives a fragment another shape";
+    found.extend(different_extents(kernel, op, [dst, src]).map(|finding| finding.help(view)));
+    for tile in [dst, src] {
+        let buffer = &kernel.buffers[tile.buffer];
+        if buffer.space != Space::Fragment || tile.extents != buffer.shape {
+            let message = format!("`convert_layout` of `{}`, which is not a whole fragment", tile_title(kernel, tile));
+            let finding = Diagnostic::error("K0270", message)
+                .label(op.span, "this op")
+                .label(buffer.span, "declared here")
+                .help("both operands are whole fragments; use copy for tiles in memory");
+            found.push(finding);
+        }
+    }
+    let owner = &kernel.buffers[kernel.storage(dst.buffer)];
+    if kernel.storage(dst.buffer) == kernel.storage(src.buffer) {
+        let finding = Diagnostic::error("K0223", format!("`convert_layout` within the storage of `{}`", owner.name))
+            .label(op.span, "this op")
+            .label(owner.span, "both operands live here")
+            .help("convert to another fragment");
+        found.push(finding);
+    }
 }
 
 /// Checks that the destination has the extents of the source without one dimension, apart from those of 1.
