@@ -14,8 +14,8 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn page() -> String {
-    read(&workspace().join("docs/add-a-tile-op.md"))
+fn page(name: &str) -> String {
+    read(&workspace().join("docs").join(name))
 }
 
 /// The blocks of a page that are copied from a file: its path, and their lines.
@@ -65,20 +65,22 @@ fn naming(folder: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_code_of_the_page_stands_in_the_files_that_it_names() {
-    let page = page();
-    let excerpts = excerpts(&page);
-    assert!(excerpts.len() >= 5, "{}", excerpts.len());
-    for (path, excerpt) in excerpts {
-        assert!(!excerpt.is_empty(), "an empty block of {path}");
-        let source = read(&workspace().join(path));
-        assert!(stands_in(&source, &excerpt), "{path} does not have\n{}", excerpt.join("\n"));
+    for (name, least) in [("add-a-tile-op.md", 5), ("add-an-instruction.md", 2)] {
+        let page = page(name);
+        let excerpts = excerpts(&page);
+        assert!(excerpts.len() >= least, "{name}: {}", excerpts.len());
+        for (path, excerpt) in excerpts {
+            assert!(!excerpt.is_empty(), "an empty block of {path}");
+            let source = read(&workspace().join(path));
+            assert!(stands_in(&source, &excerpt), "{path} does not have\n{}", excerpt.join("\n"));
+        }
     }
 }
 
 /// No other file of the compiler has to be touched for such an op.
 #[test]
 fn the_files_of_the_page_are_those_that_know_the_op() {
-    let listed = listed(&page());
+    let listed = listed(&page("add-a-tile-op.md"));
     assert_eq!(listed, naming("crates"));
     assert!(listed.len() <= 4, "{listed:?}");
 }
