@@ -101,11 +101,11 @@ fn tiles_over_the_edge_are_silent_and_an_index_off_by_one_is_not() {
     assert!(warned(|x, place| x.at((place,))).is_empty());
     assert_eq!(
         warned(|x, place| x.at((place + 1,))),
-        ["warning[K0266]: `x[bx*32 + i + 1]` reads indices 1 to 128 of dimension 0, which has 100"]
+        ["warning[K0266]: `x[bx*32 + i + 1]` reads indices 1 to 128 of dimension 0 (extent 100)"]
     );
     assert_eq!(
         warned(|x, place| x.at((place - 1,))),
-        ["warning[K0266]: `x[bx*32 + i - 1]` reads indices -1 to 126 of dimension 0, which has 100"]
+        ["warning[K0266]: `x[bx*32 + i - 1]` reads indices -1 to 126 of dimension 0 (extent 100)"]
     );
     // A tile of every second element begins inside, too.
     assert!(warned(|x, place| x.at((place * 2 % 64,)) + x.at((place % 32 * 2 + 65,))).is_empty());
@@ -156,7 +156,7 @@ fn tiles_of_a_size_that_is_known_at_launch_are_silent() {
     assert!(shifted(0).is_empty());
     assert_eq!(
         shifted(1),
-        ["warning[K0266]: `x[bx*64 + half*32 + i + 1]` reads indices 1 to 1024 of dimension 0, which has n"]
+        ["warning[K0266]: `x[bx*64 + half*32 + i + 1]` reads indices 1 to 1024 of dimension 0 (extent n)"]
     );
 }
 

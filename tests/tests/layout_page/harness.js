@@ -276,7 +276,7 @@
 
   scenario('pointing at an element lights it in both fragments', () => {
     page.setState({ ...PLAIN, layout: FRAGMENT, to: TRANSPOSE, shape: '8,8', bits: 32, view: 'conversion' });
-    const summary = 'shuffles: cost 10 a warp (2 shuffles, 2 computed source lanes, 4 selects)';
+    const summary = 'shuffles: cost 44 a warp (2 shuffles, 2 computed source lanes, 4 selects)';
     same('summary', text('#summary').split(';')[0], summary);
     page.point(0, 5, 1);
     same('places', [lit('From').hit, lit('To').hit], [[11], [25]]);
