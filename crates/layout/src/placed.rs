@@ -8,10 +8,11 @@ use tilewright_expr::linear::normalize;
 use crate::algebra::elements_of_region;
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
 use crate::swizzle::SwizzleLayout;
 use crate::table::TableLayout;
-use crate::tile::{Iter, TileLayout, check_size};
+use crate::tile::{TileLayout, check_size};
 
 /// Where the elements of a tile are in linear memory, relative to its start.
 #[derive(Clone, Debug, PartialEq, Eq)]

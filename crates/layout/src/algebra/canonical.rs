@@ -2,7 +2,8 @@
 
 use crate::algebra::replicas;
 use crate::axis::M;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 impl TileLayout {
     /// The normal form: two layouts place every element at the same set of places exactly if their

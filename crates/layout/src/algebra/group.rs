@@ -1,7 +1,8 @@
 //! Regrouping: iters split so that every dimension of a shape owns a run of them.
 
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 /// A layout whose shard iters fall into one run per dimension of a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]

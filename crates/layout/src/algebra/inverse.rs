@@ -6,9 +6,10 @@ use std::fmt;
 use super::axis_inverse::{Digit, Guard, Weighted};
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
 use crate::table::TableLayout;
-use crate::tile::{Coord, Iter, TileLayout};
+use crate::tile::{Coord, TileLayout};
 
 /// The inverse of a layout: for every place, the element there, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use crate::axis::Axis;
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 impl TileLayout {
     /// The shard iters in the order `permutation`: iter `i` of the result is iter `permutation[i]` of this layout.

@@ -6,7 +6,8 @@ use std::ops::Range;
 use crate::algebra::canonical::fused;
 use crate::algebra::recognise::Walk;
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout, check_size};
+use crate::iter::Iter;
+use crate::tile::{TileLayout, check_size};
 
 impl TileLayout {
     /// The layout of the elements in `region` (one range per dimension of `shape`), in row-major order of the region.

@@ -4,7 +4,8 @@ use crate::access::LANES;
 use crate::algebra::copies_on;
 use crate::axis::{M, REG, Scope, TX};
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 /// No element.
 pub(crate) const NONE: i32 = -1;

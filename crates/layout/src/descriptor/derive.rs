@@ -4,7 +4,7 @@ use crate::axis::M;
 use crate::error::LayoutError;
 use crate::layout::Layout;
 
-use super::form::{Form, STEP_BITS};
+use super::form::{Form, Major, STEP_BITS};
 use super::pattern::SwizzlePattern;
 use super::shared::{Tcgen05Descriptor, WgmmaDescriptor};
 
@@ -13,15 +13,6 @@ const WGMMA: &str = "wgmma shared-memory descriptor";
 
 /// Bytes that the 14 bits of an address or offset can reach.
 const REACH: i64 = 1 << 18;
-
-/// Which index of an operand is contiguous in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Major {
-    /// The index that is summed over: no transpose bit.
-    K,
-    /// The row of A or the column of B: the transpose bit is set.
-    MN,
-}
 
 /// An operand tile in shared memory, as described to a matrix engine.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use super::placement::{Place, Placement, on_device};
 use crate::algebra::Walk;
 use crate::axis::M;
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 /// What one device holds of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]

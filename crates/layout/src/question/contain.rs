@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::algebra::{Progression, added, copies_on};
 use crate::axis::Axis;
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
-use crate::tile::{Coord, Iter, TileLayout, check_size};
+use crate::tile::{Coord, TileLayout, check_size};
 
 impl TileLayout {
     /// True when every thread that holds an element in `other` holds it in this layout too. Only axes that count
