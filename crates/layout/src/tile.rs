@@ -54,6 +54,21 @@ impl TileLayout {
         Ok(layout)
     }
 
+    /// A layout from parts that are valid because of those they were made from: as many elements, or fewer, at places
+    /// that another layout has, or fewer of its axes. Offsets on one axis add up.
+    pub(crate) fn from_valid_parts(
+        shard: Vec<Iter>,
+        replica: Vec<Iter>,
+        offset: impl IntoIterator<Item = (Axis, i64)>,
+    ) -> TileLayout {
+        let mut sums: BTreeMap<Axis, i64> = BTreeMap::new();
+        for (axis, value) in offset {
+            *sums.entry(axis).or_insert(0) += value;
+        }
+        sums.retain(|_, value| *value != 0);
+        TileLayout { shard, replica, offset: sums }
+    }
+
     /// One element at position 0 of linear memory.
     pub fn one() -> TileLayout {
         TileLayout { shard: vec![Iter::memory(1, 1)], replica: Vec::new(), offset: BTreeMap::new() }

@@ -26,8 +26,7 @@ impl TileLayout {
         }
         let (replica, shift) = replicas::normal_form(self.replica());
         let offset = self.offset().clone().into_iter().chain(shift);
-        // The parts come from a valid layout and only shrink, so this cannot fail; the layout itself is the fallback.
-        TileLayout::new(shard, replica, offset).unwrap_or_else(|_| self.clone())
+        TileLayout::from_valid_parts(shard, replica, offset)
     }
 }
 

@@ -73,9 +73,10 @@ impl TileLayout {
                 place.insert(axis.clone(), rest % extent);
                 rest /= extent;
             }
-            inverse.element_at(&place).unwrap_or(0)
+            let problem = "a place of a box that the layout fills has no element";
+            inverse.element_at(&place).ok_or(LayoutError::Internal { problem })
         };
-        let elements: Vec<i64> = (0..points).map(element).collect();
+        let elements: Vec<i64> = (0..points).map(element).collect::<Result<_, _>>()?;
         TableLayout::of_positions(&M, &elements).map(Layout::Table)
     }
 

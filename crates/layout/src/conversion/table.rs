@@ -105,14 +105,14 @@ impl FragmentTable {
         }
     }
 
-    /// Writes a register that must not hold another element.
+    /// Writes a register of the table that must not hold another element.
     fn put(&mut self, thread: usize, register: usize, element: i32) -> Result<(), LayoutError> {
         let held = self.at(thread, register);
         if held != NONE && held != element {
             let problem = format!("register {register} of thread {thread} holds the elements {held} and {element}");
             return Err(refuse(problem, "at most one element in each register"));
         }
-        self.set(thread, register, element);
+        self.elements[thread * self.registers + register] = element;
         Ok(())
     }
 }

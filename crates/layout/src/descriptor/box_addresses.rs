@@ -77,7 +77,7 @@ impl TensorMap {
         if points > ENUMERATION_LIMIT {
             return Err(LayoutError::TooLarge { points });
         }
-        let swizzle = self.swizzle.swizzle(self.bits);
+        let swizzle = self.swizzle.swizzle(self.bits)?;
         let first = shared.checked_mul(8).ok_or(LayoutError::Overflow)? / self.bits;
         let element = |flat: i64| -> Result<BoxElement, LayoutError> {
             let position = first.checked_add(flat).ok_or(LayoutError::Overflow)?;

@@ -146,9 +146,7 @@ fn copy(now: &mut [BTreeMap<i64, i64>], transfers: &[Transfer]) -> Result<(), La
     for transfer in transfers.iter().filter(|transfer| !transfer.adds) {
         for element in transfer.elements.iter().cloned().flatten() {
             let copied = value(now, transfer.from, element)?;
-            if let Some(held) = now.get_mut(transfer.to) {
-                held.insert(element, copied);
-            }
+            now[transfer.to].insert(element, copied);
         }
     }
     Ok(())

@@ -100,9 +100,7 @@ fn traffic<'a>(runs: &[Run], transfers: &'a [Transfer], groups: &'a [Vec<usize>]
     let group_of: BTreeMap<usize, usize> =
         groups.iter().enumerate().flat_map(|(at, members)| members.iter().map(move |device| (*device, at))).collect();
     for transfer in transfers {
-        if let Some(&group) = group_of.get(&transfer.from) {
-            traffic[group].transfers.push(transfer);
-        }
+        traffic[group_of[&transfer.from]].transfers.push(transfer);
     }
     for run in runs {
         for (group, part) in parts(run, &group_of) {

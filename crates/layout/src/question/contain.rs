@@ -37,8 +37,7 @@ impl TileLayout {
         let shard = self.shard().iter().map(idle).collect();
         let replica = self.replica().iter().filter(|iter| iter.axis.is_unit()).cloned().collect();
         let offset = self.offset().iter().filter(|(axis, _)| axis.is_unit()).map(|(axis, v)| (axis.clone(), *v));
-        // Parts of a valid layout are a valid layout, so this cannot fail; the layout itself is the fallback.
-        TileLayout::new(shard, replica, offset).unwrap_or_else(|_| self.clone())
+        TileLayout::from_valid_parts(shard, replica, offset)
     }
 }
 
