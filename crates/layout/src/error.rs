@@ -163,6 +163,11 @@ pub enum LayoutError {
     },
     /// Sizes or positions that do not fit in 56 bits.
     Overflow,
+    /// A defect of Tilewright: something that its own steps should have ensured does not hold.
+    Internal {
+        /// What does not hold.
+        problem: &'static str,
+    },
 }
 
 /// A shape as printed everywhere: `(4,32)`.
@@ -197,6 +202,7 @@ impl LayoutError {
             LayoutError::Table { .. } => "L0121",
             LayoutError::NoIters { .. } => "L0122",
             LayoutError::TooManyIters { .. } => "L0123",
+            LayoutError::Internal { .. } => "L0124",
         }
     }
 
@@ -217,6 +223,7 @@ impl LayoutError {
             }
             LayoutError::Size { size, .. } => Diagnostic::error(self.code(), self.to_string())
                 .help(format!("legal: extents of at least 1 whose product is {size}")),
+            LayoutError::Internal { .. } => Diagnostic::internal(self.code(), self.to_string()),
             LayoutError::Overflow => Diagnostic::error(self.code(), self.to_string())
                 .help("legal: fewer than 2^56 elements, at positions below 2^56"),
             LayoutError::NotGroupable { .. } => Diagnostic::error(self.code(), self.to_string()).help(
@@ -301,9 +308,22 @@ impl fmt::Display for LayoutError {
                     crate::ENUMERATION_LIMIT
                 )
             }
+            LayoutError::Internal { problem } => write!(f, "{problem}"),
             LayoutError::Overflow => write!(f, "the layout's size or positions do not fit in 56 bits"),
         }
     }
 }
 
 impl std::error::Error for LayoutError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_defect_is_an_internal_error() {
+        let defect = LayoutError::Internal { problem: "a region of one run of iters is not affine" }.diagnostic();
+        assert_eq!(defect.to_string(), "internal error[L0124]: a region of one run of iters is not affine");
+        assert!(defect.is_internal());
+    }
+}

@@ -28,6 +28,7 @@ mod error;
 mod fix;
 pub mod hardware;
 mod index;
+mod iter;
 mod layout;
 pub mod map;
 pub mod mesh;
@@ -48,13 +49,14 @@ pub use algebra::{
 pub use axis::Axis;
 pub use dtype::DType;
 pub use error::LayoutError;
+pub use iter::Iter;
 pub use layout::Layout;
 pub use placed::{Pitch, PlacedTile, Placement};
 pub use scope::{AxisRelation, RELATIONS};
 pub use spec::{LayoutSpec, R, ReplicaSpec, S, Term};
 pub use swizzle::{ComposeLayout, SwizzleLayout};
 pub use table::TableLayout;
-pub use tile::{Coord, Iter, TileLayout};
+pub use tile::{Coord, TileLayout};
 
 /// The maximum number of points that a question may enumerate; above it the result is [`LayoutError::TooLarge`].
 pub const ENUMERATION_LIMIT: i64 = 1 << 22;

@@ -9,10 +9,11 @@ use tilewright_diag::nearest;
 use crate::axis::{Axis, AxisKind, HARDWARE, M};
 use crate::error::LayoutError;
 use crate::fix;
+use crate::iter::Iter;
 use crate::layout::Layout;
 use crate::print;
 use crate::swizzle::{ComposeLayout, SwizzleLayout};
-use crate::tile::{Iter, TileLayout};
+use crate::tile::TileLayout;
 
 const EXAMPLE: &str = "S[(8,4):(4@laneid,1@laneid)] + R[2:4@warpid] + 5@warpid";
 const SWIZZLE_EXAMPLE: &str = "swizzle(M=3,B=3,S=3) o S[(8,64):(64,1)]";

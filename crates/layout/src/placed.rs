@@ -1,5 +1,6 @@
 //! A tile inside a buffer: its shape relative to its start, and the position of that start.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use tilewright_expr::Expr;
@@ -8,10 +9,11 @@ use tilewright_expr::linear::normalize;
 use crate::algebra::elements_of_region;
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
 use crate::swizzle::SwizzleLayout;
 use crate::table::TableLayout;
-use crate::tile::{Iter, TileLayout, check_size};
+use crate::tile::{TileLayout, check_size};
 
 /// Where the elements of a tile are in linear memory, relative to its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +58,7 @@ impl Layout {
     /// with several places per element, the first is used.
     ///
     /// Errors: ranks that differ, a shape of a different size or one that does not group, a start that may lie outside,
-    /// a table on an axis other than `m`, or a region whose iters or listed positions would depend on where it starts
+    /// a layout on an axis other than `m`, or a region whose iters or listed positions would depend on where it starts
     /// (use a start that is a multiple of the extent or, in a table, a constant start).
     pub fn place(&self, shape: &[i64], starts: &[Expr], extents: &[i64]) -> Result<PlacedTile, LayoutError> {
         for given in [starts.len(), extents.len()] {
@@ -94,6 +96,7 @@ impl Region<'_> {
     }
 
     fn of_iters(&self, parent: &TileLayout, swizzle: Option<SwizzleLayout>) -> Result<PlacedTile, LayoutError> {
+        check_on_memory(&parent.axes())?;
         let grouped = parent.group(self.shape)?;
         let mut shard = Vec::new();
         let mut start = Expr::constant(parent.offset_on(&M));
@@ -111,9 +114,7 @@ impl Region<'_> {
     /// Lists the positions of the box at its least start; each further index of a start must add one step to all of
     /// them.
     fn of_table(&self, table: &TableLayout) -> Result<PlacedTile, LayoutError> {
-        if let Some(axis) = table.axes().iter().find(|axis| **axis != M) {
-            return Err(LayoutError::Axes { problem: format!("a tile in memory is on `m`, not on `{axis}`") });
-        }
+        check_on_memory(table.axes())?;
         check_size(self.shape, table.size())?;
         let reach: Vec<Range<i64>> = (0..self.shape.len()).map(|d| self.reach(d)).collect::<Result<_, _>>()?;
         let sides: Vec<i64> = reach.iter().map(|range| range.end - range.start).collect();
@@ -132,6 +133,14 @@ impl Region<'_> {
         let kept: Vec<i64> = kept.into_iter().map(|element| positions[element as usize]).collect();
         let shape = Placement::Listed(TableLayout::of_positions(&M, &kept)?);
         Ok(PlacedTile { shape, start: normalize(&start), swizzle: None, pitches: Vec::new() })
+    }
+}
+
+/// A tile in memory is on `m`; [`PlacedTile::over`] makes the only tiles with other axes.
+fn check_on_memory<'a>(axes: impl IntoIterator<Item = &'a Axis>) -> Result<(), LayoutError> {
+    match axes.into_iter().find(|axis| **axis != M) {
+        Some(axis) => Err(LayoutError::Axes { problem: format!("a tile in memory is on `m`, not on `{axis}`") }),
+        None => Ok(()),
     }
 }
 
@@ -182,13 +191,18 @@ fn position(iters: &[Iter], at: &Expr) -> Expr {
 
 impl PlacedTile {
     /// The tile of `extents` at `starts` in a tensor with these strides, some of them known only at launch. `edges` has
-    /// the extent of each dimension that the tile may exceed.
+    /// the extent of each dimension that the tile may exceed. Error: ranks that differ.
     pub fn over(
         starts: &[Expr],
         extents: &[i64],
         strides: &[Expr],
         edges: &[Option<Expr>],
     ) -> Result<PlacedTile, LayoutError> {
+        for given in [starts.len(), strides.len(), edges.len()] {
+            if given != extents.len() {
+                return Err(LayoutError::Rank { given, needed: extents.len() });
+            }
+        }
         let axes: Vec<Axis> = (0..extents.len()).map(|dimension| Axis::named(&format!("dim{dimension}"))).collect();
         let iters = extents
             .iter()
@@ -211,23 +225,43 @@ impl PlacedTile {
         &self.start + &self.first_of_pitches()
     }
 
-    /// True when this tile and another in the same memory may share a place. At a constant distance, the bounds of the
-    /// places decide, or, if either has pitches, whether it is 0. At an unknown distance, two tiles that both have
-    /// pitches are assumed not to meet, all others to meet.
-    pub fn may_meet(&self, other: &PlacedTile) -> bool {
-        let distance = normalize(&(self.origin() - other.origin()));
-        let Some(distance) = distance.as_const() else { return self.pitches.is_empty() || other.pitches.is_empty() };
-        if !self.pitches.is_empty() || !other.pitches.is_empty() {
-            return distance == 0;
-        }
-        let bounds = |tile: &PlacedTile| {
-            let block = tile.swizzle.map_or(1, SwizzleLayout::block);
-            let positions = tile.positions();
-            let least = positions.iter().copied().min().unwrap_or(0) - (block - 1);
-            (least, positions.iter().copied().max().unwrap_or(0) + (block - 1))
+    /// How far the first element of this tile is behind that of another in the same memory, if that is one number
+    /// whatever the starts and sizes are.
+    pub fn distance_from(&self, other: &PlacedTile) -> Option<i64> {
+        normalize(&(self.origin() - other.origin())).as_const()
+    }
+
+    /// False only if this tile and another in the same memory cannot share a place, because the bounds of their places
+    /// keep them apart at a constant distance.
+    pub fn may_overlap(&self, other: &PlacedTile) -> bool {
+        let Some(distance) = self.distance_from(other) else { return true };
+        let ((least, greatest), (other_least, other_greatest)) = (self.bounds(), other.bounds());
+        least.saturating_add(distance) <= other_greatest && other_least <= greatest.saturating_add(distance)
+    }
+
+    /// The least and the greatest position that an element may have relative to the tile's first, for all sizes that
+    /// the tensor may have at launch. A swizzle moves a position inside a block only.
+    fn bounds(&self) -> (i64, i64) {
+        let (least, greatest) = match &self.shape {
+            Placement::Iters(tile) => (tile.least_on(&M), tile.span_on(&M) - 1),
+            Placement::Listed(table) => (table.least_on(&M), table.span_on(&M) - 1),
         };
-        let ((least, most), (other_least, other_most)) = (bounds(self), bounds(other));
-        least + distance <= other_most && other_least <= most + distance
+        let within_block = self.swizzle.map_or(0, |swizzle| swizzle.block() - 1);
+        let fixed = (least - within_block, greatest + within_block);
+        self.pitches.iter().fold(fixed, |(least, greatest), pitch| {
+            let (low, high) = self.reach_of(pitch);
+            (least.saturating_add(low), greatest.saturating_add(high))
+        })
+    }
+
+    /// The least and the greatest that a dimension adds to the position of the tile's first element.
+    fn reach_of(&self, pitch: &Pitch) -> (i64, i64) {
+        let last = match &self.shape {
+            Placement::Iters(tile) => tile.span_on(&pitch.axis) - 1,
+            Placement::Listed(table) => table.span_on(&pitch.axis) - 1,
+        };
+        let [low, high] = [pitch.stride.range().lo, pitch.stride.range().hi].map(|stride| last.saturating_mul(stride));
+        (low.min(0), high.max(0))
     }
 
     /// The sum that the starts of the dimensions in `pitches` add to every position.
@@ -235,10 +269,14 @@ impl PlacedTile {
         self.pitches.iter().fold(Expr::constant(0), |sum, pitch| sum + &pitch.first * &pitch.stride)
     }
 
-    /// How far a step of 1 on `axis` moves in memory, in elements: the stride of a dimension in `pitches`, or 1 on `m`.
+    /// How far a step of 1 on an axis of the tile moves in memory, in elements: the stride of a dimension in `pitches`,
+    /// or 1 on `m`. The tile must have the axis.
     pub fn stride_of(&self, axis: &Axis) -> Expr {
-        let pitch = self.pitches.iter().find(|pitch| pitch.axis == *axis);
-        pitch.map_or(Expr::constant(1), |pitch| pitch.stride.clone())
+        if *axis == M {
+            return Expr::constant(1);
+        }
+        let strides: BTreeMap<&Axis, &Expr> = self.pitches.iter().map(|pitch| (&pitch.axis, &pitch.stride)).collect();
+        strides[axis].clone()
     }
 
     /// The position of element `flat` relative to the start, where `layout` has the iters of this tile in some order.
@@ -390,6 +428,65 @@ mod tests {
     fn a_table_on_lanes_is_not_in_memory() {
         let lanes = Layout::Table(TableLayout::of_positions(&crate::axis::LANEID, &[1, 0]).unwrap());
         assert_eq!(lanes.place(&[2], &[at(0)], &[1]).unwrap_err().code(), "L0120");
+    }
+
+    #[test]
+    fn iters_on_lanes_are_not_in_memory() {
+        assert_eq!(placed("S[(2,2):(1@laneid,1)]", &[2, 2], &[at(0), at(0)], &[1, 2]), "L0120");
+    }
+
+    /// `extents` at `starts` of a matrix whose rows are `n` apart, `n` known at launch only.
+    fn of_matrix(starts: [Expr; 2], extents: [i64; 2]) -> PlacedTile {
+        let n = Expr::var(&Var::new("n", 64, 4096));
+        PlacedTile::over(&starts, &extents, &[n, at(1)], &[None, None]).unwrap()
+    }
+
+    /// Whether either of two tiles may overlap the other.
+    fn may_overlap(one: &PlacedTile, other: &PlacedTile) -> bool {
+        let either = [one.may_overlap(other), other.may_overlap(one)];
+        assert_eq!(either[0], either[1]);
+        either[0]
+    }
+
+    #[test]
+    fn tiles_with_run_time_strides_at_an_unknown_distance_may_overlap() {
+        let (by, bx) = (var("by", 7), var("bx", 7));
+        let rows = of_matrix([&by * 32, &bx * 32], [32, 32]);
+        let transposed = of_matrix([&bx * 32, &by * 32], [32, 32]);
+        assert!(may_overlap(&rows, &transposed));
+    }
+
+    #[test]
+    fn tiles_with_run_time_strides_overlap_where_their_bounds_do() {
+        let tile = |column: i64, extents: [i64; 2]| of_matrix([var("y", 7), at(column)], extents);
+        assert!(may_overlap(&tile(0, [4, 32]), &tile(0, [4, 32])));
+        assert!(may_overlap(&tile(0, [1, 32]), &tile(31, [1, 32])));
+        assert!(!may_overlap(&tile(0, [1, 32]), &tile(32, [1, 32])));
+        // The second row of one tile may reach the other's first, whatever `n` is.
+        assert!(may_overlap(&tile(0, [2, 32]), &tile(32, [2, 32])));
+    }
+
+    #[test]
+    fn tiles_without_run_time_strides_overlap_where_their_bounds_do() {
+        let layout: Layout = "S[(8,16):(16,1)]".parse().unwrap();
+        let row = |at: &Expr| layout.place(&[8, 16], &[at.clone(), Expr::constant(0)], &[2, 16]).unwrap();
+        let y = var("y", 5);
+        assert!(may_overlap(&row(&y), &row(&(&y + 1))));
+        assert!(!may_overlap(&row(&at(0)), &row(&at(2))));
+        assert!(may_overlap(&row(&y), &row(&var("x", 5))));
+    }
+
+    #[test]
+    fn ranks_of_a_tile_with_run_time_strides_agree() {
+        let error = PlacedTile::over(&[at(0)], &[4, 4], &[at(4), at(1)], &[None, None]).unwrap_err();
+        assert_eq!(error, LayoutError::Rank { given: 1, needed: 2 });
+    }
+
+    #[test]
+    fn a_step_on_an_axis_moves_by_its_stride() {
+        let tile = of_matrix([at(0), at(0)], [4, 4]);
+        let strides = ["dim0", "dim1", "m"].map(|axis| tile.stride_of(&Axis::named(axis)).to_string());
+        assert_eq!(strides, ["n", "1", "1"]);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use crate::error::tuple;
+use crate::iter::Iter;
 use crate::layout::Layout;
 use crate::swizzle::{ComposeLayout, SwizzleLayout};
-use crate::tile::{Iter, TileLayout};
+use crate::tile::TileLayout;
 
 fn bracket(f: &mut fmt::Formatter<'_>, letter: char, iters: &[Iter]) -> fmt::Result {
     if let [Iter { extent, stride, axis }] = iters {

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 
 use crate::axis::{Axis, AxisKind, LANEID, Scope, TID_IN_WG, TX, WARPID, WGID, WID_IN_WG};
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
-use crate::tile::{Iter, TileLayout};
+use crate::tile::TileLayout;
 
 /// Threads in a warp.
 const WARP: i64 = 32;

@@ -4,7 +4,8 @@ use std::ops::{Add, Mul};
 
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 /// A stride or an offset on an axis: `4 * LANEID`. A bare number is on `m`.
 #[derive(Clone, Debug, PartialEq, Eq)]

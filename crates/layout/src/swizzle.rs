@@ -109,6 +109,11 @@ impl ComposeLayout {
         Ok(ComposeLayout { swizzle, tile })
     }
 
+    /// The same swizzle over another way to write the tile.
+    pub(crate) fn over_rewritten(&self, tile: TileLayout) -> ComposeLayout {
+        ComposeLayout { swizzle: self.swizzle, tile }
+    }
+
     /// The swizzle.
     pub fn swizzle(&self) -> SwizzleLayout {
         self.swizzle

@@ -94,12 +94,12 @@ impl TableLayout {
         Some((start..end).map(move |place| &self.0.positions[place * width..(place + 1) * width]))
     }
 
-    /// The position of the first place of element `flat` on `axis`; 0 on an axis that the table does not have, or
-    /// for an element outside the table.
+    /// The position of the first place of element `flat` on `axis`; 0 on an axis that the table does not have. `flat`
+    /// must be inside the table.
     pub fn position(&self, flat: i64, axis: &Axis) -> i64 {
+        let first = self.0.starts[flat as usize] * self.0.axes.len();
         let column = self.0.axes.iter().position(|a| a == axis);
-        let first = self.rows_of(flat).and_then(|mut rows| rows.next());
-        column.zip(first).map_or(0, |(column, row)| row[column])
+        column.map_or(0, |column| self.0.positions[first + column])
     }
 
     /// The positions of all places on `axis`; none on an axis that the table does not have.

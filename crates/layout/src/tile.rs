@@ -1,25 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::axis::{Axis, M};
+use crate::axis::Axis;
 use crate::error::LayoutError;
-
-/// A strided walk over one axis: `extent` positions, `stride` apart.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Iter {
-    /// How many positions it has; at least 1.
-    pub extent: i64,
-    /// How far one step moves, in units of the axis; may be 0 or negative.
-    pub stride: i64,
-    /// The axis.
-    pub axis: Axis,
-}
-
-impl Iter {
-    /// An iter on linear memory.
-    pub fn memory(extent: i64, stride: i64) -> Iter {
-        Iter { extent, stride, axis: M }
-    }
-}
+use crate::iter::Iter;
 
 /// The maximum number of shard or replica iters. No tile needs more (55 of extent 2 fill all positions), and the limit
 /// keeps every operation bounded.
@@ -69,6 +52,21 @@ impl TileLayout {
         }
         layout.check_sizes()?;
         Ok(layout)
+    }
+
+    /// A layout from parts that are valid because of those they were made from: as many elements, or fewer, at places
+    /// that another layout has, or fewer of its axes. Offsets on one axis add up.
+    pub(crate) fn from_valid_parts(
+        shard: Vec<Iter>,
+        replica: Vec<Iter>,
+        offset: impl IntoIterator<Item = (Axis, i64)>,
+    ) -> TileLayout {
+        let mut sums: BTreeMap<Axis, i64> = BTreeMap::new();
+        for (axis, value) in offset {
+            *sums.entry(axis).or_insert(0) += value;
+        }
+        sums.retain(|_, value| *value != 0);
+        TileLayout { shard, replica, offset: sums }
     }
 
     /// One element at position 0 of linear memory.
@@ -325,7 +323,7 @@ pub(crate) fn flatten(coordinate: &[i64], shape: &[i64]) -> Result<i64, LayoutEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::axis::{LANEID, WARPID};
+    use crate::axis::{LANEID, M, WARPID};
 
     fn seed() -> TileLayout {
         "S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid".parse().unwrap()

@@ -16,6 +16,8 @@ use crate::layout::text::{TextOptions, text};
 use crate::layout::wavefront::{BANKS, WORD, Wavefront, wavefronts_of};
 use crate::schedule::accesses::{Access, Accesses, MOST_ACCESSES};
 
+pub use accesses::ScheduleError;
+
 /// Number of neighbouring lanes that share a colour.
 const ALIKE: usize = 8;
 /// The colour of a conflict.
@@ -67,14 +69,15 @@ struct Cell {
 impl Schedule {
     /// What warp 0 does in the `op`th tile op of a program. Indices of CTAs and of loops around the op have their least
     /// value, sizes that are known only at launch their greatest; loops inside the op are run. `None` if there is no
-    /// such op, if it touches no shared memory, or if an index has no value.
-    pub fn of(program: &Program, op: usize) -> Option<Schedule> {
-        let (_, note) = program.notes.iter().nth(op)?;
+    /// such op, or if it touches no shared memory. Errors: an index or a condition without a value, an index below 0.
+    pub fn of(program: &Program, op: usize) -> Result<Option<Schedule>, ScheduleError> {
+        let Some((_, note)) = program.notes.iter().nth(op) else { return Ok(None) };
         let accesses = Accesses::of(program, op)?;
         let same = |(one, a): &Access, (other, b): &Access| one == other && a.kind == b.kind && a.width == b.width;
         let alike = accesses.found.chunk_by(same);
         let phases: Vec<Phase> = alike.filter_map(|accesses| Phase::of(program, accesses)).collect();
-        (!phases.is_empty()).then(|| Schedule { title: note.title.clone(), phases, is_cut: accesses.is_cut })
+        let is_cut = accesses.is_cut;
+        Ok((!phases.is_empty()).then(|| Schedule { title: note.title.clone(), phases, is_cut }))
     }
 
     /// The picture as text, all of it.
@@ -260,6 +263,10 @@ mod tests {
         }
 
         fn schedule(&self, body: Vec<Stmt>) -> Option<Schedule> {
+            self.found(body).unwrap()
+        }
+
+        fn found(&self, body: Vec<Stmt>) -> Result<Option<Schedule>, ScheduleError> {
             Schedule::of(&Program { body, ..self.program.clone() }, 0)
         }
 
@@ -349,7 +356,16 @@ mod tests {
         let f = fixture(DType::B32, 32);
         assert!(f.schedule(vec![f.op(Vec::new())]).is_none());
         assert!(f.schedule(vec![f.load(lane(), 1)]).is_none());
-        assert!(Schedule::of(&f.program, 1).is_none());
+        assert!(Schedule::of(&f.program, 1).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_index_below_0_or_without_a_value_is_no_picture() {
+        let f = fixture(DType::B32, 2);
+        let outside = f.found(vec![f.op(vec![f.load(lane() - 1, 1)])]).unwrap_err();
+        assert_eq!(outside.to_string(), "lane 0 accesses element -1 of `tile`");
+        let without = f.found(vec![f.op(vec![f.load(lane() / (lane() - lane()), 1)])]).unwrap_err();
+        assert_eq!(without.to_string(), "division by 0, which is not positive");
     }
 
     #[test]

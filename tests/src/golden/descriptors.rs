@@ -190,7 +190,10 @@ impl Buffer {
         if self.bits != 32 || SwizzleMode::B128.swizzle(32) != Ok(compose.swizzle()) {
             return Ok(None);
         }
-        let swizzle = SwizzlePattern::B128Atom32.swizzle(32).ok_or("no swizzle of 32-byte chunks")?;
+        let swizzle = SwizzlePattern::B128Atom32
+            .swizzle(32)
+            .map_err(|error| error.to_string())?
+            .ok_or("no swizzle of 32-byte chunks")?;
         let layout = Layout::from(ComposeLayout::new(swizzle, compose.tile().clone()).map_err(|e| e.to_string())?);
         Ok(Some(Buffer { begins: begins(&layout, 32)?, layout, shape: self.shape.clone(), bits: 32 }))
     }

@@ -33,7 +33,7 @@ fn picture(kernel: Kernel, variant: &str) -> String {
     let options = Options { variant: Some(variant.to_string()) };
     let program = lower(&kernel, target, &options).expect("the variant can do it");
     let op = program.plans.iter().position(|plan| plan.forced && plan.chosen == variant).expect("an op of the variant");
-    let schedule = Schedule::of(&program, op).expect("the op touches shared memory");
+    let schedule = Schedule::of(&program, op).expect("every index has a value").expect("the op touches shared memory");
     schedule.to_svg().expect("it can be drawn")
 }
 

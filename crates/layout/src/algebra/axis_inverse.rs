@@ -6,7 +6,8 @@ use std::fmt;
 use tilewright_expr::Expr;
 
 use crate::axis::Axis;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 /// A digit of the element's index, read off a position: `(position - origin) / divisor % extent`, times `weight`.
 #[derive(Clone, Debug, PartialEq, Eq)]

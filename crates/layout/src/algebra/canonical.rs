@@ -2,7 +2,8 @@
 
 use crate::algebra::replicas;
 use crate::axis::M;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 impl TileLayout {
     /// The normal form: two layouts place every element at the same set of places exactly if their
@@ -25,8 +26,7 @@ impl TileLayout {
         }
         let (replica, shift) = replicas::normal_form(self.replica());
         let offset = self.offset().clone().into_iter().chain(shift);
-        // The parts come from a valid layout and only shrink, so this cannot fail; the layout itself is the fallback.
-        TileLayout::new(shard, replica, offset).unwrap_or_else(|_| self.clone())
+        TileLayout::from_valid_parts(shard, replica, offset)
     }
 }
 

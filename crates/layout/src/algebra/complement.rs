@@ -2,7 +2,8 @@
 
 use crate::axis::Axis;
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 impl TileLayout {
     /// The layout of what this one leaves free of the positions `0..bound` on `axis`.

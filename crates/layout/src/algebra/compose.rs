@@ -3,10 +3,11 @@
 use crate::algebra::recognise::Walk;
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
 use crate::swizzle::ComposeLayout;
 use crate::table::TableLayout;
-use crate::tile::{Coord, Iter, TileLayout};
+use crate::tile::{Coord, TileLayout};
 
 impl TileLayout {
     /// This layout after `inner`, whose positions on `m` are flat indices of this one.

@@ -1,7 +1,8 @@
 //! Regrouping: iters split so that every dimension of a shape owns a run of them.
 
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 /// A layout whose shard iters fall into one run per dimension of a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +23,9 @@ pub struct GroupedMany {
 }
 
 impl Grouped {
-    /// The iters of one dimension, slowest first; none for a dimension that the shape does not have.
+    /// The iters of one of the shape's dimensions, slowest first.
     pub fn dimension(&self, dimension: usize) -> &[Iter] {
-        let range = self.separators.get(dimension).zip(self.separators.get(dimension + 1));
-        range.and_then(|(start, end)| self.layout.shard().get(*start..*end)).unwrap_or(&[])
+        &self.layout.shard()[self.separators[dimension]..self.separators[dimension + 1]]
     }
 }
 

@@ -6,9 +6,10 @@ use std::fmt;
 use super::axis_inverse::{Digit, Guard, Weighted};
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
 use crate::table::TableLayout;
-use crate::tile::{Coord, Iter, TileLayout};
+use crate::tile::{Coord, TileLayout};
 
 /// The inverse of a layout: for every place, the element there, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,9 +73,10 @@ impl TileLayout {
                 place.insert(axis.clone(), rest % extent);
                 rest /= extent;
             }
-            inverse.element_at(&place).unwrap_or(0)
+            let problem = "a place of a box that the layout fills has no element";
+            inverse.element_at(&place).ok_or(LayoutError::Internal { problem })
         };
-        let elements: Vec<i64> = (0..points).map(element).collect();
+        let elements: Vec<i64> = (0..points).map(element).collect::<Result<_, _>>()?;
         TableLayout::of_positions(&M, &elements).map(Layout::Table)
     }
 

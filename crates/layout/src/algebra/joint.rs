@@ -1,7 +1,8 @@
 //! Cuts several layouts of one tile into iters of the same extents.
 
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 /// Cuts all layouts so that iter `i` of each has the same extent: iter by iter, the same digit of the element index.
 ///

@@ -2,7 +2,8 @@
 
 use crate::axis::Axis;
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 impl TileLayout {
     /// The shard iters in the order `permutation`: iter `i` of the result is iter `permutation[i]` of this layout.
@@ -54,8 +55,7 @@ impl TileLayout {
         let stays = |axis: &Axis| !axis.is_unit();
         let kept = |iters: &[Iter]| iters.iter().filter(|iter| stays(&iter.axis)).cloned().collect::<Vec<_>>();
         let offset = self.offset().iter().filter(|(axis, _)| stays(axis)).map(|(axis, v)| (axis.clone(), *v));
-        // Parts of a valid layout are a valid layout, so this cannot fail; the layout itself is the fallback.
-        TileLayout::new(kept(self.shard()), kept(self.replica()), offset).unwrap_or_else(|_| self.clone())
+        TileLayout::from_valid_parts(kept(self.shard()), kept(self.replica()), offset)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::axis::{Axis, M};
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 impl TileLayout {
     /// The layout of the same bytes in elements `count` times narrower: every element becomes `count` of them.

@@ -1,7 +1,7 @@
 //! Recognises digits in a list of positions: each position as a sum of digits of its index, as iters if all matter.
 
 use crate::axis::Axis;
-use crate::tile::Iter;
+use crate::iter::Iter;
 
 /// The positions of a sequence of elements, relative to the first.
 pub(crate) struct Walk {

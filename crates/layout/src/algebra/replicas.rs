@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::algebra::progression::{Progression, added, fuse, sums};
 use crate::axis::Axis;
 use crate::error::LayoutError;
-use crate::tile::Iter;
+use crate::iter::Iter;
 
 /// A set of integers with more members than this is left as its fused iters.
 const MOST_OFFSETS: i64 = 1 << 12;

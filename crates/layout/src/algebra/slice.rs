@@ -6,7 +6,8 @@ use std::ops::Range;
 use crate::algebra::canonical::fused;
 use crate::algebra::recognise::Walk;
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout, check_size};
+use crate::iter::Iter;
+use crate::tile::{TileLayout, check_size};
 
 impl TileLayout {
     /// The layout of the elements in `region` (one range per dimension of `shape`), in row-major order of the region.
@@ -37,6 +38,7 @@ impl TileLayout {
         for (dimension, range) in region.iter().enumerate() {
             let mut sides = Vec::new();
             affine_sides(grouped.dimension(dimension), range.clone(), &[], &mut sides)?;
+            // With more sides than that, `affine_sides` has stopped early.
             if boxes.len().saturating_mul(sides.len()) > MOST_PIECES {
                 return Err(LayoutError::NotAffine { dimension, begin: range.start, end: range.end });
             }
@@ -96,6 +98,9 @@ pub struct Piece {
 /// The maximum number of pieces of a region.
 const MOST_PIECES: usize = 4096;
 
+/// A range inside one run of the innermost iter is always affine.
+const NOT_ONE_SIDE: LayoutError = LayoutError::Internal { problem: "a region of one run of iters is not affine" };
+
 /// Cuts a range of one dimension into ranges that [`cut`] describes: the rest of the run it begins in, whole runs, and
 /// its part of the run it ends in. `range` counts whole rounds of the iters `inner`.
 fn affine_sides(iters: &[Iter], range: Range<i64>, inner: &[Iter], sides: &mut Vec<Side>) -> Result<(), LayoutError> {
@@ -105,22 +110,23 @@ fn affine_sides(iters: &[Iter], range: Range<i64>, inner: &[Iter], sides: &mut V
     if sides.len() > MOST_PIECES {
         return Ok(());
     }
-    let Some((innermost, outer)) = iters.split_last() else { return Ok(()) };
     if let Some(side) = Side::of(&all, scaled(&range))? {
         sides.push(side);
         return Ok(());
     }
+    // Without outer iters the range is all of the inner ones, which are affine.
+    let (innermost, outer) = iters.split_last().ok_or(NOT_ONE_SIDE)?;
     let e = innermost.extent;
     let (head, tail) = ((range.start + e - 1) / e * e, range.end / e * e);
     if range.start < head {
-        sides.extend(Side::of(&all, scaled(&(range.start..head)))?);
+        sides.push(Side::of(&all, scaled(&(range.start..head)))?.ok_or(NOT_ONE_SIDE)?);
     }
     if head < tail {
         let within: Vec<Iter> = std::iter::once(innermost).chain(inner).cloned().collect();
         affine_sides(outer, head / e..tail / e, &within, sides)?;
     }
     if tail < range.end {
-        sides.extend(Side::of(&all, scaled(&(tail..range.end)))?);
+        sides.push(Side::of(&all, scaled(&(tail..range.end)))?.ok_or(NOT_ONE_SIDE)?);
     }
     Ok(())
 }

@@ -3,7 +3,8 @@
 use crate::algebra::canonical::fused;
 use crate::algebra::replicas;
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 impl TileLayout {
     /// This layout (the right addend, of shape `right_shape`) at every element of `left` (of shape `left_shape`).

@@ -19,7 +19,7 @@ impl ComposeLayout {
         if self.swizzle().is_idle_below(tile.span_on(&crate::axis::M)) {
             return Layout::Tile(tile);
         }
-        self.over(tile).map_or_else(|_| Layout::Compose(self.clone()), Layout::Compose)
+        Layout::Compose(self.over_rewritten(tile))
     }
 
     /// [`TileLayout::tile`] of the tile below; the result is swizzled as a whole.

@@ -3,7 +3,8 @@
 use crate::algebra::sum::{Interleaved, interleave, same_dimensions, with_both};
 use crate::axis::Axis;
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 impl TileLayout {
     /// This layout (the inner tile, of shape `inner_shape`) at every element of `outer` (of shape `outer_shape`).

@@ -26,6 +26,7 @@ use crate::layout::Layout;
 mod mode;
 mod pattern;
 mod search;
+mod tile_banks;
 mod witness;
 
 pub use mode::{SwizzleChoice, choose_swizzle_mode};

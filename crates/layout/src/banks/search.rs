@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::mode::MODES;
+use super::tile_banks::TileBanks;
 use super::witness::{Witness, witnesses};
-use super::{AccessPattern, Case, byte_of, check_instructions};
-use crate::access::{LANES, WarpAccess};
+use super::{AccessPattern, Case, check_instructions};
 use crate::error::LayoutError;
 use crate::hardware::SwizzleMode;
 use crate::layout::Layout;
@@ -53,7 +53,7 @@ pub struct SwizzleSearch {
 pub fn find_swizzle(tile: &TileLayout, bits: i64, patterns: &[AccessPattern]) -> Result<SwizzleSearch, LayoutError> {
     let positions = super::positions(&tile.clone().into(), bits)?;
     let cases = cases(&positions, bits, patterns)?;
-    let memory = Memory { positions: &positions, bits, cases: &cases };
+    let memory = TileBanks { positions: &positions, bits, cases: &cases };
     let plain = memory.attempt(PLAIN, 1);
     if plain.is_conflict_free() {
         return Ok(plain);
@@ -120,32 +120,7 @@ fn candidates(bits: i64, vector: i64, greatest: i64) -> Result<Vec<Candidate>, L
     Ok(list)
 }
 
-/// A plain tile in memory, with the patterns that touch it.
-pub(super) struct Memory<'a> {
-    /// The position of each element in memory, in elements.
-    positions: &'a [i64],
-    /// Bits of an element.
-    bits: i64,
-    /// The patterns as instructions.
-    pub(super) cases: &'a [Case<'a>],
-}
-
-impl Memory<'_> {
-    /// The byte where an element begins under a swizzle.
-    pub(super) fn byte(&self, element: i64, swizzle: Option<SwizzleLayout>) -> u64 {
-        let position = self.positions[element as usize];
-        byte_of(swizzle.map_or(position, |swizzle| swizzle.apply(position)), self.bits)
-    }
-
-    pub(super) fn access(
-        &self,
-        case: &Case<'_>,
-        lanes: &[Option<i64>; LANES],
-        swizzle: Option<SwizzleLayout>,
-    ) -> WarpAccess {
-        case.access(lanes, |element| self.byte(element, swizzle))
-    }
-
+impl TileBanks<'_> {
     /// Tries the other candidates after the plain tile, which has a conflict.
     fn search(&self, plain: SwizzleSearch, others: &[Candidate]) -> SwizzleSearch {
         let mut best = plain;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::search::Memory;
+use super::tile_banks::TileBanks;
 use super::{BANK_BYTES, Case};
 use crate::access::{LANES, WAVEFRONT_BYTES};
 use crate::swizzle::SwizzleLayout;
@@ -33,7 +33,7 @@ impl fmt::Display for Witness {
 /// Pairs of lanes such that under each of `swizzles`, all of which have a conflict, at least one pair meets. Each step
 /// takes the first swizzle still open and the first pattern with a conflict there, and of its pairs that meet the one
 /// that meets under the most open swizzles. So at most 496 pairs are compared for each swizzle.
-pub(super) fn witnesses(memory: &Memory<'_>, swizzles: &[Option<SwizzleLayout>]) -> Vec<Witness> {
+pub(super) fn witnesses(memory: &TileBanks<'_>, swizzles: &[Option<SwizzleLayout>]) -> Vec<Witness> {
     let mut open = swizzles.to_vec();
     let mut found = Vec::new();
     while let Some(&first) = open.first() {
@@ -64,14 +64,14 @@ struct Pair<'a> {
 impl Pair<'_> {
     /// True when the two lanes access different words in one bank. Both accesses have the same width and are aligned to
     /// it.
-    fn meets(&self, memory: &Memory<'_>, swizzle: Option<SwizzleLayout>) -> bool {
+    fn meets(&self, memory: &TileBanks<'_>, swizzle: Option<SwizzleLayout>) -> bool {
         let unit = self.case.width().max(BANK_BYTES);
         let [a, b] = self.elements.map(|element| memory.byte(element, swizzle) / unit);
         let units = WAVEFRONT_BYTES as u64 / unit;
         a != b && a % units == b % units
     }
 
-    fn witness(&self, memory: &Memory<'_>, swizzles: usize) -> Witness {
+    fn witness(&self, memory: &TileBanks<'_>, swizzles: usize) -> Witness {
         let [x, y] = self.elements.map(|element| memory.byte(element, None));
         Witness {
             pattern: self.case.pattern.name().to_string(),
@@ -87,7 +87,7 @@ impl Pair<'_> {
 ///
 /// Lanes of a quarter or half warp are always served together. Where none of these meet, the conflict is between two
 /// such groups, of a load whose pairs of lanes agree and are served together (see [`crate::access`]).
-fn pairs<'a>(memory: &Memory<'_>, case: &'a Case<'a>, swizzle: Option<SwizzleLayout>) -> Vec<Pair<'a>> {
+fn pairs<'a>(memory: &TileBanks<'_>, case: &'a Case<'a>, swizzle: Option<SwizzleLayout>) -> Vec<Pair<'a>> {
     let conflicting = case.instructions.iter().find(|lanes| !memory.access(case, lanes, swizzle).is_conflict_free());
     let Some(lanes) = conflicting else { return Vec::new() };
     let served = match case.width() {
@@ -100,7 +100,7 @@ fn pairs<'a>(memory: &Memory<'_>, case: &'a Case<'a>, swizzle: Option<SwizzleLay
 }
 
 fn meeting<'a>(
-    memory: &Memory<'_>,
+    memory: &TileBanks<'_>,
     case: &'a Case<'a>,
     lanes: &[Option<i64>; LANES],
     served: usize,

@@ -126,32 +126,27 @@ struct Colouring<'a> {
     palette: &'a mut Palette,
     /// What the lanes of this warp do in each step.
     steps: Vec<LaneStep>,
+    /// The step of each edge that has one so far: a step is assigned to one edge after the other.
+    step_of: Vec<usize>,
 }
 
 impl<'a> Colouring<'a> {
     fn new(edges: &'a [Edge], palette: &'a mut Palette) -> Colouring<'a> {
         let steps = vec![LaneStep::idle(); palette.steps.len()];
-        Colouring { edges, palette, steps }
+        Colouring { edges, palette, steps, step_of: Vec::with_capacity(edges.len()) }
     }
 
     fn run(mut self, ranges: Option<&Ranges>) -> Option<Vec<usize>> {
-        let edges = self.edges;
-        for (index, edge) in edges.iter().enumerate() {
+        for edge in self.edges {
             let range = ranges.map_or(0..self.steps.len(), |ranges| ranges.of(edge));
             let open = self.best_open(edge, range).or_else(|| self.repair(edge));
             let at = match open {
                 Some(at) => at,
                 None => self.add_step()?,
             };
-            self.place(index, at);
+            self.place_next(edge, at);
         }
-        let mut colours = vec![0; edges.len()];
-        for (at, step) in self.steps.iter().enumerate() {
-            for index in step.edge.iter().flatten() {
-                colours[*index] = at;
-            }
-        }
-        Some(colours)
+        Some(self.step_of)
     }
 
     fn add_step(&mut self) -> Option<usize> {
@@ -171,14 +166,16 @@ impl<'a> Colouring<'a> {
         range.filter(is_open).min_by_key(rank)
     }
 
-    fn place(&mut self, index: usize, at: usize) {
-        let Edge { source, word, lane, target } = self.edges[index];
+    /// Assigns a step to the first edge that has none.
+    fn place_next(&mut self, edge: &Edge, at: usize) {
+        let Edge { source, word, lane, target } = *edge;
         let (step, shared) = (&mut self.steps[at], &mut self.palette.steps[at]);
         if step.to[source] == 0 {
             shared.sent[word] += 1;
             shared.senders += 1;
         }
-        step.edge[lane] = Some(index);
+        step.edge[lane] = Some(self.step_of.len());
+        self.step_of.push(at);
         step.to[source] |= 1 << lane;
         step.word[source] = word;
         shared.received[target] += 1;
@@ -236,6 +233,8 @@ impl<'a> Colouring<'a> {
         let (x, y) = (&mut before[low], &mut after[0]);
         for lane in lanes_of(lanes.receivers) {
             std::mem::swap(&mut x.edge[lane], &mut y.edge[lane]);
+            x.edge[lane].into_iter().for_each(|edge| self.step_of[edge] = low);
+            y.edge[lane].into_iter().for_each(|edge| self.step_of[edge] = high);
         }
         for lane in lanes_of(lanes.senders) {
             std::mem::swap(&mut x.to[lane], &mut y.to[lane]);

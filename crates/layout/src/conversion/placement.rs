@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::access::LANES;
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
 use crate::swizzle::{ComposeLayout, SwizzleLayout};
-use crate::tile::{Iter, TileLayout};
+use crate::tile::TileLayout;
 
 use super::job::Job;
 use super::table::{FragmentTable, NONE};

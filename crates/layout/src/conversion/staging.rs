@@ -115,9 +115,9 @@ fn owners(job: &Job) -> (FragmentTable, Barrier) {
         if needer.is_shared || near.is_none() {
             barrier = Barrier::Cta;
         }
-        if let Some(place) = near.or(job.holders.all(element).first()) {
-            owned.set(place / registers, place % registers, element as i32);
-        }
+        // Every element has a place in `a`.
+        let place = near.unwrap_or(&job.holders.all(element)[0]);
+        owned.set(place / registers, place % registers, element as i32);
     }
     (owned, barrier)
 }

@@ -5,8 +5,9 @@ use crate::access::LANES;
 use crate::algebra::copies_on;
 use crate::axis::{M, REG, Scope, TX};
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::map::Map;
-use crate::tile::{Iter, TileLayout};
+use crate::tile::TileLayout;
 
 /// No element.
 pub(crate) const NONE: i32 = -1;
@@ -121,14 +122,14 @@ impl FragmentTable {
         }
     }
 
-    /// Writes a register that must not hold another element.
+    /// Writes a register of the table that must not hold another element.
     fn put(&mut self, thread: usize, register: usize, element: i32) -> Result<(), LayoutError> {
         let held = self.at(thread, register);
         if held != NONE && held != element {
             let problem = format!("register {register} of thread {thread} holds the elements {held} and {element}");
             return Err(refuse(problem, "at most one element in each register"));
         }
-        self.set(thread, register, element);
+        self.elements[thread * self.registers + register] = element;
         Ok(())
     }
 }

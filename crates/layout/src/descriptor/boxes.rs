@@ -267,14 +267,13 @@ fn copies(chosen: &[Digit], rest: &[Digit], start: i64, bits: i64) -> Result<Vec
     let mut places = vec![(vec![0; chosen.len()], start)];
     for digit in rest.iter().rev() {
         let same = chosen.iter().enumerate().filter(|(_, c)| c.dimension == digit.dimension && c.step <= digit.step);
-        let holder = same.max_by_key(|(_, c)| c.step);
+        let problem = "a digit of the tile has no dimension of the tensor map";
+        let (at, holder) = same.max_by_key(|(_, c)| c.step).ok_or(LayoutError::Internal { problem })?;
         let mut next = Vec::with_capacity(places.len());
         for (offset, place) in &places {
             for value in 0..digit.extent {
                 let mut offset: Vec<i64> = offset.clone();
-                if let Some((at, chosen)) = holder {
-                    offset[at] += value * (digit.step / chosen.step);
-                }
+                offset[at] += value * (digit.step / holder.step);
                 next.push((offset, place + value * digit.place));
             }
         }

@@ -3,8 +3,9 @@
 use crate::axis::M;
 use crate::error::LayoutError;
 use crate::layout::Layout;
+use crate::swizzle::SwizzleLayout;
 
-use super::form::{Form, STEP_BITS};
+use super::form::{Form, Major, STEP_BITS};
 use super::pattern::SwizzlePattern;
 use super::shared::{Tcgen05Descriptor, WgmmaDescriptor};
 
@@ -13,15 +14,6 @@ const WGMMA: &str = "wgmma shared-memory descriptor";
 
 /// Bytes that the 14 bits of an address or offset can reach.
 const REACH: i64 = 1 << 18;
-
-/// Which index of an operand is contiguous in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Major {
-    /// The index that is summed over: no transpose bit.
-    K,
-    /// The row of A or the column of B: the transpose bit is set.
-    MN,
-}
 
 /// An operand tile in shared memory, as described to a matrix engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +139,7 @@ impl Tile {
         }
         let Some(pattern) = SwizzlePattern::of(layout, bits) else {
             let problem = format!("no engine supports its swizzle on {bits}-bit elements");
-            return Err(refuse(problem, &legal_swizzles(bits)));
+            return Err(refuse(problem, &legal_swizzles(bits)?));
         };
         let places = iters.positions(&M).into_iter().map(|position| position * bits).collect();
         Ok(Tile { name, rows, columns, bits, major, pattern, places })
@@ -323,10 +315,11 @@ fn bit_text(bits: i64) -> String {
 }
 
 /// The swizzles that the engines support, in notation, for elements of `bits` bits.
-fn legal_swizzles(bits: i64) -> String {
-    let swizzles: Vec<String> =
-        SwizzlePattern::ALL.into_iter().filter_map(|p| p.swizzle(bits)).map(|s| s.to_string()).collect();
-    swizzles.join(", ")
+fn legal_swizzles(bits: i64) -> Result<String, LayoutError> {
+    let of_patterns = SwizzlePattern::ALL.into_iter().map(|pattern| pattern.swizzle(bits));
+    let swizzles: Vec<Option<SwizzleLayout>> = of_patterns.collect::<Result<_, _>>()?;
+    let texts: Vec<String> = swizzles.into_iter().flatten().map(|swizzle| swizzle.to_string()).collect();
+    Ok(texts.join(", "))
 }
 
 #[cfg(test)]

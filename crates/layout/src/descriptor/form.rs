@@ -5,11 +5,19 @@
 //! directions. The forms differ in the length of a run (16 bytes, or the span of the swizzle) and in which distance is
 //! the leading offset and which is the stride.
 
-use super::derive::Major;
 use super::pattern::SwizzlePattern;
 
 /// Bits of K in one K-step: 16 elements of f16, 32 of 8 bits, 8 of tf32.
 pub(crate) const STEP_BITS: i64 = 256;
+
+/// Which index of an operand is contiguous in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Major {
+    /// The index that is summed over: no transpose bit.
+    K,
+    /// The row of A or the column of B: the transpose bit is set.
+    MN,
+}
 
 /// A canonical form; distances in bits.
 #[derive(Clone, Copy, Debug)]

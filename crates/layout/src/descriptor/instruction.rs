@@ -184,18 +184,17 @@ pub fn dense(
     types: InstructionTypes,
     transpose: [bool; 2],
 ) -> Result<(DenseKind, InstructionDescriptor), LayoutError> {
-    let kind = kind_of(types)?;
+    let Multiplicands { kind, a, b } = multiplicands(types)?;
     let d = accumulator(kind, types)?;
     check_shape(kind, shape)?;
     check_transpose(shape, types, transpose)?;
-    let operand = |wanted| kind.operands().iter().find(|(t, _)| *t == wanted).map_or(0, |(_, number)| *number);
     let descriptor = InstructionDescriptor {
         sparsity_selector: 0,
         sparse: false,
         saturate: false,
         d,
-        a: operand(types.a),
-        b: operand(types.b),
+        a,
+        b,
         negate_a: false,
         negate_b: false,
         transpose_a: transpose[0],
@@ -207,14 +206,29 @@ pub fn dense(
     Ok((kind, descriptor))
 }
 
+/// The code of a type in a list of types with their codes.
+pub(crate) fn code_of(codes: &[(MmaType, u8)], wanted: MmaType) -> Option<u8> {
+    codes.iter().find(|(listed, _)| *listed == wanted).map(|(_, code)| *code)
+}
+
 /// An error about an instruction.
 pub(crate) fn refuse(problem: String, legal: &str) -> LayoutError {
     LayoutError::Hardware { name: "tcgen05 instruction", problem, legal: legal.to_string() }
 }
 
-fn kind_of(types: InstructionTypes) -> Result<DenseKind, LayoutError> {
-    let has = |kind: DenseKind, wanted: MmaType| kind.operands().iter().any(|(t, _)| *t == wanted);
-    DenseKind::ALL.into_iter().find(|kind| has(*kind, types.a) && has(*kind, types.b)).ok_or_else(|| {
+/// The kind that multiplies two types, and their codes.
+struct Multiplicands {
+    kind: DenseKind,
+    a: u8,
+    b: u8,
+}
+
+fn multiplicands(types: InstructionTypes) -> Result<Multiplicands, LayoutError> {
+    let of_kind = |kind: DenseKind| {
+        let code = |wanted: MmaType| code_of(kind.operands(), wanted);
+        Some(Multiplicands { kind, a: code(types.a)?, b: code(types.b)? })
+    };
+    DenseKind::ALL.into_iter().find_map(of_kind).ok_or_else(|| {
         let problem = format!("no kind multiplies {} by {}", types.a.name(), types.b.name());
         refuse(problem, "f16 and bf16, tf32, floats of 4 to 8 bits, or integers of 8 bits, not mixed with each other")
     })

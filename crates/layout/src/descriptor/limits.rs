@@ -138,7 +138,7 @@ pub(crate) fn check_shared(start: i64) -> Result<(), LayoutError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tensor_map::{BoxCopy, Source};
+    use super::super::tensor_map::{BoxCopy, Source, small_map};
     use super::*;
 
     /// Rows of 64 elements of 16 bits, of which a box takes 8 by 2.
@@ -147,7 +147,7 @@ mod tests {
             dims: vec![64, 10],
             strides: vec![128],
             boxes: vec![BoxCopy { offset: vec![0, 0], shared: 0 }],
-            ..super::super::tensor_map::tests::map()
+            ..small_map()
         }
     }
 

@@ -4,6 +4,7 @@
 //! [`tcgen05_descriptor`], [`wgmma_descriptor`] and [`tensor_map()`] return either a descriptor that addresses exactly
 //! the places of the layout, or an error that explains why there is none.
 
+mod box_addresses;
 mod boxes;
 mod derive;
 mod field;
@@ -16,7 +17,8 @@ mod shared;
 mod tensor_map;
 
 pub use boxes::tensor_map;
-pub use derive::{Major, Operand, tcgen05_descriptor, wgmma_descriptor};
+pub use derive::{Operand, tcgen05_descriptor, wgmma_descriptor};
+pub use form::Major;
 pub use instruction::{DenseKind, InstructionDescriptor, InstructionShape, InstructionTypes, dense};
 pub use pattern::SwizzlePattern;
 pub use scaled::{BlockScaledInstructionDescriptor, ScaleFormat, ScaledKind, block_scaled};

@@ -1,5 +1,6 @@
 //! The swizzle patterns that the matrix and copy engines support.
 
+use crate::error::LayoutError;
 use crate::hardware::SwizzleMode;
 use crate::layout::Layout;
 use crate::swizzle::SwizzleLayout;
@@ -32,28 +33,27 @@ impl SwizzlePattern {
         SwizzlePattern::B128Atom32,
     ];
 
-    /// The pattern of a layout of elements of `bits` bits; `None` for a table or a swizzle that no engine supports.
+    /// The pattern of a layout of elements of `bits` bits; `None` for a table or a swizzle that no engine supports, as
+    /// every swizzle of elements of a width that is not a power of two up to 128.
     pub fn of(layout: &Layout, bits: i64) -> Option<SwizzlePattern> {
         match layout {
             Layout::Tile(_) => Some(SwizzlePattern::None),
             Layout::Compose(compose) if compose.swizzle().swizzle_len() == 0 => Some(SwizzlePattern::None),
             Layout::Compose(compose) => {
-                SwizzlePattern::ALL.into_iter().find(|pattern| pattern.swizzle(bits) == Some(compose.swizzle()))
+                SwizzlePattern::ALL.into_iter().find(|pattern| pattern.swizzle(bits) == Ok(Some(compose.swizzle())))
             }
             Layout::Table(_) => None,
         }
     }
 
     /// The swizzle on addresses that count elements of `bits` bits (a power of two up to 128); with `bits` = 1, on bit
-    /// addresses. `None` if nothing moves, and for elements of any other width.
-    pub fn swizzle(self, bits: i64) -> Option<SwizzleLayout> {
+    /// addresses. `None` if nothing moves. Error: elements of any other width.
+    pub fn swizzle(self, bits: i64) -> Result<Option<SwizzleLayout>, LayoutError> {
+        let unmoved = SwizzleMode::None.swizzle(bits)?;
         match self.mode() {
-            Some(SwizzleMode::None) => None,
-            Some(mode) => mode.swizzle(bits).ok(),
-            None => {
-                let chunk = SwizzleMode::None.swizzle(bits).ok()?.per_element();
-                SwizzleLayout::new(i64::from(chunk) + 1, 2, 2, true).ok()
-            }
+            Some(SwizzleMode::None) => Ok(None),
+            Some(mode) => mode.swizzle(bits).map(Some),
+            None => SwizzleLayout::new(i64::from(unmoved.per_element()) + 1, 2, 2, true).map(Some),
         }
     }
 
@@ -134,15 +134,15 @@ mod tests {
     #[test]
     fn elements_that_no_chunk_holds_evenly_have_no_swizzle() {
         for bits in [-8, 0, 6, 24, 256] {
-            assert!(SwizzlePattern::ALL.into_iter().all(|pattern| pattern.swizzle(bits).is_none()), "{bits} bits");
+            assert!(SwizzlePattern::ALL.into_iter().all(|pattern| pattern.swizzle(bits).is_err()), "{bits} bits");
         }
-        assert_eq!(SwizzlePattern::B128Atom32.swizzle(128), SwizzleLayout::new(1, 2, 2, true).ok());
+        assert_eq!(SwizzlePattern::B128Atom32.swizzle(128), SwizzleLayout::new(1, 2, 2, true).map(Some));
     }
 
     #[test]
     fn a_pattern_repeats_after_its_group_of_rows() {
         for pattern in SwizzlePattern::ALL.into_iter().filter(|p| *p != SwizzlePattern::None) {
-            let swizzle = pattern.swizzle(8).unwrap();
+            let swizzle = pattern.swizzle(8).unwrap().unwrap();
             let moved = |byte: i64| swizzle.apply(byte) - byte;
             assert!((0..4096).all(|byte| moved(byte) == moved(byte + pattern.repeat())), "{}", pattern.name());
             assert!((0..pattern.repeat()).any(|byte| moved(byte) != moved(byte + pattern.repeat() / 2)));

@@ -7,7 +7,7 @@ use crate::hardware::{CtaGroup, MmaType, ScaleVec};
 
 use super::field::{put, take};
 use super::instruction::{
-    InstructionShape, InstructionTypes, NARROW_FLOATS, check_m, check_n, check_transpose, refuse,
+    InstructionShape, InstructionTypes, NARROW_FLOATS, check_m, check_n, check_transpose, code_of, refuse,
 };
 
 /// The `.kind` of a block-scaled `tcgen05.mma`.
@@ -143,17 +143,17 @@ pub fn block_scaled(
     scale: ScaleFormat,
     transpose: [bool; 2],
 ) -> Result<(ScaledKind, BlockScaledInstructionDescriptor), LayoutError> {
-    let kind = kind_of(shape.k, types, scale)?;
+    let kind = kind_of(shape.k, scale)?;
+    let [a, b] = codes(kind, shape.k, types)?;
     check_m(shape, if shape.cta_group == CtaGroup::Two { &[128, 256] } else { &[128] })?;
     let steps = 8 * shape.cta_group.ctas();
     check_n(shape.n, shape.n % steps == 0, &format!("multiples of {steps} up to 256"))?;
     check_transpose(shape, types, transpose)?;
-    let number = |wanted| kind.operands().iter().find(|(t, _)| *t == wanted).map_or(0, |(_, number)| *number);
     let descriptor = BlockScaledInstructionDescriptor {
         sparse: false,
         b_scale_id: 0,
-        a: number(types.a),
-        b: number(types.b),
+        a,
+        b,
         negate_a: false,
         negate_b: false,
         transpose_a: transpose[0],
@@ -167,23 +167,24 @@ pub fn block_scaled(
     Ok((kind, descriptor))
 }
 
-fn kind_of(k: i64, types: InstructionTypes, scale: ScaleFormat) -> Result<ScaledKind, LayoutError> {
-    let has = |kind: ScaledKind| {
-        let listed = |wanted: MmaType| kind.operands().iter().any(|(t, _)| *t == wanted);
-        types.d == MmaType::F32 && listed(types.a) && listed(types.b)
-    };
-    let kind = match (k, scale.element, scale.vec) {
-        (32, MmaType::Ue8m0, ScaleVec::X1) => ScaledKind::Mxf8f6f4,
-        (64 | 96, MmaType::Ue8m0, ScaleVec::X2) => ScaledKind::Mxf4,
-        (64 | 96, MmaType::Ue8m0 | MmaType::Ue4m3, ScaleVec::X4) => ScaledKind::Mxf4nvf4,
+fn kind_of(k: i64, scale: ScaleFormat) -> Result<ScaledKind, LayoutError> {
+    match (k, scale.element, scale.vec) {
+        (32, MmaType::Ue8m0, ScaleVec::X1) => Ok(ScaledKind::Mxf8f6f4),
+        (64 | 96, MmaType::Ue8m0, ScaleVec::X2) => Ok(ScaledKind::Mxf4),
+        (64 | 96, MmaType::Ue8m0 | MmaType::Ue4m3, ScaleVec::X4) => Ok(ScaledKind::Mxf4nvf4),
         _ => {
             let problem = format!("K = {k} with scale factors of {}, scale_vec::{}", scale.element, scale.vec);
             let legal = "K = 32 with ue8m0 and 1X; K = 64 or 96 with ue8m0 and 2X, or with ue8m0 or ue4m3 and 4X";
-            return Err(refuse(problem, legal));
+            Err(refuse(problem, legal))
         }
-    };
-    if has(kind) {
-        return Ok(kind);
+    }
+}
+
+/// The codes of A's and B's types. Error: types that the kind does not multiply.
+fn codes(kind: ScaledKind, k: i64, types: InstructionTypes) -> Result<[u8; 2], LayoutError> {
+    let [a, b] = [types.a, types.b].map(|wanted| code_of(kind.operands(), wanted));
+    if let (MmaType::F32, Some(a), Some(b)) = (types.d, a, b) {
+        return Ok([a, b]);
     }
     let problem = format!("{} from {} and {} with K = {k}", types.d.name(), types.a.name(), types.b.name());
     Err(refuse(problem, "f32 from e2m1 with K = 64 or 96, or from floats of 4 to 8 bits with K = 32"))

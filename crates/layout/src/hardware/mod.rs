@@ -25,6 +25,7 @@ mod datapath;
 mod element;
 mod ldmatrix;
 mod mma;
+mod mma_operand;
 mod named;
 mod operand;
 mod parts;
@@ -40,7 +41,8 @@ pub use catalogue::{NamedExample, catalogue};
 pub use datapath::{Datapath, tmem_datapath_layout};
 pub use element::MmaType;
 pub use ldmatrix::{MatrixOp, MatrixShape, matrix_fragment, matrix_fragment_shape};
-pub use mma::{MatrixOrder, MmaOperand, MmaShape, mma_element_bits, mma_fragment, mma_fragment_shape};
+pub use mma::{mma_element_bits, mma_fragment, mma_fragment_shape};
+pub use mma_operand::{MatrixOrder, MmaOperand, MmaShape};
 pub use named::{NamedLayout, named};
 pub use operand::{CtaGroup, TmemMma, TmemOperand, tmem_mma_operand_layout};
 pub use scale::{ScaleFactors, sf_smem_layout, sf_tmem_layout};
@@ -51,7 +53,8 @@ pub use wgmma::{WgmmaOperand, wgmma_fragment, wgmma_fragment_shape};
 
 use crate::axis::{Axis, TCOL};
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 /// Columns of tensor memory, 32 bits each (PTX ISA, section "Tensor Memory").
 const TMEM_COLUMNS: i64 = 512;

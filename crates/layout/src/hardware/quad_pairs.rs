@@ -1,9 +1,9 @@
 //! `mma.m8n8k4` of half precision: four MMAs in one instruction, one for each pair of quads.
 
 use super::iter;
-use super::mma::{MatrixOrder, MmaOperand};
+use super::mma_operand::{MatrixOrder, MmaOperand};
 use crate::axis::{LANEID, REG};
-use crate::tile::Iter;
+use crate::iter::Iter;
 
 /// MMA `q` of 0..4 is held by lanes `4q..4q+4` and `16+4q..16+4q+4`; tensors are (4, M, K), (4, K, N) and (4, M, N).
 ///

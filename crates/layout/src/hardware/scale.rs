@@ -1,7 +1,8 @@
 use super::{at_least_one, iter, refused, within_columns};
 use crate::axis::{M, TCOL, TLANE};
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 const TMEM: &str = "sf_tmem_layout";
 const SMEM: &str = "sf_smem_layout";

@@ -2,7 +2,8 @@ use super::choice::choices;
 use super::{iter, refused};
 use crate::axis::{LANEID, M, TID_IN_WG, WID_IN_WG};
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 const NAME: &str = "tcgen05_atom_layout";
 

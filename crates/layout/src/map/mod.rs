@@ -49,16 +49,13 @@ impl Map {
         Map { threads, elements, held }
     }
 
-    /// Puts an element into a slot of a thread. Threads outside the block are ignored.
+    /// Puts an element into a slot of a thread, which must be in the block.
     pub fn put(&mut self, thread: usize, slot: usize, element: usize) {
-        if thread >= self.threads {
-            return;
+        let (first, end) = (slot * self.threads, (slot + 1) * self.threads);
+        if self.held.len() < end {
+            self.held.resize(end, NONE);
         }
-        let place = slot * self.threads + thread;
-        if self.held.len() <= place {
-            self.held.resize((slot + 1) * self.threads, NONE);
-        }
-        self.held[place] = element as u32;
+        self.held[first..end][thread] = element as u32;
     }
 
     /// Threads of the block.
@@ -82,9 +79,9 @@ impl Map {
         (element != NONE).then_some(element as usize)
     }
 
-    /// The elements that the threads hold in a slot: one entry per thread, [`NONE`] for no element.
+    /// The elements that the threads hold in one of the slots: one entry per thread, [`NONE`] for no element.
     pub fn column(&self, slot: usize) -> &[u32] {
-        self.held.get(slot * self.threads..(slot + 1) * self.threads).unwrap_or_default()
+        &self.held[slot * self.threads..(slot + 1) * self.threads]
     }
 
     /// The columns of all slots, in order; see [`Map::column`].

@@ -12,12 +12,9 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// The threads that hold an element.
+    /// The threads that hold one of the elements.
     pub fn of(&self, element: usize) -> &[u32] {
-        match (self.starts.get(element), self.starts.get(element + 1)) {
-            (Some(start), Some(end)) => &self.threads[*start as usize..*end as usize],
-            _ => &[],
-        }
+        &self.threads[self.starts[element] as usize..self.starts[element + 1] as usize]
     }
 
     /// How many elements there are.

@@ -4,88 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+use super::exchange::exchange;
 use super::placement::{Placement, devices, on_device};
 use super::reduce::reduce;
-use super::{Mesh, exchange, problem};
+use super::runs::{Run, held_after, runs};
+use super::step::{Collective, Step, Transfer};
+use super::{Mesh, problem};
 use crate::axis::Axis;
 use crate::error::LayoutError;
 use crate::tile::TileLayout;
-
-/// A pattern of communication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Collective {
-    /// Every device already holds exactly what it needs.
-    None,
-    /// Every device holds what it needs and drops the rest.
-    Slice,
-    /// In each group, one device sends the same elements to others, and keeps them or sends them to several.
-    Broadcast,
-    /// Each device of a group ends up with everything that any device of the group held.
-    AllGather,
-    /// In each group, every device sends a part of what it holds to every other, and each element stays on one device.
-    AllToAll,
-    /// The partial sums of each group are added up on one device.
-    Reduce,
-    /// The partial sums of each group are added up; each device gets the sums of some elements.
-    ReduceScatter,
-    /// The partial sums of each group are added up; every device gets all sums.
-    AllReduce,
-    /// A permutation: every device sends to at most one other and receives from at most one, equally much.
-    CollectivePermute,
-    /// Messages from device to device that match no pattern above.
-    Send,
-}
-
-impl Collective {
-    /// Its name as printed: `all-gather`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Collective::None => "none",
-            Collective::Slice => "slice",
-            Collective::Broadcast => "broadcast",
-            Collective::AllGather => "all-gather",
-            Collective::AllToAll => "all-to-all",
-            Collective::Reduce => "reduce",
-            Collective::ReduceScatter => "reduce-scatter",
-            Collective::AllReduce => "all-reduce",
-            Collective::CollectivePermute => "collective-permute",
-            Collective::Send => "send",
-        }
-    }
-}
-
-/// A message from one device to another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transfer {
-    /// The device that sends.
-    pub from: usize,
-    /// The device that receives.
-    pub to: usize,
-    /// Flat indices of the elements, in order.
-    pub elements: Vec<Range<i64>>,
-    /// Whether the receiver adds them to its own partial sums; the sender then discards its own.
-    pub adds: bool,
-}
-
-impl Transfer {
-    /// How many elements it carries.
-    pub fn count(&self) -> i64 {
-        self.elements.iter().map(|range| range.end - range.start).sum()
-    }
-}
-
-/// One collective, executed by all groups at the same time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// The pattern of communication.
-    pub collective: Collective,
-    /// The mesh axes on which senders and receivers differ, in the mesh's order.
-    pub axes: Vec<Axis>,
-    /// The devices that exchange with each other, directly or through others; devices in no group do not communicate.
-    pub groups: Vec<Vec<usize>>,
-    /// The messages; those that add come first.
-    pub transfers: Vec<Transfer>,
-}
 
 /// How one distribution becomes another.
 ///
@@ -130,17 +57,17 @@ impl Mesh {
             return Err(problem(format!("an element of {bits} bits"), "1 to 65536 bits"));
         }
         let (before, after) = (Placement::new(self, from)?, Placement::new(self, to)?);
-        let runs = exchange::runs(&before, &after)?;
+        let runs = runs(&before, &after)?;
         let steps = self.steps(&runs, partial)?;
         let rearranges = rearranges(&before, &after);
-        Ok(CollectivePlan { steps, after: exchange::held_after(self, &runs), rearranges, bits })
+        Ok(CollectivePlan { steps, after: held_after(self, &runs), rearranges, bits })
     }
 
-    fn steps(&self, runs: &[exchange::Run], partial: &[Axis]) -> Result<Vec<Step>, LayoutError> {
+    fn steps(&self, runs: &[Run], partial: &[Axis]) -> Result<Vec<Step>, LayoutError> {
         let Some((first, summed)) = reduce(self, partial, runs)? else {
-            return Ok(vec![exchange::exchange(self, runs)?]);
+            return Ok(vec![exchange(self, runs)?]);
         };
-        let second = exchange::exchange(self, &summed)?;
+        let second = exchange(self, &summed)?;
         if second.transfers.is_empty() {
             return Ok(vec![first]);
         }
@@ -161,55 +88,6 @@ fn rearranges(before: &Placement, after: &Placement) -> bool {
             !kept.is_empty() && on_device(new, device).iter().any(|place| kept.binary_search(place).is_err())
         })
     })
-}
-
-impl Step {
-    /// Bytes that a device receives in this step, for elements of `bits` bits.
-    pub fn received(&self, device: usize, bits: i64) -> i64 {
-        self.transfers.iter().filter(|transfer| transfer.to == device).map(|transfer| bytes(transfer, bits)).sum()
-    }
-
-    /// Bytes that a device sends in this step, for elements of `bits` bits.
-    pub fn sent(&self, device: usize, bits: i64) -> i64 {
-        self.transfers.iter().filter(|transfer| transfer.from == device).map(|transfer| bytes(transfer, bits)).sum()
-    }
-
-    /// A description such as `all-gather over gpuid_x, 3 x 1024 bytes received per device`.
-    fn describe(&self, bits: i64) -> String {
-        if self.transfers.is_empty() {
-            return format!("{}, no traffic", self.collective.name());
-        }
-        let axes: Vec<&str> = self.axes.iter().map(Axis::name).collect();
-        format!("{} over {}, {}", self.collective.name(), axes.join(", "), self.describe_bytes(bits))
-    }
-
-    /// Peers times bytes if these are the same for every device that receives, else the most that any device receives.
-    fn describe_bytes(&self, bits: i64) -> String {
-        let mut received: BTreeMap<usize, BTreeMap<usize, i64>> = BTreeMap::new();
-        for transfer in &self.transfers {
-            let from = received.entry(transfer.to).or_default();
-            *from.entry(transfer.from).or_insert(0) += bytes(transfer, bits);
-        }
-        let mut shares = received.values().map(|from| from.values().copied().collect::<Vec<i64>>());
-        let first = shares.next().unwrap_or_default();
-        let even = first.windows(2).all(|pair| pair[0] == pair[1]) && shares.all(|other| other == first);
-        if !even {
-            let most = received.values().map(|from| from.values().sum::<i64>()).max().unwrap_or(0);
-            return format!("at most {most} bytes received per device");
-        }
-        let (peers, share) = (first.len(), first.first().copied().unwrap_or(0));
-        match received.len() {
-            all if all == self.groups.iter().map(Vec::len).sum::<usize>() => {
-                format!("{peers} x {share} bytes received per device")
-            }
-            1 => format!("{peers} x {share} bytes received by one device"),
-            several => format!("{peers} x {share} bytes received by each of {several} devices"),
-        }
-    }
-}
-
-fn bytes(transfer: &Transfer, bits: i64) -> i64 {
-    (transfer.count() * bits + 7) / 8
 }
 
 impl CollectivePlan {
@@ -268,9 +146,7 @@ fn copy(now: &mut [BTreeMap<i64, i64>], transfers: &[Transfer]) -> Result<(), La
     for transfer in transfers.iter().filter(|transfer| !transfer.adds) {
         for element in transfer.elements.iter().cloned().flatten() {
             let copied = value(now, transfer.from, element)?;
-            if let Some(held) = now.get_mut(transfer.to) {
-                held.insert(element, copied);
-            }
+            now[transfer.to].insert(element, copied);
         }
     }
     Ok(())

@@ -8,7 +8,8 @@ use super::placement::{Place, Placement, on_device};
 use crate::algebra::Walk;
 use crate::axis::M;
 use crate::error::LayoutError;
-use crate::tile::{Iter, TileLayout};
+use crate::iter::Iter;
+use crate::tile::TileLayout;
 
 /// What one device holds of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,14 +89,14 @@ fn bounding_box(shape: &[i64], elements: impl Iterator<Item = i64>) -> Vec<Range
 
 /// The layout on `m` that places the listed elements, in order, at their addresses; `None` if there is none.
 fn as_layout(held: &[(i64, &[Place])]) -> Result<Option<TileLayout>, LayoutError> {
-    let starts: Vec<i64> = held.iter().filter_map(|(_, places)| places.first()).map(|place| place.address).collect();
-    let (Some((_, first)), Some(&start)) = (held.first(), starts.first()) else { return Ok(None) };
+    let Some((_, first)) = held.first() else { return Ok(None) };
+    let starts: Vec<i64> = held.iter().map(|(_, places)| places[0].address).collect();
     let copies = from_first(&addresses(first));
     if held.iter().any(|(_, places)| from_first(&addresses(places)) != copies) {
         return Ok(None);
     }
     match (iters_of(&starts), iters_of(&copies)) {
-        (Some(shard), Some(replica)) => TileLayout::new(shard, replica, [(M, start)]).map(Some),
+        (Some(shard), Some(replica)) => TileLayout::new(shard, replica, [(M, starts[0])]).map(Some),
         _ => Ok(None),
     }
 }

@@ -25,11 +25,15 @@ use crate::tile::TileLayout;
 mod collective;
 mod exchange;
 mod local;
+mod messages;
 mod placement;
 mod reduce;
+mod runs;
+mod step;
 
-pub use collective::{Collective, CollectivePlan, Step, Transfer};
+pub use collective::CollectivePlan;
 pub use local::{LocalElement, LocalSlice};
+pub use step::{Collective, Step, Transfer};
 
 const AXES: [Axis; 3] = [GPUID_X, GPUID_Y, GPUID_Z];
 

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::exchange::{Messages, Run, axes, groups};
-use super::{Collective, Mesh, Step, problem};
+use super::messages::{Messages, axes, groups};
+use super::runs::Run;
+use super::step::{Collective, Step};
+use super::{Mesh, problem};
 use crate::axis::Axis;
 use crate::error::LayoutError;
 

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use crate::algebra::copies_on;
 use crate::axis::{Axis, Scope};
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
-use crate::tile::{Iter, TileLayout, check_size};
+use crate::tile::{TileLayout, check_size};
 
 impl TileLayout {
     /// True when both place every element at the same set of places. Layouts of different sizes differ.

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::algebra::{Progression, added, copies_on};
 use crate::axis::Axis;
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
-use crate::tile::{Coord, Iter, TileLayout, check_size};
+use crate::tile::{Coord, TileLayout, check_size};
 
 impl TileLayout {
     /// True when every thread that holds an element in `other` holds it in this layout too. Only axes that count
@@ -36,8 +37,7 @@ impl TileLayout {
         let shard = self.shard().iter().map(idle).collect();
         let replica = self.replica().iter().filter(|iter| iter.axis.is_unit()).cloned().collect();
         let offset = self.offset().iter().filter(|(axis, _)| axis.is_unit()).map(|(axis, v)| (axis.clone(), *v));
-        // Parts of a valid layout are a valid layout, so this cannot fail; the layout itself is the fallback.
-        TileLayout::new(shard, replica, offset).unwrap_or_else(|_| self.clone())
+        TileLayout::from_valid_parts(shard, replica, offset)
     }
 }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use crate::algebra::normal_form;
 use crate::axis::Axis;
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
 use crate::question::{Equation, Unknown};
-use crate::tile::{Iter, TileLayout};
+use crate::tile::TileLayout;
 
 impl TileLayout {
     /// True when different elements never share a place, replicas included.

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use crate::algebra::normal_form;
 use crate::axis::Axis;
 use crate::error::LayoutError;
+use crate::iter::Iter;
 use crate::layout::Layout;
 use crate::question::{Equation, Unknown};
-use crate::tile::{Coord, Iter, TileLayout};
+use crate::tile::{Coord, TileLayout};
 
 impl TileLayout {
     /// The elements at `place`, in order; axes that `place` does not name count as 0. On axes that the layout does not

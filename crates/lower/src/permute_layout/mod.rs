@@ -89,7 +89,15 @@ impl Context {
 fn may_alias(kernel: &Kernel, operands: [&Tile; 2], dst: &PlacedTile, src: &PlacedTile) -> bool {
     let storages = operands.map(|tile| kernel.storage(tile.buffer));
     let is_global = |storage| matches!(kernel.buffers[storage].space, Space::Global(_));
-    storages[0] == storages[1] || (storages.into_iter().all(is_global) && dst.may_meet(src))
+    let one_memory = storages.into_iter().all(is_global) && !are_distinct_parameters(dst, src);
+    storages[0] == storages[1] || (one_memory && dst.may_overlap(src))
+}
+
+/// Whether the tiles are of two parameters that have memory of their own by the rules of the language: both have sizes
+/// known at launch only, and where one tile is relative to the other depends on these or on the CTA, as in a transpose.
+fn are_distinct_parameters(dst: &PlacedTile, src: &PlacedTile) -> bool {
+    let have_pitches = !dst.pitches.is_empty() && !src.pitches.is_empty();
+    have_pitches && dst.distance_from(src).is_none()
 }
 
 /// Runs of lanes on one side, or blocks of runs on both.

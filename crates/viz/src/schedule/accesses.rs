@@ -1,5 +1,7 @@
 //! The accesses of warp 0 to shared memory in one tile op, found without running the kernel.
 
+use std::fmt;
+
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, MemorySpace, Note, Observer, Program, Warp, walk};
@@ -22,22 +24,57 @@ pub(crate) struct Accesses<'a> {
     pub(crate) found: Vec<Access>,
     /// Whether accesses beyond [`MOST_ACCESSES`] were dropped.
     pub(crate) is_cut: bool,
+    /// The first access below the beginning of its memory.
+    outside: Option<ScheduleError>,
 }
 
 impl<'a> Accesses<'a> {
-    /// The accesses of the `op`th op. Loops around it are at their first iteration, loops inside it are run. `None` if
-    /// an expression has no value.
-    pub(crate) fn of(program: &'a Program, op: usize) -> Option<Accesses<'a>> {
-        let mut accesses = Accesses { program, op, is_inside: false, found: Vec::new(), is_cut: false };
-        walk(program, &program.body, &mut Warp::of(program, 0), &mut accesses).ok()?;
-        Some(accesses)
+    /// The accesses of the `op`th op. Loops around it are at their first iteration, loops inside it are run. Errors: an
+    /// expression without a value, an access below the beginning of a memory.
+    pub(crate) fn of(program: &'a Program, op: usize) -> Result<Accesses<'a>, ScheduleError> {
+        let mut accesses = Accesses { program, op, is_inside: false, found: Vec::new(), is_cut: false, outside: None };
+        walk(program, &program.body, &mut Warp::of(program, 0), &mut accesses).map_err(ScheduleError::NoValue)?;
+        match accesses.outside.take() {
+            Some(outside) => Err(outside),
+            None => Ok(accesses),
+        }
     }
 }
+
+/// Why the accesses of an op to shared memory cannot be drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScheduleError {
+    /// An index or a condition has no value.
+    NoValue(EvalError),
+    /// A lane accesses an element below 0, as may happen where a condition on data keeps it from that: all lanes enter
+    /// such branches here, with the least value that the data may have.
+    Outside {
+        /// The memory.
+        memory: String,
+        /// The lane.
+        lane: usize,
+        /// The index of the element.
+        index: i64,
+    },
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScheduleError::NoValue(error) => write!(f, "{error}"),
+            ScheduleError::Outside { memory, lane, index } => {
+                write!(f, "lane {lane} accesses element {index} of `{memory}`")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ScheduleError {}
 
 impl Observer for Accesses<'_> {
     /// Keeps an access to shared memory in which some lane takes part.
     fn access(&mut self, warp: &Warp, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
-        let Memory { space, dtype, .. } = &self.program.memories[access.memory];
+        let Memory { space, dtype, name, .. } = &self.program.memories[access.memory];
         if !self.is_inside || !matches!(space, MemorySpace::Shared | MemorySpace::SharedView { .. }) {
             return Ok(());
         }
@@ -46,15 +83,20 @@ impl Observer for Accesses<'_> {
             return Ok(());
         }
         let index = warp.eval(access.index)?;
-        let address = |lane: usize| {
-            let byte = index[lane].checked_mul(dtype.bytes())?;
-            u64::try_from(byte).ok().filter(|_| warp.active()[lane])
-        };
-        let width = u64::try_from(access.bytes(self.program)).unwrap_or(0);
+        if let Some(lane) = (0..LANES).find(|lane| warp.active()[*lane] && index[*lane] < 0) {
+            let outside = ScheduleError::Outside { memory: name.clone(), lane, index: index[lane] };
+            self.outside.get_or_insert(outside);
+            return Ok(());
+        }
+        let mut addresses = [None; LANES];
+        for lane in (0..LANES).filter(|lane| warp.active()[*lane]) {
+            let byte = index[lane].checked_mul(dtype.bytes()).ok_or(EvalError::Overflow)?;
+            addresses[lane] = Some(byte as u64);
+        }
+        let width = access.bytes(self.program) as u64;
         let kind = if access.effect.writes() { AccessKind::Store } else { AccessKind::Load };
-        let touched = WarpAccess::of(width, kind, address);
-        if width > 0 && touched.addresses.iter().any(Option::is_some) {
-            self.found.push((access.memory, touched));
+        if addresses.iter().any(Option::is_some) {
+            self.found.push((access.memory, WarpAccess::of(width, kind, |lane| addresses[lane])));
         }
         Ok(())
     }
