@@ -6,17 +6,19 @@ use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::map::Map;
 
 use crate::cost::Cost;
-use crate::graph::{Graph, Origin};
+use crate::graph::Graph;
+use crate::ids::MapId;
+use crate::inferred::{Component, Inferred, MemoryAccess, Placed};
 use crate::known::{Known, Pass, Reason, WRITTEN};
 use crate::nest::{MemoryTouch, Nest};
-use crate::place::{Fixed, State, Why};
+use crate::node::Origin;
 use crate::price;
 use crate::scene::{Scene, Work};
 use crate::search::Settled;
+use crate::state::{Fixed, State, Why};
 use crate::storage::Storages;
-use crate::tables::{MapId, Tables};
+use crate::tables::Tables;
 use crate::vectors::Moves;
-use crate::{Component, Inferred, MemoryAccess, Placed};
 
 /// The rule of nests that give their fragments a layout.
 const SHARED: &str = "shared among the threads";

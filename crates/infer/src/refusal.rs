@@ -11,16 +11,18 @@ use tilewright_layout::map::Map;
 
 use crate::explain::{Clashing, Fault};
 use crate::gather;
-use crate::graph::{Graph, Node, Origin};
+use crate::graph::Graph;
+use crate::ids::MapId;
 use crate::known::{Known, Reason};
 use crate::nest::Touch;
-use crate::place::State;
+use crate::node::{Node, Origin};
 use crate::scene::{Kind, Scene, Work};
 use crate::search;
+use crate::state::State;
 use crate::steps::{Violation, threads_title};
 use crate::storage::Storages;
 use crate::strict::iteration_title;
-use crate::tables::{MapId, Tables};
+use crate::tables::Tables;
 use crate::words::{Words, coordinates};
 
 /// The maximum number of layouts of the user that are left out on trial, of fragments and of loops.

@@ -7,12 +7,14 @@ use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
 use tilewright_layout::map::Map;
 
-use crate::graph::{Graph, Node, Reduction};
+use crate::graph::Graph;
+use crate::ids::{MapId, PatternId};
 use crate::known::Known;
 use crate::nest::Nest;
+use crate::node::{Node, Reduction};
 use crate::pattern::Pattern;
 use crate::storage::Storages;
-use crate::tables::{MapId, PatternId, Tables};
+use crate::tables::Tables;
 use crate::vectors::Moves;
 
 /// A connected component: the data that does not change during the search.

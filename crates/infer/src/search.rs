@@ -7,11 +7,12 @@
 
 use crate::cost::{Cost, of_registers};
 use crate::families::Family;
-use crate::place::State;
+use crate::ids::MapId;
 use crate::plans::{Plan, WHOLE, Way};
 use crate::scene::Scene;
+use crate::state::State;
 use crate::steps::Violation;
-use crate::tables::{MapId, Tables};
+use crate::tables::Tables;
 
 /// The maximum number of families whose plans are tried; the largest come first.
 const FAMILIES: usize = 16;

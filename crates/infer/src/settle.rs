@@ -4,10 +4,11 @@ use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::map::Spread;
 
 use crate::cost::{Cost, least_of_steps};
-use crate::place::State;
+use crate::ids::MapId;
 use crate::plans::spreads;
 use crate::scene::{Fold, Kind, Scene, Work};
-use crate::tables::{MapId, Tables};
+use crate::state::State;
+use crate::tables::Tables;
 
 /// How an op is done with its fragments laid out as they are.
 #[derive(Clone, Copy, Debug)]
