@@ -10,7 +10,6 @@ use tilewright_ir::tile::{Access, Buffer, Coord, Kernel, access_title};
 use tilewright_layout::map::Map;
 
 use crate::explain::{Clashing, Fault};
-use crate::gather;
 use crate::graph::Graph;
 use crate::ids::MapId;
 use crate::known::{Known, Reason};
@@ -258,7 +257,7 @@ impl Refusal<'_> {
     /// Why a storage has its map.
     fn reason(&self, state: &State, storage: usize) -> Option<Reason> {
         match state.fixed[storage]?.why {
-            Some(why) => Some(gather::reason(self.scene, &why)),
+            Some(why) => Some(self.scene.reason(&why)),
             None => Some(self.known.get(self.scene.storages[storage].handle)?.reason.clone()),
         }
     }

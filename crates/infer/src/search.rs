@@ -10,7 +10,7 @@ use crate::families::Family;
 use crate::ids::MapId;
 use crate::plans::{Plan, WHOLE, Way};
 use crate::scene::Scene;
-use crate::state::State;
+use crate::state::{State, Steps};
 use crate::steps::Violation;
 use crate::tables::Tables;
 
@@ -27,8 +27,8 @@ const WORTHWHILE: u64 = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Settled {
     pub(crate) state: State,
-    /// The steps of each nest, with the index of its op.
-    pub(crate) steps: Vec<(usize, MapId)>,
+    /// The steps of each nest.
+    pub(crate) steps: Vec<Steps>,
     pub(crate) cost: Cost,
 }
 
@@ -58,7 +58,7 @@ impl Scene<'_> {
             if let Some(settlement) = settlement {
                 done += 1;
                 settled.cost += settlement.cost;
-                settled.steps.extend(settlement.steps.map(|steps| (item, steps)));
+                settled.steps.extend(settlement.steps);
             }
         }
         for storage in 0..self.storages.len() {
