@@ -323,12 +323,6 @@ impl Expr {
             Node::And(a, b) => a.substitute(replace) & b.substitute(replace),
         }
     }
-
-    /// Replaces one variable by a number and folds what became constant.
-    pub fn with(&self, var: &Var, value: i64) -> Expr {
-        let replaced = self.substitute(&|v| (v == var).then(|| Expr::constant(value)));
-        crate::linear::normalize(&replaced)
-    }
 }
 
 fn weight_of(node: &Node) -> u64 {

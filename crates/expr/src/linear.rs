@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::expr::{Expr, Node};
+use crate::expr::{Expr, Node, Var};
 use crate::range::{ValueRange, gcd};
 
 /// A sum in canonical form.
@@ -122,6 +122,13 @@ pub fn linear(expr: &Expr) -> Linear {
 /// The same value with every sum inside in canonical form.
 pub fn normalize(expr: &Expr) -> Expr {
     linear(expr).to_expr()
+}
+
+impl Expr {
+    /// Replaces one variable by a number and folds what became constant.
+    pub fn with(&self, var: &Var, value: i64) -> Expr {
+        normalize(&self.substitute(&|v| (v == var).then(|| Expr::constant(value))))
+    }
 }
 
 /// The sums of large parts, by their addresses.
@@ -289,7 +296,6 @@ fn find_recombination(sum: &Linear) -> Option<(usize, usize, Linear)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Var;
 
     fn v(name: &str, hi: i64) -> Expr {
         Expr::var(&Var::new(name, 0, hi))

@@ -8,15 +8,16 @@ use tilewright_layout::map::Spread;
 
 use crate::cost::Cost;
 use crate::graph::Graph;
+use crate::inferred::{Inferred, Placed};
 use crate::known::Pass;
-use crate::place::State;
+use crate::node::Origin;
 use crate::plans::Way;
 use crate::scene::Scene;
+use crate::state::State;
 use crate::steps::Violation;
 use crate::storage::Storages;
 use crate::strict::{laid_out_loops, strict};
 use crate::tables::Tables;
-use crate::{Inferred, Origin, Placed};
 
 /// The maximum number of plans that are evaluated.
 const MOST: usize = 48;

@@ -3,9 +3,9 @@
 use tilewright_diag::Diagnostic;
 use tilewright_ir::tile::{Kernel, Parallel};
 
-use crate::graph::Origin;
+use crate::inferred::{Inferred, MemoryAccess};
+use crate::node::Origin;
 use crate::text::access_text;
-use crate::{Inferred, MemoryAccess};
 
 impl Inferred {
     /// Warnings about loops with `.vector(n)` in which no access moves `n` elements at once.

@@ -23,8 +23,9 @@ use tilewright_layout::access::{LANES, SECTOR};
 use tilewright_layout::map::{Map, NONE, Owners};
 use tilewright_layout::weights::WEIGHTS;
 
+use crate::ids::{MapId, PatternId};
 use crate::scene::Work;
-use crate::tables::{MapId, PatternId, Tables};
+use crate::tables::Tables;
 use crate::vectors::Moves;
 
 /// The cost of a placement, term by term.

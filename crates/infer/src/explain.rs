@@ -1,9 +1,10 @@
 //! Why a choice of layouts fails, in words and as data.
 
-use crate::place::State;
+use crate::ids::{MapId, PatternId};
 use crate::scene::{Fold, Kind, Scene, Work};
+use crate::state::State;
 use crate::steps::{Clash, Violation, first_wrong, threads_title};
-use crate::tables::{MapId, PatternId, Tables};
+use crate::tables::Tables;
 
 /// Why an op cannot be done with its fragments laid out as they are.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,8 @@
 
 use petgraph::unionfind::UnionFind;
 
-use crate::place::State;
 use crate::scene::{Kind, Scene};
+use crate::state::State;
 use crate::tables::Tables;
 
 /// Nests and storages without a map, all of which are shared among the threads in the same way.

@@ -1,31 +1,22 @@
 //! Collects what the search found into [`Inferred`].
 
-use tilewright_ir::Handle;
-use tilewright_ir::tile::Buffer;
 use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::map::Map;
 
 use crate::cost::Cost;
-use crate::graph::{Graph, Origin};
-use crate::known::{Known, Pass, Reason, WRITTEN};
+use crate::graph::Graph;
+use crate::ids::MapId;
+use crate::inferred::{Component, Inferred, MemoryAccess, Placed};
+use crate::known::{Known, Reason};
 use crate::nest::{MemoryTouch, Nest};
-use crate::place::{Fixed, State, Why};
+use crate::node::Origin;
 use crate::price;
 use crate::scene::{Scene, Work};
 use crate::search::Settled;
+use crate::state::Fixed;
 use crate::storage::Storages;
-use crate::tables::{MapId, Tables};
+use crate::tables::Tables;
 use crate::vectors::Moves;
-use crate::{Component, Inferred, MemoryAccess, Placed};
-
-/// The rule of nests that give their fragments a layout.
-const SHARED: &str = "shared among the threads";
-/// The rule of nests that are done by the threads that have a fragment's elements.
-const FOLLOWS: &str = "done by the threads that have what it touches";
-/// The rule of nests that are done by the first thread that has a fragment's element.
-const ONCE: &str = "done by the first thread that has what it reads";
-/// The rule of other nests, which read elements that several threads have.
-const CHEAPEST: &str = "shared among the threads that have what it reads, in the cheapest way";
 
 impl Inferred {
     /// What is known before the search.
@@ -52,19 +43,16 @@ impl Inferred {
             let stored = &scene.storages[storage];
             let map = tables.map(*map).clone();
             let note = price::of_copies(&map, stored.bytes);
-            let placed = Placed { map, bytes: stored.bytes, reason: reason(scene, why), note };
+            let placed = Placed { map, bytes: stored.bytes, reason: scene.reason(why), note };
             self.fragments.insert(stored.handle, placed);
         }
         self.add_component(graph, scene, settled.cost);
         let mut loops = Vec::new();
-        for (item, steps) in &settled.steps {
-            let at = scene.items[*item].at;
-            let Some(work) = scene.work(*item) else { continue };
-            self.accesses.extend(accesses(tables, graph.nodes[at].0, work, *steps));
-            let (pass, rule, parent) = rule_of_steps(tables, &settled.state, (*item, work, *steps));
-            let (op, span) = (work.nest.title.clone(), work.nest.span);
-            let parent = parent.map(|storage| scene.storages[storage].handle);
-            loops.push((at, tables.map(*steps).clone(), Reason { pass, rule, op, span, parent }));
+        for steps in &settled.steps {
+            let at = scene.items[steps.why.item].at;
+            let Some(work) = scene.work(steps.why.item) else { continue };
+            self.accesses.extend(accesses(tables, graph.nodes[at].0, work, steps.map));
+            loops.push((at, tables.map(steps.map).clone(), scene.reason(&steps.why)));
         }
         loops
     }
@@ -75,56 +63,6 @@ impl Inferred {
         self.components.push(Component { fragments, ops, cost });
         self.cost += cost;
     }
-}
-
-pub(crate) fn reason(scene: &Scene, why: &Why) -> Reason {
-    let parent: Option<Handle<Buffer>> = why.parent.map(|storage| scene.storages[storage].handle);
-    let op = scene.items[why.item].node.title().to_string();
-    Reason { pass: why.pass, rule: why.rule, op, span: why.span, parent }
-}
-
-/// Why a nest is done in these steps, and which storage they follow.
-fn rule_of_steps(
-    tables: &mut Tables,
-    state: &State,
-    (item, work, steps): (usize, &Work, MapId),
-) -> (Pass, &'static str, Option<usize>) {
-    if work.laid_out.is_some() {
-        return (Pass::Strict, WRITTEN, None);
-    }
-    if state.hints[item] == Some(steps) {
-        return (Pass::Free, SHARED, None);
-    }
-    if let Some((follows, parent)) = work.steps_that_follow(tables, state)
-        && follows == steps
-    {
-        return (Pass::Common, FOLLOWS, parent.map(|storage| source(state, item, storage)));
-    }
-    // The search does not take steps that are many times a thread's share.
-    let most = 4 * work.iterations.div_ceil(tables.threads());
-    for touch in &work.touches {
-        let Some(map) = state.map(touch.storage) else { continue };
-        let is_sole = tables.facts(map).is_sole && tables.pattern(touch.pattern).trips() == 1;
-        if !is_sole && tables.most_steps_from(map, touch.pattern) > most {
-            continue;
-        }
-        let all = tables.steps_from(map, touch.pattern);
-        if all == steps {
-            let pass = if is_sole { Pass::Common } else { Pass::Free };
-            return (pass, FOLLOWS, Some(touch.storage));
-        }
-        if tables.once(all) == steps {
-            return (Pass::Free, ONCE, Some(touch.storage));
-        }
-    }
-    let rule = if work.touches.is_empty() { SHARED } else { CHEAPEST };
-    (Pass::Free, rule, None)
-}
-
-/// The storage that an op follows. If that got its map from this op itself, it is the storage that the map came from.
-fn source(state: &State, item: usize, storage: usize) -> usize {
-    let why = state.fixed[storage].and_then(|fixed| fixed.why).filter(|why| why.item == item);
-    why.and_then(|why| why.parent).unwrap_or(storage)
 }
 
 fn accesses(tables: &mut Tables, origin: Origin, work: &Work, steps: MapId) -> Vec<MemoryAccess> {

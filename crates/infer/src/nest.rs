@@ -3,16 +3,12 @@
 use std::rc::Rc;
 
 use tilewright_diag::Span;
-use tilewright_expr::Var;
-use tilewright_expr::points::extent;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::vectors::{Movable, Places};
-use tilewright_ir::tile::{Buffer, Kernel, Op, Parallel};
+use tilewright_ir::tile::vectors::Places;
+use tilewright_ir::tile::{Buffer, Kernel};
 use tilewright_layout::DType;
 
 use crate::pattern::Pattern;
-use crate::storage::Storages;
-use crate::walk::Walk;
 
 /// An access of a fragment by the iterations of a nest.
 #[derive(Clone, Debug)]
@@ -79,36 +75,8 @@ impl Nest {
         self.extents.iter().product::<i64>().max(0) as usize
     }
 
-    /// The nest of a parallel loop.
-    pub(crate) fn of_parallel(kernel: &Kernel, storages: &Storages, parallel: &Parallel) -> Nest {
-        let ranges: Vec<&str> = parallel.vars.iter().map(Var::name).collect();
-        let title = format!("parallel {}", ranges.join(", "));
-        let mut nest = Nest::empty(title, parallel.span, parallel.extents());
-        nest.vector = parallel.vector;
-        let (vars, body) = parallel.unfolded();
-        nest.turns = parallel.inner_loop().map_or(1, |(inner, _)| extent(inner));
-        let movable = Movable::of(kernel, body);
-        nest.together = movable.together(kernel, nest.vector);
-        Walk::new((kernel, storages), &vars, &movable, &mut nest).elements(&parallel.body);
-        nest.is_alone = nest.reads_what_it_writes(kernel);
-        nest
-    }
-
-    /// The nest of an elementwise op.
-    pub(crate) fn of_op(kernel: &Kernel, storages: &Storages, op: &Op) -> Nest {
-        let vars = op.vars();
-        let extents = if vars.is_empty() { vec![1] } else { vars.iter().map(|var| extent(var) as i64).collect() };
-        let movable = Movable::of(kernel, kernel.op_element(op, &vars).as_slice());
-        let mut nest = Nest::empty(kernel.op_title(op), op.span, extents);
-        nest.together = movable.together(kernel, None);
-        let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
-        for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
-            walk.tile(tile, op.span, operand.effect.writes());
-        }
-        nest
-    }
-
-    fn empty(title: String, span: Span, extents: Vec<i64>) -> Nest {
+    /// A nest that touches nothing yet.
+    pub(crate) fn empty(title: String, span: Span, extents: Vec<i64>) -> Nest {
         Nest {
             title,
             span,
@@ -122,7 +90,8 @@ impl Nest {
         }
     }
 
-    fn reads_what_it_writes(&self, kernel: &Kernel) -> bool {
+    /// Whether it reads memory that it writes.
+    pub(crate) fn reads_what_it_writes(&self, kernel: &Kernel) -> bool {
         let (written, read): (Vec<_>, Vec<_>) = self.memory.iter().partition(|touch| touch.writes);
         let is_read = |storage| read.iter().any(|touch| kernel.storage(touch.buffer) == storage);
         written.iter().any(|touch| is_read(kernel.storage(touch.buffer)))

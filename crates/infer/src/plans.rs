@@ -6,10 +6,11 @@ use tilewright_layout::map::Spread;
 
 use crate::cost::of_registers;
 use crate::families::Family;
+use crate::ids::MapId;
 use crate::known::Pass;
-use crate::place::{State, Why};
 use crate::scene::{Scene, Work};
-use crate::tables::{MapId, Tables};
+use crate::state::{State, Why};
+use crate::tables::Tables;
 
 /// Slots that a way may need, in multiples of a thread's share.
 const MOST_SLOTS: usize = 16;

@@ -4,7 +4,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::tile::Kernel;
 use tilewright_layout::map::Map;
 
-use crate::Inferred;
+use crate::inferred::Inferred;
 use crate::known::Pass;
 
 /// Registers that a fragment may take without a warning where threads have all of it.

@@ -10,17 +10,18 @@ use tilewright_ir::tile::{Access, Buffer, Coord, Kernel, access_title};
 use tilewright_layout::map::Map;
 
 use crate::explain::{Clashing, Fault};
-use crate::gather;
-use crate::graph::{Graph, Node, Origin};
+use crate::graph::Graph;
+use crate::ids::MapId;
 use crate::known::{Known, Reason};
 use crate::nest::Touch;
-use crate::place::State;
+use crate::node::{Node, Origin};
 use crate::scene::{Kind, Scene, Work};
 use crate::search;
+use crate::state::State;
 use crate::steps::{Violation, threads_title};
 use crate::storage::Storages;
 use crate::strict::iteration_title;
-use crate::tables::{MapId, Tables};
+use crate::tables::Tables;
 use crate::words::{Words, coordinates};
 
 /// The maximum number of layouts of the user that are left out on trial, of fragments and of loops.
@@ -256,7 +257,7 @@ impl Refusal<'_> {
     /// Why a storage has its map.
     fn reason(&self, state: &State, storage: usize) -> Option<Reason> {
         match state.fixed[storage]?.why {
-            Some(why) => Some(gather::reason(self.scene, &why)),
+            Some(why) => Some(self.scene.reason(&why)),
             None => Some(self.known.get(self.scene.storages[storage].handle)?.reason.clone()),
         }
     }

@@ -1,12 +1,12 @@
 //! Fragments whose maps follow from nothing that is known: each gets the map with which its uses cost the least.
 
 use crate::cost::of_registers;
+use crate::ids::MapId;
 use crate::known::Pass;
-use crate::place::{State, Why};
 use crate::plans::Way;
 use crate::scene::Work;
 use crate::search::Search;
-use crate::tables::MapId;
+use crate::state::{State, Why};
 
 /// The maximum number of maps that are derived from other fragments and tried.
 const FOLLOWERS: usize = 8;

@@ -7,12 +7,15 @@ use tilewright_ir::Handle;
 use tilewright_ir::tile::Buffer;
 use tilewright_layout::map::Map;
 
-use crate::graph::{Graph, Node, Reduction};
-use crate::known::Known;
+use crate::graph::Graph;
+use crate::ids::{MapId, PatternId};
+use crate::known::{Known, Reason};
 use crate::nest::Nest;
+use crate::node::{Node, Reduction};
 use crate::pattern::Pattern;
+use crate::state::Why;
 use crate::storage::Storages;
-use crate::tables::{MapId, PatternId, Tables};
+use crate::tables::Tables;
 use crate::vectors::Moves;
 
 /// A connected component: the data that does not change during the search.
@@ -143,6 +146,13 @@ impl<'a> Scene<'a> {
             Kind::Nest(work) => Some(work),
             Kind::Reduce(_) | Kind::Dictated => None,
         }
+    }
+
+    /// Why a storage has its map, or a nest its steps, in terms of the kernel.
+    pub(crate) fn reason(&self, why: &Why) -> Reason {
+        let parent = why.parent.map(|storage| self.storages[storage].handle);
+        let op = self.items[why.item].node.title().to_string();
+        Reason { pass: why.pass, rule: why.rule, op, span: why.span, parent }
     }
 
     /// The ops that touch some of these storages, in program order.

@@ -7,11 +7,12 @@
 
 use crate::cost::{Cost, of_registers};
 use crate::families::Family;
-use crate::place::State;
+use crate::ids::MapId;
 use crate::plans::{Plan, WHOLE, Way};
 use crate::scene::Scene;
+use crate::state::{State, Steps};
 use crate::steps::Violation;
-use crate::tables::{MapId, Tables};
+use crate::tables::Tables;
 
 /// The maximum number of families whose plans are tried; the largest come first.
 const FAMILIES: usize = 16;
@@ -26,8 +27,8 @@ const WORTHWHILE: u64 = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Settled {
     pub(crate) state: State,
-    /// The steps of each nest, with the index of its op.
-    pub(crate) steps: Vec<(usize, MapId)>,
+    /// The steps of each nest.
+    pub(crate) steps: Vec<Steps>,
     pub(crate) cost: Cost,
 }
 
@@ -57,7 +58,7 @@ impl Scene<'_> {
             if let Some(settlement) = settlement {
                 done += 1;
                 settled.cost += settlement.cost;
-                settled.steps.extend(settlement.steps.map(|steps| (item, steps)));
+                settled.steps.extend(settlement.steps);
             }
         }
         for storage in 0..self.storages.len() {

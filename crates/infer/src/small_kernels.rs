@@ -8,14 +8,17 @@ use tilewright_ir::tile::{
     Access, Buffer, Claim, Coord, Direction, Element, ElementOp, Kernel, Parallel, Space, Stmt, Value,
 };
 use tilewright_ir::{Arena, Handle, Scalar};
+use tilewright_layout::map::Map;
 use tilewright_layout::{DType, Layout, TileLayout};
 
 use crate::graph::Graph;
+use crate::inference::infer;
+use crate::inferred::Inferred;
 use crate::known::{Known, Pass, Reason};
 use crate::scene::Scene;
+use crate::search;
 use crate::storage::Storages;
 use crate::tables::Tables;
-use crate::{Inferred, Map, infer, search};
 
 /// The indices of an access, from the variables of the loop.
 type Index<'a> = &'a dyn Fn(&[Expr]) -> Vec<Expr>;

@@ -1,7 +1,6 @@
 //! The strict pass: what the user laid out, what instructions dictate, and what statements outside of ops demand.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
@@ -9,10 +8,12 @@ use tilewright_ir::tile::{Buffer, Kernel, Op, Parallel, Space, Tile, tile_title}
 use tilewright_layout::Layout;
 use tilewright_layout::map::Map;
 
-use crate::gemm;
-use crate::graph::{Graph, Node, Origin};
+use crate::dictation::Dictation;
+use crate::granules::{Torn, granules};
+use crate::graph::Graph;
 use crate::known::{Known, Pass, Reason, WRITTEN};
 use crate::nest::Nest;
+use crate::node::{Node, Origin};
 use crate::storage::Storages;
 use crate::words::{Words, coordinates, digits};
 
@@ -89,7 +90,7 @@ fn does_not_fit_a_view(kernel: &Kernel, handle: Handle<Buffer>, map: &Map, torn:
 /// Adds what products dictate. An error for a fragment with another layout gets a note with the first difference.
 fn dictated(kernel: &Kernel, storages: &Storages, graph: &Graph, known: &mut Known, found: &mut Vec<Diagnostic>) {
     let first = found.len();
-    gemm::dictate(kernel, graph, known, found);
+    dictate(kernel, graph, known, found);
     let mut differences = Vec::new();
     for (_, node) in &graph.nodes {
         let Node::Gemm(dictation) = node else { continue };
@@ -101,6 +102,37 @@ fn dictated(kernel: &Kernel, storages: &Storages, graph: &Graph, known: &mut Kno
     }
     for (finding, difference) in found[first..].iter_mut().zip(differences) {
         finding.notes.extend(difference);
+    }
+}
+
+/// Gives fragments the layouts that products dictate, and reports those that have another one.
+fn dictate(kernel: &Kernel, graph: &Graph, known: &mut Known, found: &mut Vec<Diagnostic>) {
+    for (_, node) in &graph.nodes {
+        let Node::Gemm(dictation) = node else { continue };
+        for (storage, map) in &dictation.fragments {
+            match known.get(*storage) {
+                None => known.set(*storage, map.clone(), dictation.reason()),
+                Some(fixed) if fixed.map == *map => {}
+                Some(fixed) => found.push(contradicted(dictation, &kernel.buffers[*storage], map, &fixed.reason)),
+            }
+        }
+    }
+}
+
+/// The error for a fragment that has another layout than a product dictates, for the given reason.
+fn contradicted(dictation: &Dictation, buffer: &Buffer, map: &Map, reason: &Reason) -> Diagnostic {
+    let wanted = map.to_layout().map_or_else(|| "differently".to_string(), |layout| format!("as {layout}"));
+    Diagnostic::error("I0706", format!("`{}` cannot be laid out in two ways", buffer.name))
+        .label(dictation.span, format!("`{}` needs it laid out {wanted}", dictation.title))
+        .label(reason.span, said_of(buffer, reason))
+        .help("copy it into another fragment, or through shared memory; layouts of fragments can be left out")
+}
+
+/// The label at the line that fixed the layout of a fragment, for the given reason.
+fn said_of(buffer: &Buffer, reason: &Reason) -> String {
+    match buffer.layout {
+        Some(_) => buffer.laid_out(),
+        None => format!("its layout is {}", reason.rule),
     }
 }
 
@@ -133,7 +165,7 @@ fn demanded(
         found.push(
             Diagnostic::error("I0704", format!("`{}` is used where every thread needs all of it", buffer.name))
                 .label(*span, "used here")
-                .label(fixed.reason.span, gemm::said_of(buffer, &fixed.reason))
+                .label(fixed.reason.span, said_of(buffer, &fixed.reason))
                 .note(format!("{element} is on {place}"))
                 .help(match buffer.layout {
                     Some(_) => {
@@ -215,52 +247,4 @@ pub(crate) fn unplaced(kernel: &Kernel, handle: Handle<Op>) -> Diagnostic {
         _ => format!("copy `{title}` into a separate fragment, and reduce that"),
     };
     finding.label(buffer.span, format!("`{title}` is {what}")).help(help)
-}
-
-/// Elements of one granule that are not adjacent, aligned and on one thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Torn {
-    /// The first granule with such elements.
-    granule: usize,
-    /// Elements of a granule.
-    ratio: usize,
-}
-
-impl fmt::Display for Torn {
-    /// Continues a message that begins with "the layout of x".
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, last) = (self.granule * self.ratio, (self.granule + 1) * self.ratio - 1);
-        write!(f, "does not fit a view of it: elements {first} to {last} are not adjacent, aligned and on one thread")
-    }
-}
-
-/// The map of granules of `ratio` elements each. Error: a granule that is not adjacent, aligned and on one thread.
-pub(crate) fn granules(map: &Map, ratio: usize) -> Result<Map, Torn> {
-    let lane = |thread, slot| map.at(thread, slot).map(|element| (element / ratio, element % ratio));
-    let mut granules = Map::empty(map.threads(), map.elements() / ratio);
-    for (thread, slot, element) in map.entries() {
-        let (granule, first) = (element / ratio, slot / ratio * ratio);
-        if (0..ratio).any(|at| lane(thread, first + at) != Some((granule, at))) {
-            return Err(Torn { granule, ratio });
-        }
-        granules.put(thread, slot / ratio, granule);
-    }
-    Ok(granules)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn layout(text: &str) -> Layout {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn a_wider_view_takes_adjacent_elements_of_one_thread() {
-        let pairs = Map::of_layout(&layout("S[(4,2):(1@tx,1@reg)]"), 4).unwrap();
-        assert_eq!(granules(&pairs, 2).unwrap().at(3, 0), Some(3));
-        let apart = Map::of_layout(&layout("S[(2,4):(1@reg,1@tx)]"), 4).unwrap();
-        assert_eq!(granules(&apart, 2), Err(Torn { granule: 0, ratio: 2 }));
-    }
 }

@@ -9,19 +9,8 @@ use tilewright_layout::access::LANES;
 use tilewright_layout::map::{Map, NONE, Owners};
 
 use crate::answers::Answers;
+use crate::ids::{MapId, PatternId, PlacesId};
 use crate::pattern::Pattern;
-
-/// The number of an interned map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct MapId(usize);
-
-/// The number of an interned pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PatternId(usize);
-
-/// The number of interned [`Places`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PlacesId(usize);
 
 /// What is known about a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

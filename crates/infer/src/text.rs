@@ -6,10 +6,11 @@ use tilewright_layout::Layout;
 use tilewright_layout::map::Map;
 
 use crate::cost::Cost;
+use crate::granules::layout_of;
+use crate::inferred::{Component, Inferred, MemoryAccess, Placed};
 use crate::known::Reason;
+use crate::node::Origin;
 use crate::price::registers;
-use crate::write::layout_of;
-use crate::{Component, Inferred, MemoryAccess, Origin, Placed};
 
 /// The maximum number of threads that are listed one by one.
 const LISTED: usize = 4;

@@ -6,8 +6,10 @@ use tilewright_ir::tile::vectors::{Chunk, Mask, Places, chunks, common_mask, fir
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
 use tilewright_layout::map::{Map, NONE};
 
+use crate::ids::{MapId, PlacesId};
+use crate::issue::Issue;
 use crate::nest::{MemoryTouch, Nest};
-use crate::tables::{MapId, PlacesId, Tables};
+use crate::tables::Tables;
 
 /// An access of memory by all iterations of a nest.
 #[derive(Clone, Copy, Debug)]
@@ -25,23 +27,6 @@ pub(crate) struct Moves {
     /// The dimension of the nest along which neighbours are adjacent in memory.
     pub(crate) along: Option<usize>,
 }
-
-/// What an access costs in given steps of its nest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Issue {
-    /// Elements that a thread moves at once: the least and the most of all chunks.
-    pub(crate) widths: (usize, usize),
-    /// Instructions of all warps.
-    pub(crate) issued: u64,
-    /// Instructions of the busiest warp.
-    pub(crate) busiest: u64,
-    /// Wavefronts of shared memory or sectors of global memory; 0 where the places are not known.
-    pub(crate) passes: u64,
-}
-
-/// What an issue depends on: steps, how many are done together, places, the most elements at once, bytes of an element,
-/// whether the memory is shared, whether the access is a write.
-pub(crate) type IssueKey = (MapId, usize, PlacesId, usize, usize, bool, bool);
 
 impl Moves {
     /// The access of a nest.

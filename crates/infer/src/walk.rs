@@ -1,4 +1,4 @@
-//! What statements touch: every access of a nest, for all its iterations.
+//! The nests of loops and ops: what their statements touch, for all iterations.
 
 use std::rc::Rc;
 
@@ -7,15 +7,46 @@ use tilewright_expr::Var;
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{Splits, counts, extent, values};
 use tilewright_ir::tile::vectors::{Known, Movable, Places};
-use tilewright_ir::tile::{Access, Coord, Element, Kernel, Space, Tile, Value, access_title};
+use tilewright_ir::tile::{Access, Coord, Element, Kernel, Op, Parallel, Space, Tile, Value, access_title};
 use tilewright_layout::map::NONE;
 
 use crate::nest::{MemoryTouch, Nest, Touch};
 use crate::pattern::Pattern;
 use crate::storage::Storages;
 
+impl Nest {
+    /// The nest of a parallel loop.
+    pub(crate) fn of_parallel(kernel: &Kernel, storages: &Storages, parallel: &Parallel) -> Nest {
+        let ranges: Vec<&str> = parallel.vars.iter().map(Var::name).collect();
+        let title = format!("parallel {}", ranges.join(", "));
+        let mut nest = Nest::empty(title, parallel.span, parallel.extents());
+        nest.vector = parallel.vector;
+        let (vars, body) = parallel.unfolded();
+        nest.turns = parallel.inner_loop().map_or(1, |(inner, _)| extent(inner));
+        let movable = Movable::of(kernel, body);
+        nest.together = movable.together(kernel, nest.vector);
+        Walk::new((kernel, storages), &vars, &movable, &mut nest).elements(&parallel.body);
+        nest.is_alone = nest.reads_what_it_writes(kernel);
+        nest
+    }
+
+    /// The nest of an elementwise op.
+    pub(crate) fn of_op(kernel: &Kernel, storages: &Storages, op: &Op) -> Nest {
+        let vars = op.vars();
+        let extents = if vars.is_empty() { vec![1] } else { vars.iter().map(|var| extent(var) as i64).collect() };
+        let movable = Movable::of(kernel, kernel.op_element(op, &vars).as_slice());
+        let mut nest = Nest::empty(kernel.op_title(op), op.span, extents);
+        nest.together = movable.together(kernel, None);
+        let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
+        for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
+            walk.tile(tile, op.span, operand.effect.writes());
+        }
+        nest
+    }
+}
+
 /// Visits the statements of a nest and records their accesses.
-pub(crate) struct Walk<'a> {
+struct Walk<'a> {
     kernel: &'a Kernel,
     storages: &'a Storages,
     /// The variables of the nest, one for each dimension.
@@ -33,7 +64,7 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// `all` begins with the variables of the nest; the others are those of turns that count as iterations too.
-    pub(crate) fn new(
+    fn new(
         (kernel, storages): (&'a Kernel, &'a Storages),
         all: &'a [Var],
         movable: &'a Movable,
@@ -44,11 +75,11 @@ impl<'a> Walk<'a> {
     }
 
     /// An op's operand: the variables move through the extents that are not 1.
-    pub(crate) fn tile(&mut self, tile: &Tile, span: Span, writes: bool) {
+    fn tile(&mut self, tile: &Tile, span: Span, writes: bool) {
         self.access(&tile.access(self.vars, span), writes);
     }
 
-    pub(crate) fn elements(&mut self, body: &'a [Element]) {
+    fn elements(&mut self, body: &'a [Element]) {
         for element in body {
             match element {
                 Element::Let { value, .. } => self.value(value),

@@ -4,9 +4,10 @@ use tilewright_diag::Span;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, Kernel, Space};
 
+use crate::alternatives::Alternative;
+use crate::inferred::{Component, Inferred, Placed};
 use crate::known::{Pass, Reason};
 use crate::text::layout_text;
-use crate::{Alternative, Component, Inferred, Placed};
 
 /// The maximum number of alternatives that are listed: the cheapest ones, and ones that fail.
 const TOLD: [usize; 2] = [3, 2];

@@ -4,9 +4,9 @@ use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, Kernel};
 use tilewright_layout::map::Map;
 
+use crate::granules::layout_of;
 use crate::steps::threads_title;
 use crate::storage::Storages;
-use crate::write::layout_of;
 
 /// Thread and slot.
 type Place = (usize, usize);

@@ -3,11 +3,12 @@
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, Kernel, OpClass, Space};
-use tilewright_layout::Layout;
-use tilewright_layout::map::Map;
 
 use crate::convert::converted;
-use crate::{Inferred, Origin, attempt};
+use crate::granules::layout_of;
+use crate::inference::attempt;
+use crate::inferred::Inferred;
+use crate::node::Origin;
 
 /// Whether a kernel has neither fragments nor parallel loops, nor reductions that would need some, so that there is nothing
 /// to lay out.
@@ -72,20 +73,4 @@ fn placed(mut kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
     }
     let inferred = attempt(&kernel).map_err(|against| against.findings)?;
     Ok((kernel, inferred))
-}
-
-/// The layout of a fragment's own elements. The map is of granules of `bytes` bytes; each has several elements if a
-/// view of the fragment has wider ones.
-pub(crate) fn layout_of(map: &Map, bytes: i64, buffer: &Buffer) -> Option<Layout> {
-    let lanes = (bytes / buffer.dtype.bytes()).max(1) as usize;
-    if lanes == 1 {
-        return map.to_layout();
-    }
-    let mut of_elements = Map::empty(map.threads(), map.elements() * lanes);
-    for (thread, slot, granule) in map.entries() {
-        for lane in 0..lanes {
-            of_elements.put(thread, slot * lanes + lane, granule * lanes + lane);
-        }
-    }
-    of_elements.to_layout()
 }

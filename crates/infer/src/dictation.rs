@@ -10,8 +10,8 @@ use tilewright_ir::product::{Matrix, Product};
 use tilewright_ir::tile::{Buffer, Kernel, Op, Space};
 use tilewright_layout::map::Map;
 
-use crate::graph::{Graph, Node};
-use crate::known::{Known, Pass, Reason};
+use crate::granules::granules;
+use crate::known::{Pass, Reason};
 use crate::storage::Storages;
 
 /// A product, and the layouts that it dictates.
@@ -46,7 +46,7 @@ impl Dictation {
             if tile.extents != buffer.shape || map.elements() != whole.granules * ratio {
                 return Err(refused(buffer, "this is a part of a fragment", "whole fragments"));
             }
-            let granules = crate::granules(&map, ratio);
+            let granules = granules(&map, ratio);
             let granules = granules.map_err(|why| {
                 let text = format!("its layout {why}");
                 refused(buffer, &text, "views whose elements lie on one thread each")
@@ -56,40 +56,10 @@ impl Dictation {
         Ok(Dictation { title, span: op.span, fragments })
     }
 
-    fn reason(&self) -> Reason {
+    /// Why its fragments have the layouts that it dictates.
+    pub(crate) fn reason(&self) -> Reason {
         let rule = "dictated by `mma.sync`";
         Reason { pass: Pass::Strict, rule, op: self.title.clone(), span: self.span, parent: None }
-    }
-
-    /// The error for a fragment that has another layout, for the given reason.
-    fn contradicted(&self, buffer: &Buffer, map: &Map, reason: &Reason) -> Diagnostic {
-        let wanted = map.to_layout().map_or_else(|| "differently".to_string(), |layout| format!("as {layout}"));
-        Diagnostic::error("I0706", format!("`{}` cannot be laid out in two ways", buffer.name))
-            .label(self.span, format!("`{}` needs it laid out {wanted}", self.title))
-            .label(reason.span, said_of(buffer, reason))
-            .help("copy it into another fragment, or through shared memory; layouts of fragments can be left out")
-    }
-}
-
-/// Gives fragments the layouts that products dictate, and reports those that have another one.
-pub(crate) fn dictate(kernel: &Kernel, graph: &Graph, known: &mut Known, found: &mut Vec<Diagnostic>) {
-    for (_, node) in &graph.nodes {
-        let Node::Gemm(dictation) = node else { continue };
-        for (storage, map) in &dictation.fragments {
-            match known.get(*storage) {
-                None => known.set(*storage, map.clone(), dictation.reason()),
-                Some(fixed) if fixed.map == *map => {}
-                Some(fixed) => found.push(dictation.contradicted(&kernel.buffers[*storage], map, &fixed.reason)),
-            }
-        }
-    }
-}
-
-/// The label at the line that fixed the layout of a fragment, for the given reason.
-pub(crate) fn said_of(buffer: &Buffer, reason: &Reason) -> String {
-    match buffer.layout {
-        Some(_) => buffer.laid_out(),
-        None => format!("its layout is {}", reason.rule),
     }
 }
 
@@ -102,7 +72,7 @@ mod tests {
     use tilewright_layout::{DType, Layout};
 
     use super::*;
-    use crate::infer;
+    use crate::inference::infer;
 
     /// A kernel of 64 threads with these fragments, and products (c, a, b) of them.
     fn kernel(fragments: &[(&str, DType, [i64; 2])], policy: WarpPolicy, products: &[[usize; 3]]) -> Kernel {
