@@ -52,7 +52,7 @@ impl Expr {
             }
             Repr::Stray => {
                 nodes::mistake(nodes::foreign("a value", tilewright_diag::Span::here(), None));
-                expr::Expr::constant(0)
+                expr::Expr::var(&nodes::unknown())
             }
         }
     }

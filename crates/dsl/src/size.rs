@@ -113,7 +113,7 @@ impl Size {
                 }
                 var
             }
-            None => Var::new("size", 1, 1),
+            None => nodes::unknown(),
         }
     }
 }
