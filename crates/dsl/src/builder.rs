@@ -12,11 +12,12 @@ use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 use crate::buffer::Buffer;
 use crate::elements::{Elements, reversed, variables};
 use crate::expr::Expr;
+use crate::known_size::KnownSize;
 use crate::later::Later;
 use crate::nodes::{self, Opened};
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
-use crate::size::{KnownSize, Size};
+use crate::size::Size;
 use crate::value::Value;
 
 /// Builds the kernel `name` by running `body` once.
@@ -310,7 +311,7 @@ impl<'k> KernelBuilder<'k> {
     /// Another name for the storage of a buffer, with another dtype and layout; for a fragment, with another shape.
     #[track_caller]
     pub fn view_as(&mut self, name: &str, of: Buffer, dtype: DType, layout: impl IntoLayout) -> Buffer {
-        let is_own = nodes::is_own(of);
+        let is_own = of.is_own();
         let space = self.kernel.buffers.get(of.handle).map_or(Space::Shared, |owner| owner.space);
         let view = self.buffer(name, dtype, space, layout);
         self.kernel.buffers[view.handle].view_of = is_own.then_some(of.handle);
@@ -479,7 +480,7 @@ impl<'k> KernelBuilder<'k> {
     /// not depend on each other.
     #[track_caller]
     pub fn convert_layout(&mut self, dst: Buffer, src: Buffer) {
-        let (is_own_dst, is_own_src) = (nodes::is_own(dst), nodes::is_own(src));
+        let (is_own_dst, is_own_src) = (dst.is_own(), src.is_own());
         if !is_own_dst || !is_own_src {
             return;
         }
@@ -553,7 +554,7 @@ impl<'k> ScopeRef<'_, 'k> {
     pub(crate) fn op(self, kind: OpKind, operands: Vec<Region>) -> OpRef<'k> {
         let ScopeRef { builder, scope, warp } = self;
         for region in &operands {
-            nodes::is_own(region.buffer);
+            region.buffer.is_own();
         }
         let mut tiles = Vec::with_capacity(operands.len());
         for region in operands {

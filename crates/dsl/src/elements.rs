@@ -180,7 +180,7 @@ pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Dia
 
 #[track_caller]
 fn access(buffer: Buffer, index: Vec<Value>) -> Access {
-    nodes::is_own(buffer);
+    buffer.is_own();
     let span = Span::here();
     // A loop, not a closure: `coord` reports the user's line, and `#[track_caller]` does not reach through a closure.
     let mut coords = Vec::with_capacity(index.len());

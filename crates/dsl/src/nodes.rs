@@ -8,8 +8,7 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr as expr;
 use tilewright_ir::tile;
 
-use crate::buffer::Buffer;
-use crate::size::KnownSize;
+use crate::known_size::KnownSize;
 
 /// The kernel that a handle belongs to. The number distinguishes kernels of one source line; no order and no text
 /// depends on it.
@@ -302,16 +301,6 @@ fn outside_its_body(name: Option<&str>, span: Span, begins: Option<Span>) -> Dia
     let finding = begins.into_iter().fold(finding, |finding, begins| finding.label(begins, defined));
     finding
         .help("a loop variable or a name is known only inside its loop or branch: use it there, or rebuild the value")
-}
-
-/// Whether a buffer belongs to the kernel that is being built; if not, that is a mistake at the caller's line.
-#[track_caller]
-pub(crate) fn is_own(buffer: Buffer) -> bool {
-    let is_own = current() == Some(buffer.kernel);
-    if !is_own {
-        mistake(foreign("a buffer", Span::here(), Some(buffer.kernel)));
-    }
-    is_own
 }
 
 /// Reports a mistake.
