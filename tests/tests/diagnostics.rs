@@ -4,6 +4,8 @@
 mod elements;
 #[path = "diagnostics/inference.rs"]
 mod inference;
+#[path = "diagnostics/layouts.rs"]
+mod layouts;
 #[path = "diagnostics/warps.rs"]
 mod warps;
 

@@ -1,7 +1,7 @@
+use tilewright_diag::Span;
 use tilewright_ir::{Handle, tile};
 
-use crate::nodes::Identity;
-use crate::region::{IntoRegion, Region};
+use crate::nodes::{self, Identity};
 
 /// A buffer of the kernel being built; cheap to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,20 +12,13 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Part of it: one index per dimension, each `..`, a number, an expression, a range, or [`crate::at`].
-    /// A number or expression takes one index and keeps the dimension, with extent 1.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "`sub` is the word for a sub-tile, and buffers are not subtracted"
-    )]
+    /// Whether it belongs to the kernel that is being built; if not, that is a mistake at the caller's line.
     #[track_caller]
-    pub fn sub(self, indices: impl IntoRegion) -> Region {
-        Region { buffer: self, indices: Some(indices.into_indices()) }
-    }
-}
-
-impl From<Buffer> for Region {
-    fn from(buffer: Buffer) -> Region {
-        Region { buffer, indices: None }
+    pub(crate) fn is_own(self) -> bool {
+        let is_own = nodes::current() == Some(self.kernel);
+        if !is_own {
+            nodes::mistake(nodes::foreign("a buffer", Span::here(), Some(self.kernel)));
+        }
+        is_own
     }
 }

@@ -10,7 +10,9 @@ use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 use crate::buffer::Buffer;
 use crate::elements::{Elements, reversed, variables};
 use crate::expr::Expr;
-use crate::nodes::{self, Identity, Opened};
+use crate::known_size::KnownSize;
+use crate::later::Later;
+use crate::nodes::{self, Opened};
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
 use crate::size::Size;
@@ -34,21 +36,22 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         contracts: true,
         mistakes: Vec::new(),
     };
-    let nodes = nodes::open(kernel.span);
+    let (nodes, later) = (nodes::open(kernel.span), Later::default());
     let mut builder =
-        KernelBuilder { kernel, nodes, open: Vec::new(), loops: Vec::new(), has_grid: false, threads_at: None };
+        KernelBuilder { kernel, nodes, later: &later, loops: Vec::new(), has_grid: false, threads_at: None };
     body(&mut builder);
     builder.finish()
 }
 
 /// A kernel being built.
 #[derive(Debug)]
-pub struct KernelBuilder {
+pub struct KernelBuilder<'k> {
+    /// The kernel; its body is that of the innermost loop or branch that is open.
     kernel: Kernel,
     /// The nodes that handles refer to.
     nodes: Opened,
-    /// Bodies of the loops that are open, the innermost last.
-    open: Vec<Vec<Stmt>>,
+    /// What is said about its ops, loops and stores after they were added.
+    later: &'k Later,
     /// Variables of the loops that are open.
     loops: Vec<String>,
     /// Whether [`KernelBuilder::grid`] was called.
@@ -59,22 +62,35 @@ pub struct KernelBuilder {
 
 /// The scope in which the next op runs: `k.warp().permute_layout(..)`.
 #[derive(Debug)]
-pub struct ScopeRef<'k> {
-    builder: &'k mut KernelBuilder,
+pub struct ScopeRef<'b, 'k> {
+    builder: &'b mut KernelBuilder<'k>,
     scope: Scope,
     /// The warp that executes the op, if one was named.
     warp: Option<i64>,
 }
 
-/// An op that was just added, to set more options of it.
+/// An op that was just added, to set more options of it. It is valid while its kernel is being built:
+///
+/// ```compile_fail,E0521
+/// use tilewright_dsl::kernel;
+/// use tilewright_ir::tile::ReduceKind::Sum;
+/// use tilewright_layout::DType::F32;
+///
+/// let mut kept = None;
+/// let sums = kernel("sums", |k| {
+///     let (rows, sums) = (k.fragment("rows", F32, [8, 8]), k.fragment("sums", F32, [8]));
+///     kept = Some(k.reduce(Sum, sums, rows, 1));
+/// });
+/// kept.map(|op| op.accumulate());
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct OpRef {
-    kernel: Identity,
+pub struct OpRef<'k> {
+    later: &'k Later,
     op: Handle<tile::Op>,
     kind: OpKind,
 }
 
-impl OpRef {
+impl OpRef<'_> {
     /// Forces this variant; if it does not accept the op, compiling fails with its reasons. `emit --stage plan` lists
     /// the names.
     pub fn variant(self, name: &str) -> Self {
@@ -138,19 +154,20 @@ impl OpRef {
     }
 
     fn edit(self, change: impl FnOnce(&mut tile::Op) + 'static) -> Self {
-        nodes::edit_op(self.kernel, self.op, change);
+        let op = self.op;
+        self.later.edit(move |kernel| change(&mut kernel.ops[op]));
         self
     }
 }
 
 /// A parallel loop that was just added, to set more options of it.
 #[derive(Clone, Copy, Debug)]
-pub struct ParallelRef {
-    kernel: Identity,
+pub struct ParallelRef<'k> {
+    later: &'k Later,
     parallel: Handle<Parallel>,
 }
 
-impl ParallelRef {
+impl ParallelRef<'_> {
     /// Sets which thread executes which iteration: a layout on thread axes, with `m` or `reg` for the order within a
     /// thread.
     #[track_caller]
@@ -170,7 +187,8 @@ impl ParallelRef {
     }
 
     fn edit(self, change: impl FnOnce(&mut Parallel) + 'static) -> Self {
-        nodes::edit(self.kernel, move |kernel| change(&mut kernel.parallels[self.parallel]));
+        let parallel = self.parallel;
+        self.later.edit(move |kernel| change(&mut kernel.parallels[parallel]));
         self
     }
 }
@@ -183,7 +201,7 @@ fn in_registers(layout: Layout) -> Result<Layout, LayoutError> {
     }
 }
 
-impl KernelBuilder {
+impl<'k> KernelBuilder<'k> {
     /// A size known only at launch; it may be used in shapes and strides of parameters, and in the grid.
     #[track_caller]
     pub fn size(&mut self, name: &str) -> Size {
@@ -266,7 +284,7 @@ impl KernelBuilder {
     /// Another name for the storage of a buffer, with another dtype and layout; for a fragment, with another shape.
     #[track_caller]
     pub fn view_as(&mut self, name: &str, of: Buffer, dtype: DType, layout: impl IntoLayout) -> Buffer {
-        let is_own = nodes::is_own(of);
+        let is_own = of.is_own();
         let space = self.kernel.buffers.get(of.handle).map_or(Space::Shared, |owner| owner.space);
         let view = self.buffer(name, dtype, space, layout);
         self.kernel.buffers[view.handle].view_of = is_own.then_some(of.handle);
@@ -306,13 +324,13 @@ impl KernelBuilder {
 
     /// A loop that stays a loop in CUDA; one over an empty range such as `3..3` does nothing.
     #[track_caller]
-    pub fn serial<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder, Expr) -> T) {
+    pub fn serial<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T) {
         self.repeat(name, range, Unroll::No, body);
     }
 
     /// A loop that is fully unrolled in CUDA.
     #[track_caller]
-    pub fn unroll<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder, Expr) -> T) {
+    pub fn unroll<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T) {
         self.repeat(name, range, Unroll::Full, body);
     }
 
@@ -323,7 +341,7 @@ impl KernelBuilder {
         name: &str,
         range: Range<i64>,
         stages: i64,
-        body: impl FnOnce(&mut KernelBuilder, Expr) -> T,
+        body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
         self.repeat(name, range, Unroll::Pipelined(stages), body);
     }
@@ -334,7 +352,7 @@ impl KernelBuilder {
         name: &str,
         range: Range<i64>,
         unroll: Unroll,
-        body: impl FnOnce(&mut KernelBuilder, Expr) -> T,
+        body: impl FnOnce(&mut KernelBuilder<'k>, Expr) -> T,
     ) {
         let span = Span::here();
         reversed(name, &range, span).into_iter().for_each(nodes::mistake);
@@ -345,7 +363,7 @@ impl KernelBuilder {
         self.loops.push(name.to_string());
         let body = self.inside(span, |k| body(k, Expr::of_loop(&var)));
         self.loops.pop();
-        self.push(Stmt::Loop(Loop { var, unroll, body, span }));
+        self.kernel.body.push(Stmt::Loop(Loop { var, unroll, body, span }));
     }
 
     /// Unordered iterations over `extents`, divided among the threads of the CTA.
@@ -353,8 +371,8 @@ impl KernelBuilder {
     pub fn parallel<const N: usize, T>(
         &mut self,
         extents: [i64; N],
-        body: impl FnOnce(&mut Elements, [Expr; N]) -> T,
-    ) -> ParallelRef {
+        body: impl FnOnce(&mut Elements<'k>, [Expr; N]) -> T,
+    ) -> ParallelRef<'k> {
         if extents.iter().any(|extent| *extent < 1) {
             let message = format!("a parallel loop over {extents:?}");
             let finding = Diagnostic::error("K0234", message).label(Span::here(), "this loop");
@@ -367,26 +385,26 @@ impl KernelBuilder {
 
     /// [`KernelBuilder::parallel`] over the caller's variables, whose ranges begin at 0.
     #[track_caller]
-    pub fn parallel_over<T>(&mut self, vars: Vec<Var>, body: impl FnOnce(&mut Elements) -> T) -> ParallelRef {
+    pub fn parallel_over<T>(&mut self, vars: Vec<Var>, body: impl FnOnce(&mut Elements<'k>) -> T) -> ParallelRef<'k> {
         let span = Span::here();
-        let body = Elements::build(span, body);
+        let body = Elements::build(self.later, span, body);
         let parallel = Parallel { vars, body, layout: None, vector: None, span };
         let parallel = self.kernel.parallels.push(parallel);
-        self.push(Stmt::Parallel(parallel));
-        ParallelRef { kernel: self.nodes.identity(), parallel }
+        self.kernel.body.push(Stmt::Parallel(parallel));
+        ParallelRef { later: self.later, parallel }
     }
 
     /// Statements on elements that every thread executes: the threads are the iterations. Every thread has a copy of the
     /// fragments in it, and all copies must get the same values.
     #[track_caller]
-    pub fn each_thread<T>(&mut self, body: impl FnOnce(&mut Elements) -> T) {
-        let body = Elements::build(Span::here(), body);
-        self.push(Stmt::Each(body));
+    pub fn each_thread<T>(&mut self, body: impl FnOnce(&mut Elements<'k>) -> T) {
+        let body = Elements::build(self.later, Span::here(), body);
+        self.kernel.body.push(Stmt::Each(body));
     }
 
     /// Statements under a condition, which must be the same for all threads.
     #[track_caller]
-    pub fn if_<T>(&mut self, cond: impl Into<Value>, then: impl FnOnce(&mut KernelBuilder) -> T) {
+    pub fn if_<T>(&mut self, cond: impl Into<Value>, then: impl FnOnce(&mut KernelBuilder<'k>) -> T) {
         self.if_else(cond, then, |_| {});
     }
 
@@ -395,18 +413,18 @@ impl KernelBuilder {
     pub fn if_else<T, U>(
         &mut self,
         cond: impl Into<Value>,
-        then: impl FnOnce(&mut KernelBuilder) -> T,
-        otherwise: impl FnOnce(&mut KernelBuilder) -> U,
+        then: impl FnOnce(&mut KernelBuilder<'k>) -> T,
+        otherwise: impl FnOnce(&mut KernelBuilder<'k>) -> U,
     ) {
         let (span, cond) = (Span::here(), cond.into().resolved());
         let (then, otherwise) = (self.inside(span, then), self.inside(span, otherwise));
-        self.push(Stmt::If(If { cond, then, otherwise, span }));
+        self.kernel.body.push(Stmt::If(If { cond, then, otherwise, span }));
     }
 
-    fn inside<T>(&mut self, begins: Span, body: impl FnOnce(&mut KernelBuilder) -> T) -> Vec<Stmt> {
-        self.open.push(Vec::new());
+    fn inside<T>(&mut self, begins: Span, body: impl FnOnce(&mut KernelBuilder<'k>) -> T) -> Vec<Stmt> {
+        let outer = std::mem::take(&mut self.kernel.body);
         nodes::in_body(begins, || body(self));
-        self.open.pop().unwrap_or_default()
+        std::mem::replace(&mut self.kernel.body, outer)
     }
 
     fn is_taken(&self, name: &str) -> bool {
@@ -417,17 +435,17 @@ impl KernelBuilder {
     }
 
     /// Every warp of the CTA, each by itself.
-    pub fn warp(&mut self) -> ScopeRef<'_> {
+    pub fn warp(&mut self) -> ScopeRef<'_, 'k> {
         ScopeRef { builder: self, scope: Scope::Warp, warp: None }
     }
 
     /// One warp of the CTA; the others skip the op.
-    pub fn warp_at(&mut self, warp: i64) -> ScopeRef<'_> {
+    pub fn warp_at(&mut self, warp: i64) -> ScopeRef<'_, 'k> {
         ScopeRef { builder: self, scope: Scope::Warp, warp: Some(warp) }
     }
 
     /// All threads of the CTA together.
-    pub fn cta(&mut self) -> ScopeRef<'_> {
+    pub fn cta(&mut self) -> ScopeRef<'_, 'k> {
         ScopeRef { builder: self, scope: Scope::Cta, warp: None }
     }
 
@@ -443,16 +461,19 @@ impl KernelBuilder {
         self.kernel.contracts = false;
     }
 
-    fn push(&mut self, stmt: Stmt) {
-        match self.open.last_mut() {
-            Some(body) => body.push(stmt),
-            None => self.kernel.body.push(stmt),
-        }
-    }
-
     fn finish(self) -> Kernel {
-        let KernelBuilder { mut kernel, nodes, .. } = self;
-        nodes.finish(&mut kernel);
+        let KernelBuilder { mut kernel, nodes, later, .. } = self;
+        match nodes.close() {
+            Some((sizes, mistakes)) => {
+                kernel.mistakes.extend(sizes.iter().filter_map(KnownSize::mistake).chain(mistakes));
+                kernel.sizes = sizes.into_iter().map(|size| size.told).collect();
+            }
+            None => {
+                let defect = Diagnostic::internal("K0213", "the handles of a kernel are lost while it is being built");
+                kernel.mistakes.push(defect.label(kernel.span, "this kernel"));
+            }
+        }
+        later.apply(&mut kernel);
         tile::name_shared(&mut kernel);
         kernel
     }
@@ -475,13 +496,13 @@ impl KernelBuilder {
     }
 }
 
-impl ScopeRef<'_> {
+impl<'k> ScopeRef<'_, 'k> {
     /// Adds an op. The methods in [`crate::ops`], generated from the rows of the op table, call it.
     #[track_caller]
-    pub(crate) fn op(self, kind: OpKind, operands: Vec<Region>) -> OpRef {
+    pub(crate) fn op(self, kind: OpKind, operands: Vec<Region>) -> OpRef<'k> {
         let ScopeRef { builder, scope, warp } = self;
         for region in &operands {
-            nodes::is_own(region.buffer);
+            region.buffer.is_own();
         }
         let mut tiles = Vec::with_capacity(operands.len());
         for region in operands {
@@ -490,7 +511,7 @@ impl ScopeRef<'_> {
         let span = Span::here();
         let op = tile::Op { kind, scope, warp, operands: tiles, variant: None, name: None, layout: None, span };
         let op = builder.kernel.ops.push(op);
-        builder.push(Stmt::Op(op));
-        OpRef { kernel: builder.nodes.identity(), op, kind }
+        builder.kernel.body.push(Stmt::Op(op));
+        OpRef { later: builder.later, op, kind }
     }
 }

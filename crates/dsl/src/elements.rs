@@ -9,7 +9,8 @@ use tilewright_ir::tile::{self, Access, Claim, Coord, Element};
 
 use crate::buffer::Buffer;
 use crate::expr::Expr;
-use crate::nodes::{self, Body, Identity};
+use crate::later::{Later, StoreId};
+use crate::nodes::{self, Body};
 use crate::value::Value;
 
 /// The most elements that the index of an element may be made of without names.
@@ -33,86 +34,87 @@ pub(crate) fn variables(extents: &[i64], taken: &dyn Fn(&str) -> bool) -> Vec<Va
 
 /// The statements of an iteration, being built.
 #[derive(Debug)]
-pub struct Elements {
-    /// Bodies that are open, the innermost last.
-    open: Vec<Vec<Element>>,
+pub struct Elements<'k> {
+    /// The statements of the innermost body that is open.
+    body: Vec<Element>,
+    /// Where the claims of its stores are kept.
+    later: &'k Later,
 }
 
-/// A store that was just added, to claim something about it.
+/// A store that was just added, to claim something about it before its loop is complete.
 #[derive(Clone, Copy, Debug)]
-pub struct StoreRef {
-    /// The kernel that was being built, if there was one.
-    kernel: Option<Identity>,
-    /// Number of the store among those being built.
-    store: usize,
+pub struct StoreRef<'k> {
+    later: &'k Later,
+    store: StoreId,
 }
 
-impl StoreRef {
+impl StoreRef<'_> {
     /// Claims that no two iterations store to the same element, though the index depends on data. The virtual GPU
     /// checks this.
+    #[track_caller]
     pub fn unique(self) {
-        self.claim(Claim::Unique);
+        self.claim(Claim::Unique, ".unique()");
     }
 
     /// Lets several iterations store to the same element; any of the values may remain.
+    #[track_caller]
     pub fn any_wins(self) {
-        self.claim(Claim::AnyWins);
+        self.claim(Claim::AnyWins, ".any_wins()");
     }
 
-    fn claim(self, claimed: Claim) {
-        nodes::claim(self.kernel, self.store, claimed);
+    #[track_caller]
+    fn claim(self, claimed: Claim, method: &str) {
+        if !self.later.claim(self.store, claimed) {
+            let message = format!("`{method}` on a store whose loop is complete");
+            let finding = Diagnostic::error("K0217", message).label(Span::here(), "called here");
+            nodes::mistake(finding.help(format!("call it where the store is added: k.store(..){method}")));
+        }
     }
 }
 
-impl Elements {
+impl<'k> Elements<'k> {
     /// The statements that `body` makes.
-    pub(crate) fn build<T>(begins: Span, body: impl FnOnce(&mut Elements) -> T) -> Vec<Element> {
-        let mut elements = Elements { open: vec![Vec::new()] };
-        let first = nodes::claims();
-        nodes::in_body(begins, || body(&mut elements));
-        let mut made = elements.open.pop().unwrap_or_default();
-        claimed(&mut made, &mut nodes::claims_from(first).into_iter());
+    pub(crate) fn build<T>(later: &'k Later, begins: Span, body: impl FnOnce(&mut Elements<'k>) -> T) -> Vec<Element> {
+        let mut elements = Elements { body: Vec::new(), later };
+        let first = later.next_store();
+        let mut made = elements.inside(begins, body);
+        claimed(&mut made, &later.claims_from(first));
         made
     }
 
-    fn push(&mut self, element: Element) {
-        if let Some(body) = self.open.last_mut() {
-            body.push(element);
-        }
-    }
-
-    fn inside<T>(&mut self, begins: Span, body: impl FnOnce(&mut Elements) -> T) -> Vec<Element> {
-        self.open.push(Vec::new());
+    /// The statements that `body` makes inside of this one.
+    fn inside<T>(&mut self, begins: Span, body: impl FnOnce(&mut Elements<'k>) -> T) -> Vec<Element> {
+        let outer = std::mem::take(&mut self.body);
         nodes::in_body(begins, || body(self));
-        self.open.pop().unwrap_or_default()
+        std::mem::replace(&mut self.body, outer)
     }
 
     /// `buffer[index] = value`
     #[track_caller]
-    pub fn store(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> StoreRef {
+    pub fn store(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> StoreRef<'k> {
         let (to, value) = (access(buffer, index.into_coords()), value.into().resolved());
-        self.push(Element::Store { to, value, claim: Claim::None });
-        StoreRef { kernel: nodes::current(), store: nodes::begin_claim() }
+        self.body.push(Element::Store { to, value, claim: Claim::None });
+        StoreRef { later: self.later, store: self.later.add_store() }
     }
 
     /// `buffer[index] += value`, atomically.
     #[track_caller]
     pub fn atomic_add(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
         let (to, value) = (access(buffer, index.into_coords()), value.into().resolved());
-        self.push(Element::AtomicAdd { to, value });
+        self.body.push(Element::AtomicAdd { to, value });
     }
 
     /// A value with a name, which CUDA code uses too.
     #[track_caller]
     pub fn named(&mut self, name: &str, value: impl Into<Value>) -> Value {
         let value = value.into().resolved();
-        self.push(Element::Let { name: name.to_string(), value, span: Span::here() });
+        self.body.push(Element::Let { name: name.to_string(), value, span: Span::here() });
         Value::of(tile::Value::Named(name.to_string()), nodes::innermost())
     }
 
     /// Statements under a condition.
     #[track_caller]
-    pub fn if_<T>(&mut self, cond: impl Into<Value>, then: impl FnOnce(&mut Elements) -> T) {
+    pub fn if_<T>(&mut self, cond: impl Into<Value>, then: impl FnOnce(&mut Elements<'k>) -> T) {
         self.if_else(cond, then, |_| {});
     }
 
@@ -121,17 +123,17 @@ impl Elements {
     pub fn if_else<T, U>(
         &mut self,
         cond: impl Into<Value>,
-        then: impl FnOnce(&mut Elements) -> T,
-        otherwise: impl FnOnce(&mut Elements) -> U,
+        then: impl FnOnce(&mut Elements<'k>) -> T,
+        otherwise: impl FnOnce(&mut Elements<'k>) -> U,
     ) {
         let (span, cond) = (Span::here(), cond.into().resolved());
         let (then, otherwise) = (self.inside(span, then), self.inside(span, otherwise));
-        self.push(Element::If { cond, then, otherwise, span });
+        self.body.push(Element::If { cond, then, otherwise, span });
     }
 
     /// A loop in each iteration; one over an empty range such as `3..3` does nothing.
     #[track_caller]
-    pub fn serial<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut Elements, Expr) -> T) {
+    pub fn serial<T>(&mut self, name: &str, range: Range<i64>, body: impl FnOnce(&mut Elements<'k>, Expr) -> T) {
         let span = Span::here();
         reversed(name, &range, span).into_iter().for_each(nodes::mistake);
         if range.is_empty() {
@@ -139,20 +141,29 @@ impl Elements {
         }
         let var = Var::new(name, range.start, range.end - 1);
         let inner = self.inside(span, |k| body(k, Expr::of_loop(&var)));
-        self.push(Element::For { var, body: inner, span });
+        self.body.push(Element::For { var, body: inner, span });
     }
 }
 
-/// Gives the stores of a body their claims, which are in the order in which the stores were made.
-fn claimed(body: &mut [Element], claims: &mut impl Iterator<Item = Claim>) {
+/// Gives the stores of a loop their claims, which are in the order in which the stores were added.
+fn claimed(body: &mut [Element], claims: &[Claim]) {
+    let mut stores = Vec::with_capacity(claims.len());
+    collect_claims(body, &mut stores);
+    for (at, store) in stores.into_iter().enumerate() {
+        *store = claims[at];
+    }
+}
+
+/// Adds the claims of the stores in a body, in order.
+fn collect_claims<'b>(body: &'b mut [Element], stores: &mut Vec<&'b mut Claim>) {
     for element in body {
         match element {
-            Element::Store { claim, .. } => *claim = claims.next().unwrap_or(Claim::None),
+            Element::Store { claim, .. } => stores.push(claim),
             Element::If { then, otherwise, .. } => {
-                claimed(then, claims);
-                claimed(otherwise, claims);
+                collect_claims(then, stores);
+                collect_claims(otherwise, stores);
             }
-            Element::For { body, .. } => claimed(body, claims),
+            Element::For { body, .. } => collect_claims(body, stores),
             Element::Let { .. } | Element::AtomicAdd { .. } => {}
         }
     }
@@ -169,7 +180,7 @@ pub(crate) fn reversed(name: &str, range: &Range<i64>, span: Span) -> Option<Dia
 
 #[track_caller]
 fn access(buffer: Buffer, index: Vec<Value>) -> Access {
-    nodes::is_own(buffer);
+    buffer.is_own();
     let span = Span::here();
     // A loop, not a closure: `coord` reports the user's line, and `#[track_caller]` does not reach through a closure.
     let mut coords = Vec::with_capacity(index.len());

@@ -1,7 +1,6 @@
 use tilewright_expr as expr;
 
 use crate::nodes::{self, Body, Number};
-use crate::size::Size;
 
 /// From this number of operations on, an expression is brought into its canonical form before it is used.
 const LARGE: u64 = 64;
@@ -52,7 +51,7 @@ impl Expr {
             }
             Repr::Stray => {
                 nodes::mistake(nodes::foreign("a value", tilewright_diag::Span::here(), None));
-                expr::Expr::constant(0)
+                expr::Expr::var(&nodes::unknown())
             }
         }
     }
@@ -112,19 +111,5 @@ impl From<&expr::Expr> for Expr {
 impl From<&expr::Var> for Expr {
     fn from(of: &expr::Var) -> Expr {
         Expr::from(expr::Expr::var(of))
-    }
-}
-
-impl From<Size> for Expr {
-    #[track_caller]
-    fn from(size: Size) -> Expr {
-        Expr::from(&size.var())
-    }
-}
-
-impl From<&Size> for Expr {
-    #[track_caller]
-    fn from(size: &Size) -> Expr {
-        Expr::from(*size)
     }
 }

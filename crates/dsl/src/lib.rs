@@ -24,6 +24,8 @@ mod buffer;
 mod builder;
 mod elements;
 mod expr;
+mod known_size;
+mod later;
 mod nodes;
 mod operators;
 mod ops;

@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr as expr;
-use tilewright_ir::Handle;
-use tilewright_ir::tile::{self, Claim, Kernel};
+use tilewright_ir::tile;
 
-use crate::buffer::Buffer;
-use crate::size::KnownSize;
+use crate::known_size::KnownSize;
 
 /// The kernel that a handle belongs to. The number distinguishes kernels of one source line; no order and no text
 /// depends on it.
@@ -45,9 +43,6 @@ impl Body {
     }
 }
 
-/// A change to an op or a loop after it was added.
-type Edit = Box<dyn FnOnce(&mut Kernel)>;
-
 /// The nodes of one kernel.
 pub(crate) struct Nodes {
     identity: Identity,
@@ -55,10 +50,6 @@ pub(crate) struct Nodes {
     values: Vec<tile::Value>,
     /// The sizes, in the order of the parameters.
     sizes: Vec<KnownSize>,
-    /// The claims of the stores in the statements being built, in order.
-    claims: Vec<Claim>,
-    /// Changes to apply when the kernel is complete, in order.
-    edits: Vec<Edit>,
     /// Misuses of handles, and other mistakes found while building.
     mistakes: Vec<Diagnostic>,
     /// Where each body begins, by its number; that of the kernel first.
@@ -108,8 +99,6 @@ pub(crate) fn open(span: Span) -> Opened {
         exprs: Vec::new(),
         values: Vec::new(),
         sizes: Vec::new(),
-        claims: Vec::new(),
-        edits: Vec::new(),
         mistakes: Vec::new(),
         bodies: vec![span],
         open: Vec::new(),
@@ -123,17 +112,13 @@ impl Opened {
         self.0
     }
 
-    /// Completes the kernel: adds its sizes, applies later changes to ops, and adds mistakes with handles.
-    pub(crate) fn finish(&self, kernel: &mut Kernel) {
-        let taken = with(|nodes| {
-            let Nodes { sizes, edits, mistakes, .. } = nodes;
-            (std::mem::take(sizes), std::mem::take(edits), std::mem::take(mistakes))
+    /// Ends the kernel: its handles are valid no more. Returns its sizes and the mistakes with handles.
+    pub(crate) fn close(self) -> Option<(Vec<KnownSize>, Vec<Diagnostic>)> {
+        let own = OPEN.with_borrow_mut(|open| {
+            let at = open.iter().position(|nodes| nodes.identity == self.0)?;
+            Some(open.remove(at))
         });
-        let (sizes, edits, mistakes) = taken.unwrap_or_default();
-        kernel.mistakes.extend(sizes.iter().filter_map(KnownSize::mistake));
-        kernel.sizes = sizes.into_iter().map(|size| size.told).collect();
-        edits.into_iter().for_each(|edit| edit(kernel));
-        kernel.mistakes.extend(mistakes);
+        own.map(|mut nodes| (std::mem::take(&mut nodes.sizes), std::mem::take(&mut nodes.mistakes)))
     }
 }
 
@@ -157,11 +142,18 @@ pub(crate) trait Node: Sized + Clone {
     /// The nodes of this kind.
     fn list(nodes: &mut Nodes) -> &mut Vec<Self>;
 
-    /// A placeholder for a missing node, until the mistake is reported.
+    /// A placeholder for a missing node, until the mistake is reported. It is no constant: what is computed with it outside
+    /// of all kernels is a handle that is reported where it is used, not a number.
     fn none() -> Self;
 
     /// Its name, if it is a variable or a value with a name.
     fn name(&self) -> Option<&str>;
+}
+
+/// The variable of which nothing is known.
+pub(crate) fn unknown() -> expr::Var {
+    let expr::ValueRange { lo, hi } = expr::ValueRange::ALL;
+    expr::Var::new("unknown", lo, hi)
 }
 
 impl Node for expr::Expr {
@@ -170,7 +162,7 @@ impl Node for expr::Expr {
     }
 
     fn none() -> expr::Expr {
-        expr::Expr::constant(0)
+        expr::Expr::var(&unknown())
     }
 
     fn name(&self) -> Option<&str> {
@@ -187,7 +179,7 @@ impl Node for tile::Value {
     }
 
     fn none() -> tile::Value {
-        tile::Value::from(0)
+        tile::Value::from(expr::Expr::none())
     }
 
     fn name(&self) -> Option<&str> {
@@ -205,8 +197,7 @@ impl Node for KnownSize {
     }
 
     fn none() -> KnownSize {
-        let told = tile::Size { var: expr::Var::new("size", 1, 1), span: Span::here() };
-        KnownSize { told, most: None, used: None }
+        KnownSize { told: tile::Size { var: unknown(), span: Span::here() }, most: None, used: None }
     }
 
     fn name(&self) -> Option<&str> {
@@ -269,7 +260,7 @@ pub(crate) fn get<T: Node>(number: Number) -> T {
             nodes.note(foreign("a value", span, Some(number.kernel)));
             return None;
         }
-        let found = T::list(nodes).get(number.at as usize).cloned()?;
+        let found = T::list(nodes)[number.at as usize].clone();
         if !nodes.is_open(number.body) {
             let begins = nodes.bodies.get(number.body.0 as usize).copied();
             nodes.note(outside_its_body(found.name(), span, begins));
@@ -282,9 +273,8 @@ pub(crate) fn get<T: Node>(number: Number) -> T {
 /// Replaces a node of the kernel that is being built.
 pub(crate) fn set<T: Node>(number: Number, node: T) {
     with(|nodes| {
-        let is_own = nodes.identity == number.kernel;
-        if let Some(known) = T::list(nodes).get_mut(number.at as usize).filter(|_| is_own) {
-            *known = node;
+        if nodes.identity == number.kernel {
+            T::list(nodes)[number.at as usize] = node;
         }
     });
 }
@@ -313,16 +303,6 @@ fn outside_its_body(name: Option<&str>, span: Span, begins: Option<Span>) -> Dia
         .help("a loop variable or a name is known only inside its loop or branch: use it there, or rebuild the value")
 }
 
-/// Whether a buffer belongs to the kernel that is being built; if not, that is a mistake at the caller's line.
-#[track_caller]
-pub(crate) fn is_own(buffer: Buffer) -> bool {
-    let is_own = current() == Some(buffer.kernel);
-    if !is_own {
-        mistake(foreign("a buffer", Span::here(), Some(buffer.kernel)));
-    }
-    is_own
-}
-
 /// Reports a mistake.
 pub(crate) fn mistake(diagnostic: Diagnostic) {
     with(|nodes| nodes.note(diagnostic));
@@ -331,48 +311,6 @@ pub(crate) fn mistake(diagnostic: Diagnostic) {
 /// The names of the sizes declared so far.
 pub(crate) fn size_names() -> Vec<String> {
     with(|nodes| nodes.sizes.iter().map(|size| size.told.var.name().to_string()).collect()).unwrap_or_default()
-}
-
-/// Adds a store whose claim may be set later; returns its number among those being built.
-pub(crate) fn begin_claim() -> usize {
-    with(|nodes| {
-        nodes.claims.push(Claim::None);
-        nodes.claims.len() - 1
-    })
-    .unwrap_or(0)
-}
-
-/// Sets the claim of a store.
-pub(crate) fn claim(kernel: Option<Identity>, store: usize, claimed: Claim) {
-    with(|nodes| {
-        if let Some(known) = nodes.claims.get_mut(store).filter(|_| kernel == Some(nodes.identity)) {
-            *known = claimed;
-        }
-    });
-}
-
-/// Removes and returns the claims of the stores from `first` on, in order.
-pub(crate) fn claims_from(first: usize) -> Vec<Claim> {
-    with(|nodes| nodes.claims.split_off(first.min(nodes.claims.len()))).unwrap_or_default()
-}
-
-/// The number of stores being built.
-pub(crate) fn claims() -> usize {
-    with(|nodes| nodes.claims.len()).unwrap_or(0)
-}
-
-/// Changes an op or a loop when the kernel is complete.
-pub(crate) fn edit(kernel: Identity, change: impl FnOnce(&mut Kernel) + 'static) {
-    with(|nodes| {
-        if nodes.identity == kernel {
-            nodes.edits.push(Box::new(change));
-        }
-    });
-}
-
-/// Changes an op when the kernel is complete.
-pub(crate) fn edit_op(kernel: Identity, op: Handle<tile::Op>, change: impl FnOnce(&mut tile::Op) + 'static) {
-    edit(kernel, move |kernel| change(&mut kernel.ops[op]));
 }
 
 impl std::fmt::Debug for Opened {

@@ -11,10 +11,10 @@ use crate::region::Region;
 macro_rules! by_the_cta {
     ([Warp] $name:ident($($parameter:ident: $type:ty,)*)) => {};
     ([$(Warp,)? Cta] $name:ident($($parameter:ident: $type:ty,)*)) => {
-        impl KernelBuilder {
+        impl<'k> KernelBuilder<'k> {
             #[doc = concat!("[`ScopeRef::", stringify!($name), "`] by the CTA.")]
             #[track_caller]
-            pub fn $name(&mut self, $($parameter: $type),*) -> OpRef {
+            pub fn $name(&mut self, $($parameter: $type),*) -> OpRef<'k> {
                 self.cta().$name($($parameter),*)
             }
         }
@@ -34,7 +34,7 @@ macro_rules! op_methods {
             scopes: [$($scope:ident),*],
         }
     )*) => {$(
-        impl ScopeRef<'_> {
+        impl<'k> ScopeRef<'_, 'k> {
             $(#[$doc])*
             #[track_caller]
             pub fn $name(
@@ -42,7 +42,7 @@ macro_rules! op_methods {
                 $($before: $before_type,)*
                 $($operand: impl Into<Region>,)*
                 $($behind: $behind_type,)*
-            ) -> OpRef {
+            ) -> OpRef<'k> {
                 self.op($made, vec![$($operand.into()),*])
             }
         }

@@ -30,6 +30,25 @@ pub struct Region {
     pub(crate) indices: Option<Vec<Index>>,
 }
 
+impl Buffer {
+    /// Part of it: one index per dimension, each `..`, a number, an expression, a range, or [`at`].
+    /// A number or expression takes one index and keeps the dimension, with extent 1.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "`sub` is the word for a sub-tile, and buffers are not subtracted"
+    )]
+    #[track_caller]
+    pub fn sub(self, indices: impl IntoRegion) -> Region {
+        Region { buffer: self, indices: Some(indices.into_indices()) }
+    }
+}
+
+impl From<Buffer> for Region {
+    fn from(buffer: Buffer) -> Region {
+        Region { buffer, indices: None }
+    }
+}
+
 /// `extent` indices, starting at an expression: `a.sub((at(row * 32, 32), ..))`.
 #[track_caller]
 pub fn at(start: impl Into<Expr>, extent: i64) -> Index {

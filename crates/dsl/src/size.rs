@@ -5,38 +5,11 @@ use tilewright_expr::Var;
 use tilewright_ir::tile;
 
 use crate::expr::Expr;
+use crate::known_size::KnownSize;
 use crate::nodes::{self, Body, Number};
 
 /// The greatest value of a size by default.
 const MOST: i64 = 1 << 20;
-
-/// What is known about a size.
-#[derive(Clone, Debug)]
-pub(crate) struct KnownSize {
-    /// The size as it will be in the kernel, with the bounds given so far.
-    pub(crate) told: tile::Size,
-    /// Its greatest value, if that was set.
-    pub(crate) most: Option<i64>,
-    /// Where it was first used; after that its bounds are fixed.
-    pub(crate) used: Option<Span>,
-}
-
-impl KnownSize {
-    /// The mistake of a size that has no possible value, since its greatest is less than its divisor.
-    pub(crate) fn mistake(&self) -> Option<Diagnostic> {
-        let tile::Size { var, span } = &self.told;
-        let (name, multiple, most) = (var.name(), var.multiple(), self.most?);
-        let (message, help) = match multiple {
-            1 => (format!("size `{name}` cannot be at most {most}"), "a size is at least 1: raise its max".to_string()),
-            _ => (
-                format!("the size `{name}` cannot be a multiple of {multiple} up to {most}"),
-                format!("it is at least {multiple}: raise its max, or use a smaller multiple"),
-            ),
-        };
-        let finding = Diagnostic::error("K0230", message).label(*span, "this size").help(help);
-        (most < multiple).then_some(finding)
-    }
-}
 
 /// A size that is a parameter of the kernel: `k.size("m").multiple_of(4).max(1 << 20)`. The compiler assumes its bounds,
 /// and a launch checks them. Copy it freely.
@@ -113,7 +86,21 @@ impl Size {
                 }
                 var
             }
-            None => Var::new("size", 1, 1),
+            None => nodes::unknown(),
         }
+    }
+}
+
+impl From<Size> for Expr {
+    #[track_caller]
+    fn from(size: Size) -> Expr {
+        Expr::from(&size.var())
+    }
+}
+
+impl From<&Size> for Expr {
+    #[track_caller]
+    fn from(size: &Size) -> Expr {
+        Expr::from(*size)
     }
 }

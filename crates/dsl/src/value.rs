@@ -46,7 +46,7 @@ impl Value {
             Repr::Node(number) => nodes::get(number),
             Repr::Stray => {
                 nodes::mistake(nodes::foreign("a value", Span::here(), None));
-                tile::Value::from(0)
+                tile::Value::from(expr::Expr::var(&nodes::unknown()))
             }
         }
     }

@@ -258,6 +258,80 @@ fn handles_that_outlive_their_body() {
     assert_eq!(kernel.mistakes, Vec::new());
 }
 
+/// A claim is about the store that was just added, not about one of a later loop with the same number.
+#[test]
+fn a_claim_after_the_loop_of_its_store() {
+    let kernel = kernel("k", |k| {
+        let at = k.input("at", I32, [32]);
+        let y = k.output("y", F32, [32]);
+        let mut first = None;
+        k.parallel([32], |k, [i]| first = Some(k.store(y, (i,), 0.0)));
+        k.parallel([32], |k, [i]| {
+            k.store(y, (at.at((i,)),), 1.0);
+            first.into_iter().for_each(|store| store.any_wins());
+        });
+        first.into_iter().for_each(|store| store.unique());
+    });
+    assert_mistake("a_claim_after_the_loop_of_its_store", kernel);
+}
+
+/// What is said about an op, a loop or a store counts also while another kernel is being built.
+#[test]
+fn handles_of_the_outer_kernel_in_a_nested_one() {
+    let outer = kernel("outer", |k| {
+        let y = k.output("y", F32, [32]);
+        let rows = k.fragment("rows", F32, [32, 8]);
+        let sums = k.fragment("sums", F32, [32]);
+        k.fill(rows, 1.0);
+        k.fill(sums, 0.0);
+        let op = k.reduce(Sum, sums, rows, 1);
+        let mut store = None;
+        let lanes = k.parallel([32], |k, [i]| {
+            let of = k.store(y, (i,), sums.at((i,)));
+            let _ = kernel("inner", |_| of.any_wins());
+            store = Some(of);
+        });
+        let _ = kernel("inner", |_| {
+            op.accumulate().name("total");
+            lanes.vector(1);
+        });
+    });
+    assert_eq!(outer.mistakes, Vec::new());
+    let text = outer.to_string();
+    let statements: Vec<&str> = text.lines().skip(6).filter_map(|line| line.split("  //").next()).collect();
+    assert_eq!(
+        statements,
+        [
+            "  cta reduce(sums, rows, sum, dimension 1, accumulate) as total",
+            "  parallel i in 0..32 vector 1",
+            "    y[i] = sums[i] any wins",
+        ]
+    );
+}
+
+/// What is computed outside of all kernels with a handle of one is no number.
+#[test]
+fn values_computed_between_kernels() {
+    let (mut index, mut value, mut size) = (None, None, None);
+    let _ = kernel("first", |k| {
+        let a = k.input("a", F32, [8]);
+        size = Some(k.size("n").max(64));
+        k.parallel([8], |_, [i]| (index, value) = (Some(i), Some(a.at((i,)))));
+    });
+    let (index, value, size) = (index.expect("an index"), value.expect("a value"), size.expect("a size"));
+    let (next, doubled, tiles) = (index + 1, value * 2.0, size.ceil_div(32));
+    assert_eq!(index.range(), tilewright::expr::ValueRange::ALL);
+    let kernel = kernel("second", |k| {
+        let b = k.output("b", F32, [8]);
+        k.grid([tiles]);
+        k.parallel([8], |k, [i]| {
+            k.store(b, (i,), doubled);
+            k.store(b, (next,), 1.0);
+        });
+    });
+    assert_mistake("values_computed_between_kernels", kernel);
+}
+
 #[test]
 fn threads_that_are_said_twice() {
     let kernel = kernel("k", |k| {

@@ -1,6 +1,6 @@
 use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span, nearest};
-use tilewright_layout::axis::{AxisKind, HARDWARE, M, REG, WARPID};
+use tilewright_layout::axis::{AxisKind, HARDWARE, LANEID, M, REG, TID_IN_WG, TX, WARPID, WGID, WID_IN_WG};
 use tilewright_layout::{Axis, Iter, Layout, TileLayout};
 
 use super::{IDENTIFIER_HELP, is_identifier};
@@ -9,6 +9,11 @@ use crate::hw_index::HwIndex;
 use crate::target::Target;
 use crate::tile::kernel::{Buffer, Kernel, Space};
 use crate::tile::print::{element_index, index_title};
+
+/// Threads in a warp.
+const THREADS_OF_A_WARP: i64 = 32;
+/// Warps in a warpgroup.
+const WARPS_OF_A_WARPGROUP: i64 = 4;
 
 pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     let mut names: IndexMap<&str, Span> = IndexMap::new();
@@ -125,10 +130,10 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut 
         }
     }
     for axis in layout.axes().into_iter().filter(|axis| axis.is_thread()) {
-        let most = match axis.name() {
-            "tx" => kernel.threads,
-            "warpid" => kernel.warps(),
-            _ => axis.extent().unwrap_or(kernel.threads),
+        let Some(most) = positions_on(kernel, &axis) else {
+            let message = format!("the number of positions on the thread axis `{axis}` is unknown");
+            found.push(Diagnostic::internal("K0227", message).label(buffer.span, buffer.laid_out()));
+            continue;
         };
         let reach = layout.span_on(&axis);
         if reach > most {
@@ -140,6 +145,20 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut 
             );
         }
     }
+}
+
+/// The number of positions that the threads of a CTA have on a thread axis; `None` if it is no axis of threads.
+fn positions_on(kernel: &Kernel, axis: &Axis) -> Option<i64> {
+    let (threads, warps) = (kernel.threads, kernel.warps());
+    let known = [
+        (TX, threads),
+        (LANEID, threads.min(THREADS_OF_A_WARP)),
+        (WARPID, warps),
+        (WID_IN_WG, warps.min(WARPS_OF_A_WARPGROUP)),
+        (TID_IN_WG, threads.min(WARPS_OF_A_WARPGROUP * THREADS_OF_A_WARP)),
+        (WGID, (warps + WARPS_OF_A_WARPGROUP - 1) / WARPS_OF_A_WARPGROUP),
+    ];
+    known.iter().find(|(known, _)| known == axis).map(|(_, positions)| *positions)
 }
 
 /// The error for a layout that does not say whether the other threads hold equal copies or nothing.
@@ -189,17 +208,33 @@ fn check_positions(buffer: &Buffer, layout: &Layout, found: &mut Vec<Diagnostic>
                 .help("only inputs and fragments may have replicas; ops write a single position"),
         );
     }
-    let may_share = matches!(buffer.space, Space::Global(crate::tile::Direction::Input));
-    if !may_share && let Ok(Some((one, other))) = layout.collision() {
-        let elements = [one, other].map(|element| index_title(&element_index(&buffer.shape, element)));
-        let place = common_place(layout, one, other).unwrap_or_else(|| "the same position".to_string());
-        found.push(
-            Diagnostic::error("K0208", format!("two elements of `{}` share a position", buffer.name))
-                .label(buffer.span, format!("laid out as {layout}"))
-                .note(format!("elements {} and {} are both at {place}", elements[0], elements[1]))
-                .help("only in an input may elements share a position"),
-        );
+    if matches!(buffer.space, Space::Global(crate::tile::Direction::Input)) {
+        // Its elements may share positions: nothing writes them.
+        return;
     }
+    match layout.collision() {
+        Ok(None) => {}
+        Ok(Some(pair)) => found.push(shared_position(buffer, layout, pair)),
+        Err(why) => {
+            let message = format!("it cannot be decided whether two elements of `{}` share a position", buffer.name);
+            found.push(
+                Diagnostic::error("K0208", message)
+                    .label(buffer.span, format!("laid out as {layout}"))
+                    .note(why.to_string())
+                    .help("use strides of which each is a multiple of the next smaller one"),
+            );
+        }
+    }
+}
+
+/// The error for two elements that share a position.
+fn shared_position(buffer: &Buffer, layout: &Layout, (one, other): (i64, i64)) -> Diagnostic {
+    let elements = [one, other].map(|element| index_title(&element_index(&buffer.shape, element)));
+    let place = common_place(layout, one, other).unwrap_or_else(|| "the same position".to_string());
+    Diagnostic::error("K0208", format!("two elements of `{}` share a position", buffer.name))
+        .label(buffer.span, format!("laid out as {layout}"))
+        .note(format!("elements {} and {} are both at {place}", elements[0], elements[1]))
+        .help("only in an input may elements share a position")
 }
 
 /// Which elements have several positions, if any do: all if the layout has replicas, or the first such element of a

@@ -1,0 +1,35 @@
+//! Layouts of buffers that a kernel cannot have.
+
+use tilewright::layout::axis::{TID_IN_WG, WGID, WID_IN_WG};
+
+use super::*;
+
+/// Twenty strides of which no sums are equal: their differences are powers of 3. They are too close to each other for
+/// all sums to be compared.
+fn strides_of_one_magnitude() -> [i64; 20] {
+    std::array::from_fn(|at| (1 << 40) + 3i64.pow(at as u32))
+}
+
+#[test]
+fn a_layout_with_too_many_positions_to_compare() {
+    let kernel = kernel("k", |k| {
+        k.output("b", F32, S([2; 20], strides_of_one_magnitude()));
+    });
+    assert_mistake("positions_that_cannot_be_compared", kernel);
+}
+
+#[test]
+fn fragments_on_threads_beyond_the_cta() {
+    let two_warps = kernel("k", |k| {
+        k.threads(64);
+        k.fragment("groups", F32, S([2, 64], [1 * WGID, 1 * TID_IN_WG]));
+        k.fragment("group", F32, S([128], [1 * TID_IN_WG]));
+        k.fragment("warps", F32, S([4, 32], [1 * WID_IN_WG, 1 * LANEID]));
+    });
+    assert_mistake("fragments_on_warps_beyond_the_cta", two_warps);
+    let half_a_warp = kernel("k", |k| {
+        k.threads(16);
+        k.fragment("lanes", F32, S([32], [1 * LANEID]));
+    });
+    assert_mistake("fragments_on_lanes_beyond_the_cta", half_a_warp);
+}
