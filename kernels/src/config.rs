@@ -96,9 +96,14 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// The value of a size; every key of the entry has one.
+    /// The value of a size of the entry.
+    ///
+    /// # Panics
+    ///
+    /// If the entry has no size of this name.
+    #[track_caller]
     pub fn size(&self, name: &str) -> i64 {
-        self.sizes.get(name).copied().unwrap_or(1)
+        self.sizes[name]
     }
 
     /// All sizes, in the entry's order.
@@ -145,11 +150,11 @@ impl KernelEntry {
     }
 
     /// The configurations that tests run: the default one and those of the entry.
-    pub fn tested_configs(&self) -> Vec<Config> {
+    pub fn tested_configs(&self) -> Result<Vec<Config>, ConfigError> {
         let listed = self.tested.iter().map(|(dtype, sizes)| {
             let sizes: Vec<(String, i64)> = sizes.iter().map(|(name, value)| (name.to_string(), *value)).collect();
             self.config(Some(*dtype), &sizes)
         });
-        std::iter::once(self.config(None, &[])).chain(listed).filter_map(Result::ok).collect()
+        std::iter::once(self.config(None, &[])).chain(listed).collect()
     }
 }

@@ -46,6 +46,7 @@ pub fn find(name: &str) -> Option<&'static KernelEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilewright::runtime::HostTensor;
 
     #[test]
     fn every_kernel_is_in_the_book() {
@@ -58,17 +59,33 @@ mod tests {
     #[test]
     fn every_tested_configuration_is_one() {
         for entry in KERNELS {
-            assert_eq!(entry.tested_configs().len(), entry.tested.len() + 1, "{}", entry.name);
+            let configs = entry.tested_configs().map(|configs| configs.len());
+            assert_eq!(configs, Ok(entry.tested.len() + 1), "{}", entry.name);
         }
     }
 
     #[test]
     fn references_fit_their_inputs() {
         for entry in KERNELS {
-            for config in entry.tested_configs() {
+            for config in entry.tested_configs().expect("configurations of the kernel") {
                 let inputs = (entry.inputs)(&config);
                 assert!(!(entry.reference)(&config, &inputs).is_empty(), "{} {config}", entry.name);
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "element 128 of a tensor of 128 elements")]
+    fn a_reference_does_not_make_up_what_its_input_lacks() {
+        let entry = find("transpose_2d").expect("a kernel of the library");
+        let config = entry.config(None, &[]).expect("its defaults");
+        (entry.reference)(&config, &[HostTensor::pattern(config.dtype, &[128])]);
+    }
+
+    #[test]
+    #[should_panic(expected = "key not found")]
+    fn a_size_that_a_kernel_does_not_have_is_not_1() {
+        let entry = find("transpose_2d").expect("a kernel of the library");
+        entry.config(None, &[]).expect("its defaults").size("rows");
     }
 }

@@ -102,11 +102,5 @@ fn through_shared(config: &Config) -> Kernel {
 fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
     let (m, n) = (config.size("m"), config.size("n"));
     let a = &inputs[0];
-    let mut bytes = Vec::with_capacity(a.bytes().len());
-    for c in 0..n {
-        for r in 0..m {
-            bytes.extend_from_slice(a.element(r * n + c).unwrap_or_default());
-        }
-    }
-    HostTensor::from_bytes(config.dtype, &[n, m], bytes).into_iter().collect()
+    vec![HostTensor::from_fn(config.dtype, &[n, m], |i| a.bits(i % m * n + i / m))]
 }

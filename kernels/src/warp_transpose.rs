@@ -78,10 +78,7 @@ fn reference(config: &Config, inputs: &[HostTensor]) -> Vec<HostTensor> {
     let a = &inputs[0];
     let transposed = HostTensor::from_fn(config.dtype, &[tiles, cols, rows], |i| {
         let (t, c, r) = (i / (rows * cols), i / rows % cols, i % rows);
-        let mut bytes = [0; 16];
-        let element = a.element(t * rows * cols + r * cols + c).unwrap_or_default();
-        bytes[..element.len()].copy_from_slice(element);
-        u128::from_le_bytes(bytes)
+        a.bits(t * rows * cols + r * cols + c)
     });
     vec![transposed]
 }

@@ -3,7 +3,7 @@
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
-use tilewright::runtime::{Device, HostTensor, Tolerance, compare, run};
+use tilewright::runtime::{Device, HostTensor, Tolerance, compare_all, run};
 
 use crate::toolchain::built_or_skipped;
 
@@ -47,10 +47,9 @@ pub fn check(
         let Some(built) = built_or_skipped(&artifact, &format!("example of the book: {name}")) else { return };
         let run = run(&artifact, &built, inputs, &Device::Virtual)
             .unwrap_or_else(|failure| panic!("{name} for {target}: {failure}\n{}", artifact.cuda()));
-        assert_eq!(run.outputs.len(), expected.len(), "outputs of {name}");
-        for (got, expected) in run.outputs.iter().zip(expected) {
-            let mismatch = compare(got, expected, tolerance).mismatch;
-            assert_eq!(mismatch, None, "{name} for {target}\n{}", artifact.cuda());
+        let compared = compare_all(&run.outputs, expected, tolerance).unwrap_or_else(|why| panic!("{name}: {why}"));
+        for comparison in compared {
+            assert_eq!(comparison.mismatch, None, "{name} for {target}\n{}", artifact.cuda());
         }
     }
 }

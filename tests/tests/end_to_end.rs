@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use tilewright::compile::Artifact;
 use tilewright::prelude::Target;
-use tilewright::runtime::{Built, CudaText, Device, Origin, Run, Space, Toolchain, passes, run};
+use tilewright::runtime::{Built, CudaText, Device, Origin, Run, Space, Toolchain, op_traffic, run};
 use tilewright::vgpu::MAX_INSTRUCTIONS_PER_THREAD;
 use tilewright_tests::cases::{Case, all};
 use tilewright_tests::edits;
@@ -124,7 +124,8 @@ fn check_headroom(artifact: &Artifact, outcome: &Run) -> Result<(), String> {
 /// Counted passes are never above what the plan predicts for as many bytes, and ideal where the case says so.
 fn check_counts(case: &Case, artifact: &Artifact, outcome: &Run) -> Result<(), String> {
     let report = outcome.report.as_ref().ok_or("the virtual GPU counted nothing")?;
-    if let Some(above) = passes(artifact, report).into_iter().find(|op| op.counted > op.predicted) {
+    let traffic = op_traffic(artifact, report).map_err(|defect| defect.to_string())?;
+    if let Some(above) = traffic.into_iter().find(|op| op.counted > op.predicted) {
         return Err(above.to_string());
     }
     let conflicts = report.accesses.iter().find(|a| a.space == Space::Shared && a.wavefronts > a.ideal_wavefronts);

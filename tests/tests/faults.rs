@@ -34,7 +34,7 @@ fn run_ptx(subject: &Subject, ptx: &str) -> Option<Fault> {
     let module = Module::parse(ptx).unwrap_or_else(|e| panic!("{}: {e}\n{ptx}", subject.case.name));
     let mut memory = Memory::new();
     let mut inputs = subject.case.inputs.iter();
-    let args = subject.artifact.parameters().into_iter().map(|parameter| {
+    let args = subject.artifact.parameters().iter().map(|parameter| {
         let buffer = if parameter.is_output {
             memory.allocate_poison(&parameter.name, (parameter.memory_elements() * parameter.dtype.bytes()) as usize)
         } else {

@@ -7,7 +7,7 @@ use tilewright::compile::{Options, compile};
 use tilewright::layout::TileLayout;
 use tilewright::layout::axis::M;
 use tilewright::prelude::Target;
-use tilewright::runtime::{CudaText, Device, counted_instructions, passes, run};
+use tilewright::runtime::{CudaText, Device, counted_instructions, op_traffic, run};
 use tilewright_kernels::find;
 use tilewright_tests::toolchain::{offline, workspace};
 
@@ -52,7 +52,8 @@ fn the_running_page_shows_what_is_said_of_a_run() {
     let built = offline().build(&artifact, &CudaText::Generated).expect("committed PTX");
     let run = run(&artifact, &built, &(entry.inputs)(&config), &Device::Virtual).expect("it runs");
     let (report, resources) = (run.report.expect("counts"), built.resources.expect("what NVRTC said"));
-    let mut said: Vec<String> = passes(&artifact, &report).iter().map(|op| format!("checked    {op}")).collect();
+    let traffic = op_traffic(&artifact, &report).expect("what the plans predict");
+    let mut said: Vec<String> = traffic.iter().map(|op| format!("checked    {op}")).collect();
     let (counted, threads) = (counted_instructions(&report), report.thread_instructions);
     said.push(format!("executed   {counted} warp instructions, {threads} thread instructions"));
     let (registers, stack, shared) = (resources.registers, resources.stack_bytes, resources.shared_bytes);

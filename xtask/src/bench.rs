@@ -1,20 +1,21 @@
 //! `bench`: how fast the compiler and the virtual GPU are. Medians over many runs, ratios within one run.
 
-use std::fmt::Display;
 use std::time::Instant;
 
 use clap::Args;
-use tilewright::compile::{LowerOptions, Options, compile};
-use tilewright::diag::Diagnostic;
+use tilewright::compile::Stage;
 use tilewright::prelude::*;
-use tilewright::runtime::CudaText;
+use tilewright::runtime::{CudaText, Failure};
 use tilewright::vgpu;
 
+use crate::bench_kernel::{compile_named, options};
 use crate::cargo::again_in;
+use crate::defect::fail_on_kernel;
 use crate::exit::Exit;
 use crate::figure::{Figure, Goal, all_json, all_text};
 use crate::measuring::Measuring;
-use crate::terminal::{complain, report};
+use crate::resources::{median_milliseconds, memory};
+use crate::terminal::fail;
 use crate::toolchain::provisioned;
 
 /// Arguments of `bench`.
@@ -65,60 +66,6 @@ fn measure(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     Ok(figures)
 }
 
-/// Reports why something cannot be measured.
-pub(crate) fn stopped(exit: Exit, why: &dyn Display) -> Exit {
-    complain(&why.to_string());
-    exit
-}
-
-/// Reports why a kernel cannot be measured.
-pub(crate) fn refused(found: Vec<Diagnostic>) -> Exit {
-    report(&found);
-    Exit::BadInput
-}
-
-/// A kernel of the library with these sizes.
-pub(crate) fn library_kernel(name: &str, sizes: &[(&str, i64)]) -> Result<Kernel, Exit> {
-    let missing = || stopped(Exit::BadInput, &format!("the kernel `{name}` is not in the library"));
-    let entry = tilewright_kernels::find(name).ok_or_else(missing)?;
-    let sizes: Vec<(String, i64)> = sizes.iter().map(|(n, v)| (n.to_string(), *v)).collect();
-    let config = entry.config(None, &sizes).map_err(|error| stopped(Exit::BadInput, &error))?;
-    Ok((entry.build)(&config))
-}
-
-fn compile_named(
-    name: &str,
-    sizes: &[(&str, i64)],
-    variant: Option<&str>,
-) -> Result<tilewright::compile::Artifact, Exit> {
-    compile_kernel(library_kernel(name, sizes)?, variant)
-}
-
-pub(crate) fn compile_kernel(kernel: Kernel, variant: Option<&str>) -> Result<tilewright::compile::Artifact, Exit> {
-    let lower = LowerOptions { variant: variant.map(str::to_string) };
-    compile(kernel, &Options { target: Target::Sm100a, lower }).map_err(refused)
-}
-
-pub(crate) fn median_milliseconds(runs: usize, mut work: impl FnMut() -> Result<(), Exit>) -> Result<f64, Exit> {
-    work()?;
-    let mut times = Vec::with_capacity(runs);
-    for _ in 0..runs {
-        let start = Instant::now();
-        work()?;
-        times.push(start.elapsed().as_secs_f64() * 1e3);
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(times[runs / 2])
-}
-
-/// Memory of this process in MiB, if the system reports it: `VmHWM:` is the peak, `VmRSS:` the current size.
-pub(crate) fn memory(which: &str) -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with(which))?;
-    let kibibytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kibibytes / 1024.0)
-}
-
 /// A kernel of `copies` permutes in a row.
 fn many_permutes(copies: i64) -> Kernel {
     kernel("many", |k| {
@@ -133,29 +80,31 @@ fn many_permutes(copies: i64) -> Kernel {
 
 /// The factor by which ten times the statements take longer to emit.
 fn emission_growth() -> Result<f64, Exit> {
-    let program = |copies| -> Result<tilewright::ir::VerifiedProgram, Exit> {
-        let verified = tilewright::ir::tile::verify(many_permutes(copies), Target::Sm100a).map_err(refused)?;
-        let options = tilewright::lower::Options::default();
-        let program = tilewright::lower::lower(&verified, Target::Sm100a, &options).map_err(refused)?;
-        tilewright::ir::thread::verify(program).map_err(refused)
-    };
-    let (small, large) = (program(20)?, program(200)?);
-    let time = |program: &tilewright::ir::VerifiedProgram| {
-        median_milliseconds(31, || tilewright::emit::emit(program).map(|_| ()).map_err(|found| refused(vec![found])))
-    };
-    Ok(time(&large)? / time(&small)?)
+    let (small, large) = (emission_milliseconds(20)?, emission_milliseconds(200)?);
+    Ok(large / small)
+}
+
+/// The time to emit a kernel of `copies` permutes.
+fn emission_milliseconds(copies: i64) -> Result<f64, Exit> {
+    let options = options(None);
+    let failed = |found| fail_on_kernel(|| many_permutes(copies).to_string(), &options, found, Exit::BadInput);
+    let verified = tilewright::ir::tile::verify(many_permutes(copies), options.target).map_err(failed)?;
+    let program = tilewright::lower::lower(&verified, options.target, &options.lower).map_err(failed)?;
+    let program = tilewright::ir::thread::verify(program).map_err(failed)?;
+    median_milliseconds(31, || tilewright::emit::emit(&program).map(|_| ()).map_err(|found| failed(vec![found])))
 }
 
 /// Millions of thread instructions per second on one core, with race checking.
 fn virtual_gpu_rate() -> Result<f64, Exit> {
     // One element per access, so that the figure measures instructions, whichever plan is the cheapest.
-    let artifact = compile_named("warp_transpose", &[("tiles", 2048)], Some("warp_xor_swizzle"))?;
-    let failed = |failure: tilewright::runtime::Failure| {
-        report(&failure.diagnostics);
-        Exit::from(failure.kind)
+    let variant = Some("warp_xor_swizzle");
+    let artifact = compile_named("warp_transpose", &[("tiles", 2048)], variant)?;
+    let failed = |failure: Failure| {
+        let kernel = || artifact.stage(Stage::Tile);
+        fail_on_kernel(kernel, &options(variant), failure.diagnostics, failure.kind.into())
     };
     let built = provisioned(artifact.target().name()).build(&artifact, &CudaText::Generated).map_err(failed)?;
-    let module = vgpu::Module::parse(&built.ptx).map_err(|error| stopped(Exit::Unsupported, &error))?;
+    let module = vgpu::Module::parse(&built.ptx).map_err(|error| fail(Exit::Unsupported, &error))?;
     let bytes = (artifact.parameters()[0].memory_elements() * 4) as usize;
     let (mut instructions, mut times) = (0, Vec::new());
     for _ in 0..5 {
@@ -170,7 +119,7 @@ fn virtual_gpu_rate() -> Result<f64, Exit> {
         };
         let start = Instant::now();
         let ended = vgpu::run(&module, &launch, &mut memory, &vgpu::Options::default());
-        let report = ended.map_err(|error| stopped(Exit::Fault, &error))?;
+        let report = ended.map_err(|error| fail(Exit::Fault, &error))?;
         times.push(start.elapsed().as_secs_f64());
         instructions = report.thread_instructions;
     }

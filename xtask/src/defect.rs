@@ -7,7 +7,22 @@ use sha2::{Digest, Sha256};
 use tilewright::compile::{Options, defect_report};
 use tilewright::diag::Diagnostic;
 
-use crate::toolchain::cache_dir;
+use crate::cache_dir::cache_dir;
+use crate::exit::Exit;
+use crate::terminal::report;
+
+/// Prints findings about a kernel, and says how the command ends: as `otherwise` says, unless a defect is among them.
+/// Then a report is written to a file, with the kernel as `kernel` prints it.
+pub(crate) fn fail_on_kernel(
+    kernel: impl FnOnce() -> String,
+    options: &Options,
+    found: Vec<Diagnostic>,
+    otherwise: Exit,
+) -> Exit {
+    let found = with_report(kernel, options, found);
+    report(&found);
+    Exit::of_findings(&found, otherwise)
+}
 
 /// The findings; if a defect is among them, a report is written to a file, with the kernel as `kernel` prints it.
 pub(crate) fn with_report(
@@ -15,8 +30,17 @@ pub(crate) fn with_report(
     options: &Options,
     found: Vec<Diagnostic>,
 ) -> Vec<Diagnostic> {
+    with_report_in(&folders(), kernel, options, found)
+}
+
+fn with_report_in(
+    folders: &[PathBuf],
+    kernel: impl FnOnce() -> String,
+    options: &Options,
+    found: Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
     match defect_report(kernel, options, &found) {
-        Some(text) => naming(found, keep(&folders(), &text)),
+        Some(text) => naming(found, keep(folders, &text)),
         None => found,
     }
 }
@@ -79,6 +103,22 @@ mod tests {
         assert_eq!(keep(&folders, "a report").ok(), Some(path));
         assert_eq!(std::fs::read_dir(&folders[1]).expect("the folder").count(), 1, "nothing is left aside");
         assert!(keep(&folders[..1], "a report").is_err());
+    }
+
+    #[test]
+    fn the_report_of_a_defect_has_the_kernel_and_asks_to_be_sent() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folders = [root.path().join("defects")];
+        let options = Options::new(tilewright::prelude::Target::Sm100a);
+        let told = |finding| with_report_in(&folders, || "kernel k\n".to_string(), &options, vec![finding]);
+        assert_eq!(told(Diagnostic::error("K0218", "wrong"))[0].help.len(), 0);
+        assert!(!folders[0].exists());
+        let found = told(Diagnostic::internal("V0305", "`x` is used before it is defined"));
+        let [asked, named] = &found[0].help[..] else { panic!("{:?}", found[0].help) };
+        assert!(asked.starts_with("please report it"), "{asked}");
+        let file = named.strip_prefix("the report was written to ").expect("a file");
+        let text = std::fs::read_to_string(file).expect("the report");
+        assert!(text.contains("`x` is used before it is defined") && text.ends_with("\nkernel k\n"), "{text}");
     }
 
     #[test]

@@ -4,9 +4,9 @@ use clap::Args;
 use tilewright::cuda::{CudaError, SearchOptions, Verdict, gpus, probe};
 use tilewright::prelude::Target;
 
+use crate::cache_dir::cache_dir;
 use crate::exit::Exit;
 use crate::terminal::paint;
-use crate::toolchain::cache_dir;
 use crate::{sass, setup};
 
 /// Arguments of `doctor`.

@@ -7,7 +7,7 @@ use tilewright::runtime::{Built, CudaText};
 use crate::exit::Exit;
 use crate::request::{Compiled, KernelArguments};
 use crate::sass::disassemble;
-use crate::terminal::{complain, paint, report};
+use crate::terminal::{complain, paint};
 use crate::toolchain::provisioned;
 
 /// Arguments of `emit`.
@@ -48,7 +48,9 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         Ok(compiled) => compiled,
         Err(exit) => return exit,
     };
-    report(&compiled.artifact.warnings());
+    if let Err(exit) = compiled.warn() {
+        return exit;
+    }
     let several = wanted.len() > 1;
     for (name, stage) in arguments.stage.iter().zip(wanted) {
         if several {

@@ -1,5 +1,6 @@
 use std::process::ExitCode;
 
+use tilewright::diag::Diagnostic;
 use tilewright::runtime::FailureKind;
 
 /// How a verb ended.
@@ -15,11 +16,18 @@ pub(crate) enum Exit {
     Unsupported,
     /// The input is wrong.
     BadInput,
+    /// Tilewright is wrong: a defect of its own.
+    Defect,
 }
 
 impl Exit {
     /// Every outcome, in the order of their statuses.
-    const ALL: [Exit; 5] = [Exit::Done, Exit::Differs, Exit::Fault, Exit::Unsupported, Exit::BadInput];
+    const ALL: [Exit; 6] = [Exit::Done, Exit::Differs, Exit::Fault, Exit::Unsupported, Exit::BadInput, Exit::Defect];
+
+    /// How a command ends that found these: with a defect if one is among them, else as `otherwise` says.
+    pub(crate) fn of_findings(found: &[Diagnostic], otherwise: Exit) -> Exit {
+        if found.iter().any(Diagnostic::is_internal) { Exit::Defect } else { otherwise }
+    }
 
     fn status(self) -> u8 {
         match self {
@@ -28,6 +36,7 @@ impl Exit {
             Exit::Fault => 2,
             Exit::Unsupported => 3,
             Exit::BadInput => 4,
+            Exit::Defect => 5,
         }
     }
 
@@ -44,6 +53,7 @@ impl Exit {
             Exit::Fault => "fault",
             Exit::Unsupported => "unsupported",
             Exit::BadInput => "bad_input",
+            Exit::Defect => "defect",
         }
     }
 }
@@ -61,5 +71,18 @@ impl From<FailureKind> for Exit {
             FailureKind::Unsupported => Exit::Unsupported,
             FailureKind::BadInput => Exit::BadInput,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_defect_is_neither_a_fault_nor_bad_input() {
+        let (mistake, defect) = (Diagnostic::error("K0218", "wrong"), Diagnostic::internal("V0305", "wrong"));
+        assert_eq!(Exit::of_findings(std::slice::from_ref(&mistake), Exit::BadInput), Exit::BadInput);
+        assert_eq!(Exit::of_findings(&[mistake, defect], Exit::BadInput).status(), 5);
+        assert!(Exit::ALL.into_iter().enumerate().all(|(at, exit)| usize::from(exit.status()) == at));
     }
 }

@@ -2,15 +2,17 @@
 
 use tilewright::prelude::*;
 
-use crate::bench::{compile_kernel, median_milliseconds, memory, stopped};
+use crate::bench_kernel::compile_kernel;
 use crate::exit::Exit;
 use crate::figure::{Figure, Goal};
 use crate::measuring::Measuring;
+use crate::resources::{median_milliseconds, memory};
+use crate::terminal::fail;
 
 const RUNS: usize = 21;
 
 pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
-    let compiled = |kernel: fn() -> Kernel| median_milliseconds(RUNS, || compile_kernel(kernel(), None).map(|_| ()));
+    let compiled = |kernel: fn() -> Kernel| median_milliseconds(RUNS, || compile_kernel(kernel, None).map(|_| ()));
     Ok(vec![
         measuring.figure("40 nested loops, DSL to CUDA text", "ms", Goal::Below(10.0), || compiled(nested))?,
         measuring
@@ -53,7 +55,7 @@ fn doubled() -> Kernel {
 
 /// The memory of this process after many kernels over that after few, all of them dropped.
 fn memory_growth() -> Result<f64, Exit> {
-    let resident = || memory("VmRSS:").ok_or_else(|| stopped(Exit::Unsupported, &"the system does not report memory"));
+    let resident = || memory("VmRSS:").ok_or_else(|| fail(Exit::Unsupported, &"the system does not report memory"));
     (0..1000).for_each(|_| drop(doubled()));
     let few = resident()?;
     (0..99_000).for_each(|_| drop(doubled()));

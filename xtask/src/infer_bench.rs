@@ -4,10 +4,12 @@ use tilewright::infer::infer;
 use tilewright::ir::tile::verify;
 use tilewright::prelude::*;
 
-use crate::bench::{library_kernel, median_milliseconds, refused};
+use crate::bench_kernel::{library_kernel, options};
+use crate::defect::fail_on_kernel;
 use crate::exit::Exit;
 use crate::figure::{Figure, Goal};
 use crate::measuring::Measuring;
+use crate::resources::median_milliseconds;
 
 const RUNS: usize = 51;
 
@@ -34,8 +36,10 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
 
 fn figure(measuring: &Measuring, name: &'static str, kernel: Kernel, goal: Goal) -> Result<Figure, Exit> {
     measuring.figure(name, "ms", goal, || {
-        let kernel = verify(kernel, Target::Sm100a).map_err(refused)?;
-        median_milliseconds(RUNS, || infer(kernel.kernel()).map(|_| ()).map_err(refused))
+        let (text, options) = (kernel.to_string(), options(None));
+        let failed = |found| fail_on_kernel(|| text.clone(), &options, found, Exit::BadInput);
+        let kernel = verify(kernel, options.target).map_err(failed)?;
+        median_milliseconds(RUNS, || infer(kernel.kernel()).map(|_| ()).map_err(failed))
     })
 }
 

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::bench::stopped;
 use crate::cargo::cargo;
 use crate::exit::Exit;
 use crate::figure::{Figure, Goal};
 use crate::measuring::Measuring;
-use crate::terminal::workspace;
+use crate::terminal::{fail, workspace};
 
 /// The operations on the layouts of the documents; each figure is that of the slowest of them.
 const OPERATIONS: [(&str, &str); 7] = [
@@ -28,6 +27,9 @@ const QUESTIONS: [(&str, &str, f64); 2] = [
     ("questions/find_conversion_64x64", "layouts: find_conversion, 64 x 64", 5000.0),
 ];
 
+/// The value of a figure whose bench left no result: it misses its goal.
+const UNMEASURED: f64 = f64::NAN;
+
 pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let home = workspace().join("target").join("criterion");
     let mut command = cargo();
@@ -39,7 +41,7 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
         .stderr(Stdio::null());
     let status = measuring.elsewhere("the benches of the layout crate (some minutes)", || command.status());
     if !status.is_ok_and(|status| status.success()) {
-        return Err(stopped(Exit::Unsupported, &"the benches of the layout crate failed"));
+        return Err(fail(Exit::Unsupported, &"the benches of the layout crate failed"));
     }
     let medians = medians(&home);
     let slowest = |operation: &str| {
@@ -48,14 +50,12 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     };
     let mut figures = Vec::new();
     for (operation, name) in OPERATIONS {
-        if let Some(value) = slowest(operation) {
-            figures.push(measuring.figure(name, "us", Goal::Below(2.0), || Ok(value))?);
-        }
+        let value = slowest(operation).unwrap_or(UNMEASURED);
+        figures.push(measuring.figure(name, "us", Goal::Below(2.0), || Ok(value))?);
     }
     for (id, name, bound) in QUESTIONS {
-        if let Some(value) = medians.get(id) {
-            figures.push(measuring.figure(name, "us", Goal::Below(bound), || Ok(*value))?);
-        }
+        let value = medians.get(id).copied().unwrap_or(UNMEASURED);
+        figures.push(measuring.figure(name, "us", Goal::Below(bound), || Ok(value))?);
     }
     Ok(figures)
 }

@@ -4,6 +4,8 @@
 mod terminal;
 
 mod bench;
+mod bench_kernel;
+mod cache_dir;
 mod cargo;
 mod counted;
 mod defect;
@@ -23,6 +25,7 @@ mod measuring;
 mod page_bench;
 mod permute_bench;
 mod request;
+mod resources;
 mod run_kernel;
 mod sass;
 mod setup;
@@ -37,7 +40,8 @@ use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
 
-/// Tilewright's commands. Exit status: 0 done, 1 a result differs, 2 a fault, 3 unsupported here, 4 bad input.
+/// Tilewright's commands. Exit status: 0 done, 1 a result differs, 2 a fault, 3 unsupported here, 4 bad input, 5 a
+/// defect of Tilewright.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
 struct Arguments {

@@ -4,15 +4,16 @@ use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tilewright::compile::{Artifact, Options, compile};
+use tilewright::compile::{Artifact, Options, Stage, compile};
 use tilewright::diag::Diagnostic;
 use tilewright::prelude::Target;
-use tilewright::runtime::{CudaText, Device, Failure, Toolchain, compare, run as launch};
-use tilewright_kernels::{Config, KERNELS, KernelEntry};
+use tilewright::runtime::{CudaText, Device, Failure, Mismatch, Toolchain, compare_all, run as launch};
+use tilewright_kernels::{Config, ConfigError, KERNELS, KernelEntry};
 use tilewright_tests::fuzz::spread;
 
+use crate::defect::with_report;
 use crate::exit::Exit;
-use crate::terminal::{complain, count_bar};
+use crate::terminal::{complain, count_bar, fail};
 use crate::toolchain::provisioned;
 
 /// Rows and columns. 50 rows do not divide into whole blocks.
@@ -37,11 +38,16 @@ enum Outcome {
     Failed(String),
     /// The compiler rejected it, for this reason.
     Refused(String),
+    /// The compiler met a defect of its own. The text names the file with the report.
+    Defect(String),
 }
 
 /// Runs the kernels whose name contains `name`.
 pub(crate) fn run(name: &str) -> Exit {
-    let jobs = jobs(name);
+    let jobs = match jobs(name) {
+        Ok(jobs) => jobs,
+        Err(error) => return fail(Exit::BadInput, &error),
+    };
     if jobs.is_empty() {
         complain(&format!("no kernel with inferred layouts has `{name}` in its name"));
         return Exit::BadInput;
@@ -59,7 +65,7 @@ pub(crate) fn run(name: &str) -> Exit {
 }
 
 fn report(jobs: &[Job], outcomes: &[Outcome]) -> Exit {
-    let (mut ran, mut failed, mut refused) = (0, 0, 0);
+    let (mut ran, mut failed, mut refused, mut defects) = (0, 0, 0, 0);
     for (job, outcome) in jobs.iter().zip(outcomes) {
         match outcome {
             Outcome::Ran => ran += 1,
@@ -71,10 +77,19 @@ fn report(jobs: &[Job], outcomes: &[Outcome]) -> Exit {
                 refused += 1;
                 say!("refused {job}: {why}");
             }
+            Outcome::Defect(why) => {
+                defects += 1;
+                say!("defect {job}: {why}");
+            }
         }
     }
-    say!("matrix: {ran} ran, {failed} failed, {refused} refused");
-    if failed == 0 { Exit::Done } else { Exit::Differs }
+    let with_defects = if defects == 0 { String::new() } else { format!(", {defects} with defects of Tilewright") };
+    say!("matrix: {ran} ran, {failed} failed, {refused} refused{with_defects}");
+    match (defects, failed) {
+        (0, 0) => Exit::Done,
+        (0, _) => Exit::Differs,
+        _ => Exit::Defect,
+    }
 }
 
 /// A toolchain with an NVRTC for every target.
@@ -90,7 +105,7 @@ fn toolchain() -> Result<Toolchain, Exit> {
 }
 
 /// Every kernel with a size `threads`, in all combinations of its sizes, for every target.
-fn jobs(name: &str) -> Vec<Job> {
+fn jobs(name: &str) -> Result<Vec<Job>, ConfigError> {
     let has = |entry: &KernelEntry, size: &str| entry.shape.iter().any(|key| key.name == size);
     let mut jobs: Vec<Job> = Vec::new();
     for entry in KERNELS.iter().filter(|entry| has(entry, "threads") && entry.name.contains(name)) {
@@ -100,7 +115,7 @@ fn jobs(name: &str) -> Vec<Job> {
                 let given = [("rows", rows), ("cols", cols), ("threads", threads)];
                 let known = given.into_iter().filter(|(size, _)| has(entry, size));
                 let sizes: Vec<(String, i64)> = known.map(|(size, value)| (size.to_string(), value)).collect();
-                let Ok(config) = entry.config(None, &sizes) else { continue };
+                let config = entry.config(None, &sizes)?;
                 // A kernel without rows or columns has the same configuration for several shapes.
                 if !configs.contains(&config) {
                     configs.push(config);
@@ -111,7 +126,7 @@ fn jobs(name: &str) -> Vec<Job> {
             jobs.extend(Target::ALL.iter().map(|target| Job { entry, config: config.clone(), target: *target }));
         }
     }
-    jobs
+    Ok(jobs)
 }
 
 impl Job {
@@ -122,28 +137,43 @@ impl Job {
     }
 
     fn attempt(&self, toolchain: &Toolchain) -> Outcome {
+        let options = Options::new(self.target);
         let kernel = (self.entry.build)(&self.config);
-        let artifact = compile(kernel, &Options::new(self.target))
-            .and_then(|artifact| artifact.for_sizes(&self.entry.sizes(&self.config)));
-        match artifact {
-            Ok(artifact) => self.check(toolchain, &artifact).map_or_else(Outcome::Failed, |()| Outcome::Ran),
-            Err(found) => Outcome::Refused(first(&found)),
+        let artifact = compile(kernel.clone(), &options);
+        match artifact.and_then(|artifact| artifact.for_sizes(&self.entry.sizes(&self.config))) {
+            Ok(artifact) => self.check(toolchain, &artifact).map_or_else(|outcome| outcome, |()| Outcome::Ran),
+            Err(found) => outcome_of(&kernel.to_string(), &options, found, Outcome::Refused),
         }
     }
 
     /// Runs the kernel and compares every element. Error: what is wrong.
-    fn check(&self, toolchain: &Toolchain, artifact: &Artifact) -> Result<(), String> {
-        let failed = |failure: Failure| first(&failure.diagnostics);
+    fn check(&self, toolchain: &Toolchain, artifact: &Artifact) -> Result<(), Outcome> {
+        let failed = |failure: Failure| {
+            let options = Options::new(self.target);
+            outcome_of(&artifact.stage(Stage::Tile), &options, failure.diagnostics, Outcome::Failed)
+        };
         let built = toolchain.build(artifact, &CudaText::Generated).map_err(failed)?;
         let inputs = (self.entry.inputs)(&self.config);
         let run = launch(artifact, &built, &inputs, &Device::Virtual).map_err(failed)?;
         let expected = (self.entry.reference)(&self.config, &inputs);
-        for (got, expected) in run.outputs.iter().zip(&expected) {
-            if let Some(wrong) = compare(got, expected, self.entry.tolerance).mismatch {
-                return Err(format!("element {:?}: expected {}, got {}", wrong.index, wrong.expected, wrong.got));
+        let compared = compare_all(&run.outputs, &expected, self.entry.tolerance);
+        let compared = compared.map_err(|why| Outcome::Failed(why.to_string()))?;
+        match compared.into_iter().find_map(|comparison| comparison.mismatch) {
+            None => Ok(()),
+            Some(wrong) => {
+                let Mismatch { index, expected, got, .. } = wrong;
+                Err(Outcome::Failed(format!("element {index:?}: expected {expected}, got {got}")))
             }
         }
-        Ok(())
+    }
+}
+
+/// How a job with these findings ended: as `otherwise` says, unless a defect is among them, which is kept in a file.
+fn outcome_of(kernel: &str, options: &Options, found: Vec<Diagnostic>, otherwise: fn(String) -> Outcome) -> Outcome {
+    let found = with_report(|| kernel.to_string(), options, found);
+    match found.iter().find(|finding| finding.is_internal()) {
+        Some(defect) => Outcome::Defect(format!("{}: {}; {}", defect.code, defect.message, defect.help.join("; "))),
+        None => otherwise(first(&found)),
     }
 }
 
@@ -165,21 +195,34 @@ mod tests {
 
     #[test]
     fn a_kernel_runs_once_in_every_size_that_it_has() {
-        let count = |name: &str| jobs(name).len();
-        assert_eq!(count("softmax"), 8 * 5 * 2);
-        assert_eq!(count("plan_then_buffer_layout"), 5 * 2);
-        assert_eq!(count("transpose"), 0);
+        let count = |name: &str| jobs(name).map(|jobs| jobs.len());
+        assert_eq!(count("softmax"), Ok(8 * 5 * 2));
+        assert_eq!(count("plan_then_buffer_layout"), Ok(5 * 2));
+        assert_eq!(count("transpose"), Ok(0));
     }
 
     #[test]
     fn a_job_is_named_by_what_run_kernel_takes() {
-        assert_eq!(jobs("softmax")[0].to_string(), "softmax f32 rows=50 cols=64 threads=32 sm_100a");
+        let jobs = jobs("softmax").expect("sizes of the kernel");
+        assert_eq!(jobs[0].to_string(), "softmax f32 rows=50 cols=64 threads=32 sm_100a");
     }
 
     #[test]
     fn one_failure_fails_all() {
-        let jobs = jobs("plan_then_buffer_layout");
+        let jobs = jobs("plan_then_buffer_layout").expect("sizes of the kernel");
         assert_eq!(report(&jobs[..2], &[Outcome::Ran, Outcome::Refused("I0705: no".to_string())]), Exit::Done);
-        assert_eq!(report(&jobs[..2], &[Outcome::Ran, Outcome::Failed("a panic".to_string())]), Exit::Differs);
+        let failed = Outcome::Failed("a panic".to_string());
+        assert_eq!(report(&jobs[..2], &[Outcome::Ran, failed.clone()]), Exit::Differs);
+        assert_eq!(report(&jobs[..2], &[failed, Outcome::Defect("V0305: no".to_string())]), Exit::Defect);
+    }
+
+    #[test]
+    fn a_defect_is_not_a_refusal() {
+        let options = Options::new(Target::Sm90a);
+        let ended = |found| outcome_of("kernel k\n", &options, vec![found], Outcome::Refused);
+        let mistake = ended(Diagnostic::error("I0705", "no"));
+        assert_eq!(mistake, Outcome::Refused("I0705: no".to_string()));
+        let Outcome::Defect(told) = ended(Diagnostic::internal("V0305", "wrong")) else { panic!("a defect") };
+        assert!(told.starts_with("V0305: wrong; please report it") && told.contains("the report was written to "));
     }
 }

@@ -3,10 +3,10 @@
 use tilewright::viz::layout_page::{PageState, PageView, layout_page};
 use tilewright_tests::browser::Browser;
 
-use crate::bench::stopped;
 use crate::exit::Exit;
 use crate::figure::{Figure, Goal};
 use crate::measuring::Measuring;
+use crate::terminal::fail;
 
 /// Layouts of 64 x 1024 elements: a fragment with copies, plain memory, and a swizzle.
 const LAYOUTS: [(&str, PageView); 3] = [
@@ -39,11 +39,11 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let (mut ready, mut hover) = (0f64, 0f64);
     for (layout, view) in LAYOUTS {
         let state = PageState { shape: vec![64, 1024], view, ..PageState::new(layout) };
-        let page = layout_page(&state, &[]).map_err(|error| stopped(Exit::Unsupported, &error))?;
+        let page = layout_page(&state, &[]).map_err(|error| fail(Exit::Unsupported, &error))?;
         let timings = measuring.elsewhere("the layout page", || browser.run(&page, SCRIPT, ""));
-        let timings = timings.map_err(|why| stopped(Exit::Unsupported, &why))?;
+        let timings = timings.map_err(|why| fail(Exit::Unsupported, &why))?;
         let timing = |name: &str| {
-            let missing = || stopped(Exit::Unsupported, &format!("the page does not say its `{name}` time"));
+            let missing = || fail(Exit::Unsupported, &format!("the page does not say its `{name}` time"));
             timings[name].as_f64().ok_or_else(missing)
         };
         ready = ready.max(timing("ready")?);

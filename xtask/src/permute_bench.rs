@@ -5,10 +5,12 @@ use tilewright::layout::TableLayout;
 use tilewright::prelude::*;
 use tilewright_tests::by_hand::{WIDTHS, transposes};
 
-use crate::bench::{compile_kernel, median_milliseconds, stopped};
+use crate::bench_kernel::{compile_built, compile_kernel};
 use crate::exit::Exit;
 use crate::figure::{Figure, Goal};
 use crate::measuring::Measuring;
+use crate::resources::median_milliseconds;
+use crate::terminal::fail;
 use crate::toolchain::provisioned;
 
 pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
@@ -20,7 +22,7 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
         (B64, "plans of a transpose, 32 x 32 of 8 bytes"),
         (B128, "plans of a transpose, 32 x 32 of 16 bytes"),
     ] {
-        let plan = || median_milliseconds(51, || compile_kernel(transpose(dtype), None).map(|_| ()));
+        let plan = || median_milliseconds(51, || compile_kernel(|| transpose(dtype), None).map(|_| ()));
         figures.push(measuring.figure(name, "ms", Goal::Below(2.0), plan)?);
     }
     figures.extend(scheduler(measuring)?);
@@ -31,8 +33,7 @@ pub(crate) fn figures(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
 /// Schedules of elements that move to shuffled positions.
 fn scheduler(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     let figure = |name, elements, dtype, goal| {
-        let schedule =
-            || -> Result<(), Exit> { compile_kernel(shuffled(elements, dtype)?, Some("warp_scheduled")).map(|_| ()) };
+        let schedule = || compile_built(|| shuffled(elements, dtype), Some("warp_scheduled")).map(|_| ());
         measuring.figure(name, "ms", goal, || median_milliseconds(21, schedule))
     };
     let small = figure("scheduler, 256 shuffled elements of 4 bytes", 256, B32, Goal::Base)?;
@@ -60,7 +61,7 @@ fn shuffled(elements: i64, dtype: DType) -> Result<Kernel, Exit> {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         places.swap(at, (state >> 33) as usize % (at + 1));
     }
-    let table = TableLayout::of_positions(&M, &places).map_err(|error| stopped(Exit::BadInput, &error))?;
+    let table = TableLayout::of_positions(&M, &places).map_err(|error| fail(Exit::BadInput, &error))?;
     Ok(kernel("shuffled", |k| {
         let from = k.shared("from", dtype, [elements]);
         let to = k.shared("to", dtype, table);
@@ -84,9 +85,9 @@ fn instructions(measuring: &Measuring) -> Result<Vec<Figure>, Exit> {
     for (dtype, name) in WIDTHS.into_iter().zip(names) {
         let ratio = || -> Result<f64, Exit> {
             let both = transposes(&toolchain, Target::Sm100a, dtype, (SIDE, SIDE));
-            let both = both.map_err(|why| stopped(Exit::Unsupported, &why))?;
+            let both = both.map_err(|why| fail(Exit::Unsupported, &why))?;
             if !both.is_right {
-                return Err(stopped(Exit::Differs, &format!("{name}: a wrong result")));
+                return Err(fail(Exit::Differs, &format!("{name}: a wrong result")));
             }
             Ok(both.ours.thread_instructions as f64 / both.by_hand.thread_instructions as f64)
         };

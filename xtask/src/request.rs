@@ -1,15 +1,15 @@
-//! Which kernel, for what: the arguments that `run-kernel` and `emit` share.
+//! Which kernel, for what: the arguments that `run-kernel`, `emit` and `why` share.
 
 use clap::Args;
 use tilewright::compile::{Artifact, LowerOptions, Options, Stage, compile};
-use tilewright::diag::nearest;
+use tilewright::diag::{Diagnostic, nearest};
 use tilewright::prelude::{DType, Target};
 use tilewright::runtime::Failure;
 use tilewright_kernels::{Config, KERNELS, KernelEntry, find};
 
-use crate::defect::with_report;
+use crate::defect::fail_on_kernel;
 use crate::exit::Exit;
-use crate::terminal::{complain, report};
+use crate::terminal::complain;
 
 /// A kernel and what it is built for.
 #[derive(Args, Clone, Debug)]
@@ -40,11 +40,22 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Reports why it cannot be built.
+    /// Prints why it cannot be built or run.
     pub(crate) fn failed(&self, failure: Failure) -> Exit {
-        let kernel = || self.artifact.stage(Stage::Tile);
-        report(&with_report(kernel, &self.options, failure.diagnostics));
-        failure.kind.into()
+        self.fail_on(failure.diagnostics, failure.kind.into())
+    }
+
+    /// Prints the warnings about it. Error: a defect is among them.
+    pub(crate) fn warn(&self) -> Result<(), Exit> {
+        match self.fail_on(self.artifact.warnings(), Exit::Done) {
+            Exit::Done => Ok(()),
+            exit => Err(exit),
+        }
+    }
+
+    /// Prints findings about it, and says how the command ends.
+    pub(crate) fn fail_on(&self, found: Vec<Diagnostic>, otherwise: Exit) -> Exit {
+        fail_on_kernel(|| self.artifact.stage(Stage::Tile), &self.options, found, otherwise)
     }
 }
 
@@ -58,10 +69,9 @@ impl KernelArguments {
         let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };
         let kernel = (entry.build)(&config);
         let artifact = compile(kernel.clone(), &options);
-        let artifact = artifact.and_then(|artifact| artifact.for_sizes(&entry.sizes(&config))).map_err(|found| {
-            report(&with_report(|| kernel.to_string(), &options, found));
-            Exit::BadInput
-        })?;
+        let artifact = artifact
+            .and_then(|artifact| artifact.for_sizes(&entry.sizes(&config)))
+            .map_err(|found| fail_on_kernel(|| kernel.to_string(), &options, found, Exit::BadInput))?;
         Ok(Compiled { entry, config, artifact, options })
     }
 

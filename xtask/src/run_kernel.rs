@@ -4,19 +4,19 @@ use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 use serde_json::{Value, json};
-use tilewright::compile::Artifact;
+use tilewright::compile::{Artifact, Parameter};
 use tilewright::files::read_text;
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
-    AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, HostTensor, OpPasses, Origin, Resources,
-    Run, compare, counted_instructions, passes, run_watched, spills,
+    AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, HostTensor, OpTraffic, Origin, Resources,
+    Run, TensorError, Tolerance, compare_all, counted_instructions, op_traffic, run_watched, spills,
 };
 use tilewright::vgpu::{MAX_INSTRUCTIONS_PER_THREAD, Options};
 
 use crate::counted::{counted, shows};
 use crate::exit::Exit;
 use crate::request::{Compiled, KernelArguments};
-use crate::terminal::{complain, launch_bar, paint, report, show_launch};
+use crate::terminal::{complain, fail, launch_bar, paint, report, show_launch};
 use crate::toolchain::provisioned;
 
 /// Arguments of `run-kernel`.
@@ -53,6 +53,8 @@ struct Outcome {
     run: Run,
     /// For each output, its name and the comparison with the reference.
     comparisons: Vec<(String, Comparison)>,
+    /// What each op moved, if it was counted.
+    traffic: Vec<OpTraffic>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
@@ -84,15 +86,12 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
             CudaText::Edited { path: path.clone(), text }
         }
     };
-    let failed = |failure: Failure| {
-        report(&failure.diagnostics);
-        Exit::from(failure.kind)
-    };
     let compiled = arguments.kernel.compile()?;
-    report(&compiled.artifact.warnings());
+    compiled.warn()?;
+    let failed = |failure: Failure| compiled.failed(failure);
     let target = compiled.artifact.target().name();
     let device = Device::choose(choice, target).map_err(failed)?;
-    let built = provisioned(target).build(&compiled.artifact, &text).map_err(|failure| compiled.failed(failure))?;
+    let built = provisioned(target).build(&compiled.artifact, &text).map_err(failed)?;
     report(&built.warnings);
     for note in &built.notes {
         eprintln!("note: {note}");
@@ -105,12 +104,28 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     let inputs = (compiled.entry.inputs)(&compiled.config);
     let run = launch(arguments, &compiled, &built, &inputs, &device).map_err(failed)?;
     let expected = (compiled.entry.reference)(&compiled.config, &inputs);
-    let outputs = compiled.artifact.parameters().into_iter().filter(|p| p.is_output);
-    let comparisons = outputs
-        .zip(run.outputs.iter().zip(&expected))
-        .map(|(parameter, (got, expected))| (parameter.name, compare(got, expected, compiled.entry.tolerance)))
-        .collect();
-    Ok(Outcome { compiled, built, device, run, comparisons })
+    let comparisons = compared(compiled.artifact.parameters(), &run.outputs, &expected, compiled.entry.tolerance);
+    let comparisons = comparisons.map_err(|why| fail(Exit::Differs, &why))?;
+    let traffic = traffic(&compiled, &run)?;
+    Ok(Outcome { compiled, built, device, run, comparisons, traffic })
+}
+
+/// The name of each output, with its comparison with the reference. Error: a reference that lacks an output.
+fn compared(
+    parameters: &[Parameter],
+    got: &[HostTensor],
+    expected: &[HostTensor],
+    tolerance: Tolerance,
+) -> Result<Vec<(String, Comparison)>, TensorError> {
+    let names = parameters.iter().filter(|parameter| parameter.is_output).map(|parameter| parameter.name.clone());
+    Ok(names.zip(compare_all(got, expected, tolerance)?).collect())
+}
+
+/// The traffic of every op, as far as it was counted.
+fn traffic(compiled: &Compiled, run: &Run) -> Result<Vec<OpTraffic>, Exit> {
+    let Some(report) = &run.report else { return Ok(Vec::new()) };
+    let traffic = op_traffic(&compiled.artifact, report);
+    traffic.map_err(|defect| compiled.fail_on(vec![defect], Exit::Fault))
 }
 
 /// Runs the kernel, and shows the progress of a long run of the virtual GPU on a terminal.
@@ -160,7 +175,7 @@ impl Outcome {
             if let Some(text) = &counted.note {
                 line("note", text);
             }
-            for op in passes(artifact, counts) {
+            for op in &self.traffic {
                 line("checked", &op.to_string());
             }
             for note in &counts.notes {
@@ -250,8 +265,7 @@ impl Outcome {
             "accesses": accesses.collect::<Vec<_>>(),
             "thread_instructions": self.run.report.as_ref().map(|r| r.thread_instructions),
             "warp_instructions": self.run.report.as_ref().map(counted_instructions),
-            "passes": self.run.report.iter().flat_map(|report| passes(artifact, report)).map(passes_json)
-                .collect::<Vec<_>>(),
+            "passes": self.traffic.iter().map(traffic_json).collect::<Vec<_>>(),
             "resources": registers,
             "milliseconds": self.run.timing.map(|t| t.milliseconds),
             "outputs": outputs.collect::<Vec<_>>(),
@@ -292,7 +306,7 @@ fn plan_json(plan: &OpPlan) -> Value {
     })
 }
 
-fn passes_json(op: OpPasses) -> Value {
+fn traffic_json(op: &OpTraffic) -> Value {
     let verb = if op.kind == AccessKind::Load { "read" } else { "write" };
     json!({
         "op": op.title, "access": verb, "unit": op.memory.passes(), "predicted": op.predicted, "counted": op.counted,
@@ -304,4 +318,33 @@ fn resources(resources: Option<&Resources>) -> String {
     let spills = r.spill_store_bytes + r.spill_load_bytes;
     let spills = if spills == 0 { "0 spills".to_string() } else { format!("{spills} bytes of SPILLS") };
     format!("{}, {spills}, {} bytes stack, {} bytes shared", r.registers, r.stack_bytes, r.shared_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright::compile;
+    use tilewright::prelude::Target;
+    use tilewright_kernels::{Config, KernelEntry, find};
+
+    /// What a run reports whose outputs are those of the library's reference, for a kernel with another reference.
+    fn told(reference: fn(&Config, &[HostTensor]) -> Vec<HostTensor>) -> Result<i64, String> {
+        let library = find("row_sum").expect("a kernel of the library");
+        let entry = KernelEntry { reference, ..*library };
+        let config = entry.config(None, &[]).expect("its defaults");
+        let options = compile::Options::new(Target::Sm100a);
+        let artifact = compile::compile((entry.build)(&config), &options).expect("it compiles");
+        let inputs = (entry.inputs)(&config);
+        let outputs = (library.reference)(&config, &inputs);
+        let compared = compared(artifact.parameters(), &outputs, &(entry.reference)(&config, &inputs), entry.tolerance);
+        let mismatches = compared.map(|all| all.iter().map(|(_, comparison)| comparison.mismatches).sum());
+        mismatches.map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn a_reference_with_too_few_outputs_is_not_ok() {
+        assert_eq!(told(find("row_sum").expect("a kernel of the library").reference), Ok(0));
+        let message = "the kernel has 1 output, but its reference has 0 tensors".to_string();
+        assert_eq!(told(|_, _| Vec::new()), Err(message));
+    }
 }

@@ -12,9 +12,9 @@ use tilewright::cuda::{PINNED_VERSION, SearchOptions, Verdict, nvrtc_cache_dir, 
 use tilewright::files;
 use tilewright::prelude::Target;
 
+use crate::cache_dir::cache_dir;
 use crate::exit::Exit;
 use crate::terminal::{byte_bar, complain, spinner};
-use crate::toolchain::cache_dir;
 
 /// Arguments of `setup`.
 #[derive(Args)]
@@ -163,11 +163,16 @@ fn provision(pinned: &Pinned, place: PathBuf, wheel: Option<&Path>) -> Result<Pa
     };
     let unpacked = aside.path().join("unpacked");
     unpack(&wheel, &unpacked, pinned)?;
-    fs::write(unpacked.join(".ok"), PINNED_VERSION).map_err(cannot("write to", &unpacked))?;
     if place.exists() {
         fs::remove_dir_all(&place).map_err(cannot("replace", &place))?;
     }
     fs::rename(&unpacked, &place).map_err(cannot("move into", &place))?;
+    if !(pinned.is_usable)(&place) {
+        let text = format!("{} was unpacked into {}, but cannot be used", pinned.package, place.display());
+        return Err(SetupError::Bad(text));
+    }
+    // Without this file the folder is not used, and is made again.
+    fs::write(place.join(".ok"), PINNED_VERSION).map_err(cannot("write to", &place))?;
     Ok(place)
 }
 
@@ -277,7 +282,7 @@ fn open_wheel(wheel: &Path) -> Result<File, SetupError> {
 fn unpack(wheel: &Path, folder: &Path, pinned: &Pinned) -> Result<(), SetupError> {
     let mut archive = zip::ZipArchive::new(open_wheel(wheel)?).map_err(cannot("unpack the wheel file", wheel))?;
     fs::create_dir_all(folder).map_err(cannot("create", folder))?;
-    let wanted = wanted_entries(&mut archive, pinned);
+    let wanted = wanted_entries(&mut archive, pinned).map_err(cannot("unpack the wheel file", wheel))?;
     let bar = byte_bar("unpacking", wanted.iter().map(|(_, _, size)| size).sum());
     for (index, name, size) in wanted {
         write_entry(&mut archive, index, &folder.join(&name)).map_err(cannot("unpack", Path::new(&name)))?;
@@ -287,11 +292,15 @@ fn unpack(wheel: &Path, folder: &Path, pinned: &Pinned) -> Result<(), SetupError
     Ok(())
 }
 
-fn wanted_entries<R: Read + Seek>(archive: &mut zip::ZipArchive<R>, pinned: &Pinned) -> Vec<(usize, String, u64)> {
+/// Index, name and size of each entry of a wheel that is unpacked.
+fn wanted_entries<R: Read + Seek>(
+    archive: &mut zip::ZipArchive<R>,
+    pinned: &Pinned,
+) -> Result<Vec<(usize, String, u64)>, String> {
     let mut wanted = Vec::new();
     for index in 0..archive.len() {
-        let Ok(entry) = archive.by_index(index) else { continue };
-        let Ok(path) = entry.name() else { continue };
+        let entry = archive.by_index(index).map_err(|error| error.to_string())?;
+        let path = entry.name().map_err(|error| error.to_string())?;
         let name = path.rsplit('/').next().unwrap_or("").to_string();
         let is_needed = pinned.keeps.iter().any(|start| name.starts_with(start)) && !name.contains(".alt");
         let is_licence = name.starts_with("License") || name.starts_with("LICENSE");
@@ -300,7 +309,7 @@ fn wanted_entries<R: Read + Seek>(archive: &mut zip::ZipArchive<R>, pinned: &Pin
             wanted.push((index, name, entry.size()));
         }
     }
-    wanted
+    Ok(wanted)
 }
 
 fn write_entry<R: Read + Seek>(archive: &mut zip::ZipArchive<R>, index: usize, path: &Path) -> Result<(), String> {

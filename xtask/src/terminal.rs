@@ -1,5 +1,6 @@
 //! Terminal output: diagnostics go to stderr; colours appear only on a terminal, and not if `NO_COLOR` is set.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use tilewright::viz::layout::TextOptions;
 use tilewright::viz::{Style, render_all};
 
 use crate::errors;
+use crate::exit::Exit;
 
 /// Time between two frames of a spinner.
 pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(100);
@@ -77,6 +79,12 @@ pub(crate) fn complain(text: &str) {
         Style::Plain => "error",
     };
     eprintln!("{head}: {text}");
+}
+
+/// Prints why a command fails, and how it ends.
+pub(crate) fn fail(exit: Exit, why: &dyn Display) -> Exit {
+    complain(&why.to_string());
+    exit
 }
 
 /// A spinner on a terminal, or one line if output is piped.

@@ -1,6 +1,6 @@
 //! NVRTC for a command: found, or fetched, or replaced by committed PTX.
 
-use tilewright::cuda::{CudaError, Origin, SearchOptions, Verdict, probe};
+use tilewright::cuda::{CudaError, Origin, Verdict, probe};
 use tilewright::runtime::{FixtureFolder, Toolchain};
 
 use crate::setup;
@@ -36,11 +36,4 @@ fn note_rejected_variable(toolchain: &Toolchain, target: &str) {
             eprintln!("note: TILEWRIGHT_NVRTC_DIR is ignored: {}: {why}", candidate.path.display());
         }
     }
-}
-
-/// The folder where this project keeps what it fetched and compiled.
-pub(crate) fn cache_dir() -> Result<std::path::PathBuf, String> {
-    SearchOptions::from_env()
-        .cache_dir
-        .ok_or_else(|| "there is no cache folder: set HOME or XDG_CACHE_HOME".to_string())
 }

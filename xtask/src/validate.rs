@@ -10,7 +10,7 @@ use tilewright::cuda::{CudaError, Nvrtc, Request, Severity};
 use tilewright::prelude::Target;
 
 use crate::exit::Exit;
-use crate::terminal::{complain, workspace};
+use crate::terminal::{complain, fail, workspace};
 use crate::toolchain::provisioned;
 
 /// Arguments of `validate`.
@@ -30,17 +30,16 @@ pub(crate) fn run(_: &Arguments) -> Exit {
         }
     };
     let mut bad = 0;
+    for path in snapshots.iter().filter(|path| target_of(path).is_none()) {
+        bad += 1;
+        complain(&format!("{}: its name ends with no target, as in `k.sm_100a.cu.snap`", path.display()));
+    }
     for target in Target::ALL {
         let nvrtc = match provisioned(target.name()).nvrtc(target.name()) {
             Ok(nvrtc) => nvrtc,
-            Err(error) => {
-                complain(&error.to_string());
-                return Exit::Unsupported;
-            }
+            Err(error) => return fail(Exit::Unsupported, &error),
         };
-        let suffix = format!(".{target}.cu.snap");
-        let of_target = snapshots.iter().filter(|path| path.to_string_lossy().ends_with(&suffix));
-        for path in of_target {
+        for path in snapshots.iter().filter(|path| target_of(path) == Some(*target)) {
             if let Err(why) = check(&nvrtc, path, target.name()) {
                 bad += 1;
                 complain(&format!("{}: {why}", path.display()));
@@ -68,9 +67,16 @@ fn reserved_names(target: Target) -> bool {
     wrong.is_empty()
 }
 
+/// The target of a snapshot, by its name: `k.sm_100a.cu.snap`.
+fn target_of(path: &Path) -> Option<Target> {
+    let name = path.file_name()?.to_string_lossy();
+    Target::ALL.iter().copied().find(|target| name.ends_with(&format!(".{target}.cu.snap")))
+}
+
 fn cuda_snapshots(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut paths = paths.map_err(|e| format!("{}: {e}", folder.display()))?;
     paths.retain(|path| path.to_string_lossy().ends_with(".cu.snap"));
     paths.sort();
     Ok(paths)
@@ -84,16 +90,36 @@ fn check(nvrtc: &Nvrtc, path: &Path, target: &str) -> Result<(), String> {
         ["--ptxas-options=--warn-on-spills".to_string(), "--ptxas-options=--warn-on-local-memory-usage".to_string()];
     let request = Request { source, name: "/tilewright/snapshot.cu", target, options: &options };
     let compiled = nvrtc.compile(&request).map_err(|error: CudaError| error.to_string())?;
-    if let Some(line) = compiled.log.iter().find(|line| line.severity == Severity::Warning) {
-        return Err(format!("warning at line {:?}: {}", line.line, line.text));
+    if let Some(line) = compiled.log.iter().find(|line| is_unwanted(line.severity)) {
+        return Err(line.to_string());
     }
-    match compiled.resources.iter().find(|r| r.spill_store_bytes + r.spill_load_bytes + r.stack_bytes > 0) {
-        Some(r) => Err(format!(
-            "{}: {} bytes spilled, {} bytes stack",
-            r.kernel,
-            r.spill_store_bytes + r.spill_load_bytes,
-            r.stack_bytes
-        )),
-        None => Ok(()),
+    let [resources] = &compiled.resources[..] else {
+        return Err(format!("NVRTC reports the registers of {} kernels, not of 1", compiled.resources.len()));
+    };
+    let spilled = resources.spill_store_bytes + resources.spill_load_bytes;
+    if spilled + resources.stack_bytes > 0 {
+        return Err(format!("{}: {spilled} bytes spilled, {} bytes stack", resources.kernel, resources.stack_bytes));
+    }
+    Ok(())
+}
+
+/// Warnings, and what NVRTC says without calling it one: performance losses, and lines of unknown form.
+fn is_unwanted(severity: Severity) -> bool {
+    match severity {
+        Severity::Error | Severity::Warning | Severity::Info => true,
+        Severity::Remark => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_of_the_target_in_its_name() {
+        let of = |name: &str| target_of(&Path::new("tests/snapshots").join(name));
+        assert_eq!(of("k.sm_100a.cu.snap"), Some(Target::Sm100a));
+        assert_eq!(of("k.sm_90a.cu.snap"), Some(Target::Sm90a));
+        assert_eq!([of("k.cu.snap"), of("k.sm_80.cu.snap"), of("k-sm_90a.cu.snap")], [None; 3]);
     }
 }

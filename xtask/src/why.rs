@@ -7,7 +7,7 @@ use tilewright::infer::{Alternative, Link};
 
 use crate::exit::Exit;
 use crate::request::{KernelArguments, suggestion};
-use crate::terminal::{complain, report};
+use crate::terminal::complain;
 
 /// Arguments of `why`.
 #[derive(Args)]
@@ -22,17 +22,20 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
-    let artifact = match arguments.kernel.compile() {
-        Ok(compiled) => compiled.artifact,
+    let compiled = match arguments.kernel.compile() {
+        Ok(compiled) => compiled,
         Err(exit) => return exit,
     };
+    let artifact = &compiled.artifact;
     let Some(text) = artifact.why(&arguments.buffer) else {
-        complain(&unknown_buffer(&artifact, &arguments.buffer));
+        complain(&unknown_buffer(artifact, &arguments.buffer));
         return Exit::BadInput;
     };
-    report(&artifact.warnings());
+    if let Err(exit) = compiled.warn() {
+        return exit;
+    }
     if arguments.json {
-        say!("{}", why_json(&artifact, &arguments.buffer));
+        say!("{}", why_json(artifact, &arguments.buffer));
     } else {
         say!("{}", text.trim_end_matches('\n'));
     }

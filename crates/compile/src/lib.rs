@@ -4,14 +4,20 @@
 
 mod artifact;
 mod claims;
+mod launch_shape;
+mod parameter;
 mod registers;
 mod report;
+mod sizes;
+mod stage;
 mod unwritten;
 mod writers;
 
-pub use artifact::{Artifact, Parameter, Stage};
+pub use artifact::Artifact;
+pub use parameter::Parameter;
 pub use registers::Held;
 pub use report::defect_report;
+pub use stage::Stage;
 pub use tilewright_emit::{Origin, SourceMap};
 pub use tilewright_lower::Options as LowerOptions;
 
@@ -45,7 +51,7 @@ pub fn compile(kernel: Kernel, options: &Options) -> Result<Artifact, Vec<Diagno
     let program = lower(&kernel, options.target, &options.lower)?;
     let program = thread::verify(program)?;
     let emitted = emit(&program).map_err(|finding| vec![finding])?;
-    Ok(Artifact::new(kernel, inferred, program, emitted))
+    Artifact::new(kernel, inferred, program, emitted)
 }
 
 /// The kernel with all layouts, verified again if it had to be changed.

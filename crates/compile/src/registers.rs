@@ -48,12 +48,12 @@ impl Artifact {
     }
 
     /// The warning about fragments that take more registers than a thread has.
-    pub(crate) fn too_many_registers(&self) -> Option<Diagnostic> {
+    pub(crate) fn register_pressure_warning(&self) -> Result<Option<Diagnostic>, Diagnostic> {
         let held = self.held();
         let (taken, threads) = (held.iter().map(|held| held.registers).sum::<i64>(), self.threads());
         let most = self.target().registers_of_a_thread(threads);
         if taken + SPARE <= most {
-            return None;
+            return Ok(None);
         }
         let message = format!(
             "fragments take {taken} registers per thread, but a thread of a CTA of {threads} threads has {most}: some \
@@ -62,7 +62,7 @@ impl Artifact {
         let mut finding = Diagnostic::warning("I0710", message);
         let mut has_holes = false;
         for held in held.iter().take(MOST_TOLD) {
-            let used = self.used_registers(held.handle).filter(|used| *used < held.registers);
+            let used = Some(self.used_registers(held.handle)?).filter(|used| *used < held.registers);
             has_holes |= used.is_some();
             let holes = used.map_or_else(String::new, |used| format!(", of which its layout uses {used}"));
             finding = finding.label(held.span, format!("`{}` takes {}{holes}", held.name, held.registers));
@@ -71,15 +71,20 @@ impl Artifact {
             true => "write strides on `reg` that leave no holes, or omit the layout",
             false => "share the tile among more threads, use a smaller one, or keep it in shared memory",
         };
-        Some(finding.help(help))
+        Ok(Some(finding.help(help)))
     }
 
     /// The number of registers of a fragment in which some thread has an element.
-    fn used_registers(&self, fragment: Handle<Buffer>) -> Option<i64> {
+    fn used_registers(&self, fragment: Handle<Buffer>) -> Result<i64, Diagnostic> {
         let buffer = &self.kernel().buffers[fragment];
-        let map = Map::of_layout(buffer.layout.as_ref()?, self.threads() as usize).ok()?;
+        let defect = |why: &str| {
+            let message = format!("the layout of `{}` cannot be listed", buffer.name);
+            Diagnostic::internal("I0710", message).label(buffer.span, "this fragment").note(why)
+        };
+        let layout = buffer.layout.as_ref().ok_or_else(|| defect("it has none"))?;
+        let map = Map::of_layout(layout, self.threads() as usize).map_err(|why| defect(&why))?;
         let used = map.columns().filter(|column| column.iter().any(|element| *element != NONE)).count() as i64;
-        Some(in_registers(used, buffer))
+        Ok(in_registers(used, buffer))
     }
 }
 

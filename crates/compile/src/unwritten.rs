@@ -5,8 +5,8 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::tile::{element_index, index_title, value_title};
 
-use crate::Artifact;
 use crate::writers::{Writer, writers};
+use crate::{Artifact, Parameter};
 
 /// The most writers that one message names.
 const MOST_NAMED: usize = 4;
@@ -29,19 +29,21 @@ struct Missed<'w> {
 }
 
 impl Artifact {
-    /// The error for an element of an output, counted in row-major order, that a launch with these sizes did not write.
-    pub fn unwritten(&self, output: &str, element: i64) -> Diagnostic {
-        let kernel = self.kernel();
-        let parameter = self.parameters().into_iter().find(|parameter| parameter.name == output);
-        let index = element_index(&parameter.map(|parameter| parameter.shape).unwrap_or_default(), element);
+    /// The error for an element that a launch with these sizes did not write. `parameter` is the number of the output
+    /// among all parameters, `element` is counted in row-major order.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such parameter.
+    pub fn unwritten_element_error(&self, parameter: usize, element: i64) -> Diagnostic {
+        let (kernel, handle) = (self.kernel(), self.launch().buffers()[parameter]);
+        let Parameter { name: output, shape, .. } = &self.parameters()[parameter];
+        let index = element_index(shape, element);
         let message = format!("element {} of the output `{output}` was never written", index_title(&index));
         let finding = Diagnostic::error("R0609", message);
-        let Some((handle, buffer)) = kernel.buffers.iter().find(|(_, buffer)| buffer.name == output) else {
-            return finding;
-        };
         let writers = writers(kernel, handle);
         if writers.is_empty() {
-            let finding = finding.label(buffer.span, "nothing writes it");
+            let finding = finding.label(kernel.buffers[handle].span, "nothing writes it");
             return finding.help(format!("write every element of `{output}`, or remove the output"));
         }
         writers.iter().take(MOST_NAMED).fold(finding, |finding, writer| {
@@ -68,8 +70,8 @@ impl Artifact {
     fn of_launch(&self, index: &Expr) -> Expr {
         let (kernel, grid) = (self.kernel(), self.grid());
         let known = |var: &Var| {
-            if kernel.sizes.iter().any(|size| size.var == *var) {
-                return Some(Expr::constant(self.value(&Expr::var(var))));
+            if let Some(size) = kernel.sizes.iter().position(|size| size.var == *var) {
+                return Some(Expr::constant(self.launch().values()[size]));
             }
             let dimension = (0..grid.len()).find(|dimension| kernel.block(*dimension) == *var)?;
             Some(Expr::var(&Var::new(var.name(), 0, (grid[dimension] - 1).max(0))))

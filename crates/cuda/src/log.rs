@@ -76,14 +76,18 @@ pub(crate) fn parse_log(log: &str, name: &str, ptx: Option<&str>) -> Vec<LogLine
     messages
 }
 
-/// Appends the lines below a message to its text, except for the source line and the caret.
-fn append(messages: &mut [LogLine], below: &mut Vec<&str>) {
-    let caret = below.iter().position(|line| line.trim() == "^");
-    if let (Some(message), first) = (messages.last_mut(), caret.map_or(0, |caret| caret + 1)) {
-        for line in &below[first..] {
-            message.text.push('\n');
-            message.text.push_str(line.trim());
+/// Appends the lines below a message to its text, except for the source line and the caret. Without a message above
+/// them, each line is one of its own.
+fn append(messages: &mut Vec<LogLine>, below: &mut Vec<&str>) {
+    let first = below.iter().position(|line| line.trim() == "^").map_or(0, |caret| caret + 1);
+    match messages.last_mut() {
+        Some(message) => {
+            for line in &below[first..] {
+                message.text.push('\n');
+                message.text.push_str(line.trim());
+            }
         }
+        None => messages.extend(below.iter().map(|line| unknown(line.trim()))),
     }
     below.clear();
 }
@@ -102,11 +106,13 @@ fn is_left_out(line: &str) -> bool {
 }
 
 fn message(line: &str, name: &str, ptx: Option<&str>) -> LogLine {
-    front_end(line, name).or_else(|| ptxas(line, name, ptx)).or_else(|| option_error(line)).unwrap_or_else(|| LogLine {
-        severity: Severity::Info,
-        line: None,
-        text: line.to_string(),
-    })
+    let known = front_end(line, name).or_else(|| ptxas(line, name, ptx)).or_else(|| option_error(line));
+    known.unwrap_or_else(|| unknown(line))
+}
+
+/// A line of unknown form, kept as it is.
+fn unknown(line: &str) -> LogLine {
+    LogLine { severity: Severity::Info, line: None, text: line.to_string() }
 }
 
 /// `k.cu(3): error: text`, `k.cu(2): warning #177-D: text`.
@@ -134,8 +140,10 @@ fn ptxas(line: &str, name: &str, ptx: Option<&str>) -> Option<LogLine> {
         return Some(LogLine { severity: severity(head.trim())?, line: None, text: text.to_string() });
     };
     let severity = severity(kind.trim())?;
-    let (_, number) = place.rsplit_once(" line ")?;
-    let number: u32 = number.trim().parse().ok()?;
+    let number = place.rsplit_once(" line ").and_then(|(_, number)| number.trim().parse::<u32>().ok());
+    let Some(number) = number else {
+        return Some(LogLine { severity, line: None, text: format!("{text} ({})", place.trim()) });
+    };
     let line = ptx.and_then(|ptx| cuda_line(ptx, number, name));
     let text = match line {
         Some(_) => text.to_string(),
@@ -269,6 +277,21 @@ ptxas info    : Compile time = 3.678 ms
                 "(C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry."
             )]
         );
+    }
+
+    #[test]
+    fn a_ptxas_message_without_a_line_keeps_its_severity() {
+        assert_eq!(
+            parse_log("ptxas application ptx input; warning : Something is odd\n", NAME, None),
+            [line(Severity::Warning, None, "Something is odd (application ptx input)")]
+        );
+    }
+
+    #[test]
+    fn lines_below_no_message_are_kept() {
+        let log = "    an indented line\n    and another\n";
+        let kept = ["an indented line", "and another"].map(|text| line(Severity::Info, None, text));
+        assert_eq!(parse_log(log, NAME, None), kept);
     }
 
     #[test]

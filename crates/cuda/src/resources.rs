@@ -19,15 +19,49 @@ pub struct Resources {
     pub barriers: u32,
 }
 
+/// What the lines about one kernel have said so far.
+#[derive(Default)]
+struct Report {
+    kernel: String,
+    registers: Option<u32>,
+    spill_store_bytes: Option<u32>,
+    spill_load_bytes: Option<u32>,
+    stack_bytes: Option<u32>,
+    /// Left out by ptxas if there is none.
+    shared_bytes: u32,
+    /// Left out by some versions of ptxas if there are none.
+    barriers: u32,
+}
+
+impl Report {
+    /// The resource usage, if every number was reported that always is.
+    fn finish(self) -> Option<Resources> {
+        Some(Resources {
+            kernel: self.kernel,
+            registers: self.registers?,
+            spill_store_bytes: self.spill_store_bytes?,
+            spill_load_bytes: self.spill_load_bytes?,
+            stack_bytes: self.stack_bytes?,
+            shared_bytes: self.shared_bytes,
+            barriers: self.barriers,
+        })
+    }
+
+    fn raise_stack(&mut self, bytes: u32) {
+        self.stack_bytes = self.stack_bytes.max(Some(bytes));
+    }
+}
+
 /// Parses the resource usage of every entry function from an NVRTC log, in the order of the log.
 ///
-/// Functions that are not kernels have property lines too; they are left out.
+/// Functions that are not kernels have property lines too; they are left out. So are kernels whose report is incomplete
+/// or in another form: a number that is not known must not pass for 0.
 pub(crate) fn parse_resources(log: &str) -> Vec<Resources> {
-    let mut kernels: Vec<Resources> = Vec::new();
+    let mut kernels: Vec<Report> = Vec::new();
     let mut described = "";
     for line in log.lines() {
         if let Some(name) = quoted_after(line, "Compiling entry function '") {
-            kernels.push(unused(name));
+            kernels.push(Report { kernel: name.to_string(), ..Report::default() });
         } else if let Some((_, name)) = line.split_once("Function properties for ") {
             described = name.trim();
         } else if let Some(kernel) = kernels.last_mut() {
@@ -40,19 +74,7 @@ pub(crate) fn parse_resources(log: &str) -> Vec<Resources> {
             }
         }
     }
-    kernels
-}
-
-fn unused(kernel: &str) -> Resources {
-    Resources {
-        kernel: kernel.to_string(),
-        registers: 0,
-        spill_store_bytes: 0,
-        spill_load_bytes: 0,
-        stack_bytes: 0,
-        shared_bytes: 0,
-        barriers: 0,
-    }
+    kernels.into_iter().filter_map(Report::finish).collect()
 }
 
 /// The text between `start`, which ends in a quote, and the next quote.
@@ -62,7 +84,7 @@ fn quoted_after<'a>(line: &'a str, start: &str) -> Option<&'a str> {
 }
 
 /// `0 bytes stack frame, 72 bytes spill stores, 72 bytes spill loads`, after whatever the version puts before it.
-fn read_frame(line: &str, kernel: &mut Resources) {
+fn read_frame(line: &str, kernel: &mut Report) {
     for part in line.split(',') {
         let words: Vec<&str> = part.split_whitespace().collect();
         let [.., number, "bytes", what, kind] = words[..] else {
@@ -72,16 +94,16 @@ fn read_frame(line: &str, kernel: &mut Resources) {
             continue;
         };
         match (what, kind) {
-            ("stack", "frame") => kernel.stack_bytes = kernel.stack_bytes.max(number),
-            ("spill", "stores") => kernel.spill_store_bytes = number,
-            ("spill", "loads") => kernel.spill_load_bytes = number,
+            ("stack", "frame") => kernel.raise_stack(number),
+            ("spill", "stores") => kernel.spill_store_bytes = Some(number),
+            ("spill", "loads") => kernel.spill_load_bytes = Some(number),
             _ => {}
         }
     }
 }
 
 /// `64 registers, used 1 barriers, 304 bytes cumulative stack size, 1024 bytes smem, 380 bytes cmem[0]`.
-fn read_usage(usage: &str, kernel: &mut Resources) {
+fn read_usage(usage: &str, kernel: &mut Report) {
     for part in usage.split(',') {
         let part = part.trim();
         let part = part.strip_prefix("used ").unwrap_or(part);
@@ -92,10 +114,10 @@ fn read_usage(usage: &str, kernel: &mut Resources) {
             continue;
         };
         match what {
-            "registers" => kernel.registers = number,
+            "registers" => kernel.registers = Some(number),
             "barriers" => kernel.barriers = number,
             "bytes smem" => kernel.shared_bytes = number,
-            "bytes cumulative stack size" => kernel.stack_bytes = kernel.stack_bytes.max(number),
+            "bytes cumulative stack size" => kernel.raise_stack(number),
             _ => {}
         }
     }
@@ -121,6 +143,39 @@ ptxas         .     304 bytes stack frame, 72 bytes spill stores, 68 bytes spill
 ptxas info    : Used 64 registers, used 1 barriers, 312 bytes cumulative stack size, 1024 bytes smem
 ptxas info    : Compile time = 45.396 ms
 ";
+
+    fn unused(kernel: &str) -> Resources {
+        Resources {
+            kernel: kernel.to_string(),
+            registers: 0,
+            spill_store_bytes: 0,
+            spill_load_bytes: 0,
+            stack_bytes: 0,
+            shared_bytes: 0,
+            barriers: 0,
+        }
+    }
+
+    #[test]
+    fn a_report_in_another_form_is_not_a_report_of_zeros() {
+        let complete = "\
+ptxas info    : Compiling entry function 'k' for 'sm_100a'
+ptxas info    : Function properties for k
+    0 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 32 registers
+";
+        assert_eq!(parse_resources(complete).len(), 1);
+        for (word, other) in [
+            ("spill stores", "spilled stores"),
+            ("spill loads", "loads"),
+            ("32 registers", "registers: 32"),
+            ("properties for k", "properties for 'k'"),
+            ("stack frame", "of stack"),
+            ("4 bytes", "4B"),
+        ] {
+            assert_eq!(parse_resources(&complete.replace(word, other)), [], "{other}");
+        }
+    }
 
     #[test]
     fn every_kernel_has_its_own_numbers() {

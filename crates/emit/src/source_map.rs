@@ -62,14 +62,19 @@ impl SourceMap {
 
     /// The tile op of a line of the CUDA text, from 1; `None` for lines that belong to no op.
     pub fn origin(&self, line: u32) -> Option<&Origin> {
+        self.origins.get(self.op(line)?)
+    }
+
+    /// The number of the op that [`SourceMap::origin`] names: its place among the plans of the program.
+    pub fn op(&self, line: u32) -> Option<usize> {
         let position = (line as usize).checked_sub(1)?;
-        self.origins.get((*self.lines.get(position)?)?)
+        *self.lines.get(position)?
     }
 
     /// Every line of an op that stores to memory.
     pub fn stores(&self) -> impl Iterator<Item = StoreLine<'_>> {
         self.stores.iter().filter_map(|(line, memory)| {
-            let op = (*self.lines.get((*line as usize).checked_sub(1)?)?)?;
+            let op = self.op(*line)?;
             Some(StoreLine { line: *line, op, origin: self.origins.get(op)?, memory })
         })
     }

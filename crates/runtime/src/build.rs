@@ -8,7 +8,7 @@ use tilewright_diag::{Diagnostic, Span};
 
 use crate::explain;
 use crate::failure::{Failure, FailureKind};
-use crate::fixture::FixtureFolder;
+use crate::fixture::{Fixture, FixtureFolder};
 use crate::lines::LineMap;
 
 /// Compiles CUDA text to something that runs.
@@ -119,10 +119,18 @@ impl Toolchain {
         let cache = self.cache.as_ref().filter(|_| !request.source.contains("#include"));
         let (compiled, notes) = compile_cached(nvrtc, cache, request)
             .map_err(|error| explain::compile_error(&error, artifact, text, edited.as_ref()))?;
-        let warnings = compiled.log.iter().filter(|line| line.severity == Severity::Warning);
+        let of_severity = |severity| compiled.log.iter().filter(move |line| line.severity == severity);
+        let warnings = of_severity(Severity::Warning);
         let warnings = warnings.map(|line| explain::log_line(line, artifact, text, edited.as_ref())).collect();
+        let remarks = of_severity(Severity::Info).map(|line| format!("NVRTC: {}", line.text));
+        let notes = notes.into_iter().chain(remarks).collect();
+        let resources = compiled.resources.into_iter().find(|of| of.kernel == artifact.entry());
+        // Edited text may lack the entry point; the launch says so.
+        if resources.is_none() && matches!(text, CudaText::Generated) {
+            return Err(unreported_resources(nvrtc, artifact));
+        }
         Ok(Built {
-            resources: compiled.resources.into_iter().find(|r| r.kernel == artifact.entry()),
+            resources,
             ptx: compiled.ptx,
             cubin: compiled.cubin,
             warnings,
@@ -140,8 +148,12 @@ impl Toolchain {
         edited: Option<LineMap>,
         error: CudaError,
     ) -> Result<Built, Failure> {
-        let found = self.fixtures.as_ref().and_then(|fixtures| fixtures.find(artifact.name(), request));
-        let Some((ptx, resources, path)) = found else {
+        let fixtures = self.fixtures.as_ref();
+        let found = fixtures.map_or(Ok(None), |fixtures| fixtures.find(artifact, request)).map_err(|why| {
+            let finding = Diagnostic::error("R0601", "the committed PTX for this kernel cannot be read").note(why);
+            Failure::new(FailureKind::Unsupported, finding)
+        })?;
+        let Some(Fixture { ptx, resources, path }) = found else {
             let help = match error {
                 CudaError::NvrtcDisabled => "unset TILEWRIGHT_NVRTC",
                 _ => "run `cargo xtask setup`, or set TILEWRIGHT_NVRTC_DIR or CUDA_HOME",
@@ -165,6 +177,16 @@ impl Toolchain {
             edited,
         })
     }
+}
+
+/// The error for an NVRTC whose report about the kernel cannot be read: spills would go unnoticed.
+fn unreported_resources(nvrtc: &Nvrtc, artifact: &Artifact) -> Failure {
+    let (major, minor) = nvrtc.version();
+    let message = format!("NVRTC {major}.{minor} does not say how many registers `{}` takes", artifact.entry());
+    let finding = Diagnostic::error("R0601", message)
+        .note(format!("it is {}", nvrtc.path().display()))
+        .help("use the version that `cargo xtask setup` fetches");
+    Failure::new(FailureKind::Unsupported, finding)
 }
 
 impl Built {

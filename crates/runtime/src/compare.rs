@@ -1,6 +1,6 @@
 //! Results against a reference, element by element.
 
-use crate::tensor::HostTensor;
+use crate::tensor::{HostTensor, TensorError};
 
 /// How far a result may be from the reference: `|got - expected| <= absolute + relative * |expected|`.
 ///
@@ -42,6 +42,25 @@ pub struct Comparison {
     pub mismatches: i64,
     /// How many elements of the reference are NaN or infinite, so that no tolerance applies to them.
     pub not_finite: i64,
+}
+
+/// Compares every output of a launch with its reference, in order. Error: a reference that has more tensors, or fewer.
+pub fn compare_all(
+    got: &[HostTensor],
+    expected: &[HostTensor],
+    tolerance: Tolerance,
+) -> Result<Vec<Comparison>, TensorError> {
+    if got.len() != expected.len() {
+        let outputs = counted(got.len(), "output");
+        let references = counted(expected.len(), "tensor");
+        return Err(TensorError(format!("the kernel has {outputs}, but its reference has {references}")));
+    }
+    Ok(got.iter().zip(expected).map(|(got, expected)| compare(got, expected, tolerance)).collect())
+}
+
+/// `1 output`, `2 outputs`
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Compares every element. If the shapes or dtypes differ, every element is a mismatch.
@@ -107,6 +126,18 @@ mod tests {
     fn f32s(values: &[f32]) -> HostTensor {
         let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         HostTensor::from_bytes(DType::F32, &[1, values.len() as i64], bytes).unwrap()
+    }
+
+    #[test]
+    fn a_reference_without_a_tensor_for_an_output_is_an_error() {
+        let (one, two) = (f32s(&[1.0]), f32s(&[2.0]));
+        let outputs = [one.clone(), two.clone()];
+        let told = |expected: &[HostTensor]| compare_all(&outputs, expected, Tolerance::EXACT);
+        let found = told(std::slice::from_ref(&one)).map_err(|error| error.to_string());
+        assert_eq!(found, Err("the kernel has 2 outputs, but its reference has 1 tensor".to_string()));
+        assert!(told(&[]).is_err() && told(&[one.clone(), two.clone(), two]).is_err());
+        let mismatches = told(&[one.clone(), one]).map(|found| found.iter().map(|c| c.mismatches).collect::<Vec<_>>());
+        assert_eq!(mismatches, Ok(vec![0, 1]));
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use tilewright_compile::Artifact;
+use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{Memory, OpPlan};
 use tilewright_vgpu::{AccessCount, AccessKind, Report, Space};
 
 /// The passes (wavefronts or sectors) of one op to one memory in one direction, summed over a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpPasses {
+pub struct OpTraffic {
     /// The title of the op, such as `permute_layout(b[s], a[s])`.
     pub title: String,
     /// Shared memory, counted in wavefronts, or global memory, counted in sectors.
@@ -21,29 +22,30 @@ pub struct OpPasses {
     pub counted: u64,
 }
 
-impl fmt::Display for OpPasses {
+impl fmt::Display for OpTraffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.kind == AccessKind::Load { "reads" } else { "writes" };
-        let OpPasses { title, memory, predicted, counted, .. } = self;
+        let OpTraffic { title, memory, predicted, counted, .. } = self;
         write!(f, "{title} {verb}: {predicted} {} predicted, {counted} counted", memory.passes())
     }
 }
 
-/// The passes of every op that has any.
-pub fn passes(artifact: &Artifact, report: &Report) -> Vec<OpPasses> {
+/// The traffic of every op that has any. An error is a defect.
+pub fn op_traffic(artifact: &Artifact, report: &Report) -> Result<Vec<OpTraffic>, Diagnostic> {
     let mut found = Vec::new();
-    for plan in artifact.plans() {
+    for (op, plan) in artifact.plans().iter().enumerate() {
+        let executions = artifact.value(&plan.executions)?;
         for memory in [Memory::Shared, Memory::Global] {
             for kind in [AccessKind::Load, AccessKind::Store] {
-                let predicted = predicted(artifact, plan, memory, kind);
-                let counted = counted(artifact, plan, memory, kind, &report.accesses);
-                if predicted + counted > 0 {
-                    found.push(OpPasses { title: plan.title.clone(), memory, kind, predicted, counted });
+                let predicted = predicted(plan, memory, kind).saturating_mul(executions) as u64;
+                let counted = counted(artifact, op, memory, kind, &report.accesses);
+                if predicted > 0 || counted > 0 {
+                    found.push(OpTraffic { title: plan.title.clone(), memory, kind, predicted, counted });
                 }
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// Warp instructions executed, except moves between registers: `ptxas` assigns the same register to both sides.
@@ -53,18 +55,20 @@ pub fn counted_instructions(report: &Report) -> u64 {
     report.warp_instructions - moves
 }
 
-fn predicted(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKind) -> u64 {
+/// The passes that a plan predicts for one execution of its op.
+fn predicted(plan: &OpPlan, memory: Memory, kind: AccessKind) -> i64 {
     let verb = if kind == AccessKind::Load { "read" } else { "write" };
     let accesses = plan.facts().into_iter().flat_map(|facts| &facts.accesses);
-    let once: i64 = accesses.filter(|a| a.memory == memory && a.what.starts_with(verb)).map(|a| a.passes).sum();
-    once.saturating_mul(artifact.value(&plan.executions)) as u64
+    accesses.filter(|a| a.memory == memory && a.what.starts_with(verb)).map(|a| a.passes).sum()
 }
 
-fn counted(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKind, counts: &[AccessCount]) -> u64 {
+/// The passes that were counted at the lines of an op, which is named by its place among the plans: several ops may
+/// have one title and one line of the user's.
+fn counted(artifact: &Artifact, op: usize, memory: Memory, kind: AccessKind, counts: &[AccessCount]) -> u64 {
     let space = if memory == Memory::Shared { Space::Shared } else { Space::Global };
     let of_op = |a: &&AccessCount| {
-        let origin = a.cuda_line.and_then(|line| artifact.source_map().origin(line));
-        a.space == space && a.kind == kind && origin.is_some_and(|o| o.span == plan.span && o.title == plan.title)
+        let is_here = a.cuda_line.and_then(|line| artifact.source_map().op(line)) == Some(op);
+        is_here && a.space == space && a.kind == kind
     };
     let passes_of = |a: &AccessCount| if memory == Memory::Shared { a.wavefronts } else { a.sectors };
     counts.iter().filter(of_op).map(passes_of).sum()

@@ -33,12 +33,18 @@ pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edi
         CudaText::Generated => (artifact.cuda(), format!("{}.cu", artifact.name())),
         CudaText::Edited { path, text } => (text.as_str(), path.display().to_string()),
     };
-    let shown = source.lines().nth(number as usize - 1).unwrap_or("").trim();
+    let shown = line_of(source, number);
     finding = finding.note(format!("{file}:{number}: {shown}"));
     match origin(artifact, edited, number) {
         Some((title, span)) => finding.label(span, format!("from {title}")),
         None => finding,
     }
+}
+
+/// A line of a text, from 1; nothing for a line that the text does not have, such as 0.
+fn line_of(text: &str, number: u32) -> &str {
+    let index = (number as usize).checked_sub(1);
+    index.and_then(|index| text.lines().nth(index)).unwrap_or("").trim()
 }
 
 pub(crate) fn compile_error(
@@ -150,7 +156,7 @@ fn at(finding: Diagnostic, what: &str, place: &Place, artifact: &Artifact, built
     let Some(cuda) = &place.cuda else {
         return finding.note(format!("{what}: PTX line {}: {}", place.ptx_line, place.ptx));
     };
-    let shown = built.cuda.lines().nth((cuda.line as usize).saturating_sub(1)).unwrap_or("").trim();
+    let shown = line_of(&built.cuda, cuda.line);
     let finding =
         finding.note(format!("{what}: CUDA line {}: {shown} (PTX line {}: {})", cuda.line, place.ptx_line, place.ptx));
     match built.op(artifact, cuda.line) {
@@ -181,6 +187,11 @@ fn lanes(mask: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_text_has_a_line_0() {
+        assert_eq!([0, 1, 2, 3].map(|number| line_of("a\n  b\n", number)), ["", "a", "b", ""]);
+    }
 
     #[test]
     fn lanes_are_shown_as_ranges() {

@@ -8,14 +8,15 @@ mod device;
 mod explain;
 mod failure;
 mod fixture;
+mod launch_numbers;
 mod lines;
 mod run;
 mod spills;
 mod tensor;
 
 pub use build::{Built, CudaText, Origin, Toolchain};
-pub use compare::{Comparison, Mismatch, Tolerance, compare};
-pub use counts::{OpPasses, counted_instructions, passes};
+pub use compare::{Comparison, Mismatch, Tolerance, compare, compare_all};
+pub use counts::{OpTraffic, counted_instructions, op_traffic};
 pub use device::{Device, DeviceChoice};
 pub use failure::{Failure, FailureKind};
 pub use fixture::{FixtureFolder, fixture_text};

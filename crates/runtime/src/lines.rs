@@ -1,6 +1,6 @@
 //! Maps lines of edited CUDA text back to lines of the generated text.
 
-use similar::{ChangeTag, TextDiff};
+use similar::{DiffTag, TextDiff};
 
 /// For every line of an edited text, the original line that it came from or follows.
 #[derive(Clone, Debug)]
@@ -13,15 +13,13 @@ impl LineMap {
     /// Kept lines map to their original lines; new lines to the last original line before them, kept or deleted.
     pub(crate) fn between(original: &str, edited: &str) -> LineMap {
         let mut originals = Vec::new();
-        let mut last = 1;
-        for change in TextDiff::from_lines(original, edited).iter_all_changes() {
-            match change.tag() {
-                ChangeTag::Equal => {
-                    last = change.old_index().map_or(last, |index| index as u32 + 1);
-                    originals.push(last);
+        for op in TextDiff::from_lines(original, edited).ops() {
+            let (old, new) = (op.old_range(), op.new_range());
+            match op.tag() {
+                DiffTag::Equal => originals.extend(old.map(|index| index as u32 + 1)),
+                DiffTag::Delete | DiffTag::Insert | DiffTag::Replace => {
+                    originals.extend(new.map(|_| (old.end as u32).max(1)));
                 }
-                ChangeTag::Delete => last = change.old_index().map_or(last, |index| index as u32 + 1),
-                ChangeTag::Insert => originals.push(last),
             }
         }
         LineMap { originals }
@@ -42,5 +40,7 @@ mod tests {
         let map = LineMap::between("a\nsync\nb\nc\n", "a\nb\nchanged\n");
         assert_eq!([1, 2, 3].map(|line| map.original(line)), [Some(1), Some(3), Some(4)]);
         assert_eq!(map.original(9), None);
+        let before = LineMap::between("a\nb\n", "new\na\nb\nnewer\n");
+        assert_eq!([1, 2, 3, 4].map(|line| before.original(line)), [Some(1), Some(1), Some(2), Some(2)]);
     }
 }

@@ -9,6 +9,7 @@ use crate::build::Built;
 use crate::device::Device;
 use crate::explain;
 use crate::failure::{Failure, FailureKind};
+use crate::launch_numbers::{LaunchNumbers, narrow};
 use crate::tensor::HostTensor;
 
 /// The results of a launch.
@@ -21,7 +22,7 @@ pub struct Run {
     /// The time on a GPU; `None` on the virtual GPU.
     pub timing: Option<GpuTiming>,
     /// The memory after a run of the virtual GPU; `None` on a GPU.
-    writers: Option<Writers>,
+    writers: Option<WriterRecord>,
 }
 
 /// Time of one launch on a GPU.
@@ -35,7 +36,7 @@ pub struct GpuTiming {
 
 /// The virtual GPU's memory, which records the last writer of every byte.
 #[derive(Debug)]
-struct Writers {
+struct WriterRecord {
     memory: Memory,
     /// The output buffers, in the order of the parameters.
     outputs: Vec<(BufferId, Parameter)>,
@@ -84,17 +85,17 @@ pub fn run_watched(
             .help("bind them with `artifact.for_sizes(..)`");
         return Err(Failure::new(FailureKind::BadInput, finding));
     };
-    let sizes: Vec<i32> = sizes.iter().map(|size| *size as i32).collect();
+    let numbers = LaunchNumbers::of(artifact, sizes)?;
     check_signature(artifact, built, parameters.len(), sizes.len())?;
-    let packed = pack(&parameters, inputs)?;
+    let packed = pack(parameters, inputs)?;
     match device {
-        Device::Virtual => run_virtual(artifact, built, (&parameters, &sizes), packed, options, watch),
-        Device::Gpu(gpu) => run_on_gpu(artifact, built, (&parameters, &sizes), packed, gpu),
+        Device::Virtual => run_virtual(artifact, built, numbers, packed, options, watch),
+        Device::Gpu(gpu) => run_on_gpu(artifact, built, numbers, packed, gpu),
     }
 }
 
 /// The initial memory of a parameter: bytes for an input, a size in bytes for an output.
-enum Content {
+enum InitialMemory {
     /// The bytes of an input.
     Bytes(Vec<u8>),
     /// The size of an output, in bytes.
@@ -102,27 +103,34 @@ enum Content {
 }
 
 /// `1 input`, `2 inputs`
-fn inputs_of(count: usize) -> String {
+fn count_inputs(count: usize) -> String {
     format!("{count} {}", if count == 1 { "input" } else { "inputs" })
 }
 
-fn pack(parameters: &[Parameter], inputs: &[HostTensor]) -> Result<Vec<Content>, Failure> {
+fn pack(parameters: &[Parameter], inputs: &[HostTensor]) -> Result<Vec<InitialMemory>, Failure> {
     let bad = |text: String| Failure::new(FailureKind::BadInput, Diagnostic::error("R0604", text));
-    let wanted = parameters.iter().filter(|p| !p.is_output).count();
+    let wanted = parameters.iter().filter(|parameter| !parameter.is_output).count();
     if wanted != inputs.len() {
-        return Err(bad(format!("the kernel has {}, not {}", inputs_of(wanted), inputs.len())));
+        return Err(bad(format!("the kernel has {}, not {}", count_inputs(wanted), inputs.len())));
     }
-    let mut next = inputs.iter();
-    parameters
-        .iter()
-        .map(|parameter| {
-            if parameter.is_output {
-                return Ok(Content::Unwritten((parameter.memory_elements() * parameter.dtype.bytes()) as usize));
-            }
-            let Some(tensor) = next.next() else { return Err(bad(format!("no tensor for `{}`", parameter.name))) };
-            tensor.pack(parameter).map(Content::Bytes).map_err(|error| bad(error.to_string()))
-        })
-        .collect()
+    let mut packed = Vec::with_capacity(parameters.len());
+    let mut used = 0;
+    for parameter in parameters {
+        packed.push(if parameter.is_output {
+            InitialMemory::Unwritten(memory_bytes(parameter)?)
+        } else {
+            let input = &inputs[used];
+            used += 1;
+            InitialMemory::Bytes(input.pack(parameter).map_err(|error| bad(error.to_string()))?)
+        });
+    }
+    Ok(packed)
+}
+
+/// The bytes of a parameter's memory.
+fn memory_bytes(parameter: &Parameter) -> Result<usize, Failure> {
+    let bytes = parameter.memory_elements().saturating_mul(parameter.dtype.bytes());
+    narrow("the size of a tensor", bytes)
 }
 
 /// Edited CUDA must still have the artifact's entry point with its parameters.
@@ -163,30 +171,30 @@ fn parse(built: &Built) -> Result<Module, Failure> {
 fn run_virtual(
     artifact: &Artifact,
     built: &Built,
-    (parameters, sizes): (&[Parameter], &[i32]),
-    packed: Vec<Content>,
+    numbers: LaunchNumbers,
+    packed: Vec<InitialMemory>,
     options: &Options,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Run, Failure> {
-    let module = parse(built)?;
+    let (module, parameters) = (parse(built)?, artifact.parameters());
     let mut memory = Memory::new();
     let buffers: Vec<BufferId> = parameters
         .iter()
         .zip(packed)
         .map(|(parameter, content)| match content {
-            Content::Bytes(bytes) => memory.allocate_read_only(&parameter.name, bytes),
-            Content::Unwritten(len) => memory.allocate_poison(&parameter.name, len),
+            InitialMemory::Bytes(bytes) => memory.allocate_read_only(&parameter.name, bytes),
+            InitialMemory::Unwritten(len) => memory.allocate_poison(&parameter.name, len),
         })
         .collect();
     let launch = Launch {
         kernel: artifact.entry().to_string(),
-        grid: artifact.grid().map(|n| n as u32),
-        block: [artifact.threads() as u32, 1, 1],
-        dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
+        grid: numbers.grid,
+        block: numbers.block,
+        dynamic_shared_bytes: numbers.dynamic_shared_bytes,
         args: buffers
             .iter()
             .map(|buffer| Arg::Buffer { buffer: *buffer, byte_offset: 0 })
-            .chain(sizes.iter().map(|size| Arg::Bytes(size.to_le_bytes().to_vec())))
+            .chain(numbers.sizes.iter().map(|size| Arg::Bytes(size.to_le_bytes().to_vec())))
             .collect(),
     };
     // Edited text has different line numbers.
@@ -196,26 +204,30 @@ fn run_virtual(
     };
     let report = tilewright_vgpu::run_watched(&module, &launch, &mut memory, &options, watch)
         .map_err(|error| explain::run_error(&error, artifact, built))?;
-    let outputs: Vec<(BufferId, Parameter)> =
-        buffers.into_iter().zip(parameters.iter().cloned()).filter(|(_, p)| p.is_output).collect();
-    for (buffer, parameter) in &outputs {
-        check_written(artifact, &memory, *buffer, parameter)?;
+    let mut outputs = Vec::new();
+    for (number, (buffer, parameter)) in buffers.iter().zip(parameters).enumerate() {
+        if !parameter.is_output {
+            continue;
+        }
+        if let Some(element) = unwritten_element(&memory, *buffer, parameter) {
+            let finding = artifact.unwritten_element_error(number, element);
+            return Err(Failure::new(FailureKind::Fault, finding));
+        }
+        outputs.push((*buffer, parameter.clone()));
     }
-    let tensors =
-        outputs.iter().map(|(buffer, parameter)| HostTensor::unpack(parameter, memory.bytes(*buffer))).collect();
-    Ok(Run { outputs: tensors, report: Some(report), timing: None, writers: Some(Writers { memory, outputs }) })
+    let tensors = outputs.iter().map(|(buffer, parameter)| HostTensor::unpack(parameter, memory.bytes(*buffer)));
+    let tensors = tensors.collect();
+    Ok(Run { outputs: tensors, report: Some(report), timing: None, writers: Some(WriterRecord { memory, outputs }) })
 }
 
-/// An error unless every element of an output was written.
-fn check_written(artifact: &Artifact, memory: &Memory, buffer: BufferId, parameter: &Parameter) -> Result<(), Failure> {
+/// The first element of an output that was not written.
+fn unwritten_element(memory: &Memory, buffer: BufferId, parameter: &Parameter) -> Option<i64> {
     let width = parameter.dtype.bytes();
-    let unwritten = |position: &i64| {
+    let is_unwritten = |position: &i64| {
         (position * width..(position + 1) * width).any(|byte| !memory.is_written(buffer, byte as usize))
     };
-    match parameter.layout.memory_positions().iter().position(unwritten) {
-        None => Ok(()),
-        Some(flat) => Err(Failure::new(FailureKind::Fault, artifact.unwritten(&parameter.name, flat as i64))),
-    }
+    let element = parameter.layout.memory_positions().iter().position(is_unwritten)?;
+    Some(element as i64)
 }
 
 fn gpu_failure(text: &str) -> Failure {
@@ -225,8 +237,8 @@ fn gpu_failure(text: &str) -> Failure {
 fn run_on_gpu(
     artifact: &Artifact,
     built: &Built,
-    (parameters, sizes): (&[Parameter], &[i32]),
-    packed: Vec<Content>,
+    numbers: LaunchNumbers,
+    packed: Vec<InitialMemory>,
     gpu: &Gpu,
 ) -> Result<Run, Failure> {
     let failed = |error: tilewright_cuda::CudaError| gpu_failure(&error.to_string());
@@ -239,12 +251,12 @@ fn run_on_gpu(
     let mut buffers: Vec<GpuBuffer> = Vec::new();
     for content in packed {
         let buffer = match content {
-            Content::Bytes(bytes) => {
+            InitialMemory::Bytes(bytes) => {
                 let buffer = gpu.alloc(bytes.len() as u64).map_err(failed)?;
                 gpu.upload(&buffer, 0, &bytes).map_err(failed)?;
                 buffer
             }
-            Content::Unwritten(len) => {
+            InitialMemory::Unwritten(len) => {
                 let buffer = gpu.alloc(len as u64).map_err(failed)?;
                 // A value that no kernel here computes, so that unwritten elements are noticed.
                 gpu.fill(&buffer, 0xa5).map_err(failed)?;
@@ -255,18 +267,18 @@ fn run_on_gpu(
     }
     let launch = tilewright_cuda::Launch {
         kernel: artifact.entry(),
-        grid: artifact.grid().map(|n| n as u32),
-        block: [artifact.threads() as u32, 1, 1],
+        grid: numbers.grid,
+        block: numbers.block,
         cluster: None,
-        dynamic_shared_bytes: artifact.dynamic_shared_bytes() as u32,
+        dynamic_shared_bytes: numbers.dynamic_shared_bytes,
     };
-    let values = sizes.iter().map(|size| GpuArg::Bytes(size.to_ne_bytes().to_vec()));
+    let values = numbers.sizes.iter().map(|size| GpuArg::Bytes(size.to_ne_bytes().to_vec()));
     let args: Vec<GpuArg<'_>> = buffers.iter().map(|buffer| GpuArg::Buffer(buffer, 0)).chain(values).collect();
     gpu.launch(&module, &launch, &args).map_err(failed)?;
     gpu.synchronize().map_err(failed)?;
     let milliseconds = gpu.time(TIMED_LAUNCHES, || gpu.launch(&module, &launch, &args)).map_err(failed)?;
     let mut outputs = Vec::new();
-    for (parameter, buffer) in parameters.iter().zip(&buffers).filter(|(p, _)| p.is_output) {
+    for (parameter, buffer) in artifact.parameters().iter().zip(&buffers).filter(|(p, _)| p.is_output) {
         let memory = gpu.download(buffer, 0, buffer.size()).map_err(failed)?;
         outputs.push(HostTensor::unpack(parameter, &memory));
     }

@@ -17,9 +17,9 @@ pub struct HostTensor {
     bytes: Vec<u8>,
 }
 
-/// The error for a tensor that does not fit its shape or parameter.
+/// The error for a tensor that does not fit its shape or parameter, and for tensors that are too few or too many.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TensorError(String);
+pub struct TensorError(pub(crate) String);
 
 impl fmt::Display for TensorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -144,6 +144,21 @@ impl HostTensor {
         self.bytes.chunks(self.dtype.bytes() as usize).nth(usize::try_from(i).ok()?)
     }
 
+    /// The bits of element `i`, which [`HostTensor::from_fn`] takes.
+    ///
+    /// # Panics
+    ///
+    /// Outside the tensor.
+    #[track_caller]
+    pub fn bits(&self, i: i64) -> u128 {
+        let count = self.len();
+        assert!((0..count).contains(&i), "element {i} of a tensor of {count} elements");
+        let width = self.dtype.bytes() as usize;
+        let mut bytes = [0; 16];
+        bytes[..width].copy_from_slice(&self.bytes[i as usize * width..][..width]);
+        u128::from_le_bytes(bytes)
+    }
+
     /// All bytes, row-major.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -259,6 +274,14 @@ mod tests {
         }
         let empty = HostTensor::from_bytes(DType::F32, &[0, 3], Vec::new()).unwrap();
         assert_eq!((empty.len(), empty.element(0)), (0, None));
+    }
+
+    #[test]
+    #[should_panic(expected = "element 4 of a tensor of 4 elements")]
+    fn there_are_no_bits_outside_of_a_tensor() {
+        let tensor = HostTensor::pattern(DType::B128, &[2, 2]);
+        assert_eq!(HostTensor::from_fn(DType::B128, &[2, 2], |i| tensor.bits(i)), tensor);
+        tensor.bits(4);
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod extra;
 use tilewright::compile::{Artifact, LowerOptions, Options, compile};
 use tilewright::diag::Diagnostic;
 use tilewright::prelude::{Kernel, Target};
-use tilewright::runtime::{HostTensor, Tolerance, compare};
+use tilewright::runtime::{HostTensor, Tolerance, compare_all};
 use tilewright_kernels::KERNELS;
 
 /// A kernel to run, and what it must give.
@@ -50,11 +50,8 @@ impl Case {
     /// Compares outputs with those that are expected, as exactly as the case says. Error: another number of outputs, or
     /// the first element that is too far off.
     pub fn compare(&self, outputs: &[HostTensor]) -> Result<(), String> {
-        if outputs.len() != self.expected.len() {
-            return Err(format!("the kernel has {} outputs, the case expects {}", outputs.len(), self.expected.len()));
-        }
-        let mut pairs = outputs.iter().zip(&self.expected);
-        match pairs.find_map(|(got, expected)| compare(got, expected, self.tolerance).mismatch) {
+        let compared = compare_all(outputs, &self.expected, self.tolerance).map_err(|error| error.to_string())?;
+        match compared.into_iter().find_map(|comparison| comparison.mismatch) {
             Some(mismatch) => Err(format!("{mismatch:?}")),
             None => Ok(()),
         }
@@ -92,7 +89,8 @@ pub fn all() -> Vec<Case> {
     let mut cases: Vec<Case> = KERNELS
         .iter()
         .flat_map(|entry| {
-            entry.tested_configs().into_iter().enumerate().map(move |(at, config)| {
+            let configs = entry.tested_configs().expect("configurations of the kernel");
+            configs.into_iter().enumerate().map(move |(at, config)| {
                 let inputs = (entry.inputs)(&config);
                 Case {
                     name: format!("{}-{}", entry.name, config.to_string().replace(' ', "-")),

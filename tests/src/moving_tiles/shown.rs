@@ -6,7 +6,7 @@
 
 use tilewright::compile::{Artifact, LowerOptions, Options, compile};
 use tilewright::prelude::*;
-use tilewright::runtime::{CudaText, Device, passes, run};
+use tilewright::runtime::{CudaText, Device, op_traffic, run};
 use tilewright_kernels::{Config, KernelEntry, find};
 
 use super::refusals::refusals;
@@ -152,7 +152,8 @@ fn checked_lines(command: &Command<'_>, artifact: &Artifact) -> Option<Vec<Strin
     let outcome = run(artifact, &built, &inputs, &Device::Virtual).expect("it runs");
     let report = outcome.report.expect("the virtual GPU counts");
     let mut lines = vec![GAP.to_string()];
-    let ops = passes(artifact, &report).into_iter().filter(|op| op.title.starts_with("permute_layout"));
+    let traffic = op_traffic(artifact, &report).expect("what the plans predict");
+    let ops = traffic.into_iter().filter(|op| op.title.starts_with("permute_layout"));
     lines.extend(ops.map(|op| format!("{:<10} {op}", "checked")));
     lines.push(GAP.to_string());
     Some(lines)

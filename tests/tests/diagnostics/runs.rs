@@ -19,7 +19,7 @@ fn an_element_that_a_loop_leaves_out() {
             k.copy(b.sub((&s, ..)), a.sub((&s, ..)));
         });
     }));
-    assert_rendered("an_element_that_a_loop_leaves_out", &[short.unwritten("b", 96)]);
+    assert_rendered("an_element_that_a_loop_leaves_out", &[short.unwritten_element_error(1, 96)]);
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn an_element_that_the_grid_leaves_out() {
         });
     }));
     let bound = short.for_sizes(&[("n", 128)]).expect("a size of the kernel");
-    assert_rendered("an_element_that_the_grid_leaves_out", &[bound.unwritten("y", 64)]);
+    assert_rendered("an_element_that_the_grid_leaves_out", &[bound.unwritten_element_error(0, 64)]);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn an_element_that_a_condition_leaves_out() {
             });
         });
     }));
-    assert_rendered("an_element_that_a_condition_leaves_out", &[partly.unwritten("y", 7)]);
+    assert_rendered("an_element_that_a_condition_leaves_out", &[partly.unwritten_element_error(1, 7)]);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn an_output_that_nothing_writes() {
         k.output("z", F32, [32]);
         k.fill(y, 0.0);
     }));
-    assert_rendered("an_output_that_nothing_writes", &[nothing.unwritten("z", 0)]);
+    assert_rendered("an_output_that_nothing_writes", &[nothing.unwritten_element_error(1, 0)]);
 }
 
 #[test]
@@ -136,4 +136,37 @@ fn a_view_of_numbers_that_is_larger_than_the_tensor() {
     let bound = |n| artifact.clone().for_sizes(&[("n", n)]);
     assert!(bound(20).is_ok() && bound(19).is_err());
     assert_rendered("view_of_numbers_at_launch", &bound(10).expect_err("a view too far"));
+}
+
+#[test]
+fn tensors_that_sizes_make_empty_or_that_share_elements() {
+    let rounded_down = compiled(kernel("k", |k| {
+        let n = k.size("n").max(4096);
+        let x = k.input("x", F32, ([n / 32, Expr::from(1)], [Expr::from(1), Expr::from(1)]));
+        let y = k.output("y", F32, ([Expr::from(2), Expr::from(32)], [n / 128, Expr::from(1)]));
+        k.parallel([32], |k, [i]| {
+            k.store(y, (0, i), x.at((0, 0)));
+        });
+    }));
+    let bound = |n| rounded_down.clone().for_sizes(&[("n", n)]);
+    let fits = bound(4096).expect("an extent of 128 and a stride of 32");
+    assert_eq!((&fits.parameters()[0].shape[..], &fits.parameters()[1].shape[..]), (&[128, 1][..], &[2, 32][..]));
+    let found: Vec<_> = [bound(16).expect_err("an extent of 0"), bound(64).expect_err("a stride of 0")].concat();
+    assert_rendered("tensors_that_do_not_go_with_the_sizes", &found);
+}
+
+#[test]
+fn a_tensor_whose_extent_is_a_difference_of_sizes() {
+    let difference = compiled(kernel("k", |k| {
+        let (m, n) = (k.size("m").max(1024), k.size("n").max(1024));
+        let x = k.input("x", F32, ([m - n], [Expr::from(1)]));
+        let y = k.output("y", F32, [32]);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (i,), x.at((0,)));
+        });
+    }));
+    let bound = |m, n| difference.clone().for_sizes(&[("m", m), ("n", n)]);
+    assert_eq!(bound(64, 32).map(|artifact| artifact.parameters()[0].shape.clone()), Ok(vec![32]));
+    let told = bound(32, 64).map(|_| ()).expect_err("an extent below 0");
+    assert_eq!(told[0].to_string(), "error[R0617]: for these sizes `x` has extent -32 in dimension 0");
 }

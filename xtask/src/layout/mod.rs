@@ -78,6 +78,8 @@ enum Failure {
     Request(String),
     /// A file that cannot be read or written.
     File(String),
+    /// A defect of Tilewright.
+    Defect(String),
 }
 
 impl From<LayoutError> for Failure {
@@ -101,6 +103,10 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         Err(Failure::File(text)) => {
             complain(&text);
             Exit::Unsupported
+        }
+        Err(Failure::Defect(text)) => {
+            complain(&format!("this is a defect of Tilewright, please report it: {text}"));
+            Exit::Defect
         }
     }
 }
@@ -164,7 +170,7 @@ fn describe(arguments: &Arguments) -> Result<(), Failure> {
             .with("facts", facts::json(&subject.layout)?)
             .with("name", json!(subject.name))
             .with("access", accesses.as_ref().map_or(Value::Null, access::Accesses::json))
-            .with("to", target.as_ref().map_or(Value::Null, target::Target::json));
+            .with("to", target.as_ref().map(target::Target::json).transpose()?.unwrap_or(Value::Null));
         say!("{told}");
         return Ok(());
     }

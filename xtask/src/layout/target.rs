@@ -83,12 +83,13 @@ impl Target {
         }
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Result<Value, Failure> {
         let plan = match &self.plan {
-            Plan::Registers(conversion) => serde_json::from_str(&conversion.to_json_text()).unwrap_or(Value::Null),
+            Plan::Registers(conversion) => serde_json::from_str(&conversion.to_json_text())
+                .map_err(|error| Failure::Defect(format!("the text of a conversion is not JSON: {error}")))?,
             Plan::Devices(plan) => json!({"collective": plan.to_string()}),
             Plan::Nothing(why) => json!({"none": why}),
         };
-        json!({"notation": self.layout.to_string(), "plan": plan})
+        Ok(json!({"notation": self.layout.to_string(), "plan": plan}))
     }
 }

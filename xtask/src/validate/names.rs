@@ -93,6 +93,12 @@ fn lines(probe: fn(usize, &str) -> String, names: &[&str]) -> String {
     names.iter().enumerate().map(|(number, name)| probe(number, name) + "\n").collect()
 }
 
+/// The line of a message. Without one, it is about no name.
+fn number_of_line(message: &LogLine) -> Result<usize, String> {
+    let number = message.line.ok_or_else(|| format!("NVRTC says, without a line: {}", message.text))?;
+    Ok(number as usize)
+}
+
 /// Compiles texts to check names.
 struct Trial<'a> {
     nvrtc: &'a Nvrtc,
@@ -126,7 +132,8 @@ impl Trial<'_> {
     /// The names for which CUDA declares nothing that can be referred to.
     fn unknown<'n>(&self, names: &[&'n str]) -> Result<Vec<&'n str>, String> {
         let complaints = self.complaints(&lines(known, names))?;
-        let refused: BTreeSet<usize> = complaints.iter().filter_map(|line| Some(line.line? as usize)).collect();
+        let refused: Result<BTreeSet<usize>, String> = complaints.iter().map(number_of_line).collect();
+        let refused = refused?;
         let numbered = (1..).zip(names);
         Ok(numbered.filter(|(line, _)| refused.contains(line)).map(|(_, name)| *name).collect())
     }

@@ -1,0 +1,41 @@
+//! The kernels that `bench` compiles.
+
+use tilewright::compile::{Artifact, LowerOptions, Options, compile};
+use tilewright::prelude::*;
+
+use crate::defect::fail_on_kernel;
+use crate::exit::Exit;
+use crate::terminal::fail;
+
+/// The options that kernels are compiled with.
+pub(crate) fn options(variant: Option<&str>) -> Options {
+    Options { target: Target::Sm100a, lower: LowerOptions { variant: variant.map(str::to_string) } }
+}
+
+/// A kernel of the library with these sizes.
+pub(crate) fn library_kernel(name: &str, sizes: &[(&str, i64)]) -> Result<Kernel, Exit> {
+    let missing = || fail(Exit::BadInput, &format!("the kernel `{name}` is not in the library"));
+    let entry = tilewright_kernels::find(name).ok_or_else(missing)?;
+    let sizes: Vec<(String, i64)> = sizes.iter().map(|(n, v)| (n.to_string(), *v)).collect();
+    let config = entry.config(None, &sizes).map_err(|error| fail(Exit::BadInput, &error))?;
+    Ok((entry.build)(&config))
+}
+
+/// Builds and compiles a kernel of the library.
+pub(crate) fn compile_named(name: &str, sizes: &[(&str, i64)], variant: Option<&str>) -> Result<Artifact, Exit> {
+    compile_built(|| library_kernel(name, sizes), variant)
+}
+
+/// Builds and compiles a kernel.
+pub(crate) fn compile_kernel(build: impl Fn() -> Kernel, variant: Option<&str>) -> Result<Artifact, Exit> {
+    compile_built(|| Ok(build()), variant)
+}
+
+/// Builds and compiles a kernel; builds it once more for the report of a defect, since a copy would count as time.
+pub(crate) fn compile_built(build: impl Fn() -> Result<Kernel, Exit>, variant: Option<&str>) -> Result<Artifact, Exit> {
+    let options = options(variant);
+    compile(build()?, &options).map_err(|found| {
+        let kernel = || build().map_or_else(|_| "it cannot be built again".to_string(), |kernel| kernel.to_string());
+        fail_on_kernel(kernel, &options, found, Exit::BadInput)
+    })
+}
