@@ -1,4 +1,4 @@
-//! A page in headless Chromium: opened from a file, read back as what its script leaves in the document.
+//! Runs a page in headless Chromium: opens it from a file and returns what its script leaves in the document.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// No window, no sandbox (there is none in containers), no traffic of the browser's own.
+/// No window, no sandbox (containers do not support it), no background traffic.
 const FLAGS: [&str; 10] = [
     "--headless",
     "--no-sandbox",
@@ -21,11 +21,11 @@ const FLAGS: [&str; 10] = [
     "--dump-dom",
 ];
 
-/// A Chromium on the path.
+/// A Chromium executable found in `PATH`.
 pub struct Browser(PathBuf);
 
 impl Browser {
-    /// The first one on the path, if there is one.
+    /// The first one in `PATH`, if any.
     pub fn find() -> Option<Browser> {
         let path = std::env::var_os("PATH")?;
         let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();

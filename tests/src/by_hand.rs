@@ -1,4 +1,5 @@
-//! `transpose_2d` beside a transpose written by hand (`fixtures/cuda/transpose_2d.cu`), on the virtual GPU in one run.
+//! Compares `transpose_2d` with a hand-written transpose (`fixtures/cuda/transpose_2d.cu`), both run on the virtual
+//! GPU.
 
 use tilewright::compile::{Options, compile};
 use tilewright::cuda::Request;
@@ -9,7 +10,7 @@ use tilewright_kernels::find;
 
 use crate::toolchain::package;
 
-/// A kernel of the fixture: its name, and rows and columns of a CTA's tile. All have 64 threads.
+/// A kernel of the fixture: its dtype, its name, and the rows and columns of a CTA's tile. All have 64 threads.
 const KERNELS: [(DType, &str, i64, i64); 5] = [
     (DType::B8, "transpose_b8", 128, 128),
     (DType::B16, "transpose_b16", 128, 64),
@@ -18,16 +19,16 @@ const KERNELS: [(DType, &str, i64, i64); 5] = [
     (DType::B128, "transpose_b128", 32, 32),
 ];
 
-/// The widths that the fixture has.
+/// The kernels of the fixture, by dtype.
 pub const WIDTHS: [DType; 5] = [DType::B8, DType::B16, DType::B32, DType::B64, DType::B128];
 
-/// Both transposes of one matrix.
+/// The results of both transposes of one matrix.
 pub struct Compared {
-    /// What ours executed.
+    /// Counters of the compiled kernel.
     pub ours: Report,
-    /// What the other executed.
+    /// Counters of the hand-written kernel.
     pub by_hand: Report,
-    /// Whether both gave the same, and the right, bytes.
+    /// Whether both outputs are correct.
     pub is_right: bool,
 }
 
@@ -49,10 +50,10 @@ pub fn transposes(toolchain: &Toolchain, target: Target, dtype: DType, (m, n): (
     Ok(Compared { ours, by_hand, is_right })
 }
 
-/// The transpose by hand: its output and what was counted.
+/// Runs the hand-written transpose. Returns its output and its counters.
 fn transpose_by_hand(toolchain: &Toolchain, target: Target, input: &HostTensor) -> Result<(Vec<u8>, Report), String> {
     let kernel = KERNELS.iter().find(|(dtype, ..)| *dtype == input.dtype());
-    let (_, name, rows, cols) = kernel.ok_or("no kernel by hand for this dtype")?;
+    let (_, name, rows, cols) = kernel.ok_or("no hand-written kernel for this dtype")?;
     let nvrtc = toolchain.nvrtc(target.name()).map_err(|error| error.to_string())?;
     let path = package().join("fixtures/cuda/transpose_2d.cu");
     let source = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -77,8 +78,8 @@ fn transpose_by_hand(toolchain: &Toolchain, target: Target, input: &HostTensor) 
     Ok((memory.bytes(b).to_vec(), report))
 }
 
-/// True when every sector that a warp touches in global memory is used whole, and no access to shared memory takes
-/// extra passes.
+/// True if every sector of global memory that a warp touches is used in full, and no access to shared memory needs
+/// extra wavefronts.
 pub fn is_ideal(report: &Report) -> bool {
     report.accesses.iter().all(|access| match access.space {
         Space::Global => access.sectors == access.ideal_sectors,

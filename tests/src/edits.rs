@@ -1,4 +1,4 @@
-//! Generated CUDA edited as a user might, and what the virtual GPU must say of it.
+//! Generated CUDA, edited as a user might, and the error that the virtual GPU must report.
 
 use std::path::PathBuf;
 
@@ -11,15 +11,15 @@ use crate::toolchain::fixtures;
 
 /// A case whose CUDA text is edited before it runs.
 pub struct Edit {
-    /// What it shows.
+    /// The name of the edit, which says what it demonstrates.
     pub name: &'static str,
-    /// The case.
+    /// The name of the case.
     pub case: &'static str,
-    /// Text that is replaced everywhere, with what; both must be found.
+    /// Pairs of text and replacement. Every occurrence is replaced, and there must be at least one.
     pub replaced: &'static [(&'static str, &'static str)],
 }
 
-/// Every edit that tests run.
+/// All edits used by the tests.
 pub const EDITS: &[Edit] = &[
     Edit { name: "no_syncwarp", case: "sf_transpose-f32", replaced: &[("__syncwarp();", "")] },
     Edit {
@@ -57,12 +57,12 @@ pub const EDITS: &[Edit] = &[
 ];
 
 impl Edit {
-    /// The case it edits.
+    /// The case that is edited.
     pub fn case(&self) -> Case {
         all().into_iter().find(|case| case.name == self.case).expect("the edit names a case")
     }
 
-    /// The artifact as generated, and the edited text.
+    /// The generated artifact and the edited text.
     pub fn text(&self) -> (Artifact, CudaText) {
         let artifact = self.case().compile(Target::Sm100a).expect("the case compiles");
         let text = self.replaced.iter().fold(artifact.cuda().to_string(), |text, (from, to)| {
@@ -82,7 +82,7 @@ impl Edit {
 
 /// The edit called `name`.
 pub fn find(name: &str) -> &'static Edit {
-    EDITS.iter().find(|edit| edit.name == name).expect("an edit of this name")
+    EDITS.iter().find(|edit| edit.name == name).expect("an edit has this name")
 }
 
 /// The committed PTX that edits use.

@@ -1,5 +1,5 @@
-//! What the tests share: readers of golden data, brute-force judges, kernels that only tests need, and the toolchain
-//! that tests run with.
+//! Code shared by the tests: readers of golden data, brute-force checkers, kernels that only tests need, and the
+//! toolchain that tests use.
 
 pub mod browser;
 pub mod by_hand;

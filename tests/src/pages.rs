@@ -1,5 +1,5 @@
-//! What examples of the book are checked with: each is compiled for every target, and where it computes something, it runs
-//! on the virtual GPU.
+//! Checks of the examples in the book: each is compiled for every target and, if it computes something, run on the
+//! virtual GPU.
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
@@ -7,16 +7,16 @@ use tilewright::runtime::{Device, HostTensor, Tolerance, compare_all, run};
 
 use crate::toolchain::built_or_skipped;
 
-/// A tensor whose element `i`, in row-major order, is the number of the dtype that is nearest to `element(i)`.
+/// A tensor whose element `i`, in row-major order, is `element(i)` rounded to the nearest value of the dtype.
 pub fn tensor(dtype: DType, shape: &[i64], element: impl Fn(i64) -> f64) -> HostTensor {
     HostTensor::from_f64(dtype, shape, element)
 }
 
-/// A kernel for every target, with these values of its sizes.
+/// Compiles a kernel for every target, with these values of its sizes.
 ///
 /// # Panics
 ///
-/// Where it is refused.
+/// If it is refused.
 pub fn compiled(kernel: &Kernel, sizes: &[(&str, i64)]) -> Vec<Artifact> {
     let of = |target: &Target| {
         let artifact = compile(kernel.clone(), &Options::new(*target)).and_then(|artifact| artifact.for_sizes(sizes));
@@ -25,16 +25,16 @@ pub fn compiled(kernel: &Kernel, sizes: &[(&str, i64)]) -> Vec<Artifact> {
     Target::ALL.iter().map(of).collect()
 }
 
-/// [`check`] for a kernel without sizes that computes every bit.
+/// [`check`] for a kernel without sizes, whose outputs must match bit for bit.
 pub fn computes(kernel: &Kernel, inputs: &[HostTensor], expected: &[HostTensor]) {
     check(kernel, &[], inputs, expected, Tolerance::EXACT);
 }
 
-/// A kernel computes its outputs from these inputs, for every target. Where there is no NVRTC, it is compiled only.
+/// Checks that a kernel computes these outputs from these inputs, for every target. Without NVRTC, it is only compiled.
 ///
 /// # Panics
 ///
-/// Where it is refused, faults, or computes something else.
+/// If it is refused, faults, or computes something else.
 pub fn check(
     kernel: &Kernel,
     sizes: &[(&str, i64)],

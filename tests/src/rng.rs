@@ -1,19 +1,19 @@
-//! A small seeded generator: a case is the same on every run and machine.
+//! A small seeded random number generator: a case is the same on every run and machine.
 
 use std::ops::RangeInclusive;
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Splitmix64: one word that grows by a fixed step, and a finalizer that mixes its bits.
+/// Splitmix64: a 64-bit state that is incremented by a constant, and a finalizer that mixes its bits.
 pub struct Rng(u64);
 
 impl Rng {
-    /// The generator of one case of a run.
+    /// The generator for one case of a run.
     pub fn new(seed: u64, case: u64) -> Rng {
         Rng::starting_at(mixed(seed.wrapping_add(STEP)) ^ mixed(case))
     }
 
-    /// The generator whose word begins here.
+    /// A generator with this initial state.
     pub fn starting_at(word: u64) -> Rng {
         Rng(word)
     }
@@ -29,23 +29,23 @@ impl Rng {
         (self.bits() % end as u64) as usize
     }
 
-    /// A number of a range that is not empty.
+    /// A number in a non-empty range.
     pub fn within(&mut self, range: RangeInclusive<i64>) -> i64 {
         let (low, high) = range.into_inner();
         low + (self.bits() % (high - low + 1) as u64) as i64
     }
 
-    /// True in `share` of 100 cases.
+    /// True with a probability of `share` percent.
     pub fn percent(&mut self, share: u64) -> bool {
         self.bits() % 100 < share
     }
 
-    /// One of a list that is not empty.
+    /// A random element of a non-empty list.
     pub fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.below(list.len())]
     }
 
-    /// Puts a list in random order.
+    /// Shuffles a list.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for at in (1..list.len()).rev() {
             let other = self.below(at + 1);

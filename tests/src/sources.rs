@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::toolchain::workspace;
 
-/// The Rust files in a folder and below it, without those of build folders.
+/// The Rust files in a folder and its subfolders, except build folders.
 pub fn rust_files_in(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -26,8 +26,7 @@ pub fn rust_files() -> Vec<PathBuf> {
 /// The text of a file.
 ///
 /// # Panics
-///
-/// Where it cannot be read.
+/// If it cannot be read.
 pub fn text_of(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

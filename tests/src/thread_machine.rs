@@ -1,6 +1,6 @@
-//! A machine for thread programs: a few lines that execute the IR itself, to judge lowering without NVRTC.
+//! A small interpreter for thread programs, which executes the IR directly to check lowering without NVRTC.
 //!
-//! Threads run one after the other between barriers, which is one of the orders that hardware may take.
+//! Between barriers, threads run one after the other, which is one of the orders that hardware may use.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use tilewright::expr::{Expr, Var};
 use tilewright::ir::thread::{Call, Cond, Inst, Memory, MemorySpace, Program, Regs, Stmt};
 use tilewright::ir::{Handle, HwIndex, Scalar};
 
-/// What is in memory: element values by memory and position.
+/// The contents of memory: element values by buffer and position.
 pub type Contents = BTreeMap<(usize, i64), i64>;
 
-/// `(value, part)`: byte `part` of an element whose value is the opaque number `value`.
+/// `(value, part)`: byte `part` of an element with the opaque value `value`.
 type Byte = (i64, u8);
 
-/// Where a byte is held.
+/// The location of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Memory { number: usize, byte: i64 },
     Register { thread: usize, array: usize, byte: i64 },
 }
 
-/// Runs a one-CTA program; `contents` holds the inputs and gets the outputs. Elements are opaque numbers whose bytes
-/// move one by one. Errors: a read of a byte that was never written; a written element whose bytes in the end are not
-/// those of one value, in order.
+/// Runs a program of one CTA; `contents` holds the inputs and receives the outputs. Elements are opaque numbers whose
+/// bytes move individually. Errors: a read of a byte that was never written; a written element whose bytes are not, in
+/// the end, those of a single value in order.
 pub fn execute(program: &Program, contents: &mut Contents) -> Result<(), String> {
     let memories: Vec<&Memory> = program.memories.iter().map(|(_, memory)| memory).collect();
     let threads: Vec<usize> = (0..program.threads as usize).collect();
@@ -34,7 +34,7 @@ pub fn execute(program: &Program, contents: &mut Contents) -> Result<(), String>
         machine.held.extend(places.zip(bytes_of(value, width)));
     }
     machine.body(&program.body, &threads)?;
-    // What the program did not write is whole and comes back as it was.
+    // Elements that the program did not write are returned unchanged.
     for place in machine.held.keys() {
         if let Place::Memory { number, byte } = *place {
             let position = byte.div_euclid(memories[number].dtype.bytes());
@@ -50,13 +50,13 @@ fn bytes_of(value: i64, width: i64) -> impl Iterator<Item = Byte> {
 
 struct Machine<'a> {
     program: &'a Program,
-    /// The named values of every thread.
+    /// The named values, per thread.
     env: Vec<Vec<(Var, i64)>>,
     held: BTreeMap<Place, Byte>,
 }
 
 impl Machine<'_> {
-    /// The value whose bytes the element holds.
+    /// The value of the element, if its bytes are those of a single value in order.
     fn element(&self, number: usize, memory: &Memory, position: i64) -> Result<i64, String> {
         let width = memory.dtype.bytes();
         let places = (position * width..(position + 1) * width).map(|byte| Place::Memory { number, byte });
@@ -90,7 +90,7 @@ impl Machine<'_> {
         Ok(elements.flat_map(|at| (at..at + width).map(|byte| Place::Register { thread, array, byte })).collect())
     }
 
-    /// As many bytes of memory as `regs` holds, from element `index` on.
+    /// The bytes of memory starting at element `index`, as many as `regs` holds.
     fn memory(&self, thread: usize, handle: Handle<Memory>, index: &Expr, regs: &Regs) -> Result<Vec<Place>, String> {
         let memory = &self.program.memories[handle];
         let number = match memory.space {
@@ -111,13 +111,13 @@ impl Machine<'_> {
         body.iter().try_for_each(|stmt| self.stmt(stmt, active))
     }
 
-    /// Every statement is executed by all threads before the next: finer barriers can only order more.
+    /// All threads execute a statement before the next one starts: barriers can only add to this order.
     fn stmt(&mut self, stmt: &Stmt, active: &[usize]) -> Result<(), String> {
         match stmt {
             Stmt::Op { body, .. } => self.body(body, active),
             Stmt::Declare(_) => Ok(()),
             Stmt::When { .. } | Stmt::Assign { .. } | Stmt::Name { .. } | Stmt::Mma { .. } => {
-                Err("elements are opaque here, nothing is computed with them".to_string())
+                Err("elements are opaque here and cannot be computed with".to_string())
             }
             Stmt::For { var, body, .. } => {
                 let range = var.range();
@@ -165,16 +165,16 @@ impl Machine<'_> {
                 let bytes = match (inst, from.as_slice(), arguments.as_slice()) {
                     (Inst::BytePermute, [a, b], [selector]) => machine.permuted(at, a, b, selector),
                     (Inst::ShuffleXor, [register], [mask]) => machine.shuffled(at, register, mask, active),
-                    _ => Err(format!("`{}` with operands that it does not take", inst.info().name)),
+                    _ => Err(format!("`{}` has operands that it does not accept", inst.info().name)),
                 };
-                let to = to.as_ref().ok_or_else(|| format!("`{}` without a result", inst.info().name))?;
+                let to = to.as_ref().ok_or_else(|| format!("`{}` has no result", inst.info().name))?;
                 Ok((machine.registers(at, to)?, bytes?))
             }),
         }
     }
 
-    /// Writes the places and bytes that `effect` says of every active thread. Lanes may overwrite what they exchange,
-    /// so all read before any writes.
+    /// Writes the bytes that `effect` returns for each active thread. Lanes may overwrite what they exchange, so all
+    /// lanes read before any lane writes.
     fn assign<F>(&mut self, active: &[usize], effect: F) -> Result<(), String>
     where
         F: Fn(&Self, usize) -> Result<(Vec<Place>, Vec<Byte>), String>,
@@ -191,19 +191,19 @@ impl Machine<'_> {
         let selector = self.eval(thread, selector)?;
         let byte = |at: usize| {
             let digit = (selector >> (4 * at)) & 15;
-            bytes.get(digit as usize).copied().ok_or_else(|| format!("digit {at} of {selector:#x} repeats a sign"))
+            bytes.get(digit as usize).copied().ok_or_else(|| format!("digit {at} of {selector:#x} replicates a sign"))
         };
         (0..4).map(byte).collect()
     }
 
     fn shuffled(&self, thread: usize, of: &Regs, mask: &Expr, active: &[usize]) -> Result<Vec<Byte>, String> {
-        let not_there = || format!("lane {} shuffles with a lane that is not there", thread % 32);
+        let not_there = || format!("lane {} shuffles with an inactive lane", thread % 32);
         let mask = self.eval(thread, mask)?;
         let partner = (0..32).contains(&mask).then_some(thread ^ mask as usize);
         let partner = partner.filter(|partner| active.contains(partner)).ok_or_else(not_there)?;
         let lanes = active.iter().filter(|other| **other / 32 == thread / 32).count();
         if lanes != 32 {
-            return Err(format!("a shuffle by {lanes} lanes of warp {}", thread / 32));
+            return Err(format!("a shuffle on {lanes} lanes of warp {}", thread / 32));
         }
         self.read(partner, &self.registers(partner, of)?).map_err(|_| not_there())
     }
@@ -218,8 +218,8 @@ mod tests {
 
     use super::*;
 
-    /// Every thread loads two words of `a`, the first `lanes` lanes of a warp compute the first word anew, and all
-    /// store it to `b`. Element `i` of `a` is `100 + i`; what is in `b` comes back.
+    /// Every thread loads two words of `a`, the first `lanes` lanes of each warp recompute the first word, and all
+    /// threads store it to `b`. Element `i` of `a` is `100 + i`. Returns the contents of `b`.
     fn run(dtype: DType, threads: i64, lanes: i64, inst: Inst, argument: i64) -> Result<Vec<i64>, String> {
         let (mut memories, mut registers) = (Arena::new(), Arena::new());
         let [a, b] = [("a", true), ("b", false)].map(|(name, read_only)| {
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn byte_permute_does_not_repeat_signs() {
-        assert_eq!(run(B8, 1, 32, Inst::BytePermute, 0x8210), Err("digit 3 of 0x8210 repeats a sign".to_string()));
+        assert_eq!(run(B8, 1, 32, Inst::BytePermute, 0x8210), Err("digit 3 of 0x8210 replicates a sign".to_string()));
     }
 
     #[test]
@@ -272,8 +272,8 @@ mod tests {
 
     #[test]
     fn a_shuffle_needs_all_lanes_of_a_warp() {
-        let not_there = "lane 0 shuffles with a lane that is not there";
+        let not_there = "lane 0 shuffles with an inactive lane";
         assert_eq!(run(B32, 32, 16, Inst::ShuffleXor, 16), Err(not_there.to_string()));
-        assert_eq!(run(B32, 32, 16, Inst::ShuffleXor, 1), Err("a shuffle by 16 lanes of warp 0".to_string()));
+        assert_eq!(run(B32, 32, 16, Inst::ShuffleXor, 1), Err("a shuffle on 16 lanes of warp 0".to_string()));
     }
 }

@@ -1,5 +1,5 @@
-//! NVRTC in tests: used where it is found; committed PTX where it is not; else the case is skipped, which fails under
-//! `TILEWRIGHT_REQUIRE_NVRTC=1`.
+//! NVRTC in tests: it is used if it is found. Otherwise committed PTX is used, and without that the case is skipped,
+//! which is a failure under `TILEWRIGHT_REQUIRE_NVRTC=1`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tilewright::compile::Artifact;
 use tilewright::cuda::SearchOptions;
 use tilewright::runtime::{Built, CudaText, Failure, FixtureFolder, Origin, Toolchain};
 
-/// The folder of this package.
+/// The directory of this package.
 pub fn package() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -19,28 +19,28 @@ pub fn workspace() -> PathBuf {
     here.parent().map(Path::to_path_buf).unwrap_or(here)
 }
 
-/// The committed PTX.
+/// The path of the committed PTX.
 pub fn fixtures() -> FixtureFolder {
     FixtureFolder::new(package().join("fixtures/ptx"))
 }
 
-/// The toolchain of the environment, with the committed PTX behind it.
+/// The toolchain of the environment, with the committed PTX as a fallback.
 pub fn toolchain() -> Toolchain {
     Toolchain::from_env(Some(fixtures()))
 }
 
-/// A toolchain that looks for NVRTC nowhere and has the committed PTX: that of a machine without NVRTC.
+/// A toolchain with the committed PTX but without NVRTC, as on a machine where NVRTC is not installed.
 pub fn offline() -> Toolchain {
     let search = SearchOptions { disabled: true, ..SearchOptions::default() };
     Toolchain::new(search, None, Some(fixtures()))
 }
 
-/// Builds an artifact from the text that was generated. `None` where there is neither NVRTC nor committed PTX for it:
-/// then the test of this name is skipped.
+/// Builds an artifact from its generated text. `None` if there is neither NVRTC nor committed PTX for it: the test of
+/// this name is then skipped.
 ///
 /// # Panics
 ///
-/// Where the build fails for any other reason, and where a test must not be skipped.
+/// If the build fails for any other reason, or if the test must not be skipped.
 pub fn built_or_skipped(artifact: &Artifact, test: &str) -> Option<Built> {
     match toolchain().build(artifact, &CudaText::Generated) {
         Ok(built) => Some(built),
@@ -52,22 +52,22 @@ pub fn built_or_skipped(artifact: &Artifact, test: &str) -> Option<Built> {
     }
 }
 
-/// Whether a build failed because there is neither NVRTC nor committed PTX, and not because of the kernel.
+/// Whether a build failed because there is neither NVRTC nor committed PTX, rather than because of the kernel.
 pub fn has_no_nvrtc(failure: &Failure) -> bool {
     failure.diagnostics.iter().any(|finding| finding.code == "R0601")
 }
 
-/// True where a missing NVRTC is a failure.
+/// True if a missing NVRTC is a failure.
 pub fn nvrtc_is_required() -> bool {
     std::env::var_os("TILEWRIGHT_REQUIRE_NVRTC").is_some_and(|value| value == "1")
 }
 
-/// True where tests write what they produce: `cargo xtask test --bless`.
+/// True if tests write their results to the committed files: `cargo xtask test --bless`.
 pub fn is_blessing() -> bool {
     std::env::var_os("TILEWRIGHT_BLESS").is_some_and(|value| value == "1")
 }
 
-/// With NVRTC at hand, the committed PTX for this text is written anew when blessing, and must be there otherwise.
+/// If NVRTC is available, rewrites the committed PTX for this text when blessing, and otherwise requires it to exist.
 pub fn keep_fixture(artifact: &Artifact, built: &Built) -> Result<(), String> {
     if matches!(built.origin, Origin::Fixture(_)) {
         return Ok(());
@@ -79,18 +79,18 @@ pub fn keep_fixture(artifact: &Artifact, built: &Built) -> Result<(), String> {
     if path.exists() { Ok(()) } else { Err(format!("{} is missing; run `cargo xtask test --bless`", path.display())) }
 }
 
-/// Says that a test was skipped for want of NVRTC; fails where NVRTC is required. `cargo xtask test` lists the names
-/// from the file that `TILEWRIGHT_SKIPPED` names.
+/// Records that a test was skipped because NVRTC is missing; fails if NVRTC is required. `cargo xtask test` lists the
+/// names from the file given by `TILEWRIGHT_SKIPPED`.
 pub fn skip(name: &str) {
     assert!(!nvrtc_is_required(), "{name}: NVRTC is required");
     let Some(path) = std::env::var_os("TILEWRIGHT_SKIPPED") else { return };
     if let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path) {
-        // One write, so that tests side by side do not mix their lines.
+        // One write, so that lines of tests that run in parallel do not interleave.
         let _ = file.write_all(format!("{name}\n").as_bytes());
     }
 }
 
-/// True where a GPU can run this target.
+/// True if a GPU is available that can run this target.
 pub fn has_gpu_for(target: &str) -> bool {
     let gpus = tilewright::cuda::gpus().unwrap_or_default();
     gpus.iter().any(|gpu| tilewright::cuda::can_run(target, gpu.compute_capability))

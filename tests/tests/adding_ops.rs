@@ -1,4 +1,5 @@
-//! What `docs/add-a-tile-op.md` says of the sources is what stands there, and its op takes what any op takes.
+//! The excerpts of sources in `docs/add-a-tile-op.md` are up to date, and its op needs changes only in the files it
+//! lists.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +8,7 @@ use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright_tests::toolchain::workspace;
 
-/// How code that knows the op of the page names it.
+/// The names by which code refers to the op of the page.
 const NAMED: &str = "OpKind::AtomicAdd";
 
 fn read(path: &Path) -> String {
@@ -18,7 +19,7 @@ fn page(name: &str) -> String {
     read(&workspace().join("docs").join(name))
 }
 
-/// The blocks of a page that are copied from a file: its path, and their lines.
+/// The blocks of a page that are copied from a file: the file's path and the lines.
 fn excerpts(page: &str) -> Vec<(&str, Vec<&str>)> {
     let mut found = Vec::new();
     let mut lines = page.lines();
@@ -30,14 +31,14 @@ fn excerpts(page: &str) -> Vec<(&str, Vec<&str>)> {
     found
 }
 
-/// Lines without the indentation that all of them have.
+/// Lines without their common indentation.
 fn dedented<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let indents = lines.iter().filter(|line| !line.is_empty()).map(|line| line.len() - line.trim_start().len());
     let common = indents.min().unwrap_or(0);
     lines.iter().copied().map(|line| line.get(common..).unwrap_or_default()).collect()
 }
 
-/// Whether the lines follow each other in a source, at whatever indentation.
+/// Whether the lines occur consecutively in a source, at any indentation.
 fn stands_in(source: &str, excerpt: &[&str]) -> bool {
     let lines: Vec<&str> = source.lines().collect();
     lines.windows(excerpt.len()).any(|window| dedented(window) == dedented(excerpt))
@@ -70,14 +71,14 @@ fn the_code_of_the_page_stands_in_the_files_that_it_names() {
         let excerpts = excerpts(&page);
         assert!(excerpts.len() >= least, "{name}: {}", excerpts.len());
         for (path, excerpt) in excerpts {
-            assert!(!excerpt.is_empty(), "an empty block of {path}");
+            assert!(!excerpt.is_empty(), "empty block of {path}");
             let source = read(&workspace().join(path));
-            assert!(stands_in(&source, &excerpt), "{path} does not have\n{}", excerpt.join("\n"));
+            assert!(stands_in(&source, &excerpt), "{path} does not contain\n{}", excerpt.join("\n"));
         }
     }
 }
 
-/// No other file of the compiler has to be touched for such an op.
+/// Such an op requires no change in other files of the compiler.
 #[test]
 fn the_files_of_the_page_are_those_that_know_the_op() {
     let listed = listed(&page("add-a-tile-op.md"));
@@ -93,7 +94,7 @@ fn lines_are_compared_at_any_indentation() {
     assert!(!stands_in(source, &["if x {", "    z();", "}"]));
 }
 
-/// The kernel of the page, with a variant forced.
+/// The kernel of the page, with a requested variant.
 fn added(variant: &'static str) -> Kernel {
     kernel("added", |k| {
         let x = k.input("x", F32, [64]);

@@ -1,4 +1,4 @@
-//! What arithmetic means, line by line as `docs/arithmetic.md` has it: the virtual GPU against Rust.
+//! The meaning of arithmetic, line by line as in `docs/arithmetic.md`: the virtual GPU is compared with Rust.
 
 #[path = "arithmetic/products.rs"]
 mod products;
@@ -17,7 +17,7 @@ fn compiled(kernel: Kernel) -> Artifact {
     compile(kernel, &Options::new(Target::Sm100a)).unwrap_or_else(|found| panic!("{found:?}"))
 }
 
-/// What a kernel leaves in its outputs; `None` where there is no NVRTC.
+/// The outputs of a kernel; `None` without NVRTC.
 fn outputs(test: &str, kernel: Kernel, inputs: &[HostTensor]) -> Option<Vec<HostTensor>> {
     let artifact = compiled(kernel);
     let built = built_or_skipped(&artifact, &format!("arithmetic: {test}"))?;
@@ -40,7 +40,8 @@ fn bits(tensor: &HostTensor) -> Vec<u64> {
 
 const INTEGERS: [DType; 8] = [I8, I16, I32, I64, U8, U16, U32, U64];
 
-/// The bits of an integer that Rust makes of a number; `as` truncates, saturates, and makes 0 of NaN, and cuts integers.
+/// The bits of a number converted to an integer by Rust: `as` truncates and saturates floats, maps NaN to 0, and wraps
+/// integers.
 macro_rules! by_rust {
     ($value:expr, $to:expr) => {
         match $to {
@@ -59,7 +60,7 @@ macro_rules! by_rust {
     };
 }
 
-/// Floats at the ends of every integer type, and what is not finite.
+/// Floats at the limits of every integer type, and non-finite values.
 fn floats() -> Vec<f64> {
     let mut values = vec![0.0, -0.0, 0.5, 0.999, -0.5, -0.999, 2.5, -3.75, -1.0, 300.0, 1e10];
     values.extend([f64::INFINITY, f64::NEG_INFINITY, f64::NAN]);
@@ -133,7 +134,7 @@ fn halves_become_integers_as_the_floats_that_they_are() {
 
 #[test]
 fn a_float_becomes_the_nearest_narrower_one_or_an_infinity() {
-    // Halfway between neighbours, and to the greatest that is finite.
+    // Values halfway between neighbours, up to the greatest finite one.
     let mut values = vec![1.0 + 2f64.powi(-11), 1.0 + 3.0 * 2f64.powi(-11), 1.0 + 2f64.powi(-24), 65519.0, 65520.0];
     values.extend(floats().into_iter().filter(|value| !value.is_nan()));
     for (from, to) in [(F32, &[F16, BF16][..]), (F64, &[F32, F16, BF16][..])] {
@@ -149,7 +150,7 @@ fn a_float_becomes_the_nearest_narrower_one_or_an_infinity() {
     }
 }
 
-/// Integers at the ends of every type, as 64 bits.
+/// Integers at the limits of every type, as 64 bits.
 fn ends() -> Vec<u64> {
     let mut values = vec![0u64, 1, 2, 100, 255, 256, 300, (-320i64) as u64, (-1i64) as u64];
     for bits in [7, 8, 15, 16, 31, 32, 63] {
@@ -159,7 +160,7 @@ fn ends() -> Vec<u64> {
     values
 }
 
-/// An integer of this dtype, from 64 bits of which it takes the low ones.
+/// An integer of this dtype, from the low bits of 64 bits.
 fn integer(dtype: DType, bits: u64) -> i128 {
     let shift = 64 - 8 * dtype.bytes() as u32;
     match dtype {
@@ -206,7 +207,7 @@ fn integers_become_the_nearest_float() {
     }
 }
 
-/// Also where the number is known when the kernel is compiled, and f64 cannot represent it.
+/// Also for numbers known at compile time that f64 cannot represent.
 #[test]
 fn integers_that_are_known_become_the_nearest_float() {
     let numbers: Vec<i64> = [(1i64 << 59) + (1 << 35) + 1, (1 << 62) + (1 << 54) + 1, (1 << 59) + (1 << 35) - 1, 3]
@@ -225,7 +226,7 @@ fn integers_that_are_known_become_the_nearest_float() {
         }
     });
     let Some(found) = outputs("integers_that_are_known", known, &[]) else { return };
-    // Cut to 23 bits and a bit for the rest, which f32 holds, a number rounds as before.
+    // A number truncated to 23 bits plus a sticky bit, which fits in f32, rounds as before.
     let cut = |number: i64| {
         let below = number.unsigned_abs().ilog2().saturating_sub(22);
         let rest = number.unsigned_abs() & ((1 << below) - 1) != 0;
@@ -273,7 +274,8 @@ fn an_integer_divided_by_zero_is_zero_and_the_least_by_minus_one_wraps() {
     }
 }
 
-/// NVRTC joins the loads of bytes into one of four words. For sm_90a it then took 16 bits of a word for `(signed char)(a + 6)`.
+/// NVRTC combines the byte loads into one load of four words. For sm_90a it then used 16 bits of a word for
+/// `(signed char)(a + 6)`.
 #[test]
 fn bytes_of_a_word_keep_their_signs() {
     let quotients = kernel("quotients", |k| {
@@ -402,7 +404,7 @@ fn numbers_of_a_table_may_need_64_bits() {
     assert_eq!(bits(&found[0]), (0..32u64).map(|i| i * i * 1_000_000_007).collect::<Vec<u64>>());
 }
 
-/// `a*b` less the same product, in the way that `second` makes of it.
+/// `a*b` minus the same product, computed by `second`.
 fn remainder(contracts: bool, second: fn(&mut Elements, Value) -> Value) -> Kernel {
     kernel("rest", |k| {
         k.threads(32);
@@ -437,7 +439,7 @@ fn a_product_and_its_sum_are_one_operation_where_the_kernel_has_them_so() {
     }
 }
 
-/// PTX without the modifier that says what multiplications and additions do anyway.
+/// PTX without the modifier for the default rounding of multiplications and additions.
 fn without_rounding(ptx: &str) -> String {
     let names = ["add", "sub", "mul"].iter().flat_map(|op| ["f32", "f64"].map(|dtype| (op, dtype)));
     names.fold(ptx.to_string(), |text, (op, dtype)| text.replace(&format!("{op}.rn.{dtype}"), &format!("{op}.{dtype}")))

@@ -1,12 +1,12 @@
-//! What a user claims of data is checked by the virtual GPU: indices that are called unique and are not, are a race of two
-//! threads, or two writes of one.
+//! The virtual GPU checks the user's claims about data: indices that are claimed to be unique but are not cause a race
+//! of two threads, or two writes by one thread.
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
 use tilewright::vgpu::{self, Arg, FaultKind, Launch, Memory, Module, RunError};
 use tilewright_tests::toolchain::built_or_skipped;
 
-/// A kernel of 64 numbers `x` to places `at` in `y`.
+/// A kernel that stores 64 numbers `x` to positions `at` in `y`.
 fn scatter(threads: i64, body: impl FnOnce(&mut KernelBuilder, [Buffer; 3])) -> Artifact {
     let kernel = kernel("scatter", |k| {
         let x = k.input("x", F32, [64]);
@@ -18,7 +18,7 @@ fn scatter(threads: i64, body: impl FnOnce(&mut KernelBuilder, [Buffer; 3])) -> 
     compile(kernel, &Options::new(Target::Sm100a)).expect("it compiles")
 }
 
-/// `y[at[i]] = x[i]`, where the user says that all of `at` differ.
+/// `y[at[i]] = x[i]`, where the user claims that all of `at` differ.
 fn plain(threads: i64) -> Artifact {
     scatter(threads, |k, [x, at, y]| {
         k.parallel([64], |k, [i]| {
@@ -27,7 +27,7 @@ fn plain(threads: i64) -> Artifact {
     })
 }
 
-/// The faults of runs with these indices, where there are any; `None` without NVRTC.
+/// The results of runs with these indices; `None` without NVRTC.
 fn run(artifact: &Artifact, indices: &[Vec<i32>]) -> Option<Vec<Result<(), FaultKind>>> {
     let built = built_or_skipped(artifact, "claims about data on the virtual GPU")?;
     let module = Module::parse(&built.ptx).expect("PTX");
@@ -55,12 +55,12 @@ fn run_once(artifact: &Artifact, module: &Module, at: &[i32]) -> Result<(), Faul
     }
 }
 
-/// 64 places that all differ.
+/// 64 distinct positions.
 fn reversed() -> Vec<i32> {
     (0..64).rev().collect()
 }
 
-/// The same, but that iteration `later` has the place of iteration 0.
+/// The same, except that iteration `later` has the position of iteration 0.
 fn twice(later: usize) -> Vec<i32> {
     let mut at = reversed();
     at[later] = at[0];
@@ -78,7 +78,7 @@ fn indices_that_differ_are_no_fault() {
 #[test]
 fn indices_that_are_called_unique_and_are_not_are_a_fault() {
     let all: Vec<Vec<i32>> = (1..64).map(twice).collect();
-    // Every thread does one iteration, two, or all of them.
+    // Every thread executes one iteration, two, or all of them.
     for (threads, least_of_one) in [(64, 0), (32, 1), (1, 63)] {
         let Some(ran) = run(&plain(threads), &all) else { return };
         let count = |kind: FaultKind| ran.iter().filter(|ran| **ran == Err(kind)).count();

@@ -1,7 +1,7 @@
 //! Every diagnostic code has a section in the docs and a test that compares its rendered text.
 //!
-//! A code counts as tested where a rendered diagnostic is compared: a snapshot that a test names, or a string in a unit
-//! test of the crates. A code that is only mentioned, or searched for in a longer text, does not count.
+//! A code counts as tested if a rendered diagnostic is compared: with a snapshot named by a test, or with a string in a
+//! unit test of the crates. A code that is only mentioned, or searched for in a longer text, does not count.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -41,7 +41,8 @@ fn snapshots() -> Vec<String> {
     names.filter_map(|name| name.strip_suffix(".snap").map(str::to_string)).collect()
 }
 
-/// Whether a test compares the snapshot of this name: it has the name as a text, or that of an edit (`edited.rs`).
+/// Whether a test compares the snapshot with this name: the name occurs as a string, or it is the name of an edit
+/// (`edited.rs`).
 fn is_compared(name: &str, tests: &str) -> bool {
     let edit = name.strip_prefix("edited_").unwrap_or(name);
     [name, edit].iter().any(|name| tests.contains(&format!("\"{name}\"")))
@@ -63,19 +64,19 @@ fn in_snapshots() -> BTreeSet<String> {
     found
 }
 
-/// The part of a source that is only built for tests; `path` begins at the root of the workspace.
+/// The part of a source file that is only built for tests; `path` is relative to the workspace.
 fn test_code<'a>(path: &Path, text: &'a str) -> &'a str {
     let is_whole = path.ends_with("tests.rs") || path.components().any(|part| part.as_os_str() == "tests");
     let start = if is_whole { Some(0) } else { text.find("#[cfg(test)]") };
     start.map_or("", |start| &text[start..])
 }
 
-/// Whether the string that follows is searched for in another, not compared with it.
+/// Whether the string that follows is searched for in another string rather than compared with it.
 fn is_searched_for(before: &str) -> bool {
     before.ends_with("contains(") || before.ends_with("starts_with(")
 }
 
-/// The code of the rendered diagnostic that begins behind the quotation mark at byte `mark`.
+/// The code of the rendered diagnostic that begins after the quotation mark at byte `mark`.
 fn code_at(line: &str, mark: usize) -> Option<&str> {
     let text = line[mark + 1..].split('"').next()?;
     rendered_code(text).filter(|_| !is_searched_for(&line[..mark]))
@@ -112,7 +113,7 @@ fn every_section_in_the_docs_is_of_a_code() {
     let page = text_of(&workspace().join("docs/diagnostics.md"));
     let codes = codes();
     for section in page.lines().filter_map(|line| line.strip_prefix("## ")).filter(|section| is_code(section)) {
-        assert!(codes.contains(section), "docs/diagnostics.md has a section {section}, which no diagnostic has");
+        assert!(codes.contains(section), "docs/diagnostics.md has a section {section} without a diagnostic");
     }
 }
 

@@ -1,5 +1,5 @@
-//! `convert_layout`: for pairs of fragments of all element widths, by every variant that takes the pair, the elements
-//! arrive where the layouts say.
+//! `convert_layout`: for pairs of fragments of all element widths, every variant that accepts the pair moves the
+//! elements to the places given by the layouts.
 
 use tilewright::compile::{LowerOptions, Options, compile};
 use tilewright::prelude::*;
@@ -7,7 +7,7 @@ use tilewright::runtime::{CudaText, Device, HostTensor, run};
 use tilewright_tests::rng::Rng;
 use tilewright_tests::toolchain::{has_no_nvrtc, skip, toolchain};
 
-/// Fragments of 128 elements on 64 threads; tables of each other's elements in many forms.
+/// Fragments of 128 elements on 64 threads, in many forms.
 const LAYOUTS: [&str; 10] = [
     "S[(64,2):(1@tx,1@reg)]",
     "S[(2,64):(1@reg,1@tx)]",
@@ -40,7 +40,7 @@ fn converted(name: &str, dtype: DType, from: &str, to: &str, variant: Option<&'s
     })
 }
 
-/// Whether the kernel was run; `None` where the variant does not take the pair.
+/// Whether the kernel was run; `None` if the variant does not accept the pair.
 fn arrives(dtype: DType, from: &str, to: &str, variant: Option<&'static str>) -> Option<bool> {
     let options = Options { lower: LowerOptions::default(), ..Options::new(Target::Sm90a) };
     let artifact = match compile(converted("converted", dtype, from, to, variant), &options) {
@@ -81,7 +81,7 @@ fn elements_arrive_by_every_variant() {
     assert!(taken.len() == 3 && taken.values().all(|count| *count >= 2), "{taken:?}");
 }
 
-/// A lane bit that changes places with a register bit is one shuffle, which costs less than shared memory.
+/// Exchanging a lane bit with a register bit takes one shuffle, which costs less than shared memory.
 #[test]
 fn the_cheapest_variant_is_chosen() {
     let chosen = |from: &str, to: &str| {

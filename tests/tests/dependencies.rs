@@ -1,4 +1,4 @@
-//! The dependency table of `docs/architecture.md`, held to `cargo metadata` and to the sources.
+//! Checks the dependency table of `docs/architecture.md` against `cargo metadata` and the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn short(package: &str) -> &str {
     package.strip_prefix("tilewright-").unwrap_or(package)
 }
 
-/// Rows `| `name` | text | `a`, `b` |` of the table: crate and what it may use.
+/// Rows `| `name` | text | `a`, `b` |` of the table: a crate and its allowed dependencies.
 fn table() -> BTreeMap<String, BTreeSet<String>> {
     let page = std::fs::read_to_string(workspace().join("docs/architecture.md")).expect("the page is there");
     let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_string).collect::<Vec<_>>();
@@ -33,7 +33,7 @@ fn table() -> BTreeMap<String, BTreeSet<String>> {
         .collect()
 }
 
-/// What a crate may use, directly or through what it uses.
+/// The crates that a crate may use, directly or transitively.
 fn reach(table: &BTreeMap<String, BTreeSet<String>>, name: &str) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     let mut open: Vec<String> = table.get(name).into_iter().flatten().cloned().collect();
@@ -49,7 +49,7 @@ fn reach(table: &BTreeMap<String, BTreeSet<String>>, name: &str) -> BTreeSet<Str
 fn every_package_has_a_row_and_uses_only_what_its_row_allows() {
     let (metadata, table) = (metadata(), table());
     let packages: BTreeSet<String> = metadata.packages.iter().map(|p| short(&p.name).to_string()).collect();
-    assert_eq!(packages, table.keys().cloned().collect(), "packages and rows");
+    assert_eq!(packages, table.keys().cloned().collect(), "packages differ from rows");
     for package in &metadata.packages {
         let name = short(&package.name);
         let allowed = reach(&table, name);
@@ -59,7 +59,7 @@ fn every_package_has_a_row_and_uses_only_what_its_row_allows() {
             .filter(|d| d.kind == DependencyKind::Normal)
             .map(|d| short(&d.name).to_string());
         for dependency in used.filter(|d| packages.contains(d)) {
-            assert!(allowed.contains(&dependency), "`{name}` uses `{dependency}`, which its row does not allow");
+            assert!(allowed.contains(&dependency), "`{name}` uses `{dependency}`, which is not in its row");
         }
     }
 }
@@ -80,13 +80,13 @@ fn some_packages_are_used_by_one_crate_only() {
             if let Some((name, owner)) = owners.iter().find(|(name, _)| *name == dependency.name) {
                 let user = short(&package.name);
                 let also = *name == "tera" && user == "viz";
-                assert!(user == *owner || also, "`{user}` uses {name}, which belongs to `{owner}`");
+                assert!(user == *owner || also, "`{user}` uses {name}, which only `{owner}` may");
             }
         }
     }
 }
 
-/// `unsafe` is forbidden by the workspace's lints in every crate that inherits them; `cuda` alone does not.
+/// The workspace's lints forbid `unsafe` in every crate that inherits them; only `cuda` does not.
 #[test]
 fn every_crate_but_cuda_inherits_the_lints_that_forbid_unsafe() {
     for package in &metadata().packages {
@@ -109,7 +109,7 @@ fn libraries_do_not_print_exit_or_skip_tests() {
     }
 }
 
-/// The compiler: the builder, the pipeline, and all that the pipeline may use.
+/// The crates of the compiler: the builder, the pipeline, and everything that the pipeline may use.
 fn compiler() -> BTreeSet<String> {
     let mut crates = reach(&table(), "compile");
     crates.extend(["compile", "dsl"].map(str::to_string));

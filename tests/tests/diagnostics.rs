@@ -1,4 +1,4 @@
-//! What a mistake looks like: kernels with one each, and the rendered text compared whole.
+//! Diagnostics for mistakes: kernels with one mistake each; the whole rendered text is compared.
 
 #[path = "diagnostics/elements.rs"]
 mod elements;
@@ -26,7 +26,7 @@ fn assert_rendered(name: &str, diagnostics: &[Diagnostic]) {
     });
 }
 
-/// Compiles a kernel that must not compile, and compares what is said.
+/// Compiles a kernel that must not compile, and compares the diagnostics.
 fn assert_mistake(name: &str, kernel: Kernel) {
     let found = compile(kernel, &Options::new(Target::Sm100a)).expect_err("the kernel is a mistake");
     assert_rendered(name, &found);
@@ -364,7 +364,7 @@ fn variants() {
     assert_mistake("tile_too_large", huge);
 }
 
-/// A tile must not begin inside an iter.
+/// A tile must not start inside an iter.
 #[test]
 fn tiles_that_cannot_be_placed() {
     let inside = kernel("k", |k| {
@@ -377,7 +377,7 @@ fn tiles_that_cannot_be_placed() {
     assert_mistake("a_tile_inside_an_iter", inside);
 }
 
-/// All mistakes at once, in the order in which they were made.
+/// Several mistakes are reported together, in the order in which they were made.
 #[test]
 fn several_mistakes_are_told_together() {
     let kernel = kernel("k", |k| {
@@ -518,11 +518,11 @@ fn elements_that_share_a_register() {
     );
 }
 
-// Here, so that the lines above stay where the texts have them.
+// Here, because the snapshots contain line numbers of the code above.
 #[path = "diagnostics/handles.rs"]
 mod handles;
 
-// Behind the tests above, of which the snapshots have the lines.
+// After the tests above, because their line numbers are in snapshots.
 #[path = "diagnostics/data.rs"]
 mod data;
 #[path = "diagnostics/runs.rs"]

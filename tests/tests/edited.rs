@@ -1,4 +1,4 @@
-//! Edit the generated CUDA and run it: what `run-kernel --cuda` says. Offline, committed PTX stands in where it can.
+//! Runs edited CUDA: the output of `run-kernel --cuda`. Offline, committed PTX is used if it exists.
 
 use insta::{assert_snapshot, with_settings};
 use tilewright::runtime::{AccessKind, Device, Failure, FailureKind, Run, Space, run};
@@ -6,7 +6,7 @@ use tilewright::viz::{Style, render_all};
 use tilewright_tests::edits::find;
 use tilewright_tests::toolchain::{has_no_nvrtc, keep_fixture, package, skip, toolchain, workspace};
 
-/// The outcome of an edit; `None` where there is neither NVRTC nor committed PTX for it.
+/// The outcome of an edit; `None` if there is neither NVRTC nor committed PTX for it.
 fn outcome(name: &str) -> Option<Result<Run, Failure>> {
     let edit = find(name);
     let (artifact, built) = edit.build(&toolchain());
@@ -64,11 +64,11 @@ fn another_signature_is_told() {
     assert_failure("another_signature", FailureKind::BadInput);
 }
 
-/// Without the XOR, and with stores that are kept apart, four lanes meet in one bank.
+/// Without the XOR, and with separate stores, four lanes conflict in one bank.
 #[test]
 fn the_xor_removed_shows_in_the_wavefronts() {
     let Some(outcome) = outcome("no_xor") else { return };
-    let report = outcome.expect("it is slow, not wrong").report.expect("counts");
+    let report = outcome.expect("it is slow, but correct").report.expect("counts");
     let worst = |kind| {
         let accesses =
             report.accesses.iter().filter(|a| a.space == Space::Shared && a.kind == kind && a.bytes_per_lane == 4);

@@ -1,7 +1,9 @@
-//! Every case compiled, run on the virtual GPU and checked: result, spills, and counted passes against predicted ones.
+//! Compiles every case, runs it on the virtual GPU, and checks the result, spills, and counted passes against predicted
+//! ones.
 //!
-//! With NVRTC, cases are compiled afresh; without it, those with PTX under `fixtures/ptx` run and the rest is counted and
-//! named. With NVRTC, too, exactly the PTX that is wanted is there; `TILEWRIGHT_BLESS=1` writes it anew.
+//! With NVRTC, all cases are compiled; without it, only cases with PTX under `fixtures/ptx` run, and the others are
+//! listed as skipped. With NVRTC, it is also checked that the committed PTX is complete and all of it is needed;
+//! `TILEWRIGHT_BLESS=1` rewrites it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,10 +16,10 @@ use tilewright_tests::cases::{Case, all};
 use tilewright_tests::edits;
 use tilewright_tests::toolchain::{fixtures, has_no_nvrtc, is_blessing, keep_fixture, skip, toolchain};
 
-/// Kernels execute at most one in so many of the instructions that the virtual GPU allows unless told.
+/// Kernels may execute at most 1 / `HEADROOM` of the virtual GPU's default instruction limit.
 const HEADROOM: u64 = 100;
 
-/// How one case on one target ended.
+/// The outcome of one case on one target.
 enum Ended {
     Ran { from_fixture: bool },
     Skipped,
@@ -60,7 +62,7 @@ fn main() -> ExitCode {
     if failed == 0 && (ran > 0 || !filter.is_empty()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Committed PTX that is not wanted: deleted when blessing, else counted.
+/// Committed PTX that is not needed: deleted when blessing, otherwise counted as a failure.
 fn strangers(used: &[PathBuf]) -> usize {
     let files = std::fs::read_dir(fixtures().folder()).into_iter().flatten().flatten().map(|entry| entry.path());
     let unused: Vec<PathBuf> = files.filter(|path| !used.contains(path)).collect();
@@ -68,7 +70,7 @@ fn strangers(used: &[PathBuf]) -> usize {
         if is_blessing() {
             let _ = std::fs::remove_file(path);
         } else {
-            println!("failed {}: it is not wanted; run `cargo xtask test --bless`", path.display());
+            println!("failed {}: it is not needed; run `cargo xtask test --bless`", path.display());
         }
     }
     if is_blessing() { 0 } else { unused.len() }
@@ -96,7 +98,7 @@ fn attempt(toolchain: &Toolchain, case: &Case, target: Target, used: &mut Vec<Pa
 }
 
 fn check(case: &Case, artifact: &Artifact, built: &Built) -> Result<(), String> {
-    let resources = built.resources.as_ref().ok_or("NVRTC says nothing of registers")?;
+    let resources = built.resources.as_ref().ok_or("NVRTC reported no register usage")?;
     if resources.spill_store_bytes + resources.spill_load_bytes + resources.stack_bytes > 0 {
         return Err(format!("spills or stack: {resources:?}"));
     }
@@ -110,27 +112,28 @@ fn check(case: &Case, artifact: &Artifact, built: &Built) -> Result<(), String> 
     check_headroom(artifact, &outcome)
 }
 
-/// The limit of the virtual GPU is far from what kernels need.
+/// Checks that the kernel stays far below the virtual GPU's limit.
 fn check_headroom(artifact: &Artifact, outcome: &Run) -> Result<(), String> {
     let executed = outcome.report.as_ref().map_or(0, |report| report.thread_instructions);
     let ctas: i64 = artifact.grid().iter().product();
     let threads = (ctas * artifact.threads()) as u64;
     if executed.saturating_mul(HEADROOM) > threads.saturating_mul(MAX_INSTRUCTIONS_PER_THREAD) {
-        return Err(format!("{executed} instructions of {threads} threads are near the virtual GPU's limit"));
+        return Err(format!("{executed} instructions of {threads} threads are close to the virtual GPU's limit"));
     }
     Ok(())
 }
 
-/// Counted passes are never above what the plan predicts for as many bytes, and ideal where the case says so.
+/// Checks that counted passes do not exceed the plan's prediction for the same bytes, and are ideal if the case
+/// requires it.
 fn check_counts(case: &Case, artifact: &Artifact, outcome: &Run) -> Result<(), String> {
-    let report = outcome.report.as_ref().ok_or("the virtual GPU counted nothing")?;
+    let report = outcome.report.as_ref().ok_or("the virtual GPU returned no counts")?;
     let traffic = op_traffic(artifact, report).map_err(|defect| defect.to_string())?;
     if let Some(above) = traffic.into_iter().find(|op| op.counted > op.predicted) {
         return Err(above.to_string());
     }
     let conflicts = report.accesses.iter().find(|a| a.space == Space::Shared && a.wavefronts > a.ideal_wavefronts);
     match conflicts {
-        Some(access) if case.ideal => Err(format!("a bank conflict: {access:?}")),
+        Some(access) if case.ideal => Err(format!("bank conflict: {access:?}")),
         _ => Ok(()),
     }
 }

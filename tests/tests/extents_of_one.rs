@@ -1,22 +1,22 @@
-//! Dimensions of extent 1 do not count, for any op: one stage of a buffer that has several is an operand like any other.
+//! All ops ignore dimensions of extent 1: one stage of a buffer with several stages is an ordinary operand.
 
 use tilewright::compile::{Options, compile};
 use tilewright::dsl::IntoLayout;
 use tilewright::prelude::*;
 use tilewright_tests::pages::{computes, tensor};
 
-/// Rows and columns of a product, and the part of the depth that a stage holds.
+/// Rows and columns of a product, and the depth of one stage.
 const ROWS: i64 = 64;
 const COLS: i64 = 64;
 const DEPTH: i64 = 32;
 
-/// How many stages are multiplied or reduced, one after the other.
+/// The number of stages that are multiplied or reduced, one after the other.
 const STEPS: i64 = 5;
 
-/// Products that are done at once.
+/// The number of products in a batch.
 const BATCH: i64 = 3;
 
-/// Numbers so small that sums of their products are exact.
+/// Small numbers, so that sums of their products are exact.
 fn left(row: i64, depth: i64) -> i64 {
     (row * 3 + depth * 5) % 7 - 3
 }
@@ -25,7 +25,7 @@ fn right(depth: i64, column: i64) -> i64 {
     (depth * 2 + column * 11) % 9 - 4
 }
 
-/// Multiplies one stage of shared memory while it fills the other.
+/// Multiplies one stage of shared memory while filling the other.
 fn two_stages(of_left: impl IntoLayout) -> Kernel {
     kernel("two_stages", |k| {
         k.threads(128);
@@ -67,7 +67,7 @@ fn a_stage_of_two_is_a_multiplicand() {
     }
 }
 
-/// A product for each CTA, of a batch that is the first, the second and the last dimension.
+/// One product per CTA, with the batch as the first, the second or the last dimension.
 fn of_a_batch(sums_are_in_memory: bool) -> Kernel {
     let told = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: true, tf32: false };
     kernel("of_a_batch", |k| {
@@ -101,7 +101,7 @@ fn any_dimension_of_extent_1_is_left_out_of_a_matrix() {
     }
 }
 
-/// Reduces one dimension of a fragment of 1 x 16 x 32 that comes out of one stage of two.
+/// Reduces one dimension of a 1 x 16 x 32 fragment, read from one stage of two.
 fn reduced(dimension: usize, result: &[i64]) -> Kernel {
     let length = result.iter().product::<i64>();
     kernel("reduced", |k| {

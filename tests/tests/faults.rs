@@ -1,4 +1,5 @@
-//! Every kind of fault fires on mutated kernels: a line of right PTX is changed, and the kind and line are asserted.
+//! Every kind of fault is detected in mutated kernels: a line of correct PTX is changed, and the kind and the line of
+//! the fault are checked.
 
 use tilewright::compile::Artifact;
 use tilewright::prelude::Target;
@@ -29,7 +30,7 @@ fn subjects() -> Vec<Subject> {
         .collect()
 }
 
-/// Runs PTX in the place of a subject's own.
+/// Runs modified PTX with a subject's inputs.
 fn run_ptx(subject: &Subject, ptx: &str) -> Option<Fault> {
     let module = Module::parse(ptx).unwrap_or_else(|e| panic!("{}: {e}\n{ptx}", subject.case.name));
     let mut memory = Memory::new();
@@ -85,11 +86,11 @@ fn moved(line: &str, bytes: i64) -> String {
     format!("{}[{base}+{}]{}", &line[..open], offset + bytes, &line[close + 1..])
 }
 
-/// Runs every subject with `mutate`, which gives changed PTX and the line at which the fault must be.
+/// Runs every subject with PTX changed by `mutate`, which also returns the line at which the fault must occur.
 fn assert_fires(kind: FaultKind, mutate: impl Fn(&str) -> Option<(String, Option<u32>)>) {
     let mut fired = 0;
     for subject in subjects() {
-        assert!(run_ptx(&subject, &subject.built.ptx).is_none(), "{} is right as it is", subject.case.name);
+        assert!(run_ptx(&subject, &subject.built.ptx).is_none(), "{} is correct without a change", subject.case.name);
         let Some((mutated, line)) = mutate(&subject.built.ptx) else { continue };
         let fault = run_ptx(&subject, &mutated).unwrap_or_else(|| panic!("{}: no fault", subject.case.name));
         assert_eq!(fault.kind, kind, "{}: {fault}", subject.case.name);
@@ -99,7 +100,7 @@ fn assert_fires(kind: FaultKind, mutate: impl Fn(&str) -> Option<(String, Option
         assert!(fault.at.cuda.is_some(), "{}: the fault has a CUDA line", subject.case.name);
         fired += 1;
     }
-    assert!(fired >= 3, "{} fired on {fired} kernels only", kind.as_str());
+    assert!(fired >= 3, "{} fired on only {fired} kernels", kind.as_str());
 }
 
 #[test]
@@ -123,13 +124,13 @@ fn uninitialized_read() {
     assert_fires(FaultKind::UninitializedRead, |ptx| {
         let stores = lines(ptx, |l| l.starts_with("st.shared"));
         let mutated = stores.iter().fold(ptx.to_string(), |text, (number, _)| with_line(&text, *number, ""));
-        // The load whose bits reach the output is the first one or a later one.
+        // The load whose bits reach the output may be the first one or a later one.
         Some((mutated, None))
     });
 }
 
-/// Without the barriers of its warp, or the last of its CTA, an access to another thread's data is a race; the fault
-/// names both instructions.
+/// Without the warp barriers, or the last CTA barrier, an access to another thread's data is a race; the fault names
+/// both instructions.
 #[test]
 fn race() {
     let unordered = |ptx: &str| {
@@ -155,7 +156,7 @@ fn address(line: &str) -> &str {
     &line[open..=close]
 }
 
-/// A store to where the input was loaded from.
+/// A store to the address from which the input was loaded.
 #[test]
 fn read_only() {
     assert_fires(FaultKind::ReadOnly, |ptx| {

@@ -1,4 +1,4 @@
-//! A short run of both fuzzers; `cargo xtask fuzz` and `cargo xtask fuzz --layouts` are the long ones.
+//! Short runs of both fuzzers; `cargo xtask fuzz` and `cargo xtask fuzz --layouts` are the long ones.
 
 use tilewright_tests::fuzz::{
     ACCEPTED_GOAL, PARSED_GOAL, Report, TextReport, run, run_cases, run_text, run_texts, spread,
@@ -23,7 +23,7 @@ fn every_mutated_text_comes_back_with_a_layout_or_an_error() {
     let report = parts.into_iter().reduce(TextReport::merged).expect("there were texts");
     println!("{report}");
     assert_eq!(report.wrong(), 0, "\n{}", report.examples().join("\n"));
-    assert!(report.parsed_share() >= PARSED_GOAL, "{:.3} get past the parser", report.parsed_share());
+    assert!(report.parsed_share() >= PARSED_GOAL, "{:.3} of the texts parse", report.parsed_share());
 }
 
 #[test]

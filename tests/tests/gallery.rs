@@ -1,4 +1,4 @@
-//! The committed gallery is what the library draws today; `cargo xtask test --bless gallery` writes it anew.
+//! The committed gallery is up to date; `cargo xtask test --bless gallery` rewrites it.
 
 use tilewright_tests::gallery::files;
 use tilewright_tests::toolchain::workspace;
@@ -14,7 +14,7 @@ fn the_committed_gallery_is_what_is_drawn() {
             std::fs::write(&file, &text).expect("the file can be written");
         }
         let committed = std::fs::read_to_string(&file).unwrap_or_default();
-        assert!(committed == text, "docs/{path} is not what is drawn; run `cargo xtask test --bless gallery`");
+        assert!(committed == text, "docs/{path} is out of date; run `cargo xtask test --bless gallery`");
     }
 }
 
@@ -23,6 +23,6 @@ fn no_file_of_the_gallery_is_left_over() {
     let written: Vec<String> = files().expect("drawn").into_iter().map(|(path, _)| path).collect();
     for entry in std::fs::read_dir(workspace().join("docs/layouts")).expect("the gallery").flatten() {
         let path = format!("layouts/{}", entry.file_name().to_string_lossy());
-        assert!(written.contains(&path), "docs/{path} belongs to no entry");
+        assert!(written.contains(&path), "docs/{path} does not belong to any entry");
     }
 }

@@ -1,6 +1,6 @@
 //! `golden tirx: N passed, M failed, K not covered` and `golden tilelang: N passed, M failed`: the golden vectors, from
-//! this package or from the folder that `TILEWRIGHT_GOLDEN_DIR` names. Programs of inference that are accepted are also
-//! held to what the reference's layouts cost.
+//! this package or from the folder given by `TILEWRIGHT_GOLDEN_DIR`. For accepted programs of inference, the cost is
+//! also compared with that of the reference's layouts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,11 +10,12 @@ use tilewright_tests::golden::{Agreement, Judged, Verdict, judge_folder};
 use tilewright_tests::tilelang::{Case, Comparison, Outcome, RunOutcome, judge_case, read_folder, reason, run_case};
 use tilewright_tests::toolchain::{package, toolchain};
 
-/// Of the programs that both we and the reference accept, the share that is to cost no more than the reference's.
+/// The minimum share, among programs that both we and the reference accept, that must cost no more than the
+/// reference's.
 const NO_WORSE_GOAL: f64 = 0.95;
 
 fn main() -> ExitCode {
-    // Words on the command line: the programs of inference whose names have all of them, run only.
+    // Words on the command line select programs of inference whose names contain all of them; only these are run.
     let words: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     if !words.is_empty() {
         return if tilelang_run(&words) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The programs of layout inference, built, inferred and judged.
+/// Builds the programs of layout inference, infers their layouts and checks them.
 fn tilelang() -> bool {
     let cases = match read_folder(&folder().join("tilelang")) {
         Ok(cases) => cases,
@@ -58,9 +59,9 @@ fn tilelang() -> bool {
     failed == 0 && passed > 0 && is_good
 }
 
-/// Lists the programs that cost more than the reference's, with reasons. True if they are few. The reference has two
-/// answers for some programs, by cost model or architecture, of which one has fewer registers and the other wider
-/// accesses: nothing can be no worse than both, so one of them counts.
+/// Lists the programs that cost more than the reference's, with reasons. Returns true if they are few. For some
+/// programs the reference has two answers, by cost model or architecture: one with fewer registers, the other with
+/// wider accesses. No answer can match both, so it suffices to match one.
 fn quality(comparisons: &[(&Case, Comparison)]) -> bool {
     let is_no_worse = |case: &Case| {
         let of_program = comparisons.iter().filter(|(other, _)| other.program == case.program);
@@ -68,9 +69,9 @@ fn quality(comparisons: &[(&Case, Comparison)]) -> bool {
     };
     let mut worse = 0;
     for (case, comparison) in comparisons.iter().filter(|(_, comparison)| !comparison.is_no_worse()) {
-        let why = reason(&case.name).unwrap_or("no reason is known");
+        let why = reason(&case.name).unwrap_or("no known reason");
         if is_no_worse(case) {
-            println!("as another answer of the reference {}: {comparison}; {why}", case.name);
+            println!("matches another answer of the reference {}: {comparison}; {why}", case.name);
         } else {
             worse += 1;
             println!("worse {}: {comparison}; {why}", case.name);
@@ -80,14 +81,14 @@ fn quality(comparisons: &[(&Case, Comparison)]) -> bool {
     let strictly = comparisons.iter().filter(|(_, comparison)| comparison.is_no_worse()).count();
     let share = (all - worse) as f64 / all.max(1) as f64;
     println!(
-        "golden tilelang quality: {} of {all} no worse ({:.1}%), {strictly} of them than every answer",
+        "golden tilelang quality: {} of {all} no worse ({:.1}%), {strictly} of them for every answer",
         all - worse,
         100.0 * share
     );
     share >= NO_WORSE_GOAL
 }
 
-/// The programs that are accepted, compiled, run on the virtual GPU and compared with a direct evaluation.
+/// Compiles the accepted programs, runs them on the virtual GPU, and compares the results with a direct evaluation.
 fn tilelang_run(words: &[String]) -> bool {
     let cases = match read_folder(&folder().join("tilelang")) {
         Ok(cases) => cases,
@@ -112,13 +113,13 @@ fn tilelang_run(words: &[String]) -> bool {
             }
         }
     }
-    // Words are those of `cargo xtask test`, and may be meant for other tests than these.
+    // The words come from `cargo xtask test`, and may be intended for other tests.
     let rest = if words.is_empty() { String::new() } else { format!(", {refused} refused") };
     println!("golden tilelang run: {passed} passed, {failed} failed, {not_run} not run{rest}");
     failed == 0 && (passed > 0 || !words.is_empty())
 }
 
-/// This package's vectors, or those that `TILEWRIGHT_GOLDEN_DIR` names.
+/// The path of this package's vectors, or of those given by `TILEWRIGHT_GOLDEN_DIR`.
 fn folder() -> PathBuf {
     std::env::var_os("TILEWRIGHT_GOLDEN_DIR").map_or_else(|| package().join("golden"), PathBuf::from)
 }
@@ -138,7 +139,7 @@ fn tirx() -> bool {
             Verdict::Passed(Agreement::Same) => passed += 1,
             Verdict::Passed(Agreement::Right(reason)) => {
                 passed += 1;
-                *differences.entry(format!("the case gives the right answer: {reason}")).or_default() += 1;
+                *differences.entry(format!("the case contains the correct answer: {reason}")).or_default() += 1;
             }
             Verdict::Passed(Agreement::Proved(reason)) => {
                 passed += 1;
@@ -157,7 +158,7 @@ fn tirx() -> bool {
             }
         }
     }
-    println!("where the answer is not the recorded one:");
+    println!("answers that differ from the recorded ones:");
     for (reason, count) in &differences {
         println!("{count:4}  {reason}");
     }

@@ -1,4 +1,4 @@
-//! Elements of shared memory and of fragments that only a condition keeps inside: stencils with a halo, and scans.
+//! Accesses to shared memory and fragments that only a condition keeps in bounds: stencils with a halo, and scans.
 
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
@@ -7,19 +7,19 @@ use tilewright_tests::meaning::evaluate::Rules;
 use tilewright_tests::pages::{computes, tensor};
 use tilewright_tests::rng::Rng;
 
-/// Elements of a row.
+/// The number of elements of a row.
 const N: i64 = 64;
 
 fn number(at: i64) -> f64 {
     (at * 7 % 23 - 5) as f64
 }
 
-/// The sum of the numbers of a row at these places, as far as there are such.
+/// The sum of the elements of a row at these indices; indices out of bounds are skipped.
 fn sum(places: impl IntoIterator<Item = i64>, count: i64) -> f64 {
     places.into_iter().filter(|at| (0..count).contains(at)).map(number).sum()
 }
 
-/// A kernel that keeps `count` numbers in shared memory.
+/// A kernel with `count` numbers in shared memory.
 fn of_shared(count: i64, threads: i64, body: impl FnOnce(&mut KernelBuilder, Buffer, Buffer)) -> Kernel {
     kernel("of_shared", |k| {
         let x = k.input("x", I32, [count]);
@@ -31,7 +31,7 @@ fn of_shared(count: i64, threads: i64, body: impl FnOnce(&mut KernelBuilder, Buf
     })
 }
 
-/// The kernel computes these numbers: as threads do, and on the virtual GPU for every target.
+/// Checks that the kernel computes these numbers, on the interpreter and on the virtual GPU for every target.
 #[track_caller]
 fn gives(kernel: &Kernel, shape: &[i64], expected: impl Fn(i64) -> f64) {
     assert_eq!(check(kernel, &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right));
@@ -73,7 +73,7 @@ fn neighbours_in_arms_of_select() {
     }
 }
 
-/// Four elements further on, so that neighbouring steps may move together.
+/// At a distance of four elements, so that adjacent steps may be vectorized.
 #[test]
 fn vectors_in_arms_of_select() {
     let stencil = of_shared(4 * N, 32, |k, s, y| {
@@ -135,7 +135,7 @@ fn a_scan_between_two_buffers() {
     }
 }
 
-/// Which iterations take part depends on the turn of a loop, which is a loop in CUDA too.
+/// The active iterations depend on the iteration of a loop, which is a loop in CUDA, too.
 #[test]
 fn a_window_whose_condition_is_asked_in_every_turn() {
     let window = of_shared(N, 64, |k, s, y| {
@@ -174,7 +174,7 @@ fn a_condition_around_the_loop() {
     gives(&before, &[4, 32], |at| if at < 32 { 0.0 } else { number(at - 32) });
 }
 
-/// In the first turn the index is -1 for all threads, and never asked for.
+/// In the first iteration the index is -1 for all threads, and is not used.
 #[test]
 fn an_index_that_is_outside_for_all_threads() {
     let written_out = of_shared(4, 32, |k, s, y| {
@@ -209,7 +209,7 @@ fn rows_of_a_fragment() {
     gives(&shifted, &[4, 32], |at| number(at) + if at < 32 { 0.0 } else { number(at - 32) });
 }
 
-/// A value that stands twice gets a name in front of the statement only where that may be computed in any case.
+/// A value that occurs twice gets a name before the statement only if it may be computed unconditionally.
 #[test]
 fn what_stands_twice_in_an_arm_stays_there() {
     let squared = of_shared(N, 64, |k, s, y| {
@@ -225,7 +225,7 @@ fn what_stands_twice_in_an_arm_stays_there() {
     assert_eq!(check(&squared, &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right));
 }
 
-/// The code of the first finding, for a read at an index under a condition.
+/// The code of the first diagnostic for a read at an index under a condition.
 fn verdict(read: impl FnOnce(&mut Elements, [Buffer; 2], Expr)) -> &'static str {
     let kernel = of_shared(N, 64, |k, s, y| {
         k.parallel([N], |k, [i]| read(k, [s, y], i));

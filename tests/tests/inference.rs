@@ -7,7 +7,7 @@ use tilewright_tests::toolchain::{skip, toolchain};
 
 const SEED: u64 = 1;
 const PROGRAMS: u64 = 2_000;
-/// Programs that are compiled and run.
+/// The number of programs that are compiled and run.
 const RUN: usize = 50;
 
 #[test]
@@ -17,7 +17,7 @@ fn every_random_program_is_placed_or_rightly_refused() {
     println!("{report}");
     assert_eq!(report.wrong(), 0, "\n{}", report.examples().join("\n\n"));
     assert_eq!(report.programs(), PROGRAMS);
-    assert!(report.accepted() >= PROGRAMS / 2, "most programs are to be accepted");
+    assert!(report.accepted() >= PROGRAMS / 2, "most programs should be accepted");
 }
 
 #[test]

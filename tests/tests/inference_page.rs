@@ -1,5 +1,5 @@
-//! `docs/how-layouts-are-inferred.md` shows what comes out today; `cargo xtask test --bless inference_page` writes its
-//! blocks anew.
+//! The blocks of `docs/how-layouts-are-inferred.md` are up to date; `cargo xtask test --bless inference_page` rewrites
+//! them.
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::viz::{Style, render_all};
@@ -16,32 +16,32 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// A kernel of the library in its default size.
+/// A kernel of the library with its default sizes.
 fn artifact(name: &str) -> Artifact {
     let entry = find(name).expect("a kernel");
     let config = entry.config(None, &[]).expect("its defaults");
     compile((entry.build)(&config), &Options::new(Target::Sm100a)).expect("it compiles")
 }
 
-/// What a command prints.
+/// The output of a command.
 fn printed(line: &str) -> String {
     let command = line.strip_prefix("$ cargo xtask ").expect("a command of xtask");
     let words: Vec<&str> = command.split(' ').collect();
     match words.as_slice() {
         ["emit", name, "--stage", stage] => artifact(name).stage(stage.parse().expect("a stage")),
         ["why", name, buffer] => artifact(name).why(buffer).expect("a buffer"),
-        _ => panic!("`{line}` is no command that the page shows"),
+        _ => panic!("`{line}` is not a command that the page shows"),
     }
 }
 
-/// What the page's mistake is told.
+/// The diagnostics for the page's mistake.
 fn told() -> String {
     let found = compile(two_layouts(), &Options::new(Target::Sm100a)).expect_err("the kernel is a mistake");
     let source = |file: &str| std::fs::read_to_string(workspace().join(file)).ok();
     render_all(&found, &source, Style::Plain)
 }
 
-/// The page with its blocks as they must be today.
+/// The page with its blocks regenerated.
 fn refreshed(page: &str) -> String {
     let mut text: Vec<String> = Vec::new();
     let mut lines = page.lines();
@@ -74,7 +74,7 @@ fn the_inference_page_shows_what_comes_out() {
     }
     let page = read(PAGE);
     let differing = page.lines().zip(fresh.lines()).find(|(shown, fresh)| shown != fresh);
-    assert!(page == fresh, "shown and made: {differing:?}; run `cargo xtask test --bless inference_page`");
+    assert!(page == fresh, "shown and actual: {differing:?}; run `cargo xtask test --bless inference_page`");
 }
 
 #[test]

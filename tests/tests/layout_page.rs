@@ -1,9 +1,8 @@
-//! The interactive page in headless Chromium: its parser, evaluator and bank model against those in Rust, on every
-//! golden vector, the plans that it is made with, and what it does when it is pointed at, edited, swizzled and stepped
-//! through.
+//! The interactive page in headless Chromium: its parser, evaluator and bank model are compared with those in Rust on
+//! all golden vectors. The embedded plans, and pointing, editing, swizzling and stepping, are tested too.
 //!
-//! Chromium is looked for on the path. Without it the test is listed as skipped; `TILEWRIGHT_REQUIRE_CHROMIUM=1` makes
-//! that a failure.
+//! Chromium is searched for in `PATH`. Without it, the test is listed as skipped; with `TILEWRIGHT_REQUIRE_CHROMIUM=1`,
+//! that is a failure.
 
 #[path = "layout_page/banks.rs"]
 mod banks;
@@ -50,20 +49,20 @@ fn main() -> ExitCode {
 fn without_browser() -> ExitCode {
     const NAME: &str = "layout page: no Chromium on the path";
     if std::env::var_os("TILEWRIGHT_REQUIRE_CHROMIUM").is_some_and(|value| value == "1") {
-        println!("failed {NAME}, and TILEWRIGHT_REQUIRE_CHROMIUM=1 asks for it");
+        println!("failed {NAME}, required by TILEWRIGHT_REQUIRE_CHROMIUM=1");
         return ExitCode::FAILURE;
     }
     println!("skipped {NAME}");
     if let Some(list) = std::env::var_os("TILEWRIGHT_SKIPPED")
         && let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(list)
     {
-        // One write, so that tests side by side do not mix their lines.
+        // One write, so that lines of tests that run in parallel do not interleave.
         let _ = file.write_all(format!("{NAME}\n").as_bytes());
     }
     ExitCode::SUCCESS
 }
 
-/// Prints what the page said of itself; the number of failures.
+/// Prints the results of the page's checks. Returns the number of failures.
 fn told(name: &str, verdict: &Value) -> usize {
     let list = |field: &str| verdict[field].as_array().cloned().unwrap_or_default();
     let (passed, failures) = (list("passed"), list("failures"));
@@ -74,13 +73,13 @@ fn told(name: &str, verdict: &Value) -> usize {
     if passed.is_empty() { failures.len().max(1) } else { failures.len() }
 }
 
-/// The state that the pages of this test begin with.
+/// The initial state of the pages of this test.
 fn begin() -> PageState {
     let layout = "S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid";
     PageState { shape: vec![8, 16], ..PageState::new(layout) }
 }
 
-/// The state that a link gives in its place.
+/// The state given by a link instead.
 fn linked() -> PageState {
     PageState {
         shape: vec![8, 4],
@@ -92,11 +91,11 @@ fn linked() -> PageState {
     }
 }
 
-/// Opens the page at an address and reads what its harness leaves in the document.
+/// Opens the page at an address and reads the results that its harness leaves in the document.
 fn drive(browser: &Browser, state: &PageState, fragment: &str) -> Result<Value, String> {
     let known = conversions::on_page().map_err(|e| e.to_string())?;
     let page = layout_page(state, &known).map_err(|e| e.to_string())?;
-    // Behind a link only the address is looked at.
+    // For a link, only the address is checked.
     let given = if fragment.is_empty() {
         expected(&golden::texts()?).map_err(|e| e.to_string())?
     } else {
@@ -107,7 +106,7 @@ fn drive(browser: &Browser, state: &PageState, fragment: &str) -> Result<Value, 
     browser.run(&page, &format!("const GIVEN = {given};\n{harness}"), fragment)
 }
 
-/// What Rust says to all that the page is asked; `texts` are the layouts of the golden vectors.
+/// The expected answers, computed in Rust; `texts` are the layouts of the golden vectors.
 fn expected(texts: &BTreeSet<String>) -> Result<Value, LayoutError> {
     Ok(json!({
         "linked": false,

@@ -1,5 +1,5 @@
-//! What lies outside of a tensor in global memory reads as zero and is not written, also where the compiler sees that a
-//! whole access is outside.
+//! Elements out of bounds of a tensor in global memory read as zero and are not written, also if the compiler sees that
+//! a whole access is out of bounds.
 
 use tilewright::compile::{Options, compile};
 use tilewright::layout::TableLayout;
@@ -8,7 +8,7 @@ use tilewright_kernels::find;
 use tilewright_tests::cases::all;
 use tilewright_tests::pages::{computes, tensor};
 
-/// One thread has all of a block that hangs over the edge, so every index is a number.
+/// One thread holds a whole block that extends past the edge, so every index is a constant.
 #[test]
 fn a_block_of_one_thread_over_the_edge() {
     let entry = find("row_sum").expect("the kernel");
@@ -40,7 +40,7 @@ fn the_element_before_the_first_in_an_unrolled_loop() {
     computes(&shifted, &[tensor(I32, &[4], number)], &[y, kept]);
 }
 
-/// What an iteration computes for a place outside of a tensor is dropped, so that it does not matter what it reads.
+/// A result for a position out of bounds of a tensor is dropped, so the values that its iteration reads do not matter.
 #[test]
 fn what_is_read_for_a_place_outside_is_silent() {
     let scaled = |extra: i64| {
@@ -59,7 +59,7 @@ fn what_is_read_for_a_place_outside_is_silent() {
     assert_eq!(scaled(1)[0].code, "K0266");
 }
 
-/// The position of an element is looked up in a table, which has none for what lies outside.
+/// The position of an element is looked up in a table, which has no entries for elements out of bounds.
 #[test]
 fn data_that_leads_out_of_a_tensor_laid_out_by_a_table() {
     let places: Vec<i64> = (0..32).map(|at| at ^ (at / 4)).collect();
@@ -77,7 +77,7 @@ fn data_that_leads_out_of_a_tensor_laid_out_by_a_table() {
     computes(&gathered, &[tensor(I32, &[32], number), tensor(I32, &[64], |at| index(at) as f64)], &[y]);
 }
 
-/// What is said of a kernel whose CTAs read a tensor of 100 elements in tiles of 32.
+/// The warnings for a kernel whose CTAs read a tensor of 100 elements in tiles of 32.
 fn warned(read: impl FnOnce(Buffer, Expr) -> Value) -> Vec<String> {
     let tiles = kernel("tiles", |k| {
         let x = k.input("x", F32, [100]);
@@ -107,7 +107,7 @@ fn tiles_over_the_edge_are_silent_and_an_index_off_by_one_is_not() {
         warned(|x, place| x.at((place - 1,))),
         ["warning[K0266]: `x[bx*32 + i - 1]` reads indices -1 to 126 of dimension 0 (extent 100)"]
     );
-    // A tile of every second element begins inside, too.
+    // A tile of every second element starts in bounds, too.
     assert!(warned(|x, place| x.at((place * 2 % 64,)) + x.at((place % 32 * 2 + 65,))).is_empty());
 }
 

@@ -1,5 +1,5 @@
-//! What kernels mean, and which have no meaning: iterations have no order, conditions around ops are the same for all
-//! threads, a range without elements is no iteration.
+//! The meaning of kernels, and kernels without a meaning: iterations are not ordered, conditions that contain ops are
+//! uniform, and an empty range has no iterations.
 
 #[path = "meaning/fragments.rs"]
 mod fragments;
@@ -17,7 +17,7 @@ use tilewright_tests::pages::{computes, tensor};
 use tilewright_tests::rng::Rng;
 use tilewright_tests::toolchain::{skip, toolchain};
 
-/// The code of the first finding, or `accepted`.
+/// The code of the first diagnostic, or `accepted`.
 #[track_caller]
 fn verdict(threads: i64, body: impl FnOnce(&mut KernelBuilder)) -> &'static str {
     let kernel = kernel("k", |k| {
@@ -26,11 +26,11 @@ fn verdict(threads: i64, body: impl FnOnce(&mut KernelBuilder)) -> &'static str 
     });
     match compile(kernel, &Options::new(Target::Sm100a)) {
         Ok(_) => "accepted",
-        Err(found) => found.first().map_or("nothing said", |finding| finding.code),
+        Err(found) => found.first().map_or("no diagnostic", |finding| finding.code),
     }
 }
 
-/// A fragment of 64 elements on 64 threads, changed by a loop over its elements and stored.
+/// A fragment of 64 elements on 64 threads, modified by a loop over its elements and stored.
 fn in_place(store: impl FnOnce(&mut Elements, Buffer, Expr)) -> &'static str {
     verdict(64, |k| {
         let (a, b) = (k.input("a", F32, [64]), k.output("b", F32, [64]));
@@ -110,7 +110,7 @@ fn random_kernels_mean_what_they_say() {
 
 #[test]
 fn nested_loops_are_compiled_in_proportion() {
-    // Twice as much work at every level would take 2^40 steps.
+    // Doubling the work at every level would take 2^40 steps.
     fn inside(k: &mut KernelBuilder, s: Buffer, depth: usize) {
         match depth {
             0 => {
@@ -131,7 +131,7 @@ fn nested_loops_are_compiled_in_proportion() {
     assert_eq!(nested, "accepted");
 }
 
-/// `x` doubled so often, and 3 times that in an arm of a choice.
+/// `x` doubled this many times, and 3 times that in an arm of a `select`.
 fn doubled(times: usize) -> Kernel {
     kernel("doubled", |k| {
         let (x, y) = (k.input("x", U32, [64]), k.output("y", U32, [64]));
@@ -176,13 +176,13 @@ fn a_value_that_is_used_twice_is_computed_once() {
         let artifact = compile(doubled(times), &Options::new(Target::Sm100a)).expect("it compiles");
         artifact.cuda().lines().count()
     };
-    // One name for every other doubling.
+    // One name per two doublings.
     assert_eq!(lines(60) - lines(40), lines(40) - lines(20));
     assert!(lines(60) < 120, "{}", lines(60));
     assert_eq!(check(&doubled(60), &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right));
 }
 
-/// The first row, and so often half of what there is and the next row, in one statement.
+/// Starting with the first row, repeatedly adds the next row to half of the sum, in a single statement.
 fn chained(turns: i64) -> Kernel {
     kernel("chained", |k| {
         let (x, y) = (k.input("x", F32, [turns + 1, 64]), k.output("y", F32, [64]));
@@ -202,7 +202,7 @@ fn a_value_of_many_operations_is_computed_in_parts() {
     assert!(chained(5_000).mistakes.is_empty());
     compile(chained(2_000), &Options::new(Target::Sm100a)).expect("it compiles");
     assert_eq!(check(&chained(300), &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right));
-    // Products stay fused with their sums where a part ends.
+    // Products remain fused with their sums at the end of a part.
     let x = |at: i64| ((at * 37 % 101) as f32 - 50.0) / 3.0;
     let halved = |i: i64| (1..=300).fold(x(i), |value, turn| value.mul_add(0.5, x(turn * 64 + i)));
     let input = tensor(F32, &[301, 64], |at| x(at).into());
@@ -219,8 +219,8 @@ fn random_kernels_mean_the_same_on_the_virtual_gpu() {
     assert_eq!(report.wrongs(), 0, "{report}\n{}", examples.join("\n"));
 }
 
-/// NVRTC loads `s[0]` in front of `tid < 1` and splits the loop by what it finds: 63 threads branch on bits that they do not
-/// use.
+/// NVRTC hoists the load of `s[0]` above `tid < 1` and splits the loop on its value: 63 threads branch on bits that
+/// they do not otherwise use.
 #[test]
 fn a_branch_that_nvrtc_moves_in_front_of_its_guard_is_no_fault() {
     for threads in [32, 64, 1024] {
@@ -238,7 +238,7 @@ fn a_branch_that_nvrtc_moves_in_front_of_its_guard_is_no_fault() {
     }
 }
 
-/// Any of the values may stay, on the virtual GPU too; a store that does not say so is a race still.
+/// Any of the values may remain, on the virtual GPU, too; a store without this claim is still a race.
 #[test]
 fn any_of_several_values_stays() {
     let last = |claimed: bool| {

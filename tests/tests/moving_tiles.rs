@@ -1,16 +1,16 @@
-//! The pictures of `docs/moving-tiles.md` are what the library draws today, and what pages say that commands print is
-//! what they print; `cargo xtask test --bless moving_tiles` writes both anew.
+//! The pictures of `docs/moving-tiles.md` and the outputs of commands in pages are up to date;
+//! `cargo xtask test --bless moving_tiles` rewrites both.
 
 use std::path::Path;
 
 use tilewright_tests::moving_tiles::{pictures, refreshed};
 use tilewright_tests::toolchain::{is_blessing, skip, workspace};
 
-/// Pages with blocks that show what a command prints.
+/// Pages with blocks that show the output of a command.
 const PAGES: [&str; 2] = ["docs/moving-tiles.md", "docs/kernel.md"];
 const FOLDER: &str = "docs/moving-tiles";
 
-/// A file that is committed is this text; it is written when blessing.
+/// Checks that a committed file has this text; writes it when blessing.
 fn assert_committed(path: &str, text: &str) {
     let file = workspace().join(path);
     if is_blessing() {
@@ -19,7 +19,7 @@ fn assert_committed(path: &str, text: &str) {
     }
     let committed = read(&file);
     let differing = committed.lines().zip(text.lines()).find(|(shown, fresh)| shown != fresh);
-    assert!(committed == text, "{path}: shown and made: {differing:?}; run `cargo xtask test --bless moving_tiles`");
+    assert!(committed == text, "{path}: shown and actual: {differing:?}; run `cargo xtask test --bless moving_tiles`");
 }
 
 fn read(file: &Path) -> String {
@@ -42,7 +42,7 @@ fn no_picture_of_moving_tiles_is_left_over_or_not_shown() {
     }
     for entry in std::fs::read_dir(workspace().join(FOLDER)).into_iter().flatten().flatten() {
         let file = entry.file_name().to_string_lossy().into_owned();
-        assert!(drawn.contains(&file), "{FOLDER}/{file} is drawn by nothing");
+        assert!(drawn.contains(&file), "{FOLDER}/{file} is not drawn by any picture");
     }
 }
 

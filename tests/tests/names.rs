@@ -1,4 +1,4 @@
-//! Names that C++ or CUDA reserves compile, and mean what other names mean; what is not used is not declared.
+//! Names reserved by C++ or CUDA compile and behave like other names; unused names are not declared.
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::emit::reserved::{Place, is_reserved, listed};
@@ -7,7 +7,7 @@ use tilewright::runtime::{HostTensor, Tolerance};
 use tilewright_tests::pages::{check, tensor};
 use tilewright_tests::toolchain::built_or_skipped;
 
-/// 64 numbers and 1, under these names: of the input, the output, a shared buffer, a size, a loop and a value.
+/// A kernel that adds 1 to 64 numbers, with these names: input, output, shared buffer, size, loop and value.
 fn increment(name: &str, [input, output, shared, size, turn, value]: [&str; 6]) -> Kernel {
     kernel(name, |k| {
         let n = k.size(size).max(64);
@@ -30,7 +30,7 @@ fn numbers(first: f64) -> HostTensor {
     tensor(F32, &[64], |i| first + i as f64)
 }
 
-/// The kernel compiles without a warning, and computes.
+/// Checks that the kernel compiles without a warning and computes the result.
 fn assert_increments(name: &str, names: [&str; 6]) {
     let kernel = increment(name, names);
     assert_no_warnings(&kernel);
@@ -42,7 +42,7 @@ fn artifact(kernel: &Kernel) -> Artifact {
     artifact.unwrap_or_else(|found| panic!("{}: {found:?}", kernel.name))
 }
 
-/// NVRTC takes the kernel and says nothing of it.
+/// Checks that NVRTC accepts the kernel without a message.
 fn assert_no_warnings(kernel: &Kernel) {
     let artifact = artifact(kernel);
     if let Some(built) = built_or_skipped(&artifact, &format!("names: {}", kernel.name)) {
@@ -91,7 +91,8 @@ fn names_that_are_reserved_everywhere_stand_anywhere() {
     }
 }
 
-/// They hide functions and types that the text of this kernel does not need, or calls from outside.
+/// They hide functions and types that the text of this kernel does not need, or that it calls from the global
+/// namespace.
 #[test]
 fn names_of_functions_stay_inside_of_a_kernel() {
     let names = ["max", "exp", "min", "size_t", "j1", "abs"];

@@ -1,5 +1,5 @@
-//! Without NVRTC and network, committed PTX runs: the kernels of the library with their defaults, and those whose PTX the
-//! tests of faults change.
+//! Without NVRTC and network, committed PTX runs: the kernels of the library with their defaults, and those whose PTX
+//! is mutated by the tests of faults.
 
 use tilewright::prelude::Target;
 use tilewright::runtime::{CudaText, Device, Origin, run};
@@ -7,7 +7,7 @@ use tilewright_kernels::KERNELS;
 use tilewright_tests::cases::{Case, all};
 use tilewright_tests::toolchain::offline;
 
-/// Runs a case from PTX that is committed for its text, and compares its outputs.
+/// Runs a case from the PTX committed for its text, and compares its outputs.
 fn assert_runs_offline(case: &Case, target: Target) {
     let artifact = case.compile(target).unwrap_or_else(|found| panic!("{}: {found:?}", case.name));
     let built = offline()

@@ -1,5 +1,5 @@
-//! Random pairs of layouts of every element width, moved by `permute_layout` on the virtual GPU: right, as free of bank
-//! conflicts as the layouts allow, and as predicted.
+//! Random pairs of layouts of every element width, moved by `permute_layout` on the virtual GPU: correct, with as few
+//! bank conflicts as the layouts allow, and as predicted.
 //!
 //! Pairs are not committed as PTX, so all of this needs NVRTC.
 

@@ -1,5 +1,5 @@
-//! Plans for random layouts: conversions of fragments, collectives over meshes, swizzles against bank conflicts. What
-//! they are judged by is made from `apply` alone, element by element.
+//! Plans for random layouts: conversions of fragments, collectives over meshes, swizzles against bank conflicts. The
+//! expected results are computed only from `apply`, element by element.
 
 #[path = "plans/banks.rs"]
 mod banks;

@@ -1,4 +1,4 @@
-//! Lowering against brute force on random layouts, and the compiler's bank model against the virtual GPU's.
+//! Compares lowering with brute force on random layouts, and the compiler's bank model with the virtual GPU's.
 
 use proptest::prelude::*;
 use tilewright::ir::{Program, thread, tile};
@@ -10,7 +10,7 @@ use tilewright::prelude::*;
 use tilewright::vgpu::{self, Arg, Launch, Memory, Module};
 use tilewright_tests::thread_machine::{Contents, execute};
 
-/// Verified, lowered and verified again.
+/// Verifies a kernel, lowers it, and verifies the result.
 fn lowered(kernel: Kernel, variant: Option<&str>) -> Result<Program, String> {
     let said = |found: Vec<tilewright::diag::Diagnostic>| {
         found.iter().map(|d| format!("{d} {:?}", d.notes)).collect::<String>()
@@ -21,7 +21,7 @@ fn lowered(kernel: Kernel, variant: Option<&str>) -> Result<Program, String> {
     thread::verify(program).map(|verified| verified.program().clone()).map_err(said)
 }
 
-/// Runs a kernel whose parameter 0 is read and parameter 1 written, and checks that every element arrived.
+/// Runs a kernel that reads parameter 0 and writes parameter 1, and checks every element.
 fn check_moves(program: &Program, from: &TileLayout, to: &TileLayout) -> Result<(), String> {
     let (sources, targets) = (from.positions(&M), to.positions(&M));
     let mut contents: Contents =
@@ -36,7 +36,7 @@ fn check_moves(program: &Program, from: &TileLayout, to: &TileLayout) -> Result<
     Ok(())
 }
 
-/// A tile of this shape whose dimensions stand in a random order in memory, with some padding.
+/// A tile of this shape whose dimensions are in random order in memory, with some padding.
 fn strided(shape: Vec<i64>) -> impl Strategy<Value = TileLayout> {
     let order = Just((0..shape.len()).collect::<Vec<_>>()).prop_shuffle();
     let padding = prop::collection::vec(prop_oneof![3 => Just(0i64), 1 => 1i64..4], shape.len());
@@ -52,7 +52,7 @@ fn strided(shape: Vec<i64>) -> impl Strategy<Value = TileLayout> {
     })
 }
 
-/// Two layouts of one shape.
+/// Two layouts of the same shape.
 fn pair(shapes: &'static [&'static [i64]]) -> impl Strategy<Value = (TileLayout, TileLayout)> {
     prop::sample::select(shapes).prop_flat_map(|shape| (strided(shape.to_vec()), strided(shape.to_vec())))
 }
@@ -63,7 +63,7 @@ const ANY_TILES: &[&[i64]] = &[&[7, 13], &[3, 5, 4], &[33], &[4, 32], &[12, 10],
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Whatever variant is taken, every element arrives, also when both operands are one storage.
+    /// With every variant, each element arrives, even if both operands share storage.
     #[test]
     fn permute_layout_moves_every_element((from, to) in pair(WARP_TILES), dtype in prop::sample::select(vec![B8, B16, B32, B64, B128])) {
         let kernel = kernel("k", |k| {
@@ -98,7 +98,7 @@ proptest! {
         check_moves(&program.unwrap_or_else(|e| panic!("{e}")), &from, &to).map_err(TestCaseError::fail)?;
     }
 
-    /// `copy` takes every pair of layouts, by a warp and by a CTA.
+    /// `copy` accepts every pair of layouts, by a warp and by a CTA.
     #[test]
     fn copy_moves_every_element((from, to) in pair(ANY_TILES), threads in prop::sample::select(vec![32i64, 64, 128]), elementwise: bool) {
         let kernel = kernel("k", |k| {
@@ -112,10 +112,10 @@ proptest! {
         check_moves(&program, &from, &to).map_err(TestCaseError::fail)?;
     }
 
-    /// Through a fragment and back, over random distributions of 32 elements a register over the lanes.
+    /// A round trip through a fragment, with random distributions over the lanes of 32 elements per register.
     #[test]
     fn copies_through_fragments_move_every_element((from, to) in pair(&[&[4, 32], &[8, 4, 4], &[2, 64]]), split in 0u32..6, reversed: bool) {
-        // 128 elements: 2^split lanes vary slowest, the rest fastest, registers between.
+        // 128 elements: `split` bits of the lane vary slowest, the other bits fastest, and registers in between.
         let (outer, inner) = (1i64 << split, 32i64 >> split);
         let (slow, fast) = if reversed { (1, outer) } else { (inner, 1) };
         let fragment = S([outer, 4, inner], [slow * LANEID, 1 * M, fast * LANEID]).build().expect("a fragment");
@@ -133,7 +133,7 @@ proptest! {
         check_moves(&program, &from, &to).map_err(TestCaseError::fail)?;
     }
 
-    /// The compiler's model of shared-memory passes is the virtual GPU's, though neither knows the other.
+    /// The compiler's model of shared-memory passes agrees with the virtual GPU's, which is independent of it.
     #[test]
     fn both_bank_models_agree(access in access(), is_load: bool) {
         let (addresses, width) = access;
@@ -153,7 +153,7 @@ impl tilewright::dsl::IntoLayout for Shaped {
     }
 }
 
-/// Lanes that touch shared memory: strided, broadcast, paired or random, some inactive.
+/// Addresses of lanes in shared memory: strided, broadcast, paired or random, with some lanes inactive.
 fn access() -> impl Strategy<Value = ([Option<u64>; 32], u64)> {
     let width = prop::sample::select(vec![1u64, 2, 4, 8, 16]);
     let pattern = prop_oneof![
@@ -168,7 +168,7 @@ fn access() -> impl Strategy<Value = ([Option<u64>; 32], u64)> {
     })
 }
 
-/// Wavefronts and their ideal as the virtual GPU counts them: a kernel whose lanes take their addresses from a table.
+/// The wavefronts and the ideal counted by the virtual GPU, for a kernel whose lanes load their addresses from a table.
 fn counted(addresses: &[Option<u64>; 32], width: u64, is_load: bool) -> (u64, u64) {
     let (form, value) = match width {
         1 => ("b8", "%v1"),

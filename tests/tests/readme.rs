@@ -1,4 +1,4 @@
-//! What the README and the book show is what comes out.
+//! The outputs shown in the README and the book are up to date.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ fn page(path: &str) -> String {
     std::fs::read_to_string(workspace().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// The text of the first fenced block whose opening line is this.
+/// The text of the first fenced block with this opening line.
 fn block(page: &str, opening: &str) -> String {
     let (_, rest) = page.split_once(&format!("```{opening}\n")).unwrap_or_else(|| panic!("no block {opening}"));
     rest.split_once("```").expect("the block ends").0.to_string()
@@ -43,7 +43,7 @@ fn the_layout_of_the_readme_is_drawn_right() {
     assert_eq!(block(&page("README.md"), "text"), rows.join("\n") + "\n");
 }
 
-/// Of committed PTX, so that the numbers are the same wherever the test runs.
+/// Uses committed PTX, so that the numbers are the same on every machine.
 #[test]
 fn the_running_page_shows_what_is_said_of_a_run() {
     let entry = find("sf_transpose").expect("the kernel");
@@ -81,7 +81,7 @@ fn pages_show_mistakes_in_edited_text_as_they_are_told() {
     }
 }
 
-/// The two commands that the README promises are those of the alias and of CI.
+/// The two commands in the README are those of the alias and of CI.
 #[test]
 fn ci_runs_the_readmes_test_command() {
     let commands = block(&page("README.md"), "console");
@@ -93,7 +93,7 @@ fn ci_runs_the_readmes_test_command() {
     assert!(page(".ci/run").contains(test), ".ci/run does not call `{test}`");
 }
 
-/// The crate of `docs/testing.md`, built outside the workspace and tested there.
+/// Builds and tests the crate of `docs/testing.md` outside of the workspace.
 #[test]
 fn a_users_own_crate_is_tested_as_the_book_says() {
     let page = page("docs/testing.md");
@@ -103,7 +103,7 @@ fn a_users_own_crate_is_tested_as_the_book_says() {
         let text = block(&page, &format!("{language},file={file}"));
         write(folder.path(), file, &text.replace("PATH_TO_TILEWRIGHT", &workspace().display().to_string()));
     }
-    // The workspace's lock file pins what is already fetched, so no network is needed.
+    // The workspace's lock file pins versions that are already fetched, so no network is needed.
     write(folder.path(), "Cargo.lock", &std::fs::read_to_string(workspace().join("Cargo.lock")).expect("a lock file"));
     let output = Command::new(env!("CARGO"))
         .args(["test", "--offline", "--quiet"])

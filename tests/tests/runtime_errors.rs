@@ -1,4 +1,4 @@
-//! What cannot be run, and what is said then.
+//! Errors for artifacts that cannot be run.
 
 use insta::{assert_snapshot, with_settings};
 use tilewright::compile::Artifact;
@@ -25,7 +25,7 @@ fn assert_failure(name: &str, failure: &Failure, kind: FailureKind) {
     });
 }
 
-/// Runs the subject with its PTX changed.
+/// Runs the subject with modified PTX.
 fn with_ptx(change: impl Fn(&str) -> String) -> Failure {
     let (case, artifact, mut built) = subject();
     built.ptx = change(&built.ptx);
@@ -62,7 +62,7 @@ fn an_instruction_that_is_not_supported() {
     assert_failure("unsupported_instruction", &failure, FailureKind::Unsupported);
 }
 
-/// The line of the op in which it hangs, what was executed until then, and how it may execute more.
+/// The error has the line of the op that hangs, the number of executed instructions, and how to raise the limit.
 #[test]
 fn an_endless_loop() {
     let failure = with_ptx(|ptx| ptx.replacen("ld.shared", "$again: bra.uni $again; ld.shared", 1));

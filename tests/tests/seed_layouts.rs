@@ -1,4 +1,4 @@
-//! Every layout of the documents that the project implements, with the numbers given there.
+//! All layouts of the specification documents, with the numbers given there.
 
 use tilewright::layout::axis::{GPUID_X, GPUID_Y, TCOL, TLANE};
 use tilewright::layout::banks::{AccessPattern, bank_of, bank_view};
@@ -11,7 +11,7 @@ fn tile(text: &str) -> TileLayout {
     text.parse().expect("a layout of the documents")
 }
 
-/// The positions of an element on some axes, one row per place.
+/// The positions of an element on some axes, one row per place of the element.
 fn at(layout: &TileLayout, coordinate: &[i64], shape: &[i64], axes: &[Axis]) -> Vec<Vec<i64>> {
     let places = layout.apply_in(coordinate, shape).expect("inside the tile");
     places.iter().map(|place| axes.iter().map(|axis| place.get(axis).copied().unwrap_or(0)).collect()).collect()
@@ -90,7 +90,7 @@ fn scale_factors_are_in_the_windows_of_all_four_warps() {
 #[test]
 fn scale_factors_of_128_rows_pack_into_32_lanes() {
     let layout = named("sf-tmem:128x4:4").expect("a named layout").layout;
-    let Layout::Tile(layout) = layout else { panic!("{layout} is a plain tile") };
+    let Layout::Tile(layout) = layout else { panic!("{layout} is not a plain tile") };
     for (m, sf) in [(0, 0), (33, 2), (127, 3)] {
         let places = at(&layout, &[m, sf], &[128, 4], &[TLANE, TCOL]);
         let expected: Vec<Vec<i64>> = (0..4).map(|q| vec![m % 32 + 32 * q, m / 32 * 4 + sf]).collect();

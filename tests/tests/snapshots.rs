@@ -1,4 +1,4 @@
-//! Every stage of every kernel of the library, for every target, as reviewed text; and the CUDA and plans of the other
+//! Snapshots of every stage of every kernel of the library, for every target, and of the CUDA and plans of the other
 //! cases.
 
 use std::collections::BTreeSet;
@@ -10,8 +10,8 @@ use tilewright::prelude::Target;
 use tilewright_tests::cases::{Case, all};
 use tilewright_tests::toolchain::package;
 
-/// Cases that are shown whole beside the library's default ones: a variant that is not the cheapest, a matrix whose tiles
-/// hang over its edges, and tiles of each element width.
+/// Cases with snapshots of all stages, besides the library's default ones: a variant that is not the cheapest, a matrix
+/// whose tiles extend past its edges, and tiles of each element width.
 const SHOWN_TOO: [&str; 5] = [
     "sf_transpose-f32-warp_xor_swizzle",
     "transpose_2d-b32-m=33-n=7",
@@ -20,14 +20,14 @@ const SHOWN_TOO: [&str; 5] = [
     "warp_transpose-b64",
 ];
 
-/// What is shown of the other cases.
+/// The stages with snapshots for the other cases.
 const STAGES_OF_OTHERS: &[Stage] = &[Stage::Cuda, Stage::Plan, Stage::Layouts];
 
 fn is_shown_whole(case: &Case) -> bool {
     case.is_default || SHOWN_TOO.iter().any(|start| case.name.starts_with(start))
 }
 
-/// The targets and stages in which a case is compared. Of transposes, the rest differ in their sizes alone.
+/// The targets and stages for which a case is compared. The remaining transposes differ only in their sizes.
 fn shown(case: &Case) -> Vec<(Target, &'static [Stage])> {
     if is_shown_whole(case) {
         return Target::ALL.iter().map(|target| (*target, Stage::ALL)).collect();
@@ -39,7 +39,7 @@ fn folder() -> PathBuf {
     package().join("snapshots")
 }
 
-/// The name of a snapshot. That of CUDA ends in `cu`, by which `cargo xtask validate` finds it.
+/// The name of a snapshot. Snapshots of CUDA end in `cu`, by which `cargo xtask validate` finds them.
 fn name_of(case: &Case, target: Target, stage: Stage) -> String {
     let extension = match stage {
         Stage::Cuda => "cu",
@@ -57,7 +57,7 @@ fn assert_shown(case: &Case) {
         let artifact = compiled(case, target);
         for stage in stages {
             let text = artifact.stage(*stage);
-            // Kernels without anything to lay out have no snapshot that says so.
+            // Kernels without fragments have no snapshot of layouts.
             if *stage == Stage::Layouts && text.starts_with("there are no fragments") {
                 continue;
             }
@@ -78,7 +78,7 @@ fn the_cuda_and_plans_of_the_other_cases() {
     all().iter().filter(|case| !is_shown_whole(case)).for_each(assert_shown);
 }
 
-/// Snapshots without a target in their names are of other tests.
+/// Snapshots without a target in their names belong to other tests.
 #[test]
 fn no_snapshot_of_a_case_is_left_over() {
     let mut wanted = BTreeSet::new();
@@ -89,7 +89,7 @@ fn no_snapshot_of_a_case_is_left_over() {
     }
     for entry in std::fs::read_dir(folder()).expect("the snapshots").flatten() {
         let file = entry.file_name().to_string_lossy().into_owned();
-        assert!(!file.contains(".sm_") || wanted.contains(&file), "no case has {file}: delete it");
+        assert!(!file.contains(".sm_") || wanted.contains(&file), "{file} does not belong to any case: delete it");
     }
 }
 
@@ -104,7 +104,7 @@ fn compiling_twice_gives_the_same_bytes() {
     }
 }
 
-/// The compiler that reads a snapshot needs no header and no `__restrict__`.
+/// CUDA snapshots compile without headers, and do not contain `__restrict__`.
 #[test]
 fn no_kernel_includes_or_restricts_anything() {
     for case in all() {

@@ -1,10 +1,10 @@
-//! Swizzled tiles are moved by as many elements at once as the swizzle keeps side by side, with addresses that are computed.
+//! Swizzled tiles are moved in vectors as wide as the swizzle keeps contiguous, with computed addresses.
 
 use tilewright::compile::{Options, compile};
 use tilewright::prelude::*;
 use tilewright_tests::pages::{computes, tensor};
 
-/// Stages of 64 rows, of which the second is filled and read: by copies, or element by element.
+/// A buffer with two stages of 64 rows, the second of which is written and read: by copies, or element by element.
 fn staged(dtype: DType, swizzle: &str, by_elements: bool) -> Kernel {
     let layout: Layout = format!("{swizzle} o S[(2,64,64):(4096,64,1)]").parse().expect("a layout");
     kernel("staged", |k| {
@@ -24,7 +24,7 @@ fn staged(dtype: DType, swizzle: &str, by_elements: bool) -> Kernel {
     })
 }
 
-/// Bytes that the accesses of shared memory move at once.
+/// The widths of shared memory accesses, in bytes.
 fn widths(kernel: &Kernel) -> Vec<i64> {
     let artifact = compile(kernel.clone(), &Options::new(Target::Sm100a)).expect("the kernel is right");
     assert!(!artifact.cuda().contains("of_thread"), "{}", artifact.cuda());
@@ -42,7 +42,7 @@ fn widths(kernel: &Kernel) -> Vec<i64> {
 fn assert_moved(dtype: DType, swizzle: &str, bytes: i64) {
     for by_elements in [false, true] {
         let kernel = staged(dtype, swizzle, by_elements);
-        assert_eq!(widths(&kernel), [bytes], "{swizzle} by elements: {by_elements}");
+        assert_eq!(widths(&kernel), [bytes], "{swizzle}, element by element: {by_elements}");
         let numbers = || tensor(dtype, &[64, 64], |at| (at % 97) as f64);
         computes(&kernel, &[numbers()], &[numbers()]);
     }

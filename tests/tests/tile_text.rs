@@ -1,4 +1,4 @@
-//! The tile level as text: every statement and op there is.
+//! The text form of the tile level: all statements and ops.
 
 use insta::{assert_snapshot, with_settings};
 use tilewright::compile::{Options, compile};
@@ -70,7 +70,7 @@ fn products() {
     assert_text("ops_on_matrices.tile", &kernel);
 }
 
-/// A kernel in which `first` becomes `second` through shared memory, by `convert`, and what `later` adds to it.
+/// A kernel in which `convert` converts `first` to `second`, followed by the statements of `later`.
 fn through_shared(convert: fn(&mut KernelBuilder, [Buffer; 2]), later: fn(&mut KernelBuilder, Buffer)) -> Kernel {
     kernel("names", |k| {
         let a = k.input("a", F32, [64]);
@@ -103,6 +103,6 @@ fn tiles_that_are_added_have_names_of_their_own() {
             });
         },
     );
-    let artifact = compile(inferred, &Options::new(Target::Sm100a)).expect("no two names are the same");
+    let artifact = compile(inferred, &Options::new(Target::Sm100a)).expect("all names are distinct");
     assert!(artifact.cuda().contains("float first_converted2[1];"), "{}", artifact.cuda());
 }

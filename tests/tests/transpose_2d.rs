@@ -1,4 +1,4 @@
-//! `transpose_2d` beside a transpose written by hand.
+//! Compares `transpose_2d` with a hand-written transpose.
 
 use tilewright::prelude::Target;
 use tilewright_tests::by_hand::{WIDTHS, is_ideal, transposes};
@@ -9,7 +9,7 @@ fn no_more_instructions_than_by_hand_and_whole_sectors() {
     let toolchain = toolchain();
     for target in Target::ALL {
         if toolchain.nvrtc(target.name()).is_err() {
-            return skip(&format!("transpose_2d beside one by hand {target}"));
+            return skip(&format!("transpose_2d and a hand-written one {target}"));
         }
         for dtype in WIDTHS {
             let both =

@@ -1,15 +1,15 @@
-//! Every public method that a kernel is written with, and of what comes out, stands in an example that is compiled: of the
-//! language's page, of the pages beside it, or of rustdoc.
+//! Every public method for writing kernels, or of their results, occurs in a compiled example: in the language
+//! reference, in another page, or in rustdoc.
 //!
-//! A name that several types have counts for a type only where the example stands under a heading of `docs/language.md`
-//! that names the type. Lines that readers do not see do not count.
+//! A method name shared by several types counts for a type only if the example is under a heading of `docs/language.md`
+//! that names the type. Hidden lines do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tilewright_tests::toolchain::workspace;
 
-/// Files and folders whose public functions are looked at, and of which types; of all, if none is named.
+/// Files and folders whose public functions are checked, and the types; all types if none is named.
 const SOURCES: [(&str, &[&str]); 5] = [
     ("crates/dsl/src", &[]),
     ("crates/ir/src/tile/value.rs", &["Value"]),
@@ -24,7 +24,7 @@ const OP_TABLE: &str = "crates/ir/src/tile/op.rs";
 /// Pages whose examples `tests/src/docs.rs` compiles.
 const PAGES: [&str; 3] = ["docs/language.md", "docs/kernel.md", "docs/recipes.md"];
 
-/// Types with operators, the file that has them, and what begins the lines that declare one.
+/// Types with operators, the file that declares them, and the beginning of the declaring lines.
 const OPERATORS: [(&str, &str, &str); 4] = [
     ("Value", "crates/ir/src/tile/value.rs", "    "),
     ("Value", "crates/ir/src/tile/value.rs", "impl std::ops::"),
@@ -53,7 +53,7 @@ struct Function {
     name: String,
 }
 
-/// Code that is compiled, and the headings that it stands under, the innermost last.
+/// A compiled example, with the headings above it, the innermost last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Example {
     headings: Vec<String>,
@@ -68,7 +68,7 @@ fn first_word(text: &str) -> String {
     text.chars().take_while(|c| is_word(*c)).collect()
 }
 
-/// The type of an `impl` that is of no trait: the rest of its line behind `impl`.
+/// The type of an inherent `impl`, from the rest of its line after `impl`.
 fn inherent(rest: &str) -> Option<String> {
     let rest = match rest.strip_prefix('<') {
         Some(generic) => generic.split_once("> ")?.1,
@@ -77,7 +77,7 @@ fn inherent(rest: &str) -> Option<String> {
     (!rest.contains(" for ")).then(|| first_word(rest))
 }
 
-/// The public functions of a source file, as rustfmt writes it.
+/// The public functions of a source file formatted by rustfmt.
 fn functions(text: &str) -> Vec<Function> {
     let mut found = Vec::new();
     let mut of = None;
@@ -100,7 +100,8 @@ fn functions(text: &str) -> Vec<Function> {
     found
 }
 
-/// The methods that are made of the rows of the op table: each of a scope, and of the builder where the CTA may do it.
+/// The methods generated from the rows of the op table: each belongs to a scope, and to the builder if the CTA can
+/// execute the op.
 fn methods_of_rows(text: &str) -> Vec<Function> {
     let (mut found, mut name) = (Vec::new(), String::new());
     for line in text.lines().map(str::trim_start) {
@@ -115,14 +116,14 @@ fn methods_of_rows(text: &str) -> Vec<Function> {
     found
 }
 
-/// Whether rustdoc compiles a block, by what stands behind its fence.
+/// Whether rustdoc compiles a block with this info string.
 fn is_compiled(info: &str, is_rustdoc: bool) -> bool {
     let mut words = info.split(',').map(str::trim).filter(|word| !word.is_empty());
     let is_rust = words.next().map_or(is_rustdoc, |word| word == "rust");
     is_rust && !info.contains("ignore") && !info.contains("compile_fail")
 }
 
-/// The examples of a text in Markdown, without the lines that are hidden.
+/// The examples of a Markdown text, without hidden lines.
 fn examples(text: &str, is_rustdoc: bool) -> Vec<Example> {
     let (mut found, mut headings) = (Vec::new(), Vec::new());
     let mut lines = text.lines();
@@ -163,14 +164,14 @@ fn calls(code: &str, name: &str, is_method: bool) -> bool {
     })
 }
 
-/// Whether an example stands under a heading that names a type: the innermost that names any.
+/// Whether an example is under a heading that names a type: the innermost heading that names any type counts.
 fn is_about(example: &Example, of: &str, types: &BTreeSet<String>) -> bool {
     let names = |heading: &String, name: &str| heading.contains(&format!("`{name}`"));
     let innermost = example.headings.iter().rev().find(|heading| types.iter().any(|name| names(heading, name)));
     innermost.is_some_and(|heading| names(heading, of))
 }
 
-/// The functions that stand in no example.
+/// The functions that do not occur in any example.
 fn undocumented(functions: &[Function], examples: &[Example]) -> Vec<String> {
     let types: BTreeSet<String> = functions.iter().filter_map(|function| function.of.clone()).collect();
     let mut owners: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -225,7 +226,7 @@ fn all_examples() -> Vec<Example> {
     let pages = PAGES.iter().flat_map(|page| examples(&read(&workspace().join(page)), false));
     let comments = SOURCES.iter().flat_map(|(path, _)| sources(path));
     let of_rustdoc = comments.flat_map(|text| examples(&doc_comments(&text), true));
-    // Headings of other pages are about something else.
+    // Headings of other pages do not count.
     let without = of_rustdoc.map(|example| Example { headings: Vec::new(), ..example });
     pages.chain(without).collect()
 }
@@ -233,7 +234,7 @@ fn all_examples() -> Vec<Example> {
 #[test]
 fn every_public_method_stands_in_an_example() {
     let missing = undocumented(&all_functions(), &all_examples());
-    assert!(missing.is_empty(), "no example has {}; add one to docs/language.md", missing.join(", "));
+    assert!(missing.is_empty(), "no example uses {}; add one to docs/language.md", missing.join(", "));
 }
 
 #[test]
@@ -262,7 +263,7 @@ fn operators(of: &str) -> BTreeSet<String> {
     found
 }
 
-/// Whether a sign stands in code: between operands, or before one.
+/// Whether an operator occurs in code: between operands, or before one.
 fn has_sign(code: &str, sign: &str) -> bool {
     let is_unary = !sign.starts_with(' ');
     code.match_indices(sign).any(|(at, _)| {
@@ -284,7 +285,7 @@ fn every_operator_stands_in_an_example() {
             let is_shown = |example: &Example| {
                 is_about(example, of, &BTreeSet::from(types.clone())) && has_sign(&example.code, sign)
             };
-            assert!(examples.iter().any(is_shown), "no example of docs/language.md has `{sign}` of {of}");
+            assert!(examples.iter().any(is_shown), "no example of docs/language.md uses `{sign}` of {of}");
         }
     }
 }
@@ -316,14 +317,14 @@ fn methods_are_found_with_their_types() {
     assert!(has(None, "kernel") && has(None, "at"));
     let of_private = found.iter().find(|function| function.name == "build" || function.name == "mistake");
     assert_eq!(of_private, None);
-    assert!(!has(Some("KernelBuilder"), "permute_layout"), "a CTA cannot do it");
+    assert!(!has(Some("KernelBuilder"), "permute_layout"), "a CTA cannot execute it");
 }
 
 const SOURCE: &str = "impl Door<'_> {\n    /// Opens.\n    pub fn open(\n    ) {}\n    pub fn max(self) {}\n    fn hidden() {}\n}\n\
                       impl<'k> Window<'k> {\n    pub fn max(self) {}\n}\nimpl From<Door> for Window {\n    pub fn from() {}\n}\n\
                       pub fn house() {}\n#[cfg(test)]\nmod tests {\n    pub fn other() {}\n}\n";
 
-/// What [`SOURCE`] declares and this page does not show.
+/// The functions that [`SOURCE`] declares but this page does not show.
 fn missing(page: &str) -> Vec<String> {
     undocumented(&functions(SOURCE), &examples(page, false))
 }

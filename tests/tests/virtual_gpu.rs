@@ -1,5 +1,5 @@
-//! The virtual GPU on PTX that is not ours to shape: a hand-written CUDA file, and our kernels, at every optimisation
-//! level that NVRTC has.
+//! The virtual GPU on PTX that our code generator does not control: a hand-written CUDA file, and our kernels, at every
+//! optimization level of NVRTC.
 
 use tilewright::compile::Artifact;
 use tilewright::cuda::{Nvrtc, Request};
@@ -9,7 +9,7 @@ use tilewright::vgpu::{self, Arg, Launch, Memory, Module, Options};
 use tilewright_tests::cases::{Case, all};
 use tilewright_tests::toolchain::{package, skip, toolchain};
 
-/// Ways to compile: as for users, for a debugger, and in a hurry.
+/// Optimization levels: the default, for a debugger, and for fast compilation.
 const LEVELS: [&[&str]; 5] = [
     &[],
     &["-G"],
@@ -55,7 +55,7 @@ fn every_kernel_is_right_at_every_level() {
     }
 }
 
-/// What `mix.cu` computes, in plain Rust.
+/// The expected results of `mix.cu`, computed in Rust.
 struct Mixed {
     sums: Vec<i32>,
     votes: Vec<u32>,

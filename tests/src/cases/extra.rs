@@ -1,11 +1,11 @@
-//! Small kernels, one per thing that the library's kernels do not show.
+//! Small kernels, one per feature that the library's kernels do not exercise.
 
 use tilewright::prelude::*;
 use tilewright::runtime::{HostTensor, Tolerance};
 
 use super::Case;
 
-/// A kernel whose logical output equals its input: only places change.
+/// A kernel whose logical output equals its input: only positions in memory change.
 fn identity(name: &str, dtype: DType, shape: &[i64], kernel: Kernel) -> Case {
     let input = HostTensor::pattern(dtype, shape);
     Case {
@@ -21,12 +21,12 @@ fn identity(name: &str, dtype: DType, shape: &[i64], kernel: Kernel) -> Case {
     }
 }
 
-/// [`identity`] for sizes that are known at launch only.
+/// [`identity`] for sizes that are known only at launch.
 fn sized(name: &str, shape: &[i64], sizes: Vec<(&'static str, i64)>, kernel: Kernel) -> Case {
     Case { sizes, ..identity(name, B32, shape, kernel) }
 }
 
-/// A vector of four would span two rows, of which the second may lie outside.
+/// A vector of four would span two rows, the second of which may be out of bounds.
 fn rows_of_two_over_an_edge() -> Kernel {
     kernel("rows_of_two_over_an_edge", |k| {
         let m = k.size("m").max(4096);
@@ -39,7 +39,7 @@ fn rows_of_two_over_an_edge() -> Kernel {
     })
 }
 
-/// Rows begin at multiples of 24 bytes: no vector of 16 is aligned.
+/// Rows begin at multiples of 24 bytes, so vectors of 16 bytes would not be aligned.
 fn pitches_of_six() -> Kernel {
     kernel("pitches_of_six", |k| {
         let m = k.size("m").multiple_of(32).max(4096);
@@ -51,7 +51,7 @@ fn pitches_of_six() -> Kernel {
     })
 }
 
-/// The last tile hangs over; the elements outside are not stored.
+/// The last tile extends past the end; elements out of bounds are not stored.
 fn copied_over_an_edge() -> Kernel {
     kernel("filled_over_an_edge", |k| {
         let n = k.size("n").max(4096);
@@ -110,7 +110,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// 128 threads: into shared memory and out, nothing crosses threads but by the tile's order.
+/// 128 threads copy into shared memory and out; elements move between threads only because the tile's order differs.
 fn cta_round_trip() -> Kernel {
     kernel("cta_round_trip", |k| {
         let a = k.input("a", F32, [64, 96]);
@@ -122,7 +122,7 @@ fn cta_round_trip() -> Kernel {
     })
 }
 
-/// The CTA copies, warp 0 permutes: barriers of the CTA on both sides.
+/// The CTA copies, warp 0 permutes: CTA barriers on both sides.
 fn one_warp_permutes_for_all() -> Kernel {
     kernel("one_warp_permutes_for_all", |k| {
         let a = k.input("a", B32, [4, 64]);
@@ -136,7 +136,7 @@ fn one_warp_permutes_for_all() -> Kernel {
     })
 }
 
-/// Four warps, each with its own tile: barriers of a warp suffice.
+/// Four warps, each with its own tile: warp barriers suffice.
 fn each_warp_its_own_tile() -> Kernel {
     kernel("each_warp_its_own_tile", |k| {
         let a = k.input("a", B32, [4, 4, 32]);
@@ -151,7 +151,7 @@ fn each_warp_its_own_tile() -> Kernel {
     })
 }
 
-/// One shared buffer, written again in every iteration: the end of one meets the beginning of the next.
+/// One shared buffer, written again in every iteration: the end of each must be ordered before the start of the next.
 fn a_buffer_used_again() -> Kernel {
     kernel("a_buffer_used_again", |k| {
         let a = k.input("a", B32, [3, 4, 32]);
@@ -165,7 +165,7 @@ fn a_buffer_used_again() -> Kernel {
     })
 }
 
-/// The barriers inside warp 0's permute say nothing of warp 1, whose lanes read what other lanes wrote before it.
+/// The barriers inside warp 0's permute do not order warp 1, whose lanes read what other lanes wrote before it.
 fn a_named_warp_orders_nobody_else() -> Kernel {
     kernel("a_named_warp_orders_nobody_else", |k| {
         let a = k.input("a", B32, [2, 4, 32]);
@@ -182,7 +182,7 @@ fn a_named_warp_orders_nobody_else() -> Kernel {
     })
 }
 
-/// What the first inner loop writes is read after the second, in the same iteration of the outer one.
+/// The tile that the first inner loop writes is read after the second, in the same iteration of the outer loop.
 fn two_loops_and_a_reader() -> Case {
     let kernel = kernel("two_loops_and_a_reader", |k| {
         let a = k.input("a", B32, [2, 2, 64]);
@@ -218,7 +218,7 @@ fn through_a_fragment() -> Kernel {
     })
 }
 
-/// Every element in two lanes, half of the warp without any: one copy is stored.
+/// Every element is held by two lanes, and half of the warp holds none: one copy is stored.
 fn a_replicated_fragment() -> Kernel {
     kernel("a_replicated_fragment", |k| {
         let a = k.input("a", B32, [8, 4]);
@@ -230,7 +230,7 @@ fn a_replicated_fragment() -> Kernel {
     })
 }
 
-/// Rows on neighbouring threads in one fragment, columns in the other: inference puts a copy through shared memory between.
+/// Rows on adjacent threads in one fragment, columns in the other: inference inserts a copy through shared memory.
 fn conversions_that_are_allowed() -> Kernel {
     kernel("conversions_that_are_allowed", |k| {
         let a = k.input("a", B32, [64]);
@@ -249,7 +249,7 @@ fn conversions_that_are_allowed() -> Kernel {
     })
 }
 
-/// The same, written out by the user.
+/// The same, with the copy written by the user.
 fn convert_layout() -> Kernel {
     kernel("convert_layout", |k| {
         let a = k.input("a", B32, [64]);
@@ -263,7 +263,7 @@ fn convert_layout() -> Kernel {
     })
 }
 
-/// The same owners, registers in another order.
+/// The same owners, with registers in a different order.
 fn fragment_to_fragment() -> Kernel {
     kernel("fragment_to_fragment", |k| {
         let a = k.input("a", B16, [32, 8]);
@@ -277,7 +277,7 @@ fn fragment_to_fragment() -> Kernel {
     })
 }
 
-/// Sizes that divide by nothing: the last step is predicated.
+/// Sizes that are not divisible by the number of threads: the last step is predicated.
 fn ragged() -> Kernel {
     kernel("ragged", |k| {
         let a = k.input("a", B16, [7, 13]);
@@ -289,7 +289,7 @@ fn ragged() -> Kernel {
     })
 }
 
-/// 3 x 4 on one side, 4 x 3 on the other: no common iters, so element by element.
+/// 3 x 4 on one side, 4 x 3 on the other: there are no common iters, so the copy is element by element.
 fn iters_that_do_not_nest() -> Kernel {
     let flat = |layout: &str| ([12i64], layout.parse::<TileLayout>().expect("a layout"));
     kernel("iters_that_do_not_nest", |k| {
@@ -312,7 +312,7 @@ fn dynamic_shared() -> Kernel {
     })
 }
 
-/// A swizzled tile, written by rows and read by columns.
+/// A swizzled tile, written row by row and read column by column.
 fn swizzled_shared() -> Kernel {
     let swizzle = SwizzleLayout::new(0, 5, 5, true).expect("a swizzle");
     kernel("swizzled_shared", |k| {
@@ -325,7 +325,7 @@ fn swizzled_shared() -> Kernel {
     })
 }
 
-/// Bytes in, the same storage out as bytes, after a copy of it as words.
+/// Bytes are copied to shared memory, copied there as words, and copied out as bytes.
 fn a_view_of_another_width() -> Kernel {
     kernel("a_view_of_another_width", |k| {
         let a = k.input("a", B8, [512]);
@@ -352,7 +352,7 @@ fn an_unrolled_loop() -> Kernel {
     })
 }
 
-/// A grid of blocks, each moving its part.
+/// A grid of CTAs, each of which moves its own part.
 fn blocks_of_a_matrix() -> Kernel {
     kernel("blocks_of_a_matrix", |k| {
         let a = k.input("a", F32, [64, 96]);
@@ -366,7 +366,7 @@ fn blocks_of_a_matrix() -> Kernel {
     })
 }
 
-/// More steps than one batch, the last of them for half of the lanes.
+/// More steps than fit in one batch; in the last step only half of the lanes are active.
 fn a_batch_with_a_tail() -> Kernel {
     kernel("a_batch_with_a_tail", |k| {
         let a = k.input("a", B32, [34, 32]);
@@ -376,7 +376,7 @@ fn a_batch_with_a_tail() -> Kernel {
     })
 }
 
-/// Half of the rows of a fragment become zero; the lanes that hold the others keep them.
+/// Half of the rows of a fragment are set to zero; the lanes that hold the other rows keep them.
 fn partly_filled() -> Case {
     let kernel = kernel("partly_filled", |k| {
         let a = k.input("a", B32, [32, 4]);

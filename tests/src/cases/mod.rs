@@ -1,5 +1,5 @@
-//! Kernels with inputs and expected outputs: those of the library in their tested configurations, and small ones that
-//! only tests need.
+//! Kernels with inputs and expected outputs: those of the library in their tested configurations, and small ones used
+//! only by tests.
 
 mod extra;
 
@@ -9,25 +9,25 @@ use tilewright::prelude::{Kernel, Target};
 use tilewright::runtime::{HostTensor, Tolerance, compare_all};
 use tilewright_kernels::KERNELS;
 
-/// A kernel to run, and what it must give.
+/// A kernel to run, and its expected outputs.
 pub struct Case {
     /// Its name, unique among the cases: `warp_transpose-b32-rows=4-cols=32`.
     pub name: String,
-    /// Builds it.
+    /// Builds the kernel.
     pub kernel: Kernel,
-    /// The variant asked for, if any.
+    /// The requested variant, if any.
     pub variant: Option<String>,
-    /// The values of the sizes that are known at launch only.
+    /// The values of the sizes that are known only at launch.
     pub sizes: Vec<(&'static str, i64)>,
-    /// Its inputs.
+    /// The input tensors.
     pub inputs: Vec<HostTensor>,
-    /// What it must compute.
+    /// The expected output tensors.
     pub expected: Vec<HostTensor>,
     /// How exact the result is.
     pub tolerance: Tolerance,
-    /// Whether every access to shared memory is at its ideal number of wavefronts.
+    /// Whether every access to shared memory must take the minimum number of wavefronts.
     pub ideal: bool,
-    /// Whether it is a kernel of the library with the dtype and sizes that `run-kernel` takes unless told otherwise.
+    /// Whether it is a kernel of the library with the default dtype and sizes of `run-kernel`.
     pub is_default: bool,
 }
 
@@ -47,8 +47,8 @@ impl Case {
         compile(self.kernel.clone(), &options)?.for_sizes(&self.sizes)
     }
 
-    /// Compares outputs with those that are expected, as exactly as the case says. Error: another number of outputs, or
-    /// the first element that is too far off.
+    /// Compares outputs with the expected ones, as exactly as the case requires. Error: a different number of outputs,
+    /// or the first element whose error is too large.
     pub fn compare(&self, outputs: &[HostTensor]) -> Result<(), String> {
         let compared = compare_all(outputs, &self.expected, self.tolerance).map_err(|error| error.to_string())?;
         match compared.into_iter().find_map(|comparison| comparison.mismatch) {
@@ -58,7 +58,7 @@ impl Case {
     }
 }
 
-/// Kernels with different threads, barriers and memories, of whose PTX tests change a line.
+/// Kernels with different threads, barriers and memories. Tests change one line of their PTX.
 pub const MUTATED: [&str; 4] = [
     "sf_transpose-f32",
     "warp_transpose-b32-rows=32-cols=32-tiles=2",
@@ -66,7 +66,7 @@ pub const MUTATED: [&str; 4] = [
     "a_buffer_used_again",
 ];
 
-/// Tiles of which every access is free of bank conflicts.
+/// Cases whose accesses to shared memory are all free of bank conflicts.
 const IDEAL: [&str; 14] = [
     "sf_transpose-f32",
     "sf_transpose-f32-warp_xor_swizzle",
@@ -84,7 +84,7 @@ const IDEAL: [&str; 14] = [
     "warp_transpose-b8-rows=4-cols=32-tiles=2",
 ];
 
-/// Every case, the library's first.
+/// All cases, those of the library first.
 pub fn all() -> Vec<Case> {
     let mut cases: Vec<Case> = KERNELS
         .iter()
@@ -115,7 +115,7 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// A case again, with a variant asked for.
+/// The same case with a requested variant.
 fn forced(cases: &[Case], name: &str, variant: &str) -> Case {
     let case = cases.iter().find(|case| case.name == name).unwrap_or(&cases[0]);
     Case {

@@ -1,10 +1,10 @@
-//! Whether any iters at all describe a list of places: what a refusal must be held to.
+//! Whether any iters can describe a list of places: a refusal is justified only if none can.
 
 use std::collections::BTreeSet;
 
 use super::brute::{Place, minus};
 
-/// True where some shard iters, each on one axis, lead to these places in order.
+/// True if some shard iters, each on one axis, produce these places in order.
 pub(crate) fn is_affine(places: &[Place]) -> bool {
     let count = places.len();
     if count < 2 {
@@ -24,8 +24,8 @@ pub(crate) fn is_affine(places: &[Place]) -> bool {
     })
 }
 
-/// True where some layout has exactly these sets of places, element by element: all are one set of copies, moved along
-/// an affine walk.
+/// True if some layout has exactly these sets of places, element by element: all are translations of one set of copies,
+/// by affine offsets.
 pub(crate) fn is_layout(sets: &[BTreeSet<Place>]) -> bool {
     let first = |set: &BTreeSet<Place>| set.first().cloned().unwrap_or_default();
     let starts: Vec<Place> = sets.iter().map(first).collect();
@@ -35,7 +35,7 @@ pub(crate) fn is_layout(sets: &[BTreeSet<Place>]) -> bool {
     alike && is_affine(&starts) && are_copies(&all)
 }
 
-/// True where replica iters make these distances, of which the least is 0.
+/// True if replica iters produce these distances, the least of which is 0.
 fn are_copies(copies: &[Place]) -> bool {
     let columns = copies.first().map_or(0, Vec::len);
     let on_axis = |column: usize| copies.iter().map(|copy| copy[column]).collect::<BTreeSet<i64>>();
@@ -44,7 +44,7 @@ fn are_copies(copies: &[Place]) -> bool {
     is_product && axes.iter().all(|set| add_up(set, &BTreeSet::from([0]), 1))
 }
 
-/// True where progressions of strides from `stride` on, added to the numbers reached, make the set.
+/// True if the set is the sum of the numbers reached and arithmetic progressions with strides of at least `stride`.
 fn add_up(set: &BTreeSet<i64>, reached: &BTreeSet<i64>, stride: i64) -> bool {
     let Some(missing) = set.iter().find(|number| !reached.contains(number)) else { return reached == set };
     if *missing < stride {

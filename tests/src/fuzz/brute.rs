@@ -1,28 +1,28 @@
-//! Where elements are, straight from shard, replica and offset: nothing of the library's `apply` is used.
+//! The places of elements, computed directly from shard, replica and offset, without the library's `apply`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright::layout::{Axis, Coord, Iter, TileLayout};
 
-/// A position on each of a list of axes.
+/// One position for each of a list of axes.
 pub(crate) type Place = Vec<i64>;
 
 /// The places of every element, over a list of axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// The first copy of every element.
+    /// The place of the first copy of every element.
     pub(crate) base: Vec<Place>,
-    /// How far each copy is from the first: distinct, in order, the first all 0.
+    /// The distances of all copies from the first: distinct, sorted, the first all 0.
     pub(crate) copies: Vec<Place>,
 }
 
 impl Places {
-    /// The places of a layout; what it does on axes outside the list is left out.
+    /// The places of a layout; axes outside the list are ignored.
     pub(crate) fn of(layout: &TileLayout, axes: &[Axis]) -> Places {
         Places::new(first_places(layout, axes), walk(vec![vec![0; axes.len()]], layout.replica(), axes))
     }
 
-    /// Elements at `base`, each with copies at these distances, in any order and repeated.
+    /// Elements at `base`, each with copies at these distances, which may be unordered and repeated.
     pub(crate) fn new(base: Vec<Place>, mut copies: Vec<Place>) -> Places {
         copies.sort_unstable();
         copies.dedup();
@@ -38,12 +38,12 @@ impl Places {
         self.copies.iter().map(|copy| plus(&self.base[element], copy)).collect()
     }
 
-    /// Every place that holds an element.
+    /// All places that hold an element.
     pub(crate) fn all(&self) -> BTreeSet<Place> {
         (0..self.base.len()).flat_map(|element| self.set(element)).collect()
     }
 
-    /// The elements at every place that holds one, in order.
+    /// The elements at each place that holds any, in order.
     pub(crate) fn held(&self) -> BTreeMap<Place, Vec<i64>> {
         let mut held: BTreeMap<Place, Vec<i64>> = BTreeMap::new();
         for element in 0..self.base.len() {
@@ -60,24 +60,24 @@ impl Places {
         Places { base, copies: self.copies.clone() }
     }
 
-    /// Every position and every distance under a linear map.
+    /// Applies a linear map to every position and every distance.
     pub(crate) fn mapped(&self, map: impl Fn(&[i64]) -> Place) -> Places {
         let each = |list: &[Place]| list.iter().map(|place| map(place)).collect();
         Places::new(each(&self.base), each(&self.copies))
     }
 
-    /// The least position in a column.
+    /// The least position on an axis, given by its column.
     pub(crate) fn least(&self, column: usize) -> i64 {
         self.base.iter().map(|place| place[column]).min().unwrap_or(0)
     }
 
-    /// The greatest position in a column.
+    /// The greatest position on an axis, given by its column.
     pub(crate) fn greatest(&self, column: usize) -> i64 {
         let most = |list: &[Place]| list.iter().map(|place| place[column]).max().unwrap_or(0);
         most(&self.base) + most(&self.copies)
     }
 
-    /// The first element that is elsewhere in `other`, which has as many.
+    /// The first element whose places differ in `other`, which has the same number of elements.
     pub(crate) fn first_difference(&self, other: &Places) -> Option<usize> {
         if self.copies != other.copies {
             return Some(0);
@@ -86,13 +86,13 @@ impl Places {
     }
 }
 
-/// Where the digits of every element lead, without replicas.
+/// The place of every element, without replicas.
 pub(crate) fn first_places(layout: &TileLayout, axes: &[Axis]) -> Vec<Place> {
     let start = axes.iter().map(|axis| layout.offset().get(axis).copied().unwrap_or(0)).collect();
     walk(vec![start], layout.shard(), axes)
 }
 
-/// Every place, moved on by every digit of every iter, the last fastest.
+/// Every place, displaced by every digit of every iter, the last iter fastest.
 fn walk(start: Vec<Place>, iters: &[Iter], axes: &[Axis]) -> Vec<Place> {
     let mut places = start;
     for iter in iters {
@@ -117,7 +117,7 @@ pub(crate) fn minus(a: &[i64], b: &[i64]) -> Place {
     a.iter().zip(b).map(|(a, b)| a - b).collect()
 }
 
-/// The axes that some of the layouts mention, in order of name.
+/// The axes that the layouts use, ordered by name.
 pub(crate) fn axes_of(layouts: &[&TileLayout]) -> Vec<Axis> {
     let mut axes = BTreeSet::new();
     for layout in layouts {
@@ -127,7 +127,7 @@ pub(crate) fn axes_of(layouts: &[&TileLayout]) -> Vec<Axis> {
     axes.into_iter().collect()
 }
 
-/// Fails where two maps place some element differently.
+/// Fails if two maps place some element differently.
 pub(crate) fn agree(got: &Places, expected: &Places) -> Result<(), String> {
     if got.base.len() != expected.base.len() {
         return Err(format!("{} elements, expected {}", got.base.len(), expected.base.len()));
@@ -140,19 +140,19 @@ pub(crate) fn agree(got: &Places, expected: &Places) -> Result<(), String> {
     }
 }
 
-/// Fails where two layouts place some element differently.
+/// Fails if two layouts place some element differently.
 pub(crate) fn keeps_places(got: &TileLayout, expected: &TileLayout) -> Result<(), String> {
     let axes = axes_of(&[got, expected]);
     agree(&Places::of(got, &axes), &Places::of(expected, &axes)).map_err(|what| format!("{got}: {what}"))
 }
 
-/// What `apply` answers, as places over these axes.
+/// The result of `apply`, as places over these axes.
 pub(crate) fn rows(coords: &[Coord], axes: &[Axis]) -> Vec<Place> {
     let row = |coord: &Coord| axes.iter().map(|axis| coord.get(axis).copied().unwrap_or(0)).collect();
     coords.iter().map(row).collect()
 }
 
-/// A place as the library takes it.
+/// A place in the form that the library accepts.
 pub(crate) fn coord(place: &[i64], axes: &[Axis]) -> Coord {
     axes.iter().cloned().zip(place.iter().copied()).collect()
 }
@@ -162,13 +162,13 @@ pub(crate) fn extents_of(layout: &TileLayout) -> Vec<i64> {
     layout.shard().iter().map(|iter| iter.extent).collect()
 }
 
-/// The elements of a shape.
+/// The number of elements of a shape.
 pub(crate) fn volume(shape: &[i64]) -> i64 {
     shape.iter().product()
 }
 
-/// True where the dimensions of all shapes can be cut from one list of extents: of any two numbers of elements behind
-/// a boundary, one divides the other.
+/// True if all shapes can be formed from one list of extents: of any two numbers of elements after a boundary, one
+/// divides the other.
 pub(crate) fn nest(shapes: &[&[i64]]) -> bool {
     let mut boundaries = BTreeSet::from([1]);
     for shape in shapes {
@@ -182,7 +182,7 @@ pub(crate) fn nest(shapes: &[&[i64]]) -> bool {
     boundaries.windows(2).all(|pair| pair[1] % pair[0] == 0)
 }
 
-/// True where the canonical iters of the layout can be cut at the dimensions of `shape`.
+/// True if the canonical iters of the layout can be split at the boundaries of `shape`.
 pub(crate) fn groups(layout: &TileLayout, shape: &[i64]) -> bool {
     volume(shape) == layout.size() && nest(&[&extents_of(&layout.canonicalize()), shape])
 }

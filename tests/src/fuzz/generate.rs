@@ -1,4 +1,4 @@
-//! Random layouts, shapes and regions, made so that operations accept a good share of them.
+//! Random layouts, shapes and regions, chosen so that operations accept a large share of them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,23 +9,23 @@ use tilewright::layout::{Axis, Coord, Iter, TileLayout};
 use super::brute::{axes_of, extents_of};
 use crate::rng::Rng;
 
-/// The most places of a box.
+/// The maximum number of places in a box.
 const MOST_PLACES: i64 = 256;
 
 /// How the strides of the shard are chosen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strides {
-    /// The last iter is the fastest, without gaps.
+    /// Row-major: the last iter is the fastest, without gaps.
     RowMajor,
     /// In any order, without gaps.
     Dense,
-    /// With gaps of whole multiples: strides nest.
+    /// With gaps that are multiples of the stride: strides nest.
     Padded,
-    /// With gaps of any length.
+    /// With arbitrary gaps.
     Loose,
     /// Dense, but some are negative or 0.
     Signed,
-    /// Any numbers.
+    /// Arbitrary strides.
     Broken,
 }
 
@@ -42,7 +42,7 @@ const STRIDES: [Strides; 10] = [
     Strides::Broken,
 ];
 
-/// An axis: memory most often, threads, a register, a column of tensor memory, or a name of the user's.
+/// An axis: most often memory, otherwise threads, registers, columns of tensor memory, or a user-defined name.
 pub(crate) fn axis(rng: &mut Rng) -> Axis {
     match rng.below(14) {
         0..=5 => M,
@@ -55,18 +55,18 @@ pub(crate) fn axis(rng: &mut Rng) -> Axis {
     }
 }
 
-/// One to three axes for a layout to stand on.
+/// One to three axes for a layout.
 pub(crate) fn axes(rng: &mut Rng) -> Vec<Axis> {
     (0..rng.within(1..=3)).map(|_| axis(rng)).collect()
 }
 
-/// One of the axes of a layout, or now and then another.
+/// One of the axes of a layout, or occasionally another.
 pub(crate) fn axis_of(rng: &mut Rng, layout: &TileLayout) -> Axis {
     let own = axes_of(&[layout]);
     if own.is_empty() || rng.percent(10) { axis(rng) } else { rng.pick(&own).clone() }
 }
 
-/// The most elements of a layout: few most often, so that brute force stays cheap.
+/// The maximum number of elements of a layout: usually small, so that brute force stays cheap.
 pub(crate) fn budget(rng: &mut Rng) -> i64 {
     *rng.pick(&[8, 16, 16, 24, 48, 48, 64, 200])
 }
@@ -110,7 +110,7 @@ pub(crate) fn layout(rng: &mut Rng) -> TileLayout {
     layout_of(rng, budget)
 }
 
-/// A layout of at most so many elements.
+/// A layout of at most `budget` elements.
 pub(crate) fn layout_of(rng: &mut Rng, budget: i64) -> TileLayout {
     let axes = axes(rng);
     let extents = if rng.percent(1) { Vec::new() } else { extents(rng, budget) };
@@ -147,7 +147,7 @@ pub(crate) fn dense(rng: &mut Rng) -> TileLayout {
     TileLayout::new(shard, Vec::new(), []).expect("small numbers")
 }
 
-/// A layout of linear memory, at positions that are not negative.
+/// A layout of linear memory at non-negative positions.
 pub(crate) fn memory(rng: &mut Rng, budget: i64) -> TileLayout {
     let extents = extents(rng, budget);
     let shard = shard(rng, &extents, &[M]);
@@ -185,7 +185,7 @@ fn shard(rng: &mut Rng, extents: &[i64], axes: &[Axis]) -> Vec<Iter> {
     iters
 }
 
-/// Copies behind what is there, over it, or on top of each other.
+/// Replica iters whose copies follow the elements, overlap them, or coincide.
 fn replica(rng: &mut Rng, shard: &[Iter], axes: &[Axis]) -> Vec<Iter> {
     let mut iters: Vec<Iter> = Vec::new();
     for _ in 0..*rng.pick(&[0, 0, 0, 0, 0, 1, 1, 1, 2, 3]) {
@@ -215,7 +215,7 @@ fn offset(rng: &mut Rng, axes: &[Axis]) -> Vec<(Axis, i64)> {
     offset
 }
 
-/// A shape whose dimensions can be cut from these extents: some are split, neighbours are joined.
+/// A shape made from these extents: some are split, adjacent ones are joined.
 pub(crate) fn shape(rng: &mut Rng, extents: &[i64]) -> Vec<i64> {
     let mut shape: Vec<i64> = Vec::new();
     for &extent in extents {
@@ -234,7 +234,7 @@ pub(crate) fn shape(rng: &mut Rng, extents: &[i64]) -> Vec<i64> {
     shape
 }
 
-/// A shape of the layout's size: most can be cut from its iters.
+/// A shape of the layout's size: most can be made from its iters.
 pub(crate) fn any_shape(rng: &mut Rng, layout: &TileLayout) -> Vec<i64> {
     if rng.percent(80) { shape(rng, &extents_of(layout)) } else { factors(rng, layout.size()) }
 }
@@ -247,7 +247,7 @@ pub(crate) fn joined(rng: &mut Rng, extents: &[i64], rank: usize) -> Vec<i64> {
     bounds.windows(2).map(|pair| extents[pair[0]..pair[1]].iter().product()).collect()
 }
 
-/// A box of a shape: most begin and end where iters may, some are ragged, a few are no region at all.
+/// A region of a shape: most begin and end at boundaries of iters, some do not, and a few are invalid.
 pub(crate) fn region(rng: &mut Rng, shape: &[i64]) -> Vec<Range<i64>> {
     let mut region: Vec<Range<i64>> = shape.iter().map(|&extent| range(rng, extent)).collect();
     if rng.percent(4) {
@@ -264,7 +264,7 @@ fn range(rng: &mut Rng, extent: i64) -> Range<i64> {
     start * unit..end * unit
 }
 
-/// A box of few places over some axes on which a layout has these spans: as long, shorter, or a little too long.
+/// A small box over some axes on which a layout has these spans: of equal length, shorter, or slightly too long.
 pub(crate) fn sides(rng: &mut Rng, spans: &[(Axis, i64)]) -> Vec<(Axis, i64)> {
     let mut sides = Vec::new();
     let mut places = 1;
@@ -290,7 +290,7 @@ pub(crate) fn permutation(rng: &mut Rng, length: usize) -> Vec<usize> {
     permutation
 }
 
-/// A place as a user might name it: some axes at 0 are left out, one may be added.
+/// A place as a user might write it: some axes at 0 are omitted, and one may be added.
 pub(crate) fn named(rng: &mut Rng, mut place: Coord) -> Coord {
     place.retain(|_, position| *position != 0 || rng.percent(50));
     if rng.percent(20) {

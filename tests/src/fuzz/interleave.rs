@@ -1,10 +1,10 @@
-//! Tilings and sums by their definition: the places of two layouts added, dimension by dimension in turn.
+//! Tilings and sums by definition: the places of two layouts are added, with their dimensions interleaved.
 
 use std::collections::BTreeSet;
 
 use super::brute::{Place, Places, minus, plus};
 
-/// Whether steps of the outer layout count spans of the inner one.
+/// Whether steps of the outer layout are multiplied by the spans of the inner one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scaled {
     /// A tiling.
@@ -13,18 +13,18 @@ pub(crate) enum Scaled {
     No,
 }
 
-/// Whether there is a part that makes a whole with the other.
+/// Whether a part exists that, with the other, makes the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// There is one.
+    /// It exists.
     Certain,
-    /// There are places that would do; whether iters make their copies is not decided.
+    /// Suitable places exist; it is not decided whether replica iters can produce their copies.
     Possible,
-    /// There is none.
+    /// It does not exist.
     Impossible,
 }
 
-/// The shapes of two layouts, of one rank.
+/// The shapes of two layouts, of equal rank.
 #[derive(Clone, Copy)]
 pub(crate) struct Shapes<'a> {
     pub(crate) outer: &'a [i64],
@@ -42,7 +42,7 @@ impl Shapes<'_> {
         self.outer.iter().zip(self.inner).map(|(outer, inner)| outer * inner).collect()
     }
 
-    /// Of every element of the interleaved shape, in order: the element of the outer layout and that of the inner one.
+    /// For every element of the interleaved shape, in order: its elements in the outer and the inner layout.
     fn pairs(self) -> Vec<(usize, usize)> {
         let mut pairs = vec![(0, 0)];
         for (outer, inner) in self.outer.iter().zip(self.inner) {
@@ -124,7 +124,7 @@ fn divides(divisor: i64, value: i64) -> bool {
     if divisor == 0 { value == 0 } else { value % divisor == 0 }
 }
 
-/// Whether some distances, added to all of `part`, make `whole`; both begin at 0. Of the distances that fit, more never
+/// Whether some distances, added to all of `part`, make `whole`; both begin at 0. Additional fitting distances never
 /// hurt, so all of them are tried at once.
 fn copies_part(whole: &[Place], part: &[Place]) -> Part {
     if whole == part {

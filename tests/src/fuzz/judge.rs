@@ -1,22 +1,23 @@
-//! How the answer of an operation is judged.
+//! Checks of the results of operations.
 
 use std::fmt::Debug;
 
 use tilewright::layout::LayoutError;
 
-/// How a case ended that is not wrong.
+/// The outcome of a case that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// There was an answer, and it is right.
+    /// The operation returned a result, and it is correct.
     Accepted,
-    /// There was none, rightly as far as can be told; with the code, or what it was that was not found.
+    /// The operation refused, justifiably as far as can be determined. The text is the error code, or what was not
+    /// found.
     Refused(&'static str),
 }
 
-/// How a case ended; the error is what is wrong, with all that is needed to see it again.
+/// The outcome of a case; the error says what is wrong, with all that is needed to reproduce it.
 pub(crate) type Outcome = Result<Ended, String>;
 
-/// Judges an answer: where the call is legal there must be one, and it must pass the check; else there must be none.
+/// Checks a result: if the call is legal, it must succeed and pass the check; otherwise it must be refused.
 pub(crate) fn judge<T>(
     call: &dyn Fn() -> String,
     answer: Result<T, LayoutError>,
@@ -31,7 +32,7 @@ pub(crate) fn judge<T>(
     }
 }
 
-/// Judges an answer to a question that always has one.
+/// Checks the result of a query that never refuses.
 pub(crate) fn answered<T: PartialEq + Debug>(
     call: &dyn Fn() -> String,
     answer: Result<T, LayoutError>,
@@ -40,22 +41,22 @@ pub(crate) fn answered<T: PartialEq + Debug>(
     judge(call, answer, true, |answer| equal(&answer, expected))
 }
 
-/// Judges the checks of an operation that cannot refuse.
+/// The outcome of the checks of an operation that cannot refuse.
 pub(crate) fn accept(call: &dyn Fn() -> String, checked: Result<(), String>) -> Outcome {
     checked.map(|()| Ended::Accepted).map_err(|what| format!("{}: {what}", call()))
 }
 
-/// Fails with what is said where something does not hold.
+/// Fails with a message if a condition does not hold.
 pub(crate) fn ensure(holds: bool, said: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(said()) }
 }
 
-/// Fails with both values where they differ.
+/// Fails with both values if they differ.
 pub(crate) fn equal<T: PartialEq + Debug + ?Sized>(got: &T, expected: &T) -> Result<(), String> {
     ensure(got == expected, || format!("got {got:?}, expected {expected:?}"))
 }
 
-/// Text of an error, for checks that call on the library.
+/// The text of an error, for checks that call the library.
 pub(crate) fn told(error: LayoutError) -> String {
     error.to_string()
 }

@@ -1,8 +1,7 @@
 //! Random input for the layout crate: every operation against brute force ([`run`]), and mutated notation through the
-//! parser and what follows it ([`run_text`]).
-//!
-//! A case is told by the seed, the operation and its number alone, so that runs in parts and side by side come to the
-//! same report: [`run_cases`] of `0..n` is [`run_cases`] of `0..k` merged with that of `k..n`.
+//! parser and what follows it ([`run_text`]). A case depends only on the seed, the operation and the case number, so
+//! runs that are split or parallel give the same report: [`run_cases`] of `0..n` is [`run_cases`] of `0..k` merged with
+//! that of `k..n`.
 
 mod affine;
 mod brute;
@@ -27,17 +26,17 @@ use crate::rng::Rng;
 use judge::Outcome;
 use operations::{OPERATIONS, Operation};
 
-/// The share of cases that every operation should accept, so that it is tested at all.
+/// The minimum share of cases that every operation should accept, so that accepted calls are tested too.
 pub const ACCEPTED_GOAL: f64 = 0.30;
-/// The share of mutated texts that should get past the parser.
+/// The minimum share of mutated texts that should parse.
 pub const PARSED_GOAL: f64 = 0.20;
 
-/// `cases` random inputs through every operation, each against brute force.
+/// Runs every operation on `cases` random inputs and compares each result with brute force.
 pub fn run(seed: u64, cases: u64) -> Report {
     run_cases(seed, 0..cases)
 }
 
-/// A part of a run: the cases of these numbers, of every operation.
+/// Part of a run: the cases with these numbers, for every operation.
 pub fn run_cases(seed: u64, cases: Range<u64>) -> Report {
     let tally = |operation: &Operation| {
         let mut tally = Tally::new(operation.name);
@@ -49,14 +48,14 @@ pub fn run_cases(seed: u64, cases: Range<u64>) -> Report {
     Report::new(OPERATIONS.iter().map(tally).collect())
 }
 
-/// One case; a panic is wrong.
+/// Runs one case; a panic counts as wrong.
 fn outcome(operation: &Operation, seed: u64, case: u64) -> Outcome {
     let (name, check) = (operation.name, operation.check);
     let own_seed = name.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     catch_unwind(|| check(&mut Rng::new(own_seed, case))).unwrap_or_else(|panic| Err(said(panic.as_ref())))
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));

@@ -1,25 +1,26 @@
-//! What a run of the operations came to.
+//! The report of a run over the operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::judge::{Ended, Outcome};
 
-/// How many texts of wrong cases are kept for each operation.
+/// The maximum number of wrong cases whose text is kept, per operation.
 const EXAMPLES: usize = 3;
 
-/// How the cases of one operation ended.
+/// The outcomes of the cases of one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// The operation.
+    /// The name of the operation.
     pub name: &'static str,
-    /// Cases with an answer that is right.
+    /// Number of cases with a correct result.
     pub accepted: u64,
-    /// Cases without an answer, rightly as far as brute force can tell: by code, or by what was not found.
+    /// Number of cases that were refused, justifiably as far as brute force can determine, by error code or by what was
+    /// not found.
     pub refused: BTreeMap<&'static str, u64>,
-    /// Cases that are wrong.
+    /// Number of wrong cases.
     pub wrong: u64,
-    /// The first of them, each with its number and all that is needed to see it again.
+    /// The first wrong cases, each with its number and all that is needed to reproduce it.
     pub examples: Vec<String>,
 }
 
@@ -41,12 +42,12 @@ impl Tally {
         }
     }
 
-    /// All its cases.
+    /// The number of all cases.
     pub fn cases(&self) -> u64 {
         self.accepted + self.wrong + self.refused.values().sum::<u64>()
     }
 
-    /// The share of its cases that were accepted; 0 without cases.
+    /// The share of cases that were accepted; 0 if there are no cases.
     pub fn share(&self) -> f64 {
         self.accepted as f64 / self.cases().max(1) as f64
     }
@@ -62,7 +63,7 @@ impl Tally {
     }
 }
 
-/// How the cases of all operations ended.
+/// The outcomes of the cases of all operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     tallies: Vec<Tally>,
@@ -78,7 +79,7 @@ impl Report {
         &self.tallies
     }
 
-    /// This part of a run, followed by a later one.
+    /// Merges this part of a run with a later one.
     pub fn merged(mut self, later: Report) -> Report {
         for (tally, later) in self.tallies.iter_mut().zip(later.tallies) {
             tally.merge(later);
@@ -86,7 +87,7 @@ impl Report {
         self
     }
 
-    /// How many cases are wrong.
+    /// The number of wrong cases.
     pub fn wrong(&self) -> u64 {
         self.tallies.iter().map(|tally| tally.wrong).sum()
     }
@@ -108,7 +109,7 @@ pub(crate) fn counts(counts: &BTreeMap<&'static str, u64>) -> String {
     each.join(", ")
 }
 
-/// A row for each operation.
+/// One row per operation.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<36} {:>8} {:>9} {:>7} {:>6}  refused", "operation", "cases", "accepted", "share", "wrong")?;

@@ -1,12 +1,12 @@
-//! Work spread over the machine's cores.
+//! Parallel execution over all cores of the machine.
 
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Does the work on `0..total` in chunks, on all cores. The results are in order of the chunks, whichever core made
-/// them; `done` is told the length of every chunk that is done.
+/// Runs `work` on `0..total` in chunks, on all cores. The results are in the order of the chunks; `done` is called with
+/// the length of every finished chunk.
 pub fn spread<T: Send>(
     total: u64,
     chunk: u64,

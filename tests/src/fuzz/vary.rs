@@ -1,11 +1,11 @@
-//! A layout written another way, and a layout that is a little different.
+//! Equivalent forms of a layout, and layouts that are slightly different.
 
 use tilewright::layout::{Axis, Iter, TileLayout};
 
 use super::generate::{axis, divisor};
 use crate::rng::Rng;
 
-/// The parts of a layout, free to be changed.
+/// The parts of a layout, which can be modified.
 struct Parts {
     shard: Vec<Iter>,
     replica: Vec<Iter>,
@@ -26,7 +26,8 @@ impl Parts {
     }
 }
 
-/// The same map in other words: iters cut in two, idle iters added, replicas negated, made to overlap and reordered.
+/// The same map written differently: iters split in two, iters without effect added, replicas negated, made to overlap
+/// and reordered.
 pub(crate) fn respelled(rng: &mut Rng, layout: &TileLayout) -> TileLayout {
     let mut parts = Parts::of(layout);
     for _ in 0..rng.within(1..=4) {
@@ -47,7 +48,7 @@ pub(crate) fn respelled(rng: &mut Rng, layout: &TileLayout) -> TileLayout {
     parts.build()
 }
 
-/// An iter of extent `a * b` becomes two.
+/// Splits an iter of extent `a * b` in two.
 fn cut(rng: &mut Rng, iters: &mut Vec<Iter>) {
     if iters.is_empty() {
         return;
@@ -59,21 +60,21 @@ fn cut(rng: &mut Rng, iters: &mut Vec<Iter>) {
     iters.insert(at + 1, Iter { extent: inner, stride, axis });
 }
 
-/// An iter that moves nothing: of extent 1 with any stride, else of stride 0.
+/// An iter without effect: extent 1 with any stride, or stride 0.
 fn insert(rng: &mut Rng, iters: &mut Vec<Iter>, extent: i64) {
     let stride = if extent == 1 { rng.within(-3..=9) } else { 0 };
     let iter = Iter { extent, stride, axis: axis(rng) };
     iters.insert(rng.below(iters.len() + 1), iter);
 }
 
-/// A stride of 0 moves nothing on any axis.
+/// A stride of 0 has no effect on any axis.
 fn rename_idle(rng: &mut Rng, iters: &mut [Iter]) {
     for iter in iters.iter_mut().filter(|iter| iter.stride == 0) {
         iter.axis = axis(rng);
     }
 }
 
-/// `0..a` and `0..b` in steps of one stride make `0..a + b - 1`.
+/// Digits `0..a` and `0..b` with the same stride cover `0..a + b - 1`.
 fn overlap(rng: &mut Rng, iters: &mut Vec<Iter>) {
     if iters.is_empty() {
         return;
@@ -96,7 +97,7 @@ fn negate(rng: &mut Rng, parts: &mut Parts) {
     iter.stride = -iter.stride;
 }
 
-/// A layout of the same size that most often has other places.
+/// A layout of the same size that usually has different places.
 pub(crate) fn perturbed(rng: &mut Rng, layout: &TileLayout) -> TileLayout {
     let mut parts = Parts::of(layout);
     let last = parts.shard.len().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Cases about hardware layouts: the constructor's layout against the recorded table of places.
+//! Cases for hardware layouts: the constructor's layout is compared with the recorded table of places.
 
 use std::collections::BTreeMap;
 
@@ -21,21 +21,22 @@ type Checked = Result<Agreement, String>;
 pub(crate) fn tcgen05_atom(case: &Value) -> Checked {
     let given = &case["in"];
     let (Ok((rows, cols)), Ok(bits)) = (matrix(&given["tensor_shape"]), bits(&given["dtype"])) else {
-        return refusal(case, "no rows and columns, or a dtype without a width");
+        return refusal(case, "the shape has no rows and columns, or the dtype has no width");
     };
     let shape = text(&given["instr_shape"])?.parse::<Tcgen05Shape>();
     let got = shape.and_then(|shape| tcgen05_atom_layout(shape, rows, cols, bits));
     match got {
         Ok(layout) if given["instr_shape"] == "16x32bx2" && is_refused(case) => {
             two_halves(&layout, rows, cols, bits)?;
-            Ok(Agreement::Proved("PTX has this shape, the reference does not; every place is that of the ISA"))
+            Ok(Agreement::Proved("PTX has this shape, but the reference does not; every place is as the ISA specifies"))
         }
         got => tile(case, got),
     }
 }
 
-/// Every element of `16x32bx2` by the ISA's figure: lanes 0..16 of a warp hold the left half of the columns of its 16
-/// rows, lanes 16..32 the right half; of 32 rows of a warp the upper 16 come in the second half of the registers.
+/// Every element of `16x32bx2` according to the ISA's figure: lanes 0..16 of a warp hold the left half of the columns
+/// of 16 rows, lanes 16..32 the right half; with 32 rows per warp, the upper 16 are in the second half of the
+/// registers.
 fn two_halves(layout: &TileLayout, rows: i64, cols: i64, bits: i64) -> Result<(), String> {
     let of_warp = rows / 4;
     let width = cols / 2;
@@ -56,7 +57,8 @@ pub(crate) fn tmem_datapath(case: &Value) -> Checked {
     tile(case, datapath.and_then(|datapath| tmem_datapath_layout(datapath, rows, cols, sub_slab)))
 }
 
-/// `tmem_mma_operand_layout`: an operand in tensor memory. A `group` of the columns is a shape of more dimensions here.
+/// `tmem_mma_operand_layout`: an operand in tensor memory. A `group` of the columns is expressed here as additional
+/// dimensions.
 pub(crate) fn tmem_operand(case: &Value) -> Checked {
     let given = &case["in"];
     let mut shape = integers(&given["shape"])?;
@@ -87,7 +89,7 @@ pub(crate) fn wg_local(case: &Value) -> Checked {
     tile(case, wg_local_layout(integer(&case["in"]["cols"])?, rows))
 }
 
-/// `mma_shared_layout`: the address of every element of a swizzled tile, and the hash over all.
+/// `mma_shared_layout`: the address of every element of a swizzled tile, and a hash over all addresses.
 pub(crate) fn mma_shared(case: &Value) -> Checked {
     let (given, out) = (&case["in"], &case["out"]);
     let mode = text(&given["swizzle_mode"])?.parse::<SwizzleMode>();
@@ -108,7 +110,7 @@ pub(crate) fn mma_shared(case: &Value) -> Checked {
 fn addresses(layout: &Layout) -> Result<Vec<i64>, String> {
     let address = |flat| -> Result<i64, String> {
         let places = layout.apply(flat).map_err(|error| error.to_string())?;
-        same("places of an element", places.len(), 1)?;
+        same("number of places of an element", places.len(), 1)?;
         Ok(places[0].get(&M).copied().unwrap_or(0))
     };
     (0..layout.size()).map(address).collect()
@@ -123,8 +125,8 @@ pub(crate) fn sf_tmem(case: &Value) -> Checked {
     }
 }
 
-/// Scale factors in stages: the recorded table, or the proof that its stages overwrite each other, that ours do not,
-/// and that every stage by itself is the recorded one at another column.
+/// Scale factors in stages: the recorded table, or a proof that its stages overlap, that ours do not, and that each of
+/// our stages is the recorded one shifted by a number of columns.
 fn staged(case: &Value, layout: TileLayout, stages: i64) -> Checked {
     let recorded = parsed(&case["out"]["result"]["text"])?;
     tile(case, Ok(recorded.clone()))?;
@@ -158,7 +160,7 @@ fn places_by_stage(layout: &TileLayout, stages: i64) -> Result<Vec<Vec<Vec<Coord
     (0..stages).map(of).collect()
 }
 
-/// True where an element of one stage is at a place of another.
+/// True if an element of one stage has the same place as an element of another.
 fn overlap(stages: &[Vec<Vec<Coord>>]) -> bool {
     let mut taken = BTreeMap::new();
     let all =
@@ -187,7 +189,7 @@ fn scale_factors(case: &Value) -> Result<ScaleFactors, String> {
     })
 }
 
-/// The layout against the recorded table, with its hash; or the fact that there is none.
+/// Compares the layout with the recorded table and its hash; if a refusal is expected, there must be no layout.
 fn tile(case: &Value, got: Result<TileLayout, LayoutError>) -> Checked {
     let Some(layout) = accepted(case, got)? else { return Ok(Agreement::Same) };
     let table = &case["out"]["table"];
@@ -199,7 +201,7 @@ fn tile(case: &Value, got: Result<TileLayout, LayoutError>) -> Checked {
     Ok(Agreement::Same)
 }
 
-/// The layout, if there should be one; nothing, if it is rightly refused.
+/// The layout, if one is expected; `None` if it is correctly refused.
 fn accepted<T: std::fmt::Display>(case: &Value, got: Result<T, LayoutError>) -> Result<Option<T>, String> {
     match got {
         Err(error) => refusal(case, &error.to_string()).map(|_| None),
@@ -223,24 +225,24 @@ fn same_hash(expected: &Value, rows: impl Iterator<Item = Vec<i64>>) -> Result<(
     }
 }
 
-/// The bits in the name of a dtype: its first number.
+/// The width in bits given by the name of a dtype: its first number.
 fn bits(dtype: &Value) -> Result<i64, String> {
     let name = text(dtype)?;
     let digits = name.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit);
-    digits.collect::<String>().parse().map_err(|_| format!("no bits in the dtype {name}"))
+    digits.collect::<String>().parse().map_err(|_| format!("the dtype {name} gives no width"))
 }
 
 fn text(value: &Value) -> Result<&str, String> {
-    value.as_str().ok_or_else(|| format!("no text: {value}"))
+    value.as_str().ok_or_else(|| format!("expected a string: {value}"))
 }
 
 fn integer(value: &Value) -> Result<i64, String> {
-    value.as_i64().ok_or_else(|| format!("no integer: {value}"))
+    value.as_i64().ok_or_else(|| format!("expected an integer: {value}"))
 }
 
 fn matrix(shape: &Value) -> Result<(i64, i64), String> {
     match integers(shape)?[..] {
         [rows, cols] => Ok((rows, cols)),
-        _ => Err(format!("no rows and columns: {shape}")),
+        _ => Err(format!("expected rows and columns: {shape}")),
     }
 }

@@ -1,6 +1,6 @@
-//! Cases about hardware descriptors: words against the known ones; and for tiles in shared memory, descriptors and
-//! tensor maps derived from the layout, read by decoders that are written here from the PTX ISA and know nothing of the
-//! library's forms.
+//! Cases for hardware descriptors: words are compared with the known ones. For tiles in shared memory, descriptors and
+//! tensor maps derived from the layout are read by decoders that are written here from the PTX ISA, independently of
+//! the library.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::{integers, same};
 
 type Checked = Result<(), String>;
 
-/// `instr_desc_dense`: kind and word from types and sizes, or the fact that there is none.
+/// `instr_desc_dense`: kind and word from types and sizes, or the refusal if there is none.
 pub(crate) fn instr_desc_dense(case: &Value) -> Checked {
     let given = &case["in"];
     match dense(shape(given)?, types(given)?, [flag(given, "trans_a"), flag(given, "trans_b")]) {
@@ -43,7 +43,7 @@ pub(crate) fn instr_desc_block_scaled(case: &Value) -> Checked {
         Some("float8_e8m0fnu") if one_byte => ScaleFormat { element: MmaType::Ue8m0, vec: ScaleVec::X1 },
         Some("float8_e8m0fnu") => ScaleFormat { element: MmaType::Ue8m0, vec: ScaleVec::X2 },
         Some("float8_e4m3fn") => ScaleFormat { element: MmaType::Ue4m3, vec: ScaleVec::X4 },
-        _ => return Err(format!("no type of scale factors: {}", given["sf"])),
+        _ => return Err(format!("unknown type of scale factors: {}", given["sf"])),
     };
     match block_scaled(shape(given)?, types(given)?, scale, [flag(given, "trans_a"), flag(given, "trans_b")]) {
         Err(error) => refused(case, &error),
@@ -131,9 +131,9 @@ fn flag(given: &Value, name: &str) -> bool {
     given[name].as_bool().unwrap_or(false)
 }
 
-/// For an `mma_shared_layout` case: the descriptors of both engines, stage by stage, of the tile and of its transpose,
-/// and the tensor maps of all stages together address exactly the bytes that `apply` gives; or none can. Tiles of which
-/// nothing is recorded are made from the recorded ones: the same bytes as elements of 4 bits, and 32-bit elements with
+/// For an `mma_shared_layout` case: the descriptors of both engines, for each stage of the tile and of its transpose,
+/// and the tensor maps of all stages together address exactly the bytes given by `apply`; or no descriptor can. Tiles
+/// that are not recorded are derived from the recorded ones: the same bytes as 4-bit elements, and 32-bit elements with
 /// the 128-byte swizzle of 32-byte chunks.
 pub(crate) fn derived(case: &Value) -> Checked {
     let shape = integers(&case["in"]["shape"])?;
@@ -150,17 +150,17 @@ pub(crate) fn derived(case: &Value) -> Checked {
     }
 }
 
-/// The bit at which every element begins, by `apply`.
+/// The bit at which each element begins, computed by `apply`.
 fn begins(layout: &Layout, bits: i64) -> Result<Vec<i64>, String> {
     let begin = |flat: i64| -> Result<i64, String> {
         let places = layout.apply(flat).map_err(|e| e.to_string())?;
-        same(&format!("places of element {flat}"), places.len(), 1)?;
+        same(&format!("number of places of element {flat}"), places.len(), 1)?;
         Ok(places[0].get(&M).copied().unwrap_or(0) * bits)
     };
     (0..layout.size()).map(begin).collect()
 }
 
-/// Tiles in shared memory, one for each stage, and the bit at which every element begins.
+/// Tiles in shared memory, one per stage, and the bit at which each element begins.
 struct Buffer {
     layout: Layout,
     shape: Vec<i64>,
@@ -169,7 +169,7 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// The same bytes, each as two elements, the lower half first.
+    /// The same bytes, each split into two elements, the lower half first.
     fn halved(&self) -> Result<Buffer, String> {
         let layout = match &self.layout {
             Layout::Compose(compose) => compose.unpack(2).map(Layout::from),
@@ -199,7 +199,7 @@ impl Buffer {
     }
 
     fn check(&self) -> Checked {
-        let [outer @ .., rows, columns] = &self.shape[..] else { return Err(format!("no tile: {:?}", self.shape)) };
+        let [outer @ .., rows, columns] = &self.shape[..] else { return Err(format!("not a tile: {:?}", self.shape)) };
         let (rows, columns, stages) = (*rows, *columns, outer.iter().product::<i64>());
         for (stage, begins) in (0..stages).zip(self.begins.chunks((rows * columns) as usize)) {
             let region = [stage..stage + 1, 0..rows, 0..columns];
@@ -214,7 +214,7 @@ impl Buffer {
     }
 }
 
-/// The tile whose row and column are the other's column and row.
+/// The transposed tile.
 fn transposed(layout: &Layout, rows: i64, columns: i64) -> Result<Layout, String> {
     let swap = || -> Result<Layout, LayoutError> {
         let grouped = layout.tile()?.group(&[rows, columns])?;
@@ -227,19 +227,19 @@ fn transposed(layout: &Layout, rows: i64, columns: i64) -> Result<Layout, String
     swap().map_err(|e| e.to_string())
 }
 
-/// One recorded tile: the bit at which every element begins, row by row. An engine sees it K-major, or MN-major with
+/// One recorded tile: the bit at which each element begins, row by row. An engine reads it K-major, or MN-major with
 /// its columns as the rows of M or N.
 struct Tile<'a> {
     rows: i64,
     columns: i64,
     bits: i64,
-    /// Whether chunks of 32 bytes change places.
+    /// Whether the swizzle permutes chunks of 32 bytes.
     large_chunks: bool,
     begins: &'a [i64],
 }
 
 impl Tile<'_> {
-    /// The descriptors of both engines for `layout`, which is the tile as `major` has it.
+    /// The descriptors of both engines for `layout`, which is the tile in `major` order.
     fn described(&self, layout: &Layout, major: Major) -> Checked {
         let shape = match major {
             Major::K => [self.rows, self.columns],
@@ -255,9 +255,9 @@ impl Tile<'_> {
         Ok(())
     }
 
-    /// Whether tcgen05 and wgmma read it: they do in whole steps of 32 bytes of K, and in rows of whole chunks. PTX
-    /// ISA, "Valid Combinations of Type-Size, Major-ness and Swizzling", "Shared Memory Layout and Swizzling" (chunks
-    /// of 32 bytes are MN-major) and "wgmma.mma_async" (16-bit elements alone are transposed, none have 4 bits).
+    /// Whether tcgen05 and wgmma can read it: they read whole steps of 32 bytes of K and rows of whole chunks. PTX ISA,
+    /// "Valid Combinations of Type-Size, Major-ness and Swizzling", "Shared Memory Layout and Swizzling" (chunks of 32
+    /// bytes are MN-major) and "wgmma.mma_async" (only 16-bit elements can be transposed, and none have 4 bits).
     fn readable(&self, major: Major) -> [bool; 2] {
         let row = self.columns * self.bits;
         let steps = match major {
@@ -273,7 +273,7 @@ impl Tile<'_> {
         legal.map(|legal| legal && steps)
     }
 
-    /// The engine reads every bit of every element where the element is.
+    /// Checks that the engine reads every bit of every element at the element's position.
     fn check(&self, engine: &Engine, major: Major, advance: &[i64]) -> Checked {
         let step = 256 / self.bits;
         let extent = if major == Major::K { self.columns } else { self.rows };
@@ -296,17 +296,17 @@ impl Tile<'_> {
     }
 }
 
-/// What is derived, where anything can be; else the error must say that nothing describes the tile.
+/// The derived descriptor, if one is possible; otherwise the error must say that no descriptor describes the tile.
 fn expected<T>(found: Result<T, LayoutError>, possible: bool) -> Result<Option<T>, String> {
     match found {
         Err(error) if possible => Err(error.to_string()),
         Err(error) => same("code", error.code(), "L0114").map(|()| None),
-        Ok(_) if !possible => Err("derived although nothing can read the tile so".to_string()),
+        Ok(_) if !possible => Err("derived, although no engine can read the tile this way".to_string()),
         Ok(found) => Ok(Some(found)),
     }
 }
 
-/// What a matrix engine reads out of a descriptor.
+/// The fields that a matrix engine reads from a descriptor.
 struct Engine {
     start: i64,
     leading: i64,
@@ -346,12 +346,13 @@ impl Engine {
         Engine { start: address(0), leading: address(16), stride: address(32), swizzle }
     }
 
-    /// Where the engine reads byte `byte` along memory of row (K-major) or column of K (MN-major) `index` of a K-step.
+    /// The address at which the engine reads byte `byte`, along memory, of row `index` (K-major) or column `index` of K
+    /// (MN-major) of a K-step.
     ///
     /// PTX ISA, "Leading Dimension Byte Offset" and "Stride Dimension Byte Offset": rows of the swizzle, or of 16
-    /// bytes, follow each other in groups of 8 (of 4 with chunks of 32 bytes). K-major, the leading offset leads along
-    /// K and the stride offset to the next group; MN-major the leading offset leads along MN and the stride offset to
-    /// the next group, the other way round without a swizzle.
+    /// bytes, follow each other in groups of 8 (of 4 with chunks of 32 bytes). K-major: the leading offset is the step
+    /// along K and the stride offset the step to the next group. MN-major: the leading offset is the step along MN and
+    /// the stride offset the step to the next group; without a swizzle, their roles are exchanged.
     fn address(&self, major: Major, advance: i64, byte: i64, index: i64) -> i64 {
         let Swizzle { row, chunk } = self.swizzle;
         let group = if chunk == 32 { 4 } else { 8 };
@@ -364,12 +365,12 @@ impl Engine {
     }
 }
 
-/// PTX ISA, "Swizzling modes": the number of a chunk in its row is XORed with the number of the 128-byte line.
+/// PTX ISA, "Swizzling modes": the index of a chunk in its row is XORed with the index of the 128-byte line.
 #[derive(Clone, Copy)]
 struct Swizzle {
-    /// Bytes of a row: 16 where nothing moves.
+    /// Bytes of a row: 16 without a swizzle.
     row: i64,
-    /// Bytes that stay together.
+    /// Bytes per chunk, which the swizzle keeps together.
     chunk: i64,
 }
 
@@ -379,7 +380,7 @@ impl Swizzle {
         address ^ (line * self.chunk)
     }
 
-    /// That of a tensor map, by its number in `CUtensorMapSwizzle`.
+    /// The swizzle of a tensor map, by its value in `CUtensorMapSwizzle`.
     fn of(map: &TensorMap) -> Result<Swizzle, String> {
         let (row, chunk) = match map.swizzle.tensor_map_code() {
             0 => (16, 16),
@@ -394,9 +395,9 @@ impl Swizzle {
 }
 
 impl Buffer {
-    /// The tensor map of the buffer as a tile of a row-major tensor, for its first tile and for the second in every
-    /// dimension. The tensor is twice as large and has `more` elements in each row, so that it may be no whole number
-    /// of blocks, as wide as the swizzle, and then each block of a wider tile is a box of its own.
+    /// Checks the tensor map of the buffer as a tile of a row-major tensor, for the first tile and for the second one
+    /// in every dimension. The tensor is twice as large, with `more` additional elements in each row, so that its rows
+    /// may not be a multiple of the swizzle's width; each block of a wider tile is then a separate box.
     fn copied(&self, more: i64) -> Checked {
         let (shape, bits) = (&self.shape, self.bits);
         let columns = shape.last().copied().unwrap_or(0);
@@ -421,7 +422,7 @@ impl Buffer {
                 wanted.extend((0..bits.max(8) / 8).map(|byte| (begin / 8 + byte, from + byte)));
             }
             let wrong = wanted.iter().find(|(place, from)| moved.get(place) != Some(from));
-            same("place in shared memory that another byte of the tensor goes to", wrong, None)?;
+            same("place in shared memory that receives a different byte of the tensor", wrong, None)?;
             same("bytes moved", moved.len(), wanted.len())?;
             check_model(&map, &coordinate, &moved)?;
         }
@@ -440,23 +441,24 @@ fn position(flat: i64, shape: &[i64], origin: &[i64], tensor: &[i64]) -> i64 {
     position
 }
 
-/// What `cuTensorMapEncodeTiled` takes.
+/// The requirements of `cuTensorMapEncodeTiled`.
 fn check_limits(map: &TensorMap) -> Checked {
     let (rank, inner, row) = (map.dims.len(), map.box_dims[0] * map.bits / 8, Swizzle::of(map)?.row);
-    same("one stride for each dimension but the first", map.strides.len() + 1, rank)?;
+    same("one stride for each dimension except the first", map.strides.len() + 1, rank)?;
     same("one side of the box for each dimension", map.box_dims.len(), rank)?;
     same("steps of one element", map.element_strides.iter().all(|step| *step == 1), true)?;
     same("at most 5 dimensions", rank <= 5, true)?;
     same("extents up to 2^31", map.dims.iter().all(|extent| (1..=1 << 31).contains(extent)), true)?;
     same("sides of 1 to 256", map.box_dims.iter().all(|side| (1..=256).contains(side)), true)?;
-    same("strides in 16 bytes", map.strides.iter().all(|s| s % 16 == 0 && (1..1 << 40).contains(s)), true)?;
-    same("rows in 16 bytes", inner % 16, 0)?;
-    same("boxes in 128 bytes", map.boxes.iter().all(|copy| copy.shared % 128 == 0), true)?;
+    same("strides divisible by 16", map.strides.iter().all(|s| s % 16 == 0 && (1..1 << 40).contains(s)), true)?;
+    same("rows divisible by 16", inner % 16, 0)?;
+    same("boxes divisible by 128", map.boxes.iter().all(|copy| copy.shared % 128 == 0), true)?;
     same("rows no longer than the swizzle", row == 16 || inner <= row, true)
 }
 
-/// The bytes that the copies of the tile at `coordinate` move: by place in shared memory, the place in the tensor. A
-/// copy walks its box, the first dimension fastest, and counts the bytes it writes; the address is then swizzled.
+/// The bytes that the copies of the tile at `coordinate` move, as a map from the position in shared memory to the
+/// position in the tensor. A copy visits its box, the first dimension fastest, and counts the bytes it writes; the
+/// resulting address is then swizzled.
 fn moved(map: &TensorMap, coordinate: &[i64]) -> Result<BTreeMap<i64, i64>, String> {
     let mut bytes = BTreeMap::new();
     let swizzle = Swizzle::of(map)?;
@@ -484,7 +486,7 @@ fn moved(map: &TensorMap, coordinate: &[i64]) -> Result<BTreeMap<i64, i64>, Stri
     Ok(bytes)
 }
 
-/// The library's own model of the copies says the same.
+/// Checks that the library's model of the copies agrees.
 fn check_model(map: &TensorMap, coordinate: &[i64], moved: &BTreeMap<i64, i64>) -> Checked {
     for copy in &map.boxes {
         let at: Vec<i64> = coordinate.iter().zip(&copy.offset).map(|(c, o)| c + o).collect();
@@ -492,7 +494,7 @@ fn check_model(map: &TensorMap, coordinate: &[i64], moved: &BTreeMap<i64, i64>) 
             let byte = |position: i64| position * map.bits / 8;
             let (place, from) = (byte(element.shared), element.global.map(byte));
             if from != moved.get(&place).copied() {
-                return Err(format!("the library's model brings {from:?} to byte {place}"));
+                return Err(format!("the library's model copies {from:?} to byte {place}"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Cases about layouts: every field of the known answer against the library's.
+//! Cases for layouts: every field of the known answer is compared with the library's.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::{integers, is_quirk, same};
 
 type Checked = Result<(), String>;
 
-/// `parse`: the value, its text, and that the text reads back. Quirks are texts that must be refused.
+/// `parse`: the value, its text, and that the text parses to the same value. Quirks are texts that must be refused.
 pub(crate) fn parse(case: &Value) -> Checked {
     let text = case["in"]["text"].as_str().unwrap_or("");
     let got: Result<TileLayout, _> = text.parse();
@@ -24,10 +24,10 @@ pub(crate) fn parse(case: &Value) -> Checked {
     let out = &case["out"];
     same("layout", &layout, &structured(out)?)?;
     same("text", layout.to_string(), out["text"].as_str().unwrap_or("").to_string())?;
-    same("text read back", layout.to_string().parse(), Ok(layout))
+    same("text parsed again", layout.to_string().parse(), Ok(layout))
 }
 
-/// `apply`: sizes, spans and the place of every element.
+/// `apply`: sizes, spans and the places of all elements.
 pub(crate) fn apply(case: &Value) -> Checked {
     let layout = parsed(&case["in"]["layout"])?;
     let out = &case["out"];
@@ -51,7 +51,7 @@ fn per_axis(what: &str, expected: &Value, got: impl Fn(&Axis) -> i64) -> Checked
     Ok(())
 }
 
-/// The semantic table: base per element, offsets per replica, hash over the whole base table.
+/// The table of places: the base of each element, the offset of each replica, and a hash over the whole base table.
 pub(crate) fn full_table(layout: &TileLayout, expected: &Value) -> Checked {
     let axes: Vec<String> =
         expected["axes"].as_array().into_iter().flatten().filter_map(|a| a.as_str().map(str::to_string)).collect();
@@ -98,7 +98,7 @@ pub(crate) fn fnv(rows: impl Iterator<Item = Vec<i64>>) -> u64 {
     hash
 }
 
-/// `apply_shape`: places of coordinates in a shape, replicas left out, and the digits of the grouped iters.
+/// `apply_shape`: places of coordinates in a shape, without replicas, and the digits of the grouped iters.
 pub(crate) fn apply_shape(case: &Value) -> Checked {
     let layout = parsed(&case["in"]["layout"])?;
     let shape = integers(&case["in"]["shape"])?;
@@ -118,7 +118,7 @@ pub(crate) fn apply_shape(case: &Value) -> Checked {
     Ok(())
 }
 
-/// `apply_raw`: one coordinate per iter, or in a shape; domain errors must be errors.
+/// `apply_raw`: one coordinate per iter, or in a shape; coordinates out of range must be errors.
 pub(crate) fn apply_raw(case: &Value) -> Checked {
     let layout = parsed(&case["in"]["layout"])?.shard_only();
     let coordinate = integers(&case["in"]["coord"])?;
@@ -133,7 +133,7 @@ pub(crate) fn apply_raw(case: &Value) -> Checked {
         (Ok(places), true) => Err(format!("must be refused, but gives {places:?}")),
         (Err(e), false) => Err(e.to_string()),
         (Ok(places), false) => {
-            let expected = case["out"].as_object().ok_or("no answer")?;
+            let expected = case["out"].as_object().ok_or("the case has no answer")?;
             for (axis, value) in expected {
                 let got = places[0].get(&Axis::named(axis)).copied().unwrap_or(0);
                 same(axis, Some(got), value.as_i64())?;
@@ -143,7 +143,8 @@ pub(crate) fn apply_raw(case: &Value) -> Checked {
     }
 }
 
-/// `canonicalize`: same meaning, stable, and the meaning of the reference's form under a CUDA target.
+/// `canonicalize`: preserves the meaning, is idempotent, and agrees in meaning with the reference's form under a CUDA
+/// target.
 pub(crate) fn canonicalize(case: &Value) -> Checked {
     let layout = parsed(&case["in"]["layout"])?;
     let canonical = layout.canonicalize();
@@ -201,7 +202,7 @@ pub(crate) fn group_many(case: &Value) -> Checked {
     same("seps", separators, expected)
 }
 
-/// `slice`: the parent's places over the region, by brute force; the reference's result where it is right.
+/// `slice`: the parent's places over the region, by brute force, and the reference's result if it is correct.
 pub(crate) fn slice(case: &Value) -> Checked {
     let layout = parsed(&case["in"]["layout"])?;
     let shape = integers(&case["in"]["shape"])?;
@@ -224,9 +225,9 @@ pub(crate) fn slice(case: &Value) -> Checked {
     check_truth(case, &layout, &truth)?;
     match got {
         Err(e) if e.code() != "L0109" => Err(e.to_string()),
-        // "Not one affine layout" must be true: no mixed-radix layout has these places.
+        // The refusal must be justified: no mixed-radix layout has these places.
         Err(_) if case["out"]["result"].is_object() && case["out"]["matches_parent"] != false => {
-            Err("refused, but the reference has a right layout".to_string())
+            Err("refused, but the reference has a correct layout".to_string())
         }
         Err(_) => Ok(()),
         Ok(sliced) => {
@@ -260,7 +261,7 @@ fn table_rows(places: &[Coord], axes: &[String]) -> Vec<Vec<i64>> {
     coordinates(places, axes)
 }
 
-/// The recorded truth against our own brute force (its first 256 places), replicas included.
+/// Compares the recorded places (the first 256) with our brute force, including replicas.
 fn check_truth(case: &Value, layout: &TileLayout, truth: &[Coord]) -> Checked {
     let recorded = &case["out"]["truth"];
     if recorded.is_null() {
@@ -273,7 +274,7 @@ fn check_truth(case: &Value, layout: &TileLayout, truth: &[Coord]) -> Checked {
     let rows: Vec<Vec<i64>> =
         (0..columns.first().map_or(0, Vec::len)).map(|i| columns.iter().map(|c| c[i]).collect()).collect();
     let ours = table_rows(truth, &axes);
-    same("recorded truth", &ours[..rows.len().min(ours.len())], &rows[..])?;
+    same("recorded places", &ours[..rows.len().min(ours.len())], &rows[..])?;
     let replicas: Vec<Vec<i64>> =
         recorded["rep"].as_array().into_iter().flatten().map(integers).collect::<Result<_, _>>()?;
     same("recorded replicas", table(layout, &axes).replicas, replicas)

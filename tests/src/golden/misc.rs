@@ -1,4 +1,4 @@
-//! Cases about rearranging, changes of width, axes and scopes.
+//! Cases for rearranging, recasting, axes and scopes.
 
 use serde_json::Value;
 use tilewright::layout::axis::{AxisKind, HARDWARE, Scope};
@@ -9,7 +9,7 @@ use super::{Agreement, integers, is_quirk, same};
 
 type Checked = Result<Agreement, String>;
 
-/// The result against the recorded layout: same places, same extents.
+/// Compares the result with the recorded layout: same places, same extents.
 fn judge(case: &Value, got: Result<TileLayout, LayoutError>) -> Checked {
     let right = &case["right"];
     let expected = if right.is_object() { right } else { &case["out"]["result"] };
@@ -42,7 +42,7 @@ pub(crate) fn permute_by_groups(case: &Value) -> Checked {
     judge(case, layout.permute_groups(&indices(&case["in"]["seps"])?, &indices(&case["in"]["perm"])?))
 }
 
-/// `num`, or the only one of `args`.
+/// `num`, or the only element of `args`.
 fn count(case: &Value) -> Result<i64, String> {
     case["in"]["num"].as_i64().or_else(|| case["in"]["args"][0].as_i64()).ok_or_else(|| "no count".to_string())
 }
@@ -55,7 +55,7 @@ pub(crate) fn unpack(case: &Value) -> Checked {
     judge(case, parsed(&case["in"]["layout"])?.unpack(count(case)?))
 }
 
-/// A negative position counts from behind the last iter.
+/// A negative position counts from the end: -1 is after the last iter.
 pub(crate) fn broadcast(case: &Value) -> Checked {
     let layout = parsed(&case["in"]["layout"])?;
     let given = case["in"]["position"].as_i64().ok_or("no position")?;
@@ -67,12 +67,13 @@ pub(crate) fn storage(case: &Value) -> Checked {
     judge(case, Ok(parsed(&case["in"]["layout"])?.storage()))
 }
 
-/// What a hardware axis counts, and inside what. Axes that the reference does not know are ours to define.
+/// The scopes between which a hardware axis counts. Axes that the reference does not define are defined by this
+/// library.
 pub(crate) fn axis(case: &Value) -> Checked {
     let name = case["in"]["axis"].as_str().unwrap_or("");
     let axis = HARDWARE.iter().find(|axis| axis.name() == name).ok_or_else(|| format!("no axis `{name}`"))?;
     if case.get("reject").is_some() {
-        return Ok(Agreement::Proved("an axis that the reference does not know has a meaning here"));
+        return Ok(Agreement::Proved("this axis is not defined in the reference"));
     }
     let out = &case["out"];
     let (scope, unit) = match axis.kind() {
@@ -86,7 +87,8 @@ pub(crate) fn axis(case: &Value) -> Checked {
     Ok(Agreement::Same)
 }
 
-/// The levels that the axes connect. The reference loops for ever on a CTA in a grid; here it has an answer.
+/// The scopes that the axes connect. The reference does not terminate on a CTA in a grid; this library returns an
+/// answer.
 pub(crate) fn get_scope(case: &Value) -> Checked {
     let layout = parsed(&case["in"]["layout"])?;
     let got = layout.scope();

@@ -1,4 +1,4 @@
-//! Golden vectors: small questions about layouts with known answers, one JSON file per group of operations.
+//! Golden vectors: operations on layouts with known answers, one JSON file per group of operations.
 
 mod constructors;
 mod descriptors;
@@ -14,31 +14,31 @@ use std::path::Path;
 use serde_json::Value;
 use tilewright::files::read_text;
 
-/// What a case came to.
+/// The verdict on a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every field of the answer was compared.
+    /// The answer agrees with the recorded one in every field, or a stated reason explains the difference.
     Passed(Agreement),
-    /// Something differs.
+    /// The answer is wrong; the text says what differs.
     Failed(String),
-    /// A case of another machine, with what it is about.
+    /// The case is for other hardware; the text says which.
     OutOfScope(&'static str),
-    /// The case is about something this project does not have.
+    /// The case is for an operation that this project does not implement.
     NotCovered(String),
 }
 
 /// How an answer agrees with the recorded one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Agreement {
-    /// It is the recorded answer.
+    /// The answers are the same.
     Same,
-    /// The recorded answer is odd or wrong, and ours is the right one that the case gives. With the reason.
+    /// The recorded answer is odd or wrong, and ours is the correct one given in the case. The text is the reason.
     Right(String),
-    /// The answers differ, and a brute-force check in the test shows ours right. With the reason.
+    /// The answers differ, and a brute-force check in the test shows that ours is correct. The text is the reason.
     Proved(&'static str),
 }
 
-/// The files that are read, in this order.
+/// The golden files, in the order in which they are read.
 pub const FILES: [&str; 12] = [
     "notation",
     "apply",
@@ -57,13 +57,13 @@ pub const FILES: [&str; 12] = [
 /// A case and its verdict.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// The case's id.
+    /// The id of the case.
     pub id: String,
-    /// What it came to.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// Judges all cases of `<folder>/tirx/<file>.json`. The error says which file cannot be read.
+/// Checks all cases of `<folder>/tirx/<file>.json`. The error says which file cannot be read.
 pub fn judge_folder(folder: &Path) -> Result<Vec<Judged>, String> {
     let mut judged = Vec::new();
     for file in FILES {
@@ -141,7 +141,7 @@ fn judge(case: &Value) -> Verdict {
     }
 }
 
-/// Why the recorded answer of a quirk is not to be copied: the tag behind `quirk`.
+/// Why the recorded answer of a quirk must not be reproduced: the tag after `quirk`.
 fn reason(case: &Value) -> String {
     let mut tags = case["tags"].as_array().into_iter().flatten().filter_map(Value::as_str);
     tags.rfind(|tag| !["quirk", "edge", "mismatched"].contains(tag)).unwrap_or("no reason recorded").to_string()
@@ -152,12 +152,12 @@ pub(crate) fn is_quirk(case: &Value) -> bool {
     case["tags"].as_array().is_some_and(|tags| tags.iter().any(|tag| tag == "quirk"))
 }
 
-/// Fails with both values where they differ.
+/// Returns an error with both values if they differ.
 pub(crate) fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Result<(), String> {
     if got == expected { Ok(()) } else { Err(format!("{what}: got {got:?}, expected {expected:?}")) }
 }
 
 pub(crate) fn integers(value: &Value) -> Result<Vec<i64>, String> {
-    let list = value.as_array().ok_or_else(|| format!("no list: {value}"))?;
-    list.iter().map(|v| v.as_i64().ok_or_else(|| format!("no integer: {v}"))).collect()
+    let list = value.as_array().ok_or_else(|| format!("expected a list: {value}"))?;
+    list.iter().map(|v| v.as_i64().ok_or_else(|| format!("expected an integer: {v}"))).collect()
 }

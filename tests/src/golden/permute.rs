@@ -1,4 +1,4 @@
-//! Cases about `permute_layout`: the choice of the XOR, and whether the gate lets a pair of tiles in.
+//! Cases for `permute_layout`: the choice of the XOR, and whether the gate admits a pair of tiles.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn tile_of(extents: &[i64], strides: &[i64]) -> Result<TileLayout, String> {
     TileLayout::new(shard, Vec::new(), []).map_err(|e| e.to_string())
 }
 
-/// The known answer, or the right one where the known one is odd.
+/// The recorded answer, or the correct one if the recorded one is odd.
 fn answer(case: &Value) -> &Value {
     if is_quirk(case) { &case["right"] } else { &case["out"] }
 }
@@ -37,7 +37,7 @@ fn check_choice(choice: &XorChoice, expected: &Value) -> Checked {
     }
 }
 
-/// `choose_xor_k`: k, shift, mask, which k are free on which side, and whether the maps are bijective.
+/// `choose_xor_k`: k, shift, mask, which k are conflict-free on each side, and whether the maps are bijective.
 pub(crate) fn choose_xor_k(case: &Value) -> Checked {
     let input = &case["in"];
     let extents = integers(&input["extent"])?;
@@ -62,9 +62,9 @@ pub(crate) fn choose_xor_k(case: &Value) -> Checked {
     check_flags(case, &src, &dst, bytes)
 }
 
-/// Which k are free, per side. The reference asks for 32 lanes on 32 distinct banks; hardware merges words and serves
-/// wide accesses by half and quarter warps. Both are computed here by brute force: the reference's flags must be those
-/// of its rule, ours those of the hardware's, so that every difference is shown to be this one.
+/// Which k are conflict-free, per side. The reference requires 32 lanes on 32 distinct banks; hardware merges accesses
+/// to the same word and serves wide accesses by half and quarter warps. Both rules are computed here by brute force:
+/// the reference's flags must follow its rule and ours the hardware's, which shows that this is the only difference.
 fn check_flags(case: &Value, src: &TileLayout, dst: &TileLayout, bytes: i64) -> Checked {
     let per_lane = src.size() / 32;
     let positions = |t: &TileLayout| (0..t.size()).map(|e| t.position(e, &M)).collect::<Vec<_>>();
@@ -88,7 +88,7 @@ fn check_flags(case: &Value, src: &TileLayout, dst: &TileLayout, bytes: i64) -> 
     Ok(())
 }
 
-/// Byte addresses of the lanes for register `r`; the first iter is not wrapped, as in the reference.
+/// Byte addresses of the lanes for register `r`. The first iter does not wrap around, as in the reference.
 fn addresses(layout: &TileLayout, bytes: i64, r: i64, k: u32) -> Vec<i64> {
     let place = |lane: i64| {
         let mut rest = lane + (r ^ ((lane >> (5 - k)) & ((1 << k) - 1))) * 32;
@@ -110,7 +110,7 @@ fn banks_are_distinct(lanes: &[i64]) -> bool {
     banks.len() == lanes.len()
 }
 
-/// Every group of lanes that is served together touches each bank in at most one word.
+/// True if every group of lanes that is served together accesses at most one word in each bank.
 fn passes_are_free(lanes: &[i64], bytes: i64, is_load: bool) -> bool {
     let pairs = |step: usize| (0..32).all(|lane| lanes[lane] == lanes[lane ^ step]);
     let narrow = if bytes <= 4 { 32 } else { 128 / bytes as usize };
@@ -134,7 +134,7 @@ fn dtype(name: &str) -> Result<DType, String> {
         "uint8" => Ok(DType::U8),
         "uint16" => Ok(DType::U16),
         "uint32" => Ok(DType::U32),
-        other => Err(format!("the dtype {other}")),
+        other => Err(format!("unknown dtype {other}")),
     }
 }
 
@@ -148,7 +148,7 @@ fn placed(layout: &Layout, shape: &[i64], region: &[(i64, i64)]) -> Result<Place
     layout.place(shape, &starts, &extents).map_err(|e| e.to_string())
 }
 
-/// `dispatch`: a kernel with this op is built and compiled with the variant forced, and the plan compared.
+/// `dispatch`: builds and compiles a kernel with this op and a requested variant, and compares the plan.
 pub(crate) fn dispatch(case: &Value) -> Checked {
     let input = &case["in"];
     let expected = answer(case);
@@ -190,7 +190,7 @@ fn check_joint(joint: &Joint, out: &Value) -> Checked {
 
 type Side<'a> = (&'a Layout, DType, &'a [(i64, i64)]);
 
-/// Whether a kernel with this op, the variant forced, compiles.
+/// Whether a kernel with this op and the requested variant compiles.
 fn compiles(shape: &[i64], dst: Side<'_>, src: Side<'_>, scope: &str) -> bool {
     let index = |region: &[(i64, i64)]| -> Vec<Index> {
         region.iter().map(|(begin, end)| Index::From { start: (*begin).into(), extent: end - begin }).collect()
@@ -214,7 +214,7 @@ fn compiles(shape: &[i64], dst: Side<'_>, src: Side<'_>, scope: &str) -> bool {
     tilewright::lower::lower(&verified, Target::Sm100a, &tilewright::lower::Options::default()).is_ok()
 }
 
-/// A shape whose dimensions may own several iters of a layout, swizzled or not.
+/// A shape whose dimensions may each consist of several iters of a layout, swizzled or not.
 struct Shaped<'a>(&'a [i64], &'a Layout);
 
 impl tilewright::dsl::IntoLayout for Shaped<'_> {

@@ -1,4 +1,4 @@
-//! Cases about swizzles and swizzled layouts.
+//! Cases for swizzles and swizzled layouts.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ fn bits_of(dtype: &str) -> Result<i64, String> {
         "float16" | "bfloat16" => Ok(16),
         "float32" => Ok(32),
         "float64" => Ok(64),
-        other => Err(format!("the dtype {other}")),
+        other => Err(format!("unknown dtype {other}")),
     }
 }
 
@@ -80,7 +80,7 @@ fn recorded(value: &Value) -> Result<Layout, String> {
     compose.map(Layout::Compose).map_err(|e| e.to_string())
 }
 
-/// The address of every element, replicas left out, by the definition.
+/// The address of every element, without replicas, according to the definition.
 fn addresses(layout: &Layout) -> Result<Vec<i64>, String> {
     let tile = layout.tile().map_err(|e| e.to_string())?;
     let plain = tile.positions(&M);
@@ -159,7 +159,7 @@ pub(crate) fn is_tile_outer(case: &Value) -> Checked {
     let (outer, tiled) = (parsed(&case["in"]["layout"])?, compose_of(&case["in"]["tiled"])?);
     let (tiled_shape, shape) = (integers(&case["in"]["tiled_shape"])?, integers(&case["in"]["outer_shape"])?);
     let got = tiled.inner_tile(&tiled_shape, &outer, &shape).map_err(|e| e.to_string())?;
-    judge(case, Ok(Layout::Compose(got.ok_or("no inner tile is found")?)))
+    judge(case, Ok(Layout::Compose(got.ok_or("no inner tile was found")?)))
 }
 
 pub(crate) fn direct_sum(case: &Value) -> Checked {

@@ -1,4 +1,4 @@
-//! Layouts as tables: where every element is, by brute force over the parts of a layout.
+//! Layouts as tables: the place of every element, by brute force from shard, replica and offset.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use tilewright::layout::{Axis, Iter, Layout, TileLayout};
 /// `{"shard": [[extent, stride, axis], ..], "replica": [..], "offset": {..}}` as a layout.
 pub(crate) fn structured(value: &Value) -> Result<TileLayout, String> {
     let iters = |list: &Value| -> Result<Vec<Iter>, String> {
-        let list = list.as_array().ok_or_else(|| format!("no iters: {list}"))?;
+        let list = list.as_array().ok_or_else(|| format!("expected a list of iters: {list}"))?;
         list.iter()
             .map(|item| {
-                let number = |i: usize| item[i].as_i64().ok_or_else(|| format!("no number in {item}"));
-                let axis = item[2].as_str().ok_or_else(|| format!("no axis in {item}"))?;
+                let number = |i: usize| item[i].as_i64().ok_or_else(|| format!("expected a number in {item}"));
+                let axis = item[2].as_str().ok_or_else(|| format!("expected an axis in {item}"))?;
                 Ok(Iter { extent: number(0)?, stride: number(1)?, axis: Axis::named(axis) })
             })
             .collect()
@@ -22,14 +22,14 @@ pub(crate) fn structured(value: &Value) -> Result<TileLayout, String> {
     TileLayout::new(iters(&value["shard"])?, iters(&value["replica"])?, offset).map_err(|e| e.to_string())
 }
 
-/// The place of every element, one position per axis of `axes`; replicas as a sorted list of distinct offsets.
+/// The place of every element, as one position per axis of `axes`; replicas are a sorted list of distinct offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) base: Vec<Vec<i64>>,
     pub(crate) replicas: Vec<Vec<i64>>,
 }
 
-/// An independent evaluation from the parts: nothing of the library's `apply` is used.
+/// Evaluates the parts independently of the library's `apply`.
 pub(crate) fn table(layout: &TileLayout, axes: &[String]) -> Table {
     let base = (0..layout.size()).map(|flat| place(layout, flat, axes)).collect();
     let mut replicas = vec![vec![0; axes.len()]];
@@ -62,7 +62,7 @@ fn place(layout: &TileLayout, flat: i64, axes: &[String]) -> Vec<i64> {
     axes.iter().map(|axis| sums.get(axis.as_str()).copied().unwrap_or(0)).collect()
 }
 
-/// The axes of several layouts together.
+/// The union of the axes of several layouts.
 pub(crate) fn axes_of(layouts: &[&TileLayout]) -> Vec<String> {
     let mut names: Vec<String> = layouts.iter().flat_map(|l| l.axes()).map(|axis| axis.name().to_string()).collect();
     names.sort();
@@ -70,13 +70,13 @@ pub(crate) fn axes_of(layouts: &[&TileLayout]) -> Vec<String> {
     names
 }
 
-/// True when two layouts place every element at the same set of places.
+/// True if two layouts map every element to the same set of places.
 pub(crate) fn same_meaning(a: &TileLayout, b: &TileLayout) -> bool {
     let axes = axes_of(&[a, b]);
     table(a, &axes) == table(b, &axes)
 }
 
-/// Thread axes folded into one index of the CTA; other axes as they are.
+/// Combines the thread axes into one thread index of the CTA; other axes are unchanged.
 pub(crate) fn folded(layout: &TileLayout) -> Result<TileLayout, String> {
     let scale = |axis: &str| match axis {
         "laneid" | "tid_in_wg" | "tx" => Some(1),
@@ -96,13 +96,13 @@ pub(crate) fn folded(layout: &TileLayout) -> Result<TileLayout, String> {
     TileLayout::new(shard, replica, offset).map_err(|e| e.to_string())
 }
 
-/// A layout in notation.
+/// Parses a layout.
 pub(crate) fn parsed(value: &Value) -> Result<TileLayout, String> {
     let text = value.as_str().ok_or_else(|| format!("no layout: {value}"))?;
     text.parse().map_err(|e| format!("{text}: {e}"))
 }
 
-/// A layout in notation, possibly swizzled.
+/// Parses a layout, possibly swizzled.
 pub(crate) fn parsed_layout(value: &Value) -> Result<Layout, String> {
     let text = value.as_str().ok_or_else(|| format!("no layout: {value}"))?;
     text.parse().map_err(|e| format!("{text}: {e}"))

@@ -1,4 +1,4 @@
-//! Cases about tilings and direct sums, against a definition by brute force.
+//! Cases for tilings and direct sums, compared with a brute-force definition.
 
 use serde_json::Value;
 use tilewright::layout::{LayoutError, TileLayout};
@@ -18,8 +18,8 @@ enum Scaled {
 /// A layout and its shape.
 type Shaped<'a> = (&'a TileLayout, &'a [i64]);
 
-/// The interleaved table of `outer` over `inner`, straight from the definition: places add up, and outer steps count
-/// spans of the inner tile where they are scaled.
+/// The interleaved table of `outer` over `inner`, directly from the definition: places are added, and outer steps are
+/// multiplied by the spans of the inner tile if they are scaled.
 fn interleaved(outer: Shaped<'_>, inner: Shaped<'_>, scaled: Scaled, axes: &[String]) -> Table {
     let (outer_table, inner_table) = (table(outer.0, axes), table(inner.0, axes));
     let spacing: Vec<i64> = (0..axes.len())
@@ -62,7 +62,7 @@ fn interleaved(outer: Shaped<'_>, inner: Shaped<'_>, scaled: Scaled, axes: &[Str
     Table { base, replicas }
 }
 
-/// Counts the coordinate up, row-major; false at the end.
+/// Advances the coordinate in row-major order; returns false at the end.
 fn next(coordinate: &mut [i64], outer: &[i64], inner: &[i64]) -> bool {
     for at in (0..coordinate.len()).rev() {
         let extent = if at % 2 == 0 { outer[at / 2] } else { inner[at / 2] };
@@ -91,7 +91,7 @@ fn must_be_refused(got: Result<impl std::fmt::Debug, LayoutError>) -> Checked {
     }
 }
 
-/// A result against the recorded one and against the definition.
+/// Compares a result with the recorded one and with the definition.
 fn judge(
     case: &Value,
     got: Result<TileLayout, LayoutError>,
@@ -134,7 +134,7 @@ pub(crate) fn direct_sum(case: &Value) -> Checked {
     judge(case, got, (&left, &left_shape), (&right, &right_shape), Scaled::No)
 }
 
-/// What is found against what the reference found; `makes` says whether a part makes the whole, by the definition.
+/// Compares the part found with the reference's; `makes` tests whether a part makes the whole, by the definition.
 fn judge_part(
     case: &Value,
     got: Result<Option<TileLayout>, LayoutError>,
@@ -144,7 +144,7 @@ fn judge_part(
         return must_be_refused(got);
     }
     if let (Err(LayoutError::Indivisible { .. }), Value::Null) = (&got, &case["out"]["result"]) {
-        return Ok(Agreement::Proved("a shape that does not divide is an error, as in the other such cases"));
+        return Ok(Agreement::Proved("a shape that is not divisible is an error, as in the other cases of this kind"));
     }
     let got = got.map_err(|e| e.to_string())?;
     let known = match &case["out"]["result"] {
@@ -156,10 +156,10 @@ fn judge_part(
         (Some(got), _) if !makes(&got) => Err(format!("{got} does not make the whole")),
         (Some(got), Some(known)) if same_meaning(&got, &known) => Ok(Agreement::Same),
         (Some(_), Some(known)) if makes(&known) => Ok(Agreement::Proved("another part makes the same whole")),
-        (Some(_), Some(_)) => Ok(Agreement::Proved("the reference's part does not make the whole, ours does")),
-        (Some(_), None) => Ok(Agreement::Proved("the reference finds no part, ours makes the whole")),
+        (Some(_), Some(_)) => Ok(Agreement::Proved("the reference's part does not make the whole, but ours does")),
+        (Some(_), None) => Ok(Agreement::Proved("the reference finds no part, but ours makes the whole")),
         (None, Some(known)) if makes(&known) => Err(format!("none found, but {known} makes the whole")),
-        (None, Some(_)) => Ok(Agreement::Proved("the reference's part does not make the whole, and there is none")),
+        (None, Some(_)) => Ok(Agreement::Proved("the reference's part does not make the whole, and no part does")),
     }
 }
 

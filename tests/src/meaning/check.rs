@@ -1,4 +1,4 @@
-//! One random kernel: refused rightly, or right.
+//! Checks one random kernel: it must be correct, or correctly refused.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,23 +18,23 @@ use super::{numbers, widths};
 use crate::fuzz::said;
 use crate::rng::Rng;
 
-/// How a kernel ended, rightly.
+/// The outcome of a kernel that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It computes what it means.
+    /// It computes the expected result.
     Right,
-    /// It is refused, with the code of the first finding.
+    /// It is refused; the text is the code of the first diagnostic.
     Refused(&'static str),
-    /// What it does depends on claims that are not true, or on what nobody wrote.
+    /// Its behaviour is undefined: it depends on false claims or on unwritten memory.
     Undefined,
 }
 
-/// What is wrong.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// In a few words that are the same for many kernels.
+    /// The kind of failure, in a few words shared by many kernels.
     pub class: String,
-    /// What was seen.
+    /// The details.
     pub what: String,
 }
 
@@ -42,13 +42,13 @@ fn wrong(class: &str, what: impl ToString) -> Wrong {
     Wrong { class: class.to_string(), what: what.to_string() }
 }
 
-/// What `check` says; a panic is wrong.
+/// The result of `check`; a panic is a failure.
 pub fn caught(check: impl FnOnce() -> Result<Ended, Wrong>) -> Result<Ended, Wrong> {
     let outcome = catch_unwind(AssertUnwindSafe(check));
     outcome.unwrap_or_else(|panic| Err(wrong("a panic", said(panic.as_ref()))))
 }
 
-/// Checks a kernel on the machine of threads.
+/// Checks a kernel on the interpreter for thread programs.
 pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wrong> {
     let given = inputs(kernel, rng);
     let compiled = compiled(kernel.clone());
@@ -57,18 +57,18 @@ pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wron
         Err(_) => evaluate(kernel, given.clone(), rules),
     };
     match (compiled, meant) {
-        (_, Err(Meaningless::Unknown(why))) => Err(wrong("the judge does not know", why)),
+        (_, Err(Meaningless::Unknown(why))) => Err(wrong("not supported by the reference", why)),
         (Err(found), meant) => refused(kernel, &found, meant.is_ok()),
-        (Ok(_), Err(Meaningless::Race(why))) => Err(wrong("racy, and accepted", why)),
-        (Ok(_), Err(Meaningless::Divergent(why))) => Err(wrong("threads differ, and accepted", why)),
-        (Ok(_), Err(Meaningless::Outside(why))) => Err(wrong("it leaves a tile, and is accepted", why)),
+        (Ok(_), Err(Meaningless::Race(why))) => Err(wrong("accepted, but racy", why)),
+        (Ok(_), Err(Meaningless::Divergent(why))) => Err(wrong("accepted, but threads diverge", why)),
+        (Ok(_), Err(Meaningless::Outside(why))) => Err(wrong("accepted, but out of bounds", why)),
         (
             Ok(_),
             Err(Meaningless::Claim(_) | Meaningless::Chance(_) | Meaningless::Payload(_) | Meaningless::Unwritten(_)),
         ) => Ok(Ended::Undefined),
         (Ok((kernel, inferred, program)), Ok(expected)) => {
             if let Some(what) = widths::difference(kernel.kernel(), &inferred, program.program()) {
-                return Err(wrong("other vectors than the text says", what));
+                return Err(wrong("vectors differ from the layout text", what));
             }
             for order in [Order::Forwards, Order::Backwards] {
                 ran(&kernel, &program, &given, &expected, order)?;
@@ -78,10 +78,10 @@ pub fn check(kernel: &Kernel, rng: &mut Rng, rules: Rules) -> Result<Ended, Wron
     }
 }
 
-/// The kernel whose values are as they are computed, what was inferred, and its program.
+/// The compiled kernel, the inferred layouts, and the thread program.
 type Compiled = (VerifiedKernel, Inferred, VerifiedProgram);
 
-/// The pipeline of `compile`, without text.
+/// The pipeline of `compile`, without emitting CUDA.
 fn compiled(kernel: Kernel) -> Result<Compiled, Vec<Diagnostic>> {
     let target = Target::Sm100a;
     let contracted = verify(contract(verify(kernel, target)?), target)?;
@@ -96,19 +96,19 @@ fn compiled(kernel: Kernel) -> Result<Compiled, Vec<Diagnostic>> {
     Ok((laid_out, inferred, thread::verify(program)?))
 }
 
-/// A refusal is right where the kernel has no meaning; where it has one, only if layouts, limits or data are the reason.
+/// A refusal is correct if the kernel has no meaning; if it has one, only if layouts, limits or data are the reason.
 fn refused(kernel: &Kernel, found: &[Diagnostic], has_meaning: bool) -> Result<Ended, Wrong> {
     let Some(first) = found.first() else { return Err(wrong("refused without a reason", "")) };
     let notes: String = first.notes.iter().map(|note| format!("; {note}")).collect();
     let is_internal = ['V', 'E', 'P'].iter().any(|letter| first.code.starts_with(*letter));
     let is_about_meaning = matches!(first.code, "K0216" | "K0237" | "K0239");
     if is_internal || (has_meaning && is_about_meaning && !depends_on_data(kernel)) {
-        return Err(wrong(&format!("{} of a kernel with a meaning", first.code), format!("{first}{notes}")));
+        return Err(wrong(&format!("{} for a kernel that has a meaning", first.code), format!("{first}{notes}")));
     }
     Ok(Ended::Refused(first.code))
 }
 
-/// Whether conditions or indices depend on data, which may be other than what was given.
+/// Whether conditions or indices depend on data, which may differ from the inputs used here.
 fn depends_on_data(kernel: &Kernel) -> bool {
     let mut found = false;
     let mut each = |elements: &[Element]| {
@@ -161,13 +161,13 @@ fn in_value(value: &Value, found: &mut bool) {
     }
 }
 
-/// Whether a condition compares integers made of variables, which the compiler can tell.
+/// Whether a condition compares integers computed from variables, which the compiler can analyze.
 fn is_known(cond: &Value) -> bool {
     let is_integer = |side: &Value| matches!(side, Value::Index(_) | Value::Const(_));
     matches!(cond, Value::Op(_, sides) if sides.iter().all(is_integer))
 }
 
-/// Bytes of all parameters: numbers for inputs, nothing for outputs.
+/// The bytes of all parameters: values for inputs, unwritten bytes for outputs.
 pub fn inputs(kernel: &Kernel, rng: &mut Rng) -> Bytes {
     let mut given = Bytes::new();
     for (handle, buffer) in kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_none()) {
@@ -198,7 +198,7 @@ fn element(dtype: DType, is_index: bool, rng: &mut Rng) -> u64 {
     }
 }
 
-/// The program does in this order what the kernel means.
+/// Checks that the program, run with this order of threads, gives the expected result.
 fn ran(
     kernel: &VerifiedKernel,
     program: &VerifiedProgram,
@@ -215,11 +215,11 @@ fn ran(
         given.iter().filter_map(|(handle, bytes)| Some((named(handle)?, bytes.clone()))).collect();
     let copies: Vec<Copies> = kernel.buffers.iter().filter_map(|(_, buffer)| copies(kernel, buffer)).collect();
     execute(program, &mut memories, order, &copies)
-        .map_err(|why| wrong("the program stops", format!("{order:?}: {why}")))?;
+        .map_err(|why| wrong("the program fails", format!("{order:?}: {why}")))?;
     for (handle, bytes) in expected {
         let Some(left) = named(handle).and_then(|number| memories.get(&number)) else { continue };
         differs(&kernel.buffers[*handle], bytes, left)
-            .map_err(|what| wrong("another result", format!("{order:?}: {what}")))?;
+            .map_err(|what| wrong("wrong result", format!("{order:?}: {what}")))?;
     }
     Ok(())
 }
@@ -236,7 +236,7 @@ fn copies(kernel: &Kernel, buffer: &Buffer) -> Option<Copies> {
     Some(Copies { name: buffer.name.clone(), places, bytes })
 }
 
-/// The first element that is not as expected.
+/// Returns an error for the first element that differs from the expected one.
 pub fn differs(buffer: &Buffer, expected: &[Option<u8>], left: &[Option<u8>]) -> Result<(), String> {
     let bytes = buffer.dtype.bytes() as usize;
     let bits =
@@ -252,11 +252,11 @@ pub fn differs(buffer: &Buffer, expected: &[Option<u8>], left: &[Option<u8>]) ->
                 Some(bits) => numbers::integer(buffer.dtype, bits).to_string(),
                 None => "never written".to_string(),
             };
-            return Err(format!("`{}` at {at} is {} and not {}", buffer.name, text(got), text(wanted)));
+            return Err(format!("`{}` at {at} is {}, expected {}", buffer.name, text(got), text(wanted)));
         }
     }
     Ok(())
 }
 
-/// How often each thing came about.
+/// Counts by kind.
 pub type Tally = BTreeMap<String, u64>;

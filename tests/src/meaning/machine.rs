@@ -1,7 +1,7 @@
-//! A machine that computes: it executes thread programs themselves, one CTA after the other.
+//! An interpreter that computes with real values: it executes thread programs directly, one CTA after the other.
 //!
-//! Between barriers and exchanges one thread runs after the other, forwards or backwards: a barrier that is missing shows
-//! as another result in one of the two orders. After every op the copies of each element of a fragment must be equal.
+//! Between barriers and exchanges, threads run one after the other, forwards or backwards: a missing barrier gives a
+//! different result in one of the two orders. After every op, all copies of an element of a fragment must be equal.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +13,25 @@ use tilewright::layout::{DType, axis};
 
 use super::numbers;
 
-/// Bytes of memories by their number; `None` for what was never written.
+/// The bytes of each memory, by its number; `None` for bytes that were never written.
 pub type Memories = BTreeMap<usize, Vec<Option<u8>>>;
 
-/// In which order threads run.
+/// The order in which threads run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Thread 0 first.
+    /// From thread 0 to the last.
     Forwards,
-    /// Thread 0 last.
+    /// From the last thread to thread 0.
     Backwards,
 }
 
-/// A fragment whose copies are compared: its register array, and by element the threads and registers that hold it.
+/// A fragment whose copies are compared: its register array, and for each element the threads and registers that hold
+/// it.
 #[derive(Clone, Debug)]
 pub struct Copies {
-    /// The name of fragment and array.
+    /// The name of the fragment and of its register array.
     pub name: String,
-    /// By element: thread and first byte in the array.
+    /// For each element, the threads that hold it and its first byte in the array.
     pub places: Vec<Vec<(usize, usize)>>,
     /// Bytes of an element.
     pub bytes: usize,
@@ -109,7 +110,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A statement in which threads wait for each other.
+    /// Executes a statement in which threads synchronize.
     fn together(&mut self, stmt: &Stmt, active: &[usize]) -> Result<(), String> {
         match stmt {
             Stmt::Op { body, note } => {
@@ -139,13 +140,13 @@ impl Machine<'_> {
             Stmt::Inst(Call {
                 inst: inst @ (Inst::ShuffleXor | Inst::Shuffle), to: Some(to), from, arguments, ..
             }) => {
-                let [from] = &from[..] else { return Err("a shuffle of other than one register".to_string()) };
-                let [argument] = &arguments[..] else { return Err("a shuffle without a source".to_string()) };
+                let [from] = &from[..] else { return Err("a shuffle must have one register operand".to_string()) };
+                let [argument] = &arguments[..] else { return Err("a shuffle must have a source lane".to_string()) };
                 let mut values = Vec::new();
                 for at in active {
                     let argument = self.expr(*at, argument)? as usize;
                     let partner = if *inst == Inst::Shuffle { at / 32 * 32 + argument } else { at ^ argument };
-                    // From a lane that is not there comes anything, which must not matter.
+                    // An inactive lane supplies an arbitrary value, which must not affect the result.
                     let is_there = at / 32 == partner / 32 && active.contains(&partner);
                     let mut bytes = self.get(if is_there { partner } else { *at }, from)?;
                     if !is_there {
@@ -160,7 +161,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Takes a loop's variable, and what was named inside, out again.
+    /// Removes a loop's variable, and the names defined inside the loop.
     fn leave(&mut self, thread: usize, var: &Var) {
         let env = &mut self.threads[thread].env;
         if let Some(at) = env.iter().rposition(|(known, _)| known == var) {
@@ -168,7 +169,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Statements of one thread by itself.
+    /// Executes statements of a single thread.
     fn run(&mut self, body: &[Stmt], at: usize) -> Result<(), String> {
         for stmt in body {
             match stmt {
@@ -205,12 +206,12 @@ impl Machine<'_> {
                 }
                 Stmt::Inst(Call { inst: Inst::AtomicAdd, memory: operands, from, .. }) => {
                     let ([(memory, index)], [from]) = (&operands[..], &from[..]) else {
-                        return Err("an atomic addition of other than one element".to_string());
+                        return Err("an atomic addition must have one element".to_string());
                     };
                     let (number, bytes) = self.memory(at, *memory, index, from)?;
                     let dtype = self.program.memories[*memory].dtype;
                     let held =
-                        word(&self.memories[&number][bytes.clone()]).ok_or("an addition to what was never written")?;
+                        word(&self.memories[&number][bytes.clone()]).ok_or("an addition to an unwritten element")?;
                     let sum = numbers::apply(ElementOp::Add, dtype, &[held, joined(&self.read(at, from)?)])?;
                     if let Some(memory) = self.memories.get_mut(&number) {
                         memory[bytes]
@@ -266,7 +267,7 @@ impl Machine<'_> {
 
     fn permuted(&self, at: usize, from: &[Regs], arguments: &[Expr]) -> Result<Vec<u8>, String> {
         let ([a, b], [selector]) = (from, arguments) else {
-            return Err("a permutation of other than two words".to_string());
+            return Err("a byte permutation must have two words".to_string());
         };
         let bytes = [self.read(at, a)?, self.read(at, b)?].concat();
         let selector = self.expr(at, selector)?;
@@ -304,8 +305,8 @@ impl Machine<'_> {
                 Ok(joined(&self.read(at, &regs)?))
             }
             Value::Op(ElementOp::Select, operands) => {
-                let [cond, then, otherwise] = &operands[..] else { return Err("a selection".to_string()) };
-                // Both are computed, as on hardware; what was never written may be left out.
+                let [cond, then, otherwise] = &operands[..] else { return Err("bad selection".to_string()) };
+                // Hardware computes both; here only the chosen one, since the other may be unwritten.
                 self.value(at, if self.value(at, cond)? != 0 { then } else { otherwise })
             }
             Value::Op(op, operands) => {
@@ -355,7 +356,7 @@ impl Machine<'_> {
         let places = self.places(at, regs)?;
         let held = &mut self.threads[at].registers[regs.array.index()];
         for (place, byte) in places.into_iter().zip(bytes) {
-            *held.get_mut(place).ok_or("a register beyond its array")? = *byte;
+            *held.get_mut(place).ok_or("a register out of bounds of its array")? = *byte;
         }
         Ok(())
     }
@@ -365,7 +366,7 @@ impl Machine<'_> {
         self.put(at, regs, &bytes)
     }
 
-    /// The bytes of memory that an access of these registers means.
+    /// The bytes of memory that an access with these registers touches.
     fn memory(
         &self,
         at: usize,
@@ -382,10 +383,10 @@ impl Machine<'_> {
         let bytes = regs.count * self.program.registers[regs.array].dtype.bytes();
         let size = self.memories.get(&number).map_or(0, Vec::len) as i64;
         if first < 0 || first + bytes > size {
-            return Err(format!("thread {at} is at byte {first} of `{}`, which has {size}", memory.name));
+            return Err(format!("thread {at} accesses byte {first} of `{}`, which has {size}", memory.name));
         }
         if first % bytes != 0 && bytes.count_ones() == 1 {
-            return Err(format!("thread {at} moves {bytes} bytes from byte {first} of `{}`", memory.name));
+            return Err(format!("misaligned: thread {at} moves {bytes} bytes at byte {first} of `{}`", memory.name));
         }
         Ok((number, first as usize..(first + bytes) as usize))
     }
@@ -412,7 +413,7 @@ impl Machine<'_> {
     }
 }
 
-/// Whether threads meet in a statement, or something is checked after it.
+/// Whether threads synchronize in a statement, or a check follows it.
 fn exchanges(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Mma { .. } | Stmt::Op { .. } => true,
@@ -432,7 +433,7 @@ fn kept(active: &[usize], holds: impl Fn(&&usize) -> Result<bool, String>) -> Re
     Ok(inside)
 }
 
-/// Bytes as a number.
+/// The number given by little-endian bytes.
 fn joined(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
 }

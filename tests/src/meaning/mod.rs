@@ -1,7 +1,8 @@
-//! Random kernels with what others leave out: their meaning by the text, against what the compiler made of them.
+//! Random kernels of all kinds: the meaning of the kernel as written is compared with the compiled program.
 //!
-//! The judge ([`evaluate`]) reads the kernel that the user wrote and knows nothing of threads; [`machine`] executes the
-//! thread program that came out. A kernel without a meaning must be refused, and one with a meaning must compute it.
+//! The reference ([`evaluate`]) evaluates the kernel that the user wrote, independently of threads; [`machine`]
+//! executes the resulting thread program. A kernel without a meaning must be refused, and one with a meaning must
+//! compute it.
 
 pub mod check;
 pub mod evaluate;
@@ -26,35 +27,35 @@ use evaluate::Rules;
 use generate::random_kernel;
 use virtual_gpu::check_on;
 
-/// Examples of each kind of wrong that are kept.
+/// The number of examples kept per kind of failure.
 const EXAMPLES: usize = 3;
 
-/// What a run came to.
+/// The report of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeaningReport {
-    /// Kernels that compute what they mean.
+    /// Number of kernels that compute the expected result.
     pub right: u64,
-    /// Kernels that depend on claims that are not true, or on what nobody wrote.
+    /// Number of kernels that depend on false claims or on unwritten memory.
     pub undefined: u64,
-    /// Kernels that are refused, by code.
+    /// Number of kernels that are refused, by error code.
     pub refused: Tally,
-    /// What is wrong, and how often.
+    /// Number of failures, by kind.
     pub wrong: Tally,
-    /// Some of what is wrong.
+    /// Examples of failures.
     pub examples: Vec<(String, String)>,
-    /// The kernels that took longest to compile and judge, in microseconds, with their numbers; the slowest first.
+    /// The kernels that took longest to compile and check: microseconds and kernel number, the slowest first.
     pub slowest: Vec<(u128, u64)>,
 }
 
-/// Slow kernels that are kept.
+/// The number of slow kernels that are kept.
 const SLOWEST: usize = 10;
 
-/// A part of a run: the kernels of these numbers, on the machine of threads.
+/// Part of a run: the kernels with these numbers, on the interpreter for thread programs.
 pub fn run_kernels(seed: u64, kernels: Range<u64>, rules: Rules) -> MeaningReport {
     run(seed, kernels, &|kernel, rng| check(kernel, rng, rules))
 }
 
-/// A part of a run: the kernels of these numbers, through NVRTC and on a device.
+/// Part of a run: the kernels with these numbers, compiled with NVRTC and run on a device.
 pub fn run_kernels_on(seed: u64, kernels: Range<u64>, toolchain: &Toolchain, on: (&Device, Target)) -> MeaningReport {
     run(seed, kernels, &|kernel, rng| check_on(kernel, rng, toolchain, on))
 }
@@ -83,11 +84,11 @@ fn run(seed: u64, kernels: Range<u64>, check: Check<'_>) -> MeaningReport {
 }
 
 impl MeaningReport {
-    /// Of a run that cannot begin.
+    /// The report of a run that cannot start.
     pub fn stopped(why: &str) -> MeaningReport {
         let mut report = MeaningReport::default();
-        report.wrong.insert("it cannot run".to_string(), 1);
-        report.keep("it cannot run".to_string(), why.to_string());
+        report.wrong.insert("the run cannot start".to_string(), 1);
+        report.keep("the run cannot start".to_string(), why.to_string());
         report
     }
 
@@ -103,7 +104,7 @@ impl MeaningReport {
         self.slowest.truncate(SLOWEST);
     }
 
-    /// Both parts together.
+    /// Merges two parts of a run.
     pub fn merged(mut self, other: MeaningReport) -> MeaningReport {
         self.right += other.right;
         self.undefined += other.undefined;
@@ -114,7 +115,7 @@ impl MeaningReport {
         self
     }
 
-    /// How many are wrong.
+    /// The number of failures.
     pub fn wrongs(&self) -> u64 {
         self.wrong.values().sum()
     }

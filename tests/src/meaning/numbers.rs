@@ -1,4 +1,4 @@
-//! Arithmetic on elements, as `docs/arithmetic.md` has it: bits in, bits out.
+//! Arithmetic on elements as specified in `docs/arithmetic.md`, from bits to bits.
 
 use tilewright::ir::Scalar;
 use tilewright::ir::tile::{ElementOp, Narrowing};
@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use half::{bf16, f16};
 
-/// The integer that bits are.
+/// The integer represented by bits.
 pub fn integer(dtype: DType, bits: u64) -> i128 {
     let spare = 64 - 8 * dtype.bytes() as u32;
     match dtype {
@@ -23,7 +23,7 @@ pub fn wrapped(dtype: DType, value: i128) -> u64 {
     (value as u64) << spare >> spare
 }
 
-/// The number that the bits of a float are.
+/// The number represented by the bits of a float.
 pub fn real(dtype: DType, bits: u64) -> f64 {
     match dtype {
         DType::F64 => f64::from_bits(bits),
@@ -41,8 +41,8 @@ fn half_bits(dtype: DType, value: f32) -> u64 {
     u64::from(bits)
 }
 
-/// The nearest single, made odd where it is inexact: rounding it again is then as rounding the number once. `magnitude` is how
-/// the single compares with the number, without signs.
+/// Rounds to odd: the nearest `f32`, made odd if it is inexact, so that rounding it again equals rounding the number
+/// once. `magnitude` is how its absolute value compares with the number's.
 fn to_odd(nearest: f32, magnitude: Ordering) -> f32 {
     match magnitude {
         Ordering::Equal => nearest,
@@ -64,7 +64,7 @@ pub fn rounded(dtype: DType, value: f64) -> u64 {
     }
 }
 
-/// An integer as an element.
+/// Converts an integer to an element.
 pub fn of_integer(dtype: DType, value: i128) -> u64 {
     match dtype {
         DType::F64 => (value as f64).to_bits(),
@@ -78,7 +78,7 @@ pub fn of_integer(dtype: DType, value: i128) -> u64 {
     }
 }
 
-/// A constant as an element.
+/// Converts a constant to an element.
 pub fn constant(dtype: DType, value: Scalar) -> u64 {
     match value {
         Scalar::Int(value) => of_integer(dtype, i128::from(value)),
@@ -86,7 +86,7 @@ pub fn constant(dtype: DType, value: Scalar) -> u64 {
     }
 }
 
-/// An element in another dtype.
+/// Converts an element to another dtype.
 pub fn cast(from: DType, to: DType, narrowing: Narrowing, bits: u64) -> u64 {
     match (from.is_float(), to.integers()) {
         (true, Some((least, most))) => {
@@ -102,10 +102,11 @@ pub fn cast(from: DType, to: DType, narrowing: Narrowing, bits: u64) -> u64 {
     }
 }
 
-/// An operation on elements of one dtype; comparisons give 1 or 0, and a selection is of its last two operands.
+/// Applies an operation to elements of one dtype. Comparisons give 1 or 0; a selection returns one of its last two
+/// operands.
 pub fn apply(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String> {
     if op == ElementOp::Select {
-        let [cond, then, otherwise] = operands else { return Err("a selection of other than three".to_string()) };
+        let [cond, then, otherwise] = operands else { return Err("a selection needs 3 operands".to_string()) };
         return Ok(if *cond != 0 { *then } else { *otherwise });
     }
     match dtype {
@@ -120,11 +121,11 @@ fn integers(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String
     match (exact(op, &values), &values[..]) {
         (Some(value), _) => Ok(wrapped(dtype, value)),
         (None, [a, b]) => compared(op, a.partial_cmp(b)),
-        (None, _) => Err(format!("`{op}` of integers")),
+        (None, _) => Err(format!("`{op}` is not an operation on integers")),
     }
 }
 
-/// An operation on integers of any size; `None` if it does not give one.
+/// An operation on integers of any size; `None` if its result is not an integer.
 pub fn exact(op: ElementOp, values: &[i128]) -> Option<i128> {
     Some(match (op, values) {
         (ElementOp::Add, [a, b]) => a + b,
@@ -149,12 +150,12 @@ fn compared(op: ElementOp, order: Option<std::cmp::Ordering>) -> Result<u64, Str
         ElementOp::Ge => order.is_some_and(|order| order.is_ge()),
         ElementOp::Eq => order.is_some_and(|order| order.is_eq()),
         ElementOp::Ne => !order.is_some_and(|order| order.is_eq()),
-        _ => return Err(format!("`{op}` compares nothing")),
+        _ => return Err(format!("`{op}` is not a comparison")),
     };
     Ok(u64::from(holds))
 }
 
-/// Arithmetic of a floating type of Rust: the result, or 1 or 0 of a comparison, as bits made by `bits`.
+/// Arithmetic in a floating-point type of Rust: the result, or 1 or 0 for a comparison, converted to bits by `bits`.
 macro_rules! floating {
     ($op:expr, $values:expr, $bits:expr) => {{
         let (op, values) = ($op, $values);
@@ -182,13 +183,13 @@ fn doubles(op: ElementOp, operands: &[u64]) -> Result<u64, String> {
     floating!(op, values, f64::to_bits)
 }
 
-/// Halves are computed as singles, whose results round to the same halves.
+/// 16-bit floats are computed in `f32`, whose results round to the same 16-bit values.
 fn singles(op: ElementOp, dtype: DType, operands: &[u64]) -> Result<u64, String> {
     let values: Vec<f32> = operands.iter().map(|bits| real(dtype, *bits) as f32).collect();
     floating!(op, values, |value| rounded(dtype, f64::from(value)))
 }
 
-/// The first if it `wins` and is a number, or the other is none. -0 is below 0.
+/// `a` if `wins` is true or `b` is a NaN, otherwise `b`. -0 is less than 0.
 fn extreme<T: PartialOrd + Copy>(a: T, b: T, wins: bool) -> T {
     let is_nan = b.partial_cmp(&b).is_none();
     if wins || is_nan { a } else { b }
@@ -199,7 +200,7 @@ pub fn is_nan(dtype: DType, bits: u64) -> bool {
     dtype.is_float() && real(dtype, bits).is_nan()
 }
 
-/// Whether two elements are the same: any NaN is like another, and zeros have any sign.
+/// Whether two elements are equal: all NaNs are equal, and so are zeros of either sign.
 pub fn same(dtype: DType, one: u64, other: u64) -> bool {
     if one == other || !dtype.is_float() {
         return one == other;
@@ -208,7 +209,7 @@ pub fn same(dtype: DType, one: u64, other: u64) -> bool {
     a == b || (a.is_nan() && b.is_nan())
 }
 
-/// An integer without a dtype as an element.
+/// Converts an integer without a dtype to an element.
 pub fn cast_integer(to: DType, narrowing: Narrowing, value: i128) -> u64 {
     match to.integers() {
         Some((least, most)) if narrowing == Narrowing::Saturates => wrapped(to, value.clamp(least, most)),

@@ -1,4 +1,4 @@
-//! Mutations of the judge: a rule that is switched off is missed, and a program that is spoilt is noticed.
+//! Tests of the reference itself: disabling a rule or damaging a program must be detected.
 
 use tilewright::ir::thread::{Program, Stmt};
 use tilewright::ir::tile::verify;
@@ -105,7 +105,7 @@ fn program() -> Program {
     lower(&kernel, Target::Sm100a, &Options::default()).expect("it is lowered")
 }
 
-/// What is left in `y`, if every element of `x` is its number.
+/// The contents of `y` after the run, if every element of `x` is its own index.
 fn left(program: &Program, order: Order) -> Result<Vec<i32>, String> {
     let bytes = (0..64i32).flat_map(|at| at.to_le_bytes()).map(Some).collect();
     let mut memories = Memories::from([(0, bytes), (1, vec![None; 256])]);

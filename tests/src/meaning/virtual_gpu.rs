@@ -1,4 +1,4 @@
-//! Random kernels through NVRTC, on the virtual GPU or a real one.
+//! Random kernels compiled with NVRTC and run on the virtual GPU or a real one.
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::ir::Handle;
@@ -15,7 +15,7 @@ fn wrong(class: &str, what: impl ToString) -> Wrong {
     Wrong { class: class.to_string(), what: what.to_string() }
 }
 
-/// A kernel that is accepted and has a meaning computes it on the device; other kernels are not run.
+/// Checks that a kernel that is accepted and has a meaning computes it on the device. Other kernels are not run.
 pub fn check_on(
     kernel: &Kernel,
     rng: &mut Rng,
@@ -24,20 +24,20 @@ pub fn check_on(
 ) -> Result<Ended, Wrong> {
     let artifact = match compile(kernel.clone(), &Options::new(target)) {
         Ok(artifact) => artifact,
-        Err(found) => return Ok(Ended::Refused(found.first().map_or("nothing said", |finding| finding.code))),
+        Err(found) => return Ok(Ended::Refused(found.first().map_or("no diagnostic", |finding| finding.code))),
     };
     let given = inputs(kernel, rng);
-    let contracted = verify(kernel.clone(), target).map(contract).map_err(|_| wrong("verified once only", ""))?;
+    let contracted = verify(kernel.clone(), target).map(contract).map_err(|_| wrong("not verified twice", ""))?;
     let expected = match evaluate(&contracted, given.clone(), Rules::ALL) {
         Ok(expected) => expected,
-        Err(Meaningless::Unknown(why)) => return Err(wrong("the judge does not know", why)),
+        Err(Meaningless::Unknown(why)) => return Err(wrong("not supported by the reference", why)),
         Err(_) => return Ok(Ended::Undefined),
     };
     let built =
-        toolchain.build(&artifact, &CudaText::Generated).map_err(|failure| wrong("NVRTC refuses it", failure))?;
+        toolchain.build(&artifact, &CudaText::Generated).map_err(|failure| wrong("NVRTC reports an error", failure))?;
     let left = match device {
         Device::Virtual => {
-            let module = Module::parse(&built.ptx).map_err(|error| wrong("PTX that cannot be read", error))?;
+            let module = Module::parse(&built.ptx).map_err(|error| wrong("the PTX cannot be parsed", error))?;
             launched(kernel, &artifact, &module, &given)?
         }
         Device::Gpu(_) => on_gpu(kernel, &artifact, &built, &given, device)?,
@@ -46,13 +46,13 @@ pub fn check_on(
         let buffer = &kernel.buffers[*handle];
         if let Some((_, left)) = left.iter().find(|(known, _)| known == handle) {
             let known = |(wanted, got): (&Option<u8>, &Option<u8>)| wanted.and(*got);
-            // A GPU does not say what was never written.
+            // A GPU does not report which bytes were never written.
             let left: Vec<Option<u8>> = match device {
                 Device::Virtual => left.clone(),
                 Device::Gpu(_) => bytes.iter().zip(left).map(known).collect(),
             };
             differs(buffer, bytes, &left)
-                .map_err(|what| wrong("another result", format!("{what}\n{}", artifact.cuda())))?;
+                .map_err(|what| wrong("wrong result", format!("{what}\n{}", artifact.cuda())))?;
         }
     }
     Ok(Ended::Right)
@@ -60,7 +60,7 @@ pub fn check_on(
 
 type Left = Vec<(Handle<Buffer>, Vec<Option<u8>>)>;
 
-/// What a GPU leaves; all parameters are row-major.
+/// The outputs of a run on a GPU; all parameters are row-major.
 fn on_gpu(kernel: &Kernel, artifact: &Artifact, built: &Built, given: &Bytes, device: &Device) -> Result<Left, Wrong> {
     let all = |bytes: &[Option<u8>]| bytes.iter().copied().collect::<Option<Vec<u8>>>();
     let inputs: Option<Vec<HostTensor>> = given
@@ -68,7 +68,7 @@ fn on_gpu(kernel: &Kernel, artifact: &Artifact, built: &Built, given: &Bytes, de
         .filter_map(|(handle, bytes)| Some((&kernel.buffers[*handle], all(bytes)?)))
         .map(|(buffer, bytes)| HostTensor::from_bytes(buffer.dtype, &buffer.shape, bytes).ok())
         .collect();
-    let inputs = inputs.ok_or_else(|| wrong("inputs that do not fill their tensors", ""))?;
+    let inputs = inputs.ok_or_else(|| wrong("the inputs do not match the shapes of their tensors", ""))?;
     let run = run(artifact, built, &inputs, device).map_err(|failure| wrong("the GPU reports an error", failure))?;
     let outputs = given.iter().filter(|(_, bytes)| all(bytes).is_none()).map(|(handle, _)| *handle);
     Ok(outputs
@@ -102,7 +102,7 @@ fn launched(kernel: &Kernel, artifact: &Artifact, module: &Module, given: &Bytes
     report.map_err(|error| {
         let text = error.to_string();
         let kind: String = text.chars().take_while(|c| *c != ':' && *c != ' ').collect();
-        wrong(&format!("the virtual GPU finds {kind}"), format!("{text}\n{}", artifact.cuda()))
+        wrong(&format!("the virtual GPU reports {kind}"), format!("{text}\n{}", artifact.cuda()))
     })?;
     let written = |buffer: BufferId| {
         let bytes = memory.bytes(buffer).iter().enumerate();

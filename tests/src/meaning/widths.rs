@@ -1,4 +1,4 @@
-//! What the text of layouts says of vectors, against what the code does.
+//! Compares the vector widths reported with the inferred layouts with those of the generated program.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use tilewright::infer::{Inferred, Origin};
 use tilewright::ir::thread::{Program, Stmt};
 use tilewright::ir::tile::{self, Access, Kernel};
 
-/// The least and the most elements that are moved at once, by the name of the memory and whether it is written.
+/// The least and the greatest vector width, in elements, by the name of the memory and whether it is written.
 type Widths<'a> = BTreeMap<(&'a str, bool), (usize, usize)>;
 
-/// The first difference, for a kernel with one parallel loop that is not written out several times.
+/// The first difference, for a kernel with a single parallel loop that is not inside another loop.
 pub fn difference(kernel: &Kernel, inferred: &Inferred, program: &Program) -> Option<String> {
     let is_sole = kernel.parallels.iter().count() == 1 && !kernel.body.iter().any(is_loop);
     let told = told(kernel, inferred);
@@ -17,14 +17,14 @@ pub fn difference(kernel: &Kernel, inferred: &Inferred, program: &Program) -> Op
     let differs = |(key, width): (&(&str, bool), &(usize, usize))| {
         let told = told.get(key)?;
         let (name, writes) = key;
-        // What lies outside is told, and not done.
+        // An access out of bounds is reported, but not executed.
         let is_right = told.0 <= width.0 && (told.1 == width.1 || told.1 > width.1 && may_leave(kernel, name));
-        (!is_right).then(|| format!("`{name}` (written: {writes}): {told:?} are told and {width:?} are done"))
+        (!is_right).then(|| format!("`{name}` (written: {writes}): {told:?} reported, but {width:?} in the program"))
     };
     is_sole.then(|| done.iter().find_map(differs)).flatten()
 }
 
-/// Whether an access of a buffer may lie outside.
+/// Whether an access to a buffer may be out of bounds.
 fn may_leave(kernel: &Kernel, name: &str) -> bool {
     let mut found = false;
     let mut note = |access: &Access, _: bool| {
@@ -64,7 +64,7 @@ fn done(program: &Program) -> Widths<'_> {
     widths
 }
 
-/// The accesses of the ops that are parallel loops.
+/// Collects the accesses of ops that are parallel loops.
 fn ops<'a>(program: &'a Program, body: &'a [Stmt], widths: &mut Widths<'a>) {
     for stmt in body {
         match stmt {

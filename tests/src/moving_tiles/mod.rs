@@ -1,4 +1,4 @@
-//! What `docs/moving-tiles.md` shows, made anew: its pictures, what its commands print, and what refusals say.
+//! Regenerates what `docs/moving-tiles.md` shows: its pictures, the output of its commands, and the texts of refusals.
 
 mod pictures;
 mod refusals;
@@ -7,7 +7,7 @@ mod shown;
 pub use pictures::{is_picture, pictures};
 pub use shown::refreshed;
 
-/// The numbers below `count` in a random order, the same on every run.
+/// The numbers below `count` in a pseudorandom order, the same on every run.
 fn shuffled(count: i64) -> Vec<i64> {
     let mut order: Vec<i64> = (0..count).collect();
     let mut state: u64 = 1;

@@ -1,4 +1,4 @@
-//! The pictures of the page: kernels, and what a warp does in one op of each.
+//! The pictures of the page: kernels, and the steps of a warp in one op of each.
 
 use tilewright::ir::tile::verify;
 use tilewright::layout::TableLayout;
@@ -20,18 +20,18 @@ pub fn pictures() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Whether the picture of this name shows this kernel's op that the variant does.
+/// Whether the picture of this name shows the op of this kernel that uses the variant.
 pub fn is_picture(name: &str, kernel: Kernel, variant: &str) -> bool {
     let drawn = picture(kernel, variant);
     pictures().into_iter().any(|(known, svg)| known == name && svg == drawn)
 }
 
-/// What a warp does in the op that `variant` is asked to do.
+/// A drawing of what a warp does in the op for which `variant` is requested.
 fn picture(kernel: Kernel, variant: &str) -> String {
     let target = Target::Sm100a;
     let kernel = verify(kernel, target).expect("the kernel is right");
     let options = Options { variant: Some(variant.to_string()) };
-    let program = lower(&kernel, target, &options).expect("the variant can do it");
+    let program = lower(&kernel, target, &options).expect("the variant accepts it");
     let op = program.plans.iter().position(|plan| plan.forced && plan.chosen == variant).expect("an op of the variant");
     let schedule = Schedule::of(&program, op).expect("every index has a value").expect("the op touches shared memory");
     schedule.to_svg().expect("it can be drawn")

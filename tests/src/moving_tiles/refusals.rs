@@ -1,4 +1,4 @@
-//! What variants of `permute_layout` say against tiles that they do not take.
+//! The reasons with which variants of `permute_layout` refuse tiles.
 
 use tilewright::compile::{Options, compile};
 use tilewright::dsl::IntoLayout;
@@ -12,7 +12,7 @@ const VECTORIZED: &str = "warp_vectorized";
 const PACKED: &str = "warp_packed";
 const SCHEDULED: &str = "warp_scheduled";
 
-/// A line for each reason, as diagnostics and plans print it.
+/// One line per reason, as diagnostics and plans print it.
 pub(crate) fn refusals() -> Vec<String> {
     let table = TableLayout::of_positions(&M, &shuffled(128)).expect("every element has a place");
     [
@@ -32,7 +32,7 @@ pub(crate) fn refusals() -> Vec<String> {
     .concat()
 }
 
-/// What the variant says against moving the second of two tiles to the first.
+/// The reasons why the variant refuses to move the second of two tiles to the first.
 fn reasons(variant: &str, tiles: impl FnOnce(&mut KernelBuilder) -> [Region; 2]) -> Vec<String> {
     let kernel = kernel("refused", |k| {
         k.threads(32);
@@ -43,7 +43,7 @@ fn reasons(variant: &str, tiles: impl FnOnce(&mut KernelBuilder) -> [Region; 2])
     found.into_iter().flat_map(|finding| finding.notes).collect()
 }
 
-/// Two shared buffers: what `tile` becomes, and `tile`.
+/// Two shared buffers: the destination of `tile`, and `tile`.
 fn pair(k: &mut KernelBuilder, dtype: DType, tile: impl IntoLayout, turned: impl IntoLayout) -> [Region; 2] {
     let tile = k.shared("tile", dtype, tile);
     let turned = k.shared("turned", dtype, turned);
@@ -66,7 +66,7 @@ fn repeated(k: &mut KernelBuilder) -> [Region; 2] {
     [turned.into(), tile.into()]
 }
 
-/// Rows of 129 bytes begin at any byte of a word.
+/// Rows of 129 bytes may begin at any byte of a word.
 fn inside_a_word(k: &mut KernelBuilder) -> [Region; 2] {
     let tile = k.input("tile", B8, [3, 129]);
     let turned = k.output("turned", B8, S([3, 128], [1, 3]));
@@ -74,7 +74,7 @@ fn inside_a_word(k: &mut KernelBuilder) -> [Region; 2] {
     [turned.sub((&row, ..)), tile.sub((&row, 0..128))]
 }
 
-/// A swizzle of 1024 elements, of which a tile takes 256.
+/// A swizzle of 1024 elements, 256 of which form a tile.
 fn inside_a_swizzle(k: &mut KernelBuilder) -> [Region; 2] {
     let tile = k.shared("tile", F32, (swizzle(), S([32, 32], [32, 1])));
     k.fill(tile, 0);

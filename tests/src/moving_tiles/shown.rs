@@ -1,8 +1,8 @@
-//! Blocks of a page that show what comes out, made anew.
+//! Regenerates the blocks of a page that show output.
 //!
-//! A block that is marked `command` begins with a command and shows what it prints about `permute_layout`: of a plan the
-//! variant that was taken, or all of them where it is marked `command,all`; of CUDA the lines of the op; of a run what
-//! was predicted and counted. `...` stands for what is left out. A block marked `refusals` has the reasons of variants.
+//! A block marked `command` begins with a command and shows what it prints about `permute_layout`: the chosen variant
+//! of a plan, or all variants if it is marked `command,all`; the lines of the op in CUDA; the predicted and the counted
+//! passes of a run. `...` stands for omitted lines. A block marked `refusals` lists the reasons of variants.
 
 use tilewright::compile::{Artifact, LowerOptions, Options, compile};
 use tilewright::prelude::*;
@@ -14,7 +14,7 @@ use crate::toolchain::{has_no_nvrtc, toolchain};
 
 const GAP: &str = "...";
 
-/// The page with such blocks as they must be today, and the commands that cannot be run here for want of NVRTC.
+/// The page with its blocks regenerated, and the commands that could not be run because NVRTC is missing.
 pub fn refreshed(page: &str) -> (String, Vec<String>) {
     let (mut text, mut skipped) = (Vec::new(), Vec::new());
     let mut lines = page.lines();
@@ -35,7 +35,7 @@ pub fn refreshed(page: &str) -> (String, Vec<String>) {
     (text.join("\n") + "\n", skipped)
 }
 
-/// The command of a block with what it prints; `None` where it cannot be run here.
+/// The command of a block with its output; `None` if it cannot be run here.
 fn printed(shown: &[String], all: bool) -> Option<Vec<String>> {
     let line = shown.first().expect("a block begins with a command");
     let command = Command::parse(line);
@@ -92,12 +92,12 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Where in the plans `permute_layout` is.
+/// The index of `permute_layout` in the plans.
 fn moved_at(artifact: &Artifact) -> usize {
     artifact.plans().iter().position(|plan| plan.title.starts_with("permute_layout")).expect("a permute_layout")
 }
 
-/// A gap in what is shown; neighbours are one.
+/// Marks omitted lines; adjacent marks are merged.
 fn leave_out(lines: &mut Vec<String>) {
     if lines.last().is_none_or(|line| line != GAP) {
         lines.push(GAP.to_string());
@@ -141,7 +141,7 @@ fn cuda_lines(artifact: &Artifact) -> Vec<String> {
     lines
 }
 
-/// What is said of predicted and counted passes; `None` for want of NVRTC.
+/// The lines on predicted and counted passes; `None` if NVRTC is missing.
 fn checked_lines(command: &Command<'_>, artifact: &Artifact) -> Option<Vec<String>> {
     let built = match toolchain().build(artifact, &CudaText::Generated) {
         Ok(built) => built,

@@ -1,73 +1,73 @@
-//! What a pair of layouts allows, told from the positions alone: plain loops, nothing of the compiler.
+//! Bounds on the wavefronts of a pair of layouts, computed from the positions only, independently of the compiler.
 
-/// Bytes that one wavefront can move: every bank once.
+/// Bytes that one wavefront can move: one word per bank.
 const ROW: usize = 128;
 /// Bytes of a word, the width of a bank.
 const WORD: usize = 4;
 
-/// How the elements of a pair fall on the banks of both sides.
+/// How the elements of a pair are distributed over the banks, on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     /// Bytes of an element.
     bytes: usize,
-    /// Groups of lanes that are served together: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.
+    /// The number of groups of lanes that are served together: 32 lanes for up to 4 bytes, 16 for 8, 8 for 16.
     turns: u64,
-    /// The most places of the source and of the destination that one turn can serve only one of: words of one bank, or
-    /// elements of one granule, which is as wide as an element.
+    /// For source and destination, the largest number of places of which a turn can serve only one: words in the same
+    /// bank, or wide elements in the same group of banks.
     most: [u64; 2],
 }
 
 impl Bounds {
-    /// The bounds for elements of `bytes` bytes at these positions of source and destination, in elements.
+    /// The bounds for elements of `bytes` bytes at these positions (in elements) in source and destination.
     pub(crate) fn of(bytes: usize, positions: [&[usize]; 2]) -> Bounds {
         let turns = positions[0].len().div_ceil(ROW / bytes.max(WORD)) as u64;
         Bounds { bytes, turns, most: positions.map(|side| most_in_one_granule(bytes, side)) }
     }
 
-    /// Whether nothing stands in the way of one wavefront per turn.
+    /// Whether one wavefront per turn is possible.
     pub(crate) fn is_even(&self) -> bool {
         self.most.iter().all(|most| *most <= self.turns)
     }
 
-    /// The fewest wavefronts of any reading and of any writing, element by element.
+    /// The minimum number of wavefronts for reading and for writing, element by element.
     pub(crate) fn least(&self) -> [u64; 2] {
         self.most.map(|most| most.max(self.turns))
     }
 
-    /// The most wavefronts that a schedule of wide elements may take, both phases together.
+    /// The maximum number of wavefronts allowed for a schedule of wide elements, for both phases together.
     fn bound(&self) -> u64 {
         self.most.iter().map(|most| self.turns * most.div_ceil(self.turns)).sum()
     }
 
-    /// How far the wavefronts of the worse phase are above the fewest.
+    /// The number of wavefronts above the minimum, in the worse phase.
     pub(crate) fn gap(&self, wavefronts: [u64; 2]) -> u64 {
         let [reads, writes] = self.least();
         wavefronts[0].saturating_sub(reads).max(wavefronts[1].saturating_sub(writes))
     }
 
-    /// An error where a schedule takes more wavefronts, reading and writing, than it may.
+    /// Returns an error if a schedule takes more wavefronts, for reading and writing, than allowed.
     pub(crate) fn check(&self, wavefronts: [u64; 2]) -> Result<(), String> {
         let Bounds { bytes, turns, .. } = *self;
         let [reads, writes] = wavefronts;
         let counted = format!("{reads} + {writes} wavefronts counted");
         if bytes < WORD {
-            // Where a bank holds more words than there are steps, merging lanes in words of one side crowds the banks of
-            // the other: no schedule is at the fewest in both phases, and what one gains the other pays.
+            // If a bank holds more words than there are steps, merging lanes that share a word on one side causes
+            // conflicts on the other: no schedule reaches the minimum in both phases.
             let [least_reads, least_writes] = self.least();
             let most = turns.max(least_reads).max(least_writes);
             let gap = self.gap(wavefronts);
-            return if gap <= most { Ok(()) } else { Err(format!("{counted}, {gap} above the fewest")) };
+            return if gap <= most { Ok(()) } else { Err(format!("{counted}, {gap} above the minimum")) };
         }
         if self.is_even() {
             let is_ideal = reads.max(writes) <= turns;
-            return if is_ideal { Ok(()) } else { Err(format!("{counted}, although even: {turns} + {turns}")) };
+            return if is_ideal { Ok(()) } else { Err(format!("{counted}, but {turns} + {turns} are possible")) };
         }
         let bound = self.bound();
         if reads + writes <= bound { Ok(()) } else { Err(format!("{counted}, at most {bound} allowed")) }
     }
 }
 
-/// The most distinct places in one granule: words in a bank, or elements where they are wider.
+/// The largest number of distinct places in one bank (words), or in one group of banks for wider elements.
 fn most_in_one_granule(bytes: usize, positions: &[usize]) -> u64 {
     let unit = bytes.max(WORD);
     let granules = ROW / unit;

@@ -1,4 +1,4 @@
-//! Kernels that move pairs, one after another, and what they must give.
+//! Kernels that move pairs, one after another, and their expected outputs.
 
 use tilewright::prelude::{DType, Kernel, KernelBuilder, kernel};
 use tilewright::runtime::HostTensor;
@@ -6,33 +6,34 @@ use tilewright::runtime::HostTensor;
 use super::TARGET;
 use super::pairs::Pair;
 
-/// Most pairs of one kernel: each kernel is a run of NVRTC and a launch.
+/// The maximum number of pairs per kernel. Each kernel is compiled with NVRTC and launched once.
 const MOST_PAIRS: usize = 1;
-/// Bytes of all banks: buffers are whole multiples, so that copies of them are wide.
+/// Bytes of one row of all banks. Sizes of buffers are multiples of it, so that they are copied in wide vectors.
 const ROW: usize = 128;
 
 impl Pair {
-    /// Elements of the source's and of the destination's buffer.
+    /// The sizes of the source's and the destination's buffer, in elements.
     fn rooms(&self) -> [usize; 2] {
         let [src, dst] = [&self.src, &self.dst].map(|side| side.span().next_multiple_of(ROW / self.bytes()));
         if self.in_place { [src.max(dst); 2] } else { [src, dst] }
     }
 
-    /// Bytes of shared memory that it takes.
+    /// Bytes of shared memory that the pair needs.
     fn shared_bytes(&self) -> usize {
         let [src, dst] = self.rooms();
         self.bytes() * if self.in_place { src } else { src + dst }
     }
 
-    /// What is in the source's buffer. The bytes are those of elements of 16, since a pattern of bytes would repeat
-    /// itself after 256.
+    /// The contents of the source's buffer. The bytes are those of a pattern of 16-byte elements, since a pattern of
+    /// bytes would repeat after 256.
     pub(crate) fn input(&self) -> HostTensor {
         let [room, _] = self.rooms();
         let pattern = HostTensor::pattern(DType::B128, &[(room * self.bytes() / 16) as i64]);
         HostTensor::from_bytes(self.dtype, &[room as i64], pattern.bytes().to_vec()).expect("whole rows of banks")
     }
 
-    /// What must be in the destination's buffer afterwards: where no element lands, zero, or what was there.
+    /// The expected contents of the destination's buffer: places without an element hold zero, or keep their value in
+    /// place.
     pub(crate) fn expected(&self) -> HostTensor {
         let ([_, room], width, input) = (self.rooms(), self.bytes(), self.input());
         let mut bytes = if self.in_place { input.bytes().to_vec() } else { vec![0; room * width] };
@@ -42,7 +43,7 @@ impl Pair {
         HostTensor::from_bytes(self.dtype, &[room as i64], bytes).expect("as many bytes as the buffer has")
     }
 
-    /// Adds the moves through shared memory, by the variant asked for.
+    /// Adds the move through shared memory, with the requested variant.
     fn add_to(&self, k: &mut KernelBuilder, at: usize, variant: Option<&str>) {
         let named = |what: &str| format!("{what}{at}");
         let [from_room, to_room] = self.rooms().map(|room| [room as i64]);
@@ -61,7 +62,7 @@ impl Pair {
     }
 }
 
-/// A kernel of one warp that moves these pairs by the variant asked for.
+/// A kernel of one warp that moves these pairs with the requested variant.
 pub(crate) fn kernel_of(name: &str, pairs: &[&Pair], variant: Option<&str>) -> Kernel {
     kernel(name, |k| {
         k.threads(32);
@@ -71,8 +72,7 @@ pub(crate) fn kernel_of(name: &str, pairs: &[&Pair], variant: Option<&str>) -> K
     })
 }
 
-/// The pairs in kernels: few, and of about as many pairs each, so that what a kernel does once weighs little in all of
-/// them.
+/// Groups the pairs into kernels of similar size, which fit in shared memory.
 pub(crate) fn batches<'p>(pairs: &[&'p Pair]) -> Vec<Vec<&'p Pair>> {
     let size = pairs.len().div_ceil(pairs.len().div_ceil(MOST_PAIRS).max(1));
     let most_bytes = TARGET.shared_bytes() as usize;

@@ -1,4 +1,4 @@
-//! Pairs run on the virtual GPU: whether the result is right, and what was counted against what the plans predict.
+//! Runs pairs on the virtual GPU: checks the result, and compares the counted passes with those predicted by the plans.
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::ir::plan::{Considered, Memory, OpPlan};
@@ -13,24 +13,24 @@ use super::pairs::Pair;
 /// A pair that was moved by one variant.
 pub(crate) struct Trial {
     pub(crate) variant: &'static str,
-    /// What every variant said.
+    /// The answers of all variants.
     pub(crate) considered: Vec<Considered>,
-    /// Wavefronts counted in reading and in writing.
+    /// Wavefronts counted for reading and for writing.
     pub(crate) wavefronts: [u64; 2],
-    /// What is wrong: the result, or more passes than predicted.
+    /// The failure, if any: a wrong result, or more passes than predicted.
     pub(crate) wrong: Option<String>,
 }
 
-/// Pairs that were moved by one variant, or by the ones chosen.
+/// Pairs that were moved by one variant, or by the chosen ones.
 #[derive(Default)]
 pub(crate) struct Tried {
-    /// By number of the pair.
+    /// The trials, by number of the pair.
     pub(crate) trials: Vec<(usize, Result<Trial, String>)>,
-    /// Kernels that failed although each of their pairs is right alone.
+    /// Kernels that failed although each of their pairs succeeds alone.
     pub(crate) broken: Vec<String>,
 }
 
-/// Moves the pairs by the variant asked for, several in one kernel.
+/// Moves the pairs with the requested variant, in batches per kernel.
 pub(crate) fn try_out(toolchain: &Toolchain, label: &str, pairs: &[&Pair], variant: Option<&str>) -> Tried {
     let mut tried = Tried::default();
     for (at, batch) in batches(pairs).iter().enumerate() {
@@ -46,7 +46,7 @@ pub(crate) fn try_out(toolchain: &Toolchain, label: &str, pairs: &[&Pair], varia
 }
 
 impl Tried {
-    /// Moves the pairs of a kernel that failed, each alone, so that those that are right are not blamed.
+    /// Moves the pairs of a failed kernel individually, to find those that fail.
     fn one_by_one(&mut self, toolchain: &Toolchain, name: &str, batch: &[&Pair], variant: Option<&str>, why: &str) {
         let alone = |pair: &Pair| {
             let name = format!("{name}_{}", pair.number);
@@ -61,7 +61,7 @@ impl Tried {
     }
 }
 
-/// Compiles and runs one kernel. An error concerns all of it.
+/// Compiles and runs one kernel. An error applies to all of its pairs.
 fn run_batch(toolchain: &Toolchain, name: &str, pairs: &[&Pair], variant: Option<&str>) -> Result<Vec<Trial>, String> {
     let kernel = kernel_of(name, pairs, variant);
     let artifact = compile(kernel, &Options::new(TARGET)).map_err(|found| format!("{found:?}"))?;
@@ -71,25 +71,25 @@ fn run_batch(toolchain: &Toolchain, name: &str, pairs: &[&Pair], variant: Option
     let inputs: Vec<HostTensor> = pairs.iter().map(|pair| pair.input()).collect();
     let outcome =
         run(&artifact, &built, &inputs, &Device::Virtual).map_err(|failure| format!("{:?}", failure.diagnostics))?;
-    let report = outcome.report.as_ref().ok_or("the virtual GPU counted nothing")?;
+    let report = outcome.report.as_ref().ok_or("the virtual GPU returned no counts")?;
     let tried = pairs.iter().zip(&outcome.outputs).map(|(pair, output)| trial(pair, &artifact, report, output));
     tried.collect()
 }
 
-/// As for every case: no spills, no stack, no warnings.
+/// Requires, as for every case: no spills, no stack, no warnings.
 fn check_build(built: &Built) -> Result<(), String> {
-    let resources = built.resources.as_ref().ok_or("NVRTC says nothing of registers")?;
+    let resources = built.resources.as_ref().ok_or("NVRTC reported no register usage")?;
     if resources.spill_store_bytes + resources.spill_load_bytes + resources.stack_bytes > 0 {
         return Err(format!("spills or stack: {resources:?}"));
     }
     if built.warnings.is_empty() { Ok(()) } else { Err(format!("warnings: {:?}", built.warnings)) }
 }
 
-/// One pair of a kernel: its result and the passes of its op.
+/// Checks one pair of a kernel: its result and the passes of its op.
 fn trial(pair: &Pair, artifact: &Artifact, report: &Report, output: &HostTensor) -> Result<Trial, String> {
     let head = format!("{}: ", pair.title());
     let plan = artifact.plans().iter().find(|plan| plan.title.starts_with(&head));
-    let plan = plan.ok_or_else(|| format!("no op is called `{head}`"))?;
+    let plan = plan.ok_or_else(|| format!("no op has the title `{head}`"))?;
     let mismatch = compare(output, &pair.expected(), Tolerance::EXACT).mismatch;
     let mut wrong = mismatch.map(|mismatch| format!("{mismatch:?}"));
     let mut wavefronts = [0; 2];
@@ -109,14 +109,14 @@ fn trial(pair: &Pair, artifact: &Artifact, report: &Report, output: &HostTensor)
     Ok(Trial { variant: plan.chosen, considered: plan.considered.clone(), wavefronts, wrong })
 }
 
-/// The passes that one op's loads or stores in one memory should take; the op runs once.
+/// The predicted passes of one op's loads or stores in one memory; the op runs once.
 fn predicted_passes(plan: &OpPlan, memory: Memory, kind: AccessKind) -> u64 {
     let verb = if kind == AccessKind::Load { "read" } else { "write" };
     let accesses = plan.facts().into_iter().flat_map(|facts| &facts.accesses);
     accesses.filter(|a| a.memory == memory && a.what.starts_with(verb)).map(|a| a.passes as u64).sum()
 }
 
-/// The passes that they took.
+/// The counted passes of one op's loads or stores in one memory.
 fn counted_passes(
     artifact: &Artifact,
     plan: &OpPlan,

@@ -1,7 +1,7 @@
-//! Random pairs of layouts through `permute_layout` on the virtual GPU, judged by loops over their positions.
+//! Random pairs of layouts, moved by `permute_layout` on the virtual GPU and checked by loops over their positions.
 //!
-//! Every pair is moved by the variant that is chosen, by `warp_scheduled`, and, where they accept it, by the documented
-//! XOR and in packed words. Every result must be right and no pass unpredicted; the schedules must be as good as the
+//! Every pair is moved by the chosen variant, by `warp_scheduled`, and, if they accept it, by the documented XOR and in
+//! packed words. Every result must be correct, without more passes than predicted; the schedules must be as good as the
 //! positions allow.
 
 mod judge;
@@ -20,26 +20,26 @@ use measure::try_out;
 use pairs::Pair;
 use report::Width;
 
-/// What the pairs are compiled for.
+/// The target of the pairs.
 pub const TARGET: Target = Target::Sm100a;
-/// The types of elements that are moved, one per width.
+/// The dtypes of the elements, one per width.
 pub const WIDTHS: [DType; 5] = [DType::B8, DType::B16, DType::B32, DType::B64, DType::B128];
 /// Pairs per width.
 pub const PAIRS: usize = 200;
 
-/// The documented XOR.
+/// The variant for the documented XOR.
 const XOR: &str = "warp_xor_swizzle";
-/// Narrow elements in whole words.
+/// The variant that moves narrow elements in whole words.
 const PACKED: &str = "warp_packed";
-/// The variant that takes any pair.
+/// The variant that accepts every pair.
 const SCHEDULED: &str = "warp_scheduled";
 
-/// What the line of a width is called, and what filters choose it by: `permute b32`.
+/// The title of a width, which filters select by: `permute b32`.
 pub fn title(dtype: DType) -> String {
     format!("permute {dtype}")
 }
 
-/// Moves all pairs of a width by all variants that count.
+/// Moves all pairs of a width by all variants under test.
 pub fn judge_width(toolchain: &Toolchain, dtype: DType) -> Summary {
     let pairs: Vec<Pair> = (0..PAIRS).map(|number| Pair::of(dtype, number)).collect();
     let mut width = Width::new(dtype, &pairs);

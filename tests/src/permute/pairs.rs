@@ -1,4 +1,4 @@
-//! Random pairs of layouts: dense shuffles, padded strides, tables. A pair is told by its width and number alone.
+//! Random pairs of layouts: dense shuffles, padded strides, tables. A pair depends only on its width and number.
 
 use std::fmt;
 
@@ -9,41 +9,42 @@ use super::judge::Bounds;
 use crate::rng::Rng;
 
 const SEED: u64 = 17;
-/// Steps of 32 elements that a pair may take. 32 steps of 16 bytes fill the 128 data registers that a lane may stage.
+/// Numbers of steps, of 32 elements each, of a pair. 32 steps of 16 bytes fill the 128 data registers that a lane may
+/// stage.
 const STEPS: [usize; 10] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 32];
-/// Steps of tiles that the documented XOR moves.
+/// Numbers of steps of tiles that the documented XOR moves.
 const XOR_STEPS: [usize; 4] = [4, 8, 16, 32];
-/// How many of 100 pairs, XOR tiles apart, end inside their last step.
+/// The percentage of pairs, other than XOR tiles, whose last step is not full.
 const RAGGED: u64 = 30;
-/// Primes up to this make up the elements of a ragged tile, so that it has several dimensions.
+/// The largest prime factor of the size of a ragged tile, so that it has several dimensions.
 const MOST_PRIME: usize = 13;
-/// Most elements from the first to the last one of a tile, and most bytes.
+/// The maximum span of a tile, in elements and in bytes.
 const MOST_SPAN: usize = 16 * 1024;
 const MOST_BYTES: usize = 64 * 1024;
-/// Every so many pairs, one moves inside one buffer.
+/// One pair in this many moves within a single buffer.
 const IN_PLACE: usize = 4;
 
-/// Which kind of layouts a pair has.
+/// The kind of layouts of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// Row-major to compact, with the dimensions in another order.
+    /// Row-major to compact, with the dimensions reordered.
     Dense,
     /// Strides that nest, with gaps.
     Padded,
-    /// Places listed one by one.
+    /// Tables, which list every place.
     Table,
 }
 
 /// One side of a pair.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
-    /// Where each element is, from 0 on, in elements.
+    /// The position of each element, in elements, starting at 0.
     pub(crate) positions: Vec<usize>,
-    /// The layout that says so.
+    /// The layout with these positions.
     pub(crate) layout: Layout,
 }
 
-/// Two layouts of one tile.
+/// Two layouts of the same tile.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     pub(crate) number: usize,
@@ -56,7 +57,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// A pair of elements of this type: by turns dense, padded and listed.
+    /// A pair with elements of this dtype: in turn dense, padded and listed.
     pub(crate) fn of(dtype: DType, number: usize) -> Pair {
         let bytes = dtype.bytes() as usize;
         let rng = &mut Rng::new(SEED + bytes as u64, number as u64);
@@ -75,12 +76,12 @@ impl Pair {
         self.dtype.bytes() as usize
     }
 
-    /// What the banks allow.
+    /// The bounds given by the banks.
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds::of(self.bytes(), [&self.src.positions, &self.dst.positions])
     }
 
-    /// What its op is called.
+    /// The title of its op.
     pub(crate) fn title(&self) -> String {
         format!("pair {}", self.number)
     }
@@ -112,13 +113,13 @@ impl Side {
         Side { positions, layout: Layout::Table(table) }
     }
 
-    /// Elements from position 0 to the last one.
+    /// The number of positions from 0 to the last one.
     pub(crate) fn span(&self) -> usize {
         self.positions.iter().max().map_or(0, |last| last + 1)
     }
 }
 
-/// A tile in a random shape, whose dimensions are in another order in the destination.
+/// A tile of random shape whose dimensions are reordered in the destination.
 fn shuffle(rng: &mut Rng) -> [Side; 2] {
     let shape = random_shape(rng);
     let mut order = row_major(shape.len());
@@ -129,11 +130,11 @@ fn shuffle(rng: &mut Rng) -> [Side; 2] {
 }
 
 /// A dense shuffle that the documented XOR moves without bank conflicts: blocks of rows of 32 elements become blocks of
-/// columns, and the blocks change places.
+/// columns, and the blocks are permuted.
 ///
-/// In the destination, neighbouring lanes are as far apart as a block has rows, so the first and the last lanes of a
-/// group meet in a granule unless the XOR takes them from different rows. It reaches the bits of the row through the
-/// highest bits of the lane, of which those above a group then choose the block: there must be as many blocks.
+/// In the destination, the distance of adjacent lanes is the number of rows of a block, so the first and the last lanes
+/// of a group use the same banks unless the XOR takes them from different rows. The XOR changes the bits of the row
+/// through the highest bits of the lane; those above a group then select the block, so there must be that many blocks.
 fn xor_tile(rng: &mut Rng, bytes: usize) -> [Side; 2] {
     let steps = *rng.pick(&XOR_STEPS);
     let group_bits = (128 / bytes.max(4)).trailing_zeros();
@@ -141,7 +142,7 @@ fn xor_tile(rng: &mut Rng, bytes: usize) -> [Side; 2] {
     let rows = 1usize << rng.within(i64::from(most.min(2))..=i64::from(most));
     let blocks = steps / rows;
     let outer = 1usize << rng.below(blocks.trailing_zeros() as usize + 1);
-    // Extents, and which place each has in the destination, the fastest first.
+    // Extents, and the rank of each in the destination, the fastest first.
     let mut dimensions = vec![(outer, 2), (blocks / outer, 3), (rows, 0), (32, 1)];
     dimensions.retain(|(extent, _)| *extent > 1);
     let shape: Vec<usize> = dimensions.iter().map(|(extent, _)| *extent).collect();
@@ -152,8 +153,8 @@ fn xor_tile(rng: &mut Rng, bytes: usize) -> [Side; 2] {
     [src, dst].map(|strides| Side::strided(&shape, &strides))
 }
 
-/// Strides that nest in random order, with gaps on one side or both. A crowded pair is uneven: somewhere a step is as
-/// wide as all banks.
+/// Strides that nest in random order, with gaps on one or both sides. A crowded pair is uneven: some stride is a
+/// multiple of the width of all banks.
 fn padded(rng: &mut Rng, bytes: usize, is_crowded: bool) -> [Side; 2] {
     let row = is_crowded.then_some(128 / bytes);
     loop {
@@ -177,8 +178,8 @@ fn padded(rng: &mut Rng, bytes: usize, is_crowded: bool) -> [Side; 2] {
     }
 }
 
-/// Strides that nest in this order, with random gaps; where `row` is given, they are multiples of it from some
-/// dimension on.
+/// Strides that nest in this order, with random gaps; if `row` is given, they are multiples of it from some dimension
+/// on.
 fn with_gaps(rng: &mut Rng, shape: &[usize], order: &[usize], row: Option<usize>) -> Vec<usize> {
     let crowded = 1 + rng.below(shape.len());
     let mut dimension = 0;
@@ -192,7 +193,7 @@ fn with_gaps(rng: &mut Rng, shape: &[usize], order: &[usize], row: Option<usize>
     })
 }
 
-/// From row-major or a random order to a random order, listed.
+/// Tables: from row-major or a random order to a random order.
 fn listed(rng: &mut Rng) -> [Side; 2] {
     let elements = random_elements(rng);
     let src = if rng.percent(50) { permutation(rng, elements) } else { Side::strided(&[elements], &[1]) };
@@ -210,8 +211,8 @@ fn row_major(dimensions: usize) -> Vec<usize> {
     (0..dimensions).rev().collect()
 }
 
-/// Strides of dimensions that nest in this order, the fastest first; `stride` of a dimension is at least what those
-/// before it take.
+/// Strides of dimensions that nest in this order, the fastest first. `stride` maps the span of the preceding dimensions
+/// to a stride that is at least as large.
 fn nested(shape: &[usize], order: &[usize], mut stride: impl FnMut(usize) -> usize) -> Vec<usize> {
     let mut strides = vec![0; shape.len()];
     let mut taken = 1;
@@ -222,7 +223,7 @@ fn nested(shape: &[usize], order: &[usize], mut stride: impl FnMut(usize) -> usi
     strides
 }
 
-/// 2 to 4 dimensions, fewer where the tile has too few factors.
+/// 2 to 4 dimensions, or fewer if the size has too few factors.
 fn random_shape(rng: &mut Rng) -> Vec<usize> {
     let elements = random_elements(rng);
     let mut shape = vec![1; 2 + rng.below(3)];
@@ -234,7 +235,7 @@ fn random_shape(rng: &mut Rng) -> Vec<usize> {
     if shape.is_empty() { vec![1] } else { shape }
 }
 
-/// Elements of whole steps, or of steps of which the last is not full.
+/// A number of elements that fills all steps, or all but the last.
 fn random_elements(rng: &mut Rng) -> usize {
     let steps = *rng.pick(&STEPS);
     if !rng.percent(RAGGED) {

@@ -1,4 +1,4 @@
-//! What became of the pairs of one width, and what is asked of all of them together.
+//! The results for the pairs of one width, and checks of all of them together.
 
 use tilewright::prelude::DType;
 
@@ -7,48 +7,49 @@ use super::pairs::{Family, Pair};
 use super::story::Story;
 use super::{PACKED, SCHEDULED, XOR, title};
 
-/// Of 100 dense shuffles of elements narrower than a word, how many must take the fewest wavefronts.
+/// The percentage of dense shuffles of elements narrower than a word that must take the minimum number of wavefronts.
 const FREE_SHUFFLES: usize = 95;
-/// Fewest pairs of each class.
+/// The minimum number of pairs of each class.
 const LEAST: usize = 30;
-/// Classes that a width does not have.
+/// Classes that do not occur for a dtype.
 const WITHOUT: [(DType, Class); 3] = [
-    // Elements of whole words have nothing to pack.
+    // Elements that are whole words cannot be packed.
     (DType::B32, Class::Packed),
     (DType::B64, Class::Packed),
     (DType::B128, Class::Packed),
 ];
 
-/// How a pair is solved. The first three exclude each other; a pair that moves in packed words is one of those too.
+/// How a pair can be moved. The first three classes are disjoint; a pair that moves in packed words belongs to one of
+/// them too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     /// The documented XOR moves it.
     Xor,
-    /// It has a schedule without bank conflicts, which the documented XOR does not find.
+    /// It has a schedule without bank conflicts, but the documented XOR does not move it.
     Even,
-    /// It has none.
+    /// Bank conflicts are unavoidable.
     Uneven,
     /// `warp_packed` moves it.
     Packed,
 }
 
-/// All pairs of a width.
+/// The results of all pairs of a width.
 pub(crate) struct Width<'p> {
     dtype: DType,
     stories: Vec<Story<'p>>,
-    /// What failed that is no single pair's fault.
+    /// Failures that do not belong to a single pair.
     failures: Vec<String>,
 }
 
-/// What a width comes to.
+/// The summary of a width.
 pub struct Summary {
-    /// One line about it.
+    /// One line with the counts.
     pub line: String,
     /// One line per failure.
     pub failures: Vec<String>,
-    /// How many pairs there were.
+    /// The number of pairs.
     pub pairs: usize,
-    /// How many pairs, and checks of all of them together, failed.
+    /// The number of pairs, and of checks of all pairs together, that failed.
     pub failed: usize,
 }
 
@@ -64,7 +65,7 @@ impl Class {
         }
     }
 
-    /// The variant that solves it, where the class is one of a variant.
+    /// The variant that moves pairs of this class, if the class belongs to a variant.
     fn variant(self) -> Option<&'static str> {
         match self {
             Class::Xor => Some(XOR),
@@ -85,13 +86,13 @@ impl Class {
 }
 
 impl<'p> Width<'p> {
-    /// Nothing tried yet.
+    /// No results yet.
     pub(crate) fn new(dtype: DType, pairs: &'p [Pair]) -> Width<'p> {
         let stories = pairs.iter().map(Story::new).collect();
         Width { dtype, stories, failures: Vec::new() }
     }
 
-    /// Adds what a variant, or the chosen ones, did.
+    /// Adds the results of a variant, or of the chosen ones.
     pub(crate) fn take(&mut self, tried: Tried) {
         for (number, trial) in tried.trials {
             self.stories[number].take(trial);
@@ -99,7 +100,7 @@ impl<'p> Width<'p> {
         self.failures.extend(tried.broken);
     }
 
-    /// The pairs that a variant accepts and that it did not move yet.
+    /// The pairs that a variant accepts but has not moved yet.
     pub(crate) fn left_for(&self, variant: &str) -> Vec<&'p Pair> {
         self.stories.iter().filter(|story| story.is_left_for(variant)).map(|story| story.pair).collect()
     }
@@ -147,21 +148,21 @@ impl<'p> Width<'p> {
         format!("{} {found}{chosen}", class.name())
     }
 
-    /// Wavefronts of all pairs, reading and writing.
+    /// The wavefronts of all pairs, for reading and writing.
     fn wavefronts(&self) -> String {
         let total =
             |of: &dyn Fn(&Story<'p>) -> Option<[u64; 2]>| -> u64 { self.stories.iter().filter_map(of).flatten().sum() };
         let chosen = total(&Story::chosen_wavefronts);
         let scheduled = total(&|story| story.wavefronts(SCHEDULED));
         let least = total(&|story| Some(story.bounds.least()));
-        format!("wavefronts {chosen} chosen, {scheduled} scheduled, {least} element by element at least")
+        format!("wavefronts {chosen} chosen, {scheduled} scheduled, at least {least} element by element")
     }
 
     fn is_narrow(&self) -> bool {
         self.dtype.bytes() < 4
     }
 
-    /// How far the schedules are above the fewest wavefronts: of the dense shuffles, or of all pairs.
+    /// The wavefronts of each schedule above the minimum, for the dense shuffles or for all pairs.
     fn gaps(&self, only_dense: bool) -> Vec<u64> {
         let asked = self.stories.iter().filter(|story| !only_dense || story.pair.family == Family::Dense);
         asked.filter_map(|story| Some(story.bounds.gap(story.wavefronts(SCHEDULED)?))).collect()
@@ -174,7 +175,7 @@ impl<'p> Width<'p> {
         let dense = self.gaps(true);
         let free = dense.iter().filter(|gap| **gap == 0).count();
         let largest = self.gaps(false).into_iter().max().unwrap_or(0);
-        format!("; {free} of {} dense shuffles without gap, largest gap {largest}", dense.len())
+        format!("; {free} of {} dense shuffles at the minimum, largest excess {largest}", dense.len())
     }
 
     fn check_classes(&mut self) {
@@ -190,7 +191,7 @@ impl<'p> Width<'p> {
         let dense = self.gaps(true);
         let free = dense.iter().filter(|gap| **gap == 0).count();
         if self.is_narrow() && free * 100 < dense.len() * FREE_SHUFFLES {
-            self.failures.push(format!("{free} of {} dense shuffles without gap", dense.len()));
+            self.failures.push(format!("{free} of {} dense shuffles at the minimum", dense.len()));
         }
     }
 }

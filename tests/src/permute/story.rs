@@ -1,4 +1,4 @@
-//! What became of one pair.
+//! The results for one pair.
 
 use tilewright::ir::plan::Considered;
 
@@ -7,15 +7,15 @@ use super::measure::Trial;
 use super::pairs::Pair;
 use super::{SCHEDULED, XOR};
 
-/// A pair with everything that was tried.
+/// A pair with the results of all variants tried.
 pub(crate) struct Story<'p> {
     pub(crate) pair: &'p Pair,
     pub(crate) bounds: Bounds,
-    /// The variant that the compiler chooses, once that was tried.
+    /// The variant chosen by the compiler, once it was run.
     pub(crate) chosen: Option<&'static str>,
     pub(crate) failures: Vec<String>,
     considered: Vec<Considered>,
-    /// Those that went right.
+    /// The successful trials.
     trials: Vec<Trial>,
 }
 
@@ -25,7 +25,7 @@ impl<'p> Story<'p> {
         Story { pair, bounds, chosen: None, failures: Vec::new(), considered: Vec::new(), trials: Vec::new() }
     }
 
-    /// Adds what a variant did; the first is the chosen one.
+    /// Adds the result of a variant; the first is the chosen one.
     pub(crate) fn take(&mut self, trial: Result<Trial, String>) {
         let mut trial = match trial {
             Ok(trial) => trial,
@@ -43,14 +43,14 @@ impl<'p> Story<'p> {
         }
     }
 
-    /// More wavefronts than the positions ask for. Only schedules of single elements promise so few; the other variants
-    /// trade wavefronts for instructions.
+    /// The failure if a variant takes more wavefronts than the positions require. Only schedules of single elements
+    /// guarantee so few; other variants trade wavefronts for instructions.
     fn excess(&self, trial: &Trial) -> Option<String> {
         let promises = [SCHEDULED, XOR].contains(&trial.variant);
         if promises { self.bounds.check(trial.wavefronts).err() } else { None }
     }
 
-    /// Why `warp_scheduled`, which takes every legal pair, does not take this one.
+    /// Why `warp_scheduled`, which should accept every legal pair, refuses this one.
     fn refusal(&self) -> Option<String> {
         let answer = self.considered.iter().find(|c| c.variant == SCHEDULED).map(|c| &c.answer);
         match answer {
@@ -60,18 +60,18 @@ impl<'p> Story<'p> {
         }
     }
 
-    /// Whether a variant accepts the pair, and was not tried as the chosen one.
+    /// Whether a variant accepts the pair and is not the chosen one.
     pub(crate) fn is_left_for(&self, variant: &str) -> bool {
         let accepts = self.considered.iter().any(|c| c.variant == variant && c.answer.is_ok());
         accepts && self.chosen != Some(variant)
     }
 
-    /// Wavefronts of a variant in reading and in writing, if it moved the pair and went right.
+    /// The wavefronts of a variant for reading and for writing, if it moved the pair correctly.
     pub(crate) fn wavefronts(&self, variant: &str) -> Option<[u64; 2]> {
         self.trials.iter().find(|trial| trial.variant == variant).map(|trial| trial.wavefronts)
     }
 
-    /// Wavefronts of the chosen variant.
+    /// The wavefronts of the chosen variant.
     pub(crate) fn chosen_wavefronts(&self) -> Option<[u64; 2]> {
         self.wavefronts(self.chosen?)
     }

@@ -8,7 +8,7 @@ use super::walk::Env;
 pub(crate) struct Access<'a> {
     pub(crate) kind: Kind,
     pub(crate) buffer: &'a str,
-    /// One index per dimension; `None` where it depends on data.
+    /// One index per dimension; `None` if it depends on data.
     pub(crate) index: Vec<Option<i64>>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     AtomicAdd,
 }
 
-/// Adds the accesses of statements. Of a condition that depends on data both branches count.
+/// Adds the accesses of statements. If a condition depends on data, both branches count.
 pub(crate) fn accesses<'a>(body: &'a [Element], env: &mut Env<'a>, found: &mut Vec<Access<'a>>) {
     let depth = env.depth();
     for element in body {

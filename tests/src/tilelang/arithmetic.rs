@@ -1,35 +1,35 @@
-//! Arithmetic of an evaluation: every number knows how far a right result may be from it.
+//! Arithmetic of the evaluation: every number carries a bound on how far a correct result may differ from it.
 
 use super::expr::ValueOp;
 use super::numbers::{Dtype, Plain};
 
-/// A number with what is known of it.
+/// A number with its precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Number {
     pub(crate) plain: Plain,
-    /// None of constants, indices and truth values, which take any.
+    /// The dtype; `None` for constants, indices and truth values, which adapt to any dtype.
     pub(crate) dtype: Option<Dtype>,
     pub(crate) trust: Trust,
 }
 
-/// How well a number is known.
+/// How precisely a number is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Trust {
-    /// Only this is right: it was moved, or is an integer, or a greatest or least one.
+    /// Only this value is correct: it was moved, is an integer, or is a maximum or minimum.
     Exact,
-    /// Floats were added, multiplied and the like: what is at most this far away is right, too.
+    /// The result of float arithmetic: values within this distance are correct, too.
     Within(f64),
-    /// It comes from what was never written.
+    /// It depends on unwritten memory, or its error has no bound.
     Unknown,
 }
 
 impl Trust {
-    /// Within a distance; without a finite one, nothing is known.
+    /// Within a distance, or unknown if the distance is not finite.
     pub(crate) fn within(slack: f64) -> Trust {
         if slack.is_finite() { Trust::Within(slack) } else { Trust::Unknown }
     }
 
-    /// How far right results may be away, where that is known.
+    /// The maximum distance of correct results, if known.
     fn slack(self) -> Option<f64> {
         match self {
             Trust::Exact => Some(0.0),
@@ -40,12 +40,12 @@ impl Trust {
 }
 
 impl Number {
-    /// A whole number of any dtype.
+    /// An integer that adapts to any dtype.
     pub(crate) fn whole(value: i64) -> Number {
         Number { plain: Plain::Whole(value), dtype: None, trust: Trust::Exact }
     }
 
-    /// A constant of any dtype, whole if it can be.
+    /// A constant that adapts to any dtype, as an integer if possible.
     pub(crate) fn constant(value: f64) -> Number {
         let is_negative_zero = value == 0.0 && value.is_sign_negative();
         if value.fract() == 0.0 && value.abs() < 1e15 && !is_negative_zero {
@@ -55,11 +55,11 @@ impl Number {
         }
     }
 
-    /// The number of this dtype that is nearest to it.
+    /// Rounds to the nearest number of this dtype.
     pub(crate) fn rounded(self, dtype: Dtype) -> Number {
         let plain = dtype.number(dtype.bits(self.plain));
         let trust = match self.trust {
-            // Another right number may be rounded to the other side.
+            // Another correct number may be rounded in the other direction.
             Trust::Within(slack) if self.dtype != Some(dtype) => {
                 let step = if dtype.is_float() { dtype.error(plain.real()) } else { 1.0 };
                 Trust::within(slack + step)
@@ -90,7 +90,7 @@ impl Number {
         Number { plain, ..self }
     }
 
-    /// A result of floating-point arithmetic. What is not finite is right only if what it was made of is certain.
+    /// A result of floating-point arithmetic. A result that is not finite is known only if its operands are exact.
     fn computed(value: f64, dtype: Option<Dtype>, is_certain: bool, slack: f64) -> Number {
         let trust = match (value.is_finite(), is_certain) {
             (true, _) => Trust::within(slack),
@@ -101,8 +101,8 @@ impl Number {
     }
 }
 
-/// The result of an operation, whose numbers are converted to the widest of their dtypes. Between operations nothing is
-/// rounded: the slack covers that.
+/// The result of an operation, after converting its operands to the widest of their dtypes. Results are not rounded
+/// between operations: the slack covers that.
 pub(crate) fn apply(op: ValueOp, given: &[Number]) -> Result<Number, String> {
     let common = given.iter().filter_map(|number| number.dtype).reduce(wider);
     let ready = |number: &Number| match common {
@@ -119,7 +119,7 @@ pub(crate) fn apply(op: ValueOp, given: &[Number]) -> Result<Number, String> {
     }
 }
 
-/// The sum of numbers that are added up in this dtype, in whatever order.
+/// The sum of numbers, accumulated in this dtype in any order.
 pub(crate) fn sum(terms: impl Iterator<Item = Number>, dtype: Dtype) -> Number {
     let (mut total, mut squares, mut slack, mut count) = (Plain::Whole(0), 0.0f64, 0.0f64, 0u32);
     let mut trust = Trust::Exact;
@@ -138,9 +138,9 @@ pub(crate) fn sum(terms: impl Iterator<Item = Number>, dtype: Dtype) -> Number {
     }
     match total {
         Plain::Real(value) if count > 1 => {
-            // Partial sums of numbers with different signs are as large as the root of the sum of their squares, and
-            // the errors of so many roundings as large as the root of their number, times that of one. The result may
-            // be much smaller than the partial sums.
+            // Partial sums of numbers with different signs are about the root of the sum of their squares, and the
+            // accumulated rounding error is about the root of their count times a single error. The result may be much
+            // smaller than the partial sums.
             let one = dtype.error(squares.sqrt().max(value.abs()));
             Number::computed(value, Some(dtype), trust == Trust::Exact, slack + f64::from(count).sqrt() * one)
         }
@@ -149,10 +149,10 @@ pub(crate) fn sum(terms: impl Iterator<Item = Number>, dtype: Dtype) -> Number {
 }
 
 fn wrong(op: ValueOp, count: usize) -> String {
-    format!("`{}` of {count} arguments", op.name())
+    format!("`{}` does not take {count} arguments", op.name())
 }
 
-/// The wider of two dtypes; a float is wider than an integer, and a single than two kinds of half.
+/// The wider of two dtypes. A float is wider than an integer; for two different 16-bit floats, it is `float32`.
 fn wider(one: Dtype, other: Dtype) -> Dtype {
     match (one.is_float(), other.is_float()) {
         (true, false) => one,
@@ -168,7 +168,7 @@ fn select(cond: Number, a: Number, b: Number) -> Number {
     let chosen = if cond.plain.holds() { a } else { b };
     match (cond.trust, a.trust.slack(), b.trust.slack()) {
         (Trust::Exact, ..) => Number { dtype, ..chosen },
-        // Either may be right.
+        // Either may be correct.
         (Trust::Within(_), Some(one), Some(other)) => {
             let apart = (a.plain.real() - b.plain.real()).abs();
             Number { plain: chosen.plain, dtype, trust: Trust::within(apart + one.max(other)) }
@@ -177,13 +177,13 @@ fn select(cond: Number, a: Number, b: Number) -> Number {
     }
 }
 
-/// A function of one float: its value, how far it moves with its argument, and its own error.
+/// A function of one float: its value, the propagated error of its argument, and its own error.
 fn function(op: ValueOp, a: Number) -> Result<Number, String> {
     let Some(slack) = a.trust.slack() else { return Ok(Number::unknown(a.dtype)) };
     let x = a.plain.real();
     let error = |value: f64| a.dtype.unwrap_or(Dtype::F32).error(value);
     let (value, slack) = match op {
-        // Approximations by powers of two scale the argument first, so its size counts.
+        // Approximations by powers of two scale the argument first, so the error depends on its magnitude.
         ValueOp::Exp => (x.exp(), x.exp() * slack + error(x.exp() * (1.0 + x.abs()))),
         ValueOp::Log => (x.ln(), slack / x.abs() + error(x.ln().abs().max(1.0))),
         ValueOp::Sqrt if x == 0.0 => (x, slack.sqrt()),
@@ -238,7 +238,7 @@ fn comparison(op: ValueOp, x: f64, y: f64) -> Option<bool> {
     }
 }
 
-/// The greater or the lesser; a number if one is not a number.
+/// The maximum or the minimum; if one operand is a NaN, the other one.
 fn extreme(op: ValueOp, a: Plain, b: Plain) -> Plain {
     match (op, a, b) {
         (ValueOp::Max, Plain::Whole(a), Plain::Whole(b)) => Plain::Whole(a.max(b)),
@@ -248,7 +248,7 @@ fn extreme(op: ValueOp, a: Plain, b: Plain) -> Plain {
     }
 }
 
-/// Arithmetic of integers, whose quotients go towards zero. None inside: a division by zero, of which nothing is known.
+/// Integer arithmetic; division rounds towards zero. The inner `None` is a division by zero, whose result is unknown.
 fn whole(op: ValueOp, p: i64, q: i64) -> Option<Option<i64>> {
     match op {
         ValueOp::Add => Some(Some(p.wrapping_add(q))),
@@ -260,7 +260,7 @@ fn whole(op: ValueOp, p: i64, q: i64) -> Option<Option<i64>> {
     }
 }
 
-/// How far a result moves when its arguments are as far off as they may be.
+/// The error of a result caused by the errors of its operands.
 fn moved(op: ValueOp, (x, one): (f64, f64), (y, other): (f64, f64), value: f64) -> f64 {
     match op {
         ValueOp::Mul => x.abs() * other + y.abs() * one + one * other,

@@ -1,4 +1,5 @@
-//! What a layout inference answers, as tables: which threads hold which element, and which execute which iteration.
+//! The result of a layout inference as tables: the threads that hold each element, and those that execute each
+//! iteration.
 
 use std::collections::BTreeMap;
 
@@ -6,49 +7,49 @@ use super::boxes::{points, position, size};
 use super::case::{Expected, ExpectedLoop};
 use super::program::{Layout, Op, Parallel, Program};
 
-/// An answer: where the fragments' elements are and where the loops' iterations run.
+/// The placements of the fragments' elements and of the loops' iterations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assignment {
-    /// The fragments, by name; views too.
+    /// The placements of fragments and their views, by name.
     pub buffers: BTreeMap<String, Placement>,
-    /// The parallel operations, in program order; none where only the fragments are known.
+    /// The placements of parallel operations, in program order; empty if only the fragments are known.
     pub loops: Vec<LoopPlacement>,
 }
 
-/// Where the elements of a fragment are.
+/// The placement of the elements of a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// The fragment's extents.
     pub shape: Vec<i64>,
-    /// Thread and slot of every copy of every element, row-major over elements; of an element in order, each once.
+    /// For every element, row-major: the threads and slots of its copies, sorted and distinct.
     pub owners: Vec<Vec<(i64, i64)>>,
 }
 
-/// Where the iterations of a parallel operation run.
+/// The placement of the iterations of a parallel operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopPlacement {
     /// The loop variables.
     pub vars: Vec<String>,
     /// Their extents.
     pub extents: Vec<i64>,
-    /// The threads that execute every iteration, row-major over iterations; of an iteration in order, each once.
+    /// For every iteration, row-major: the threads that execute it, sorted and distinct.
     pub executors: Vec<Vec<i64>>,
 }
 
 impl Assignment {
-    /// The reference's answer. Loops of one iteration that it puts around loose statements are left out.
+    /// The reference's answer, without the loops of one iteration that it puts around standalone statements.
     pub fn of_expected(program: &Program, expected: &Expected) -> Result<Assignment, String> {
         let mut answered = expected.loops.iter();
         let mut loops = Vec::new();
         for nest in nests(&program.body) {
             let found = answered.find(|answer| !is_wrapper(&answer.vars) || is_wrapper(&nest.vars));
-            let found = found.ok_or_else(|| format!("no loop `{}`", nest.vars.join(", ")))?;
+            let found = found.ok_or_else(|| format!("missing loop `{}`", nest.vars.join(", ")))?;
             loops.push(LoopPlacement::of_expected(nest, found)?);
         }
         Ok(Assignment { loops, ..Assignment::of_layouts(&expected.buffers)? })
     }
 
-    /// The fragments of a witness, or those that a program gives layouts for. Nothing is known about loops.
+    /// The fragments of a witness, or those with layouts in the program. Loops are unknown.
     pub fn of_layouts(layouts: &BTreeMap<String, Layout>) -> Result<Assignment, String> {
         let place = |(name, layout): (&String, &Layout)| {
             Ok((name.clone(), Placement::of_layout(layout).map_err(|why| format!("{name}: {why}"))?))
@@ -58,7 +59,8 @@ impl Assignment {
 }
 
 impl Placement {
-    /// The table of a layout. The error says where thread or slot have no value, as in a layout of foreign variables.
+    /// The table of a layout. The error names an element without a thread or slot, as in a layout with foreign
+    /// variables.
     pub fn of_layout(layout: &Layout) -> Result<Placement, String> {
         let owners = points(&layout.shape).map(|element| owners(layout, &element)).collect::<Result<_, _>>()?;
         Ok(Placement { shape: layout.shape.clone(), owners })
@@ -66,7 +68,7 @@ impl Placement {
 }
 
 impl LoopPlacement {
-    /// The iterations of a nest that is executed as its layout says.
+    /// The iterations of a nest that is executed according to its layout.
     pub fn of_layout(nest: &Parallel, layout: &Layout) -> Result<LoopPlacement, String> {
         let executors = points(&nest.extents).map(|iteration| match position(&iteration, &layout.shape) {
             Some(_) => threads(layout, &iteration),
@@ -79,8 +81,8 @@ impl LoopPlacement {
         })
     }
 
-    /// The iterations of a nest as the reference executes it: perhaps fused to one loop, and on the threads that its
-    /// predicate lets through.
+    /// The iterations of a nest as the reference executes it: possibly fused into one loop, and on the threads for
+    /// which its predicate is true.
     pub fn of_expected(nest: &Parallel, answer: &ExpectedLoop) -> Result<LoopPlacement, String> {
         let predicate = answer.predicate.as_deref().map(Predicate::parse).transpose()?;
         let mut placement = if is_fused(nest, answer) {
@@ -90,7 +92,7 @@ impl LoopPlacement {
         } else if answer.vars == nest.vars && answer.extents == nest.extents {
             LoopPlacement::of_layout(nest, &answer.layout)?
         } else {
-            return Err(format!("loop `{}` is answered by `{}`", nest.vars.join(", "), answer.vars.join(", ")));
+            return Err(format!("loop `{}` is matched with `{}`", nest.vars.join(", "), answer.vars.join(", ")));
         };
         for executors in &mut placement.executors {
             executors.retain(|thread| predicate.as_ref().is_none_or(|predicate| predicate.holds(*thread)));
@@ -130,17 +132,17 @@ impl Predicate {
         let (divisor, relation, bound) = match parts[..] {
             ["tx", relation, bound] => ("1", relation, bound),
             ["tx", "//", divisor, relation, bound] => (divisor, relation, bound),
-            _ => return Err(format!("the predicate `{text}`")),
+            _ => return Err(format!("unknown predicate `{text}`")),
         };
         let relation = match relation {
             "<" => Relation::Less,
             "<=" => Relation::AtMost,
             "==" => Relation::Equal,
-            _ => return Err(format!("the relation of the predicate `{text}`")),
+            _ => return Err(format!("unknown relation in predicate `{text}`")),
         };
         match (divisor.parse::<i64>(), bound.parse::<i64>()) {
             (Ok(divisor), Ok(bound)) if divisor >= 1 => Ok(Predicate { divisor, relation, bound }),
-            _ => Err(format!("the numbers of the predicate `{text}`")),
+            _ => Err(format!("bad numbers in predicate `{text}`")),
         }
     }
 
@@ -154,12 +156,12 @@ impl Predicate {
     }
 }
 
-/// The name of the loop that the reference puts around a loose statement.
+/// The name of the loop that the reference puts around a standalone statement.
 fn is_wrapper(vars: &[String]) -> bool {
     vars == ["_"]
 }
 
-/// True where the reference made one loop of the nest.
+/// True if the reference fused the nest into one loop.
 fn is_fused(nest: &Parallel, answer: &ExpectedLoop) -> bool {
     let fused = format!("{}_fused", nest.vars.join("_"));
     nest.vars.len() > 1 && answer.vars == [fused] && answer.extents == [size(&nest.extents)]

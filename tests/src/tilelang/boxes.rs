@@ -1,6 +1,6 @@
 //! Boxes of coordinates, row-major.
 
-/// How many coordinates there are.
+/// The number of coordinates.
 pub(crate) fn size(shape: &[i64]) -> i64 {
     shape.iter().fold(1, |size: i64, extent| size.saturating_mul((*extent).max(0)))
 }
@@ -10,7 +10,7 @@ pub(crate) fn points(shape: &[i64]) -> impl Iterator<Item = Vec<i64>> {
     (0..size(shape)).map(|flat| point(flat, shape))
 }
 
-/// The coordinate at a row-major position of a box that has one.
+/// The coordinate at a row-major position, which must be in the box.
 pub(crate) fn point(flat: i64, shape: &[i64]) -> Vec<i64> {
     let mut rest = flat;
     let mut coordinate = vec![0; shape.len()];
@@ -22,7 +22,7 @@ pub(crate) fn point(flat: i64, shape: &[i64]) -> Vec<i64> {
     coordinate
 }
 
-/// The row-major position of a coordinate; none outside of the box.
+/// The row-major position of a coordinate; `None` outside of the box.
 pub(crate) fn position(coordinate: &[i64], shape: &[i64]) -> Option<usize> {
     if coordinate.len() != shape.len() {
         return None;

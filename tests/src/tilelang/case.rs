@@ -1,63 +1,64 @@
-//! Golden cases: a program, what the reference answers, and what that answer is worth.
+//! Golden cases: a program, the reference's answer, and a verdict on that answer.
 
 use std::collections::BTreeMap;
 
 use super::program::{Layout, Program};
 
-/// A tile program, what the reference answers for it, and what that answer is worth.
+/// A tile program, the reference's answer for it, and a verdict on that answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// The name, which is also the name of the file.
     pub name: String,
-    /// What kind of program it is.
+    /// The kind of program.
     pub family: String,
-    /// What it shows, if anything in particular.
+    /// The feature that it demonstrates, if any.
     pub note: String,
     /// The architecture, such as `sm_90`.
     pub arch: String,
     /// The program.
     pub program: Program,
-    /// What the reference did.
+    /// The reference's answer.
     pub expected: Expected,
-    /// A judgement of that answer.
+    /// The verdict on that answer.
     pub verdict: Verdict,
-    /// Layouts that work, for some of the programs that the reference refuses or gets wrong.
+    /// Valid layouts, for some of the programs that the reference refuses or gets wrong.
     pub witness: Option<BTreeMap<String, Layout>>,
 }
 
-/// What the reference did with a program.
+/// The reference's answer for a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
     /// `ok`, or the pass that failed.
     pub stage: String,
-    /// True where nothing failed.
+    /// True if no pass failed.
     pub accepted: bool,
     /// The class of the error.
     pub error: Option<String>,
-    /// The layouts of fragments; none where it failed early.
+    /// The layouts of fragments; empty if it failed early.
     pub buffers: BTreeMap<String, Layout>,
-    /// The layouts of tiles in shared memory: the slot is the place, the thread is 0.
+    /// The layouts of tiles in shared memory: the slot is the position, the thread is 0.
     pub shared: BTreeMap<String, Layout>,
-    /// The loops, in program order; also those of one iteration, `_`, that the reference puts around loose statements.
+    /// The loops, in program order, including those of one iteration, `_`, that the reference puts around standalone
+    /// statements.
     pub loops: Vec<ExpectedLoop>,
     /// Accesses to global and shared memory, in program order.
     pub accesses: Vec<ExpectedAccess>,
-    /// Slots of a thread over all fragments, views not counted.
+    /// Slots of a thread over all fragments, without views.
     pub register_slots: Option<i64>,
 }
 
 /// A parallel nest as the reference executes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedLoop {
-    /// The variables; one, `a_b_fused`, where the nest is fused.
+    /// The variables; a single one, `a_b_fused`, if the nest is fused.
     pub vars: Vec<String>,
     /// Their extents.
     pub extents: Vec<i64>,
-    /// On which thread and when an iteration is executed. Its shape may be larger than the extents.
+    /// The thread and the step of each iteration. Its shape may be larger than the extents.
     pub layout: Layout,
-    /// The condition on the thread `tx` under which it takes part.
+    /// The condition on the thread `tx` under which the thread is active.
     pub predicate: Option<String>,
-    /// True where the layout has room for more iterations than there are.
+    /// True if the layout covers more iterations than there are.
     pub padding_guard: bool,
 }
 
@@ -66,7 +67,7 @@ pub struct ExpectedLoop {
 pub struct ExpectedAccess {
     /// The buffer's name.
     pub buffer: String,
-    /// Where the buffer is, such as `global` and `shared.dyn`.
+    /// The buffer's scope, such as `global` or `shared.dyn`.
     pub scope: String,
     /// `load` or `store`.
     pub kind: String,
@@ -74,28 +75,28 @@ pub struct ExpectedAccess {
     pub lanes: Option<i64>,
 }
 
-/// A judgement of the reference's answer.
+/// A verdict on the reference's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What the answer is worth.
+    /// The class of the answer.
     pub class: Class,
-    /// What is wrong with it, in words.
+    /// What is wrong with the answer, as text.
     pub problems: Vec<String>,
-    /// Whether the witness has more than one owner for some element.
+    /// Whether some element has more than one owner in the witness.
     pub replicated_witness: Option<bool>,
 }
 
-/// What the reference's answer is worth.
+/// The class of the reference's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Accepted, and the layouts are right.
+    /// Accepted, with correct layouts.
     AcceptsSound,
-    /// Accepted, and the layouts are wrong.
+    /// Accepted, with wrong layouts.
     AcceptsWrong,
-    /// Accepted, although iterations of the program write one element.
+    /// Accepted, although several iterations write the same element.
     AcceptsRacy,
-    /// Refused, although there are layouts that work.
+    /// Refused, although valid layouts exist.
     RejectsValid,
-    /// Refused, and nothing works.
+    /// Refused, and no valid layouts exist.
     Rejects,
 }

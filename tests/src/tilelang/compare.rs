@@ -1,4 +1,4 @@
-//! What a run left in a buffer, against what the evaluation says of it.
+//! Compares the contents of a buffer after a run with the evaluation.
 
 use super::arithmetic::Trust;
 use super::boxes::{point, size};
@@ -6,18 +6,18 @@ use super::contents::Contents;
 use super::numbers::{Dtype, Plain};
 use super::program::Buffer;
 
-/// Compares the elements of a buffer with bytes of the same storage. Elements of which nothing is known are not
+/// Compares the elements of a buffer with the bytes of the same storage. Elements whose value is unknown are not
 /// compared.
 ///
-/// An element that was only moved, an integer, or a greatest or least one is to be the same bit for bit; but zeros have
-/// any sign, since the two orders of a maximum differ in that, and any NaN is as good as another. Other floats may be
-/// as far off as the evaluation found for just that element: it carries along how far right results may be apart, so
-/// that the difference of two large numbers has the slack of large numbers, and small products have little. A bound
-/// from the buffer's dtype and its largest element would be too strict for the one and too loose for the other.
+/// An element that was only moved, an integer, or a maximum or minimum must be equal bit for bit; but zeros of either
+/// sign are equal, since the sign of a maximum depends on the order of its operands, and all NaNs are equal. Other
+/// floats may differ by the error bound that the evaluation computed for that element: the difference of two large
+/// numbers has the slack of large numbers, and a small product has little. A bound derived from the buffer's dtype and
+/// its largest element would be too strict for the former and too loose for the latter.
 pub(crate) fn compare(buffer: &Buffer, expected: &Contents, actual: &[u8]) -> Result<(), String> {
     let dtype = Dtype::named(&buffer.dtype)?;
     if actual.len() != expected.size() {
-        return Err(format!("`{}`: {} bytes, not {}", buffer.name, actual.len(), expected.size()));
+        return Err(format!("`{}`: {} bytes, expected {}", buffer.name, actual.len(), expected.size()));
     }
     let got = Contents::given(actual.to_vec());
     let mut bad = 0;
@@ -37,7 +37,7 @@ pub(crate) fn compare(buffer: &Buffer, expected: &Contents, actual: &[u8]) -> Re
             if first.is_empty() {
                 let index = point(place, &buffer.shape);
                 let about = if slack > 0.0 { format!(" within {slack:.1e}") } else { String::new() };
-                first = format!("{}{index:?} is {} and not {}{about}", buffer.name, found.plain, wanted.plain);
+                first = format!("{}{index:?} is {}, expected {}{about}", buffer.name, found.plain, wanted.plain);
             }
         }
     }
@@ -69,7 +69,7 @@ mod tests {
         buffer("B", Scope::Global, "float32", &[1, count])
     }
 
-    /// Floats of which each may be this far off.
+    /// Floats with this error bound each.
     fn rough(values: &[f64], slack: f64) -> Contents {
         let mut contents = Contents::unwritten(values.len() * 4);
         for (at, value) in values.iter().enumerate() {
@@ -83,7 +83,7 @@ mod tests {
     fn the_first_bad_element_is_named() {
         let expected = Contents::given(bytes(&[1.0, 2.0, 3.0]));
         let why = compare(&row(3), &expected, &bytes(&[1.0, 2.5, 9.0])).unwrap_err();
-        assert_eq!(why, "B[0, 1] is 2.5 and not 2; 2 of 3 elements are wrong");
+        assert_eq!(why, "B[0, 1] is 2.5, expected 2; 2 of 3 elements are wrong");
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
         let expected = rough(&[10.0, 0.5], 0.01);
         assert_eq!(compare(&row(2), &expected, &bytes(&[10.005, 0.495])), Ok(()));
         let why = compare(&row(2), &expected, &bytes(&[10.0, 0.25])).unwrap_err();
-        assert_eq!(why, "B[0, 1] is 0.25 and not 0.5 within 1.0e-2; 1 of 2 elements are wrong");
+        assert_eq!(why, "B[0, 1] is 0.25, expected 0.5 within 1.0e-2; 1 of 2 elements are wrong");
     }
 
     #[test]

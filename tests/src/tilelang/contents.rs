@@ -1,22 +1,22 @@
-//! Storage of an evaluation: bytes, and what is known of each. Views of other dtypes see the bits.
+//! Storage of an evaluation: bytes, and the precision of each. Views with other dtypes read the bits.
 
 use std::ops::Range;
 
 use super::arithmetic::{Number, Trust};
 use super::numbers::Dtype;
 
-/// What is known of a byte.
+/// The precision of a byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Mark {
-    /// It was never written, or with what was never written.
+    /// It was never written, or was computed from unwritten bytes.
     Unknown,
-    /// Only this byte is right.
+    /// Only this byte is correct.
     Exact,
-    /// It is of a float of this dtype, and floats that are at most this far away are right, too.
+    /// It belongs to a float of this dtype, and floats within this distance are correct, too.
     Within(Dtype, f32),
 }
 
-/// The bytes of an element with their marks; as many count as the dtype has.
+/// The bytes of an element with their marks; only those within the width of the dtype are used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Piece {
     bytes: [u8; 8],
@@ -31,10 +31,10 @@ pub(crate) struct Contents {
 }
 
 impl Piece {
-    /// A zero of any dtype: what is read outside of a tensor.
+    /// A zero of any dtype, which is read out of bounds of a tensor.
     pub(crate) const ZERO: Piece = Piece { bytes: [0; 8], marks: [Mark::Exact; 8] };
 
-    /// The number, rounded to the dtype.
+    /// The bytes of the number, rounded to the dtype.
     pub(crate) fn of(number: Number, dtype: Dtype) -> Piece {
         let number = number.rounded(dtype);
         let mark = match number.trust {
@@ -45,8 +45,8 @@ impl Piece {
         Piece { bytes: dtype.bits(number.plain).to_le_bytes(), marks: [mark; 8] }
     }
 
-    /// The number that the bytes mean. Bytes of a float of another dtype that is not exact mean nothing: of a number
-    /// beside it the low bits are others.
+    /// The number represented by the bytes. Bytes of an inexact float of another dtype are unknown, since the low bits
+    /// of nearby numbers differ.
     pub(crate) fn number(&self, dtype: Dtype) -> Number {
         let trust = self.marks.iter().take(dtype.bytes()).fold(Trust::Exact, |trust, mark| match (trust, mark) {
             (Trust::Unknown, _) | (_, Mark::Unknown) => Trust::Unknown,
@@ -58,30 +58,30 @@ impl Piece {
         Number { plain: dtype.number(self.bits()), dtype: Some(dtype), trust }
     }
 
-    /// The bits; those beyond the element are none of it.
+    /// The bits. Those beyond the width of the element are not part of it.
     fn bits(&self) -> u64 {
         u64::from_le_bytes(self.bytes)
     }
 }
 
 impl Contents {
-    /// Bytes that nobody wrote.
+    /// Unwritten bytes.
     pub(crate) fn unwritten(size: usize) -> Contents {
         Contents { bytes: vec![0; size], marks: vec![Mark::Unknown; size] }
     }
 
-    /// Bytes that are given.
+    /// Known bytes.
     pub(crate) fn given(bytes: Vec<u8>) -> Contents {
         let marks = vec![Mark::Exact; bytes.len()];
         Contents { bytes, marks }
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// An element by its number; none beyond the end.
+    /// The element with this index; `None` past the end.
     pub(crate) fn get(&self, dtype: Dtype, element: usize) -> Option<Piece> {
         let range = range(dtype, element);
         let (bytes, marks) = (self.bytes.get(range.clone())?, self.marks.get(range)?);
@@ -91,7 +91,7 @@ impl Contents {
         Some(piece)
     }
 
-    /// Writes an element; false beyond the end.
+    /// Writes an element; returns false past the end.
     pub(crate) fn put(&mut self, dtype: Dtype, element: usize, piece: &Piece) -> bool {
         let range = range(dtype, element);
         let (Some(bytes), Some(marks)) = (self.bytes.get_mut(range.clone()), self.marks.get_mut(range)) else {

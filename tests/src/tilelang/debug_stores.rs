@@ -1,4 +1,4 @@
-//! Lets a kernel show what is in its registers: fragments are zero at first and copied to global memory at the end.
+//! Makes the registers of a kernel visible: fragments are zeroed first, and copied to global memory at the end.
 
 use tilewright::expr::Expr;
 use tilewright::ir::tile::{Buffer, Direction, Kernel, Op, OpKind, Space, Stmt, Tile};
@@ -6,8 +6,8 @@ use tilewright::ir::{Handle, Scalar};
 use tilewright::layout::axis::Scope;
 use tilewright::layout::{Layout, TileLayout};
 
-/// Adds an output `debug_<name>` for every fragment that is no view, in their order. Where there are several CTAs it
-/// has a dimension of them in front: x runs fastest.
+/// Adds an output `debug_<name>` for every fragment that is not a view, in order. If there are several CTAs, its first
+/// dimension is the CTA, with x fastest.
 pub(crate) fn debug_stores(kernel: &mut Kernel) -> Result<(), String> {
     let is_shown = |buffer: &Buffer| buffer.space == Space::Fragment && buffer.view_of.is_none();
     let shown: Vec<Handle<Buffer>> =
@@ -34,11 +34,11 @@ pub(crate) fn debug_stores(kernel: &mut Kernel) -> Result<(), String> {
     Ok(())
 }
 
-/// The number of the CTA in the grid, and how many there are.
+/// The index of the CTA in the grid, and the number of CTAs.
 fn linear_block(kernel: &Kernel) -> Result<(Expr, i64), String> {
     let (mut block, mut blocks) = (Expr::constant(0), 1);
     for dimension in [2, 1, 0] {
-        let extent = kernel.grid[dimension].as_const().ok_or("a grid that is known at launch only")?;
+        let extent = kernel.grid[dimension].as_const().ok_or("the grid is known only at launch")?;
         if extent > 1 {
             block = block * extent + Expr::var(&kernel.block(dimension));
             blocks *= extent;

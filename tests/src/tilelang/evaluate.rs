@@ -1,8 +1,8 @@
-//! What a golden program computes: one block after the other, in 64-bit floats that are rounded where they are stored.
+//! Evaluates a golden program: one block after the other, in 64-bit floats that are rounded when stored.
 //!
-//! Layouts do not matter here, nor does which thread does what. Reads outside of a tensor in global memory give zero,
-//! writes there are dropped. Iterations of a parallel operation run in row-major order: that of a program without races
-//! makes no difference.
+//! Layouts and threads play no role here. Reads out of bounds of a tensor in global memory give zero; writes there are
+//! dropped. Iterations of a parallel operation run in row-major order, which makes no difference to a program without
+//! races.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use super::program::{Buffer, Op, Parallel, Program, Scope};
 use super::storage::storages;
 use super::walk::Env;
 
-/// What a program leaves in its parameters, and its last block in the other buffers.
+/// The contents of the parameters after a run, and of the other buffers after the last block.
 pub(crate) struct Evaluation {
     contents: BTreeMap<String, Contents>,
 }
 
 impl Evaluation {
-    /// What is in the storage of this buffer, which is no view.
+    /// The contents of this buffer, which must not be a view.
     pub(crate) fn contents(&self, owner: &str) -> Result<&Contents, String> {
-        self.contents.get(owner).ok_or_else(|| format!("no contents of `{owner}`"))
+        self.contents.get(owner).ok_or_else(|| format!("`{owner}` has no contents"))
     }
 }
 
@@ -30,7 +30,7 @@ impl Evaluation {
 pub(crate) fn evaluate(program: &Program, inputs: &BTreeMap<String, Vec<u8>>) -> Result<Evaluation, String> {
     let mut machine = Machine::new(program, inputs)?;
     if program.grid.len() > 3 {
-        return Err(format!("a grid of {} dimensions", program.grid.len()));
+        return Err(format!("the grid has {} dimensions", program.grid.len()));
     }
     let blocks = [2usize, 1, 0].map(|dimension| program.grid.get(dimension).copied().unwrap_or(1));
     for block in points(&blocks) {
@@ -44,7 +44,7 @@ pub(crate) fn evaluate(program: &Program, inputs: &BTreeMap<String, Vec<u8>>) ->
     Ok(machine.finished())
 }
 
-/// A buffer with where it is stored.
+/// A buffer and its storage.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
     pub(crate) buffer: &'a Buffer,
@@ -53,17 +53,18 @@ pub(crate) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The number of an element; none outside of a tensor in global memory, an error outside of other buffers.
+    /// The index of an element in its storage; `None` out of bounds of a tensor in global memory, an error for other
+    /// buffers.
     pub(crate) fn place(&self, index: &[i64]) -> Result<Option<usize>, String> {
         let place = position(index, &self.buffer.shape);
         let may_be_outside = self.buffer.scope == Scope::Global && index.len() == self.buffer.shape.len();
         if place.is_none() && !may_be_outside {
-            return Err(format!("{}{index:?} is outside", self.buffer.name));
+            return Err(format!("{}{index:?} is out of bounds", self.buffer.name));
         }
         Ok(place)
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     pub(crate) fn elements(&self) -> usize {
         size(&self.buffer.shape) as usize
     }
@@ -72,10 +73,10 @@ impl Known<'_> {
 /// The state of an evaluation.
 pub(crate) struct Machine<'a> {
     known: BTreeMap<&'a str, Known<'a>>,
-    /// The buffers that are no views, in the order of their storages.
+    /// The buffers that are not views, in the order of their storages.
     owners: Vec<&'a Buffer>,
     storages: Vec<Contents>,
-    /// True in statements outside of any tile operation.
+    /// True for statements outside of any tile operation.
     pub(crate) is_loose: bool,
 }
 
@@ -88,7 +89,7 @@ impl<'a> Machine<'a> {
         let mut known = BTreeMap::new();
         for buffer in buffers() {
             if buffer.scope == Scope::Local {
-                return Err(format!("`{}`, of which every thread has its own", buffer.name));
+                return Err(format!("`{}` is private to each thread", buffer.name));
             }
             let root = roots.get(buffer.name.as_str()).copied();
             let storage = owners.iter().position(|owner| Some(owner.name.as_str()) == root);
@@ -99,7 +100,7 @@ impl<'a> Machine<'a> {
         Ok(Machine { known, owners, storages, is_loose: false })
     }
 
-    /// Forgets what the block before left in its own buffers.
+    /// Clears the block's buffers after the preceding block.
     fn begin_block(&mut self) {
         for (owner, contents) in self.owners.iter().zip(&mut self.storages) {
             if owner.scope != Scope::Global {
@@ -114,22 +115,22 @@ impl<'a> Machine<'a> {
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<Known<'a>, String> {
-        self.known.get(name).copied().ok_or_else(|| format!("no buffer `{name}`"))
+        self.known.get(name).copied().ok_or_else(|| format!("unknown buffer `{name}`"))
     }
 
-    /// What an element holds; zero outside of a tensor.
+    /// The bytes of an element; zero out of bounds of a tensor.
     pub(crate) fn get(&self, from: Known<'_>, place: Option<usize>) -> Result<Piece, String> {
         let Some(place) = place else { return Ok(Piece::ZERO) };
         let piece = self.storages[from.storage].get(from.dtype, place);
         piece.ok_or_else(|| format!("`{}` is longer than its storage", from.buffer.name))
     }
 
-    /// The number that an element holds.
+    /// The value of an element.
     pub(crate) fn number(&self, from: Known<'_>, place: Option<usize>) -> Result<Number, String> {
         Ok(self.get(from, place)?.number(from.dtype))
     }
 
-    /// Writes an element, unless it is outside of a tensor.
+    /// Writes an element, unless it is out of bounds of a tensor.
     pub(crate) fn put(&mut self, to: Known<'_>, place: Option<usize>, piece: &Piece) -> Result<(), String> {
         let Some(place) = place else { return Ok(()) };
         let is_there = self.storages[to.storage].put(to.dtype, place, piece);
@@ -159,8 +160,9 @@ impl<'a> Machine<'a> {
                 let branch = if self.holds(cond, env)? { then } else { otherwise };
                 self.ops(branch, env)
             }
-            // Every thread does the same, so once is enough. An atomic addition would count once per thread: the judge
-            // looks only at who owns what it adds to, no golden program has one, and here it is refused.
+            // All threads execute the same statements, so once is enough. An atomic addition would apply once per
+            // thread: the judge checks only the owners of its destination, no golden program has one, and it is refused
+            // here.
             Op::Scalar(body) => {
                 self.is_loose = true;
                 let outcome = self.elements(body, env);
@@ -188,7 +190,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// What a buffer holds at first: a parameter what is given, others nothing.
+/// The initial contents of a buffer: the given bytes for a parameter, unwritten bytes for others.
 fn contents(owner: &Buffer, inputs: &BTreeMap<String, Vec<u8>>) -> Result<Contents, String> {
     let bytes = size(&owner.shape) as usize * Dtype::named(&owner.dtype)?.bytes();
     if owner.scope != Scope::Global {
@@ -197,7 +199,7 @@ fn contents(owner: &Buffer, inputs: &BTreeMap<String, Vec<u8>>) -> Result<Conten
     match inputs.get(&owner.name) {
         Some(given) if given.len() == bytes => Ok(Contents::given(given.clone())),
         Some(given) => Err(format!("{} bytes for `{}`, which has {bytes}", given.len(), owner.name)),
-        None => Err(format!("nothing for `{}`", owner.name)),
+        None => Err(format!("no bytes for `{}`", owner.name)),
     }
 }
 
@@ -225,7 +227,7 @@ pub(crate) mod samples {
         Program { threads: 32, grid: vec![1], params, buffers, layouts, loop_layouts, body }
     }
 
-    /// What a program leaves in a parameter; at first every parameter counts from 1.
+    /// The contents of a parameter after a run in which every parameter initially counts up from 1.
     pub(crate) fn left_in(program: &Program, name: &str) -> Vec<Number> {
         let counted = |param: &Buffer| -> (String, Vec<u8>) {
             let dtype = Dtype::named(&param.dtype).unwrap();
@@ -287,6 +289,6 @@ mod tests {
     #[test]
     fn every_parameter_needs_its_bytes() {
         let program = program(vec![buffer("B", Scope::Global, "float32", &[2])], Vec::new(), Vec::new());
-        assert_eq!(evaluate(&program, &BTreeMap::new()).err(), Some("nothing for `B`".to_string()));
+        assert_eq!(evaluate(&program, &BTreeMap::new()).err(), Some("no bytes for `B`".to_string()));
     }
 }

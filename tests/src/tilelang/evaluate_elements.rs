@@ -54,33 +54,33 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Adds to an element, unless it is outside of a tensor.
+    /// Adds to an element, unless it is out of bounds of a tensor.
     pub(crate) fn add_to(&mut self, to: Known<'_>, place: Option<usize>, value: Number) -> Result<(), String> {
         let sum = apply(ValueOp::Add, &[self.number(to, place)?, value.rounded(to.dtype)])?;
         self.put(to, place, &Piece::of(sum, to.dtype))
     }
 
-    /// Whether a condition holds. The error says that the numbers in it are not known well enough.
+    /// Whether a condition holds. It is an error if its operands are not known precisely enough.
     pub(crate) fn holds(&self, cond: &Value, env: &Env<'a>) -> Result<bool, String> {
         let found = self.value(cond, env)?;
         if found.trust == Trust::Exact {
             Ok(found.plain.holds())
         } else {
-            Err(format!("a condition that may hold or not: {cond:?}"))
+            Err(format!("undecidable condition: {cond:?}"))
         }
     }
 
     pub(crate) fn index(&self, index: &Index, env: &Env<'a>) -> Result<i64, String> {
         match index {
             Index::Integer(value) => Ok(*value),
-            Index::Variable(name) => env.get(name).ok_or_else(|| format!("no variable `{name}`")),
+            Index::Variable(name) => env.get(name).ok_or_else(|| format!("unknown variable `{name}`")),
             Index::Binary(op, left, right) => {
                 let (left, right) = (self.index(left, env)?, self.index(right, env)?);
-                op.apply(left, right).ok_or_else(|| format!("no {op:?} of {left} and {right}"))
+                op.apply(left, right).ok_or_else(|| format!("{op:?} of {left} and {right} is undefined"))
             }
             Index::Load(load) => match self.load(load, env)? {
                 Number { plain: Plain::Whole(value), trust: Trust::Exact, .. } => Ok(value),
-                _ => Err(format!("an index in `{}` that is no known integer", load.buffer)),
+                _ => Err(format!("an index from `{}` is not a known integer", load.buffer)),
             },
         }
     }
@@ -141,7 +141,7 @@ mod tests {
     fn data_may_be_an_index() {
         let global = |name, dtype| buffer(name, Scope::Global, dtype, &[3]);
         let params = vec![global("I", "int32"), global("A", "float32"), global("B", "float32")];
-        // I counts from 1, so its last element is outside of B.
+        // I counts from 1, so its last element is out of bounds of B.
         let to_next = store("B", Index::Load(load("I", i())), Value::Load(load("A", i())));
         let left = left_in(&program(params, Vec::new(), vec![over_i(3, vec![Element::Store(to_next)])]), "B");
         assert_eq!(values(&left), [1.0, 1.0, 2.0]);

@@ -8,7 +8,7 @@ use super::expr::ValueOp;
 use super::program::{Gemm, Reduce, ReduceKind, Region};
 use super::walk::Env;
 
-/// A region with its numbers.
+/// A region with known bounds.
 struct Window<'a> {
     of: Known<'a>,
     mins: Vec<i64>,
@@ -16,7 +16,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// The element at this coordinate, which leaves out dimensions of one element; none outside of a tensor.
+    /// The element at this coordinate, which omits dimensions of extent 1; `None` out of bounds of a tensor.
     fn place(&self, at: &[i64]) -> Result<Option<usize>, String> {
         let mut along = at.iter().copied();
         let ranges = self.mins.iter().zip(&self.extents);
@@ -26,7 +26,7 @@ impl Window<'_> {
 }
 
 impl<'a> Machine<'a> {
-    /// A copy; between dtypes it converts.
+    /// A copy, which converts between dtypes.
     pub(crate) fn copy(&mut self, dst: &Region, src: &Region, env: &Env<'a>) -> Result<(), String> {
         let (to, from) = (self.window(dst, env)?, self.window(src, env)?);
         for at in points(&common(&to, &from)?) {
@@ -38,7 +38,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// A copy that adds to what is there.
+    /// A copy that adds to its destination.
     pub(crate) fn atomic_add(&mut self, dst: &Region, src: &Region, env: &Env<'a>) -> Result<(), String> {
         let (to, from) = (self.window(dst, env)?, self.window(src, env)?);
         for at in points(&common(&to, &from)?) {
@@ -87,7 +87,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Operands are widened to the dtype of the accumulator: products of halves are exact there.
+    /// Operands are widened to the dtype of the accumulator, in which products of 16-bit floats are exact.
     pub(crate) fn gemm(&mut self, gemm: &Gemm) -> Result<(), String> {
         let [a, b, c] = [self.find(&gemm.a)?, self.find(&gemm.b)?, self.find(&gemm.c)?];
         let shape = |of: &Known<'_>, transposed: bool| {
@@ -98,7 +98,7 @@ impl<'a> Machine<'a> {
             shape
         };
         let (left, right) = (shape(&a, gemm.transpose_a), shape(&b, gemm.transpose_b));
-        let ([m, k], [of_b, n]) = (&left[..], &right[..]) else { return Err("a product of no matrices".to_string()) };
+        let ([m, k], [of_b, n]) = (&left[..], &right[..]) else { return Err("operands must be matrices".to_string()) };
         if k != of_b || c.buffer.shape != [*m, *n] {
             return Err(format!("a product of {left:?} and {right:?} in {:?}", c.buffer.shape));
         }
@@ -117,7 +117,7 @@ impl<'a> Machine<'a> {
             for step in 0..*k {
                 let left = at(&of_a, &a, gemm.transpose_a, [row, step]);
                 let right = at(&of_b, &b, gemm.transpose_b, [step, col]);
-                let (Some(left), Some(right)) = (left, right) else { return Err("an operand is short".to_string()) };
+                let (Some(left), Some(right)) = (left, right) else { return Err("a short operand".to_string()) };
                 terms.push(apply(ValueOp::Mul, &[left, right])?);
             }
             if !gemm.clear_accum {
@@ -139,20 +139,20 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The greatest or the least of some numbers.
+/// The maximum or minimum of some numbers.
 fn extreme(op: ValueOp, terms: Vec<Number>) -> Result<Number, String> {
     let mut terms = terms.into_iter();
-    let first = terms.next().ok_or("a reduction of nothing")?;
+    let first = terms.next().ok_or("a reduction of no elements")?;
     terms.try_fold(first, |found, term| apply(op, &[found, term]))
 }
 
-/// The extents of both, without those of 1.
+/// The extents other than 1, which must agree.
 fn common(to: &Window<'_>, from: &Window<'_>) -> Result<Vec<i64>, String> {
     let extents = long(&to.extents);
     if extents == long(&from.extents) {
         Ok(extents)
     } else {
-        Err(format!("{:?} elements for {:?}", from.extents, to.extents))
+        Err(format!("extents {:?} do not match {:?}", from.extents, to.extents))
     }
 }
 

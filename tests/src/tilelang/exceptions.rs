@@ -1,8 +1,8 @@
-//! Golden cases in which our layouts cost more than those of the reference, and why that is right, or will stay.
+//! Golden cases in which our layouts cost more than those of the reference, with the reason why that is accepted.
 
 /// The cases by name, each with its reason.
 const REASONS: [(&str, &str); 7] = [
-    ("bc_vec_into_global", "one register more, for stores of several elements where the reference has one at a time"),
+    ("bc_vec_into_global", "one more register, for vector stores where the reference stores one element at a time"),
     (
         "red_row_7x64_t64",
         "a result is where part of its row is: rows over fewer threads take one register more, and leave fewer results \
@@ -20,13 +20,13 @@ const REASONS: [(&str, &str); 7] = [
     ),
     (
         "maint_transposed_store_fp32_128x128_t128_io_aware",
-        "either the read is a vector or the write; both cost the same",
+        "either the read or the write is vectorized; both cost the same",
     ),
-    ("gemm_rowsum_sm_90", "the warps of the reference's wgmma lie along the rows, those of mma.sync in a square"),
+    ("gemm_rowsum_sm_90", "the reference's wgmma has its warps along the rows, mma.sync has them in a square"),
     ("ew_f32_1024_t128_sm100", "an access moves up to 16 bytes, and on sm_100 the reference moves 32"),
 ];
 
-/// Why a case is known to cost more, if it is.
+/// The reason why a case may cost more, if it is listed.
 pub fn reason(case: &str) -> Option<&'static str> {
     REASONS.iter().find(|(name, _)| *name == case).map(|(_, reason)| *reason)
 }

@@ -1,19 +1,19 @@
 //! Expressions of tile programs and layouts, and their values.
 
-/// A whole number: an index, an offset, a thread or a slot.
+/// An integer expression: an index, an offset, a thread or a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Index {
     /// A constant.
     Integer(i64),
     /// A loop variable, a block variable, a `let` or an input of a layout. A name that starts with `?` is foreign.
     Variable(String),
-    /// An operation on two numbers.
+    /// An operation on two integers.
     Binary(IndexOp, Box<Index>, Box<Index>),
-    /// A number from memory: the index depends on data.
+    /// An integer read from memory: the index depends on data.
     Load(Load),
 }
 
-/// An operation on whole numbers. Division rounds down.
+/// An operation on integers. Division rounds down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IndexOp {
     /// `a + b`
@@ -24,19 +24,19 @@ pub enum IndexOp {
     Mul,
     /// The quotient, rounded down.
     FloorDiv,
-    /// What [`IndexOp::FloorDiv`] leaves: it has the divisor's sign.
+    /// The remainder of [`IndexOp::FloorDiv`], which has the divisor's sign.
     FloorMod,
-    /// Bits that are set in one of both.
+    /// Bitwise XOR.
     Xor,
     /// The smaller one.
     Min,
     /// The larger one.
     Max,
-    /// Bits that are set in both.
+    /// Bitwise AND.
     BitwiseAnd,
     /// `a` times two to the power of `b`.
     ShiftLeft,
-    /// `a` by two to the power of `b`, rounded down.
+    /// `a` divided by two to the power of `b`, rounded down.
     ShiftRight,
 }
 
@@ -49,16 +49,16 @@ pub struct Load {
     pub index: Vec<Index>,
 }
 
-/// What is computed with elements.
+/// An expression on elements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A constant.
     Const(f64),
-    /// A variable that holds a whole number.
+    /// An integer variable.
     Variable(String),
     /// An element of a buffer.
     Load(Load),
-    /// An operation on its arguments, as many as [`ValueOp::arguments`] says.
+    /// An operation on its arguments, whose number is given by [`ValueOp::arguments`].
     Op(ValueOp, Vec<Value>),
     /// The argument, converted to the dtype.
     Cast(String, Box<Value>),
@@ -87,7 +87,7 @@ pub enum ValueOp {
     Log,
     /// The square root.
     Sqrt,
-    /// One by the square root.
+    /// The reciprocal of the square root.
     Rsqrt,
     /// The absolute value.
     Abs,
@@ -147,7 +147,7 @@ const VALUE_OPS: [(&str, ValueOp, usize); 20] = [
 ];
 
 impl Index {
-    /// The number, or `None` where it depends on data, on a variable that `env` does not know, or does not exist.
+    /// The value; `None` if it depends on data or on a variable unknown to `env`, or is undefined.
     pub fn eval(&self, env: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
         match self {
             Index::Integer(value) => Some(*value),
@@ -164,7 +164,7 @@ impl IndexOp {
         INDEX_OPS.iter().find(|(known, _)| *known == name).map(|(_, op)| *op)
     }
 
-    /// The result, or `None` where there is none: a division by zero, an overflow, a shift by too much.
+    /// The result; `None` for a division by zero, an overflow, or a shift that is too large.
     pub fn apply(self, left: i64, right: i64) -> Option<i64> {
         match self {
             IndexOp::Add => left.checked_add(right),
@@ -183,8 +183,8 @@ impl IndexOp {
 }
 
 impl Value {
-    /// The number, where it depends on constants and known variables only. Functions that conditions on loop variables
-    /// do without have none.
+    /// The value, if it depends only on constants and known variables. Functions that do not occur in conditions on
+    /// loop variables are not evaluated.
     pub fn eval(&self, env: &dyn Fn(&str) -> Option<i64>) -> Option<f64> {
         match self {
             Value::Const(value) => Some(*value),
@@ -209,7 +209,7 @@ impl ValueOp {
         VALUE_OPS.iter().find(|(_, op, _)| *op == self).map_or("", |(name, ..)| *name)
     }
 
-    /// How many arguments it takes.
+    /// The number of arguments.
     pub fn arguments(self) -> usize {
         VALUE_OPS.iter().find(|(_, op, _)| *op == self).map_or(0, |(.., count)| *count)
     }

@@ -1,16 +1,16 @@
-//! What can be wrong with an assignment, and how it is said.
+//! The faults that an assignment can have, and their messages.
 
 use std::fmt;
 use std::mem::{Discriminant, discriminant};
 
-/// What is wrong with an assignment. Operations are numbered in program order, loops and conditions included.
+/// A fault of an assignment. Operations are numbered in program order, including loops and conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An operation names a buffer that the program does not have.
+    /// An operation names an unknown buffer.
     UnknownBuffer(At),
-    /// An operation uses a fragment that is nowhere.
+    /// An operation uses a fragment without a placement.
     NotPlaced(At),
-    /// A placement has not its fragment's shape.
+    /// The shape of a placement differs from its fragment's.
     WrongShape {
         /// The fragment.
         buffer: String,
@@ -19,14 +19,14 @@ pub enum Fault {
     },
     /// An element has no owner.
     Unowned(Place),
-    /// An element is on a thread that the block does not have.
+    /// An element is on a thread outside of the block.
     OutsideBlock {
         /// The element.
         place: Place,
         /// The thread.
         thread: i64,
     },
-    /// Two elements of one fragment are in one register.
+    /// Two elements of a fragment are in the same register.
     SharedSlot {
         /// One of the elements.
         place: Place,
@@ -35,28 +35,28 @@ pub enum Fault {
         /// Thread and slot.
         owner: (i64, i64),
     },
-    /// A view is elsewhere than what it is a view of.
+    /// A view is placed differently from the viewed buffer.
     AliasDiffers {
         /// An element of the view.
         place: Place,
         /// The other buffer of the same storage.
         of: String,
     },
-    /// Not one placement for every parallel operation.
+    /// The number of placements differs from the number of parallel operations.
     WrongLoops {
-        /// The parallel operations of the program.
+        /// The number of parallel operations of the program.
         program: usize,
-        /// The placements.
+        /// The number of placements.
         assigned: usize,
     },
-    /// A placement has not its loop's variables and extents, or executors out of order.
+    /// A placement has other variables or extents than its loop, or unsorted executors.
     WrongLoop {
         /// The operation.
         op: usize,
     },
     /// No thread executes an iteration.
     NotExecuted(Iteration),
-    /// A thread that the block does not have executes an iteration.
+    /// A thread outside of the block executes an iteration.
     ExecutorOutside {
         /// The iteration.
         iteration: Iteration,
@@ -65,11 +65,11 @@ pub enum Fault {
     },
     /// An iteration reads an element on a thread that does not own it.
     LoadElsewhere(Mismatch),
-    /// An iteration writes an element on other threads than exactly its owners.
+    /// An iteration writes an element on threads that are not exactly its owners.
     StoreElsewhere(Mismatch),
     /// No thread owns all that an iteration reads.
     NoReader(Iteration),
-    /// Every thread reads or writes an element that not every thread owns.
+    /// All threads read or write an element that not all of them own.
     Floating {
         /// The operation.
         op: usize,
@@ -78,7 +78,7 @@ pub enum Fault {
         /// Its owners.
         owners: Vec<i64>,
     },
-    /// A copy between fragments, where an owner of the copy does not own what is copied.
+    /// In a copy between fragments, an owner of a destination element does not own the source element.
     CopyElsewhere {
         /// The operation.
         op: usize,
@@ -91,7 +91,7 @@ pub enum Fault {
         /// Its owners.
         dst_owners: Vec<i64>,
     },
-    /// A result of a reduction on a thread that holds no part of what is reduced.
+    /// A result of a reduction is on a thread that holds none of the reduced elements.
     ReduceElsewhere {
         /// The operation.
         op: usize,
@@ -99,21 +99,21 @@ pub enum Fault {
         dst: Place,
         /// Its owners.
         owners: Vec<i64>,
-        /// The threads that hold a part.
+        /// The threads that hold reduced elements.
         holders: Vec<i64>,
     },
-    /// An index outside of a fragment.
+    /// An index is out of bounds of a fragment.
     OutOfBounds {
         /// The operation.
         op: usize,
         /// The fragment.
         buffer: String,
-        /// The index; `None` is what depends on data.
+        /// The index; `None` for coordinates that depend on data.
         index: Vec<Option<i64>>,
     },
-    /// A region of a fragment begins where data says.
+    /// The start of a region of a fragment depends on data.
     UnknownRegion(At),
-    /// The shapes of an operation do not fit.
+    /// The shapes of an operation do not match.
     Shapes {
         /// The operation.
         op: usize,
@@ -149,7 +149,7 @@ pub struct Iteration {
     pub at: Vec<i64>,
 }
 
-/// An access to an element by an iteration that runs elsewhere.
+/// An access to an element by an iteration that runs on other threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The iteration.
@@ -162,11 +162,11 @@ pub struct Mismatch {
     pub owners: Vec<i64>,
 }
 
-/// The faults that are told: the first few of a kind in an operation.
+/// The reported faults: the first few of each kind per operation.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) faults: Vec<Fault>,
-    /// The operation that is judged; none while buffers are.
+    /// The operation that is being checked; `None` while buffers are checked.
     pub(crate) op: Option<usize>,
     told: Vec<(Option<usize>, Discriminant<Fault>, usize)>,
 }
@@ -195,24 +195,24 @@ impl fmt::Display for Fault {
         match self {
             Fault::UnknownBuffer(at) => write!(f, "{at}: no such buffer"),
             Fault::NotPlaced(at) => write!(f, "{at}: the fragment has no placement"),
-            Fault::WrongShape { buffer, shape } => write!(f, "{buffer}: a placement of the shape {shape:?}"),
+            Fault::WrongShape { buffer, shape } => write!(f, "{buffer}: the placement has shape {shape:?}"),
             Fault::Unowned(place) => write!(f, "{place} has no owner"),
             Fault::OutsideBlock { place, thread } => write!(f, "{place} is on thread {thread}, outside of the block"),
             Fault::SharedSlot { place, other, owner: (thread, slot) } => {
                 write!(f, "{place} and {other:?} are both in slot {slot} of thread {thread}")
             }
-            Fault::AliasDiffers { place, of } => write!(f, "{place} is not where {of} has it"),
+            Fault::AliasDiffers { place, of } => write!(f, "{place} is placed differently in {of}"),
             Fault::WrongLoops { program, assigned } => {
                 write!(f, "{program} parallel operations, {assigned} placements")
             }
-            Fault::WrongLoop { op } => write!(f, "op {op}: the placement is not of this loop"),
+            Fault::WrongLoop { op } => write!(f, "op {op}: the placement is of another loop"),
             Fault::NotExecuted(iteration) => write!(f, "{iteration} is not executed"),
             Fault::ExecutorOutside { iteration, thread } => {
                 write!(f, "{iteration} runs on thread {thread}, outside of the block")
             }
             Fault::LoadElsewhere(mismatch) => write!(f, "{mismatch} reads"),
             Fault::StoreElsewhere(mismatch) => write!(f, "{mismatch} writes"),
-            Fault::NoReader(iteration) => write!(f, "{iteration}: no thread owns all that it reads"),
+            Fault::NoReader(iteration) => write!(f, "{iteration}: no thread owns all it reads"),
             Fault::Floating { op, place, owners } => {
                 write!(f, "op {op}: every thread accesses {place}, owned by {}", Threads(owners))
             }
@@ -224,9 +224,9 @@ impl fmt::Display for Fault {
                 let (owners, holders) = (Threads(owners), Threads(holders));
                 write!(f, "op {op}: {dst} is owned by {owners}, but parts of it are on {holders}")
             }
-            Fault::OutOfBounds { op, buffer, index } => write!(f, "op {op}: {} is outside", indexed(buffer, index)),
-            Fault::UnknownRegion(at) => write!(f, "{at}: the region begins where data says"),
-            Fault::Shapes { op, shapes } => write!(f, "op {op}: the shapes {shapes:?} do not fit"),
+            Fault::OutOfBounds { op, buffer, index } => write!(f, "op {op}: {} out of bounds", indexed(buffer, index)),
+            Fault::UnknownRegion(at) => write!(f, "{at}: the region's start depends on data"),
+            Fault::Shapes { op, shapes } => write!(f, "op {op}: the shapes {shapes:?} do not match"),
         }
     }
 }
@@ -256,7 +256,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// A list of threads, long ones cut.
+/// A list of threads; long ones are truncated.
 struct Threads<'a>(&'a [i64]);
 
 impl fmt::Display for Threads<'_> {

@@ -1,4 +1,4 @@
-//! What Tilewright's inference answers for a golden program, as tables that the judge reads.
+//! The layouts that Tilewright's inference finds for a golden program, as tables for the judge.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tilewright::layout::map::Map;
 use super::assignment::{Assignment, LoopPlacement, Placement};
 use super::program::Program;
 
-/// The answer for a kernel that was built of `program`.
+/// The answer for a kernel that was built from `program`.
 pub fn assignment(kernel: &Kernel, program: &Program, inferred: &Inferred) -> Assignment {
     let mut buffers = BTreeMap::new();
     for (handle, buffer) in kernel.buffers.iter().filter(|(_, buffer)| buffer.space == Space::Fragment) {
@@ -20,7 +20,7 @@ pub fn assignment(kernel: &Kernel, program: &Program, inferred: &Inferred) -> As
     Assignment { buffers, loops: loops(kernel, program, inferred) }
 }
 
-/// A fragment's elements: several share a granule where a view has wider ones.
+/// The placement of a fragment's elements: several share a granule if a view has wider elements.
 fn placement(shape: &[i64], bytes: i64, placed: &Placed) -> Placement {
     let elements = shape.iter().product::<i64>();
     let per_granule = (placed.bytes / bytes).max(1);
@@ -40,7 +40,7 @@ fn placement(shape: &[i64], bytes: i64, placed: &Placed) -> Placement {
     Placement { shape: shape.to_vec(), owners }
 }
 
-/// The parallel loops, where the kernel has as many as the program; copies that convert are loops of the kernel only.
+/// The parallel loops, if the kernel has as many as the program; copies that convert are loops only in the kernel.
 fn loops(kernel: &Kernel, program: &Program, inferred: &Inferred) -> Vec<LoopPlacement> {
     let wanted = super::assignment::nests(&program.body).len();
     let found: Vec<LoopPlacement> = inferred

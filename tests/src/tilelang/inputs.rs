@@ -1,4 +1,4 @@
-//! What the parameters of a golden program hold before a run: the same for a case on every machine.
+//! The initial contents of the parameters of a golden program: the same for a case on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use super::numbers::{Dtype, Plain};
 use super::program::{Buffer, Element, Op, Program, Region};
 use crate::rng::Rng;
 
-/// The bytes of every parameter: floats from -1 to 1, small integers, and where integers are used as indices, a
-/// permutation of the indices that there are.
+/// The bytes of every parameter: floats from -1 to 1, small integers, and for integers used as indices, a permutation
+/// of the valid indices.
 pub(crate) fn inputs(case: &Case) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let indices = Uses::of(&case.program).params();
     let seed = seed(&case.name);
@@ -25,7 +25,7 @@ pub(crate) fn inputs(case: &Case) -> Result<BTreeMap<String, Vec<u8>>, String> {
     Ok(inputs)
 }
 
-/// A number of the case's name (FNV-1a).
+/// A hash of the case's name (FNV-1a).
 fn seed(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -35,7 +35,7 @@ fn values(param: &Buffer, dtype: Dtype, extent: Option<i64>, rng: &mut Rng) -> V
     if let Some(extent) = extent.filter(|extent| *extent > 0) {
         let mut indices: Vec<i64> = (0..extent).collect();
         rng.shuffle(&mut indices);
-        // Of more elements than there are indices some have the same.
+        // If there are more elements than indices, some elements are equal.
         return indices.into_iter().cycle().take(count as usize).map(Plain::Whole).collect();
     }
     let value = |_| match dtype {
@@ -47,14 +47,14 @@ fn values(param: &Buffer, dtype: Dtype, extent: Option<i64>, rng: &mut Rng) -> V
     (0..count).map(value).collect()
 }
 
-/// Which buffers hold indices, and what buffers are written from.
+/// The buffers that hold indices, and the sources of each buffer.
 struct Uses<'a> {
     program: &'a Program,
-    /// The least extent that the data of a buffer is an index of.
+    /// For a buffer whose data are used as indices, the least extent of the dimensions that they index.
     extents: BTreeMap<&'a str, i64>,
-    /// The buffers that a buffer is written from.
+    /// The buffers from which a buffer is written.
     sources: BTreeMap<&'a str, BTreeSet<&'a str>>,
-    /// The buffers that a named number is made of.
+    /// The buffers from which a named value is computed.
     lets: BTreeMap<&'a str, BTreeSet<&'a str>>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Uses<'a> {
         uses
     }
 
-    /// The parameters whose data become indices, with the extent.
+    /// The parameters whose data are used as indices, with the extent.
     fn params(&self) -> BTreeMap<&'a str, i64> {
         let mut params = BTreeMap::new();
         for (name, extent) in &self.extents {
@@ -144,7 +144,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// Adds what a value loads.
+    /// Adds the buffers that a value loads.
     fn value(&mut self, value: &'a Value, loaded: &mut BTreeSet<&'a str>) {
         match value {
             Value::Const(_) | Value::Variable(_) => {}
@@ -163,7 +163,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// An index of one dimension of a buffer.
+    /// Records the index of one dimension of a buffer.
     fn used(&mut self, buffer: &str, dimension: usize, index: &'a Index) {
         let extent = self.program.buffer(buffer).and_then(|buffer| buffer.shape.get(dimension).copied());
         for name in self.data(index) {
@@ -173,7 +173,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// The buffers that an index is made of.
+    /// The buffers from which an index is computed.
     fn data(&mut self, index: &'a Index) -> BTreeSet<&'a str> {
         match index {
             Index::Integer(_) => BTreeSet::new(),

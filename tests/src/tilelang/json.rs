@@ -1,4 +1,4 @@
-//! A JSON value that knows where in its file it is.
+//! A JSON value with its path in the file, for error messages.
 
 use serde_json::Value as Json;
 
@@ -14,24 +14,24 @@ impl<'a> Node<'a> {
         Node { json, path: String::new() }
     }
 
-    /// The message that what is here is wrong.
+    /// An error message about this value.
     pub(crate) fn wrong(&self, what: &str) -> String {
         let path = if self.path.is_empty() { "the file" } else { self.path.as_str() };
         format!("{path}: {what}")
     }
 
-    /// The value of a key, unless there is none or it is null.
+    /// The value of a key; `None` if it is missing or null.
     pub(crate) fn get(&self, key: &str) -> Option<Node<'a>> {
         let json = self.json.get(key).filter(|json| !json.is_null())?;
         Some(Node { json, path: self.path_of(key) })
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     pub(crate) fn need(&self, key: &str) -> Result<Node<'a>, String> {
         self.get(key).ok_or_else(|| self.wrong(&format!("no `{key}`")))
     }
 
-    /// Fails where this is no object, or one with another key than these.
+    /// Fails if this is not an object, or has a key other than these.
     pub(crate) fn only(&self, keys: &[&str]) -> Result<(), String> {
         let object = self.json.as_object().ok_or_else(|| self.wrong("no object"))?;
         match object.keys().find(|key| !keys.contains(&key.as_str())) {
@@ -40,9 +40,9 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The items of a list.
+    /// The elements of a list.
     pub(crate) fn list(&self) -> Result<Vec<Node<'a>>, String> {
-        let items = self.json.as_array().ok_or_else(|| self.wrong("no list"))?;
+        let items = self.json.as_array().ok_or_else(|| self.wrong("expected a list"))?;
         let node = |(at, json): (usize, &'a Json)| Node { json, path: format!("{}[{at}]", self.path) };
         Ok(items.iter().enumerate().map(node).collect())
     }
@@ -54,19 +54,19 @@ impl<'a> Node<'a> {
     }
 
     pub(crate) fn text(&self) -> Result<String, String> {
-        self.json.as_str().map(str::to_string).ok_or_else(|| self.wrong("no text"))
+        self.json.as_str().map(str::to_string).ok_or_else(|| self.wrong("expected a string"))
     }
 
     pub(crate) fn integer(&self) -> Result<i64, String> {
-        self.json.as_i64().ok_or_else(|| self.wrong("no integer"))
+        self.json.as_i64().ok_or_else(|| self.wrong("expected an integer"))
     }
 
     pub(crate) fn number(&self) -> Result<f64, String> {
-        self.json.as_f64().ok_or_else(|| self.wrong("no number"))
+        self.json.as_f64().ok_or_else(|| self.wrong("expected a number"))
     }
 
     pub(crate) fn flag(&self) -> Result<bool, String> {
-        self.json.as_bool().ok_or_else(|| self.wrong("neither true nor false"))
+        self.json.as_bool().ok_or_else(|| self.wrong("expected true or false"))
     }
 
     /// An integer of at least 1.
@@ -85,7 +85,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A list of texts.
+    /// A list of strings.
     pub(crate) fn texts(&self) -> Result<Vec<String>, String> {
         self.list()?.iter().map(Node::text).collect()
     }
@@ -95,5 +95,5 @@ impl<'a> Node<'a> {
     }
 }
 
-/// More than any case has, and few enough to be counted.
+/// The maximum number of elements: more than any case has, and few enough to enumerate.
 const MOST_ELEMENTS: i64 = 1 << 40;

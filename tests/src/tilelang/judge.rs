@@ -1,4 +1,4 @@
-//! Judges an assignment by enumeration of every element and iteration. Nothing of the compiler is used.
+//! Checks an assignment by enumerating all elements and iterations, independently of the compiler.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,13 +11,13 @@ use super::judge_buffers::{Held, held};
 use super::program::{Buffer, Op, Program, Scope};
 use super::walk::{Env, Step, steps};
 
-/// What is wrong with an assignment, if anything; at most a few faults of a kind in an operation.
+/// The faults of an assignment; at most a few of each kind per operation.
 ///
-/// A sound assignment has every element of a fragment on threads of the block, each in a register of its own, views
-/// where the viewed elements are; an iteration reads only where its executors own the element, and writes on all owners
-/// and nowhere else; what all threads access, all threads own; a result of a reduction is only where a part of what is
-/// reduced is; and a copy between fragments needs no other thread. Without placements of loops, any executors do with
-/// which this holds.
+/// In a sound assignment, every element of a fragment is on threads of the block, each in a separate register, and
+/// views are placed like the viewed elements. The executors of an iteration own all elements that it reads, and are
+/// exactly the owners of those that it writes. Elements accessed by all threads are owned by all of them. A result of a
+/// reduction is only on threads that hold some of the reduced elements, and a copy between fragments needs no other
+/// thread. Without placements of loops, it is enough that suitable executors exist.
 pub fn judge(program: &Program, assignment: &Assignment) -> Vec<Fault> {
     let mut report = Report::default();
     let held = held(program, assignment, &mut report);
@@ -29,13 +29,13 @@ pub fn judge(program: &Program, assignment: &Assignment) -> Vec<Fault> {
     judge.report.faults
 }
 
-/// The judge at work.
+/// The state of the judge.
 pub(crate) struct Judge<'a> {
     pub(crate) program: &'a Program,
     pub(crate) assignment: &'a Assignment,
-    /// The fragments that have a placement of their shape.
+    /// The fragments that have a placement with their shape.
     held: &'a BTreeMap<&'a str, Held>,
-    /// The parallel operations that are judged.
+    /// The number of parallel operations checked so far.
     pub(crate) nests: usize,
     pub(crate) report: Report,
 }
@@ -77,7 +77,7 @@ impl<'a> Judge<'a> {
         settings.iter().for_each(|env| judge(self, env));
     }
 
-    /// Accesses of all threads: the elements must be in every thread.
+    /// Accesses by all threads: every thread must own the elements.
     pub(crate) fn floating(&mut self, found: &[Access<'a>]) {
         for access in found {
             let Some(held) = self.fragment(access.buffer) else { continue };
@@ -91,7 +91,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The owners of a fragment's elements; none, with or without a fault, of what is no fragment with a placement.
+    /// The owners of a fragment's elements; `None` for other buffers, and, with a fault, for a fragment without a
+    /// placement.
     pub(crate) fn fragment(&mut self, buffer: &str) -> Option<&'a Held> {
         if self.buffer(buffer)?.scope != Scope::Fragment {
             return None;
@@ -111,7 +112,7 @@ impl<'a> Judge<'a> {
         buffer
     }
 
-    /// The elements that an access to a fragment may mean: one, or all where the index depends on data.
+    /// The elements that an access to a fragment may touch: one, or all if the index depends on data.
     pub(crate) fn elements(&mut self, access: &Access<'_>) -> Range<usize> {
         let Some(buffer) = self.buffer(access.buffer) else { return 0..0 };
         let known: Option<Vec<i64>> = access.index.iter().copied().collect();
@@ -143,13 +144,13 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// An element by its row-major position.
+/// The element at a row-major position.
 pub(crate) fn place(program: &Program, buffer: &str, element: usize) -> Place {
     let shape = program.buffer(buffer).map(|buffer| buffer.shape.as_slice()).unwrap_or_default();
     Place { buffer: buffer.to_string(), element: point(element as i64, shape) }
 }
 
-/// True where all of the first threads are among the second, which are in order.
+/// True if all of the first threads are among the second, which are sorted.
 pub(crate) fn within(some: &[i64], all: &[i64]) -> bool {
     some.iter().all(|thread| all.binary_search(thread).is_ok())
 }

@@ -1,4 +1,5 @@
-//! Judges where elements are: owners in the block, one register for one element, views where the viewed elements are.
+//! Checks the placement of elements: owners are in the block, each register holds one element, and views agree with the
+//! viewed elements.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ impl Held {
     }
 }
 
-/// Judges the placements of a program's fragments, and gives those that have the fragment's shape.
+/// Checks the placements of a program's fragments, and returns those that have the fragment's shape.
 pub(crate) fn held<'a>(program: &'a Program, assignment: &Assignment, report: &mut Report) -> BTreeMap<&'a str, Held> {
     let mut placed: Vec<(&'a Buffer, &Placement)> = Vec::new();
     for buffer in program.buffers.iter().filter(|buffer| buffer.scope == Scope::Fragment) {
@@ -61,8 +62,8 @@ fn elements(program: &Program, buffer: &Buffer, placement: &Placement, report: &
     }
 }
 
-/// Views of one storage against the first of them, unit by unit. That a view of wider elements has their parts together
-/// on one thread follows: it has them so.
+/// Compares the views of each storage with the first of them, unit by unit. This implies that all parts of a wider
+/// element are on the same thread.
 fn views(program: &Program, placed: &[(&Buffer, &Placement)], report: &mut Report) {
     let storages = storages(program);
     let mut first: BTreeMap<&str, (&str, Vec<Owners>)> = BTreeMap::new();
@@ -82,7 +83,7 @@ fn views(program: &Program, placed: &[(&Buffer, &Placement)], report: &mut Repor
     }
 }
 
-/// The owners of every unit: the slots of a thread are counted in units as well.
+/// The owners of every unit; the slots of a thread are counted in units, too.
 fn units(placement: &Placement, per_element: i64) -> Vec<Owners> {
     let mut units = Vec::new();
     for owners in &placement.owners {

@@ -1,4 +1,5 @@
-//! Judges parallel operations: which threads execute an iteration, against the owners of what it reads and writes.
+//! Checks parallel operations: compares the threads that execute an iteration with the owners of the elements that it
+//! accesses.
 
 use super::accesses::{Kind, accesses};
 use super::assignment::LoopPlacement;
@@ -39,7 +40,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Every iteration is executed, on threads of the block.
+    /// Checks that every iteration is executed, on threads of the block.
     fn executors(&mut self, given: &LoopPlacement) {
         for (at, executors) in points(&given.extents).zip(&given.executors) {
             let iteration = Iteration { op: self.op(), at };
@@ -71,7 +72,8 @@ impl<'a> Judge<'a> {
         touched
     }
 
-    /// An iteration on these threads: they own what it reads, and are the owners of what it writes.
+    /// Checks an iteration on these threads: they must own the elements that it reads, and be the owners of those it
+    /// writes.
     fn executed(&mut self, iteration: &Iteration, executors: &[i64], touched: &[Touched<'a>]) {
         for Touched { kind, buffer, element, owners } in touched {
             let mismatch = || Mismatch {
@@ -90,7 +92,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// An iteration on threads that nobody names: the owners of what it writes, or any that own all that it reads.
+    /// Checks an iteration without given threads: it runs on the owners of the elements it writes, or on any thread
+    /// that owns all it reads.
     fn derived(&mut self, iteration: &Iteration, touched: &[Touched<'a>]) {
         if let Some(written) = touched.iter().find(|touched| touched.kind != Kind::Load) {
             return self.executed(iteration, written.owners, touched);

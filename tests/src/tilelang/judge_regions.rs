@@ -1,4 +1,4 @@
-//! Judges copies, fills, reductions and matrix products.
+//! Checks copies, fills, reductions and matrix products.
 
 use super::accesses::index_loads;
 use super::boxes::{points, position};
@@ -8,19 +8,19 @@ use super::judge_buffers::Held;
 use super::program::{Gemm, Reduce, Region};
 use super::walk::Env;
 
-/// A region with its numbers.
+/// A region with known bounds.
 struct Window<'a> {
     buffer: &'a str,
     shape: &'a [i64],
     mins: Vec<Option<i64>>,
     extents: Vec<i64>,
-    /// The owners, of a fragment.
+    /// The owners, for a fragment.
     held: Option<&'a Held>,
 }
 
 impl<'a> Judge<'a> {
-    /// A copy runs on the owners of what it writes, or on any owners of what it reads: only from fragment to fragment
-    /// can these be other threads.
+    /// A copy runs on the owners of its destination, or else on the owners of its source: only between fragments can
+    /// these differ.
     pub(crate) fn copy(&mut self, src: &'a Region, dst: &'a Region, env: &Env<'a>) {
         let (Some(from), Some(to)) = (self.window(src, env), self.window(dst, env)) else { return };
         let extents = long(&from.extents);
@@ -41,7 +41,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Every owner writes: only the region can be wrong.
+    /// Every owner writes, so only the region can be wrong.
     pub(crate) fn fill(&mut self, dst: &'a Region, env: &Env<'a>) {
         let Some(window) = self.window(dst, env) else { return };
         if window.held.is_some() {
@@ -51,7 +51,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// A result is only where a part of what is reduced is.
+    /// A result is only on threads that hold some of the reduced elements.
     pub(crate) fn reduce(&mut self, reduce: &'a Reduce) {
         let (Some(src), Some(dst)) = (self.buffer(&reduce.src), self.buffer(&reduce.dst)) else { return };
         let mut rest = src.shape.clone();
@@ -78,7 +78,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The shapes, and that operands in fragments are somewhere. What an instruction wants of them is not judged.
+    /// Checks the shapes, and that operands in fragments have a placement. The layouts required by instructions are not
+    /// checked.
     pub(crate) fn gemm(&mut self, gemm: &'a Gemm) {
         let operands = [&gemm.a, &gemm.b, &gemm.c];
         let mut shapes = Vec::new();
@@ -100,7 +101,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The numbers of a region; none, with a fault, where it is not of its buffer or begins where data says.
+    /// The bounds of a region; `None`, with a fault, if it does not match its buffer or its start depends on data.
     fn window(&mut self, region: &'a Region, env: &Env<'a>) -> Option<Window<'a>> {
         let buffer = self.buffer(&region.buffer)?;
         let shape = buffer.shape.as_slice();
@@ -124,7 +125,7 @@ impl<'a> Judge<'a> {
         Some(Window { buffer: &region.buffer, shape, mins, extents, held })
     }
 
-    /// The element of a fragment's region, with its owners. The coordinate leaves out dimensions of one element.
+    /// An element of a fragment's region, with its owners. The coordinate omits dimensions of extent 1.
     fn element(&mut self, window: &Window<'a>, at: &[i64]) -> Option<(usize, &'a [i64])> {
         let held = window.held?;
         let mut along = at.iter().copied();

@@ -1,4 +1,4 @@
-//! Golden programs as tile kernels, through the builder that users have.
+//! Golden programs as tile kernels, built with the user-facing builder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::program::{
     Buffer, Element, Gemm, Layout, Loop, LoopKind, Op, Parallel, Program, Reduce, ReduceKind, Scope, WarpPolicy,
 };
 
-/// The tile kernel of a golden program; fragments have layouts where the program asks for them. The error says what
+/// The tile kernel of a golden program; fragments have layouts if the program specifies them. The error says what
 /// cannot be built.
 pub fn kernel_of(case: &Case) -> Result<Kernel, String> {
     let mut outcome = Ok(());
@@ -30,7 +30,7 @@ fn build(k: &mut KernelBuilder, program: &Program) -> Result<(), String> {
     let translator = declare(k, program, &mut names)?;
     let [x, y, z] = [0usize, 1, 2].map(|dimension| program.grid.get(dimension).copied().unwrap_or(1));
     if program.grid.len() > 3 {
-        return Err(format!("a grid of {} dimensions", program.grid.len()));
+        return Err(format!("the grid has {} dimensions", program.grid.len()));
     }
     k.threads(program.threads);
     for (name, block) in ["bx", "by", "bz"].into_iter().zip(k.grid([x, y, z])) {
@@ -53,7 +53,7 @@ fn declare<'a>(k: &mut KernelBuilder, program: &'a Program, names: &mut Names) -
             (None, Scope::Global) => k.input(&name, dtype, shaped),
             (None, Scope::Shared) => k.shared(&name, dtype, shaped),
             (None, Scope::Fragment) => k.fragment(&name, dtype, shaped),
-            (None, Scope::Local) => return Err(format!("`{}`, of which every thread has its own", told.name)),
+            (None, Scope::Local) => return Err(format!("`{}` is private to each thread", told.name)),
         };
         translator.declared(buffer, dtype, told);
     }
@@ -98,7 +98,7 @@ fn add_stored<'a>(body: &'a [Element], written: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// A shape, perhaps with a layout.
+/// A shape with an optional layout.
 struct Shaped {
     shape: Vec<i64>,
     table: Option<TableLayout>,
@@ -124,10 +124,10 @@ impl IntoLayout for Shaped {
     }
 }
 
-/// Every copy of every element or iteration: thread and slot.
+/// The thread and slot of every copy of every element or iteration.
 fn table(layout: &Layout, shape: &[i64]) -> Result<TableLayout, String> {
     if layout.shape != shape {
-        return Err(format!("a layout of shape {:?} for {shape:?}", layout.shape));
+        return Err(format!("a layout of shape {:?} for shape {shape:?}", layout.shape));
     }
     let owners = Placement::of_layout(layout)?.owners;
     let places = |owners: &Vec<(i64, i64)>| -> Vec<layout::Coord> {
@@ -223,7 +223,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// A copy; by elements where it converts them, hangs over an edge of a tensor or asks for a width of accesses.
+    /// A copy; element by element if it converts, extends past an edge of a tensor, or specifies an access width.
     fn copy(
         &self,
         k: &mut KernelBuilder,
@@ -263,7 +263,7 @@ impl Translator<'_> {
     }
 
     fn loop_layout(&self, name: &str, extents: &[i64]) -> Result<TableLayout, String> {
-        let layout = self.program.loop_layouts.get(name).ok_or_else(|| format!("no loop layout `{name}`"))?;
+        let layout = self.program.loop_layouts.get(name).ok_or_else(|| format!("unknown loop layout `{name}`"))?;
         table(layout, extents).map_err(|why| format!("`{name}`: {why}"))
     }
 }
@@ -278,13 +278,13 @@ mod tests {
     use super::super::{Class, Region, read_case, read_folder};
     use super::*;
 
-    /// The programs that the verifier refuses, by the code that it gives.
+    /// The programs that the verifier refuses, with the error code.
     const REFUSED: [(&str, &[&str]); 3] = [
-        // Iterations that store to one element.
+        // Several iterations store to the same element.
         ("K0237", &["iss_1374_group_accumulate", "rej_mod_write_checked", "seed_strict_b0_write_race"]),
-        // Operands of different extents.
+        // Operands have different extents.
         ("K0219", &["rej_copy_shape"]),
-        // A layout that names threads outside the block.
+        // A layout uses threads outside of the block.
         ("K0227", &["snd_annot_threads_overflow_f16"]),
     ];
 

@@ -1,4 +1,4 @@
-//! What golden programs do with elements and boxes of elements, in the terms of tile kernels.
+//! Converts statements on elements and regions of golden programs to those of tile kernels.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +12,12 @@ use tilewright::layout::DType;
 use super::expr::{Index, IndexOp, Load, Value, ValueOp};
 use super::program::{Buffer, Element, Program, Region, RegionRange, Scope, Store};
 
-/// The names of a program's variables, and those that its kernel uses.
+/// The names of a program's variables, and the names used in its kernel.
 #[derive(Clone)]
 pub(crate) struct Names {
-    /// What variables of the program stand for.
+    /// The values bound to variables of the program.
     bound: BTreeMap<String, Coord>,
-    /// Names of buffers, of variables around, and of hardware indices.
+    /// Names that are taken: of buffers, enclosing variables, and hardware indices.
     used: BTreeSet<String>,
 }
 
@@ -26,7 +26,7 @@ impl Names {
         Names { bound: BTreeMap::new(), used: HwIndex::ALL.iter().map(|index| index.name().to_string()).collect() }
     }
 
-    /// A name for the kernel: the same if it can be, and from now on used.
+    /// A free name for the kernel, the same if possible. It is then marked as used.
     pub(crate) fn free(&mut self, name: &str) -> String {
         let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         let mut free: String = name.chars().map(letter).collect();
@@ -44,7 +44,7 @@ impl Names {
         self.bound.insert(name.to_string(), value);
     }
 
-    /// A variable from 0 to `extent`.
+    /// A variable with values in `0..extent`.
     pub(crate) fn variable(&mut self, name: &str, extent: i64) -> Var {
         let var = Var::new(self.free(name), 0, extent - 1);
         self.bind(name, Coord::At(Expr::var(&var)));
@@ -52,7 +52,7 @@ impl Names {
     }
 
     fn get(&self, name: &str) -> Result<Coord, String> {
-        self.bound.get(name).cloned().ok_or_else(|| format!("no variable `{name}`"))
+        self.bound.get(name).cloned().ok_or_else(|| format!("unknown variable `{name}`"))
     }
 }
 
@@ -65,22 +65,22 @@ pub(crate) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The same, for more than to be moved.
+    /// The same, for elements that are computed with, not only moved.
     pub(crate) fn computed(&self) -> Result<&Self, String> {
         computed_dtype(&self.told.dtype).map_err(|why| format!("{why} with `{}`", self.told.name))?;
         Ok(self)
     }
 }
 
-/// The buffers that statements are about.
+/// The buffers used by statements.
 pub(crate) struct Translator<'a> {
     pub(crate) program: &'a Program,
     known: BTreeMap<&'a str, Known<'a>>,
-    /// The dtypes of buffers by their handles: in the order of declaration.
+    /// The dtypes of buffers by handle, in the order of declaration.
     dtypes: Vec<DType>,
-    /// What went wrong inside of the builder's closures.
+    /// The first error inside the builder's closures.
     wrong: RefCell<Vec<String>>,
-    /// Whether every thread executes the statements at hand: all store the same value then.
+    /// Whether every thread executes the current statements, and all store the same value.
     is_of_all_threads: Cell<bool>,
 }
 
@@ -95,29 +95,29 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Knows a buffer that was just declared.
+    /// Registers a buffer that was just declared.
     pub(crate) fn declared(&mut self, buffer: dsl::Buffer, dtype: DType, told: &'a Buffer) {
         self.dtypes.push(dtype);
         self.known.insert(&told.name, Known { buffer, dtype, told });
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<&Known<'a>, String> {
-        self.known.get(name).ok_or_else(|| format!("no buffer `{name}`"))
+        self.known.get(name).ok_or_else(|| format!("unknown buffer `{name}`"))
     }
 
-    /// A buffer for more than to be moved.
+    /// A buffer whose elements are computed with.
     pub(crate) fn computed(&self, name: &str) -> Result<dsl::Buffer, String> {
         Ok(self.find(name)?.computed()?.buffer)
     }
 
-    /// Remembers what went wrong where it cannot be returned.
+    /// Records an error in a closure, from which it cannot be returned.
     pub(crate) fn note(&self, outcome: Result<(), String>) {
         if let Err(why) = outcome {
             self.wrong.borrow_mut().push(why);
         }
     }
 
-    /// The first thing that went wrong.
+    /// The first recorded error.
     pub(crate) fn outcome(self) -> Result<(), String> {
         self.wrong.into_inner().into_iter().next().map_or(Ok(()), Err)
     }
@@ -218,10 +218,10 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// An operation, whose numbers are converted to the widest of their dtypes.
+    /// An operation whose operands are converted to the widest of their dtypes.
     fn operation(&self, op: ValueOp, mut arguments: Vec<tile::Value>) -> Result<tile::Value, String> {
         let known = ElementOp::ALL.iter().copied().find(|known| known.name() == op.name());
-        let known = known.ok_or_else(|| format!("the operation `{}`", op.name()))?;
+        let known = known.ok_or_else(|| format!("unknown operation `{}`", op.name()))?;
         let common = arguments.iter().filter_map(|argument| self.dtype_of(argument)).reduce(wider);
         if let Some(common) = common {
             arguments = arguments.into_iter().map(|argument| self.converted(argument, common)).collect();
@@ -229,7 +229,7 @@ impl<'a> Translator<'a> {
         Ok(tile::Value::Op(known, arguments.into()))
     }
 
-    /// The value in this dtype. A number without a dtype takes any.
+    /// The value converted to this dtype. A number without a dtype adapts to any.
     pub(crate) fn converted(&self, value: tile::Value, dtype: DType) -> tile::Value {
         let is_index = match &value {
             tile::Value::Index(_) => true,
@@ -239,7 +239,7 @@ impl<'a> Translator<'a> {
             && dtype.bytes() < 4;
         match self.dtype_of(&value) {
             Some(known) if known != dtype => self.cast(value, dtype),
-            // Which numbers an index takes is not asked here: what the dtype does not hold wraps.
+            // The range of an index is not checked here: values that do not fit in the dtype wrap.
             None if is_index => value.wrapping_cast(dtype),
             _ => value,
         }
@@ -255,7 +255,7 @@ impl<'a> Translator<'a> {
         if is_integer && dtype.is_integer() { value.wrapping_cast(dtype) } else { value.cast(dtype) }
     }
 
-    /// The dtype of a value; none of constants, indices and truth values.
+    /// The dtype of a value; `None` for constants, indices and truth values.
     fn dtype_of(&self, value: &tile::Value) -> Option<DType> {
         match value {
             tile::Value::Const(_) | tile::Value::Index(_) | tile::Value::Named(_) => None,
@@ -280,11 +280,11 @@ impl<'a> Translator<'a> {
     fn start(&self, range: &RegionRange, names: &Names) -> Result<Expr, String> {
         match self.index(&range.min, names)? {
             Coord::At(start) => Ok(start),
-            Coord::Data(_) => Err("a region that depends on data".to_string()),
+            Coord::Data(_) => Err("the region depends on data".to_string()),
         }
     }
 
-    /// A region for more than to be moved.
+    /// A region whose elements are computed with.
     pub(crate) fn computed_region(&self, region: &Region, names: &Names) -> Result<dsl::Region, String> {
         self.computed(&region.buffer)?;
         Ok(self.part(region, names)?.region())
@@ -309,7 +309,7 @@ impl Part<'_> {
         self.extents.iter().copied().filter(|extent| *extent != 1).collect()
     }
 
-    /// True where some of it may lie outside of a tensor in global memory.
+    /// True if part of it may be out of bounds of a tensor in global memory.
     pub(crate) fn hangs_over(&self) -> bool {
         let is_outside = |((start, extent), size): ((&Expr, &i64), &i64)| {
             let range = start.range();
@@ -319,7 +319,7 @@ impl Part<'_> {
         self.of.told.scope == Scope::Global && ranges.any(is_outside)
     }
 
-    /// The element at these indices of the extents that are not 1.
+    /// The element with these indices in the dimensions whose extent is not 1.
     pub(crate) fn element(&self, vars: &[Var]) -> Vec<Coord> {
         let mut vars = vars.iter();
         let index = |(start, extent): (&Expr, &i64)| {
@@ -330,10 +330,10 @@ impl Part<'_> {
     }
 }
 
-/// The float of 8 bits that programs move.
+/// The 8-bit float that programs move.
 const FP8: &str = "float8_e4m3fn";
 
-/// The dtype of elements. Floats of 8 bits are moved as bytes.
+/// The dtype of elements. 8-bit floats are moved as bytes.
 pub(crate) fn dtype(name: &str) -> Result<DType, String> {
     match name {
         "float64" => Ok(DType::F64),
@@ -343,16 +343,16 @@ pub(crate) fn dtype(name: &str) -> Result<DType, String> {
         "int32" => Ok(DType::I32),
         "int8" => Ok(DType::I8),
         FP8 => Ok(DType::U8),
-        _ => Err(format!("the dtype {name}")),
+        _ => Err(format!("unknown dtype {name}")),
     }
 }
 
-/// The dtype of elements that something is computed with.
+/// The dtype of elements that are computed with.
 fn computed_dtype(name: &str) -> Result<DType, String> {
     if name == FP8 { Err("fp8 arithmetic".to_string()) } else { dtype(name) }
 }
 
-/// The wider of two dtypes; a float is wider than an integer, and a single than two kinds of half.
+/// The wider of two dtypes. A float is wider than an integer; for two different 16-bit floats, it is `f32`.
 fn wider(one: DType, other: DType) -> DType {
     let is_float = |dtype| matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16);
     match (is_float(one), is_float(other)) {
@@ -364,7 +364,7 @@ fn wider(one: DType, other: DType) -> DType {
     }
 }
 
-/// A constant; whole numbers as integers, which every dtype takes.
+/// A constant; integral values become integers, which adapt to any dtype.
 pub(crate) fn constant(value: f64) -> Scalar {
     let is_negative_zero = value == 0.0 && value.is_sign_negative();
     if value.fract() == 0.0 && value.abs() < 1e15 && !is_negative_zero {
@@ -381,7 +381,7 @@ fn number(coord: Coord) -> tile::Value {
     }
 }
 
-/// An operation on indices that variables make.
+/// An operation on indices computed from variables.
 fn expression(op: IndexOp, left: Expr, right: Expr) -> Result<Expr, String> {
     match op {
         IndexOp::Add => Ok(left + right),
@@ -393,16 +393,16 @@ fn expression(op: IndexOp, left: Expr, right: Expr) -> Result<Expr, String> {
         IndexOp::BitwiseAnd => Ok(left & right),
         IndexOp::ShiftLeft => Ok(left * power_of_two(&right)?),
         IndexOp::ShiftRight => Ok(left / power_of_two(&right)?),
-        IndexOp::Min | IndexOp::Max => Err(format!("{op:?} in an index")),
+        IndexOp::Min | IndexOp::Max => Err(format!("unsupported: {op:?} in an index")),
     }
 }
 
 fn power_of_two(exponent: &Expr) -> Result<i64, String> {
     let known = exponent.as_const().filter(|exponent| (0..62).contains(exponent));
-    known.map(|exponent| 1i64 << exponent).ok_or_else(|| format!("a shift by {exponent}"))
+    known.map(|exponent| 1i64 << exponent).ok_or_else(|| format!("unsupported shift by {exponent}"))
 }
 
-/// An operation on indices of which one is data.
+/// An operation on indices, one of which depends on data.
 fn data_index(op: IndexOp, left: tile::Value, right: tile::Value) -> Result<tile::Value, String> {
     match op {
         IndexOp::Add => Ok(left + right),
@@ -410,6 +410,6 @@ fn data_index(op: IndexOp, left: tile::Value, right: tile::Value) -> Result<tile
         IndexOp::Mul => Ok(left * right),
         IndexOp::Min => Ok(left.min(right)),
         IndexOp::Max => Ok(left.max(right)),
-        _ => Err(format!("{op:?} in an index that depends on data")),
+        _ => Err(format!("unsupported: {op:?} in an index that depends on data")),
     }
 }

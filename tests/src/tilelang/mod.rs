@@ -1,10 +1,9 @@
-//! Golden cases about the inference of layouts: small tile programs, what TileLang's inference answers for them, and a
-//! judge that says by enumeration whether an answer is right.
+//! Golden cases for layout inference: small tile programs, the answers of TileLang's inference, and a judge that
+//! decides by enumeration whether an answer is correct.
 //!
-//! The cases are the files of `tests/golden/tilelang`; a [`Program`] there is plain data that knows nothing of the
-//! compiler. An [`Assignment`] says where elements and iterations are, as tables: that of the reference, that of a
-//! witness, or one that the compiler under test answers. [`judge()`] finds what is wrong with it, and [`races()`] what
-//! is wrong with the program itself.
+//! The cases are the files in `tests/golden/tilelang`; a [`Program`] is plain data, independent of the compiler. An
+//! [`Assignment`] contains the placement of elements and iterations as tables: that of the reference, of a witness, or
+//! of the compiler under test. [`judge()`] finds faults in it, and [`races()`] finds races in the program itself.
 
 mod accesses;
 mod arithmetic;

@@ -1,4 +1,5 @@
-//! The dtypes of golden programs: bits as numbers, and numbers as bits, rounded to the nearest, ties to even.
+//! The dtypes of golden programs: conversion from bits to numbers, and from numbers to bits, rounding to nearest, ties
+//! to even.
 
 use std::fmt;
 
@@ -24,7 +25,7 @@ pub(crate) enum Dtype {
     Bool,
 }
 
-/// A number: whole ones of integers and indices, real ones of floats.
+/// A number: `Whole` for integers and indices, `Real` for floats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Plain {
     Whole(i64),
@@ -52,7 +53,7 @@ impl Dtype {
     /// The dtype by its name in the case files.
     pub(crate) fn named(name: &str) -> Result<Dtype, String> {
         let found = NAMES.iter().find(|(known, _)| *known == name);
-        found.map(|(_, dtype)| *dtype).ok_or_else(|| format!("the dtype {name}"))
+        found.map(|(_, dtype)| *dtype).ok_or_else(|| format!("unknown dtype {name}"))
     }
 
     /// Bytes of an element.
@@ -70,14 +71,14 @@ impl Dtype {
         matches!(self, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::E4M3)
     }
 
-    /// Whether it is an integer with a sign.
+    /// Whether it is a signed integer.
     pub(crate) fn is_signed(self) -> bool {
         matches!(self, Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64)
     }
 
-    /// How far the result of one right operation on floats of this dtype may be from the nearest one. Two units in the
-    /// last place of halves and smaller floats, and some more of wide ones: functions such as `exp` are approximated, a
-    /// product may be fused with a sum, and results that are subnormal may be flushed to zero.
+    /// The error bound for one correct operation on floats of this dtype: two units in the last place for 16-bit and
+    /// smaller floats, and some more for wider ones. Functions such as `exp` are approximated, a product may be fused
+    /// with a sum, and subnormal results may be flushed to zero.
     pub(crate) fn error(self, value: f64) -> f64 {
         let (relative, least) = match self {
             Dtype::F64 => (1e-14, f64::MIN_POSITIVE),
@@ -90,7 +91,7 @@ impl Dtype {
         relative * value.abs() + least
     }
 
-    /// The number that the low bits mean.
+    /// The number represented by the low bits.
     pub(crate) fn number(self, bits: u64) -> Plain {
         match self {
             Dtype::F64 => Plain::Real(f64::from_bits(bits)),
@@ -109,8 +110,8 @@ impl Dtype {
         }
     }
 
-    /// The bits of the nearest number that there is. Whole numbers wrap to integers, real ones go towards zero and stay
-    /// in the range; what is too large for a float becomes infinite, and for an 8-bit float the largest.
+    /// The bits of the nearest representable number. For an integer dtype, integers wrap, and floats are truncated and
+    /// clamped to the range. A value too large for a float becomes infinite; for an 8-bit float, the largest number.
     pub(crate) fn bits(self, number: Plain) -> u64 {
         let bits = match (self, number) {
             (Dtype::F64, _) => number.real().to_bits(),
@@ -141,7 +142,7 @@ impl Dtype {
 }
 
 impl Plain {
-    /// The number as a real one.
+    /// The number as a float.
     pub(crate) fn real(self) -> f64 {
         match self {
             Plain::Whole(value) => value as f64,
@@ -149,7 +150,7 @@ impl Plain {
         }
     }
 
-    /// Whether it is true as a condition.
+    /// Whether it is true when used as a condition.
     pub(crate) fn holds(self) -> bool {
         self.real() != 0.0
     }
@@ -164,16 +165,16 @@ impl fmt::Display for Plain {
     }
 }
 
-/// The bits of a float of 16 bits; of a NaN, those that conversions give (PTX ISA, `cvt`).
+/// The bits of a 16-bit float; for a NaN, those that conversions produce (PTX ISA, `cvt`).
 fn bits_of_half(value: f64, nearest: u16) -> u64 {
     if value.is_nan() { 0x7fff } else { u64::from(nearest) }
 }
 
-/// Digits of the mantissa of E4M3.
+/// Bits of the mantissa of E4M3.
 const MANTISSA: i32 = 3;
-/// The exponent of its least number that is not subnormal.
+/// The exponent of its least normal number.
 const LEAST: i32 = -6;
-/// Bits of its largest number, without the sign. There are no infinities: conversions saturate (PTX ISA,
+/// The bits of its largest number, without the sign. There are no infinities: conversions saturate (PTX ISA,
 /// `cvt.satfinite`).
 const LARGEST: u64 = 0x7e;
 const NAN: u64 = 0x7f;
@@ -201,12 +202,12 @@ fn e4m3_bits(value: f64) -> u64 {
     }
     let exponent = exponent(value).max(LEAST);
     let steps = (value.abs() / power_of_two(exponent - MANTISSA)).round_ties_even();
-    // A mantissa that is rounded up to the next power of two carries into the exponent.
+    // A mantissa rounded up to the next power of two carries into the exponent.
     let magnitude = (((exponent - LEAST) as u64) << MANTISSA) + steps as u64;
     sign | magnitude.min(LARGEST)
 }
 
-/// The exponent of a number; for zero and subnormal ones, less than that of any other.
+/// The exponent of a number; for zero and subnormal numbers, less than that of any normal number.
 fn exponent(value: f64) -> i32 {
     ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023
 }
@@ -262,6 +263,6 @@ mod tests {
     #[test]
     fn dtypes_have_the_names_of_the_case_files() {
         assert_eq!(Dtype::named("float8_e4m3fn"), Ok(Dtype::E4M3));
-        assert_eq!(Dtype::named("float4"), Err("the dtype float4".to_string()));
+        assert_eq!(Dtype::named("float4"), Err("unknown dtype float4".to_string()));
     }
 }

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use super::expr::{Index, Value};
 
-/// A program of one block.
+/// A tile program, written for one block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
-    /// Threads of the block.
+    /// The number of threads of a block.
     pub threads: i64,
-    /// Blocks in x, y and z; as many as the program uses.
+    /// The numbers of blocks in x, y and z, for the dimensions that the program uses.
     pub grid: Vec<i64>,
     /// Tensors in global memory, row-major.
     pub params: Vec<Buffer>,
     /// Fragments and tiles in shared memory.
     pub buffers: Vec<Buffer>,
-    /// Layouts that the program asks for, by buffer.
+    /// Layouts specified by the program, by buffer.
     pub layouts: BTreeMap<String, Layout>,
     /// Layouts of loops, by the name that [`Parallel::loop_layout`] refers to.
     pub loop_layouts: BTreeMap<String, Layout>,
@@ -28,7 +28,7 @@ pub struct Program {
 pub struct Buffer {
     /// Its name.
     pub name: String,
-    /// Where it is. A view is where the viewed buffer is.
+    /// The scope. A view has the scope of the viewed buffer.
     pub scope: Scope,
     /// The elements' type, such as `float32`.
     pub dtype: String,
@@ -38,26 +38,26 @@ pub struct Buffer {
     pub alias_of: Option<String>,
 }
 
-/// Where a buffer is.
+/// The scope of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// Global memory.
     Global,
     /// Shared memory.
     Shared,
-    /// Registers, spread over the threads.
+    /// Registers, distributed over the threads.
     Fragment,
-    /// Registers of every thread by itself.
+    /// Private registers of each thread.
     Local,
 }
 
-/// Where the elements of a fragment, or the iterations of a loop, are: thread and slot as expressions over `i0`, `i1`,
-/// .. and the replica `rep`.
+/// The placement of a fragment's elements or of a loop's iterations: thread and slot as expressions over `i0`, `i1`, ..
+/// and the replica `rep`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
     /// The extents of `i0`, `i1`, ..
     pub shape: Vec<i64>,
-    /// The number of replicas: `rep` is from 0 to this.
+    /// The number of replicas: `rep` counts from 0 to this, exclusively.
     pub replicate: i64,
     /// The thread.
     pub thread: Index,
@@ -72,22 +72,22 @@ pub enum Op {
     Parallel(Parallel),
     /// A loop around operations.
     Loop(Loop),
-    /// Operations under a condition that is the same for all threads.
+    /// Operations under a uniform condition.
     If {
-        /// The condition. An element of a fragment in it is read by every thread.
+        /// The condition. Every thread reads the elements of fragments in it.
         cond: Value,
         /// What is done where it holds.
         then: Vec<Op>,
         /// What is done where it does not.
         otherwise: Vec<Op>,
     },
-    /// Statements on elements outside of any tile operation: every thread executes them.
+    /// Statements on elements outside of any tile operation, executed by every thread.
     Scalar(Vec<Element>),
-    /// A copy, with a conversion where the dtypes differ.
+    /// A copy, with a conversion if the dtypes differ.
     Copy {
         /// What is read.
         src: Region,
-        /// What is written, of the same extents but for those of 1.
+        /// The destination, with the same extents except for those of 1.
         dst: Region,
         /// An upper bound on the elements per access.
         coalesced_width: Option<i64>,
@@ -103,11 +103,11 @@ pub enum Op {
     Reduce(Reduce),
     /// A matrix product.
     Gemm(Gemm),
-    /// A copy that adds to what is there.
+    /// A copy that adds to its destination.
     AtomicAdd {
-        /// What is added to.
+        /// The destination.
         dst: Region,
-        /// What is added.
+        /// The source.
         src: Region,
     },
 }
@@ -119,7 +119,7 @@ pub struct Parallel {
     pub vars: Vec<String>,
     /// Their extents.
     pub extents: Vec<i64>,
-    /// What an iteration does.
+    /// The statements of an iteration.
     pub body: Vec<Element>,
     /// The name of a layout in [`Program::loop_layouts`].
     pub loop_layout: Option<String>,
@@ -142,12 +142,12 @@ pub struct Loop {
     pub body: Vec<Op>,
 }
 
-/// How a loop that is not parallel is executed.
+/// How a non-parallel loop is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoopKind {
-    /// One iteration after the other.
+    /// As a loop, one iteration after the other.
     Serial,
-    /// The same, without a loop.
+    /// Unrolled.
     Unroll,
     /// Copies of later iterations overlap the work of earlier ones.
     Pipelined,
@@ -156,19 +156,19 @@ pub enum LoopKind {
 /// A reduction over one dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduce {
-    /// What the elements are combined by.
+    /// The operation that combines the elements.
     pub kind: ReduceKind,
-    /// The buffer that is reduced.
+    /// The source buffer.
     pub src: String,
-    /// The buffer of the results.
+    /// The destination buffer.
     pub dst: String,
     /// The dimension that is reduced.
     pub dim: usize,
-    /// False where the results are combined with what `dst` holds.
+    /// False if the results are combined with the contents of `dst`.
     pub clear: bool,
 }
 
-/// What the elements of a reduction are combined by.
+/// The operation of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReduceKind {
     /// The sum.
@@ -196,13 +196,13 @@ pub struct Gemm {
     pub transpose_a: bool,
     /// `b` holds n by k.
     pub transpose_b: bool,
-    /// How the warps share the accumulator.
+    /// How the accumulator is distributed over the warps.
     pub policy: WarpPolicy,
-    /// The accumulator is zero before.
+    /// Whether the accumulator is zeroed first.
     pub clear_accum: bool,
 }
 
-/// How warps share the accumulator of a matrix product.
+/// How the accumulator of a matrix product is distributed over warps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WarpPolicy {
     /// Every warp's part is close to a square.
@@ -229,18 +229,18 @@ pub struct RegionRange {
     pub min: Index,
     /// How long it is.
     pub extent: i64,
-    /// True where the program gives an index instead of a range.
+    /// True if the program specifies an index instead of a range.
     pub point: bool,
 }
 
 /// A statement on elements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Element {
-    /// An element is written.
+    /// A store to an element.
     Store(Store),
-    /// An element is added to.
+    /// An atomic addition to an element.
     AtomicAdd(Store),
-    /// A name for a number, up to the end of the list of statements.
+    /// A name for a value, valid until the end of the list of statements.
     Let {
         /// The name.
         name: String,
@@ -288,13 +288,13 @@ impl Program {
 }
 
 impl Buffer {
-    /// The bits of an element, by the first number in the dtype's name.
+    /// The width of an element in bits: the first number in the dtype's name.
     pub fn bits(&self) -> Option<i64> {
         bits_of(&self.dtype)
     }
 }
 
-/// The bits in the name of a dtype: its first number. A `bool` has 8.
+/// The width in bits given by the name of a dtype: its first number. A `bool` has 8.
 pub(crate) fn bits_of(dtype: &str) -> Option<i64> {
     let digits = dtype.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit);
     let bits = digits.collect::<String>().parse().ok().filter(|bits| *bits > 0);

@@ -1,5 +1,5 @@
-//! Our layouts against those of the reference and of a witness: register slots, copies, and the elements that accesses
-//! of memory move at once.
+//! Compares our layouts with those of the reference and of a witness: register slots, copies, and vector widths of
+//! memory accesses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,33 +10,33 @@ use super::assignment::{Assignment, Placement};
 use super::case::{Case, Class};
 use super::program::{Program, Scope};
 
-/// Ours against the reference's, where both accept and the reference is right.
+/// Our layouts compared with the reference's, if both accept and the reference is correct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// Register slots of a thread over all fragments, views not counted: of ours and of the reference.
+    /// Register slots of a thread over all fragments, without views: ours and the reference's.
     pub slots: (i64, i64),
-    /// Tensors and tiles in memory that both read, or both write.
+    /// Vector widths for tensors and tiles in memory that both read, or both write.
     pub widths: Vec<Width>,
 }
 
-/// How wide the narrowest access of a buffer in memory is.
+/// The width of the narrowest access to a buffer in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Width {
     /// The buffer.
     pub buffer: String,
     /// Whether it is written.
     pub writes: bool,
-    /// Elements that a thread of ours moves at once.
+    /// The number of elements that a thread moves at once with our layouts.
     pub ours: i64,
-    /// Elements that one of the reference does.
+    /// The number of elements that a thread moves at once with the reference's.
     pub theirs: i64,
 }
 
-/// The narrowest accesses, by buffer and whether they write.
+/// The width of the narrowest access, by buffer and whether it writes.
 type Narrowest<'a> = BTreeMap<(&'a str, bool), i64>;
 
 impl Comparison {
-    /// Nothing is compared where the reference refuses, or where its answer is wrong.
+    /// Returns no comparison if the reference refuses, or if its answer is wrong.
     pub(crate) fn of(case: &Case, answer: &Assignment, inferred: &Inferred) -> Option<Comparison> {
         let is_right = case.verdict.class == Class::AcceptsSound && case.expected.accepted;
         let theirs = case.expected.register_slots.filter(|_| is_right)?;
@@ -50,7 +50,7 @@ impl Comparison {
         Some(Comparison { slots: (all_slots(&case.program, answer), theirs), widths })
     }
 
-    /// Whether ours need no more registers, and no access moves fewer elements.
+    /// Whether our layouts need no more registers, and no access moves fewer elements.
     pub fn is_no_worse(&self) -> bool {
         self.slots.0 <= self.slots.1 && self.widths.iter().all(Width::is_no_worse)
     }
@@ -62,7 +62,7 @@ impl Width {
     }
 }
 
-/// What is worse.
+/// Lists what is worse.
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (ours, theirs) = self.slots;
@@ -81,7 +81,7 @@ impl fmt::Display for Comparison {
 fn narrowest<'a>(program: &'a Program, inferred: &Inferred) -> Narrowest<'a> {
     let mut narrowest = Narrowest::new();
     for access in &inferred.accesses {
-        // Kernels declare a program's buffers in its order.
+        // Kernels declare the buffers in the order of the program.
         let told = program.params.iter().chain(&program.buffers).nth(access.buffer.index());
         let Some(told) = told else { continue };
         let least = narrowest.entry((told.name.as_str(), access.writes)).or_insert(i64::MAX);
@@ -100,7 +100,7 @@ fn narrowest_expected(case: &Case) -> Narrowest<'_> {
     narrowest
 }
 
-/// The fragments of a program that are no views.
+/// The fragments of a program that are not views.
 fn fragments(program: &Program) -> impl Iterator<Item = &str> {
     let owners = program.buffers.iter().filter(|buffer| buffer.scope == Scope::Fragment && buffer.alias_of.is_none());
     owners.map(|buffer| buffer.name.as_str())
@@ -110,12 +110,12 @@ fn all_slots(program: &Program, answer: &Assignment) -> i64 {
     fragments(program).filter_map(|name| answer.buffers.get(name)).map(slots).sum()
 }
 
-/// Slots of a thread: one more than the greatest, as the reference counts them.
+/// The number of slots of a thread: one more than the greatest, as the reference counts them.
 fn slots(placement: &Placement) -> i64 {
     placement.owners.iter().flatten().map(|(_, slot)| slot + 1).max().unwrap_or(0)
 }
 
-/// The least threads that an element is on.
+/// The least number of threads that hold an element.
 fn least_copies(placement: &Placement) -> usize {
     let copies = |owners: &Vec<(i64, i64)>| {
         let mut threads: Vec<i64> = owners.iter().map(|(thread, _)| *thread).collect();
@@ -125,17 +125,17 @@ fn least_copies(placement: &Placement) -> usize {
     placement.owners.iter().map(copies).min().unwrap_or(0)
 }
 
-/// Whether every thread of the block has every element, of which there are several.
+/// Whether every thread of the block holds every element of a fragment with several elements.
 fn is_everywhere(placement: &Placement, threads: i64) -> bool {
     threads > 1 && placement.owners.len() > 1 && least_copies(placement) as i64 == threads
 }
 
-/// What is worse than in the witness of a case, if it has one: more register slots, or a fragment that is replicated
-/// in full and is not there.
+/// Returns an error if the answer is worse than the witness of a case: more register slots, or a fragment that is fully
+/// replicated only in the answer.
 ///
-/// Replicated in full is a fragment of which every thread has every element. That costs each thread a register for each
-/// element, so it is no layout but the want of one. One element alone costs a register wherever it is: a fragment of
-/// one is only asked to be on one thread where the witness has it on one.
+/// A fragment is fully replicated if every thread holds every element, which costs each thread a register per element.
+/// A single element costs one register in any case, so a fragment of one element need only be on one thread if the
+/// witness has it on one.
 pub(crate) fn worse_than_witness(case: &Case, answer: &Assignment) -> Result<(), String> {
     let Some(witness) = &case.witness else { return Ok(()) };
     let witness = Assignment::of_layouts(witness).map_err(|why| format!("the witness: {why}"))?;
@@ -148,10 +148,10 @@ pub(crate) fn worse_than_witness(case: &Case, answer: &Assignment) -> Result<(),
         let is_alone = here.owners.len() == 1 && least_copies(there) == 1;
         let is_whole = is_alone && threads > 1 && least_copies(here) as i64 == threads;
         if is_whole || (is_everywhere(here, threads) && !is_everywhere(there, threads)) {
-            return Err(format!("every thread has all of `{name}`, which the witness spreads"));
+            return Err(format!("every thread has all of `{name}`, unlike in the witness"));
         }
     }
-    if ours > theirs { Err(format!("{ours} register slots, and the witness has {theirs}")) } else { Ok(()) }
+    if ours > theirs { Err(format!("{ours} register slots, but the witness has {theirs}")) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -196,7 +196,7 @@ mod tests {
         let owners = (0..64).map(|element| (0..case.program.threads).map(|t| (t, element)).collect()).collect();
         answer.buffers.insert("a".to_string(), Placement { shape, owners });
         let why = worse_than_witness(&case, &answer).unwrap_err();
-        assert_eq!(why, "every thread has all of `a`, which the witness spreads");
+        assert_eq!(why, "every thread has all of `a`, unlike in the witness");
     }
 
     #[test]

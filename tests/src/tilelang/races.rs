@@ -1,4 +1,5 @@
-//! Iterations of one parallel operation that write one element. That is wrong in the program, whatever the layouts.
+//! Races: iterations of a parallel operation that write the same element. This is an error in the program, for any
+//! layouts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +12,7 @@ use super::program::{Op, Parallel, Program};
 use super::storage::{Storage, storages};
 use super::walk::{Env, steps};
 
-/// Two iterations that write one element.
+/// Two iterations that write the same element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Race {
     /// The number of the operation, counted as for faults.
@@ -22,14 +23,14 @@ pub struct Race {
     pub iterations: [Vec<i64>; 2],
 }
 
-/// The races of a program, at most a few of an operation. Additions that are atomic race with nothing; elements that
-/// data names are taken to be different ones, and an index outside of its buffer to be guarded.
+/// The races of a program, at most a few per operation. Atomic additions do not race; elements with data-dependent
+/// indices are assumed to be distinct, and indices out of bounds to be guarded.
 pub fn races(program: &Program) -> Vec<Race> {
     let storages = storages(program);
     let mut races = Vec::new();
     for step in steps(program) {
         let Op::Parallel(nest) = step.op else { continue };
-        // Blocks and rounds of loops around it differ in where they write, hardly in whether iterations meet there.
+        // Blocks and enclosing loops change the place of a write, but rarely whether iterations collide.
         let mut met = step.settings().into_iter().map(|env| meetings(program, nest, env, &storages));
         let first = met.find(|met| !met.is_empty()).unwrap_or_default();
         races.extend(first.into_iter().map(|(place, iterations)| Race { op: step.number, place, iterations }));
@@ -44,7 +45,7 @@ impl fmt::Display for Race {
     }
 }
 
-/// A write of a unit of storage; ordered by what is written.
+/// A write of a unit of storage, ordered by the unit.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Write<'a> {
     root: &'a str,

@@ -15,11 +15,11 @@ use super::read_ops::ops;
 /// A case from its file's text. The error names the case and the place in the file.
 pub fn read_case(text: &str) -> Result<Case, String> {
     let json: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let name = json.get("name").and_then(Json::as_str).unwrap_or("a case without a name");
+    let name = json.get("name").and_then(Json::as_str).unwrap_or("unnamed case");
     case(&Node::root(&json)).map_err(|why| format!("{name}: {why}"))
 }
 
-/// The cases of a folder, by file name. Other files than `.json` are passed over.
+/// The cases of a folder, by file name. Files other than `.json` are skipped.
 pub fn read_folder(folder: &Path) -> Result<Vec<Case>, String> {
     let unreadable = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     let mut paths: Vec<PathBuf> = Vec::new();
@@ -61,7 +61,7 @@ fn program(node: &Node<'_>) -> Result<Program, String> {
     for declared in node.need("buffers")?.list()? {
         let buffer = buffer(&declared, &buffers)?;
         if params.iter().chain(&buffers).any(|known| known.name == buffer.name) {
-            return Err(declared.wrong(&format!("a second `{}`", buffer.name)));
+            return Err(declared.wrong(&format!("duplicate `{}`", buffer.name)));
         }
         buffers.push(buffer);
     }
@@ -81,13 +81,13 @@ fn param(node: &Node<'_>) -> Result<Buffer, String> {
     declared(node, Scope::Global, None)
 }
 
-/// A buffer, or a view of one of those before it.
+/// A buffer, or a view of a preceding one.
 fn buffer(node: &Node<'_>, before: &[Buffer]) -> Result<Buffer, String> {
     if let Some(alias_of) = node.get("alias_of") {
         node.only(&["name", "alias_of", "dtype", "shape"])?;
         let viewed = alias_of.text()?;
         let scope = before.iter().find(|buffer| buffer.name == viewed).map(|buffer| buffer.scope);
-        return declared(node, scope.ok_or_else(|| alias_of.wrong("no such buffer before"))?, Some(viewed));
+        return declared(node, scope.ok_or_else(|| alias_of.wrong("no preceding buffer"))?, Some(viewed));
     }
     node.only(&["name", "scope", "dtype", "shape"])?;
     let scope = node.need("scope")?;
@@ -103,7 +103,7 @@ fn buffer(node: &Node<'_>, before: &[Buffer]) -> Result<Buffer, String> {
 fn declared(node: &Node<'_>, scope: Scope, alias_of: Option<String>) -> Result<Buffer, String> {
     let dtype = node.need("dtype")?;
     if bits_of(&dtype.text()?).is_none() {
-        return Err(dtype.wrong("a dtype without a width"));
+        return Err(dtype.wrong("the dtype has no width"));
     }
     let (name, shape) = (node.need("name")?.text()?, node.need("shape")?.extents()?);
     Ok(Buffer { name, scope, dtype: dtype.text()?, shape, alias_of })

@@ -12,7 +12,7 @@ pub(crate) fn index(node: &Node<'_>) -> Result<Index, String> {
         Json::String(name) => Ok(Index::Variable(name.clone())),
         Json::Array(_) => binary(node),
         Json::Object(_) => load(node).map(Index::Load),
-        Json::Null | Json::Bool(_) => Err(node.wrong("no index")),
+        Json::Null | Json::Bool(_) => Err(node.wrong("expected an index")),
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn value(node: &Node<'_>) -> Result<Value, String> {
         node.only(&["op", "args"])?;
         return operation(&op, arguments(node)?);
     }
-    let Some(dtype) = node.get("cast") else { return Err(node.wrong("no value")) };
+    let Some(dtype) = node.get("cast") else { return Err(node.wrong("expected a value")) };
     node.only(&["cast", "args"])?;
     match <[Value; 1]>::try_from(arguments(node)?) {
         Ok([argument]) => Ok(Value::Cast(dtype.text()?, Box::new(argument))),
@@ -65,12 +65,12 @@ fn operation(op: &Node<'_>, arguments: Vec<Value>) -> Result<Value, String> {
     let name = op.text()?;
     let known = ValueOp::named(&name).ok_or_else(|| op.wrong(&format!("unknown operation `{name}`")))?;
     if arguments.len() != known.arguments() {
-        return Err(op.wrong(&format!("`{name}` takes {}, not {}", known.arguments(), arguments.len())));
+        return Err(op.wrong(&format!("`{name}`: {} expected, {} given", known.arguments(), arguments.len())));
     }
     Ok(Value::Op(known, arguments))
 }
 
-/// A layout as programs and witnesses give it.
+/// A layout in the form used by programs and witnesses.
 pub(crate) fn layout(node: &Node<'_>) -> Result<Layout, String> {
     node.only(&["shape", "replicate", "thread", "index"])?;
     Ok(Layout {
@@ -81,8 +81,8 @@ pub(crate) fn layout(node: &Node<'_>) -> Result<Layout, String> {
     })
 }
 
-/// A fragment's layout as the reference's answer gives it: threads count from the start of a range, and a slot may have
-/// several coordinates.
+/// A fragment's layout in the form used by the reference's answer: threads are relative to the start of a range, and a
+/// slot may have several coordinates.
 pub(crate) fn expected_fragment(node: &Node<'_>) -> Result<Layout, String> {
     let thread = index(&node.need("thread_expr")?)?;
     let range: Vec<i64> = match node.get("thread_range") {

@@ -94,7 +94,7 @@ fn reduce(node: &Node<'_>) -> Result<Op, String> {
         kind,
         src: node.need("src")?.text()?,
         dst: node.need("dst")?.text()?,
-        dim: usize::try_from(dim.integer()?).map_err(|_| dim.wrong("no dimension"))?,
+        dim: usize::try_from(dim.integer()?).map_err(|_| dim.wrong("invalid dimension"))?,
         clear: node.need("clear")?.flag()?,
     }))
 }
@@ -134,7 +134,7 @@ fn range(node: &Node<'_>) -> Result<RegionRange, String> {
     let extent = node.need("extent")?;
     let point = node.get("point").map_or(Ok(false), |point| point.flag())?;
     if point && extent.integer()? != 1 {
-        return Err(extent.wrong("a point of more than one element"));
+        return Err(extent.wrong("the extent of a point must be 1"));
     }
     Ok(RegionRange { min: index(&node.need("min")?)?, extent: extent.positive()?, point })
 }

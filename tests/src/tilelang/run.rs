@@ -1,5 +1,4 @@
-//! Golden programs on the virtual GPU: built, laid out, compiled and run, and what they leave behind compared with the
-//! evaluation.
+//! Golden programs on the virtual GPU: built, laid out, compiled and run; the results are compared with the evaluation.
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::diag::Diagnostic;
@@ -19,16 +18,16 @@ use super::program::{Buffer, Program, Scope};
 use super::storage::storages;
 use crate::toolchain::has_no_nvrtc;
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunOutcome {
-    /// Every parameter and every fragment of the last block is as it should be.
+    /// Every parameter and every fragment of the last block has the expected contents.
     Passed,
-    /// Something is not as it should be, or could not be made.
+    /// Some contents are wrong, or the program could not be built or run.
     Failed(String),
     /// It could not be run here.
     NotRun(String),
-    /// It is refused, which is right.
+    /// It is refused, as expected.
     Refused,
 }
 
@@ -48,7 +47,7 @@ enum Stop {
     Refused,
 }
 
-/// What memory holds that nobody wrote.
+/// The value of unwritten memory.
 const UNTOUCHED: u8 = 0xa5;
 
 fn attempt(case: &Case, toolchain: &Toolchain) -> Result<(), Stop> {
@@ -61,7 +60,7 @@ fn attempt(case: &Case, toolchain: &Toolchain) -> Result<(), Stop> {
     compared(case, &left).map_err(Stop::Failed)
 }
 
-/// The kernel as code, with debug stores.
+/// The compiled kernel, with debug stores.
 fn compiled(case: &Case, target: Target) -> Result<Artifact, Stop> {
     let kernel = kernel_of(case).map_err(Stop::NotRun)?;
     let verified = verify(kernel, target).map_err(|found| refused(case, &found))?;
@@ -70,7 +69,7 @@ fn compiled(case: &Case, target: Target) -> Result<Artifact, Stop> {
     compile(kernel, &Options::new(target)).map_err(|found| Stop::Failed(text(&found)))
 }
 
-/// Refused by verifier or inference, which may be right.
+/// Refused by the verifier or by inference, which may be correct.
 fn refused(case: &Case, found: &[Diagnostic]) -> Stop {
     let must_accept = match case.verdict.class {
         Class::AcceptsSound | Class::RejectsValid => true,
@@ -84,8 +83,9 @@ fn text(found: &[Diagnostic]) -> String {
     found.iter().map(|finding| format!("{}: {}", finding.code, finding.message)).collect::<Vec<_>>().join("; ")
 }
 
-/// The bytes of all parameters of the kernel after a launch: those of the program first, then what fragments held. A
-/// parameter that the kernel writes also begins with its input, since the program may read it or leave parts alone.
+/// The bytes of all parameters of the kernel after a launch: those of the program first, then the contents of
+/// fragments. A parameter that the kernel writes is initialized with its input too, since the program may read it or
+/// leave parts unchanged.
 fn launched(case: &Case, artifact: &Artifact, built: &Built) -> Result<Vec<Vec<u8>>, String> {
     let module = Module::parse(&built.ptx).map_err(|error| error.to_string())?;
     let mut given = inputs(case)?;
@@ -111,7 +111,7 @@ fn launched(case: &Case, artifact: &Artifact, built: &Built) -> Result<Vec<Vec<u
     Ok(buffers.iter().map(|buffer| memory.bytes(*buffer).to_vec()).collect())
 }
 
-/// Every parameter, and every fragment and view of one in the last block, against the evaluation.
+/// Compares every parameter, and every fragment and its views in the last block, with the evaluation.
 fn compared(case: &Case, left: &[Vec<u8>]) -> Result<(), String> {
     let program = &case.program;
     let evaluation = evaluate(program, &inputs(case)?).map_err(|why| format!("the evaluation: {why}"))?;
@@ -133,7 +133,7 @@ fn compared_buffer(
     let owner = storages(program).get(buffer.name.as_str()).map(|storage| storage.root).unwrap_or(&buffer.name);
     let fragments = program.buffers.iter().filter(|of| of.scope == Scope::Fragment && of.alias_of.is_none());
     let shown = program.params.iter().chain(fragments).zip(left).find(|(shown, _)| shown.name == owner);
-    let (_, bytes) = shown.ok_or_else(|| format!("`{owner}` is not shown"))?;
+    let (_, bytes) = shown.ok_or_else(|| format!("`{owner}` has no debug output"))?;
     let expected = evaluation.contents(owner)?;
     // The last block is the last part.
     let last = bytes.len().checked_sub(expected.size()).and_then(|start| bytes.get(start..));
@@ -156,7 +156,7 @@ mod tests {
         let evaluated = |case: &Case| evaluate(&case.program, &inputs(case)?).map(|_| ());
         let told = |case: &Case| evaluated(case).err().map(|why| format!("{}: {why}", case.name));
         let wrong: Vec<String> = cases().iter().filter_map(told).collect();
-        assert_eq!(wrong, ["rej_copy_shape: [8, 8] elements for [64]"]);
+        assert_eq!(wrong, ["rej_copy_shape: extents [8, 8] do not match [64]"]);
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         let case = cases().into_iter().find(|case| case.name == "np2_copy_oob_rows").unwrap();
         let given = inputs(&case).unwrap();
         let evaluation = evaluate(&case.program, &given).unwrap();
-        // B becomes A, and rows 100 to 127 of a, which are outside of A, become zero.
+        // B becomes equal to A, and rows 100 to 127 of a, which are out of bounds of A, become zero.
         let rows = |first: usize, last: usize| given["A"][first * 256..last * 256].to_vec();
         let fragment = [rows(0, 64), rows(64, 100), vec![0; 28 * 256]].concat();
         let left = [given["A"].clone(), given["A"].clone(), fragment.clone()];

@@ -40,7 +40,7 @@ fn root<'a>(program: &'a Program, buffer: &'a Buffer) -> &'a str {
     &root.name
 }
 
-/// The bits of an element; 8 for a dtype without a width, which no reader lets through.
+/// The width of an element in bits; 8 for a dtype without a width, which readers reject.
 fn bits(buffer: &Buffer) -> i64 {
     buffer.bits().unwrap_or(8)
 }

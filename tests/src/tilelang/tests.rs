@@ -1,4 +1,4 @@
-//! The reader, the judge and the data agree with each other.
+//! Tests that the reader, the judge and the data agree.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn the_judge_agrees_with_every_verdict() {
     assert!(all.is_empty(), "{} disagreements:\n{}", all.len(), all.join("\n"));
 }
 
-/// Where judge and data do not agree.
+/// The disagreements between judge and data.
 fn disagreements(case: &Case) -> Vec<String> {
     let mut found = Vec::new();
     let met = races(&case.program);
@@ -42,7 +42,7 @@ fn disagreements(case: &Case) -> Vec<String> {
             found.extend(faults.iter().take(3).map(ToString::to_string));
         }
         Ok(Some(faults)) if faults.is_empty() && case.verdict.class != Class::AcceptsRacy => {
-            found.push("no fault is found".to_string());
+            found.push("no fault found".to_string());
         }
         Ok(_) => {}
     }
@@ -60,7 +60,8 @@ fn disagreements(case: &Case) -> Vec<String> {
     found.into_iter().map(|why| format!("{}: {why}", case.name)).collect()
 }
 
-/// What the verdict is about: the reference's answer, or what the program itself asks for where nothing works.
+/// The assignment that the verdict concerns: the reference's answer, or the program's own layouts if no valid layouts
+/// exist.
 fn answer(case: &Case) -> Result<Option<Assignment>, String> {
     match case.verdict.class {
         Class::AcceptsSound | Class::AcceptsWrong | Class::AcceptsRacy => {
@@ -71,12 +72,12 @@ fn answer(case: &Case) -> Result<Option<Assignment>, String> {
     }
 }
 
-/// The layouts that a program asks for.
+/// The layouts specified by a program.
 fn annotated(program: &Program) -> Result<Assignment, String> {
     let mut assignment = Assignment::of_layouts(&program.layouts)?;
     for nest in nests(&program.body) {
         let layout = nest.loop_layout.as_ref().and_then(|name| program.loop_layouts.get(name));
-        assignment.loops.push(LoopPlacement::of_layout(nest, layout.ok_or("a loop without a layout")?)?);
+        assignment.loops.push(LoopPlacement::of_layout(nest, layout.ok_or("the loop has no layout")?)?);
     }
     Ok(assignment)
 }
@@ -157,7 +158,7 @@ fn placements_that_are_not_of_the_program_are_found() {
     assert_found!(faults_after(SOUND, without_loop), Fault::WrongLoops { program: 2, assigned: 1 });
 }
 
-/// Every owner elsewhere.
+/// Moves every owner to another thread.
 fn moved(assignment: &mut Assignment, buffer: &str, to: impl Fn((i64, i64)) -> (i64, i64)) {
     for owners in &mut placement(assignment, buffer).owners {
         owners.iter_mut().for_each(|owner| *owner = to(*owner));

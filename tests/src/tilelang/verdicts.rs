@@ -1,4 +1,4 @@
-//! Golden programs through the front door: built as kernels, inferred, and judged.
+//! Golden programs through the public API: built as kernels, inferred, and checked by the judge.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,18 @@ use super::judge::judge;
 use super::kernel::kernel_of;
 use super::quality::{Comparison, worse_than_witness};
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As it should be; with what it costs, where the reference accepts too and is right.
+    /// As expected; with a comparison of costs, if the reference also accepts and is correct.
     Passed(Option<Comparison>),
-    /// Not as it should be.
+    /// Not as expected.
     Failed(String),
-    /// It has what inference does not place yet.
+    /// It uses a feature that inference does not support yet.
     NotCovered(String),
 }
 
-/// Builds, infers and judges one case.
+/// Builds, infers and checks one case.
 pub fn judge_case(case: &Case) -> Outcome {
     let must_accept = match case.verdict.class {
         Class::AcceptsSound | Class::RejectsValid => true,
@@ -33,7 +33,7 @@ pub fn judge_case(case: &Case) -> Outcome {
     };
     match answer(case) {
         Ok(comparison) if must_accept || case.verdict.class == Class::AcceptsWrong => Outcome::Passed(comparison),
-        Ok(_) => Outcome::Failed("accepted, and must be rejected".to_string()),
+        Ok(_) => Outcome::Failed("accepted, but must be rejected".to_string()),
         Err(Answer::Wrong(why)) => Outcome::Failed(why),
         Err(Answer::NotYet(why)) => Outcome::NotCovered(why),
         Err(Answer::Rejected { why, .. }) if must_accept => Outcome::Failed(format!("rejected: {why}")),
@@ -49,12 +49,12 @@ enum Answer {
     NotYet(String),
     Rejected {
         why: String,
-        /// What the findings leave open.
+        /// What the diagnostics lack.
         unclear: Option<String>,
     },
 }
 
-/// What an answer costs that the judge finds nothing wrong with, and that is no worse than the witness.
+/// The comparison of costs for an answer without faults that is no worse than the witness.
 fn answer(case: &Case) -> Result<Option<Comparison>, Answer> {
     let kernel = kernel_of(case).map_err(Answer::NotYet)?;
     let verified = verify(kernel.clone(), Target::Sm90a).map_err(|found| rejected(&kernel, &found))?;
@@ -71,11 +71,11 @@ fn answer(case: &Case) -> Result<Option<Comparison>, Answer> {
 fn rejected(kernel: &Kernel, found: &[Diagnostic]) -> Answer {
     let text: Vec<String> = found.iter().map(|finding| format!("{}: {}", finding.code, finding.message)).collect();
     let unclear = found.iter().find_map(|finding| unclear(kernel, finding));
-    let unclear = unclear.or_else(|| found.is_empty().then(|| "nothing is said".to_string()));
+    let unclear = unclear.or_else(|| found.is_empty().then(|| "there is no diagnostic".to_string()));
     Answer::Rejected { why: text.join("; "), unclear }
 }
 
-/// What a finding leaves open: it has a line, and names a buffer or an op.
+/// What a diagnostic lacks: it must have a line and name a buffer or an op.
 fn unclear(kernel: &Kernel, finding: &Diagnostic) -> Option<String> {
     if !finding.labels.iter().any(|label| !label.span.file.is_empty() && label.span.line > 0) {
         return Some(format!("{} has no line", finding.code));
@@ -85,7 +85,7 @@ fn unclear(kernel: &Kernel, finding: &Diagnostic) -> Option<String> {
     let names: BTreeSet<&str> = buffers.chain(ops).chain(["parallel"]).collect();
     let labels = finding.labels.iter().map(|label| &label.text);
     let texts = std::iter::once(&finding.message).chain(labels).chain(&finding.notes);
-    // What is named stands between backticks.
+    // Names are in backticks.
     let quoted = texts.flat_map(|text| text.split('`').skip(1).step_by(2));
     let mut words = quoted.flat_map(|quoted| quoted.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
     let is_named = words.any(|word| names.contains(word));

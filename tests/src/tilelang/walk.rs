@@ -1,4 +1,4 @@
-//! The operations of a program in order, with the loops and conditions around them.
+//! The operations of a program in order, with their enclosing loops and conditions.
 
 use std::collections::BTreeSet;
 
@@ -6,20 +6,20 @@ use super::boxes::points;
 use super::expr::{Index, Load, Value};
 use super::program::{Element, Op, Program, Region, Store};
 
-/// Known numbers by name. The last one of a name counts; `None` is a number that depends on data.
+/// Known numbers by name. The last entry for a name is valid; `None` is a number that depends on data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Env<'a> {
     bound: Vec<(&'a str, Option<i64>)>,
 }
 
-/// An operation with what is around it.
+/// An operation with its context.
 pub(crate) struct Step<'a> {
-    /// Its number in program order; loops and conditions count as well.
+    /// Its number in program order, including loops and conditions.
     pub(crate) number: usize,
     pub(crate) op: &'a Op,
-    /// Block variables and loop variables around it, with their extents.
+    /// Enclosing block and loop variables, with their extents.
     around: Vec<(&'a str, i64)>,
-    /// Conditions around it, with the outcome under which it is executed.
+    /// Enclosing conditions, with the outcome for which it is executed.
     guards: Vec<(&'a Value, bool)>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Env<'a> {
         self.bound.len()
     }
 
-    /// Forgets what was bound since the depth was this.
+    /// Removes all bindings above this depth.
     pub(crate) fn back_to(&mut self, depth: usize) {
         self.bound.truncate(depth);
     }
@@ -45,15 +45,15 @@ impl<'a> Env<'a> {
         index.eval(&|name| self.get(name))
     }
 
-    /// Whether a condition holds, where that does not depend on data.
+    /// Whether a condition holds; `None` if it depends on data.
     pub(crate) fn holds(&self, cond: &Value) -> Option<bool> {
         cond.eval(&|name| self.get(name)).map(|value| value != 0.0)
     }
 }
 
 impl<'a> Step<'a> {
-    /// The values of the variables around the operation under which it is executed. Variables that make no difference
-    /// to it are left out.
+    /// The values of enclosing variables for which the operation is executed. Variables that do not affect it are
+    /// omitted.
     pub(crate) fn settings(&self) -> Vec<Env<'a>> {
         let mut mentioned = BTreeSet::new();
         mention_op(self.op, &mut mentioned);
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The variables that an operation mentions; of loops and conditions only their heads.
+/// The variables that an operation uses; for loops and conditions, only those of their heads.
 fn mention_op<'a>(op: &'a Op, names: &mut BTreeSet<&'a str>) {
     match op {
         Op::Parallel(nest) => mention_elements(&nest.body, names),

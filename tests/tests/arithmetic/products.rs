@@ -1,4 +1,4 @@
-//! `gemm` of f64: what f32 would round is exact, wherever the matrices are.
+//! `gemm` of f64: results that f32 would round are exact, for matrices in any memory.
 
 use tilewright::prelude::*;
 use tilewright::runtime::HostTensor;
@@ -9,7 +9,7 @@ const M: i64 = 16;
 const N: i64 = 24;
 const K: i64 = 20;
 
-/// A product of matrices in global memory, or in fragments; `is_turned`: both are stored transposed.
+/// A product of matrices in global memory or in fragments. With `is_turned`, both are stored transposed.
 fn product(is_turned: bool, in_fragments: bool) -> Kernel {
     let (of_a, of_b) = if is_turned { ([K, M], [N, K]) } else { ([M, K], [K, N]) };
     let told =
@@ -31,7 +31,7 @@ fn product(is_turned: bool, in_fragments: bool) -> Kernel {
     })
 }
 
-/// A matrix by rows, or transposed.
+/// A matrix in row-major order, or transposed.
 fn matrix([rows, columns]: [i64; 2], is_turned: bool, element: fn(i64, i64) -> i64) -> HostTensor {
     let shape = if is_turned { [columns, rows] } else { [rows, columns] };
     HostTensor::from_fn(F64, &shape, |at| {

@@ -1,4 +1,4 @@
-//! What `reduce` makes of rows at the ends of a dtype, in every layout: elements taken one after the other say it.
+//! `reduce` of rows with extreme values of a dtype, in every layout, compared with a sequential reduction.
 
 use tilewright::prelude::*;
 use tilewright::runtime::HostTensor;
@@ -8,10 +8,10 @@ use super::{INTEGERS, bits, integer, outputs};
 
 const COLS: i64 = 20;
 
-/// Ways in which rows become numbers: the cheapest, and those through shared memory.
+/// Variants of reductions: the cheapest, and those through shared memory.
 const VARIANTS: [Option<&str>; 3] = [None, Some("across_warps"), Some("single_owners")];
 
-/// Every kind of reduction of the rows of a matrix of which some threads have nothing.
+/// Every kind of reduction over the rows of a matrix of which some threads hold no elements.
 fn reductions(dtype: DType, rows: i64, variant: Option<&str>) -> Kernel {
     kernel("reductions", |k| {
         k.threads(96);
@@ -32,7 +32,7 @@ fn matrix(dtype: DType, rows: &[Vec<u64>]) -> HostTensor {
     HostTensor::from_fn(dtype, &[rows.len() as i64, COLS], element)
 }
 
-/// Rows of integers, as 64 bits: one number throughout, both ends in turn, and numbers around 0.
+/// Rows of integers, as 64 bits: a constant, alternating limits, and numbers around 0.
 fn integer_rows(dtype: DType) -> Vec<Vec<u64>> {
     let (least, most) = dtype.integers().expect("an integer");
     let of = |number: &dyn Fn(i64) -> i128| (0..COLS).map(|at| number(at) as u64).collect::<Vec<u64>>();
@@ -77,7 +77,7 @@ fn rows_at_the_ends_of_integers() {
     }
 }
 
-/// Rows of floats: infinities, NaN alone and beside numbers, zeros without a sign and with one.
+/// Rows of floats: infinities, NaN alone and with numbers, zeros of both signs.
 fn float_rows() -> Vec<Vec<f64>> {
     let of = |number: &dyn Fn(i64) -> f64| (0..COLS).map(number).collect::<Vec<f64>>();
     vec![
@@ -92,7 +92,7 @@ fn float_rows() -> Vec<Vec<f64>> {
     ]
 }
 
-/// `f64::max` and `f64::min` give the number if one operand is NaN.
+/// `f64::max` and `f64::min` return the other operand if one is NaN.
 fn reduced_floats(kind: ReduceKind, row: &[f64]) -> f64 {
     let values = row.iter().copied();
     let absolute = values.clone().map(f64::abs);
@@ -106,7 +106,7 @@ fn reduced_floats(kind: ReduceKind, row: &[f64]) -> f64 {
     result.expect("a row has elements")
 }
 
-/// Equal to the bit, or both NaN.
+/// Equal bit for bit, or both NaN.
 fn is_same(dtype: DType, found: u64, wanted: f64) -> bool {
     found == rounded(dtype, wanted) || (wanted.is_nan() && real(dtype, found).is_nan())
 }
@@ -152,7 +152,7 @@ fn what_was_there_is_one_more_element() {
         let inputs = [matrix(F32, &rows), was];
         let Some(found) = outputs("what_was_there_is_one_more_element", kernel, &inputs) else { return };
         for (found, wanted) in bits(&found[0]).into_iter().zip([f64::NAN, 3.0, -2.0, -2.0]) {
-            assert!(same(F32, found, rounded(F32, wanted)), "{variant:?}: {} and not {wanted}", real(F32, found));
+            assert!(same(F32, found, rounded(F32, wanted)), "{variant:?}: {}, expected {wanted}", real(F32, found));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Mistakes in indices that data or the thread says, in regions and in names of axes.
+//! Mistakes in indices that depend on data or on the thread, in regions, and in names of axes.
 
 use super::assert_mistake;
 use tilewright::ir::tile::verify;
@@ -38,7 +38,7 @@ fn data_that_may_lead_out_of_shared_memory() {
     assert_mistake("data_that_may_lead_out_of_shared_memory", kernel);
 }
 
-/// Whether an element of shared memory may be read at an index that is made of data.
+/// Reads an element of shared memory at an index computed from data.
 fn is_kept_inside(read: impl FnOnce(&mut Elements, [Buffer; 4], &Expr)) -> bool {
     let kernel = kernel("k", |k| {
         let at = k.input("at", I32, [32]);

@@ -1,4 +1,4 @@
-//! Handles of another kernel, and what is said of ops and sizes that do not take it.
+//! Handles of another kernel, and attributes given to ops and sizes that do not accept them.
 
 use super::assert_mistake;
 use tilewright::prelude::*;
@@ -28,7 +28,7 @@ fn elements_of_another_kernel() {
         });
         k.view("v", x, [4, 2]);
     });
-    // A handle beyond the buffers of the kernel has no name.
+    // A handle past the buffers of the kernel has no name.
     assert!(kernel.to_string().contains("?[i] = 1"), "{kernel}");
     assert_mistake("elements_of_another_kernel", kernel);
 }
@@ -206,7 +206,7 @@ fn a_copy_that_would_transpose() {
     assert_mistake("a_copy_that_would_transpose", kernel);
 }
 
-/// A name and a loop variable say something in their body only, also where another body has the same.
+/// A name or a loop variable is valid only in its body, even if another body has the same one.
 #[test]
 fn handles_whose_body_has_ended() {
     let kernel = kernel("k", |k| {
@@ -241,7 +241,7 @@ fn handles_whose_body_has_ended() {
     assert_mistake("handles_whose_body_has_ended", kernel);
 }
 
-/// What is made in a body of what is known outside of it goes on saying something.
+/// A value created in a body from values defined outside of it remains valid after the body.
 #[test]
 fn handles_that_outlive_their_body() {
     let kernel = kernel("k", |k| {
@@ -275,7 +275,7 @@ fn a_claim_after_the_loop_of_its_store() {
     assert_mistake("a_claim_after_the_loop_of_its_store", kernel);
 }
 
-/// What is said about an op, a loop or a store counts also while another kernel is being built.
+/// Attributes of an op, a loop or a store are kept while another kernel is being built.
 #[test]
 fn handles_of_the_outer_kernel_in_a_nested_one() {
     let outer = kernel("outer", |k| {
@@ -309,7 +309,7 @@ fn handles_of_the_outer_kernel_in_a_nested_one() {
     );
 }
 
-/// What is computed outside of all kernels with a handle of one is no number.
+/// A value computed from a handle outside of its kernel is not a number.
 #[test]
 fn values_computed_between_kernels() {
     let (mut index, mut value, mut size) = (None, None, None);

@@ -255,7 +255,7 @@ fn layouts_that_are_none_of_the_block() {
     assert_not_inferred("two_iterations_in_one_step", crowded);
 }
 
-/// Not a mistake: there is a layout, and it is dear.
+/// Not a mistake: a layout exists, but it is expensive.
 #[test]
 fn a_fragment_that_threads_have_whole() {
     let by_data = kernel("k", |k| {

@@ -1,11 +1,11 @@
-//! Layouts of buffers that a kernel cannot have.
+//! Invalid layouts of buffers.
 
 use tilewright::layout::axis::{TID_IN_WG, WGID, WID_IN_WG};
 
 use super::*;
 
-/// Twenty strides of which no sums are equal: their differences are powers of 3. They are too close to each other for
-/// all sums to be compared.
+/// Twenty strides whose sums are all distinct, since their differences are powers of 3. They are too close to each
+/// other for all sums to be compared.
 fn strides_of_one_magnitude() -> [i64; 20] {
     std::array::from_fn(|at| (1 << 40) + 3i64.pow(at as u32))
 }

@@ -1,5 +1,5 @@
-//! What is said of kernels that are right and do not run as they should: elements that nobody writes, and registers that do
-//! not suffice.
+//! Diagnostics for valid kernels that do not run as intended: elements that are never written, and too few registers
+//! per thread in a kernel.
 
 use super::assert_rendered;
 use tilewright::compile::{Artifact, Options, compile};

@@ -1,4 +1,4 @@
-//! Ops of warps: the tiles that they take, and what several of them do to one.
+//! Warp ops: the tiles that they accept, and several warps on the same tile.
 
 use super::*;
 

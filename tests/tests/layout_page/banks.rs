@@ -1,4 +1,4 @@
-//! What accesses to shared memory cost.
+//! The cost of accesses to shared memory.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use tilewright::layout::{ComposeLayout, Layout, LayoutError, TileLayout};
 
 use super::golden::layouts;
 
-/// The widths of an element that the page offers, in bits.
+/// The element widths offered by the page, in bits.
 const BITS: [i64; 6] = [4, 8, 16, 32, 64, 128];
-/// A layout whose copies lie below its elements.
+/// A layout whose copies are at lower positions than its elements.
 const COPIES_BELOW: &str = "S[(4,8):(8,1)] + R[2:-32] + 33";
 
-/// Accesses to every layout on linear memory, `[layout, lanes, bits, kind, cost]`: neighbouring lanes take neighbouring
-/// elements, or each lane takes a run of them. The cost is bytes of a lane, instructions, wavefronts, and the fewest
-/// wavefronts possible; or code and message of the error.
+/// Accesses to every layout on linear memory, `[layout, lanes, bits, kind, cost]`: adjacent lanes access adjacent
+/// elements, or each lane accesses a run of them. The cost is the bytes per lane, instructions, wavefronts, and the
+/// minimum number of wavefronts; or the code and message of the error.
 pub(crate) fn golden_accesses(texts: &BTreeSet<String>) -> Vec<Value> {
     let mut texts = texts.clone();
     texts.insert(COPIES_BELOW.to_string());
@@ -50,7 +50,7 @@ fn cost(layout: &Layout, bits: i64, lanes: &str, kind: AccessKind) -> Result<[u6
     Ok([view.width, view.instructions.len() as u64, u64::from(wavefronts), u64::from(ideal)])
 }
 
-/// Accesses of a warp with their wavefronts: of all widths, strided, paired, scattered, with idle lanes.
+/// Accesses of a warp with their wavefronts: of all widths, strided, paired, scattered, with inactive lanes.
 pub(crate) fn warp_accesses() -> Vec<Value> {
     let mut random = 1u64;
     let mut next = move |below: u64| {

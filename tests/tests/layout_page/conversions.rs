@@ -1,4 +1,4 @@
-//! The conversions that the page is made with.
+//! The conversions embedded in the page.
 
 use serde_json::{Value, json};
 use tilewright::layout::conversion::find_conversion;
@@ -6,7 +6,7 @@ use tilewright::layout::hardware::MmaType;
 use tilewright::layout::{DType, LayoutError};
 use tilewright::viz::layout_page::PageConversion;
 
-/// Fragments to convert into each other, and bits of an element: plans of every kind.
+/// Pairs of fragments to convert, with the element width in bits: plans of every kind.
 const PLANNED: [(&str, &str, i64); 10] = [
     ("S[(8,4,8):(4@laneid,1@laneid,1@reg)]", "S[(4,8,8):(1@laneid,1@reg,4@laneid)]", 4),
     ("S[(4,32,8):(1@warpid,1@laneid,1@reg)]", "S[(8,32,4):(1@reg,1@laneid,1@warpid)]", 4),
@@ -19,13 +19,13 @@ const PLANNED: [(&str, &str, i64); 10] = [
     ("S[(4,32,4):(1@warpid,1@laneid,1@reg)]", "S[(4,32,4):(1@reg,1@laneid,1@warpid)]", 32),
     ("S[(24,5):(1@laneid,1@reg)]", "S[(5,24):(1@reg,1@laneid)]", 16),
 ];
-/// One that has no steps to go through: layouts, bits of an element, and what there is to say about it.
+/// A conversion without steps: layouts, element width in bits, and its description.
 const WITHOUT_STEPS: (&str, &str, i64, &str) =
     ("S[(4,512):(1@gpuid_x,1@m)]", "S[2048:1@m] + R[4:1@gpuid_x]", 16, "collective: all-gather over gpuid_x");
-/// For every width of an element that the page offers, the type that its commands name.
+/// For every element width offered by the page, the type used in its commands.
 const DTYPES: [&str; 6] = ["e2m1", "e4m3", "f16", "f32", "f64", "b128"];
 
-/// All of them, for the page.
+/// All conversions, for the page.
 pub(crate) fn on_page() -> Result<Vec<PageConversion>, LayoutError> {
     let (from, to, bits, summary) = WITHOUT_STEPS;
     let mut known = vec![PageConversion::without_steps(&from.parse()?, &to.parse()?, bits, summary)];
@@ -35,7 +35,7 @@ pub(crate) fn on_page() -> Result<Vec<PageConversion>, LayoutError> {
     Ok(known)
 }
 
-/// Those with a plan: `[from, to, bits, plan as text]`.
+/// The conversions with a plan: `[from, to, bits, plan as text]`.
 pub(crate) fn planned() -> Result<Vec<Value>, LayoutError> {
     let planned = |(a, b, bits): (&str, &str, i64)| {
         let plan = find_conversion(&a.parse()?, &b.parse()?, bits)?;
@@ -44,18 +44,18 @@ pub(crate) fn planned() -> Result<Vec<Value>, LayoutError> {
     PLANNED.into_iter().map(planned).collect()
 }
 
-/// The one without steps.
+/// The conversion without steps.
 pub(crate) fn without_steps() -> Value {
     let (layout, to, bits, summary) = WITHOUT_STEPS;
     json!({ "layout": layout, "to": to, "bits": bits, "summary": summary })
 }
 
-/// Widths of an element in bits, each with the type that the page's commands name.
+/// Element widths in bits, each with the type used in the page's commands.
 pub(crate) fn dtypes() -> Vec<Value> {
     DTYPES.iter().map(|name| json!([bits_of(name), name])).collect()
 }
 
-/// Bits of an element, as the layout tool takes the name; `None` for a name that it does not know.
+/// The element width of a type name accepted by the layout tool; `None` for an unknown name.
 fn bits_of(name: &str) -> Option<i64> {
     let dtype = name.parse::<DType>().ok().map(|dtype| dtype.bytes() * 8);
     dtype.or_else(|| name.parse::<MmaType>().ok().map(MmaType::bits))

@@ -1,4 +1,4 @@
-//! The layouts of the golden vectors, and where each of them puts its elements.
+//! The layouts of the golden vectors, and the places of their elements.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use tilewright::layout::{Layout, LayoutError};
 use tilewright_tests::golden::FILES;
 use tilewright_tests::toolchain::package;
 
-/// Every layout of the golden vectors as text, those that must be refused too.
+/// Every layout of the golden vectors as text, including those that must be refused.
 pub(crate) fn texts() -> Result<BTreeSet<String>, String> {
     let folder = std::env::var_os("TILEWRIGHT_GOLDEN_DIR").map_or_else(|| package().join("golden"), PathBuf::from);
     let mut texts = BTreeSet::new();
@@ -24,7 +24,7 @@ pub(crate) fn texts() -> Result<BTreeSet<String>, String> {
     Ok(texts)
 }
 
-/// Every text that has the look of a layout.
+/// Every string that looks like a layout.
 fn collect(value: &Value, texts: &mut BTreeSet<String>) {
     match value {
         Value::String(text) if ["S[", "R[", "swizzle("].iter().any(|sign| text.contains(sign)) => {
@@ -36,7 +36,7 @@ fn collect(value: &Value, texts: &mut BTreeSet<String>) {
     }
 }
 
-/// The layouts of a case that gives them in parts: extents and strides, or the parameters of a swizzle.
+/// The layouts of a case that specifies them by parts: extents and strides, or the parameters of a swizzle.
 fn in_parts(case: &Value) -> Vec<String> {
     let (input, out) = (&case["in"], &case["out"]);
     match case["op"].as_str().unwrap_or("") {
@@ -59,7 +59,7 @@ fn tuple(list: &Value) -> String {
     list.to_string().replace('[', "(").replace(']', ")")
 }
 
-/// The texts that are layouts.
+/// The texts that parse as layouts.
 pub(crate) fn layouts(texts: &BTreeSet<String>) -> impl Iterator<Item = (&String, Layout)> {
     texts.iter().filter_map(|text| Some((text, text.parse().ok()?)))
 }

@@ -1,4 +1,4 @@
-//! Texts that the page reads, and what Rust makes of them.
+//! Texts that the page parses, and the results of parsing them in Rust.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use tilewright::diag::nearest;
 use tilewright::layout::axis::HARDWARE;
 use tilewright::layout::{Axis, Layout, LayoutError};
 
-/// Texts that are no layouts in more than one way.
+/// Texts with several mistakes.
 const WRONG: [&str; 24] = [
     "",
     "  ",
@@ -34,16 +34,16 @@ const WRONG: [&str; 24] = [
     "swizzle(M=0,B=1,S=1) o S[(4,8):(1@laneid,1)]",
     "swizzle(M=0,B=1,S=1) o S[8:-1] + 3",
 ];
-/// Texts with characters of more than one byte.
+/// Texts with multi-byte characters.
 const WIDE: [&str; 4] =
     ["S[8:1\u{e9}]", "\u{2003}S[8:1@\u{3b1}\u{3b2}]\u{85}", "S[8:1@\u{1d538}] \u{1f600}", "S[8:\u{bd}]"];
-/// Texts of which all mutations are read too.
+/// Texts whose mutations are parsed, too.
 const RIGHT: [&str; 2] = [
     "S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)] + R[2:4@warpid] + 5@warpid",
     "swizzle(M=3,B=3,S=3,inner=false) o S[(8,64):(64@m,1@m)]",
 ];
 
-/// These texts and more, right and wrong, with canonical text, or code, message and fix.
+/// These texts and others, valid and invalid, with the canonical text, or code, message and fix.
 pub(crate) fn readings(texts: &BTreeSet<String>) -> Vec<Value> {
     let more = || WRONG.iter().chain(&WIDE).chain(&RIGHT);
     let mut all = texts.clone();
@@ -52,7 +52,7 @@ pub(crate) fn readings(texts: &BTreeSet<String>) -> Vec<Value> {
     all.iter().map(|text| reading(text)).collect()
 }
 
-/// The text cut off at, and with a character lost or another put in at, every place.
+/// The text truncated at every position, and with a character deleted or inserted at every position.
 fn mutations(text: &str) -> Vec<String> {
     let cut = |(at, c): (usize, char)| {
         let (before, after) = (&text[..at], &text[at + c.len_utf8()..]);
@@ -80,7 +80,7 @@ pub(crate) fn axes() -> BTreeSet<&'static str> {
     HARDWARE.iter().map(Axis::name).collect()
 }
 
-/// Names near to those of axes, and far from all, with the axis that Rust takes each for.
+/// Names similar to those of axes, and unrelated ones, each with the axis suggested by Rust.
 pub(crate) fn meant() -> Vec<Value> {
     let axes = axes();
     let mut given: BTreeSet<String> = axes.iter().flat_map(|name| slips(name)).collect();
@@ -89,8 +89,8 @@ pub(crate) fn meant() -> Vec<Value> {
     given.iter().map(|given| json!([given, nearest(given, axes.iter().copied())])).collect()
 }
 
-/// What a slip makes of a name: at every place a character lost, put in, replaced or exchanged with the next, and the
-/// rest lost; and the whole name backwards, and in capitals.
+/// Misspellings of a name: at every position, a character deleted, inserted, replaced or swapped with the next, and the
+/// rest truncated; and the whole name reversed, and in capitals.
 fn slips(name: &str) -> Vec<String> {
     let characters: Vec<char> = name.chars().collect();
     let mut slips = vec![name.chars().rev().collect(), name.to_uppercase()];

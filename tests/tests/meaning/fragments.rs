@@ -1,8 +1,8 @@
-//! Written layouts of fragments: which threads hold what, and who may move it.
+//! User-specified layouts of fragments: which threads hold elements, and which may move them.
 
 use super::*;
 
-/// A fragment with a written layout on 64 threads, copied in and out by an op.
+/// A fragment with a user-specified layout on 64 threads, copied in and out by an op.
 fn moved_through(layout: &str, warp: Option<i64>) -> &'static str {
     verdict(64, |k| {
         let (a, b) = (k.input("a", F32, [16]), k.output("b", F32, [16]));
@@ -76,7 +76,7 @@ fn every_warp_has_a_row_of_its_own() {
     assert_eq!(check(&kernel, &mut Rng::new(1, 0), Rules::ALL), Ok(Ended::Right));
 }
 
-/// Every kind of reduction of the rows of a fragment of which some threads have nothing.
+/// Every kind of reduction over the rows of a fragment of which some threads hold no elements.
 fn reductions(dtype: DType, variant: Option<&str>, element: fn(&Expr, &Expr) -> Value) -> Kernel {
     kernel("reductions", |k| {
         k.threads(96);
@@ -93,8 +93,8 @@ fn reductions(dtype: DType, variant: Option<&str>, element: fn(&Expr, &Expr) -> 
     })
 }
 
-/// Rows of the least integer, of NaN alone and beside numbers, and of what only u64 holds: in every layout what the text
-/// says.
+/// Rows of the least integer, of NaN alone and with numbers, and of values that only fit in u64: every layout gives the
+/// specified result.
 #[test]
 fn reductions_are_those_of_their_elements() {
     type Element = fn(&Expr, &Expr) -> Value;

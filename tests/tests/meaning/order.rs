@@ -1,4 +1,4 @@
-//! Iterations have no order: none may touch what another writes.
+//! Iterations are not ordered: none may access what another writes.
 
 use super::*;
 
@@ -83,8 +83,8 @@ fn views_meet_where_they_share_a_byte() {
     assert_eq!((stores(32), stores(31)), ("accepted", "K0237"));
 }
 
-/// Two warps turn tiles of one buffer: each writes where the first view has its own tile, and reads where the second
-/// view has the tile so many further on.
+/// Two warps permute tiles of one buffer: each writes its own tile in the first view, and reads a later tile in the
+/// second view.
 fn turned_by_warps(ahead: i64) -> &'static str {
     verdict(64, move |k| {
         let a = k.input("a", B32, [2, 4, 32]);
@@ -117,7 +117,7 @@ fn permuted_in_place(dtype: DType, from: &Layout, to: &Layout) -> Kernel {
     })
 }
 
-/// Swizzles that leave fewer elements together than an access may have: of the source, of the destination and of both.
+/// Swizzles that keep fewer elements together than an access may move: in the source, in the destination, and in both.
 #[test]
 fn tiles_move_in_place_under_swizzles_of_single_elements() {
     let (rows, columns) = ("S[(32,32):(32,1)]", "S[(32,32):(1,32)]");
@@ -159,7 +159,7 @@ fn tiles_of_warps_are_compared_by_byte() {
             k.warp().permute_layout(high.sub((&warp, ..)), low.sub((&warp, ..)));
         })
     };
-    // Half of what warp 0 writes is where warp 1 reads.
+    // Warp 1 reads half of the elements that warp 0 writes.
     assert_eq!((moved(16), moved(32)), ("K0221", "K0221"));
     assert_ne!(moved(64), "K0221");
 }

@@ -1,4 +1,4 @@
-//! Swizzles against bank conflicts: the wavefronts of what was found, and whether a mode of hardware does better.
+//! Swizzles against bank conflicts: the wavefronts of the swizzle found, and whether a hardware mode is better.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,15 @@ use tilewright::layout::{Iter, SwizzleLayout, TileLayout};
 
 use crate::random::{Rng, built, factors, position};
 
-/// A tile in shared memory. Rows are a whole number of 16 bytes, and where rows lie behind each other they begin at
-/// multiples of 16 bytes.
+/// A tile in shared memory. Rows are multiples of 16 bytes, and consecutive rows begin at multiples of 16 bytes.
 struct Tile {
     shape: [i64; 2],
     bits: i64,
-    /// Elements in 16 bytes.
+    /// The number of elements in 16 bytes.
     unit: i64,
     is_row_major: bool,
     layout: TileLayout,
-    /// Where `apply` says each element is.
+    /// The position of each element, given by `apply`.
     positions: Vec<i64>,
 }
 
@@ -44,24 +43,24 @@ impl Tile {
     }
 }
 
-/// The definition: B bits, M from below, XORed by those that are S above them.
+/// The definition: B bits, starting at bit M, are XORed with the bits S above them.
 fn exchanged(swizzle: SwizzleLayout, position: i64) -> i64 {
-    assert!(swizzle.inner(), "lower bits change");
+    assert!(swizzle.inner(), "the lower bits change");
     let (m, b, s) = (swizzle.per_element(), swizzle.swizzle_len(), swizzle.atom_len());
     (0..b).fold(position, |moved, bit| moved ^ (((position >> (m + bit + s)) & 1) << (m + bit)))
 }
 
-/// The first element that each lane takes.
+/// The first element accessed by each lane.
 type Lanes = [Option<i64>; LANES];
 
-/// An access, and what it touches instruction by instruction.
+/// An access, and the elements that each instruction touches.
 struct Access {
     pattern: AccessPattern,
     width: i64,
     instructions: BTreeMap<i64, Lanes>,
 }
 
-/// Elements taken by the lanes in turn.
+/// Elements distributed over the lanes in turn.
 fn in_turn(elements: impl Iterator<Item = i64>) -> BTreeMap<i64, Lanes> {
     let mut instructions = BTreeMap::new();
     for (at, element) in elements.enumerate() {
@@ -96,7 +95,7 @@ impl Access {
         Access { pattern, width: tile.bits / 8, instructions: in_turn(elements) }
     }
 
-    /// A box of the tile, by a layout of lanes and registers, element by element.
+    /// A box of the tile, accessed according to a layout of lanes and registers, element by element.
     fn lanes(rng: &mut Rng, tile: &Tile) -> Access {
         let [rows, columns] = tile.shape;
         let (height, width) = (rng.pick(&[2, 4, 8]), columns.min(rng.pick(&[2, 4, 8, 16])));
@@ -133,7 +132,7 @@ impl Access {
         Access { pattern, width, instructions: in_turn((0..tile.layout.size()).step_by(step)) }
     }
 
-    /// The rows of `ldmatrix`: matrices of 8 rows, two below each other, two such pairs side by side.
+    /// The rows of `ldmatrix`: matrices of 8 rows, in a 2 x 2 arrangement.
     fn matrices(rng: &mut Rng, tile: &Tile) -> Access {
         let ([rows, columns], unit) = (tile.shape, tile.unit);
         let fits = |count: &i64| (*count == 1 || rows >= 16) && (*count < 4 || columns >= 2 * unit);
@@ -147,7 +146,7 @@ impl Access {
         Access { pattern, width: 16, instructions: in_turn(elements) }
     }
 
-    /// Wavefronts of all instructions, and the fewest that they could take.
+    /// The wavefronts of all instructions, and the minimum possible.
     fn wavefronts(&self, tile: &Tile, swizzle: Option<SwizzleLayout>) -> (u32, u32) {
         let count = |lanes: &Lanes| {
             let byte = |lane: usize| lanes[lane].map(|element| tile.byte(element, swizzle));
@@ -211,9 +210,9 @@ fn swizzles_for_random_accesses_are_as_good_as_said() {
             );
         }
         let outcome = match (found.is_conflict_free(), found.swizzle, found.mode) {
-            (false, _, _) => "none is free",
+            (false, _, _) => "none is conflict-free",
             (true, None, _) => "the plain tile",
-            (true, Some(_), Some(_)) => "a mode of hardware",
+            (true, Some(_), Some(_)) => "a hardware mode",
             (true, Some(_), None) => "another swizzle",
         };
         *outcomes.entry(outcome).or_insert(0) += 1;

@@ -1,4 +1,4 @@
-//! Conversions of fragments: every register of the target, and what the cost counts.
+//! Conversions of fragments: checks every register of the destination, and the counts of the cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +13,12 @@ use crate::random::{Rng, built, factors, position, same, turned};
 
 const SIZES: [i64; 20] = [8, 12, 24, 30, 36, 48, 60, 64, 72, 96, 100, 128, 144, 160, 210, 240, 256, 320, 384, 512];
 
-/// An iter over threads that are `stride` apart.
+/// An iter over threads at a distance of `stride`.
 fn over_threads(extent: i64, stride: i64) -> Iter {
     Iter { extent, stride, axis: TX }
 }
 
-/// The same threads, told on other axes where they can be.
+/// The same threads, expressed on other axes if possible.
 fn retold(rng: &mut Rng, fragment: TileLayout) -> TileLayout {
     let [threads, warpgroups, in_warpgroup, warps] = RELATIONS;
     let ways =
@@ -27,7 +27,7 @@ fn retold(rng: &mut Rng, fragment: TileLayout) -> TileLayout {
     rng.pick(&ways).iter().fold(fragment, split)
 }
 
-/// A fragment on at most so many threads: a `share` of its iters over threads, the rest over registers.
+/// A fragment on a limited number of threads: `share` percent of its iters are on threads, the rest on registers.
 fn fragment(rng: &mut Rng, extents: &[i64], threads: i64, share: i64) -> TileLayout {
     let mut order: Vec<usize> = (0..extents.len()).collect();
     rng.shuffle(&mut order);
@@ -62,7 +62,7 @@ fn fragment(rng: &mut Rng, extents: &[i64], threads: i64, share: i64) -> TileLay
     built(shard, replica, offset)
 }
 
-/// The same threads, and their registers in another order, without copies among them.
+/// The same threads, with registers in another order and without copies in registers.
 fn with_other_registers(rng: &mut Rng, a: &TileLayout) -> TileLayout {
     let is_register = |axis: &Axis| *axis == REG || *axis == M;
     let mut shard = a.shard().to_vec();
@@ -78,7 +78,7 @@ fn with_other_registers(rng: &mut Rng, a: &TileLayout) -> TileLayout {
     built(shard, replica, offset.map(|(axis, value)| (axis.clone(), *value)).collect())
 }
 
-/// A fragment that keeps equal parts of a tile in its warps.
+/// A fragment that distributes a tile evenly over its warps.
 fn in_warps(rng: &mut Rng, size: i64, warps: i64, share: i64) -> TileLayout {
     let extents = factors(rng, (size / warps).max(2));
     let warp = fragment(rng, &extents, 32, share);
@@ -105,7 +105,7 @@ fn fragments(rng: &mut Rng) -> (TileLayout, TileLayout) {
     (a, b)
 }
 
-/// The element in every register, by thread and register.
+/// The element held by each register of each thread.
 type Table = BTreeMap<(i64, i64), i64>;
 
 fn table_of(fragment: &TileLayout) -> Table {
@@ -116,13 +116,13 @@ fn table_of(fragment: &TileLayout) -> Table {
             let warp = 4 * at(&WGID) + at(&WARPID) + at(&WID_IN_WG);
             let thread = 32 * warp + at(&TID_IN_WG) + at(&LANEID) + at(&TX);
             let held = table.insert((thread, at(&REG) + at(&M)), element);
-            assert!(held.is_none_or(|held| held == element), "{fragment} is no fragment");
+            assert!(held.is_none_or(|held| held == element), "{fragment} is not a fragment");
         }
     }
     table
 }
 
-/// The library's table, after it has been compared with the other.
+/// The library's table, after comparing it with ours.
 fn checked_table(fragment: &TileLayout, wanted: &Table) -> FragmentTable {
     let table = FragmentTable::of(fragment).unwrap_or_else(|e| panic!("{fragment}: {e}"));
     let most = |of: fn(&(i64, i64)) -> i64| wanted.keys().map(of).max().unwrap_or(0) as usize;
@@ -155,7 +155,8 @@ fn check_conversion(plan: &Conversion, from: &FragmentTable, wanted: &Table) -> 
     }
 }
 
-/// Every step is executed for some register, each lane's source is what the mode says, and the cost counts them all.
+/// Checks that every step is executed for some register, that each lane's source is as the mode specifies, and that the
+/// cost counts all steps.
 fn check_shuffles(plan: &Conversion, shuffles: &Shuffles) -> Result<(), String> {
     let steps = &shuffles.steps;
     let received =
@@ -180,7 +181,7 @@ fn check_shuffles(plan: &Conversion, shuffles: &Shuffles) -> Result<(), String> 
     Ok(())
 }
 
-/// Wavefronts counted anew from the addresses, which are aligned and inside the tile's bytes.
+/// Recounts the wavefronts from the addresses, which must be aligned and within the tile's bytes.
 fn check_staging(plan: &Conversion, staging: &Staging) -> Result<(), String> {
     let sides = [(&staging.store, AccessKind::Store), (&staging.load, AccessKind::Load)];
     let mut costliest = 0u64;
@@ -231,7 +232,7 @@ fn conversions_of_random_fragments_fill_every_register() {
     }
 }
 
-/// The fragment of the same bytes in `parts` elements each.
+/// The fragment of the same bytes with each element split into `parts`.
 fn in_parts(fragment: &TileLayout, parts: i64) -> TileLayout {
     let finer = |iter: &Iter| {
         let scale = if iter.axis == REG || iter.axis == M { parts } else { 1 };

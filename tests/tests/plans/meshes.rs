@@ -1,4 +1,4 @@
-//! Collectives over meshes: what every device ends with, the bytes that it receives, and the name of each step.
+//! Collectives over meshes: the final contents of every device, the bytes that it receives, and the name of each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use tilewright::layout::{Axis, Coord, Iter, TileLayout};
 
 use crate::random::{Rng, built, factors, position, same, turned};
 
-/// Elements of a tensor; every mesh divides it.
+/// The number of elements of a tensor, divisible by the size of every mesh.
 const TENSOR: i64 = 48;
 const BITS: i64 = 16;
 
-/// A tensor over a mesh of these extents: on each axis split, copied, or in one place.
+/// A tensor over a mesh with these extents: on each axis it is split, replicated, or at one position.
 fn distributed(rng: &mut Rng, mesh: [i64; 2]) -> TileLayout {
     let (mut shard, mut replica, mut offset) = (Vec::new(), Vec::new(), Vec::new());
     let mut left = TENSOR;
@@ -51,7 +51,7 @@ fn holders(mesh: [i64; 2], layout: &TileLayout) -> Vec<BTreeSet<usize>> {
     places.map(|places| places.iter().map(device).collect()).collect()
 }
 
-/// Where a device is on the partial axes: devices in different places there hold different summands.
+/// The position of a device on the partial axes: devices at different positions hold different summands.
 fn summand_of(mesh: [i64; 2], device: usize, partial: &[Axis]) -> i64 {
     let [x, y] = [device as i64 / mesh[1], device as i64 % mesh[1]];
     let on = |axis: &Axis, at: i64| if partial.contains(axis) { at } else { 0 };
@@ -62,10 +62,10 @@ fn value_of(element: usize, summand: i64) -> i64 {
     1000 * (element as i64 + 1) + 7 * summand * summand + summand
 }
 
-/// For each device its elements, with values.
+/// The elements of each device, with values.
 type Memories = Vec<BTreeMap<i64, i64>>;
 
-/// Both sides of an exchange, as `apply` has them.
+/// Both sides of an exchange, according to `apply`.
 struct Exchange {
     before: Memories,
     after: Memories,
@@ -88,7 +88,7 @@ impl Exchange {
         Exchange { before, after }
     }
 
-    /// Carries a plan out message by message; the bytes that each device received.
+    /// Executes a plan transfer by transfer. Returns the bytes that each device received.
     fn carry_out(&self, plan: &CollectivePlan) -> Result<Vec<i64>, String> {
         let mut now = self.before.clone();
         let mut received = vec![0; now.len()];
@@ -124,7 +124,7 @@ impl Exchange {
         plan.steps.iter().try_for_each(|step| self.check_name(step))
     }
 
-    /// Whether a step is what its name says.
+    /// Checks that a step is the collective that its name says.
     fn check_name(&self, step: &Step) -> Result<(), String> {
         let stays = self.before.iter().zip(&self.after).all(|(old, new)| old.keys().eq(new.keys()));
         let senders: BTreeSet<usize> = step.transfers.iter().map(|transfer| transfer.from).collect();
@@ -141,7 +141,7 @@ impl Exchange {
             Collective::CollectivePermute => senders.len() == count && receivers.len() == count,
             Collective::ReduceScatter | Collective::AllReduce | Collective::Send => count > 0,
         };
-        if is_right { Ok(()) } else { Err(format!("no {}: {:?}", step.collective.name(), step.transfers)) }
+        if is_right { Ok(()) } else { Err(format!("not a {}: {:?}", step.collective.name(), step.transfers)) }
     }
 }
 

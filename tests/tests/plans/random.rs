@@ -3,7 +3,7 @@
 use tilewright::layout::{Axis, Coord, Iter, TileLayout};
 use tilewright_tests::rng;
 
-/// The shared generator, for signed numbers.
+/// Extends the shared generator with signed numbers.
 pub(crate) struct Rng(rng::Rng);
 
 impl Rng {
@@ -46,7 +46,7 @@ pub(crate) fn factors(rng: &mut Rng, size: i64) -> Vec<i64> {
     factors
 }
 
-/// Now and then the same places the other way round.
+/// Occasionally, the same places in reverse order.
 pub(crate) fn turned(rng: &mut Rng, iter: Iter, offset: &mut Vec<(Axis, i64)>) -> Iter {
     if !rng.percent(8) {
         return iter;
@@ -55,17 +55,17 @@ pub(crate) fn turned(rng: &mut Rng, iter: Iter, offset: &mut Vec<(Axis, i64)>) -
     Iter { stride: -iter.stride, ..iter }
 }
 
-/// A layout from parts that fit.
+/// A layout from valid parts.
 pub(crate) fn built(shard: Vec<Iter>, replica: Vec<Iter>, offset: Vec<(Axis, i64)>) -> TileLayout {
     TileLayout::new(shard, replica, offset).expect("small numbers")
 }
 
-/// Where a place is on an axis.
+/// The position of a place on an axis.
 pub(crate) fn position(place: &Coord, axis: &Axis) -> i64 {
     place.get(axis).copied().unwrap_or(0)
 }
 
-/// An error that tells both where they differ.
+/// Returns an error with both values if they differ.
 pub(crate) fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, wanted: T) -> Result<(), String> {
-    if got == wanted { Ok(()) } else { Err(format!("{what}: {got:?}, not {wanted:?}")) }
+    if got == wanted { Ok(()) } else { Err(format!("{what}: {got:?}, expected {wanted:?}")) }
 }

@@ -1,4 +1,4 @@
-//! Questions about two layouts.
+//! Comparisons of two layouts.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::fuzz::judge::{Outcome, accept, answered, equal, judge};
 use crate::fuzz::vary::{perturbed, respelled};
 use crate::rng::Rng;
 
-/// Two layouts, alike or nearly so; a few are of different sizes.
+/// Two layouts that are equal or nearly so; a few have different sizes.
 pub(crate) fn pair(rng: &mut Rng) -> (TileLayout, TileLayout) {
     let one = generate::layout(rng);
     let other = match rng.below(20) {
@@ -26,20 +26,20 @@ pub(crate) fn pair(rng: &mut Rng) -> (TileLayout, TileLayout) {
     (one, other)
 }
 
-/// The places of both over the axes of both.
+/// The places of both layouts, over the axes of both.
 fn both(one: &TileLayout, other: &TileLayout) -> (Places, Places) {
     let axes = axes_of(&[one, other]);
     (Places::of(one, &axes), Places::of(other, &axes))
 }
 
-/// Every element at the same set of places.
+/// Every element has the same set of places in both.
 pub(crate) fn same_places(rng: &mut Rng) -> Outcome {
     let (one, other) = pair(rng);
     let (here, there) = both(&one, &other);
     answered(&|| format!("`{one}`.same_places(`{other}`)"), one.same_places(&other), &(here == there))
 }
 
-/// Every element's first copy, the one at the least offset on every axis, at the same place.
+/// The first copy of every element (at the least offset on every axis) has the same place in both.
 pub(crate) fn same_up_to_replicas(rng: &mut Rng) -> Outcome {
     let (one, other) = pair(rng);
     let (here, there) = both(&one, &other);
@@ -47,7 +47,7 @@ pub(crate) fn same_up_to_replicas(rng: &mut Rng) -> Outcome {
     accept(&call, equal(&one.same_up_to_replicas(&other), &(here.base == there.base)))
 }
 
-/// The first element whose sets of places differ; refused exactly for different sizes.
+/// The first element whose sets of places differ; refused if and only if the sizes differ.
 pub(crate) fn first_difference(rng: &mut Rng) -> Outcome {
     let (one, other) = pair(rng);
     let (here, there) = both(&one, &other);
@@ -57,7 +57,8 @@ pub(crate) fn first_difference(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// Every thread that has an element in the other layout has it in this one; refused exactly for different sizes.
+/// Every thread that holds an element in the other layout holds it in this one; refused if and only if the sizes
+/// differ.
 pub(crate) fn contains(rng: &mut Rng) -> Outcome {
     let (here, there) = pair(rng);
     let here = if rng.percent(50) { respelled(rng, &there) } else { here };

@@ -1,4 +1,4 @@
-//! One layout after another.
+//! Composition of layouts.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::fuzz::generate;
 use crate::fuzz::judge::{Ended, Outcome, equal, judge};
 use crate::rng::Rng;
 
-/// Flat indices of a tile with these extents: iters that walk whole digits of it, or anything that stays inside.
+/// Flat indices into a tile with these extents: iters that step over whole digits, or anything that stays in bounds.
 fn indices(rng: &mut Rng, extents: &[i64], size: i64) -> TileLayout {
     let inner = if rng.percent(75) { along_digits(rng, extents) } else { anywhere(rng, size) };
     match rng.below(25) {
@@ -57,13 +57,13 @@ fn anywhere(rng: &mut Rng, size: i64) -> TileLayout {
     TileLayout::new(vec![Iter::memory(extent, stride)], Vec::new(), [(M, start)]).expect("small numbers")
 }
 
-/// The same walk, `size` further on.
+/// The same layout of indices, offset by `size`.
 fn moved(layout: &TileLayout, size: i64) -> TileLayout {
     let offset = [(M, layout.offset_on(&M) + size)];
     TileLayout::new(layout.shard().to_vec(), layout.replica().to_vec(), offset).expect("small numbers")
 }
 
-/// Of every element of the inner layout: the union of the outer sets at its places. `None` where some are outside.
+/// For every element of the inner layout, the union of the outer sets at its places. `None` if some are out of bounds.
 fn composed(outer: &Sets, inner: &Sets) -> Option<Sets> {
     let one = |places: &BTreeSet<Place>| -> Option<BTreeSet<Place>> {
         let sets = places.iter().map(|place| outer.get(usize::try_from(place[0]).ok()?));
@@ -73,13 +73,13 @@ fn composed(outer: &Sets, inner: &Sets) -> Option<Sets> {
     inner.iter().map(one).collect()
 }
 
-/// True where nothing moves on another axis than `m`, whatever is written.
+/// True if no iter has an effect on an axis other than `m`.
 fn only_memory(layout: &Layout) -> bool {
     let axes: Vec<Axis> = layout.axes().into_iter().filter(|axis| *axis != M).collect();
     sets_of(layout, &axes).iter().flatten().all(|place| place.iter().all(|position| *position == 0))
 }
 
-/// `compose(b)(x)` is the union of `self(i)` over the positions `i` of `b(x)`; refused only where no layout is that.
+/// `compose(b)(x)` is the union of `self(i)` over the positions `i` of `b(x)`; refused only if no layout expresses it.
 pub(crate) fn compose(rng: &mut Rng) -> Outcome {
     let outer = generate::layout(rng);
     let inner = indices(rng, &extents_of(&outer), outer.size());
@@ -97,7 +97,7 @@ pub(crate) fn compose(rng: &mut Rng) -> Outcome {
     }
 }
 
-/// The same for any kinds of layout; it is refused only where the inner one leaves the outer one.
+/// The same for any kinds of layout; refused only if the inner one leaves the bounds of the outer one.
 pub(crate) fn compose_any(rng: &mut Rng) -> Outcome {
     let outer = kinds::any(rng, 64);
     let extents = outer.tile().map_or_else(|_| vec![outer.size()], extents_of);

@@ -1,4 +1,4 @@
-//! Questions about the places that a layout uses.
+//! Queries about the places that a layout uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, accept, answered, equal};
 use crate::rng::Rng;
 
-/// Spans, least positions and sizes, per axis and together.
+/// Spans, least positions and sizes, per axis and in total.
 pub(crate) fn spans(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let axis = generate::axis_of(rng, &layout);
@@ -37,7 +37,7 @@ pub(crate) fn is_injective(rng: &mut Rng) -> Outcome {
     answered(&|| format!("`{layout}`.is_injective()"), layout.is_injective(), &single)
 }
 
-/// A box for a layout: sides of about its spans, on some of its axes and now and then another.
+/// A box for a layout: sides close to its spans, on some of its axes and occasionally another.
 pub(crate) fn some_box(rng: &mut Rng, layout: &TileLayout) -> BTreeMap<Axis, i64> {
     let axes = axes_of(&[layout]);
     let places = Places::of(layout, &axes);
@@ -51,7 +51,7 @@ pub(crate) fn some_box(rng: &mut Rng, layout: &TileLayout) -> BTreeMap<Axis, i64
     generate::sides(rng, &spans).into_iter().collect()
 }
 
-/// The places of a box over a list of axes, each axis that it does not name at 0.
+/// The places of a box over a list of axes; axes that the box does not name are at 0.
 fn places_of(sides: &BTreeMap<Axis, i64>, axes: &[Axis]) -> Vec<Place> {
     let mut places: Vec<Place> = vec![Vec::new()];
     for axis in axes {
@@ -68,11 +68,11 @@ fn axes_with(layout: &Layout, sides: &BTreeMap<Axis, i64>) -> Vec<Axis> {
     layout.axes().into_iter().chain(sides.keys().cloned()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// What brute force says of a box.
+/// Properties of a box, by brute force.
 struct Cover {
     /// Every place holds an element.
     onto: bool,
-    /// Every place holds exactly one, and every element is at one place of it.
+    /// Every place holds exactly one element, and every element is at exactly one place of the box.
     bijective: bool,
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn is_onto(rng: &mut Rng) -> Outcome {
     answered(&|| format!("`{layout}`.is_onto({sides:?})"), layout.is_onto(&sides), &expected)
 }
 
-/// Every place of the box holds exactly one element, and every element is at one place of it.
+/// Every place of the box holds exactly one element, and every element is at exactly one place of the box.
 pub(crate) fn is_bijective(rng: &mut Rng) -> Outcome {
     let layout = if rng.percent(50) { generate::dense(rng) } else { generate::layout(rng) };
     let sides = some_box(rng, &layout);
@@ -104,7 +104,7 @@ pub(crate) fn is_bijective(rng: &mut Rng) -> Outcome {
     answered(&|| format!("`{layout}`.is_bijective({sides:?})"), layout.is_bijective(&sides), &expected)
 }
 
-/// The same questions of a swizzle or a table.
+/// The same queries for a swizzle or a table.
 pub(crate) fn cover_of_any(rng: &mut Rng) -> Outcome {
     let layout = kinds::any(rng, 48);
     let bounds = match &layout {
@@ -130,7 +130,7 @@ pub(crate) fn replicated_over(rng: &mut Rng) -> Outcome {
     accept(&|| format!("`{layout}`.replicated_over()"), equal(&layout.replicated_over(), &expected))
 }
 
-/// True where every aligned group of `width` elements stands side by side on a column, from a multiple of `width` on.
+/// True if every aligned group of `width` elements is contiguous on an axis and begins at a multiple of `width`.
 fn has_runs(sets: &Sets, column: usize, width: usize) -> bool {
     let moved = |set: &BTreeSet<Place>, step: usize| -> BTreeSet<Place> {
         let move_on = |place: &Place| {
@@ -146,7 +146,7 @@ fn has_runs(sets: &Sets, column: usize, width: usize) -> bool {
     })
 }
 
-/// The greatest divisor of the size that is the length of runs everywhere.
+/// The greatest divisor of the size that is a valid vector width for all elements.
 pub(crate) fn vector_width(rng: &mut Rng) -> Outcome {
     let layout = kinds::any(rng, 64);
     let mut axes: Vec<Axis> = layout.axes().into_iter().collect();

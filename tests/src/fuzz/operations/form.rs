@@ -1,4 +1,4 @@
-//! Reading, printing, looking up elements, and the normal form.
+//! Parsing, printing, looking up elements, and the normal form.
 
 use tilewright::expr::{Expr, Var};
 use tilewright::layout::axis::M;
@@ -10,7 +10,7 @@ use crate::fuzz::judge::{Outcome, accept, equal, judge, told};
 use crate::fuzz::vary::{perturbed, respelled};
 use crate::rng::Rng;
 
-/// What is printed reads back as the same layout, without the axis of linear memory too.
+/// The printed text parses to the same layout, also if the axis of linear memory is omitted.
 pub(crate) fn parse_print(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let mut text = layout.to_string();
@@ -23,7 +23,7 @@ pub(crate) fn parse_print(rng: &mut Rng) -> Outcome {
     judge(&|| format!("parse `{text}`"), text.parse::<TileLayout>(), true, |read| equal(&read, &layout))
 }
 
-/// `L(x) = { D(x) + r + O }`, in order, and only inside the layout.
+/// `L(x) = { D(x) + r + O }`, sorted, and only for elements of the layout.
 pub(crate) fn apply(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let size = layout.size();
@@ -35,7 +35,7 @@ pub(crate) fn apply(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// A coordinate in a shape is the element that it counts; so are the digits of the grouped iters.
+/// A coordinate in a shape denotes its row-major element, and so do the digits of the grouped iters.
 pub(crate) fn apply_in(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let mut shape = generate::any_shape(rng, &layout);
@@ -59,7 +59,7 @@ pub(crate) fn apply_in(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// Positions on one axis, all at once, one by one, and as an expression of the element.
+/// Positions on one axis: all at once, individually, and as an expression of the element.
 pub(crate) fn positions(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let axis = generate::axis_of(rng, &layout);
@@ -77,7 +77,7 @@ pub(crate) fn positions(rng: &mut Rng) -> Outcome {
     accept(&call, check())
 }
 
-/// The normal form keeps every place, is its own normal form, and does not depend on how the map was written.
+/// The normal form preserves all places, is idempotent, and does not depend on how the map was written.
 pub(crate) fn canonicalize(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let other = respelled(rng, &layout);
@@ -92,7 +92,7 @@ pub(crate) fn canonicalize(rng: &mut Rng) -> Outcome {
     accept(&call, check())
 }
 
-/// Two small layouts have one normal form exactly if they place every element alike.
+/// Two small layouts have the same normal form if and only if every element has the same places.
 pub(crate) fn canonical_pair(rng: &mut Rng) -> Outcome {
     let one = generate::layout_of(rng, 12);
     let other = match rng.below(3) {
@@ -109,7 +109,7 @@ pub(crate) fn canonical_pair(rng: &mut Rng) -> Outcome {
     accept(&call, equal(&(one.canonicalize() == other.canonicalize()), &alike))
 }
 
-/// Renaming an axis moves its positions to the other; the result is a layout like any other.
+/// Renaming an axis moves its positions to the other axis; the result is an ordinary layout.
 pub(crate) fn renamed(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let (from, to) = (generate::axis_of(rng, &layout), generate::axis_of(rng, &layout));
@@ -134,7 +134,7 @@ pub(crate) fn renamed(rng: &mut Rng) -> Outcome {
     accept(&call, check())
 }
 
-/// A layout is trivial where element `x` is at position `x` of one memory axis, and no replicas are written.
+/// A layout is trivial if element `x` is at position `x` of a single memory axis and no replicas are written.
 pub(crate) fn is_trivial(rng: &mut Rng) -> Outcome {
     let mut layout = generate::layout(rng);
     if rng.percent(50) {

@@ -8,7 +8,7 @@ use crate::fuzz::judge::{Outcome, ensure, equal, judge};
 use crate::fuzz::vary::respelled;
 use crate::rng::Rng;
 
-/// Fails unless the separators give every dimension of the shape a run of iters.
+/// Fails unless the separators assign a run of iters to every dimension of the shape.
 fn owns(layout: &TileLayout, separators: &[usize], shape: &[i64]) -> Result<(), String> {
     let bounds = (separators.first(), separators.last(), separators.len());
     equal(&bounds, &(Some(&0), Some(&layout.shard().len()), shape.len() + 1))?;
@@ -17,7 +17,7 @@ fn owns(layout: &TileLayout, separators: &[usize], shape: &[i64]) -> Result<(), 
     ensure(owned == shape, || format!("the iters {extents:?} cut at {separators:?} make {owned:?}"))
 }
 
-/// Grouping keeps every place, and gives every dimension a run of iters.
+/// Grouping preserves all places, and assigns a run of iters to every dimension.
 pub(crate) fn group(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let mut shape = generate::any_shape(rng, &layout);
@@ -33,7 +33,7 @@ pub(crate) fn group(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// Grouping by several shapes gives every dimension of each a run of iters.
+/// Grouping by several shapes assigns a run of iters to every dimension of each.
 pub(crate) fn group_many(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let mut shapes = Vec::new();
@@ -58,7 +58,7 @@ pub(crate) fn group_many(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// Layouts refined together have the same extents, and each keeps its places.
+/// Layouts refined together have the same extents, and each preserves its places.
 pub(crate) fn refine(rng: &mut Rng) -> Outcome {
     let first = generate::layout(rng);
     let mut layouts = vec![respelled(rng, &first)];

@@ -1,4 +1,4 @@
-//! From places back to elements, and what a layout leaves free.
+//! Inverses, from places to elements, and complements.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, ensure, equal, judge, told};
 use crate::rng::Rng;
 
-/// How far the positions on the axis go where the strides nest without overlap, from 0 on; `None` where they do not.
+/// The extent of the positions on the axis if the strides nest without overlap, starting at 0; otherwise `None`.
 fn nested_end(layout: &TileLayout, axis: &Axis) -> Option<i64> {
     let layout = layout.canonicalize();
     let all = layout.shard().iter().chain(layout.replica());
@@ -40,7 +40,7 @@ pub(crate) fn complement(rng: &mut Rng) -> Outcome {
     let legal = end.is_some_and(|end| bound >= 1 && bound % end == 0);
     let call = || format!("`{layout}`.complement({axis}, {bound})");
     judge(&call, layout.complement(&axis, bound), legal, |free| {
-        ensure(axes_of(&[&free]).iter().all(|other| *other == axis), || format!("{free} moves elsewhere"))?;
+        ensure(axes_of(&[&free]).iter().all(|other| *other == axis), || format!("{free} uses another axis"))?;
         let on_axis = std::slice::from_ref(&axis);
         let free = Places::of(&free, on_axis);
         let mut made: Vec<i64> = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn complement(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// Places of a layout, and some around them.
+/// Places of a layout, and some places near them.
 fn samples(rng: &mut Rng, places: &Places, held: &BTreeMap<Place, Vec<i64>>) -> Vec<Place> {
     let columns = places.base[0].len();
     let mut samples: Vec<Place> = held.keys().step_by(1 + held.len() / 40).cloned().collect();
@@ -63,7 +63,7 @@ fn samples(rng: &mut Rng, places: &Places, held: &BTreeMap<Place, Vec<i64>>) -> 
     samples
 }
 
-/// Fails unless the inverse gives the least element at each place, and none elsewhere.
+/// Fails unless the inverse returns the least element at each place, and none elsewhere.
 fn inverts(
     inverse: &Inverse,
     samples: &[Place],
@@ -80,7 +80,7 @@ fn inverts(
     Ok(())
 }
 
-/// The checks that both inverses share: each place, and the same inside the layout's own box.
+/// The checks shared by both inverses: each place, and the box of the layout.
 fn check_inverse(rng: &mut Rng, layout: &TileLayout, inverse: Inverse) -> Result<(), String> {
     let axes = axes_of(&[layout]);
     let places = Places::of(layout, &axes);
@@ -94,7 +94,7 @@ fn check_inverse(rng: &mut Rng, layout: &TileLayout, inverse: Inverse) -> Result
     inverts(&inverse.within(&sides), &samples, &held, &axes)
 }
 
-/// `left_inverse()(p) = x` for every place `p` of every element `x`; refused exactly where two elements share a place.
+/// `left_inverse()(p) = x` for every place `p` of every element `x`; refused if and only if two elements share a place.
 pub(crate) fn left_inverse(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let axes = axes_of(&[&layout]);
@@ -103,14 +103,14 @@ pub(crate) fn left_inverse(rng: &mut Rng) -> Outcome {
     judge(&call, layout.left_inverse(), injective, |inverse| check_inverse(rng, &layout, inverse))
 }
 
-/// At every place the least element that is there.
+/// The least element at each place.
 pub(crate) fn pseudo_inverse(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let call = || format!("`{layout}`.pseudo_inverse()");
     judge(&call, layout.pseudo_inverse(), true, |inverse| check_inverse(rng, &layout, inverse))
 }
 
-/// One element for every place of a box, the least of several; refused exactly where a place of the box has none.
+/// The least element at every place of a box; refused if and only if a place of the box has none.
 pub(crate) fn right_inverse(rng: &mut Rng) -> Outcome {
     let layout = if rng.percent(50) { generate::dense(rng) } else { generate::layout(rng) };
     let axes = axes_of(&[&layout]);

@@ -1,4 +1,4 @@
-//! Layouts of any kind, and their places element by element.
+//! Layouts of any kind, and the places of their elements.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::fuzz::brute::{Place, Places, axes_of, coord, rows};
 use crate::fuzz::generate;
 use crate::rng::Rng;
 
-/// Of every element, the set of its places over a list of axes.
+/// The set of places of each element, over a list of axes.
 pub(crate) type Sets = Vec<BTreeSet<Place>>;
 
 /// A tile, a swizzle over one, or a table.
@@ -34,7 +34,7 @@ pub(crate) fn swizzle(rng: &mut Rng) -> SwizzleLayout {
     SwizzleLayout::new(keep, bits, apart, rng.percent(75)).expect("few bits")
 }
 
-/// The table of a tile, from its places.
+/// The table of a tile, built from its places.
 pub(crate) fn table(tile: &TileLayout) -> TableLayout {
     let axes = axes_of(&[tile]);
     let places = Places::of(tile, &axes);
@@ -43,12 +43,12 @@ pub(crate) fn table(tile: &TileLayout) -> TableLayout {
     TableLayout::new(&elements).expect("every element has a place")
 }
 
-/// The same as a layout.
+/// The same, as a [`Layout`].
 pub(crate) fn listed(tile: &TileLayout) -> Layout {
     Layout::Table(table(tile))
 }
 
-/// The address after the swizzle, bit by bit.
+/// The address after the swizzle, computed bit by bit.
 pub(crate) fn turned(swizzle: SwizzleLayout, address: i64) -> i64 {
     (0..swizzle.swizzle_len()).fold(address, |turned, bit| {
         let low = swizzle.per_element() + bit;
@@ -58,7 +58,7 @@ pub(crate) fn turned(swizzle: SwizzleLayout, address: i64) -> i64 {
     })
 }
 
-/// The places of every element: of a tile by brute force, under a swizzle bit by bit, of a table as it says.
+/// The places of every element: by brute force for a tile, bit by bit for a swizzle, as listed for a table.
 pub(crate) fn sets_of(layout: &Layout, axes: &[Axis]) -> Sets {
     let of_tile = |tile: &TileLayout, axes: &[Axis]| -> Sets {
         let places = Places::of(tile, axes);
@@ -80,7 +80,7 @@ pub(crate) fn sets_of(layout: &Layout, axes: &[Axis]) -> Sets {
     }
 }
 
-/// The layout for a message: a table in full.
+/// The layout as text for a message; a table is printed in full.
 pub(crate) fn told(layout: &Layout) -> String {
     match layout {
         Layout::Tile(_) | Layout::Compose(_) => format!("`{layout}`"),

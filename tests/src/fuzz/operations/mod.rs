@@ -1,4 +1,4 @@
-//! Every operation and every question, each with a check of its definition on random input.
+//! All operations and queries, each with a check of its definition on random input.
 
 mod compare;
 mod compose;
@@ -21,7 +21,7 @@ mod tiling;
 use super::judge::Outcome;
 use crate::rng::Rng;
 
-/// An operation and its check on one random input.
+/// An operation, and a function that checks it on one random input.
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
     pub(crate) check: fn(&mut Rng) -> Outcome,
@@ -31,7 +31,7 @@ const fn operation(name: &'static str, check: fn(&mut Rng) -> Outcome) -> Operat
     Operation { name, check }
 }
 
-/// All of them, in the order in which they are told.
+/// All operations, in the order of the report.
 pub(crate) const OPERATIONS: &[Operation] = &[
     operation("parse and print", form::parse_print),
     operation("apply", form::apply),

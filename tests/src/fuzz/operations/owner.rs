@@ -1,4 +1,4 @@
-//! Which elements are at a place, and which an owner holds.
+//! The elements at a place, and the elements that an owner holds.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, answered};
 use crate::rng::Rng;
 
-/// A place, most often one that holds an element.
+/// A place, usually one that holds an element.
 fn some_place(rng: &mut Rng, layout: &TileLayout) -> Coord {
     let axes = axes_of(&[layout]);
     let places = Places::of(layout, &axes);
@@ -40,7 +40,7 @@ pub(crate) fn elements_at(rng: &mut Rng) -> Outcome {
     answered(&|| format!("`{layout}`.elements_at({place:?})"), layout.elements_at(&place), &expected)
 }
 
-/// The same for a swizzle or a table, of a place and of an owner.
+/// The same for a swizzle or a table, for a place and for an owner.
 pub(crate) fn elements_of_any(rng: &mut Rng) -> Outcome {
     let tile = generate::memory(rng, 48);
     let layout = match rng.below(2) {
@@ -64,7 +64,7 @@ pub(crate) fn elements_of_any(rng: &mut Rng) -> Outcome {
     answered(&call, got, &expected)
 }
 
-/// The elements with a place at these positions on the owner's axes, whatever the others say.
+/// The elements with a place at these positions on the owner's axes, at any position on the other axes.
 pub(crate) fn elements_of(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let mut owner = some_place(rng, &layout);

@@ -1,4 +1,4 @@
-//! Wholes made of two layouts, true ones and perturbed ones, and how a part that is found in them is judged.
+//! Layouts composed of two parts, exactly or slightly perturbed, and checks of the parts found in them.
 
 use tilewright::layout::{Axis, LayoutError, TileLayout};
 
@@ -9,18 +9,18 @@ use crate::fuzz::judge::{Ended, Outcome, accept, told};
 use crate::fuzz::vary::{perturbed, respelled};
 use crate::rng::Rng;
 
-/// Two layouts and what they make together, or something a little different.
+/// Two layouts and the whole that they make, or a slightly different one.
 pub(crate) struct Built {
     pub(crate) outer: TileLayout,
     pub(crate) inner: TileLayout,
     pub(crate) outer_shape: Vec<i64>,
     pub(crate) inner_shape: Vec<i64>,
     pub(crate) whole: TileLayout,
-    /// The whole is what the two make.
+    /// Whether the whole is exactly what the two parts make.
     pub(crate) is_true: bool,
 }
 
-/// A layout on these axes with a shape of `rank` dimensions; few shapes cannot be cut from the iters.
+/// A layout on these axes with a shape of `rank` dimensions; a few of the shapes do not group the iters.
 pub(crate) fn shaped(rng: &mut Rng, axes: &[Axis], rank: usize, budget: i64) -> (TileLayout, Vec<i64>) {
     let extents = generate::extents(rng, budget);
     let layout = generate::with_extents(rng, &extents, axes);
@@ -29,7 +29,7 @@ pub(crate) fn shaped(rng: &mut Rng, axes: &[Axis], rank: usize, budget: i64) -> 
     (layout, shape)
 }
 
-/// A whole and the two it was made of: a tiling or a sum.
+/// A whole, a tiling or a sum, and the two parts that it was made from.
 pub(crate) fn built(rng: &mut Rng, scaled: Scaled) -> Result<Built, String> {
     let (axes, rank) = (generate::axes(rng), rng.within(1..=3) as usize);
     let (outer_extents, inner_extents) = (generate::extents(rng, 12), generate::extents(rng, 24));
@@ -47,8 +47,8 @@ pub(crate) fn built(rng: &mut Rng, scaled: Scaled) -> Result<Built, String> {
     Ok(Built { outer, inner, outer_shape, inner_shape, whole, is_true })
 }
 
-/// Judges a part that was looked for. It may be refused only where the whole does not group, must be found where the
-/// whole was made of parts, and may be missed only where brute force does not say that there is one.
+/// Checks the result of a search for a part. It may be refused only if the whole does not group, it must succeed if the
+/// whole was made of parts, and it may find nothing only if brute force does not prove that a part exists.
 pub(crate) fn judge_part(
     call: &dyn Fn() -> String,
     found: Result<Option<TileLayout>, LayoutError>,
@@ -59,9 +59,9 @@ pub(crate) fn judge_part(
 ) -> Outcome {
     match found {
         Ok(Some(part)) => accept(call, makes(&part).map_err(|what| format!("found {part}, which makes {what}"))),
-        Ok(None) if is_true => Err(format!("{}: none found, but it was made of one", call())),
+        Ok(None) if is_true => Err(format!("{}: none found, but the whole was made of one", call())),
         Ok(None) => match part() {
-            Part::Certain => Err(format!("{}: none found, but there is one", call())),
+            Part::Certain => Err(format!("{}: none found, but one exists", call())),
             Part::Possible => Ok(Ended::Refused("none (copies)")),
             Part::Impossible => Ok(Ended::Refused("none")),
         },

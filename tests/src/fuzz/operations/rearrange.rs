@@ -1,4 +1,4 @@
-//! Shard iters reordered, repeated or left out.
+//! Shard iters reordered, repeated or omitted.
 
 use tilewright::layout::{Axis, TileLayout};
 
@@ -15,7 +15,7 @@ fn comes_from(got: &TileLayout, layout: &TileLayout, from: impl Fn(usize) -> usi
     agree(&Places::of(got, &axes), &expected).map_err(|what| format!("{got}: {what}"))
 }
 
-/// The element of a shape with these extents whose digits, put in order, are those of element `x` of the reordered shape.
+/// The element of a shape with these extents whose digits, reordered, are those of element `x` of the reordered shape.
 fn reordered(x: usize, extents: &[i64], permutation: &[usize]) -> usize {
     let moved: Vec<i64> = permutation.iter().map(|&from| extents[from]).collect();
     let mut coordinate = vec![0; extents.len()];
@@ -25,7 +25,7 @@ fn reordered(x: usize, extents: &[i64], permutation: &[usize]) -> usize {
     element_at(&coordinate, extents)
 }
 
-/// An order, and whether it is one: some are spoiled.
+/// A permutation, and whether it is valid: some are made invalid.
 fn order(rng: &mut Rng, length: usize) -> (Vec<usize>, bool) {
     let mut permutation = generate::permutation(rng, length);
     let legal = !rng.percent(12);
@@ -49,7 +49,7 @@ pub(crate) fn permute_dims(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// The same on the coordinates of groups of iters.
+/// The same for the coordinates of groups of iters.
 pub(crate) fn permute_groups(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let shape = generate::shape(rng, &extents_of(&layout));
@@ -90,7 +90,7 @@ pub(crate) fn broadcast(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// What one thread stores is where its elements are, threads, CTAs and devices left out.
+/// The storage of one thread: its elements' places without threads, CTAs and devices.
 pub(crate) fn storage(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let got = layout.storage();

@@ -1,4 +1,4 @@
-//! The same bytes in elements of another width.
+//! The same bytes as elements of a different width.
 
 use tilewright::layout::axis::{M, REG, TCOL};
 use tilewright::layout::{Axis, Iter, TileLayout};
@@ -8,19 +8,19 @@ use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, judge};
 use crate::rng::Rng;
 
-/// Positions on axes that count elements, in elements `count` times narrower.
+/// Scales positions on axes that count elements to elements `count` times narrower.
 pub(crate) fn narrower(places: &Places, axes: &[Axis], count: i64) -> Places {
     let scale = |axis: &Axis| if axis.counts_elements() { count } else { 1 };
     places.mapped(|place| place.iter().zip(axes).map(|(position, axis)| position * scale(axis)).collect())
 }
 
-/// The axis on which an element becomes several: that of the last shard iter that counts elements, or `m`.
+/// The axis on which an element is split: that of the last shard iter that counts elements, or `m`.
 fn element_axis(layout: &TileLayout) -> Axis {
     let counting = layout.shard().iter().rev().find(|iter| iter.axis.counts_elements());
     counting.map_or(M, |iter| iter.axis.clone())
 }
 
-/// The places of the `count` narrower elements that every element becomes, side by side on `axis`.
+/// The places of the `count` narrower elements into which every element is split, adjacent on `axis`.
 fn unpacked(layout: &TileLayout, axes: &[Axis], count: i64, axis: &Axis) -> Places {
     let wide = narrower(&Places::of(layout, axes), axes, count);
     let part = |place: &Place, k: i64| -> Place {
@@ -43,7 +43,7 @@ pub(crate) fn unpack(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// A layout whose last `count` neighbours become one element, and which else moves by multiples of it.
+/// A layout in which groups of `count` adjacent elements can be joined; all other strides are multiples of `count`.
 pub(crate) fn packable(rng: &mut Rng, layout: &TileLayout, count: i64, axis: Axis) -> TileLayout {
     let scale = |axis: &Axis| if axis.counts_elements() { count } else { 1 };
     let wider = |iter: &Iter| Iter { stride: iter.stride * scale(&iter.axis), ..iter.clone() };
@@ -54,7 +54,8 @@ pub(crate) fn packable(rng: &mut Rng, layout: &TileLayout, count: i64, axis: Axi
     TileLayout::new(shard, layout.replica().iter().map(wider).collect(), offset).expect("small numbers")
 }
 
-/// True where the last iter is whole groups of neighbours, and all else that counts elements is a multiple of `count`.
+/// True if the last iter consists of whole groups of `count`, and all else that counts elements is a multiple of
+/// `count`.
 pub(crate) fn packs(layout: &TileLayout, count: i64) -> bool {
     packs_as_written(layout, count) || packs_as_written(&layout.canonicalize(), count)
 }

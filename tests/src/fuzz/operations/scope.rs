@@ -1,4 +1,4 @@
-//! Axes that count threads, told in each other.
+//! Thread axes, converted to each other.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::fuzz::judge::{Ended, Outcome, accept, answered, ensure, judge};
 use crate::fuzz::vary::{perturbed, respelled};
 use crate::rng::Rng;
 
-/// The levels of which one axis each counts the threads.
+/// The scopes for which a single axis counts the threads.
 const INDICES: [(Scope, Axis); 3] = [(Scope::Warp, LANEID), (Scope::Warpgroup, TID_IN_WG), (Scope::Cta, TX)];
 
-/// Axes of threads: the level inside which they count, and the threads in one step.
+/// Thread axes: the scope within which they count, and the number of threads per step.
 const THREADS: [(Axis, Scope, i64); 6] = [
     (LANEID, Scope::Warp, 1),
     (TID_IN_WG, Scope::Warpgroup, 1),
@@ -24,7 +24,7 @@ const THREADS: [(Axis, Scope, i64); 6] = [
     (WGID, Scope::Cta, 128),
 ];
 
-/// A layout on threads that hardware has: nested steps on each thread axis, in any order.
+/// A layout on existing threads: nested steps on each thread axis, in any order.
 fn existing(rng: &mut Rng) -> TileLayout {
     let families: [&[Axis]; 5] =
         [&[LANEID, WARPID], &[LANEID, WID_IN_WG, WGID], &[TID_IN_WG, WGID], &[LANEID, WID_IN_WG], &[LANEID]];
@@ -63,7 +63,7 @@ fn fragment(rng: &mut Rng) -> TileLayout {
     generate::with_extents(rng, &extents, &axes)
 }
 
-/// Every step on an axis to which `weight` gives a number, as so many steps on `index`, which is one of the axes.
+/// Replaces every step on an axis with a weight `w` by `w` steps on `index`, which is one of the axes.
 fn folded(places: &Places, axes: &[Axis], index: &Axis, weight: impl Fn(&Axis) -> Option<i64>) -> Places {
     places.mapped(|place| {
         let mut sum = 0;
@@ -80,7 +80,7 @@ fn folded(places: &Places, axes: &[Axis], index: &Axis, weight: impl Fn(&Axis) -
     })
 }
 
-/// The axes of some layouts and some more.
+/// The axes of some layouts, and additional ones.
 fn all_axes(layouts: &[&TileLayout], more: &[&Axis]) -> Vec<Axis> {
     let axes: BTreeSet<Axis> = axes_of(layouts).into_iter().chain(more.iter().copied().cloned()).collect();
     axes.into_iter().collect()
@@ -94,7 +94,7 @@ fn threads_on(axis: &Axis) -> Option<i64> {
     THREADS.iter().find(|(thread, ..)| thread == axis).map(|(_, _, threads)| *threads)
 }
 
-/// True where every axis of threads counts inside `scope`, at positions that hardware has, and no two count the same.
+/// True if every thread axis counts within `scope`, at positions that exist, and no two axes count the same threads.
 fn fits(layout: &TileLayout, scope: Scope) -> bool {
     let axes = axes_of(&[layout]);
     let places = Places::of(layout, &axes);
@@ -116,7 +116,7 @@ fn some_scope(rng: &mut Rng) -> Scope {
     *rng.pick(&[Scope::Cta, Scope::Cta, Scope::Cta, Scope::Cta, Scope::Warpgroup, Scope::Warp, Scope::Cluster])
 }
 
-/// Every thread axis inside a scope as one index of its threads.
+/// `in_scope` replaces the thread axes within a scope by a single index of its threads.
 pub(crate) fn in_scope(rng: &mut Rng) -> Outcome {
     let (layout, scope) = (fragment(rng), some_scope(rng));
     let index = index_of(scope);
@@ -128,7 +128,7 @@ pub(crate) fn in_scope(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// Two layouts are the same in a scope exactly if they are once their threads are counted there.
+/// Two layouts are the same in a scope if and only if they are equal after `in_scope`.
 pub(crate) fn same_places_in(rng: &mut Rng) -> Outcome {
     let (one, scope) = (fragment(rng), some_scope(rng));
     let other = match rng.below(4) {
@@ -149,7 +149,7 @@ pub(crate) fn same_places_in(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// The levels from the smallest unit to the largest scope, where the axes cover each between them exactly once.
+/// The scopes from the smallest unit to the largest, if the axes cover each scope between them exactly once.
 pub(crate) fn scope(rng: &mut Rng) -> Outcome {
     let layout = if rng.percent(60) {
         fragment(rng)
@@ -176,7 +176,7 @@ pub(crate) fn scope(rng: &mut Rng) -> Outcome {
 const LEVELS: [Scope; 7] =
     [Scope::Thread, Scope::Warp, Scope::Warpgroup, Scope::Cta, Scope::Cluster, Scope::Grid, Scope::Mesh];
 
-/// What an axis counts, and inside what.
+/// The scope that an axis counts, and the scope within which it counts.
 fn levels(axis: &Axis) -> Option<(Scope, Scope)> {
     match axis.kind() {
         AxisKind::Unit { scope, unit } => Some((unit, scope)),
@@ -184,7 +184,7 @@ fn levels(axis: &Axis) -> Option<(Scope, Scope)> {
     }
 }
 
-/// `outer` and `inner` as positions on `whole`.
+/// Converts positions on `outer` and `inner` to positions on `whole`.
 fn joined(places: &Places, axes: &[Axis], relation: &AxisRelation) -> Places {
     let weight = |axis: &Axis| {
         let factor = (*axis == relation.outer).then_some(relation.factor);
@@ -209,7 +209,7 @@ pub(crate) fn join_axes(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// Fails unless nothing is left on `whole`, `inner` stays inside its group, and the places are the same once joined.
+/// Fails unless no iter is left on `whole`, `inner` stays within its group, and the places are the same after joining.
 fn is_split(got: &TileLayout, layout: &TileLayout, relation: &AxisRelation) -> Result<(), String> {
     let AxisRelation { whole, outer, factor, inner } = relation;
     ensure(!axes_of(&[got]).contains(whole), || format!("{got} is still on {whole}"))?;
@@ -221,8 +221,8 @@ fn is_split(got: &TileLayout, layout: &TileLayout, relation: &AxisRelation) -> R
     agree(&joined(&places, &axes, relation), &joined(&Places::of(layout, &axes), &axes, relation))
 }
 
-/// `whole` told as `outer` and `inner`; refused only where an iter steps across groups unevenly, or where positions
-/// inside a group would carry.
+/// `whole` split into `outer` and `inner`; refused only if an iter steps unevenly across groups, or if positions within
+/// a group would carry.
 pub(crate) fn split_axis(rng: &mut Rng) -> Outcome {
     let relation = rng.pick(&RELATIONS).clone();
     let layout = on_whole(rng, &relation);
@@ -234,7 +234,7 @@ pub(crate) fn split_axis(rng: &mut Rng) -> Outcome {
     }
 }
 
-/// A layout most of which is on the axis that is split, in steps that divide a group.
+/// A layout that is mostly on the axis to be split, in steps that divide a group.
 fn on_whole(rng: &mut Rng, relation: &AxisRelation) -> TileLayout {
     let AxisRelation { whole, factor, .. } = relation;
     let parts = *rng.pick(&[1, 2, 4, 4, 8, 32]).min(factor);
@@ -259,7 +259,7 @@ fn on_whole(rng: &mut Rng, relation: &AxisRelation) -> TileLayout {
     }
 }
 
-/// The positions that an iter on `whole` takes inside a group; `None` where it steps across groups unevenly.
+/// The range of positions of an iter on `whole` within a group; `None` if it steps unevenly across groups.
 fn inside(iter: &Iter, factor: i64) -> Option<i64> {
     let Iter { extent, stride, .. } = iter;
     if *extent == 1 || stride % factor == 0 {
@@ -272,7 +272,7 @@ fn inside(iter: &Iter, factor: i64) -> Option<i64> {
     (factor % stride.abs() == 0 && extent % steps == 0).then(|| (steps - 1) * stride)
 }
 
-/// True where every iter can be split, and the positions inside a group stay there.
+/// True if every iter can be split and positions within a group do not carry.
 fn splits(layout: &TileLayout, relation: &AxisRelation) -> bool {
     let AxisRelation { whole, factor, inner, .. } = relation;
     let axes = axes_of(&[layout]);

@@ -12,7 +12,7 @@ use crate::fuzz::generate;
 use crate::fuzz::judge::{Ended, Outcome, ensure, equal, judge};
 use crate::rng::Rng;
 
-/// True where every range is inside its dimension and not empty.
+/// True if every range is non-empty and in bounds.
 pub(crate) fn is_inside(region: &[Range<i64>], shape: &[i64]) -> bool {
     region.iter().zip(shape).all(|(range, extent)| 0 <= range.start && range.start < range.end && range.end <= *extent)
 }
@@ -29,20 +29,20 @@ pub(crate) fn elements_of(region: &[Range<i64>], shape: &[i64]) -> Vec<usize> {
     coordinates.iter().map(|coordinate| element_at(coordinate, shape)).collect()
 }
 
-/// Fails unless `got` has the places of these elements of `layout`.
+/// Fails unless `got` has the same places as these elements of `layout`.
 fn has_elements(got: &TileLayout, layout: &TileLayout, elements: &[usize]) -> Result<(), String> {
     let axes = axes_of(&[got, layout]);
     let expected = Places::of(layout, &axes).select(elements);
     agree(&Places::of(got, &axes), &expected).map_err(|what| format!("{got}: {what}"))
 }
 
-/// True where no layout has the places of these elements.
+/// True if no layout has the places of these elements.
 fn are_not_affine(layout: &TileLayout, elements: &[usize]) -> bool {
     let places = Places::of(layout, &axes_of(&[layout])).select(elements);
     !is_affine(&places.base)
 }
 
-/// `slice(x) = self(x + begin)` for every `x` of the region; refused only where no layout has these places.
+/// `slice(x) = self(x + begin)` for every `x` of the region; refused only if no layout has these places.
 pub(crate) fn slice(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let shape = generate::any_shape(rng, &layout);
@@ -58,7 +58,7 @@ pub(crate) fn slice(rng: &mut Rng) -> Outcome {
     }
 }
 
-/// The pieces are boxes that tile the region, in order, each with the places of its elements.
+/// The pieces are boxes that partition the region, in order, each with the places of its elements.
 pub(crate) fn pieces(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let shape = generate::any_shape(rng, &layout);
@@ -76,7 +76,7 @@ pub(crate) fn pieces(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// A tile placed at a symbolic start has, at every start, the places of the region there.
+/// A tile placed at a symbolic start has, for every value of the start, the places of the region there.
 pub(crate) fn place(rng: &mut Rng) -> Outcome {
     let layout = generate::memory(rng, 64);
     let shape = generate::any_shape(rng, &layout);

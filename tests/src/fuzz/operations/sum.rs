@@ -1,4 +1,4 @@
-//! Layouts added, and their addends found again.
+//! Direct sums of layouts, and the search for their addends.
 
 use tilewright::layout::TileLayout;
 
@@ -9,7 +9,7 @@ use crate::fuzz::interleave::{Scaled, Shapes};
 use crate::fuzz::judge::{Outcome, judge};
 use crate::rng::Rng;
 
-/// Fails unless `whole` is the sum of the two, by the definition.
+/// Fails unless `whole` is the sum of the two according to the definition.
 fn is_sum(whole: &TileLayout, left: &TileLayout, right: &TileLayout, shapes: Shapes<'_>) -> Result<(), String> {
     let axes = axes_of(&[whole, left, right]);
     let expected = shapes.combined(&Places::of(left, &axes), &Places::of(right, &axes), Scaled::No);
@@ -42,7 +42,7 @@ pub(crate) fn concatenate(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// What is found as the left addend makes the sum; where there is one, it is found.
+/// The left addend that is found makes the sum; if one exists, it is found.
 pub(crate) fn is_direct_sum_right(rng: &mut Rng) -> Outcome {
     let Built { inner: right, outer_shape, inner_shape, whole, is_true, .. } = built(rng, Scaled::No)?;
     let shapes = Shapes { outer: &outer_shape, inner: &inner_shape };
@@ -54,7 +54,7 @@ pub(crate) fn is_direct_sum_right(rng: &mut Rng) -> Outcome {
     judge_part(&call, found, groups(&whole, &interleaved), is_true, part, |left| is_sum(&whole, left, &right, shapes))
 }
 
-/// What is found as the right addend makes the sum; where there is one, it is found.
+/// The right addend that is found makes the sum; if one exists, it is found.
 pub(crate) fn is_direct_sum_left(rng: &mut Rng) -> Outcome {
     let Built { outer: left, outer_shape, inner_shape, whole, is_true, .. } = built(rng, Scaled::No)?;
     let shapes = Shapes { outer: &outer_shape, inner: &inner_shape };

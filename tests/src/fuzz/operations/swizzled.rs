@@ -1,4 +1,4 @@
-//! Swizzles over tiles: what rearranges elements acts on the tile below, and every address is then turned.
+//! Swizzles over tiles: rearranging acts on the underlying tile, and every address is then swizzled.
 
 use tilewright::expr::{Expr, Var};
 use tilewright::layout::axis::M;
@@ -15,18 +15,18 @@ use crate::fuzz::interleave::{Scaled, Shapes};
 use crate::fuzz::judge::{Ended, Outcome, accept, ensure, equal, judge, told};
 use crate::rng::Rng;
 
-/// The addresses of every element.
+/// The addresses of each element.
 fn addresses(layout: &ComposeLayout) -> Sets {
     sets_of(&Layout::Compose(layout.clone()), &[M])
 }
 
-/// The addresses of every element of a tile under the swizzle of `layout`.
+/// The addresses of each element of a tile under the swizzle of `layout`.
 fn under(layout: &ComposeLayout, tile: &Places) -> Sets {
     let turn = |place: &Vec<i64>| vec![turned(layout.swizzle(), place[0])];
     (0..tile.base.len()).map(|element| tile.set(element).iter().map(turn).collect()).collect()
 }
 
-/// Every place of the tile, turned; on linear memory, the same as an expression.
+/// Every place of the tile, swizzled; on linear memory, an expression gives the same.
 pub(crate) fn apply(rng: &mut Rng) -> Outcome {
     let compose = swizzled(rng, 64);
     let layout = Layout::Compose(compose.clone());
@@ -49,7 +49,7 @@ pub(crate) fn apply(rng: &mut Rng) -> Outcome {
     accept(&call, check())
 }
 
-/// The normal form keeps every place and is its own normal form.
+/// The normal form preserves all places and is idempotent.
 pub(crate) fn canonicalize(rng: &mut Rng) -> Outcome {
     let compose = swizzled(rng, 64);
     let call = || format!("`{compose}`.canonicalize()");
@@ -65,7 +65,7 @@ pub(crate) fn canonicalize(rng: &mut Rng) -> Outcome {
     accept(&call, check())
 }
 
-/// `count * pack(n)(x) = self(n*x)`, where the swizzle keeps that many elements together.
+/// `count * pack(n)(x) = self(n*x)`, if the swizzle keeps that many elements together.
 pub(crate) fn pack(rng: &mut Rng) -> Outcome {
     let (swizzle, mut tile) = (swizzle(rng), generate::memory(rng, 48));
     let count = *rng.pick(&[1, 2, 2, 4, 8, 3]);
@@ -97,7 +97,7 @@ pub(crate) fn unpack(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// A slice has the addresses of its region; refused only where the tile's are not affine.
+/// A slice has the addresses of its region; refused only if those of the tile are not affine.
 pub(crate) fn slice(rng: &mut Rng) -> Outcome {
     let compose = swizzled(rng, 64);
     let layout = Layout::Compose(compose.clone());
@@ -119,7 +119,7 @@ pub(crate) fn slice(rng: &mut Rng) -> Outcome {
     }
 }
 
-/// Judges a tiling or a sum under a swizzle; it must stay on linear memory, at positions that are not negative.
+/// Checks a tiling or a sum under a swizzle; it must stay on linear memory, at non-negative positions.
 fn judge_whole(
     call: &dyn Fn() -> String,
     got: Result<ComposeLayout, LayoutError>,
@@ -137,7 +137,7 @@ fn judge_whole(
     })
 }
 
-/// [`TileLayout::tile`], `tile_to` and `direct_sum` of the tile below; the result is turned as a whole.
+/// [`TileLayout::tile`], `tile_to` and `direct_sum` of the underlying tile; the result is swizzled as a whole.
 pub(crate) fn tile(rng: &mut Rng) -> Outcome {
     let rank = rng.within(1..=3) as usize;
     let (compose, (outer, outer_shape)) = (swizzled(rng, 24), shaped(rng, &[M], rank, 12));
@@ -163,7 +163,7 @@ pub(crate) fn tile(rng: &mut Rng) -> Outcome {
     }
 }
 
-/// In a tiling of a swizzled tile the outer layout and the swizzled tile are found, and make the tiling again.
+/// In a tiling of a swizzled tile, the outer layout and the swizzled tile are found, and they make the same tiling.
 pub(crate) fn parts(rng: &mut Rng) -> Outcome {
     let rank = rng.within(1..=3) as usize;
     let (compose, outer) = (swizzled(rng, 24), generate::memory(rng, 12));
@@ -186,7 +186,7 @@ pub(crate) fn parts(rng: &mut Rng) -> Outcome {
     accept(&call, check())
 }
 
-/// Permuted and broadcast: the tile below is, and every address is turned as before.
+/// `permute_dims` and `broadcast` act on the underlying tile; addresses are swizzled as before.
 pub(crate) fn rearranged(rng: &mut Rng) -> Outcome {
     let compose = swizzled(rng, 48);
     let rank = compose.tile().shard().len();

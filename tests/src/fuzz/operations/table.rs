@@ -1,4 +1,4 @@
-//! Tables: the same map, listed, must answer as its tile does.
+//! Tables: a table of a tile must give the same answers as the tile.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::fuzz::generate;
 use crate::fuzz::judge::{Outcome, accept, answered, equal, judge, told};
 use crate::rng::Rng;
 
-/// A table places every element as it was told to, and knows its spans.
+/// A table returns the places that it was built from, and their spans.
 pub(crate) fn apply(rng: &mut Rng) -> Outcome {
     let tile = generate::layout_of(rng, 64);
     let table = table(&tile);
@@ -35,7 +35,7 @@ pub(crate) fn apply(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// What a layout is asked with.
+/// The arguments of the queries.
 #[derive(Debug)]
 struct Question {
     axis: Axis,
@@ -44,7 +44,7 @@ struct Question {
     sides: BTreeMap<Axis, i64>,
 }
 
-/// What a layout answers to everything that can be asked of it.
+/// The answers of a layout to all queries.
 fn answers(layout: &Layout, with: &Question) -> Result<String, LayoutError> {
     let Question { axis, place, owner, sides } = with;
     let cover = (layout.is_injective()?, layout.is_onto(sides)?, layout.is_bijective(sides)?);
@@ -54,7 +54,7 @@ fn answers(layout: &Layout, with: &Question) -> Result<String, LayoutError> {
     Ok(format!("{cover:?} {sizes:?} {elements:?} {others:?}"))
 }
 
-/// Everything that can be asked of a layout has one answer for a tile and its table.
+/// All queries have the same answers for a tile and its table.
 pub(crate) fn questions(rng: &mut Rng) -> Outcome {
     let tile = generate::layout_of(rng, 48);
     let (axis, sides) = (generate::axis_of(rng, &tile), some_box(rng, &tile));
@@ -63,11 +63,11 @@ pub(crate) fn questions(rng: &mut Rng) -> Outcome {
     owner.retain(|_, _| rng.percent(50));
     let question = Question { axis, place, owner, sides };
     let expected = answers(&Layout::Tile(tile.clone()), &question).map_err(told)?;
-    let call = || format!("`{tile}` and its table, asked with {question:?}");
+    let call = || format!("`{tile}` and its table, queried with {question:?}");
     answered(&call, answers(&listed(&tile), &question), &expected)
 }
 
-/// Where two layouts first differ, and whether one contains the other, does not depend on which of them is a table.
+/// The first difference of two layouts, and whether one contains the other, do not depend on which of them is a table.
 pub(crate) fn difference(rng: &mut Rng) -> Outcome {
     let (one, other) = compare::pair(rng);
     let axes = axes_of(&[&one, &other]);
@@ -86,12 +86,12 @@ pub(crate) fn difference(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// What is written is read back; some of the elements are a table of their own.
+/// A table survives writing and parsing; some of its elements form another table.
 pub(crate) fn text(rng: &mut Rng) -> Outcome {
     let tile = generate::layout_of(rng, 48);
     let table = table(&tile);
     let elements: Vec<i64> = (0..rng.within(1..=6)).map(|_| rng.within(0..=tile.size() - 1)).collect();
-    let call = || format!("the table of `{tile}`, read back, and its elements {elements:?}");
+    let call = || format!("the table of `{tile}`, parsed again, and its elements {elements:?}");
     let check = || {
         let read = TableLayout::from_text(&table.to_text()).map_err(told)?;
         equal(&read, &table)?;
@@ -104,7 +104,7 @@ pub(crate) fn text(rng: &mut Rng) -> Outcome {
     accept(&call, check())
 }
 
-/// A slice of a table has the places of its region, whatever the shape.
+/// A slice of a table has the places of its region, for any shape.
 pub(crate) fn slice(rng: &mut Rng) -> Outcome {
     let tile = generate::layout_of(rng, 64);
     let layout = listed(&tile);

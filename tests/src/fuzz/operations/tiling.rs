@@ -1,4 +1,4 @@
-//! Tiles repeated, and their parts found again.
+//! Tilings, and the search for their parts.
 
 use tilewright::layout::TileLayout;
 
@@ -9,7 +9,7 @@ use crate::fuzz::interleave::{Scaled, Shapes};
 use crate::fuzz::judge::{Outcome, judge, told};
 use crate::rng::Rng;
 
-/// Fails unless `whole` is the tiling of the two, by the definition.
+/// Fails unless `whole` is the tiling of the two according to the definition.
 fn is_tiling(whole: &TileLayout, outer: &TileLayout, inner: &TileLayout, shapes: Shapes<'_>) -> Result<(), String> {
     let axes = axes_of(&[whole, outer, inner]);
     let expected = shapes.combined(&Places::of(outer, &axes), &Places::of(inner, &axes), Scaled::Yes);
@@ -32,7 +32,7 @@ pub(crate) fn tile(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// The tiling by a row-major outer layout on linear memory.
+/// The tiling with a row-major outer layout on linear memory.
 pub(crate) fn tile_to(rng: &mut Rng) -> Outcome {
     let (axes, rank) = (generate::axes(rng), rng.within(1..=3) as usize);
     let (inner, shape) = shaped(rng, &axes, rank, 24);
@@ -60,7 +60,7 @@ pub(crate) fn product(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// What is found as the outer layout makes the tiling; where there is one, it is found.
+/// The outer layout that is found makes the tiling; if one exists, it is found.
 pub(crate) fn is_tile_inner(rng: &mut Rng) -> Outcome {
     let Built { inner, outer_shape, inner_shape, whole, is_true, .. } = built(rng, Scaled::Yes)?;
     let shapes = Shapes { outer: &outer_shape, inner: &inner_shape };
@@ -74,7 +74,7 @@ pub(crate) fn is_tile_inner(rng: &mut Rng) -> Outcome {
     })
 }
 
-/// What is found as the inner tile makes the tiling; where there is one, it is found.
+/// The inner tile that is found makes the tiling; if one exists, it is found.
 pub(crate) fn is_tile_outer(rng: &mut Rng) -> Outcome {
     let Built { outer, outer_shape, inner_shape, whole, is_true, .. } = built(rng, Scaled::Yes)?;
     let shapes = Shapes { outer: &outer_shape, inner: &inner_shape };

@@ -1,4 +1,4 @@
-//! Mutated notation: every text is parsed, and what parses is put through the operations. Everything must return.
+//! Mutated notation: every text is parsed, and operations are run on the layouts that parse. Every call must return.
 
 mod mutate;
 mod seeds;
@@ -20,18 +20,18 @@ use crate::rng::Rng;
 use mutate::mutated;
 use steps::{Case, STEPS, Tried};
 
-/// How many questions are put to each layout.
+/// The number of steps run on each layout.
 const STEPS_EACH: usize = 4;
-/// How many texts of wrong inputs are kept.
+/// The maximum number of wrong inputs whose text is kept.
 const EXAMPLES: usize = 5;
-/// An input that takes longer is wrong: all work is bounded.
+/// The time limit for one input: all work is bounded, so a longer time counts as wrong.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// The stage of the parser in the histogram.
+/// The name of the parser's stage in the histogram.
 const PARSE: &str = "parse";
 const PARSED: &str = "parsed";
 
-/// What mutated texts came to: of every stage, how often it ended how.
+/// The outcomes for mutated texts: for each stage, how often each outcome occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextReport {
     stages: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
@@ -39,12 +39,12 @@ pub struct TextReport {
     examples: Vec<String>,
 }
 
-/// `inputs` mutated texts through the parser and what follows it.
+/// Runs the parser and the steps after it on `inputs` mutated texts.
 pub fn run_text(seed: u64, inputs: u64) -> TextReport {
     run_texts(seed, 0..inputs)
 }
 
-/// A part of a run: the texts of these numbers.
+/// Part of a run: the texts with these numbers.
 pub fn run_texts(seed: u64, inputs: Range<u64>) -> TextReport {
     static SEEDS: OnceLock<Vec<String>> = OnceLock::new();
     let seeds = SEEDS.get_or_init(seeds::seeds);
@@ -56,32 +56,32 @@ pub fn run_texts(seed: u64, inputs: Range<u64>) -> TextReport {
 }
 
 impl TextReport {
-    /// How many texts there were.
+    /// The number of texts.
     pub fn inputs(&self) -> u64 {
         self.stage(PARSE).values().sum()
     }
 
-    /// The share of texts that got past the parser; 0 without texts.
+    /// The share of texts that parsed; 0 if there are no texts.
     pub fn parsed_share(&self) -> f64 {
         self.stage(PARSE).get(PARSED).copied().unwrap_or(0) as f64 / self.inputs().max(1) as f64
     }
 
-    /// Of every stage, how often it ended how: with an answer, with the code of an error, or not asked.
+    /// For each stage, how often each outcome occurred: answered, an error code, or skipped.
     pub fn stages(&self) -> &BTreeMap<&'static str, BTreeMap<&'static str, u64>> {
         &self.stages
     }
 
-    /// How many inputs panicked, gave a wrong answer, or took too long.
+    /// The number of inputs that panicked, gave a wrong answer, or took too long.
     pub fn wrong(&self) -> u64 {
         self.wrong
     }
 
-    /// The first of them, with their texts.
+    /// The first wrong inputs, with their texts.
     pub fn examples(&self) -> &[String] {
         &self.examples
     }
 
-    /// This part of a run, followed by a later one.
+    /// Merges this part of a run with a later one.
     pub fn merged(mut self, later: TextReport) -> TextReport {
         for (stage, outcomes) in later.stages {
             for (outcome, count) in outcomes {
@@ -127,7 +127,7 @@ impl TextReport {
     }
 }
 
-/// Parses the text and puts a few questions to the layout; how each stage ended.
+/// Parses the text and runs a few steps on the layout. Returns the outcome of each stage.
 fn follow(rng: &mut Rng, text: &str, seeds: &[String]) -> Vec<(&'static str, &'static str)> {
     let layout: Layout = match text.parse() {
         Ok(layout) => layout,
@@ -141,7 +141,7 @@ fn follow(rng: &mut Rng, text: &str, seeds: &[String]) -> Vec<(&'static str, &'s
         let answer = step(&mut Case { rng, layout: &layout, tile, other: &other });
         let outcome = match answer {
             Ok(Tried::Answered) => "answered",
-            Ok(Tried::TooLarge) => "not asked",
+            Ok(Tried::TooLarge) => "skipped",
             Err(error) => rendered(rng, &error),
         };
         stages.push((stage, outcome));
@@ -149,7 +149,7 @@ fn follow(rng: &mut Rng, text: &str, seeds: &[String]) -> Vec<(&'static str, &'s
     stages
 }
 
-/// The code of an error, which must be fit to be shown.
+/// The code of an error, after checking that the error can be rendered.
 fn rendered(rng: &mut Rng, error: &LayoutError) -> &'static str {
     if rng.percent(10) {
         let shown = render(&error.diagnostic(), &|_| None, Style::Plain);
@@ -166,7 +166,7 @@ fn with_axes(text: &str) -> &'static str {
     }
 }
 
-/// Another layout to ask about: a seed, often the same tile in its normal form.
+/// A second layout for binary operations: a seed, or often the normal form of the same tile.
 fn other(rng: &mut Rng, tile: &TileLayout, seeds: &[String]) -> TileLayout {
     let own = rng.percent(40);
     let seed = rng.pick(seeds).parse::<Layout>().ok();
@@ -174,11 +174,11 @@ fn other(rng: &mut Rng, tile: &TileLayout, seeds: &[String]) -> TileLayout {
     seed.filter(|_| !own).unwrap_or_else(|| tile.canonicalize())
 }
 
-/// The histogram: a row for each stage.
+/// The histogram: one row per stage.
 impl fmt::Display for TextReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (inputs, share) = (self.inputs(), 100.0 * self.parsed_share());
-        writeln!(f, "{inputs} texts, {share:.1}% past the parser, {} wrong", self.wrong)?;
+        writeln!(f, "{inputs} texts, {share:.1}% parsed, {} wrong", self.wrong)?;
         let first = self.stages.get_key_value(PARSE).into_iter();
         let rest = self.stages.iter().filter(|(stage, _)| **stage != PARSE);
         for (stage, outcomes) in first.chain(rest) {

@@ -1,8 +1,8 @@
-//! Notation, a little changed.
+//! Small random changes to notation.
 
 use crate::rng::Rng;
 
-/// What stands in the text: words, numbers, spaces, and single characters.
+/// The tokens of the text: words, numbers, spaces, and single characters.
 type Tokens = Vec<String>;
 
 const AXES: [&str; 14] =
@@ -23,7 +23,7 @@ const NUMBERS: [&str; 12] = [
 ];
 const CHARACTERS: [char; 16] = ['[', ']', '(', ')', ':', ',', '@', '+', '-', 'S', 'R', 'o', ' ', '\n', 'é', '²'];
 
-/// A seed with a few changes; most of them keep it near to notation.
+/// A seed with a few changes; most of them keep it close to valid notation.
 pub(crate) fn mutated(rng: &mut Rng, seeds: &[String]) -> String {
     let mut tokens = tokens(rng.pick::<String>(seeds));
     for _ in 0..*rng.pick(&[0, 1, 1, 1, 1, 1, 1, 2, 2, 3]) {
@@ -44,13 +44,13 @@ pub(crate) fn mutated(rng: &mut Rng, seeds: &[String]) -> String {
     tokens.concat()
 }
 
-/// What a character may be part of.
+/// The kind of token that a character may belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Word,
     Number,
     Space,
-    /// Stands alone.
+    /// A token by itself.
     Sign,
 }
 
@@ -66,7 +66,7 @@ fn kind(c: char) -> Kind {
     }
 }
 
-/// Cuts a text into words, numbers, spaces and signs; a word may end in digits.
+/// Splits a text into words, numbers, spaces and signs; a word may end in digits.
 fn tokens(text: &str) -> Tokens {
     let mut tokens: Tokens = Vec::new();
     for c in text.chars() {
@@ -79,7 +79,7 @@ fn tokens(text: &str) -> Tokens {
     tokens
 }
 
-/// True where the character belongs to the token before it.
+/// True if the character belongs to the preceding token.
 fn goes_on(token: &str, c: char) -> bool {
     match (token.chars().next().map(kind), kind(c)) {
         (_, Kind::Sign) => false,
@@ -96,13 +96,13 @@ fn is_word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic())
 }
 
-/// A position of a token of some kind, if there is one.
+/// The position of a random token of some kind, if any.
 fn find(rng: &mut Rng, tokens: &[String], wanted: fn(&str) -> bool) -> Option<usize> {
     let found: Vec<usize> = (0..tokens.len()).filter(|&at| wanted(&tokens[at])).collect();
     if found.is_empty() { None } else { Some(*rng.pick(&found)) }
 }
 
-/// A number becomes a neighbour, a multiple, a small one, or one that is hard to take.
+/// Replaces a number by an adjacent one, a multiple, a small one, or an extreme one.
 fn change_number(rng: &mut Rng, tokens: &mut Tokens) {
     let Some(at) = find(rng, tokens, is_number) else { return };
     let value: i64 = tokens[at].parse().unwrap_or(1);
@@ -117,14 +117,14 @@ fn change_number(rng: &mut Rng, tokens: &mut Tokens) {
     };
 }
 
-/// Two tokens of one kind change places.
+/// Swaps two tokens of the same kind.
 fn swap(rng: &mut Rng, tokens: &mut Tokens, wanted: fn(&str) -> bool) {
     if let (Some(a), Some(b)) = (find(rng, tokens, wanted), find(rng, tokens, wanted)) {
         tokens.swap(a, b);
     }
 }
 
-/// A word becomes an axis.
+/// Replaces a word by an axis.
 fn rename(rng: &mut Rng, tokens: &mut Tokens) {
     let is_axis =
         |token: &str| is_word(token) && !["S", "R", "o", "M", "B", "swizzle", "inner", "false"].contains(&token);
@@ -133,7 +133,7 @@ fn rename(rng: &mut Rng, tokens: &mut Tokens) {
     }
 }
 
-/// The terms of a sum up to some sign, then those of another from some sign on.
+/// The terms of one sum up to some `+`, then those of another from some `+` on.
 fn spliced_terms(rng: &mut Rng, tokens: &[String], seeds: &[String]) -> Tokens {
     let other = self::tokens(rng.pick::<String>(seeds));
     let is_sign = |token: &str| token == "+";
@@ -142,7 +142,7 @@ fn spliced_terms(rng: &mut Rng, tokens: &[String], seeds: &[String]) -> Tokens {
     tokens[..end].iter().chain(&other[start..]).cloned().collect()
 }
 
-/// The beginning of one text, then the end of another.
+/// The beginning of one text followed by the end of another.
 fn spliced(rng: &mut Rng, tokens: &[String], seeds: &[String]) -> Tokens {
     let other = self::tokens(rng.pick::<String>(seeds));
     let (end, start) = (rng.below(tokens.len() + 1), rng.below(other.len() + 1));
@@ -161,7 +161,7 @@ fn truncate(rng: &mut Rng, tokens: &mut Tokens) {
     tokens.truncate(length);
 }
 
-/// One character, anywhere, becomes another.
+/// Replaces one character anywhere.
 fn replace_character(rng: &mut Rng, tokens: &mut Tokens) {
     let Some(at) = find(rng, tokens, |_| true) else { return };
     let mut characters: Vec<char> = tokens[at].chars().collect();

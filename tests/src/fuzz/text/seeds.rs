@@ -1,4 +1,4 @@
-//! Valid notation to begin with.
+//! Valid notation from which mutations start.
 
 use serde_json::Value;
 use tilewright::layout::hardware::{catalogue, named};
@@ -6,7 +6,7 @@ use tilewright::viz::layout::gallery;
 
 use crate::toolchain::package;
 
-/// Swizzles, which the golden notation does not have.
+/// Swizzles, which are missing from the golden notation.
 const SWIZZLES: [&str; 5] = [
     "swizzle(M=3,B=3,S=3) o S[(8,64):(64,1)]",
     "swizzle(M=4,B=2,S=3,inner=false) o S[64:1@m]",

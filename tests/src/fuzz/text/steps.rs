@@ -1,4 +1,4 @@
-//! What a parsed layout is put through, with bounded arguments.
+//! The operations that are run on a parsed layout, with bounded arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -14,34 +14,34 @@ use crate::fuzz::brute::{axes_of, extents_of};
 use crate::fuzz::generate;
 use crate::rng::Rng;
 
-/// The most places, or positions on an axis, of a layout that is listed.
+/// The maximum number of places, or of positions on an axis, of a layout whose places are enumerated.
 const MOST_LISTED: i64 = 4096;
-/// The most places of one element that are listed in a drawing.
+/// The maximum number of places of one element for which a layout is drawn.
 const MOST_DRAWN: i64 = 64;
 
-/// A parsed layout and what it is asked with.
+/// A parsed layout and the arguments for its steps.
 pub(crate) struct Case<'a> {
     pub(crate) rng: &'a mut Rng,
     pub(crate) layout: &'a Layout,
-    /// Its iters.
+    /// The tile of the layout.
     pub(crate) tile: &'a TileLayout,
-    /// Another layout.
+    /// A second layout for binary operations.
     pub(crate) other: &'a TileLayout,
 }
 
-/// Whether a question was put.
+/// Whether a step was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tried {
-    /// It was answered.
+    /// It was run.
     Answered,
-    /// It would list more than it may.
+    /// It was skipped, since it would enumerate too many places.
     TooLarge,
 }
 
-/// A kind of question; wrong answers panic, which the caller reports.
+/// A step; a wrong answer panics, which the caller reports.
 pub(crate) type Step = fn(&mut Case<'_>) -> Result<Tried, LayoutError>;
 
-/// All of them.
+/// All steps, by name.
 pub(crate) const STEPS: &[(&str, Step)] = &[
     ("print", print),
     ("show", show),
@@ -74,18 +74,18 @@ pub(crate) const STEPS: &[(&str, Step)] = &[
 
 use Tried::{Answered, TooLarge};
 
-/// How many copies every element has, as written.
+/// The number of copies of every element, as written.
 fn copies(tile: &TileLayout) -> i64 {
     tile.replica().iter().fold(1i64, |copies, iter| copies.saturating_mul(iter.extent))
 }
 
-/// True where all places may be listed.
+/// True if all places may be enumerated.
 fn is_small(tile: &TileLayout) -> bool {
     tile.size().saturating_mul(copies(tile)) <= MOST_LISTED
 }
 
 impl Case<'_> {
-    /// An element of the layout.
+    /// A random element of the layout.
     fn element(&mut self) -> i64 {
         self.rng.within(0..=self.tile.size() - 1)
     }
@@ -94,7 +94,7 @@ impl Case<'_> {
         generate::axis_of(self.rng, self.tile)
     }
 
-    /// A shape that most often is of the layout's size.
+    /// A shape that usually has the layout's size.
     fn shape(&mut self) -> Vec<i64> {
         let size = self.tile.size();
         match self.rng.below(5) {
@@ -122,12 +122,12 @@ impl Case<'_> {
         region
     }
 
-    /// A box of the spans on every axis.
+    /// A box as large as the span on every axis.
     fn sides(&self) -> Vec<(Axis, i64)> {
         axes_of(&[self.tile]).into_iter().map(|axis| (axis.clone(), self.tile.span_on(&axis).max(1))).collect()
     }
 
-    /// True where the positions on every axis may be listed.
+    /// True if the positions on every axis may be enumerated.
     fn is_narrow(&self) -> bool {
         axes_of(&[self.tile]).iter().all(|axis| self.tile.cosize_on(axis) <= MOST_LISTED)
     }
@@ -135,7 +135,7 @@ impl Case<'_> {
 
 fn print(case: &mut Case<'_>) -> Result<Tried, LayoutError> {
     let text = case.layout.to_string();
-    assert_eq!(&text.parse::<Layout>()?, case.layout, "`{text}` read back");
+    assert_eq!(&text.parse::<Layout>()?, case.layout, "`{text}` parsed again");
     assert!(!format!("{:?}", case.layout).is_empty());
     Ok(Answered)
 }
@@ -150,7 +150,7 @@ fn show(case: &mut Case<'_>) -> Result<Tried, LayoutError> {
 }
 
 fn apply(case: &mut Case<'_>) -> Result<Tried, LayoutError> {
-    // What is beyond the limit must be refused at once.
+    // Beyond the limit, the call must be refused at once.
     if (MOST_LISTED + 1..=ENUMERATION_LIMIT).contains(&copies(case.tile)) {
         return Ok(TooLarge);
     }
@@ -158,7 +158,7 @@ fn apply(case: &mut Case<'_>) -> Result<Tried, LayoutError> {
     let digits = case.tile.digits_in(&[element], &[case.tile.size()])?;
     let places = case.tile.apply(element)?;
     assert!(!places.is_empty() && places.is_sorted() && digits.iter().all(|digit| *digit >= 0));
-    assert_eq!(case.layout.apply(element)?.len(), places.len(), "a swizzle keeps places apart");
+    assert_eq!(case.layout.apply(element)?.len(), places.len(), "a swizzle preserves the number of places");
     assert!(case.layout.apply(case.tile.size()).is_err() && case.layout.apply(-1).is_err());
     Ok(Answered)
 }
@@ -198,7 +198,7 @@ fn tile(case: &mut Case<'_>) -> Result<Tried, LayoutError> {
     }
     let twice = case.tile.tile_to(&shape, &whole)?;
     assert_eq!(twice.size(), whole[0]);
-    assert!(case.tile.is_tile_inner(&shape, &twice, &whole)?.is_some(), "its own tiling");
+    assert!(case.tile.is_tile_inner(&shape, &twice, &whole)?.is_some(), "the tile is found in its own tiling");
     let product = case.tile.product(case.other)?;
     case.other.is_tile_outer(&[case.other.size()], &product, &[product.size()]).map(|_| Answered)
 }
@@ -310,7 +310,7 @@ fn compare(case: &mut Case<'_>) -> Result<Tried, LayoutError> {
         return Ok(TooLarge);
     }
     let same = case.tile.same_places(case.other)?;
-    assert!(case.tile.same_places(&case.tile.canonicalize())?, "its own normal form");
+    assert!(case.tile.same_places(&case.tile.canonicalize())?, "the normal form has the same places");
     assert!(!same || case.tile.same_up_to_replicas(case.other));
     case.tile.first_difference(case.other).map(|_| Answered)
 }
@@ -362,10 +362,10 @@ fn owners(case: &mut Case<'_>) -> Result<Tried, LayoutError> {
     }
     let element = case.element();
     let mut place = case.layout.apply(element)?.remove(0);
-    assert!(case.layout.elements_at(&place)?.contains(&element), "the element itself at {place:?}");
+    assert!(case.layout.elements_at(&place)?.contains(&element), "the element is missing at {place:?}");
     let mut owner = place.clone();
     owner.retain(|_, _| case.rng.percent(50));
-    assert!(case.layout.elements_of(&owner)?.contains(&element), "the element itself of {owner:?}");
+    assert!(case.layout.elements_of(&owner)?.contains(&element), "the element is missing for {owner:?}");
     let axis = case.axis();
     place.insert(axis, case.rng.within(-2..=2));
     case.layout.elements_at(&place).map(|_| Answered)
@@ -386,7 +386,7 @@ fn table(case: &mut Case<'_>) -> Result<Tried, LayoutError> {
     }
     let elements = (0..case.tile.size()).map(|element| case.layout.apply(element));
     let table = TableLayout::new(&elements.collect::<Result<Vec<_>, _>>()?)?;
-    assert!(case.layout.same_places(&Layout::Table(table.clone()))?, "its own table");
+    assert!(case.layout.same_places(&Layout::Table(table.clone()))?, "the table has the same places");
     assert_eq!(TableLayout::from_text(&table.to_text())?, table);
     Ok(Answered)
 }

@@ -1,4 +1,5 @@
-//! Who touched which byte: iterations of a loop, and CTAs, have no order.
+//! Detection of races: which iteration and which CTA accessed each byte. Neither iterations of a loop nor CTAs are
+//! ordered.
 
 use tilewright::ir::Handle;
 use tilewright::ir::tile::{Buffer, Claim, Direction, Space};
@@ -6,8 +7,8 @@ use tilewright::ir::tile::{Buffer, Claim, Direction, Space};
 use super::{Machine, Meaningless, Outcome, Touch};
 
 impl Machine<'_> {
-    /// Notes what the iteration at hand does to a byte, and whether another one may not. Whether it stores any value where
-    /// another one did.
+    /// Records an access of the current iteration to a byte, and fails if it conflicts with one of another iteration.
+    /// Returns whether it is a store with [`Claim::AnyWins`] to a byte that another iteration stored in the same way.
     pub(super) fn touch(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<bool> {
         self.among_ctas(storage, at, touch)?;
         let own = self.kernel.buffers[storage].space == Space::Fragment;
@@ -53,7 +54,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What one CTA writes and another touches is a matter of chance.
+    /// Fails if one CTA writes a byte that another accesses, since the result depends on their order.
     pub(super) fn among_ctas(&mut self, storage: Handle<Buffer>, at: usize, touch: Touch) -> Outcome<()> {
         if self.kernel.buffers[storage].space != Space::Global(Direction::Output) {
             return Ok(());
@@ -69,7 +70,7 @@ impl Machine<'_> {
         };
         if (0..3).any(meets) {
             return Err(Meaningless::Chance(format!(
-                "CTAs meet in byte {at} of `{}`",
+                "several CTAs access byte {at} of `{}`",
                 self.kernel.buffers[storage].name
             )));
         }

@@ -1,9 +1,9 @@
-//! What a kernel means, evaluated from its text: one CTA after the other, ops in program order on logical elements, and
-//! iterations that have no order. It knows nothing of threads that hold copies, of steps, vectors or barriers.
+//! The meaning of a kernel, evaluated from its source: one CTA after the other, ops in program order on logical
+//! elements, and iterations without an order. Copies on several threads, steps, vectors and barriers do not occur here.
 //!
-//! A program in which an iteration touches what another one writes has no meaning; so has one that reads memory that was
-//! never written. Reads outside of a global tensor give zero, writes there are dropped, and what was never written of a
-//! fragment is zero.
+//! A program has no meaning if an iteration accesses what another one writes, or if it reads memory that was never
+//! written. Reads out of bounds of a global tensor give zero, writes there are dropped, and elements of a fragment that
+//! were never written are zero.
 
 mod marks;
 mod values;
@@ -21,49 +21,50 @@ use tilewright::layout::axis::Scope;
 use super::numbers;
 use values::converted;
 
-/// Bytes of storages; `None` for what was never written.
+/// The bytes of each storage; `None` for bytes that were never written.
 pub type Bytes = BTreeMap<Handle<Buffer>, Vec<Option<u8>>>;
 
-/// Why an evaluation ends without a result.
+/// Why a kernel has no meaning, or cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meaningless {
-    /// Two iterations touch one byte, and one of them writes it.
+    /// Two iterations access the same byte, and one of them writes it.
     Race(String),
-    /// A claim of the user's is not true.
+    /// A claim made by the user is false.
     Claim(String),
-    /// Any of several values may stay, as the user says.
+    /// Any of several values may remain in memory, as the user's claim permits, or the result depends on the order of
+    /// CTAs.
     Chance(String),
-    /// The bits of a NaN are read through a view: they may be any of a NaN's.
+    /// The bits of a NaN are read through a view; its payload is not specified.
     Payload(String),
-    /// Memory is read that was never written.
+    /// Unwritten memory is read.
     Unwritten(String),
-    /// Threads would do different things, or hold different copies.
+    /// Threads would diverge, or hold different copies of an element.
     Divergent(String),
-    /// It leaves a tile.
+    /// An access is out of bounds of a tile.
     Outside(String),
-    /// The evaluator does not know how.
+    /// The evaluator does not support the kernel.
     Unknown(String),
 }
 
-/// Which rules are judged; each is switched off in a test, to see that it is missed.
+/// The rules that are checked; a test disables each of them to show that it is needed.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Iterations that touch what another one writes.
+    /// Races between iterations.
     pub races: bool,
-    /// Claims.
+    /// Claims made by the user.
     pub claims: bool,
     /// Reads of memory that was never written.
     pub unwritten: bool,
-    /// What threads judge or hold differently.
+    /// Divergent conditions and copies.
     pub divergence: bool,
 }
 
 impl Rules {
-    /// All of them.
+    /// All rules.
     pub const ALL: Rules = Rules { races: true, claims: true, unwritten: true, divergence: true };
 }
 
-/// Runs a kernel whose parameters hold these bytes; what they hold in the end.
+/// Runs a kernel whose parameters hold these bytes. Returns the bytes that they hold in the end.
 pub fn evaluate(kernel: &Kernel, parameters: Bytes, rules: Rules) -> Result<Bytes, Meaningless> {
     let (env, names, ctas) = (Vec::new(), Vec::new(), BTreeMap::new());
     let nans = BTreeMap::new();
@@ -82,7 +83,7 @@ pub fn evaluate(kernel: &Kernel, parameters: Bytes, rules: Rules) -> Result<Byte
     Ok(machine.storages)
 }
 
-/// What iterations did to a byte: the first of them, for each kind of access.
+/// The accesses to a byte: the first iteration for each kind of access.
 #[derive(Clone, Debug, Default)]
 struct Marks {
     read: Option<i64>,
@@ -101,7 +102,7 @@ enum Touch {
 
 struct Running {
     iteration: i64,
-    /// Fragments are each thread's own.
+    /// Iterations are threads, each of which has its own fragments.
     by_threads: bool,
     bytes: BTreeMap<(Handle<Buffer>, usize), Marks>,
 }
@@ -112,15 +113,15 @@ struct Machine<'a> {
     env: Vec<(Var, i64)>,
     names: Vec<(String, Number)>,
     marks: Option<Running>,
-    /// Bytes of NaNs, and the dtype as which they were written.
+    /// Bytes of NaNs, and the dtype with which they were written.
     nans: BTreeMap<(Handle<Buffer>, usize), DType>,
-    /// The first CTA that read, stored and added to each byte of global memory: CTAs have no order.
+    /// For each byte of global memory, the first CTAs that read, stored and added to it: CTAs are not ordered.
     ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 3]>,
     cta: i64,
     rules: Rules,
 }
 
-/// A value.
+/// The value of an expression.
 #[derive(Clone, Copy, Debug)]
 enum Number {
     Of(DType, u64),
@@ -178,7 +179,7 @@ impl<'a> Machine<'a> {
                 for thread in rest {
                     let other = self.of_thread(thread, &branch.cond)?;
                     if other != first && self.rules.divergence {
-                        return Err(Meaningless::Divergent("a condition around ops".to_string()));
+                        return Err(Meaningless::Divergent("a condition that contains ops".to_string()));
                     }
                 }
                 self.body(if first { &branch.then } else { &branch.otherwise })
@@ -224,7 +225,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Every thread begins with the same fragments, and must end with the same.
+    /// Every thread starts with the same fragments, and all must end with equal ones.
     fn each_thread(&mut self, body: &'a [Element]) -> Outcome<()> {
         self.marks = Some(Running { iteration: 0, by_threads: true, bytes: BTreeMap::new() });
         let (before, nans) = (self.fragments(), self.nans.clone());
@@ -296,7 +297,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Where an element is in its storage; `None` outside of a global tensor.
+    /// The position of an element in its storage; `None` out of bounds of a global tensor.
     fn place(&self, handle: Handle<Buffer>, index: &[i64]) -> Outcome<Option<usize>> {
         let buffer = &self.kernel.buffers[handle];
         if index.iter().zip(&buffer.shape).any(|(at, extent)| !(0..*extent).contains(at)) {
@@ -384,7 +385,7 @@ impl<'a> Machine<'a> {
         Ok(all)
     }
 
-    /// An op of warps is done by each of them that is meant, on its own tile.
+    /// Executes a warp op: each warp that takes part executes it on its own tile.
     fn op(&mut self, op: &'a Op) -> Outcome<()> {
         let warps = match (op.scope, op.warp) {
             (Scope::Warp, None) => 0..self.kernel.warps(),

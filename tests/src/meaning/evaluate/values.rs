@@ -1,4 +1,4 @@
-//! Values of elements, and conditions and indices made of them.
+//! Values of elements, and the conditions and indices computed from them.
 
 use tilewright::expr::{Expr, Var};
 use tilewright::ir::Scalar;
@@ -22,7 +22,7 @@ impl Machine<'_> {
                 Coord::Data(value) => match self.value(value, None)? {
                     Number::Integer(value) => value as i64,
                     Number::Of(dtype, bits) if dtype.is_integer() => numbers::integer(dtype, bits) as i64,
-                    _ => return unknown("an index that is not an integer"),
+                    _ => return unknown("an index must be an integer"),
                 },
             });
         }
@@ -32,7 +32,7 @@ impl Machine<'_> {
     pub(super) fn holds(&mut self, cond: &Value) -> Outcome<bool> {
         match self.value(cond, None)? {
             Number::Truth(holds) => Ok(holds),
-            _ => unknown("a condition that is a number"),
+            _ => unknown("a condition must be a truth value"),
         }
     }
 
@@ -43,7 +43,7 @@ impl Machine<'_> {
             Value::Index(expr) => Ok(Number::Integer(i128::from(self.expr(expr)?))),
             Value::Named(name) => match self.names.iter().rev().find(|(known, _)| known == name) {
                 Some((_, value)) => Ok(*value),
-                None => unknown(format!("no name `{name}`")),
+                None => unknown(format!("unknown name `{name}`")),
             },
             Value::Load(access) => {
                 let index = self.index(access)?;
@@ -61,7 +61,7 @@ impl Machine<'_> {
                 Ok(Number::Of(*dtype, bits))
             }
             Value::Op(ElementOp::Select, operands) => {
-                let [cond, then, otherwise] = &operands[..] else { return unknown("a selection") };
+                let [cond, then, otherwise] = &operands[..] else { return unknown("a malformed selection") };
                 let dtype = self.dtype(then).or(self.dtype(otherwise)).or(wanted);
                 let chosen = if self.holds(cond)? { then } else { otherwise };
                 let chosen = self.value(chosen, dtype)?;
@@ -121,7 +121,7 @@ fn exact(op: ElementOp, values: &[i128]) -> Outcome<Number> {
 pub(super) fn converted(number: Number, dtype: DType) -> Outcome<u64> {
     match number {
         Number::Of(known, bits) if known == dtype => Ok(bits),
-        Number::Of(known, _) => unknown(format!("{known} where {dtype} is wanted")),
+        Number::Of(known, _) => unknown(format!("{known} where {dtype} is expected")),
         Number::Integer(value) => Ok(numbers::of_integer(dtype, value)),
         Number::Real(value) if dtype.is_float() => Ok(numbers::rounded(dtype, value)),
         Number::Real(_) | Number::Truth(_) => unknown("a number of another kind"),

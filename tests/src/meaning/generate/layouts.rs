@@ -6,7 +6,7 @@ use tilewright::prelude::*;
 
 use crate::rng::Rng;
 
-/// A shape and a layout from text, as a user may write it.
+/// A shape and a layout, as a user may specify them.
 #[derive(Clone)]
 pub(super) struct Laid {
     shape: Vec<i64>,
@@ -19,7 +19,7 @@ impl IntoLayout for Laid {
     }
 }
 
-/// A shape whose layout is to be inferred.
+/// A shape whose layout is inferred.
 pub(super) struct Open(pub(super) Vec<i64>);
 
 impl IntoLayout for Open {
@@ -32,7 +32,7 @@ impl IntoLayout for Open {
     }
 }
 
-/// A narrower dtype, and how many of it an element has.
+/// A narrower dtype, and how many of its elements fit in one element.
 pub(super) fn narrower(dtype: DType) -> (DType, i64) {
     match dtype.bytes() {
         8 => (I32, 2),
@@ -42,7 +42,7 @@ pub(super) fn narrower(dtype: DType) -> (DType, i64) {
     }
 }
 
-/// Rows that are padded, dimensions in the other order, or a swizzle; row-major is `None`.
+/// Padded rows, column-major order, or a swizzle; `None` for row-major.
 pub(super) fn memory_layout(rng: &mut Rng, shape: Vec<i64>) -> Option<Laid> {
     let layout = match (&shape[..], rng.below(5)) {
         ([rows, columns], 0) => S([*rows, *columns], [*columns + 1, 1]).build().ok()?.into(),
@@ -53,7 +53,7 @@ pub(super) fn memory_layout(rng: &mut Rng, shape: Vec<i64>) -> Option<Laid> {
     Some(Laid { shape, layout })
 }
 
-/// A swizzle of whole blocks over so many elements in a row, if there is one.
+/// A swizzle over `size` contiguous elements, if they are a multiple of its period.
 fn swizzled(rng: &mut Rng, size: i64) -> Option<Layout> {
     let (stay, turned) = (rng.within(0..=3), rng.within(1..=3));
     let apart = rng.within(turned..=4);
@@ -63,7 +63,7 @@ fn swizzled(rng: &mut Rng, size: i64) -> Option<Layout> {
     is_whole.then(|| text.parse().ok()).flatten()
 }
 
-/// So many tiles behind each other, in one swizzle, padded or row-major.
+/// `stages` consecutive tiles: under one swizzle, padded, or row-major.
 pub(super) fn staged_layout(rng: &mut Rng, stages: i64, tile: Vec<i64>) -> Option<Laid> {
     let size: i64 = tile.iter().product();
     let shape: Vec<i64> = std::iter::once(stages).chain(tile).collect();
@@ -75,7 +75,7 @@ pub(super) fn staged_layout(rng: &mut Rng, stages: i64, tile: Vec<i64>) -> Optio
     Some(Laid { shape, layout })
 }
 
-/// Elements over the lanes of a warp: of one warp, equal in all of them, or without a word about warps.
+/// Elements distributed over lanes: on one warp, replicated over all warps, or without specifying warps.
 fn by_lanes(rng: &mut Rng, shape: Vec<i64>, threads: i64) -> Option<Laid> {
     let count: i64 = shape.iter().product();
     let across: Vec<i64> = (1..=count.min(threads.min(32))).filter(|across| count % across == 0).collect();
@@ -91,7 +91,7 @@ fn by_lanes(rng: &mut Rng, shape: Vec<i64>, threads: i64) -> Option<Laid> {
     Some(Laid { shape, layout: layout.parse().ok()? })
 }
 
-/// A row for every warp, of so many elements, over its lanes.
+/// A row of `columns` elements per warp, distributed over its lanes.
 pub(super) fn own_of_warps(rng: &mut Rng, warps: i64, columns: i64) -> Option<Laid> {
     let across: Vec<i64> = (1..=columns.min(32)).filter(|across| columns % across == 0).collect();
     let lanes = *rng.pick(&across);
@@ -101,7 +101,7 @@ pub(super) fn own_of_warps(rng: &mut Rng, warps: i64, columns: i64) -> Option<La
     Some(Laid { shape: vec![warps, columns], layout: layout.parse().ok()? })
 }
 
-/// Elements over threads, vectors of them, and copies.
+/// Elements distributed over threads, in vectors, with copies.
 pub(super) fn fragment_layout(rng: &mut Rng, shape: Vec<i64>, threads: i64) -> Option<Laid> {
     let count: i64 = shape.iter().product();
     if rng.percent(25) {

@@ -1,4 +1,4 @@
-//! Random kernels, built as users build them.
+//! Random kernels, built with the user-facing API.
 
 mod layouts;
 mod values;
@@ -10,14 +10,14 @@ use crate::rng::Rng;
 use layouts::{Open, fragment_layout, memory_layout, narrower, own_of_warps, staged_layout};
 use values::CastTo;
 
-/// Dtypes that elements have.
+/// The dtypes of elements.
 const DTYPES: [DType; 14] = [F32, F32, F32, F16, BF16, F64, I32, I32, I8, U8, I16, U16, I64, U32];
-/// Threads of a CTA.
+/// Numbers of threads per CTA.
 const THREADS: [i64; 10] = [1, 3, 8, 32, 32, 33, 40, 64, 96, 128];
 /// Extents of a dimension.
 const EXTENTS: [i64; 14] = [1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 31, 32, 33, 64];
 
-/// The kernel of a number.
+/// A random kernel.
 pub fn random_kernel(rng: &mut Rng) -> Kernel {
     kernel("random", |k| {
         let threads = *rng.pick(&THREADS);
@@ -35,20 +35,21 @@ pub fn random_kernel(rng: &mut Rng) -> Kernel {
     })
 }
 
-/// A buffer that statements are about.
+/// A buffer used by statements.
 #[derive(Clone, Copy)]
 struct Held {
     buffer: Buffer,
     dtype: DType,
     extents: [i64; 2],
     is_flat: bool,
-    /// Tiles of these extents behind each other, of which accesses take one; 0 for one without a number.
+    /// The number of consecutive tiles of these extents; an access uses one of them. 0 if the buffer is a single tile
+    /// without a stage index.
     stages: i64,
-    /// What tells storages apart: views have that of their buffer.
+    /// Identifies the storage: a view has the number of its buffer.
     storage: usize,
 }
 
-/// Variables of loops around, of the nest, and of loops inside.
+/// Variables of enclosing loops, of the nest, and of inner loops, and defined names.
 #[derive(Clone, Default)]
 struct Scope {
     vars: Vec<(Expr, i64)>,
@@ -60,17 +61,17 @@ struct Maker<'r> {
     threads: i64,
     dtype: DType,
     inputs: Vec<Held>,
-    /// Integers that are indices.
+    /// An input whose integers are used as indices.
     indices: Held,
     fragments: Vec<Held>,
     shared: Vec<Held>,
     outputs: Vec<Held>,
-    /// Fragments of each warp's own, and parameters of the same extents.
+    /// Fragments with a row per warp; `rows` are other buffers of the same extents.
     own: Vec<Held>,
     rows: Vec<Held>,
     scope: Scope,
     names: usize,
-    /// The storage that the statement at hand writes.
+    /// The storage that the current statement writes.
     target: usize,
 }
 
@@ -104,7 +105,7 @@ impl<'r> Maker<'r> {
             outputs.push(held(k.output(&format!("y{number}"), dtype, listed(main)), dtype, main));
         }
         if rng.percent(20) {
-            // Another name for a part of an output, which other accesses may meet.
+            // A view of part of an output, which other accesses may overlap.
             let of = outputs[0];
             let count = of.extents[0] * of.extents[1];
             let size = rng.within(1..=count);
@@ -159,7 +160,7 @@ impl<'r> Maker<'r> {
         let (mut own, mut rows) = (Vec::new(), Vec::new());
         if threads > 32 && threads % 32 == 0 && rng.percent(30) {
             let extents = [threads / 32, *rng.pick(&EXTENTS)];
-            // One layout for both: no warp op moves elements from lane to lane.
+            // The same layout for both: no warp op moves elements between lanes.
             let layout = own_of_warps(rng, extents[0], extents[1]);
             for name in ["o0", "o1"] {
                 if let Some(layout) = layout.clone() {
@@ -198,7 +199,7 @@ impl<'r> Maker<'r> {
         maker
     }
 
-    /// What a buffer holds at first.
+    /// Initializes a buffer.
     fn start(&mut self, k: &mut KernelBuilder, held: Held) {
         let from = self.inputs.iter().copied().find(|x| x.dtype == held.dtype && x.extents == held.extents);
         match from.filter(|_| held.stages == 0 && self.rng.percent(60)) {
@@ -217,7 +218,7 @@ impl<'r> Maker<'r> {
         if dtype.is_float() { Scalar::Float(value as f64 * 0.5) } else { Scalar::Int(value) }
     }
 
-    /// Every output that nothing was stored to gets a fragment.
+    /// Copies a fragment to outputs, if one fits.
     fn finish(&mut self, k: &mut KernelBuilder) {
         for output in self.outputs.clone() {
             let mut fragments = self.fragments.iter().copied();
@@ -258,7 +259,7 @@ impl<'r> Maker<'r> {
         }
     }
 
-    /// The number of a stage, by a variable around mostly.
+    /// The index of a stage, usually from the variable of an enclosing loop.
     fn stage(&mut self, held: Held) -> Expr {
         let (var, _) = *self.rng.pick(&self.scope.vars.clone());
         if self.rng.percent(70) { var % held.stages } else { Expr::from(self.rng.within(0..=held.stages - 1)) }
@@ -279,7 +280,7 @@ impl<'r> Maker<'r> {
         }
     }
 
-    /// Every warp moves its own row.
+    /// Each warp copies or fills its own row.
     fn by_warps(&mut self, k: &mut KernelBuilder) {
         let warp = k.warp_id();
         let row = |held: Held| held.buffer.sub((warp, ..));
@@ -298,7 +299,7 @@ impl<'r> Maker<'r> {
         }
     }
 
-    /// One warp does it, by name.
+    /// A single warp executes an op, given by its number.
     fn by_one_warp(&mut self, k: &mut KernelBuilder) {
         let warps = (self.threads + 31) / 32;
         if self.threads % 32 != 0 {

@@ -7,7 +7,7 @@ use tilewright::prelude::*;
 use super::{DTYPES, Held, Maker};
 
 impl Maker<'_> {
-    /// An index into a buffer: the variables themselves in so many of 100 cases.
+    /// An index into a buffer: the plain variables with a probability of `same` percent.
     pub(super) fn index(&mut self, of: Held, same: u64) -> Vec<Value> {
         let dimensions = if of.is_flat { 1 } else { 2 };
         let is_plain = self.rng.percent(same);
@@ -17,7 +17,7 @@ impl Maker<'_> {
         stage.into_iter().chain(coordinates).collect()
     }
 
-    /// An index into a dimension of this extent, with the variable that is so many before the last.
+    /// An index into a dimension of this extent, using the variable `back` places before the last.
     pub(super) fn coordinate(&mut self, extent: i64, back: usize, is_plain: bool) -> Value {
         let count = self.scope.vars.len();
         let (var, span) = match count.checked_sub(1 + back) {
@@ -43,10 +43,10 @@ impl Maker<'_> {
                 let other = self.rng.pick(&self.scope.vars.clone()).0;
                 wrapped(var + other)
             }
-            // Of registers every place is asked for that data may lead to: few, or there is much to compile.
+            // A register index from data is compiled to a comparison per register, so the extent must be small.
             8 if extent <= 8 => {
                 let at = self.indices.buffer.at((var % 64,));
-                // The absolute value of the least integer is itself.
+                // The absolute value of the least integer is negative: the integer itself.
                 return at.abs().max(0).min(extent - 1);
             }
             _ if span <= extent => wrapped(var),
@@ -54,8 +54,8 @@ impl Maker<'_> {
         })
     }
 
-    /// A neighbour of an element where a condition says that there is one, else a constant. Now and then the condition is
-    /// wrong by one.
+    /// A neighbour of an element if a condition says that it exists, otherwise a constant. Occasionally the condition
+    /// is off by one.
     fn neighbour(&mut self, dtype: DType) -> Value {
         let all = [self.fragments.clone(), self.shared.clone(), self.inputs.clone()].concat();
         let all: Vec<Held> = all.into_iter().filter(|from| from.storage != self.target).collect();
@@ -100,7 +100,7 @@ impl Maker<'_> {
         if self.rng.percent(50) { left.lt(right) } else { left.ne(right) }
     }
 
-    /// A value that is stored as this dtype.
+    /// A value of this dtype.
     pub(super) fn value(&mut self, dtype: DType, depth: usize) -> Value {
         if depth == 0 || self.rng.percent(25) {
             return self.leaf(dtype);
@@ -159,14 +159,14 @@ impl Maker<'_> {
                 let all =
                     [self.fragments.clone(), self.fragments.clone(), self.shared.clone(), self.inputs.clone()].concat();
                 let from = *self.rng.pick(&all);
-                // What the statement itself writes is mostly read where it is written: all else has no meaning.
+                // The storage that the statement writes is usually read at the same index: other reads have no meaning.
                 let index = self.index(from, if from.storage == self.target { 93 } else { 60 });
                 self.converted(from.buffer.at(index), from.dtype, dtype)
             }
         }
     }
 
-    /// Numbers at the ends of a dtype.
+    /// Extreme values of a dtype.
     pub(super) fn edge(&mut self, dtype: DType) -> Scalar {
         match dtype.integers() {
             Some((least, most)) => {
@@ -181,13 +181,13 @@ impl Maker<'_> {
     }
 }
 
-/// Values as they have to be where a dtype is needed.
+/// Conversion of values where a dtype is required.
 pub(super) trait CastTo {
     fn cast_to(self, dtype: DType) -> Value;
 }
 
 impl CastTo for Value {
-    /// Constants and indices take the dtype; all others have it.
+    /// Constants and indices are cast to the dtype; all other values have it already.
     fn cast_to(self, dtype: DType) -> Value {
         match self.resolved() {
             tile::Value::Const(_) | tile::Value::Index(_) => self.cast(dtype),

@@ -1,4 +1,4 @@
-//! Sketches in full.
+//! Builds programs from sketches.
 
 use std::collections::BTreeMap;
 use std::mem::{replace, take};
@@ -13,10 +13,10 @@ use super::sketch::{
     Around, FragmentSketch, Kind, NestSketch, Order, Pattern, Sketch, Source, Start, Step, Target, Term,
 };
 
-/// The variable of the loop around.
+/// The variable of the enclosing loop.
 pub(crate) const ROUND: &str = "k";
 
-/// The program that a sketch means.
+/// The program of a sketch.
 pub(crate) fn program(sketch: &Sketch) -> Program {
     let mut build = Build::new(sketch.threads);
     for fragment in &sketch.fragments {
@@ -46,7 +46,7 @@ pub(crate) fn program(sketch: &Sketch) -> Program {
     }
 }
 
-/// A fragment that steps can name.
+/// A fragment that steps can use.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) name: String,
@@ -59,13 +59,13 @@ pub(crate) struct Build {
     pub(crate) threads: i64,
     params: Vec<Buffer>,
     buffers: Vec<Buffer>,
-    /// The fragments that are no views.
+    /// The fragments that are not views.
     known: Vec<Known>,
-    /// What is done before anything else.
+    /// The operations at the start of the program.
     before: Vec<Op>,
     pub(crate) ops: Vec<Op>,
     pub(crate) loop_layouts: BTreeMap<String, Layout>,
-    /// The extent of the loop around, inside of it.
+    /// The extent of the enclosing loop, inside a loop.
     pub(crate) rounds: Option<i64>,
     count: usize,
 }
@@ -85,7 +85,7 @@ impl Build {
         }
     }
 
-    /// A name that no other has.
+    /// A unique name.
     pub(crate) fn name(&mut self, letter: &str) -> String {
         self.count += 1;
         format!("{letter}{}", self.count)
@@ -98,7 +98,7 @@ impl Build {
         name
     }
 
-    /// One of the fragments.
+    /// Selects one of the fragments.
     pub(crate) fn known(&self, number: usize) -> Known {
         self.known[number % self.known.len()].clone()
     }

@@ -1,9 +1,9 @@
-//! What must hold for every random program.
+//! Properties of all random programs.
 //!
-//! - One in which iterations write the same element is refused.
-//! - What is accepted passes the judge, and keeps the layouts that the program asks for.
-//! - What is refused although nothing is wrong with it, and it asks for no layouts, is a mistake wherever layouts exist.
-//!   Whole fragments on every thread are such layouts nearly always, and the judge says whether they are.
+//! - A program in which iterations write the same element is refused.
+//! - An accepted program passes the judge, and keeps the layouts that it specifies.
+//! - Refusing a valid program that specifies no layouts is an error if valid layouts exist. Nearly always, whole
+//!   fragments on every thread are such layouts, and the judge decides whether they are.
 //! - Nothing panics.
 
 use std::collections::BTreeMap;
@@ -24,34 +24,34 @@ use super::super::program::{Buffer, Program, Scope};
 use super::super::races::races;
 use crate::fuzz::said;
 
-/// How a program ended, rightly.
+/// The outcome of a program that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Accepted,
-    /// Refused, with the code of the first finding.
+    /// Refused, with the code of the first diagnostic.
     Refused(&'static str, Why),
 }
 
-/// Why it is right that a program is refused.
+/// Why it is correct to refuse a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Why {
-    /// Iterations write one element.
+    /// Several iterations write the same element.
     Racy,
-    /// It asks for layouts, which may not fit.
+    /// It specifies layouts, which may not be valid.
     LaidOut,
-    /// Whole fragments on every thread do not work either.
+    /// Even whole fragments on every thread are not valid.
     Impossible,
 }
 
-/// What is wrong.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
-    /// In a few words that are the same for many programs.
+    /// The kind of failure, in a few words shared by many programs.
     pub(crate) class: String,
     pub(crate) what: String,
 }
 
-/// Checks a program. A panic is wrong.
+/// Checks a program. A panic is a failure.
 pub(crate) fn check(program: &Program) -> Result<Ended, Wrong> {
     catch_unwind(AssertUnwindSafe(|| checked(program))).unwrap_or_else(|panic| {
         let what = said(panic.as_ref());
@@ -64,7 +64,7 @@ fn checked(program: &Program) -> Result<Ended, Wrong> {
     let kernel = kernel_of(&case).map_err(|why| wrong("the program cannot be built", why))?;
     let race = races(program).into_iter().next();
     match (answer(kernel, program), race) {
-        (Ok(_), Some(race)) => Err(wrong("racy, and accepted", race)),
+        (Ok(_), Some(race)) => Err(wrong("accepted, but racy", race)),
         (Ok(answer), None) => right(program, &answer).map(|()| Ended::Accepted),
         (Err(found), race) => {
             let Some(first) = found.first() else { return Err(wrong("refused without a reason", "")) };
@@ -72,7 +72,7 @@ fn checked(program: &Program) -> Result<Ended, Wrong> {
                 Some(_) => Why::Racy,
                 None if !program.layouts.is_empty() || !program.loop_layouts.is_empty() => Why::LaidOut,
                 None if judge(program, &everywhere(program)).is_empty() => {
-                    return Err(wrong(&format!("{}, and valid", first.code), told(first)));
+                    return Err(wrong(&format!("{}, but valid", first.code), told(first)));
                 }
                 None => Why::Impossible,
             };
@@ -97,7 +97,7 @@ fn answer(kernel: Kernel, program: &Program) -> Result<Assignment, Vec<Diagnosti
     Ok(assignment(kernel, program, &inferred))
 }
 
-/// An answer passes the judge, and has the layouts that the program asks for.
+/// Checks that an answer passes the judge and has the layouts that the program specifies.
 fn right(program: &Program, answer: &Assignment) -> Result<(), Wrong> {
     if let Some(fault) = judge(program, answer).first() {
         let debug = format!("{fault:?}");
@@ -107,21 +107,21 @@ fn right(program: &Program, answer: &Assignment) -> Result<(), Wrong> {
     for (name, layout) in &program.layouts {
         let asked = Placement::of_layout(layout).map_err(|why| wrong("a layout without values", why))?;
         if answer.buffers.get(name) != Some(&asked) {
-            return Err(wrong("a layout that was asked for is not kept", name));
+            return Err(wrong("a specified layout is not kept", name));
         }
     }
     for (nest, placed) in nests(&program.body).into_iter().zip(&answer.loops) {
         let Some(layout) = nest.loop_layout.as_ref().and_then(|name| program.loop_layouts.get(name)) else { continue };
         let asked = LoopPlacement::of_layout(nest, layout).map_err(|why| wrong("a layout without values", why))?;
         if placed.executors != asked.executors {
-            return Err(wrong("a loop is not done as was asked for", nest.vars.join(", ")));
+            return Err(wrong("a specified layout of a loop is not kept", nest.vars.join(", ")));
         }
     }
     Ok(())
 }
 
-/// Every thread has all fragments, element by element. Loops are then on any threads: on all where they write a
-/// fragment, and one is enough for the others.
+/// Every thread holds all elements of all fragments. Loops that write a fragment then run on all threads; for the
+/// others, one thread is enough.
 fn everywhere(program: &Program) -> Assignment {
     let whole = |buffer: &Buffer| {
         let owners = |element| (0..program.threads).map(|thread| (thread, element)).collect();
@@ -131,7 +131,7 @@ fn everywhere(program: &Program) -> Assignment {
     Assignment { buffers: fragments.map(|buffer| (buffer.name.clone(), whole(buffer))).collect(), loops: Vec::new() }
 }
 
-/// A program as a case that has to be accepted.
+/// A program as a case that must be accepted.
 pub(crate) fn case(name: &str, program: Program) -> Case {
     let expected = Expected {
         stage: String::new(),
@@ -208,7 +208,7 @@ mod tests {
         }
         assert_eq!(right(&moved, &answer).unwrap_err().class, "the judge finds OutsideBlock");
         let asked = sketch(Some((0, Arrangement::Twice)));
-        assert_eq!(right(&asked, &everywhere(&asked)).unwrap_err().class, "a layout that was asked for is not kept");
+        assert_eq!(right(&asked, &everywhere(&asked)).unwrap_err().class, "a specified layout is not kept");
     }
 
     #[test]

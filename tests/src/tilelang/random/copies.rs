@@ -1,4 +1,4 @@
-//! Copies of random programs: parts of fragments, parameters around them, and what hangs over an edge.
+//! Copies in random programs: parts of fragments, larger parameters, and copies that extend past an edge.
 
 use super::super::expr::Index;
 use super::super::program::{Region, RegionRange};
@@ -27,7 +27,8 @@ impl Window {
 }
 
 impl Build {
-    /// A part of a fragment; one that moves has a part of the first dimension for every round of the loop around.
+    /// A part of a fragment. If it moves, it is a different part of the first dimension in each iteration of the
+    /// enclosing loop.
     pub(crate) fn part(&self, of: &Known, part: &Part, is_moving: bool) -> Window {
         let mut ranges = Vec::new();
         for (dimension, size) in of.shape.iter().enumerate() {
@@ -54,7 +55,7 @@ impl Build {
         if may_cross { self.copy_across(told, &of, &other) } else { self.copy_memory(told, &of) }
     }
 
-    /// From a parameter or to one, which is larger than what is copied, or smaller.
+    /// From or to a parameter, which is larger or smaller than the copied part.
     fn copy_memory(&mut self, told: &CopySketch, of: &Known) {
         let part = self.part(of, &told.part, told.is_moving);
         let (mut shape, mut ranges) = (Vec::new(), Vec::new());
@@ -75,7 +76,7 @@ impl Build {
         self.ops.push(if goes_out { copy(memory, fragment) } else { copy(fragment, memory) });
     }
 
-    /// A box that both have, from wherever it is in one to wherever it is in the other.
+    /// A box that fits in both, at independent positions.
     fn copy_across(&mut self, told: &CopySketch, of: &Known, from: &Known) {
         let (mut to_ranges, mut from_ranges) = (Vec::new(), Vec::new());
         for (dimension, (to, from)) in of.shape.iter().zip(&from.shape).enumerate() {

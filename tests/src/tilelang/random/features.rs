@@ -1,4 +1,4 @@
-//! What random programs have in them, for a histogram.
+//! The features of random programs, for a histogram.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::sketch::{
 pub(crate) fn features(sketch: &Sketch) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     if sketch.threads % 32 != 0 {
-        found.insert("threads: no whole warps");
+        found.insert("threads: partial warp");
     }
     for fragment in &sketch.fragments {
         found.insert(if fragment.shape.len() == 1 { "fragment: one dimension" } else { "fragment: two dimensions" });
@@ -23,16 +23,16 @@ pub(crate) fn features(sketch: &Sketch) -> BTreeSet<&'static str> {
         });
         let is_odd = |extent: &i64| extent.count_ones() != 1;
         if fragment.shape.iter().any(is_odd) {
-            found.insert("fragment: no power of two");
+            found.insert("fragment: not a power of two");
         }
     }
     for of in &sketch.steps {
         step(of, &mut found);
     }
     if let Some(around) = sketch.around.filter(|around| around.first < sketch.steps.len()) {
-        found.insert("loop around");
+        found.insert("enclosing loop");
         if around.from.is_some() {
-            found.insert("loop around: an op from some round on");
+            found.insert("enclosing loop: an op from some iteration on");
         }
     }
     if let Some((_, arrangement)) = sketch.laid_out {
@@ -40,7 +40,7 @@ pub(crate) fn features(sketch: &Sketch) -> BTreeSet<&'static str> {
             Arrangement::InOrder(_) => "laid out: in order",
             Arrangement::Whole => "laid out: whole",
             Arrangement::Twice => "laid out: twice",
-            Arrangement::Outside => "laid out: outside of the block",
+            Arrangement::Outside => "laid out: out of the block",
             Arrangement::OneSlot => "laid out: in one slot",
         });
     }
@@ -63,18 +63,18 @@ fn step(step: &Step, found: &mut BTreeSet<&'static str>) {
         Step::Reduce { dim, clear, .. } => {
             found.insert(if *dim == 0 { "reduction: first dimension" } else { "reduction: last dimension" });
             if !clear {
-                found.insert("reduction: onto what is there");
+                found.insert("reduction: accumulating");
             }
         }
         Step::Fill { .. } => {
             found.insert("fill");
         }
         Step::Stage { back, .. } => {
-            found.insert("through shared memory and back");
+            found.insert("round trip through shared memory");
             back.iter().for_each(|pattern| read(pattern, found));
         }
         Step::View { halves, .. } => {
-            found.insert(if *halves { "view: narrower" } else { "view: as wide" });
+            found.insert(if *halves { "view: narrower" } else { "view: same width" });
         }
     }
 }
@@ -86,13 +86,13 @@ fn copy(of: &CopySketch, found: &mut BTreeSet<&'static str>) {
         Way::Across => "copy: between fragments",
     });
     if of.part.cut != [0; 2] {
-        found.insert("copy: of a part");
+        found.insert("copy: partial");
     }
     if of.kind.is_some() {
         found.insert("copy: converts");
     }
     if of.tail < 0 {
-        found.insert("copy: over an edge");
+        found.insert("copy: past an edge");
     }
 }
 
@@ -102,12 +102,12 @@ fn nest(of: &NestSketch, found: &mut BTreeSet<&'static str>) {
         Target::Global => "nest: to memory",
     });
     let flags = [
-        (of.cut != [0; 2], "nest: over a part"),
+        (of.cut != [0; 2], "nest: partial"),
         (of.is_swapped, "nest: loops swapped"),
-        (of.extra.is_some(), "nest: one loop more"),
+        (of.extra.is_some(), "nest: additional loop"),
         (of.cond.is_some(), "nest: condition"),
-        (of.cond.is_some_and(|cond| cond.by_round), "nest: condition on the loop around"),
-        (of.inner > 1, "nest: loop inside"),
+        (of.cond.is_some_and(|cond| cond.by_round), "nest: condition on the enclosing loop"),
+        (of.inner > 1, "nest: inner loop"),
         (of.is_named, "nest: named index"),
         (of.width.is_some(), "nest: width"),
         (of.is_laid_out, "laid out: loop"),
@@ -138,19 +138,19 @@ fn nest(of: &NestSketch, found: &mut BTreeSet<&'static str>) {
 
 fn read(pattern: &Pattern, found: &mut BTreeSet<&'static str>) {
     found.insert(match pattern.form {
-        Form::Same => "index: as it is",
+        Form::Same => "index: plain",
         Form::Reversed => "index: reversed",
         Form::Shifted => "index: shifted",
         Form::Rotated => "index: rotated",
-        Form::Rolling => "index: rotated by the loop around",
+        Form::Rolling => "index: rotated by the enclosing loop",
         Form::Halved => "index: halved",
         Form::Doubled => "index: doubled",
         Form::Wrapped => "index: remainder",
         Form::Fixed => "index: constant",
         Form::Diagonal => "index: diagonal",
-        Form::Inner => "index: rotated by the loop inside",
+        Form::Inner => "index: rotated by the inner loop",
     });
     if pattern.is_turned {
-        found.insert("index: of the other loop");
+        found.insert("index: other loop");
     }
 }

@@ -1,4 +1,4 @@
-//! Layouts that random programs ask for: right ones, and some that are none.
+//! Layouts specified by random programs: valid ones, and some invalid ones.
 
 use super::super::boxes::size;
 use super::super::expr::Index;
@@ -29,7 +29,7 @@ pub(crate) fn layout(arrangement: Arrangement, shape: &[i64], threads: i64) -> L
     }
 }
 
-/// The number of an element, row-major.
+/// The row-major index of an element.
 fn flat(shape: &[i64]) -> Index {
     let mut sum = number(0);
     for (dimension, extent) in shape.iter().enumerate() {

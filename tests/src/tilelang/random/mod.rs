@@ -1,8 +1,8 @@
-//! Random tile programs through inference: racy ones are refused, what is accepted passes the judge, what is refused
-//! could not be accepted, and nothing panics.
+//! Random tile programs through inference: racy programs are refused, accepted ones pass the judge, refused ones have
+//! no valid layouts, and nothing panics.
 //!
-//! A program is told by the seed and its number alone, so that runs in parts and side by side come to the same report.
-//! What is wrong is made smaller before it is told.
+//! A program depends only on the seed and its number, so runs that are split or parallel give the same report. Failing
+//! programs are shrunk before they are reported.
 
 mod build;
 mod check;
@@ -33,10 +33,10 @@ use strategy::sketches;
 
 pub use report::ProgramReport;
 
-/// Steps of making a program smaller, at most.
+/// The maximum number of shrinking steps.
 const MOST_STEPS: usize = 2_000;
 
-/// A part of a run: the programs of these numbers.
+/// Part of a run: the programs with these numbers.
 pub fn run_programs(seed: u64, programs: Range<u64>) -> ProgramReport {
     let strategy = sketches();
     let mut report = ProgramReport::default();
@@ -55,7 +55,7 @@ pub fn run_programs(seed: u64, programs: Range<u64>) -> ProgramReport {
     report
 }
 
-/// The first programs of a seed that are accepted, as cases that can be run; at most so many.
+/// The first accepted programs of a seed, as cases that can be run; at most `most`.
 pub fn accepted_programs(seed: u64, most: usize) -> Vec<Case> {
     let strategy = sketches();
     let numbers = 0..20 * most as u64;
@@ -67,7 +67,7 @@ pub fn accepted_programs(seed: u64, most: usize) -> Vec<Case> {
     programs.take(most).collect()
 }
 
-/// The sketch of a number, and all that it can be shrunk to.
+/// The sketch with a number, and all sketches that it can be shrunk to.
 fn drawn<S: Strategy<Value = Sketch>>(strategy: &S, seed: u64, number: u64) -> Option<S::Tree> {
     let mut rng = Rng::new(seed, number);
     let mut bytes = [0; 32];
@@ -79,7 +79,7 @@ fn drawn<S: Strategy<Value = Sketch>>(strategy: &S, seed: u64, number: u64) -> O
     strategy.new_tree(&mut runner).ok()
 }
 
-/// A smaller program with which the same is wrong, and what is.
+/// A smaller program with the same kind of failure, and that failure.
 fn shrunk(tree: &mut impl ValueTree<Value = Sketch>, wrong: &Wrong) -> (Program, String) {
     let mut best = (program(&tree.current()), wrong.what.clone());
     let mut may_go_on = tree.simplify();
@@ -99,7 +99,7 @@ fn shrunk(tree: &mut impl ValueTree<Value = Sketch>, wrong: &Wrong) -> (Program,
     best
 }
 
-/// A program as text: that of its kernel, if it can be built.
+/// A program as text: the text of its kernel, if it can be built.
 fn shown(program: &Program) -> String {
     let kernel = catch_unwind(AssertUnwindSafe(|| kernel_of(&case("random", program.clone()))));
     match kernel {

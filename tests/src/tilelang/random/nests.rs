@@ -1,4 +1,4 @@
-//! Parallel nests of random programs.
+//! Parallel nests in random programs.
 
 use super::super::expr::{Index, Load, Value, ValueOp};
 use super::super::program::{Element, LoopKind, Op, Parallel, Store};
@@ -9,7 +9,7 @@ use super::sketch::{Arrangement, Combine, Cond, Kind, NestSketch, Order, Pattern
 
 /// The variables of parallel loops.
 const VARS: [&str; 3] = ["i", "j", "l"];
-/// The variable of a loop inside of an iteration.
+/// The variable of a loop inside an iteration.
 const INNER: &str = "r";
 /// The name of an index.
 const NAMED: &str = "t";
@@ -17,7 +17,7 @@ const NAMED: &str = "t";
 /// The loops of a nest.
 pub(crate) struct Over {
     vars: Vec<LoopVar>,
-    /// Of each dimension that the nest goes over, its loop.
+    /// For each dimension of the nest's fragment, its loop.
     own: Vec<usize>,
 }
 
@@ -50,14 +50,14 @@ impl Over {
         Over::extents(extents, own)
     }
 
-    /// The variable that belongs to a dimension, and the next one.
+    /// The variable of a dimension, and the next one.
     fn var(&self, dimension: usize, is_turned: bool) -> (&LoopVar, &LoopVar) {
         let own = self.own.get(dimension).copied().unwrap_or(dimension);
         let (at, count) = (own + usize::from(is_turned), self.vars.len());
         (&self.vars[at % count], &self.vars[(at + 1) % count])
     }
 
-    /// Indices of a buffer of this shape.
+    /// Indices into a buffer of this shape.
     pub(crate) fn indices(&self, patterns: &[Pattern; 2], shape: &[i64], serial: Serial) -> Vec<Index> {
         let index = |(dimension, extent): (usize, &i64)| {
             let pattern = patterns.get(dimension).copied().unwrap_or(Pattern::SAME);
@@ -67,7 +67,7 @@ impl Over {
         shape.iter().enumerate().map(index).collect()
     }
 
-    /// Shape and indices of a tensor in global memory that has a dimension for some of the loops.
+    /// Shape and indices of a tensor in global memory with dimensions for some of the loops.
     fn tensor(&self, order: Order, patterns: &[Pattern; 2], serial: Serial) -> (Vec<i64>, Vec<Index>) {
         let count = self.vars.len();
         let loops: Vec<usize> = match order {
@@ -100,7 +100,7 @@ impl Over {
 }
 
 impl NestSketch {
-    /// All elements of a fragment, one after the other.
+    /// A plain move of all elements of a fragment, in order.
     pub(crate) fn moving(target: Target, of: usize, term: Term) -> NestSketch {
         NestSketch {
             target,
@@ -120,14 +120,14 @@ impl NestSketch {
     }
 }
 
-/// Where a nest stores.
+/// The destination of a nest.
 struct Place {
     buffer: String,
     kind: Kind,
     index: Vec<Index>,
 }
 
-/// A value, with its dtype where it has one.
+/// A value, with its dtype if it has one.
 type Typed = (Value, Option<Kind>);
 
 impl Build {
@@ -199,7 +199,7 @@ impl Build {
         Value::Op(op, arguments)
     }
 
-    /// A fragment that the nest also writes is read where it is written: iterations have no order.
+    /// A fragment that the nest also writes is read at the index that is written, since iterations are not ordered.
     fn term(&mut self, term: &Term, place: &Place, over: &Over, serial: Serial) -> Typed {
         let (kind, order) = match term.source {
             Source::Variable => return (Value::Variable(over.var(0, term.patterns[0].is_turned).0.name.clone()), None),

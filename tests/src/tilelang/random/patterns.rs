@@ -1,33 +1,33 @@
-//! Indices of random programs: forms of loop variables that stay inside of a dimension, whatever the numbers are.
+//! Indices in random programs: expressions of loop variables that stay in bounds of a dimension for any parameters.
 //!
-//! They do so by interval arithmetic, which is how the verifier looks at them.
+//! This holds under interval arithmetic, which the verifier uses.
 
 use super::super::expr::{Index, IndexOp};
 use super::sketch::{Form, Pattern};
 
-/// A loop variable, from 0 to its extent.
+/// A loop variable with its extent.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopVar {
     pub(crate) name: String,
     pub(crate) extent: i64,
 }
 
-/// The variables of serial loops: inside of an iteration and around the nest.
+/// The variables of serial loops: inside an iteration, and around the nest.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Serial {
     pub(crate) inner: Option<&'static str>,
     pub(crate) round: Option<&'static str>,
 }
 
-/// What an index of one dimension is made of.
+/// The inputs for an index of one dimension.
 pub(crate) struct Room<'a> {
     pub(crate) var: &'a LoopVar,
-    /// Another variable of the nest; the same where there is only one.
+    /// Another variable of the nest, or the same if there is only one.
     pub(crate) other: &'a LoopVar,
     pub(crate) serial: Serial,
     /// The extent of the dimension.
     pub(crate) extent: i64,
-    /// Whether the index may leave it: outside of a tensor in global memory nothing is read or written.
+    /// Whether the index may be out of bounds: accesses out of bounds of a tensor in global memory are masked.
     pub(crate) may_leave: bool,
 }
 
@@ -85,7 +85,7 @@ fn minus(left: Index, right: Index) -> Index {
     binary(IndexOp::Sub, left, right)
 }
 
-/// An index below `reach`, kept below `size`.
+/// An index below `reach`, reduced to one below `size`.
 fn fitted(index: Index, reach: i64, size: i64) -> Index {
     if reach <= size { index } else { modulo(index, size) }
 }

@@ -1,20 +1,20 @@
-//! What random programs came to.
+//! The report on random programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::check::{Ended, Why, Wrong};
 
-/// How random programs ended.
+/// The outcomes of random programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramReport {
     programs: u64,
     accepted: u64,
-    /// By code and reason.
+    /// Refused programs by code and reason.
     refused: BTreeMap<(&'static str, Why), u64>,
     /// How many programs have a feature.
     features: BTreeMap<&'static str, u64>,
-    /// By class: how many there are, and the first.
+    /// Failures by class: their number, and the first one.
     wrong: BTreeMap<String, (u64, String)>,
 }
 
@@ -33,13 +33,13 @@ impl ProgramReport {
         }
     }
 
-    /// Adds a wrong one; `example` makes the text of the first of its class.
+    /// Adds a failure; `example` produces the text of the first of its class.
     pub(crate) fn failed(&mut self, wrong: &Wrong, example: impl FnOnce() -> String) {
         let (count, _) = self.wrong.entry(wrong.class.clone()).or_insert_with(|| (0, example()));
         *count += 1;
     }
 
-    /// This part of a run, followed by a later one.
+    /// Merges this part of a run with a later one.
     pub fn merged(mut self, later: ProgramReport) -> ProgramReport {
         self.programs += later.programs;
         self.accepted += later.accepted;
@@ -55,22 +55,22 @@ impl ProgramReport {
         self
     }
 
-    /// How many programs there were.
+    /// The number of programs.
     pub fn programs(&self) -> u64 {
         self.programs
     }
 
-    /// How many were accepted, rightly.
+    /// The number of programs correctly accepted.
     pub fn accepted(&self) -> u64 {
         self.accepted
     }
 
-    /// How many were refused, rightly.
+    /// The number of programs correctly refused.
     pub fn refused(&self) -> u64 {
         self.refused.values().sum()
     }
 
-    /// How many are wrong.
+    /// The number of failures.
     pub fn wrong(&self) -> u64 {
         self.wrong.values().map(|(count, _)| count).sum()
     }
@@ -80,13 +80,13 @@ impl ProgramReport {
         &self.features
     }
 
-    /// One wrong program of every class, as small as it could be made.
+    /// One failing program per class, shrunk as far as possible.
     pub fn examples(&self) -> Vec<String> {
         self.wrong.iter().map(|(class, (count, example))| format!("{class} (x {count}): {example}")).collect()
     }
 }
 
-/// A histogram of features, why programs were refused, and a line with the sums.
+/// A histogram of features, the reasons for refusals, and a line with the totals.
 impl fmt::Display for ProgramReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (feature, count) in &self.features {
@@ -94,9 +94,9 @@ impl fmt::Display for ProgramReport {
         }
         for ((code, why), count) in &self.refused {
             let why = match why {
-                Why::Racy => "iterations write one element",
-                Why::LaidOut => "it asks for layouts",
-                Why::Impossible => "nothing works",
+                Why::Racy => "iterations write the same element",
+                Why::LaidOut => "it specifies layouts",
+                Why::Impossible => "no valid layouts exist",
             };
             writeln!(f, "{count:>8}  refused {code}: {why}")?;
         }

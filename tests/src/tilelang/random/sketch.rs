@@ -1,7 +1,7 @@
-//! Random programs in short.
+//! Compact descriptions of random programs.
 //!
-//! Every value of these types means a program: numbers choose modulo what there is to choose from. So whatever shrinking
-//! makes of a sketch is a program again.
+//! Every value of these types denotes a program: numbers select modulo the number of choices. So a sketch can be shrunk
+//! arbitrarily and still denotes a program.
 
 use super::super::expr::ValueOp;
 use super::super::program::ReduceKind;
@@ -10,22 +10,22 @@ use super::super::program::ReduceKind;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sketch {
     pub(crate) threads: i64,
-    /// One at least.
+    /// At least one.
     pub(crate) fragments: Vec<FragmentSketch>,
     pub(crate) steps: Vec<Step>,
     pub(crate) around: Option<Around>,
-    /// A fragment that the program lays out itself, and how.
+    /// A fragment for which the program specifies a layout, and the layout.
     pub(crate) laid_out: Option<(usize, Arrangement)>,
 }
 
-/// A fragment, with what it holds at first.
+/// A fragment, with its initial contents.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FragmentSketch {
     /// One or two extents.
     pub(crate) shape: Vec<i64>,
     pub(crate) kind: Kind,
     pub(crate) start: Start,
-    /// Whether it is copied to memory in the end.
+    /// Whether it is copied to memory at the end.
     pub(crate) is_stored: bool,
 }
 
@@ -53,36 +53,36 @@ impl Kind {
         matches!(self, Kind::F32 | Kind::F16)
     }
 
-    /// Whether elements may be converted: what is beyond the range of 8 bits is not defined for floats.
+    /// Whether elements may be converted: a conversion of floats beyond the range of 8 bits is not defined.
     pub(crate) fn may_become(self, other: Kind) -> bool {
         !(self.is_float() && other == Kind::I8)
     }
 }
 
-/// What a fragment holds at first.
+/// The initial contents of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     Fill,
     /// A copy of a parameter.
     Load,
-    /// A parameter with the dimensions in the other order.
+    /// A transposed parameter.
     Turned,
-    /// A parameter, by way of shared memory.
+    /// A parameter, copied through shared memory.
     Staged,
 }
 
-/// What is done to fragments and memory.
+/// An operation on fragments and memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     Nest(NestSketch),
     Copy(CopySketch),
-    /// A reduction into a fragment of its own, which is one of the fragments from then on.
+    /// A reduction into a new fragment, which later steps can use.
     Reduce {
         src: usize,
         dim: usize,
         kind: ReduceKind,
         clear: bool,
-        /// Whether the result keeps the dimension, with the extent 1.
+        /// Whether the result keeps the dimension, with extent 1.
         keeps: bool,
     },
     Fill {
@@ -90,7 +90,7 @@ pub(crate) enum Step {
         part: Part,
         value: i64,
     },
-    /// Through shared memory and back, read in another order there.
+    /// A round trip through shared memory, read back in another order.
     Stage {
         of: usize,
         back: [Pattern; 2],
@@ -98,7 +98,7 @@ pub(crate) enum Step {
     /// A view of another dtype, copied from or to a parameter.
     View {
         of: usize,
-        /// Elements of half the width, twice as many.
+        /// Twice as many elements of half the width.
         halves: bool,
         /// One dimension.
         is_flat: bool,
@@ -110,60 +110,60 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NestSketch {
     pub(crate) target: Target,
-    /// The fragment over whose elements the loops go.
+    /// The fragment over whose elements the loops iterate.
     pub(crate) of: usize,
-    /// By how much the loops are shorter than its dimensions.
+    /// The number of iterations by which each loop is shorter than its dimension.
     pub(crate) cut: [i64; 2],
-    /// Whether the loops are in the other order.
+    /// Whether the loops are interchanged.
     pub(crate) is_swapped: bool,
     pub(crate) extra: Option<Extra>,
     pub(crate) store: [Pattern; 2],
     pub(crate) terms: [Term; 2],
     pub(crate) combine: Combine,
     pub(crate) cond: Option<Cond>,
-    /// Rounds of a loop inside of an iteration; 1 for none.
+    /// The extent of a loop inside an iteration; 1 for none.
     pub(crate) inner: i64,
-    /// Whether an index gets a name.
+    /// Whether an index is bound to a name.
     pub(crate) is_named: bool,
     pub(crate) width: Option<i64>,
-    /// Whether the program says which thread does which iteration.
+    /// Whether the program specifies the layout of the loop.
     pub(crate) is_laid_out: bool,
 }
 
-/// Where a nest stores.
+/// The destination of a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// In the fragment over which the loops go.
+    /// The fragment over which the loops iterate.
     Fragment,
-    /// In a parameter of its own.
+    /// A separate parameter.
     Global,
 }
 
-/// A loop over nothing in particular.
+/// An additional loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extra {
     pub(crate) extent: i64,
     pub(crate) is_first: bool,
 }
 
-/// What a value is made of.
+/// The structure of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Term {
     pub(crate) source: Source,
     pub(crate) patterns: [Pattern; 2],
 }
 
-/// Where a term comes from.
+/// The source of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Fragment(usize),
-    /// A parameter of its own.
+    /// A separate parameter.
     Global(Kind, Order),
     Variable,
     Constant(i64),
 }
 
-/// The loops that the dimensions of a parameter belong to.
+/// The loops that correspond to the dimensions of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Same,
@@ -172,19 +172,19 @@ pub(crate) enum Order {
     Last,
 }
 
-/// What is made of two terms.
+/// The combination of two terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Combine {
-    /// Only the first one.
+    /// Only the first term.
     Move,
     Twice,
     Sum,
     Difference,
     Product,
     Greatest,
-    /// One or the other, by an index.
+    /// One or the other, selected by an index.
     Choice,
-    /// The exponential function of the first one, if it is a float.
+    /// The exponential function of the first term, if it is a float.
     Exp,
 }
 
@@ -193,7 +193,7 @@ pub(crate) enum Combine {
 pub(crate) struct Pattern {
     pub(crate) form: Form,
     pub(crate) by: i64,
-    /// Whether it goes with the next loop.
+    /// Whether it uses the variable of the next loop.
     pub(crate) is_turned: bool,
 }
 
@@ -202,25 +202,25 @@ impl Pattern {
     pub(crate) const SAME: Pattern = Pattern { form: Form::Same, by: 0, is_turned: false };
 }
 
-/// What an index makes of a loop variable.
+/// The form of an index of a loop variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Same,
     Reversed,
     Shifted,
-    /// Shifted, and what leaves the dimension enters it again.
+    /// Shifted modulo the extent.
     Rotated,
-    /// Rotated by the variable of the loop around.
+    /// Rotated by the variable of the enclosing loop.
     Rolling,
     Halved,
     Doubled,
-    /// The remainder of a small number.
+    /// The remainder of division by a small number.
     Wrapped,
     /// A constant.
     Fixed,
     /// The sum of two loop variables.
     Diagonal,
-    /// Rotated by the variable of the loop inside.
+    /// Rotated by the variable of the inner loop.
     Inner,
 }
 
@@ -231,9 +231,9 @@ pub(crate) struct Cond {
     /// A comparison.
     pub(crate) op: ValueOp,
     pub(crate) by: i64,
-    /// Whether it compares with the variable of the loop around, if there is one.
+    /// Whether it compares with the variable of the enclosing loop, if any.
     pub(crate) by_round: bool,
-    /// Whether something else is stored where it does not hold.
+    /// Whether another value is stored if it does not hold.
     pub(crate) has_otherwise: bool,
 }
 
@@ -244,22 +244,22 @@ pub(crate) struct CopySketch {
     pub(crate) of: usize,
     pub(crate) other: usize,
     pub(crate) part: Part,
-    /// Where it begins in memory, or in the other fragment.
+    /// Its start in memory, or in the other fragment.
     pub(crate) offset: i64,
-    /// Elements of the parameter behind it; fewer than none, where it hangs over the edge.
+    /// Elements of the parameter after the part; negative if the part extends past the edge.
     pub(crate) tail: i64,
-    /// The parameter's dtype, if it is another.
+    /// The parameter's dtype, if it differs.
     pub(crate) kind: Option<Kind>,
-    /// Whether it moves on with the loop around.
+    /// Whether it advances with the enclosing loop.
     pub(crate) is_moving: bool,
 }
 
-/// From where to where.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     In,
     Out,
-    /// From another fragment, if that has as many dimensions.
+    /// From another fragment, if it has the same rank.
     Across,
 }
 
@@ -277,21 +277,21 @@ pub(crate) struct Around {
     pub(crate) steps: usize,
     pub(crate) extent: i64,
     pub(crate) is_unrolled: bool,
-    /// The round from which on the last op is done.
+    /// The iteration from which on the last op is executed.
     pub(crate) from: Option<i64>,
 }
 
-/// A layout that a program asks for.
+/// A layout specified by a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrangement {
-    /// Vectors of so many elements, in order.
+    /// Vectors of this many elements, in order.
     InOrder(i64),
-    /// Every thread has all.
+    /// Every thread holds all elements.
     Whole,
     /// Two copies of every element.
     Twice,
-    /// One element for every thread, the last one outside of the block.
+    /// One element per thread, the last one outside of the block.
     Outside,
-    /// One slot: a clash where there are more elements than threads.
+    /// A single slot: a conflict if there are more elements than threads.
     OneSlot,
 }

@@ -1,4 +1,4 @@
-//! Where sketches come from: strategies of proptest, which also shrink them. What is simple comes first.
+//! Strategies of proptest that generate and shrink sketches. Simple alternatives come first.
 
 use proptest::array::uniform2;
 use proptest::bool::weighted;
@@ -16,9 +16,9 @@ use super::sketch::{
     Pattern, Sketch, Source, Start, Step, Target, Term, Way,
 };
 
-/// Elements of a fragment, at most.
+/// The maximum number of elements of a fragment.
 const MOST_ELEMENTS: i64 = 256;
-/// Steps, at most.
+/// The maximum number of steps.
 const MOST_STEPS: usize = 4;
 
 const THREADS: &[i64] = &[32, 32, 64, 64, 128, 96, 40];
@@ -103,7 +103,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A number that is most often none.
+/// A number that is usually 0.
 fn rarely(most: i64) -> impl Strategy<Value = i64> {
     prop_oneof![4 => Just(0i64), 1 => 0..=most]
 }
@@ -127,7 +127,7 @@ fn copy() -> impl Strategy<Value = CopySketch> {
     })
 }
 
-/// What an index that is read makes of a variable, now and then.
+/// Forms of indices in reads, used occasionally.
 const FORMS: &[Form] = &[
     Form::Fixed,
     Form::Shifted,
@@ -140,9 +140,9 @@ const FORMS: &[Form] = &[
     Form::Rolling,
     Form::Inner,
 ];
-/// The same of one that is written, with which most iterations write elements of their own.
+/// Forms of indices in writes with which most iterations write distinct elements.
 const APART: &[Form] = &[Form::Shifted, Form::Shifted, Form::Reversed, Form::Rotated, Form::Rolling, Form::Diagonal];
-/// With these, most iterations meet.
+/// Forms with which most iterations write the same elements.
 const MEETING: &[Form] = &[Form::Fixed, Form::Halved, Form::Wrapped, Form::Doubled, Form::Inner];
 
 fn read(turned: f64) -> impl Strategy<Value = Pattern> {
