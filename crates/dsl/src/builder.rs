@@ -50,7 +50,7 @@ pub struct KernelBuilder<'k> {
     kernel: Kernel,
     /// The nodes that handles refer to.
     nodes: Opened,
-    /// What is said about its ops, loops and stores after they were added.
+    /// Changes to its ops, loops and stores after they were added.
     later: &'k Later,
     /// Variables of the loops that are open.
     loops: Vec<String>,

@@ -1,4 +1,4 @@
-//! What is said about ops, loops and stores after they were added. It lives as long as the closure of
+//! Changes to ops, loops and stores after they were added. It lives as long as the closure of
 //! [`kernel`](crate::kernel) runs, and the handles of ops, loops and stores borrow it: none of them outlives its kernel.
 
 use std::cell::{Cell, RefCell};
