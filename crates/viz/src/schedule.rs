@@ -5,6 +5,7 @@ mod accesses;
 
 use std::collections::BTreeMap;
 
+use tilewright_diag::counted;
 use tilewright_ir::thread::Program;
 use tilewright_layout::LayoutError;
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
@@ -114,7 +115,8 @@ impl Phase {
         let sum = |cost: fn(&WarpAccess) -> u32| accesses.iter().map(|(_, access)| cost(access)).sum::<u32>();
         let (wavefronts, ideal) = (sum(WarpAccess::wavefronts), sum(WarpAccess::ideal_wavefronts));
         let (count, width) = (accesses.len(), first.width);
-        let heading = format!("{verb} {memory}: {count} x {width} B, {wavefronts} wavefronts (ideal {ideal})");
+        let wavefronts = counted(wavefronts, "wavefront");
+        let heading = format!("{verb} {memory}: {count} x {width} B, {wavefronts} (ideal {ideal})");
         let rows = accesses.iter().enumerate().flat_map(|(at, (_, access))| rows_of(access, at)).collect();
         Some(Phase { heading, memory, rows })
     }
@@ -373,7 +375,7 @@ mod tests {
         let f = fixture(DType::B32, 2);
         let schedule = f.schedule(vec![f.op(vec![f.load(lane() * 32, 1), f.store(lane(), 1)])]).unwrap();
         let (text, svg) = (schedule.to_text().unwrap(), schedule.to_svg().unwrap());
-        for line in ["read tile: 1 x 4 B, 2 wavefronts (ideal 1)", "write tile: 1 x 4 B, 1 wavefronts (ideal 1)"] {
+        for line in ["read tile: 1 x 4 B, 2 wavefronts (ideal 1)", "write tile: 1 x 4 B, 1 wavefront (ideal 1)"] {
             assert!(text.contains(line) && svg.contains(line), "{text}");
         }
         assert!(svg.contains("<title>access 0 again, bank 0: lane 1, byte 128 of tile</title>"), "{svg}");

@@ -10,7 +10,7 @@ use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::tile::TileLayout;
 
-use super::limits::{MAX_BOX, MAX_RANK, UNIT, WIDTHS};
+use super::limits::{MAX_BOX, MAX_RANK, UNIT, WIDTHS, uneven_row};
 use super::pattern::SwizzlePattern;
 use super::tensor_map::{BoxCopy, Interleave, Source, TensorMap, refuse};
 
@@ -145,10 +145,7 @@ fn sized(digits: Vec<Digit>, swizzle: SwizzlePattern, bits: i64) -> Result<Vec<D
 /// Length of the innermost side for `contiguous` elements: a row of the swizzle or, without one, a divisor of them.
 fn inner_side(contiguous: i64, swizzle: SwizzlePattern, bits: i64) -> Result<i64, LayoutError> {
     if swizzle == SwizzlePattern::None {
-        return largest_side(contiguous, UNIT * 8 / bits).ok_or_else(|| {
-            let problem = format!("{contiguous} elements in a row of the box are {} bits", contiguous * bits);
-            refuse(problem, "rows of a multiple of 16 bytes")
-        });
+        return largest_side(contiguous, UNIT * 8 / bits).ok_or_else(|| uneven_row(contiguous, contiguous * bits));
     }
     let row = swizzle.span() * 8 / bits;
     if contiguous % row != 0 {
@@ -402,7 +399,7 @@ mod tests {
         let transposed = said(&[64, 64], &[16, 16], "S[(16,16):(1,16)]");
         assert_eq!(transposed, "neighbours in shared memory are 64 elements apart in the tensor");
         let narrow = said(&[16, 8], &[8, 4], "S[(8,4):(4,1)]");
-        assert_eq!(narrow, "4 elements in a row of the box are 64 bits");
+        assert_eq!(narrow, "a row of the box has 64 bits (4 elements)");
         let short = said(&[64, 64], &[8, 32], "swizzle(M=3,B=3,S=3) o S[(8,32):(64,1)]");
         assert_eq!(short, "32 of its elements are contiguous, but the 128-byte swizzle has rows of 64");
         let odd = said(&[64, 36], &[8, 8], "S[(8,8):(8,1)]");

@@ -1,5 +1,7 @@
 //! Shared-memory descriptors derived from layouts.
 
+use tilewright_diag::counted;
+
 use crate::axis::M;
 use crate::error::LayoutError;
 use crate::layout::Layout;
@@ -311,7 +313,7 @@ impl Tile {
 
 /// `12 bytes`, or `4 bits` for a number of bits that is not a whole number of bytes.
 fn bit_text(bits: i64) -> String {
-    if bits % 8 == 0 { format!("{} bytes", bits / 8) } else { format!("{bits} bits") }
+    if bits % 8 == 0 { counted(bits / 8, "byte") } else { counted(bits, "bit") }
 }
 
 /// The swizzles that the engines support, in notation, for elements of `bits` bits.

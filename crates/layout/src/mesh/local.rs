@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use tilewright_diag::counted;
+
 use super::Mesh;
 use super::placement::{Place, Placement, on_device};
 use crate::algebra::Walk;
@@ -118,7 +120,7 @@ impl fmt::Display for LocalSlice {
                     ranges.iter().map(|range| format!("{}..{}", range.start, range.end)).collect();
                 write!(f, "[{}] at {layout}", ranges.join(", "))
             }
-            LocalSlice::Elements(elements) => write!(f, "{} separate elements", elements.len()),
+            LocalSlice::Elements(elements) => write!(f, "{}", counted(elements.len(), "separate element")),
         }
     }
 }

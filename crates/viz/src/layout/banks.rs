@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tilewright_diag::counted;
 use tilewright_layout::LayoutError;
 use tilewright_layout::access::{AccessKind, WarpAccess};
 
@@ -196,7 +197,7 @@ fn described(access: &WarpAccess) -> String {
         AccessKind::Load => "load",
         AccessKind::Store => "store",
     };
-    format!("{kind} of {} bytes a lane", access.width)
+    format!("{kind} of {} a lane", counted(access.width, "byte"))
 }
 
 /// What the accesses cost, and the wavefronts of the slowest: the banks that are busy, and the lanes that are served.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tilewright_diag::counted;
 use tilewright_layout::LayoutError;
 use tilewright_layout::access::WAVEFRONT_BYTES;
 
@@ -37,7 +38,7 @@ fn page<'a>(view: &'a LayoutView, labels: &'a Labels) -> Result<Page<'a>, Layout
     let places = Places::read(view, labels)?;
     let mut above = intro(view, labels)?;
     if view.is_linear_memory() {
-        above.push(format!("a row is {} elements of {} bits", places.per_row, view.bits()));
+        above.push(format!("a row is {} of {}", counted(places.per_row, "element"), counted(view.bits(), "bit")));
     }
     Ok(Page::of(above, places))
 }

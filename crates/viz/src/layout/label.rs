@@ -1,5 +1,6 @@
 //! How places are written: `w1 T5 r0` on lanes, a plain number in memory, `axis=value` elsewhere.
 
+use tilewright_diag::counted;
 use tilewright_layout::axis::REG;
 use tilewright_layout::{Axis, LayoutError};
 
@@ -91,7 +92,8 @@ impl Labels {
             examples.push("...".to_string());
         }
         let (more, element) = (others.len(), tuple(&first.coordinate));
-        Ok(Some(format!("+{more}: at {more} more places; {element} is also at {}", examples.join(", "))))
+        let more_places = counted(more, "more place");
+        Ok(Some(format!("+{more}: at {more_places}; {element} is also at {}", examples.join(", "))))
     }
 
     /// All places of one element, for a tooltip.
@@ -147,7 +149,7 @@ impl Labels {
         };
         let mut texts: Vec<String> = places.iter().take(MOST_EXAMPLES).map(one).collect();
         if places.len() > MOST_EXAMPLES {
-            texts.push(format!("{} more places", places.len() - MOST_EXAMPLES));
+            texts.push(counted(places.len() - MOST_EXAMPLES, "more place"));
         }
         format!("{preposition} {}", texts.join(" and "))
     }
