@@ -19,7 +19,7 @@ const ELEMENTS: i64 = 32;
 /// Empty columns are drawn as long as no more than three in four are empty.
 const SPARSEST: i64 = 4;
 /// Maximum number of elements named in a tooltip.
-const MOST_ELEMENTS: usize = 16;
+const MAX_ELEMENTS: usize = 16;
 
 /// The hardware view as text: a row per owner (lane, thread, device), a column per slot (register, column), each with
 /// the coordinate of its element. Linear memory has a row per 128-byte line. `.` is a hole; `(0,0)&(1,0)` are two
@@ -86,10 +86,10 @@ impl<'a> Places<'a> {
 
     fn titled(&self, place: &Place, elements: &[i64]) -> String {
         let mut texts: Vec<String> =
-            elements.iter().take(MOST_ELEMENTS).map(|element| tuple(&self.view.coordinate(*element))).collect();
+            elements.iter().take(MAX_ELEMENTS).map(|element| tuple(&self.view.coordinate(*element))).collect();
         match elements.len() {
             0 => texts.push("nothing".to_string()),
-            many if many > MOST_ELEMENTS => texts.push(format!("{} more", many - MOST_ELEMENTS)),
+            many if many > MAX_ELEMENTS => texts.push(format!("{} more", many - MAX_ELEMENTS)),
             _ => {}
         }
         format!("{}: {}", self.labels.place(place), texts.join(", "))
