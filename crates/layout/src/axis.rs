@@ -126,7 +126,7 @@ impl Axis {
     }
 
     /// True if the name is valid in the notation: letters, digits and `_`, not starting with a digit.
-    pub(crate) fn has_a_name(&self) -> bool {
+    pub(crate) fn is_valid_name(&self) -> bool {
         match &self.0 {
             Repr::Known(_) => true,
             Repr::Free(name) => {

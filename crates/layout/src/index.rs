@@ -11,16 +11,16 @@ use crate::tile::TileLayout;
 impl TileLayout {
     /// The position on `axis` of the element whose flat index is `flat`, replicas left out.
     pub fn position_expr(&self, flat: &Expr, axis: &Axis) -> Expr {
-        let mut behind = 1i64;
+        let mut inner_size = 1i64;
         let mut sum = Expr::constant(self.offset_on(axis));
         let size = self.size();
         for iter in self.shard().iter().rev() {
             if iter.axis == *axis && iter.stride != 0 && iter.extent > 1 {
-                let quotient = flat / behind;
-                let digit = if behind * iter.extent == size { quotient } else { quotient % iter.extent };
+                let quotient = flat / inner_size;
+                let digit = if inner_size * iter.extent == size { quotient } else { quotient % iter.extent };
                 sum = sum + digit * iter.stride;
             }
-            behind *= iter.extent;
+            inner_size *= iter.extent;
         }
         sum
     }

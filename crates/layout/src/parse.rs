@@ -94,14 +94,14 @@ struct Parser<'a> {
 
 /// The parts of a sum seen so far.
 #[derive(Default)]
-struct Parts {
-    shard: Option<Part>,
-    replica: Option<Part>,
+struct Terms {
+    shard: Option<BracketIters>,
+    replica: Option<BracketIters>,
     offset: Vec<(Axis, i64)>,
 }
 
 /// The iters of a bracket, and its range in the text.
-struct Part {
+struct BracketIters {
     iters: Vec<Iter>,
     range: Range<usize>,
 }
@@ -271,7 +271,7 @@ impl<'a> Parser<'a> {
         Ok(extents.into_iter().zip(strides).map(|(extent, (stride, axis))| Iter { extent, stride, axis }).collect())
     }
 
-    fn term(&mut self, parts: &mut Parts) -> Result<(), LayoutError> {
+    fn term(&mut self, parts: &mut Terms) -> Result<(), LayoutError> {
         self.skip_space();
         match self.peek() {
             Some(letter @ 'S') => self.iters(letter, "shard", &mut parts.shard),
@@ -286,13 +286,13 @@ impl<'a> Parser<'a> {
     }
 
     /// `S[...]` or `R[...]`; there may be at most one of each.
-    fn iters(&mut self, letter: char, what: &str, part: &mut Option<Part>) -> Result<(), LayoutError> {
+    fn iters(&mut self, letter: char, what: &str, part: &mut Option<BracketIters>) -> Result<(), LayoutError> {
         let start = self.at;
         self.at += letter.len_utf8();
         let iters = self.bracket()?;
         let range = start..self.at;
         let Some(first) = part else {
-            *part = Some(Part { iters, range });
+            *part = Some(BracketIters { iters, range });
             return Ok(());
         };
         let problem = format!("a second {letter}[...]: all {what} iters belong in one");
@@ -303,7 +303,7 @@ impl<'a> Parser<'a> {
     }
 
     fn sum(&mut self) -> Result<TileLayout, LayoutError> {
-        let mut parts = Parts::default();
+        let mut parts = Terms::default();
         self.term(&mut parts)?;
         while self.take('+') {
             self.term(&mut parts)?;
@@ -312,7 +312,7 @@ impl<'a> Parser<'a> {
         if self.at < self.text.len() {
             return Err(self.problem_here("`+` or the end"));
         }
-        let iters = |part: Option<Part>| part.map_or(Vec::new(), |part| part.iters);
+        let iters = |part: Option<BracketIters>| part.map_or(Vec::new(), |part| part.iters);
         TileLayout::new(iters(parts.shard), iters(parts.replica), parts.offset)
             .map_err(|error| self.problem(0..self.text.len(), error.to_string()))
     }

@@ -150,9 +150,9 @@ fn not_affine(dimension: usize, reach: &Range<i64>) -> LayoutError {
 
 /// The step that one more index of a dimension adds to the positions of a box with these sides, if it is constant.
 fn step_along(positions: &[i64], sides: &[i64], dimension: usize) -> Option<i64> {
-    let behind = sides[dimension + 1..].iter().product::<i64>() as usize;
-    let runs = positions.chunks(behind * sides[dimension] as usize);
-    let mut steps = runs.flat_map(|run| run.iter().zip(&run[behind..]).map(|(here, next)| next - here));
+    let inner_size = sides[dimension + 1..].iter().product::<i64>() as usize;
+    let runs = positions.chunks(inner_size * sides[dimension] as usize);
+    let mut steps = runs.flat_map(|run| run.iter().zip(&run[inner_size..]).map(|(here, next)| next - here));
     let step = steps.next()?;
     steps.all(|other| other == step).then_some(step)
 }
@@ -178,13 +178,13 @@ fn cut(iters: &[Iter], start: &Expr, extent: i64) -> Option<(Vec<Iter>, Expr)> {
 
 /// The position of index `at` of one dimension.
 fn position(iters: &[Iter], at: &Expr) -> Expr {
-    let mut behind = 1;
+    let mut inner_size = 1;
     let mut sum = Expr::constant(0);
     for (place, iter) in iters.iter().enumerate().rev() {
-        let quotient = at / behind;
+        let quotient = at / inner_size;
         let digit = if place == 0 { quotient } else { quotient % iter.extent };
         sum = sum + digit * iter.stride;
-        behind *= iter.extent;
+        inner_size *= iter.extent;
     }
     sum
 }
@@ -225,7 +225,7 @@ impl PlacedTile {
         &self.start + &self.first_of_pitches()
     }
 
-    /// How far the first element of this tile is behind that of another in the same memory, if that is one number
+    /// How far the first element of this tile lies after that of another in the same memory, if that is one number
     /// whatever the starts and sizes are.
     pub fn distance_from(&self, other: &PlacedTile) -> Option<i64> {
         normalize(&(self.origin() - other.origin())).as_const()

@@ -25,7 +25,7 @@ struct Rows {
 }
 
 /// Positions must be below this in magnitude, so that one more than the greatest fits in 64 bits.
-const MOST_POSITION: i64 = 1 << 62;
+const MAX_POSITION: i64 = 1 << 62;
 const HEAD: &str = "tilewright table 1";
 
 impl TableLayout {
@@ -56,10 +56,10 @@ impl TableLayout {
         if places > crate::ENUMERATION_LIMIT {
             return Err(LayoutError::TooLarge { points: places });
         }
-        if let Some(far) = rows.positions.iter().find(|position| position.saturating_abs() >= MOST_POSITION) {
+        if let Some(far) = rows.positions.iter().find(|position| position.saturating_abs() >= MAX_POSITION) {
             return Err(LayoutError::Table { line: 0, problem: format!("the position {far} does not fit in 62 bits") });
         }
-        if let Some(axis) = rows.axes.iter().find(|axis| !axis.has_a_name()) {
+        if let Some(axis) = rows.axes.iter().find(|axis| !axis.is_valid_name()) {
             return Err(LayoutError::Axes { problem: format!("`{axis}` is not a valid axis name") });
         }
         if places == 0 || rows.starts.windows(2).any(|pair| pair[0] == pair[1]) {

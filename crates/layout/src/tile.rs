@@ -6,9 +6,9 @@ use crate::iter::Iter;
 
 /// The maximum number of shard or replica iters. No tile needs more (55 of extent 2 fill all positions), and the limit
 /// keeps every operation bounded.
-const MOST_ITERS: usize = 256;
+const MAX_ITERS: usize = 256;
 /// The maximum number of copies of one element that are listed.
-const MOST_COPIES: i64 = 1 << 16;
+const MAX_COPIES: i64 = 1 << 16;
 
 /// A place: a position on each axis of a layout.
 pub type Coord = BTreeMap<Axis, i64>;
@@ -33,7 +33,7 @@ impl TileLayout {
         offset: impl IntoIterator<Item = (Axis, i64)>,
     ) -> Result<TileLayout, LayoutError> {
         let most = shard.len().max(replica.len());
-        if most > MOST_ITERS {
+        if most > MAX_ITERS {
             return Err(LayoutError::TooManyIters { count: most });
         }
         if let Some(bad) = shard.iter().chain(&replica).find(|iter| iter.extent < 1) {
@@ -47,7 +47,7 @@ impl TileLayout {
         sums.retain(|_, value| *value != 0);
         let layout = TileLayout { shard, replica, offset: sums };
         let mut axes = layout.shard.iter().chain(&layout.replica).map(|iter| &iter.axis).chain(layout.offset.keys());
-        if let Some(axis) = axes.find(|axis| !axis.has_a_name()) {
+        if let Some(axis) = axes.find(|axis| !axis.is_valid_name()) {
             return Err(LayoutError::Axes { problem: format!("`{axis}` is not a valid axis name") });
         }
         layout.check_sizes()?;
@@ -223,9 +223,9 @@ impl TileLayout {
         let mut places = vec![base];
         let axes: BTreeSet<&Axis> = self.replica.iter().map(|iter| &iter.axis).collect();
         for axis in axes {
-            let offsets = crate::algebra::offsets_on(&self.replica, axis, MOST_COPIES)?;
+            let offsets = crate::algebra::offsets_on(&self.replica, axis, MAX_COPIES)?;
             let points = (offsets.len() * places.len()) as i64;
-            if points > MOST_COPIES {
+            if points > MAX_COPIES {
                 return Err(LayoutError::TooLarge { points });
             }
             let moved = |place: &Coord, offset: i64| {

@@ -52,8 +52,11 @@ pub fn render(diagnostic: &Diagnostic, source: &dyn Fn(&str) -> Option<String>, 
         match line {
             Some(text) => {
                 let column = (span.column as usize).saturating_sub(1).min(text.chars().count());
-                let place =
-                    Place { origin: &format!("{file}:{}:{}", span.line, span.column), number: span.line, text: &text };
+                let place = SourceLine {
+                    origin: &format!("{file}:{}:{}", span.line, span.column),
+                    number: span.line,
+                    text: &text,
+                };
                 print_place(&mut out, &place, column, 1, &label.text, style);
             }
             None => {
@@ -77,7 +80,7 @@ pub fn render(diagnostic: &Diagnostic, source: &dyn Fn(&str) -> Option<String>, 
     out
 }
 
-struct Place<'a> {
+struct SourceLine<'a> {
     /// File with line and column, or the name of a text.
     origin: &'a str,
     /// Line number, from 1.
@@ -89,11 +92,11 @@ struct Place<'a> {
 fn print_snippet(out: &mut String, snippet: &Snippet, style: Style) {
     let before = snippet.text.get(..snippet.range.start).unwrap_or("").chars().count();
     let marked = snippet.text.get(snippet.range.clone()).unwrap_or("").chars().count().max(1);
-    let place = Place { origin: &snippet.origin, number: 1, text: &snippet.text };
+    let place = SourceLine { origin: &snippet.origin, number: 1, text: &snippet.text };
     print_place(out, &place, before, marked, &snippet.label, style);
 }
 
-fn print_place(out: &mut String, place: &Place<'_>, column: usize, width: usize, label: &str, style: Style) {
+fn print_place(out: &mut String, place: &SourceLine<'_>, column: usize, width: usize, label: &str, style: Style) {
     let number = place.number.to_string();
     let margin = " ".repeat(number.len());
     let bar = style.paint(BLUE, "|");

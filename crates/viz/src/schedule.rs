@@ -5,6 +5,7 @@ mod accesses;
 
 use std::collections::BTreeMap;
 
+use tilewright_diag::counted;
 use tilewright_ir::thread::Program;
 use tilewright_layout::LayoutError;
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
@@ -14,7 +15,7 @@ use crate::layout::sheet::{Page, Part, Sheet, Square};
 use crate::layout::svg::draw;
 use crate::layout::text::{TextOptions, text};
 use crate::layout::wavefront::{BANKS, WORD, Wavefront, wavefronts_of};
-use crate::schedule::accesses::{Access, Accesses, MOST_ACCESSES};
+use crate::schedule::accesses::{Access, Accesses, MAX_ACCESSES};
 
 pub use accesses::ScheduleError;
 
@@ -33,7 +34,7 @@ const LEGEND: &str = "a row is a wavefront, a column a bank, a cell the lanes th
 pub struct Schedule {
     title: String,
     phases: Vec<Phase>,
-    /// Whether accesses beyond [`MOST_ACCESSES`] were dropped.
+    /// Whether accesses beyond [`MAX_ACCESSES`] were dropped.
     is_cut: bool,
 }
 
@@ -43,21 +44,21 @@ struct Phase {
     heading: String,
     /// Name of the memory.
     memory: String,
-    rows: Vec<Row>,
+    rows: Vec<WavefrontRow>,
 }
 
 /// One wavefront.
 #[derive(Clone, Debug)]
-struct Row {
+struct WavefrontRow {
     /// Number of the access, and the lanes of a partial warp.
     head: String,
     /// The busy banks, by number.
-    cells: BTreeMap<u64, Cell>,
+    cells: BTreeMap<u64, BankCell>,
 }
 
 /// The word that one bank serves in a wavefront, and the lanes that it serves it to.
 #[derive(Clone, Debug)]
-struct Cell {
+struct BankCell {
     /// Lanes that are served.
     lanes: Vec<usize>,
     /// The word, as byte address divided by 4.
@@ -91,7 +92,7 @@ impl Schedule {
     }
 
     fn page(&self) -> Page<'_> {
-        let cut = self.is_cut.then(|| format!("only the first {MOST_ACCESSES} accesses are shown"));
+        let cut = self.is_cut.then(|| format!("only the first {MAX_ACCESSES} accesses are shown"));
         let parts =
             self.phases.iter().map(|phase| Part { heading: Some(phase.heading.clone()), sheet: Box::new(phase) });
         Page {
@@ -114,14 +115,15 @@ impl Phase {
         let sum = |cost: fn(&WarpAccess) -> u32| accesses.iter().map(|(_, access)| cost(access)).sum::<u32>();
         let (wavefronts, ideal) = (sum(WarpAccess::wavefronts), sum(WarpAccess::ideal_wavefronts));
         let (count, width) = (accesses.len(), first.width);
-        let heading = format!("{verb} {memory}: {count} x {width} B, {wavefronts} wavefronts (ideal {ideal})");
+        let wavefronts = counted(wavefronts, "wavefront");
+        let heading = format!("{verb} {memory}: {count} x {width} B, {wavefronts} (ideal {ideal})");
         let rows = accesses.iter().enumerate().flat_map(|(at, (_, access))| rows_of(access, at)).collect();
         Some(Phase { heading, memory, rows })
     }
 }
 
 /// The wavefronts of access number `at`.
-fn rows_of(access: &WarpAccess, at: usize) -> Vec<Row> {
+fn rows_of(access: &WarpAccess, at: usize) -> Vec<WavefrontRow> {
     let group = access.group();
     let group_of = |wavefront: &Wavefront| wavefront.lanes.first().map_or(0, |lane| lane / group);
     let wavefronts = wavefronts_of(access);
@@ -138,14 +140,17 @@ fn rows_of(access: &WarpAccess, at: usize) -> Vec<Row> {
         let number = group_of(wavefront);
         let cell = |word: &u64| {
             let is_conflict = asked.get(&(number, word % BANKS)).is_some_and(|words| *words > 1);
-            (word % BANKS, Cell { lanes: lanes_of(access, wavefront, *word), word: *word, is_conflict })
+            (word % BANKS, BankCell { lanes: lanes_of(access, wavefront, *word), word: *word, is_conflict })
         };
         let lanes = match group {
             LANES => String::new(),
             _ => format!(" T{}-T{}", number * group, (number + 1) * group - 1),
         };
         let again = if before == Some(number) { " again" } else { "" };
-        rows.push(Row { head: format!("{at}{lanes}{again}"), cells: wavefront.words.iter().map(cell).collect() });
+        rows.push(WavefrontRow {
+            head: format!("{at}{lanes}{again}"),
+            cells: wavefront.words.iter().map(cell).collect(),
+        });
         before = Some(number);
     }
     rows
@@ -373,7 +378,7 @@ mod tests {
         let f = fixture(DType::B32, 2);
         let schedule = f.schedule(vec![f.op(vec![f.load(lane() * 32, 1), f.store(lane(), 1)])]).unwrap();
         let (text, svg) = (schedule.to_text().unwrap(), schedule.to_svg().unwrap());
-        for line in ["read tile: 1 x 4 B, 2 wavefronts (ideal 1)", "write tile: 1 x 4 B, 1 wavefronts (ideal 1)"] {
+        for line in ["read tile: 1 x 4 B, 2 wavefronts (ideal 1)", "write tile: 1 x 4 B, 1 wavefront (ideal 1)"] {
             assert!(text.contains(line) && svg.contains(line), "{text}");
         }
         assert!(svg.contains("<title>access 0 again, bank 0: lane 1, byte 128 of tile</title>"), "{svg}");

@@ -89,11 +89,11 @@ impl TileLayout {
 
     /// The iters on an axis, shortest stride first.
     fn weighted_on(&self, axis: &Axis) -> Vec<Weighted<'_>> {
-        let mut behind = self.size();
+        let mut inner_size = self.size();
         let mut iters = Vec::new();
         for (at, iter) in self.shard().iter().enumerate() {
-            behind /= iter.extent;
-            iters.push(Weighted { at: Some(at), iter, weight: behind });
+            inner_size /= iter.extent;
+            iters.push(Weighted { at: Some(at), iter, weight: inner_size });
         }
         iters.extend(self.replica().iter().map(|iter| Weighted { at: None, iter, weight: 0 }));
         iters.retain(|weighted| weighted.iter.axis == *axis && weighted.iter.extent > 1);

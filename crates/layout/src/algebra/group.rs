@@ -71,42 +71,42 @@ struct Refined {
 }
 
 impl Refined {
-    /// Splits the iter that contains a boundary. `behind` is the number of elements after the boundary.
-    fn cut(&mut self, behind: i64) -> Result<(), String> {
+    /// Splits the iter that contains a boundary. `inner_size` is the number of elements after the boundary.
+    fn cut(&mut self, inner_size: i64) -> Result<(), String> {
         let mut after = self.size;
         for at in 0..self.iters.len() {
             let before = after;
             after /= self.iters[at].extent;
-            if behind == before || behind == after {
+            if inner_size == before || inner_size == after {
                 return Ok(());
             }
-            if behind < before && behind > after {
-                return self.split(at, before, behind, after);
+            if inner_size < before && inner_size > after {
+                return self.split(at, before, inner_size, after);
             }
         }
         Ok(())
     }
 
-    fn split(&mut self, at: usize, before: i64, behind: i64, after: i64) -> Result<(), String> {
+    fn split(&mut self, at: usize, before: i64, inner_size: i64, after: i64) -> Result<(), String> {
         let Iter { extent, stride, axis } = self.iters[at].clone();
         let place = format!("ends inside the iter {extent}:{stride}@{axis}");
-        if behind % after != 0 {
-            return Err(format!("{place}: {after} does not divide the {behind} elements after it"));
+        if inner_size % after != 0 {
+            return Err(format!("{place}: {after} does not divide the {inner_size} elements after it"));
         }
-        let inner = behind / after;
-        if before % behind != 0 {
+        let inner = inner_size / after;
+        if before % inner_size != 0 {
             return Err(format!("{place}: {inner} does not divide {extent}"));
         }
-        self.iters[at] = Iter { extent: before / behind, stride: stride * inner, axis: axis.clone() };
+        self.iters[at] = Iter { extent: before / inner_size, stride: stride * inner, axis: axis.clone() };
         self.iters.insert(at + 1, Iter { extent: inner, stride, axis });
         Ok(())
     }
 
     fn cut_by(&mut self, layout: &TileLayout, shape: &[i64]) -> Result<(), LayoutError> {
-        let mut behind = self.size;
+        let mut inner_size = self.size;
         for (dimension, extent) in shape.iter().enumerate() {
-            behind /= extent;
-            self.cut(behind).map_err(|why| LayoutError::NotGroupable {
+            inner_size /= extent;
+            self.cut(inner_size).map_err(|why| LayoutError::NotGroupable {
                 layout: layout.to_string(),
                 shape: shape.to_vec(),
                 dimension,

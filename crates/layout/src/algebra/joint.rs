@@ -13,10 +13,10 @@ pub fn refine_together(layouts: &[&TileLayout]) -> Result<Vec<TileLayout>, Layou
     let mut boundaries: Vec<i64> = vec![size];
     for layout in layouts {
         layout.check_shape(&[size])?;
-        let mut behind = size;
+        let mut inner_size = size;
         boundaries.extend(layout.shard().iter().map(|iter| {
-            behind /= iter.extent;
-            behind
+            inner_size /= iter.extent;
+            inner_size
         }));
     }
     boundaries.sort_unstable_by(|a, b| b.cmp(a));

@@ -11,9 +11,9 @@ use crate::error::LayoutError;
 use crate::iter::Iter;
 
 /// A set of integers with more members than this is left as its fused iters.
-const MOST_OFFSETS: i64 = 1 << 12;
+const MAX_OFFSETS: i64 = 1 << 12;
 /// The most sums that the search for the shortest list may form; one that needs more leaves the fused iters.
-const MOST_SUMS: usize = 1 << 18;
+const MAX_SUMS: usize = 1 << 18;
 
 /// The normal form of replica iters: iters with positive strides, sorted by axis and stride, and the shift that makes
 /// the least offset on every axis 0.
@@ -81,21 +81,21 @@ pub(crate) fn difference(whole: &[Iter], part: &[Iter]) -> Result<Option<Vec<Ite
 
 /// Progressions that added to `part` make the sums of `whole`, or `None` if there are none.
 fn missing_from(part: Vec<Progression>, whole: Vec<Progression>) -> Result<Option<Vec<Progression>>, LayoutError> {
-    let (Some(start), Some(set)) = (sums(&part, MOST_OFFSETS), sums(&whole, MOST_OFFSETS)) else {
+    let (Some(start), Some(set)) = (sums(&part, MAX_OFFSETS), sums(&whole, MAX_OFFSETS)) else {
         return missing_from_large(&part, whole).map(Some);
     };
     if !start.is_subset(&set) {
         return Ok(None);
     }
     let reach = |list: &[Progression]| list.iter().map(|p| p.reach()).sum::<i64>();
-    let mut search = Search { set: &set, formed: 0 };
+    let mut search = ProgressionSearch { set: &set, formed: 0 };
     for length in 0..=whole.len() {
         let mut chosen = Vec::new();
         if search.extend(&mut chosen, &start, length, reach(&whole) - reach(&part)) {
             return Ok(Some(chosen));
         }
     }
-    if search.formed > MOST_SUMS { Err(LayoutError::TooLarge { points: MOST_SUMS as i64 }) } else { Ok(None) }
+    if search.formed > MAX_SUMS { Err(LayoutError::TooLarge { points: MAX_SUMS as i64 }) } else { Ok(None) }
 }
 
 /// As [`missing_from`], for sets too large to list: `whole` without the progressions of `part`, or the run that
@@ -109,7 +109,7 @@ fn missing_from_large(part: &[Progression], mut whole: Vec<Progression>) -> Resu
         }
     }
     for known in part {
-        let at = whole.iter().position(|p| p == known).ok_or(LayoutError::TooLarge { points: MOST_OFFSETS + 1 })?;
+        let at = whole.iter().position(|p| p == known).ok_or(LayoutError::TooLarge { points: MAX_OFFSETS + 1 })?;
         whole.remove(at);
     }
     Ok(whole)
@@ -120,9 +120,9 @@ fn shortest(fused: Vec<Progression>) -> Vec<Progression> {
     if fused.len() < 2 {
         return fused;
     }
-    let Some(set) = sums(&fused, MOST_OFFSETS) else { return fused };
+    let Some(set) = sums(&fused, MAX_OFFSETS) else { return fused };
     let farthest = fused.iter().map(|p| p.reach()).sum();
-    let mut search = Search { set: &set, formed: 0 };
+    let mut search = ProgressionSearch { set: &set, formed: 0 };
     for length in 1..=fused.len() {
         let mut chosen = Vec::new();
         if search.extend(&mut chosen, &BTreeSet::from([0]), length, farthest) {
@@ -132,14 +132,14 @@ fn shortest(fused: Vec<Progression>) -> Vec<Progression> {
     fused
 }
 
-struct Search<'a> {
+struct ProgressionSearch<'a> {
     /// The sums that the progressions must reach.
     set: &'a BTreeSet<i64>,
     /// How many sums the search has formed so far.
     formed: usize,
 }
 
-impl Search<'_> {
+impl ProgressionSearch<'_> {
     /// Adds `left` progressions, strides ascending, so that `reached` becomes the whole set. `rest` is how far the sum
     /// of their last numbers must still go.
     fn extend(&mut self, chosen: &mut Vec<Progression>, reached: &BTreeSet<i64>, left: usize, rest: i64) -> bool {
@@ -149,7 +149,7 @@ impl Search<'_> {
         for next in self.candidates(chosen, reached, left, rest) {
             let Some(sum) = added(reached, next, self.set.len() as i64) else { continue };
             self.formed += sum.len();
-            if self.formed > MOST_SUMS {
+            if self.formed > MAX_SUMS {
                 return false;
             }
             if !sum.is_subset(self.set) {

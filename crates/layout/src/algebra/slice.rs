@@ -19,13 +19,13 @@ impl TileLayout {
         check_region(shape, region)?;
         let grouped = self.group(shape)?;
         let sides = region.iter().enumerate().map(|(dimension, range)| {
-            Side::of(grouped.dimension(dimension), range.clone())?.ok_or(LayoutError::NotAffine {
+            AffineRange::of(grouped.dimension(dimension), range.clone())?.ok_or(LayoutError::NotAffine {
                 dimension,
                 begin: range.start,
                 end: range.end,
             })
         });
-        self.of_sides(&sides.collect::<Result<Vec<Side>, _>>()?)
+        self.of_sides(&sides.collect::<Result<Vec<AffineRange>, _>>()?)
     }
 
     /// The region as boxes, each with one affine layout, in row-major order of the boxes: a single box where
@@ -34,20 +34,20 @@ impl TileLayout {
     pub fn pieces(&self, shape: &[i64], region: &[Range<i64>]) -> Result<Vec<Piece>, LayoutError> {
         check_region(shape, region)?;
         let grouped = self.group(shape)?;
-        let mut boxes: Vec<Vec<Side>> = vec![Vec::new()];
+        let mut boxes: Vec<Vec<AffineRange>> = vec![Vec::new()];
         for (dimension, range) in region.iter().enumerate() {
             let mut sides = Vec::new();
             affine_sides(grouped.dimension(dimension), range.clone(), &[], &mut sides)?;
             // With more sides than that, `affine_sides` has stopped early.
-            if boxes.len().saturating_mul(sides.len()) > MOST_PIECES {
+            if boxes.len().saturating_mul(sides.len()) > MAX_PIECES {
                 return Err(LayoutError::NotAffine { dimension, begin: range.start, end: range.end });
             }
-            let longer = |b: &Vec<Side>| {
+            let longer = |b: &Vec<AffineRange>| {
                 sides.iter().map(|side| b.iter().cloned().chain([side.clone()]).collect()).collect::<Vec<_>>()
             };
             boxes = boxes.iter().flat_map(longer).collect();
         }
-        let piece = |sides: Vec<Side>| {
+        let piece = |sides: Vec<AffineRange>| {
             let layout = self.of_sides(&sides)?;
             Ok(Piece { region: sides.into_iter().map(|side| side.range).collect(), layout })
         };
@@ -55,7 +55,7 @@ impl TileLayout {
     }
 
     /// The layout with the iters and the starts of all sides.
-    fn of_sides(&self, sides: &[Side]) -> Result<TileLayout, LayoutError> {
+    fn of_sides(&self, sides: &[AffineRange]) -> Result<TileLayout, LayoutError> {
         let shard = sides.iter().flat_map(|side| side.iters.iter().cloned()).collect();
         let starts = sides.iter().flat_map(|side| side.start.iter().cloned());
         TileLayout::new(shard, self.replica().to_vec(), self.offset().clone().into_iter().chain(starts))
@@ -64,7 +64,7 @@ impl TileLayout {
 
 /// A range of one dimension that iters describe.
 #[derive(Clone)]
-struct Side {
+struct AffineRange {
     /// Indices of the dimension.
     range: Range<i64>,
     /// The iters that the range walks.
@@ -73,16 +73,16 @@ struct Side {
     start: Vec<(crate::Axis, i64)>,
 }
 
-impl Side {
+impl AffineRange {
     /// Cuts the iters as written where that works, so that a slice keeps the iters of its parent; otherwise the fused
     /// iters, whose runs are longest.
-    fn of(iters: &[Iter], range: Range<i64>) -> Result<Option<Side>, LayoutError> {
+    fn of(iters: &[Iter], range: Range<i64>) -> Result<Option<AffineRange>, LayoutError> {
         let start = axes(iters).zip(places(iters, range.start)).collect();
         let kept = match cut(iters, range.clone()) {
             Ok(Some(kept)) => Some(kept),
             Ok(None) | Err(_) => cut(&fused(iters), range.clone())?,
         };
-        Ok(kept.map(|iters| Side { range, iters, start }))
+        Ok(kept.map(|iters| AffineRange { range, iters, start }))
     }
 }
 
@@ -96,21 +96,26 @@ pub struct Piece {
 }
 
 /// The maximum number of pieces of a region.
-const MOST_PIECES: usize = 4096;
+const MAX_PIECES: usize = 4096;
 
 /// A range inside one run of the innermost iter is always affine.
 const NOT_ONE_SIDE: LayoutError = LayoutError::Internal { problem: "a region of one run of iters is not affine" };
 
 /// Cuts a range of one dimension into ranges that [`cut`] describes: the rest of the run it begins in, whole runs, and
 /// its part of the run it ends in. `range` counts whole rounds of the iters `inner`.
-fn affine_sides(iters: &[Iter], range: Range<i64>, inner: &[Iter], sides: &mut Vec<Side>) -> Result<(), LayoutError> {
+fn affine_sides(
+    iters: &[Iter],
+    range: Range<i64>,
+    inner: &[Iter],
+    sides: &mut Vec<AffineRange>,
+) -> Result<(), LayoutError> {
     let all: Vec<Iter> = iters.iter().chain(inner).cloned().collect();
     let round: i64 = inner.iter().map(|iter| iter.extent).product();
     let scaled = |range: &Range<i64>| range.start * round..range.end * round;
-    if sides.len() > MOST_PIECES {
+    if sides.len() > MAX_PIECES {
         return Ok(());
     }
-    if let Some(side) = Side::of(&all, scaled(&range))? {
+    if let Some(side) = AffineRange::of(&all, scaled(&range))? {
         sides.push(side);
         return Ok(());
     }
@@ -119,14 +124,14 @@ fn affine_sides(iters: &[Iter], range: Range<i64>, inner: &[Iter], sides: &mut V
     let e = innermost.extent;
     let (head, tail) = ((range.start + e - 1) / e * e, range.end / e * e);
     if range.start < head {
-        sides.push(Side::of(&all, scaled(&(range.start..head)))?.ok_or(NOT_ONE_SIDE)?);
+        sides.push(AffineRange::of(&all, scaled(&(range.start..head)))?.ok_or(NOT_ONE_SIDE)?);
     }
     if head < tail {
         let within: Vec<Iter> = std::iter::once(innermost).chain(inner).cloned().collect();
         affine_sides(outer, head / e..tail / e, &within, sides)?;
     }
     if tail < range.end {
-        sides.push(Side::of(&all, scaled(&(tail..range.end)))?.ok_or(NOT_ONE_SIDE)?);
+        sides.push(AffineRange::of(&all, scaled(&(tail..range.end)))?.ok_or(NOT_ONE_SIDE)?);
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ impl TileLayout {
         interleaved_shape: &[i64],
     ) -> Result<Option<TileLayout>, LayoutError> {
         let parts = Interleaved::new(sum, interleaved_shape)?;
-        parts.other_addend(self, right_shape, Side::Inner)
+        parts.other_addend(self, right_shape, Addend::Inner)
     }
 
     /// The right addend whose [`TileLayout::direct_sum`] with `self` (the left, shape `left_shape`) is `sum`, or
@@ -47,7 +47,7 @@ impl TileLayout {
         interleaved_shape: &[i64],
     ) -> Result<Option<TileLayout>, LayoutError> {
         let parts = Interleaved::new(sum, interleaved_shape)?;
-        parts.other_addend(self, left_shape, Side::Outer)
+        parts.other_addend(self, left_shape, Addend::Outer)
     }
 
     /// The iters of each dimension of `shape`, of the canonical form.
@@ -59,7 +59,7 @@ impl TileLayout {
 
 /// Which of two interleaved layouts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Addend {
     /// The slower one: left addend, outer tile.
     Outer,
     /// The faster one: right addend, inner tile.
@@ -90,10 +90,10 @@ impl<'a> Interleaved<'a> {
     }
 
     /// The addend on the other side of `known`, or `None` if `known` is not the addend on `side`.
-    fn other_addend(&self, known: &TileLayout, shape: &[i64], side: Side) -> Result<Option<TileLayout>, LayoutError> {
+    fn other_addend(&self, known: &TileLayout, shape: &[i64], side: Addend) -> Result<Option<TileLayout>, LayoutError> {
         let (ours, others) = match side {
-            Side::Outer => (&self.outer, &self.inner),
-            Side::Inner => (&self.inner, &self.outer),
+            Addend::Outer => (&self.outer, &self.inner),
+            Addend::Inner => (&self.inner, &self.outer),
         };
         if shape.len() != ours.len() {
             return Err(LayoutError::Rank { given: shape.len(), needed: ours.len() });

@@ -38,7 +38,7 @@ const BANK_BYTES: u64 = 4;
 /// The widest access of one lane, in bits.
 const WIDEST: i64 = 128;
 /// The maximum number of instructions of an access; each takes about a kilobyte here.
-const MOST_INSTRUCTIONS: usize = 1 << 16;
+const MAX_INSTRUCTIONS: usize = 1 << 16;
 
 /// The bank of a byte of shared memory.
 pub fn bank_of(byte: u64) -> u64 {
@@ -122,11 +122,11 @@ fn problem(problem: String) -> LayoutError {
 }
 
 fn check_instructions(pattern: &str, count: usize) -> Result<(), LayoutError> {
-    if count <= MOST_INSTRUCTIONS {
+    if count <= MAX_INSTRUCTIONS {
         return Ok(());
     }
     Err(problem(format!(
-        "{pattern}: more than {MOST_INSTRUCTIONS} instructions; legal: an access to a part of the tile"
+        "{pattern}: more than {MAX_INSTRUCTIONS} instructions; legal: an access to a part of the tile"
     )))
 }
 

@@ -82,18 +82,18 @@ fn cases<'a>(positions: &[i64], bits: i64, patterns: &'a [AccessPattern]) -> Res
 }
 
 #[derive(Clone, Copy)]
-struct Candidate {
+struct SwizzleCandidate {
     /// The swizzle over the tile's elements; `None` for the plain tile.
     swizzle: Option<SwizzleLayout>,
     /// The hardware mode that the swizzle is, if it is one.
     mode: Option<SwizzleMode>,
 }
 
-const PLAIN: Candidate = Candidate { swizzle: None, mode: Some(SwizzleMode::None) };
+const PLAIN: SwizzleCandidate = SwizzleCandidate { swizzle: None, mode: Some(SwizzleMode::None) };
 
 /// The swizzles to try after the plain tile, in order: those that keep vectors whole and move words to other banks, for
 /// a tile whose greatest position is `greatest`.
-fn candidates(bits: i64, vector: i64, greatest: i64) -> Result<Vec<Candidate>, LayoutError> {
+fn candidates(bits: i64, vector: i64, greatest: i64) -> Result<Vec<SwizzleCandidate>, LayoutError> {
     // Bits of an element's position: a bank is 4 bytes, all banks are 128 bytes.
     let width = i64::from(bits.ilog2());
     let (bank, line) = (5 - width, 10 - width);
@@ -103,7 +103,7 @@ fn candidates(bits: i64, vector: i64, greatest: i64) -> Result<Vec<Candidate>, L
     for mode in MODES {
         let swizzle = mode.swizzle(bits)?;
         if i64::from(swizzle.per_element() + swizzle.swizzle_len() + swizzle.atom_len()) <= reach {
-            list.push(Candidate { swizzle: Some(swizzle), mode: Some(mode) });
+            list.push(SwizzleCandidate { swizzle: Some(swizzle), mode: Some(mode) });
         }
     }
     let modes = list.clone();
@@ -112,7 +112,7 @@ fn candidates(bits: i64, vector: i64, greatest: i64) -> Result<Vec<Candidate>, L
             for atom_len in swizzle_len..=reach - per_element - swizzle_len {
                 let swizzle = Some(SwizzleLayout::new(per_element, swizzle_len, atom_len, true)?);
                 if modes.iter().all(|mode| mode.swizzle != swizzle) {
-                    list.push(Candidate { swizzle, mode: None });
+                    list.push(SwizzleCandidate { swizzle, mode: None });
                 }
             }
         }
@@ -122,7 +122,7 @@ fn candidates(bits: i64, vector: i64, greatest: i64) -> Result<Vec<Candidate>, L
 
 impl TileBanks<'_> {
     /// Tries the other candidates after the plain tile, which has a conflict.
-    fn search(&self, plain: SwizzleSearch, others: &[Candidate]) -> SwizzleSearch {
+    fn search(&self, plain: SwizzleSearch, others: &[SwizzleCandidate]) -> SwizzleSearch {
         let mut best = plain;
         for (candidate, tried) in others.iter().zip(2..) {
             let found = self.attempt(*candidate, tried);
@@ -139,8 +139,8 @@ impl TileBanks<'_> {
         best
     }
 
-    fn attempt(&self, candidate: Candidate, tried: usize) -> SwizzleSearch {
-        let Candidate { swizzle, mode } = candidate;
+    fn attempt(&self, candidate: SwizzleCandidate, tried: usize) -> SwizzleSearch {
+        let SwizzleCandidate { swizzle, mode } = candidate;
         let costs = self.cases.iter().map(|case| self.cost(case, swizzle)).collect();
         SwizzleSearch { swizzle, mode, costs, tried, witnesses: Vec::new() }
     }

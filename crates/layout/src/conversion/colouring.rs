@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::access::LANES;
 
 use super::job::Job;
-use super::needs::Edge;
+use super::needs::WordTransfer;
 use super::schedule::Ranges;
 
 /// The maximum number of steps in a plan: a thread has 255 registers (CUDA C++ Programming Guide, "Technical
@@ -30,7 +30,12 @@ pub(crate) struct Coloured {
 
 /// Colours all warps in `count` steps or more; warps with the same edges get the same steps. `None` where more than
 /// [`STEP_LIMIT`] would be needed.
-pub(crate) fn colour_warps(job: &Job, warps: &[Vec<Edge>], ranges: Option<&Ranges>, count: usize) -> Option<Coloured> {
+pub(crate) fn colour_warps(
+    job: &Job,
+    warps: &[Vec<WordTransfer>],
+    ranges: Option<&Ranges>,
+    count: usize,
+) -> Option<Coloured> {
     let mut palette = Palette { words: job.words, steps: Vec::new(), received_for: vec![0; job.targets] };
     (0..count).for_each(|_| palette.add_step());
     let mut colours: Vec<Vec<usize>> = Vec::with_capacity(warps.len());
@@ -71,7 +76,7 @@ impl Palette {
     }
 
     /// How poorly a step suits an edge: 0 if it already sends that word and already receives for that word of `b`.
-    fn misfit(&self, at: usize, edge: &Edge) -> u32 {
+    fn misfit(&self, at: usize, edge: &WordTransfer) -> u32 {
         let step = &self.steps[at];
         let send = match (step.sent[edge.word], step.senders) {
             (1.., _) => 0,
@@ -103,7 +108,7 @@ impl LaneStep {
         LaneStep { edge: [None; LANES], to: [0; LANES], word: [0; LANES] }
     }
 
-    fn can_send(&self, edge: &Edge) -> bool {
+    fn can_send(&self, edge: &WordTransfer) -> bool {
         self.to[edge.source] == 0 || self.word[edge.source] == edge.word
     }
 }
@@ -122,7 +127,7 @@ fn lanes_of(bits: u32) -> impl Iterator<Item = usize> {
 }
 
 struct Colouring<'a> {
-    edges: &'a [Edge],
+    edges: &'a [WordTransfer],
     palette: &'a mut Palette,
     /// What the lanes of this warp do in each step.
     steps: Vec<LaneStep>,
@@ -131,7 +136,7 @@ struct Colouring<'a> {
 }
 
 impl<'a> Colouring<'a> {
-    fn new(edges: &'a [Edge], palette: &'a mut Palette) -> Colouring<'a> {
+    fn new(edges: &'a [WordTransfer], palette: &'a mut Palette) -> Colouring<'a> {
         let steps = vec![LaneStep::idle(); palette.steps.len()];
         Colouring { edges, palette, steps, step_of: Vec::with_capacity(edges.len()) }
     }
@@ -160,15 +165,15 @@ impl<'a> Colouring<'a> {
     }
 
     /// The open step that suits the edge best: one that already sends the word from that lane, then the least misfit.
-    fn best_open(&self, edge: &Edge, range: Range<usize>) -> Option<usize> {
+    fn best_open(&self, edge: &WordTransfer, range: Range<usize>) -> Option<usize> {
         let is_open = |at: &usize| self.steps[*at].edge[edge.lane].is_none() && self.steps[*at].can_send(edge);
         let rank = |at: &usize| (self.steps[*at].to[edge.source] == 0, self.palette.misfit(*at, edge));
         range.filter(is_open).min_by_key(rank)
     }
 
     /// Assigns a step to the first edge that has none.
-    fn place_next(&mut self, edge: &Edge, at: usize) {
-        let Edge { source, word, lane, target } = *edge;
+    fn place_next(&mut self, edge: &WordTransfer, at: usize) {
+        let WordTransfer { source, word, lane, target } = *edge;
         let (step, shared) = (&mut self.steps[at], &mut self.palette.steps[at]);
         if step.to[source] == 0 {
             shared.sent[word] += 1;
@@ -183,7 +188,7 @@ impl<'a> Colouring<'a> {
     }
 
     /// Opens a step for the edge: one where its source can send, by exchanging it with one where its lane is free.
-    fn repair(&mut self, edge: &Edge) -> Option<usize> {
+    fn repair(&mut self, edge: &WordTransfer) -> Option<usize> {
         let mut tries = 0;
         for free in 0..self.steps.len() {
             if self.steps[free].edge[edge.lane].is_some() {
@@ -268,7 +273,7 @@ mod tests {
     }
 
     /// Checks that no lane receives twice or sends two words in one step, and gives the number of steps.
-    fn steps(edges: Vec<Edge>, count: usize) -> usize {
+    fn steps(edges: Vec<WordTransfer>, count: usize) -> usize {
         let coloured = colour_warps(&job(128), std::slice::from_ref(&edges), None, count).unwrap();
         for (i, x) in edges.iter().enumerate() {
             for (j, y) in edges.iter().enumerate().skip(i + 1) {
@@ -281,7 +286,7 @@ mod tests {
     }
 
     /// Edges between random lanes; every word goes to one lane.
-    fn random_edges(seed: u64, count: usize) -> (Vec<Edge>, usize) {
+    fn random_edges(seed: u64, count: usize) -> (Vec<WordTransfer>, usize) {
         let mut state = seed;
         let mut lane = || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -291,7 +296,7 @@ mod tests {
         let mut edges = Vec::new();
         for target in 0..count {
             let (source, lane) = (lane(), lane());
-            edges.push(Edge { source, word: sends[source], lane, target: target % 8 });
+            edges.push(WordTransfer { source, word: sends[source], lane, target: target % 8 });
             sends[source] += 1;
             receives[lane] += 1;
         }
@@ -309,13 +314,13 @@ mod tests {
 
     #[test]
     fn one_word_goes_to_all_lanes_in_one_step() {
-        let edges = (1..32).map(|lane| Edge { source: 0, word: 3, lane, target: 0 }).collect();
+        let edges = (1..32).map(|lane| WordTransfer { source: 0, word: 3, lane, target: 0 }).collect();
         assert_eq!(steps(edges, 1), 1);
     }
 
     #[test]
     fn an_exchange_frees_a_step() {
-        let edge = |source, lane| Edge { source, word: lane, lane, target: 0 };
+        let edge = |source, lane| WordTransfer { source, word: lane, lane, target: 0 };
         assert_eq!(steps(vec![edge(0, 1), edge(1, 2), edge(1, 0), edge(0, 2)], 2), 2);
     }
 }

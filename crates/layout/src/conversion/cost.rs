@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tilewright_diag::counted;
+
 use crate::weights::WEIGHTS;
 
 /// What orders the loads of a staging plan after its stores.
@@ -84,8 +86,7 @@ impl fmt::Display for Cost {
             (self.wavefronts, "wavefront"),
         ];
         let named = parts.iter().filter(|(count, _)| *count > 0);
-        let plural = |count: u64| if count == 1 { "" } else { "s" };
-        let mut named: Vec<String> = named.map(|(count, what)| format!("{count} {what}{}", plural(*count))).collect();
+        let mut named: Vec<String> = named.map(|(count, what)| counted(*count, what)).collect();
         if self.barrier != Barrier::None {
             named.push(format!("{} barrier", self.barrier.name()));
         }

@@ -14,7 +14,7 @@ pub(crate) struct Job {
     pub(crate) a: FragmentTable,
     pub(crate) b: FragmentTable,
     /// The places that hold each element in `a`.
-    pub(crate) holders: Holders,
+    pub(crate) holders: PlacesByElement,
     /// Elements of the tile.
     pub(crate) size: usize,
     /// Bits of an element.
@@ -49,7 +49,7 @@ impl Job {
     pub(super) fn of_tables(a: FragmentTable, b: FragmentTable, size: usize, bits: usize) -> Job {
         let per_word = (32 / bits).max(1);
         Job {
-            holders: Holders::of(&a, size),
+            holders: PlacesByElement::of(&a, size),
             size,
             bits,
             per_byte: (8 / bits).max(1),
@@ -75,15 +75,15 @@ impl Job {
 }
 
 /// The places, `thread * registers + register`, of every element, ascending.
-pub(crate) struct Holders {
+pub(crate) struct PlacesByElement {
     /// The places of element `x` are `starts[x]..starts[x + 1]`.
     starts: Vec<usize>,
     /// All places, one element after the other.
     places: Vec<usize>,
 }
 
-impl Holders {
-    fn of(table: &FragmentTable, size: usize) -> Holders {
+impl PlacesByElement {
+    fn of(table: &FragmentTable, size: usize) -> PlacesByElement {
         let mut starts = vec![0; size + 1];
         for element in table.elements().iter().filter(|element| **element != NONE) {
             starts[*element as usize + 1] += 1;
@@ -100,7 +100,7 @@ impl Holders {
             places[*slot] = place;
             *slot += 1;
         }
-        Holders { starts, places }
+        PlacesByElement { starts, places }
     }
 
     /// The places of an element.

@@ -10,7 +10,7 @@ use super::table::NONE;
 
 /// A lane needs a word of another lane of its warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Edge {
+pub(crate) struct WordTransfer {
     /// The lane that has it.
     pub(crate) source: usize,
     /// Which of the source's words of `a` it is.
@@ -24,7 +24,7 @@ pub(crate) struct Edge {
 /// The edges of all warps.
 pub(crate) struct Needs {
     /// The edges of each warp.
-    pub(crate) warps: Vec<Vec<Edge>>,
+    pub(crate) warps: Vec<Vec<WordTransfer>>,
     /// As in [`super::Picks`], but with the number of an edge in its warp in place of a step.
     pub(crate) picks: Vec<i32>,
     /// Whether some element is in several places of a warp that needs it.
@@ -57,7 +57,7 @@ struct WarpNeeds<'a> {
     /// Whether to prefer words that are sent anyway, and lanes that send few words.
     spread: bool,
     /// The edges of the warp so far.
-    edges: Vec<Edge>,
+    edges: Vec<WordTransfer>,
     /// The edge over which the current lane gets item `source * words + word`.
     edge_of: Vec<Option<usize>>,
     /// The number of different words that each lane sends.
@@ -71,7 +71,7 @@ struct WarpNeeds<'a> {
 }
 
 /// A place from which an element can come.
-struct Candidate {
+struct SourceCandidate {
     /// The lane that holds the element.
     source: usize,
     /// The register of that lane in `a`.
@@ -129,27 +129,27 @@ impl<'a> WarpNeeds<'a> {
         unpicked.filter_map(|(register, _)| Some((register, element(register)?))).collect()
     }
 
-    fn candidate(&self, place: usize) -> Candidate {
+    fn candidate(&self, place: usize) -> SourceCandidate {
         let (source, register) = (place / self.job.a.registers(), place % self.job.a.registers());
         let word = register / self.job.per_word;
-        Candidate { source, register, word, item: source * self.job.words + word }
+        SourceCandidate { source, register, word, item: source * self.job.words + word }
     }
 
     /// Less is better: a word that the lane already gets, then one with many other elements that it lacks, then the
     /// load.
-    fn rank(&self, candidate: &Candidate, lane: usize) -> (bool, Reverse<usize>, usize, usize, usize) {
-        let Candidate { source, register, word, item } = *candidate;
+    fn rank(&self, candidate: &SourceCandidate, lane: usize) -> (bool, Reverse<usize>, usize, usize, usize) {
+        let SourceCandidate { source, register, word, item } = *candidate;
         let pieces = self.job.pieces(self.warp * LANES + source, word);
         let gain = pieces.filter(|element| *element != NONE && self.missing[*element as usize]).count();
         let load = if self.spread && !self.is_sent[item] { self.sent[source] + 1 } else { 0 };
         (self.edge_of[item].is_none(), Reverse(gain), load, source ^ lane, register)
     }
 
-    fn add_edge(&mut self, from: &Candidate, lane: usize, target: usize) -> usize {
-        let Candidate { source, word, item, .. } = *from;
+    fn add_edge(&mut self, from: &SourceCandidate, lane: usize, target: usize) -> usize {
+        let SourceCandidate { source, word, item, .. } = *from;
         let job = self.job;
         let edge = self.edges.len();
-        self.edges.push(Edge { source, word, lane, target });
+        self.edges.push(WordTransfer { source, word, lane, target });
         self.edge_of[item] = Some(edge);
         if !self.is_sent[item] {
             self.is_sent[item] = true;
@@ -166,7 +166,7 @@ impl<'a> WarpNeeds<'a> {
 mod tests {
     use super::*;
 
-    fn needs(a: &str, b: &str, bits: i64, spread: bool) -> Option<Vec<Vec<Edge>>> {
+    fn needs(a: &str, b: &str, bits: i64, spread: bool) -> Option<Vec<Vec<WordTransfer>>> {
         let job = Job::new(&a.parse().unwrap(), &b.parse().unwrap(), bits).unwrap();
         Needs::of(&job, spread).map(|needs| needs.warps)
     }

@@ -11,14 +11,14 @@ use crate::tile::TileLayout;
 
 use super::job::Job;
 use super::table::{FragmentTable, NONE};
-use super::vectors::Part;
+use super::vectors::VectorAccesses;
 
 /// Bits in one row of all banks.
 const LINE: usize = 1024;
 
 /// Placements in the order in which they are tried: row-major; XOR swizzles over it, the widest first; padded after
 /// rows as long as the steps between lanes. `chunk` elements, a power of two, stay together and aligned in all.
-pub(crate) fn placements(job: &Job, parts: &[Part; 2], chunk: usize) -> Result<Vec<Layout>, LayoutError> {
+pub(crate) fn placements(job: &Job, parts: &[VectorAccesses; 2], chunk: usize) -> Result<Vec<Layout>, LayoutError> {
     let linear = TileLayout::row_major(&[job.size as i64])?;
     let mut found = vec![Layout::Tile(linear.clone())];
     let stay = i64::from(chunk.ilog2());
@@ -38,7 +38,7 @@ pub(crate) fn placements(job: &Job, parts: &[Part; 2], chunk: usize) -> Result<V
 }
 
 /// The lengths of rows after which padding may help.
-fn rows(job: &Job, parts: &[Part; 2], chunk: usize) -> BTreeSet<usize> {
+fn rows(job: &Job, parts: &[VectorAccesses; 2], chunk: usize) -> BTreeSet<usize> {
     let steps = parts.iter().flat_map(|part| lane_steps(part.table));
     steps
         .filter(|row| *row > 1 && *row < job.size && row.is_multiple_of(chunk) && job.size.is_multiple_of(*row))
@@ -61,7 +61,7 @@ mod tests {
     fn every_placement_is_injective_and_keeps_chunks_together() {
         let (a, b) = ("S[(16,12):(1@laneid,1@reg)]".parse().unwrap(), "S[(12,16):(1@reg,1@laneid)]".parse().unwrap());
         let job = Job::new(&a, &b, 32).unwrap();
-        let part = |table, kind| Part::widest(table, kind, 4, 32).unwrap();
+        let part = |table, kind| VectorAccesses::widest(table, kind, 4, 32).unwrap();
         let parts = [part(&job.a, AccessKind::Store), part(&job.b, AccessKind::Load)];
         let found = placements(&job, &parts, 4).unwrap();
         for layout in &found {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::access::LANES;
 
 use super::job::Job;
-use super::needs::Edge;
+use super::needs::WordTransfer;
 
 /// An initial number of steps, and the steps that each edge may use: all if there are no ranges.
 pub(crate) struct Schedule {
@@ -32,7 +32,7 @@ enum Key {
 }
 
 impl Key {
-    fn of(&self, edge: &Edge) -> usize {
+    fn of(&self, edge: &WordTransfer) -> usize {
         match self {
             Key::Mask => edge.source ^ edge.lane,
             Key::Words { words, .. } => edge.target * words + edge.word,
@@ -48,7 +48,7 @@ impl Key {
 }
 
 impl Ranges {
-    fn by(key: Key, warps: &[Vec<Edge>]) -> Ranges {
+    fn by(key: Key, warps: &[Vec<WordTransfer>]) -> Ranges {
         let mut most = vec![0usize; key.count()];
         for edges in warps {
             let mut counts = vec![0usize; LANES * key.count()];
@@ -68,7 +68,7 @@ impl Ranges {
     }
 
     /// The steps that an edge may use.
-    pub(crate) fn of(&self, edge: &Edge) -> Range<usize> {
+    pub(crate) fn of(&self, edge: &WordTransfer) -> Range<usize> {
         self.steps[self.key.of(edge)].clone()
     }
 
@@ -80,7 +80,7 @@ impl Ranges {
 
 /// The schedules in the order in which they are tried: one XOR mask in each step; the fewest steps; one word of `a` for
 /// one word of `b` in each step.
-pub(crate) fn schedules(job: &Job, warps: &[Vec<Edge>]) -> [Schedule; 3] {
+pub(crate) fn schedules(job: &Job, warps: &[Vec<WordTransfer>]) -> [Schedule; 3] {
     let words = Key::Words { words: job.words, targets: job.targets };
     [
         Ranges::by(Key::Mask, warps).schedule(),
@@ -90,7 +90,7 @@ pub(crate) fn schedules(job: &Job, warps: &[Vec<Edge>]) -> [Schedule; 3] {
 }
 
 /// The fewest steps of any schedule: words that one lane must receive, or different words that one must send.
-fn degree(warps: &[Vec<Edge>]) -> usize {
+fn degree(warps: &[Vec<WordTransfer>]) -> usize {
     let mut most = 0usize;
     for edges in warps {
         let (mut receives, mut sends) = ([0usize; LANES], [0usize; LANES]);
@@ -114,8 +114,8 @@ mod tests {
 
     fn counts(edges: &[(usize, usize, usize)]) -> [usize; 3] {
         let job = Job::new(&"S[4:1@reg]".parse().unwrap(), &"S[4:1@reg]".parse().unwrap(), 32).unwrap();
-        let edge = |&(source, word, lane): &(usize, usize, usize)| Edge { source, word, lane, target: 0 };
-        let edges: Vec<Edge> = edges.iter().map(edge).collect();
+        let edge = |&(source, word, lane): &(usize, usize, usize)| WordTransfer { source, word, lane, target: 0 };
+        let edges: Vec<WordTransfer> = edges.iter().map(edge).collect();
         schedules(&job, &[edges]).map(|schedule| schedule.count)
     }
 

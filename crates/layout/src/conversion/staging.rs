@@ -9,7 +9,7 @@ use super::job::Job;
 use super::placement::placements;
 use super::shuffle::cheapest;
 use super::table::{FragmentTable, NONE};
-use super::vectors::Part;
+use super::vectors::VectorAccesses;
 use super::{Conversion, ConversionKind};
 
 /// Shared memory that a CTA can have on sm_90 and sm_100, in bytes (CUDA C++ Programming Guide, "Technical
@@ -62,7 +62,7 @@ pub struct SharedAccess {
 /// `None` where the tile does not fit.
 pub(crate) fn plan(job: &Job) -> Result<Option<Conversion>, LayoutError> {
     let (owned, barrier) = owners(job);
-    let mut search = Search { job, budget: SEARCH_LIMIT };
+    let mut search = PlacementSearch { job, budget: SEARCH_LIMIT };
     let mut plans = Vec::new();
     let mut last = (0, 0);
     let caps = std::iter::successors(Some(WIDEST / job.bits), |cap| Some(cap / 2));
@@ -85,12 +85,14 @@ pub(crate) fn plan(job: &Job) -> Result<Option<Conversion>, LayoutError> {
 
 /// The stores and the loads in vectors of at most `cap` elements; with each element in its own byte if either would
 /// split bytes.
-fn parts<'a>(job: &'a Job, owned: &'a FragmentTable, cap: usize) -> Option<[Part<'a>; 2]> {
-    let store = Part::widest(owned, AccessKind::Store, cap, job.bits);
-    let load = Part::widest(&job.b, AccessKind::Load, cap, job.bits);
+fn parts<'a>(job: &'a Job, owned: &'a FragmentTable, cap: usize) -> Option<[VectorAccesses<'a>; 2]> {
+    let store = VectorAccesses::widest(owned, AccessKind::Store, cap, job.bits);
+    let load = VectorAccesses::widest(&job.b, AccessKind::Load, cap, job.bits);
     match (store, load) {
         (Some(store), Some(load)) => Some([store, load]),
-        _ => Some([Part::single(owned, AccessKind::Store)?, Part::single(&job.b, AccessKind::Load)?]),
+        _ => {
+            Some([VectorAccesses::single(owned, AccessKind::Store)?, VectorAccesses::single(&job.b, AccessKind::Load)?])
+        }
     }
 }
 
@@ -124,13 +126,13 @@ fn owners(job: &Job) -> (FragmentTable, Barrier) {
 
 /// The first warp that needs an element, and whether others need it too.
 #[derive(Clone, Copy, Default)]
-struct Needer {
+struct NeedingWarps {
     first: Option<usize>,
     is_shared: bool,
 }
 
-fn needers(job: &Job) -> Vec<Needer> {
-    let mut needers = vec![Needer::default(); job.size];
+fn needers(job: &Job) -> Vec<NeedingWarps> {
+    let mut needers = vec![NeedingWarps::default(); job.size];
     for (place, element) in job.b.elements().iter().enumerate().filter(|(_, element)| **element != NONE) {
         let warp = place / (LANES * job.b.registers());
         let needer = &mut needers[*element as usize];
@@ -140,7 +142,7 @@ fn needers(job: &Job) -> Vec<Needer> {
 }
 
 /// A placement, and what it costs.
-struct Found {
+struct MeasuredPlacement {
     layout: Layout,
     /// The position of every element.
     positions: Vec<i64>,
@@ -150,18 +152,18 @@ struct Found {
     is_free: bool,
 }
 
-struct Search<'a> {
+struct PlacementSearch<'a> {
     job: &'a Job,
     /// Accesses that may still be measured.
     budget: i64,
 }
 
-impl Search<'_> {
+impl PlacementSearch<'_> {
     /// The placement with the fewest wavefronts for these vectors, the first of equals; `None` where none fits.
-    fn best_placement(&mut self, parts: &[Part; 2]) -> Result<Option<Found>, LayoutError> {
+    fn best_placement(&mut self, parts: &[VectorAccesses; 2]) -> Result<Option<MeasuredPlacement>, LayoutError> {
         let (wide, cell) = (parts[0].width.max(parts[1].width), parts[0].cell);
         let chunk = wide.max(32 / cell);
-        let mut best: Option<Found> = None;
+        let mut best: Option<MeasuredPlacement> = None;
         for layout in placements(self.job, parts, chunk)? {
             if bytes_of(&layout, cell) > SHARED_LIMIT || (best.is_some() && self.budget <= 0) {
                 continue;
@@ -170,7 +172,7 @@ impl Search<'_> {
             let bound = best.as_ref().map_or(u64::MAX, |found| found.wavefronts);
             let Some(wavefronts) = self.measure(parts, &positions, bound) else { continue };
             let is_free = is_free(self.job, parts, &positions);
-            best = Some(Found { layout, positions, wavefronts, is_free });
+            best = Some(MeasuredPlacement { layout, positions, wavefronts, is_free });
             if is_free {
                 break;
             }
@@ -179,7 +181,7 @@ impl Search<'_> {
     }
 
     /// The wavefronts of the costliest warp; `None` once `bound` is reached.
-    fn measure(&mut self, parts: &[Part; 2], positions: &[i64], bound: u64) -> Option<u64> {
+    fn measure(&mut self, parts: &[VectorAccesses; 2], positions: &[i64], bound: u64) -> Option<u64> {
         let mut worst = 0u64;
         for warp in 0..self.job.warps {
             let mut sum = 0u64;
@@ -201,25 +203,25 @@ fn bytes_of(layout: &Layout, cell: usize) -> i64 {
 }
 
 /// All stores, then all loads.
-fn instructions<'a>(parts: &'a [Part<'a>; 2]) -> impl Iterator<Item = (&'a Part<'a>, &'a [usize])> {
+fn instructions<'a>(parts: &'a [VectorAccesses<'a>; 2]) -> impl Iterator<Item = (&'a VectorAccesses<'a>, &'a [usize])> {
     parts.iter().flat_map(|part| part.groups.iter().map(move |group| (part, group.as_slice())))
 }
 
-fn is_free(job: &Job, parts: &[Part; 2], positions: &[i64]) -> bool {
+fn is_free(job: &Job, parts: &[VectorAccesses; 2], positions: &[i64]) -> bool {
     let warp_is_free =
         |warp| instructions(parts).all(|(part, group)| access(part, group, warp, positions).is_conflict_free());
     (0..job.warps).all(warp_is_free)
 }
 
 /// What the lanes of a warp access with one instruction.
-fn access(part: &Part, group: &[usize], warp: usize, positions: &[i64]) -> WarpAccess {
+fn access(part: &VectorAccesses, group: &[usize], warp: usize, positions: &[i64]) -> WarpAccess {
     WarpAccess::of(part.bytes() as u64, part.kind, |lane| {
         let element = usize::try_from(part.table.at(warp * LANES + lane, group[0])).ok()?;
         Some(positions[element] as u64 * part.cell as u64 / 8)
     })
 }
 
-fn plan_for(job: &Job, parts: &[Part; 2], barrier: Barrier, found: Found) -> Conversion {
+fn plan_for(job: &Job, parts: &[VectorAccesses; 2], barrier: Barrier, found: MeasuredPlacement) -> Conversion {
     let [store, load] = parts;
     let ((taken_out, masked_out), (put_in, masked_in)) = (store.moves(job.bits), load.moves(job.bits));
     let cost = Cost {
@@ -242,7 +244,7 @@ fn plan_for(job: &Job, parts: &[Part; 2], barrier: Barrier, found: Found) -> Con
     Conversion::new(job, ConversionKind::Staging(staging), cost)
 }
 
-fn side_of(job: &Job, part: &Part, positions: &[i64]) -> SharedSide {
+fn side_of(job: &Job, part: &VectorAccesses, positions: &[i64]) -> SharedSide {
     let accesses = part.groups.iter().map(|group| {
         let address = |thread| {
             let element = usize::try_from(part.table.at(thread, group[0])).ok()?;

@@ -24,7 +24,7 @@ pub struct FragmentTable {
 }
 
 /// A thread and one of its registers.
-type Place = (i64, i64);
+type ThreadRegister = (i64, i64);
 
 /// The error for a conversion that is not possible.
 pub(crate) fn refuse(problem: String, legal: impl Into<String>) -> LayoutError {
@@ -38,9 +38,10 @@ impl FragmentTable {
         check_axes(fragment)?;
         check_points(fragment)?;
         let folded = fragment.in_scope(Scope::Cta)?.renamed(&M, &REG)?;
-        let places: Vec<Place> = folded.positions(&TX).into_iter().zip(folded.positions(&REG)).collect();
+        let places: Vec<ThreadRegister> = folded.positions(&TX).into_iter().zip(folded.positions(&REG)).collect();
         let (threads, registers) = (copies_on(folded.replica(), &TX)?, copies_on(folded.replica(), &REG)?);
-        let copies: Vec<Place> = threads.iter().flat_map(|t| registers.iter().map(move |r| (*t, *r))).collect();
+        let copies: Vec<ThreadRegister> =
+            threads.iter().flat_map(|t| registers.iter().map(move |r| (*t, *r))).collect();
         let (threads, registers) = extents(&places, &copies)?;
         let mut table = FragmentTable::empty(threads, registers);
         for (element, &(thread, register)) in places.iter().enumerate() {
@@ -154,14 +155,14 @@ fn check_points(fragment: &TileLayout) -> Result<(), LayoutError> {
 }
 
 /// The least and the greatest position, replicas included.
-fn reach(places: &[Place], copies: &[Place], of: fn(&Place) -> i64) -> (i64, i64) {
-    let least = |list: &[Place]| list.iter().map(of).min().unwrap_or(0);
-    let most = |list: &[Place]| list.iter().map(of).max().unwrap_or(0);
+fn reach(places: &[ThreadRegister], copies: &[ThreadRegister], of: fn(&ThreadRegister) -> i64) -> (i64, i64) {
+    let least = |list: &[ThreadRegister]| list.iter().map(of).min().unwrap_or(0);
+    let most = |list: &[ThreadRegister]| list.iter().map(of).max().unwrap_or(0);
     (least(places) + least(copies), most(places) + most(copies))
 }
 
 /// The numbers of threads, in whole warps, and of registers that contain all places.
-fn extents(places: &[Place], copies: &[Place]) -> Result<(usize, usize), LayoutError> {
+fn extents(places: &[ThreadRegister], copies: &[ThreadRegister]) -> Result<(usize, usize), LayoutError> {
     let (first, last) = reach(places, copies, |place| place.0);
     if first < 0 || last >= THREADS {
         return Err(refuse(

@@ -5,7 +5,7 @@ use crate::access::AccessKind;
 use super::table::{FragmentTable, NONE};
 
 /// The stores or the loads of a staging plan: the same instructions in all threads.
-pub(crate) struct Part<'a> {
+pub(crate) struct VectorAccesses<'a> {
     /// Which register holds which element.
     pub(crate) table: &'a FragmentTable,
     pub(crate) kind: AccessKind,
@@ -17,15 +17,20 @@ pub(crate) struct Part<'a> {
     pub(crate) groups: Vec<Vec<usize>>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> VectorAccesses<'a> {
     /// The widest vectors of at most `cap` elements (a power of two) of `bits`, and of at least a byte, that all threads
     /// can move as consecutive, aligned elements of the tile. `None` if not even a byte is whole.
-    pub(crate) fn widest(table: &'a FragmentTable, kind: AccessKind, cap: usize, bits: usize) -> Option<Part<'a>> {
+    pub(crate) fn widest(
+        table: &'a FragmentTable,
+        kind: AccessKind,
+        cap: usize,
+        bits: usize,
+    ) -> Option<VectorAccesses<'a>> {
         let (least, per_word) = ((8 / bits).max(1), (32 / bits).max(1));
         let mut width = cap;
         while width >= least {
             if let Some(groups) = vectors(table, width, per_word) {
-                return Some(Part { table, kind, cell: bits, width, groups });
+                return Some(VectorAccesses { table, kind, cell: bits, width, groups });
             }
             width /= 2;
         }
@@ -33,8 +38,8 @@ impl<'a> Part<'a> {
     }
 
     /// Every element by itself, in its own byte.
-    pub(crate) fn single(table: &'a FragmentTable, kind: AccessKind) -> Option<Part<'a>> {
-        Part::widest(table, kind, 1, 8)
+    pub(crate) fn single(table: &'a FragmentTable, kind: AccessKind) -> Option<VectorAccesses<'a>> {
+        VectorAccesses::widest(table, kind, 1, 8)
     }
 
     /// Bytes of a vector.
@@ -142,7 +147,7 @@ mod tests {
 
     fn groups(text: &str, cap: usize, bits: usize) -> Vec<Vec<usize>> {
         let table = FragmentTable::of(&text.parse().unwrap()).unwrap();
-        Part::widest(&table, AccessKind::Load, cap, bits).map(|part| part.groups).unwrap_or_default()
+        VectorAccesses::widest(&table, AccessKind::Load, cap, bits).map(|part| part.groups).unwrap_or_default()
     }
 
     #[test]
@@ -176,7 +181,7 @@ mod tests {
     #[test]
     fn an_element_in_a_byte_of_its_own_takes_shifts_and_masks() {
         let table = FragmentTable::of(&"S[(2,32):(1@reg,1@laneid)]".parse().unwrap()).unwrap();
-        let moves = |kind| Part::single(&table, kind).unwrap().moves(4);
+        let moves = |kind| VectorAccesses::single(&table, kind).unwrap().moves(4);
         assert_eq!((moves(AccessKind::Store), moves(AccessKind::Load)), ((0, 3), (0, 2)));
     }
 }

@@ -10,7 +10,7 @@ use crate::error::LayoutError;
 use crate::layout::Layout;
 use crate::tile::TileLayout;
 
-use super::limits::{MAX_BOX, MAX_RANK, UNIT, WIDTHS};
+use super::limits::{MAX_BOX, MAX_RANK, UNIT, WIDTHS, uneven_row};
 use super::pattern::SwizzlePattern;
 use super::tensor_map::{BoxCopy, Interleave, Source, TensorMap, refuse};
 
@@ -49,7 +49,7 @@ pub fn tensor_map(
     let tensor = Tensor { shape: global_shape, strides: strides(global, global_shape, bits)?, tile: tile_shape, bits };
     let digits = tensor.digits(tile)?;
     tensor.check_innermost(digits.first())?;
-    let (chosen, rest) = tensor.choose(sized(digits, swizzle, bits)?);
+    let (chosen, rest) = tensor.choose(split_to_box_sides(digits, swizzle, bits)?);
     let map = TensorMap {
         bits,
         start: bytes(global.offset_on(&M), 1, bits)?,
@@ -61,7 +61,7 @@ pub fn tensor_map(
         swizzle,
         interleave: Interleave::None,
         sources: chosen.iter().map(|d| Source { dimension: d.dimension, step: d.step }).collect(),
-        boxes: copies(&chosen, &rest, tile.offset_on(&M), bits)?,
+        boxes: box_copies(&chosen, &rest, tile.offset_on(&M), bits)?,
     };
     map.check()?;
     Ok(map)
@@ -69,7 +69,7 @@ pub fn tensor_map(
 
 /// Part of the index of one dimension of the tile.
 #[derive(Clone, Copy, Debug)]
-struct Digit {
+struct BoxDigit {
     /// The dimension of the tensor and of the tile.
     dimension: usize,
     /// Elements of the tensor's dimension from one value to the next.
@@ -77,7 +77,7 @@ struct Digit {
     /// Number of values.
     extent: i64,
     /// Stride in shared memory, in elements, before the swizzle.
-    place: i64,
+    shared_stride: i64,
 }
 
 /// A tensor in global memory and the shape of a tile of it.
@@ -126,8 +126,8 @@ fn strides(global: &TileLayout, shape: &[i64], bits: i64) -> Result<Vec<i64>, La
 }
 
 /// Splits digits so that each fits a side of a box.
-fn sized(digits: Vec<Digit>, swizzle: SwizzlePattern, bits: i64) -> Result<Vec<Digit>, LayoutError> {
-    let mut cut: Vec<Digit> = Vec::new();
+fn split_to_box_sides(digits: Vec<BoxDigit>, swizzle: SwizzlePattern, bits: i64) -> Result<Vec<BoxDigit>, LayoutError> {
+    let mut cut: Vec<BoxDigit> = Vec::new();
     for mut rest in digits {
         if cut.is_empty() {
             let side = inner_side(rest.extent, swizzle, bits)?;
@@ -145,10 +145,7 @@ fn sized(digits: Vec<Digit>, swizzle: SwizzlePattern, bits: i64) -> Result<Vec<D
 /// Length of the innermost side for `contiguous` elements: a row of the swizzle or, without one, a divisor of them.
 fn inner_side(contiguous: i64, swizzle: SwizzlePattern, bits: i64) -> Result<i64, LayoutError> {
     if swizzle == SwizzlePattern::None {
-        return largest_side(contiguous, UNIT * 8 / bits).ok_or_else(|| {
-            let problem = format!("{contiguous} elements in a row of the box are {} bits", contiguous * bits);
-            refuse(problem, "rows of a multiple of 16 bytes")
-        });
+        return largest_side(contiguous, UNIT * 8 / bits).ok_or_else(|| uneven_row(contiguous, contiguous * bits));
     }
     let row = swizzle.span() * 8 / bits;
     if contiguous % row != 0 {
@@ -163,45 +160,45 @@ fn largest_side(n: i64, unit: i64) -> Option<i64> {
     (1..=MAX_BOX.min(n)).rev().find(|side| n % side == 0 && side % unit == 0)
 }
 
-impl Digit {
+impl BoxDigit {
     /// Splits off the fastest `extent` values, a divisor of the extent, as a new digit; `self` counts groups of them.
-    fn split_off(&mut self, extent: i64) -> Digit {
-        let inner = Digit { extent, ..*self };
+    fn split_off(&mut self, extent: i64) -> BoxDigit {
+        let inner = BoxDigit { extent, ..*self };
         self.extent /= extent;
         self.step *= extent;
-        self.place *= extent;
+        self.shared_stride *= extent;
         inner
     }
 }
 
 impl Tensor<'_> {
     /// The digits of the tile's index, smallest stride in shared memory first.
-    fn digits(&self, tile: &TileLayout) -> Result<Vec<Digit>, LayoutError> {
+    fn digits(&self, tile: &TileLayout) -> Result<Vec<BoxDigit>, LayoutError> {
         let grouped = tile.canonicalize().group(self.tile)?;
         let mut digits = Vec::new();
         for dimension in 0..self.tile.len() {
             let mut step = 1;
             for iter in grouped.dimension(dimension).iter().rev() {
-                digits.push(Digit { dimension, step, extent: iter.extent, place: iter.stride });
+                digits.push(BoxDigit { dimension, step, extent: iter.extent, shared_stride: iter.stride });
                 step *= iter.extent;
             }
         }
         digits.retain(|digit| digit.extent > 1);
-        digits.sort_by_key(|digit| digit.place);
+        digits.sort_by_key(|digit| digit.shared_stride);
         Ok(digits)
     }
 
     /// The distance in global memory between neighbouring values of a digit, in bytes.
-    fn stride(&self, digit: &Digit) -> Result<i64, LayoutError> {
+    fn stride(&self, digit: &BoxDigit) -> Result<i64, LayoutError> {
         bytes(digit.step, self.strides[digit.dimension], self.bits)
     }
 
     /// The closest elements of the tile must be neighbours in both memories.
-    fn check_innermost(&self, digit: Option<&Digit>) -> Result<(), LayoutError> {
+    fn check_innermost(&self, digit: Option<&BoxDigit>) -> Result<(), LayoutError> {
         let legal = "rows that are contiguous in the tensor and in the tile";
         let Some(digit) = digit else { return Err(refuse("it has one element".to_string(), legal)) };
-        if digit.place != 1 {
-            let problem = format!("its closest elements are {} elements apart in shared memory", digit.place);
+        if digit.shared_stride != 1 {
+            let problem = format!("its closest elements are {} elements apart in shared memory", digit.shared_stride);
             return Err(refuse(problem, legal));
         }
         let global = digit.step.saturating_mul(self.strides[digit.dimension]);
@@ -213,12 +210,12 @@ impl Tensor<'_> {
     }
 
     /// The digits that become dimensions of the map, with the sides of the box as extents, and the remaining ones.
-    fn choose(&self, digits: Vec<Digit>) -> (Vec<Digit>, Vec<Digit>) {
-        let mut chosen: Vec<Digit> = Vec::new();
+    fn choose(&self, digits: Vec<BoxDigit>) -> (Vec<BoxDigit>, Vec<BoxDigit>) {
+        let mut chosen: Vec<BoxDigit> = Vec::new();
         let mut rest = Vec::new();
         let mut packed = 1;
         for digit in digits {
-            let follows = rest.is_empty() && digit.place == packed;
+            let follows = rest.is_empty() && digit.shared_stride == packed;
             if chosen.is_empty() || (follows && self.fits(&chosen, digit)) {
                 packed *= digit.extent;
                 chosen.push(digit);
@@ -226,31 +223,31 @@ impl Tensor<'_> {
                 rest.push(digit);
             }
         }
-        let missing = self.missing(&chosen);
+        let missing = self.unit_digits(&chosen);
         chosen.extend(missing);
         (chosen, rest)
     }
 
     /// Whether a map may have this digit as its next dimension, after those chosen.
-    fn fits(&self, chosen: &[Digit], digit: Digit) -> bool {
-        let with: Vec<Digit> = chosen.iter().copied().chain([digit]).collect();
+    fn fits(&self, chosen: &[BoxDigit], digit: BoxDigit) -> bool {
+        let with: Vec<BoxDigit> = chosen.iter().copied().chain([digit]).collect();
         let stride = self.stride(&digit).unwrap_or(0);
         let whole = self.shape[digit.dimension] % digit.step == 0;
-        let rank = with.len() + self.missing(&with).len();
+        let rank = with.len() + self.unit_digits(&with).len();
         whole && stride > 0 && stride % UNIT == 0 && rank <= MAX_RANK && digit.extent <= MAX_BOX
     }
 
     /// The dimensions, of side 1, that the chosen ones lack to reach every element of the tensor.
-    fn missing(&self, chosen: &[Digit]) -> Vec<Digit> {
+    fn unit_digits(&self, chosen: &[BoxDigit]) -> Vec<BoxDigit> {
         let has = |dimension: usize| chosen.iter().any(|digit| digit.dimension == dimension && digit.step == 1);
         let needed = |dimension: &usize| self.shape[*dimension] > 1 || self.tile[*dimension] > 1;
         let missing = (0..self.shape.len()).rev().filter(|dimension| needed(dimension) && !has(*dimension));
-        missing.map(|dimension| Digit { dimension, step: 1, extent: 1, place: 0 }).collect()
+        missing.map(|dimension| BoxDigit { dimension, step: 1, extent: 1, shared_stride: 0 }).collect()
     }
 
     /// Elements along each dimension of the map: up to the next coarser digit of the same tensor dimension.
-    fn extents(&self, chosen: &[Digit]) -> Vec<i64> {
-        let extent = |digit: &Digit| {
+    fn extents(&self, chosen: &[BoxDigit]) -> Vec<i64> {
+        let extent = |digit: &BoxDigit| {
             let coarser = chosen.iter().filter(|c| c.dimension == digit.dimension && c.step > digit.step);
             coarser.map(|c| c.step).min().unwrap_or(self.shape[digit.dimension]) / digit.step
         };
@@ -259,7 +256,7 @@ impl Tensor<'_> {
 }
 
 /// One copy for every combination of values of the remaining digits, in order of increasing shared-memory address.
-fn copies(chosen: &[Digit], rest: &[Digit], start: i64, bits: i64) -> Result<Vec<BoxCopy>, LayoutError> {
+fn box_copies(chosen: &[BoxDigit], rest: &[BoxDigit], start: i64, bits: i64) -> Result<Vec<BoxCopy>, LayoutError> {
     let points = rest.iter().try_fold(1i64, |n, digit| n.checked_mul(digit.extent)).ok_or(LayoutError::Overflow)?;
     if points > ENUMERATION_LIMIT {
         return Err(LayoutError::TooLarge { points });
@@ -274,7 +271,7 @@ fn copies(chosen: &[Digit], rest: &[Digit], start: i64, bits: i64) -> Result<Vec
             for value in 0..digit.extent {
                 let mut offset: Vec<i64> = offset.clone();
                 offset[at] += value * (digit.step / holder.step);
-                next.push((offset, place + value * digit.place));
+                next.push((offset, place + value * digit.shared_stride));
             }
         }
         places = next;
@@ -402,7 +399,7 @@ mod tests {
         let transposed = said(&[64, 64], &[16, 16], "S[(16,16):(1,16)]");
         assert_eq!(transposed, "neighbours in shared memory are 64 elements apart in the tensor");
         let narrow = said(&[16, 8], &[8, 4], "S[(8,4):(4,1)]");
-        assert_eq!(narrow, "4 elements in a row of the box are 64 bits");
+        assert_eq!(narrow, "a row of the box has 64 bits (4 elements)");
         let short = said(&[64, 64], &[8, 32], "swizzle(M=3,B=3,S=3) o S[(8,32):(64,1)]");
         assert_eq!(short, "32 of its elements are contiguous, but the 128-byte swizzle has rows of 64");
         let odd = said(&[64, 36], &[8, 8], "S[(8,8):(8,1)]");

@@ -1,5 +1,7 @@
 //! Shared-memory descriptors derived from layouts.
 
+use tilewright_diag::counted;
+
 use crate::axis::M;
 use crate::error::LayoutError;
 use crate::layout::Layout;
@@ -39,7 +41,7 @@ pub fn tcgen05_descriptor(
     bits: i64,
     major: Major,
 ) -> Result<Operand<Tcgen05Descriptor>, LayoutError> {
-    let tile = Tile::new(TCGEN05, &[4, 8, 16, 32], layout, shape, bits, major)?;
+    let tile = OperandTile::new(TCGEN05, &[4, 8, 16, 32], layout, shape, bits, major)?;
     tile.check_tcgen05_major()?;
     let found = tile.describe()?;
     let descriptor = Tcgen05Descriptor {
@@ -61,7 +63,7 @@ pub fn wgmma_descriptor(
     bits: i64,
     major: Major,
 ) -> Result<Operand<WgmmaDescriptor>, LayoutError> {
-    let tile = Tile::new(WGMMA, &[1, 8, 16, 32], layout, shape, bits, major)?;
+    let tile = OperandTile::new(WGMMA, &[1, 8, 16, 32], layout, shape, bits, major)?;
     if major == Major::MN && bits != 16 {
         return Err(tile.refuse(format!("{bits}-bit elements are MN-major"), "MN-major tiles of 16-bit elements"));
     }
@@ -85,7 +87,7 @@ fn units(bytes: i64) -> u16 {
 }
 
 /// A tile to describe.
-struct Tile {
+struct OperandTile {
     /// The descriptor to derive, as named in errors.
     name: &'static str,
     /// Extent of M or N.
@@ -103,7 +105,7 @@ struct Tile {
 }
 
 /// Byte distances of a tile that is a canonical form.
-struct Found {
+struct MeasuredOffsets {
     /// Start of the first K-step, from the start of the buffer.
     start: i64,
     /// Leading dimension offset.
@@ -114,7 +116,7 @@ struct Found {
     advance: Vec<i64>,
 }
 
-impl Tile {
+impl OperandTile {
     fn new(
         name: &'static str,
         widths: &[i64],
@@ -122,7 +124,7 @@ impl Tile {
         [rows, columns]: [i64; 2],
         bits: i64,
         major: Major,
-    ) -> Result<Tile, LayoutError> {
+    ) -> Result<OperandTile, LayoutError> {
         let refuse = |problem, legal: &str| LayoutError::Descriptor { name, problem, legal: legal.to_string() };
         let iters = layout.tile()?;
         iters.check_shape(&[rows, columns])?;
@@ -142,7 +144,7 @@ impl Tile {
             return Err(refuse(problem, &legal_swizzles(bits)?));
         };
         let places = iters.positions(&M).into_iter().map(|position| position * bits).collect();
-        Ok(Tile { name, rows, columns, bits, major, pattern, places })
+        Ok(OperandTile { name, rows, columns, bits, major, pattern, places })
     }
 
     /// PTX ISA, "Transpose and Negate operations": tf32 is transposed with 32-byte chunks, other types without; 4-bit
@@ -178,7 +180,7 @@ impl Tile {
         STEP_BITS / self.bits
     }
 
-    fn describe(&self) -> Result<Found, LayoutError> {
+    fn describe(&self) -> Result<MeasuredOffsets, LayoutError> {
         self.check_extents()?;
         let form = self.measured()?;
         let mut starts = Vec::new();
@@ -189,7 +191,7 @@ impl Tile {
         let (leading, stride) = form.offsets(self.pattern, self.major);
         let start = starts.first().copied().unwrap_or(0);
         let advance = starts.iter().map(|s| s - start).collect();
-        Ok(Found { start, leading: leading / 8, stride: stride / 8, advance })
+        Ok(MeasuredOffsets { start, leading: leading / 8, stride: stride / 8, advance })
     }
 
     fn check_extents(&self) -> Result<(), LayoutError> {
@@ -311,7 +313,7 @@ impl Tile {
 
 /// `12 bytes`, or `4 bits` for a number of bits that is not a whole number of bytes.
 fn bit_text(bits: i64) -> String {
-    if bits % 8 == 0 { format!("{} bytes", bits / 8) } else { format!("{bits} bits") }
+    if bits % 8 == 0 { counted(bits / 8, "byte") } else { counted(bits, "bit") }
 }
 
 /// The swizzles that the engines support, in notation, for elements of `bits` bits.

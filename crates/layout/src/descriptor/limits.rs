@@ -3,6 +3,8 @@
 //! Sources: CUDA driver API, `cuTensorMapEncodeTiled`, as documented in the header of CUDA 13.5; PTX ISA, section
 //! "cp.async.bulk.tensor" (where a box starts in shared memory).
 
+use tilewright_diag::counted;
+
 use crate::error::LayoutError;
 
 use super::pattern::SwizzlePattern;
@@ -94,8 +96,7 @@ impl TensorMap {
         }
         let (elements, bits) = self.row();
         if self.interleave == Interleave::None && bits % (UNIT * 8) != 0 {
-            let problem = format!("{elements} elements in a row of the box are {bits} bits");
-            return Err(refuse(problem, "rows of a multiple of 16 bytes"));
+            return Err(uneven_row(elements, bits));
         }
         Ok(())
     }
@@ -125,6 +126,12 @@ impl TensorMap {
         let elements = self.box_dims.first().copied().unwrap_or(0);
         (elements, elements * self.bits)
     }
+}
+
+/// The error for a row of a box that is not a whole number of 16-byte chunks.
+pub(crate) fn uneven_row(elements: i64, bits: i64) -> LayoutError {
+    let problem = format!("a row of the box has {bits} bits ({})", counted(elements, "element"));
+    refuse(problem, "rows of a multiple of 16 bytes")
 }
 
 /// Checks where a box starts in shared memory.
@@ -232,7 +239,7 @@ mod tests {
         for step in [0, 9, i64::MAX] {
             assert_eq!(said(|map| map.element_strides[0] = step), format!("an element stride of the box is {step}"));
         }
-        assert_eq!(said(|map| map.box_dims[0] = 12), "12 elements in a row of the box are 192 bits");
+        assert_eq!(said(|map| map.box_dims[0] = 12), "a row of the box has 192 bits (12 elements)");
         for start in [64, -128] {
             let starts = format!("a box would start at byte {start} of shared memory");
             assert_eq!(said(|map| map.boxes[0].shared = start), starts);

@@ -9,8 +9,18 @@ use crate::tile::TileLayout;
 
 const NAME: &str = "mma_fragment";
 
-/// A shape, the types of its multiplicands, and the types in which their products may be accumulated.
-struct Rule(MmaShape, &'static [MmaType], &'static [MmaType]);
+/// The types that one shape multiplies, and those in which it may accumulate their products.
+struct MmaTypeRule {
+    shape: MmaShape,
+    /// Legal types of A and B.
+    multiplicands: &'static [MmaType],
+    /// Legal types of C and D.
+    accumulators: &'static [MmaType],
+}
+
+const fn rule(shape: MmaShape, multiplicands: &'static [MmaType], accumulators: &'static [MmaType]) -> MmaTypeRule {
+    MmaTypeRule { shape, multiplicands, accumulators }
+}
 
 const BYTES: &[MmaType] = &[MmaType::U8, MmaType::S8];
 const NIBBLES: &[MmaType] = &[MmaType::U4, MmaType::S4];
@@ -20,40 +30,40 @@ const HALVES: &[MmaType] = &[MmaType::F16, MmaType::F32];
 const SINGLE: &[MmaType] = &[MmaType::F32];
 const INTEGER: &[MmaType] = &[MmaType::S32];
 
-const RULES: &[Rule] = &[
-    Rule(MmaShape::M8N8K4, &[MmaType::F16], HALVES),
-    Rule(MmaShape::M16N8K8, &[MmaType::F16], HALVES),
-    Rule(MmaShape::M16N8K16, &[MmaType::F16], HALVES),
-    Rule(MmaShape::M16N8K8, &[MmaType::Bf16], SINGLE),
-    Rule(MmaShape::M16N8K16, &[MmaType::Bf16], SINGLE),
-    Rule(MmaShape::M16N8K4, &[MmaType::Tf32], SINGLE),
-    Rule(MmaShape::M16N8K8, &[MmaType::Tf32], SINGLE),
-    Rule(MmaShape::M8N8K4, &[MmaType::F64], &[MmaType::F64]),
-    Rule(MmaShape::M16N8K4, &[MmaType::F64], &[MmaType::F64]),
-    Rule(MmaShape::M16N8K8, &[MmaType::F64], &[MmaType::F64]),
-    Rule(MmaShape::M16N8K16, &[MmaType::F64], &[MmaType::F64]),
-    Rule(MmaShape::M16N8K16, FP8, HALVES),
-    Rule(MmaShape::M16N8K32, FP8, HALVES),
-    Rule(MmaShape::M16N8K32, FP6_AND_FP4, HALVES),
-    Rule(MmaShape::M16N8K64, &[MmaType::E2m1], SINGLE),
-    Rule(MmaShape::M8N8K16, BYTES, INTEGER),
-    Rule(MmaShape::M16N8K16, BYTES, INTEGER),
-    Rule(MmaShape::M16N8K32, BYTES, INTEGER),
-    Rule(MmaShape::M8N8K32, NIBBLES, INTEGER),
-    Rule(MmaShape::M16N8K32, NIBBLES, INTEGER),
-    Rule(MmaShape::M16N8K64, NIBBLES, INTEGER),
-    Rule(MmaShape::M8N8K128, &[MmaType::B1], INTEGER),
-    Rule(MmaShape::M16N8K128, &[MmaType::B1], INTEGER),
-    Rule(MmaShape::M16N8K256, &[MmaType::B1], INTEGER),
+const RULES: &[MmaTypeRule] = &[
+    rule(MmaShape::M8N8K4, &[MmaType::F16], HALVES),
+    rule(MmaShape::M16N8K8, &[MmaType::F16], HALVES),
+    rule(MmaShape::M16N8K16, &[MmaType::F16], HALVES),
+    rule(MmaShape::M16N8K8, &[MmaType::Bf16], SINGLE),
+    rule(MmaShape::M16N8K16, &[MmaType::Bf16], SINGLE),
+    rule(MmaShape::M16N8K4, &[MmaType::Tf32], SINGLE),
+    rule(MmaShape::M16N8K8, &[MmaType::Tf32], SINGLE),
+    rule(MmaShape::M8N8K4, &[MmaType::F64], &[MmaType::F64]),
+    rule(MmaShape::M16N8K4, &[MmaType::F64], &[MmaType::F64]),
+    rule(MmaShape::M16N8K8, &[MmaType::F64], &[MmaType::F64]),
+    rule(MmaShape::M16N8K16, &[MmaType::F64], &[MmaType::F64]),
+    rule(MmaShape::M16N8K16, FP8, HALVES),
+    rule(MmaShape::M16N8K32, FP8, HALVES),
+    rule(MmaShape::M16N8K32, FP6_AND_FP4, HALVES),
+    rule(MmaShape::M16N8K64, &[MmaType::E2m1], SINGLE),
+    rule(MmaShape::M8N8K16, BYTES, INTEGER),
+    rule(MmaShape::M16N8K16, BYTES, INTEGER),
+    rule(MmaShape::M16N8K32, BYTES, INTEGER),
+    rule(MmaShape::M8N8K32, NIBBLES, INTEGER),
+    rule(MmaShape::M16N8K32, NIBBLES, INTEGER),
+    rule(MmaShape::M16N8K64, NIBBLES, INTEGER),
+    rule(MmaShape::M8N8K128, &[MmaType::B1], INTEGER),
+    rule(MmaShape::M16N8K128, &[MmaType::B1], INTEGER),
+    rule(MmaShape::M16N8K256, &[MmaType::B1], INTEGER),
 ];
 
 /// The element types that `operand` of an MMA of this shape may have.
 fn legal_types(shape: MmaShape, operand: MmaOperand) -> Vec<MmaType> {
     let mut types = Vec::new();
-    for Rule(_, multiplicands, accumulators) in RULES.iter().filter(|rule| rule.0 == shape) {
+    for rule in RULES.iter().filter(|rule| rule.shape == shape) {
         let listed = match operand {
-            MmaOperand::A | MmaOperand::B => multiplicands,
-            MmaOperand::C | MmaOperand::D => accumulators,
+            MmaOperand::A | MmaOperand::B => rule.multiplicands,
+            MmaOperand::C | MmaOperand::D => rule.accumulators,
         };
         for element in listed.iter().copied() {
             if !types.contains(&element) {

@@ -6,7 +6,7 @@ use super::ldmatrix::{MatrixOp, MatrixShape, matrix_fragment, matrix_fragment_sh
 use super::mma::{mma_element_bits, mma_fragment, mma_fragment_shape};
 use super::mma_operand::{MmaOperand, MmaShape};
 use super::operand::{TmemMma, TmemOperand, tmem_mma_operand_layout};
-use super::parts::Parts;
+use super::parts::NameParser;
 use super::scale::{ScaleFactors, sf_smem_layout, sf_tmem_layout};
 use super::shared::{SwizzleMode, mma_shared_layout};
 use super::tcgen05::{Tcgen05Shape, tcgen05_atom_layout};
@@ -33,7 +33,7 @@ pub struct NamedLayout {
 }
 
 /// What a family builds from the rest of a name.
-struct Made {
+struct BuiltLayout {
     /// A one-line description.
     about: String,
     /// The shape of the tensor that the layout places.
@@ -48,9 +48,9 @@ type Result<T> = std::result::Result<T, LayoutError>;
 /// The hardware layout of a name such as `mma:m16n8k16:a:f16` or `shared:128B:f16:64x64`; [`super::catalogue()`]
 /// lists the families. Errors quote the part that is wrong and list what is legal there, the nearest first.
 pub fn named(text: &str) -> Result<NamedLayout> {
-    let mut parts = Parts::new(text);
+    let mut parts = NameParser::new(text);
     let family: Family = parts.choice()?;
-    let made = match family {
+    let built = match family {
         Family::Tmem => tmem(&mut parts),
         Family::TmemOperand => tmem_operand(&mut parts),
         Family::Tcgen05 => tcgen05(&mut parts),
@@ -66,104 +66,104 @@ pub fn named(text: &str) -> Result<NamedLayout> {
         Family::ScaleSmem => block_scaled(&mut parts, "shared", scale_smem_layout),
     }?;
     parts.end()?;
-    let Made { about, shape, bits, layout } = made;
+    let BuiltLayout { about, shape, bits, layout } = built;
     Ok(NamedLayout { name: text.to_string(), about, shape, bits, layout })
 }
 
-fn made(about: String, shape: impl Into<Vec<i64>>, bits: i64, layout: impl Into<Layout>) -> Made {
-    Made { about, shape: shape.into(), bits, layout: layout.into() }
+fn built(about: String, shape: impl Into<Vec<i64>>, bits: i64, layout: impl Into<Layout>) -> BuiltLayout {
+    BuiltLayout { about, shape: shape.into(), bits, layout: layout.into() }
 }
 
-fn tmem(parts: &mut Parts) -> Result<Made> {
+fn tmem(parts: &mut NameParser) -> Result<BuiltLayout> {
     let datapath: Datapath = parts.choice()?;
     let (rows, cols) = parts.rows_and_columns()?;
     let sub_slab = parts.optional_number("sub slab")?.unwrap_or(0);
     let layout = tmem_datapath_layout(datapath, rows, cols, sub_slab)?;
     let about = format!("accumulator of tcgen05.mma in tensor memory, datapath {datapath}");
-    Ok(made(about, [rows, cols], 32, layout))
+    Ok(built(about, [rows, cols], 32, layout))
 }
 
-fn tmem_operand(parts: &mut Parts) -> Result<Made> {
+fn tmem_operand(parts: &mut NameParser) -> Result<BuiltLayout> {
     let operand: TmemOperand = parts.choice()?;
     let shape = parts.sizes()?;
     let mma = TmemMma { m: parts.number("M of the MMA")?, cta_group: parts.choice()?, ws: parts.flag("ws")? };
     let layout = within_columns("tmem_mma_operand_layout", tmem_mma_operand_layout(operand, &shape, mma)?, 32)?;
     let about = format!("operand {operand} of tcgen05.mma with M = {} in {}, in tensor memory", mma.m, mma.cta_group);
-    Ok(made(about, shape, 32, layout))
+    Ok(built(about, shape, 32, layout))
 }
 
-fn tcgen05(parts: &mut Parts) -> Result<Made> {
+fn tcgen05(parts: &mut NameParser) -> Result<BuiltLayout> {
     let shape: Tcgen05Shape = parts.choice()?;
     let (rows, cols) = parts.rows_and_columns()?;
     let element: MmaType = parts.choice()?;
     let layout = tcgen05_atom_layout(shape, rows, cols, element.bits())?;
     let about = format!("registers of a warpgroup after tcgen05.ld.{shape} of {element}");
-    Ok(made(about, [rows, cols], element.bits(), layout))
+    Ok(built(about, [rows, cols], element.bits(), layout))
 }
 
-fn warpgroup(parts: &mut Parts) -> Result<Made> {
+fn warpgroup(parts: &mut NameParser) -> Result<BuiltLayout> {
     let (rows, cols) = parts.rows_and_columns()?;
     let layout = wg_local_layout(cols, rows)?;
-    Ok(made("registers of a warpgroup, one row in each thread".to_string(), [rows, cols], 32, layout))
+    Ok(built("registers of a warpgroup, one row in each thread".to_string(), [rows, cols], 32, layout))
 }
 
-fn mma(parts: &mut Parts) -> Result<Made> {
+fn mma(parts: &mut NameParser) -> Result<BuiltLayout> {
     let shape: MmaShape = parts.choice()?;
     let operand: MmaOperand = parts.choice()?;
     let element: MmaType = parts.choice()?;
     let order = parts.optional()?;
     let layout = mma_fragment(shape, operand, element, order)?;
     let about = format!("operand {operand} of mma.sync {shape} in {element}");
-    Ok(made(about, mma_fragment_shape(shape, operand, element), mma_element_bits(shape, element), layout))
+    Ok(built(about, mma_fragment_shape(shape, operand, element), mma_element_bits(shape, element), layout))
 }
 
-fn wgmma(parts: &mut Parts) -> Result<Made> {
+fn wgmma(parts: &mut NameParser) -> Result<BuiltLayout> {
     let (n, k) = parts.wgmma_shape()?;
     let operand: WgmmaOperand = parts.choice()?;
     let element: MmaType = parts.choice()?;
     let layout = wgmma_fragment(n, k, operand, element)?;
     let about = format!("operand {operand} of wgmma m64n{n}k{k} in {element}, in registers");
-    Ok(made(about, wgmma_fragment_shape(n, k, operand), element.bits(), layout))
+    Ok(built(about, wgmma_fragment_shape(n, k, operand), element.bits(), layout))
 }
 
-fn matrices(parts: &mut Parts, op: MatrixOp) -> Result<Made> {
+fn matrices(parts: &mut NameParser, op: MatrixOp) -> Result<BuiltLayout> {
     let shape = if parts.next_is::<MatrixShape>() { parts.choice()? } else { MatrixShape::M8N8 };
     let count = parts.count()?;
     let trans = parts.flag("trans")?;
     let layout = matrix_fragment(op, shape, count, trans)?;
     let transposed = if trans { ", transposed" } else { "" };
     let about = format!("registers of {op} {shape}.x{count}{transposed}; a row is a row in memory");
-    Ok(made(about, matrix_fragment_shape(shape, count), shape.bits(), layout))
+    Ok(built(about, matrix_fragment_shape(shape, count), shape.bits(), layout))
 }
 
-fn shared(parts: &mut Parts) -> Result<Made> {
+fn shared(parts: &mut NameParser) -> Result<BuiltLayout> {
     let mode: SwizzleMode = parts.choice()?;
     let element: MmaType = parts.choice()?;
     let shape = parts.sizes()?;
     let layout = mma_shared_layout(element.bits(), mode, &shape)?;
     let about = format!("shared memory tile of {element} for wgmma and tcgen05.mma, swizzle {mode}");
-    Ok(made(about, shape, element.bits(), layout))
+    Ok(built(about, shape, element.bits(), layout))
 }
 
 fn scale_factors(
-    parts: &mut Parts,
+    parts: &mut NameParser,
     memory: &str,
     layout: impl Fn(&ScaleFactors) -> Result<TileLayout>,
-) -> Result<Made> {
+) -> Result<BuiltLayout> {
     let (rows, k) = parts.rows_and_columns()?;
     let per_mma = parts.number("number of factors for one MMA")?;
     let reuse = parts.optional_number("number of MMAs that share factors")?.unwrap_or(1);
     let factors = ScaleFactors { rows, k, per_mma, reuse, stages: None };
     let layout = layout(&factors)?;
     let about = format!("scale factors in {memory} memory, {per_mma} per row for each MMA");
-    Ok(made(about, factors.shape(), 8, layout))
+    Ok(built(about, factors.shape(), 8, layout))
 }
 
 fn block_scaled(
-    parts: &mut Parts,
+    parts: &mut NameParser,
     memory: &str,
     layout: impl Fn(&BlockScaledMma, super::ScaleOperand, i64) -> Result<TileLayout>,
-) -> Result<Made> {
+) -> Result<BuiltLayout> {
     let operand = parts.choice()?;
     let (m, n) = parts.rows_and_columns()?;
     let mma = BlockScaledMma { m, n, scale_vec: parts.choice()?, cta_group: parts.choice()? };
@@ -172,7 +172,7 @@ fn block_scaled(
     let k = mmas * mma.scale_vec.factors();
     let about =
         format!("scale factors of {operand} in {memory} memory, scale_vec::{} in {}", mma.scale_vec, mma.cta_group);
-    Ok(made(about, [layout.size() / k, k], 8, layout))
+    Ok(built(about, [layout.size() / k, k], 8, layout))
 }
 
 #[cfg(test)]

@@ -13,17 +13,17 @@ const SIZES: &str = "up to 8 sizes of 1 or more, as in 128x64";
 const MAX_RANK: usize = 8;
 
 /// A name, and the parts of it that are still to be read.
-pub(super) struct Parts<'a> {
+pub(super) struct NameParser<'a> {
     /// The whole name, for errors.
     text: &'a str,
     /// The parts that are still to be read.
     rest: Split<'a, char>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> NameParser<'a> {
     /// All parts of `text`.
-    pub(super) fn new(text: &'a str) -> Parts<'a> {
-        Parts { text, rest: text.split(':') }
+    pub(super) fn new(text: &'a str) -> NameParser<'a> {
+        NameParser { text, rest: text.split(':') }
     }
 
     /// The next part; the error says what is missing.
@@ -38,7 +38,7 @@ impl<'a> Parts<'a> {
         choose(self.part(T::WHAT, names::<T>)?)
     }
 
-    /// Like [`Parts::choice`], if there is another part.
+    /// Like [`NameParser::choice`], if there is another part.
     pub(super) fn optional<T: Choice>(&mut self) -> Result<Option<T>, LayoutError> {
         self.rest.next().map(choose).transpose()
     }
@@ -49,7 +49,7 @@ impl<'a> Parts<'a> {
         number(part, what)
     }
 
-    /// Like [`Parts::number`], if there is another part.
+    /// Like [`NameParser::number`], if there is another part.
     pub(super) fn optional_number(&mut self, what: &str) -> Result<Option<i64>, LayoutError> {
         self.rest.next().map(|part| number(part, what)).transpose()
     }

@@ -18,7 +18,7 @@ choices! {
 }
 
 /// The multiplicand and accumulator types of `wgmma` for one K.
-struct Rule {
+struct WgmmaTypeRule {
     /// K of one instruction.
     k: i64,
     /// Legal types of A.
@@ -27,15 +27,15 @@ struct Rule {
     accumulators: &'static [MmaType],
 }
 
-const RULES: &[Rule] = &[
-    Rule { k: 8, multiplicands: &[MmaType::Tf32], accumulators: &[MmaType::F32] },
-    Rule { k: 16, multiplicands: &[MmaType::F16, MmaType::Bf16], accumulators: &[MmaType::F32, MmaType::F16] },
-    Rule {
+const RULES: &[WgmmaTypeRule] = &[
+    WgmmaTypeRule { k: 8, multiplicands: &[MmaType::Tf32], accumulators: &[MmaType::F32] },
+    WgmmaTypeRule { k: 16, multiplicands: &[MmaType::F16, MmaType::Bf16], accumulators: &[MmaType::F32, MmaType::F16] },
+    WgmmaTypeRule {
         k: 32,
         multiplicands: &[MmaType::E4m3, MmaType::E5m2, MmaType::U8, MmaType::S8],
         accumulators: &[MmaType::F32, MmaType::F16, MmaType::S32],
     },
-    Rule { k: 256, multiplicands: &[MmaType::B1], accumulators: &[MmaType::S32] },
+    WgmmaTypeRule { k: 256, multiplicands: &[MmaType::B1], accumulators: &[MmaType::S32] },
 ];
 
 /// The tensor that the fragment holds: (64, K) or (64, N).

@@ -8,7 +8,7 @@ use crate::axis::{Axis, LANEID, REG, Scope, TX, WARPID};
 use crate::{Iter, Layout, TableLayout, TileLayout};
 
 /// Thread and slot.
-type Place = (i64, i64);
+type ThreadSlot = (i64, i64);
 
 impl Map {
     /// The map of a layout on the thread axes of a CTA and registers, for this many threads. Errors, worded to follow
@@ -43,7 +43,7 @@ impl Map {
     /// The layout on `tx` and `reg`: shard and replicas where iters describe it, else a table; `None` where an element
     /// has no place.
     pub fn to_layout(&self) -> Option<Layout> {
-        let mut places: Vec<Vec<Place>> = vec![Vec::new(); self.elements()];
+        let mut places: Vec<Vec<ThreadSlot>> = vec![Vec::new(); self.elements()];
         for (thread, slot, element) in self.entries() {
             places[element].push((thread as i64, slot as i64));
         }
@@ -53,24 +53,24 @@ impl Map {
         if let Some(tile) = as_iters(&places) {
             return Some(Layout::Tile(tile));
         }
-        let coordinate = |(thread, slot): &Place| BTreeMap::from([(TX, *thread), (REG, *slot)]);
+        let coordinate = |(thread, slot): &ThreadSlot| BTreeMap::from([(TX, *thread), (REG, *slot)]);
         let rows: Vec<_> = places.iter().map(|list| list.iter().map(coordinate).collect()).collect();
         TableLayout::new(&rows).ok().map(Layout::Table)
     }
 }
 
 /// The iters of a layout in which every element has copies at the same distances from its first place.
-fn as_iters(places: &[Vec<Place>]) -> Option<TileLayout> {
+fn as_iters(places: &[Vec<ThreadSlot>]) -> Option<TileLayout> {
     let origin = *places.first()?.first()?;
-    let firsts: Vec<Place> = places.iter().map(|list| list.first().copied()).collect::<Option<_>>()?;
-    let copies: Vec<Place> = places[0].iter().map(|place| minus(*place, origin)).collect();
-    let is_alike = |(list, first): (&Vec<Place>, &Place)| {
+    let firsts: Vec<ThreadSlot> = places.iter().map(|list| list.first().copied()).collect::<Option<_>>()?;
+    let copies: Vec<ThreadSlot> = places[0].iter().map(|place| minus(*place, origin)).collect();
+    let is_alike = |(list, first): (&Vec<ThreadSlot>, &ThreadSlot)| {
         list.iter().map(|place| minus(*place, *first)).eq(copies.iter().copied())
     };
     if !places.iter().zip(&firsts).all(is_alike) {
         return None;
     }
-    let shard: Vec<Place> = firsts.iter().map(|first| minus(*first, origin)).collect();
+    let shard: Vec<ThreadSlot> = firsts.iter().map(|first| minus(*first, origin)).collect();
     let offset = BTreeMap::from([(TX, origin.0), (REG, origin.1)]);
     let offset: BTreeMap<Axis, i64> = offset.into_iter().filter(|(_, at)| *at != 0).collect();
     let (mut shard, replica) = (iters(&shard)?, iters(&copies)?);
@@ -85,7 +85,7 @@ fn as_iters(places: &[Vec<Place>]) -> Option<TileLayout> {
 }
 
 /// The iters, the fastest last, whose digits lead to these places in order.
-fn iters(places: &[Place]) -> Option<Vec<Iter>> {
+fn iters(places: &[ThreadSlot]) -> Option<Vec<Iter>> {
     let at = |element: i64, axis: &Axis| {
         let (thread, slot) = places[element as usize];
         if *axis == TX { thread } else { slot }
@@ -93,7 +93,7 @@ fn iters(places: &[Place]) -> Option<Vec<Iter>> {
     Walk::new(vec![TX, REG], places.len() as i64, at).iters(places.len())
 }
 
-fn minus(a: Place, b: Place) -> Place {
+fn minus(a: ThreadSlot, b: ThreadSlot) -> ThreadSlot {
     (a.0 - b.0, a.1 - b.1)
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::exchange::exchange;
-use super::placement::{Placement, devices, on_device};
+use super::placement::{DevicePlacement, devices, on_device};
 use super::reduce::reduce;
 use super::runs::{Run, held_after, runs};
 use super::step::{Collective, Step, Transfer};
@@ -56,7 +56,7 @@ impl Mesh {
         if !(1..=1 << 16).contains(&bits) {
             return Err(problem(format!("an element of {bits} bits"), "1 to 65536 bits"));
         }
-        let (before, after) = (Placement::new(self, from)?, Placement::new(self, to)?);
+        let (before, after) = (DevicePlacement::new(self, from)?, DevicePlacement::new(self, to)?);
         let runs = runs(&before, &after)?;
         let steps = self.steps(&runs, partial)?;
         let rearranges = rearranges(&before, &after);
@@ -81,7 +81,7 @@ impl Mesh {
 }
 
 /// True when some device keeps an element at different addresses than before.
-fn rearranges(before: &Placement, after: &Placement) -> bool {
+fn rearranges(before: &DevicePlacement, after: &DevicePlacement) -> bool {
     before.elements().zip(after.elements()).any(|(old, new)| {
         devices(new).into_iter().any(|device| {
             let kept = on_device(old, device);

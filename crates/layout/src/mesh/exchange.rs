@@ -48,14 +48,14 @@ fn nearest(mesh: &Mesh, holders: &[usize], to: usize) -> Vec<usize> {
 
 /// The devices of one group that hold some elements, before and after; both sorted.
 #[derive(Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Part {
+struct GroupDistribution {
     /// Members of the group that hold the elements before the exchange, sorted.
     before: Vec<usize>,
     /// Members of the group that must hold them afterwards, sorted.
     after: Vec<usize>,
 }
 
-impl Part {
+impl GroupDistribution {
     fn moves(&self) -> bool {
         self.after.iter().any(|device| self.before.binary_search(device).is_err())
     }
@@ -68,7 +68,7 @@ struct Traffic<'a> {
     /// The messages between members.
     transfers: Vec<&'a Transfer>,
     /// The distinct distributions of elements over the members.
-    parts: BTreeSet<Part>,
+    parts: BTreeSet<GroupDistribution>,
 }
 
 fn classify(runs: &[Run], transfers: &[Transfer], groups: &[Vec<usize>]) -> Collective {
@@ -111,8 +111,8 @@ fn traffic<'a>(runs: &[Run], transfers: &'a [Transfer], groups: &'a [Vec<usize>]
 }
 
 /// The part of a run inside each group that it touches.
-fn parts(run: &Run, group_of: &BTreeMap<usize, usize>) -> BTreeMap<usize, Part> {
-    let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
+fn parts(run: &Run, group_of: &BTreeMap<usize, usize>) -> BTreeMap<usize, GroupDistribution> {
+    let mut parts: BTreeMap<usize, GroupDistribution> = BTreeMap::new();
     for device in run.before.iter() {
         if let Some(&group) = group_of.get(device) {
             parts.entry(group).or_default().before.push(*device);

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 
+use tilewright_diag::counted;
+
 use super::Mesh;
-use super::placement::{Place, Placement, on_device};
+use super::placement::{DeviceAddress, DevicePlacement, on_device};
 use crate::algebra::Walk;
 use crate::axis::M;
 use crate::error::LayoutError;
@@ -42,9 +44,9 @@ impl Mesh {
     pub fn local(&self, layout: &TileLayout, shape: &[i64], device: usize) -> Result<Option<LocalSlice>, LayoutError> {
         layout.check_shape(shape)?;
         self.check_device(device)?;
-        let placement = Placement::new(self, layout)?;
+        let placement = DevicePlacement::new(self, layout)?;
         let places = placement.elements().map(|places| on_device(places, device));
-        let held: Vec<(i64, &[Place])> = (0..).zip(places).filter(|(_, places)| !places.is_empty()).collect();
+        let held: Vec<(i64, &[DeviceAddress])> = (0..).zip(places).filter(|(_, places)| !places.is_empty()).collect();
         if held.is_empty() {
             return Ok(None);
         }
@@ -52,18 +54,18 @@ impl Mesh {
     }
 }
 
-fn addresses(places: &[Place]) -> Vec<i64> {
+fn addresses(places: &[DeviceAddress]) -> Vec<i64> {
     let mut addresses: Vec<i64> = places.iter().map(|place| place.address).collect();
     addresses.dedup();
     addresses
 }
 
-fn listed((element, places): &(i64, &[Place])) -> LocalElement {
+fn listed((element, places): &(i64, &[DeviceAddress])) -> LocalElement {
     LocalElement { element: *element, addresses: addresses(places) }
 }
 
 /// The slice as a box with a layout, if it has that form.
-fn as_region(shape: &[i64], held: &[(i64, &[Place])]) -> Result<Option<LocalSlice>, LayoutError> {
+fn as_region(shape: &[i64], held: &[(i64, &[DeviceAddress])]) -> Result<Option<LocalSlice>, LayoutError> {
     let ranges = bounding_box(shape, held.iter().map(|(element, _)| *element));
     let extents: Vec<i64> = ranges.iter().map(|range| range.end - range.start).collect();
     if extents.iter().product::<i64>() != held.len() as i64 {
@@ -88,7 +90,7 @@ fn bounding_box(shape: &[i64], elements: impl Iterator<Item = i64>) -> Vec<Range
 }
 
 /// The layout on `m` that places the listed elements, in order, at their addresses; `None` if there is none.
-fn as_layout(held: &[(i64, &[Place])]) -> Result<Option<TileLayout>, LayoutError> {
+fn as_layout(held: &[(i64, &[DeviceAddress])]) -> Result<Option<TileLayout>, LayoutError> {
     let Some((_, first)) = held.first() else { return Ok(None) };
     let starts: Vec<i64> = held.iter().map(|(_, places)| places[0].address).collect();
     let copies = from_first(&addresses(first));
@@ -118,7 +120,7 @@ impl fmt::Display for LocalSlice {
                     ranges.iter().map(|range| format!("{}..{}", range.start, range.end)).collect();
                 write!(f, "[{}] at {layout}", ranges.join(", "))
             }
-            LocalSlice::Elements(elements) => write!(f, "{} separate elements", elements.len()),
+            LocalSlice::Elements(elements) => write!(f, "{}", counted(elements.len(), "separate element")),
         }
     }
 }

@@ -10,18 +10,18 @@ use crate::axis::Axis;
 use crate::error::LayoutError;
 
 /// Maximum number of pairs of devices that a step may connect: 1024 devices, each with every other.
-const MOST_PAIRS: usize = 1 << 20;
+const MAX_PAIRS: usize = 1 << 20;
 
 /// Messages, gathered per pair of devices.
 #[derive(Default)]
 pub(super) struct Messages(BTreeMap<(usize, usize), Vec<Range<i64>>>);
 
 impl Messages {
-    /// Error: more than [`MOST_PAIRS`] pairs of devices.
+    /// Error: more than [`MAX_PAIRS`] pairs of devices.
     pub(super) fn add(&mut self, from: usize, to: usize, elements: Range<i64>) -> Result<(), LayoutError> {
         push(self.0.entry((from, to)).or_default(), elements);
-        if self.0.len() > MOST_PAIRS {
-            let said = format!("more than {MOST_PAIRS} messages between devices");
+        if self.0.len() > MAX_PAIRS {
+            let said = format!("more than {MAX_PAIRS} messages between devices");
             return Err(problem(said, "fewer devices that exchange: if several groups do the same, plan for one"));
         }
         Ok(())

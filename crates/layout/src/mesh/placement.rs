@@ -8,7 +8,7 @@ use crate::tile::TileLayout;
 
 /// One place of an element: a device, and a position in its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct DeviceAddress {
     /// Number of the device in the mesh.
     pub(super) device: usize,
     /// Position on `m`, in elements.
@@ -16,15 +16,15 @@ pub(super) struct Place {
 }
 
 /// The places of all elements: `copies` per element, in order.
-pub(super) struct Placement {
+pub(super) struct DevicePlacement {
     /// `copies` places per element, sorted within each element.
-    places: Vec<Place>,
+    places: Vec<DeviceAddress>,
     /// Number of places of each element.
     copies: usize,
 }
 
-impl Placement {
-    pub(super) fn new(mesh: &Mesh, layout: &TileLayout) -> Result<Placement, LayoutError> {
+impl DevicePlacement {
+    pub(super) fn new(mesh: &Mesh, layout: &TileLayout) -> Result<DevicePlacement, LayoutError> {
         mesh.check(layout)?;
         let copies = copies(mesh, layout)?;
         let points = layout.size().saturating_mul(copies.len() as i64);
@@ -41,28 +41,28 @@ impl Placement {
         for (base, address) in devices.into_iter().zip(layout.positions(&M)) {
             let first = places.len();
             places.extend(
-                copies.iter().map(|copy| Place { device: (base + copy.0) as usize, address: address + copy.1 }),
+                copies.iter().map(|copy| DeviceAddress { device: (base + copy.0) as usize, address: address + copy.1 }),
             );
             places[first..].sort_unstable();
         }
-        Ok(Placement { places, copies: copies.len() })
+        Ok(DevicePlacement { places, copies: copies.len() })
     }
 
     /// The places of each element, in order of device and address.
-    pub(super) fn elements(&self) -> impl Iterator<Item = &[Place]> {
+    pub(super) fn elements(&self) -> impl Iterator<Item = &[DeviceAddress]> {
         self.places.chunks(self.copies)
     }
 }
 
 /// The devices of an element, each once.
-pub(super) fn devices(places: &[Place]) -> Vec<usize> {
+pub(super) fn devices(places: &[DeviceAddress]) -> Vec<usize> {
     let mut devices: Vec<usize> = places.iter().map(|place| place.device).collect();
     devices.dedup();
     devices
 }
 
 /// The places of an element on one device.
-pub(super) fn on_device(places: &[Place], device: usize) -> &[Place] {
+pub(super) fn on_device(places: &[DeviceAddress], device: usize) -> &[DeviceAddress] {
     let first = places.partition_point(|place| place.device < device);
     let end = places.partition_point(|place| place.device <= device);
     &places[first..end]

@@ -24,7 +24,7 @@ pub(super) fn reduce(mesh: &Mesh, partial: &[Axis], runs: &[Run]) -> Result<Opti
         let axes: Vec<&str> = mesh.axes().iter().map(|(axis, _)| axis.name()).collect();
         return Err(problem(format!("partial sums over {axis}, which {mesh} lacks"), axes.join(", ")));
     }
-    let mut shares = Shares::of(runs);
+    let mut shares = RunTotals::of(runs);
     let mut messages = Messages::default();
     let mut summed = Vec::new();
     for run in runs {
@@ -33,7 +33,7 @@ pub(super) fn reduce(mesh: &Mesh, partial: &[Axis], runs: &[Run]) -> Result<Opti
             summed.push(run.clone());
             continue;
         }
-        let adding = adding(classes, &run.after);
+        let adding = summing_classes(classes, &run.after);
         for (elements, owners) in shares.divide(run, &adding) {
             for (class, owner) in adding.iter().zip(&owners) {
                 for from in class.members.iter().filter(|member| *member != owner) {
@@ -77,7 +77,7 @@ struct Class {
     owners: Vec<usize>,
 }
 
-fn adding(classes: Vec<Vec<usize>>, after: &[usize]) -> Vec<Class> {
+fn summing_classes(classes: Vec<Vec<usize>>, after: &[usize]) -> Vec<Class> {
     let needing = |members: &Vec<usize>| -> Vec<usize> {
         members.iter().copied().filter(|member| after.binary_search(member).is_ok()).collect()
     };
@@ -91,7 +91,7 @@ fn adding(classes: Vec<Vec<usize>>, after: &[usize]) -> Vec<Class> {
 }
 
 /// Counts over all runs with the same devices before and the same devices after.
-struct Share {
+struct RunTotal {
     /// Number of elements.
     total: i64,
     /// How many of them have been assigned to owners so far.
@@ -99,22 +99,22 @@ struct Share {
 }
 
 /// Divides elements evenly among owners, in order; all runs on the same devices are divided together.
-struct Shares<'a>(BTreeMap<(&'a [usize], &'a [usize]), Share>);
+struct RunTotals<'a>(BTreeMap<(&'a [usize], &'a [usize]), RunTotal>);
 
-impl<'a> Shares<'a> {
-    fn of(runs: &'a [Run]) -> Shares<'a> {
+impl<'a> RunTotals<'a> {
+    fn of(runs: &'a [Run]) -> RunTotals<'a> {
         let mut shares = BTreeMap::new();
         for run in runs {
-            let share = shares.entry((&run.before[..], &run.after[..])).or_insert(Share { total: 0, divided: 0 });
+            let share = shares.entry((&run.before[..], &run.after[..])).or_insert(RunTotal { total: 0, divided: 0 });
             share.total += run.elements.end - run.elements.start;
         }
-        Shares(shares)
+        RunTotals(shares)
     }
 
     /// The pieces of a run, each with its owner in each class.
     fn divide(&mut self, run: &'a Run, classes: &[Class]) -> Vec<(Range<i64>, Vec<usize>)> {
         let length = run.elements.end - run.elements.start;
-        let whole = Share { total: length, divided: 0 };
+        let whole = RunTotal { total: length, divided: 0 };
         let share = self.0.entry((&run.before[..], &run.after[..])).or_insert(whole);
         let (total, from) = (share.total, share.divided);
         share.divided += length;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::placement::{Placement, devices};
+use super::placement::{DevicePlacement, devices};
 use super::{Mesh, problem};
 use crate::error::LayoutError;
 
 /// Maximum number of runs of elements in a plan.
-const MOST_RUNS: usize = 1 << 20;
+const MAX_RUNS: usize = 1 << 20;
 
 /// Consecutive elements with the same devices before and the same devices after. Runs share their lists of devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,10 +30,10 @@ impl Run {
 
 /// Lists of devices, each stored once: a distribution has few distinct lists, however many runs it has.
 #[derive(Default)]
-struct Lists(BTreeSet<Rc<[usize]>>);
+struct DeviceListInterner(BTreeSet<Rc<[usize]>>);
 
-impl Lists {
-    fn shared(&mut self, devices: Vec<usize>) -> Rc<[usize]> {
+impl DeviceListInterner {
+    fn intern(&mut self, devices: Vec<usize>) -> Rc<[usize]> {
         if let Some(known) = self.0.get(&devices[..]) {
             return Rc::clone(known);
         }
@@ -43,9 +43,9 @@ impl Lists {
     }
 }
 
-/// The elements of both distributions in runs. Error: more than [`MOST_RUNS`].
-pub(super) fn runs(before: &Placement, after: &Placement) -> Result<Vec<Run>, LayoutError> {
-    let mut lists = Lists::default();
+/// The elements of both distributions in runs. Error: more than [`MAX_RUNS`].
+pub(super) fn runs(before: &DevicePlacement, after: &DevicePlacement) -> Result<Vec<Run>, LayoutError> {
+    let mut lists = DeviceListInterner::default();
     let mut runs: Vec<Run> = Vec::new();
     for (element, (old, new)) in (0..).zip(before.elements().zip(after.elements())) {
         let (old, new) = (devices(old), devices(new));
@@ -56,11 +56,11 @@ pub(super) fn runs(before: &Placement, after: &Placement) -> Result<Vec<Run>, La
             run.elements.end = element + 1;
             continue;
         }
-        if runs.len() == MOST_RUNS {
-            let said = format!("the devices change more than {MOST_RUNS} times from element to element");
+        if runs.len() == MAX_RUNS {
+            let said = format!("the devices change more than {MAX_RUNS} times from element to element");
             return Err(problem(said, "fewer changes: plan one period of the distribution and repeat it"));
         }
-        runs.push(Run { elements: element..element + 1, before: lists.shared(old), after: lists.shared(new) });
+        runs.push(Run { elements: element..element + 1, before: lists.intern(old), after: lists.intern(new) });
     }
     Ok(runs)
 }
@@ -91,7 +91,7 @@ mod tests {
 
     fn runs_of(text: &str) -> Result<usize, LayoutError> {
         let mesh = Mesh::new([(GPUID_X, 2)]).unwrap();
-        let placement = || Placement::new(&mesh, &text.parse().unwrap());
+        let placement = || DevicePlacement::new(&mesh, &text.parse().unwrap());
         runs(&placement()?, &placement()?).map(|runs| runs.len())
     }
 
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn more_runs_than_are_planned_with_are_refused() {
-        assert_eq!(runs_of("S[(524288,2):(1@m,1@gpuid_x)]"), Ok(MOST_RUNS));
+        assert_eq!(runs_of("S[(524288,2):(1@m,1@gpuid_x)]"), Ok(MAX_RUNS));
         let said = runs_of("S[(524289,2):(1@m,1@gpuid_x)]").unwrap_err().to_string();
         assert_eq!(said, "the devices change more than 1048576 times from element to element");
     }

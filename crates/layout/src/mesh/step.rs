@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use tilewright_diag::counted;
+
 use crate::axis::Axis;
 
 /// A pattern of communication.
@@ -113,15 +115,16 @@ impl Step {
         let even = first.windows(2).all(|pair| pair[0] == pair[1]) && shares.all(|other| other == first);
         if !even {
             let most = received.values().map(|from| from.values().sum::<i64>()).max().unwrap_or(0);
-            return format!("at most {most} bytes received per device");
+            return format!("at most {} received per device", counted(most, "byte"));
         }
-        let (peers, share) = (first.len(), first.first().copied().unwrap_or(0));
+        let share = counted(first.first().copied().unwrap_or(0), "byte");
+        let each = format!("{} x {share} received", first.len());
         match received.len() {
             all if all == self.groups.iter().map(Vec::len).sum::<usize>() => {
-                format!("{peers} x {share} bytes received per device")
+                format!("{each} per device")
             }
-            1 => format!("{peers} x {share} bytes received by one device"),
-            several => format!("{peers} x {share} bytes received by each of {several} devices"),
+            1 => format!("{each} by one device"),
+            several => format!("{each} by each of {several} devices"),
         }
     }
 }

@@ -57,10 +57,10 @@ impl TileLayout {
 
     /// What each shard digit adds to the flat index.
     fn weights(&self) -> Vec<i64> {
-        let mut behind = self.size();
+        let mut inner_size = self.size();
         let weigh = |iter: &Iter| {
-            behind /= iter.extent;
-            behind
+            inner_size /= iter.extent;
+            inner_size
         };
         self.shard().iter().map(weigh).collect()
     }

@@ -42,7 +42,7 @@ impl Layout {
 }
 
 /// A place: its position on one axis, and where it is on the others.
-struct Place {
+struct SplitPlace {
     /// The nonzero positions on the other axes.
     elsewhere: Vec<(Axis, i64)>,
     /// The position on the axis in question.
@@ -50,17 +50,17 @@ struct Place {
 }
 
 /// The places of every element, in order.
-struct Places(Vec<Vec<Place>>);
+struct Places(Vec<Vec<SplitPlace>>);
 
 impl Places {
     fn of(layout: &Layout, axis: &Axis) -> Result<Places, LayoutError> {
         layout.check_enumerable()?;
         let split = |mut place: crate::Coord| {
             let position = place.remove(axis).unwrap_or(0);
-            Place { elsewhere: place.into_iter().filter(|(_, at)| *at != 0).collect(), position }
+            SplitPlace { elsewhere: place.into_iter().filter(|(_, at)| *at != 0).collect(), position }
         };
         let element = |flat: i64| {
-            let mut places: Vec<Place> = layout.apply(flat)?.into_iter().map(split).collect();
+            let mut places: Vec<SplitPlace> = layout.apply(flat)?.into_iter().map(split).collect();
             places.sort_by(|a, b| (&a.elsewhere, a.position).cmp(&(&b.elsewhere, b.position)));
             Ok(places)
         };

@@ -102,7 +102,7 @@ const PlanSteps = (() => {
       const used = addresses.filter((address) => address >= 0);
       const total = wavefronts.reduce((sum, count) => sum + count, 0);
       return {
-        html: `<b>${name} ${index + 1}</b> of ${accesses.length}: ${width} bytes a lane, ` +
+        html: `<b>${name} ${index + 1}</b> of ${accesses.length}: ${counted(width, 'byte')} a lane, ` +
           `register${registers.length === 1 ? '' : 's'} ${registers.join(', ')}; ${counted(total, 'wavefront')} ` +
           `in ${counted(wavefronts.length, 'warp')}`,
         memory: used.flatMap((address) => registers.map((_, i) => address + i)),

@@ -36,7 +36,7 @@ const Steps = (() => {
     const s = (list) => (list.length === 1 ? '' : 's');
     const last = group.first + group.count - 1;
     return {
-      html: `<b>Instruction ${instruction + 1}</b> of ${instructions} (${warp}${bytes} bytes a lane) &middot; ` +
+      html: `<b>Instruction ${instruction + 1}</b> of ${instructions} (${warp}${bytes} byte${bytes === 1 ? '' : 's'} a lane) &middot; ` +
         `lanes ${group.first}&ndash;${last} &middot; <b>wavefront ${turn + 1}</b> of ${group.wavefronts.length}: ` +
         `${words.length} word${s(words)} for lane${s(lanes)} ${ranges(lanes)}`,
       marks: [

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tilewright_diag::counted;
 use tilewright_layout::LayoutError;
 use tilewright_layout::access::{AccessKind, WarpAccess};
 
@@ -18,7 +19,7 @@ const GROUPINGS: [i64; 3] = [1, 2, 4];
 /// Bits of the logical chunks of a row that have a colour each.
 const CHUNK_BITS: i64 = 128;
 /// Maximum number of elements named in a tooltip.
-const MOST_ELEMENTS: usize = 32;
+const MAX_ELEMENTS: usize = 32;
 
 /// The bank view as text: a row per 128-byte line, a column per bank of 4 bytes, each with its elements; then how
 /// `accesses` are served, the slowest in detail.
@@ -163,7 +164,7 @@ impl Sheet for Banks<'_> {
     fn square(&self, row: i64, column: i64) -> Result<Square, LayoutError> {
         let runs = self.runs(&self.content(row, column));
         let (line, bank) = (self.row_head(row), self.column_head(column));
-        let names: Vec<String> = runs.iter().take(MOST_ELEMENTS).map(|run| self.named(*run)).collect();
+        let names: Vec<String> = runs.iter().take(MAX_ELEMENTS).map(|run| self.named(*run)).collect();
         let title = format!("line {line}, bank {bank}: {}", names.join("; "));
         let text = match &names[..] {
             [] => return Ok(Square { text: ".".to_string(), title: format!("{title}nothing"), owner: None }),
@@ -196,7 +197,7 @@ fn described(access: &WarpAccess) -> String {
         AccessKind::Load => "load",
         AccessKind::Store => "store",
     };
-    format!("{kind} of {} bytes a lane", access.width)
+    format!("{kind} of {} a lane", counted(access.width, "byte"))
 }
 
 /// What the accesses cost, and the wavefronts of the slowest: the banks that are busy, and the lanes that are served.

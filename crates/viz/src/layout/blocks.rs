@@ -1,5 +1,6 @@
 //! A slab with too many elements to draw: blocks of neighbouring elements are drawn instead.
 
+use tilewright_diag::counted;
 use tilewright_layout::LayoutError;
 
 use crate::layout::label::Labels;
@@ -48,12 +49,12 @@ impl<'a> Blocks<'a> {
                 bounds.add(&self.view.cell(first + i * self.columns + j)?.places);
             }
         }
-        let elements = (rows.end - rows.start) * (columns.end - columns.start);
+        let count = (rows.end - rows.start) * (columns.end - columns.start);
         let text = labels.range(&bounds.low, &bounds.high);
         let across = ends(columns.start, columns.end);
         let title = match self.row_head(row) {
-            head if head.is_empty() => format!("elements {across}: {elements}, within {text}"),
-            head => format!("rows {head}, columns {across}: {elements} elements, within {text}"),
+            head if head.is_empty() => format!("elements {across}: {count}, within {text}"),
+            head => format!("rows {head}, columns {across}: {}, within {text}", counted(count, "element")),
         };
         let owner = bounds.first.map(|place| (labels.coloured_by(self.view, &place), self.view.colour(&place)));
         Ok(Square { text, title, owner })

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use tilewright_diag::counted;
 use tilewright_layout::axis::{M, REG};
 use tilewright_layout::{Axis, Layout, LayoutError};
 
@@ -135,7 +136,7 @@ impl Pair {
             format!("right  {}", self.right.notation()),
             match difference {
                 Some(difference) => difference.to_string(),
-                None => format!("no difference: all {} elements are at the same places", self.left.size()),
+                None => format!("no difference: {} at the same places", counted(self.left.size(), "element")),
             },
         ];
         let legends = [
@@ -264,7 +265,7 @@ right
         let expected = "\
 left   S[(3,2,2):(4@m,2@m,1@m)]
 right  S[12:1@m]
-no difference: all 12 elements are at the same places
+no difference: 12 elements at the same places
 a number is an address on m, in elements
 
 left [0,*,*]  |  right [0,*,*]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tilewright_diag::counted;
 use tilewright_layout::LayoutError;
 use tilewright_layout::access::WAVEFRONT_BYTES;
 
@@ -18,7 +19,7 @@ const ELEMENTS: i64 = 32;
 /// Empty columns are drawn as long as no more than three in four are empty.
 const SPARSEST: i64 = 4;
 /// Maximum number of elements named in a tooltip.
-const MOST_ELEMENTS: usize = 16;
+const MAX_ELEMENTS: usize = 16;
 
 /// The hardware view as text: a row per owner (lane, thread, device), a column per slot (register, column), each with
 /// the coordinate of its element. Linear memory has a row per 128-byte line. `.` is a hole; `(0,0)&(1,0)` are two
@@ -37,7 +38,7 @@ fn page<'a>(view: &'a LayoutView, labels: &'a Labels) -> Result<Page<'a>, Layout
     let places = Places::read(view, labels)?;
     let mut above = intro(view, labels)?;
     if view.is_linear_memory() {
-        above.push(format!("a row is {} elements of {} bits", places.per_row, view.bits()));
+        above.push(format!("a row is {} of {}", counted(places.per_row, "element"), counted(view.bits(), "bit")));
     }
     Ok(Page::of(above, places))
 }
@@ -85,10 +86,10 @@ impl<'a> Places<'a> {
 
     fn titled(&self, place: &Place, elements: &[i64]) -> String {
         let mut texts: Vec<String> =
-            elements.iter().take(MOST_ELEMENTS).map(|element| tuple(&self.view.coordinate(*element))).collect();
+            elements.iter().take(MAX_ELEMENTS).map(|element| tuple(&self.view.coordinate(*element))).collect();
         match elements.len() {
             0 => texts.push("nothing".to_string()),
-            many if many > MOST_ELEMENTS => texts.push(format!("{} more", many - MOST_ELEMENTS)),
+            many if many > MAX_ELEMENTS => texts.push(format!("{} more", many - MAX_ELEMENTS)),
             _ => {}
         }
         format!("{}: {}", self.labels.place(place), texts.join(", "))

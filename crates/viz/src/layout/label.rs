@@ -1,14 +1,15 @@
 //! How places are written: `w1 T5 r0` on lanes, a plain number in memory, `axis=value` elsewhere.
 
+use tilewright_diag::counted;
 use tilewright_layout::axis::REG;
 use tilewright_layout::{Axis, LayoutError};
 
 use crate::layout::view::{LayoutView, Place};
 
 /// Maximum number of places named in a tooltip.
-const MOST_PLACES: usize = 16;
+const MAX_PLACES: usize = 16;
 /// Maximum number of replicas named in a legend.
-const MOST_EXAMPLES: usize = 4;
+const MAX_EXAMPLES: usize = 4;
 
 /// How the axes of one view are written.
 pub(crate) struct Labels {
@@ -86,19 +87,20 @@ impl Labels {
         if self.merged(&first.places).is_some() {
             return Ok(None);
         }
-        let mut examples: Vec<String> = others.iter().take(MOST_EXAMPLES).map(|place| self.place(place)).collect();
-        if others.len() > MOST_EXAMPLES {
+        let mut examples: Vec<String> = others.iter().take(MAX_EXAMPLES).map(|place| self.place(place)).collect();
+        if others.len() > MAX_EXAMPLES {
             examples.push("...".to_string());
         }
         let (more, element) = (others.len(), tuple(&first.coordinate));
-        Ok(Some(format!("+{more}: at {more} more places; {element} is also at {}", examples.join(", "))))
+        let more_places = counted(more, "more place");
+        Ok(Some(format!("+{more}: at {more_places}; {element} is also at {}", examples.join(", "))))
     }
 
     /// All places of one element, for a tooltip.
     pub(crate) fn all(&self, places: &[Place]) -> String {
-        let mut texts: Vec<String> = places.iter().take(MOST_PLACES).map(|place| self.place(place)).collect();
-        if places.len() > MOST_PLACES {
-            texts.push(format!("{} more", places.len() - MOST_PLACES));
+        let mut texts: Vec<String> = places.iter().take(MAX_PLACES).map(|place| self.place(place)).collect();
+        if places.len() > MAX_PLACES {
+            texts.push(format!("{} more", places.len() - MAX_PLACES));
         }
         texts.join("; ")
     }
@@ -145,9 +147,9 @@ impl Labels {
             let parts = self.words.iter().zip(positions).map(|(word, position)| format!("{word} {position}"));
             parts.collect::<Vec<_>>().join(" ")
         };
-        let mut texts: Vec<String> = places.iter().take(MOST_EXAMPLES).map(one).collect();
-        if places.len() > MOST_EXAMPLES {
-            texts.push(format!("{} more places", places.len() - MOST_EXAMPLES));
+        let mut texts: Vec<String> = places.iter().take(MAX_EXAMPLES).map(one).collect();
+        if places.len() > MAX_EXAMPLES {
+            texts.push(counted(places.len() - MAX_EXAMPLES, "more place"));
         }
         format!("{preposition} {}", texts.join(" and "))
     }

@@ -10,9 +10,9 @@ use crate::layout::sheet::{Page, Sheet, Square};
 use crate::layout::text::length;
 
 /// No sheet has more squares than this; what goes beyond is folded.
-pub(crate) const MOST_SQUARES: i64 = 4096;
+pub(crate) const MAX_SQUARES: i64 = 4096;
 /// Maximum number of owners that get a patch of colour with their name.
-const MOST_PATCHES: usize = 8;
+const MAX_PATCHES: usize = 8;
 
 /// Sizes in pixels, for a font size of 12 pixels.
 const MARGIN: i64 = 16;
@@ -95,7 +95,7 @@ impl Canvas {
         }
         let head = heads.iter().map(|head| characters(head)).max().unwrap_or(0).max(characters(sheet.corner()));
         let texts = table.iter().flatten().map(|square| &square.text).chain(&column_heads);
-        let frame = Frame {
+        let frame = SheetGeometry {
             left: MARGIN + head + PADDING,
             column: texts.map(|text| characters(text)).max().unwrap_or(0) + PADDING,
             columns,
@@ -113,7 +113,7 @@ impl Canvas {
         Ok([columns.left_out("columns"), rows.left_out("rows")].into_iter().flatten().collect())
     }
 
-    fn columns(&mut self, frame: &Frame, heads: &[String]) {
+    fn columns(&mut self, frame: &SheetGeometry, heads: &[String]) {
         for (x, head) in frame.positions().zip(heads) {
             self.text("c", x + frame.column / 2, head);
         }
@@ -123,7 +123,7 @@ impl Canvas {
         self.y += SQUARE;
     }
 
-    fn row(&mut self, frame: &Frame, squares: &[Square]) {
+    fn row(&mut self, frame: &SheetGeometry, squares: &[Square]) {
         let (width, height) = (frame.column - 2, SQUARE - 2);
         for (x, square) in frame.positions().zip(squares) {
             let (fill, text) = match &square.owner {
@@ -146,7 +146,7 @@ impl Canvas {
     /// Records the owner whose colour was used, up to one more than are explained.
     fn note(&mut self, square: &Square) {
         let Some(owner) = &square.owner else { return };
-        if self.owners.len() <= MOST_PATCHES && !self.owners.contains(owner) {
+        if self.owners.len() <= MAX_PATCHES && !self.owners.contains(owner) {
             self.owners.push(owner.clone());
         }
     }
@@ -154,7 +154,7 @@ impl Canvas {
     /// Draws a patch of colour for each owner, if there are few.
     fn patches(&mut self) {
         let mut owners = std::mem::take(&mut self.owners);
-        if owners.len() > MOST_PATCHES {
+        if owners.len() > MAX_PATCHES {
             self.line(&format!("one colour per owner, cycling through {} colours", palette::COLOURS));
             return;
         }
@@ -183,7 +183,7 @@ impl Canvas {
 }
 
 /// Where the columns of a sheet are.
-struct Frame {
+struct SheetGeometry {
     /// Left edge of the first column, in pixels.
     left: i64,
     /// Width of a column, in pixels.
@@ -192,7 +192,7 @@ struct Frame {
     columns: Fold,
 }
 
-impl Frame {
+impl SheetGeometry {
     /// The left edge of every column.
     fn positions(&self) -> impl Iterator<Item = i64> {
         self.columns.indices().enumerate().map(move |(at, index)| {
@@ -210,11 +210,11 @@ impl Frame {
 
 /// How many rows and columns are drawn, so that their squares stay within the limit.
 fn folds((rows, columns): (i64, i64)) -> (Fold, Fold) {
-    if rows.saturating_mul(columns) <= MOST_SQUARES {
+    if rows.saturating_mul(columns) <= MAX_SQUARES {
         return (Fold::all(rows), Fold::all(columns));
     }
-    let rows = Fold::new(rows, (MOST_SQUARES / columns).max(MOST_SQUARES.isqrt()));
-    (rows, Fold::new(columns, MOST_SQUARES / rows.shown()))
+    let rows = Fold::new(rows, (MAX_SQUARES / columns).max(MAX_SQUARES.isqrt()));
+    (rows, Fold::new(columns, MAX_SQUARES / rows.shown()))
 }
 
 fn characters(text: &str) -> i64 {

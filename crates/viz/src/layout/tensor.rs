@@ -6,7 +6,7 @@ use crate::layout::blocks::Blocks;
 use crate::layout::fold::Fold;
 use crate::layout::label::{Labels, tuple};
 use crate::layout::sheet::{Page, Part, Sheet, Square};
-use crate::layout::svg::{MOST_SQUARES, draw};
+use crate::layout::svg::{MAX_SQUARES, draw};
 use crate::layout::text::{TextOptions, intro, text};
 use crate::layout::view::LayoutView;
 
@@ -17,7 +17,7 @@ const AROUND_ROWS: i64 = 3;
 /// Approximate number of lines of a page that belong to no slab.
 const AROUND_SLABS: usize = 8;
 /// Maximum number of slabs in one SVG.
-const MOST_SLABS: i64 = 16;
+const MAX_SLABS: i64 = 16;
 
 /// The tensor view as text: rows and columns of the shape, each element with its places.
 ///
@@ -41,13 +41,13 @@ pub fn tensor_text(view: &LayoutView, options: &TextOptions) -> Result<String, L
 pub fn tensor_svg(view: &LayoutView) -> Result<String, LayoutError> {
     let labels = Labels::of(view);
     let (slabs, _, _) = view.planes();
-    let fold = Fold::new(slabs, MOST_SLABS);
+    let fold = Fold::new(slabs, MAX_SLABS);
     let mut parts = Vec::new();
-    if view.size() <= MOST_SQUARES {
+    if view.size() <= MAX_SQUARES {
         parts.extend(fold.indices().map(|slab| part(view, slab, Slab::new(view, &labels, slab))));
     } else {
         view.check_points()?;
-        let most = MOST_SQUARES / 4 / fold.shown();
+        let most = MAX_SQUARES / 4 / fold.shown();
         for slab in fold.indices() {
             parts.push(part(view, slab, Blocks::new(view, &labels, slab, most)?));
         }

@@ -15,7 +15,7 @@ const CUT: &str = "~";
 /// Spaces in front of every column.
 const BETWEEN: usize = 2;
 /// Maximum number of lines that a text is wrapped into.
-const MOST_LINES: usize = 4;
+const MAX_LINES: usize = 4;
 /// Lines of text are no narrower than this.
 const LEAST_WIDTH: usize = 20;
 /// However little space there is, a sheet keeps its heads, two rows and the gap between them.
@@ -115,7 +115,7 @@ pub(crate) fn print(sheet: &dyn Sheet, width: usize, height: usize, style: Style
     let table = Table::read(sheet, rows, candidates)?;
     let columns = fit(candidates, table.widest(candidates), left);
     let column_width = table.widest(columns).min(widest_column(columns, left));
-    let frame = Frame { head_width, column_width, columns, style };
+    let frame = TextGeometry { head_width, column_width, columns, style };
     let mut lines = vec![frame.head(sheet.corner(), &table)];
     for ((row, head), squares) in rows.indices().zip(&heads).zip(&table.rows) {
         if rows.resumes_at(row) {
@@ -175,7 +175,7 @@ impl Table {
 }
 
 /// The measures of a printed sheet.
-struct Frame {
+struct TextGeometry {
     /// Width of the row heads, in characters.
     head_width: usize,
     /// Width of a column without the spaces in front of it, in characters.
@@ -185,7 +185,7 @@ struct Frame {
     style: Style,
 }
 
-impl Frame {
+impl TextGeometry {
     fn head(&self, corner: &str, table: &Table) -> Line {
         let heads = table.indices.iter().zip(&table.heads);
         self.line(corner, heads.map(|(index, head)| (*index, self.padded(head))))
@@ -235,21 +235,21 @@ pub(crate) fn wrapped(texts: &[String], width: usize) -> Vec<String> {
     texts.iter().flat_map(|text| wrapped_text(text, width)).collect()
 }
 
-/// A text in lines of `width` characters, broken at spaces, and truncated if it would take more than [`MOST_LINES`].
+/// A text in lines of `width` characters, broken at spaces, and truncated if it would take more than [`MAX_LINES`].
 fn wrapped_text(text: &str, width: usize) -> Vec<String> {
     let width = width.max(LEAST_WIDTH);
     let (mut lines, mut rest) = (Vec::new(), text);
-    while length(rest) > width && lines.len() < MOST_LINES {
+    while length(rest) > width && lines.len() < MAX_LINES {
         let end = rest.char_indices().nth(width).map_or(rest.len(), |(at, _)| at);
         let (line, after) = rest.split_at(end);
         let cut = if after.starts_with(' ') { end } else { line.rfind(' ').unwrap_or(end) };
         lines.push(rest[..cut].to_string());
         rest = rest[cut..].trim_start();
     }
-    if lines.len() < MOST_LINES {
+    if lines.len() < MAX_LINES {
         lines.push(rest.to_string());
     } else {
-        lines.truncate(MOST_LINES - 1);
+        lines.truncate(MAX_LINES - 1);
         lines.push(GAP.to_string());
     }
     lines
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_text_never_takes_a_screen() {
-        assert_eq!(wrapped_text(&"word ".repeat(1000), 24).len(), MOST_LINES);
+        assert_eq!(wrapped_text(&"word ".repeat(1000), 24).len(), MAX_LINES);
     }
 
     #[test]

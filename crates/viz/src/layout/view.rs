@@ -6,7 +6,7 @@ use tilewright_layout::axis::{AxisKind, M, Scope};
 use tilewright_layout::{Axis, Coord, ENUMERATION_LIMIT, Layout, LayoutError};
 
 /// The widest element that is drawn, in bits: a line of shared memory.
-const MOST_BITS: i64 = 1024;
+const MAX_BITS: i64 = 1024;
 /// Bits of a chunk: 16 bytes, the unit that swizzles move and the widest access of a lane.
 const CHUNK_BITS: i128 = 128;
 /// Chunks of a 128-byte line.
@@ -55,11 +55,11 @@ impl LayoutView {
         if shape.iter().any(|extent| *extent < 1) || product != Some(layout.size()) {
             return Err(LayoutError::Size { shape: shape.to_vec(), size: layout.size() });
         }
-        if !(1..=MOST_BITS).contains(&bits) {
+        if !(1..=MAX_BITS).contains(&bits) {
             return Err(LayoutError::Hardware {
                 name: "element width",
                 problem: format!("{bits} bits"),
-                legal: format!("1 to {MOST_BITS} bits"),
+                legal: format!("1 to {MAX_BITS} bits"),
             });
         }
         check_replicas(layout)?;

@@ -5,7 +5,7 @@ use tilewright_layout::conversion::{Conversion, find_conversions};
 use tilewright_layout::{Layout, LayoutError, TileLayout};
 
 /// The longest plan that a page includes, in bytes of JSON: stepping through a longer one would be slow.
-const MOST_PLAN_BYTES: usize = 1 << 21;
+const MAX_PLAN_BYTES: usize = 1 << 21;
 
 /// How one layout is converted into another. The page itself does no planning: it shows this conversion if its layouts
 /// and the width of its elements equal the ones here, however the layouts are written.
@@ -28,7 +28,7 @@ impl PageConversion {
     /// costs of other kinds of plan. Of a plan too long for a page, only the cost. Errors: as [`find_conversions`].
     pub fn between_fragments(from: &TileLayout, to: &TileLayout, bits: i64) -> Result<PageConversion, LayoutError> {
         let plans = find_conversions(from, to, bits)?;
-        let (summary, plan) = summary_and_steps(&plans, MOST_PLAN_BYTES);
+        let (summary, plan) = summary_and_steps(&plans, MAX_PLAN_BYTES);
         Ok(PageConversion { from: from.to_string(), to: to.to_string(), bits, summary, plan })
     }
 

@@ -8,7 +8,7 @@ use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, MemorySpace, Note, Obse
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
 
 /// No more accesses than this are kept.
-pub(crate) const MOST_ACCESSES: usize = 1024;
+pub(crate) const MAX_ACCESSES: usize = 1024;
 
 /// A memory, and an access of the warp to it.
 pub(crate) type Access = (Handle<Memory>, WarpAccess);
@@ -22,7 +22,7 @@ pub(crate) struct Accesses<'a> {
     is_inside: bool,
     /// The accesses, in order.
     pub(crate) found: Vec<Access>,
-    /// Whether accesses beyond [`MOST_ACCESSES`] were dropped.
+    /// Whether accesses beyond [`MAX_ACCESSES`] were dropped.
     pub(crate) is_cut: bool,
     /// The first access below the beginning of its memory.
     outside: Option<ScheduleError>,
@@ -78,7 +78,7 @@ impl Observer for Accesses<'_> {
         if !self.is_inside || !matches!(space, MemorySpace::Shared | MemorySpace::SharedView { .. }) {
             return Ok(());
         }
-        if self.found.len() == MOST_ACCESSES {
+        if self.found.len() == MAX_ACCESSES {
             self.is_cut = true;
             return Ok(());
         }
