@@ -15,7 +15,7 @@ use crate::toolchain::provisioned;
 pub(crate) struct Arguments {
     #[command(flatten)]
     kernel: KernelArguments,
-    /// Stages, separated by commas: tile, layouts, thread, plan, cuda, ptx, sass.
+    /// Stages, separated by commas: tile, layouts, graph, thread, plan, cuda, ptx, sass.
     #[arg(long, default_value = "cuda", value_delimiter = ',')]
     stage: Vec<String>,
 }

@@ -55,7 +55,7 @@ enum Verb {
     RunKernel(run_kernel::Arguments),
     /// List the kernels.
     List(list::Arguments),
-    /// Print stages of a kernel: tile, layouts, thread, plan, cuda, ptx, sass.
+    /// Print stages of a kernel: tile, layouts, graph, thread, plan, cuda, ptx, sass.
     Emit(emit::Arguments),
     /// Explain why a buffer has its layout, traced back to a line of the kernel.
     Why(why::Arguments),

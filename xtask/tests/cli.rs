@@ -78,7 +78,10 @@ fn what_is_unknown_is_bad_input_with_a_hint() {
         (&["run-kernel", "sf_transpose", "--device", "tpu"], "the devices are auto, gpu and virtual"),
         (&["run-kernel", "sf_transpose", "--variant", "fastest"], "there is no variant `fastest`"),
         (&["run-kernel", "sf_transpose", "--cuda", "no/such/file.cu"], "cannot read no/such/file.cu"),
-        (&["emit", "sf_transpose", "--stage", "tiles"], "the stages are tile, layouts, thread, plan, cuda, ptx, sass"),
+        (
+            &["emit", "sf_transpose", "--stage", "tiles"],
+            "the stages are tile, layouts, graph, thread, plan, cuda, ptx, sass",
+        ),
         (&["why", "softmax", "vv"], "`softmax` has no buffer `vv`; did you mean `v`?"),
         (&["why", "softmax", "nothing_like_it"], "the buffers are x, y, v, max, sum"),
         (&["why", "softmaks", "v"], "did you mean `softmax`?"),

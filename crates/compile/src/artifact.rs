@@ -164,6 +164,7 @@ impl Artifact {
         match stage {
             Stage::Tile => self.kernel.kernel().to_string(),
             Stage::Layouts => self.inferred.text(self.kernel.kernel()),
+            Stage::Graph => self.inferred.dot(self.kernel.kernel()),
             Stage::Thread => self.program.program().to_string(),
             Stage::Plan => self.plans().iter().map(OpPlan::to_string).collect::<Vec<_>>().join("\n"),
             Stage::Cuda => self.cuda().to_string(),

@@ -8,6 +8,8 @@ pub enum Stage {
     Tile,
     /// Which thread holds each element and executes each iteration, why, and at what cost.
     Layouts,
+    /// Which op uses which fragment, and in which pass each layout was fixed: a graph in DOT, the language of Graphviz.
+    Graph,
     /// The program of one thread.
     Thread,
     /// The variant chosen for each op, and the alternatives.
@@ -18,13 +20,15 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in the order of the pipeline.
-    pub const ALL: &'static [Stage] = &[Stage::Tile, Stage::Layouts, Stage::Thread, Stage::Plan, Stage::Cuda];
+    pub const ALL: &'static [Stage] =
+        &[Stage::Tile, Stage::Layouts, Stage::Graph, Stage::Thread, Stage::Plan, Stage::Cuda];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Tile => "tile",
             Stage::Layouts => "layouts",
+            Stage::Graph => "graph",
             Stage::Thread => "thread",
             Stage::Plan => "plan",
             Stage::Cuda => "cuda",

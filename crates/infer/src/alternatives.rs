@@ -65,8 +65,8 @@ fn others(kernel: &Kernel, fragment: Handle<Buffer>, taken: &Placed) -> Option<V
     let threads = kernel.threads.max(1) as usize;
     let known = strict(kernel, &storages, &graph, threads).ok()?;
     let laid_out = laid_out_loops(kernel, &graph, threads).ok()?;
-    let touches = |at: &usize| graph.nodes[*at].1.storages().contains(&fragment);
-    let members = graph.components().into_iter().find(|members| members.iter().any(touches))?;
+    let touches = |at: &usize| graph.uses.of_op(*at).contains(&fragment);
+    let members = graph.uses.components().into_iter().find(|members| members.iter().any(touches))?;
     let mut tables = Tables::new(threads);
     let scene = Scene::of(&mut tables, (&graph, &storages), &known, &laid_out, &members);
     let storage = scene.storages.iter().position(|stored| stored.handle == fragment)?;

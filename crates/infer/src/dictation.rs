@@ -7,7 +7,7 @@
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
 use tilewright_ir::product::{Matrix, Product};
-use tilewright_ir::tile::{Buffer, Kernel, Op, Space};
+use tilewright_ir::tile::{Buffer, Effect, Kernel, Op, Space};
 use tilewright_layout::map::Map;
 
 use crate::granules::granules;
@@ -19,8 +19,17 @@ use crate::storage::Storages;
 pub(crate) struct Dictation {
     pub(crate) title: String,
     pub(crate) span: Span,
-    /// The storages of its fragments, with the maps of their granules.
-    pub(crate) fragments: Vec<(Handle<Buffer>, Map)>,
+    pub(crate) fragments: Vec<Dictated>,
+}
+
+/// A fragment whose layout a product dictates.
+#[derive(Clone, Debug)]
+pub(crate) struct Dictated {
+    pub(crate) storage: Handle<Buffer>,
+    /// The map of its granules.
+    pub(crate) map: Map,
+    /// What the product does to it.
+    pub(crate) effect: Effect,
 }
 
 impl Dictation {
@@ -34,7 +43,8 @@ impl Dictation {
                 .help(format!("accepted: {accepted}"))
         };
         let mut fragments = Vec::new();
-        for (matrix, tile) in Matrix::ALL.into_iter().zip(&op.operands) {
+        let effects = op.kind.info().operands.iter().map(|operand| operand.effect);
+        for ((matrix, tile), effect) in Matrix::ALL.into_iter().zip(&op.operands).zip(effects) {
             let buffer = &kernel.buffers[tile.buffer];
             if buffer.space != Space::Fragment {
                 continue;
@@ -51,7 +61,7 @@ impl Dictation {
                 let text = format!("its layout {why}");
                 refused(buffer, &text, "views whose elements lie on one thread each")
             });
-            fragments.push((storage, granules?));
+            fragments.push(Dictated { storage, map: granules?, effect });
         }
         Ok(Dictation { title, span: op.span, fragments })
     }

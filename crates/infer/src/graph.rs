@@ -1,9 +1,6 @@
 //! The ops of a kernel and the fragments between them, in program order.
 
-use std::collections::BTreeMap;
-
 use indexmap::IndexMap;
-use petgraph::unionfind::UnionFind;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, Element, Kernel, Op, OpClass, OpKind, Space, Stmt, Tile, Value};
@@ -12,12 +9,15 @@ use crate::dictation::Dictation;
 use crate::nest::Nest;
 use crate::node::{Node, Origin, Reduction};
 use crate::storage::Storages;
+use crate::uses::Uses;
 
 /// All nodes, and the fragments that every thread must have whole.
 #[derive(Debug)]
 pub(crate) struct Graph {
     /// In program order.
     pub(crate) nodes: Vec<(Origin, Node)>,
+    /// Which node uses which fragment.
+    pub(crate) uses: Uses,
     /// Fragments that are used outside of ops, and the first such place.
     pub(crate) floating: IndexMap<Handle<Buffer>, Span>,
     /// Reductions that inference cannot place: from or to memory, or part of a fragment.
@@ -28,10 +28,20 @@ pub(crate) struct Graph {
 
 impl Graph {
     pub(crate) fn of(kernel: &Kernel, storages: &Storages) -> Graph {
-        let mut graph =
-            Graph { nodes: Vec::new(), floating: IndexMap::new(), unplaced: Vec::new(), refused: Vec::new() };
+        let mut graph = Graph {
+            nodes: Vec::new(),
+            uses: Uses::default(),
+            floating: IndexMap::new(),
+            unplaced: Vec::new(),
+            refused: Vec::new(),
+        };
         graph.body(kernel, storages, &kernel.body);
         graph
+    }
+
+    fn add(&mut self, origin: Origin, node: Node) {
+        self.uses.add(origin, &node);
+        self.nodes.push((origin, node));
     }
 
     fn body(&mut self, kernel: &Kernel, storages: &Storages, body: &[Stmt]) {
@@ -41,7 +51,7 @@ impl Graph {
                 Stmt::Loop(inner) => self.body(kernel, storages, &inner.body),
                 Stmt::Parallel(parallel) => {
                     let nest = Nest::of_parallel(kernel, storages, &kernel.parallels[*parallel]);
-                    self.nodes.push((Origin::Parallel(*parallel), Node::Nest(nest)));
+                    self.add(Origin::Parallel(*parallel), Node::Nest(nest));
                 }
                 Stmt::Each(elements) => self.floating_elements(kernel, elements),
                 Stmt::If(branch) => {
@@ -62,14 +72,14 @@ impl Graph {
             OpClass::Elementwise if has_own_of_warps => {}
             OpClass::Elementwise => {
                 let nest = Nest::of_op(kernel, storages, op);
-                self.nodes.push((Origin::Op(handle), Node::Nest(nest)));
+                self.add(Origin::Op(handle), Node::Nest(nest));
             }
             OpClass::Reduction => match reduction(kernel, storages, op) {
-                Some(reduction) => self.nodes.push((Origin::Op(handle), Node::Reduce(reduction))),
+                Some(reduction) => self.add(Origin::Op(handle), Node::Reduce(reduction)),
                 None => self.unplaced.push(handle),
             },
             OpClass::Product if uses_fragment => match Dictation::of(kernel, storages, op) {
-                Ok(dictation) => self.nodes.push((Origin::Op(handle), Node::Gemm(dictation))),
+                Ok(dictation) => self.add(Origin::Op(handle), Node::Gemm(dictation)),
                 Err(finding) => self.refused.push(finding),
             },
             OpClass::Product | OpClass::Permutation | OpClass::Conversion => {}
@@ -90,22 +100,6 @@ impl Graph {
         if kernel.buffers[buffer].space == Space::Fragment {
             self.floating.entry(kernel.storage(buffer)).or_insert(span);
         }
-    }
-
-    /// The nodes of each connected component, in program order.
-    pub(crate) fn components(&self) -> Vec<Vec<usize>> {
-        let mut sets: UnionFind<usize> = UnionFind::new(self.nodes.len());
-        let mut first: BTreeMap<Handle<Buffer>, usize> = BTreeMap::new();
-        for (at, (_, node)) in self.nodes.iter().enumerate() {
-            for storage in node.storages() {
-                sets.union(at, *first.entry(storage).or_insert(at));
-            }
-        }
-        let mut components: IndexMap<usize, Vec<usize>> = IndexMap::new();
-        for at in 0..self.nodes.len() {
-            components.entry(sets.find(at)).or_default().push(at);
-        }
-        components.into_values().collect()
     }
 }
 
@@ -131,6 +125,7 @@ fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction>
         title: kernel.op_title(op),
         span: op.span,
         dst: dst_storage,
+        effect: op.kind.info().operands[0].effect,
         src: src_storage,
         row_of,
         rows: storages.get(dst_storage).granules,

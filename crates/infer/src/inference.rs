@@ -50,7 +50,7 @@ pub(crate) fn attempt(kernel: &Kernel) -> Result<Inferred, Against> {
     let mut tables = Tables::new(threads);
     let mut inferred = Inferred::of_known(&known, &storages);
     let (mut loops, mut findings, mut clashes) = (Vec::new(), Vec::new(), Vec::new());
-    for members in graph.components() {
+    for members in graph.uses.components() {
         let scene = Scene::of(&mut tables, (&graph, &storages), &known, &laid_out, &members);
         match search::best(&scene, &mut tables) {
             Ok(settled) => loops.extend(inferred.add(&graph, &scene, &mut tables, &settled)),
@@ -70,5 +70,6 @@ pub(crate) fn attempt(kernel: &Kernel) -> Result<Inferred, Against> {
         inferred.loops.push((graph.nodes[at].0, map));
         inferred.loop_reasons.push(reason);
     }
+    inferred.uses = graph.uses;
     Ok(inferred)
 }

@@ -9,6 +9,7 @@ use tilewright_layout::map::Map;
 use crate::cost::Cost;
 use crate::known::Reason;
 use crate::node::Origin;
+use crate::uses::Uses;
 
 /// A fragment that has a layout.
 #[derive(Clone, Debug)]
@@ -64,4 +65,6 @@ pub struct Inferred {
     pub components: Vec<Component>,
     /// The cost of all components.
     pub cost: Cost,
+    /// Which op uses which fragment.
+    pub(crate) uses: Uses,
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::vectors::Places;
-use tilewright_ir::tile::{Buffer, Kernel};
+use tilewright_ir::tile::{Buffer, Effect, Kernel};
 use tilewright_layout::DType;
 
 use crate::pattern::Pattern;
@@ -15,7 +15,7 @@ use crate::pattern::Pattern;
 pub(crate) struct Touch {
     /// The fragment that owns the storage.
     pub(crate) storage: Handle<Buffer>,
-    pub(crate) writes: bool,
+    pub(crate) effect: Effect,
     /// The granules that each iteration touches.
     pub(crate) pattern: Rc<Pattern>,
     pub(crate) span: Span,

@@ -1,12 +1,13 @@
 //! What inference knows about each op and loop.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Op, Parallel};
+use tilewright_ir::tile::{Buffer, Effect, Op, Parallel};
 
 use crate::dictation::Dictation;
+use crate::effect::both;
 use crate::nest::Nest;
 
 /// Where a node comes from.
@@ -36,6 +37,8 @@ pub(crate) struct Reduction {
     pub(crate) span: Span,
     /// The storage of the destination.
     pub(crate) dst: Handle<Buffer>,
+    /// What it does to the destination.
+    pub(crate) effect: Effect,
     /// The storage of the source.
     pub(crate) src: Handle<Buffer>,
     /// The granule of the destination that each granule of the source goes to.
@@ -45,13 +48,23 @@ pub(crate) struct Reduction {
 }
 
 impl Node {
-    /// The storages it touches.
-    pub(crate) fn storages(&self) -> BTreeSet<Handle<Buffer>> {
+    /// The storages that it uses, and how.
+    pub(crate) fn uses(&self) -> BTreeMap<Handle<Buffer>, Effect> {
+        let mut uses: BTreeMap<Handle<Buffer>, Effect> = BTreeMap::new();
+        let mut add = |storage, effect| {
+            uses.entry(storage).and_modify(|known| *known = both(*known, effect)).or_insert(effect);
+        };
         match self {
-            Node::Nest(nest) => nest.touches.iter().map(|touch| touch.storage).collect(),
-            Node::Reduce(reduction) => [reduction.dst, reduction.src].into_iter().collect(),
-            Node::Gemm(dictation) => dictation.fragments.iter().map(|(storage, _)| *storage).collect(),
+            Node::Nest(nest) => nest.touches.iter().for_each(|touch| add(touch.storage, touch.effect)),
+            Node::Reduce(reduction) => {
+                add(reduction.dst, reduction.effect);
+                add(reduction.src, Effect::Read);
+            }
+            Node::Gemm(dictation) => {
+                dictation.fragments.iter().for_each(|dictated| add(dictated.storage, dictated.effect));
+            }
         }
+        uses
     }
 
     /// Whether several iterations or elements meet in one granule, so that it matters how rows are shared.

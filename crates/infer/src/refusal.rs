@@ -325,7 +325,7 @@ impl Refusal<'_> {
             |storage: Handle<Buffer>| self.known.get(storage).is_some_and(|fixed| fixed.reason.is_written());
         let is_dictated = |storage: Handle<Buffer>| {
             self.graph.nodes.iter().any(|(_, node)| match node {
-                Node::Gemm(dictation) => dictation.fragments.iter().any(|(fragment, _)| *fragment == storage),
+                Node::Gemm(dictation) => dictation.fragments.iter().any(|dictated| dictated.storage == storage),
                 Node::Nest(_) | Node::Reduce(_) => false,
             })
         };

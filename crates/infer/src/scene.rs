@@ -120,7 +120,7 @@ impl<'a> Scene<'a> {
         for at in members {
             let node = &graph.nodes[*at].1;
             let mut touched = Vec::new();
-            for handle in node.storages() {
+            for handle in graph.uses.of_op(*at) {
                 let number = *numbers.entry(handle).or_insert(scene.storages.len());
                 if number == scene.storages.len() {
                     scene.storages.push(stored(tables, storages, known, handle));
@@ -190,7 +190,7 @@ fn work<'a>(
     let mut touches = Vec::new();
     for touch in &nest.touches {
         let pattern = tables.number_pattern(&touch.pattern);
-        touches.push(Use { storage: numbers[&touch.storage], pattern, writes: touch.writes });
+        touches.push(Use { storage: numbers[&touch.storage], pattern, writes: touch.effect.writes() });
     }
     let moves = nest.memory.iter().map(|touch| Moves::of(tables, nest, touch)).collect();
     let laid_out = laid_out.map(|map| tables.number(map.clone()));

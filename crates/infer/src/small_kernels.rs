@@ -19,6 +19,7 @@ use crate::scene::Scene;
 use crate::search;
 use crate::storage::Storages;
 use crate::tables::Tables;
+use crate::write::lay_out;
 
 /// The indices of an access, from the variables of the loop.
 type Index<'a> = &'a dyn Fn(&[Expr]) -> Vec<Expr>;
@@ -70,7 +71,8 @@ impl Small {
             ["i", "j"].into_iter().zip(extents).map(|(name, extent)| Var::new(name, 0, extent - 1)).collect();
         let at: Vec<Expr> = vars.iter().map(Expr::var).collect();
         let body = vec![element(&at)];
-        let parallel = Parallel { vars, body, layout: None, vector: None, span: Span::here() };
+        let span = Span { file: "k.rs", line: 1 + self.body.len() as u32, column: 1 };
+        let parallel = Parallel { vars, body, layout: None, vector: None, span };
         self.body.push(Stmt::Parallel(self.parallels.push(parallel)));
     }
 
@@ -190,4 +192,42 @@ fn what_cannot_be_is_told_as_data() {
     assert_eq!((clash.fragment, clash.element, clash.writes), (second, 1, false));
     assert_eq!((clash.executing, clash.owning), (vec![1], vec![16]));
     assert_eq!(violation.op, "parallel i");
+}
+
+#[test]
+fn the_graph_names_ops_fragments_and_uses() {
+    let mut small = Small::default();
+    let (x, y) = (small.input(&[16]), small.output(&[16]));
+    let [declared, common, free] = ["declared", "common", "free"].map(|name| small.fragment(name, &[16]));
+    small.buffers[declared].layout = "S[16:1@tx]".parse().ok();
+    small.copy(&[16], (declared, &same), (x, &same));
+    small.copy(&[16], (common, &same), (declared, &same));
+    small.nest(&[16], &|at| {
+        let [sum, term] = [common, declared].map(|buffer| Value::Load(access(buffer, same(at))));
+        let value = Value::Op(ElementOp::Add, [sum, term].into());
+        Element::Store { to: access(common, same(at)), value, claim: Claim::None }
+    });
+    small.copy(&[16], (free, &same), (x, &same));
+    small.copy(&[16], (y, &same), (free, &same));
+    let (kernel, inferred) = lay_out(small.kernel(16)).unwrap();
+    let expected = r#"digraph "k" {
+  // blue: declared, purple: strict, darkgreen: common, orangered: free
+  n0 [shape=box, color=darkgreen, label="parallel i\nk.rs:1"];
+  n1 [shape=ellipse, color=blue, label="declared\nf32(16)\nS[16:1@tx]"];
+  n2 [shape=box, color=darkgreen, label="parallel i\nk.rs:2"];
+  n3 [shape=ellipse, color=darkgreen, label="common\nf32(16)\nS[16:1@tx]"];
+  n4 [shape=box, color=darkgreen, label="parallel i\nk.rs:3"];
+  n5 [shape=box, color=orangered, label="parallel i\nk.rs:4"];
+  n6 [shape=ellipse, color=orangered, label="free\nf32(16)\nS[16:1@tx]"];
+  n7 [shape=box, color=darkgreen, label="parallel i\nk.rs:5"];
+  n0 -> n1 [label=write, color=blue];
+  n1 -> n2 [label=read, color=blue];
+  n2 -> n3 [label=write, color=darkgreen];
+  n1 -> n4 [label=read, color=blue];
+  n4 -> n3 [label=update, color=darkgreen];
+  n5 -> n6 [label=write, color=orangered];
+  n6 -> n7 [label=read, color=orangered];
+}
+"#;
+    assert_eq!(inferred.dot(&kernel), expected);
 }

@@ -8,7 +8,7 @@ use tilewright_ir::tile::{Buffer, Kernel, Op, Parallel, Space, Tile, tile_title}
 use tilewright_layout::Layout;
 use tilewright_layout::map::Map;
 
-use crate::dictation::Dictation;
+use crate::dictation::{Dictated, Dictation};
 use crate::granules::{Torn, granules};
 use crate::graph::Graph;
 use crate::known::{Known, Pass, Reason, WRITTEN};
@@ -94,7 +94,7 @@ fn dictated(kernel: &Kernel, storages: &Storages, graph: &Graph, known: &mut Kno
     let mut differences = Vec::new();
     for (_, node) in &graph.nodes {
         let Node::Gemm(dictation) = node else { continue };
-        for (storage, wanted) in &dictation.fragments {
+        for Dictated { storage, map: wanted, .. } in &dictation.fragments {
             let other = known.get(*storage).filter(|fixed| fixed.map != *wanted);
             let words = Words::of(kernel, storages, *storage);
             differences.extend(other.map(|fixed| words.difference(&fixed.map, wanted)));
@@ -109,7 +109,7 @@ fn dictated(kernel: &Kernel, storages: &Storages, graph: &Graph, known: &mut Kno
 fn dictate(kernel: &Kernel, graph: &Graph, known: &mut Known, found: &mut Vec<Diagnostic>) {
     for (_, node) in &graph.nodes {
         let Node::Gemm(dictation) = node else { continue };
-        for (storage, map) in &dictation.fragments {
+        for Dictated { storage, map, .. } in &dictation.fragments {
             match known.get(*storage) {
                 None => known.set(*storage, map.clone(), dictation.reason()),
                 Some(fixed) if fixed.map == *map => {}

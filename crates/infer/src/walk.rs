@@ -7,9 +7,10 @@ use tilewright_expr::Var;
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{Splits, counts, extent, values};
 use tilewright_ir::tile::vectors::{Known, Movable, Places};
-use tilewright_ir::tile::{Access, Coord, Element, Kernel, Op, Parallel, Space, Tile, Value, access_title};
+use tilewright_ir::tile::{Access, Coord, Effect, Element, Kernel, Op, Parallel, Space, Tile, Value, access_title};
 use tilewright_layout::map::NONE;
 
+use crate::effect::both;
 use crate::nest::{MemoryTouch, Nest, Touch};
 use crate::pattern::Pattern;
 use crate::storage::Storages;
@@ -39,7 +40,7 @@ impl Nest {
         nest.together = movable.together(kernel, None);
         let mut walk = Walk::new((kernel, storages), &vars, &movable, &mut nest);
         for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
-            walk.tile(tile, op.span, operand.effect.writes());
+            walk.tile(tile, op.span, operand.effect);
         }
         nest
     }
@@ -75,19 +76,16 @@ impl<'a> Walk<'a> {
     }
 
     /// An op's operand: the variables move through the extents that are not 1.
-    fn tile(&mut self, tile: &Tile, span: Span, writes: bool) {
-        self.access(&tile.access(self.vars, span), writes);
+    fn tile(&mut self, tile: &Tile, span: Span, effect: Effect) {
+        self.access(&tile.access(self.vars, span), effect);
     }
 
     fn elements(&mut self, body: &'a [Element]) {
         for element in body {
             match element {
                 Element::Let { value, .. } => self.value(value),
-                Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
-                    self.value(value);
-                    to.for_each_load(&mut |load| self.access(load, false));
-                    self.access(to, true);
-                }
+                Element::Store { to, value, .. } => self.written(to, value, Effect::Write),
+                Element::AtomicAdd { to, value } => self.written(to, value, Effect::Update),
                 Element::If { cond, then, otherwise, .. } => {
                     self.value(cond);
                     for (branch, holds) in [(then, true), (otherwise, false)] {
@@ -107,22 +105,28 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn value(&mut self, value: &Value) {
-        value.for_each_load(&mut |load| self.access(load, false));
+    fn written(&mut self, to: &Access, value: &Value, effect: Effect) {
+        self.value(value);
+        to.for_each_load(&mut |load| self.access(load, Effect::Read));
+        self.access(to, effect);
     }
 
-    fn access(&mut self, access: &Access, writes: bool) {
+    fn value(&mut self, value: &Value) {
+        value.for_each_load(&mut |load| self.access(load, Effect::Read));
+    }
+
+    fn access(&mut self, access: &Access, effect: Effect) {
         let buffer = &self.kernel.buffers[access.buffer];
         match buffer.space {
             Space::Fragment => {
                 let flat = access.flat(&buffer.shape).map(|flat| linear(&flat));
-                self.fragment(access, writes, flat.as_ref());
+                self.fragment(access, effect, flat.as_ref());
             }
-            Space::Global(_) | Space::Shared => self.memory(access, writes),
+            Space::Global(_) | Space::Shared => self.memory(access, effect.writes()),
         }
     }
 
-    fn fragment(&mut self, access: &Access, writes: bool, flat: Option<&Linear>) {
+    fn fragment(&mut self, access: &Access, effect: Effect, flat: Option<&Linear>) {
         let storage = self.kernel.storage(access.buffer);
         let pattern = self.pattern(access, flat);
         if pattern.is_nothing() {
@@ -130,16 +134,20 @@ impl<'a> Walk<'a> {
         }
         let same = |known: &&mut Touch| known.storage == storage && *known.pattern == pattern;
         if let Some(known) = self.nest.touches.iter_mut().find(same) {
-            known.writes |= writes;
+            known.effect = both(known.effect, effect);
             return;
         }
-        let mut alike = self.nest.touches.iter_mut().filter(|known| known.storage == storage && known.writes == writes);
+        let is_alike = |known: &&mut Touch| known.storage == storage && known.effect.writes() == effect.writes();
+        let mut alike = self.nest.touches.iter_mut().filter(is_alike);
         match alike.find_map(|known| Some((known.pattern.joined(&pattern)?, known))) {
-            Some((joined, known)) => known.pattern = Rc::new(joined),
+            Some((joined, known)) => {
+                known.pattern = Rc::new(joined);
+                known.effect = both(known.effect, effect);
+            }
             None => {
                 let title = access_title(self.kernel, access);
                 let pattern = Rc::new(pattern);
-                self.nest.touches.push(Touch { storage, writes, pattern, span: access.span, title });
+                self.nest.touches.push(Touch { storage, effect, pattern, span: access.span, title });
             }
         }
     }
