@@ -7,7 +7,7 @@ use tilewright_layout::axis::{Axis, LANEID, REG};
 use tilewright_layout::hardware::{MmaOperand, MmaType, mma_fragment};
 use tilewright_layout::{Digit, Iter, LayoutError, TileLayout};
 
-use super::Matrix;
+use super::matrix::Matrix;
 use crate::thread::MmaInst;
 
 /// A matrix of one instruction, distributed over the lanes of a warp. A position is a line and an index along that

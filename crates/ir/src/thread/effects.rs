@@ -7,7 +7,8 @@ use tilewright_expr::{Expr, Var};
 use tilewright_layout::axis::Scope;
 
 use crate::arena::Handle;
-use crate::thread::program::{Cond, Memory, Program, Regs, Stmt};
+use crate::thread::program::{Cond, Memory, Program, Stmt};
+use crate::thread::registers::Regs;
 use crate::thread::value::Value;
 use crate::tile::Effect;
 
@@ -253,7 +254,8 @@ mod tests {
     use crate::arena::Arena;
     use crate::thread::inst::Inst;
     use crate::thread::mma::MmaInst;
-    use crate::thread::program::{Call, MemorySpace, RegArray};
+    use crate::thread::program::{Call, MemorySpace};
+    use crate::thread::registers::RegArray;
 
     fn regs(first: i64) -> Regs {
         let array = Arena::new().push(RegArray { name: "r".to_string(), dtype: DType::F32, len: 64, vector: 1 });

@@ -5,7 +5,8 @@ use std::fmt;
 use tilewright_expr::{Expr, Var};
 
 use crate::arena::Handle;
-use crate::thread::program::{Call, Cond, Memory, MemorySpace, Program, Regs, Stmt};
+use crate::thread::program::{Call, Cond, Memory, MemorySpace, Program, Stmt};
+use crate::thread::registers::Regs;
 use crate::thread::value::Value;
 use crate::tile::ElementOp;
 

@@ -5,7 +5,7 @@ use tilewright_layout::DType;
 
 use crate::arena::{Arena, Handle};
 use crate::scalar::Scalar;
-use crate::thread::program::RegArray;
+use crate::thread::registers::RegArray;
 use crate::tile::{ElementClass, ElementOp, Narrowing};
 
 /// A value of one thread. Truth values have no dtype, and occur only in conditions and selections.

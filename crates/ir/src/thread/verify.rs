@@ -10,6 +10,7 @@
 //!
 //! A finding here is a defect of the compiler: no accepted kernel should lead to one.
 
+mod checker;
 mod mma;
 mod registers;
 mod values;
@@ -19,12 +20,14 @@ use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
+use checker::{Checker, Divergence};
+
 use crate::arena::Handle;
-use crate::hw_index::HwIndex;
 use crate::target::Target;
 use crate::thread::effects::{MemoryAccess, Moved, Resource};
 use crate::thread::inst::{InstInfo, MemoryOperand, RegisterOperand};
-use crate::thread::program::{Call, Memory, MemorySpace, Program, RegArray, Regs, Stmt};
+use crate::thread::program::{Call, Memory, MemorySpace, Program, Stmt};
+use crate::thread::registers::Regs;
 
 /// A program that passed the verifier; only such a program can be emitted.
 #[derive(Clone, Debug)]
@@ -46,66 +49,7 @@ pub fn verify(program: Program) -> Result<VerifiedProgram, Vec<Diagnostic>> {
     if found.is_empty() { Ok(VerifiedProgram(program)) } else { Err(found) }
 }
 
-/// Which threads may have diverged at the current statement.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Divergence {
-    /// None: all threads of the CTA execute it together.
-    None,
-    /// Warps may diverge from each other, the lanes of a warp may not.
-    Warps,
-    /// The lanes of a warp may diverge from each other.
-    Lanes,
-}
-
-impl Divergence {
-    /// How far a hardware index differs between the threads of a CTA.
-    fn of(index: HwIndex) -> Divergence {
-        match index.uniform_in() {
-            Scope::Thread => Divergence::Lanes,
-            Scope::Warp | Scope::Warpgroup => Divergence::Warps,
-            Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => Divergence::None,
-        }
-    }
-}
-
-struct Checker<'a> {
-    program: &'a Program,
-    found: Vec<Diagnostic>,
-    /// Variables in scope, with the threads between which their values differ.
-    variables: Vec<(Var, Divergence)>,
-    /// Declared arrays, with whether each element holds a value.
-    arrays: Vec<(Handle<RegArray>, Vec<bool>)>,
-    /// Which threads may have diverged at the current statement.
-    divergence: Divergence,
-    /// Number of enclosing conditions on indices.
-    conditions: usize,
-    /// Title and source line of the tile op whose statements are being checked.
-    place: Option<(String, Span)>,
-}
-
-impl<'a> Checker<'a> {
-    fn new(program: &'a Program) -> Checker<'a> {
-        let variable = |index: HwIndex| (index.var(program.threads, &program.grid), Divergence::of(index));
-        let sizes = program.sizes.iter().map(|size| (size.clone(), Divergence::None));
-        Checker {
-            program,
-            found: Vec::new(),
-            variables: HwIndex::ALL.into_iter().map(variable).chain(sizes).collect(),
-            arrays: Vec::new(),
-            divergence: Divergence::None,
-            conditions: 0,
-            place: None,
-        }
-    }
-
-    fn report(&mut self, code: &'static str, message: String) {
-        let mut finding = Diagnostic::internal(code, message);
-        if let Some((title, span)) = &self.place {
-            finding = finding.label(*span, format!("while lowering {title}"));
-        }
-        self.found.push(finding);
-    }
-
+impl Checker<'_> {
     fn check_shared(&mut self) {
         let shared = self.program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared);
         let bytes: i64 = shared.map(|(_, m)| crate::shared_room(m.elements * m.dtype.bytes())).sum();
@@ -218,14 +162,6 @@ impl<'a> Checker<'a> {
         self.divergence = outer.max(divergence);
         self.body(body);
         self.divergence = outer;
-    }
-
-    fn dtype_of(&self, regs: &Regs) -> DType {
-        self.program.registers[regs.array].dtype
-    }
-
-    fn name_of(&self, regs: &Regs) -> String {
-        format!("{}[{}]", self.program.registers[regs.array].name, regs.first)
     }
 
     fn define(&mut self, var: &Var, divergence: Divergence) {

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use tilewright_layout::DType;
 
 use crate::arena::Arena;
+use crate::tile::buffer::Buffer;
 use crate::tile::element::Element;
-use crate::tile::kernel::{Buffer, If, Kernel, Stmt};
+use crate::tile::kernel::{If, Kernel, Stmt};
 use crate::tile::value::{ElementClass, ElementOp, Value};
 use crate::tile::verify::VerifiedKernel;
 

@@ -4,7 +4,8 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::points::Splits;
 use tilewright_expr::{Expr, Node};
 
-use crate::tile::kernel::{Buffer, Kernel, Space};
+use crate::tile::buffer::{Buffer, Space};
+use crate::tile::kernel::Kernel;
 
 /// An index that may lie outside of its dimension.
 #[derive(Clone, Debug)]

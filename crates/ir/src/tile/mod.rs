@@ -1,6 +1,7 @@
 //! The tile level: a kernel as the user wrote it.
 
 mod attributes;
+mod buffer;
 mod contract;
 mod edges;
 mod element;
@@ -8,22 +9,26 @@ mod integers;
 mod kernel;
 mod names;
 mod op;
+mod op_element;
 mod print;
 mod shared;
+mod tiles;
 mod touched;
 mod value;
 pub mod vectors;
 mod verify;
 
 pub use attributes::{Gemm, Reduce, ReduceKind, WarpPolicy};
+pub use buffer::{Buffer, Direction, RunTimeShape, Space};
 pub use contract::contract;
 pub use edges::Bound;
 pub use element::{Claim, Element, Parallel};
 pub use integers::{Comparison, IndexOp, IntegerRange};
-pub use kernel::{Buffer, Direction, If, Kernel, Loop, RunTimeShape, Size, Space, Stmt, Tile, Unroll, moving_extents};
+pub use kernel::{If, Kernel, Loop, Size, Stmt, Unroll};
 pub use op::{Effect, Op, OpClass, OpInfo, OpKind, Operand};
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
 pub use shared::name_shared;
+pub use tiles::{Tile, moving_extents};
 pub use value::{Access, Coord, ElementClass, ElementOp, Narrowing, Value, flat};
 pub use verify::{VerifiedKernel, verify, warnings};
 

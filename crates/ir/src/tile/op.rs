@@ -7,9 +7,7 @@ use tilewright_layout::axis::Scope;
 
 use crate::scalar::Scalar;
 use crate::tile::attributes::{Gemm, Reduce};
-use crate::tile::element::{Claim, Element};
-use crate::tile::kernel::{Kernel, Tile};
-use crate::tile::value::Value;
+use crate::tile::tiles::Tile;
 
 /// What an op does to an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +49,7 @@ pub struct Operand {
 /// How the work of an op is divided among threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpClass {
-    /// Each index is computed independently of all others ([`Kernel::op_element`]): any thread
+    /// Each index is computed independently of all others ([`Kernel::op_element`](crate::Kernel::op_element)): any thread
     /// may do any of them.
     Elementwise,
     /// Elements along a dimension are combined into one: threads that hold parts of a row combine their results.
@@ -244,24 +242,5 @@ impl Op {
     pub fn vars(&self) -> Vec<Var> {
         let extents = self.operands.first().map(Tile::moving_extents).unwrap_or_default();
         extents.iter().enumerate().map(|(at, extent)| Var::new(format!("#{at}"), 0, extent - 1)).collect()
-    }
-}
-
-impl Kernel {
-    /// What an elementwise op does to the elements at these variables; `None` for ops of the other classes. A method of the
-    /// kernel, since an op may depend on the dtypes of its buffers.
-    pub fn op_element(&self, op: &Op, vars: &[Var]) -> Option<Element> {
-        let access = |tile: &Tile| tile.access(vars, op.span);
-        let store = |to: &Tile, value: Value| Element::Store { to: access(to), value, claim: Claim::None };
-        match (op.kind, &op.operands[..]) {
-            (OpKind::Copy, [dst, src]) => Some(store(dst, Value::Load(access(src)))),
-            (OpKind::Fill(value), [dst]) => Some(store(dst, Value::Const(value))),
-            (OpKind::AtomicAdd, [dst, src]) => {
-                Some(Element::AtomicAdd { to: access(dst), value: Value::Load(access(src)) })
-            }
-            (OpKind::Reduce(_) | OpKind::Gemm(_) | OpKind::PermuteLayout | OpKind::ConvertLayout, _) => None,
-            // The verifier rejects other numbers of operands.
-            (OpKind::Copy | OpKind::Fill(_) | OpKind::AtomicAdd, _) => None,
-        }
     }
 }

@@ -4,9 +4,11 @@ use std::fmt;
 
 use tilewright_expr::{Expr, Var};
 
+use crate::tile::buffer::{Buffer, Direction, Space};
 use crate::tile::element::{Claim, Element, Parallel};
-use crate::tile::kernel::{Buffer, Direction, If, Kernel, Loop, Size, Space, Stmt, Tile, Unroll};
+use crate::tile::kernel::{If, Kernel, Loop, Size, Stmt, Unroll};
 use crate::tile::op::Op;
+use crate::tile::tiles::Tile;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 
 /// The index of the element at a row-major position of a shape.

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_layout::DType;
 
+use crate::tile::buffer::Space;
 use crate::tile::element::Element;
-use crate::tile::kernel::{Kernel, Space, Stmt};
+use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value, op_dtype};
 
 /// From this number of operations on, a value that is used several times gets a name.

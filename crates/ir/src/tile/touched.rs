@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::arena::Handle;
+use crate::tile::buffer::Buffer;
 use crate::tile::element::Element;
-use crate::tile::kernel::{Buffer, Kernel, Stmt};
+use crate::tile::kernel::{Kernel, Stmt};
 
 impl Kernel {
     /// The buffers that statements access. A view counts as itself, not as the buffer it is a view of.

@@ -9,7 +9,7 @@ use tilewright_layout::DType;
 
 use crate::arena::{Arena, Handle};
 use crate::scalar::Scalar;
-use crate::tile::kernel::Buffer;
+use crate::tile::buffer::Buffer;
 
 /// The operand and result types of an element op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

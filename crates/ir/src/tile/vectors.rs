@@ -18,8 +18,9 @@ use tilewright_layout::map::{Map, NONE, Owners};
 use tilewright_layout::{DType, Layout, TileLayout};
 
 use crate::arena::Handle;
+use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::Element;
-use crate::tile::kernel::{Buffer, Kernel, Space};
+use crate::tile::kernel::Kernel;
 use crate::tile::value::{Access, flat};
 
 /// The most bytes that a thread moves at once (PTX ISA, `ld` and `st` with `.v4.b32`).

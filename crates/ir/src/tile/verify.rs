@@ -14,29 +14,33 @@
 //! use a layout (the variants report that, with reasons).
 
 mod bounds;
+mod buffer_errors;
 mod buffers;
 mod conditions;
+mod counted;
 mod data;
 mod elements;
+mod identifiers;
 mod index;
 mod masked;
 mod ops;
 mod races;
+mod sizes;
 mod uniform;
 mod unwritten;
 mod values;
 mod warps;
 
-use tilewright_diag::{Diagnostic, Span};
+use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Node};
 use tilewright_layout::axis::Scope;
 
-use crate::arena::Handle;
 use crate::target::Target;
-use crate::tile::kernel::{Buffer, Kernel, Loop, Size, Stmt, Unroll};
+use crate::tile::kernel::{Kernel, Loop, Stmt, Unroll};
 use crate::tile::op::{Op, OpClass};
 use crate::tile::value::Value;
 
+use identifiers::{IDENTIFIER_HELP, check_name, is_identifier};
 pub use masked::warnings;
 
 /// A kernel that passed the verifier; only such a kernel can be lowered.
@@ -99,9 +103,9 @@ fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     }
     let before = found.len();
     for size in &kernel.sizes {
-        check_size(kernel, size, found);
+        sizes::check(kernel, size, found);
     }
-    found.extend(kernel.grid.iter().find_map(|ctas| unknown_size(kernel, ctas, kernel.grid_span)));
+    found.extend(kernel.grid.iter().find_map(|ctas| sizes::unknown_size(kernel, ctas, kernel.grid_span)));
     found.extend(kernel.grid.iter().filter_map(|ctas| index::wrong(ctas, &ctas.to_string(), kernel.grid_span)));
     // The number of CTAs depends on the sizes.
     if found.len() == before {
@@ -137,91 +141,8 @@ fn no_grid(kernel: &Kernel) -> Option<Diagnostic> {
     Some(finding.help("a grid has 1 to 2147483647 CTAs along x, and 1 to 65535 along y and z"))
 }
 
-/// The error for an expression with a size that the kernel does not have.
-fn unknown_size(kernel: &Kernel, expr: &Expr, span: Span) -> Option<Diagnostic> {
-    let mut unknown = None;
-    expr.for_each_var(&mut |var| {
-        if !kernel.sizes.iter().any(|size| size.var == *var) {
-            unknown = Some(var.name().to_string());
-        }
-    });
-    let finding =
-        Diagnostic::error("K0217", format!("`{}` is not a size of this kernel", unknown?)).label(span, "used here");
-    Some(finding.help("make the size with this kernel's k.size; call .multiple_of and .max before it is used"))
-}
-
-/// `1 index`, `2 indices`
-fn indices(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "index" } else { "indices" })
-}
-
-/// `1 dimension`, `2 dimensions`
-fn dimensions(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "dimension" } else { "dimensions" })
-}
-
-/// Checks that a size has a unique name and fits in 31 bits.
-fn check_size(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
-    let (name, range) = (size.var.name(), size.var.range());
-    buffers::check_name(name, size.span, "a size", found);
-    let first = kernel.sizes.iter().find(|other| other.var.name() == name).map(|other| other.span);
-    let buffer = kernel.buffers.iter().find(|(_, buffer)| buffer.name == name).map(|(_, buffer)| buffer.span);
-    if let Some(first) = buffer.or(first).filter(|first| *first != size.span) {
-        found.push(
-            Diagnostic::error("K0204", format!("the name `{name}` is taken"))
-                .label(size.span, "this size")
-                .label(first, "first used here")
-                .help("give the size another name"),
-        );
-    }
-    if range.lo < 1 || range.hi > i64::from(i32::MAX) || range.hi < size.var.multiple() {
-        let multiple = size.var.multiple();
-        let message = format!("the size `{name}` cannot be a multiple of {multiple} up to {}", range.hi);
-        found.push(
-            Diagnostic::error("K0230", message)
-                .label(size.span, "this size")
-                .help("a size has 31 bits: k.size(\"m\").multiple_of(4).max(1 << 20)"),
-        );
-    }
-}
-
-/// The error for a handle that is not valid in this kernel. The builder recognizes those of another kernel.
-fn no_buffer(span: Span) -> Diagnostic {
-    Diagnostic::error("K0213", "a buffer of another kernel")
-        .label(span, "used here")
-        .help("declare the buffer in this kernel")
-}
-
-/// The error for atomic additions to a buffer of a dtype that has none, such as small integers (PTX ISA, `red`).
-fn no_atomic_addition(kernel: &Kernel, buffer: Handle<Buffer>, span: Span) -> Option<Diagnostic> {
-    let buffer = kernel.buffers.get(buffer)?;
-    let dtype = buffer.dtype;
-    if dtype.is_float() || (dtype.is_integer() && dtype.bytes() >= 4) {
-        return None;
-    }
-    let finding = Diagnostic::error("K0246", format!("there is no atomic addition for {dtype}"))
-        .label(span, "added to here")
-        .label(buffer.span, format!("`{}` is {dtype}", buffer.name))
-        .help("add to a buffer of i32, u32, i64, u64, f16, bf16, f32 or f64, and convert the result");
-    Some(finding)
-}
-
 /// The most iterations of an unrolled loop.
 const MOST_COPIES: i64 = 1024;
-
-/// Prefixes that NVRTC reserves, and that an underscore appended to the name does not fix: it drops the first from the
-/// names of kernels, and cannot parse names with the second.
-const OWN_PREFIXES: [&str; 2] = ["__builtin_", "__cuda_"];
-
-const IDENTIFIER_HELP: &str = "letters, digits and underscores, not beginning with a digit, `__builtin_` or `__cuda_`";
-
-/// True for names that are valid in CUDA. Those that C++ or CUDA reserves get an underscore appended there.
-fn is_identifier(name: &str) -> bool {
-    let mut chars = name.chars();
-    let head = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    let is_plain = head && chars.all(|c| c.is_ascii_alphanumeric() || c == '_');
-    is_plain && !OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-}
 
 /// Conditions around a statement, and whether they hold there.
 type Conditions<'a> = Vec<(&'a Value, bool)>;
@@ -270,7 +191,7 @@ fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Dia
                 .help("give the loop variable another name"),
         );
     }
-    buffers::check_name(name, inner.span, "a loop variable", found);
+    check_name(name, inner.span, "a loop variable", found);
     let range = inner.var.range();
     let too_far = range.lo < i64::from(i32::MIN) || range.hi >= i64::from(i32::MAX);
     let copies = range.hi.saturating_sub(range.lo).saturating_add(1);

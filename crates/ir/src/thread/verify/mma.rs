@@ -2,9 +2,9 @@
 
 use tilewright_layout::axis::Scope;
 
-use super::Checker;
+use super::checker::Checker;
 use crate::thread::mma::MmaInst;
-use crate::thread::program::Regs;
+use crate::thread::registers::Regs;
 
 impl Checker<'_> {
     /// The operands of a product are as many adjacent registers as a lane holds, starting at a 32-bit boundary; and the
@@ -35,7 +35,8 @@ mod tests {
     use crate::scalar::Scalar;
     use crate::target::Target;
     use crate::thread::mma::MmaInst;
-    use crate::thread::program::{Cond, Program, RegArray, Regs, Stmt};
+    use crate::thread::program::{Cond, Program, Stmt};
+    use crate::thread::registers::{RegArray, Regs};
     use crate::thread::verify::verify;
 
     struct Fixture {

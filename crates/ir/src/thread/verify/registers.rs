@@ -1,7 +1,7 @@
 //! Checks of registers: they are declared, inside their array, and hold a value where they are read.
 
-use super::Checker;
-use crate::thread::program::{RegArray, Regs};
+use super::checker::Checker;
+use crate::thread::registers::{RegArray, Regs};
 
 impl Checker<'_> {
     /// The elements `regs` stands for, if its index is a constant inside a declared array.

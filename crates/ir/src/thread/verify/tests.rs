@@ -5,6 +5,7 @@ use crate::scalar::Scalar;
 use crate::target::Target;
 use crate::thread::inst::Inst;
 use crate::thread::program::{Call, Cond, Note};
+use crate::thread::registers::RegArray;
 use crate::thread::value::Value;
 use tilewright_layout::DType;
 

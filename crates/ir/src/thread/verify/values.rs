@@ -2,7 +2,7 @@
 
 use tilewright_layout::DType;
 
-use super::Checker;
+use super::checker::Checker;
 use crate::thread::value::Value;
 use crate::tile::{ElementClass, ElementOp};
 

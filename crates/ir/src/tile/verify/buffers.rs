@@ -3,11 +3,12 @@ use tilewright_diag::{Diagnostic, Span, nearest};
 use tilewright_layout::axis::{AxisKind, HARDWARE, LANEID, M, REG, TID_IN_WG, TX, WARPID, WGID, WID_IN_WG};
 use tilewright_layout::{Axis, Iter, Layout, TileLayout};
 
-use super::{IDENTIFIER_HELP, is_identifier};
+use super::identifiers::check_name;
+use super::sizes::unknown_size;
 use crate::arena::Handle;
-use crate::hw_index::HwIndex;
 use crate::target::Target;
-use crate::tile::kernel::{Buffer, Kernel, Space};
+use crate::tile::buffer::{Buffer, Direction, Space};
+use crate::tile::kernel::Kernel;
 use crate::tile::print::{element_index, index_title};
 
 /// Threads in a warp.
@@ -33,17 +34,6 @@ pub(super) fn check(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>
         check_view(kernel, handle, found);
     }
     check_shared(kernel, target, found);
-}
-
-pub(super) fn check_name(name: &str, span: Span, what: &str, found: &mut Vec<Diagnostic>) {
-    if HwIndex::named(name).is_some() {
-        let message = format!("`{name}` is the name of a hardware index");
-        let help = format!("{} are reserved", HwIndex::ALL.map(HwIndex::name).join(", "));
-        found.push(Diagnostic::error("K0201", message).label(span, "named here").help(help));
-    } else if !is_identifier(name) {
-        let message = format!("`{name}` cannot be the name of {what}");
-        found.push(Diagnostic::error("K0201", message).label(span, "named here").help(IDENTIFIER_HELP));
-    }
 }
 
 fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
@@ -87,7 +77,7 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
 fn check_sizes(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     let Some(shape) = &buffer.run_time else { return };
     let mut exprs = shape.extents.iter().chain(&shape.strides);
-    found.extend(exprs.find_map(|expr| super::unknown_size(kernel, expr, buffer.span)));
+    found.extend(exprs.find_map(|expr| unknown_size(kernel, expr, buffer.span)));
 }
 
 /// Whether layouts of a memory space may use an axis.
@@ -200,7 +190,7 @@ fn check_positions(buffer: &Buffer, layout: &Layout, found: &mut Vec<Diagnostic>
         };
         found.push(Diagnostic::error("K0207", message).label(buffer.span, format!("laid out as {layout}")).help(help));
     }
-    let is_written = !matches!(buffer.space, Space::Global(crate::tile::Direction::Input) | Space::Fragment);
+    let is_written = !matches!(buffer.space, Space::Global(Direction::Input) | Space::Fragment);
     if is_written && let Some(replicated) = replicated(buffer, layout) {
         found.push(
             Diagnostic::error("K0226", format!("{replicated} has several positions in memory"))
@@ -208,7 +198,7 @@ fn check_positions(buffer: &Buffer, layout: &Layout, found: &mut Vec<Diagnostic>
                 .help("only inputs and fragments may have replicas; ops write a single position"),
         );
     }
-    if matches!(buffer.space, Space::Global(crate::tile::Direction::Input)) {
+    if matches!(buffer.space, Space::Global(Direction::Input)) {
         // Its elements may share positions: nothing writes them.
         return;
     }

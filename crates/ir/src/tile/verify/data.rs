@@ -12,9 +12,10 @@ use tilewright_layout::DType;
 use super::values::Type;
 use crate::arena::Handle;
 use crate::scalar::Scalar;
+use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::Element;
 use crate::tile::integers::{Comparison, IntegerRange};
-use crate::tile::kernel::{Buffer, Kernel, Space};
+use crate::tile::kernel::Kernel;
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value};
 

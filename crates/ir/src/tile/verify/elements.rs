@@ -7,12 +7,16 @@ use tilewright_expr::{Expr, ValueRange, Var};
 use tilewright_layout::map::Map;
 
 use super::bounds::{self, Outside};
+use super::buffer_errors::{no_atomic_addition, no_buffer};
 use super::conditions::Known;
+use super::counted::{dimensions, indices};
+use super::identifiers::check_name;
 use super::races::{self, Iterations, MOST_POINTS, Who};
 use super::values::{Names, Type, check_fits, may_store, type_of};
-use super::{data, dimensions, index, indices, uniform};
+use super::{data, index, uniform};
+use crate::tile::buffer::{Direction, Space};
 use crate::tile::element::{Claim, Element, Parallel};
-use crate::tile::kernel::{Direction, If, Kernel, Loop, Space};
+use crate::tile::kernel::{If, Kernel, Loop};
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, ElementClass, Value};
 
@@ -146,7 +150,7 @@ impl<'a> Context<'a> {
 
     /// Declares a variable of a loop; if its name is used again, a label at the loop says `first`.
     fn declare(&mut self, var: &Var, span: Span, first: &'static str) {
-        super::buffers::check_name(var.name(), span, "a loop variable", self.found);
+        check_name(var.name(), span, "a loop variable", self.found);
         self.check_free(var.name(), span, first);
         self.vars.push(var.clone());
     }
@@ -189,7 +193,7 @@ impl<'a> Context<'a> {
     fn element(&mut self, element: &Element) {
         match element {
             Element::Let { name, value, span } => {
-                super::buffers::check_name(name, *span, "a value", self.found);
+                check_name(name, *span, "a value", self.found);
                 self.check_free(name, *span, FIRST);
                 let kind = self.value(value, *span);
                 self.known.name(name, value);
@@ -208,7 +212,7 @@ impl<'a> Context<'a> {
                     let finding = Diagnostic::error("K0235", message).label(to.span, "added to here");
                     self.found.push(finding.help("registers are private to a thread; store the sum instead"));
                 }
-                self.found.extend(super::no_atomic_addition(self.kernel, to.buffer, to.span));
+                self.found.extend(no_atomic_addition(self.kernel, to.buffer, to.span));
             }
             Element::If { cond, then, otherwise, span } => {
                 self.condition(cond, *span);
@@ -329,7 +333,7 @@ impl<'a> Context<'a> {
     /// Checks rank, variables and bounds of an access.
     fn access(&mut self, access: &Access) {
         let Some(buffer) = self.kernel.buffers.get(access.buffer) else {
-            self.found.push(super::no_buffer(access.span));
+            self.found.push(no_buffer(access.span));
             return;
         };
         let title = access_title(self.kernel, access);

@@ -10,8 +10,9 @@ use tilewright_expr::{Expr, Node, Var};
 
 use super::bounds::{self, Outside};
 use super::conditions::{Condition, Known};
+use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::Element;
-use crate::tile::kernel::{Buffer, Kernel, Space, Stmt};
+use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementClass, Value};
 

@@ -3,12 +3,15 @@ use tilewright_expr::Expr;
 use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
-use super::{dimensions, indices};
+use super::buffer_errors::{no_atomic_addition, no_buffer};
+use super::counted::{dimensions, indices};
 use crate::scalar::Scalar;
 use crate::tile::attributes::{Gemm, Reduce};
-use crate::tile::kernel::{Buffer, Direction, Kernel, Loop, Space, Tile};
+use crate::tile::buffer::{Buffer, Direction, Space};
+use crate::tile::kernel::{Kernel, Loop};
 use crate::tile::op::{Op, OpKind, Operand};
 use crate::tile::print::tile_title;
+use crate::tile::tiles::Tile;
 
 pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Diagnostic>) {
     let before = found.len();
@@ -17,7 +20,7 @@ pub(super) fn check(kernel: &Kernel, op: &Op, scope: &[Loop], found: &mut Vec<Di
         return;
     }
     if op.operands.iter().any(|tile| kernel.buffers.get(tile.buffer).is_none()) {
-        found.push(super::no_buffer(op.span));
+        found.push(no_buffer(op.span));
         return;
     }
     for (operand, tile) in op.kind.info().operands.iter().zip(&op.operands) {
@@ -365,7 +368,7 @@ fn aliasing(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnost
 
 /// Checks that the destination's dtype has atomic addition, and that one side is a fragment, whose threads execute it.
 fn check_addition(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
-    found.extend(super::no_atomic_addition(kernel, dst.buffer, op.span));
+    found.extend(no_atomic_addition(kernel, dst.buffer, op.span));
     let in_memory = |tile: &Tile| kernel.buffers[tile.buffer].space != Space::Fragment;
     if in_memory(dst) && in_memory(src) {
         let title = kernel.op_title(op);

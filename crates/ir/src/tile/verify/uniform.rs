@@ -6,8 +6,9 @@ use tilewright_expr::Expr;
 use tilewright_layout::axis::Scope;
 
 use crate::hw_index::HwIndex;
+use crate::tile::buffer::Space;
 use crate::tile::element::{Element, Parallel};
-use crate::tile::kernel::{Kernel, Space};
+use crate::tile::kernel::Kernel;
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, Value};
 

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use tilewright_diag::{Diagnostic, Span};
 
 use crate::arena::Handle;
+use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::Element;
-use crate::tile::kernel::{Buffer, Kernel, Space, Stmt};
+use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::{Effect, Op};
 use crate::tile::value::Value;
 

@@ -4,6 +4,8 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::ValueRange;
 use tilewright_layout::DType;
 
+use super::buffer_errors::no_buffer;
+use super::index;
 use crate::scalar::Scalar;
 use crate::tile::kernel::Kernel;
 use crate::tile::print::value_title;
@@ -51,7 +53,7 @@ pub(super) fn type_of(kernel: &Kernel, value: &Value, names: &Names, span: Span)
         },
         Value::Load(access) => match kernel.buffers.get(access.buffer) {
             Some(buffer) => Ok(Type::Of(buffer.dtype)),
-            None => Err(super::no_buffer(access.span)),
+            None => Err(no_buffer(access.span)),
         },
         Value::Cast(dtype, narrowing, inner) => {
             let from = type_of(kernel, inner, names, span)?;
@@ -138,9 +140,9 @@ fn of_op(
             let range = ranges.and_then(|ranges| op.integer_range(&ranges));
             let grows = matches!(op, ElementOp::Add | ElementOp::Sub | ElementOp::Mul | ElementOp::Neg);
             match range {
-                Some(range) if grows && !super::index::is_held(range) => {
+                Some(range) if grows && !index::is_held(range) => {
                     let title = value_title(kernel, value);
-                    Err(super::index::too_large_finding(&title, &title, span))
+                    Err(index::too_large_finding(&title, &title, span))
                 }
                 range => Ok(range.map_or(common, Type::Integer)),
             }

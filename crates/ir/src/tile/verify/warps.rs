@@ -8,10 +8,12 @@ use tilewright_layout::map::Map;
 
 use super::races::{self, Iterations, WARPS_HELP, Who};
 use crate::scalar::Scalar;
+use crate::tile::buffer::Space;
 use crate::tile::element::{Claim, Element};
-use crate::tile::kernel::{Kernel, Space, Tile};
+use crate::tile::kernel::Kernel;
 use crate::tile::op::{Effect, Op};
 use crate::tile::print::tile_title;
+use crate::tile::tiles::Tile;
 use crate::tile::value::Value;
 
 pub(super) fn check(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {

@@ -6,10 +6,12 @@ use tilewright_expr::points::{extent, values};
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::Layout;
 
+use super::iterations::{Iterations, MOST_POINTS};
 use super::report::{self, Visit};
-use super::touches::Touch;
-use super::{Iterations, MOST_POINTS, is_excused};
-use crate::tile::kernel::{Kernel, Space};
+use super::touches::{Touch, is_excused};
+use crate::tile::buffer::Space;
+use crate::tile::kernel::Kernel;
+use crate::tile::value::flat;
 use crate::tile::verify::conditions::Condition;
 
 /// The error for a conflict among accesses with known indices, or for one that cannot be decided.
@@ -285,7 +287,7 @@ impl Keys {
 fn place(kernel: &Kernel, touch: &Touch, index: &[Expr]) -> Place {
     let buffer = &kernel.buffers[touch.access.buffer];
     let bytes = buffer.dtype.bytes();
-    let flat = crate::tile::flat(index, &buffer.shape);
+    let flat = flat(index, &buffer.shape);
     let position = match (buffer.space, &buffer.layout) {
         (Space::Fragment, _) | (_, None) => Ok(flat.clone()),
         (Space::Global(_) | Space::Shared, Some(layout)) => Layout::memory_expr(layout, &flat),

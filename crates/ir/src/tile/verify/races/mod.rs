@@ -7,47 +7,25 @@
 //! Where an index depends on data, or where more than [`MOST_POINTS`] accesses would have to be listed and algebra does
 //! not decide, the loop is rejected.
 
+mod iterations;
 mod meeting;
 mod report;
 mod touches;
 
 use std::collections::BTreeMap;
 
-use tilewright_diag::{Diagnostic, Span};
+use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::linear;
 use tilewright_expr::{Node, Var};
 use tilewright_layout::{Iter, TileLayout};
 
 use crate::arena::Handle;
-use crate::tile::element::{Claim, Element};
-use crate::tile::kernel::{Buffer, Kernel, Space};
-use crate::tile::value::Value;
+use crate::tile::buffer::{Buffer, Space};
+use crate::tile::kernel::Kernel;
+use crate::tile::value::{Value, flat};
+pub(super) use iterations::{Iterations, MOST_POINTS, Who};
 pub(super) use report::WARPS_HELP;
-use touches::{Kind, Touch, collect};
-
-/// The most accesses that are listed.
-pub(super) const MOST_POINTS: i64 = 1 << 22;
-
-/// Unordered iterations, and what each does.
-pub(super) struct Iterations<'a> {
-    /// The variables that tell iterations apart; their ranges begin at 0.
-    pub(super) vars: Vec<Var>,
-    /// The statements of each iteration.
-    pub(super) body: &'a [Element],
-    /// Whether the iterations are those of a loop, threads or warps.
-    pub(super) who: Who,
-}
-
-/// What the iterations are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
-    /// Those of a parallel loop.
-    Turns,
-    /// The threads of the CTA, each of which has its own copy of every fragment.
-    Threads,
-    /// The warps of the CTA, each of which executes the op at this line, with its own registers.
-    Warps(Span),
-}
+use touches::{Kind, Touch, collect, is_excused};
 
 /// Reports conflicting accesses of two iterations; `around` are the enclosing conditions.
 pub(super) fn check(kernel: &Kernel, iterations: &Iterations, around: &[(&Value, bool)], found: &mut Vec<Diagnostic>) {
@@ -80,20 +58,6 @@ fn of_storage(kernel: &Kernel, iterations: &Iterations, touches: &[Touch]) -> Op
     meeting::find(kernel, iterations, &known)
 }
 
-/// Whether two accesses that meet do not conflict.
-fn is_excused(one: &Touch, other: &Touch) -> bool {
-    let is_unique = |touch: &Touch| touch.kind == Kind::Store(Claim::Unique);
-    let depends_on_data = one.index.is_none() || other.index.is_none();
-    if depends_on_data && (is_unique(one) || is_unique(other)) {
-        return true;
-    }
-    match (one.kind, other.kind) {
-        (Kind::Read, Kind::Read) | (Kind::Atomic, Kind::Atomic) => true,
-        (Kind::Store(Claim::AnyWins), Kind::Store(Claim::AnyWins)) => true,
-        (Kind::Read | Kind::Atomic | Kind::Store(_), Kind::Read | Kind::Atomic | Kind::Store(_)) => false,
-    }
-}
-
 /// Whether all accesses are at one index, and algebra shows that no two iterations have the same: a sum of multiples of
 /// all variables whose strides do not collide.
 fn is_one_place(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) -> bool {
@@ -104,7 +68,7 @@ fn is_one_place(kernel: &Kernel, iterations: &Iterations, touches: &[&Touch]) ->
         return false;
     }
     let shape = &kernel.buffers[first.access.buffer].shape;
-    let flat = crate::tile::flat(index, shape);
+    let flat = flat(index, shape);
     let mut vars = iterations.vars.clone();
     for inner in touches.iter().flat_map(|touch| &touch.inner) {
         if flat.mentions(inner) && !vars.contains(inner) {

@@ -4,8 +4,8 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
 use tilewright_expr::points::extent;
 
+use super::iterations::{Iterations, MOST_POINTS, Who};
 use super::touches::{Kind, Touch};
-use super::{Iterations, MOST_POINTS, Who};
 use crate::tile::kernel::Kernel;
 use crate::tile::print::access_title;
 use crate::tile::print::{element_index, index_title};

@@ -2,7 +2,7 @@
 
 use tilewright_expr::{Expr, Var};
 
-use super::{Iterations, Who};
+use super::iterations::{Iterations, Who};
 use crate::tile::element::{Claim, Element};
 use crate::tile::kernel::Kernel;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
@@ -30,6 +30,20 @@ pub(super) struct Touch<'a> {
     pub(super) inner: Vec<Var>,
     /// The conditions known at the access, except for those on data.
     pub(super) conditions: Vec<Condition>,
+}
+
+/// Whether two accesses that meet do not conflict.
+pub(super) fn is_excused(one: &Touch, other: &Touch) -> bool {
+    let is_unique = |touch: &Touch| touch.kind == Kind::Store(Claim::Unique);
+    let depends_on_data = one.index.is_none() || other.index.is_none();
+    if depends_on_data && (is_unique(one) || is_unique(other)) {
+        return true;
+    }
+    match (one.kind, other.kind) {
+        (Kind::Read, Kind::Read) | (Kind::Atomic, Kind::Atomic) => true,
+        (Kind::Store(Claim::AnyWins), Kind::Store(Claim::AnyWins)) => true,
+        (Kind::Read | Kind::Atomic | Kind::Store(_), Kind::Read | Kind::Atomic | Kind::Store(_)) => false,
+    }
 }
 
 /// All accesses of an iteration.

@@ -1,0 +1,87 @@
+//! What is known while a program is being checked.
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::Var;
+use tilewright_layout::DType;
+use tilewright_layout::axis::Scope;
+
+use crate::arena::Handle;
+use crate::hw_index::HwIndex;
+use crate::thread::program::Program;
+use crate::thread::registers::{RegArray, Regs};
+
+/// Which threads may have diverged at the current statement.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Divergence {
+    /// None: all threads of the CTA execute it together.
+    None,
+    /// Warps may diverge from each other, the lanes of a warp may not.
+    Warps,
+    /// The lanes of a warp may diverge from each other.
+    Lanes,
+}
+
+impl Divergence {
+    /// How far a hardware index differs between the threads of a CTA.
+    fn of(index: HwIndex) -> Divergence {
+        match index.uniform_in() {
+            Scope::Thread => Divergence::Lanes,
+            Scope::Warp | Scope::Warpgroup => Divergence::Warps,
+            Scope::Cta | Scope::Cluster | Scope::Grid | Scope::Mesh => Divergence::None,
+        }
+    }
+}
+
+/// A program being checked, and what is known at the current statement.
+pub(super) struct Checker<'a> {
+    /// The program.
+    pub(super) program: &'a Program,
+    /// What is wrong with it.
+    pub(super) found: Vec<Diagnostic>,
+    /// Variables in scope, with the threads between which their values differ.
+    pub(super) variables: Vec<(Var, Divergence)>,
+    /// Declared arrays, with whether each element holds a value.
+    pub(super) arrays: Vec<(Handle<RegArray>, Vec<bool>)>,
+    /// Which threads may have diverged at the current statement.
+    pub(super) divergence: Divergence,
+    /// Number of enclosing conditions on indices.
+    pub(super) conditions: usize,
+    /// Title and source line of the tile op whose statements are being checked.
+    pub(super) place: Option<(String, Span)>,
+}
+
+impl<'a> Checker<'a> {
+    /// Begins the check of a program.
+    pub(super) fn new(program: &'a Program) -> Checker<'a> {
+        let variable = |index: HwIndex| (index.var(program.threads, &program.grid), Divergence::of(index));
+        let sizes = program.sizes.iter().map(|size| (size.clone(), Divergence::None));
+        Checker {
+            program,
+            found: Vec::new(),
+            variables: HwIndex::ALL.into_iter().map(variable).chain(sizes).collect(),
+            arrays: Vec::new(),
+            divergence: Divergence::None,
+            conditions: 0,
+            place: None,
+        }
+    }
+
+    /// Reports a defect, at the tile op whose statements are being checked.
+    pub(super) fn report(&mut self, code: &'static str, message: String) {
+        let mut finding = Diagnostic::internal(code, message);
+        if let Some((title, span)) = &self.place {
+            finding = finding.label(*span, format!("while lowering {title}"));
+        }
+        self.found.push(finding);
+    }
+
+    /// The dtype of registers.
+    pub(super) fn dtype_of(&self, regs: &Regs) -> DType {
+        self.program.registers[regs.array].dtype
+    }
+
+    /// Registers as text: `r[0]`.
+    pub(super) fn name_of(&self, regs: &Regs) -> String {
+        format!("{}[{}]", self.program.registers[regs.array].name, regs.first)
+    }
+}

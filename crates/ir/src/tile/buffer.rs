@@ -1,0 +1,87 @@
+//! Buffers: tensors in global memory, shared memory, fragments, and views of them.
+
+use tilewright_diag::Span;
+use tilewright_expr::Expr;
+use tilewright_expr::linear::normalize;
+use tilewright_layout::axis::REG;
+use tilewright_layout::{DType, Layout};
+
+use crate::arena::Handle;
+
+/// Shape and strides of a tensor, some of which are known only at launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunTimeShape {
+    /// Extents of its dimensions.
+    pub extents: Vec<Expr>,
+    /// Distance in elements from one index to the next, per dimension.
+    pub strides: Vec<Expr>,
+}
+
+impl RunTimeShape {
+    /// The position of the element at an index.
+    pub fn position(&self, index: &[Expr]) -> Expr {
+        let terms = index.iter().zip(&self.strides).map(|(index, stride)| index.clone() * stride.clone());
+        normalize(&terms.fold(Expr::constant(0), |sum, term| sum + term))
+    }
+}
+
+/// Where a buffer lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Global memory, a parameter of the kernel.
+    Global(Direction),
+    /// Shared memory of the CTA.
+    Shared,
+    /// Registers: every thread holds its part of the buffer.
+    Fragment,
+}
+
+/// What a kernel does with a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Only reads it.
+    Input,
+    /// Writes every element.
+    Output,
+}
+
+/// A buffer, or another name for one.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    /// Its name, unchanged in CUDA unless C++ or CUDA reserves it.
+    pub name: String,
+    /// Type of an element.
+    pub dtype: DType,
+    /// Extents of its dimensions.
+    pub shape: Vec<i64>,
+    /// Where it lives.
+    pub space: Space,
+    /// Where each element is stored: memory axes for global and shared buffers, thread axes and `reg` for fragments.
+    /// `None` for a fragment whose layout is to be inferred.
+    pub layout: Option<Layout>,
+    /// For a tensor with sizes known only at launch. `shape` and `layout` are then those of the largest allowed.
+    pub run_time: Option<RunTimeShape>,
+    /// The buffer whose storage this one shares, if it is a view.
+    pub view_of: Option<Handle<Buffer>>,
+    /// Where it was written.
+    pub span: Span,
+}
+
+impl Buffer {
+    /// Elements of storage: one more than the greatest position; 0 where no layout is known.
+    pub fn span_elements(&self) -> i64 {
+        let Some(layout) = &self.layout else { return 0 };
+        match self.space {
+            Space::Global(_) | Space::Shared => layout.memory_span(),
+            Space::Fragment => layout.span_on(&REG),
+        }
+    }
+
+    /// Its layout as text for messages: `laid out as ...`.
+    pub fn laid_out(&self) -> String {
+        match &self.layout {
+            Some(layout) => format!("laid out as {layout}"),
+            None => "declared without a layout".to_string(),
+        }
+    }
+}

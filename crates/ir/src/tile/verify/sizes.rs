@@ -1,0 +1,45 @@
+//! Checks of sizes that are known only at launch.
+
+use tilewright_diag::{Diagnostic, Span};
+use tilewright_expr::Expr;
+
+use super::identifiers::check_name;
+use crate::tile::kernel::{Kernel, Size};
+
+/// Checks that a size has a unique name and fits in 31 bits.
+pub(super) fn check(kernel: &Kernel, size: &Size, found: &mut Vec<Diagnostic>) {
+    let (name, range) = (size.var.name(), size.var.range());
+    check_name(name, size.span, "a size", found);
+    let first = kernel.sizes.iter().find(|other| other.var.name() == name).map(|other| other.span);
+    let buffer = kernel.buffers.iter().find(|(_, buffer)| buffer.name == name).map(|(_, buffer)| buffer.span);
+    if let Some(first) = buffer.or(first).filter(|first| *first != size.span) {
+        found.push(
+            Diagnostic::error("K0204", format!("the name `{name}` is taken"))
+                .label(size.span, "this size")
+                .label(first, "first used here")
+                .help("give the size another name"),
+        );
+    }
+    if range.lo < 1 || range.hi > i64::from(i32::MAX) || range.hi < size.var.multiple() {
+        let multiple = size.var.multiple();
+        let message = format!("the size `{name}` cannot be a multiple of {multiple} up to {}", range.hi);
+        found.push(
+            Diagnostic::error("K0230", message)
+                .label(size.span, "this size")
+                .help("a size has 31 bits: k.size(\"m\").multiple_of(4).max(1 << 20)"),
+        );
+    }
+}
+
+/// The error for an expression with a size that the kernel does not have.
+pub(super) fn unknown_size(kernel: &Kernel, expr: &Expr, span: Span) -> Option<Diagnostic> {
+    let mut unknown = None;
+    expr.for_each_var(&mut |var| {
+        if !kernel.sizes.iter().any(|size| size.var == *var) {
+            unknown = Some(var.name().to_string());
+        }
+    });
+    let finding =
+        Diagnostic::error("K0217", format!("`{}` is not a size of this kernel", unknown?)).label(span, "used here");
+    Some(finding.help("make the size with this kernel's k.size; call .multiple_of and .max before it is used"))
+}
