@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "element 128 of a tensor of 128 elements")]
+    #[should_panic(expected = "element 256 of a tensor of 128 elements")]
     fn a_reference_does_not_make_up_what_its_input_lacks() {
         let entry = find("transpose_2d").expect("a kernel of the library");
         let config = entry.config(None, &[]).expect("its defaults");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "key not found")]
+    #[should_panic(expected = "no entry found for key")]
     fn a_size_that_a_kernel_does_not_have_is_not_1() {
         let entry = find("transpose_2d").expect("a kernel of the library");
         entry.config(None, &[]).expect("its defaults").size("rows");

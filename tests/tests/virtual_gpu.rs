@@ -3,11 +3,13 @@
 
 use tilewright::compile::Artifact;
 use tilewright::cuda::{Nvrtc, Request};
-use tilewright::prelude::Target;
-use tilewright::runtime::{CudaText, Device, run};
+use tilewright::ir::plan::Memory as PlanMemory;
+use tilewright::prelude::*;
+use tilewright::runtime::{CudaText, Device, HostTensor, op_traffic, run};
 use tilewright::vgpu::{self, Arg, Launch, Memory, Module, Options};
 use tilewright_tests::cases::{Case, all};
-use tilewright_tests::toolchain::{package, skip, toolchain};
+use tilewright_tests::pages::compiled;
+use tilewright_tests::toolchain::{built_or_skipped, package, skip, toolchain};
 
 /// Optimization levels: the default, for a debugger, and for fast compilation.
 const LEVELS: [&[&str]; 5] = [
@@ -41,6 +43,30 @@ fn assert_right_at_every_level(case: &Case, artifact: &Artifact, nvrtc: &Nvrtc) 
         let outcome = run(artifact, &built, &case.inputs, &Device::Virtual)
             .unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
         case.compare(&outcome.outputs).unwrap_or_else(|e| panic!("{} {target} {level:?}: {e}", case.name));
+    }
+}
+
+/// The counts of an op are its own, though another op has its title and was written on its line.
+#[test]
+fn ops_of_one_line_are_counted_apart() {
+    let twice = kernel("twice", |k| {
+        let (x, y) = (k.input("x", F32, [32]), k.output("y", F32, [32]));
+        let tile = k.shared("tile", F32, [32]);
+        for _ in 0..2 {
+            k.copy(tile, x);
+            k.copy(y, tile);
+        }
+    });
+    for artifact in compiled(&twice, &[]) {
+        let Some(built) = built_or_skipped(&artifact, "ops_of_one_line_are_counted_apart") else { return };
+        let outcome = run(&artifact, &built, &[HostTensor::pattern(F32, &[32])], &Device::Virtual).expect("it runs");
+        let traffic = op_traffic(&artifact, &outcome.report.expect("the virtual GPU counts")).expect("predictions");
+        let shared: Vec<String> =
+            traffic.iter().filter(|op| op.memory == PlanMemory::Shared).map(|op| op.to_string()).collect();
+        assert_eq!(shared.len(), 4, "{shared:?}");
+        for op in &traffic {
+            assert!(op.counted <= op.predicted, "{op}");
+        }
     }
 }
 

@@ -69,7 +69,7 @@ fn what_is_unknown_is_bad_input_with_a_hint() {
     let cases: &[(&[&str], &str)] = &[
         (&["run-kernel", "sf_transpos"], "did you mean `sf_transpose`?"),
         (&["run-kernel", "nothing_like_it"], "the kernels are attention, column_max"),
-        (&["run-kernel", "sf_transpose", "--target", "sm_80"], "there are sm_100a and sm_90a"),
+        (&["run-kernel", "sf_transpose", "--target", "sm_80"], "the targets are sm_100a and sm_90a"),
         (&["run-kernel", "warp_transpose", "--shape", "depth=3"], "it has rows, cols, tiles"),
         (&["run-kernel", "warp_transpose", "--shape", "rows"], "write it as rows=32"),
         (&["run-kernel", "warp_transpose", "--shape", "rows=0"], "a size must be between 1 and 2^30"),
