@@ -57,11 +57,12 @@ pub struct Options {
     pub max_instructions_per_thread: u64,
     /// Whether to check for races; if not, `Memory::last_writer` returns `None`.
     pub check_races: bool,
-    /// CUDA lines whose stores are declared disjoint, each with the number of its group: if a thread writes a byte
+    /// Lines of the kernel's CUDA file whose stores are declared disjoint, each with the number of its group: if a thread writes a byte
     /// twice by lines of the same group, with different values and no barrier in between, the run stops with a fault.
     /// Checked only if `check_races` is set.
     pub apart: BTreeMap<u32, u32>,
-    /// CUDA lines of stores any of whose values may stay: two unordered writes by such lines are not a race.
+    /// Lines of the kernel's CUDA file with stores any of whose values may stay: two unordered writes by such lines are
+    /// not a race.
     pub any_wins: BTreeSet<u32>,
 }
 
@@ -117,13 +118,17 @@ pub fn run_watched(
     check_shape(&kernel.info, launch)?;
     check_shared(kernel, launch)?;
     let params = parameter_block(&kernel.info, launch, memory)?;
+    let (program, constants) = (&kernel.program, &module.layout.constants);
+    let lines = program.info.iter().map(|info| info.line).collect();
+    let Some(first_cta) = memory.begin_launch(launch.grid, lines) else {
+        return bad("all launches on a memory together have more CTAs than the virtual GPU can number".to_string());
+    };
     let own_buffers = memory.buffers.len();
     for variable in &module.layout.globals {
         let region = Region::filled(variable.bytes.clone());
         memory.push_module_variable(&variable.name, variable.base, region);
     }
-    let (program, constants) = (&kernel.program, &module.layout.constants);
-    let ready = exec::Ready { program, launch, params: &params, constants, options };
+    let ready = exec::Ready { program, launch, first_cta, params: &params, constants, options };
     let result = exec::run_grid(&ready, memory, watch);
     memory.buffers.truncate(own_buffers);
     result.map_err(RunError::Fault)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::decode;
-use crate::fault::PtxError;
+use crate::fault::{PtxError, Unsupported};
 use crate::isa::{Space, align_up};
 use crate::memory::map;
 use crate::program::Program;
@@ -65,10 +65,12 @@ pub(crate) struct Layout {
     pub(crate) globals: Vec<GlobalVariable>,
     /// The contents of constant memory.
     pub(crate) constants: Vec<u8>,
+    /// Initialisers that cannot be evaluated.
+    pub(crate) unsupported: Vec<Unsupported>,
 }
 
 /// A PTX file, parsed and decoded. Unsupported instructions are reported only when a kernel that can reach them is
-/// launched.
+/// launched, unsupported initialisers when any kernel is: every launch initialises all variables.
 #[derive(Debug)]
 pub struct Module {
     target: String,
@@ -111,7 +113,8 @@ impl Module {
 
 fn kernel(file: &File, layout: &Layout, function: &Function) -> Kernel {
     let params = param_layout(&function.params);
-    let program = decode::decode(file, layout, function, &params);
+    let mut program = decode::decode(file, layout, function, &params);
+    program.unsupported.extend_from_slice(&layout.unsupported);
     let info = KernelInfo {
         name: function.name.clone(),
         params,
@@ -169,7 +172,13 @@ impl Layout {
 
     fn fill(&mut self, variable: &Variable) {
         let Some((space, address)) = self.addresses.get(&variable.name).copied() else { return };
-        let bytes = self.contents(variable);
+        let bytes = match self.contents(variable) {
+            Ok(bytes) => bytes,
+            Err(reason) => {
+                let text = format!("`{}`: {reason}", variable.name);
+                return self.unsupported.push(Unsupported { line: variable.line, text });
+            }
+        };
         if space == Space::Const {
             let start = address as usize;
             self.constants[start..start + bytes.len()].copy_from_slice(&bytes);
@@ -178,23 +187,29 @@ impl Layout {
         }
     }
 
-    /// The initialiser as bytes; elements that it omits are zero.
-    fn contents(&self, variable: &Variable) -> Vec<u8> {
+    /// The initialiser as bytes; elements that it omits are zero. Fails with the reason why it cannot be evaluated.
+    fn contents(&self, variable: &Variable) -> Result<Vec<u8>, String> {
         let mut bytes = vec![0u8; variable.bytes as usize];
         let width = (variable.element_bytes as usize).clamp(1, 8);
         for (chunk, item) in bytes.chunks_mut(variable.element_bytes.max(1) as usize).zip(&variable.init) {
-            let value = match item {
-                Initial::Bits(bits) => *bits,
-                Initial::Address { symbol, offset, generic } => {
-                    let found = self.addresses.get(symbol).copied().unwrap_or((Space::Global, 0));
-                    let window = if *generic { map::window(found.0) } else { 0 };
-                    found.1.wrapping_add(window).wrapping_add(*offset as u64)
-                }
-            };
-            let source = value.to_le_bytes();
+            let source = self.initial_value(item)?.to_le_bytes();
             let count = width.min(chunk.len());
             chunk[..count].copy_from_slice(&source[..count]);
         }
-        bytes
+        Ok(bytes)
+    }
+
+    fn initial_value(&self, item: &Initial) -> Result<u64, String> {
+        match item {
+            Initial::Bits(bits) => Ok(*bits),
+            Initial::Address { symbol, offset, generic } => {
+                // Functions, shared and external variables have none.
+                let Some((space, address)) = self.addresses.get(symbol) else {
+                    return Err(format!("the initialiser refers to `{symbol}`, which has no address here"));
+                };
+                let window = if *generic { map::window(*space) } else { 0 };
+                Ok(address.wrapping_add(window).wrapping_add(*offset as u64))
+            }
+        }
     }
 }

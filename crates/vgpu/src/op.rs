@@ -86,7 +86,8 @@ pub(crate) enum Op {
     },
     Testp {
         f: TestFn,
-        element: Element,
+        /// The source is an f64 rather than an f32.
+        double: bool,
         d: u32,
         a: Reg,
     },

@@ -81,6 +81,8 @@ pub(crate) struct Program {
     pub(crate) local_bytes: u32,
     /// Names of source files, by number in `.file`.
     pub(crate) files: BTreeMap<u32, String>,
+    /// The source file of the kernel's own code, by its number; `None` without line information.
+    pub(crate) source_file: Option<u32>,
     /// Unsupported instructions that the kernel can reach.
     pub(crate) unsupported: Vec<Unsupported>,
 }
@@ -101,7 +103,8 @@ impl Program {
     }
 
     fn cuda(&self, file: u32, line: u32) -> CudaLine {
-        CudaLine { file: self.files.get(&file).cloned().unwrap_or_default(), line }
+        // The parser has checked that the file is declared.
+        CudaLine { file: self.files[&file].clone(), line }
     }
 
     /// Offset of the dynamic shared memory in the CTA's shared memory, in bytes.

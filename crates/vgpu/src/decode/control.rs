@@ -65,10 +65,11 @@ impl Decoder<'_> {
                 Ok(Op::ActiveMask { d: self.dest(nth(operands, 0)?)? })
             }
             // Fences order accesses that this machine executes in order anyway; the others do not affect results.
-            _ => {
+            "membar" | "fence" | "brkpt" | "nanosleep" | "pmevent" | "griddepcontrol" | "setmaxnreg" => {
                 mods.drop_all(|_| true);
                 Ok(Op::Nop)
             }
+            base => Err(format!("`{base}` is not supported")),
         }
     }
 

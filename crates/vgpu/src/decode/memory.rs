@@ -68,10 +68,13 @@ impl Decoder<'_> {
             "red" => self.atomic(mods, operands, false),
             "cvta" => self.cvta(mods, operands),
             "isspacep" => self.is_space(mods, operands),
-            _ => {
+            // Caches do not affect results.
+            "prefetch" | "prefetchu" | "applypriority" => {
                 mods.drop_all(|_| true);
                 Ok(Op::Nop)
             }
+            // The bytes would become undefined.
+            base => Err(format!("`{base}` is not supported")),
         }
     }
 

@@ -97,6 +97,7 @@ impl<'a> Decoder<'a> {
         }
         self.body(function);
         self.scopes.pop();
+        self.program.source_file = own_file(&self.program.info);
         while let Some(index) = self.queue.pop() {
             self.called_function(index);
         }
@@ -120,6 +121,9 @@ impl<'a> Decoder<'a> {
 
     /// Decodes the statements of a function and appends a return.
     fn body(&mut self, function: &'a Function) {
+        for (line, directive) in &function.unsupported_directives {
+            self.refuse(*line, directive, "this directive is not supported");
+        }
         let statements: &'a [Statement] = function.body.as_deref().unwrap_or(&[]);
         self.block(statements);
         let line = self.program.info.last().map_or(0, |info| info.line);
@@ -298,6 +302,11 @@ impl<'a> Decoder<'a> {
             }
         }
     }
+}
+
+/// The source file of a function with these instructions, the inlined ones aside.
+fn own_file(info: &[Info]) -> Option<u32> {
+    info.iter().filter_map(|info| info.loc).find(|loc| loc.inlined_at.is_none()).map(|loc| loc.file)
 }
 
 /// The first aligned offset at or after `end`, saturated to `u32::MAX`, which a launch rejects.

@@ -6,7 +6,7 @@ use crate::decode::operand::{expect_count, nth};
 use crate::decode::scope::Symbol;
 use crate::decode::{Decoded, Decoder};
 use crate::isa::{CmpOp, DType, Kind, mask};
-use crate::op::{Guard, IntFn, Op, PredFn, Reg, Set, Setp, TestFn};
+use crate::op::{Element, Guard, IntFn, Op, PredFn, Reg, Set, Setp, TestFn};
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
@@ -180,9 +180,14 @@ impl Decoder<'_> {
         });
         let f = f.ok_or_else(|| "the property to test is missing".to_string())?;
         let dtype = mods.dtype()?;
+        let double = match element(dtype)? {
+            Element::F32 => false,
+            Element::F64 => true,
+            Element::Half(_) => return Err("`testp` is not supported for 16-bit types".to_string()),
+        };
         let d = self.predicate_dest(&operands[0])?;
         let a = self.source(&operands[1], dtype)?;
-        Ok(Op::Testp { f, element: element(dtype)?, d, a })
+        Ok(Op::Testp { f, double, d, a })
     }
 }
 

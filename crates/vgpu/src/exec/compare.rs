@@ -1,10 +1,12 @@
 //! Comparisons and tests.
 
+use std::num::FpCategory;
+
 use crate::exec::float::{flush_element, read_element, unpack_mode};
 use crate::exec::step::logic;
 use crate::exec::warp::{Lanes, Warp, lanes};
 use crate::isa::{CmpOp, Kind, mask, sign_extend};
-use crate::op::{Element, Set, Setp, TestFn};
+use crate::op::{Set, Setp, TestFn};
 
 /// Position of the high element of a packed type; only 16-bit types have packed comparisons.
 const HIGH: u32 = 16;
@@ -92,20 +94,18 @@ fn floats(cmp: CmpOp, a: f64, b: f64) -> bool {
     matches!(cmp, CmpOp::Equ | CmpOp::Neu | CmpOp::Ltu | CmpOp::Leu | CmpOp::Gtu | CmpOp::Geu | CmpOp::Nan)
 }
 
-/// Lanes whose value belongs to the class that `f` tests for.
-pub(crate) fn testp(values: &Lanes, f: TestFn, element: Element) -> u32 {
+/// Lanes whose value, an f64 if `double` is set or else an f32, belongs to the class that `f` tests for.
+pub(crate) fn testp(values: &Lanes, f: TestFn, double: bool) -> u32 {
     gather(u32::MAX, |lane| {
-        let single = f32::from_bits(values[lane] as u32);
-        let double = f64::from_bits(values[lane]);
-        let class = if element == Element::F64 { double.classify() } else { single.classify() };
-        let is = |other: std::num::FpCategory| class == other;
+        let bits = values[lane];
+        let class = if double { f64::from_bits(bits).classify() } else { f32::from_bits(bits as u32).classify() };
         match f {
-            TestFn::Finite => !is(std::num::FpCategory::Nan) && !is(std::num::FpCategory::Infinite),
-            TestFn::Infinite => is(std::num::FpCategory::Infinite),
-            TestFn::Number => !is(std::num::FpCategory::Nan),
-            TestFn::NotANumber => is(std::num::FpCategory::Nan),
-            TestFn::Normal => is(std::num::FpCategory::Normal) || is(std::num::FpCategory::Zero),
-            TestFn::Subnormal => is(std::num::FpCategory::Subnormal),
+            TestFn::Finite => !matches!(class, FpCategory::Nan | FpCategory::Infinite),
+            TestFn::Infinite => class == FpCategory::Infinite,
+            TestFn::Number => class != FpCategory::Nan,
+            TestFn::NotANumber => class == FpCategory::Nan,
+            TestFn::Normal => matches!(class, FpCategory::Normal | FpCategory::Zero),
+            TestFn::Subnormal => class == FpCategory::Subnormal,
         }
     })
 }

@@ -26,6 +26,7 @@ use crate::fault::{Fault, Stop};
 use crate::launch::{Launch, Options, Progress};
 use crate::memory::Memory;
 use crate::program::{Info, Program};
+use crate::ptx::ast::Loc;
 use crate::report::{Report, Stats};
 use cta::Cta;
 use joins::Joins;
@@ -81,6 +82,8 @@ struct Machine<'a> {
 pub(crate) struct Ready<'a> {
     pub(crate) program: &'a Program,
     pub(crate) launch: &'a Launch,
+    /// Number of the launch's first CTA.
+    pub(crate) first_cta: u32,
     /// The parameter block.
     pub(crate) params: &'a [u8],
     /// The constant memory of the module.
@@ -118,11 +121,9 @@ fn run_once(
     known: &KnownRaces,
     is_last: bool,
 ) -> (Result<Report, Box<Fault>>, KnownRaces) {
-    let Ready { program, launch, params, constants, options } = *ready;
+    let Ready { program, launch, first_cta, params, constants, options } = *ready;
     let [x, y, z] = launch.grid;
     let count = x.saturating_mul(y).saturating_mul(z);
-    let lines: Vec<u32> = program.info.iter().map(|info| info.line).collect();
-    let first_cta = memory.begin_launch(launch.grid, count, lines);
     let mut machine = Machine {
         program,
         launch,
@@ -148,7 +149,7 @@ fn run_once(
     };
     let result = (0..count).try_for_each(|linear| {
         let index = [linear % x, linear / x % y, linear / x / y];
-        machine.cta = Cta::new(program, launch, options, first_cta.saturating_add(linear), index);
+        machine.cta = Cta::new(program, launch, options, first_cta + linear, index);
         machine.run_cta()?;
         machine.before.ended += 1;
         machine.before.thread_instructions += machine.cta.executed;
@@ -158,11 +159,12 @@ fn run_once(
     (report, machine.found)
 }
 
-/// The value of `of_line` for the CUDA line of each instruction. Inlined code has the default, since its line belongs
-/// to the inlined function and not to the kernel.
+/// The value of `of_line` for the CUDA line of each instruction. The lines are those of the kernel's file; code from
+/// another file and inlined code, whose line belongs to the inlined function, have the default.
 fn by_line<T: Default>(program: &Program, of_line: impl Fn(u32) -> T) -> Vec<T> {
-    let line = |info: &Info| info.loc.filter(|loc| loc.inlined_at.is_none()).map(|loc| loc.line);
-    program.info.iter().map(|info| line(info).map(&of_line).unwrap_or_default()).collect()
+    let is_own = |loc: &Loc| loc.inlined_at.is_none() && Some(loc.file) == program.source_file;
+    let value = |info: &Info| info.loc.filter(is_own).map(|loc| of_line(loc.line)).unwrap_or_default();
+    program.info.iter().map(value).collect()
 }
 
 impl Machine<'_> {

@@ -99,8 +99,8 @@ pub(crate) fn scalar(warp: &mut Warp, exec: u32, op: &Op) {
         }
         Op::Setp(setp) => compare::setp(warp, exec, setp),
         Op::Set(set) => compare::set(warp, exec, set),
-        Op::Testp { f, element, d, a } => {
-            let value = compare::testp(&warp.regs[*a as usize], *f, *element);
+        Op::Testp { f, double, d, a } => {
+            let value = compare::testp(&warp.regs[*a as usize], *f, *double);
             warp.set_pred(*d, exec, value);
         }
         Op::Float { f, mode, d, s } => float::execute(&mut warp.regs, exec, *f, mode, *d, s),

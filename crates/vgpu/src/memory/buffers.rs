@@ -113,16 +113,17 @@ impl Memory {
         let linear = write.cta - launch.first_cta;
         let [x, y, _] = launch.grid;
         let cta = [linear % x, linear / x % y, linear / x / y];
-        let ptx_line = launch.lines.get(write.pc as usize).copied().unwrap_or(0);
+        let ptx_line = launch.lines[write.pc as usize];
         Some(Writer { cta, thread: write.thread, warp: write.thread / 32, lane: write.thread % 32, ptx_line })
     }
 
-    /// Starts a launch of `ctas` CTAs and returns the number of its first CTA.
-    pub(crate) fn begin_launch(&mut self, grid: [u32; 3], ctas: u32, lines: Vec<u32>) -> u32 {
+    /// Starts a launch and returns the number of its first CTA; `None` if the numbers of its CTAs do not fit.
+    pub(crate) fn begin_launch(&mut self, grid: [u32; 3], lines: Vec<u32>) -> Option<u32> {
         let first_cta = self.next_cta.max(1);
+        let ctas = grid.iter().try_fold(1u32, |product, size| product.checked_mul(*size))?;
+        self.next_cta = first_cta.checked_add(ctas)?;
         self.launches.push(LaunchRecord { first_cta, grid, lines });
-        self.next_cta = first_cta.saturating_add(ctas);
-        first_cta
+        Some(first_cta)
     }
 
     /// The buffer that holds `address`, or else the nearest one below it.
@@ -153,5 +154,15 @@ mod tests {
         assert!(memory.is_written(a, 3));
         assert!(!memory.is_written(a, 4));
         assert!(!memory.is_written(b, 0));
+    }
+
+    #[test]
+    fn every_cta_has_a_number_of_its_own() {
+        let mut memory = Memory::new();
+        let grid = [1 << 16, 1 << 15, 1];
+        assert_eq!(memory.begin_launch(grid, Vec::new()), Some(1));
+        assert_eq!(memory.begin_launch([(1 << 31) - 1, 1, 1], Vec::new()), None);
+        assert_eq!(memory.begin_launch([(1 << 31) - 2, 1, 1], Vec::new()), Some((1 << 31) + 1));
+        assert_eq!(memory.begin_launch([1, 1, 1], Vec::new()), None);
     }
 }

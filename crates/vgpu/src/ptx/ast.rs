@@ -18,6 +18,8 @@ pub(crate) struct File {
 /// A declared variable or parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct Variable {
+    /// 1-based line of the name.
+    pub(crate) line: u32,
     pub(crate) name: String,
     pub(crate) space: Space,
     /// Whether it is a `.reg` parameter of a function.
@@ -55,6 +57,8 @@ pub(crate) struct Function {
     pub(crate) required_threads: Option<[u32; 3]>,
     /// The line of `.reqnctapercluster` and its CTAs in each dimension.
     pub(crate) required_cluster: Option<(u32, [u32; 3])>,
+    /// Line and name of each directive that may change what the function computes, and that is not executed here.
+    pub(crate) unsupported_directives: Vec<(u32, String)>,
 }
 
 /// A statement of a function body.

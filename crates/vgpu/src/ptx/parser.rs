@@ -1,5 +1,7 @@
 //! Statements: module directives, functions, scopes, instructions.
 
+use std::collections::BTreeMap;
+
 use crate::fault::PtxError;
 use crate::isa::DType;
 use crate::ptx::ast::{File, Function, Instruction, Loc, Statement};
@@ -8,13 +10,34 @@ use crate::ptx::lexer::{Token, TokenKind, lex};
 /// Maximum nesting depth of scopes and operands.
 pub(crate) const MAX_NESTING: u32 = 64;
 
+/// Directives of a function that do not change what it computes: they guide the register allocation and the schedule.
+const HARMLESS_DIRECTIVES: [&str; 7] = [
+    ".minnctapersm",
+    ".maxnctapersm",
+    ".maxnreg",
+    ".maxclusterrank",
+    ".noreturn",
+    ".abi_preserve",
+    ".abi_preserve_control",
+];
+
 /// Parses a whole file.
 pub(crate) fn parse(source: &str) -> Result<File, PtxError> {
-    let mut parser = Parser { source, tokens: lex(source)?, at: 0, loc: None, file: File::default() };
+    let (tokens, file, located) = (lex(source)?, File::default(), BTreeMap::new());
+    let mut parser = Parser { source, tokens, at: 0, loc: None, file, located };
     while parser.at < parser.tokens.len() {
         parser.module_item()?;
     }
-    Ok(parser.file)
+    // `.file` may follow the `.loc` that refers to it.
+    let undeclared = parser.located.iter().find(|(number, _)| !parser.file.files.contains_key(number));
+    match undeclared {
+        Some((number, line)) => Err(syntax_error(*line, format!("no `.file` declares the file {number}"))),
+        None => Ok(parser.file),
+    }
+}
+
+fn syntax_error(line: u32, message: impl Into<String>) -> PtxError {
+    PtxError::Syntax { line, message: message.into() }
 }
 
 pub(crate) struct Parser<'a> {
@@ -25,6 +48,8 @@ pub(crate) struct Parser<'a> {
     /// The `.loc` in effect, if there is one.
     loc: Option<Loc>,
     file: File,
+    /// The files that `.loc` refers to, each with the PTX line of its first `.loc`.
+    located: BTreeMap<u32, u32>,
 }
 
 impl<'a> Parser<'a> {
@@ -34,7 +59,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(crate) fn fail<T>(&self, message: impl Into<String>) -> Result<T, PtxError> {
-        Err(PtxError::Syntax { line: self.line(), message: message.into() })
+        Err(syntax_error(self.line(), message))
     }
 
     pub(crate) fn peek(&self) -> Option<Token<'a>> {
@@ -158,8 +183,8 @@ impl<'a> Parser<'a> {
     /// Directives that are allowed in a module and in a body, and that generate no code.
     fn common_directive(&mut self, word: &str, line: u32) -> Result<(), PtxError> {
         match word {
-            ".loc" => self.location(line),
-            ".file" => self.file_name(line),
+            ".loc" => self.location(line)?,
+            ".file" => self.file_name(line)?,
             ".section" => {
                 while self.at < self.tokens.len() && !self.is_punct("{") {
                     self.at += 1;
@@ -176,24 +201,38 @@ impl<'a> Parser<'a> {
     }
 
     /// `.loc file line column {, function_name name, inlined_at file line column}`
-    fn location(&mut self, line: u32) {
+    fn location(&mut self, line: u32) -> Result<(), PtxError> {
         let rest = self.rest_of_line(line);
         let number = |at: usize| rest.get(at).and_then(|token| token.text.parse::<u32>().ok());
-        let inlined = rest.iter().position(|token| token.text == "inlined_at");
-        let inlined_at = inlined.and_then(|at| number(at + 1).zip(number(at + 2)));
-        // Line 0 means that the code has no source line.
-        self.loc = match number(0).zip(number(1)) {
-            Some((file, line)) if line > 0 => Some(Loc { file, line, inlined_at }),
-            _ => None,
+        let file_and_line = |at: usize| number(at).zip(number(at + 1));
+        let inlined_at = match rest.iter().position(|token| token.text == "inlined_at") {
+            Some(at) => file_and_line(at + 1).map(Some),
+            None => Some(None),
         };
+        let Some(((file, source_line), inlined_at)) = file_and_line(0).zip(inlined_at) else {
+            return Err(syntax_error(line, "`.loc` must name a file and a line, and so must its `inlined_at`"));
+        };
+        // Line 0 means that the code has no source line.
+        self.loc = (source_line > 0).then_some(Loc { file, line: source_line, inlined_at });
+        if let Some(loc) = self.loc {
+            let caller = loc.inlined_at.map(|(file, _)| file);
+            for file in [loc.file].into_iter().chain(caller) {
+                self.located.entry(file).or_insert(line);
+            }
+        }
+        Ok(())
     }
 
-    fn file_name(&mut self, line: u32) {
+    /// `.file number "name"`, and a time and a size, which are not needed.
+    fn file_name(&mut self, line: u32) -> Result<(), PtxError> {
         let rest = self.rest_of_line(line);
-        let index = rest.first().and_then(|token| token.text.parse::<u32>().ok());
-        if let (Some(index), Some(name)) = (index, rest.get(1)) {
-            self.file.files.insert(index, name.text.to_string());
-        }
+        let number = rest.first().and_then(|token| token.text.parse::<u32>().ok());
+        let name = rest.get(1).filter(|token| token.kind == TokenKind::Text);
+        let Some((number, name)) = number.zip(name) else {
+            return Err(syntax_error(line, "`.file` must have a number and a name"));
+        };
+        self.file.files.insert(number, name.text.to_string());
+        Ok(())
     }
 
     fn function(&mut self, is_kernel: bool) -> Result<(), PtxError> {
@@ -209,6 +248,7 @@ impl<'a> Parser<'a> {
             max_threads: None,
             required_threads: None,
             required_cluster: None,
+            unsupported_directives: Vec::new(),
         };
         self.function_directives(&mut function)?;
         self.loc = None;
@@ -221,6 +261,7 @@ impl<'a> Parser<'a> {
     }
 
     fn function_directives(&mut self, function: &mut Function) -> Result<(), PtxError> {
+        let mut explicit_cluster = None;
         while !self.is_punct("{") && !self.is_punct(";") {
             let line = self.line();
             let word = self.word()?;
@@ -229,8 +270,17 @@ impl<'a> Parser<'a> {
                 ".reqnctapercluster" => function.required_cluster = Some((line, self.extent()?)),
                 ".maxntid" => function.max_threads = Some(self.extent()?),
                 ".reqntid" => function.required_threads = Some(self.extent()?),
-                _ => self.directive_arguments(),
+                ".explicitcluster" => explicit_cluster = Some((line, word.to_string())),
+                _ if HARMLESS_DIRECTIVES.contains(&word) => self.directive_arguments(),
+                _ => {
+                    function.unsupported_directives.push((line, word.to_string()));
+                    self.directive_arguments();
+                }
             }
+        }
+        // Without `.reqnctapercluster`, the launch has to give the size of the cluster, which is not supported.
+        if function.required_cluster.is_none() {
+            function.unsupported_directives.extend(explicit_cluster);
         }
         Ok(())
     }
@@ -247,7 +297,7 @@ impl<'a> Parser<'a> {
         Ok(extent)
     }
 
-    /// Skips the arguments of a directive that this crate does not need, such as `.minnctapersm 2`.
+    /// Skips the arguments of a directive, such as `.minnctapersm 2`.
     fn directive_arguments(&mut self) {
         while let Some(token) = self.peek() {
             let stop = token.kind == TokenKind::Word || self.is_punct("{") || self.is_punct(";");
@@ -394,7 +444,7 @@ mod tests {
     use crate::ptx::ast::Operand;
 
     fn kernel(body: &str) -> Vec<Statement> {
-        let source = format!(".version 8.0\n.target sm_90a\n.entry k()\n{{\n{body}\n}}\n");
+        let source = format!(".version 8.0\n.file 1 \"k.cu\"\n.entry k()\n{{\n{body}\n}}\n");
         let mut file = parse(&source).unwrap_or_default();
         file.functions.pop().and_then(|function| function.body).unwrap_or_default()
     }

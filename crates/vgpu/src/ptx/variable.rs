@@ -94,6 +94,7 @@ impl Parser<'_> {
     }
 
     fn declarator(&mut self, prefix: &Prefix, is_extern: bool) -> Result<Variable, PtxError> {
+        let line = self.line();
         let name = self.word()?.to_string();
         let element = prefix.element.bytes().max(1);
         let mut count = u64::from(prefix.vector);
@@ -119,6 +120,7 @@ impl Parser<'_> {
         }
         let natural = element.saturating_mul(prefix.vector);
         Ok(Variable {
+            line,
             name,
             space: prefix.space,
             is_register: prefix.is_register,

@@ -1,6 +1,6 @@
 //! `setp`, `set`, `selp`, `slct`, `testp`.
 
-use crate::harness::{halves, map, pairs};
+use crate::harness::{halves, map, pairs, refusals};
 use crate::small::{BF16, F16};
 
 type Comparison = fn(f64, f64) -> bool;
@@ -163,4 +163,9 @@ fn testp_classifies() {
         // Multiplied by 2^-900, the values are in the same classes of f64.
         assert_eq!(doubles, want, "{class}");
     }
+}
+
+#[test]
+fn testp_takes_no_halves() {
+    assert_eq!(refusals("testp.normal.f16 %p1, %h1;\ntestp.finite.bf16 %p1, %h1;").len(), 2);
 }

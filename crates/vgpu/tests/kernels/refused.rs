@@ -1,0 +1,86 @@
+//! PTX that is refused, because executing it as if it were something else would give a wrong result.
+
+use super::*;
+use tilewright_vgpu::PtxError;
+
+#[test]
+fn an_initialiser_without_an_address_is_refused() {
+    let kernel = ".entry k()\n{\nret;\n}\n";
+    for declared in [".extern .global .u32 x;", ".shared .u32 x[4];", ".func x()\n{\nret;\n}"] {
+        let lines = declared.lines().count() as u32;
+        let text = format!("{declared}\n.global .u64 two[2] = {{x, x+4}};\n{kernel}");
+        assert_eq!(unsupported_lines(&text), [lines + 1], "{declared}");
+    }
+    let RunError::Unsupported(list) = refusal(&format!(".global .u64 p = generic(y);\n{kernel}")) else {
+        panic!("the initialiser is unsupported")
+    };
+    assert_eq!(list[0].text, "`p`: the initialiser refers to `y`, which has no address here");
+}
+
+#[test]
+fn discarded_bytes_are_refused() {
+    let outcome = execute(&with_addresses("discard.global.L2 [%rd1], 128;\nprefetch.global.L2 [%rd1];\nret;"), 1, 32);
+    let Err(RunError::Unsupported(list)) = &outcome.result else { panic!("{:?}", outcome.result) };
+    assert_eq!(list.iter().map(|item| item.line).collect::<Vec<_>>(), [21]);
+}
+
+#[test]
+fn directives_that_are_not_known_to_be_harmless_are_refused() {
+    let kernel =
+        |directives: &str| format!(".entry k()\n{directives}\n{{\ncall f;\nret;\n}}\n.func f()\n{{\nret;\n}}\n");
+    assert_eq!(unsupported_lines(&kernel(".reqntid 32\n.blocksareclusters")), [3]);
+    assert_eq!(unsupported_lines(&kernel(".explicitcluster")), [2]);
+    let of_a_callee = kernel("").replace(".func f()", ".func f()\n.unheardof 3 (1, 2)");
+    assert_eq!(unsupported_lines(&of_a_callee), [8]);
+    for harmless in [".minnctapersm 2", ".maxnreg 32\n.maxclusterrank 8", ".explicitcluster\n.reqnctapercluster 1"] {
+        let module = Module::parse(&kernel(harmless)).unwrap_or_else(|error| panic!("{error}"));
+        let block = [32, 1, 1];
+        let launch = Launch { kernel: "k".to_string(), grid: [1; 3], block, dynamic_shared_bytes: 0, args: Vec::new() };
+        let result = run(&module, &launch, &mut Memory::new(), &Options::default());
+        assert!(result.is_ok(), "{harmless}: {:?}", result.err());
+    }
+}
+
+#[test]
+fn source_locations_that_cannot_be_read_are_syntax_errors() {
+    let file = ".file 1 \"k.cu\"\n";
+    for (text, wrong) in [
+        (format!("{file}.entry k()\n{{\n.loc 1\nret;\n}}\n"), 4),
+        (format!("{file}.entry k()\n{{\n.loc one 7 3\nret;\n}}\n"), 4),
+        (format!("{file}.entry k()\n{{\n.loc 1 7 3, function_name $L, inlined_at 1\nret;\n}}\n"), 4),
+        (format!("{file}.entry k()\n{{\n.loc 2 7 3\nret;\n}}\n"), 4),
+        (format!("{file}.entry k()\n{{\n.loc 1 7 3, function_name $L, inlined_at 2 9 1\nret;\n}}\n"), 4),
+        (".file \"k.cu\"\n".to_string(), 1),
+        (".file 1\n".to_string(), 1),
+    ] {
+        let Err(PtxError::Syntax { line, .. }) = Module::parse(&text) else { panic!("{text}") };
+        assert_eq!(line, wrong, "{text}");
+    }
+}
+
+/// Runs a kernel with a store at line 7 of file 1, which calls a function with a store to the same bytes at line 7 of
+/// `file`.
+fn two_stores_at_line_7(file: u32) -> Result<Report, RunError> {
+    let text = format!(
+        ".version 8.0\n.target sm_90a\n.address_size 64\n.file 1 \"k.cu\"\n.file 2 \"f.cuh\"\n\
+         .func f(.param .u64 p)\n{{\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [p];\n.loc {file} 7 0\n\
+         st.global.u32 [%rd1], 1;\nret;\n}}\n\
+         .entry k(.param .u64 p)\n{{\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [p];\n.loc 1 7 0\n\
+         st.global.u32 [%rd1], 2;\n{{\n.param .b64 param0;\nst.param.b64 [param0], %rd1;\ncall.uni f, (param0);\n}}\n\
+         ret;\n}}\n"
+    );
+    let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let mut memory = Memory::new();
+    let args = vec![Arg::Buffer { buffer: memory.allocate_poison("p", 4), byte_offset: 0 }];
+    let launch = Launch { kernel: "k".to_string(), grid: [1; 3], block: [1; 3], dynamic_shared_bytes: 0, args };
+    let options = Options { apart: [(7, 0)].into(), ..Options::default() };
+    run(&module, &launch, &mut memory, &options)
+}
+
+#[test]
+fn lines_of_other_files_are_not_in_the_groups_of_the_kernel() {
+    let Err(RunError::Fault(fault)) = two_stores_at_line_7(1) else { panic!("a fault is expected") };
+    assert_eq!(fault.kind, FaultKind::NotApart);
+    let other = two_stores_at_line_7(2);
+    assert!(other.is_ok(), "{:?}", other.err());
+}
