@@ -10,7 +10,7 @@ use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
 use tilewright_layout::conversion::{Picks, ShuffleMode, ShuffleStep, Shuffles};
 
-use super::Make;
+use super::make::Make;
 use crate::builder::regs;
 use crate::threads::number;
 

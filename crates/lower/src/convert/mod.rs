@@ -1,42 +1,20 @@
 //! `convert_layout`: the elements of a fragment move to the threads and registers of another. The plans are those of
 //! [`tilewright_layout::conversion`].
 
+mod context;
 mod exchange;
+mod make;
 mod staging;
 
-use tilewright_diag::Diagnostic;
-use tilewright_expr::Expr;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::{Stmt, Value};
-use tilewright_ir::tile::{Kernel, Op};
-use tilewright_layout::conversion::{Conversion, ConversionKind, FragmentTable, convert_tables};
-use tilewright_layout::map::Map;
-use tilewright_layout::{DType, LayoutError};
+use tilewright_ir::thread::Stmt;
+use tilewright_layout::LayoutError;
+use tilewright_layout::conversion::{Conversion, ConversionKind};
 
-use crate::builder::{Builder, regs};
-use crate::conditions::under;
-use crate::elements::Held;
-use crate::operand::other_operands;
-use crate::refusal::Refusal;
-use crate::threads::members;
+use self::context::Context;
+use self::make::Make;
+use crate::builder::Builder;
 use crate::variant::{Schedule, Variant, VariantList};
-
-/// What the variants look at.
-pub(crate) struct Context {
-    source: Held,
-    result: Held,
-    /// Which element each slot of the destination holds.
-    wanted: Map,
-    threads: usize,
-    /// The index of a thread in its CTA.
-    thread: Expr,
-    dtype: DType,
-    /// Plans in which each element takes one register or more.
-    in_registers: Result<Vec<Conversion>, LayoutError>,
-    /// Plans in which narrow elements are packed, as in shared memory.
-    packed: Result<Vec<Conversion>, LayoutError>,
-    op: Op,
-}
 
 pub(crate) static VARIANTS: VariantList<Context, Conversion> = VariantList {
     context: Context::new,
@@ -95,40 +73,6 @@ fn found(
     }
 }
 
-impl Context {
-    /// The operands of a `convert_layout`. Error: one whose layout cannot be used.
-    fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
-        let [dst, src] = &op.operands[..] else { return Err(other_operands(kernel, op)) };
-        let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
-        let held = |handle| Held::of(kernel, builder, handle).map_err(refused);
-        let (result, source) = (held(dst.buffer)?, held(src.buffer)?);
-        let elements = src.elements() as usize;
-        let (dtype, wanted) = (kernel.buffers[src.buffer].dtype, result.map(elements));
-        let bits = 8 * dtype.bytes() as usize;
-        let tables = || [&source.map(elements), &wanted].map(FragmentTable::of_map);
-        let plans = |bits: usize| {
-            let [from, to] = tables();
-            convert_tables(from?, to?, elements, bits)
-        };
-        Ok(Context {
-            in_registers: plans(bits.max(32)),
-            packed: plans(bits),
-            threads: kernel.threads as usize,
-            thread: Expr::var(&kernel.thread()),
-            source,
-            result,
-            wanted,
-            dtype,
-            op: op.clone(),
-        })
-    }
-
-    /// Whether a thread holds nothing in a slot of the destination, so that anything may be written there.
-    fn may_write(&self, thread: usize, slot: usize) -> bool {
-        self.wanted.at(thread, slot).is_none()
-    }
-}
-
 impl Schedule<Context> for Conversion {
     fn summary(&self, _: &Context) -> String {
         match &self.kind {
@@ -154,30 +98,5 @@ impl Schedule<Context> for Conversion {
             ConversionKind::Staging(staging) => make.staged(staging),
         }
         make.out
-    }
-}
-
-/// The statements of a conversion while they are made.
-struct Make<'a> {
-    context: &'a Context,
-    builder: &'a mut Builder,
-    out: Vec<Stmt>,
-}
-
-impl Make<'_> {
-    /// Statements that only the threads of `set` execute, or also those that `may` execute them without effect.
-    fn by(&mut self, set: &[bool], may: impl Fn(usize) -> bool, body: Vec<Stmt>) {
-        if set.iter().enumerate().all(|(thread, is_in)| *is_in || may(thread)) {
-            self.out.extend(body);
-            return;
-        }
-        let conditions = members(set, &self.context.thread, self.builder, &mut self.out);
-        self.out.extend(under(&conditions, body));
-    }
-
-    /// A slot of the destination becomes a value.
-    fn written(&self, slot: usize, value: Value) -> Stmt {
-        let (place, result) = (self.context.result.place(slot), &self.context.result);
-        Stmt::Assign { to: regs(result.array, place.register, 1), value: result.written(place, value) }
     }
 }

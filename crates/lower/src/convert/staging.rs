@@ -6,7 +6,7 @@ use tilewright_ir::{Handle, SHARED_ALIGNMENT};
 use tilewright_layout::conversion::{Barrier, SharedAccess, Staging};
 use tilewright_layout::{Layout, SwizzleLayout};
 
-use super::Make;
+use super::make::Make;
 use crate::builder::regs;
 use crate::threads::{fit, number};
 

@@ -4,11 +4,10 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Memory, RegArray, Stmt};
-use tilewright_ir::tile::{Kernel, Op};
-use tilewright_layout::axis::Scope;
 use tilewright_layout::{TileLayout, refine_together};
 
-use super::{Context, both_in_memory};
+use super::context::Context;
+use super::team::{Team, spread_steps};
 use crate::builder::{Builder, regs};
 use crate::conditions::{in_step, under};
 use crate::operand::MemoryTile;
@@ -18,27 +17,6 @@ use crate::traversal::{Traversal, widest};
 const STAGED_BYTES: i64 = 128;
 /// The most steps of a batch, which are unrolled; more steps become a loop over batches.
 const MOST_STEPS: i64 = 16;
-/// A loop over up to this many batches is unrolled.
-const MOST_WRITTEN_OUT: i64 = 8;
-
-/// The threads that execute an op together.
-#[derive(Clone, Debug)]
-pub(crate) struct Team {
-    /// Index of the thread in the team.
-    pub(crate) index: Var,
-    pub(crate) threads: i64,
-}
-
-impl Team {
-    /// The threads that execute an op: those of a warp, or of the CTA.
-    pub(crate) fn of(kernel: &Kernel, op: &Op) -> Team {
-        if kernel.threads <= 32 || op.scope == Scope::Warp {
-            Team { index: kernel.lane(), threads: kernel.threads.min(32) }
-        } else {
-            Team { index: kernel.tid(), threads: kernel.threads }
-        }
-    }
-}
 
 /// A copy between two tiles in memory.
 pub(crate) struct MemorySchedule {
@@ -49,7 +27,7 @@ pub(crate) struct MemorySchedule {
 
 /// Walks over the tile in the address order of either side, with accesses as wide as both sides allow.
 pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>, Vec<Reason>> {
-    let (dst, src) = both_in_memory(context)?;
+    let (dst, src) = context.both_in_memory()?;
     let (to, from) = iters_of(dst, src)?;
     let joint = refine_together(&[to, from]).map_err(|_| {
         vec![Reason {
@@ -71,7 +49,7 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
 
 /// Copies element by element, in the order of the tile: correct for all layouts.
 pub(crate) fn accept_elementwise(context: &Context) -> Result<MemorySchedule, Vec<Reason>> {
-    let (dst, src) = both_in_memory(context)?;
+    let (dst, src) = context.both_in_memory()?;
     let (to, from) = iters_of(dst, src)?;
     Ok(MemorySchedule { traversal: Traversal::as_written(to, from), width: 1 })
 }
@@ -90,11 +68,11 @@ impl MemorySchedule {
     }
 
     fn dtype_bytes(&self, context: &Context) -> i64 {
-        both_in_memory(context).map_or(1, |(dst, _)| dst.dtype.bytes())
+        context.both_in_memory().map_or(1, |(dst, _)| dst.dtype.bytes())
     }
 
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
-        let Ok((dst, src)) = both_in_memory(context) else { return Vec::new() };
+        let Ok((dst, src)) = context.both_in_memory() else { return Vec::new() };
         let vectors = self.traversal.dst().size() / self.width;
         let batch = (STAGED_BYTES / (self.width * dst.dtype.bytes())).clamp(1, MOST_STEPS);
         let mut body = Vec::new();
@@ -112,37 +90,6 @@ impl MemorySchedule {
         body.extend(steps);
         body
     }
-}
-
-/// Distributes `vectors` over a team: `make(base, count)` builds the statements of `count` steps from step `base` on.
-/// Many steps become a loop over batches.
-pub(crate) fn spread_steps(
-    builder: &mut Builder,
-    team: &Team,
-    vectors: i64,
-    batch: i64,
-    make: impl Fn(&mut Builder, &Expr, i64) -> Vec<Stmt>,
-) -> Vec<Stmt> {
-    let steps = (vectors + team.threads - 1) / team.threads;
-    if steps <= batch {
-        return make(builder, &Expr::constant(0), steps);
-    }
-    let whole = vectors / team.threads / batch;
-    let mut body = Vec::new();
-    if whole > 1 {
-        let var = Var::new(builder.fresh("i"), 0, whole - 1);
-        let inner = make(builder, &(Expr::var(&var) * batch), batch);
-        body.push(Stmt::For { var, is_written_out: whole <= MOST_WRITTEN_OUT, body: inner });
-    } else if whole == 1 {
-        body.extend(make(builder, &Expr::constant(0), batch));
-    }
-    let mut done = whole * batch;
-    while done < steps {
-        let count = (steps - done).min(batch);
-        body.extend(make(builder, &Expr::constant(done), count));
-        done += count;
-    }
-    body
 }
 
 /// The accesses of a team to one side of a copy.

@@ -1,28 +1,18 @@
 //! `copy`: a warp or a CTA copies elements to the same indices of another tile.
 
+mod context;
 mod memory;
 mod registers;
+mod team;
 
-pub(crate) use memory::{Team, spread_steps};
 pub(crate) use registers::{Held, held_elements};
+pub(crate) use team::{Team, spread_steps};
 
-use tilewright_diag::Diagnostic;
-use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
-use tilewright_ir::tile::{Kernel, Op};
 
+use self::context::Context;
 use crate::builder::Builder;
-use crate::fragment::ThreadIndices;
-use crate::operand::{Operand, other_operands};
 use crate::variant::{Schedule, Variant, VariantList};
-
-/// What the variants of `copy` decide on.
-pub(crate) struct Context {
-    pub(crate) dst: Operand,
-    pub(crate) src: Operand,
-    pub(crate) team: Team,
-    pub(crate) indices: ThreadIndices,
-}
 
 pub(crate) enum CopySchedule {
     Memory(memory::MemorySchedule),
@@ -53,15 +43,6 @@ pub(crate) static VARIANTS: VariantList<Context, CopySchedule> = VariantList {
     ],
 };
 
-impl Context {
-    /// Resolves the operands of a `copy`. Error: one of them has no address.
-    fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
-        let [dst, src] = &op.operands[..] else { return Err(other_operands(kernel, op)) };
-        let [dst, src] = [Operand::resolve(builder, kernel, op, dst)?, Operand::resolve(builder, kernel, op, src)?];
-        Ok(Context { dst, src, team: Team::of(kernel, op), indices: ThreadIndices::in_cta(kernel) })
-    }
-}
-
 impl Schedule<Context> for CopySchedule {
     fn summary(&self, context: &Context) -> String {
         match self {
@@ -76,22 +57,6 @@ impl Schedule<Context> for CopySchedule {
             CopySchedule::Memory(s) => s.build(context, builder),
             CopySchedule::Fragment(s) => s.build(builder),
             CopySchedule::Registers(s) => s.build(),
-        }
-    }
-}
-
-/// Both operands, if both are in memory.
-fn both_in_memory(
-    context: &Context,
-) -> Result<(&crate::operand::MemoryTile, &crate::operand::MemoryTile), Vec<Reason>> {
-    match (&context.dst, &context.src) {
-        (Operand::Memory(dst), Operand::Memory(src)) => Ok((dst, src)),
-        (dst, src) => {
-            let fragment = if matches!(dst, Operand::Fragment(_)) { dst } else { src };
-            Err(vec![Reason {
-                text: format!("`{}` is in registers", fragment.title()),
-                accepted: "both operands in global or shared memory".to_string(),
-            }])
         }
     }
 }

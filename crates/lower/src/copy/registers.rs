@@ -6,7 +6,7 @@ use tilewright_ir::thread::{Cond, Stmt};
 use tilewright_layout::axis::{M, REG};
 use tilewright_layout::{TileLayout, refine_together};
 
-use super::Context;
+use super::context::Context;
 use crate::builder::{Builder, regs};
 use crate::conditions::under;
 use crate::fragment::{Owned, owned};

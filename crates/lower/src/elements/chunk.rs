@@ -8,23 +8,12 @@ use tilewright_ir::tile::vectors::{Chunk, Known, Mask, Movable, Places, chunks, 
 use tilewright_ir::tile::{Access, Element, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 
+use super::lowering::{Lowering, Place};
 use super::memory::inside;
-use super::{Lowering, Place};
+use super::moved::Moved;
 use crate::builder::regs;
 use crate::conditions::under;
 use crate::refusal::Refusal;
-
-/// An access that several steps make together as vectors, through an array with one register per step.
-#[derive(Clone)]
-pub(super) struct Moved {
-    /// The access.
-    known: Known,
-    /// Whether it is a store; otherwise it is a load.
-    writes: bool,
-    array: Handle<RegArray>,
-    /// The steps that it covers.
-    steps: std::ops::Range<usize>,
-}
 
 /// An access to memory that neighbouring steps may make together.
 struct Together {

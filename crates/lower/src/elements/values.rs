@@ -7,27 +7,10 @@ use tilewright_ir::thread::{Stmt, Value as ThreadValue};
 use tilewright_ir::tile::{ElementClass, ElementOp, IndexOp, Narrowing, Space, Value};
 use tilewright_layout::DType;
 
-use super::{Lowering, Place};
+use super::lowering::{Lowering, Place};
+use super::names::{Name, Named};
 use crate::builder::regs;
 use crate::refusal::Refusal;
-
-/// A value with a name.
-#[derive(Clone)]
-pub(super) struct Name {
-    name: String,
-    value: Named,
-}
-
-/// What a name stands for.
-#[derive(Clone)]
-enum Named {
-    /// A value in a register.
-    Kept(ThreadValue, DType),
-    /// A truth value.
-    Truth(ThreadValue),
-    /// An integer computed from indices, of whatever dtype its use requires.
-    Index(Value),
-}
 
 impl Lowering<'_> {
     /// `let name = value`

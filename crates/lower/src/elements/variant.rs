@@ -4,7 +4,8 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::Stmt;
 use tilewright_ir::tile::{Kernel, Op};
 
-use super::{Nest, lower};
+use super::lowering::lower;
+use super::nest::Nest;
 use crate::builder::Builder;
 use crate::refusal::Refusal;
 use crate::variant::{Candidate, Offer, Variants};

@@ -10,7 +10,7 @@ use tilewright_ir::thread::{Stmt as ThreadStmt, Value as ThreadValue};
 use tilewright_ir::tile::{Element, ElementOp, If, Loop, Parallel, Space, Stmt, Tile, value_title};
 use tilewright_layout::DType;
 
-use super::{Substitution, Walk, substituted_expr};
+use super::walk::{Substitution, Walk, substituted_expr};
 use crate::elements::{self, ELEMENTS, Nest, NestByElements};
 use crate::measure::measure;
 use crate::sync::{Block, Branch, IfBlock, OpBlock};

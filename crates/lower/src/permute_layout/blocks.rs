@@ -13,15 +13,12 @@ use tilewright_ir::plan::{Memory as MemoryKind, Reason};
 use tilewright_ir::thread::{Call, Cond, Inst, RegArray, Regs, Stmt};
 use tilewright_layout::DType;
 
+use super::context::{Context, MOST_REGISTERS, staged};
 use super::exchange::{Exchange, Scratch, Stage};
 use super::linear::{Aim, BitMap, LANE_BITS, LaneBit, Side, Span, choose_lanes, complement, sums};
 use super::listed::{LinearAddress, LinearPart, Listed, Part};
-use super::{Context, staged};
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
-
-/// The most 32-bit registers of one lane, for data and for the exchange.
-pub(crate) const MOST_REGISTERS: i64 = 200;
 
 /// Bytes of one access on either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,21 +6,16 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Cond, Memory, RegArray, Stmt};
-
-use super::blocks::MOST_REGISTERS;
-use super::listed::Listed;
-use super::scheduled::data_registers;
-use super::steps::Steps;
-use super::{Context, staged};
-use crate::builder::{Builder, regs};
 use tilewright_layout::access::LANES;
+
+use super::context::{Context, MOST_REGISTERS, staged};
+use super::entry::{HIGH, MOST_HIGH, pair, unpaired};
+use super::listed::Listed;
+use super::steps::Steps;
+use crate::builder::{Builder, regs};
 
 /// The most steps whose offsets are looked up together.
 const TOGETHER: usize = 4;
-/// What the second value is multiplied by in an entry that holds two.
-pub(crate) const HIGH: i64 = 1 << 16;
-/// Second values below this keep a 32-bit entry non-negative.
-pub(crate) const MOST_HIGH: i64 = 1 << 15;
 /// The entry of an idle lane.
 const IDLE: i64 = -1;
 
@@ -66,7 +61,7 @@ impl OffsetPlan {
         }
         let count = steps.elements.len();
         let mut plan = OffsetPlan { steps, src, dst, chunk: count };
-        let per_step = data_registers(context) + plan.entries_per_step();
+        let per_step = context.registers_of_element() + plan.entries_per_step();
         let registers = count as i64 * per_step;
         if registers > MOST_REGISTERS {
             if context.may_alias {
@@ -112,7 +107,7 @@ impl OffsetPlan {
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
         let (from, to) = (&self.src.positions, &self.dst.positions);
         let tables = if self.is_packed() {
-            vec![("offset", self.entries(|element| from[element] + to[element] * HIGH))]
+            vec![("offset", self.entries(|element| pair(from[element], to[element])))]
         } else {
             vec![("from", self.entries(|element| from[element])), ("to", self.entries(|element| to[element]))]
         };
@@ -154,7 +149,10 @@ impl OffsetPlan {
             }
         }
         let of_step = |at: usize| match &found[..] {
-            [packed] => Offsets { src: &packed[at] % HIGH, dst: &packed[at] / HIGH },
+            [packed] => {
+                let [src, dst] = unpaired(&packed[at]);
+                Offsets { src, dst }
+            }
             separate => Offsets { src: separate[0][at].clone(), dst: separate[1][at].clone() },
         };
         steps.enumerate().map(|(at, _)| of_step(at)).collect()

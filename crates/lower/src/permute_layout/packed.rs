@@ -4,7 +4,9 @@
 use tilewright_ir::plan::Reason;
 
 use super::blocks::Pair;
-use super::{Context, PermuteSchedule, rounds};
+use super::context::Context;
+use super::rounds;
+use super::schedule::PermuteSchedule;
 
 /// Blocks of wide accesses where addresses are linear over bits, else rounds of blocks of words.
 pub(crate) fn accept(context: &Context) -> Result<Vec<PermuteSchedule>, Vec<Reason>> {

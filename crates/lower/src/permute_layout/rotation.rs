@@ -6,7 +6,8 @@ use tilewright_ir::thread::Stmt;
 use tilewright_layout::TileLayout;
 use tilewright_layout::axis::M;
 
-use super::{Context, Joint, staged};
+use super::context::{Context, staged};
+use super::joint::Joint;
 use crate::builder::{Builder, regs};
 use crate::traversal::Traversal;
 

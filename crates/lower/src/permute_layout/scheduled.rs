@@ -5,12 +5,13 @@ use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
 
 use super::banks::inside_a_word;
-use super::blocks::{BlockPlan, MOST_REGISTERS, Pair, Widths};
+use super::blocks::{BlockPlan, Pair, Widths};
+use super::context::{Context, MOST_REGISTERS};
 use super::listed::Listed;
 use super::offsets::OffsetPlan;
+use super::reasons::{collision, unknown_strides};
 use super::rotation::RotationPlan;
 use super::steps::Steps;
-use super::{Context, PermuteSchedule, collision, unknown_strides};
 use crate::builder::Builder;
 
 /// The most steps; all are unrolled.
@@ -32,7 +33,7 @@ enum Form {
     Offsets(OffsetPlan),
 }
 
-pub(crate) fn accept(context: &Context) -> Result<Vec<PermuteSchedule>, Vec<Reason>> {
+pub(crate) fn accept(context: &Context) -> Result<ScheduledPlan, Vec<Reason>> {
     let steps = (context.src.placed.size() + 31) / 32;
     if let Some(reason) = too_large(context, steps) {
         return Err(vec![reason]);
@@ -49,7 +50,7 @@ pub(crate) fn accept(context: &Context) -> Result<Vec<PermuteSchedule>, Vec<Reas
         }
     }
     match <[Listed; 2]>::try_from(found) {
-        Ok([src, dst]) if reasons.is_empty() => Ok(vec![PermuteSchedule::Scheduled(plan(context, src, dst)?)]),
+        Ok([src, dst]) if reasons.is_empty() => plan(context, src, dst),
         _ => Err(reasons),
     }
 }
@@ -79,7 +80,7 @@ fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Ve
 
 fn too_large(context: &Context, steps: i64) -> Option<Reason> {
     let elements = context.src.placed.size();
-    let registers = steps * data_registers(context);
+    let registers = steps * context.registers_of_element();
     if context.may_alias && registers > MOST_REGISTERS {
         return Some(Reason {
             text: format!(
@@ -93,11 +94,6 @@ fn too_large(context: &Context, steps: i64) -> Option<Reason> {
         text: format!("{elements} elements take {steps} steps"),
         accepted: format!("up to {MOST_STEPS} steps, since they are unrolled"),
     })
-}
-
-/// 32-bit registers of one element.
-pub(crate) fn data_registers(context: &Context) -> i64 {
-    (context.src.dtype.bytes() / 4).max(1)
 }
 
 impl ScheduledPlan {

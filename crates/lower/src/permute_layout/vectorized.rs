@@ -7,7 +7,8 @@ use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::RegArray;
 use tilewright_ir::thread::{Cond, Stmt};
 
-use super::{Context, Joint, staged};
+use super::context::{Context, staged};
+use super::joint::Joint;
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
 use crate::traversal::Traversal;

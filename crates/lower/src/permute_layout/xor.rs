@@ -8,9 +8,11 @@ use tilewright_layout::access::{AccessKind, WarpAccess};
 use tilewright_layout::axis::M;
 use tilewright_layout::{PlacedTile, TileLayout};
 
+use super::context::{Context, staged};
+use super::joint::Joint;
 use super::linear::BitMap;
 use super::listed::{LinearAddress, LinearPart};
-use super::{Context, Joint, staged, unknown_strides};
+use super::reasons::unknown_strides;
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
 

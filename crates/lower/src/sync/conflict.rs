@@ -5,7 +5,7 @@ use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr, for_each_stmt}
 use tilewright_ir::{Handle, HwIndex};
 use tilewright_layout::axis::Scope;
 
-use super::Accesses;
+use super::accesses::Accesses;
 use crate::trace::{Env, Touch, Trace, owner, trace};
 
 /// The most assignments of loop variables and block indices that are compared, per side. Beyond, the widest conflict

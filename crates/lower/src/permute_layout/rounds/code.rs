@@ -6,12 +6,12 @@ use tilewright_ir::thread::{Call, Cond, Inst, Memory, RegArray, Regs, Stmt};
 use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
 
-use super::RoundPlan;
+use super::plan::RoundPlan;
 use super::recipe::{Action, Place, actions, written};
 use super::round::Round;
 use super::table::{first_selector, first_value, selector_entries, selector_table};
 use crate::builder::{Builder, regs};
-use crate::permute_layout::{Context, staged};
+use crate::permute_layout::context::{Context, staged};
 
 /// What all rounds have in common.
 struct Site<'a> {

@@ -7,98 +7,13 @@ use std::ops::Range;
 
 use tilewright_layout::access::LANES;
 
+use super::kind::Kind;
+use super::loads::{Loads, Packing};
 use super::regular::regular_rounds;
 use super::search::improve;
 use super::units::Block;
 use crate::permute_layout::banks::{BANKS, bank};
 use crate::permute_layout::colouring::balanced;
-
-/// The shape of a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
-    /// Words that a lane holds: its accesses on either side.
-    pub(crate) steps: usize,
-    /// Neighbouring lanes that hold one block together.
-    pub(crate) sharing: usize,
-}
-
-impl Kind {
-    /// Blocks that fit a round.
-    pub(crate) fn capacity(self) -> usize {
-        LANES / self.sharing
-    }
-}
-
-/// Rounds that hold so many blocks of `width` x `width` units: first those with the fewest steps, in which lanes may
-/// have to share blocks, then those in which fewer do.
-pub(crate) fn choices(blocks: usize, width: usize) -> Vec<Vec<Kind>> {
-    let steps = (blocks * width).div_ceil(LANES);
-    let tails: &[&[usize]] = match (width, steps % width) {
-        (_, 0) => &[&[]],
-        (4, 1) => &[&[4], &[2], &[1]],
-        (4, 3) => &[&[2, 4], &[1]],
-        _ => &[&[2], &[1]],
-    };
-    let kind = |sharing: usize| Kind { steps: width / sharing, sharing };
-    let with = |tail: &&[usize]| {
-        let whole = std::iter::repeat_n(1, steps / width);
-        whole.chain(tail.iter().copied()).map(kind).collect::<Vec<Kind>>()
-    };
-    tails.iter().map(with).collect()
-}
-
-/// The round of every block, and the number of excess words: those beyond what their banks can serve.
-#[derive(Clone, Debug)]
-pub(crate) struct Packing {
-    /// The round of every block.
-    pub(crate) round_of: Vec<usize>,
-    /// Excess words in all rounds.
-    pub(crate) conflicts: i64,
-}
-
-/// How many words of each bank move in each round.
-#[derive(Clone, Debug)]
-pub(crate) struct Loads<'a> {
-    kinds: &'a [Kind],
-    /// Banks of the words of every block.
-    banks: &'a [Vec<usize>],
-    /// By round: words of each bank, of the source and then of the destination.
-    words: Vec<[usize; 2 * BANKS]>,
-}
-
-impl<'a> Loads<'a> {
-    pub(crate) fn new(kinds: &'a [Kind], banks: &'a [Vec<usize>]) -> Loads<'a> {
-        Loads { kinds, banks, words: vec![[0; 2 * BANKS]; kinds.len()] }
-    }
-
-    /// Puts a block into a round. Returns by how many the excess words grow.
-    pub(crate) fn add(&mut self, block: usize, round: usize) -> i64 {
-        let (words, steps) = (&mut self.words[round], self.kinds[round].steps);
-        let mut more = 0;
-        for bank in &self.banks[block] {
-            words[*bank] += 1;
-            more += i64::from(words[*bank] > steps);
-        }
-        more
-    }
-
-    /// Takes a block out of a round. Returns by how many the excess words shrink.
-    pub(crate) fn remove(&mut self, block: usize, round: usize) -> i64 {
-        let (words, steps) = (&mut self.words[round], self.kinds[round].steps);
-        let mut fewer = 0;
-        for bank in &self.banks[block] {
-            fewer += i64::from(words[*bank] > steps);
-            words[*bank] -= 1;
-        }
-        fewer
-    }
-
-    fn cost(&mut self, block: usize, round: usize) -> i64 {
-        let cost = self.add(block, round);
-        self.remove(block, round);
-        cost
-    }
-}
 
 /// Puts blocks into rounds of these kinds, which have room for all of them.
 pub(crate) fn pack(blocks: &[Block], kinds: &[Kind]) -> Packing {
@@ -201,6 +116,7 @@ fn starts(blocks: &[Block]) -> Option<Vec<(usize, usize)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::permute_layout::rounds::kind::choices;
     use crate::permute_layout::rounds::units::blocks_of;
 
     fn transpose(rows: i64, cols: i64, bytes: i64) -> Vec<Block> {
@@ -219,18 +135,6 @@ mod tests {
             words.iter().map(|count| (count - kind.steps as i64).max(0)).sum::<i64>()
         };
         words.iter().zip(kinds).map(over).sum()
-    }
-
-    #[test]
-    fn the_first_choice_has_as_many_steps_as_the_words_need() {
-        for (width, blocks) in [1, 2, 4].into_iter().flat_map(|width| (1..200).map(move |blocks| (width, blocks))) {
-            let choices = choices(blocks, width);
-            let steps: usize = choices[0].iter().map(|kind| kind.steps).sum();
-            assert_eq!(steps, (blocks * width).div_ceil(32), "{blocks} blocks of {width}");
-            for kinds in choices {
-                assert!(kinds.iter().map(|kind| kind.capacity()).sum::<usize>() >= blocks, "{kinds:?}");
-            }
-        }
     }
 
     #[test]

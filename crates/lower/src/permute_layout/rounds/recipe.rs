@@ -5,7 +5,7 @@
 
 use tilewright_expr::Expr;
 
-use super::packing::Kind;
+use super::kind::Kind;
 
 /// A register of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,56 +156,9 @@ fn gathered(rows: impl Iterator<Item = (usize, usize)>) -> i64 {
 }
 
 #[cfg(test)]
-pub(crate) mod machine {
-    //! Executes an exchange on bytes that are numbers.
-
-    use super::{Action, Place};
-
-    /// The registers of a lane.
-    #[derive(Clone, Debug, Default)]
-    pub(crate) struct Lane {
-        pub(crate) words: [[i64; 4]; 4],
-        pub(crate) scratch: [[i64; 4]; 4],
-        pub(crate) selectors: Vec<i64>,
-    }
-
-    impl Lane {
-        pub(crate) fn get(&self, place: Place) -> [i64; 4] {
-            match place {
-                Place::Word(at) => self.words[at as usize],
-                Place::Scratch(at) => self.scratch[at as usize],
-            }
-        }
-
-        fn set(&mut self, place: Place, value: [i64; 4]) {
-            match place {
-                Place::Word(at) => self.words[at as usize] = value,
-                Place::Scratch(at) => self.scratch[at as usize] = value,
-            }
-        }
-    }
-
-    pub(crate) fn execute(actions: &[Action], lanes: &mut [Lane]) {
-        for action in actions {
-            let before = lanes.to_vec();
-            for (number, lane) in lanes.iter_mut().enumerate() {
-                match *action {
-                    Action::Shuffle { to, from, mask } => lane.set(to, before[number ^ mask as usize].get(from)),
-                    Action::Permute { to, from: [first, second], selector, flip } => {
-                        let bytes = [lane.get(first), lane.get(second)].concat();
-                        let selector = lane.selectors[selector] ^ flip;
-                        lane.set(to, std::array::from_fn(|at| bytes[((selector >> (4 * at)) & 7) as usize]));
-                    }
-                }
-            }
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
-    use super::machine::{Lane, execute};
     use super::*;
+    use crate::permute_layout::rounds::machine::{Lane, execute};
 
     /// All orders of so many things.
     fn permutations(count: usize) -> Vec<Vec<usize>> {

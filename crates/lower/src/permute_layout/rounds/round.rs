@@ -3,10 +3,10 @@
 use tilewright_expr::Expr;
 use tilewright_layout::access::{AccessKind, WarpAccess};
 
+use super::kind::Kind;
 use super::orders::orders;
-use super::packing::Kind;
 use super::recipe::{of_lane, of_orders, of_turns};
-use super::table::unpacked;
+use super::selectors::unpacked;
 use super::units::Block;
 
 /// Bytes of a word.

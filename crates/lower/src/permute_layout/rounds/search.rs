@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::packing::{Kind, Loads, Packing};
+use super::kind::Kind;
+use super::loads::{Loads, Packing};
 use crate::permute_layout::banks::BANKS;
 
 /// Changes that are tried in all searches together.

@@ -5,7 +5,8 @@ use tilewright_expr::Expr;
 use tilewright_layout::access::LANES;
 
 use super::round::{Round, Selection, Side};
-use crate::permute_layout::offsets::{HIGH, MOST_HIGH};
+use super::selectors::packed;
+use crate::permute_layout::entry::{HIGH, MOST_HIGH, pair, unpaired};
 
 /// How the offsets of both sides are stored in tables.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +47,7 @@ impl Encoding {
         });
         if self.is_packed {
             let pairs = both.flat_map(|(src, dst)| src.into_iter().zip(dst));
-            return vec![pairs.map(|(src, dst)| src + dst * HIGH).collect()];
+            return vec![pairs.map(|(src, dst)| pair(src, dst)).collect()];
         }
         let (src, dst): (Vec<Vec<i64>>, Vec<Vec<i64>>) = both.unzip();
         vec![src.concat(), dst.concat()]
@@ -56,8 +57,8 @@ impl Encoding {
     pub(crate) fn values(&self, entries: &[Vec<Expr>]) -> [Vec<Expr>; 2] {
         match entries {
             [packed] => {
-                let src = packed.iter().map(|entry| entry % HIGH).collect();
-                [src, packed.iter().map(|entry| entry / HIGH).collect()]
+                let (src, dst) = packed.iter().map(unpaired).map(|[src, dst]| (src, dst)).unzip();
+                [src, dst]
             }
             separate => [0usize, 1].map(|side| separate.get(side).cloned().unwrap_or_default()),
         }
@@ -92,35 +93,4 @@ pub(crate) fn selector_table(rounds: &[Round]) -> Vec<i64> {
         table.extend((0..LANES).flat_map(of_lane));
     }
     table
-}
-
-/// Selectors as entries of a table: two of them in one where there are three.
-fn packed(selectors: &[i64]) -> Vec<i64> {
-    match selectors {
-        [first, second, third] => vec![first + second * HIGH, *third],
-        others => others.to_vec(),
-    }
-}
-
-/// The selectors in the entries of a lane.
-pub(crate) fn unpacked(entries: &[Expr]) -> Vec<Expr> {
-    match entries {
-        [both, third] => vec![both % HIGH, both / HIGH, third.clone()],
-        others => others.to_vec(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn entries_hold_all_selectors() {
-        for selectors in [vec![0x7632, 0x5410, 0x6420], vec![0x5410], vec![]] {
-            let entries: Vec<Expr> = packed(&selectors).into_iter().map(Expr::constant).collect();
-            assert!(entries.iter().all(|entry| entry.as_const().is_some_and(|value| i32::try_from(value).is_ok())));
-            let found: Vec<Option<i64>> = unpacked(&entries).iter().map(Expr::as_const).collect();
-            assert_eq!(found, selectors.into_iter().map(Some).collect::<Vec<_>>());
-        }
-    }
 }

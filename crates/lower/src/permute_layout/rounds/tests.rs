@@ -1,8 +1,11 @@
 //! Plans executed byte by byte, with what their tables hold.
 
-use super::recipe::machine::{Lane, execute};
+use tilewright_expr::Expr;
+use tilewright_layout::access::{AccessKind, tile_floor};
+
+use super::machine::{Lane, execute};
 use super::recipe::{Place, actions, written};
-use super::table::{first_selector, first_value, selector_table};
+use super::table::{Encoding, first_selector, first_value, selector_entries, selector_table};
 use super::*;
 
 /// Positions of a row-major `rows` x `cols` tile, and of its transpose, for the same elements.

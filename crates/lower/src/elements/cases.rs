@@ -1,0 +1,162 @@
+//! Accesses to elements of fragments: the slots that an index may refer to, and the conditions for each.
+
+use std::collections::BTreeMap;
+
+use tilewright_expr::linear::{linear, normalize};
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::Scalar;
+use tilewright_ir::thread::{Cond, Stmt, Value as ThreadValue};
+use tilewright_ir::tile::{Access, Coord};
+
+use super::fragments::{Held, Slot};
+use super::lowering::{Lowering, Place};
+use crate::builder::regs;
+use crate::conditions::under;
+use crate::refusal::Refusal;
+
+/// The most cases that the index of a fragment is split into because one term combines the iteration with other
+/// variables.
+const MOST_TIED: i64 = 16;
+
+/// One case of an access to a fragment: conditions, and the slot that is accessed under them.
+pub(super) struct Way {
+    pub(super) conditions: Vec<Cond>,
+    pub(super) slot: Slot,
+}
+
+impl Lowering<'_> {
+    /// The slots that an access to a fragment may refer to, each with its conditions.
+    pub(super) fn ways(&mut self, access: &Access, place: &Place) -> Result<Vec<Way>, Refusal> {
+        let held = self.fragment(access.buffer)?;
+        let index = self.coordinates(access, place)?;
+        let buffer = &self.kernel.buffers[access.buffer];
+        let flat = tilewright_ir::tile::flat(&index, &buffer.shape);
+        let mut ways = Vec::new();
+        for (asked, flat) in self.untied(&buffer.name, flat)? {
+            ways.extend(self.ways_of(&held, &flat, &asked, place));
+        }
+        Ok(ways)
+    }
+
+    /// The expression as sums of a part that depends on the iteration and a part that does not. Where one term
+    /// combines both, there is a case for every value of the variables outside the nest, with the conditions for it.
+    fn untied(&mut self, name: &str, flat: Expr) -> Result<Vec<(Vec<Cond>, Expr)>, Refusal> {
+        let mut known = vec![(Vec::new(), flat)];
+        while let Some(at) = known.iter().position(|(_, flat)| self.points.split(flat).is_none()) {
+            let (asked, flat) = known.remove(at);
+            let own = &self.nest.vars;
+            let mut tied: Option<Var> = None;
+            for (_, atom) in linear(&flat).terms {
+                if own.iter().any(|var| atom.mentions(var)) {
+                    atom.for_each_var(&mut |var| {
+                        if tied.is_none() && !own.contains(var) {
+                            tied = Some(var.clone());
+                        }
+                    });
+                }
+            }
+            let var = tied.ok_or_else(|| format!("the index of `{name}` has a term that cannot be split"))?;
+            let range = var.range();
+            if range.hi - range.lo >= MOST_TIED || known.len() as i64 >= MOST_TIED {
+                let var = var.name();
+                return Err(Refusal::Limit {
+                    text: format!(
+                        "the index of `{name}` combines the variables of the loop with `{var}` in one term, \
+                         which takes more than {MOST_TIED} cases"
+                    ),
+                    help: "write the index as a sum of a part that depends on the loop and a part that does \
+                           not, or keep the tile in shared memory",
+                });
+            }
+            known.extend((range.lo..=range.hi).map(|value| {
+                let more = Cond::Equal(Expr::var(&var), Expr::constant(value));
+                (asked.iter().cloned().chain([more]).collect(), normalize(&flat.with(&var, value)))
+            }));
+        }
+        Ok(known)
+    }
+
+    /// The slots of the elements at an index that splits, each with its conditions after those `asked` already.
+    fn ways_of(&mut self, held: &Held, flat: &Expr, asked: &[Cond], place: &Place) -> Vec<Way> {
+        let Some(split) = self.points.split(flat) else { return Vec::new() };
+        let elements = held.elements();
+        let own: Vec<Option<i64>> = self.points.steps_values(&split.own, place.step, &place.mask).collect();
+        if let Some(other) = split.other.as_const() {
+            let at = own.iter().map(|own| own.map(|own| own + other));
+            return self.of_groups(held.by_slot(at), place, asked);
+        }
+        // Registers have no address, so every value that the index may have is a case of its own.
+        let (least, most) = (own.iter().flatten().min(), own.iter().flatten().max());
+        let (Some(least), Some(most)) = (least, most) else { return Vec::new() };
+        let range = split.other.range();
+        let step = split.other.multiple().max(1);
+        let first = range.lo.max(-most);
+        let mut other = first + (step - first.rem_euclid(step)) % step;
+        let mut ways = Vec::new();
+        while other <= range.hi.min(elements - 1 - least) {
+            let at = own.iter().map(|own| own.map(|own| own + other).filter(|at| (0..elements).contains(at)));
+            let here = Cond::Equal(split.other.clone(), Expr::constant(other));
+            let asked: Vec<Cond> = asked.iter().cloned().chain([here]).collect();
+            ways.extend(self.of_groups(held.by_slot(at), place, &asked));
+            other += step;
+        }
+        ways
+    }
+
+    fn of_groups(&mut self, groups: BTreeMap<Slot, Vec<bool>>, place: &Place, asked: &[Cond]) -> Vec<Way> {
+        let mut ways = Vec::new();
+        for (slot, mask) in groups {
+            let mut conditions = asked.to_vec();
+            if mask != *place.mask {
+                conditions.extend(self.conditions(&mask));
+            }
+            ways.push(Way { conditions, slot });
+        }
+        ways
+    }
+
+    /// Whether an index expression may be out of bounds of the buffer, judged by its range.
+    fn may_leave(&self, access: &Access) -> bool {
+        let mut dimensions = access.index.iter().zip(&self.kernel.buffers[access.buffer].shape);
+        dimensions.any(|(coord, extent)| matches!(coord, Coord::At(at) if !at.range().within(0, *extent)))
+    }
+
+    /// The value of an element of a fragment.
+    pub(super) fn read_fragment(&mut self, access: &Access, place: &Place) -> Result<ThreadValue, Refusal> {
+        let held = self.fragment(access.buffer)?;
+        let ways = self.ways(access, place)?;
+        let dtype = self.kernel.buffers[access.buffer].dtype;
+        match &ways[..] {
+            [] => Ok(ThreadValue::Const(dtype, Scalar::Int(0))),
+            [way] if way.conditions.is_empty() => Ok(held.read(way.slot)),
+            _ => {
+                let array = self.new_registers("r", dtype, 1);
+                // In an arm that is not taken, the index may be one that no thread holds.
+                if self.arms > 0 && self.may_leave(access) {
+                    self.out.push(Stmt::Set { to: regs(array, 0, 1), value: Scalar::Int(0) });
+                }
+                for way in ways {
+                    let read = Stmt::Assign { to: regs(array, 0, 1), value: held.read(way.slot) };
+                    self.out.extend(under(&way.conditions, vec![read]));
+                }
+                Ok(ThreadValue::Reg(array, 0))
+            }
+        }
+    }
+
+    /// Sets an element of a fragment to a value.
+    pub(super) fn write_fragment(
+        &mut self,
+        access: &Access,
+        place: &Place,
+        value: &ThreadValue,
+    ) -> Result<(), Refusal> {
+        let held = self.fragment(access.buffer)?;
+        for way in self.ways(access, place)? {
+            let written = held.written(way.slot, value.clone());
+            let assign = Stmt::Assign { to: regs(held.array, way.slot.register, 1), value: written };
+            self.out.extend(under(&way.conditions, vec![assign]));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! A nest while it is lowered: what was found so far, and the statements so far.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tilewright_expr::Expr;
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Cond, RegArray, Regs, Stmt, Value as ThreadValue};
+use tilewright_ir::tile::vectors::{Mask, firsts};
+use tilewright_ir::tile::{Buffer, Kernel, Value};
+use tilewright_layout::DType;
+
+use super::fragments::Held;
+use super::memory::Address;
+use super::moved::Moved;
+use super::names::Name;
+use super::nest::Nest;
+use super::points::Points;
+use crate::builder::{Builder, regs};
+use crate::conditions::{merged, under};
+use crate::refusal::Refusal;
+use crate::threads::members;
+
+/// Lowers a nest. Error: why it cannot be lowered.
+pub(crate) fn lower(kernel: &Kernel, builder: &mut Builder, nest: &Nest) -> Result<Vec<Stmt>, Refusal> {
+    let mut lowering = Lowering::new(kernel, builder, nest);
+    lowering.steps()?;
+    let Lowering { declared, out, .. } = lowering;
+    Ok(declared.into_iter().chain(merged(out)).collect())
+}
+
+/// Lowers a condition that every thread evaluates: `holds` becomes 1 or 0. Error: why it cannot be lowered.
+pub(crate) fn lower_condition(
+    kernel: &Kernel,
+    builder: &mut Builder,
+    cond: &Value,
+    holds: Handle<RegArray>,
+) -> Result<Vec<Stmt>, Refusal> {
+    let nest = Nest::of_condition(kernel);
+    let mut lowering = Lowering::new(kernel, builder, &nest);
+    let place = Place { step: 0, mask: lowering.mask(0) };
+    lowering.declared.push(Stmt::Declare(holds));
+    lowering.keep_truth(cond, holds, &place)?;
+    Ok(lowering.declared.into_iter().chain(merged(lowering.out)).collect())
+}
+
+/// A position in a nest: the step, and the threads for which all enclosing conditions hold.
+pub(super) struct Place {
+    pub(super) step: usize,
+    pub(super) mask: Mask,
+}
+
+/// A nest while it is lowered.
+pub(super) struct Lowering<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) builder: &'a mut Builder,
+    pub(super) nest: &'a Nest,
+    pub(super) points: Points<'a>,
+    /// By step, the threads that are the first to execute their iteration: only these write memory.
+    pub(super) firsts: Vec<Mask>,
+    /// The fragments resolved so far.
+    pub(super) held: BTreeMap<Handle<Buffer>, Rc<Held>>,
+    /// The addresses found so far: buffer, index and address.
+    pub(super) addresses: Vec<(Handle<Buffer>, Vec<Expr>, Address)>,
+    /// The named values in scope, innermost last.
+    pub(super) names: Vec<Name>,
+    /// Declarations, which precede all steps.
+    pub(super) declared: Vec<Stmt>,
+    /// Accesses that the current steps make together.
+    pub(super) moved: Vec<Moved>,
+    /// The number of `select` arms around the current value, which is computed even if its arm is not taken.
+    pub(super) arms: usize,
+    /// The statements so far.
+    pub(super) out: Vec<Stmt>,
+}
+
+impl<'a> Lowering<'a> {
+    pub(super) fn new(kernel: &'a Kernel, builder: &'a mut Builder, nest: &'a Nest) -> Lowering<'a> {
+        let points = Points::new(&nest.vars, &nest.steps, Expr::var(&kernel.thread()));
+        let firsts = firsts(&nest.steps, &nest.steps.owners());
+        Lowering {
+            kernel,
+            builder,
+            nest,
+            points,
+            firsts,
+            held: BTreeMap::new(),
+            addresses: Vec::new(),
+            names: Vec::new(),
+            declared: Vec::new(),
+            moved: Vec::new(),
+            arms: 0,
+            out: Vec::new(),
+        }
+    }
+
+    /// The threads that have an iteration in a step.
+    pub(super) fn mask(&self, step: usize) -> Mask {
+        let steps = &self.nest.steps;
+        Rc::new((0..steps.threads()).map(|thread| steps.at(thread, step).is_some()).collect())
+    }
+
+    /// The statements that `make` adds, kept apart from those added so far.
+    pub(super) fn aside(&mut self, make: impl FnOnce(&mut Self) -> Result<(), Refusal>) -> Result<Vec<Stmt>, Refusal> {
+        let outer = std::mem::take(&mut self.out);
+        let result = make(self);
+        let inner = std::mem::replace(&mut self.out, outer);
+        result.map(|()| inner)
+    }
+
+    /// Adds statements that only the threads of `mask` execute; the threads of `all` are active here.
+    pub(super) fn guarded(&mut self, mask: &[bool], all: &[bool], body: Vec<Stmt>) {
+        if mask == all {
+            self.out.extend(body);
+            return;
+        }
+        if body.is_empty() || !mask.contains(&true) {
+            return;
+        }
+        let conditions = self.conditions(mask);
+        self.out.extend(under(&conditions, body));
+    }
+
+    /// Conditions that hold exactly for the threads of a set, looked up in a table if necessary.
+    pub(super) fn conditions(&mut self, set: &[bool]) -> Vec<Cond> {
+        let thread = self.points.thread().clone();
+        members(set, &thread, self.builder, &mut self.out)
+    }
+
+    /// A register that holds a value: the one that the value is, or a new one.
+    pub(super) fn in_register(&mut self, value: ThreadValue, dtype: DType) -> Regs {
+        if let ThreadValue::Reg(array, at) = value {
+            return regs(array, at, 1);
+        }
+        let array = self.new_registers("r", dtype, 1);
+        self.out.push(Stmt::Assign { to: regs(array, 0, 1), value });
+        regs(array, 0, 1)
+    }
+
+    pub(super) fn new_registers(&mut self, base: &str, dtype: DType, len: i64) -> Handle<RegArray> {
+        self.builder.registers(base, dtype, len, 1, &mut self.declared)
+    }
+
+    pub(super) fn fragment(&mut self, buffer: Handle<Buffer>) -> Result<Rc<Held>, Refusal> {
+        if let Some(held) = self.held.get(&buffer) {
+            return Ok(held.clone());
+        }
+        let held = Rc::new(Held::of(self.kernel, self.builder, buffer)?);
+        self.held.insert(buffer, held.clone());
+        Ok(held)
+    }
+}

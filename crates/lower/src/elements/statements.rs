@@ -1,0 +1,185 @@
+//! Lowers statements on elements.
+
+use std::rc::Rc;
+
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::thread::{Call, Inst, RegArray, Stmt, Value as ThreadValue};
+use tilewright_ir::tile::{Access, Coord, Element, ElementOp, Space, Value};
+use tilewright_ir::{Handle, Scalar};
+use tilewright_layout::DType;
+
+use super::lowering::{Lowering, Place};
+use crate::builder::regs;
+use crate::refusal::Refusal;
+
+/// An inner loop of up to this many iterations is unrolled.
+const MOST_WRITTEN_OUT: i64 = 8;
+
+impl Lowering<'_> {
+    /// Lowers the statements of one step, for the threads of `place`.
+    pub(super) fn elements(&mut self, body: &[Element], place: &Place) -> Result<(), Refusal> {
+        let names = self.names.len();
+        for element in body {
+            self.element(element, place)?;
+        }
+        self.names.truncate(names);
+        Ok(())
+    }
+
+    fn element(&mut self, element: &Element, place: &Place) -> Result<(), Refusal> {
+        match element {
+            Element::Let { name, value, .. } => self.name(name, value, place),
+            Element::Store { to, value, .. } => {
+                let dtype = self.kernel.buffers[to.buffer].dtype;
+                match self.kernel.buffers[to.buffer].space {
+                    Space::Fragment => {
+                        let value = self.value(value, Some(dtype), place)?;
+                        self.write_fragment(to, place, &value)
+                    }
+                    Space::Global(_) | Space::Shared => {
+                        let first = self.first_only(place);
+                        let inner = self.aside(|this| this.store(to, value, &first))?;
+                        self.guarded(&first.mask, &place.mask, inner);
+                        Ok(())
+                    }
+                }
+            }
+            Element::AtomicAdd { to, value } => self.atomic_add(to, value, place),
+            Element::If { cond, then, otherwise, .. } => self.branch(cond, then, otherwise, place),
+            Element::For { var, body, .. } => self.repeat(var, body, place),
+        }
+    }
+
+    /// The place without the threads that are not the first to execute their iteration.
+    fn first_only(&self, place: &Place) -> Place {
+        let firsts = &self.firsts[place.step];
+        let mask = place.mask.iter().zip(firsts.iter()).map(|(here, first)| *here && *first).collect();
+        Place { step: place.step, mask: Rc::new(mask) }
+    }
+
+    fn atomic_add(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), Refusal> {
+        let dtype = self.kernel.buffers[to.buffer].dtype;
+        if self.kernel.buffers[to.buffer].space == Space::Fragment {
+            let sum = Value::Op(ElementOp::Add, [Value::Load(to.clone()), value.clone()].into());
+            let sum = self.value(&sum, Some(dtype), place)?;
+            return self.write_fragment(to, place, &sum);
+        }
+        let first = self.first_only(place);
+        let inner = self.aside(|this| {
+            let value = this.value(value, Some(dtype), &first)?;
+            let from = this.in_register(value, dtype);
+            let index = this.coordinates(to, &first)?;
+            let limits = this.limits(to, &index);
+            this.at_memory(to, (&index, &limits), &first, |memory, index| {
+                let (from, memory) = (vec![from], vec![(memory, index)]);
+                Stmt::Inst(Call { from, memory, ..Call::plain(Inst::AtomicAdd) })
+            });
+            Ok(())
+        })?;
+        self.guarded(&first.mask, &place.mask, inner);
+        Ok(())
+    }
+
+    fn store(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), Refusal> {
+        let dtype = self.kernel.buffers[to.buffer].dtype;
+        if let Some((array, register)) = self.moved_register(to, place.step, true) {
+            let value = self.value(value, Some(dtype), place)?;
+            self.out.push(Stmt::Assign { to: regs(array, register, 1), value });
+            return Ok(());
+        }
+        let value = self.value(value, Some(dtype), place)?;
+        let from = self.in_register(value, dtype);
+        let index = self.coordinates(to, place)?;
+        let limits = self.limits(to, &index);
+        self.at_memory(to, (&index, &limits), place, |memory, index| Stmt::Store { memory, index, from });
+        Ok(())
+    }
+
+    fn branch(&mut self, cond: &Value, then: &[Element], otherwise: &[Element], place: &Place) -> Result<(), Refusal> {
+        if let Some(holds) = self.truths(cond, place) {
+            for (branch, wanted) in [(then, true), (otherwise, false)] {
+                let mask: Vec<bool> = holds.iter().map(|holds| *holds == Some(wanted)).collect();
+                if mask.contains(&true) {
+                    let inner = Place { step: place.step, mask: Rc::new(mask.clone()) };
+                    let body = self.aside(|this| this.elements(branch, &inner))?;
+                    self.guarded(&mask, &place.mask, body);
+                }
+            }
+            return Ok(());
+        }
+        // The condition is kept in a register, so that the first branch cannot change it before the second tests it.
+        let array = self.new_registers("holds", DType::I32, 1);
+        self.keep_truth(cond, array, place)?;
+        let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
+        for (branch, wanted) in [(then, 1), (otherwise, 0)] {
+            let body = self.aside(|this| this.elements(branch, place))?;
+            let compared = vec![ThreadValue::Reg(array, 0), number(wanted)];
+            let cond = ThreadValue::Op(ElementOp::Eq, compared);
+            if !body.is_empty() {
+                self.out.push(Stmt::When { cond, is_uniform: false, body });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a register to 1 where a condition holds, else to 0.
+    pub(super) fn keep_truth(&mut self, cond: &Value, holds: Handle<RegArray>, place: &Place) -> Result<(), Refusal> {
+        let cond = self.value(cond, None, place)?;
+        let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
+        let value = ThreadValue::Op(ElementOp::Select, vec![cond, number(1), number(0)]);
+        self.out.push(Stmt::Assign { to: regs(holds, 0, 1), value });
+        Ok(())
+    }
+
+    /// Whether a condition holds, by thread; `None` if it depends on more than the iteration.
+    fn truths(&self, cond: &Value, place: &Place) -> Option<Vec<Option<bool>>> {
+        let vars = &self.nest.vars;
+        let extents: Vec<i64> = vars.iter().map(|var| var.range().hi + 1).collect();
+        let digit = |var: &Var, iteration: usize| {
+            let at = vars.iter().position(|known| known == var)?;
+            let stride: i64 = extents[at + 1..].iter().product();
+            Some(iteration as i64 / stride % extents[at])
+        };
+        let holds = |thread: usize| {
+            let iteration = self.nest.steps.at(thread, place.step)?;
+            cond.truth(&|var| digit(var, iteration))
+        };
+        let found = place.mask.iter().enumerate().map(|(thread, here)| here.then(|| holds(thread)));
+        found.map(|holds| holds.map_or(Some(None), |known| known.map(Some))).collect()
+    }
+
+    fn repeat(&mut self, var: &Var, body: &[Element], place: &Place) -> Result<(), Refusal> {
+        let range = var.range();
+        let is_short = range.hi - range.lo < MOST_WRITTEN_OUT;
+        if is_short || body.iter().any(|element| self.indexes_fragment(element, var)) {
+            for value in range.lo..=range.hi {
+                let written: Vec<Element> = body.iter().map(|element| substituted(element, var, value)).collect();
+                self.elements(&written, place)?;
+            }
+            return Ok(());
+        }
+        let fresh = Var::new(self.builder.fresh(var.name()), range.lo, range.hi);
+        let renamed: Vec<Element> = body.iter().map(|element| renamed(element, var, &fresh)).collect();
+        let body = self.aside(|this| this.elements(&renamed, place))?;
+        self.out.push(Stmt::For { var: fresh, is_written_out: false, body });
+        Ok(())
+    }
+
+    fn indexes_fragment(&self, element: &Element, var: &Var) -> bool {
+        let mut found = false;
+        element.for_each_access(&mut |access, _| {
+            let mentions = access.index.iter().any(|coord| matches!(coord, Coord::At(expr) if expr.mentions(var)));
+            found |= mentions && self.kernel.buffers[access.buffer].space == Space::Fragment;
+        });
+        found
+    }
+}
+
+fn substituted(element: &Element, var: &Var, value: i64) -> Element {
+    element.map_exprs(&|expr| normalize(&expr.with(var, value)))
+}
+
+fn renamed(element: &Element, var: &Var, to: &Var) -> Element {
+    element.map_exprs(&|expr| expr.substitute(&|known| (known == var).then(|| Expr::var(to))))
+}

@@ -1,0 +1,79 @@
+//! Assembles the program from the lowered ops.
+
+use tilewright_diag::Diagnostic;
+use tilewright_ir::Scalar;
+use tilewright_ir::plan::Facts;
+use tilewright_ir::thread::{Call, Note, Program, Stmt as ThreadStmt};
+
+use super::walk::Walk;
+use crate::builder::regs;
+use crate::sync::{Block, Branch, OpBlock};
+use crate::unwritten::unwritten;
+
+impl Walk<'_> {
+    /// The program of these blocks, between which barriers are in place.
+    pub(super) fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
+        let body = self.assemble(blocks);
+        let mut program = self.builder.program;
+        // Elements of a fragment that the kernel reads and never writes are zero, not whatever a register held.
+        program.body.extend(body);
+        for array in unwritten(&program.body) {
+            let to = regs(array, 0, program.registers[array].len);
+            let place =
+                program.body.iter().position(|stmt| matches!(stmt, ThreadStmt::Declare(known) if *known == array));
+            if let Some(place) = place {
+                program.body.insert(place + 1, ThreadStmt::Set { to, value: Scalar::Int(0) });
+            }
+        }
+        program.plans = self.plans;
+        Ok(program)
+    }
+
+    fn assemble(&mut self, blocks: Vec<Block>) -> Vec<ThreadStmt> {
+        let mut body = Vec::new();
+        for block in blocks {
+            match block {
+                Block::Op(op) => body.push(self.assemble_op(op)),
+                Block::Loop { inner, body: inside } => {
+                    let inside = self.assemble(inside);
+                    body.push(ThreadStmt::For { var: inner.var, is_written_out: false, body: inside });
+                }
+                Block::If(branches) => {
+                    body.push(self.assemble_op(branches.first));
+                    for Branch { cond, body: inside } in [branches.then, branches.otherwise] {
+                        if !inside.is_empty() {
+                            let inside = self.assemble(inside);
+                            body.push(ThreadStmt::When { cond, is_uniform: true, body: inside });
+                        }
+                    }
+                }
+            }
+        }
+        body
+    }
+
+    fn assemble_op(&mut self, op: OpBlock) -> ThreadStmt {
+        let plan = &mut self.plans[op.op];
+        plan.barriers.extend(op.barrier.as_ref().map(|barrier| barrier.plan()));
+        let details = plan.facts().map(|facts| details(plan.chosen, facts)).unwrap_or_default();
+        let note = Note { title: plan.title.clone(), details, span: plan.span };
+        let note = self.builder.program.notes.push(note);
+        let mut body: Vec<ThreadStmt> =
+            op.barrier.iter().map(|barrier| ThreadStmt::Inst(Call::plain(barrier.inst()))).collect();
+        match op.guard {
+            None => body.extend(op.body),
+            Some(cond) => body.push(ThreadStmt::If { cond, body: op.body }),
+        }
+        ThreadStmt::Op { note, body }
+    }
+}
+
+/// The plan as it is printed above the op in CUDA.
+fn details(chosen: &str, facts: &Facts) -> Vec<String> {
+    let accesses: Vec<String> = facts.accesses.iter().map(|access| access.to_string()).collect();
+    let mut lines = vec![format!("{chosen}: {}", facts.summary)];
+    if !accesses.is_empty() {
+        lines.push(accesses.join("; "));
+    }
+    lines
+}

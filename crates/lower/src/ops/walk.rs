@@ -1,0 +1,179 @@
+//! Chooses the variant of every op and builds its statements.
+
+use tilewright_diag::Diagnostic;
+use tilewright_expr::linear::normalize;
+use tilewright_expr::{Expr, Var};
+use tilewright_ir::plan::OpPlan;
+use tilewright_ir::thread::Cond;
+use tilewright_ir::tile::{Kernel, Loop, Op, Stmt, Tile, Unroll, tile_title};
+use tilewright_layout::{ENUMERATION_LIMIT, LayoutError};
+
+use super::options::Options;
+use super::variants::{all_names, variants};
+use crate::builder::Builder;
+use crate::conditions::merged;
+use crate::sync::{Block, LoopRef, OpBlock};
+use crate::variant::{Choice, choose};
+
+/// A kernel while it is lowered.
+pub(super) struct Walk<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) options: &'a Options,
+    pub(super) builder: Builder,
+    /// Plans of the ops lowered so far, in program order.
+    pub(super) plans: Vec<OpPlan>,
+    /// Errors found so far.
+    pub(super) found: Vec<Diagnostic>,
+    /// Iterations of the serial loops around the current op.
+    pub(super) trips: i64,
+    /// Serial loops seen so far.
+    pub(super) loops: usize,
+}
+
+/// Values of unrolled loop variables.
+pub(super) type Substitution = [(Var, i64)];
+
+impl Walk<'_> {
+    pub(super) fn body(&mut self, body: &[Stmt], unrolled: &Substitution) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        for stmt in body {
+            match stmt {
+                Stmt::Op(op) => {
+                    let op = substituted(&self.kernel.ops[*op], unrolled);
+                    let block = self.op(&op);
+                    self.keep(block, &mut blocks);
+                }
+                Stmt::Loop(inner) => blocks.extend(self.repeat(inner, unrolled)),
+                Stmt::Parallel(parallel) => {
+                    let block = self.parallel(*parallel, unrolled);
+                    self.keep(block, &mut blocks);
+                }
+                Stmt::If(branch) => match self.branches(branch, unrolled) {
+                    Ok(block) => blocks.push(block),
+                    Err(finding) => self.found.push(finding),
+                },
+                Stmt::Each(body) => {
+                    let block = self.each(body, unrolled);
+                    self.keep(block, &mut blocks);
+                }
+            }
+        }
+        blocks
+    }
+
+    fn keep(&mut self, block: Result<OpBlock, Diagnostic>, blocks: &mut Vec<Block>) {
+        match block {
+            Ok(block) => blocks.push(Block::Op(block)),
+            Err(finding) => self.found.push(finding),
+        }
+    }
+
+    fn repeat(&mut self, inner: &Loop, unrolled: &Substitution) -> Vec<Block> {
+        let range = inner.var.range();
+        let is_written_out = inner.unroll == Unroll::Full || self.addresses_registers(inner);
+        match is_written_out {
+            false => {
+                let outer = self.trips;
+                self.trips = self.trips.saturating_mul(range.hi - range.lo + 1);
+                let body = self.body(&inner.body, unrolled);
+                self.trips = outer;
+                self.loops += 1;
+                vec![Block::Loop { inner: LoopRef { id: self.loops, var: inner.var.clone() }, body }]
+            }
+            true => (range.lo..=range.hi)
+                .flat_map(|value| {
+                    let mut values = unrolled.to_vec();
+                    values.push((inner.var.clone(), value));
+                    self.body(&inner.body, &values)
+                })
+                .collect(),
+        }
+    }
+
+    fn op(&mut self, op: &Op) -> Result<OpBlock, Diagnostic> {
+        let op = &self.with_variant(op);
+        if let Some(tile) = op.operands.iter().find(|tile| tile.elements() > ENUMERATION_LIMIT) {
+            let error = LayoutError::TooLarge { points: tile.elements() };
+            return Err(error.diagnostic().label(op.span, format!("the tile `{}`", tile_title(self.kernel, tile))));
+        }
+        let Choice { considered, chosen, floor, candidate } =
+            choose(&variants(op), &mut self.builder, self.kernel, op)?;
+        let body = candidate.build(&mut self.builder);
+        let body = merged(body.map_err(|why| why.diagnostic(&self.kernel.op_title(op), op.span))?);
+        let title = match &op.name {
+            Some(name) => format!("{name}: {}", self.kernel.op_title(op)),
+            None => self.kernel.op_title(op),
+        };
+        let plan = OpPlan {
+            title: title.clone(),
+            span: op.span,
+            executions: self.executions(op),
+            considered,
+            chosen,
+            forced: op.variant.is_some(),
+            floor,
+            barriers: Vec::new(),
+        };
+        let guard = op
+            .warp
+            .filter(|_| self.kernel.warps() > 1)
+            .map(|warp| Cond::Equal(Expr::var(&self.kernel.warp()), Expr::constant(warp)));
+        self.plans.push(plan);
+        Ok(OpBlock { title, guard, body, barrier: None, op: self.plans.len() - 1 })
+    }
+
+    /// The op with the variant that the options ask for, where the kernel does not force one.
+    fn with_variant(&self, op: &Op) -> Op {
+        let asked = self.options.variant.as_deref();
+        let asked = asked.filter(|name| variants(op).iter().any(|list| list.names().contains(name)));
+        let variant = op.variant.clone().or(asked.map(str::to_string));
+        Op { variant, ..op.clone() }
+    }
+
+    /// An option that no op of the kernel takes is a mistake, not a silent no-op.
+    pub(super) fn check_variant_is_known(&mut self) {
+        let Some(asked) = &self.options.variant else { return };
+        if self.plans.iter().any(|plan| plan.forced && plan.chosen == asked) || !self.found.is_empty() {
+            return;
+        }
+        let known = all_names();
+        if !known.contains(asked.as_str()) {
+            let known: Vec<&str> = known.into_iter().collect();
+            self.found.push(
+                Diagnostic::error("P0401", format!("there is no variant `{asked}`"))
+                    .help(format!("the variants are {}", known.join(", "))),
+            );
+        } else {
+            self.found
+                .push(Diagnostic::error("P0401", format!("no op of this kernel takes the variant `{asked}`")).help(
+                    "`emit --stage plan` shows the variants of every op, and which one the kernel itself forces",
+                ));
+        }
+    }
+
+    /// How often a launch executes an op at the current position, over all warps that take part.
+    fn executions(&self, op: &Op) -> Expr {
+        self.executions_by(op.warp.map_or(self.kernel.warps(), |_| 1))
+    }
+
+    pub(super) fn executions_by(&self, warps: i64) -> Expr {
+        let per_cta = Expr::constant(self.trips.saturating_mul(warps));
+        self.kernel.grid.iter().fold(per_cta, |product, ctas| product * ctas.clone())
+    }
+}
+
+fn substituted(op: &Op, unrolled: &Substitution) -> Op {
+    if unrolled.is_empty() {
+        return op.clone();
+    }
+    let tile = |tile: &Tile| {
+        let starts = tile.starts.iter().map(|start| substituted_expr(start, unrolled)).collect();
+        Tile { starts, ..tile.clone() }
+    };
+    Op { operands: op.operands.iter().map(tile).collect(), ..op.clone() }
+}
+
+pub(super) fn substituted_expr(expr: &Expr, unrolled: &Substitution) -> Expr {
+    let number = |var: &Var| unrolled.iter().find(|(v, _)| v == var).map(|(_, value)| Expr::constant(*value));
+    normalize(&expr.substitute(&number))
+}
