@@ -26,6 +26,7 @@ pub fn rust_files() -> Vec<PathBuf> {
 /// The text of a file.
 ///
 /// # Panics
+///
 /// If it cannot be read.
 pub fn text_of(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))

@@ -26,8 +26,7 @@ use tilewright_tests::browser::Browser;
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let is_asked = |name: &str| words.iter().all(|word| format!("layout_page: {name}").contains(word.as_str()));
-    let pages =
-        [("the page as it is", String::new()), ("the page behind a link", format!("#{}&p=3", linked().address()))];
+    let pages = [("the page as it is", String::new()), ("the page at a link", format!("#{}&p=3", linked().address()))];
     let pages: Vec<(&str, String)> = pages.into_iter().filter(|(name, _)| is_asked(name)).collect();
     if pages.is_empty() {
         return ExitCode::SUCCESS;

@@ -46,7 +46,7 @@ fn assert_right_at_every_level(case: &Case, artifact: &Artifact, nvrtc: &Nvrtc) 
     }
 }
 
-/// The counts of an op are its own, though another op has its title and was written on its line.
+/// Ops are counted separately, even if they have the same title and source line.
 #[test]
 fn ops_of_one_line_are_counted_apart() {
     let twice = kernel("twice", |k| {

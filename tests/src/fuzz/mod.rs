@@ -1,7 +1,8 @@
-//! Random input for the layout crate: every operation against brute force ([`run`]), and mutated notation through the
-//! parser and what follows it ([`run_text`]). A case depends only on the seed, the operation and the case number, so
-//! runs that are split or parallel give the same report: [`run_cases`] of `0..n` is [`run_cases`] of `0..k` merged with
-//! that of `k..n`.
+//! Random input for the layout crate: every operation is compared with brute force ([`run`]), and mutated notation is
+//! run through the parser and the operations ([`run_text`]).
+//!
+//! A case depends only on the seed, the operation and the case number, so runs that are split or parallel give the same
+//! report: [`run_cases`] of `0..n` is [`run_cases`] of `0..k` merged with that of `k..n`.
 
 mod affine;
 mod brute;

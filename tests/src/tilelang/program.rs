@@ -76,9 +76,9 @@ pub enum Op {
     If {
         /// The condition. Every thread reads the elements of fragments in it.
         cond: Value,
-        /// What is done where it holds.
+        /// Executed if the condition holds.
         then: Vec<Op>,
-        /// What is done where it does not.
+        /// Executed otherwise.
         otherwise: Vec<Op>,
     },
     /// Statements on elements outside of any tile operation, executed by every thread.
@@ -251,9 +251,9 @@ pub enum Element {
     If {
         /// The condition.
         cond: Value,
-        /// What is done where it holds.
+        /// Executed if the condition holds.
         then: Vec<Element>,
-        /// What is done where it does not.
+        /// Executed otherwise.
         otherwise: Vec<Element>,
     },
     /// A loop within an iteration.

@@ -1,4 +1,4 @@
-//! Which buffers share storage, and in which units they can be compared.
+//! Which buffers share storage, and the units in which they can be compared.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use super::program::{Buffer, Program};
 
 /// The storage of a buffer.
 pub(crate) struct Storage<'a> {
-    /// The buffer that is no view: the storage goes by its name.
+    /// The buffer that is not a view; it gives the storage its name.
     pub(crate) root: &'a str,
-    /// How many units of the storage an element has. A unit is the narrowest element that some view has.
+    /// The number of units of the storage per element. A unit is the narrowest element of any view.
     pub(crate) units: i64,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn storages(program: &Program) -> BTreeMap<&str, Storage<'_>> {
 
 fn root<'a>(program: &'a Program, buffer: &'a Buffer) -> &'a str {
     let mut root = buffer;
-    // A chain of views is no longer than there are buffers, even where it is a cycle.
+    // Limits the length of a chain of views to the number of buffers, in case it is a cycle.
     for _ in &program.buffers {
         match root.alias_of.as_ref().and_then(|viewed| program.buffer(viewed)) {
             Some(viewed) => root = viewed,
