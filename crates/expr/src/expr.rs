@@ -20,13 +20,14 @@ struct Known {
 }
 
 impl Var {
-    /// A variable with values from `lo` to `hi`, both included.
+    /// A variable with values from `lo` to `hi`, both included; without values if `lo` is greater.
     pub fn new(name: impl Into<String>, lo: i64, hi: i64) -> Var {
         Var::multiple_of(name, lo, hi, 1)
     }
 
-    /// A variable whose values are multiples of `multiple`, which is positive.
+    /// A variable whose values are multiples of `multiple`. A number that is not positive says nothing about them.
     pub fn multiple_of(name: impl Into<String>, lo: i64, hi: i64, multiple: i64) -> Var {
+        // 1 divides every value, so this is never wrong.
         let known = Known { name: name.into(), range: ValueRange::new(lo, hi), multiple: multiple.max(1) };
         Var(Arc::new(Hashed::new(known)))
     }

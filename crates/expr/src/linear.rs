@@ -256,11 +256,12 @@ fn is_run_of_ones(bits: i64) -> bool {
 /// `c*k*(x / k) + c*(x mod k) = c*x` and `c*k*((x / k) mod m) + c*(x mod k) = c*(x mod k*m)`, wherever both terms occur.
 fn recombined(mut sum: Linear) -> Linear {
     while let Some((quotient, remainder, whole)) = find_recombination(&sum) {
-        let (first, second) = (quotient.max(remainder), quotient.min(remainder));
-        sum.terms.remove(first);
-        sum.terms.remove(second);
-        match sum.clone().plus(whole) {
-            Some(next) => sum = next,
+        let mut rest = sum.clone();
+        rest.terms.remove(quotient.max(remainder));
+        rest.terms.remove(quotient.min(remainder));
+        match rest.plus(whole) {
+            Some(joined) => sum = joined,
+            // The numbers of the joined sum do not fit, so the terms stay apart.
             None => return sum,
         }
     }
@@ -337,6 +338,17 @@ mod tests {
         let t = v("tid", 127);
         assert_eq!(normalize(&(&t / 8 * 8 + &t / 2 % 4 * 2 + &t % 2)).to_string(), "tid");
         assert_eq!(normalize(&(&t / 3 % 5 * 6 + &t % 3 * 2)).to_string(), "tid%15*2");
+    }
+
+    #[test]
+    fn terms_stay_apart_where_joining_them_overflows() {
+        let x = Var::new("x", -64, -10);
+        let t = Expr::var(&x) + 5;
+        let e = &t / 32 * 32 + (i64::MAX - 3) + &t % 32;
+        let at = |expr: &Expr| expr.eval(&|_| Some(-54));
+        assert_eq!(at(&e), Ok(i64::MAX - 52));
+        assert_eq!(at(&normalize(&e)), at(&e));
+        assert_eq!(linear(&e).terms.len(), 2);
     }
 
     #[test]

@@ -33,7 +33,8 @@ impl<'a> Splits<'a> {
         self.vars
     }
 
-    /// The expression as a sum of both parts; `None` if one term depends on these variables and on others.
+    /// The expression as a sum of both parts; `None` if one term depends on these variables and on
+    /// others, or has no value for some of theirs.
     pub fn of(&mut self, expr: &Expr) -> Option<Split> {
         if let Some((_, split)) = self.known.iter().find(|(known, _)| known == expr) {
             return split.clone();
@@ -58,31 +59,45 @@ fn split(expr: &Expr, vars: &[Var]) -> Option<Split> {
     }
     let own = Linear { terms: own, constant: sum.constant };
     let vars: Vec<&Var> = vars.iter().collect();
-    Some(Split { own: Rc::new(values(&own, &vars)), other: Linear { terms: other, constant: 0 }.to_expr() })
+    Some(Split { own: Rc::new(values(&own, &vars)?), other: Linear { terms: other, constant: 0 }.to_expr() })
 }
 
 /// How many values a variable can take.
 pub fn extent(var: &Var) -> usize {
-    (var.range().hi - var.range().lo + 1).max(1) as usize
+    (var.range().hi - var.range().lo + 1).max(0) as usize
 }
 
-/// The values of a sum for all values of the variables, the last fastest. A term with other variables, or without a
-/// value, counts as 0.
-pub fn values(sum: &Linear, vars: &[&Var]) -> Vec<i64> {
+/// The values of a sum for all values of the variables, the last fastest. `None` if it has other variables, or if
+/// something in it has no value or does not fit in 64 bits.
+pub fn values(sum: &Linear, vars: &[&Var]) -> Option<Vec<i64>> {
     let mut factors = vec![0i64; vars.len()];
     let mut others = Vec::new();
     for (factor, atom) in &sum.terms {
         match place(atom, vars) {
-            Some(at) => factors[at] += factor,
-            None => others.push((*factor, atom)),
+            Some(at) => factors[at] = factors[at].checked_add(*factor)?,
+            None => others.push((*factor, Listed::of(atom, vars)?)),
         }
+    }
+    let of_vars = factors.iter().zip(vars).map(|(factor, var)| magnitude(*factor, [var.range().lo, var.range().hi]));
+    let of_others = others.iter().map(|(factor, listed)| magnitude(*factor, listed.table.iter().copied()));
+    let greatest = of_vars.chain(of_others).fold(i128::from(sum.constant).abs(), i128::saturating_add);
+    if greatest > i128::from(i64::MAX) {
+        return None;
     }
     let first: i64 = vars.iter().zip(&factors).map(|(var, factor)| var.range().lo * factor).sum();
     let mut values = straight(sum.constant + first, &factors, vars);
-    for (factor, atom) in others {
-        add_atom(&mut values, factor, atom, vars);
+    for (factor, Listed { strides, table }) in &others {
+        for (sum, point) in values.iter_mut().zip(straight(0, strides, vars)) {
+            *sum += factor * table[point as usize];
+        }
     }
-    values
+    Some(values)
+}
+
+/// The greatest magnitude of a factor times one of these values.
+fn magnitude(factor: i64, values: impl IntoIterator<Item = i64>) -> i128 {
+    let greatest = values.into_iter().map(|value| i128::from(value).abs()).max().unwrap_or(0);
+    i128::from(factor).abs().saturating_mul(greatest)
 }
 
 /// Whether the sum numbers the values of the variables in row-major order, from 0 on.
@@ -125,21 +140,28 @@ fn straight(first: i64, factors: &[i64], vars: &[&Var]) -> Vec<i64> {
     values
 }
 
-/// Adds a term that is not a variable; it is evaluated once for all values of the variables that it depends on.
-fn add_atom(values: &mut [i64], factor: i64, atom: &Expr, vars: &[&Var]) {
-    let (mut strides, mut points) = (vec![0i64; vars.len()], 1i64);
-    for at in (0..vars.len()).rev().filter(|at| atom.mentions(vars[*at])) {
-        strides[at] = points;
-        points *= extent(vars[at]) as i64;
-    }
-    let value = |point: i64| {
-        let digit = |at: usize| vars[at].range().lo + point / strides[at].max(1) % extent(vars[at]) as i64;
-        let env = |var: &Var| vars.iter().position(|known| *known == var).map(digit);
-        atom.eval(&env).unwrap_or(0)
-    };
-    let table: Vec<i64> = (0..points).map(value).collect();
-    for (sum, point) in values.iter_mut().zip(straight(0, &strides, vars)) {
-        *sum += factor * table[point as usize];
+/// The values of a term that is not a variable, once for all values of the variables that it depends on.
+struct Listed {
+    /// The distance in `table` from one value of each variable to the next; 0 for those that it does not depend on.
+    strides: Vec<i64>,
+    table: Vec<i64>,
+}
+
+impl Listed {
+    /// `None` if the term has no value somewhere.
+    fn of(atom: &Expr, vars: &[&Var]) -> Option<Listed> {
+        let (mut strides, mut points) = (vec![0i64; vars.len()], 1i64);
+        for at in (0..vars.len()).rev().filter(|at| atom.mentions(vars[*at])) {
+            strides[at] = points;
+            points *= extent(vars[at]) as i64;
+        }
+        let value = |point: i64| {
+            let digit = |at: usize| vars[at].range().lo + point / strides[at].max(1) % extent(vars[at]) as i64;
+            let env = |var: &Var| vars.iter().position(|known| *known == var).map(digit);
+            atom.eval(&env).ok()
+        };
+        let table: Option<Vec<i64>> = (0..points).map(value).collect();
+        Some(Listed { strides, table: table? })
     }
 }
 
@@ -150,7 +172,7 @@ mod tests {
     use super::*;
 
     fn listed(expr: &Expr, vars: &[&Var]) -> Vec<i64> {
-        values(&linear(expr), vars)
+        values(&linear(expr), vars).unwrap()
     }
 
     #[test]
@@ -175,5 +197,22 @@ mod tests {
         assert!(counts(&linear(&flat), &[&i, &one, &j]));
         assert!(!counts(&linear(&flat), &[&j, &i]));
         assert!(!counts(&linear(&(flat + 1)), &[&i, &j]));
+    }
+
+    #[test]
+    fn what_has_no_value_is_not_listed() {
+        let (i, other) = (Var::new("i", 0, 3), Var::new("n", -1, 3));
+        let unknown = linear(&(Expr::var(&i) + Expr::var(&other)));
+        assert_eq!(values(&unknown, &[&i]), None);
+        let divided = linear(&(Expr::var(&i) / Expr::var(&other)));
+        assert_eq!(values(&divided, &[&i, &other]), None);
+        let large = linear(&(Expr::var(&i) * (i64::MAX / 2)));
+        assert_eq!(values(&large, &[&i]), None);
+    }
+
+    #[test]
+    fn a_variable_without_values_has_no_points() {
+        let (i, none) = (Var::new("i", 0, 3), Var::new("k", 0, -1));
+        assert_eq!(listed(&(Expr::var(&i) / 2 + Expr::var(&none)), &[&i, &none]), []);
     }
 }

@@ -1,6 +1,6 @@
 //! Intervals of values, and arithmetic on them.
 
-/// The values from `lo` to `hi`, both included. Arithmetic saturates, so a range never leaves out a value.
+/// The values from `lo` to `hi`, both included; none if `lo` is greater. Arithmetic saturates, so a range never leaves out a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValueRange {
     /// Least value.
@@ -13,9 +13,9 @@ impl ValueRange {
     /// The range of every `i64`.
     pub const ALL: ValueRange = ValueRange { lo: i64::MIN, hi: i64::MAX };
 
-    /// From `lo` to `hi`, both included.
+    /// From `lo` to `hi`, both included; no value if `lo` is greater.
     pub fn new(lo: i64, hi: i64) -> ValueRange {
-        ValueRange { lo: lo.min(hi), hi: hi.max(lo) }
+        ValueRange { lo, hi }
     }
 
     /// Exactly one value.

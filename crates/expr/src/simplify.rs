@@ -70,15 +70,9 @@ fn bits(expr: &Expr) -> i64 {
 
 fn rewrite(expr: &Expr) -> Expr {
     let mut variables: Vec<Var> = Vec::new();
-    expr.for_each_var(&mut |var| {
-        if !variables.contains(var) {
-            variables.push(var.clone());
-        }
-    });
-    let named: Vec<Symbol> = (0..variables.len()).map(symbol).collect();
-    let known = Ranges { variables: named.into_iter().zip(variables.iter().map(Var::facts)).collect() };
     let mut start = RecExpr::default();
-    to_egg(expr, &variables, &mut start);
+    to_egg(expr, &mut variables, &mut start);
+    let known = Ranges { variables: variables.iter().enumerate().map(|(at, var)| (symbol(at), var.facts())).collect() };
     let runner: Runner<Index, Ranges, ()> = Runner::new(known)
         .with_iter_limit(ITERATIONS)
         .with_node_limit(NODES)
@@ -94,10 +88,19 @@ fn symbol(position: usize) -> Symbol {
     Symbol::from(format!("v{position}"))
 }
 
-fn to_egg(expr: &Expr, variables: &[Var], out: &mut RecExpr<Index>) -> Id {
+/// The position of a variable, which is added if it is not there.
+fn position(variables: &mut Vec<Var>, var: &Var) -> usize {
+    variables.iter().position(|known| known == var).unwrap_or_else(|| {
+        variables.push(var.clone());
+        variables.len() - 1
+    })
+}
+
+/// Adds an expression to `out`, and its variables to `variables`, each once.
+fn to_egg(expr: &Expr, variables: &mut Vec<Var>, out: &mut RecExpr<Index>) -> Id {
     let node = match expr.node() {
         Node::Const(value) => Index::Num(*value),
-        Node::Var(var) => Index::Var(symbol(variables.iter().position(|v| v == var).unwrap_or(0))),
+        Node::Var(var) => Index::Var(symbol(position(variables, var))),
         Node::Add(a, b) => Index::Add([to_egg(a, variables, out), to_egg(b, variables, out)]),
         Node::Mul(a, b) => Index::Mul([to_egg(a, variables, out), to_egg(b, variables, out)]),
         Node::Div(a, b) => Index::Div([to_egg(a, variables, out), to_egg(b, variables, out)]),

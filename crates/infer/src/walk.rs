@@ -164,22 +164,25 @@ impl<'a> Walk<'a> {
         if is_all && self.conditions.is_empty() && flat.is_some_and(|flat| counts(flat, &own)) {
             return Pattern::identity(iterations);
         }
-        let mut table: Vec<u32> = match flat {
-            Some(flat) => {
-                let others = self.others(flat);
-                let all: Vec<&Var> = own.into_iter().chain(&others).collect();
-                let inside = 0..elements;
-                let place = |element: i64| if inside.contains(&element) { granule(element) } else { NONE };
-                let mut table: Vec<u32> = values(flat, &all).into_iter().map(place).collect();
-                leave_out_outside(access, &buffer.shape, &all, &mut table);
-                table
-            }
-            // Data may select any element.
-            None => (0..iterations).flat_map(|_| (0..elements).map(granule)).collect(),
-        };
+        // Where the index cannot be listed, as one of data, it may be that of any element.
+        let any = || (0..iterations).flat_map(|_| (0..elements).map(granule)).collect();
+        let mut table = flat.and_then(|flat| self.listed(access, flat, &granule)).unwrap_or_else(any);
         let trips = table.len() / iterations.max(1);
         self.leave_out(&mut table, trips);
         Pattern::of_table(storage.granules, trips, table)
+    }
+
+    /// The granules at an index, for all iterations and all values of the other variables; `None` if the index cannot be
+    /// listed.
+    fn listed(&self, access: &Access, flat: &Linear, granule: &dyn Fn(i64) -> u32) -> Option<Vec<u32>> {
+        let shape = &self.kernel.buffers[access.buffer].shape;
+        let others = self.others(flat);
+        let all: Vec<&Var> = self.vars.iter().chain(&others).collect();
+        let inside = 0..shape.iter().product::<i64>();
+        let place = |element: i64| if inside.contains(&element) { granule(element) } else { NONE };
+        let mut table: Vec<u32> = values(flat, &all)?.into_iter().map(place).collect();
+        leave_out_outside(access, shape, &all, &mut table);
+        Some(table)
     }
 
     /// Removes the iterations for which an enclosing condition is known not to hold.
@@ -240,7 +243,9 @@ fn leave_out_outside(access: &Access, shape: &[i64], vars: &[&Var], table: &mut 
         if !is_known || index.range().within(0, *extent) {
             continue;
         }
-        for (granule, at) in table.iter_mut().zip(values(&linear(index), vars)) {
+        // An index that cannot be listed may be inside everywhere.
+        let Some(listed) = values(&linear(index), vars) else { continue };
+        for (granule, at) in table.iter_mut().zip(listed) {
             if !(0..*extent).contains(&at) {
                 *granule = NONE;
             }

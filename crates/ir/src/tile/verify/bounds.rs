@@ -242,19 +242,26 @@ impl Listing {
             && self.conditions_on(vars).flat_map(|condition| &condition.sides).all(is_small)
     }
 
-    /// How the index is out of bounds among all values of these variables for which the conditions on them hold.
+    /// How the index is out of bounds among all values of these variables for which the conditions on them hold. What
+    /// cannot be listed may be anywhere in its range.
     fn look(&self, extent: i64, vars: &[Var]) -> Option<Outside> {
+        let range = self.index.range();
+        self.listed(extent, vars).unwrap_or(Some(Outside { least: range.lo, most: range.hi, at: None }))
+    }
+
+    /// [`Listing::look`]; `None` if something cannot be listed.
+    fn listed(&self, extent: i64, vars: &[Var]) -> Option<Option<Outside>> {
         let all: Vec<&Var> = vars.iter().collect();
         let listed = |expr: &Expr| values(&linear(expr), &all);
-        let indices = listed(&self.index);
+        let indices = listed(&self.index)?;
         let mut happens = vec![true; indices.len()];
         for Condition { comparison, sides: [a, b], holds } in self.conditions_on(vars) {
-            for (happens, (a, b)) in happens.iter_mut().zip(listed(a).into_iter().zip(listed(b))) {
+            for (happens, (a, b)) in happens.iter_mut().zip(listed(a)?.into_iter().zip(listed(b)?)) {
                 *happens &= comparison.holds(a, b) == *holds;
             }
         }
         for var in vars.iter().filter(|var| var.multiple() > 1) {
-            let numbers = listed(&Expr::var(var));
+            let numbers = listed(&Expr::var(var))?;
             happens.iter_mut().zip(numbers).for_each(|(happens, number)| *happens &= number % var.multiple() == 0);
         }
         let mut ends: Option<(usize, usize)> = None;
@@ -264,12 +271,10 @@ impl Listing {
             let most = if indices[point] > indices[most] { point } else { most };
             ends = Some((least, most));
         }
-        let (least, most) = ends?;
-        if indices[least] >= 0 && indices[most] < extent {
-            return None;
-        }
-        let point = if indices[least] < 0 { least } else { most };
-        Some(Outside { least: indices[least], most: indices[most], at: Some(digits(vars, point)) })
+        Some(ends.filter(|(least, most)| indices[*least] < 0 || indices[*most] >= extent).map(|(least, most)| {
+            let point = if indices[least] < 0 { least } else { most };
+            Outside { least: indices[least], most: indices[most], at: Some(digits(vars, point)) }
+        }))
     }
 }
 

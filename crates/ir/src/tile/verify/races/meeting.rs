@@ -161,22 +161,27 @@ impl<'a> Listing<'a> {
                 known.push((var, var.range().lo + (rest % extent(var)) as i64));
                 rest /= extent(var);
             }
-            let touched: Vec<Touched> = (0..self.touches.len()).map(|at| self.list(at, &known, is_partial)).collect();
-            let Some(keys) = Keys::of(&touched) else { return Some(self.undecided()) };
+            let touched: Option<Vec<Touched>> =
+                (0..self.touches.len()).map(|at| self.list(at, &known, is_partial)).collect();
+            let Some((touched, keys)) = touched.and_then(|touched| Keys::of(&touched).map(|keys| (touched, keys)))
+            else {
+                return Some(self.undecided());
+            };
             let pair = self.first_pair(&keys, &touched)?;
             let is_index = matches!(self.places.first(), Some(Place::Index(_)));
             Some(report::meeting(self.kernel, self.iterations, self.touches, pair, &known, is_index))
         })
     }
 
-    /// Lists what one access touches in all iterations.
-    fn list(&self, at: usize, known: &[(&Var, i64)], is_partial: bool) -> Touched {
+    /// Lists what one access touches in all iterations; `None` if an index cannot be listed.
+    fn list(&self, at: usize, known: &[(&Var, i64)], is_partial: bool) -> Option<Touched> {
         let touch = self.touches[at];
         let own = self.own(touch);
         let vars: Vec<&Var> = own.iter().collect();
         let set = |expr: &Expr| known.iter().fold(expr.clone(), |expr, (var, value)| expr.with(var, *value));
         let listed = |expr: &Expr| values(&linear(&set(expr)), &vars);
-        let index: Vec<Vec<i64>> = touch.index.iter().flatten().map(listed).collect();
+        let index: Option<Vec<Vec<i64>>> = touch.index.iter().flatten().map(listed).collect();
+        let index = index?;
         let mut happens = vec![true; vars.iter().map(|var| extent(var)).product()];
         for condition in &touch.conditions {
             keep_where(condition, &set, &vars, &mut happens);
@@ -190,16 +195,16 @@ impl<'a> Listing<'a> {
         let points: Vec<usize> = (0..happens.len()).filter(|point| happens[*point]).collect();
         let columns = match &self.places[at] {
             Place::Index(_) => index,
-            Place::Bytes(position, _) => vec![listed(position)],
+            Place::Bytes(position, _) => vec![listed(position)?],
             Place::Listed(flat, bytes) => {
-                let (mut positions, layout) = (listed(flat), buffer.layout.as_ref());
+                let (mut positions, layout) = (listed(flat)?, buffer.layout.as_ref());
                 for point in &points {
                     positions[*point] = layout.map_or(0, |layout| layout.memory_position(positions[*point])) * bytes;
                 }
                 vec![positions]
             }
         };
-        Touched { columns, points, turns: touch.inner.iter().map(extent).product() }
+        Some(Touched { columns, points, turns: touch.inner.iter().map(extent).product() })
     }
 
     /// The conflict whose later iteration comes first.
@@ -315,7 +320,7 @@ fn keep_where(condition: &Condition, set: &dyn Fn(&Expr) -> Expr, vars: &[&Var],
     if !unknown.is_empty() {
         return;
     }
-    let [a, b] = sides.map(|side| values(&linear(&side), vars));
+    let [Some(a), Some(b)] = sides.map(|side| values(&linear(&side), vars)) else { return };
     for (happens, (a, b)) in happens.iter_mut().zip(a.into_iter().zip(b)) {
         *happens &= condition.comparison.holds(a, b) == condition.holds;
     }
