@@ -4,6 +4,7 @@ use std::fmt;
 
 use tilewright_compile::Artifact;
 use tilewright_ir::plan::{Memory, OpPlan};
+use tilewright_layout::access;
 use tilewright_vgpu::{AccessCount, AccessKind, Report, Space};
 
 /// The passes (wavefronts or sectors) of one op to one memory in one direction, summed over a launch.
@@ -25,7 +26,7 @@ impl fmt::Display for OpPasses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.kind == AccessKind::Load { "reads" } else { "writes" };
         let OpPasses { title, memory, predicted, counted, .. } = self;
-        write!(f, "{title} {verb}: {predicted} {} predicted, {counted} counted", memory.passes())
+        write!(f, "{title} {verb}: {} predicted, {counted} counted", memory.counted(predicted))
     }
 }
 
@@ -54,9 +55,12 @@ pub fn counted_instructions(report: &Report) -> u64 {
 }
 
 fn predicted(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKind) -> u64 {
-    let verb = if kind == AccessKind::Load { "read" } else { "write" };
+    let kind = match kind {
+        AccessKind::Load => access::AccessKind::Load,
+        AccessKind::Store | AccessKind::Atomic => access::AccessKind::Store,
+    };
     let accesses = plan.facts().into_iter().flat_map(|facts| &facts.accesses);
-    let once: i64 = accesses.filter(|a| a.memory == memory && a.what.starts_with(verb)).map(|a| a.passes).sum();
+    let once: i64 = accesses.filter(|a| a.memory == memory && a.kind == kind).map(|a| a.passes).sum();
     once.saturating_mul(artifact.value(&plan.executions)) as u64
 }
 

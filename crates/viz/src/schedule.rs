@@ -357,7 +357,7 @@ mod tests {
         let f = fixture(DType::B32, 2);
         let schedule = f.schedule(vec![f.op(vec![f.load(lane() * 32, 1), f.store(lane(), 1)])]).unwrap();
         let (text, svg) = (schedule.to_text().unwrap(), schedule.to_svg().unwrap());
-        for line in ["read tile: 1 x 4 B, 2 wavefronts (ideal 1)", "write tile: 1 x 4 B, 1 wavefronts (ideal 1)"] {
+        for line in ["read tile: 1 x 4 B, 2 wavefronts (ideal 1)", "write tile: 1 x 4 B, 1 wavefront (ideal 1)"] {
             assert!(text.contains(line) && svg.contains(line), "{text}");
         }
         assert!(svg.contains("<title>access 0 again, bank 0: lane 1, byte 128 of tile</title>"), "{svg}");
