@@ -33,8 +33,7 @@ fn widths(kernel: &Kernel) -> Vec<i64> {
         found.and_then(|one| one.answer.as_ref().ok()).expect("the facts of what was chosen").clone()
     });
     let accesses = chosen.flat_map(|facts| facts.accesses.clone());
-    let mut widths: Vec<i64> =
-        accesses.filter(|access| access.what.ends_with(" s")).map(|access| access.width).collect();
+    let mut widths: Vec<i64> = accesses.filter(|access| access.operand == "s").map(|access| access.width).collect();
     widths.dedup();
     widths
 }

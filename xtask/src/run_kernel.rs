@@ -296,7 +296,7 @@ fn print_plan(plan: &OpPlan) {
 
 fn plan_json(plan: &OpPlan) -> Value {
     let accesses = plan.facts().into_iter().flat_map(|facts| &facts.accesses).map(|a| {
-        json!({"what": a.what, "width": a.width, "count": a.count, "passes": a.passes, "ideal": a.ideal, "unit": a.memory.passes()})
+        json!({"what": a.what(), "width": a.width, "count": a.count, "passes": a.passes, "ideal": a.ideal, "unit": a.memory.passes()})
     });
     json!({
         "op": plan.title, "span": plan.span.to_string(), "variant": plan.chosen, "forced": plan.forced,

@@ -3,6 +3,7 @@
 use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
+use tilewright_ir::Dim;
 use tilewright_ir::tile::{element_index, index_title, value_title};
 
 use crate::writers::{Writer, writers};
@@ -73,8 +74,8 @@ impl Artifact {
             if let Some(size) = kernel.sizes.iter().position(|size| size.var == *var) {
                 return Some(Expr::constant(self.launch().values()[size]));
             }
-            let dimension = (0..grid.len()).find(|dimension| kernel.block(*dimension) == *var)?;
-            Some(Expr::var(&Var::new(var.name(), 0, (grid[dimension] - 1).max(0))))
+            let dimension = Dim::ALL.into_iter().find(|dimension| kernel.block(*dimension) == *var)?;
+            Some(Expr::var(&Var::new(var.name(), 0, (grid[dimension.index()] - 1).max(0))))
         };
         normalize(&index.substitute(&known))
     }
@@ -91,8 +92,8 @@ impl Artifact {
             finding = finding.label(*span, format!("`{name}` runs from {} to {}", range.lo, range.hi));
             causes.push(format!("the loop `{name}`"));
         }
-        for (axis, (name, ctas)) in AXES.into_iter().zip(self.grid()).enumerate() {
-            let block = self.kernel().block(axis);
+        for ((dimension, name), ctas) in Dim::ALL.into_iter().zip(AXES).zip(self.grid()) {
+            let block = self.kernel().block(dimension);
             if first.mentions(&block) {
                 let last = (ctas - 1).max(0);
                 finding = finding.note(format!("`{}` runs from 0 to {last}: CTAs along {name}", block.name()));

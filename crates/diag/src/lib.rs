@@ -6,7 +6,7 @@ mod diagnostic;
 mod nearest;
 mod span;
 
-pub use counted::counted;
+pub use counted::{counted, counted_as};
 pub use diagnostic::{Diagnostic, Label, Severity, Snippet};
 pub use nearest::nearest;
 pub use span::Span;

@@ -3,7 +3,7 @@ use std::ops::Range;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{self as expr, Var};
 use tilewright_ir::tile::{self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Space, Stmt, Tile, Unroll};
-use tilewright_ir::{Arena, Handle};
+use tilewright_ir::{Arena, Dim, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
 use tilewright_layout::{DType, Layout, LayoutError, TileLayout};
 
@@ -227,8 +227,9 @@ impl<'k> KernelBuilder<'k> {
             let finding = Diagnostic::error("K0203", format!("a grid of {N} dimensions")).label(span, "this grid");
             nodes::mistake(finding.help("a grid has up to 3 dimensions"));
         }
-        let kernel = &self.kernel;
-        std::array::from_fn(|dimension| Expr::from(&kernel.block(dimension)))
+        // A placeholder for other dimensions, which are a mistake.
+        let block = |dimension: &Dim| Expr::from(&self.kernel.block(*dimension));
+        std::array::from_fn(|dimension| Dim::ALL.get(dimension).map_or(Expr::from(0), block))
     }
 
     /// Threads of one CTA. Call it once.

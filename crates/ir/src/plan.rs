@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use tilewright_diag::Span;
+use tilewright_diag::{Span, counted};
 use tilewright_expr::Expr;
+use tilewright_layout::access::AccessKind;
 use tilewright_layout::weights::WEIGHTS;
 
 /// Why a variant does not accept an op, in the user's terms, and what it would accept.
@@ -19,8 +20,10 @@ pub struct Reason {
 /// Memory accesses of one kind in a plan: `count` per warp, each of the same cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// What it does: `read a`, `write b`.
-    pub what: String,
+    /// Whether it reads or writes.
+    pub kind: AccessKind,
+    /// The name of the memory: that of a buffer, or of a table.
+    pub operand: String,
     /// Shared or global memory.
     pub memory: Memory,
     /// Bytes per lane.
@@ -50,6 +53,14 @@ impl Memory {
         match self {
             Memory::Shared => "wavefronts",
             Memory::Global => "sectors",
+        }
+    }
+
+    /// A number of its passes: `1 wavefront`, `4 sectors`.
+    pub fn counted(self, passes: impl fmt::Display) -> String {
+        match self {
+            Memory::Shared => counted(passes, "wavefront"),
+            Memory::Global => counted(passes, "sector"),
         }
     }
 }
@@ -126,10 +137,22 @@ impl OpPlan {
     }
 }
 
+impl Access {
+    /// What it does: `read a`, `write b`.
+    pub fn what(&self) -> String {
+        let verb = match self.kind {
+            AccessKind::Load => "read",
+            AccessKind::Store => "write",
+        };
+        format!("{verb} {}", self.operand)
+    }
+}
+
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Access { what, width, count, passes, ideal, .. } = self;
-        write!(f, "{what}: {count} x {width} B, {passes} {} (ideal {ideal})", self.memory.passes())
+        let Access { width, count, ideal, .. } = self;
+        let (what, passes) = (self.what(), self.memory.counted(self.passes));
+        write!(f, "{what}: {count} x {width} B, {passes} (ideal {ideal})")
     }
 }
 
@@ -137,7 +160,7 @@ impl fmt::Display for OpPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}  // {}", self.title, self.span)?;
         if let Some(floor) = self.floor {
-            writeln!(f, "  floor of the tile: {floor} wavefronts per phase")?;
+            writeln!(f, "  floor of the tile: {} per phase", Memory::Shared.counted(floor))?;
         }
         for barrier in &self.barriers {
             writeln!(f, "  {}: {}", barrier.what, barrier.reason)?;
@@ -152,10 +175,13 @@ impl fmt::Display for OpPlan {
                     for access in &facts.accesses {
                         writeln!(f, "      {access}")?;
                     }
-                    let shuffles =
-                        if facts.shuffles > 0 { format!(" ({} shuffles)", facts.shuffles) } else { String::new() };
-                    let Facts { instructions, registers, .. } = facts;
-                    writeln!(f, "      {instructions} instructions{shuffles}, {registers} registers")?;
+                    let instructions = counted(facts.instructions, "instruction");
+                    let shuffles = match facts.shuffles {
+                        0 => String::new(),
+                        shuffles => format!(" ({})", counted(shuffles, "shuffle")),
+                    };
+                    let registers = counted(facts.registers, "register");
+                    writeln!(f, "      {instructions}{shuffles}, {registers}")?;
                 }
                 Err(reasons) => {
                     writeln!(f, "{mark} {}: not possible", considered.variant)?;

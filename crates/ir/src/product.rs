@@ -8,6 +8,7 @@
 mod atom;
 mod matrix;
 
+use tilewright_diag::counted;
 use tilewright_layout::DType;
 use tilewright_layout::map::Map;
 
@@ -78,7 +79,7 @@ impl Product {
             return Err(reason("an operand is not a matrix".to_string(), accepted));
         };
         if kernel.threads % 32 != 0 {
-            let text = format!("{} threads are not a whole number of warps", kernel.threads);
+            let text = format!("{} are not a whole number of warps", counted(kernel.threads, "thread"));
             return Err(reason(text, "multiples of 32 threads"));
         }
         let k = if gemm.transpose_a { rows } else { columns };

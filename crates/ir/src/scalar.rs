@@ -44,7 +44,21 @@ fn is_held(value: f64, dtype: DType) -> bool {
         DType::F16 => nearest_f16(value).is_finite(),
         DType::BF16 => nearest_bf16(value).is_finite(),
         DType::F32 => (value as f32).is_finite(),
-        _ => true,
+        DType::F64 => true,
+        // Integer dtypes have ranges of their own, and opaque ones hold no number.
+        DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64
+        | DType::B8
+        | DType::B16
+        | DType::B32
+        | DType::B64
+        | DType::B128 => false,
     }
 }
 

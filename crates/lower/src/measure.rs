@@ -101,7 +101,7 @@ fn accesses(program: &Program, touches: &[Touch]) -> Vec<Access> {
     let mut found: Vec<Access> = Vec::new();
     for lanes in by_step.iter().filter(|lanes| !lanes.is_empty()) {
         let one = access_of(program, lanes);
-        match found.iter_mut().find(|a| a.what == one.what && a.width == one.width) {
+        match found.iter_mut().find(|a| a.kind == one.kind && a.operand == one.operand && a.width == one.width) {
             Some(sum) => {
                 sum.count += 1;
                 sum.passes += one.passes;
@@ -141,9 +141,9 @@ fn access_of(program: &Program, lanes: &[&Touch]) -> Access {
             (PlanMemory::Shared, access.wavefronts(), access.ideal_wavefronts())
         }
     };
-    let verb = if first.writes { "write" } else { "read" };
     Access {
-        what: format!("{verb} {}", memory.name),
+        kind,
+        operand: memory.name.clone(),
         memory: memory_kind,
         width: first.bytes,
         count: 1,

@@ -5,6 +5,7 @@ use std::fmt;
 use tilewright_compile::Artifact;
 use tilewright_diag::Diagnostic;
 use tilewright_ir::plan::{Memory, OpPlan};
+use tilewright_layout::access;
 use tilewright_vgpu::{AccessCount, AccessKind, Report, Space};
 
 /// The passes (wavefronts or sectors) of one op to one memory in one direction, summed over a launch.
@@ -26,7 +27,7 @@ impl fmt::Display for OpTraffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.kind == AccessKind::Load { "reads" } else { "writes" };
         let OpTraffic { title, memory, predicted, counted, .. } = self;
-        write!(f, "{title} {verb}: {predicted} {} predicted, {counted} counted", memory.passes())
+        write!(f, "{title} {verb}: {} predicted, {counted} counted", memory.counted(predicted))
     }
 }
 
@@ -57,9 +58,12 @@ pub fn counted_instructions(report: &Report) -> u64 {
 
 /// The passes that a plan predicts for one execution of its op.
 fn predicted(plan: &OpPlan, memory: Memory, kind: AccessKind) -> i64 {
-    let verb = if kind == AccessKind::Load { "read" } else { "write" };
+    let kind = match kind {
+        AccessKind::Load => access::AccessKind::Load,
+        AccessKind::Store | AccessKind::Atomic => access::AccessKind::Store,
+    };
     let accesses = plan.facts().into_iter().flat_map(|facts| &facts.accesses);
-    accesses.filter(|a| a.memory == memory && a.what.starts_with(verb)).map(|a| a.passes).sum()
+    accesses.filter(|a| a.memory == memory && a.kind == kind).map(|a| a.passes).sum()
 }
 
 /// The passes that were counted at the lines of an op, which is named by its place among the plans: several ops may

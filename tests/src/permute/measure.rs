@@ -2,6 +2,7 @@
 
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::ir::plan::{Considered, Memory, OpPlan};
+use tilewright::layout::access;
 use tilewright::runtime::{
     AccessCount, AccessKind, Built, CudaText, Device, HostTensor, Report, Space, Tolerance, Toolchain, compare, run,
 };
@@ -111,9 +112,12 @@ fn trial(pair: &Pair, artifact: &Artifact, report: &Report, output: &HostTensor)
 
 /// The predicted passes of one op's loads or stores in one memory; the op runs once.
 fn predicted_passes(plan: &OpPlan, memory: Memory, kind: AccessKind) -> u64 {
-    let verb = if kind == AccessKind::Load { "read" } else { "write" };
+    let kind = match kind {
+        AccessKind::Load => access::AccessKind::Load,
+        AccessKind::Store | AccessKind::Atomic => access::AccessKind::Store,
+    };
     let accesses = plan.facts().into_iter().flat_map(|facts| &facts.accesses);
-    accesses.filter(|a| a.memory == memory && a.what.starts_with(verb)).map(|a| a.passes as u64).sum()
+    accesses.filter(|a| a.memory == memory && a.kind == kind).map(|a| a.passes as u64).sum()
 }
 
 /// The counted passes of one op's loads or stores in one memory.

@@ -2,7 +2,7 @@
 
 use tilewright::expr::Expr;
 use tilewright::ir::tile::{Buffer, Direction, Kernel, Op, OpKind, Space, Stmt, Tile};
-use tilewright::ir::{Handle, Scalar};
+use tilewright::ir::{Dim, Handle, Scalar};
 use tilewright::layout::axis::Scope;
 use tilewright::layout::{Layout, TileLayout};
 
@@ -37,8 +37,8 @@ pub(crate) fn debug_stores(kernel: &mut Kernel) -> Result<(), String> {
 /// The index of the CTA in the grid, and the number of CTAs.
 fn linear_block(kernel: &Kernel) -> Result<(Expr, i64), String> {
     let (mut block, mut blocks) = (Expr::constant(0), 1);
-    for dimension in [2, 1, 0] {
-        let extent = kernel.grid[dimension].as_const().ok_or("the grid is known only at launch")?;
+    for dimension in [Dim::Z, Dim::Y, Dim::X] {
+        let extent = kernel.grid[dimension.index()].as_const().ok_or("the grid is known only at launch")?;
         if extent > 1 {
             block = block * extent + Expr::var(&kernel.block(dimension));
             blocks *= extent;

@@ -15,7 +15,7 @@ mod mma;
 mod registers;
 mod values;
 
-use tilewright_diag::{Diagnostic, Span};
+use tilewright_diag::{Diagnostic, Span, counted};
 use tilewright_expr::{Expr, Var};
 use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
@@ -236,7 +236,8 @@ impl Checker<'_> {
             && !is_masked
             && (at < 0 || at + elements > memory.elements)
         {
-            self.report("V0309", format!("`{}[{at}]` lies outside its {} elements", memory.name, memory.elements));
+            let elements = counted(memory.elements, "element");
+            self.report("V0309", format!("`{}[{at}]` lies outside its {elements}", memory.name));
         }
     }
 

@@ -4,6 +4,7 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::points::Splits;
 use tilewright_expr::{Expr, Node};
 
+use crate::hw_index::Dim;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::kernel::Kernel;
 
@@ -23,9 +24,9 @@ impl Kernel {
     pub fn lies_inside(&self, start: &Expr, extent: i64, size: &Expr) -> bool {
         let within = |start: &Expr, end: i64| start.range().lo >= 0 && start.range().hi <= end - extent;
         within(start, size.range().lo)
-            || (0..3).any(|dimension| {
-                let ctas = self.grid[dimension].operands().filter(|(whole, _)| *whole == size);
-                let per_cta = ctas.filter(|_| matches!(self.grid[dimension].node(), Node::Div(..)));
+            || Dim::ALL.into_iter().zip(&self.grid).any(|(dimension, grid)| {
+                let ctas = grid.operands().filter(|(whole, _)| *whole == size);
+                let per_cta = ctas.filter(|_| matches!(grid.node(), Node::Div(..)));
                 let Some(k) = per_cta.and_then(|(_, k)| k.as_const()).filter(|k| size.multiple() % k == 0) else {
                     return false;
                 };
@@ -51,8 +52,11 @@ impl Kernel {
     fn is_inside(&self, bound: &Bound, splits: &mut Splits<'_>) -> bool {
         self.lies_inside(&bound.index, 1, &bound.extent)
             || splits.of(&bound.index).is_some_and(|split| {
-                let ends = [split.own.iter().min(), split.own.iter().max()].into_iter().flatten();
-                ends.into_iter().all(|own| self.lies_inside(&normalize(&(&split.other + *own)), 1, &bound.extent))
+                let is_inside = |own: i64| self.lies_inside(&normalize(&(&split.other + own)), 1, &bound.extent);
+                match (split.own.iter().min(), split.own.iter().max()) {
+                    (Some(least), Some(most)) => is_inside(*least) && is_inside(*most),
+                    (None, _) | (_, None) => false,
+                }
             })
     }
 }

@@ -62,9 +62,9 @@ impl Kernel {
         if self.threads <= 32 { self.lane() } else { self.tid() }
     }
 
-    /// The CTA in the grid, along dimension 0 (`bx`), 1 (`by`) or 2 (`bz`).
-    pub fn block(&self, dimension: usize) -> Var {
-        self.hw_index(HwIndex::Block(Dim::ALL[dimension.min(2)]))
+    /// The CTA in the grid, along a dimension: `bx`, `by` or `bz`.
+    pub fn block(&self, dimension: Dim) -> Var {
+        self.hw_index(HwIndex::Block(dimension))
     }
 
     /// Number of warps of a CTA.

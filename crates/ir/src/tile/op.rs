@@ -238,9 +238,9 @@ pub struct Op {
 }
 
 impl Op {
-    /// Variables that index the dimensions of its tiles whose extent is not 1, in order.
+    /// Variables that index the dimensions of its tiles whose extent is not 1, in order. Every op has a destination.
     pub fn vars(&self) -> Vec<Var> {
-        let extents = self.operands.first().map(Tile::moving_extents).unwrap_or_default();
+        let extents = self.operands[0].moving_extents();
         extents.iter().enumerate().map(|(at, extent)| Var::new(format!("#{at}"), 0, extent - 1)).collect()
     }
 }

@@ -14,15 +14,15 @@ impl Kernel {
     pub fn op_element(&self, op: &Op, vars: &[Var]) -> Option<Element> {
         let access = |tile: &Tile| tile.access(vars, op.span);
         let store = |to: &Tile, value: Value| Element::Store { to: access(to), value, claim: Claim::None };
-        match (op.kind, &op.operands[..]) {
-            (OpKind::Copy, [dst, src]) => Some(store(dst, Value::Load(access(src)))),
-            (OpKind::Fill(value), [dst]) => Some(store(dst, Value::Const(value))),
-            (OpKind::AtomicAdd, [dst, src]) => {
-                Some(Element::AtomicAdd { to: access(dst), value: Value::Load(access(src)) })
+        // The verifier has checked that the op has the operands of its row.
+        let operand = |at: usize| &op.operands[at];
+        match op.kind {
+            OpKind::Copy => Some(store(operand(0), Value::Load(access(operand(1))))),
+            OpKind::Fill(value) => Some(store(operand(0), Value::Const(value))),
+            OpKind::AtomicAdd => {
+                Some(Element::AtomicAdd { to: access(operand(0)), value: Value::Load(access(operand(1))) })
             }
-            (OpKind::Reduce(_) | OpKind::Gemm(_) | OpKind::PermuteLayout | OpKind::ConvertLayout, _) => None,
-            // The verifier rejects other numbers of operands.
-            (OpKind::Copy | OpKind::Fill(_) | OpKind::AtomicAdd, _) => None,
+            OpKind::Reduce(_) | OpKind::Gemm(_) | OpKind::PermuteLayout | OpKind::ConvertLayout => None,
         }
     }
 }

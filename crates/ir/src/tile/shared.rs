@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_layout::DType;
 
@@ -31,7 +32,7 @@ const MOST_NESTED: u64 = 1 << 8;
 const MOST_IN_ALL: u64 = 1 << 12;
 
 /// The identity of a node: its operation, and the address of its operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Key {
     Op(ElementOp, usize),
     Cast(DType, u8, usize),
@@ -181,8 +182,7 @@ impl Naming<'_> {
         let (mut made, mut named, mut longest) = (BTreeMap::new(), Vec::new(), Left::default());
         for (key, value) in order {
             let (value, left) = rebuilt_operation(&made, value);
-            let node = nodes.get(&key).filter(|_| takes_names);
-            let name = node.and_then(|node| self.name_for(node, key, left.operations));
+            let name = if takes_names { self.name_for(&nodes[&key], key, left.operations) } else { None };
             let is_too_long = left.nested > MOST_NESTED || left.operations > MOST_IN_ALL;
             let now = match name {
                 Some(name) => {
@@ -205,8 +205,8 @@ impl Naming<'_> {
     }
 
     /// What is known about the operations of a statement.
-    fn nodes(&self, roots: &[Operation<'_>], order: &[Operation<'_>]) -> BTreeMap<Key, Node> {
-        let mut nodes = BTreeMap::new();
+    fn nodes(&self, roots: &[Operation<'_>], order: &[Operation<'_>]) -> IndexMap<Key, Node> {
+        let mut nodes = IndexMap::new();
         for (key, value) in order {
             let reads_memory = operands(value).iter().any(|operand| reads_memory(&nodes, operand));
             let may_leave = operands(value).iter().any(|operand| self.may_leave(&nodes, operand));
@@ -215,26 +215,23 @@ impl Naming<'_> {
             nodes.insert(*key, Node { uses, is_certain, is_part, is_term, reads_memory, may_leave, dtype });
         }
         for (key, _) in roots {
-            if let Some(node) = nodes.get_mut(key) {
-                node.uses += 1;
-                node.is_certain = true;
-            }
+            nodes[key].uses += 1;
+            nodes[key].is_certain = true;
         }
         // Users of an operation follow it in `order`.
         for (key, value) in order.iter().rev() {
-            let is_certain = nodes.get(key).is_some_and(|node| node.is_certain);
+            let is_certain = nodes[key].is_certain;
             let is_choice = matches!(value, Value::Op(ElementOp::Select, _));
             let is_sum = matches!(value, Value::Op(ElementOp::Add | ElementOp::Sub, _));
             for (at, operand) in operands(value).iter().enumerate() {
                 let mut parts = Vec::new();
                 outermost(operand, &mut parts);
                 for (part, _) in parts {
-                    if let Some(node) = nodes.get_mut(&part) {
-                        node.uses += 1;
-                        node.is_certain |= is_certain && (at == 0 || !is_choice);
-                        node.is_part = true;
-                        node.is_term |= is_sum;
-                    }
+                    let node = &mut nodes[&part];
+                    node.uses += 1;
+                    node.is_certain |= is_certain && (at == 0 || !is_choice);
+                    node.is_part = true;
+                    node.is_term |= is_sum;
                 }
             }
         }
@@ -242,10 +239,11 @@ impl Naming<'_> {
     }
 
     /// Whether a value, whose nodes are known, reads a buffer at an index that only a condition keeps in bounds.
-    fn may_leave(&self, nodes: &BTreeMap<Key, Node>, value: &Value) -> bool {
+    fn may_leave(&self, nodes: &IndexMap<Key, Node>, value: &Value) -> bool {
         let Value::Load(access) = value else {
-            return key(value).and_then(|key| nodes.get(&key)).is_some_and(|node| node.may_leave);
+            return key(value).is_some_and(|key| nodes[&key].may_leave);
         };
+        // A handle that is not valid has been reported.
         let Some(buffer) = self.kernel.buffers.get(access.buffer) else { return false };
         let is_masked = matches!(buffer.space, Space::Global(_));
         access.index.iter().zip(&buffer.shape).any(|(coord, extent)| match coord {
@@ -255,9 +253,9 @@ impl Naming<'_> {
     }
 
     /// The dtype of a node whose operands are known.
-    fn dtype_of(&self, nodes: &BTreeMap<Key, Node>, value: &Value) -> Option<DType> {
+    fn dtype_of(&self, nodes: &IndexMap<Key, Node>, value: &Value) -> Option<DType> {
         let of = |operand: &Value| match key(operand) {
-            Some(key) => nodes.get(&key).and_then(|node| node.dtype),
+            Some(key) => nodes[&key].dtype,
             None => self.dtype(operand),
         };
         match value {
@@ -367,9 +365,8 @@ fn in_order<'v>(roots: &[Operation<'v>]) -> Vec<Operation<'v>> {
     order
 }
 
-fn reads_memory(nodes: &BTreeMap<Key, Node>, value: &Value) -> bool {
-    let known = key(value).and_then(|key| nodes.get(&key));
-    matches!(value, Value::Load(_)) || known.is_some_and(|node| node.reads_memory)
+fn reads_memory(nodes: &IndexMap<Key, Node>, value: &Value) -> bool {
+    matches!(value, Value::Load(_)) || key(value).is_some_and(|key| nodes[&key].reads_memory)
 }
 
 /// An operation on its rebuilt operands, and its size.
@@ -382,10 +379,7 @@ fn rebuilt_operation(made: &BTreeMap<Key, (Value, Left)>, value: &Value) -> (Val
     }
     let now = match value {
         Value::Op(op, _) => Value::Op(*op, parts.into()),
-        Value::Cast(dtype, narrowing, _) => match parts.pop() {
-            Some(operand) => Value::Cast(*dtype, *narrowing, Arc::new(operand)),
-            None => value.clone(),
-        },
+        Value::Cast(dtype, narrowing, _) => Value::Cast(*dtype, *narrowing, Arc::new(parts.swap_remove(0))),
         Value::Const(_) | Value::Index(_) | Value::Named(_) | Value::Load(_) => value.clone(),
     };
     (now, Left { operations: all.operations.saturating_add(1), nested: all.nested + 1 })
@@ -397,8 +391,10 @@ fn rebuilt(made: &BTreeMap<Key, (Value, Left)>, value: &Value) -> (Value, Left) 
         let (access, left) = rebuilt_access(made, access);
         return (Value::Load(access), left);
     }
-    let known = key(value).and_then(|key| made.get(&key)).cloned();
-    known.unwrap_or_else(|| (value.clone(), Left::default()))
+    match key(value) {
+        Some(key) => made[&key].clone(),
+        None => (value.clone(), Left::default()),
+    }
 }
 
 fn rebuilt_access(made: &BTreeMap<Key, (Value, Left)>, access: &Access) -> (Access, Left) {

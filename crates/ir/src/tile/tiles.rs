@@ -50,14 +50,20 @@ impl Tile {
         extents.try_into().ok()
     }
 
-    /// An access to one element: the variables index the dimensions whose extent is not 1, in order.
+    /// An access to one element: the variables index the dimensions whose extent is not 1, in order. There are as many of
+    /// them.
     pub fn access(&self, vars: &[Var], span: Span) -> Access {
-        let mut vars = vars.iter();
-        let index = self.starts.iter().zip(&self.extents).map(|(start, extent)| match extent {
-            1 => Coord::At(start.clone()),
-            _ => Coord::At(start.clone() + vars.next().map_or(Expr::constant(0), Expr::var)),
-        });
-        Access { buffer: self.buffer, index: index.collect(), or_zero: false, span }
+        let (mut index, mut used) = (Vec::with_capacity(self.starts.len()), 0);
+        for (start, extent) in self.starts.iter().zip(&self.extents) {
+            let start = start.clone();
+            if *extent == 1 {
+                index.push(Coord::At(start));
+            } else {
+                index.push(Coord::At(start + Expr::var(&vars[used])));
+                used += 1;
+            }
+        }
+        Access { buffer: self.buffer, index, or_zero: false, span }
     }
 
     /// Number of elements.

@@ -28,7 +28,7 @@ macro_rules! element_ops {
     ($($(#[$doc:meta])* $kind:ident = $name:literal $arity:literal $class:ident $sign:expr;)*) => {
         /// An operation on elements. Results are those of exact arithmetic, rounded once to the dtype, except for the
         /// functions, whose error is that of their PTX instructions.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ElementOp {
             $($(#[$doc])* $kind,)*
         }

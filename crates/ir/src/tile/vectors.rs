@@ -90,10 +90,9 @@ pub fn in_step<'a>(
     step: usize,
     mask: &'a [bool],
 ) -> impl Iterator<Item = Option<i64>> + 'a {
-    let number = |iteration: &u32| own.get(*iteration as usize).copied();
-    steps.column(step).iter().zip(mask).map(move |(iteration, takes_part)| {
-        Some(iteration).filter(|iteration| *takes_part && **iteration != NONE).and_then(number)
-    })
+    let takes_part = |(iteration, takes_part): (&u32, &bool)| *takes_part && *iteration != NONE;
+    let threads = steps.column(step).iter().zip(mask);
+    threads.map(move |thread| takes_part(thread).then(|| own[*thread.0 as usize]))
 }
 
 /// An access to memory at an index that does not depend on data.

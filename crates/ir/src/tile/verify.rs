@@ -17,13 +17,13 @@ mod bounds;
 mod buffer_errors;
 mod buffers;
 mod conditions;
-mod counted;
 mod data;
 mod elements;
 mod identifiers;
 mod index;
 mod masked;
 mod ops;
+mod owners;
 mod races;
 mod sizes;
 mod uniform;
@@ -31,7 +31,7 @@ mod unwritten;
 mod values;
 mod warps;
 
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::{Expr, Node};
 use tilewright_layout::axis::Scope;
 
@@ -93,12 +93,12 @@ fn launch_shape(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     }
     let most = target.max_threads();
     let help = format!("call k.threads(n) with a multiple of 32 up to {most}");
+    let threads = counted(kernel.threads, "thread");
     if kernel.threads < 1 || kernel.threads > most {
-        let message = format!("a CTA cannot have {} threads", kernel.threads);
+        let message = format!("a CTA cannot have {threads}");
         found.push(Diagnostic::error("K0202", message).label(kernel.span, "in this kernel").help(help));
     } else if let Some(op) = needs_whole_warps(kernel).filter(|_| kernel.threads % 32 != 0) {
-        let message =
-            format!("`{}` needs whole warps, but the CTA has {} threads", op.kind.info().name, kernel.threads);
+        let message = format!("`{}` needs whole warps, but the CTA has {threads}", op.kind.info().name);
         found.push(Diagnostic::error("K0202", message).label(op.span, "this op needs whole warps").help(help));
     }
     let before = found.len();
@@ -206,7 +206,7 @@ fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Dia
     if let Unroll::Pipelined(stages) = inner.unroll
         && stages < 1
     {
-        let message = format!("the loop `{name}` cannot have {stages} stages");
+        let message = format!("the loop `{name}` cannot have {}", counted(stages, "stage"));
         found.push(
             Diagnostic::error("K0228", message).label(inner.span, "this loop").help("a pipeline has 1 stage or more"),
         );

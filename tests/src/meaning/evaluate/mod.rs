@@ -11,10 +11,10 @@ mod values;
 use std::collections::BTreeMap;
 
 use tilewright::expr::Var;
-use tilewright::ir::Handle;
 use tilewright::ir::tile::{
     Buffer, Claim, Element, ElementOp, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
+use tilewright::ir::{Dim, Handle};
 use tilewright::layout::DType;
 use tilewright::layout::axis::Scope;
 
@@ -140,7 +140,7 @@ impl<'a> Machine<'a> {
     fn begin_cta(&mut self, at: [i64; 3]) {
         let is_global = |handle: Handle<Buffer>| matches!(self.kernel.buffers[handle].space, Space::Global(_));
         self.nans.retain(|(handle, _), _| is_global(*handle));
-        self.env = (0..3).map(|dimension| (self.kernel.block(dimension), at[dimension])).collect();
+        self.env = Dim::ALL.into_iter().zip(at).map(|(dimension, at)| (self.kernel.block(dimension), at)).collect();
         for (handle, buffer) in self.kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_none()) {
             let bytes = buffer.dtype.bytes() as usize;
             match buffer.space {

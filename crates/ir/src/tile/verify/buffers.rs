@@ -1,5 +1,5 @@
 use indexmap::IndexMap;
-use tilewright_diag::{Diagnostic, Span, nearest};
+use tilewright_diag::{Diagnostic, Span, counted, nearest};
 use tilewright_layout::axis::{AxisKind, HARDWARE, LANEID, M, REG, TID_IN_WG, TX, WARPID, WGID, WID_IN_WG};
 use tilewright_layout::{Axis, Iter, Layout, TileLayout};
 
@@ -71,6 +71,13 @@ fn check_layout(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
     }
     check_positions(buffer, layout, found);
     check_threads(kernel, buffer, layout, found);
+}
+
+/// Whether something is wrong with the layout of a buffer.
+pub(super) fn is_reported(kernel: &Kernel, buffer: &Buffer) -> bool {
+    let mut found = Vec::new();
+    check_layout(kernel, buffer, &mut found);
+    !found.is_empty()
 }
 
 /// Checks that the sizes in a shape and its strides are those of the kernel.
@@ -282,9 +289,9 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
     let bytes = |b: &Buffer| b.span_elements() * b.dtype.bytes();
     if bytes(buffer) > bytes(owner) {
         let message = format!(
-            "the view `{}` needs {} bytes, but `{}` has {}",
+            "the view `{}` needs {}, but `{}` has {}",
             buffer.name,
-            bytes(buffer),
+            counted(bytes(buffer), "byte"),
             owner.name,
             bytes(owner)
         );
@@ -300,8 +307,8 @@ fn check_view(kernel: &Kernel, handle: Handle<Buffer>, found: &mut Vec<Diagnosti
 fn check_fragment_view(buffer: &Buffer, owner: &Buffer, found: &mut Vec<Diagnostic>) {
     let bytes = |b: &Buffer| b.shape.iter().fold(b.dtype.bytes(), |product, extent| product.saturating_mul(*extent));
     if bytes(buffer) != bytes(owner) {
-        let message =
-            format!("view `{}` has {} bytes, but `{}` has {}", buffer.name, bytes(buffer), owner.name, bytes(owner));
+        let has = counted(bytes(buffer), "byte");
+        let message = format!("view `{}` has {has}, but `{}` has {}", buffer.name, owner.name, bytes(owner));
         found.push(
             Diagnostic::error("K0209", message)
                 .label(buffer.span, "viewed here")
@@ -328,7 +335,7 @@ fn check_shared(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
         let message = format!("{total} bytes of shared memory, but a CTA of {target} has {}", target.shared_bytes());
         found.push(
             Diagnostic::error("K0210", message)
-                .label(buffer.span, format!("`{}` is the largest, with {bytes} bytes", buffer.name))
+                .label(buffer.span, format!("`{}` is the largest, with {}", buffer.name, counted(bytes, "byte")))
                 .help("use smaller tiles or fewer stages"),
         );
     }

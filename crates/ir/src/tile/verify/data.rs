@@ -294,13 +294,7 @@ fn of_dtype(dtype: DType) -> IntegerRange {
 /// The range when rounded to a floating-point dtype: rounding keeps the order, so only the ends are rounded. Numbers
 /// that are too large become infinite.
 fn rounded(dtype: Option<DType>, (least, most): IntegerRange) -> IntegerRange {
-    let (digits, greatest) = match dtype {
-        Some(DType::F16) => (11, 65504),
-        Some(DType::BF16) => (8, ALL.1),
-        Some(DType::F32) => (24, ALL.1),
-        Some(DType::F64) => (53, ALL.1),
-        _ => return (least, most),
-    };
+    let Some((digits, greatest)) = dtype.and_then(float_format) else { return (least, most) };
     let nearest = |number: i128| {
         let magnitude = number.abs();
         let step = 1 << (i128::BITS - magnitude.leading_zeros()).saturating_sub(digits);
@@ -310,6 +304,30 @@ fn rounded(dtype: Option<DType>, (least, most): IntegerRange) -> IntegerRange {
         (if magnitude > greatest { ALL.1 } else { magnitude }) * number.signum()
     };
     (nearest(least), nearest(most))
+}
+
+/// The significant digits of a floating-point dtype and its greatest integer, as far as ranges of integers reach; `None`
+/// for other dtypes.
+fn float_format(dtype: DType) -> Option<(u32, i128)> {
+    match dtype {
+        DType::F16 => Some((11, 65504)),
+        DType::BF16 => Some((8, ALL.1)),
+        DType::F32 => Some((24, ALL.1)),
+        DType::F64 => Some((53, ALL.1)),
+        DType::I8
+        | DType::I16
+        | DType::I32
+        | DType::I64
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64
+        | DType::B8
+        | DType::B16
+        | DType::B32
+        | DType::B64
+        | DType::B128 => None,
+    }
 }
 
 fn is_inside(range: IntegerRange, whole: IntegerRange) -> bool {

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use tilewright_diag::{Diagnostic, Span};
+use tilewright_diag::{Diagnostic, Span, counted, counted_as};
 use tilewright_expr::{Expr, ValueRange, Var};
-use tilewright_layout::map::Map;
 
 use super::bounds::{self, Outside};
 use super::buffer_errors::{no_atomic_addition, no_buffer};
 use super::conditions::Known;
-use super::counted::{dimensions, indices};
 use super::identifiers::check_name;
 use super::races::{self, Iterations, MOST_POINTS, Who};
 use super::values::{Names, Type, check_fits, may_store, type_of};
-use super::{data, index, uniform};
+use super::{data, index, owners, uniform};
+use crate::hw_index::Dim;
 use crate::tile::buffer::{Direction, Space};
 use crate::tile::element::{Claim, Element, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop};
@@ -139,7 +138,8 @@ fn check_extents(parallel: &Parallel, found: &mut Vec<Diagnostic>) {
 
 impl<'a> Context<'a> {
     fn inside(kernel: &'a Kernel, scope: &[Loop], known: Known, found: &'a mut Vec<Diagnostic>) -> Context<'a> {
-        let mut vars = vec![kernel.warp(), kernel.tid(), kernel.block(0), kernel.block(1), kernel.block(2)];
+        let mut vars = vec![kernel.warp(), kernel.tid()];
+        vars.extend(Dim::ALL.map(|dimension| kernel.block(dimension)));
         vars.extend(kernel.sizes.iter().map(|size| size.var.clone()));
         vars.extend(scope.iter().map(|outer| outer.var.clone()));
         let of_sizes = kernel.sizes.iter().map(|size| (size.var.name().to_string(), (size.span, FIRST)));
@@ -318,7 +318,10 @@ impl<'a> Context<'a> {
             return;
         };
         let owner = &self.kernel.buffers[self.kernel.storage(to.buffer)];
-        let map = owner.layout.as_ref().and_then(|layout| Map::of_layout(layout, self.kernel.threads as usize).ok());
+        let map = match owners::map_of(self.kernel, owner) {
+            Ok(map) => map,
+            Err(finding) => return self.found.push(finding),
+        };
         if map.is_some_and(|map| map.copies() > 1) {
             let message = format!("`.any_wins()` on `{}`, which several threads hold", access_title(self.kernel, to));
             self.found.push(
@@ -338,14 +341,12 @@ impl<'a> Context<'a> {
         };
         let title = access_title(self.kernel, access);
         if access.index.len() != buffer.shape.len() {
-            let (given, has) = (access.index.len(), buffer.shape.len());
+            let given = counted_as(access.index.len(), "index", "indices");
+            let has = counted(buffer.shape.len(), "dimension");
             self.found.push(
-                Diagnostic::error(
-                    "K0215",
-                    format!("{} for `{}`, which has {}", indices(given), buffer.name, dimensions(has)),
-                )
-                .label(access.span, "accessed here")
-                .label(buffer.span, format!("declared with shape {:?}", buffer.shape)),
+                Diagnostic::error("K0215", format!("{given} for `{}`, which has {has}", buffer.name))
+                    .label(access.span, "accessed here")
+                    .label(buffer.span, format!("declared with shape {:?}", buffer.shape)),
             );
             return;
         }

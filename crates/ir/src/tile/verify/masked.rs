@@ -10,6 +10,7 @@ use tilewright_expr::{Expr, Node, Var};
 
 use super::bounds::{self, Outside};
 use super::conditions::{Condition, Known};
+use crate::hw_index::Dim;
 use crate::tile::buffer::{Buffer, Space};
 use crate::tile::element::Element;
 use crate::tile::kernel::{Kernel, Stmt};
@@ -202,9 +203,8 @@ impl<'a, 'f> Walk<'a, 'f> {
             if self.own.contains(var) || *factor < 1 || var.range().lo != 0 {
                 return false;
             }
-            let by_ctas = (0..3).any(|dimension| {
-                let tiles = normalize(&extent.ceil_div(*factor));
-                self.kernel.block(dimension) == *var && normalize(&self.kernel.grid[dimension]) == tiles
+            let by_ctas = Dim::ALL.into_iter().zip(&self.kernel.grid).any(|(dimension, grid)| {
+                self.kernel.block(dimension) == *var && normalize(grid) == normalize(&extent.ceil_div(*factor))
             });
             let first_of_last = var.range().hi.saturating_mul(*factor);
             let rest = normalize(&(index - &(atom * *factor)));

@@ -1,10 +1,10 @@
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, counted, counted_as};
 use tilewright_expr::Expr;
 use tilewright_layout::DType;
 use tilewright_layout::axis::Scope;
 
 use super::buffer_errors::{no_atomic_addition, no_buffer};
-use super::counted::{dimensions, indices};
+use crate::hw_index::Dim;
 use crate::scalar::Scalar;
 use crate::tile::attributes::{Gemm, Reduce};
 use crate::tile::buffer::{Buffer, Direction, Space};
@@ -113,9 +113,9 @@ fn check_operand(
     if tile.starts.len() != buffer.shape.len() || tile.extents.len() != buffer.shape.len() {
         let message = format!(
             "{} for `{}`, which has {}",
-            indices(tile.starts.len()),
+            counted_as(tile.starts.len(), "index", "indices"),
             buffer.name,
-            dimensions(buffer.shape.len())
+            counted(buffer.shape.len(), "dimension")
         );
         found.push(
             Diagnostic::error("K0215", message)
@@ -182,7 +182,8 @@ fn empty_region(kernel: &Kernel, op: &Op, tile: &Tile, dimension: usize) -> Diag
 
 /// Checks that every variable of an index is a hardware index or size of this kernel, or of an enclosing loop.
 fn check_variables(kernel: &Kernel, op: &Op, tile: &Tile, scope: &[Loop], found: &mut Vec<Diagnostic>) {
-    let mut known = vec![kernel.warp(), kernel.block(0), kernel.block(1), kernel.block(2)];
+    let mut known = vec![kernel.warp()];
+    known.extend(Dim::ALL.map(|dimension| kernel.block(dimension)));
     known.extend(kernel.sizes.iter().map(|size| size.var.clone()));
     for start in &tile.starts {
         let mut unknown = None;
@@ -217,10 +218,7 @@ fn different_extents(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option
     if dst.moving_extents() == src.moving_extents() {
         return None;
     }
-    let elements = |tile: &Tile| {
-        let (title, count) = (tile_title(kernel, tile), tile.elements());
-        format!("`{title}` has {count} {}", if count == 1 { "element" } else { "elements" })
-    };
+    let elements = |tile: &Tile| format!("`{}` has {}", tile_title(kernel, tile), counted(tile.elements(), "element"));
     let message = format!("`{}` from extents {:?} to {:?}", op.kind.info().name, src.extents, dst.extents);
     let finding = Diagnostic::error("K0219", message)
         .label(op.span, "this op")

@@ -31,7 +31,7 @@ pub(super) fn check_fragments(kernel: &Kernel, body: &[Element], found: &mut Vec
 
 /// Reports a hardware index that differs between threads in a parallel loop whose iterations any thread may execute.
 pub(super) fn check_iterations(kernel: &Kernel, parallel: &Parallel, found: &mut Vec<Diagnostic>) {
-    let uniformity = Uniformity { kernel, names: Vec::new() };
+    let mut uniformity = Uniformity { kernel, names: Vec::new() };
     let first = parallel.body.iter().find_map(|element| uniformity.first(element));
     let Some((span, on)) = first.filter(|_| parallel.layout.is_none()) else { return };
     let vars: Vec<&str> = parallel.vars.iter().map(|var| var.name()).collect();
@@ -78,9 +78,13 @@ impl<'a> Uniformity<'a> {
 
     /// The first statement, this one or one inside it, that depends on a hardware index that differs between threads,
     /// with that index.
-    fn first(&self, element: &Element) -> Option<(Span, String)> {
+    fn first(&mut self, element: &'a Element) -> Option<(Span, String)> {
         let own = match element {
-            Element::Let { value, .. } => self.of_value(value),
+            Element::Let { name, value, .. } => {
+                let on = self.of_value(value);
+                self.names.push((name, on.clone()));
+                on
+            }
             Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
                 self.of_access(to).or_else(|| self.of_value(value))
             }
@@ -104,9 +108,11 @@ impl<'a> Uniformity<'a> {
         match value {
             Value::Const(_) => None,
             Value::Index(expr) => self.of_expr(expr),
-            Value::Named(name) => {
-                self.names.iter().rev().find(|(known, _)| known == name).and_then(|(_, on)| on.clone())
-            }
+            Value::Named(name) => match self.names.iter().rev().find(|(known, _)| known == name) {
+                Some((_, on)) => on.clone(),
+                // Of a value that is not in scope, nothing is known.
+                None => Some(format!("the value `{name}`")),
+            },
             Value::Load(access) => self.of_access(access),
             Value::Op(_, operands) => operands.iter().find_map(|operand| self.of_value(operand)),
             Value::Cast(_, _, of) => self.of_value(of),

@@ -4,8 +4,8 @@
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
 use tilewright_layout::axis::Scope;
-use tilewright_layout::map::Map;
 
+use super::owners;
 use super::races::{self, Iterations, WARPS_HELP, Who};
 use crate::scalar::Scalar;
 use crate::tile::buffer::Space;
@@ -22,10 +22,8 @@ pub(super) fn check(kernel: &Kernel, op: &Op, found: &mut Vec<Diagnostic>) {
         found.extend(op.operands.iter().find_map(|tile| tile_of_a_warp(kernel, op, tile)));
         return;
     }
-    if warps > 1
-        && let Some(tile) = op.operands.iter().find(|tile| is_beyond_the_warp(kernel, op, tile))
-    {
-        found.push(of_several_warps(kernel, op, tile));
+    if warps > 1 {
+        found.extend(op.operands.iter().find_map(|tile| beyond_the_warp(kernel, op, tile)));
     }
     if let Some(warp) = op.warp {
         if warp < 0 || warp >= warps {
@@ -93,21 +91,25 @@ fn tile_of_a_warp(kernel: &Kernel, op: &Op, tile: &Tile) -> Option<Diagnostic> {
     })
 }
 
-/// Whether a tile is in a fragment that one warp does not hold completely: the tile is not a separate slice for each
+/// The error for a tile in a fragment that one warp does not hold completely: the tile is not a separate slice for each
 /// warp, and the warp that the op names does not hold all of the fragment.
-fn is_beyond_the_warp(kernel: &Kernel, op: &Op, tile: &Tile) -> bool {
+fn beyond_the_warp(kernel: &Kernel, op: &Op, tile: &Tile) -> Option<Diagnostic> {
     let buffer = &kernel.buffers[tile.buffer];
     if buffer.space != Space::Fragment || kernel.own_of_warps(tile).is_some() {
-        return false;
+        return None;
     }
     let owner = &kernel.buffers[kernel.storage(tile.buffer)];
-    // An invalid layout has already been reported.
-    let Some(layout) = owner.layout.as_ref() else { return true };
-    let is_told = !layout.unnamed_thread_axes(kernel.threads).is_empty();
-    let map = (!is_told).then(|| Map::of_layout(layout, kernel.threads.max(1) as usize));
-    let Some(Ok(map)) = map else { return false };
-    let Some(warp) = op.warp else { return true };
-    map.entries().any(|(thread, ..)| thread as i64 / 32 != warp)
+    let Some(layout) = &owner.layout else { return Some(of_several_warps(kernel, op, tile)) };
+    if !layout.unnamed_thread_axes(kernel.threads).is_empty() {
+        // That has been reported.
+        return None;
+    }
+    let map = match owners::map_of(kernel, owner) {
+        Ok(map) => map?,
+        Err(finding) => return Some(finding),
+    };
+    let is_of_others = |warp: i64| map.entries().any(|(thread, ..)| thread as i64 / 32 != warp);
+    op.warp.is_none_or(is_of_others).then(|| of_several_warps(kernel, op, tile))
 }
 
 /// One warp cannot read or write the registers of another.

@@ -109,17 +109,18 @@ impl<'a> Collector<'a> {
                 self.indices(access);
                 self.touch(access, Kind::Read);
             }
-            Value::Op(ElementOp::Select, operands) => {
-                let [cond, then, otherwise] = &operands[..] else { return };
-                self.value(cond);
-                for (chosen, holds) in [(then, true), (otherwise, false)] {
-                    let mark = self.known.mark();
-                    self.known.assume(cond, holds);
-                    self.value(chosen);
-                    self.known.back_to(mark);
+            Value::Op(op, operands) => match (op, &operands[..]) {
+                (ElementOp::Select, [cond, then, otherwise]) => {
+                    self.value(cond);
+                    for (chosen, holds) in [(then, true), (otherwise, false)] {
+                        let mark = self.known.mark();
+                        self.known.assume(cond, holds);
+                        self.value(chosen);
+                        self.known.back_to(mark);
+                    }
                 }
-            }
-            Value::Op(_, operands) => operands.iter().for_each(|operand| self.value(operand)),
+                (_, operands) => operands.iter().for_each(|operand| self.value(operand)),
+            },
             Value::Cast(_, _, of) => self.value(of),
         }
     }
