@@ -32,6 +32,7 @@ mod iter;
 mod layout;
 pub mod map;
 pub mod mesh;
+mod overlap;
 mod parse;
 mod placed;
 mod print;
