@@ -5,9 +5,9 @@ use tilewright_cuda::{CudaError, LogLine, Severity};
 use tilewright_diag::Diagnostic;
 use tilewright_vgpu::{Fault, FaultKind, Place, RunError, Unsupported};
 
-use crate::build::{Built, CudaText};
+use crate::built::{Built, CudaText};
 use crate::failure::{Failure, FailureKind};
-use crate::lines::LineMap;
+use crate::lines::{LineMap, op_of_line};
 
 /// The help for a CTA that has reached its instruction limit.
 const STEP_LIMIT_HELP: &str = "end the loop, if it is endless; a kernel that needs more instructions gets them with \
@@ -35,7 +35,7 @@ pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edi
     };
     let shown = line_of(source, number);
     finding = finding.note(format!("{file}:{number}: {shown}"));
-    match origin(artifact, edited, number) {
+    match op_of_line(artifact, edited, number) {
         Some((title, span)) => finding.label(span, format!("from {title}")),
         None => finding,
     }
@@ -77,19 +77,6 @@ fn refused(text: &CudaText, message: String) -> Diagnostic {
         CudaText::Generated => Diagnostic::internal("R0602", message),
         CudaText::Edited { .. } => Diagnostic::error("R0602", message),
     }
-}
-
-/// The tile op of a line of the CUDA text that was compiled, and the user's line.
-pub(crate) fn origin(
-    artifact: &Artifact,
-    edited: Option<&LineMap>,
-    line: u32,
-) -> Option<(String, tilewright_diag::Span)> {
-    let generated = match edited {
-        None => line,
-        Some(map) => map.original(line)?,
-    };
-    artifact.source_map().origin(generated).map(|origin| (origin.title.clone(), origin.span))
 }
 
 /// A failed run of the virtual GPU.

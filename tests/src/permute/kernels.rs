@@ -3,8 +3,8 @@
 use tilewright::prelude::{DType, Kernel, KernelBuilder, kernel};
 use tilewright::runtime::HostTensor;
 
-use super::TARGET;
 use super::pairs::Pair;
+use super::subject::TARGET;
 
 /// Most pairs of one kernel: each kernel is a run of NVRTC and a launch.
 const MOST_PAIRS: usize = 1;

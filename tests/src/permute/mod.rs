@@ -10,34 +10,18 @@ mod measure;
 mod pairs;
 mod report;
 mod story;
+mod subject;
 
 pub use report::Summary;
+pub use subject::{PAIRS, TARGET, WIDTHS, title};
 
-use tilewright::prelude::{DType, Target};
+use tilewright::prelude::DType;
 use tilewright::runtime::Toolchain;
 
 use measure::try_out;
 use pairs::Pair;
 use report::Width;
-
-/// What the pairs are compiled for.
-pub const TARGET: Target = Target::Sm100a;
-/// The types of elements that are moved, one per width.
-pub const WIDTHS: [DType; 5] = [DType::B8, DType::B16, DType::B32, DType::B64, DType::B128];
-/// Pairs per width.
-pub const PAIRS: usize = 200;
-
-/// The documented XOR.
-const XOR: &str = "warp_xor_swizzle";
-/// Narrow elements in whole words.
-const PACKED: &str = "warp_packed";
-/// The variant that takes any pair.
-const SCHEDULED: &str = "warp_scheduled";
-
-/// What the line of a width is called, and what filters choose it by: `permute b32`.
-pub fn title(dtype: DType) -> String {
-    format!("permute {dtype}")
-}
+use subject::{PACKED, SCHEDULED, XOR};
 
 /// Moves all pairs of a width by all variants that count.
 pub fn judge_width(toolchain: &Toolchain, dtype: DType) -> Summary {

@@ -5,7 +5,7 @@ use tilewright::prelude::DType;
 use super::measure::Tried;
 use super::pairs::{Family, Pair};
 use super::story::Story;
-use super::{PACKED, SCHEDULED, XOR, title};
+use super::subject::{PACKED, SCHEDULED, XOR, title};
 
 /// Of 100 dense shuffles of elements narrower than a word, how many must take the fewest wavefronts.
 const FREE_SHUFFLES: usize = 95;

@@ -3,7 +3,7 @@
 use tilewright::ir::Handle;
 use tilewright::ir::tile::{Buffer, Claim, Direction, Space};
 
-use super::{Machine, Meaningless, Outcome, Touch};
+use super::machine::{Machine, Meaningless, Outcome, Touch};
 
 impl Machine<'_> {
     /// Notes what the iteration at hand does to a byte, and whether another one may not. Whether it stores any value where

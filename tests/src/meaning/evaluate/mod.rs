@@ -5,12 +5,12 @@
 //! never written. Reads outside of a global tensor give zero, writes there are dropped, and what was never written of a
 //! fragment is zero.
 
+mod machine;
 mod marks;
 mod values;
 
 use std::collections::BTreeMap;
 
-use tilewright::expr::Var;
 use tilewright::ir::Handle;
 use tilewright::ir::tile::{
     Buffer, Claim, Element, ElementOp, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
@@ -18,50 +18,11 @@ use tilewright::ir::tile::{
 use tilewright::layout::DType;
 use tilewright::layout::axis::Scope;
 
+pub use machine::{Bytes, Meaningless, Rules};
+
 use super::numbers;
+use machine::{Machine, Outcome, Running, Touch, unknown};
 use values::converted;
-
-/// Bytes of storages; `None` for what was never written.
-pub type Bytes = BTreeMap<Handle<Buffer>, Vec<Option<u8>>>;
-
-/// Why an evaluation ends without a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meaningless {
-    /// Two iterations touch one byte, and one of them writes it.
-    Race(String),
-    /// A claim of the user's is not true.
-    Claim(String),
-    /// Any of several values may stay, as the user says.
-    Chance(String),
-    /// The bits of a NaN are read through a view: they may be any of a NaN's.
-    Payload(String),
-    /// Memory is read that was never written.
-    Unwritten(String),
-    /// Threads would do different things, or hold different copies.
-    Divergent(String),
-    /// It leaves a tile.
-    Outside(String),
-    /// The evaluator does not know how.
-    Unknown(String),
-}
-
-/// Which rules are judged; each is switched off in a test, to see that it is missed.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// Iterations that touch what another one writes.
-    pub races: bool,
-    /// Claims.
-    pub claims: bool,
-    /// Reads of memory that was never written.
-    pub unwritten: bool,
-    /// What threads judge or hold differently.
-    pub divergence: bool,
-}
-
-impl Rules {
-    /// All of them.
-    pub const ALL: Rules = Rules { races: true, claims: true, unwritten: true, divergence: true };
-}
 
 /// Runs a kernel whose parameters hold these bytes; what they hold in the end.
 pub fn evaluate(kernel: &Kernel, parameters: Bytes, rules: Rules) -> Result<Bytes, Meaningless> {
@@ -80,59 +41,6 @@ pub fn evaluate(kernel: &Kernel, parameters: Bytes, rules: Rules) -> Result<Byte
     }
     machine.storages.retain(|handle, _| matches!(kernel.buffers[*handle].space, Space::Global(_)));
     Ok(machine.storages)
-}
-
-/// What iterations did to a byte: the first of them, for each kind of access.
-#[derive(Clone, Debug, Default)]
-struct Marks {
-    read: Option<i64>,
-    stored: Option<i64>,
-    stored_any: Option<i64>,
-    stored_unique: Option<i64>,
-    added: Option<i64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Touch {
-    Read,
-    Store(Claim),
-    Add,
-}
-
-struct Running {
-    iteration: i64,
-    /// Fragments are each thread's own.
-    by_threads: bool,
-    bytes: BTreeMap<(Handle<Buffer>, usize), Marks>,
-}
-
-struct Machine<'a> {
-    kernel: &'a Kernel,
-    storages: Bytes,
-    env: Vec<(Var, i64)>,
-    names: Vec<(String, Number)>,
-    marks: Option<Running>,
-    /// Bytes of NaNs, and the dtype as which they were written.
-    nans: BTreeMap<(Handle<Buffer>, usize), DType>,
-    /// The first CTA that read, stored and added to each byte of global memory: CTAs have no order.
-    ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 3]>,
-    cta: i64,
-    rules: Rules,
-}
-
-/// A value.
-#[derive(Clone, Copy, Debug)]
-enum Number {
-    Of(DType, u64),
-    Integer(i128),
-    Real(f64),
-    Truth(bool),
-}
-
-type Outcome<T> = Result<T, Meaningless>;
-
-fn unknown<T>(what: impl Into<String>) -> Outcome<T> {
-    Err(Meaningless::Unknown(what.into()))
 }
 
 impl<'a> Machine<'a> {

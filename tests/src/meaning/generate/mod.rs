@@ -1,6 +1,7 @@
 //! Random kernels, built as users build them.
 
 mod layouts;
+mod maker;
 mod values;
 
 use tilewright::ir::Scalar;
@@ -8,10 +9,9 @@ use tilewright::prelude::*;
 
 use crate::rng::Rng;
 use layouts::{Open, fragment_layout, memory_layout, narrower, own_of_warps, staged_layout};
+use maker::{DTYPES, Held, Maker, Scope};
 use values::CastTo;
 
-/// Dtypes that elements have.
-const DTYPES: [DType; 14] = [F32, F32, F32, F16, BF16, F64, I32, I32, I8, U8, I16, U16, I64, U32];
 /// Threads of a CTA.
 const THREADS: [i64; 10] = [1, 3, 8, 32, 32, 33, 40, 64, 96, 128];
 /// Extents of a dimension.
@@ -33,45 +33,6 @@ pub fn random_kernel(rng: &mut Rng) -> Kernel {
         }
         maker.finish(k);
     })
-}
-
-/// A buffer that statements are about.
-#[derive(Clone, Copy)]
-struct Held {
-    buffer: Buffer,
-    dtype: DType,
-    extents: [i64; 2],
-    is_flat: bool,
-    /// Tiles of these extents behind each other, of which accesses take one; 0 for one without a number.
-    stages: i64,
-    /// What tells storages apart: views have that of their buffer.
-    storage: usize,
-}
-
-/// Variables of loops around, of the nest, and of loops inside.
-#[derive(Clone, Default)]
-struct Scope {
-    vars: Vec<(Expr, i64)>,
-    names: Vec<(Value, DType)>,
-}
-
-struct Maker<'r> {
-    rng: &'r mut Rng,
-    threads: i64,
-    dtype: DType,
-    inputs: Vec<Held>,
-    /// Integers that are indices.
-    indices: Held,
-    fragments: Vec<Held>,
-    shared: Vec<Held>,
-    outputs: Vec<Held>,
-    /// Fragments of each warp's own, and parameters of the same extents.
-    own: Vec<Held>,
-    rows: Vec<Held>,
-    scope: Scope,
-    names: usize,
-    /// The storage that the statement at hand writes.
-    target: usize,
 }
 
 impl<'r> Maker<'r> {
@@ -490,11 +451,5 @@ impl<'r> Maker<'r> {
             1 => store.unique(),
             _ => {}
         }
-    }
-}
-
-impl Held {
-    fn at_zero(&self) -> Value {
-        if self.is_flat { self.buffer.at((0,)) } else { self.buffer.at((0, 0)) }
     }
 }
