@@ -23,7 +23,7 @@ pub use device::{Device, DeviceChoice};
 pub use failure::{Failure, FailureKind};
 pub use fixture::{FixtureFolder, fixture_text};
 pub use run::{GpuTiming, Run, run, run_watched};
-pub use spills::spills;
+pub use spills::spill_error;
 pub use tensor::{HostTensor, TensorError};
 
 /// What NVRTC reports about a kernel's registers, spills and shared memory.

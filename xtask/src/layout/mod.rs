@@ -18,7 +18,7 @@ use tilewright::viz::layout::{
 use tilewright::viz::layout_page::{PageState, PageView, layout_page};
 
 use crate::exit::Exit;
-use crate::terminal::{complain, report, screen};
+use crate::terminal::{print_diagnostics, print_error, screen};
 
 pub(crate) use arguments::Arguments;
 
@@ -31,19 +31,19 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     match done {
         Ok(()) => Exit::Done,
         Err(Failure::Layout(error)) => {
-            report(&[pointed(error.diagnostic(), &error, &arguments.layout)]);
+            print_diagnostics(&[pointed(error.diagnostic(), &error, &arguments.layout)]);
             Exit::BadInput
         }
         Err(Failure::Request(text)) => {
-            complain(&text);
+            print_error(&text);
             Exit::BadInput
         }
         Err(Failure::File(text)) => {
-            complain(&text);
+            print_error(&text);
             Exit::Unsupported
         }
         Err(Failure::Defect(text)) => {
-            complain(&format!("this is a defect of Tilewright, please report it: {text}"));
+            print_error(&format!("this is a defect of Tilewright, please report it: {text}"));
             Exit::Defect
         }
     }
