@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stderr};
 use std::process::Command;
 
 use crate::exit::Exit;
-use crate::terminal::complain;
+use crate::terminal::print_error;
 
 /// The cargo that started this command, or the one on the path.
 pub(crate) fn cargo() -> Command {
@@ -13,7 +13,7 @@ pub(crate) fn cargo() -> Command {
 
 /// Reports that cargo cannot be started.
 pub(crate) fn no_cargo(error: &std::io::Error) -> Exit {
-    complain(&format!("cargo cannot be started: {error}"));
+    print_error(&format!("cargo cannot be started: {error}"));
     Exit::Unsupported
 }
 
@@ -32,6 +32,6 @@ pub(crate) fn again_in(profile: &str) -> Exit {
 }
 
 fn not_built(profile: &str) -> Exit {
-    complain(&format!("this command cannot be built in the profile `{profile}`, or it was stopped; see above"));
+    print_error(&format!("this command cannot be built in the profile `{profile}`, or it was stopped; see above"));
     Exit::Unsupported
 }

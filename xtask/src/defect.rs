@@ -9,7 +9,7 @@ use tilewright::diag::Diagnostic;
 
 use crate::cache_dir::cache_dir;
 use crate::exit::Exit;
-use crate::terminal::report;
+use crate::terminal::print_diagnostics;
 
 /// Prints findings about a kernel, and says how the command ends: as `otherwise` says, unless a defect is among them.
 /// Then a report is written to a file, with the kernel as `kernel` prints it.
@@ -20,7 +20,7 @@ pub(crate) fn fail_on_kernel(
     otherwise: Exit,
 ) -> Exit {
     let found = with_report(kernel, options, found);
-    report(&found);
+    print_diagnostics(&found);
     Exit::of_findings(&found, otherwise)
 }
 

@@ -7,7 +7,7 @@ use tilewright::runtime::{Built, CudaText};
 use crate::exit::Exit;
 use crate::request::{Compiled, KernelArguments};
 use crate::sass::disassemble;
-use crate::terminal::{complain, paint};
+use crate::terminal::{paint, print_error};
 use crate::toolchain::provisioned;
 
 /// Arguments of `emit`.
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     let wanted = match wanted {
         Ok(wanted) => wanted,
         Err(text) => {
-            complain(&text);
+            print_error(&text);
             return Exit::BadInput;
         }
     };
@@ -69,7 +69,7 @@ fn text(compiled: &Compiled, stage: &Wanted) -> Result<String, Exit> {
         Wanted::Own(stage) => Ok(compiled.artifact.stage(*stage)),
         Wanted::Ptx => Ok(build(compiled)?.ptx),
         Wanted::Sass => disassemble(&build(compiled)?.cubin).map_err(|why| {
-            complain(&why);
+            print_error(&why);
             Exit::Unsupported
         }),
     }

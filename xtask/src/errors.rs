@@ -8,33 +8,33 @@ use tilewright::diag::{Diagnostic, Severity};
 use crate::exit::Exit;
 
 /// The findings reported so far.
-static SAID: Mutex<Vec<Value>> = Mutex::new(Vec::new());
+static RECORDED: Mutex<Vec<Value>> = Mutex::new(Vec::new());
 
-fn said() -> MutexGuard<'static, Vec<Value>> {
-    SAID.lock().unwrap_or_else(PoisonError::into_inner)
+fn recorded() -> MutexGuard<'static, Vec<Value>> {
+    RECORDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Records findings that are printed on stderr.
-pub(crate) fn keep(diagnostics: &[Diagnostic]) {
-    said().extend(diagnostics.iter().map(finding));
+pub(crate) fn record(diagnostics: &[Diagnostic]) {
+    recorded().extend(diagnostics.iter().map(finding));
 }
 
 /// Records an error that has no code.
-pub(crate) fn keep_text(message: &str) {
-    said().push(text(message, &[]));
+pub(crate) fn record_text(message: &str) {
+    recorded().push(text(message, &[]));
 }
 
 /// Records a message of the command-line parser.
-pub(crate) fn keep_usage(message: &str) {
-    said().push(usage(message));
+pub(crate) fn record_usage(message: &str) {
+    recorded().push(usage(message));
 }
 
 /// Prints what was recorded, if the command failed and JSON was requested.
 pub(crate) fn print(exit: Exit) {
-    let said = said();
-    let is_wrong = said.iter().any(|one| one["severity"] != Severity::Warning.name());
+    let recorded = recorded();
+    let is_wrong = recorded.iter().any(|one| one["severity"] != Severity::Warning.name());
     if exit != Exit::Done && is_wrong && wants_json() {
-        say!("{}", object(exit, &said));
+        say!("{}", object(exit, &recorded));
     }
 }
 

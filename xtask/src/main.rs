@@ -91,7 +91,7 @@ fn unread(error: &clap::Error) -> Exit {
     if !error.use_stderr() {
         return Exit::Done;
     }
-    errors::keep_usage(&error.to_string());
+    errors::record_usage(&error.to_string());
     Exit::BadInput
 }
 

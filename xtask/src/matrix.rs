@@ -13,7 +13,7 @@ use tilewright_tests::fuzz::spread;
 
 use crate::defect::with_report;
 use crate::exit::Exit;
-use crate::terminal::{complain, count_bar, fail};
+use crate::terminal::{count_bar, fail, print_error};
 use crate::toolchain::provisioned;
 
 /// Rows and columns. 50 rows do not divide into whole blocks.
@@ -49,7 +49,7 @@ pub(crate) fn run(name: &str) -> Exit {
         Err(error) => return fail(Exit::BadInput, &error),
     };
     if jobs.is_empty() {
-        complain(&format!("no kernel with inferred layouts has `{name}` in its name"));
+        print_error(&format!("no kernel with inferred layouts has `{name}` in its name"));
         return Exit::BadInput;
     }
     let toolchain = match toolchain() {
@@ -97,7 +97,7 @@ fn toolchain() -> Result<Toolchain, Exit> {
     let toolchain = provisioned(Target::ALL[0].name());
     for target in Target::ALL {
         toolchain.nvrtc(target.name()).map_err(|error| {
-            complain(&error.to_string());
+            print_error(&error.to_string());
             Exit::Unsupported
         })?;
     }

@@ -9,7 +9,7 @@ use tilewright_kernels::{Config, KERNELS, KernelEntry, find};
 
 use crate::defect::fail_on_kernel;
 use crate::exit::Exit;
-use crate::terminal::complain;
+use crate::terminal::print_error;
 
 /// A kernel and what it is built for.
 #[derive(Args, Clone, Debug)]
@@ -63,7 +63,7 @@ impl KernelArguments {
     /// Compiles the requested kernel; reports what is wrong if that fails.
     pub(crate) fn compile(&self) -> Result<Compiled, Exit> {
         let (entry, config, target) = self.resolve().map_err(|text| {
-            complain(&text);
+            print_error(&text);
             Exit::BadInput
         })?;
         let options = Options { target, lower: LowerOptions { variant: self.variant.clone() } };

@@ -9,14 +9,14 @@ use tilewright::files::read_text;
 use tilewright::ir::plan::OpPlan;
 use tilewright::runtime::{
     AccessKind, Built, Comparison, CudaText, Device, DeviceChoice, Failure, HostTensor, OpTraffic, Origin, Resources,
-    Run, TensorError, Tolerance, compare_all, counted_instructions, op_traffic, run_watched, spills,
+    Run, TensorError, Tolerance, compare_all, counted_instructions, op_traffic, run_watched, spill_error,
 };
 use tilewright::vgpu::{MAX_INSTRUCTIONS_PER_THREAD, Options};
 
 use crate::counted::{counted, shows};
 use crate::exit::Exit;
 use crate::request::{Compiled, KernelArguments};
-use crate::terminal::{complain, fail, launch_bar, paint, report, show_launch};
+use crate::terminal::{fail, launch_bar, paint, print_diagnostics, print_error, show_launch};
 use crate::toolchain::provisioned;
 
 /// Arguments of `run-kernel`.
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
 
 fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     let bad = |text: String| {
-        complain(&text);
+        print_error(&text);
         Exit::BadInput
     };
     let choice: DeviceChoice = arguments.device.parse().map_err(bad)?;
@@ -92,13 +92,13 @@ fn attempt(arguments: &Arguments) -> Result<Outcome, Exit> {
     let target = compiled.artifact.target().name();
     let device = Device::choose(choice, target).map_err(failed)?;
     let built = provisioned(target).build(&compiled.artifact, &text).map_err(failed)?;
-    report(&built.warnings);
+    print_diagnostics(&built.warnings);
     for note in &built.notes {
         eprintln!("note: {note}");
     }
     let resources = built.resources.as_ref().filter(|_| !arguments.allow_spills);
-    if let Some(spilled) = resources.and_then(|resources| spills(&compiled.artifact, resources)) {
-        report(&[spilled]);
+    if let Some(spilled) = resources.and_then(|resources| spill_error(&compiled.artifact, resources)) {
+        print_diagnostics(&[spilled]);
         return Err(Exit::BadInput);
     }
     let inputs = (compiled.entry.inputs)(&compiled.config);

@@ -14,7 +14,7 @@ use tilewright::prelude::Target;
 
 use crate::cache_dir::cache_dir;
 use crate::exit::Exit;
-use crate::terminal::{byte_bar, complain, spinner};
+use crate::terminal::{byte_bar, print_error, spinner};
 
 /// Arguments of `setup`.
 #[derive(Args)]
@@ -119,7 +119,7 @@ fn say(what: &str, provisioned: Result<PathBuf, SetupError>) -> Exit {
             Exit::Done
         }
         Err(error) => {
-            complain(&error.to_string());
+            print_error(&error.to_string());
             match error {
                 SetupError::Missing(_) => Exit::Unsupported,
                 SetupError::Bad(_) => Exit::BadInput,

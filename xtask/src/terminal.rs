@@ -66,14 +66,14 @@ pub(crate) fn rendered(diagnostics: &[Diagnostic], style: Style) -> String {
 }
 
 /// Prints diagnostics on stderr, and records them for `--json`.
-pub(crate) fn report(diagnostics: &[Diagnostic]) {
-    errors::keep(diagnostics);
+pub(crate) fn print_diagnostics(diagnostics: &[Diagnostic]) {
+    errors::record(diagnostics);
     eprint!("{}", rendered(diagnostics, wants_colour(stderr().is_terminal())));
 }
 
 /// Prints one error on stderr, and records it for `--json`.
-pub(crate) fn complain(text: &str) {
-    errors::keep_text(text);
+pub(crate) fn print_error(text: &str) {
+    errors::record_text(text);
     let head = match wants_colour(stderr().is_terminal()) {
         Style::Coloured => "\x1b[1;31merror\x1b[0m",
         Style::Plain => "error",
@@ -83,7 +83,7 @@ pub(crate) fn complain(text: &str) {
 
 /// Prints why a command fails, and how it ends.
 pub(crate) fn fail(exit: Exit, why: &dyn Display) -> Exit {
-    complain(&why.to_string());
+    print_error(&why.to_string());
     exit
 }
 

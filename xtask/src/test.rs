@@ -10,7 +10,7 @@ use tilewright::prelude::Target;
 use crate::cargo::{cargo, no_cargo};
 use crate::exit::Exit;
 use crate::matrix;
-use crate::terminal::{complain, print_text};
+use crate::terminal::{print_error, print_text};
 use crate::toolchain::provisioned;
 
 /// Arguments of `test`.
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
 }
 
 fn bad(text: &str) -> Exit {
-    complain(text);
+    print_error(text);
     Exit::BadInput
 }
 
@@ -53,7 +53,7 @@ fn cargo_test(arguments: &Arguments) -> Exit {
         command.env("INSTA_UPDATE", "always").env("TILEWRIGHT_BLESS", "1");
     }
     let Ok(skipped) = tempfile::NamedTempFile::new() else {
-        complain("cannot write a temporary file");
+        print_error("cannot write a temporary file");
         return Exit::BadInput;
     };
     command.env("TILEWRIGHT_SKIPPED", skipped.path());

@@ -10,7 +10,7 @@ use tilewright::cuda::{CudaError, Nvrtc, Request, Severity};
 use tilewright::prelude::Target;
 
 use crate::exit::Exit;
-use crate::terminal::{complain, fail, workspace};
+use crate::terminal::{fail, print_error, workspace};
 use crate::toolchain::provisioned;
 
 /// Arguments of `validate`.
@@ -21,18 +21,18 @@ pub(crate) fn run(_: &Arguments) -> Exit {
     let snapshots = match cuda_snapshots(&workspace().join("tests/snapshots")) {
         Ok(snapshots) if !snapshots.is_empty() => snapshots,
         Ok(_) => {
-            complain("there are no CUDA snapshots");
+            print_error("there are no CUDA snapshots");
             return Exit::BadInput;
         }
         Err(why) => {
-            complain(&why);
+            print_error(&why);
             return Exit::BadInput;
         }
     };
     let mut bad = 0;
     for path in snapshots.iter().filter(|path| target_of(path).is_none()) {
         bad += 1;
-        complain(&format!("{}: its name ends with no target, as in `k.sm_100a.cu.snap`", path.display()));
+        print_error(&format!("{}: its name ends with no target, as in `k.sm_100a.cu.snap`", path.display()));
     }
     for target in Target::ALL {
         let nvrtc = match provisioned(target.name()).nvrtc(target.name()) {
@@ -42,7 +42,7 @@ pub(crate) fn run(_: &Arguments) -> Exit {
         for path in snapshots.iter().filter(|path| target_of(path) == Some(*target)) {
             if let Err(why) = check(&nvrtc, path, target.name()) {
                 bad += 1;
-                complain(&format!("{}: {why}", path.display()));
+                print_error(&format!("{}: {why}", path.display()));
             }
         }
     }
@@ -58,11 +58,11 @@ fn reserved_names(target: Target) -> bool {
     let (count, wrong) = match nvrtc.and_then(|nvrtc| names::check(&nvrtc, target.name())) {
         Ok(tried) => tried,
         Err(why) => {
-            complain(&why);
+            print_error(&why);
             return false;
         }
     };
-    wrong.iter().for_each(|text| complain(text));
+    wrong.iter().for_each(|text| print_error(text));
     say!("{count} names that C++ and CUDA reserve, {} wrong", wrong.len());
     wrong.is_empty()
 }

@@ -7,7 +7,7 @@ use tilewright::infer::{Alternative, Link};
 
 use crate::exit::Exit;
 use crate::request::{KernelArguments, suggestion};
-use crate::terminal::complain;
+use crate::terminal::print_error;
 
 /// Arguments of `why`.
 #[derive(Args)]
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     };
     let artifact = &compiled.artifact;
     let Some(text) = artifact.why(&arguments.buffer) else {
-        complain(&unknown_buffer(artifact, &arguments.buffer));
+        print_error(&unknown_buffer(artifact, &arguments.buffer));
         return Exit::BadInput;
     };
     if let Err(exit) = compiled.warn() {

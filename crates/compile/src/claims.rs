@@ -24,7 +24,7 @@ impl Artifact {
         let mut found = BTreeMap::new();
         for store in self.source_map().stores().filter(|store| ordered.contains(&store.op)) {
             let Some(storage) = storage_named(kernel, store.memory) else { continue };
-            if is_called_unique(kernel, store.origin.span, storage) {
+            if is_declared_unique(kernel, store.origin.span, storage) {
                 let next = numbers.len() as u32;
                 found.insert(store.line, *numbers.entry((store.op, storage)).or_insert(next));
             }
@@ -38,7 +38,7 @@ impl Artifact {
         let kernel = self.kernel();
         let stores = self.source_map().stores().filter(|store| {
             storage_named(kernel, store.memory)
-                .is_some_and(|storage| is_called_any_wins(kernel, store.origin.span, storage))
+                .is_some_and(|storage| is_declared_any_wins(kernel, store.origin.span, storage))
         });
         stores.map(|store| store.line).collect()
     }
@@ -56,7 +56,7 @@ struct Write {
     /// What the kernel claims about it; `Claim::None` for an atomic addition.
     claim: Claim,
     /// Whether its index depends on data.
-    is_at_data: bool,
+    is_indexed_by_data: bool,
     /// Whether it is in a loop inside the iteration.
     is_repeated: bool,
 }
@@ -84,24 +84,24 @@ fn collect_writes(
         Element::Let { .. } | Element::If { .. } | Element::For { .. } => (None, Claim::None),
     };
     if let Some(to) = to.filter(|to| kernel.storage(to.buffer) == storage) {
-        let is_at_data = to.index.iter().any(|coord| matches!(coord, Coord::Data(_)));
-        found.push(Write { claim, is_at_data, is_repeated });
+        let is_indexed_by_data = to.index.iter().any(|coord| matches!(coord, Coord::Data(_)));
+        found.push(Write { claim, is_indexed_by_data, is_repeated });
     }
     let is_repeated = is_repeated || matches!(element, Element::For { .. });
     element.inner().for_each(|inner| collect_writes((kernel, storage), inner, is_repeated, found));
 }
 
 /// Whether the parallel loops with this span write to the storage, and each of these writes is declared `any_wins`.
-fn is_called_any_wins(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
+fn is_declared_any_wins(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
     let writes = writes(kernel, span, storage).concat();
     !writes.is_empty() && writes.iter().all(|write| write.claim == Claim::AnyWins)
 }
 
 /// Whether every parallel loop with this span writes to the storage with exactly one store, which is declared unique,
 /// indexed by data, and executed at most once per iteration.
-fn is_called_unique(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
+fn is_declared_unique(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> bool {
     let is_meant = |writes: &Vec<Write>| match &writes[..] {
-        [write] => write.claim == Claim::Unique && write.is_at_data && !write.is_repeated,
+        [write] => write.claim == Claim::Unique && write.is_indexed_by_data && !write.is_repeated,
         _ => false,
     };
     let loops = writes(kernel, span, storage);

@@ -15,7 +15,7 @@ mod writers;
 
 pub use artifact::Artifact;
 pub use parameter::Parameter;
-pub use registers::Held;
+pub use registers::FragmentRegisters;
 pub use report::defect_report;
 pub use stage::Stage;
 pub use tilewright_emit::{Origin, SourceMap};

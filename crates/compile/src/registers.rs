@@ -17,7 +17,7 @@ const MOST_TOLD: usize = 3;
 
 /// A fragment, and the registers that it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct FragmentRegisters {
     /// Its name.
     pub name: String,
     /// 32-bit registers that it takes per thread, including those that its layout leaves unused.
@@ -31,16 +31,21 @@ pub struct Held {
 impl Artifact {
     /// The fragments that are live at the statement where they take the most registers, the largest first. A fragment
     /// that a loop uses is live in all of it.
-    pub fn held(&self) -> Vec<Held> {
+    pub fn live_fragments(&self) -> Vec<FragmentRegisters> {
         let kernel = self.kernel();
         let uses = Uses::of(kernel);
         let at = |place: usize| uses.places.iter().filter(move |(_, (first, last))| (*first..=*last).contains(&place));
         let total = |place: usize| at(place).map(|(handle, _)| registers(&kernel.buffers[*handle])).sum::<i64>();
         let fullest = (0..kernel.body.len()).max_by_key(|place| (total(*place), std::cmp::Reverse(*place)));
-        let mut held: Vec<Held> = at(fullest.unwrap_or(0))
+        let mut held: Vec<FragmentRegisters> = at(fullest.unwrap_or(0))
             .map(|(handle, _)| {
                 let buffer = &kernel.buffers[*handle];
-                Held { name: buffer.name.clone(), registers: registers(buffer), span: buffer.span, handle: *handle }
+                FragmentRegisters {
+                    name: buffer.name.clone(),
+                    registers: registers(buffer),
+                    span: buffer.span,
+                    handle: *handle,
+                }
             })
             .collect();
         held.sort_by_key(|held| std::cmp::Reverse(held.registers));
@@ -49,7 +54,7 @@ impl Artifact {
 
     /// The warning about fragments that take more registers than a thread has.
     pub(crate) fn register_pressure_warning(&self) -> Result<Option<Diagnostic>, Diagnostic> {
-        let held = self.held();
+        let held = self.live_fragments();
         let (taken, threads) = (held.iter().map(|held| held.registers).sum::<i64>(), self.threads());
         let most = self.target().registers_of_a_thread(threads);
         if taken + SPARE <= most {

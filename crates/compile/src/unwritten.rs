@@ -16,7 +16,7 @@ const MOST_NAMED: usize = 4;
 const AXES: [&str; 3] = ["x", "y", "z"];
 
 /// A dimension in which a writer does not reach the element's index.
-struct Missed<'w> {
+struct MissedIndex<'w> {
     /// The dimension, from 0.
     dimension: usize,
     /// The element's index in this dimension.
@@ -50,25 +50,25 @@ impl Artifact {
         writers.iter().take(MOST_NAMED).fold(finding, |finding, writer| {
             let missed = if writer.buffer == handle { self.missed(writer, &index) } else { None };
             match missed {
-                Some(missed) => self.not_reached(finding, writer, &missed),
-                None => self.not_asked(finding, writer),
+                Some(missed) => self.label_out_of_range(finding, writer, &missed),
+                None => self.label_condition(finding, writer),
             }
         })
     }
 
     /// The first dimension in which a writer's indices do not include the element's.
-    fn missed<'w>(&self, writer: &'w Writer<'_>, index: &[i64]) -> Option<Missed<'w>> {
+    fn missed<'w>(&self, writer: &'w Writer<'_>, index: &[i64]) -> Option<MissedIndex<'w>> {
         writer.indices.iter().zip(index).enumerate().find_map(|(dimension, (indices, at))| {
             let (first, count) = indices.as_ref()?;
-            let range = self.of_launch(first).range();
+            let range = self.bind_to_launch(first).range();
             let (least, most) = (range.lo, range.hi.saturating_add(count - 1));
             let is_missed = *at < least || *at > most;
-            is_missed.then_some(Missed { dimension, at: *at, first, least, most })
+            is_missed.then_some(MissedIndex { dimension, at: *at, first, least, most })
         })
     }
 
     /// An index expression, with the sizes and the grid of this launch substituted.
-    fn of_launch(&self, index: &Expr) -> Expr {
+    fn bind_to_launch(&self, index: &Expr) -> Expr {
         let (kernel, grid) = (self.kernel(), self.grid());
         let known = |var: &Var| {
             if let Some(size) = kernel.sizes.iter().position(|size| size.var == *var) {
@@ -81,8 +81,8 @@ impl Artifact {
     }
 
     /// Adds a writer whose loop, grid or region ends before the element.
-    fn not_reached(&self, finding: Diagnostic, writer: &Writer<'_>, missed: &Missed<'_>) -> Diagnostic {
-        let Missed { dimension, at, first, least, most } = missed;
+    fn label_out_of_range(&self, finding: Diagnostic, writer: &Writer<'_>, missed: &MissedIndex<'_>) -> Diagnostic {
+        let MissedIndex { dimension, at, first, least, most } = missed;
         let which = if least == most { format!("index {least}") } else { format!("indices {least} to {most}") };
         let text = format!("{} writes {which} of dimension {dimension}", writer.title);
         let mut finding = finding.label(writer.span, text);
@@ -105,11 +105,11 @@ impl Artifact {
             [] => format!("use a region that includes index {at} of dimension {dimension}, {other}"),
             causes => format!("make {} reach index {at} of dimension {dimension}, {other}", causes.join(" or ")),
         };
-        helped(finding, help)
+        with_help_once(finding, help)
     }
 
     /// Adds a writer that missed the element because of a condition or of data, or for an unknown reason.
-    fn not_asked(&self, finding: Diagnostic, writer: &Writer<'_>) -> Diagnostic {
+    fn label_condition(&self, finding: Diagnostic, writer: &Writer<'_>) -> Diagnostic {
         let mut finding = finding.label(writer.span, format!("{} writes it", writer.title));
         if writer.indices.iter().any(Option::is_none) {
             finding = finding.note(format!("which elements {} writes depends on data", writer.title));
@@ -122,11 +122,11 @@ impl Artifact {
             false => "write the element in the other case too, with if_else, or before the condition",
             true => "make sure that every element is written: check the indices, and the CUDA text if it was edited",
         };
-        helped(finding, help.to_string())
+        with_help_once(finding, help.to_string())
     }
 }
 
 /// Adds a suggestion, unless it is already there.
-fn helped(finding: Diagnostic, help: String) -> Diagnostic {
+fn with_help_once(finding: Diagnostic, help: String) -> Diagnostic {
     if finding.help.contains(&help) { finding } else { finding.help(help) }
 }

@@ -4,7 +4,7 @@
 //! the SHA-256 of everything before it. Numbers are little-endian; lengths are u64.
 
 use crate::log::{LogLine, Severity};
-use crate::nvrtc::Compiled;
+use crate::request::Compiled;
 use crate::resources::Resources;
 use sha2::{Digest, Sha256};
 

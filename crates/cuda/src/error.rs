@@ -1,6 +1,6 @@
 //! What can go wrong, with enough structure for a message that names the cause and the remedy.
 
-use crate::find::{Candidate, Verdict};
+use crate::candidate::{Candidate, Verdict};
 use crate::log::{LogLine, Severity};
 use std::fmt;
 use std::path::PathBuf;
@@ -177,7 +177,7 @@ fn write_compile(f: &mut fmt::Formatter<'_>, log: &[LogLine]) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::Origin;
+    use crate::candidate::Origin;
 
     #[test]
     fn not_found_names_every_place_and_the_way_out() {

@@ -4,12 +4,12 @@
 //! `/usr/local/cuda`; the cache that `cargo xtask setup` fills. The first library that is new enough and supports
 //! the target is used; each rejected place has a reason.
 
+use crate::candidate::{Candidate, Origin, SYSTEM_TOOLKIT, Verdict};
 use crate::error::{CudaError, architecture_list};
 use crate::open::{Opened, lock_loader};
 use crate::target::Target;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The oldest NVRTC that is accepted: the first version with `sm_100a`.
@@ -23,8 +23,6 @@ const LIBRARY_NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.
 
 /// The file that marks a cache folder as complete.
 const COMPLETE_MARKER: &str = ".ok";
-
-const SYSTEM_TOOLKIT: &str = "/usr/local/cuda";
 
 /// Where to look for NVRTC. [`SearchOptions::from_env`] reads it from the environment; tests fill it in themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,57 +72,6 @@ pub fn cache_dir(xdg_cache_home: Option<PathBuf>, home: Option<PathBuf>) -> Opti
 /// is complete. Without `.ok` it is not used.
 pub fn nvrtc_cache_dir(cache_dir: &Path) -> PathBuf {
     cache_dir.join("nvrtc").join(PINNED_VERSION)
-}
-
-/// Why a place was searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// `TILEWRIGHT_NVRTC_DIR`.
-    Variable,
-    /// `CUDA_HOME` or `CUDA_PATH`.
-    CudaHome,
-    /// The dynamic loader's own search.
-    LoaderPath,
-    /// `/usr/local/cuda`.
-    UsrLocalCuda,
-    /// The cache that `cargo xtask setup` fills.
-    Cache,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Origin::Variable => "TILEWRIGHT_NVRTC_DIR",
-            Origin::CudaHome => "CUDA_HOME or CUDA_PATH",
-            Origin::LoaderPath => "loader path",
-            Origin::UsrLocalCuda => SYSTEM_TOOLKIT,
-            Origin::Cache => "tilewright cache",
-        })
-    }
-}
-
-/// Whether a place has an NVRTC that can be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It has one.
-    Accepted,
-    /// It does not, for this reason.
-    Rejected(String),
-}
-
-/// A place that was searched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    /// Why it was searched.
-    pub origin: Origin,
-    /// The library, or the folder if there is none.
-    pub path: PathBuf,
-    /// (major, minor), if a library was opened.
-    pub version: Option<(u32, u32)>,
-    /// The architectures that the library lists, ascending: 100 stands for `sm_100`, `sm_100a` and `sm_100f`.
-    pub architectures: Vec<u32>,
-    /// Whether it can be used for the target.
-    pub verdict: Verdict,
 }
 
 /// Searches every place, in order, for an NVRTC that can compile for `target` (such as `sm_100a`).

@@ -18,6 +18,7 @@
 //! loader.
 
 mod cache;
+mod candidate;
 mod driver;
 mod elf;
 mod entry;
@@ -31,19 +32,20 @@ mod nvrtc;
 mod open;
 mod program;
 mod ptx_lines;
+mod request;
 mod resources;
 mod search_path;
 mod target;
 
 pub use cache::{CacheKey, CacheLookup, CompileCache, DEFAULT_CACHE_MIB, compile_cached};
+pub use candidate::{Candidate, Origin, Verdict};
 pub use driver::{Gpu, GpuInfo, GpuModule, gpus};
 pub use error::CudaError;
-pub use find::{
-    Candidate, MINIMUM_VERSION, Origin, PINNED_VERSION, SearchOptions, Verdict, cache_dir, nvrtc_cache_dir, probe,
-};
+pub use find::{MINIMUM_VERSION, PINNED_VERSION, SearchOptions, cache_dir, nvrtc_cache_dir, probe};
 pub use launch::{GpuArg, Launch};
 pub use log::{LogLine, Severity};
 pub use memory::GpuBuffer;
-pub use nvrtc::{Compiled, Nvrtc, Request};
+pub use nvrtc::Nvrtc;
+pub use request::{Compiled, Request};
 pub use resources::Resources;
 pub use target::can_run;

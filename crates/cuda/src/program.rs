@@ -1,8 +1,8 @@
 //! Calls NVRTC through cudarc, and returns every failure as an error.
 
 use crate::error::CudaError;
-use crate::nvrtc::Request;
 use crate::open::is_present;
+use crate::request::Request;
 use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::sys::{self, nvrtcResult};
 use std::ffi::{CString, c_char, c_int};

@@ -5,9 +5,9 @@ use tilewright_cuda::{CudaError, LogLine, Severity};
 use tilewright_diag::Diagnostic;
 use tilewright_vgpu::{Fault, FaultKind, Place, RunError, Unsupported};
 
-use crate::build::{Built, CudaText};
+use crate::built::{Built, CudaText};
 use crate::failure::{Failure, FailureKind};
-use crate::lines::LineMap;
+use crate::lines::{LineMap, op_of_line};
 
 /// The help for a CTA that has reached its instruction limit.
 const STEP_LIMIT_HELP: &str = "end the loop, if it is endless; a kernel that needs more instructions gets them with \
@@ -25,7 +25,7 @@ const NOT_APART_HELP: &str = "the store is declared unique, but two iterations s
 pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edited: Option<&LineMap>) -> Diagnostic {
     let message = format!("NVRTC: {}", line.text);
     let mut finding = match line.severity {
-        Severity::Error => refused(text, message),
+        Severity::Error => nvrtc_rejection(text, message),
         Severity::Warning | Severity::Info | Severity::Remark => Diagnostic::warning("R0602", message),
     };
     let Some(number) = line.line else { return finding };
@@ -35,7 +35,7 @@ pub(crate) fn log_line(line: &LogLine, artifact: &Artifact, text: &CudaText, edi
     };
     let shown = line_of(source, number);
     finding = finding.note(format!("{file}:{number}: {shown}"));
-    match origin(artifact, edited, number) {
+    match op_of_line(artifact, edited, number) {
         Some((title, span)) => finding.label(span, format!("from {title}")),
         None => finding,
     }
@@ -58,7 +58,7 @@ pub(crate) fn compile_error(
             let errors = log.iter().filter(|line| line.severity == Severity::Error);
             let diagnostics: Vec<Diagnostic> = errors.map(|line| log_line(line, artifact, text, edited)).collect();
             let diagnostics = if diagnostics.is_empty() {
-                vec![refused(text, "NVRTC failed to compile this text".to_string()).note(error.to_string())]
+                vec![nvrtc_rejection(text, "NVRTC failed to compile this text".to_string()).note(error.to_string())]
             } else {
                 diagnostics
             };
@@ -72,24 +72,11 @@ pub(crate) fn compile_error(
 }
 
 /// The diagnostic for a text that NVRTC rejects, which is a defect of Tilewright unless the user edited it.
-fn refused(text: &CudaText, message: String) -> Diagnostic {
+fn nvrtc_rejection(text: &CudaText, message: String) -> Diagnostic {
     match text {
         CudaText::Generated => Diagnostic::internal("R0602", message),
         CudaText::Edited { .. } => Diagnostic::error("R0602", message),
     }
-}
-
-/// The tile op of a line of the CUDA text that was compiled, and the user's line.
-pub(crate) fn origin(
-    artifact: &Artifact,
-    edited: Option<&LineMap>,
-    line: u32,
-) -> Option<(String, tilewright_diag::Span)> {
-    let generated = match edited {
-        None => line,
-        Some(map) => map.original(line)?,
-    };
-    artifact.source_map().origin(generated).map(|origin| (origin.title.clone(), origin.span))
 }
 
 /// A failed run of the virtual GPU.
@@ -115,9 +102,9 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
         FaultKind::ReadOnly => Diagnostic::error("R0614", format!("the kernel writes an input: {}", fault.message)),
         kind => Diagnostic::error("R0605", format!("{}: {}", kind.as_str(), fault.message)),
     };
-    finding = at(finding, "here", &fault.at, artifact, built);
+    finding = label_location(finding, "here", &fault.at, artifact, built);
     if let Some(related) = &fault.related {
-        finding = at(finding, "the other access", related, artifact, built);
+        finding = label_location(finding, "the other access", related, artifact, built);
     }
     let [x, y, z] = fault.cta;
     finding = finding.note(format!("CTA ({x},{y},{z}), warp {}, {}", fault.warp, lanes(fault.lanes)));
@@ -130,19 +117,19 @@ fn fault_finding(fault: &Fault, artifact: &Artifact, built: &Built) -> Diagnosti
     }
     for waiting in &fault.waiting {
         let text = format!("warp {}, {}: waiting for {}", waiting.warp, lanes(waiting.lanes), waiting.what);
-        finding = at(finding.note(text), "waits", &waiting.at, artifact, built);
+        finding = label_location(finding.note(text), "waits", &waiting.at, artifact, built);
     }
     match fault.kind {
         FaultKind::StepLimit => finding.help(STEP_LIMIT_HELP),
         FaultKind::ReadOnly => finding.help(READ_ONLY_HELP),
         FaultKind::NotApart => finding.help(NOT_APART_HELP),
-        FaultKind::Race if is_called_unique(fault, artifact, built) => finding.help(NOT_APART_HELP),
+        FaultKind::Race if is_declared_unique(fault, artifact, built) => finding.help(NOT_APART_HELP),
         _ => finding,
     }
 }
 
 /// Whether both accesses of a fault are stores that the kernel declares unique.
-fn is_called_unique(fault: &Fault, artifact: &Artifact, built: &Built) -> bool {
+fn is_declared_unique(fault: &Fault, artifact: &Artifact, built: &Built) -> bool {
     if built.edited.is_some() {
         return false;
     }
@@ -152,7 +139,7 @@ fn is_called_unique(fault: &Fault, artifact: &Artifact, built: &Built) -> bool {
 }
 
 /// Adds an instruction's CUDA line, PTX line and, as a label, the user's line.
-fn at(finding: Diagnostic, what: &str, place: &Place, artifact: &Artifact, built: &Built) -> Diagnostic {
+fn label_location(finding: Diagnostic, what: &str, place: &Place, artifact: &Artifact, built: &Built) -> Diagnostic {
     let Some(cuda) = &place.cuda else {
         return finding.note(format!("{what}: PTX line {}: {}", place.ptx_line, place.ptx));
     };

@@ -2,6 +2,7 @@
 //! virtual GPU, compares results with a reference, and reports every failure at the user's lines.
 
 mod build;
+mod built;
 mod compare;
 mod counts;
 mod device;
@@ -14,14 +15,15 @@ mod run;
 mod spills;
 mod tensor;
 
-pub use build::{Built, CudaText, Origin, Toolchain};
+pub use build::Toolchain;
+pub use built::{Built, CudaText, Origin};
 pub use compare::{Comparison, Mismatch, Tolerance, compare, compare_all};
 pub use counts::{OpTraffic, counted_instructions, op_traffic};
 pub use device::{Device, DeviceChoice};
 pub use failure::{Failure, FailureKind};
 pub use fixture::{FixtureFolder, fixture_text};
 pub use run::{GpuTiming, Run, run, run_watched};
-pub use spills::spills;
+pub use spills::spill_error;
 pub use tensor::{HostTensor, TensorError};
 
 /// What NVRTC reports about a kernel's registers, spills and shared memory.

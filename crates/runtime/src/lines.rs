@@ -1,6 +1,8 @@
-//! Maps lines of edited CUDA text back to lines of the generated text.
+//! Maps lines of edited CUDA text back to lines of the generated text, and these to tile ops.
 
 use similar::{DiffTag, TextDiff};
+use tilewright_compile::Artifact;
+use tilewright_diag::Span;
 
 /// For every line of an edited text, the original line that it came from or follows.
 #[derive(Clone, Debug)]
@@ -29,6 +31,15 @@ impl LineMap {
     pub(crate) fn original(&self, edited: u32) -> Option<u32> {
         self.originals.get((edited as usize).checked_sub(1)?).copied()
     }
+}
+
+/// The tile op of a line of the CUDA text that was compiled, and the user's line.
+pub(crate) fn op_of_line(artifact: &Artifact, edited: Option<&LineMap>, line: u32) -> Option<(String, Span)> {
+    let generated = match edited {
+        None => line,
+        Some(map) => map.original(line)?,
+    };
+    artifact.source_map().origin(generated).map(|origin| (origin.title.clone(), origin.span))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use tilewright_cuda::{Gpu, GpuArg, GpuBuffer};
 use tilewright_diag::Diagnostic;
 use tilewright_vgpu::{Arg, BufferId, KernelInfo, Launch, Memory, Module, Options, Progress, Report};
 
-use crate::build::Built;
+use crate::built::Built;
 use crate::device::Device;
 use crate::explain;
 use crate::failure::{Failure, FailureKind};

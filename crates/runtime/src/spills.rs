@@ -8,7 +8,7 @@ use tilewright_diag::Diagnostic;
 const MOST_TOLD: usize = 3;
 
 /// The error for a kernel that spills registers to memory according to `resources`; `None` for other kernels.
-pub fn spills(artifact: &Artifact, resources: &Resources) -> Option<Diagnostic> {
+pub fn spill_error(artifact: &Artifact, resources: &Resources) -> Option<Diagnostic> {
     let Resources { registers, spill_store_bytes, spill_load_bytes, stack_bytes, .. } = resources;
     if spill_store_bytes + spill_load_bytes == 0 {
         return None;
@@ -19,7 +19,7 @@ pub fn spills(artifact: &Artifact, resources: &Resources) -> Option<Diagnostic> 
     );
     let finding = Diagnostic::error("R0615", message)
         .note(format!("each thread has {registers} registers and {stack_bytes} bytes of stack"));
-    let held = artifact.held().into_iter().take(MOST_TOLD);
+    let held = artifact.live_fragments().into_iter().take(MOST_TOLD);
     let labelled = held.fold(finding, |finding, held| {
         finding.label(held.span, format!("`{}` takes {} of each thread's registers", held.name, held.registers))
     });

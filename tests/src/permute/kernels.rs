@@ -3,8 +3,8 @@
 use tilewright::prelude::{DType, Kernel, KernelBuilder, kernel};
 use tilewright::runtime::HostTensor;
 
-use super::TARGET;
 use super::pairs::Pair;
+use super::subject::TARGET;
 
 /// The maximum number of pairs per kernel. Each kernel is compiled with NVRTC and launched once.
 const MOST_PAIRS: usize = 1;

@@ -7,9 +7,9 @@ use tilewright::runtime::{
     AccessCount, AccessKind, Built, CudaText, Device, HostTensor, Report, Space, Tolerance, Toolchain, compare, run,
 };
 
-use super::TARGET;
 use super::kernels::{batches, kernel_of};
 use super::pairs::Pair;
+use super::subject::TARGET;
 
 /// A pair that was moved by one variant.
 pub(crate) struct Trial {

@@ -10,34 +10,18 @@ mod measure;
 mod pairs;
 mod report;
 mod story;
+mod subject;
 
 pub use report::Summary;
+pub use subject::{PAIRS, TARGET, WIDTHS, title};
 
-use tilewright::prelude::{DType, Target};
+use tilewright::prelude::DType;
 use tilewright::runtime::Toolchain;
 
 use measure::try_out;
 use pairs::Pair;
 use report::Width;
-
-/// The target of the pairs.
-pub const TARGET: Target = Target::Sm100a;
-/// The dtypes of the elements, one per width.
-pub const WIDTHS: [DType; 5] = [DType::B8, DType::B16, DType::B32, DType::B64, DType::B128];
-/// Pairs per width.
-pub const PAIRS: usize = 200;
-
-/// The variant for the documented XOR.
-const XOR: &str = "warp_xor_swizzle";
-/// The variant that moves narrow elements in whole words.
-const PACKED: &str = "warp_packed";
-/// The variant that accepts every pair.
-const SCHEDULED: &str = "warp_scheduled";
-
-/// The title of a width, which filters select by: `permute b32`.
-pub fn title(dtype: DType) -> String {
-    format!("permute {dtype}")
-}
+use subject::{PACKED, SCHEDULED, XOR};
 
 /// Moves all pairs of a width by all variants under test.
 pub fn judge_width(toolchain: &Toolchain, dtype: DType) -> Summary {

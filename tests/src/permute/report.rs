@@ -5,7 +5,7 @@ use tilewright::prelude::DType;
 use super::measure::Tried;
 use super::pairs::{Family, Pair};
 use super::story::Story;
-use super::{PACKED, SCHEDULED, XOR, title};
+use super::subject::{PACKED, SCHEDULED, XOR, title};
 
 /// The percentage of dense shuffles of elements narrower than a word that must take the minimum number of wavefronts.
 const FREE_SHUFFLES: usize = 95;

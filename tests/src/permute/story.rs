@@ -5,7 +5,7 @@ use tilewright::ir::plan::Considered;
 use super::judge::Bounds;
 use super::measure::Trial;
 use super::pairs::Pair;
-use super::{SCHEDULED, XOR};
+use super::subject::{SCHEDULED, XOR};
 
 /// A pair with the results of all variants tried.
 pub(crate) struct Story<'p> {

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::mem::{Discriminant, discriminant};
 
-/// A fault of an assignment. Operations are numbered in program order, including loops and conditions.
+use super::boxes::point;
+use super::program::Program;
+
+/// What is wrong with an assignment. Operations are numbered in program order, loops and conditions included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An operation names an unknown buffer.
@@ -138,6 +141,14 @@ pub struct Place {
     pub buffer: String,
     /// One index per dimension.
     pub element: Vec<i64>,
+}
+
+impl Place {
+    /// An element by its row-major position.
+    pub(crate) fn of(program: &Program, buffer: &str, element: usize) -> Place {
+        let shape = program.buffer(buffer).map(|buffer| buffer.shape.as_slice()).unwrap_or_default();
+        Place { buffer: buffer.to_string(), element: point(element as i64, shape) }
+    }
 }
 
 /// An iteration of a parallel operation.

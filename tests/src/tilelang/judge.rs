@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::accesses::{Access, accesses, value_loads};
 use super::assignment::{Assignment, nests};
-use super::boxes::{point, position, size};
+use super::boxes::{position, size};
 use super::fault::{At, Fault, Place, Report};
 use super::judge_buffers::{Held, held};
 use super::program::{Buffer, Op, Program, Scope};
@@ -140,17 +140,11 @@ impl<'a> Judge<'a> {
     }
 
     pub(crate) fn place(&self, buffer: &str, element: usize) -> Place {
-        place(self.program, buffer, element)
+        Place::of(self.program, buffer, element)
     }
 }
 
-/// The element at a row-major position.
-pub(crate) fn place(program: &Program, buffer: &str, element: usize) -> Place {
-    let shape = program.buffer(buffer).map(|buffer| buffer.shape.as_slice()).unwrap_or_default();
-    Place { buffer: buffer.to_string(), element: point(element as i64, shape) }
-}
-
-/// True if all of the first threads are among the second, which are sorted.
+/// True where all of the first threads are among the second, which are in order.
 pub(crate) fn within(some: &[i64], all: &[i64]) -> bool {
     some.iter().all(|thread| all.binary_search(thread).is_ok())
 }

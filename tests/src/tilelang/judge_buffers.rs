@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use super::assignment::{Assignment, Placement};
 use super::boxes::size;
-use super::fault::{Fault, Report};
-use super::judge::place;
+use super::fault::{Fault, Place, Report};
 use super::program::{Buffer, Program, Scope};
 use super::storage::storages;
 
@@ -43,7 +42,7 @@ pub(crate) fn held<'a>(program: &'a Program, assignment: &Assignment, report: &m
 }
 
 fn elements(program: &Program, buffer: &Buffer, placement: &Placement, report: &mut Report) {
-    let at = |element| place(program, &buffer.name, element);
+    let at = |element| Place::of(program, &buffer.name, element);
     let mut slots: BTreeMap<(i64, i64), usize> = BTreeMap::new();
     for (element, owners) in placement.owners.iter().enumerate() {
         if owners.is_empty() {
@@ -77,7 +76,7 @@ fn views(program: &Program, placed: &[(&Buffer, &Placement)], report: &mut Repor
         let longest = here.len().max(there.len());
         for unit in (0..longest).filter(|unit| here.get(*unit) != there.get(*unit)) {
             let element = unit.min(here.len().saturating_sub(1)) / storage.units.max(1) as usize;
-            let place = place(program, &buffer.name, element);
+            let place = Place::of(program, &buffer.name, element);
             report.add(Fault::AliasDiffers { place, of: of.to_string() });
         }
     }

@@ -7,7 +7,6 @@ use std::fmt;
 use super::accesses::{Kind, accesses};
 use super::boxes::{point, points, position};
 use super::fault::Place;
-use super::judge::place;
 use super::program::{Op, Parallel, Program};
 use super::storage::{Storage, storages};
 use super::walk::{Env, steps};
@@ -68,7 +67,7 @@ fn meetings<'a>(
     let pairs = writes.windows(2).filter_map(|pair| match pair {
         [one, other] if (one.root, one.unit) == (other.root, other.unit) && one.iteration != other.iteration => {
             let iterations = [one, other].map(|write| point(write.iteration, &nest.extents));
-            Some((place(program, one.buffer, one.element), iterations))
+            Some((Place::of(program, one.buffer, one.element), iterations))
         }
         _ => None,
     });

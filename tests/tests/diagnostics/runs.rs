@@ -4,7 +4,7 @@
 use super::assert_rendered;
 use tilewright::compile::{Artifact, Options, compile};
 use tilewright::prelude::*;
-use tilewright::runtime::{Resources, spills};
+use tilewright::runtime::{Resources, spill_error};
 
 fn compiled(kernel: Kernel) -> Artifact {
     compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel compiles")
@@ -97,7 +97,7 @@ fn fragments_that_follow_each_other_share_registers() {
         }
     }));
     assert!(one_by_one.warnings().is_empty());
-    assert_eq!(one_by_one.held().iter().map(|held| held.registers).collect::<Vec<_>>(), [64]);
+    assert_eq!(one_by_one.live_fragments().iter().map(|held| held.registers).collect::<Vec<_>>(), [64]);
 }
 
 #[test]
@@ -118,9 +118,9 @@ fn a_kernel_that_spills() {
         shared_bytes: 0,
         barriers: 0,
     };
-    assert_eq!(spills(&artifact, &fits), None);
+    assert_eq!(spill_error(&artifact, &fits), None);
     let spilled = Resources { spill_store_bytes: 72, spill_load_bytes: 80, ..fits };
-    let found: Vec<_> = spills(&artifact, &spilled).into_iter().collect();
+    let found: Vec<_> = spill_error(&artifact, &spilled).into_iter().collect();
     assert_rendered("a_kernel_that_spills", &found);
 }
 

@@ -5,7 +5,7 @@ use tilewright::layout::access::{AccessKind, WarpAccess};
 use tilewright::layout::banks::{AccessPattern, BankView, SwizzleSearch, bank_view, find_swizzle};
 use tilewright::layout::{Axis, Layout};
 
-use super::Failure;
+use super::failure::Failure;
 use super::subject::Subject;
 
 /// An access to the tile, and the search for a swizzle that suits it.

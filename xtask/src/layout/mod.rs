@@ -1,12 +1,13 @@
 //! `layout`: draws a layout, answers questions about it, and plans the conversion to another.
 
 mod access;
+mod arguments;
 mod facts;
+mod failure;
 mod subject;
 mod target;
 mod writing;
 
-use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tilewright::diag::{Diagnostic, Snippet};
 use tilewright::layout::hardware::{SwizzleMode, catalogue};
@@ -17,95 +18,32 @@ use tilewright::viz::layout::{
 use tilewright::viz::layout_page::{PageState, PageView, layout_page};
 
 use crate::exit::Exit;
-use crate::terminal::{complain, report, screen};
+use crate::terminal::{print_diagnostics, print_error, screen};
 
+pub(crate) use arguments::Arguments;
+
+use arguments::View;
+use failure::Failure;
 use subject::Subject;
-
-/// Arguments of `layout`.
-#[derive(Args)]
-pub(crate) struct Arguments {
-    /// A layout in notation, a hardware layout by name, `@FILE` with a table, or `list`.
-    layout: String,
-    /// The logical shape of the tile, as in 8,16.
-    #[arg(long, value_delimiter = ',')]
-    shape: Option<Vec<i64>>,
-    /// Type of an element: f16, bf16, f32, e4m3, e2m1, ...
-    #[arg(long)]
-    dtype: Option<String>,
-    /// What to draw [default: tensor, or banks with --access].
-    #[arg(long, value_enum)]
-    view: Option<View>,
-    /// Apply a swizzle mode: none, 32B, 64B, 128B.
-    #[arg(long)]
-    swizzle: Option<String>,
-    /// An access of a warp: a layout of lanes over the tile, row:3, column:0, ldmatrix:4 or vectors:16.
-    #[arg(long)]
-    access: Option<String>,
-    /// Compare with another layout, and plan the conversion to it.
-    #[arg(long)]
-    to: Option<String>,
-    /// A user-defined axis that the notation may name; may be repeated.
-    #[arg(long)]
-    axis: Vec<String>,
-    /// Write the drawing to a file as SVG.
-    #[arg(long)]
-    svg: Option<std::path::PathBuf>,
-    /// Write the interactive page to a file.
-    #[arg(long)]
-    html: Option<std::path::PathBuf>,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-/// What is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum View {
-    /// Each element, with its places.
-    Tensor,
-    /// Each place, with its elements.
-    Hardware,
-    /// Lines and banks of shared memory.
-    Banks,
-}
-
-/// Why the command fails.
-#[derive(Debug)]
-enum Failure {
-    /// Something about a layout.
-    Layout(LayoutError),
-    /// Something about the request.
-    Request(String),
-    /// A file that cannot be read or written.
-    File(String),
-    /// A defect of Tilewright.
-    Defect(String),
-}
-
-impl From<LayoutError> for Failure {
-    fn from(error: LayoutError) -> Failure {
-        Failure::Layout(error)
-    }
-}
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
     let done = if arguments.layout == "list" { list(arguments.json) } else { describe(arguments) };
     match done {
         Ok(()) => Exit::Done,
         Err(Failure::Layout(error)) => {
-            report(&[pointed(error.diagnostic(), &error, &arguments.layout)]);
+            print_diagnostics(&[pointed(error.diagnostic(), &error, &arguments.layout)]);
             Exit::BadInput
         }
         Err(Failure::Request(text)) => {
-            complain(&text);
+            print_error(&text);
             Exit::BadInput
         }
         Err(Failure::File(text)) => {
-            complain(&text);
+            print_error(&text);
             Exit::Unsupported
         }
         Err(Failure::Defect(text)) => {
-            complain(&format!("this is a defect of Tilewright, please report it: {text}"));
+            print_error(&format!("this is a defect of Tilewright, please report it: {text}"));
             Exit::Defect
         }
     }

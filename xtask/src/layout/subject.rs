@@ -7,7 +7,8 @@ use tilewright::layout::hardware::{MmaType, SwizzleMode, named};
 use tilewright::layout::{Axis, ComposeLayout, DType, Layout, TableLayout};
 use tilewright::viz::layout::default_shape;
 
-use super::{Arguments, Failure};
+use super::arguments::Arguments;
+use super::failure::Failure;
 
 /// Bits of an element by default.
 const DEFAULT_BITS: i64 = 32;

@@ -10,8 +10,9 @@ use tilewright::layout::{Axis, Layout};
 use tilewright::viz::layout::{TextOptions, compare_text};
 use tilewright::viz::layout_page::PageConversion;
 
+use super::arguments::Arguments;
+use super::failure::Failure;
 use super::subject::Subject;
-use super::{Arguments, Failure};
 
 /// The other layout, and how to get there.
 pub(super) struct Target {

@@ -4,7 +4,7 @@
 use tilewright::ir::Handle;
 use tilewright::ir::tile::{Buffer, Claim, Direction, Space};
 
-use super::{Machine, Meaningless, Outcome, Touch};
+use super::machine::{Machine, Meaningless, Outcome, Touch};
 
 impl Machine<'_> {
     /// Records an access of the current iteration to a byte, and fails if it conflicts with one of another iteration.

@@ -5,12 +5,12 @@
 //! written. Reads out of bounds of a global tensor give zero, writes there are dropped, and elements of a fragment that
 //! were never written are zero.
 
+mod machine;
 mod marks;
 mod values;
 
 use std::collections::BTreeMap;
 
-use tilewright::expr::Var;
 use tilewright::ir::tile::{
     Buffer, Claim, Element, ElementOp, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
@@ -18,53 +18,13 @@ use tilewright::ir::{Dim, Handle};
 use tilewright::layout::DType;
 use tilewright::layout::axis::Scope;
 
+pub use machine::{Bytes, Meaningless, Rules};
+
 use super::numbers;
+use machine::{Machine, Outcome, Running, Touch, unknown};
 use values::converted;
 
-/// The bytes of each storage; `None` for bytes that were never written.
-pub type Bytes = BTreeMap<Handle<Buffer>, Vec<Option<u8>>>;
-
-/// Why a kernel has no meaning, or cannot be evaluated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meaningless {
-    /// Two iterations access the same byte, and one of them writes it.
-    Race(String),
-    /// A claim made by the user is false.
-    Claim(String),
-    /// Any of several values may remain in memory, as the user's claim permits, or the result depends on the order of
-    /// CTAs.
-    Chance(String),
-    /// The bits of a NaN are read through a view; its payload is not specified.
-    Payload(String),
-    /// Unwritten memory is read.
-    Unwritten(String),
-    /// Threads would diverge, or hold different copies of an element.
-    Divergent(String),
-    /// An access is out of bounds of a tile.
-    Outside(String),
-    /// The evaluator does not support the kernel.
-    Unknown(String),
-}
-
-/// The rules that are checked; a test disables each of them to show that it is needed.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// Races between iterations.
-    pub races: bool,
-    /// Claims made by the user.
-    pub claims: bool,
-    /// Reads of memory that was never written.
-    pub unwritten: bool,
-    /// Divergent conditions and copies.
-    pub divergence: bool,
-}
-
-impl Rules {
-    /// All rules.
-    pub const ALL: Rules = Rules { races: true, claims: true, unwritten: true, divergence: true };
-}
-
-/// Runs a kernel whose parameters hold these bytes. Returns the bytes that they hold in the end.
+/// Runs a kernel whose parameters hold these bytes; what they hold in the end.
 pub fn evaluate(kernel: &Kernel, parameters: Bytes, rules: Rules) -> Result<Bytes, Meaningless> {
     let (env, names, ctas) = (Vec::new(), Vec::new(), BTreeMap::new());
     let nans = BTreeMap::new();
@@ -81,59 +41,6 @@ pub fn evaluate(kernel: &Kernel, parameters: Bytes, rules: Rules) -> Result<Byte
     }
     machine.storages.retain(|handle, _| matches!(kernel.buffers[*handle].space, Space::Global(_)));
     Ok(machine.storages)
-}
-
-/// The accesses to a byte: the first iteration for each kind of access.
-#[derive(Clone, Debug, Default)]
-struct Marks {
-    read: Option<i64>,
-    stored: Option<i64>,
-    stored_any: Option<i64>,
-    stored_unique: Option<i64>,
-    added: Option<i64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Touch {
-    Read,
-    Store(Claim),
-    Add,
-}
-
-struct Running {
-    iteration: i64,
-    /// Iterations are threads, each of which has its own fragments.
-    by_threads: bool,
-    bytes: BTreeMap<(Handle<Buffer>, usize), Marks>,
-}
-
-struct Machine<'a> {
-    kernel: &'a Kernel,
-    storages: Bytes,
-    env: Vec<(Var, i64)>,
-    names: Vec<(String, Number)>,
-    marks: Option<Running>,
-    /// Bytes of NaNs, and the dtype with which they were written.
-    nans: BTreeMap<(Handle<Buffer>, usize), DType>,
-    /// For each byte of global memory, the first CTAs that read, stored and added to it: CTAs are not ordered.
-    ctas: BTreeMap<(Handle<Buffer>, usize), [Option<i64>; 3]>,
-    cta: i64,
-    rules: Rules,
-}
-
-/// The value of an expression.
-#[derive(Clone, Copy, Debug)]
-enum Number {
-    Of(DType, u64),
-    Integer(i128),
-    Real(f64),
-    Truth(bool),
-}
-
-type Outcome<T> = Result<T, Meaningless>;
-
-fn unknown<T>(what: impl Into<String>) -> Outcome<T> {
-    Err(Meaningless::Unknown(what.into()))
 }
 
 impl<'a> Machine<'a> {

@@ -5,7 +5,7 @@ use tilewright::ir::Scalar;
 use tilewright::ir::tile::{Access, Coord, ElementClass, ElementOp, Value};
 use tilewright::layout::DType;
 
-use super::{Machine, Meaningless, Number, Outcome, unknown};
+use super::machine::{Machine, Meaningless, Number, Outcome, unknown};
 use crate::meaning::numbers;
 
 impl Machine<'_> {

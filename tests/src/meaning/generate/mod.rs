@@ -1,6 +1,7 @@
 //! Random kernels, built with the user-facing API.
 
 mod layouts;
+mod maker;
 mod values;
 
 use tilewright::ir::Scalar;
@@ -8,11 +9,10 @@ use tilewright::prelude::*;
 
 use crate::rng::Rng;
 use layouts::{Open, fragment_layout, memory_layout, narrower, own_of_warps, staged_layout};
+use maker::{DTYPES, Held, Maker, Scope};
 use values::CastTo;
 
-/// The dtypes of elements.
-const DTYPES: [DType; 14] = [F32, F32, F32, F16, BF16, F64, I32, I32, I8, U8, I16, U16, I64, U32];
-/// Numbers of threads per CTA.
+/// Threads of a CTA.
 const THREADS: [i64; 10] = [1, 3, 8, 32, 32, 33, 40, 64, 96, 128];
 /// Extents of a dimension.
 const EXTENTS: [i64; 14] = [1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 31, 32, 33, 64];
@@ -33,46 +33,6 @@ pub fn random_kernel(rng: &mut Rng) -> Kernel {
         }
         maker.finish(k);
     })
-}
-
-/// A buffer used by statements.
-#[derive(Clone, Copy)]
-struct Held {
-    buffer: Buffer,
-    dtype: DType,
-    extents: [i64; 2],
-    is_flat: bool,
-    /// The number of consecutive tiles of these extents; an access uses one of them. 0 if the buffer is a single tile
-    /// without a stage index.
-    stages: i64,
-    /// Identifies the storage: a view has the number of its buffer.
-    storage: usize,
-}
-
-/// Variables of enclosing loops, of the nest, and of inner loops, and defined names.
-#[derive(Clone, Default)]
-struct Scope {
-    vars: Vec<(Expr, i64)>,
-    names: Vec<(Value, DType)>,
-}
-
-struct Maker<'r> {
-    rng: &'r mut Rng,
-    threads: i64,
-    dtype: DType,
-    inputs: Vec<Held>,
-    /// An input whose integers are used as indices.
-    indices: Held,
-    fragments: Vec<Held>,
-    shared: Vec<Held>,
-    outputs: Vec<Held>,
-    /// Fragments with a row per warp; `rows` are other buffers of the same extents.
-    own: Vec<Held>,
-    rows: Vec<Held>,
-    scope: Scope,
-    names: usize,
-    /// The storage that the current statement writes.
-    target: usize,
 }
 
 impl<'r> Maker<'r> {
@@ -491,11 +451,5 @@ impl<'r> Maker<'r> {
             1 => store.unique(),
             _ => {}
         }
-    }
-}
-
-impl Held {
-    fn at_zero(&self) -> Value {
-        if self.is_flat { self.buffer.at((0,)) } else { self.buffer.at((0, 0)) }
     }
 }

@@ -4,7 +4,7 @@ use tilewright::ir::Scalar;
 use tilewright::ir::tile;
 use tilewright::prelude::*;
 
-use super::{DTYPES, Held, Maker};
+use super::maker::{DTYPES, Held, Maker};
 
 impl Maker<'_> {
     /// An index into a buffer: the plain variables with a probability of `same` percent.

@@ -7,7 +7,7 @@ use super::super::boxes::size;
 use super::super::expr::{Load, Value, ValueOp};
 use super::super::program::{Buffer, Element, Layout, Loop, LoopKind, Op, Program, Reduce, Region, Scope, Store};
 use super::layouts::layout;
-use super::nests::Over;
+use super::over::Over;
 use super::patterns::Serial;
 use super::sketch::{
     Around, FragmentSketch, Kind, NestSketch, Order, Pattern, Sketch, Source, Start, Step, Target, Term,

@@ -10,6 +10,7 @@ mod copies;
 mod features;
 mod layouts;
 mod nests;
+mod over;
 mod patterns;
 mod report;
 mod sketch;

@@ -4,100 +4,14 @@ use super::super::expr::{Index, Load, Value, ValueOp};
 use super::super::program::{Element, LoopKind, Op, Parallel, Store};
 use super::build::{Build, ROUND};
 use super::layouts::layout;
-use super::patterns::{LoopVar, Room, Serial, named};
+use super::over::Over;
+use super::patterns::{Serial, named};
 use super::sketch::{Arrangement, Combine, Cond, Kind, NestSketch, Order, Pattern, Source, Target, Term};
 
-/// The variables of parallel loops.
-const VARS: [&str; 3] = ["i", "j", "l"];
-/// The variable of a loop inside an iteration.
+/// The variable of a loop inside of an iteration.
 const INNER: &str = "r";
 /// The name of an index.
 const NAMED: &str = "t";
-
-/// The loops of a nest.
-pub(crate) struct Over {
-    vars: Vec<LoopVar>,
-    /// For each dimension of the nest's fragment, its loop.
-    own: Vec<usize>,
-}
-
-impl Over {
-    /// All elements of a shape.
-    pub(crate) fn all(shape: &[i64]) -> Over {
-        Over::extents(shape.to_vec(), (0..shape.len()).collect())
-    }
-
-    fn extents(extents: Vec<i64>, own: Vec<usize>) -> Over {
-        let var = |(name, extent): (&str, i64)| LoopVar { name: name.to_string(), extent };
-        Over { vars: VARS.into_iter().zip(extents).map(var).collect(), own }
-    }
-
-    fn of(nest: &NestSketch, shape: &[i64]) -> Over {
-        let mut extents: Vec<i64> = shape.iter().zip(nest.cut).map(|(extent, cut)| (extent - cut).max(1)).collect();
-        let mut own: Vec<usize> = (0..extents.len()).collect();
-        if nest.is_swapped {
-            extents.reverse();
-            own.reverse();
-        }
-        match nest.extra {
-            Some(extra) if extra.is_first => {
-                extents.insert(0, extra.extent);
-                own.iter_mut().for_each(|at| *at += 1);
-            }
-            Some(extra) => extents.push(extra.extent),
-            None => {}
-        }
-        Over::extents(extents, own)
-    }
-
-    /// The variable of a dimension, and the next one.
-    fn var(&self, dimension: usize, is_turned: bool) -> (&LoopVar, &LoopVar) {
-        let own = self.own.get(dimension).copied().unwrap_or(dimension);
-        let (at, count) = (own + usize::from(is_turned), self.vars.len());
-        (&self.vars[at % count], &self.vars[(at + 1) % count])
-    }
-
-    /// Indices into a buffer of this shape.
-    pub(crate) fn indices(&self, patterns: &[Pattern; 2], shape: &[i64], serial: Serial) -> Vec<Index> {
-        let index = |(dimension, extent): (usize, &i64)| {
-            let pattern = patterns.get(dimension).copied().unwrap_or(Pattern::SAME);
-            let (var, other) = self.var(dimension, pattern.is_turned);
-            pattern.index(&Room { var, other, serial, extent: *extent, may_leave: false })
-        };
-        shape.iter().enumerate().map(index).collect()
-    }
-
-    /// Shape and indices of a tensor in global memory with dimensions for some of the loops.
-    fn tensor(&self, order: Order, patterns: &[Pattern; 2], serial: Serial) -> (Vec<i64>, Vec<Index>) {
-        let count = self.vars.len();
-        let loops: Vec<usize> = match order {
-            Order::Same => (0..count).collect(),
-            Order::Turned => (0..count).rev().collect(),
-            Order::First => vec![0],
-            Order::Last => vec![count - 1],
-        };
-        let dimension = |(dimension, at): (usize, usize)| {
-            let pattern = patterns.get(dimension).copied().unwrap_or(Pattern::SAME);
-            let (var, other) = (&self.vars[at], &self.vars[(at + 1) % count]);
-            (var.extent, pattern.index(&Room { var, other, serial, extent: var.extent, may_leave: true }))
-        };
-        loops.into_iter().enumerate().map(dimension).unzip()
-    }
-
-    fn shape(&self) -> Vec<i64> {
-        self.vars.iter().map(|var| var.extent).collect()
-    }
-
-    /// The loops around statements.
-    pub(crate) fn parallel(&self, body: Vec<Element>) -> Op {
-        Op::Parallel(self.nest(body))
-    }
-
-    fn nest(&self, body: Vec<Element>) -> Parallel {
-        let vars = self.vars.iter().map(|var| var.name.clone()).collect();
-        Parallel { vars, extents: self.shape(), body, loop_layout: None, coalesced_width: None }
-    }
-}
 
 impl NestSketch {
     /// A plain move of all elements of a fragment, in order.

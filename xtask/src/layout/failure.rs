@@ -1,0 +1,20 @@
+use tilewright::layout::LayoutError;
+
+/// Why the command fails.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Something about a layout.
+    Layout(LayoutError),
+    /// Something about the request.
+    Request(String),
+    /// A file that cannot be read or written.
+    File(String),
+    /// A defect of Tilewright.
+    Defect(String),
+}
+
+impl From<LayoutError> for Failure {
+    fn from(error: LayoutError) -> Failure {
+        Failure::Layout(error)
+    }
+}
