@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Element, Kernel, Space, Stmt};
+use tilewright_ir::tile::{Buffer, ElementStmt, Kernel, Space, Stmt};
 use tilewright_layout::map::{Map, NONE};
 
 use crate::Artifact;
@@ -124,7 +124,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    fn elements(&mut self, elements: &[Element], place: usize) {
+    fn elements(&mut self, elements: &[ElementStmt], place: usize) {
         for element in elements {
             element.for_each_access(&mut |access, _| self.used(access.buffer, place));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tilewright_diag::Span;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Access, Buffer, Coord, Effect, Element, Kernel, Op, OpKind, Space, Stmt, Tile, Value};
+use tilewright_ir::tile::{Access, Buffer, Coord, Effect, ElementStmt, Kernel, Op, OpKind, Space, Stmt, Tile, Value};
 use tilewright_layout::axis::Scope;
 use tilewright_layout::{Layout, TileLayout};
 
@@ -82,7 +82,7 @@ fn op_reads(kernel: &Kernel, op: &Op, clash: &Clash) -> Use {
     used(&of_fragment.into_iter().map(Effect::writes).collect::<Vec<_>>(), !of_views(kernel, clash))
 }
 
-fn loop_reads(kernel: &Kernel, body: &[Element], clash: &Clash) -> Use {
+fn loop_reads(kernel: &Kernel, body: &[ElementStmt], clash: &Clash) -> Use {
     let (mut is_meant, mut uses) = (false, Vec::new());
     for element in body {
         element.for_each_access(&mut |access, writes| {
@@ -168,23 +168,23 @@ fn redirect(kernel: &mut Kernel, stmt: &Stmt, from: Handle<Buffer>, to: Handle<B
     }
 }
 
-fn in_element(element: &Element, from: Handle<Buffer>, to: Handle<Buffer>) -> Element {
+fn in_element(element: &ElementStmt, from: Handle<Buffer>, to: Handle<Buffer>) -> ElementStmt {
     let value = |value: &Value| in_value(value, from, to);
-    let all = |body: &[Element]| body.iter().map(|element| in_element(element, from, to)).collect();
+    let all = |body: &[ElementStmt]| body.iter().map(|element| in_element(element, from, to)).collect();
     match element {
-        Element::Let { name, value: named, span } => {
-            Element::Let { name: name.clone(), value: value(named), span: *span }
+        ElementStmt::Let { name, value: named, span } => {
+            ElementStmt::Let { name: name.clone(), value: value(named), span: *span }
         }
-        Element::Store { to: place, value: stored, claim } => {
-            Element::Store { to: in_access(place, from, to), value: value(stored), claim: *claim }
+        ElementStmt::Store { to: place, value: stored, claim } => {
+            ElementStmt::Store { to: in_access(place, from, to), value: value(stored), claim: *claim }
         }
-        Element::AtomicAdd { to: place, value: added } => {
-            Element::AtomicAdd { to: in_access(place, from, to), value: value(added) }
+        ElementStmt::AtomicAdd { to: place, value: added } => {
+            ElementStmt::AtomicAdd { to: in_access(place, from, to), value: value(added) }
         }
-        Element::If { cond, then, otherwise, span } => {
-            Element::If { cond: value(cond), then: all(then), otherwise: all(otherwise), span: *span }
+        ElementStmt::If { cond, then, otherwise, span } => {
+            ElementStmt::If { cond: value(cond), then: all(then), otherwise: all(otherwise), span: *span }
         }
-        Element::For { var, body, span } => Element::For { var: var.clone(), body: all(body), span: *span },
+        ElementStmt::For { var, body, span } => ElementStmt::For { var: var.clone(), body: all(body), span: *span },
     }
 }
 

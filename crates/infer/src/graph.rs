@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use petgraph::unionfind::UnionFind;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Element, Kernel, Op, OpClass, OpKind, Parallel, Space, Stmt, Tile, Value};
+use tilewright_ir::tile::{Buffer, ElementStmt, Kernel, Op, OpClass, OpKind, Parallel, Space, Stmt, Tile, Value};
 
 use crate::gemm::Dictation;
 use crate::nest::Nest;
@@ -146,7 +146,7 @@ impl Graph {
         }
     }
 
-    fn floating_elements(&mut self, kernel: &Kernel, elements: &[Element]) {
+    fn floating_elements(&mut self, kernel: &Kernel, elements: &[ElementStmt]) {
         for element in elements {
             element.for_each_access(&mut |access, _| self.floats(kernel, access.buffer, access.span));
         }

@@ -7,7 +7,7 @@ use tilewright_expr::Var;
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{Splits, counts, extent, values};
 use tilewright_ir::tile::vectors::{Known, Movable, Places};
-use tilewright_ir::tile::{Access, Coord, Element, Kernel, Space, Tile, Value, access_title};
+use tilewright_ir::tile::{Access, Coord, ElementStmt, Kernel, Space, Tile, Value, access_title};
 use tilewright_layout::map::NONE;
 
 use crate::nest::{MemoryTouch, Nest, Touch};
@@ -48,16 +48,16 @@ impl<'a> Walk<'a> {
         self.access(&tile.access(self.vars, span), writes);
     }
 
-    pub(crate) fn elements(&mut self, body: &'a [Element]) {
+    pub(crate) fn elements(&mut self, body: &'a [ElementStmt]) {
         for element in body {
             match element {
-                Element::Let { value, .. } => self.value(value),
-                Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+                ElementStmt::Let { value, .. } => self.value(value),
+                ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
                     self.value(value);
                     to.for_each_load(&mut |load| self.access(load, false));
                     self.access(to, true);
                 }
-                Element::If { cond, then, otherwise, .. } => {
+                ElementStmt::If { cond, then, otherwise, .. } => {
                     self.value(cond);
                     for (branch, holds) in [(then, true), (otherwise, false)] {
                         self.conditions.push((cond, holds));
@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
                         self.conditions.pop();
                     }
                 }
-                Element::For { var, body, .. } => {
+                ElementStmt::For { var, body, .. } => {
                     let outside = self.turns;
                     let is_iteration = self.splits.vars().contains(var);
                     self.turns = if is_iteration { outside } else { outside.saturating_mul(extent(var)) };

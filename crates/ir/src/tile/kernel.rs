@@ -7,7 +7,7 @@ use tilewright_layout::{Iter, Layout};
 
 use crate::arena::{Arena, Handle};
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::{Element, Parallel};
+use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::op::Op;
 use crate::tile::tiles::Tile;
 use crate::tile::value::Value;
@@ -63,7 +63,7 @@ pub enum Stmt {
     /// A parallel loop, whose iterations are divided among the threads.
     Parallel(Handle<Parallel>),
     /// Statements that every thread executes.
-    Each(Vec<Element>),
+    Each(Vec<ElementStmt>),
     /// Statements under a condition that is the same for all threads.
     If(If),
 }

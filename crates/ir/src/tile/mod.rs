@@ -22,7 +22,7 @@ pub use attributes::{Gemm, Reduce, ReduceKind, WarpPolicy};
 pub use buffer::{Buffer, Direction, RunTimeShape, Space};
 pub use contract::contract;
 pub use edges::Bound;
-pub use element::{Claim, Element, Parallel};
+pub use element::{Claim, ElementStmt, Parallel};
 pub use integers::{Comparison, IndexOp, IntegerRange};
 pub use kernel::{If, Kernel, Loop, Size, Stmt, Unroll};
 pub use op::{Effect, Op, OpClass, OpInfo, OpKind, Operand};

@@ -5,7 +5,7 @@ use std::fmt;
 use tilewright_expr::{Expr, Var};
 
 use crate::tile::buffer::{Buffer, Direction, Space};
-use crate::tile::element::{Claim, Element, Parallel};
+use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Size, Stmt, Unroll};
 use crate::tile::op::Op;
 use crate::tile::tiles::Tile;
@@ -158,14 +158,14 @@ fn print_parallel(f: &mut fmt::Formatter<'_>, kernel: &Kernel, parallel: &Parall
     print_elements(f, kernel, &parallel.body, depth + 1)
 }
 
-fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Element], depth: usize) -> fmt::Result {
+fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[ElementStmt], depth: usize) -> fmt::Result {
     let indent = depth * 2;
     for element in elements {
         match element {
-            Element::Let { name, value, .. } => {
+            ElementStmt::Let { name, value, .. } => {
                 writeln!(f, "{:indent$}let {name} = {}", "", value_title(kernel, value))?
             }
-            Element::Store { to, value, claim } => {
+            ElementStmt::Store { to, value, claim } => {
                 let claim = match claim {
                     Claim::None => "",
                     Claim::Unique => " unique",
@@ -174,11 +174,11 @@ fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Eleme
                 let (to, value) = (access_title(kernel, to), value_title(kernel, value));
                 writeln!(f, "{:indent$}{to} = {value}{claim}", "")?;
             }
-            Element::AtomicAdd { to, value } => {
+            ElementStmt::AtomicAdd { to, value } => {
                 let (to, value) = (access_title(kernel, to), value_title(kernel, value));
                 writeln!(f, "{:indent$}atomic {to} += {value}", "")?;
             }
-            Element::If { cond, then, otherwise, .. } => {
+            ElementStmt::If { cond, then, otherwise, .. } => {
                 writeln!(f, "{:indent$}if {}", "", value_title(kernel, cond))?;
                 print_elements(f, kernel, then, depth + 1)?;
                 if !otherwise.is_empty() {
@@ -186,7 +186,7 @@ fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Eleme
                     print_elements(f, kernel, otherwise, depth + 1)?;
                 }
             }
-            Element::For { var, body, .. } => {
+            ElementStmt::For { var, body, .. } => {
                 writeln!(f, "{:indent$}for {}", "", range(var))?;
                 print_elements(f, kernel, body, depth + 1)?;
             }

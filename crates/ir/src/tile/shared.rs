@@ -14,7 +14,7 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_layout::DType;
 
 use crate::tile::buffer::Space;
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value, op_dtype};
 
@@ -122,7 +122,7 @@ impl Naming<'_> {
         }
     }
 
-    fn elements(&mut self, body: Vec<Element>) -> Vec<Element> {
+    fn elements(&mut self, body: Vec<ElementStmt>) -> Vec<ElementStmt> {
         let known = self.dtypes.len();
         let mut out = Vec::with_capacity(body.len());
         for element in body {
@@ -135,30 +135,30 @@ impl Naming<'_> {
     }
 
     /// The statements that name values for a statement, and the statement rewritten to use the names.
-    fn element(&mut self, element: Element) -> (Vec<Element>, Element) {
+    fn element(&mut self, element: ElementStmt) -> (Vec<ElementStmt>, ElementStmt) {
         match element {
-            Element::Let { name, value, span } => {
+            ElementStmt::Let { name, value, span } => {
                 let (before, [value], _) = self.unfolded([&value], &[], (span, true));
                 let dtype = self.dtype(&value);
                 self.dtypes.push((name.clone(), dtype));
-                (before, Element::Let { name, value, span })
+                (before, ElementStmt::Let { name, value, span })
             }
-            Element::Store { to, value, claim } => {
+            ElementStmt::Store { to, value, claim } => {
                 let (before, [value], to) = self.unfolded([&value], std::slice::from_ref(&to), (to.span, true));
-                (before, Element::Store { to: to[0].clone(), value, claim })
+                (before, ElementStmt::Store { to: to[0].clone(), value, claim })
             }
-            Element::AtomicAdd { to, value } => {
+            ElementStmt::AtomicAdd { to, value } => {
                 let (before, [value], to) = self.unfolded([&value], std::slice::from_ref(&to), (to.span, true));
-                (before, Element::AtomicAdd { to: to[0].clone(), value })
+                (before, ElementStmt::AtomicAdd { to: to[0].clone(), value })
             }
-            Element::If { cond, then, otherwise, span } => {
+            ElementStmt::If { cond, then, otherwise, span } => {
                 let (before, [cond], _) = self.unfolded([&cond], &[], (span, true));
                 let (then, otherwise) = (self.elements(then), self.elements(otherwise));
-                (before, Element::If { cond, then, otherwise, span })
+                (before, ElementStmt::If { cond, then, otherwise, span })
             }
-            Element::For { var, body, span } => {
+            ElementStmt::For { var, body, span } => {
                 let body = self.elements(body);
-                (Vec::new(), Element::For { var, body, span })
+                (Vec::new(), ElementStmt::For { var, body, span })
             }
         }
     }
@@ -170,7 +170,7 @@ impl Naming<'_> {
         values: [&Value; N],
         accesses: &[Access],
         (span, takes_names): (Span, bool),
-    ) -> (Vec<Element>, [Value; N], Vec<Access>) {
+    ) -> (Vec<ElementStmt>, [Value; N], Vec<Access>) {
         let mut roots = Vec::new();
         values.iter().for_each(|value| outermost(value, &mut roots));
         accesses.iter().for_each(|access| outermost_of(access, &mut roots));
@@ -186,7 +186,7 @@ impl Naming<'_> {
             let is_too_long = left.nested > MOST_NESTED || left.operations > MOST_IN_ALL;
             let now = match name {
                 Some(name) => {
-                    named.push(Element::Let { name: name.clone(), value, span });
+                    named.push(ElementStmt::Let { name: name.clone(), value, span });
                     (Value::Named(name), Left::default())
                 }
                 // A placeholder until the mistake is reported.

@@ -19,7 +19,7 @@ use tilewright_layout::{DType, Layout, TileLayout};
 
 use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 use crate::tile::kernel::Kernel;
 use crate::tile::value::{Access, flat};
 
@@ -115,7 +115,7 @@ pub struct Movable {
 
 impl Movable {
     /// Those that every iteration executes once and that cannot conflict with any other statement of the nest.
-    pub fn of(kernel: &Kernel, body: &[Element]) -> Movable {
+    pub fn of(kernel: &Kernel, body: &[ElementStmt]) -> Movable {
         let mut all: Vec<(Handle<Buffer>, bool)> = Vec::new();
         for element in body {
             element.for_each_access(&mut |access, writes| all.push((kernel.storage(access.buffer), writes)));
@@ -123,9 +123,9 @@ impl Movable {
         let mut movable = Movable::default();
         for element in body {
             let (to, value) = match element {
-                Element::Let { value, .. } | Element::AtomicAdd { value, .. } => (None, value),
-                Element::Store { to, value, .. } => (Some(to), value),
-                Element::If { .. } | Element::For { .. } => continue,
+                ElementStmt::Let { value, .. } | ElementStmt::AtomicAdd { value, .. } => (None, value),
+                ElementStmt::Store { to, value, .. } => (Some(to), value),
+                ElementStmt::If { .. } | ElementStmt::For { .. } => continue,
             };
             value.for_each_load(&mut |access| {
                 let is_written = all.contains(&(kernel.storage(access.buffer), true));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tilewright_expr::Expr;
 use tilewright_ir::thread::{RegArray, Stmt};
 use tilewright_ir::tile::vectors::{Chunk, Known, Mask, Movable, Places, chunks, common_mask, widest};
-use tilewright_ir::tile::{Access, Element, Space, Value};
+use tilewright_ir::tile::{Access, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 
 use super::memory::inside;
@@ -170,7 +170,7 @@ impl Lowering<'_> {
     /// A nest that does nothing but copy from memory to other memory: each side as wide as it allows, through one array.
     fn copied_through(&mut self, chunk: &Chunk, accesses: &Accesses) -> bool {
         let nest = self.nest;
-        let [Element::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
+        let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
         let sides = Accesses::of(&accesses.loads, from).zip(Accesses::of(&accesses.stores, to));
         let Some(((load, store), mask)) = sides.zip(self.firsts_of(chunk)) else { return false };
         let widths = [load, store].map(|one| self.width(one, chunk, &mask));
@@ -190,7 +190,7 @@ impl Lowering<'_> {
     /// from and to the registers.
     fn copied(&mut self, chunk: &Chunk, accesses: &Accesses) -> Result<bool, Refusal> {
         let nest = self.nest;
-        let [Element::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return Ok(false) };
+        let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return Ok(false) };
         let sides = match (Accesses::of(&accesses.loads, from), Accesses::of(&accesses.stores, to)) {
             (Some(load), None) => Some((false, load, to)),
             (None, Some(store)) => Some((true, store, from)),

@@ -2,7 +2,7 @@
 
 use tilewright_expr::Var;
 use tilewright_expr::points::extent;
-use tilewright_ir::tile::{Element, Kernel, Op, Parallel};
+use tilewright_ir::tile::{ElementStmt, Kernel, Op, Parallel};
 use tilewright_layout::map::Map;
 
 use crate::refusal::Refusal;
@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 #[derive(Clone, Debug)]
 pub(crate) struct Nest {
     pub(crate) vars: Vec<Var>,
-    pub(crate) body: Vec<Element>,
+    pub(crate) body: Vec<ElementStmt>,
     /// The iteration that each thread does in each step.
     pub(crate) steps: Map,
     /// Elements that a thread takes together, at most, if the user says so.
@@ -30,7 +30,7 @@ impl Nest {
     }
 
     /// Statements that every thread executes: the threads are the iterations.
-    pub(crate) fn of_each_thread(kernel: &Kernel, body: &[Element]) -> Nest {
+    pub(crate) fn of_each_thread(kernel: &Kernel, body: &[ElementStmt]) -> Nest {
         let threads = kernel.threads as usize;
         let steps = Map::of_slots(threads, threads, |thread, _| Some(thread), 1);
         Nest { vars: vec![kernel.tid()], body: body.to_vec(), steps, vector: None }

@@ -7,7 +7,7 @@ use tilewright_ir::Handle;
 use tilewright_ir::Scalar;
 use tilewright_ir::plan::{Considered, Facts, OpPlan};
 use tilewright_ir::thread::{Stmt as ThreadStmt, Value as ThreadValue};
-use tilewright_ir::tile::{Element, ElementOp, If, Loop, Parallel, Space, Stmt, Tile, value_title};
+use tilewright_ir::tile::{ElementOp, ElementStmt, If, Loop, Parallel, Space, Stmt, Tile, value_title};
 use tilewright_layout::DType;
 
 use super::{Substitution, Walk, substituted_expr};
@@ -31,8 +31,8 @@ impl Walk<'_> {
     }
 
     /// Statements that every thread executes.
-    pub(super) fn each(&mut self, body: &[Element], unrolled: &Substitution) -> Result<OpBlock, Diagnostic> {
-        let span = body.first().map_or(self.kernel.span, Element::span);
+    pub(super) fn each(&mut self, body: &[ElementStmt], unrolled: &Substitution) -> Result<OpBlock, Diagnostic> {
+        let span = body.first().map_or(self.kernel.span, ElementStmt::span);
         let nest = Nest::of_each_thread(self.kernel, body);
         self.nest("each thread", span, nest.substituted(&|expr| substituted_expr(expr, unrolled)))
     }
@@ -85,7 +85,7 @@ impl Walk<'_> {
 
     fn registers_depend(&self, body: &[Stmt], var: &Var) -> bool {
         let is_fragment = |handle| self.kernel.buffers[handle].space == Space::Fragment;
-        let of_elements = |elements: &[Element]| {
+        let of_elements = |elements: &[ElementStmt]| {
             let mut found = false;
             elements.iter().for_each(|element| {
                 element.for_each_access(&mut |access, _| {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use tilewright::expr::Var;
 use tilewright::ir::tile::{
-    Buffer, Claim, Element, ElementOp, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
+    Buffer, Claim, ElementOp, ElementStmt, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
 use tilewright::ir::{Dim, Handle};
 use tilewright::layout::DType;
@@ -225,7 +225,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Every thread begins with the same fragments, and must end with the same.
-    fn each_thread(&mut self, body: &'a [Element]) -> Outcome<()> {
+    fn each_thread(&mut self, body: &'a [ElementStmt]) -> Outcome<()> {
         self.marks = Some(Running { iteration: 0, by_threads: true, bytes: BTreeMap::new() });
         let (before, nans) = (self.fragments(), self.nans.clone());
         let mut after: Option<Bytes> = None;
@@ -253,7 +253,7 @@ impl<'a> Machine<'a> {
         fragments.map(|(handle, bytes)| (*handle, bytes.clone())).collect()
     }
 
-    fn elements(&mut self, body: &'a [Element]) -> Outcome<()> {
+    fn elements(&mut self, body: &'a [ElementStmt]) -> Outcome<()> {
         let names = self.names.len();
         for element in body {
             self.element(element)?;
@@ -262,30 +262,30 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn element(&mut self, element: &'a Element) -> Outcome<()> {
+    fn element(&mut self, element: &'a ElementStmt) -> Outcome<()> {
         match element {
-            Element::Let { name, value, .. } => {
+            ElementStmt::Let { name, value, .. } => {
                 let value = self.value(value, None)?;
                 self.names.push((name.clone(), value));
                 Ok(())
             }
-            Element::Store { to, value, claim } => {
+            ElementStmt::Store { to, value, claim } => {
                 let dtype = self.kernel.buffers[to.buffer].dtype;
                 let value = self.value(value, Some(dtype))?;
                 let index = self.index(to)?;
                 self.put(to.buffer, &index, converted(value, dtype)?, Touch::Store(*claim))
             }
-            Element::AtomicAdd { to, value } => {
+            ElementStmt::AtomicAdd { to, value } => {
                 let dtype = self.kernel.buffers[to.buffer].dtype;
                 let value = converted(self.value(value, Some(dtype))?, dtype)?;
                 let index = self.index(to)?;
                 self.add(to.buffer, &index, value)
             }
-            Element::If { cond, then, otherwise, .. } => {
+            ElementStmt::If { cond, then, otherwise, .. } => {
                 let body = if self.holds(cond)? { then } else { otherwise };
                 self.elements(body)
             }
-            Element::For { var, body, .. } => {
+            ElementStmt::For { var, body, .. } => {
                 for value in var.range().lo..=var.range().hi {
                     self.env.push((var.clone(), value));
                     self.elements(body)?;

@@ -14,7 +14,7 @@ use super::values::{Names, Type, check_fits, may_store, type_of};
 use super::{data, index, owners, uniform};
 use crate::hw_index::Dim;
 use crate::tile::buffer::{Direction, Space};
-use crate::tile::element::{Claim, Element, Parallel};
+use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop};
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, ElementClass, Value};
@@ -71,7 +71,7 @@ pub(super) fn check_parallel(
 /// Checks statements that every thread executes.
 pub(super) fn check_each(
     kernel: &Kernel,
-    elements: &[Element],
+    elements: &[ElementStmt],
     scope: &[Loop],
     conditions: &[(&Value, bool)],
     found: &mut Vec<Diagnostic>,
@@ -180,7 +180,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    fn elements(&mut self, elements: &[Element]) {
+    fn elements(&mut self, elements: &[ElementStmt]) {
         let (vars, names, mark) = (self.vars.len(), self.names.len(), self.known.mark());
         for element in elements {
             self.element(element);
@@ -190,22 +190,22 @@ impl<'a> Context<'a> {
         self.known.back_to(mark);
     }
 
-    fn element(&mut self, element: &Element) {
+    fn element(&mut self, element: &ElementStmt) {
         match element {
-            Element::Let { name, value, span } => {
+            ElementStmt::Let { name, value, span } => {
                 check_name(name, *span, "a value", self.found);
                 self.check_free(name, *span, FIRST);
                 let kind = self.value(value, *span);
                 self.known.name(name, value);
                 self.names.push((name.clone(), kind.unwrap_or(Type::Integer(ValueRange::new(0, 1)))));
             }
-            Element::Store { to, value, claim } => {
+            ElementStmt::Store { to, value, claim } => {
                 self.store(to, value);
                 if *claim == Claim::AnyWins {
                     self.one_copy(to);
                 }
             }
-            Element::AtomicAdd { to, value } => {
+            ElementStmt::AtomicAdd { to, value } => {
                 self.store(to, value);
                 if self.kernel.buffers.get(to.buffer).is_some_and(|buffer| buffer.space == Space::Fragment) {
                     let message = format!("`{}` is in registers", access_title(self.kernel, to));
@@ -214,12 +214,12 @@ impl<'a> Context<'a> {
                 }
                 self.found.extend(no_atomic_addition(self.kernel, to.buffer, to.span));
             }
-            Element::If { cond, then, otherwise, span } => {
+            ElementStmt::If { cond, then, otherwise, span } => {
                 self.condition(cond, *span);
                 self.under(cond, true, |this| this.elements(then));
                 self.under(cond, false, |this| this.elements(otherwise));
             }
-            Element::For { var, body, span } => {
+            ElementStmt::For { var, body, span } => {
                 let (vars, names) = (self.vars.len(), self.names.len());
                 self.declare(var, *span, FIRST);
                 self.elements(body);

@@ -12,7 +12,7 @@ use super::bounds::{self, Outside};
 use super::conditions::{Condition, Known};
 use crate::hw_index::Dim;
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementClass, Value};
@@ -73,7 +73,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         Walk { kernel, known: Known::new(kernel, is_by_threads, around), own: own.to_vec(), counts: Vec::new(), found }
     }
 
-    fn elements(&mut self, body: &[Element]) {
+    fn elements(&mut self, body: &[ElementStmt]) {
         let mark = self.known.mark();
         for element in body {
             self.element(element);
@@ -81,22 +81,22 @@ impl<'a, 'f> Walk<'a, 'f> {
         self.known.back_to(mark);
     }
 
-    fn element(&mut self, element: &Element) {
+    fn element(&mut self, element: &ElementStmt) {
         match element {
-            Element::Let { name, value, .. } => {
+            ElementStmt::Let { name, value, .. } => {
                 self.value(value);
                 self.known.name(name, value);
             }
-            Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+            ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
                 self.stored(to, value);
                 self.indices(to);
             }
-            Element::If { cond, then, otherwise, .. } => {
+            ElementStmt::If { cond, then, otherwise, .. } => {
                 self.value(cond);
                 self.under(cond, true, |this| this.elements(then));
                 self.under(cond, false, |this| this.elements(otherwise));
             }
-            Element::For { var, body, .. } => {
+            ElementStmt::For { var, body, .. } => {
                 self.own.push(var.clone());
                 self.elements(body);
                 self.own.pop();

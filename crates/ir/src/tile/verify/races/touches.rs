@@ -3,7 +3,7 @@
 use tilewright_expr::{Expr, Var};
 
 use super::iterations::{Iterations, Who};
-use crate::tile::element::{Claim, Element};
+use crate::tile::element::{Claim, ElementStmt};
 use crate::tile::kernel::Kernel;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
 use crate::tile::verify::conditions::{Condition, Known};
@@ -62,7 +62,7 @@ struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    fn elements(&mut self, body: &'a [Element]) {
+    fn elements(&mut self, body: &'a [ElementStmt]) {
         let mark = self.known.mark();
         for element in body {
             self.element(element);
@@ -70,15 +70,15 @@ impl<'a> Collector<'a> {
         self.known.back_to(mark);
     }
 
-    fn element(&mut self, element: &'a Element) {
+    fn element(&mut self, element: &'a ElementStmt) {
         match element {
-            Element::Let { name, value, .. } => {
+            ElementStmt::Let { name, value, .. } => {
                 self.value(value);
                 self.known.name(name, value);
             }
-            Element::Store { to, value, claim } => self.written(to, value, Kind::Store(*claim)),
-            Element::AtomicAdd { to, value } => self.written(to, value, Kind::Atomic),
-            Element::If { cond, then, otherwise, .. } => {
+            ElementStmt::Store { to, value, claim } => self.written(to, value, Kind::Store(*claim)),
+            ElementStmt::AtomicAdd { to, value } => self.written(to, value, Kind::Atomic),
+            ElementStmt::If { cond, then, otherwise, .. } => {
                 self.value(cond);
                 for (branch, holds) in [(then, true), (otherwise, false)] {
                     let mark = self.known.mark();
@@ -87,7 +87,7 @@ impl<'a> Collector<'a> {
                     self.known.back_to(mark);
                 }
             }
-            Element::For { var, body, .. } => {
+            ElementStmt::For { var, body, .. } => {
                 self.inner.push(var.clone());
                 self.elements(body);
                 self.inner.pop();
