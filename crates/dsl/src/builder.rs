@@ -514,7 +514,7 @@ impl<'k> KernelBuilder<'k> {
         match nodes.close() {
             Some((sizes, mistakes)) => {
                 kernel.mistakes.extend(sizes.iter().filter_map(KnownSize::mistake).chain(mistakes));
-                kernel.sizes = sizes.into_iter().map(|size| size.told).collect();
+                kernel.sizes = sizes.into_iter().map(|size| size.parameter).collect();
             }
             None => {
                 let defect = Diagnostic::internal("K0213", "the handles of a kernel are lost while it is being built");

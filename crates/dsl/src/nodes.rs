@@ -197,11 +197,11 @@ impl Node for KnownSize {
     }
 
     fn none() -> KnownSize {
-        KnownSize { told: tile::Size { var: unknown(), span: Span::here() }, most: None, used: None }
+        KnownSize { parameter: tile::Size { var: unknown(), span: Span::here() }, most: None, used: None }
     }
 
     fn name(&self) -> Option<&str> {
-        Some(self.told.var.name())
+        Some(self.parameter.var.name())
     }
 }
 
@@ -310,7 +310,7 @@ pub(crate) fn mistake(diagnostic: Diagnostic) {
 
 /// The names of the sizes declared so far.
 pub(crate) fn size_names() -> Vec<String> {
-    with(|nodes| nodes.sizes.iter().map(|size| size.told.var.name().to_string()).collect()).unwrap_or_default()
+    with(|nodes| nodes.sizes.iter().map(|size| size.parameter.var.name().to_string()).collect()).unwrap_or_default()
 }
 
 impl std::fmt::Debug for Opened {

@@ -227,8 +227,9 @@ fn no_multiple(shape: [i64; 3], known: &[MmaInst]) -> Reason {
         let (m, n, k) = inst.info().shape.mnk();
         let sides = ["M", "N", "K"].into_iter().zip(shape).zip([m, n, k]);
         let wrong = sides.filter(|((_, extent), divisor)| extent % divisor != 0);
-        let told = wrong.map(|((name, extent), divisor)| format!("{name} = {extent} is not a multiple of {divisor}"));
-        (told.collect::<Vec<_>>(), m * n * k, inst.info().shape.name())
+        let misfits =
+            wrong.map(|((name, extent), divisor)| format!("{name} = {extent} is not a multiple of {divisor}"));
+        (misfits.collect::<Vec<_>>(), m * n * k, inst.info().shape.name())
     };
     let nearest = known.iter().map(of).min_by_key(|(wrong, size, _)| (wrong.len(), *size));
     let (wrong, _, name) = nearest.unwrap_or_default();

@@ -78,13 +78,13 @@ fn a_size_of_another_kernel() {
 
 #[test]
 fn what_an_op_does_not_take() {
-    let told = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: true, tf32: false };
+    let gemm = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: true, tf32: false };
     let kernel = kernel("k", |k| {
         let a = k.input("a", F32, [8]);
         let b = k.output("b", F32, [8]);
         k.copy(b, a).accumulate();
         k.fill(b, 0.0).tf32();
-        k.atomic_add(b, a).with(told);
+        k.atomic_add(b, a).with(gemm);
     });
     assert_mistake("what_an_op_does_not_take", kernel);
 }

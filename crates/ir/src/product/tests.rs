@@ -9,8 +9,8 @@ fn gemm(transpose_a: bool, transpose_b: bool, policy: WarpPolicy) -> Gemm {
     Gemm { transpose_a, transpose_b, policy, clear: false, tf32: false }
 }
 
-fn halves(shape: [i64; 3], warps: i64, told: Gemm) -> Product {
-    Product::new(shape, [DType::F16, DType::F32], warps, told).unwrap()
+fn halves(shape: [i64; 3], warps: i64, attributes: Gemm) -> Product {
+    Product::new(shape, [DType::F16, DType::F32], warps, attributes).unwrap()
 }
 
 /// The thread and slot of every element; each element must have exactly one.

@@ -152,7 +152,7 @@ macro_rules! tile_ops {
 macro_rules! op_kinds {
     ($(
         $(#[$doc:meta])*
-        $kind:ident $(($told:ident: $attributes:ty))? {
+        $kind:ident $(($attributes:ident: $attributes_type:ty))? {
             builder: $name:ident
                 [$($before:ident: $before_type:ty),*] ($($operand:ident: $effect:ident),*) [$($behind:ident: $behind_type:ty),*]
                 => $made:expr,
@@ -165,7 +165,7 @@ macro_rules! op_kinds {
         /// Which op it is, and its attributes.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum OpKind {
-            $($(#[$doc])* $kind $(($attributes))?,)*
+            $($(#[$doc])* $kind $(($attributes_type))?,)*
         }
 
         impl OpKind {
@@ -184,7 +184,7 @@ macro_rules! op_kinds {
             /// What follows the operands where it is printed, as comma-separated words.
             pub(crate) fn words(self) -> Vec<String> {
                 match self {
-                    $(OpKind::$kind $(($told))? => $words,)*
+                    $(OpKind::$kind $(($attributes))? => $words,)*
                 }
             }
 
@@ -194,7 +194,7 @@ macro_rules! op_kinds {
             #[allow(unused_variables)]
             pub(crate) fn overwrites(self) -> bool {
                 match self {
-                    $(OpKind::$kind $(($told))? => $overwrites,)*
+                    $(OpKind::$kind $(($attributes))? => $overwrites,)*
                 }
             }
         }
