@@ -218,7 +218,7 @@ impl Artifact {
     /// The error for a view that reaches beyond its tensor for these sizes. If neither depends on a size of the launch,
     /// the verifier has compared them.
     fn too_far(&self, view: &Buffer, owner: &Buffer) -> Option<Diagnostic> {
-        if view.run_time.is_none() && owner.run_time.is_none() {
+        if view.dynamic_shape.is_none() && owner.dynamic_shape.is_none() {
             return None;
         }
         let reach = |buffer: &Buffer| self.placed(buffer).1.memory_span();
@@ -232,7 +232,7 @@ impl Artifact {
         let message = format!(
             "for these sizes the view `{view_name}` reaches element {reached} of `{owner_name}`, which has {there}"
         );
-        let help = match view.run_time {
+        let help = match view.dynamic_shape {
             Some(_) => "give the view strides that follow from the sizes",
             None => "launch with larger sizes, or give the view extents and strides that follow from the sizes",
         };
@@ -328,9 +328,9 @@ impl Artifact {
     fn placed(&self, buffer: &Buffer) -> (Vec<i64>, Layout) {
         let whole = || Layout::Tile(TileLayout::one());
         let largest = || (buffer.shape.clone(), buffer.layout.clone().unwrap_or_else(whole));
-        let Some(run_time) = &buffer.run_time else { return largest() };
+        let Some(dynamic_shape) = &buffer.dynamic_shape else { return largest() };
         let values = |exprs: &[Expr]| exprs.iter().map(|expr| self.value(expr)).collect::<Vec<i64>>();
-        let (extents, strides) = (values(&run_time.extents), values(&run_time.strides));
+        let (extents, strides) = (values(&dynamic_shape.extents), values(&dynamic_shape.strides));
         let shard = extents.iter().zip(&strides).map(|(extent, stride)| Iter::memory(*extent, *stride)).collect();
         match TileLayout::new(shard, Vec::new(), []) {
             Ok(tile) => (extents, Layout::Tile(tile)),

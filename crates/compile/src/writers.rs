@@ -56,7 +56,7 @@ impl<'a> Walk<'a> {
                     self.elements(&parallel.body);
                     self.loops.truncate(outside);
                 }
-                Stmt::Each(elements) => self.elements(elements),
+                Stmt::EachThread(elements) => self.elements(elements),
                 Stmt::If(branch) => {
                     for (body, holds) in [(&branch.then, true), (&branch.otherwise, false)] {
                         self.conditions.push((&branch.cond, holds, branch.span));

@@ -3,7 +3,7 @@ use std::ops::Range;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::{self as expr, Var};
 use tilewright_ir::tile::{
-    self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Space, Stmt, Tile, Unroll, moving_extents,
+    self, Direction, Gemm, If, Kernel, Loop, OpKind, Parallel, Space, Stmt, Tile, Unroll, non_unit_extents,
 };
 use tilewright_ir::{Arena, Dim, Handle};
 use tilewright_layout::axis::{M, REG, Scope};
@@ -14,7 +14,7 @@ use crate::elements::{Elements, reversed, variables};
 use crate::expr::Expr;
 use crate::known_size::KnownSize;
 use crate::later::Later;
-use crate::nodes::{self, Opened};
+use crate::nodes::{self, OpenKernel};
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
 use crate::size::Size;
@@ -36,7 +36,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         body: Vec::new(),
         allow_conversions: false,
         contracts: true,
-        mistakes: Vec::new(),
+        build_errors: Vec::new(),
     };
     let (nodes, later) = (nodes::open(kernel.span), Later::default());
     let mut builder = KernelBuilder {
@@ -58,7 +58,7 @@ pub struct KernelBuilder<'k> {
     /// The kernel; its body is that of the innermost loop or branch that is open.
     kernel: Kernel,
     /// The nodes that handles refer to.
-    nodes: Opened,
+    nodes: OpenKernel,
     /// What is said about its ops, loops and stores after they were added.
     later: &'k Later,
     /// Variables of the loops that are open.
@@ -209,7 +209,7 @@ fn differs(from: &tile::Buffer, to: &tile::Buffer, span: Span) -> Option<Diagnos
     let (code, message, help) = if from.dtype != to.dtype {
         let message = format!("`convert_layout` from {} to {}: the dtypes differ", from.dtype, to.dtype);
         ("K0218", message, "convert the values in k.parallel, with .cast(..)")
-    } else if moving_extents(&from.shape) != moving_extents(&to.shape) {
+    } else if non_unit_extents(&from.shape) != non_unit_extents(&to.shape) {
         let message = format!("`convert_layout` from shape {:?} to {:?}", from.shape, to.shape);
         ("K0219", message, "take fragments of one shape; k.view gives a fragment another shape")
     } else {
@@ -322,7 +322,7 @@ impl<'k> KernelBuilder<'k> {
     #[track_caller]
     fn buffer(&mut self, name: &str, dtype: DType, space: Space, layout: impl IntoLayout) -> Buffer {
         let span = Span::here();
-        let run_time = layout.run_time();
+        let dynamic_shape = layout.dynamic_shape();
         let is_open = space == Space::Fragment && layout.is_shape();
         let (shape, layout) = match layout.into_layout() {
             Ok(given) => given,
@@ -337,7 +337,7 @@ impl<'k> KernelBuilder<'k> {
             nodes::mistake(error.diagnostic().label(span, format!("the layout of `{name}`")));
             layout
         });
-        if run_time.is_some() && !matches!(space, Space::Global(_)) {
+        if dynamic_shape.is_some() && !matches!(space, Space::Global(_)) {
             nodes::mistake(
                 Diagnostic::error("K0231", format!("`{name}` has a size that is known only at launch"))
                     .label(span, "declared here")
@@ -346,7 +346,7 @@ impl<'k> KernelBuilder<'k> {
         }
         let name = name.to_string();
         let layout = (!is_open).then_some(layout);
-        let buffer = tile::Buffer { name, dtype, shape, space, layout, run_time, view_of: None, span };
+        let buffer = tile::Buffer { name, dtype, shape, space, layout, dynamic_shape, view_of: None, span };
         Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.nodes.identity() }
     }
 
@@ -427,7 +427,7 @@ impl<'k> KernelBuilder<'k> {
     #[track_caller]
     pub fn each_thread<T>(&mut self, body: impl FnOnce(&mut Elements<'k>) -> T) {
         let body = Elements::build(self.later, Span::here(), body);
-        self.kernel.body.push(Stmt::Each(body));
+        self.kernel.body.push(Stmt::EachThread(body));
     }
 
     /// Statements under a condition, which must be the same for all threads.
@@ -513,12 +513,12 @@ impl<'k> KernelBuilder<'k> {
         let KernelBuilder { mut kernel, nodes, later, staged, .. } = self;
         match nodes.close() {
             Some((sizes, mistakes)) => {
-                kernel.mistakes.extend(sizes.iter().filter_map(KnownSize::mistake).chain(mistakes));
+                kernel.build_errors.extend(sizes.iter().filter_map(KnownSize::mistake).chain(mistakes));
                 kernel.sizes = sizes.into_iter().map(|size| size.parameter).collect();
             }
             None => {
                 let defect = Diagnostic::internal("K0213", "the handles of a kernel are lost while it is being built");
-                kernel.mistakes.push(defect.label(kernel.span, "this kernel"));
+                kernel.build_errors.push(defect.label(kernel.span, "this kernel"));
             }
         }
         later.apply(&mut kernel);
@@ -527,7 +527,7 @@ impl<'k> KernelBuilder<'k> {
             let name = kernel.free_name(&base);
             kernel.buffers[tile].name = name;
         }
-        tile::name_shared(&mut kernel);
+        tile::name_common_values(&mut kernel);
         kernel
     }
 

@@ -10,11 +10,11 @@ use tilewright_ir::tile::{self, Access, Claim, Coord, ElementStmt};
 use crate::buffer::Buffer;
 use crate::expr::Expr;
 use crate::later::{Later, StoreId};
-use crate::nodes::{self, Body};
+use crate::nodes::{self, BodyId};
 use crate::value::Value;
 
 /// The most elements that the index of an element may be made of without names.
-const MOST_INSIDE: usize = 1 << 8;
+const MAX_INSIDE: usize = 1 << 8;
 
 /// Names of the variables of parallel loops, the outermost first.
 const NAMES: [&str; 6] = ["i", "j", "k", "l", "p", "q"];
@@ -191,8 +191,8 @@ fn access(buffer: Buffer, index: Vec<Value>) -> Access {
     for index in index {
         coords.push(coord(index));
     }
-    if elements_inside(&coords) > MOST_INSIDE {
-        let message = format!("an element whose index contains more than {MOST_INSIDE} other elements without a name");
+    if elements_inside(&coords) > MAX_INSIDE {
+        let message = format!("an element whose index contains more than {MAX_INSIDE} other elements without a name");
         let finding = Diagnostic::error("K0268", message).label(span, "this element");
         nodes::mistake(finding.help("name indices with k.named"));
         // Placeholders until the mistake is reported.
@@ -229,7 +229,7 @@ impl Buffer {
     #[track_caller]
     pub fn at(self, index: impl IntoCoords) -> Value {
         let index = index.into_coords();
-        let body = index.iter().fold(Body::KERNEL, |body, index| body.and(index.body()));
+        let body = index.iter().fold(BodyId::KERNEL, |body, index| body.and(index.body()));
         Value::of(tile::Value::Load(access(self, index)), body)
     }
 }

@@ -6,20 +6,20 @@ use tilewright_ir::tile;
 
 use crate::expr::Expr;
 use crate::known_size::KnownSize;
-use crate::nodes::{self, Body, Number};
+use crate::nodes::{self, BodyId, NodeId};
 
 /// The greatest value of a size by default.
-const MOST: i64 = 1 << 20;
+const DEFAULT_MAX: i64 = 1 << 20;
 
 /// A size that is a parameter of the kernel: `k.size("m").multiple_of(4).max(1 << 20)`. The compiler assumes its bounds,
 /// and a launch checks them. Copy it freely.
 #[derive(Clone, Copy, Debug)]
-pub struct Size(Option<Number>);
+pub struct Size(Option<NodeId>);
 
 impl Size {
     pub(crate) fn new(name: &str, span: Span) -> Size {
-        let parameter = tile::Size { var: Var::new(name, 1, MOST), span };
-        Size(nodes::add(KnownSize { parameter, most: None, used: None }, Body::KERNEL))
+        let parameter = tile::Size { var: Var::new(name, 1, DEFAULT_MAX), span };
+        Size(nodes::add(KnownSize { parameter, most: None, used: None }, BodyId::KERNEL))
     }
 
     /// Declares that it is a multiple of `multiple`, which allows wider vector accesses and fewer masks.

@@ -32,14 +32,14 @@ fn insert(kernel: &mut Kernel, body: &mut Vec<Stmt>, clash: &Clash) -> Option<bo
         let reads = match &body[at] {
             Stmt::Op(op) => op_reads(kernel, &kernel.ops[*op], clash),
             Stmt::Parallel(parallel) => loop_reads(kernel, &kernel.parallels[*parallel].body, clash),
-            Stmt::Each(_) => Use::Other,
+            Stmt::EachThread(_) => Use::Other,
             Stmt::Loop(_) | Stmt::If(_) => {
                 let is_done = match &mut body[at] {
                     Stmt::Loop(inner) => insert(kernel, &mut inner.body, clash)?,
                     Stmt::If(branch) => {
                         insert(kernel, &mut branch.then, clash)? || insert(kernel, &mut branch.otherwise, clash)?
                     }
-                    Stmt::Op(_) | Stmt::Parallel(_) | Stmt::Each(_) => false,
+                    Stmt::Op(_) | Stmt::Parallel(_) | Stmt::EachThread(_) => false,
                 };
                 if is_done {
                     return Some(true);
@@ -164,7 +164,7 @@ fn redirect(kernel: &mut Kernel, stmt: &Stmt, from: Handle<Buffer>, to: Handle<B
             let body = &mut kernel.parallels[*parallel].body;
             *body = body.iter().map(|element| in_element(element, from, to)).collect();
         }
-        Stmt::Loop(_) | Stmt::Each(_) | Stmt::If(_) => {}
+        Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => {}
     }
 }
 

@@ -115,7 +115,7 @@ mod tests {
                 shape: shape.to_vec(),
                 space: Space::Fragment,
                 layout: None,
-                run_time: None,
+                dynamic_shape: None,
                 view_of: None,
                 span: Span::here(),
             }));
@@ -151,7 +151,7 @@ mod tests {
             body,
             allow_conversions: false,
             contracts: true,
-            mistakes: Vec::new(),
+            build_errors: Vec::new(),
         }
     }
 

@@ -36,7 +36,7 @@ impl Small {
             shape: shape.to_vec(),
             space,
             layout: row_major.filter(|_| space != Space::Fragment),
-            run_time: None,
+            dynamic_shape: None,
             view_of: None,
             span: Span::here(),
         })
@@ -85,7 +85,7 @@ impl Small {
             body: self.body,
             allow_conversions: false,
             contracts: true,
-            mistakes: Vec::new(),
+            build_errors: Vec::new(),
         }
     }
 }

@@ -6,7 +6,7 @@ use tilewright_diag::Span;
 use tilewright_expr::Var;
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{Splits, counts, extent, values};
-use tilewright_ir::tile::vectors::{Known, Movable, Places};
+use tilewright_ir::tile::vectors::{Movable, Places, StaticAccess};
 use tilewright_ir::tile::{Access, Coord, ElementStmt, Kernel, Space, Tile, Value, access_title};
 use tilewright_layout::map::NONE;
 
@@ -176,7 +176,7 @@ impl<'a> Walk<'a> {
 
     fn memory(&mut self, access: &Access, writes: bool) {
         let buffer = &self.kernel.buffers[access.buffer];
-        let known = Known::of(self.kernel, access);
+        let known = StaticAccess::of(self.kernel, access);
         let places = known.map_or(Places::unknown(), |known| Places::of(self.kernel, &known, &mut self.splits));
         self.nest.memory.push(MemoryTouch {
             buffer: access.buffer,

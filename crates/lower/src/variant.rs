@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tilewright_diag::Diagnostic;
-use tilewright_ir::plan::{Considered, Facts, Reason};
+use tilewright_ir::plan::{PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::Stmt;
 use tilewright_ir::tile::{Kernel, Op};
 
@@ -63,7 +63,7 @@ pub(crate) trait Candidate {
 
 /// The way that was taken.
 pub(crate) struct Choice<'a> {
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<VariantResult>,
     pub(crate) chosen: &'static str,
     pub(crate) floor: Option<i64>,
     pub(crate) candidate: Box<dyn Candidate + 'a>,
@@ -127,7 +127,7 @@ pub(crate) fn choose<'a>(
         return Err(operand_error.unwrap_or_else(|| unknown_variant(name, &offers, kernel, op)));
     }
     let mut asked = Asked { considered: Vec::new(), refusals: Vec::new() };
-    let mut best: Option<(Facts, Taken<'a>)> = None;
+    let mut best: Option<(PlanFacts, Taken<'a>)> = None;
     for offer in offers {
         let is_eligible = forced.is_none_or(|name| name == offer.variant);
         let Some((facts, taken)) = asked.ask(offer, builder, op) else { continue };
@@ -152,23 +152,23 @@ struct Taken<'a> {
 
 /// What the variants that were asked said.
 struct Asked {
-    considered: Vec<Considered>,
+    considered: Vec<VariantResult>,
     /// Of the variants none of whose ways could be built, why not.
     refusals: Vec<Refusal>,
 }
 
 impl Asked {
     /// The cheapest way of a variant; what it costs, or all reasons against it, is noted.
-    fn ask<'a>(&mut self, offer: Offer<'a>, builder: &mut Builder, op: &Op) -> Option<(Facts, Taken<'a>)> {
+    fn ask<'a>(&mut self, offer: Offer<'a>, builder: &mut Builder, op: &Op) -> Option<(PlanFacts, Taken<'a>)> {
         let Offer { variant, floor, candidates } = offer;
         let candidates = match candidates {
             Ok(candidates) => candidates,
             Err(reasons) => {
-                self.considered.push(Considered { variant, answer: Err(reasons) });
+                self.considered.push(VariantResult { variant, answer: Err(reasons) });
                 return None;
             }
         };
-        let (mut best, mut refusal): (Option<(Facts, Taken<'a>)>, _) = (None, None);
+        let (mut best, mut refusal): (Option<(PlanFacts, Taken<'a>)>, _) = (None, None);
         for candidate in candidates {
             match measured(&*candidate, builder, op.warp.unwrap_or(0)) {
                 Ok(facts) if best.as_ref().is_none_or(|(least, _)| facts.cost() < least.cost()) => {
@@ -179,9 +179,9 @@ impl Asked {
             }
         }
         match (&best, refusal) {
-            (Some((facts, _)), _) => self.considered.push(Considered { variant, answer: Ok(facts.clone()) }),
+            (Some((facts, _)), _) => self.considered.push(VariantResult { variant, answer: Ok(facts.clone()) }),
             (None, Some(why)) => {
-                self.considered.push(Considered { variant, answer: Err(vec![reason(&why)]) });
+                self.considered.push(VariantResult { variant, answer: Err(vec![reason(&why)]) });
                 self.refusals.push(why);
             }
             (None, None) => {}
@@ -203,7 +203,7 @@ impl Asked {
 
 /// What an op or a loop costs that is done in this way, by the warp that does it. It is built on the side; what it declared
 /// is taken back.
-pub(crate) fn measured(candidate: &dyn Candidate, builder: &mut Builder, warp: i64) -> Result<Facts, Refusal> {
+pub(crate) fn measured(candidate: &dyn Candidate, builder: &mut Builder, warp: i64) -> Result<PlanFacts, Refusal> {
     let mark = builder.mark();
     let body = candidate.build(builder);
     let facts = body.map(|body| measure(&builder.program, &merged(body), warp, candidate.summary()));
@@ -222,7 +222,7 @@ fn unknown_variant(name: &str, known: &[Offer], kernel: &Kernel, op: &Op) -> Dia
         .help(format!("it has {}", known.join(", ")))
 }
 
-fn refused(considered: &[Considered], forced: Option<&str>, kernel: &Kernel, op: &Op) -> Diagnostic {
+fn refused(considered: &[VariantResult], forced: Option<&str>, kernel: &Kernel, op: &Op) -> Diagnostic {
     let message = match forced {
         Some(name) => format!("the variant `{name}` cannot do this"),
         None => format!("no variant of `{}` can do this", op.kind.info().name),

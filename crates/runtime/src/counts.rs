@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tilewright_compile::Artifact;
-use tilewright_ir::plan::{Memory, OpPlan};
+use tilewright_ir::plan::{MemoryKind, OpPlan};
 use tilewright_layout::access;
 use tilewright_vgpu::{AccessCount, AccessKind, Report, Space};
 
@@ -13,7 +13,7 @@ pub struct OpPasses {
     /// The title of the op, such as `permute_layout(b[s], a[s])`.
     pub title: String,
     /// Shared memory, counted in wavefronts, or global memory, counted in sectors.
-    pub memory: Memory,
+    pub memory: MemoryKind,
     /// Whether it reads or writes.
     pub kind: AccessKind,
     /// The passes that the plan predicts.
@@ -34,7 +34,7 @@ impl fmt::Display for OpPasses {
 pub fn passes(artifact: &Artifact, report: &Report) -> Vec<OpPasses> {
     let mut found = Vec::new();
     for plan in artifact.plans() {
-        for memory in [Memory::Shared, Memory::Global] {
+        for memory in [MemoryKind::Shared, MemoryKind::Global] {
             for kind in [AccessKind::Load, AccessKind::Store] {
                 let predicted = predicted(artifact, plan, memory, kind);
                 let counted = counted(artifact, plan, memory, kind, &report.accesses);
@@ -54,7 +54,7 @@ pub fn counted_instructions(report: &Report) -> u64 {
     report.warp_instructions - moves
 }
 
-fn predicted(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKind) -> u64 {
+fn predicted(artifact: &Artifact, plan: &OpPlan, memory: MemoryKind, kind: AccessKind) -> u64 {
     let kind = match kind {
         AccessKind::Load => access::AccessKind::Load,
         AccessKind::Store | AccessKind::Atomic => access::AccessKind::Store,
@@ -64,12 +64,12 @@ fn predicted(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKin
     once.saturating_mul(artifact.value(&plan.executions)) as u64
 }
 
-fn counted(artifact: &Artifact, plan: &OpPlan, memory: Memory, kind: AccessKind, counts: &[AccessCount]) -> u64 {
-    let space = if memory == Memory::Shared { Space::Shared } else { Space::Global };
+fn counted(artifact: &Artifact, plan: &OpPlan, memory: MemoryKind, kind: AccessKind, counts: &[AccessCount]) -> u64 {
+    let space = if memory == MemoryKind::Shared { Space::Shared } else { Space::Global };
     let of_op = |a: &&AccessCount| {
         let origin = a.cuda_line.and_then(|line| artifact.source_map().origin(line));
         a.space == space && a.kind == kind && origin.is_some_and(|o| o.span == plan.span && o.title == plan.title)
     };
-    let passes_of = |a: &AccessCount| if memory == Memory::Shared { a.wavefronts } else { a.sectors };
+    let passes_of = |a: &AccessCount| if memory == MemoryKind::Shared { a.wavefronts } else { a.sectors };
     counts.iter().filter(of_op).map(passes_of).sum()
 }

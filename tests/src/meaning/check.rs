@@ -124,7 +124,7 @@ fn in_body(body: &[Stmt], found: &mut bool) {
         match stmt {
             Stmt::Op(_) | Stmt::Parallel(_) => {}
             Stmt::Loop(inner) => in_body(&inner.body, found),
-            Stmt::Each(elements) => elements.iter().for_each(|element| in_element(element, found)),
+            Stmt::EachThread(elements) => elements.iter().for_each(|element| in_element(element, found)),
             Stmt::If(branch) => {
                 branch.cond.for_each_load(&mut |_| *found = true);
                 in_body(&branch.then, found);

@@ -1,7 +1,7 @@
 //! Pairs run on the virtual GPU: whether the result is right, and what was counted against what the plans predict.
 
 use tilewright::compile::{Artifact, Options, compile};
-use tilewright::ir::plan::{Considered, Memory, OpPlan};
+use tilewright::ir::plan::{MemoryKind, OpPlan, VariantResult};
 use tilewright::layout::access;
 use tilewright::runtime::{
     AccessCount, AccessKind, Built, CudaText, Device, HostTensor, Report, Space, Tolerance, Toolchain, compare, run,
@@ -15,7 +15,7 @@ use super::pairs::Pair;
 pub(crate) struct Trial {
     pub(crate) variant: &'static str,
     /// What every variant said.
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<VariantResult>,
     /// Wavefronts counted in reading and in writing.
     pub(crate) wavefronts: [u64; 2],
     /// What is wrong: the result, or more passes than predicted.
@@ -95,10 +95,10 @@ fn trial(pair: &Pair, artifact: &Artifact, report: &Report, output: &HostTensor)
     let mut wrong = mismatch.map(|mismatch| format!("{mismatch:?}"));
     let mut wavefronts = [0; 2];
     for (phase, kind) in [AccessKind::Load, AccessKind::Store].into_iter().enumerate() {
-        for memory in [Memory::Shared, Memory::Global] {
+        for memory in [MemoryKind::Shared, MemoryKind::Global] {
             let counted = counted_passes(artifact, plan, memory, kind, &report.accesses);
             let predicted = predicted_passes(plan, memory, kind);
-            if memory == Memory::Shared {
+            if memory == MemoryKind::Shared {
                 wavefronts[phase] = counted;
             }
             if counted > predicted {
@@ -111,7 +111,7 @@ fn trial(pair: &Pair, artifact: &Artifact, report: &Report, output: &HostTensor)
 }
 
 /// The passes that one op's loads or stores in one memory should take; the op runs once.
-fn predicted_passes(plan: &OpPlan, memory: Memory, kind: AccessKind) -> u64 {
+fn predicted_passes(plan: &OpPlan, memory: MemoryKind, kind: AccessKind) -> u64 {
     let kind = match kind {
         AccessKind::Load => access::AccessKind::Load,
         AccessKind::Store | AccessKind::Atomic => access::AccessKind::Store,
@@ -124,15 +124,15 @@ fn predicted_passes(plan: &OpPlan, memory: Memory, kind: AccessKind) -> u64 {
 fn counted_passes(
     artifact: &Artifact,
     plan: &OpPlan,
-    memory: Memory,
+    memory: MemoryKind,
     kind: AccessKind,
     counted: &[AccessCount],
 ) -> u64 {
-    let space = if memory == Memory::Shared { Space::Shared } else { Space::Global };
+    let space = if memory == MemoryKind::Shared { Space::Shared } else { Space::Global };
     let of_op = |a: &&AccessCount| {
         let origin = a.cuda_line.and_then(|line| artifact.source_map().origin(line));
         a.space == space && a.kind == kind && origin.is_some_and(|origin| origin.title == plan.title)
     };
-    let passes_of = |a: &AccessCount| if memory == Memory::Shared { a.wavefronts } else { a.sectors };
+    let passes_of = |a: &AccessCount| if memory == MemoryKind::Shared { a.wavefronts } else { a.sectors };
     counted.iter().filter(of_op).map(passes_of).sum()
 }

@@ -1,6 +1,6 @@
 //! What became of one pair.
 
-use tilewright::ir::plan::Considered;
+use tilewright::ir::plan::VariantResult;
 
 use super::judge::Bounds;
 use super::measure::Trial;
@@ -14,7 +14,7 @@ pub(crate) struct Story<'p> {
     /// The variant that the compiler chooses, once that was tried.
     pub(crate) chosen: Option<&'static str>,
     pub(crate) failures: Vec<String>,
-    considered: Vec<Considered>,
+    considered: Vec<VariantResult>,
     /// Those that went right.
     trials: Vec<Trial>,
 }

@@ -39,8 +39,8 @@ fn one_atom_is_as_the_hardware_has_it() {
             let layout = Layout::from(mma_fragment(info.shape, operand, element, None).unwrap());
             let hardware = Map::of_layout(&layout, 32).unwrap();
             assert_eq!(product.map(matrix), hardware, "{} of {}", matrix.name(), info.name);
-            let held = info.held()[Matrix::ALL.iter().position(|one| *one == matrix).unwrap()];
-            assert_eq!(product.part(matrix).held(), held);
+            let held = info.elements_per_lane()[Matrix::ALL.iter().position(|one| *one == matrix).unwrap()];
+            assert_eq!(product.part(matrix).elements_per_lane(), held);
         }
     }
 }

@@ -43,7 +43,7 @@ impl Contraction<'_> {
             match stmt {
                 Stmt::Op(_) | Stmt::Parallel(_) => {}
                 Stmt::Loop(inner) => self.body(&mut inner.body),
-                Stmt::Each(elements) => self.elements(elements),
+                Stmt::EachThread(elements) => self.elements(elements),
                 Stmt::If(If { cond, then, otherwise, .. }) => {
                     *cond = self.value(cond, None);
                     self.body(then);

@@ -7,7 +7,7 @@ use tilewright_layout::Layout;
 use crate::tile::value::{Access, Value};
 
 /// The most iterations of an inner loop that is unrolled.
-const MOST_TURNS: i64 = 16;
+const MAX_INNER_ITERATIONS: i64 = 16;
 
 /// Unordered iterations, each executed by one thread, or by several threads with the same result.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl Parallel {
     /// once.
     pub fn inner_loop(&self) -> Option<(&Var, &[ElementStmt])> {
         let [ElementStmt::For { var, body, .. }] = &self.body[..] else { return None };
-        let is_short = var.range().lo == 0 && var.range().hi < MOST_TURNS;
+        let is_short = var.range().lo == 0 && var.range().hi < MAX_INNER_ITERATIONS;
         let is_plain = body.iter().all(|element| match element {
             ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::AtomicAdd { .. } => true,
             ElementStmt::If { .. } | ElementStmt::For { .. } => false,

@@ -42,7 +42,7 @@ fn in_body<'a>(body: &'a [Stmt], taken: &mut BTreeSet<&'a str>) {
                 taken.insert(inner.var.name());
                 in_body(&inner.body, taken);
             }
-            Stmt::Each(elements) => in_elements(elements, taken),
+            Stmt::EachThread(elements) => in_elements(elements, taken),
             Stmt::If(branch) => {
                 in_body(&branch.then, taken);
                 in_body(&branch.otherwise, taken);

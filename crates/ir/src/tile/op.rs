@@ -228,7 +228,7 @@ pub struct Op {
 impl Op {
     /// Variables that index the dimensions of its tiles whose extent is not 1, in order. Every op has a destination.
     pub fn vars(&self) -> Vec<Var> {
-        let extents = self.operands[0].moving_extents();
+        let extents = self.operands[0].non_unit_extents();
         extents.iter().enumerate().map(|(at, extent)| Var::new(format!("#{at}"), 0, extent - 1)).collect()
     }
 }

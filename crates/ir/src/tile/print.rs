@@ -91,12 +91,12 @@ impl fmt::Display for Kernel {
 
 fn print_buffer(f: &mut fmt::Formatter<'_>, kernel: &Kernel, buffer: &Buffer) -> fmt::Result {
     let fixed = || buffer.shape.iter().map(i64::to_string).collect::<Vec<_>>();
-    let shape = buffer.run_time.as_ref().map_or_else(fixed, |s| s.extents.iter().map(Expr::to_string).collect());
+    let shape = buffer.dynamic_shape.as_ref().map_or_else(fixed, |s| s.extents.iter().map(Expr::to_string).collect());
     write!(f, "  {} {}: {}({})", space_name(buffer.space), buffer.name, buffer.dtype, shape.join(","))?;
     if let Some(owner) = buffer.view_of {
         write!(f, " view of {}", kernel.buffers[owner].name)?;
     }
-    match &buffer.run_time {
+    match &buffer.dynamic_shape {
         None => match &buffer.layout {
             Some(layout) => writeln!(f, " = {layout}"),
             None => writeln!(f),
@@ -123,7 +123,7 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
                 print_body(f, kernel, body, depth + 1)?;
             }
             Stmt::Parallel(parallel) => print_parallel(f, kernel, &kernel.parallels[*parallel], depth)?,
-            Stmt::Each(elements) => {
+            Stmt::EachThread(elements) => {
                 writeln!(f, "{:indent$}each thread", "")?;
                 print_elements(f, kernel, elements, depth + 1)?;
             }

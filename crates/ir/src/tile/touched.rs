@@ -41,7 +41,7 @@ fn statements(kernel: &Kernel, body: &[Stmt], visit: &mut dyn FnMut(Handle<Buffe
             }
             Stmt::Loop(inner) => statements(kernel, &inner.body, visit),
             Stmt::Parallel(parallel) => elements(&kernel.parallels[*parallel].body, visit),
-            Stmt::Each(body) => elements(body, visit),
+            Stmt::EachThread(body) => elements(body, visit),
             Stmt::If(branch) => {
                 branch.cond.for_each_load(&mut |access| visit(access.buffer, false));
                 statements(kernel, &branch.then, visit);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use tilewright_expr::Expr;
 use tilewright_ir::thread::{RegArray, Stmt};
-use tilewright_ir::tile::vectors::{Chunk, Known, Mask, Movable, Places, chunks, common_mask, widest};
+use tilewright_ir::tile::vectors::{Chunk, Mask, Movable, Places, StaticAccess, chunks, common_mask, widest};
 use tilewright_ir::tile::{Access, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 
@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 /// An access that several steps do together, through registers: one per step.
 #[derive(Clone)]
 pub(super) struct Moved {
-    known: Known,
+    known: StaticAccess,
     writes: bool,
     array: Handle<RegArray>,
     /// The steps that it is done for.
@@ -26,7 +26,7 @@ pub(super) struct Moved {
 
 /// An access of memory that neighbouring steps may do together.
 struct Together {
-    known: Known,
+    known: StaticAccess,
     places: Places,
     widest: usize,
 }
@@ -57,8 +57,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn together(&mut self, accesses: &[Known]) -> Vec<Together> {
-        let one = |known: &Known| {
+    fn together(&mut self, accesses: &[StaticAccess]) -> Vec<Together> {
+        let one = |known: &StaticAccess| {
             let dtype = self.kernel.buffers[known.buffer].dtype;
             let places = Places::of(self.kernel, known, &mut self.points.splits);
             Together { known: known.clone(), places, widest: widest(dtype, self.nest.vector) }
@@ -112,7 +112,7 @@ impl Lowering<'_> {
     }
 
     /// The registers through which an access goes.
-    fn moved_through(&mut self, known: &Known, writes: bool, chunk: &Chunk) -> Moved {
+    fn moved_through(&mut self, known: &StaticAccess, writes: bool, chunk: &Chunk) -> Moved {
         let dtype = self.kernel.buffers[known.buffer].dtype;
         let array = self.new_registers("r", dtype, chunk.steps.len() as i64);
         let moved = Moved { known: known.clone(), writes, array, steps: chunk.steps.clone() };

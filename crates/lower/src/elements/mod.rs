@@ -477,7 +477,7 @@ impl<'a> Lowering<'a> {
             let compared = vec![ThreadValue::Reg(array, 0), number(wanted)];
             let cond = ThreadValue::Op(ElementOp::Eq, compared);
             if !body.is_empty() {
-                self.out.push(Stmt::When { cond, is_uniform: false, body });
+                self.out.push(Stmt::IfValue { cond, is_uniform: false, body });
             }
         }
         Ok(())
@@ -522,7 +522,7 @@ impl<'a> Lowering<'a> {
         let fresh = Var::new(self.builder.fresh(var.name()), range.lo, range.hi);
         let renamed: Vec<ElementStmt> = body.iter().map(|element| renamed(element, var, &fresh)).collect();
         let body = self.aside(|this| this.elements(&renamed, place))?;
-        self.out.push(Stmt::For { var: fresh, is_written_out: false, body });
+        self.out.push(Stmt::For { var: fresh, is_unrolled: false, body });
         Ok(())
     }
 

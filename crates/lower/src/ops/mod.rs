@@ -5,7 +5,7 @@ mod variants;
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::plan::{Facts, OpPlan};
+use tilewright_ir::plan::{OpPlan, PlanFacts};
 use tilewright_ir::thread::{Call, Cond, Note, Program, Stmt as ThreadStmt};
 use tilewright_ir::tile::{Kernel, Loop, Op, Stmt, Tile, Unroll, tile_title};
 use tilewright_ir::{Scalar, Target, VerifiedKernel};
@@ -80,7 +80,7 @@ impl Walk<'_> {
                     Ok(block) => blocks.push(block),
                     Err(finding) => self.found.push(finding),
                 },
-                Stmt::Each(body) => {
+                Stmt::EachThread(body) => {
                     let block = self.each(body, unrolled);
                     self.keep(block, &mut blocks);
                 }
@@ -98,8 +98,8 @@ impl Walk<'_> {
 
     fn repeat(&mut self, inner: &Loop, unrolled: &Substitution) -> Vec<Block> {
         let range = inner.var.range();
-        let is_written_out = inner.unroll == Unroll::Full || self.addresses_registers(inner);
-        match is_written_out {
+        let is_unrolled = inner.unroll == Unroll::Full || self.addresses_registers(inner);
+        match is_unrolled {
             false => {
                 let outer = self.trips;
                 self.trips = self.trips.saturating_mul(range.hi - range.lo + 1);
@@ -213,14 +213,14 @@ impl Walk<'_> {
                 Block::Op(op) => body.push(self.assemble_op(op)),
                 Block::Loop { inner, body: inside } => {
                     let inside = self.assemble(inside);
-                    body.push(ThreadStmt::For { var: inner.var, is_written_out: false, body: inside });
+                    body.push(ThreadStmt::For { var: inner.var, is_unrolled: false, body: inside });
                 }
                 Block::If(branches) => {
                     body.push(self.assemble_op(branches.first));
                     for Branch { cond, body: inside } in [branches.then, branches.otherwise] {
                         if !inside.is_empty() {
                             let inside = self.assemble(inside);
-                            body.push(ThreadStmt::When { cond, is_uniform: true, body: inside });
+                            body.push(ThreadStmt::IfValue { cond, is_uniform: true, body: inside });
                         }
                     }
                 }
@@ -246,7 +246,7 @@ impl Walk<'_> {
 }
 
 /// The plan as it stands above the op's CUDA.
-fn details(chosen: &str, facts: &Facts) -> Vec<String> {
+fn details(chosen: &str, facts: &PlanFacts) -> Vec<String> {
     let accesses: Vec<String> = facts.accesses.iter().map(|access| access.to_string()).collect();
     let mut lines = vec![format!("{chosen}: {}", facts.summary)];
     if !accesses.is_empty() {

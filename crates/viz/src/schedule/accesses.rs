@@ -2,7 +2,7 @@
 
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, MemorySpace, Note, Observer, Program, Warp, walk};
+use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, MemorySpace, Note, Observer, Program, WarpState, walk};
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
 
 /// No more accesses than this are kept.
@@ -29,14 +29,14 @@ impl<'a> Accesses<'a> {
     /// an expression has no value.
     pub(crate) fn of(program: &'a Program, op: usize) -> Option<Accesses<'a>> {
         let mut accesses = Accesses { program, op, is_inside: false, found: Vec::new(), is_cut: false };
-        walk(program, &program.body, &mut Warp::of(program, 0), &mut accesses).ok()?;
+        walk(program, &program.body, &mut WarpState::of(program, 0), &mut accesses).ok()?;
         Some(accesses)
     }
 }
 
 impl Observer for Accesses<'_> {
     /// Keeps an access to shared memory in which some lane takes part.
-    fn access(&mut self, warp: &Warp, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
+    fn access(&mut self, warp: &WarpState, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
         let Memory { space, dtype, .. } = &self.program.memories[access.memory];
         if !self.is_inside || !matches!(space, MemorySpace::Shared | MemorySpace::SharedView { .. }) {
             return Ok(());

@@ -172,7 +172,7 @@ impl<'a> Machine<'a> {
                 Ok(())
             }
             Stmt::Parallel(parallel) => self.parallel(&self.kernel.parallels[*parallel]),
-            Stmt::Each(body) => self.each_thread(body),
+            Stmt::EachThread(body) => self.each_thread(body),
             Stmt::If(branch) => {
                 let (first, rest) = (self.of_thread(0, &branch.cond)?, 1..self.kernel.threads);
                 for thread in rest {

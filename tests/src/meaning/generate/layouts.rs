@@ -92,7 +92,7 @@ fn by_lanes(rng: &mut Rng, shape: Vec<i64>, threads: i64) -> Option<Laid> {
 }
 
 /// A row for every warp, of so many elements, over its lanes.
-pub(super) fn own_of_warps(rng: &mut Rng, warps: i64, columns: i64) -> Option<Laid> {
+pub(super) fn warp_slice_dimension(rng: &mut Rng, warps: i64, columns: i64) -> Option<Laid> {
     let across: Vec<i64> = (1..=columns.min(32)).filter(|across| columns % across == 0).collect();
     let lanes = *rng.pick(&across);
     let copies = if rng.percent(40) { 32 / lanes } else { 1 };

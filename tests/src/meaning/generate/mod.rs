@@ -7,7 +7,7 @@ use tilewright::ir::Scalar;
 use tilewright::prelude::*;
 
 use crate::rng::Rng;
-use layouts::{Open, fragment_layout, memory_layout, narrower, own_of_warps, staged_layout};
+use layouts::{Open, fragment_layout, memory_layout, narrower, staged_layout, warp_slice_dimension};
 use values::CastTo;
 
 /// Dtypes that elements have.
@@ -160,7 +160,7 @@ impl<'r> Maker<'r> {
         if threads > 32 && threads % 32 == 0 && rng.percent(30) {
             let extents = [threads / 32, *rng.pick(&EXTENTS)];
             // One layout for both: no warp op moves elements from lane to lane.
-            let layout = own_of_warps(rng, extents[0], extents[1]);
+            let layout = warp_slice_dimension(rng, extents[0], extents[1]);
             for name in ["o0", "o1"] {
                 if let Some(layout) = layout.clone() {
                     own.push(Held { is_flat: false, ..held(k.fragment(name, dtype, layout), dtype, extents) });

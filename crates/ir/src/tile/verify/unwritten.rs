@@ -35,7 +35,7 @@ impl Walk<'_> {
                 Stmt::Op(op) => self.op(&self.kernel.ops[*op]),
                 Stmt::Loop(inner) => self.body(&inner.body),
                 Stmt::Parallel(parallel) => self.elements(&self.kernel.parallels[*parallel].body),
-                Stmt::Each(elements) => self.elements(elements),
+                Stmt::EachThread(elements) => self.elements(elements),
                 Stmt::If(branch) => {
                     self.value(&branch.cond);
                     self.body(&branch.then);

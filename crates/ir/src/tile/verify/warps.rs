@@ -67,7 +67,7 @@ fn by_elements(op: &Op) -> Vec<ElementStmt> {
 }
 
 fn of_tile(tile: &Tile, effect: Effect, span: Span) -> ElementStmt {
-    let extents = tile.moving_extents();
+    let extents = tile.non_unit_extents();
     let vars: Vec<Var> = extents.iter().enumerate().map(|(at, e)| Var::new(format!("#{at}"), 0, e - 1)).collect();
     let access = tile.access(&vars, span);
     let element = match effect {
@@ -95,7 +95,7 @@ fn tile_of_a_warp(kernel: &Kernel, op: &Op, tile: &Tile) -> Option<Diagnostic> {
 /// warp, and the warp that the op names does not hold all of the fragment.
 fn beyond_the_warp(kernel: &Kernel, op: &Op, tile: &Tile) -> Option<Diagnostic> {
     let buffer = &kernel.buffers[tile.buffer];
-    if buffer.space != Space::Fragment || kernel.own_of_warps(tile).is_some() {
+    if buffer.space != Space::Fragment || kernel.warp_slice_dimension(tile).is_some() {
         return None;
     }
     let owner = &kernel.buffers[kernel.storage(tile.buffer)];

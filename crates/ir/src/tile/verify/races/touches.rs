@@ -6,7 +6,7 @@ use super::iterations::{Iterations, Who};
 use crate::tile::element::{Claim, ElementStmt};
 use crate::tile::kernel::Kernel;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
-use crate::tile::verify::conditions::{Condition, Known};
+use crate::tile::verify::conditions::{Condition, KnownFacts};
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +48,14 @@ pub(super) fn is_excused(one: &Touch, other: &Touch) -> bool {
 
 /// All accesses of an iteration.
 pub(super) fn collect<'a>(kernel: &Kernel, iterations: &Iterations<'a>, around: &[(&Value, bool)]) -> Vec<Touch<'a>> {
-    let known = Known::new(kernel, iterations.who == Who::Threads, around);
+    let known = KnownFacts::new(kernel, iterations.who == Who::Threads, around);
     let mut walk = Collector { known, inner: Vec::new(), touches: Vec::new() };
     walk.elements(iterations.body);
     walk.touches
 }
 
 struct Collector<'a> {
-    known: Known,
+    known: KnownFacts,
     /// Variables of the loops around the current statement, inside the iteration.
     inner: Vec<Var>,
     touches: Vec<Touch<'a>>,
@@ -67,7 +67,7 @@ impl<'a> Collector<'a> {
         for element in body {
             self.element(element);
         }
-        self.known.back_to(mark);
+        self.known.rewind(mark);
     }
 
     fn element(&mut self, element: &'a ElementStmt) {
@@ -84,7 +84,7 @@ impl<'a> Collector<'a> {
                     let mark = self.known.mark();
                     self.known.assume(cond, holds);
                     self.elements(branch);
-                    self.known.back_to(mark);
+                    self.known.rewind(mark);
                 }
             }
             ElementStmt::For { var, body, .. } => {
@@ -116,7 +116,7 @@ impl<'a> Collector<'a> {
                         let mark = self.known.mark();
                         self.known.assume(cond, holds);
                         self.value(chosen);
-                        self.known.back_to(mark);
+                        self.known.rewind(mark);
                     }
                 }
                 (_, operands) => operands.iter().for_each(|operand| self.value(operand)),
