@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_diag::Span;
 use tilewright_ir::Handle;
 use tilewright_ir::thread::{Program, Stmt};
-use tilewright_ir::tile::{Buffer, Claim, Coord, Element, Kernel};
+use tilewright_ir::tile::{Buffer, Claim, Coord, ElementStmt, Kernel};
 use tilewright_layout::axis::Scope;
 
 use crate::artifact::Artifact;
@@ -64,7 +64,7 @@ struct Write {
 /// The writes to the storage by each parallel loop with this span.
 fn writes(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> Vec<Vec<Write>> {
     let loops = kernel.parallels.iter().filter(|(_, parallel)| parallel.span == span);
-    let of_loop = |body: &[Element]| {
+    let of_loop = |body: &[ElementStmt]| {
         let mut found = Vec::new();
         body.iter().for_each(|element| collect_writes((kernel, storage), element, false, &mut found));
         found
@@ -74,20 +74,20 @@ fn writes(kernel: &Kernel, span: Span, storage: Handle<Buffer>) -> Vec<Vec<Write
 
 fn collect_writes(
     (kernel, storage): (&Kernel, Handle<Buffer>),
-    element: &Element,
+    element: &ElementStmt,
     is_repeated: bool,
     found: &mut Vec<Write>,
 ) {
     let (to, claim) = match element {
-        Element::Store { to, claim, .. } => (Some(to), *claim),
-        Element::AtomicAdd { to, .. } => (Some(to), Claim::None),
-        Element::Let { .. } | Element::If { .. } | Element::For { .. } => (None, Claim::None),
+        ElementStmt::Store { to, claim, .. } => (Some(to), *claim),
+        ElementStmt::AtomicAdd { to, .. } => (Some(to), Claim::None),
+        ElementStmt::Let { .. } | ElementStmt::If { .. } | ElementStmt::For { .. } => (None, Claim::None),
     };
     if let Some(to) = to.filter(|to| kernel.storage(to.buffer) == storage) {
         let is_indexed_by_data = to.index.iter().any(|coord| matches!(coord, Coord::Data(_)));
         found.push(Write { claim, is_indexed_by_data, is_repeated });
     }
-    let is_repeated = is_repeated || matches!(element, Element::For { .. });
+    let is_repeated = is_repeated || matches!(element, ElementStmt::For { .. });
     element.inner().for_each(|inner| collect_writes((kernel, storage), inner, is_repeated, found));
 }
 

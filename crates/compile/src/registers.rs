@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Element, Kernel, Space, Stmt};
+use tilewright_ir::tile::{Buffer, ElementStmt, Kernel, Space, Stmt};
 use tilewright_layout::map::{Map, NONE};
 
 use crate::Artifact;
@@ -126,7 +126,7 @@ impl<'a> Uses<'a> {
             }
             Stmt::Loop(inner) => inner.body.iter().for_each(|stmt| self.stmt(stmt, place)),
             Stmt::Parallel(parallel) => self.elements(&self.kernel.parallels[*parallel].body, place),
-            Stmt::Each(elements) => self.elements(elements, place),
+            Stmt::EachThread(elements) => self.elements(elements, place),
             Stmt::If(branch) => {
                 branch.cond.for_each_load(&mut |access| self.used(access.buffer, place));
                 branch.then.iter().chain(&branch.otherwise).for_each(|stmt| self.stmt(stmt, place));
@@ -134,7 +134,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    fn elements(&mut self, elements: &[Element], place: usize) {
+    fn elements(&mut self, elements: &[ElementStmt], place: usize) {
         for element in elements {
             element.for_each_access(&mut |access, _| self.used(access.buffer, place));
         }

@@ -3,7 +3,7 @@
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Access, Buffer, Coord, Element, Kernel, Op, Stmt, Value, access_title};
+use tilewright_ir::tile::{Access, Buffer, Coord, ElementStmt, Kernel, Op, Stmt, Value, access_title};
 
 /// Something that writes a buffer.
 pub(crate) struct Writer<'a> {
@@ -56,7 +56,7 @@ impl<'a> Walk<'a> {
                     self.elements(&parallel.body);
                     self.loops.truncate(outside);
                 }
-                Stmt::Each(elements) => self.elements(elements),
+                Stmt::EachThread(elements) => self.elements(elements),
                 Stmt::If(branch) => {
                     for (body, holds) in [(&branch.then, true), (&branch.otherwise, false)] {
                         self.conditions.push((&branch.cond, holds, branch.span));
@@ -79,20 +79,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn elements(&mut self, body: &'a [Element]) {
+    fn elements(&mut self, body: &'a [ElementStmt]) {
         for element in body {
             match element {
-                Element::Let { .. } => {}
-                Element::Store { to, .. } => self.access(to, "store"),
-                Element::AtomicAdd { to, .. } => self.access(to, "addition"),
-                Element::If { cond, then, otherwise, span } => {
+                ElementStmt::Let { .. } => {}
+                ElementStmt::Store { to, .. } => self.access(to, "store"),
+                ElementStmt::AtomicAdd { to, .. } => self.access(to, "addition"),
+                ElementStmt::If { cond, then, otherwise, span } => {
                     for (body, holds) in [(then, true), (otherwise, false)] {
                         self.conditions.push((cond, holds, *span));
                         self.elements(body);
                         self.conditions.pop();
                     }
                 }
-                Element::For { var, body, span } => {
+                ElementStmt::For { var, body, span } => {
                     self.loops.push((var, *span));
                     self.elements(body);
                     self.loops.pop();

@@ -1,14 +1,14 @@
 use tilewright_diag::Span;
 use tilewright_ir::{Handle, tile};
 
-use crate::nodes::{self, Identity};
+use crate::nodes::{self, KernelId};
 
 /// A buffer of the kernel being built; cheap to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     pub(crate) handle: Handle<tile::Buffer>,
     /// The kernel it belongs to: a handle is not valid in another one.
-    pub(crate) kernel: Identity,
+    pub(crate) kernel: KernelId,
 }
 
 impl Buffer {

@@ -12,7 +12,7 @@ use crate::elements::{Elements, reversed, variables};
 use crate::expr::Expr;
 use crate::known_size::KnownSize;
 use crate::later::Later;
-use crate::nodes::{self, Opened};
+use crate::nodes::{self, OpenKernel};
 use crate::region::{Index, Region};
 use crate::shape::IntoLayout;
 use crate::size::Size;
@@ -34,7 +34,7 @@ pub fn kernel<T>(name: &str, body: impl FnOnce(&mut KernelBuilder) -> T) -> Kern
         body: Vec::new(),
         allow_conversions: false,
         contracts: true,
-        mistakes: Vec::new(),
+        build_errors: Vec::new(),
     };
     let (nodes, later) = (nodes::open(kernel.span), Later::default());
     let mut builder =
@@ -295,7 +295,7 @@ impl<'k> KernelBuilder<'k> {
     #[track_caller]
     fn buffer(&mut self, name: &str, dtype: DType, space: Space, layout: impl IntoLayout) -> Buffer {
         let span = Span::here();
-        let run_time = layout.run_time();
+        let dynamic_shape = layout.dynamic_shape();
         let is_open = space == Space::Fragment && layout.is_shape();
         let (shape, layout) = match layout.into_layout() {
             Ok(given) => given,
@@ -310,7 +310,7 @@ impl<'k> KernelBuilder<'k> {
             nodes::mistake(error.diagnostic().label(span, format!("the layout of `{name}`")));
             layout
         });
-        if run_time.is_some() && !matches!(space, Space::Global(_)) {
+        if dynamic_shape.is_some() && !matches!(space, Space::Global(_)) {
             nodes::mistake(
                 Diagnostic::error("K0231", format!("`{name}` has a size that is known only at launch"))
                     .label(span, "declared here")
@@ -319,7 +319,7 @@ impl<'k> KernelBuilder<'k> {
         }
         let name = name.to_string();
         let layout = (!is_open).then_some(layout);
-        let buffer = tile::Buffer { name, dtype, shape, space, layout, run_time, view_of: None, span };
+        let buffer = tile::Buffer { name, dtype, shape, space, layout, dynamic_shape, view_of: None, span };
         Buffer { handle: self.kernel.buffers.push(buffer), kernel: self.nodes.identity() }
     }
 
@@ -400,7 +400,7 @@ impl<'k> KernelBuilder<'k> {
     #[track_caller]
     pub fn each_thread<T>(&mut self, body: impl FnOnce(&mut Elements<'k>) -> T) {
         let body = Elements::build(self.later, Span::here(), body);
-        self.kernel.body.push(Stmt::Each(body));
+        self.kernel.body.push(Stmt::EachThread(body));
     }
 
     /// Statements under a condition, which must be the same for all threads.
@@ -466,12 +466,12 @@ impl<'k> KernelBuilder<'k> {
         let KernelBuilder { mut kernel, nodes, later, .. } = self;
         match nodes.close() {
             Some((sizes, mistakes)) => {
-                kernel.mistakes.extend(sizes.iter().filter_map(KnownSize::mistake).chain(mistakes));
-                kernel.sizes = sizes.into_iter().map(|size| size.told).collect();
+                kernel.build_errors.extend(sizes.iter().filter_map(KnownSize::mistake).chain(mistakes));
+                kernel.sizes = sizes.into_iter().map(|size| size.parameter).collect();
             }
             None => {
                 let defect = Diagnostic::internal("K0213", "the handles of a kernel are lost while it is being built");
-                kernel.mistakes.push(defect.label(kernel.span, "this kernel"));
+                kernel.build_errors.push(defect.label(kernel.span, "this kernel"));
             }
         }
         later.apply(&mut kernel);

@@ -5,16 +5,16 @@ use std::ops::Range;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_expr::Var;
 use tilewright_ir::Scalar;
-use tilewright_ir::tile::{self, Access, Claim, Coord, Element};
+use tilewright_ir::tile::{self, Access, Claim, Coord, ElementStmt};
 
 use crate::buffer::Buffer;
 use crate::expr::Expr;
 use crate::later::{Later, StoreId};
-use crate::nodes::{self, Body};
+use crate::nodes::{self, BodyId};
 use crate::value::Value;
 
 /// The most elements that the index of an element may be made of without names.
-const MOST_INSIDE: usize = 1 << 8;
+const MAX_INSIDE: usize = 1 << 8;
 
 /// Names of the variables of parallel loops, the outermost first.
 const NAMES: [&str; 6] = ["i", "j", "k", "l", "p", "q"];
@@ -36,7 +36,7 @@ pub(crate) fn variables(extents: &[i64], taken: &dyn Fn(&str) -> bool) -> Vec<Va
 #[derive(Debug)]
 pub struct Elements<'k> {
     /// The statements of the innermost body that is open.
-    body: Vec<Element>,
+    body: Vec<ElementStmt>,
     /// Where the claims of its stores are kept.
     later: &'k Later,
 }
@@ -74,7 +74,11 @@ impl StoreRef<'_> {
 
 impl<'k> Elements<'k> {
     /// The statements that `body` makes.
-    pub(crate) fn build<T>(later: &'k Later, begins: Span, body: impl FnOnce(&mut Elements<'k>) -> T) -> Vec<Element> {
+    pub(crate) fn build<T>(
+        later: &'k Later,
+        begins: Span,
+        body: impl FnOnce(&mut Elements<'k>) -> T,
+    ) -> Vec<ElementStmt> {
         let mut elements = Elements { body: Vec::new(), later };
         let first = later.next_store();
         let mut made = elements.inside(begins, body);
@@ -83,7 +87,7 @@ impl<'k> Elements<'k> {
     }
 
     /// The statements that `body` makes inside of this one.
-    fn inside<T>(&mut self, begins: Span, body: impl FnOnce(&mut Elements<'k>) -> T) -> Vec<Element> {
+    fn inside<T>(&mut self, begins: Span, body: impl FnOnce(&mut Elements<'k>) -> T) -> Vec<ElementStmt> {
         let outer = std::mem::take(&mut self.body);
         nodes::in_body(begins, || body(self));
         std::mem::replace(&mut self.body, outer)
@@ -93,7 +97,7 @@ impl<'k> Elements<'k> {
     #[track_caller]
     pub fn store(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) -> StoreRef<'k> {
         let (to, value) = (access(buffer, index.into_coords()), value.into().resolved());
-        self.body.push(Element::Store { to, value, claim: Claim::None });
+        self.body.push(ElementStmt::Store { to, value, claim: Claim::None });
         StoreRef { later: self.later, store: self.later.add_store() }
     }
 
@@ -101,14 +105,14 @@ impl<'k> Elements<'k> {
     #[track_caller]
     pub fn atomic_add(&mut self, buffer: Buffer, index: impl IntoCoords, value: impl Into<Value>) {
         let (to, value) = (access(buffer, index.into_coords()), value.into().resolved());
-        self.body.push(Element::AtomicAdd { to, value });
+        self.body.push(ElementStmt::AtomicAdd { to, value });
     }
 
     /// A value with a name, which CUDA code uses too.
     #[track_caller]
     pub fn named(&mut self, name: &str, value: impl Into<Value>) -> Value {
         let value = value.into().resolved();
-        self.body.push(Element::Let { name: name.to_string(), value, span: Span::here() });
+        self.body.push(ElementStmt::Let { name: name.to_string(), value, span: Span::here() });
         Value::of(tile::Value::Named(name.to_string()), nodes::innermost())
     }
 
@@ -128,7 +132,7 @@ impl<'k> Elements<'k> {
     ) {
         let (span, cond) = (Span::here(), cond.into().resolved());
         let (then, otherwise) = (self.inside(span, then), self.inside(span, otherwise));
-        self.body.push(Element::If { cond, then, otherwise, span });
+        self.body.push(ElementStmt::If { cond, then, otherwise, span });
     }
 
     /// A loop in each iteration; one over an empty range such as `3..3` does nothing.
@@ -141,12 +145,12 @@ impl<'k> Elements<'k> {
         }
         let var = Var::new(name, range.start, range.end - 1);
         let inner = self.inside(span, |k| body(k, Expr::of_loop(&var)));
-        self.body.push(Element::For { var, body: inner, span });
+        self.body.push(ElementStmt::For { var, body: inner, span });
     }
 }
 
 /// Gives the stores of a loop their claims, which are in the order in which the stores were added.
-fn claimed(body: &mut [Element], claims: &[Claim]) {
+fn claimed(body: &mut [ElementStmt], claims: &[Claim]) {
     let mut stores = Vec::with_capacity(claims.len());
     collect_claims(body, &mut stores);
     for (at, store) in stores.into_iter().enumerate() {
@@ -155,16 +159,16 @@ fn claimed(body: &mut [Element], claims: &[Claim]) {
 }
 
 /// Adds the claims of the stores in a body, in order.
-fn collect_claims<'b>(body: &'b mut [Element], stores: &mut Vec<&'b mut Claim>) {
+fn collect_claims<'b>(body: &'b mut [ElementStmt], stores: &mut Vec<&'b mut Claim>) {
     for element in body {
         match element {
-            Element::Store { claim, .. } => stores.push(claim),
-            Element::If { then, otherwise, .. } => {
+            ElementStmt::Store { claim, .. } => stores.push(claim),
+            ElementStmt::If { then, otherwise, .. } => {
                 collect_claims(then, stores);
                 collect_claims(otherwise, stores);
             }
-            Element::For { body, .. } => collect_claims(body, stores),
-            Element::Let { .. } | Element::AtomicAdd { .. } => {}
+            ElementStmt::For { body, .. } => collect_claims(body, stores),
+            ElementStmt::Let { .. } | ElementStmt::AtomicAdd { .. } => {}
         }
     }
 }
@@ -187,8 +191,8 @@ fn access(buffer: Buffer, index: Vec<Value>) -> Access {
     for index in index {
         coords.push(coord(index));
     }
-    if elements_inside(&coords) > MOST_INSIDE {
-        let message = format!("an element whose index contains more than {MOST_INSIDE} other elements without a name");
+    if elements_inside(&coords) > MAX_INSIDE {
+        let message = format!("an element whose index contains more than {MAX_INSIDE} other elements without a name");
         let finding = Diagnostic::error("K0268", message).label(span, "this element");
         nodes::mistake(finding.help("name indices with k.named"));
         // Placeholders until the mistake is reported.
@@ -225,7 +229,7 @@ impl Buffer {
     #[track_caller]
     pub fn at(self, index: impl IntoCoords) -> Value {
         let index = index.into_coords();
-        let body = index.iter().fold(Body::KERNEL, |body, index| body.and(index.body()));
+        let body = index.iter().fold(BodyId::KERNEL, |body, index| body.and(index.body()));
         Value::of(tile::Value::Load(access(self, index)), body)
     }
 }

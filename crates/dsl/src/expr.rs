@@ -1,6 +1,6 @@
 use tilewright_expr as expr;
 
-use crate::nodes::{self, Body, Number};
+use crate::nodes::{self, BodyId, NodeId};
 
 /// From this number of operations on, an expression is brought into its canonical form before it is used.
 const LARGE: u64 = 64;
@@ -13,17 +13,17 @@ pub struct Expr(Repr);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repr {
     Number(i64),
-    Node(Number),
+    Node(NodeId),
     /// Made outside of any kernel.
-    Stray,
+    OutsideKernel,
 }
 
 impl Expr {
     /// The handle of an expression that is valid in a body.
-    pub(crate) fn of(of: expr::Expr, body: Body) -> Expr {
+    pub(crate) fn of(of: expr::Expr, body: BodyId) -> Expr {
         match of.as_const() {
             Some(number) => Expr(Repr::Number(number)),
-            None => Expr(nodes::add(of, body).map_or(Repr::Stray, Repr::Node)),
+            None => Expr(nodes::add(of, body).map_or(Repr::OutsideKernel, Repr::Node)),
         }
     }
 
@@ -33,10 +33,10 @@ impl Expr {
     }
 
     /// The body in which it is valid.
-    pub(crate) fn body(self) -> Body {
+    pub(crate) fn body(self) -> BodyId {
         match self.0 {
             Repr::Node(number) => number.body(),
-            Repr::Number(_) | Repr::Stray => Body::KERNEL,
+            Repr::Number(_) | Repr::OutsideKernel => BodyId::KERNEL,
         }
     }
 
@@ -49,7 +49,7 @@ impl Expr {
                 let found: expr::Expr = nodes::get(number);
                 if found.weight() < LARGE { found } else { expr::linear::normalize(&found) }
             }
-            Repr::Stray => {
+            Repr::OutsideKernel => {
                 nodes::mistake(nodes::foreign("a value", tilewright_diag::Span::here(), None));
                 expr::Expr::var(&nodes::unknown())
             }
@@ -58,10 +58,10 @@ impl Expr {
 
     /// The expression as it was built, not normalized.
     #[track_caller]
-    pub(crate) fn made(self) -> expr::Expr {
+    pub(crate) fn unnormalized(self) -> expr::Expr {
         match self.0 {
             Repr::Node(number) => nodes::get(number),
-            Repr::Number(_) | Repr::Stray => self.resolved(),
+            Repr::Number(_) | Repr::OutsideKernel => self.resolved(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Expr {
     /// `self / divisor`, rounded up; `self` is not negative and `divisor` is positive.
     #[track_caller]
     pub fn ceil_div(self, divisor: i64) -> Expr {
-        Expr::of(self.made().ceil_div(divisor), self.body())
+        Expr::of(self.unnormalized().ceil_div(divisor), self.body())
     }
 }
 
@@ -98,7 +98,7 @@ impl From<&Expr> for Expr {
 
 impl From<expr::Expr> for Expr {
     fn from(of: expr::Expr) -> Expr {
-        Expr::of(of, Body::KERNEL)
+        Expr::of(of, BodyId::KERNEL)
     }
 }
 

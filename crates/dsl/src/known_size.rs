@@ -7,7 +7,7 @@ use tilewright_ir::tile;
 #[derive(Clone, Debug)]
 pub(crate) struct KnownSize {
     /// The size as it will be in the kernel, with the bounds given so far.
-    pub(crate) told: tile::Size,
+    pub(crate) parameter: tile::Size,
     /// Its greatest value, if that was set.
     pub(crate) most: Option<i64>,
     /// Where it was first used; after that its bounds are fixed.
@@ -17,7 +17,7 @@ pub(crate) struct KnownSize {
 impl KnownSize {
     /// The mistake of a size that has no possible value, since its greatest is less than its divisor.
     pub(crate) fn mistake(&self) -> Option<Diagnostic> {
-        let tile::Size { var, span } = &self.told;
+        let tile::Size { var, span } = &self.parameter;
         let (name, multiple, most) = (var.name(), var.multiple(), self.most?);
         let (message, help) = match multiple {
             1 => (format!("size `{name}` cannot be at most {most}"), "a size is at least 1: raise its max".to_string()),

@@ -13,7 +13,7 @@ use crate::known_size::KnownSize;
 /// The kernel that a handle belongs to. The number distinguishes kernels of one source line; no order and no text
 /// depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct KernelId {
     /// Unique in the process.
     number: u32,
     /// Where the kernel was written.
@@ -24,28 +24,28 @@ pub(crate) struct Identity {
 /// a name is valid only in its body. Bodies are numbered as they begin, so that among the open ones, the innermost has
 /// the greatest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Body(u32);
+pub(crate) struct BodyId(u32);
 
-impl Body {
+impl BodyId {
     /// The body of the kernel, which is open as long as the kernel is being built.
-    pub(crate) const KERNEL: Body = Body(0);
+    pub(crate) const KERNEL: BodyId = BodyId(0);
 
     /// The body in which a value is valid that is made of a part valid in this body and of one valid in the other. A
     /// part whose body has ended is reported where it is used, once.
-    pub(crate) fn and(self, other: Body) -> Body {
-        let both = with(|nodes| Body(self.while_open(nodes).0.max(other.while_open(nodes).0)));
-        both.unwrap_or(Body::KERNEL)
+    pub(crate) fn and(self, other: BodyId) -> BodyId {
+        let both = with(|nodes| BodyId(self.while_open(nodes).0.max(other.while_open(nodes).0)));
+        both.unwrap_or(BodyId::KERNEL)
     }
 
     /// The body itself while it is open, else that of the kernel.
-    fn while_open(self, nodes: &Nodes) -> Body {
-        if nodes.is_open(self) { self } else { Body::KERNEL }
+    fn while_open(self, nodes: &Nodes) -> BodyId {
+        if nodes.is_open(self) { self } else { BodyId::KERNEL }
     }
 }
 
 /// The nodes of one kernel.
 pub(crate) struct Nodes {
-    identity: Identity,
+    identity: KernelId,
     exprs: Vec<expr::Expr>,
     values: Vec<tile::Value>,
     /// The sizes, in the order of the parameters.
@@ -55,12 +55,12 @@ pub(crate) struct Nodes {
     /// Where each body begins, by its number; that of the kernel first.
     bodies: Vec<Span>,
     /// The open bodies except that of the kernel, the innermost last.
-    open: Vec<Body>,
+    open: Vec<BodyId>,
 }
 
 impl Nodes {
-    fn is_open(&self, body: Body) -> bool {
-        body == Body::KERNEL || self.open.contains(&body)
+    fn is_open(&self, body: BodyId) -> bool {
+        body == BodyId::KERNEL || self.open.contains(&body)
     }
 
     /// Records a mistake, once for each place in the source.
@@ -89,11 +89,11 @@ thread_local! {
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Keeps the nodes of a kernel while it lives.
-pub(crate) struct Opened(Identity);
+pub(crate) struct OpenKernel(KernelId);
 
 /// Begins a kernel.
-pub(crate) fn open(span: Span) -> Opened {
-    let identity = Identity { number: NEXT.fetch_add(1, Ordering::Relaxed), span };
+pub(crate) fn open(span: Span) -> OpenKernel {
+    let identity = KernelId { number: NEXT.fetch_add(1, Ordering::Relaxed), span };
     let nodes = Nodes {
         identity,
         exprs: Vec::new(),
@@ -104,11 +104,11 @@ pub(crate) fn open(span: Span) -> Opened {
         open: Vec::new(),
     };
     OPEN.with_borrow_mut(|open| open.push(nodes));
-    Opened(identity)
+    OpenKernel(identity)
 }
 
-impl Opened {
-    pub(crate) fn identity(&self) -> Identity {
+impl OpenKernel {
+    pub(crate) fn identity(&self) -> KernelId {
         self.0
     }
 
@@ -122,14 +122,14 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenKernel {
     fn drop(&mut self) {
         OPEN.with_borrow_mut(|open| open.retain(|nodes| nodes.identity != self.0));
     }
 }
 
 /// The kernel that is being built, if there is one.
-pub(crate) fn current() -> Option<Identity> {
+pub(crate) fn current() -> Option<KernelId> {
     with(|nodes| nodes.identity)
 }
 
@@ -197,50 +197,50 @@ impl Node for KnownSize {
     }
 
     fn none() -> KnownSize {
-        KnownSize { told: tile::Size { var: unknown(), span: Span::here() }, most: None, used: None }
+        KnownSize { parameter: tile::Size { var: unknown(), span: Span::here() }, most: None, used: None }
     }
 
     fn name(&self) -> Option<&str> {
-        Some(self.told.var.name())
+        Some(self.parameter.var.name())
     }
 }
 
 /// A node by number, in its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Number {
-    kernel: Identity,
+pub(crate) struct NodeId {
+    kernel: KernelId,
     /// Index in the list of its kind.
     at: u32,
     /// The body in which it is valid.
-    body: Body,
+    body: BodyId,
 }
 
-impl Number {
-    pub(crate) fn body(self) -> Body {
+impl NodeId {
+    pub(crate) fn body(self) -> BodyId {
         self.body
     }
 }
 
 /// Adds a node that is valid in `body` to the kernel that is being built; `None` if there is none.
-pub(crate) fn add<T: Node>(node: T, body: Body) -> Option<Number> {
+pub(crate) fn add<T: Node>(node: T, body: BodyId) -> Option<NodeId> {
     with(|nodes| {
         let kernel = nodes.identity;
         let body = body.while_open(nodes);
         let list = T::list(nodes);
         list.push(node);
-        Number { kernel, at: (list.len() - 1) as u32, body }
+        NodeId { kernel, at: (list.len() - 1) as u32, body }
     })
 }
 
 /// The innermost body that is open.
-pub(crate) fn innermost() -> Body {
-    with(|nodes| nodes.open.last().copied()).flatten().unwrap_or(Body::KERNEL)
+pub(crate) fn innermost() -> BodyId {
+    with(|nodes| nodes.open.last().copied()).flatten().unwrap_or(BodyId::KERNEL)
 }
 
 /// Runs `make` in a new body that begins at this line.
 pub(crate) fn in_body<T>(begins: Span, make: impl FnOnce() -> T) -> T {
     let body = with(|nodes| {
-        let body = Body(nodes.bodies.len() as u32);
+        let body = BodyId(nodes.bodies.len() as u32);
         nodes.bodies.push(begins);
         nodes.open.push(body);
         body
@@ -253,7 +253,7 @@ pub(crate) fn in_body<T>(begins: Span, make: impl FnOnce() -> T) -> T {
 /// The node with this number. It is a mistake at the caller's line if it belongs to a kernel other than the one being
 /// built, or if its body has ended.
 #[track_caller]
-pub(crate) fn get<T: Node>(number: Number) -> T {
+pub(crate) fn get<T: Node>(number: NodeId) -> T {
     let span = Span::here();
     let found = with(|nodes| {
         if nodes.identity != number.kernel {
@@ -271,7 +271,7 @@ pub(crate) fn get<T: Node>(number: Number) -> T {
 }
 
 /// Replaces a node of the kernel that is being built.
-pub(crate) fn set<T: Node>(number: Number, node: T) {
+pub(crate) fn set<T: Node>(number: NodeId, node: T) {
     with(|nodes| {
         if nodes.identity == number.kernel {
             T::list(nodes)[number.at as usize] = node;
@@ -280,7 +280,7 @@ pub(crate) fn set<T: Node>(number: Number, node: T) {
 }
 
 /// The mistake of using a handle of another kernel, or of none.
-pub(crate) fn foreign(what: &str, span: Span, of: Option<Identity>) -> Diagnostic {
+pub(crate) fn foreign(what: &str, span: Span, of: Option<KernelId>) -> Diagnostic {
     let declare = if what == "a buffer" { "declare the buffer" } else { "make it" };
     let finding = Diagnostic::error("K0213", format!("{what} of another kernel")).label(span, "used here");
     let finding = match of {
@@ -310,10 +310,10 @@ pub(crate) fn mistake(diagnostic: Diagnostic) {
 
 /// The names of the sizes declared so far.
 pub(crate) fn size_names() -> Vec<String> {
-    with(|nodes| nodes.sizes.iter().map(|size| size.told.var.name().to_string()).collect()).unwrap_or_default()
+    with(|nodes| nodes.sizes.iter().map(|size| size.parameter.var.name().to_string()).collect()).unwrap_or_default()
 }
 
-impl std::fmt::Debug for Opened {
+impl std::fmt::Debug for OpenKernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.0)
     }

@@ -28,7 +28,7 @@ macro_rules! operators {
 /// Operators on whole numbers give an expression.
 macro_rules! expression {
     ($left:ty: $($right:ty),*) => {
-        operators!($left as Expr.made: $($right),*;
+        operators!($left as Expr.unnormalized: $($right),*;
             [Add add +, Sub sub -, Mul mul *, Div div /, Rem rem %, BitXor bitxor ^, BitAnd bitand &]);
     };
 }
@@ -52,7 +52,7 @@ macro_rules! expressions {
             #[track_caller]
             fn neg(self) -> Expr {
                 let of = Expr::from(self);
-                Expr::of(of.made() * -1, of.body())
+                Expr::of(of.unnormalized() * -1, of.body())
             }
         }
     )*};

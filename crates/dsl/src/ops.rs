@@ -24,7 +24,7 @@ macro_rules! by_the_cta {
 macro_rules! op_methods {
     ($(
         $(#[$doc:meta])*
-        $kind:ident $(($told:ident: $attributes:ty))? {
+        $kind:ident $(($attributes:ident: $attributes_type:ty))? {
             builder: $name:ident
                 [$($before:ident: $before_type:ty),*] ($($operand:ident: $effect:ident),*) [$($behind:ident: $behind_type:ty),*]
                 => $made:expr,

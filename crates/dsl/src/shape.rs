@@ -1,6 +1,6 @@
 //! How a buffer's shape and layout are given: a layout, a shape that is then row-major, or both.
 
-use tilewright_ir::tile::RunTimeShape;
+use tilewright_ir::tile::DynamicShape;
 use tilewright_layout::{ComposeLayout, Iter, Layout, LayoutError, LayoutSpec, SwizzleLayout, TableLayout, TileLayout};
 
 use crate::expr::Expr;
@@ -15,7 +15,7 @@ pub trait IntoLayout {
     /// Shape and strides of a tensor, if some are known only at launch; `into_layout` then gives those of the largest
     /// tensor.
     #[track_caller]
-    fn run_time(&self) -> Option<RunTimeShape> {
+    fn dynamic_shape(&self) -> Option<DynamicShape> {
         None
     }
 
@@ -99,9 +99,9 @@ impl<const N: usize> IntoLayout for ([Expr; N], [Expr; N]) {
         Ok((extents, Layout::Tile(TileLayout::new(shard, Vec::new(), [])?)))
     }
 
-    fn run_time(&self) -> Option<RunTimeShape> {
+    fn dynamic_shape(&self) -> Option<DynamicShape> {
         let resolved = |exprs: [Expr; N]| exprs.into_iter().map(Expr::resolved).collect();
-        Some(RunTimeShape { extents: resolved(self.0), strides: resolved(self.1) })
+        Some(DynamicShape { extents: resolved(self.0), strides: resolved(self.1) })
     }
 }
 
@@ -125,9 +125,9 @@ macro_rules! sizes {
             }
 
             #[track_caller]
-            fn run_time(&self) -> Option<RunTimeShape> {
+            fn dynamic_shape(&self) -> Option<DynamicShape> {
                 let ($($name),+,) = *self;
-                row_major([$(Expr::from($name)),+]).run_time()
+                row_major([$(Expr::from($name)),+]).dynamic_shape()
             }
         }
     )*};

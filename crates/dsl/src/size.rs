@@ -6,20 +6,20 @@ use tilewright_ir::tile;
 
 use crate::expr::Expr;
 use crate::known_size::KnownSize;
-use crate::nodes::{self, Body, Number};
+use crate::nodes::{self, BodyId, NodeId};
 
 /// The greatest value of a size by default.
-const MOST: i64 = 1 << 20;
+const DEFAULT_MAX: i64 = 1 << 20;
 
 /// A size that is a parameter of the kernel: `k.size("m").multiple_of(4).max(1 << 20)`. The compiler assumes its bounds,
 /// and a launch checks them. Copy it freely.
 #[derive(Clone, Copy, Debug)]
-pub struct Size(Option<Number>);
+pub struct Size(Option<NodeId>);
 
 impl Size {
     pub(crate) fn new(name: &str, span: Span) -> Size {
-        let told = tile::Size { var: Var::new(name, 1, MOST), span };
-        Size(nodes::add(KnownSize { told, most: None, used: None }, Body::KERNEL))
+        let parameter = tile::Size { var: Var::new(name, 1, DEFAULT_MAX), span };
+        Size(nodes::add(KnownSize { parameter, most: None, used: None }, BodyId::KERNEL))
     }
 
     /// Declares that it is a multiple of `multiple`, which allows wider vector accesses and fewer masks.
@@ -27,14 +27,14 @@ impl Size {
     pub fn multiple_of(self, multiple: i64) -> Size {
         let span = Span::here();
         self.known_as(|size| {
-            let var = &size.told.var;
+            let var = &size.parameter.var;
             if multiple < 1 {
                 let message = format!("the size `{}` cannot be a multiple of {multiple}", var.name());
                 let finding = Diagnostic::error("K0230", message).label(span, "called here");
                 nodes::mistake(finding.help("a size is a multiple of 1 or of a greater number"));
                 return;
             }
-            size.told.var = Var::multiple_of(var.name(), multiple, var.range().hi.max(multiple), multiple);
+            size.parameter.var = Var::multiple_of(var.name(), multiple, var.range().hi.max(multiple), multiple);
         })
     }
 
@@ -43,9 +43,9 @@ impl Size {
     #[track_caller]
     pub fn max(self, most: i64) -> Size {
         self.known_as(|size| {
-            let var = &size.told.var;
+            let var = &size.parameter.var;
             size.most = Some(most);
-            size.told.var = Var::multiple_of(var.name(), var.range().lo, most.max(var.range().lo), var.multiple());
+            size.parameter.var = Var::multiple_of(var.name(), var.range().lo, most.max(var.range().lo), var.multiple());
         })
     }
 
@@ -60,7 +60,7 @@ impl Size {
         if let Some(number) = self.0 {
             let mut known: KnownSize = nodes::get(number);
             if let Some(used) = known.used {
-                let name = known.told.var.name();
+                let name = known.parameter.var.name();
                 let finding = Diagnostic::error("K0217", format!("the bounds of `{name}` changed after it was used"))
                     .label(Span::here(), "changed here")
                     .label(used, "first used here");
@@ -80,7 +80,7 @@ impl Size {
         match self.0 {
             Some(number) => {
                 let known: KnownSize = nodes::get(number);
-                let var = known.told.var.clone();
+                let var = known.parameter.var.clone();
                 if known.used.is_none() {
                     nodes::set(number, KnownSize { used: Some(Span::here()), ..known });
                 }

@@ -5,7 +5,7 @@ use tilewright_ir::tile::{self, Access};
 use tilewright_layout::DType;
 
 use crate::expr::Expr;
-use crate::nodes::{self, Body, Number};
+use crate::nodes::{self, BodyId, NodeId};
 use crate::size::Size;
 
 /// A value of one element: what statements on elements compute. It is a handle in the kernel being built, and can be
@@ -16,25 +16,25 @@ pub struct Value(Repr);
 #[derive(Clone, Copy, Debug)]
 enum Repr {
     Number(Scalar),
-    Node(Number),
+    Node(NodeId),
     /// Made outside of any kernel.
-    Stray,
+    OutsideKernel,
 }
 
 impl Value {
     /// The handle of a value that is valid in a body.
-    pub(crate) fn of(of: tile::Value, body: Body) -> Value {
+    pub(crate) fn of(of: tile::Value, body: BodyId) -> Value {
         match of {
             tile::Value::Const(number) => Value(Repr::Number(number)),
-            of => Value(nodes::add(of, body).map_or(Repr::Stray, Repr::Node)),
+            of => Value(nodes::add(of, body).map_or(Repr::OutsideKernel, Repr::Node)),
         }
     }
 
     /// The body in which it is valid.
-    pub(crate) fn body(self) -> Body {
+    pub(crate) fn body(self) -> BodyId {
         match self.0 {
             Repr::Node(number) => number.body(),
-            Repr::Number(_) | Repr::Stray => Body::KERNEL,
+            Repr::Number(_) | Repr::OutsideKernel => BodyId::KERNEL,
         }
     }
 
@@ -44,7 +44,7 @@ impl Value {
         match self.0 {
             Repr::Number(number) => tile::Value::Const(number),
             Repr::Node(number) => nodes::get(number),
-            Repr::Stray => {
+            Repr::OutsideKernel => {
                 nodes::mistake(nodes::foreign("a value", Span::here(), None));
                 tile::Value::from(expr::Expr::var(&nodes::unknown()))
             }
@@ -226,7 +226,7 @@ impl From<&Value> for Value {
 
 impl From<tile::Value> for Value {
     fn from(of: tile::Value) -> Value {
-        Value::of(of, Body::KERNEL)
+        Value::of(of, BodyId::KERNEL)
     }
 }
 

@@ -22,7 +22,7 @@ use indexmap::IndexMap;
 use tera::{Context, Tera};
 use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::{Memory, MemorySpace, Program};
-use tilewright_ir::{Handle, VerifiedProgram, shared_room};
+use tilewright_ir::{Handle, VerifiedProgram, padded_shared_bytes};
 
 use crate::mentioned::Mentioned;
 use crate::names::SHARED_WINDOW;
@@ -149,7 +149,7 @@ impl SharedPlan {
         let shared = program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared);
         for (handle, memory) in shared.filter(|(handle, _)| mentioned.has_memory(*handle)) {
             offsets.insert(handle, total);
-            total += shared_room(memory.elements * memory.dtype.bytes());
+            total += padded_shared_bytes(memory.elements * memory.dtype.bytes());
         }
         let dynamic_bytes = if total > STATIC_SHARED_BYTES { total } else { 0 };
         SharedPlan { offsets, dynamic_bytes }

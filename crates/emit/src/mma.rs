@@ -106,7 +106,7 @@ fn operand(name: &str, dtype: DType, held: i64, is_const: bool, is_tf32: bool) -
 /// The lines that define the function of an instruction, followed by an empty line.
 fn function(info: &MmaInfo) -> Vec<String> {
     let MmaInfo { name, ptx, multiplicand, sum, element, .. } = *info;
-    let [held_c, held_a, held_b] = info.held();
+    let [held_c, held_a, held_b] = info.elements_per_lane();
     let is_tf32 = element == MmaType::Tf32;
     let c = operand("c", sum, held_c, false, false);
     let a = operand("a", multiplicand, held_a, true, is_tf32);

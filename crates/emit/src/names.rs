@@ -201,7 +201,7 @@ mod tests {
             notes: Arena::new(),
             body: vec![
                 Stmt::Lookup { vars, table, index: Expr::constant(0) },
-                Stmt::Name { var: Var::new("sum", 0, 14), value: sum },
+                Stmt::LetValue { var: Var::new("sum", 0, 14), value: sum },
             ],
             plans: Vec::new(),
         }
@@ -219,7 +219,9 @@ mod tests {
         let renamed = in_cuda(&program);
         let arrays: Vec<&str> = renamed.registers.iter().map(|(_, array)| array.name.as_str()).collect();
         assert_eq!(arrays, ["r_"]);
-        let [Stmt::Lookup { vars, .. }, Stmt::Name { value, .. }] = &renamed.body[..] else { panic!("{renamed:?}") };
+        let [Stmt::Lookup { vars, .. }, Stmt::LetValue { value, .. }] = &renamed.body[..] else {
+            panic!("{renamed:?}")
+        };
         let names: Vec<&str> = vars.iter().map(Var::name).collect();
         assert_eq!(names, ["first_", "while_"]);
         let Value::Index(_, sum) = value else { panic!("{value:?}") };

@@ -159,9 +159,9 @@ impl<'a> Printer<'a> {
                     self.line(format_args!("{target} = {source};"));
                 }
             }
-            Stmt::For { var, is_written_out, body } => {
+            Stmt::For { var, is_unrolled, body } => {
                 let (name, range) = (var.name(), var.range());
-                if *is_written_out {
+                if *is_unrolled {
                     self.line(format_args!("#pragma unroll"));
                 }
                 self.block(format_args!("for (int {name} = {}; {name} < {}; ++{name})", range.lo, range.hi + 1), body);
@@ -176,7 +176,7 @@ impl<'a> Printer<'a> {
                 }
                 self.block(format_args!("if ({})", conditions.join(" && ")), inner);
             }
-            Stmt::When { cond, body, .. } => {
+            Stmt::IfValue { cond, body, .. } => {
                 let cond = self.values.text(cond);
                 self.block(format_args!("if ({cond})"), body);
             }
@@ -184,7 +184,7 @@ impl<'a> Printer<'a> {
                 let (target, value) = (self.reg(to, 0), self.values.assigned(to.array, value));
                 self.line(format_args!("{target} = {value};"));
             }
-            Stmt::Name { var, value } => {
+            Stmt::LetValue { var, value } => {
                 let definition = self.values.named(var, value);
                 self.line(format_args!("{definition};"));
             }

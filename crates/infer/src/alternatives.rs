@@ -72,7 +72,7 @@ fn others(kernel: &Kernel, fragment: Handle<Buffer>, taken: &Placed) -> Option<V
     let storage = scene.storages.iter().position(|stored| stored.handle == fragment)?;
     let mut start = scene.start();
     let everything = (0..scene.items.len()).collect();
-    scene.spread_out(&mut tables, &mut start, everything, u64::MAX, &mut Vec::new());
+    scene.propagate(&mut tables, &mut start, everything, u64::MAX, &mut Vec::new());
     let (families, family_of) = scene.families(&tables, &start);
     let family = &families[family_of[storage]?];
     let mut seen = vec![tables.number(taken.map.clone())];
@@ -81,7 +81,7 @@ fn others(kernel: &Kernel, fragment: Handle<Buffer>, taken: &Placed) -> Option<V
         let mut state = start.clone();
         let chosen = scene.follow(&mut tables, plan.way, &mut state);
         let users = scene.users_of(&chosen);
-        let ends = scene.spread_out(&mut tables, &mut state, users, u64::MAX, &mut Vec::new());
+        let ends = scene.propagate(&mut tables, &mut state, users, u64::MAX, &mut Vec::new());
         let Some(map) = state.map(storage).filter(|map| ends && !seen.contains(map)) else { continue };
         seen.push(map);
         if scene.open(&state).is_none() {

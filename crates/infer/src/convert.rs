@@ -155,27 +155,27 @@ fn redirect(kernel: &mut Kernel, stmt: &Stmt, from: Handle<Buffer>, to: Handle<B
             let body = &mut kernel.parallels[*parallel].body;
             *body = body.iter().map(|element| in_element(element, from, to)).collect();
         }
-        Stmt::Loop(_) | Stmt::Each(_) | Stmt::If(_) => {}
+        Stmt::Loop(_) | Stmt::EachThread(_) | Stmt::If(_) => {}
     }
 }
 
-fn in_element(element: &Element, from: Handle<Buffer>, to: Handle<Buffer>) -> Element {
+fn in_element(element: &ElementStmt, from: Handle<Buffer>, to: Handle<Buffer>) -> ElementStmt {
     let value = |value: &Value| in_value(value, from, to);
-    let all = |body: &[Element]| body.iter().map(|element| in_element(element, from, to)).collect();
+    let all = |body: &[ElementStmt]| body.iter().map(|element| in_element(element, from, to)).collect();
     match element {
-        Element::Let { name, value: named, span } => {
-            Element::Let { name: name.clone(), value: value(named), span: *span }
+        ElementStmt::Let { name, value: named, span } => {
+            ElementStmt::Let { name: name.clone(), value: value(named), span: *span }
         }
-        Element::Store { to: place, value: stored, claim } => {
-            Element::Store { to: in_access(place, from, to), value: value(stored), claim: *claim }
+        ElementStmt::Store { to: place, value: stored, claim } => {
+            ElementStmt::Store { to: in_access(place, from, to), value: value(stored), claim: *claim }
         }
-        Element::AtomicAdd { to: place, value: added } => {
-            Element::AtomicAdd { to: in_access(place, from, to), value: value(added) }
+        ElementStmt::AtomicAdd { to: place, value: added } => {
+            ElementStmt::AtomicAdd { to: in_access(place, from, to), value: value(added) }
         }
-        Element::If { cond, then, otherwise, span } => {
-            Element::If { cond: value(cond), then: all(then), otherwise: all(otherwise), span: *span }
+        ElementStmt::If { cond, then, otherwise, span } => {
+            ElementStmt::If { cond: value(cond), then: all(then), otherwise: all(otherwise), span: *span }
         }
-        Element::For { var, body, span } => Element::For { var: var.clone(), body: all(body), span: *span },
+        ElementStmt::For { var, body, span } => ElementStmt::For { var: var.clone(), body: all(body), span: *span },
     }
 }
 

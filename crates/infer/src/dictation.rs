@@ -95,7 +95,7 @@ mod tests {
                 shape: shape.to_vec(),
                 space: Space::Fragment,
                 layout: None,
-                run_time: None,
+                dynamic_shape: None,
                 view_of: None,
                 span: Span::here(),
             }));
@@ -131,7 +131,7 @@ mod tests {
             body,
             allow_conversions: false,
             contracts: true,
-            mistakes: Vec::new(),
+            build_errors: Vec::new(),
         }
     }
 

@@ -102,7 +102,7 @@ mod tests {
     use tilewright_diag::Span;
     use tilewright_expr::points::Splits;
     use tilewright_expr::{Expr, Var};
-    use tilewright_ir::tile::vectors::{Known, Places};
+    use tilewright_ir::tile::vectors::{Places, StaticAccess};
     use tilewright_layout::DType;
 
     use super::*;
@@ -122,7 +122,7 @@ mod tests {
         };
         let (kernel, x) = kernel_of_x();
         let i = Var::new("i", 0, 63);
-        let known = Known { buffer: x, index: vec![Expr::var(&i)] };
+        let known = StaticAccess { buffer: x, index: vec![Expr::var(&i)] };
         let places = Rc::new(Places::of(&kernel, &known, &mut Splits::by(&[i])));
         let dtype = DType::F32;
         let touch =

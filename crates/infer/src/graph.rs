@@ -53,7 +53,7 @@ impl Graph {
                     let nest = Nest::of_parallel(kernel, storages, &kernel.parallels[*parallel]);
                     self.add(Origin::Parallel(*parallel), Node::Nest(nest));
                 }
-                Stmt::Each(elements) => self.floating_elements(kernel, elements),
+                Stmt::EachThread(elements) => self.floating_elements(kernel, elements),
                 Stmt::If(branch) => {
                     self.floating_value(kernel, &branch.cond);
                     self.body(kernel, storages, &branch.then);
@@ -66,7 +66,7 @@ impl Graph {
     fn op(&mut self, kernel: &Kernel, storages: &Storages, handle: Handle<Op>) {
         let op = &kernel.ops[handle];
         let uses_fragment = op.operands.iter().any(|tile| kernel.buffers[tile.buffer].space == Space::Fragment);
-        let has_own_of_warps = op.operands.iter().any(|tile| kernel.own_of_warps(tile).is_some());
+        let has_own_of_warps = op.operands.iter().any(|tile| kernel.warp_slice_dimension(tile).is_some());
         match op.kind.info().class {
             // Each warp moves only its own part of the fragment, which has a layout: there is nothing to place.
             OpClass::Elementwise if has_own_of_warps => {}
@@ -86,7 +86,7 @@ impl Graph {
         }
     }
 
-    fn floating_elements(&mut self, kernel: &Kernel, elements: &[Element]) {
+    fn floating_elements(&mut self, kernel: &Kernel, elements: &[ElementStmt]) {
         for element in elements {
             element.for_each_access(&mut |access, _| self.floats(kernel, access.buffer, access.span));
         }

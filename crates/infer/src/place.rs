@@ -38,7 +38,7 @@ impl Scene<'_> {
     /// Derives what follows from the ops of `from`, breadth first, until nothing more does. `changed` gets the
     /// storages that are given a map or more copies. False if the choice is given up: a fragment costs `limit`, or
     /// keeps growing.
-    pub(crate) fn spread_out(
+    pub(crate) fn propagate(
         &self,
         tables: &mut Tables,
         state: &mut State,

@@ -47,7 +47,7 @@ impl Refusal<'_> {
     pub(crate) fn told(&self, tables: &mut Tables, violation: &Violation) -> Diagnostic {
         let mut state = self.scene.start();
         let everything = (0..self.scene.items.len()).collect();
-        self.scene.spread_out(tables, &mut state, everything, u64::MAX, &mut Vec::new());
+        self.scene.propagate(tables, &mut state, everything, u64::MAX, &mut Vec::new());
         let fault = self.scene.fault(tables, &state);
         let finding = fault.and_then(|(item, fault)| self.of_fault(tables, &state, item, fault));
         let mut finding = finding.unwrap_or_else(|| self.of_search(violation));

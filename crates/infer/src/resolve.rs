@@ -109,7 +109,7 @@ impl Search<'_> {
             let chosen = self.scene.follow(self.tables, plan.way, &mut next);
             if next.map(storage).is_some() {
                 let users = self.scene.users_of(&chosen);
-                self.scene.spread_out(self.tables, &mut next, users, u64::MAX, &mut Vec::new());
+                self.scene.propagate(self.tables, &mut next, users, u64::MAX, &mut Vec::new());
                 return Some(next);
             }
         }
@@ -121,7 +121,7 @@ impl Search<'_> {
     fn consider(&mut self, state: &State, mut next: State, chosen: Vec<usize>, best: &mut Best) {
         let limit = best.as_ref().map_or(self.limit(), |(cost, _)| self.limit().min(*cost));
         let (users, mut changed) = (self.scene.users_of(&chosen), chosen);
-        if !self.scene.spread_out(self.tables, &mut next, users, limit, &mut changed) {
+        if !self.scene.propagate(self.tables, &mut next, users, limit, &mut changed) {
             return;
         }
         changed.sort_unstable();

@@ -36,7 +36,7 @@ pub(crate) struct Settled {
 pub(crate) fn best(scene: &Scene, tables: &mut Tables) -> Result<Settled, Violation> {
     let mut start = scene.start();
     let everything = (0..scene.items.len()).collect();
-    scene.spread_out(tables, &mut start, everything, u64::MAX, &mut Vec::new());
+    scene.propagate(tables, &mut start, everything, u64::MAX, &mut Vec::new());
     if scene.open(&start).is_none() {
         return scene.finish(tables, &start, u64::MAX).map_err(|_| scene.violation(tables, &start));
     }
@@ -188,7 +188,7 @@ impl<'a> Search<'a> {
     /// Derives what follows from the storages that were chosen, and places the rest one by one, the largest first.
     fn place_all(&mut self, way: Way, chosen: &[usize], state: &mut State) -> bool {
         let (users, limit) = (self.scene.users_of(chosen), self.limit());
-        if !self.scene.spread_out(self.tables, state, users, limit, &mut Vec::new()) {
+        if !self.scene.propagate(self.tables, state, users, limit, &mut Vec::new()) {
             return false;
         }
         let granules = |storage: &usize| self.scene.storages[*storage].granules;
@@ -232,7 +232,7 @@ impl<'a> Search<'a> {
             self.scene.choose(&mut state, *storage, map, WHOLE);
         }
         let users = self.scene.users_of(&open);
-        self.scene.spread_out(self.tables, &mut state, users, u64::MAX, &mut Vec::new());
+        self.scene.propagate(self.tables, &mut state, users, u64::MAX, &mut Vec::new());
         self.keep(state);
     }
 }

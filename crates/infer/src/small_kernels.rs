@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::tile::{
-    Access, Buffer, Claim, Coord, Direction, Element, ElementOp, Kernel, Parallel, Space, Stmt, Value,
+    Access, Buffer, Claim, Coord, Direction, ElementOp, ElementStmt, Kernel, Parallel, Space, Stmt, Value,
 };
 use tilewright_ir::{Arena, Handle, Scalar};
 use tilewright_layout::map::Map;
@@ -40,7 +40,7 @@ impl Small {
             shape: shape.to_vec(),
             space,
             layout: row_major.filter(|_| space != Space::Fragment),
-            run_time: None,
+            dynamic_shape: None,
             view_of: None,
             span: Span::here(),
         })
@@ -62,11 +62,11 @@ impl Small {
     fn copy(&mut self, extents: &[i64], to: (Handle<Buffer>, Index), from: (Handle<Buffer>, Index)) {
         self.nest(extents, &|at| {
             let [to, from] = [to, from].map(|(buffer, index)| access(buffer, index(at)));
-            Element::Store { to, value: Value::Load(from), claim: Claim::None }
+            ElementStmt::Store { to, value: Value::Load(from), claim: Claim::None }
         });
     }
 
-    fn nest(&mut self, extents: &[i64], element: &dyn Fn(&[Expr]) -> Element) {
+    fn nest(&mut self, extents: &[i64], element: &dyn Fn(&[Expr]) -> ElementStmt) {
         let vars: Vec<Var> =
             ["i", "j"].into_iter().zip(extents).map(|(name, extent)| Var::new(name, 0, extent - 1)).collect();
         let at: Vec<Expr> = vars.iter().map(Expr::var).collect();
@@ -90,7 +90,7 @@ impl Small {
             body: self.body,
             allow_conversions: false,
             contracts: true,
-            mistakes: Vec::new(),
+            build_errors: Vec::new(),
         }
     }
 }
@@ -164,8 +164,8 @@ fn iterations_that_are_known_to_do_nothing_are_anywhere() {
     small.nest(&[16], &|at| {
         let cond = Value::Op(ElementOp::Lt, [Value::Index(at[0].clone()), Value::Const(Scalar::Int(8))].into());
         let value = Value::Load(access(x, same(at)));
-        let store = Element::Store { to: access(a, same(at)), value, claim: Claim::None };
-        Element::If { cond, then: vec![store], otherwise: Vec::new(), span: Span::here() }
+        let store = ElementStmt::Store { to: access(a, same(at)), value, claim: Claim::None };
+        ElementStmt::If { cond, then: vec![store], otherwise: Vec::new(), span: Span::here() }
     });
     small.copy(&[16], (y, &same), (a, &same));
     assert_eq!(placed(&infer(&small.kernel(32)).unwrap()), [(1, 1)]);

@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
                         self.conditions.pop();
                     }
                 }
-                Element::For { var, body, .. } => {
+                ElementStmt::For { var, body, .. } => {
                     let outside = self.turns;
                     let is_iteration = self.splits.vars().contains(var);
                     self.turns = if is_iteration { outside } else { outside.saturating_mul(extent(var)) };
@@ -218,7 +218,7 @@ impl<'a> Walk<'a> {
 
     fn memory(&mut self, access: &Access, writes: bool) {
         let buffer = &self.kernel.buffers[access.buffer];
-        let known = Known::of(self.kernel, access);
+        let known = StaticAccess::of(self.kernel, access);
         let places = known.map_or(Places::unknown(), |known| Places::of(self.kernel, &known, &mut self.splits));
         self.nest.memory.push(MemoryTouch {
             buffer: access.buffer,

@@ -126,7 +126,7 @@ fn link(kernel: &Kernel, fragment: Handle<Buffer>, placed: &Placed) -> Link {
 }
 
 fn in_memory(buffer: &Buffer, memory: &str) -> String {
-    let layout = match (&buffer.layout, &buffer.run_time) {
+    let layout = match (&buffer.layout, &buffer.dynamic_shape) {
         (Some(layout), None) => layout.to_string(),
         (_, Some(_)) => "strides computed from its sizes".to_string(),
         (None, None) => "no layout".to_string(),

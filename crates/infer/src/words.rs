@@ -119,7 +119,7 @@ mod tests {
             shape: vec![2, 8],
             space: Space::Fragment,
             layout: None,
-            run_time: None,
+            dynamic_shape: None,
             view_of: None,
             span: Span::here(),
         }

@@ -9,13 +9,17 @@ use half::{bf16, f16};
 
 /// The f16 nearest to a value, ties to even; magnitudes from 65520 on become infinite. A NaN keeps only its sign.
 pub fn nearest_f16(value: f64) -> f16 {
-    if value.is_nan() { f16::from_bits(f16::NAN.to_bits() | sign(value)) } else { f16::from_f32(cut(value)) }
+    if value.is_nan() { f16::from_bits(f16::NAN.to_bits() | sign(value)) } else { f16::from_f32(round_to_odd(value)) }
 }
 
 /// The bf16 nearest to a value, ties to even; magnitudes from the midpoint between its greatest value and 2^128 on
 /// become infinite. A NaN keeps only its sign.
 pub fn nearest_bf16(value: f64) -> bf16 {
-    if value.is_nan() { bf16::from_bits(bf16::NAN.to_bits() | sign(value)) } else { bf16::from_f32(cut(value)) }
+    if value.is_nan() {
+        bf16::from_bits(bf16::NAN.to_bits() | sign(value))
+    } else {
+        bf16::from_f32(round_to_odd(value))
+    }
 }
 
 /// The sign bit of a 16-bit float.
@@ -23,8 +27,8 @@ fn sign(value: f64) -> u16 {
     if value.is_sign_negative() { 0x8000 } else { 0 }
 }
 
-/// An integer, rounded to odd like [`cut`] does.
-pub(crate) fn cut_to_f64(value: i64) -> f64 {
+/// An integer, rounded to odd like [`round_to_odd`] does.
+pub(crate) fn round_to_odd_f64(value: i64) -> f64 {
     let nearest = value as f64;
     // Every f64 from 2^53 to 2^63 is an integer, which i128 holds.
     let widened = nearest as i128;
@@ -39,7 +43,7 @@ pub(crate) fn cut_to_f64(value: i64) -> f64 {
 /// Rounding it to a format with at least two digits less gives the same result as rounding the number itself (Boldo and
 /// Melquiond, "Emulation of FMA and
 /// correctly rounded sums: proved algorithms using rounding to odd").
-fn cut(value: f64) -> f32 {
+fn round_to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     let widened = f64::from(nearest);
     if widened == value {

@@ -18,6 +18,6 @@ pub use arena::{Arena, Handle};
 pub use halves::{nearest_bf16, nearest_f16};
 pub use hw_index::{Dim, HwIndex};
 pub use scalar::Scalar;
-pub use target::{SHARED_ALIGNMENT, Target, shared_room};
+pub use target::{SHARED_ALIGNMENT, Target, padded_shared_bytes};
 pub use thread::{Program, VerifiedProgram};
 pub use tile::{Kernel, VerifiedKernel};

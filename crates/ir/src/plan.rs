@@ -19,13 +19,13 @@ pub struct Reason {
 
 /// Memory accesses of one kind in a plan: `count` per warp, each of the same cost.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Access {
+pub struct AccessCost {
     /// Whether it reads or writes.
     pub kind: AccessKind,
     /// The name of the memory: that of a buffer, or of a table.
     pub operand: String,
     /// Shared or global memory.
-    pub memory: Memory,
+    pub memory: MemoryKind,
     /// Bytes per lane.
     pub width: i64,
     /// Accesses of one warp in the op.
@@ -40,19 +40,19 @@ pub struct Access {
 
 /// Which memory an access touches; this determines the unit of its passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
+pub enum MemoryKind {
     /// Shared memory: passes are wavefronts.
     Shared,
     /// Global memory: passes are 32-byte sectors.
     Global,
 }
 
-impl Memory {
+impl MemoryKind {
     /// The unit of its passes.
     pub fn passes(self) -> &'static str {
         match self {
-            Memory::Shared => "wavefronts",
-            Memory::Global => "sectors",
+            MemoryKind::Shared => "wavefronts",
+            MemoryKind::Global => "sectors",
         }
     }
 
@@ -67,11 +67,11 @@ impl Memory {
 
 /// What a variant would do, and its predicted cost for one warp (the busiest).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts {
+pub struct PlanFacts {
     /// The choice in words: `4 per lane, k = 2 (shift 3, mask 3)`.
     pub summary: String,
     /// Memory accesses.
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<AccessCost>,
     /// Instructions of one lane: accesses, synchronisation, address arithmetic.
     pub instructions: i64,
     /// How many of them are shuffles, each of which moves 128 bytes through the banks of shared memory.
@@ -80,7 +80,7 @@ pub struct Facts {
     pub registers: i64,
 }
 
-impl Facts {
+impl PlanFacts {
     /// The cost by which variants are compared, in the unit of [`WEIGHTS`]: `16*(wavefronts + sectors + shuffles) +
     /// 2*instructions + registers/4`, where address arithmetic and table loads count among the instructions.
     pub fn cost(&self) -> i64 {
@@ -93,11 +93,11 @@ impl Facts {
 
 /// A variant that was considered for an op, with its plan or the reasons against it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Considered {
+pub struct VariantResult {
     /// The variant's name.
     pub variant: &'static str,
     /// Its plan, or all reasons why it does not accept the op.
-    pub answer: Result<Facts, Vec<Reason>>,
+    pub answer: Result<PlanFacts, Vec<Reason>>,
 }
 
 /// A barrier that lowering inserted before an op.
@@ -119,7 +119,7 @@ pub struct OpPlan {
     /// How often a launch executes it: iterations of the enclosing loops, times CTAs, times participating warps.
     pub executions: Expr,
     /// All variants of the op, in the order in which they are listed.
-    pub considered: Vec<Considered>,
+    pub considered: Vec<VariantResult>,
     /// The variant that was chosen.
     pub chosen: &'static str,
     /// Whether the user forced it.
@@ -132,12 +132,12 @@ pub struct OpPlan {
 
 impl OpPlan {
     /// The facts of the variant that was chosen.
-    pub fn facts(&self) -> Option<&Facts> {
+    pub fn facts(&self) -> Option<&PlanFacts> {
         self.considered.iter().find(|c| c.variant == self.chosen).and_then(|c| c.answer.as_ref().ok())
     }
 }
 
-impl Access {
+impl AccessCost {
     /// What it does: `read a`, `write b`.
     pub fn what(&self) -> String {
         let verb = match self.kind {
@@ -148,9 +148,9 @@ impl Access {
     }
 }
 
-impl fmt::Display for Access {
+impl fmt::Display for AccessCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Access { width, count, ideal, .. } = self;
+        let AccessCost { width, count, ideal, .. } = self;
         let (what, passes) = (self.what(), self.memory.counted(self.passes));
         write!(f, "{what}: {count} x {width} B, {passes} (ideal {ideal})")
     }
@@ -160,7 +160,7 @@ impl fmt::Display for OpPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}  // {}", self.title, self.span)?;
         if let Some(floor) = self.floor {
-            writeln!(f, "  floor of the tile: {} per phase", Memory::Shared.counted(floor))?;
+            writeln!(f, "  floor of the tile: {} per phase", MemoryKind::Shared.counted(floor))?;
         }
         for barrier in &self.barriers {
             writeln!(f, "  {}: {}", barrier.what, barrier.reason)?;

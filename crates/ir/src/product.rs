@@ -38,27 +38,27 @@ pub struct Product {
 
 /// The part of a matrix that a warp holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part<'a> {
+pub struct WarpPart<'a> {
     /// Number of atoms across the lines, and along them.
     pub atoms: [i64; 2],
     /// The distribution of each atom over the lanes.
     pub atom: &'a Atom,
 }
 
-impl Part<'_> {
+impl WarpPart<'_> {
     /// Elements of an atom that a lane holds.
-    pub fn held(&self) -> i64 {
-        self.atom.held()
+    pub fn elements_per_lane(&self) -> i64 {
+        self.atom.elements_per_lane()
     }
 
     /// Elements of the part that a lane holds, one per slot.
     pub fn slots(&self) -> i64 {
-        self.atoms[0] * self.atoms[1] * self.held()
+        self.atoms[0] * self.atoms[1] * self.elements_per_lane()
     }
 
     /// The first slot of the atom at this position.
     pub fn slot(&self, atom: [i64; 2]) -> i64 {
-        (atom[0] * self.atoms[1] + atom[1]) * self.held()
+        (atom[0] * self.atoms[1] + atom[1]) * self.elements_per_lane()
     }
 
     /// The line at which an atom begins, and the index along it.
@@ -132,7 +132,7 @@ impl Product {
     }
 
     /// The part of a matrix that a warp holds.
-    pub fn part(&self, matrix: Matrix) -> Part<'_> {
+    pub fn part(&self, matrix: Matrix) -> WarpPart<'_> {
         let [c, a, b] = &self.matrices;
         let atom = match matrix {
             Matrix::C => c,
@@ -141,7 +141,7 @@ impl Product {
         };
         let ([lines, along], [atom_lines, atom_along]) = (self.extents(matrix), atom.extents());
         let [lines_of_warps, along_of_warps] = self.warps_of(matrix);
-        Part { atoms: [lines / lines_of_warps / atom_lines, along / along_of_warps / atom_along], atom }
+        WarpPart { atoms: [lines / lines_of_warps / atom_lines, along / along_of_warps / atom_along], atom }
     }
 
     /// Number of warps across the lines of a matrix, and along each line.
@@ -193,7 +193,9 @@ impl Product {
         let mut map = Map::empty((warps * 32) as usize, (lines * along) as usize);
         let lanes: Vec<[i64; 2]> = (0..32).map(|lane| part.atom.position(lane, 0)).collect();
         let atoms = (0..part.atoms[0]).flat_map(|i| (0..part.atoms[1]).map(move |j| [i, j]));
-        for (atom, register) in atoms.flat_map(|atom| (0..part.held()).map(move |register| (atom, register))) {
+        for (atom, register) in
+            atoms.flat_map(|atom| (0..part.elements_per_lane()).map(move |register| (atom, register)))
+        {
             let first = added(part.first(atom), part.atom.position(0, register));
             for thread in 0..warps * 32 {
                 let of_warp = added(first, self.first_of_warp(matrix, thread / 32));
@@ -227,8 +229,9 @@ fn no_multiple(shape: [i64; 3], known: &[MmaInst]) -> Reason {
         let (m, n, k) = inst.info().shape.mnk();
         let sides = ["M", "N", "K"].into_iter().zip(shape).zip([m, n, k]);
         let wrong = sides.filter(|((_, extent), divisor)| extent % divisor != 0);
-        let told = wrong.map(|((name, extent), divisor)| format!("{name} = {extent} is not a multiple of {divisor}"));
-        (told.collect::<Vec<_>>(), m * n * k, inst.info().shape.name())
+        let misfits =
+            wrong.map(|((name, extent), divisor)| format!("{name} = {extent} is not a multiple of {divisor}"));
+        (misfits.collect::<Vec<_>>(), m * n * k, inst.info().shape.name())
     };
     let nearest = known.iter().map(of).min_by_key(|(wrong, size, _)| (wrong.len(), *size));
     let (wrong, _, name) = nearest.unwrap_or_default();

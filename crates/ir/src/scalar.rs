@@ -2,7 +2,7 @@ use std::fmt;
 
 use tilewright_layout::DType;
 
-use crate::halves::{cut_to_f64, nearest_bf16, nearest_f16};
+use crate::halves::{nearest_bf16, nearest_f16, round_to_odd_f64};
 
 /// A constant element value, such as the one that `fill` writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,7 +19,7 @@ impl Scalar {
     pub fn real(self, dtype: DType) -> f64 {
         match self {
             Scalar::Int(value) if dtype == DType::F64 => value as f64,
-            Scalar::Int(value) => cut_to_f64(value),
+            Scalar::Int(value) => round_to_odd_f64(value),
             Scalar::Float(value) => value,
         }
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 pub const SHARED_ALIGNMENT: i64 = 128;
 
 /// Bytes of shared memory that a buffer of `bytes` occupies, with the padding to the next buffer.
-pub fn shared_room(bytes: i64) -> i64 {
+pub fn padded_shared_bytes(bytes: i64) -> i64 {
     (bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT
 }
 

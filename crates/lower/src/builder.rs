@@ -246,7 +246,7 @@ fn loop_names(body: &[tile::Stmt], names: &mut BTreeSet<String>) {
                 loop_names(&branch.then, names);
                 loop_names(&branch.otherwise, names);
             }
-            tile::Stmt::Op(_) | tile::Stmt::Parallel(_) | tile::Stmt::Each(_) => {}
+            tile::Stmt::Op(_) | tile::Stmt::Parallel(_) | tile::Stmt::EachThread(_) => {}
         }
     }
 }

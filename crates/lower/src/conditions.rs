@@ -53,10 +53,10 @@ pub(crate) fn merged(body: Vec<Stmt>) -> Vec<Stmt> {
 fn merged_inside(stmt: Stmt) -> Stmt {
     match stmt {
         Stmt::If { cond, body } => Stmt::If { cond, body: merged(body) },
-        Stmt::For { var, is_written_out, body } => Stmt::For { var, is_written_out, body: merged(body) },
+        Stmt::For { var, is_unrolled, body } => Stmt::For { var, is_unrolled, body: merged(body) },
         Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => stmt,
-        Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::When { .. } | Stmt::Assign { .. } => stmt,
-        Stmt::Name { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => stmt,
+        Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => stmt,
+        Stmt::LetValue { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => stmt,
     }
 }
 

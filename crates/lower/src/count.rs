@@ -83,11 +83,11 @@ impl<'a> Counter<'a> {
             Stmt::Let { value, .. } => self.value(value),
             Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Declare(_) | Stmt::Set { .. } => {}
             Stmt::Move { to, .. } => self.add(times.saturating_mul(to.count)),
-            Stmt::For { var, is_written_out, body } => {
+            Stmt::For { var, is_unrolled, body } => {
                 let trips = var.range().hi - var.range().lo + 1;
                 // Counter, comparison and branch.
-                self.add(if *is_written_out { 0 } else { product([3, times, trips].into_iter()) });
-                self.loops.push(Around { var: var.clone(), trips, is_written_out: *is_written_out });
+                self.add(if *is_unrolled { 0 } else { product([3, times, trips].into_iter()) });
+                self.loops.push(Around { var: var.clone(), trips, is_unrolled: *is_unrolled });
                 self.body(body);
                 self.loops.pop();
             }
@@ -98,7 +98,7 @@ impl<'a> Counter<'a> {
                 self.add(times);
                 self.body(body);
             }
-            Stmt::Assign { value, .. } | Stmt::Name { value, .. } => self.operations(value, times),
+            Stmt::Assign { value, .. } | Stmt::LetValue { value, .. } => self.operations(value, times),
             Stmt::Mma { .. } => self.add(times),
             Stmt::Inst(call) => self.call(call, times),
         }
@@ -170,7 +170,7 @@ impl<'a> Counter<'a> {
 
     fn is_number(&self, atom: &Expr) -> bool {
         let Node::Var(var) = atom.node() else { return false };
-        self.loops.iter().any(|inner| inner.is_written_out && inner.var == *var)
+        self.loops.iter().any(|inner| inner.is_unrolled && inner.var == *var)
     }
 
     /// Counts every operation of an index that was not counted yet, once for each iteration in which it has a

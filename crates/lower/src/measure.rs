@@ -2,7 +2,7 @@
 
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::plan::{Access, Facts, Memory as PlanMemory};
+use tilewright_ir::plan::{AccessCost, MemoryKind, PlanFacts};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, Stmt, for_each_stmt, largest};
 use tilewright_ir::tile::Effect;
 use tilewright_ir::{Handle, HwIndex};
@@ -22,7 +22,7 @@ const MOST_RETRACED: usize = 1 << 14;
 /// reported are those of the worst start.
 pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: String) -> Facts {
     let of = |env: &Env| accesses(program, &trace(program, body, warp..warp + 1, env).touches);
-    let total = |accesses: &[Access]| accesses.iter().map(|a| a.passes).sum::<i64>();
+    let total = |accesses: &[AccessCost]| accesses.iter().map(|a| a.passes).sum::<i64>();
     let first = trace(program, body, warp..warp + 1, &Env::new());
     let mut worst = accesses(program, &first.touches);
     if !first.is_whole {
@@ -37,7 +37,7 @@ pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: Stri
     }
     let Counts { instructions, shuffles } = count(program, body);
     let registers = register_bytes(program, body);
-    Facts { summary, accesses: worst, instructions, shuffles, registers: (registers + 3) / 4 }
+    PlanFacts { summary, accesses: worst, instructions, shuffles, registers: (registers + 3) / 4 }
 }
 
 /// The starts to measure: the least values of every outer variable whose step moves a global access by a fraction of a
@@ -92,13 +92,13 @@ fn for_each_global_index(program: &Program, body: &[Stmt], visit: &mut dyn FnMut
     });
 }
 
-fn accesses(program: &Program, touches: &[Touch]) -> Vec<Access> {
+fn accesses(program: &Program, touches: &[Touch]) -> Vec<AccessCost> {
     let steps = touches.iter().map(|t| t.step + 1).max().unwrap_or(0);
     let mut by_step: Vec<Vec<&Touch>> = vec![Vec::new(); steps];
     for touch in touches {
         by_step[touch.step].push(touch);
     }
-    let mut found: Vec<Access> = Vec::new();
+    let mut found: Vec<AccessCost> = Vec::new();
     for lanes in by_step.iter().filter(|lanes| !lanes.is_empty()) {
         let one = access_of(program, lanes);
         match found.iter_mut().find(|a| a.kind == one.kind && a.operand == one.operand && a.width == one.width) {
@@ -124,7 +124,7 @@ fn extend(access: &mut Access, known: &[Touch], steps: u64) {
 }
 
 /// One access of one warp.
-fn access_of(program: &Program, lanes: &[&Touch]) -> Access {
+fn access_of(program: &Program, lanes: &[&Touch]) -> AccessCost {
     let first = lanes[0];
     let memory = &program.memories[first.memory];
     let mut addresses = [None; LANES];
@@ -135,13 +135,13 @@ fn access_of(program: &Program, lanes: &[&Touch]) -> Access {
     let access = WarpAccess { addresses, width: first.bytes as u64, kind };
     let (memory_kind, passes, ideal) = match memory.space {
         MemorySpace::Global { .. } | MemorySpace::Table => {
-            (PlanMemory::Global, access.sectors(), access.ideal_sectors())
+            (MemoryKind::Global, access.sectors(), access.ideal_sectors())
         }
         MemorySpace::Shared | MemorySpace::SharedView { .. } => {
-            (PlanMemory::Shared, access.wavefronts(), access.ideal_wavefronts())
+            (MemoryKind::Shared, access.wavefronts(), access.ideal_wavefronts())
         }
     };
-    Access {
+    AccessCost {
         kind,
         operand: memory.name.clone(),
         memory: memory_kind,

@@ -3,9 +3,9 @@
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::plan::{Memory as MemoryKind, Reason};
+use tilewright_ir::plan::{MemoryKind, Reason};
 use tilewright_ir::thread::{Cond, Memory, RegArray};
-use tilewright_ir::tile::{Buffer, Kernel, Op, RunTimeShape, Space, Tile, tile_title};
+use tilewright_ir::tile::{Buffer, DynamicShape, Kernel, Op, Space, Tile, tile_title};
 use tilewright_layout::{DType, Layout, PlacedTile, TileLayout};
 
 use crate::builder::Builder;
@@ -90,7 +90,7 @@ impl Operand {
         if buffer.space == Space::Fragment {
             return fragment(builder, kernel, tile, layout, title.clone(), &explain);
         }
-        let placed = match &buffer.run_time {
+        let placed = match &buffer.dynamic_shape {
             None => layout.place(&buffer.shape, &tile.starts, &tile.extents),
             Some(shape) => PlacedTile::over(&tile.starts, &tile.extents, &shape.strides, &edges(kernel, tile, shape)),
         };
@@ -164,7 +164,7 @@ fn fragment(
 ) -> Result<Operand, Diagnostic> {
     let buffer = &kernel.buffers[tile.buffer];
     let mut region = Vec::with_capacity(tile.starts.len());
-    let own = kernel.own_of_warps(tile);
+    let own = kernel.warp_slice_dimension(tile);
     for (dimension, (start, extent)) in tile.starts.iter().zip(&tile.extents).enumerate() {
         if own == Some(dimension) {
             region.push(0..1);

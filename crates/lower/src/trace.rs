@@ -2,7 +2,7 @@
 
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, MemorySpace, Observer, Program, Stmt, Warp, walk};
+use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, MemorySpace, Observer, Program, Stmt, WarpState, walk};
 use tilewright_layout::access::LANES;
 
 /// One access of one thread.
@@ -49,7 +49,7 @@ pub(crate) fn trace(program: &Program, body: &[Stmt], warps: std::ops::Range<i64
     let mut tracer = Tracer { program, touches: Vec::new(), step: 0, most: 0 };
     let mut is_whole = true;
     for position in warps {
-        let mut warp = Warp::of(program, position);
+        let mut warp = WarpState::of(program, position);
         outer.iter().for_each(|(var, value)| warp.fix(var, *value));
         tracer.step = 0;
         tracer.most = tracer.touches.len() + of_warp;
@@ -90,7 +90,7 @@ fn scattered(var: &Var) -> Lanes {
 
 impl Observer for Tracer<'_> {
     /// Every active lane touches the bytes of the access.
-    fn access(&mut self, warp: &Warp, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
+    fn access(&mut self, warp: &WarpState, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
         let index = warp.eval(access.index)?;
         let width = self.program.memories[access.memory].dtype.bytes();
         let (bytes, writes) = (access.bytes(self.program), access.effect.writes());

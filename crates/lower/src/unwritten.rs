@@ -33,7 +33,7 @@ impl Scan {
             Resource::Registers(regs) => self.write(regs),
             Resource::Memory(_) => {}
         });
-        let before = matches!(stmt, Stmt::When { .. }).then(|| self.written.clone());
+        let before = matches!(stmt, Stmt::IfValue { .. }).then(|| self.written.clone());
         self.body(stmt.inner());
         if let Some(before) = before {
             self.written = before;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tilewright_diag::Diagnostic;
-use tilewright_ir::plan::{Considered, Facts, Reason};
+use tilewright_ir::plan::{PlanFacts, Reason, VariantResult};
 use tilewright_ir::thread::Stmt;
 use tilewright_ir::tile::{Kernel, Op};
 
@@ -64,7 +64,7 @@ pub(crate) trait Candidate {
 
 /// The candidate that is taken, and the variants that were considered.
 pub(crate) struct Choice<'a> {
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<VariantResult>,
     pub(crate) chosen: &'static str,
     pub(crate) floor: Option<i64>,
     pub(crate) candidate: Box<dyn Candidate + 'a>,
@@ -128,7 +128,7 @@ pub(crate) fn choose<'a>(
         return Err(operand_error.unwrap_or_else(|| unknown_variant(name, &offers, kernel, op)));
     }
     let mut asked = Asked { considered: Vec::new(), refusals: Vec::new() };
-    let mut best: Option<(Facts, Taken<'a>)> = None;
+    let mut best: Option<(PlanFacts, Taken<'a>)> = None;
     for offer in offers {
         let is_eligible = forced.is_none_or(|name| name == offer.variant);
         let Some((facts, taken)) = asked.ask(offer, builder, op) else { continue };
@@ -165,11 +165,11 @@ impl Asked {
         let candidates = match candidates {
             Ok(candidates) => candidates,
             Err(reasons) => {
-                self.considered.push(Considered { variant, answer: Err(reasons) });
+                self.considered.push(VariantResult { variant, answer: Err(reasons) });
                 return None;
             }
         };
-        let (mut best, mut refusal): (Option<(Facts, Taken<'a>)>, _) = (None, None);
+        let (mut best, mut refusal): (Option<(PlanFacts, Taken<'a>)>, _) = (None, None);
         for candidate in candidates {
             match measured(&*candidate, builder, op.warp.unwrap_or(0)) {
                 Ok(facts) if best.as_ref().is_none_or(|(least, _)| facts.cost() < least.cost()) => {
@@ -180,9 +180,9 @@ impl Asked {
             }
         }
         match (&best, refusal) {
-            (Some((facts, _)), _) => self.considered.push(Considered { variant, answer: Ok(facts.clone()) }),
+            (Some((facts, _)), _) => self.considered.push(VariantResult { variant, answer: Ok(facts.clone()) }),
             (None, Some(why)) => {
-                self.considered.push(Considered { variant, answer: Err(vec![reason(&why)]) });
+                self.considered.push(VariantResult { variant, answer: Err(vec![reason(&why)]) });
                 self.refusals.push(why);
             }
             (None, None) => {}
@@ -223,7 +223,7 @@ fn unknown_variant(name: &str, known: &[Offer], kernel: &Kernel, op: &Op) -> Dia
         .help(format!("its variants are {}", known.join(", ")))
 }
 
-fn refused(considered: &[Considered], forced: Option<&str>, kernel: &Kernel, op: &Op) -> Diagnostic {
+fn refused(considered: &[VariantResult], forced: Option<&str>, kernel: &Kernel, op: &Op) -> Diagnostic {
     let message = match forced {
         Some(name) => format!("the variant `{name}` cannot do this"),
         None => format!("no variant of `{}` can do this", op.kind.info().name),

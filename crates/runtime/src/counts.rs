@@ -14,7 +14,7 @@ pub struct OpTraffic {
     /// The title of the op, such as `permute_layout(b[s], a[s])`.
     pub title: String,
     /// Shared memory, counted in wavefronts, or global memory, counted in sectors.
-    pub memory: Memory,
+    pub memory: MemoryKind,
     /// Whether it reads or writes.
     pub kind: AccessKind,
     /// The passes that the plan predicts.
@@ -74,6 +74,6 @@ fn counted(artifact: &Artifact, op: usize, memory: Memory, kind: AccessKind, cou
         let is_here = a.cuda_line.and_then(|line| artifact.source_map().op(line)) == Some(op);
         is_here && a.space == space && a.kind == kind
     };
-    let passes_of = |a: &AccessCount| if memory == Memory::Shared { a.wavefronts } else { a.sectors };
+    let passes_of = |a: &AccessCount| if memory == MemoryKind::Shared { a.wavefronts } else { a.sectors };
     counts.iter().filter(of_op).map(passes_of).sum()
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use half::{bf16, f16};
 use tilewright_compile::Parameter;
-use tilewright_ir::tile::moving_extents;
+use tilewright_ir::tile::non_unit_extents;
 use tilewright_ir::{nearest_bf16, nearest_f16};
 use tilewright_layout::DType;
 
@@ -196,9 +196,9 @@ impl HostTensor {
     /// Whether it can be passed for a tensor of this shape: extents of 1 are ignored, and a one-dimensional tensor
     /// lists the elements in row-major order.
     fn has_shape(&self, shape: &[i64]) -> bool {
-        let moving = moving_extents(&self.shape);
+        let moving = non_unit_extents(&self.shape);
         let is_flat = moving.len() < 2 && self.len() == shape.iter().product::<i64>();
-        is_flat || moving == moving_extents(shape)
+        is_flat || moving == non_unit_extents(shape)
     }
 
     /// The memory of a parameter that holds these elements; bytes between them are zero.

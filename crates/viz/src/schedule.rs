@@ -351,8 +351,8 @@ mod tests {
         let f = fixture(DType::B32, 1);
         let [outer, inner] = [Var::new("s", 3, 5), Var::new("i", 0, 1)];
         let index = Expr::var(&outer) + Expr::var(&inner) * 8;
-        let inside = Stmt::For { var: inner, is_written_out: false, body: vec![f.store(index, 1)] };
-        let body = vec![Stmt::For { var: outer, is_written_out: false, body: vec![f.op(vec![inside])] }];
+        let inside = Stmt::For { var: inner, is_unrolled: false, body: vec![f.store(index, 1)] };
+        let body = vec![Stmt::For { var: outer, is_unrolled: false, body: vec![f.op(vec![inside])] }];
         assert_eq!(rows(&f.schedule(body).unwrap()), ["0  3:0", "1  11:0"]);
     }
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tilewright::diag::Diagnostic;
 use tilewright::infer::{Inferred, is_laid_out, lay_out};
-use tilewright::ir::tile::{Access, Buffer, Coord, Direction, Element, Space, Stmt, Value, contract, verify};
+use tilewright::ir::tile::{Access, Buffer, Coord, Direction, ElementStmt, Space, Stmt, Value, contract, verify};
 use tilewright::ir::{Handle, VerifiedKernel, VerifiedProgram, thread};
 use tilewright::layout::DType;
 use tilewright::layout::map::Map;
@@ -111,7 +111,7 @@ fn refused(kernel: &Kernel, found: &[Diagnostic], has_meaning: bool) -> Result<E
 /// Whether conditions or indices depend on data, which may differ from the inputs used here.
 fn depends_on_data(kernel: &Kernel) -> bool {
     let mut found = false;
-    let mut each = |elements: &[Element]| {
+    let mut each = |elements: &[ElementStmt]| {
         elements.iter().for_each(|element| in_element(element, &mut found));
     };
     kernel.parallels.iter().for_each(|(_, parallel)| each(&parallel.body));
@@ -124,7 +124,7 @@ fn in_body(body: &[Stmt], found: &mut bool) {
         match stmt {
             Stmt::Op(_) | Stmt::Parallel(_) => {}
             Stmt::Loop(inner) => in_body(&inner.body, found),
-            Stmt::Each(elements) => elements.iter().for_each(|element| in_element(element, found)),
+            Stmt::EachThread(elements) => elements.iter().for_each(|element| in_element(element, found)),
             Stmt::If(branch) => {
                 branch.cond.for_each_load(&mut |_| *found = true);
                 in_body(&branch.then, found);
@@ -134,14 +134,14 @@ fn in_body(body: &[Stmt], found: &mut bool) {
     }
 }
 
-fn in_element(element: &Element, found: &mut bool) {
+fn in_element(element: &ElementStmt, found: &mut bool) {
     let mut note = |access: &Access| *found |= access.index.iter().any(|coord| matches!(coord, Coord::Data(_)));
     element.for_each_access(&mut |access, _| note(access));
     match element {
-        Element::Let { value, .. } => in_value(value, found),
-        Element::Store { value, .. } | Element::AtomicAdd { value, .. } => in_value(value, found),
-        Element::If { cond, .. } => *found |= !is_known(cond),
-        Element::For { .. } => {}
+        ElementStmt::Let { value, .. } => in_value(value, found),
+        ElementStmt::Store { value, .. } | ElementStmt::AtomicAdd { value, .. } => in_value(value, found),
+        ElementStmt::If { cond, .. } => *found |= !is_known(cond),
+        ElementStmt::For { .. } => {}
     }
     element.inner().for_each(|inner| in_element(inner, found));
 }

@@ -132,7 +132,7 @@ impl Machine<'_> {
                 let inside = kept(active, holds)?;
                 self.body(body, &inside)
             }
-            Stmt::When { cond, body, .. } => {
+            Stmt::IfValue { cond, body, .. } => {
                 let holds = |at: &&usize| Ok(self.value(**at, cond)? != 0);
                 let inside = kept(active, holds)?;
                 self.body(body, &inside)
@@ -178,7 +178,7 @@ impl Machine<'_> {
                     let value = self.expr(at, value)?;
                     self.threads[at].env.push((var.clone(), value));
                 }
-                Stmt::Name { var, value } => {
+                Stmt::LetValue { var, value } => {
                     let dtype = self.dtype(value);
                     let value = numbers::integer(dtype, self.value(at, value)?) as i64;
                     self.threads[at].env.push((var.clone(), value));
@@ -252,7 +252,7 @@ impl Machine<'_> {
                         self.run(body, at)?;
                     }
                 }
-                Stmt::When { cond, body, .. } => {
+                Stmt::IfValue { cond, body, .. } => {
                     if self.value(at, cond)? != 0 {
                         self.run(body, at)?;
                     }
@@ -418,7 +418,7 @@ fn exchanges(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Mma { .. } | Stmt::Op { .. } => true,
         Stmt::Inst(call) => call.inst.info().issued_by > axis::Scope::Thread,
-        Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::When { body, .. } => body.iter().any(exchanges),
+        Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::IfValue { body, .. } => body.iter().any(exchanges),
         _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Runs pairs on the virtual GPU: checks the result, and compares the counted passes with those predicted by the plans.
 
 use tilewright::compile::{Artifact, Options, compile};
-use tilewright::ir::plan::{Considered, Memory, OpPlan};
+use tilewright::ir::plan::{MemoryKind, OpPlan, VariantResult};
 use tilewright::layout::access;
 use tilewright::runtime::{
     AccessCount, AccessKind, Built, CudaText, Device, HostTensor, Report, Space, Tolerance, Toolchain, compare, run,
@@ -95,10 +95,10 @@ fn trial(pair: &Pair, artifact: &Artifact, report: &Report, output: &HostTensor)
     let mut wrong = mismatch.map(|mismatch| format!("{mismatch:?}"));
     let mut wavefronts = [0; 2];
     for (phase, kind) in [AccessKind::Load, AccessKind::Store].into_iter().enumerate() {
-        for memory in [Memory::Shared, Memory::Global] {
+        for memory in [MemoryKind::Shared, MemoryKind::Global] {
             let counted = counted_passes(artifact, plan, memory, kind, &report.accesses);
             let predicted = predicted_passes(plan, memory, kind);
-            if memory == Memory::Shared {
+            if memory == MemoryKind::Shared {
                 wavefronts[phase] = counted;
             }
             if counted > predicted {
@@ -124,15 +124,15 @@ fn predicted_passes(plan: &OpPlan, memory: Memory, kind: AccessKind) -> u64 {
 fn counted_passes(
     artifact: &Artifact,
     plan: &OpPlan,
-    memory: Memory,
+    memory: MemoryKind,
     kind: AccessKind,
     counted: &[AccessCount],
 ) -> u64 {
-    let space = if memory == Memory::Shared { Space::Shared } else { Space::Global };
+    let space = if memory == MemoryKind::Shared { Space::Shared } else { Space::Global };
     let of_op = |a: &&AccessCount| {
         let origin = a.cuda_line.and_then(|line| artifact.source_map().origin(line));
         a.space == space && a.kind == kind && origin.is_some_and(|origin| origin.title == plan.title)
     };
-    let passes_of = |a: &AccessCount| if memory == Memory::Shared { a.wavefronts } else { a.sectors };
+    let passes_of = |a: &AccessCount| if memory == MemoryKind::Shared { a.wavefronts } else { a.sectors };
     counted.iter().filter(of_op).map(passes_of).sum()
 }

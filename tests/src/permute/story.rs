@@ -1,6 +1,6 @@
 //! The results for one pair.
 
-use tilewright::ir::plan::Considered;
+use tilewright::ir::plan::VariantResult;
 
 use super::judge::Bounds;
 use super::measure::Trial;

@@ -63,7 +63,7 @@ fn debug_buffer(kernel: &Kernel, fragment: &Buffer, blocks: i64) -> Result<Buffe
         shape,
         space: Space::Global(Direction::Output),
         layout: Some(Layout::Tile(layout)),
-        run_time: None,
+        dynamic_shape: None,
         view_of: None,
         span: fragment.span,
     })

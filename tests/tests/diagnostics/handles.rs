@@ -78,13 +78,13 @@ fn a_size_of_another_kernel() {
 
 #[test]
 fn what_an_op_does_not_take() {
-    let told = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: true, tf32: false };
+    let gemm = Gemm { transpose_a: false, transpose_b: false, policy: WarpPolicy::Square, clear: true, tf32: false };
     let kernel = kernel("k", |k| {
         let a = k.input("a", F32, [8]);
         let b = k.output("b", F32, [8]);
         k.copy(b, a).accumulate();
         k.fill(b, 0.0).tf32();
-        k.atomic_add(b, a).with(told);
+        k.atomic_add(b, a).with(gemm);
     });
     assert_mistake("what_an_op_does_not_take", kernel);
 }
@@ -255,7 +255,7 @@ fn handles_that_outlive_their_body() {
         let (first, last) = (first.expect("a value"), last.expect("an index"));
         k.parallel([32], |k, [i]| k.store(y, (i,), first + a.at((last - i,))));
     });
-    assert_eq!(kernel.mistakes, Vec::new());
+    assert_eq!(kernel.build_errors, Vec::new());
 }
 
 /// A claim is about the store that was just added, not about one of a later loop with the same number.
@@ -296,7 +296,7 @@ fn handles_of_the_outer_kernel_in_a_nested_one() {
             lanes.vector(1);
         });
     });
-    assert_eq!(outer.mistakes, Vec::new());
+    assert_eq!(outer.build_errors, Vec::new());
     let text = outer.to_string();
     let statements: Vec<&str> = text.lines().skip(6).filter_map(|line| line.split("  //").next()).collect();
     assert_eq!(

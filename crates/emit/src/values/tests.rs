@@ -425,7 +425,7 @@ fn conditions_on_data_are_branches() {
         let (set, held) = (Stmt::Set { to: register(a), value: Scalar::Int(0) }, Value::Reg(a, 0));
         let cond = of(Lt, [held.clone(), real(F32, 1.0)]);
         let body = vec![Stmt::Assign { to: register(a), value: of(Exp, [held]) }];
-        vec![Stmt::Declare(a), set, Stmt::When { cond, is_uniform: false, body }]
+        vec![Stmt::Declare(a), set, Stmt::IfValue { cond, is_uniform: false, body }]
     });
     assert!(text.contains("\n  if (a[0] < 1.0f) {\n    a[0] = __expf(a[0]);\n  }\n"), "{text}");
 }

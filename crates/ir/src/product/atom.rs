@@ -20,7 +20,7 @@ pub struct Atom {
     /// Number of lines, and of elements per line.
     extents: [i64; 2],
     /// Elements that a lane holds.
-    held: i64,
+    elements_per_lane: i64,
     /// The digits of the line, and those of the index along it.
     digits: [Vec<Digit>; 2],
 }
@@ -41,7 +41,7 @@ impl Atom {
         let grouped = fragment.group(&shape)?;
         let (across, along) = (grouped.dimension(lines), grouped.dimension(1 - lines));
         let digits = [inverted(across, along)?, inverted(along, across)?];
-        Ok(Atom { extents: [shape[lines], shape[1 - lines]], held: fragment.span_on(&REG), digits })
+        Ok(Atom { extents: [shape[lines], shape[1 - lines]], elements_per_lane: fragment.span_on(&REG), digits })
     }
 
     /// Number of lines, and of elements per line.
@@ -50,8 +50,8 @@ impl Atom {
     }
 
     /// Elements that a lane holds.
-    pub fn held(&self) -> i64 {
-        self.held
+    pub fn elements_per_lane(&self) -> i64 {
+        self.elements_per_lane
     }
 
     /// The position of the element that a lane holds in a register.
@@ -79,15 +79,15 @@ impl Atom {
                 let [line, index] = self.position(0, register - register % run);
                 self.position(0, register) == [line, index + register % run]
             };
-            self.held % run == 0 && (0..self.held).all(is_next)
+            self.elements_per_lane % run == 0 && (0..self.elements_per_lane).all(is_next)
         };
-        (2..=self.held).rev().find(is_run).unwrap_or(1)
+        (2..=self.elements_per_lane).rev().find(is_run).unwrap_or(1)
     }
 
     /// The greatest common divisor of the lines, and that of the indices along them, at which the runs of lane 0 begin
     /// in every atom.
     pub fn alignment(&self) -> [i64; 2] {
-        let runs = (0..self.held).step_by(self.run() as usize).map(|register| self.position(0, register));
+        let runs = (0..self.elements_per_lane).step_by(self.run() as usize).map(|register| self.position(0, register));
         runs.fold(self.extents, |common, first| [0, 1].map(|side| common[side].gcd(&first[side])))
     }
 }

@@ -9,8 +9,8 @@ fn gemm(transpose_a: bool, transpose_b: bool, policy: WarpPolicy) -> Gemm {
     Gemm { transpose_a, transpose_b, policy, clear: false, tf32: false }
 }
 
-fn halves(shape: [i64; 3], warps: i64, told: Gemm) -> Product {
-    Product::new(shape, [DType::F16, DType::F32], warps, told).unwrap()
+fn halves(shape: [i64; 3], warps: i64, attributes: Gemm) -> Product {
+    Product::new(shape, [DType::F16, DType::F32], warps, attributes).unwrap()
 }
 
 /// The thread and slot of every element; each element must have exactly one.
@@ -39,8 +39,8 @@ fn one_atom_is_as_the_hardware_has_it() {
             let layout = Layout::from(mma_fragment(info.shape, operand, element, None).unwrap());
             let hardware = Map::of_layout(&layout, 32).unwrap();
             assert_eq!(product.map(matrix), hardware, "{} of {}", matrix.name(), info.name);
-            let held = info.held()[Matrix::ALL.iter().position(|one| *one == matrix).unwrap()];
-            assert_eq!(product.part(matrix).held(), held);
+            let held = info.elements_per_lane()[Matrix::ALL.iter().position(|one| *one == matrix).unwrap()];
+            assert_eq!(product.part(matrix).elements_per_lane(), held);
         }
     }
 }

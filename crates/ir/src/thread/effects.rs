@@ -100,7 +100,7 @@ impl Stmt {
                 registers_of(value, visit);
                 visit(Effect::Write, to);
             }
-            Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => registers_of(value, visit),
+            Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => registers_of(value, visit),
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Lookup { .. } | Stmt::For { .. } => {}
             Stmt::If { .. } => {}
         }
@@ -124,8 +124,8 @@ impl Stmt {
                     .collect()
             }
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Set { .. } => Vec::new(),
-            Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::When { .. } => Vec::new(),
-            Stmt::Assign { .. } | Stmt::Name { .. } | Stmt::Mma { .. } => Vec::new(),
+            Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } | Stmt::IfValue { .. } => Vec::new(),
+            Stmt::Assign { .. } | Stmt::LetValue { .. } | Stmt::Mma { .. } => Vec::new(),
         }
     }
 
@@ -133,10 +133,10 @@ impl Stmt {
     /// follow.
     pub fn defines(&self) -> &[Var] {
         match self {
-            Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => std::slice::from_ref(var),
+            Stmt::Let { var, .. } | Stmt::LetValue { var, .. } | Stmt::For { var, .. } => std::slice::from_ref(var),
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &[],
-            Stmt::Move { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } => &[],
+            Stmt::Move { .. } | Stmt::If { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => &[],
             Stmt::Mma { .. } | Stmt::Inst(_) => &[],
         }
     }
@@ -144,10 +144,10 @@ impl Stmt {
     /// The variables that it defines, mutably.
     pub fn defines_mut(&mut self) -> &mut [Var] {
         match self {
-            Stmt::Let { var, .. } | Stmt::Name { var, .. } | Stmt::For { var, .. } => std::slice::from_mut(var),
+            Stmt::Let { var, .. } | Stmt::LetValue { var, .. } | Stmt::For { var, .. } => std::slice::from_mut(var),
             Stmt::Lookup { vars, .. } => vars,
             Stmt::Op { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } => &mut [],
-            Stmt::Move { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } => &mut [],
+            Stmt::Move { .. } | Stmt::If { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => &mut [],
             Stmt::Mma { .. } | Stmt::Inst(_) => &mut [],
         }
     }
@@ -160,7 +160,9 @@ impl Stmt {
     /// The value that it computes.
     pub fn value(&self) -> Option<&Value> {
         match self {
-            Stmt::Assign { value, .. } | Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => Some(value),
+            Stmt::Assign { value, .. } | Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => {
+                Some(value)
+            }
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } => None,
             Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } | Stmt::For { .. } | Stmt::If { .. } => None,
             Stmt::Mma { .. } | Stmt::Inst(_) => None,
@@ -173,7 +175,7 @@ impl Stmt {
         match self {
             Stmt::Let { value, .. } => visit(value),
             Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::Lookup { index, .. } => visit(index),
-            Stmt::Assign { value, .. } | Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => {
+            Stmt::Assign { value, .. } | Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => {
                 value.for_each(&mut |part| {
                     if let Value::Index(_, index) = part {
                         visit(index);
@@ -195,7 +197,7 @@ impl Stmt {
         match self {
             Stmt::Let { value, .. } => visit(value),
             Stmt::Load { index, .. } | Stmt::Store { index, .. } | Stmt::Lookup { index, .. } => visit(index),
-            Stmt::Assign { value, .. } | Stmt::Name { value, .. } | Stmt::When { cond: value, .. } => {
+            Stmt::Assign { value, .. } | Stmt::LetValue { value, .. } | Stmt::IfValue { cond: value, .. } => {
                 value.for_each_index_mut(visit);
             }
             Stmt::Inst(call) => {
@@ -217,8 +219,8 @@ impl Stmt {
             Stmt::Inst(call) => call.inst.info().orders,
             Stmt::Op { .. } | Stmt::Let { .. } | Stmt::Declare(_) | Stmt::Load { .. } => Scope::Thread,
             Stmt::Store { .. } | Stmt::Lookup { .. } | Stmt::Set { .. } | Stmt::Move { .. } => Scope::Thread,
-            Stmt::For { .. } | Stmt::If { .. } | Stmt::When { .. } | Stmt::Assign { .. } => Scope::Thread,
-            Stmt::Name { .. } | Stmt::Mma { .. } => Scope::Thread,
+            Stmt::For { .. } | Stmt::If { .. } | Stmt::IfValue { .. } | Stmt::Assign { .. } => Scope::Thread,
+            Stmt::LetValue { .. } | Stmt::Mma { .. } => Scope::Thread,
         }
     }
 }
@@ -305,7 +307,7 @@ mod tests {
     fn a_value_reads_all_registers_inside() {
         let part = |at: i64| Box::new(Value::Reg(regs(0).array, at));
         let cond = Value::With(part(3), 0, part(5));
-        let stmt = Stmt::When { cond, is_uniform: true, body: vec![Stmt::Inst(Call::plain(Inst::SyncWarp))] };
+        let stmt = Stmt::IfValue { cond, is_uniform: true, body: vec![Stmt::Inst(Call::plain(Inst::SyncWarp))] };
         assert_eq!(reads(&stmt), ["r[3]", "r[5]"]);
         assert_eq!(stmt.orders(), Scope::Thread);
         assert_eq!(stmt.inner()[0].orders(), Scope::Warp);
@@ -315,8 +317,8 @@ mod tests {
     fn only_names_of_values_stand_for_data() {
         let var = Var::new("x", 0, 7);
         let value = Value::Reg(regs(0).array, 0);
-        let counted = Stmt::For { var: var.clone(), is_written_out: false, body: Vec::new() };
-        assert!(Stmt::Name { var, value }.names_data());
+        let counted = Stmt::For { var: var.clone(), is_unrolled: false, body: Vec::new() };
+        assert!(Stmt::LetValue { var, value }.names_data());
         assert!(!counted.names_data());
     }
 }

@@ -27,7 +27,7 @@ pub struct MmaInfo {
 
 impl MmaInfo {
     /// Elements that a lane holds of the accumulator, of A and of B.
-    pub fn held(&self) -> [i64; 3] {
+    pub fn elements_per_lane(&self) -> [i64; 3] {
         let (m, n, k) = self.shape.mnk();
         [m * n / 32, m * k / 32, k * n / 32]
     }

@@ -19,4 +19,4 @@ pub use registers::{RegArray, Regs};
 pub use value::Value;
 pub use verify::{VerifiedProgram, verify};
 pub use walk::{Observer, walk};
-pub use warp::{LaneMask, Lanes, Warp, largest};
+pub use warp::{LaneMask, Lanes, WarpState, largest};

@@ -126,9 +126,9 @@ impl Program {
                 }
                 Stmt::Set { to, value } => writeln!(f, "{} = {value}", self.regs(to))?,
                 Stmt::Move { to, from } => writeln!(f, "{} = {}", self.regs(to), self.regs(from))?,
-                Stmt::For { var, is_written_out, body } => {
+                Stmt::For { var, is_unrolled, body } => {
                     let range = var.range();
-                    let unrolled = if *is_written_out { " unrolled" } else { "" };
+                    let unrolled = if *is_unrolled { " unrolled" } else { "" };
                     writeln!(f, "for {} in {}..{}{unrolled}", var.name(), range.lo, range.hi + 1)?;
                     self.print_body(f, body, depth + 1)?;
                 }
@@ -136,12 +136,12 @@ impl Program {
                     writeln!(f, "if {cond}")?;
                     self.print_body(f, body, depth + 1)?;
                 }
-                Stmt::When { cond, body, .. } => {
+                Stmt::IfValue { cond, body, .. } => {
                     writeln!(f, "when {}", self.value(cond))?;
                     self.print_body(f, body, depth + 1)?;
                 }
                 Stmt::Assign { to, value } => writeln!(f, "{} = {}", self.regs(to), self.value(value))?,
-                Stmt::Name { var, value } => writeln!(f, "let {} = {}", var.name(), self.value(value))?,
+                Stmt::LetValue { var, value } => writeln!(f, "let {} = {}", var.name(), self.value(value))?,
                 Stmt::Mma { inst, sums, a, b } => {
                     let (sums, a, b) = (self.regs(sums), self.regs(a), self.regs(b));
                     writeln!(f, "{sums} += {} {a}, {b}", inst.info().name)?;

@@ -106,9 +106,9 @@ impl Stmt {
     /// The statements inside it: of an op, a loop or a branch.
     pub fn inner(&self) -> &[Stmt] {
         match self {
-            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::When { body, .. } => body,
+            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::IfValue { body, .. } => body,
             Stmt::Let { .. }
-            | Stmt::Name { .. }
+            | Stmt::LetValue { .. }
             | Stmt::Assign { .. }
             | Stmt::Declare(_)
             | Stmt::Load { .. }
@@ -124,8 +124,8 @@ impl Stmt {
     /// The statements inside it, mutably.
     pub fn inner_mut(&mut self) -> &mut [Stmt] {
         match self {
-            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::When { body, .. } => body,
-            Stmt::Let { .. } | Stmt::Name { .. } | Stmt::Assign { .. } => &mut [],
+            Stmt::Op { body, .. } | Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::IfValue { body, .. } => body,
+            Stmt::Let { .. } | Stmt::LetValue { .. } | Stmt::Assign { .. } => &mut [],
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Lookup { .. } => &mut [],
             Stmt::Set { .. } | Stmt::Move { .. } | Stmt::Mma { .. } => &mut [],
             Stmt::Inst(_) => &mut [],
@@ -199,7 +199,7 @@ pub enum Stmt {
         var: Var,
         /// Whether the CUDA compiler is told to unroll it, so that register indices are constants; otherwise it
         /// decides.
-        is_written_out: bool,
+        is_unrolled: bool,
         /// What is repeated.
         body: Vec<Stmt>,
     },
@@ -211,7 +211,7 @@ pub enum Stmt {
         body: Vec<Stmt>,
     },
     /// Statements under a condition on data.
-    When {
+    IfValue {
         /// A truth value.
         cond: Value,
         /// Whether it is the same for all threads of a CTA.
@@ -227,7 +227,7 @@ pub enum Stmt {
         value: Value,
     },
     /// Defines a variable from data, for use in indices.
-    Name {
+    LetValue {
         /// The variable; values outside its range are not used as an index.
         var: Var,
         /// The integer.

@@ -52,7 +52,7 @@ pub fn verify(program: Program) -> Result<VerifiedProgram, Vec<Diagnostic>> {
 impl Checker<'_> {
     fn check_shared(&mut self) {
         let shared = self.program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared);
-        let bytes: i64 = shared.map(|(_, m)| crate::shared_room(m.elements * m.dtype.bytes())).sum();
+        let bytes: i64 = shared.map(|(_, m)| crate::padded_shared_bytes(m.elements * m.dtype.bytes())).sum();
         let most = self.program.target.shared_bytes();
         if bytes > most {
             self.report("V0301", format!("{bytes} bytes of shared memory, but {} has {most}", self.program.target));
@@ -131,7 +131,7 @@ impl Checker<'_> {
                 self.branch(divergence, body);
                 self.conditions -= 1;
             }
-            Stmt::When { cond, is_uniform, body } => {
+            Stmt::IfValue { cond, is_uniform, body } => {
                 if self.value(cond).is_some() {
                     self.report("V0319", "a condition that is not a truth value".to_string());
                 }
@@ -142,7 +142,7 @@ impl Checker<'_> {
                     self.report("V0319", format!("`{}` is assigned a value of another type", self.name_of(to)));
                 }
             }
-            Stmt::Name { var, value } => {
+            Stmt::LetValue { var, value } => {
                 if self.value(value).is_none_or(|dtype| !dtype.is_integer()) {
                     self.report("V0319", format!("`{}` names a value that is not an integer", var.name()));
                 }

@@ -5,12 +5,12 @@ use tilewright_expr::{EvalError, Expr, Var};
 use crate::arena::Handle;
 use crate::thread::effects::MemoryAccess;
 use crate::thread::program::{Memory, Note, Program, Stmt};
-use crate::thread::warp::{Lanes, Warp};
+use crate::thread::warp::{Lanes, WarpState};
 
 /// Is notified while a warp walks through statements.
 pub trait Observer {
     /// The active lanes of the warp access memory.
-    fn access(&mut self, warp: &Warp, access: &MemoryAccess<'_>) -> Result<(), EvalError>;
+    fn access(&mut self, warp: &WarpState, access: &MemoryAccess<'_>) -> Result<(), EvalError>;
 
     /// The values to assume for a variable that stands for data, which is known only when the program runs.
     fn data(&self, var: &Var) -> Lanes;
@@ -35,13 +35,18 @@ pub trait Observer {
 /// Walks a warp through `body`. All lanes enter branches on data, since data may require it.
 ///
 /// Fails where an expression has no value; the warp stops there.
-pub fn walk(program: &Program, body: &[Stmt], warp: &mut Warp, observer: &mut dyn Observer) -> Result<(), EvalError> {
+pub fn walk(
+    program: &Program,
+    body: &[Stmt],
+    warp: &mut WarpState,
+    observer: &mut dyn Observer,
+) -> Result<(), EvalError> {
     Walker { program, warp, observer }.body(body)
 }
 
 struct Walker<'a> {
     program: &'a Program,
-    warp: &'a mut Warp,
+    warp: &'a mut WarpState,
     observer: &'a mut dyn Observer,
 }
 
@@ -65,14 +70,14 @@ impl Walker<'_> {
                 self.warp.define(var, values);
             }
             Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index)?,
-            Stmt::Name { var, .. } => self.warp.define(var, self.observer.data(var)),
+            Stmt::LetValue { var, .. } => self.warp.define(var, self.observer.data(var)),
             Stmt::For { var, body, .. } => self.repeat(var, body)?,
             Stmt::If { cond, body } => {
                 let outer = self.warp.narrow(cond)?;
                 self.body(body)?;
                 self.warp.activate(outer);
             }
-            Stmt::When { body, .. } => self.body(body)?,
+            Stmt::IfValue { body, .. } => self.body(body)?,
             Stmt::Declare(_) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Move { .. } => {}
             Stmt::Assign { .. } | Stmt::Mma { .. } | Stmt::Inst(_) => {}
         }

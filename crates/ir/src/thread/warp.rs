@@ -14,7 +14,7 @@ pub type LaneMask = [bool; LANES];
 
 /// A warp of a launch, with the known values of its variables.
 #[derive(Clone, Debug)]
-pub struct Warp {
+pub struct WarpState {
     /// The index of its CTA in the grid.
     cta: [i64; 3],
     /// Its index in the CTA.
@@ -22,18 +22,18 @@ pub struct Warp {
     /// The values of sizes, named values and loop variables, the innermost last.
     known: Vec<(Var, Lanes)>,
     /// How variables without a known value are evaluated.
-    unknown: Unknown,
+    unknown: UnboundVar,
     /// The lanes for which the enclosing conditions hold.
     active: LaneMask,
 }
 
 /// How a variable is evaluated about which nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unknown {
+enum UnboundVar {
     /// Evaluation fails.
-    Refused,
+    Error,
     /// As the least of its values: enclosing loops are at their first iteration.
-    Least,
+    LowerBound,
 }
 
 /// The greatest value of a size: the default where no value is given, so that nothing is masked.
@@ -42,17 +42,18 @@ pub fn largest(size: &Var) -> i64 {
     most - most % multiple
 }
 
-impl Warp {
+impl WarpState {
     /// Warp 0 of CTA (0, 0, 0). Only its hardware indices are known, and all of its lanes are active.
-    pub fn first() -> Warp {
-        Warp { cta: [0; 3], position: 0, known: Vec::new(), unknown: Unknown::Refused, active: [true; LANES] }
+    pub fn first() -> WarpState {
+        WarpState { cta: [0; 3], position: 0, known: Vec::new(), unknown: UnboundVar::Error, active: [true; LANES] }
     }
 
     /// A warp of CTA (0, 0, 0) of a program. Lanes beyond the program's threads are inactive. Sizes have their greatest
     /// value, and all other variables that are not defined yet their least.
-    pub fn of(program: &Program, position: i64) -> Warp {
+    pub fn of(program: &Program, position: i64) -> WarpState {
         let sizes = program.sizes.iter().map(|size| (size.clone(), [largest(size); LANES]));
-        let mut warp = Warp { position, known: sizes.collect(), unknown: Unknown::Least, ..Warp::first() };
+        let mut warp =
+            WarpState { position, known: sizes.collect(), unknown: UnboundVar::LowerBound, ..WarpState::first() };
         warp.active = std::array::from_fn(|lane| warp.thread(lane) < program.threads);
         warp
     }
@@ -86,7 +87,7 @@ impl Warp {
         }
     }
 
-    /// The number of definitions, to return to with [`Warp::rewind`].
+    /// The number of definitions, to return to with [`WarpState::rewind`].
     pub fn mark(&self) -> usize {
         self.known.len()
     }
@@ -138,8 +139,8 @@ impl Warp {
             return Some(*values);
         }
         match self.unknown {
-            Unknown::Refused => None,
-            Unknown::Least => Some([var.range().lo; LANES]),
+            UnboundVar::Error => None,
+            UnboundVar::LowerBound => Some([var.range().lo; LANES]),
         }
     }
 }
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn hardware_indices_are_those_of_the_place() {
-        let mut warp = Warp::first();
+        let mut warp = WarpState::first();
         warp.place([5, 6, 7], 1);
         let last = |index| warp.eval(&hardware(index)).map(|values| values[31]);
         assert_eq!(HwIndex::ALL.map(last), [Ok(31), Ok(1), Ok(63), Ok(5), Ok(6), Ok(7)]);
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_innermost_of_a_name_counts_until_it_is_forgotten() {
-        let (mut warp, i) = (Warp::first(), Var::new("i", 0, 9));
+        let (mut warp, i) = (WarpState::first(), Var::new("i", 0, 9));
         warp.fix(&i, 3);
         let mark = warp.mark();
         warp.define(&i, std::array::from_fn(|lane| lane as i64));
@@ -174,13 +175,13 @@ mod tests {
     #[test]
     fn what_is_not_known_has_no_value() {
         let i = Var::new("i", 0, 9);
-        assert_eq!(Warp::first().eval(&Expr::var(&i)), Err(EvalError::Unbound("i".to_string())));
+        assert_eq!(WarpState::first().eval(&Expr::var(&i)), Err(EvalError::Unbound("i".to_string())));
     }
 
     #[test]
     fn conditions_are_judged_lane_by_lane() {
         let cond = Cond::Less(hardware(HwIndex::Lane), Expr::constant(2));
-        let holds = Warp::first().holds(&cond);
+        let holds = WarpState::first().holds(&cond);
         assert_eq!(holds, Ok(std::array::from_fn(|lane| lane < 2)));
     }
 }

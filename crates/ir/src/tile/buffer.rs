@@ -10,14 +10,14 @@ use crate::arena::Handle;
 
 /// Shape and strides of a tensor, some of which are known only at launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunTimeShape {
+pub struct DynamicShape {
     /// Extents of its dimensions.
     pub extents: Vec<Expr>,
     /// Distance in elements from one index to the next, per dimension.
     pub strides: Vec<Expr>,
 }
 
-impl RunTimeShape {
+impl DynamicShape {
     /// The position of the element at an index.
     pub fn position(&self, index: &[Expr]) -> Expr {
         let terms = index.iter().zip(&self.strides).map(|(index, stride)| index.clone() * stride.clone());
@@ -60,7 +60,7 @@ pub struct Buffer {
     /// `None` for a fragment whose layout is to be inferred.
     pub layout: Option<Layout>,
     /// For a tensor with sizes known only at launch. `shape` and `layout` are then those of the largest allowed.
-    pub run_time: Option<RunTimeShape>,
+    pub dynamic_shape: Option<DynamicShape>,
     /// The buffer whose storage this one shares, if it is a view.
     pub view_of: Option<Handle<Buffer>>,
     /// Where it was written.

@@ -10,7 +10,7 @@ use tilewright_layout::DType;
 
 use crate::arena::Arena;
 use crate::tile::buffer::Buffer;
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{If, Kernel, Stmt};
 use crate::tile::value::{ElementClass, ElementOp, Value};
 use crate::tile::verify::VerifiedKernel;
@@ -43,7 +43,7 @@ impl Contraction<'_> {
             match stmt {
                 Stmt::Op(_) | Stmt::Parallel(_) => {}
                 Stmt::Loop(inner) => self.body(&mut inner.body),
-                Stmt::Each(elements) => self.elements(elements),
+                Stmt::EachThread(elements) => self.elements(elements),
                 Stmt::If(If { cond, then, otherwise, .. }) => {
                     *cond = self.value(cond, None);
                     self.body(then);
@@ -53,23 +53,23 @@ impl Contraction<'_> {
         }
     }
 
-    fn elements(&mut self, body: &mut [Element]) {
+    fn elements(&mut self, body: &mut [ElementStmt]) {
         let names = self.names.len();
         for element in body {
             match element {
-                Element::Let { name, value, .. } => {
+                ElementStmt::Let { name, value, .. } => {
                     *value = self.value(value, None);
                     self.names.extend(self.dtype(value).map(|dtype| (name.clone(), dtype)));
                 }
-                Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+                ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
                     *value = self.value(value, Some(self.buffers[to.buffer].dtype));
                 }
-                Element::If { cond, then, otherwise, .. } => {
+                ElementStmt::If { cond, then, otherwise, .. } => {
                     *cond = self.value(cond, None);
                     self.elements(then);
                     self.elements(otherwise);
                 }
-                Element::For { body, .. } => self.elements(body),
+                ElementStmt::For { body, .. } => self.elements(body),
             }
         }
         self.names.truncate(names);

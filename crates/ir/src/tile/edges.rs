@@ -41,7 +41,7 @@ impl Kernel {
         if buffer.space == Space::Fragment {
             return Vec::new();
         }
-        let extent = |dimension: usize| match &buffer.run_time {
+        let extent = |dimension: usize| match &buffer.dynamic_shape {
             Some(shape) => shape.extents[dimension].clone(),
             None => Expr::constant(buffer.shape[dimension]),
         };

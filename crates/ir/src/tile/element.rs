@@ -7,7 +7,7 @@ use tilewright_layout::Layout;
 use crate::tile::value::{Access, Value};
 
 /// The most iterations of an inner loop that is unrolled.
-const MOST_TURNS: i64 = 16;
+const MAX_INNER_ITERATIONS: i64 = 16;
 
 /// Unordered iterations, each executed by one thread, or by several threads with the same result.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Parallel {
     /// Its variables, the innermost last; their ranges begin at 0.
     pub vars: Vec<Var>,
     /// The statements of an iteration.
-    pub body: Vec<Element>,
+    pub body: Vec<ElementStmt>,
     /// Which thread executes which iteration, if the user specifies it; otherwise it is inferred.
     pub layout: Option<Layout>,
     /// The most elements that a thread moves at once, if the user limits it.
@@ -28,18 +28,18 @@ impl Parallel {
     /// The loop that is the only statement of an iteration, if it is short and has neither loops nor conditions inside:
     /// its iterations follow each other in a thread like those of the parallel loop, and neighbours may be moved at
     /// once.
-    pub fn inner_loop(&self) -> Option<(&Var, &[Element])> {
-        let [Element::For { var, body, .. }] = &self.body[..] else { return None };
-        let is_short = var.range().lo == 0 && var.range().hi < MOST_TURNS;
+    pub fn inner_loop(&self) -> Option<(&Var, &[ElementStmt])> {
+        let [ElementStmt::For { var, body, .. }] = &self.body[..] else { return None };
+        let is_short = var.range().lo == 0 && var.range().hi < MAX_INNER_ITERATIONS;
         let is_plain = body.iter().all(|element| match element {
-            Element::Let { .. } | Element::Store { .. } | Element::AtomicAdd { .. } => true,
-            Element::If { .. } | Element::For { .. } => false,
+            ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::AtomicAdd { .. } => true,
+            ElementStmt::If { .. } | ElementStmt::For { .. } => false,
         });
         (is_short && is_plain).then_some((var, body))
     }
 
     /// Its variables and statements, where an [inner loop](Parallel::inner_loop) counts as part of the parallel loop.
-    pub fn unfolded(&self) -> (Vec<Var>, &[Element]) {
+    pub fn unfolded(&self) -> (Vec<Var>, &[ElementStmt]) {
         match self.inner_loop() {
             Some((inner, body)) => (self.vars.iter().chain([inner]).cloned().collect(), body),
             None => (self.vars.clone(), &self.body),
@@ -65,7 +65,7 @@ pub enum Claim {
 
 /// A statement on elements.
 #[derive(Clone, Debug)]
-pub enum Element {
+pub enum ElementStmt {
     /// A named value.
     Let {
         /// Its name.
@@ -96,9 +96,9 @@ pub enum Element {
         /// A truth value.
         cond: Value,
         /// Where it holds.
-        then: Vec<Element>,
+        then: Vec<ElementStmt>,
         /// Where it does not.
-        otherwise: Vec<Element>,
+        otherwise: Vec<ElementStmt>,
         /// Where it was written.
         span: Span,
     },
@@ -107,62 +107,62 @@ pub enum Element {
         /// Its variable.
         var: Var,
         /// What is repeated.
-        body: Vec<Element>,
+        body: Vec<ElementStmt>,
         /// Where it was written.
         span: Span,
     },
 }
 
-impl Element {
+impl ElementStmt {
     /// The statements inside it.
-    pub fn inner(&self) -> impl Iterator<Item = &Element> {
-        let (first, second): (&[Element], &[Element]) = match self {
-            Element::Let { .. } | Element::Store { .. } | Element::AtomicAdd { .. } => (&[], &[]),
-            Element::If { then, otherwise, .. } => (then, otherwise),
-            Element::For { body, .. } => (body, &[]),
+    pub fn inner(&self) -> impl Iterator<Item = &ElementStmt> {
+        let (first, second): (&[ElementStmt], &[ElementStmt]) = match self {
+            ElementStmt::Let { .. } | ElementStmt::Store { .. } | ElementStmt::AtomicAdd { .. } => (&[], &[]),
+            ElementStmt::If { then, otherwise, .. } => (then, otherwise),
+            ElementStmt::For { body, .. } => (body, &[]),
         };
         first.iter().chain(second)
     }
 
     /// The same statement with every index expression replaced.
-    pub fn map_exprs(&self, to: &dyn Fn(&Expr) -> Expr) -> Element {
-        let all = |body: &[Element]| body.iter().map(|element| element.map_exprs(to)).collect();
+    pub fn map_exprs(&self, to: &dyn Fn(&Expr) -> Expr) -> ElementStmt {
+        let all = |body: &[ElementStmt]| body.iter().map(|element| element.map_exprs(to)).collect();
         match self {
-            Element::Let { name, value, span } => {
-                Element::Let { name: name.clone(), value: value.map_exprs(to), span: *span }
+            ElementStmt::Let { name, value, span } => {
+                ElementStmt::Let { name: name.clone(), value: value.map_exprs(to), span: *span }
             }
-            Element::Store { to: place, value, claim } => {
-                Element::Store { to: place.map_exprs(to), value: value.map_exprs(to), claim: *claim }
+            ElementStmt::Store { to: place, value, claim } => {
+                ElementStmt::Store { to: place.map_exprs(to), value: value.map_exprs(to), claim: *claim }
             }
-            Element::AtomicAdd { to: place, value } => {
-                Element::AtomicAdd { to: place.map_exprs(to), value: value.map_exprs(to) }
+            ElementStmt::AtomicAdd { to: place, value } => {
+                ElementStmt::AtomicAdd { to: place.map_exprs(to), value: value.map_exprs(to) }
             }
-            Element::If { cond, then, otherwise, span } => {
-                Element::If { cond: cond.map_exprs(to), then: all(then), otherwise: all(otherwise), span: *span }
+            ElementStmt::If { cond, then, otherwise, span } => {
+                ElementStmt::If { cond: cond.map_exprs(to), then: all(then), otherwise: all(otherwise), span: *span }
             }
-            Element::For { var, body, span } => Element::For { var: var.clone(), body: all(body), span: *span },
+            ElementStmt::For { var, body, span } => ElementStmt::For { var: var.clone(), body: all(body), span: *span },
         }
     }
 
     /// Where it was written.
     pub fn span(&self) -> Span {
         match self {
-            Element::Let { span, .. } | Element::If { span, .. } | Element::For { span, .. } => *span,
-            Element::Store { to, .. } | Element::AtomicAdd { to, .. } => to.span,
+            ElementStmt::Let { span, .. } | ElementStmt::If { span, .. } | ElementStmt::For { span, .. } => *span,
+            ElementStmt::Store { to, .. } | ElementStmt::AtomicAdd { to, .. } => to.span,
         }
     }
 
     /// Calls `visit` on every access of the statement and of those inside it, with whether it writes; loads come first.
     pub fn for_each_access(&self, visit: &mut dyn FnMut(&Access, bool)) {
         match self {
-            Element::Let { value, .. } => value.for_each_load(&mut |access| visit(access, false)),
-            Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+            ElementStmt::Let { value, .. } => value.for_each_load(&mut |access| visit(access, false)),
+            ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
                 value.for_each_load(&mut |access| visit(access, false));
                 to.for_each_load(&mut |access| visit(access, false));
                 visit(to, true);
             }
-            Element::If { cond, .. } => cond.for_each_load(&mut |access| visit(access, false)),
-            Element::For { .. } => {}
+            ElementStmt::If { cond, .. } => cond.for_each_load(&mut |access| visit(access, false)),
+            ElementStmt::For { .. } => {}
         }
         self.inner().for_each(|element| element.for_each_access(visit));
     }

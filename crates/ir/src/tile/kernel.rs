@@ -7,7 +7,7 @@ use tilewright_layout::{Iter, Layout};
 
 use crate::arena::{Arena, Handle};
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::{Element, Parallel};
+use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::op::Op;
 use crate::tile::tiles::Tile;
 use crate::tile::value::Value;
@@ -41,7 +41,7 @@ pub struct Kernel {
     /// [`crate::tile::contract`].
     pub contracts: bool,
     /// Mistakes found while the kernel was built; a kernel with any does not verify.
-    pub mistakes: Vec<Diagnostic>,
+    pub build_errors: Vec<Diagnostic>,
 }
 
 /// A size known only at launch: a parameter of the kernel.
@@ -63,7 +63,7 @@ pub enum Stmt {
     /// A parallel loop, whose iterations are divided among the threads.
     Parallel(Handle<Parallel>),
     /// Statements that every thread executes.
-    Each(Vec<Element>),
+    EachThread(Vec<ElementStmt>),
     /// Statements under a condition that is the same for all threads.
     If(If),
 }
@@ -119,7 +119,7 @@ impl Kernel {
     /// The dimension of a fragment along which the tile is a separate slice for each warp: the tile starts at the warp
     /// index there, the layout maps the dimension to the warps of the CTA in order, and nothing else in the layout
     /// differs between warps.
-    pub fn own_of_warps(&self, tile: &Tile) -> Option<usize> {
+    pub fn warp_slice_dimension(&self, tile: &Tile) -> Option<usize> {
         let buffer = &self.buffers[tile.buffer];
         let Some(Layout::Tile(layout)) = buffer.layout.as_ref().filter(|_| buffer.space == Space::Fragment) else {
             return None;

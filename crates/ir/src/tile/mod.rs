@@ -2,6 +2,7 @@
 
 mod attributes;
 mod buffer;
+mod common_values;
 mod contract;
 mod edges;
 mod element;
@@ -11,7 +12,6 @@ mod names;
 mod op;
 mod op_element;
 mod print;
-mod shared;
 mod tiles;
 mod touched;
 mod value;
@@ -19,16 +19,16 @@ pub mod vectors;
 mod verify;
 
 pub use attributes::{Gemm, Reduce, ReduceKind, WarpPolicy};
-pub use buffer::{Buffer, Direction, RunTimeShape, Space};
+pub use buffer::{Buffer, Direction, DynamicShape, Space};
+pub use common_values::name_common_values;
 pub use contract::contract;
 pub use edges::Bound;
-pub use element::{Claim, Element, Parallel};
+pub use element::{Claim, ElementStmt, Parallel};
 pub use integers::{Comparison, IndexOp, IntegerRange};
 pub use kernel::{If, Kernel, Loop, Size, Stmt, Unroll};
 pub use op::{Effect, Op, OpClass, OpInfo, OpKind, Operand};
 pub use print::{access_title, element_index, index_title, tile_title, value_title};
-pub use shared::name_shared;
-pub use tiles::{Tile, moving_extents};
+pub use tiles::{Tile, non_unit_extents};
 pub use value::{Access, Coord, ElementClass, ElementOp, Narrowing, Value, flat};
 pub use verify::{VerifiedKernel, verify, warnings};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::hw_index::HwIndex;
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 
 impl Kernel {
@@ -42,7 +42,7 @@ fn in_body<'a>(body: &'a [Stmt], taken: &mut BTreeSet<&'a str>) {
                 taken.insert(inner.var.name());
                 in_body(&inner.body, taken);
             }
-            Stmt::Each(elements) => in_elements(elements, taken),
+            Stmt::EachThread(elements) => in_elements(elements, taken),
             Stmt::If(branch) => {
                 in_body(&branch.then, taken);
                 in_body(&branch.otherwise, taken);
@@ -51,21 +51,21 @@ fn in_body<'a>(body: &'a [Stmt], taken: &mut BTreeSet<&'a str>) {
     }
 }
 
-fn in_elements<'a>(elements: &'a [Element], taken: &mut BTreeSet<&'a str>) {
+fn in_elements<'a>(elements: &'a [ElementStmt], taken: &mut BTreeSet<&'a str>) {
     for element in elements {
         match element {
-            Element::Let { name, .. } => {
+            ElementStmt::Let { name, .. } => {
                 taken.insert(name);
             }
-            Element::For { var, body, .. } => {
+            ElementStmt::For { var, body, .. } => {
                 taken.insert(var.name());
                 in_elements(body, taken);
             }
-            Element::If { then, otherwise, .. } => {
+            ElementStmt::If { then, otherwise, .. } => {
                 in_elements(then, taken);
                 in_elements(otherwise, taken);
             }
-            Element::Store { .. } | Element::AtomicAdd { .. } => {}
+            ElementStmt::Store { .. } | ElementStmt::AtomicAdd { .. } => {}
         }
     }
 }

@@ -164,7 +164,7 @@ macro_rules! tile_ops {
 macro_rules! op_kinds {
     ($(
         $(#[$doc:meta])*
-        $kind:ident $(($told:ident: $attributes:ty))? {
+        $kind:ident $(($attributes:ident: $attributes_type:ty))? {
             builder: $name:ident
                 [$($before:ident: $before_type:ty),*] ($($operand:ident: $effect:ident),*) [$($behind:ident: $behind_type:ty),*]
                 => $made:expr,
@@ -177,7 +177,7 @@ macro_rules! op_kinds {
         /// Which op it is, and its attributes.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum OpKind {
-            $($(#[$doc])* $kind $(($attributes))?,)*
+            $($(#[$doc])* $kind $(($attributes_type))?,)*
         }
 
         impl OpKind {
@@ -196,7 +196,7 @@ macro_rules! op_kinds {
             /// What follows the operands where it is printed, as comma-separated words.
             pub(crate) fn words(self) -> Vec<String> {
                 match self {
-                    $(OpKind::$kind $(($told))? => $words,)*
+                    $(OpKind::$kind $(($attributes))? => $words,)*
                 }
             }
 
@@ -206,7 +206,7 @@ macro_rules! op_kinds {
             #[allow(unused_variables)]
             pub(crate) fn overwrites(self) -> bool {
                 match self {
-                    $(OpKind::$kind $(($told))? => $overwrites,)*
+                    $(OpKind::$kind $(($attributes))? => $overwrites,)*
                 }
             }
         }
@@ -240,7 +240,7 @@ pub struct Op {
 impl Op {
     /// Variables that index the dimensions of its tiles whose extent is not 1, in order. Every op has a destination.
     pub fn vars(&self) -> Vec<Var> {
-        let extents = self.operands[0].moving_extents();
+        let extents = self.operands[0].non_unit_extents();
         extents.iter().enumerate().map(|(at, extent)| Var::new(format!("#{at}"), 0, extent - 1)).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use tilewright_expr::{Expr, Var};
 
 use crate::tile::buffer::{Buffer, Direction, Space};
-use crate::tile::element::{Claim, Element, Parallel};
+use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop, Size, Stmt, Unroll};
 use crate::tile::op::Op;
 use crate::tile::tiles::Tile;
@@ -91,12 +91,12 @@ impl fmt::Display for Kernel {
 
 fn print_buffer(f: &mut fmt::Formatter<'_>, kernel: &Kernel, buffer: &Buffer) -> fmt::Result {
     let fixed = || buffer.shape.iter().map(i64::to_string).collect::<Vec<_>>();
-    let shape = buffer.run_time.as_ref().map_or_else(fixed, |s| s.extents.iter().map(Expr::to_string).collect());
+    let shape = buffer.dynamic_shape.as_ref().map_or_else(fixed, |s| s.extents.iter().map(Expr::to_string).collect());
     write!(f, "  {} {}: {}({})", space_name(buffer.space), buffer.name, buffer.dtype, shape.join(","))?;
     if let Some(owner) = buffer.view_of {
         write!(f, " view of {}", kernel.buffers[owner].name)?;
     }
-    match &buffer.run_time {
+    match &buffer.dynamic_shape {
         None => match &buffer.layout {
             Some(layout) => writeln!(f, " = {layout}"),
             None => writeln!(f),
@@ -123,7 +123,7 @@ fn print_body(f: &mut fmt::Formatter<'_>, kernel: &Kernel, body: &[Stmt], depth:
                 print_body(f, kernel, body, depth + 1)?;
             }
             Stmt::Parallel(parallel) => print_parallel(f, kernel, &kernel.parallels[*parallel], depth)?,
-            Stmt::Each(elements) => {
+            Stmt::EachThread(elements) => {
                 writeln!(f, "{:indent$}each thread", "")?;
                 print_elements(f, kernel, elements, depth + 1)?;
             }
@@ -158,14 +158,14 @@ fn print_parallel(f: &mut fmt::Formatter<'_>, kernel: &Kernel, parallel: &Parall
     print_elements(f, kernel, &parallel.body, depth + 1)
 }
 
-fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Element], depth: usize) -> fmt::Result {
+fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[ElementStmt], depth: usize) -> fmt::Result {
     let indent = depth * 2;
     for element in elements {
         match element {
-            Element::Let { name, value, .. } => {
+            ElementStmt::Let { name, value, .. } => {
                 writeln!(f, "{:indent$}let {name} = {}", "", value_title(kernel, value))?
             }
-            Element::Store { to, value, claim } => {
+            ElementStmt::Store { to, value, claim } => {
                 let claim = match claim {
                     Claim::None => "",
                     Claim::Unique => " unique",
@@ -174,11 +174,11 @@ fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Eleme
                 let (to, value) = (access_title(kernel, to), value_title(kernel, value));
                 writeln!(f, "{:indent$}{to} = {value}{claim}", "")?;
             }
-            Element::AtomicAdd { to, value } => {
+            ElementStmt::AtomicAdd { to, value } => {
                 let (to, value) = (access_title(kernel, to), value_title(kernel, value));
                 writeln!(f, "{:indent$}atomic {to} += {value}", "")?;
             }
-            Element::If { cond, then, otherwise, .. } => {
+            ElementStmt::If { cond, then, otherwise, .. } => {
                 writeln!(f, "{:indent$}if {}", "", value_title(kernel, cond))?;
                 print_elements(f, kernel, then, depth + 1)?;
                 if !otherwise.is_empty() {
@@ -186,7 +186,7 @@ fn print_elements(f: &mut fmt::Formatter<'_>, kernel: &Kernel, elements: &[Eleme
                     print_elements(f, kernel, otherwise, depth + 1)?;
                 }
             }
-            Element::For { var, body, .. } => {
+            ElementStmt::For { var, body, .. } => {
                 writeln!(f, "{:indent$}for {}", "", range(var))?;
                 print_elements(f, kernel, body, depth + 1)?;
             }

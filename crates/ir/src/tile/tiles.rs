@@ -19,7 +19,7 @@ pub struct Tile {
 }
 
 /// The extents of a shape that are not 1. Dimensions of extent 1 are ignored where shapes are compared.
-pub fn moving_extents(extents: &[i64]) -> Vec<i64> {
+pub fn non_unit_extents(extents: &[i64]) -> Vec<i64> {
     extents.iter().copied().filter(|extent| *extent != 1).collect()
 }
 
@@ -27,16 +27,16 @@ pub fn moving_extents(extents: &[i64]) -> Vec<i64> {
 /// buffer has one dimension more than its op needs. The extents of operands are compared only with these methods.
 impl Tile {
     /// The extents that are not 1: what has to agree between the operands of an op.
-    pub fn moving_extents(&self) -> Vec<i64> {
-        moving_extents(&self.extents)
+    pub fn non_unit_extents(&self) -> Vec<i64> {
+        non_unit_extents(&self.extents)
     }
 
-    /// [`Tile::moving_extents`] of all dimensions but one, which is numbered including those of extent 1; `None` if the
+    /// [`Tile::non_unit_extents`] of all dimensions but one, which is numbered including those of extent 1; `None` if the
     /// tile has no such dimension.
-    pub fn moving_extents_without(&self, dimension: usize) -> Option<Vec<i64>> {
+    pub fn non_unit_extents_without(&self, dimension: usize) -> Option<Vec<i64>> {
         let before = self.extents.get(..dimension)?;
         let after = self.extents.get(dimension + 1..)?;
-        Some(moving_extents(&[before, after].concat()))
+        Some(non_unit_extents(&[before, after].concat()))
     }
 
     /// Rows and columns of the tile as a matrix. If it has more than two dimensions, those of extent 1 are dropped, the
@@ -88,7 +88,7 @@ mod tests {
             shape: extents.to_vec(),
             space: Space::Shared,
             layout: None,
-            run_time: None,
+            dynamic_shape: None,
             view_of: None,
             span: Span::here(),
         });
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_dimension_that_goes_is_counted_with_those_of_extent_1() {
-        let without = |dimension: usize| tile(&[1, 64, 32]).moving_extents_without(dimension);
+        let without = |dimension: usize| tile(&[1, 64, 32]).non_unit_extents_without(dimension);
         assert_eq!(without(0), Some(vec![64, 32]));
         assert_eq!(without(1), Some(vec![32]));
         assert_eq!(without(2), Some(vec![64]));

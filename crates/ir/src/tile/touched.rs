@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::arena::Handle;
 use crate::tile::buffer::Buffer;
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 
 impl Kernel {
@@ -41,7 +41,7 @@ fn statements(kernel: &Kernel, body: &[Stmt], visit: &mut dyn FnMut(Handle<Buffe
             }
             Stmt::Loop(inner) => statements(kernel, &inner.body, visit),
             Stmt::Parallel(parallel) => elements(&kernel.parallels[*parallel].body, visit),
-            Stmt::Each(body) => elements(body, visit),
+            Stmt::EachThread(body) => elements(body, visit),
             Stmt::If(branch) => {
                 branch.cond.for_each_load(&mut |access| visit(access.buffer, false));
                 statements(kernel, &branch.then, visit);
@@ -51,7 +51,7 @@ fn statements(kernel: &Kernel, body: &[Stmt], visit: &mut dyn FnMut(Handle<Buffe
     }
 }
 
-fn elements(body: &[Element], visit: &mut dyn FnMut(Handle<Buffer>, bool)) {
+fn elements(body: &[ElementStmt], visit: &mut dyn FnMut(Handle<Buffer>, bool)) {
     for element in body {
         element.for_each_access(&mut |access, writes| visit(access.buffer, writes));
     }

@@ -152,8 +152,8 @@ pub enum Coord {
     Data(Value),
 }
 
-/// A value of one element; cheap to clone. Its operands may be shared: [`name_shared`](super::name_shared) names those
-/// that one statement uses several times.
+/// A value of one element; cheap to clone. Its operands may be shared:
+/// [`name_common_values`](super::name_common_values) names those that one statement uses several times.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A number, which takes the dtype that its context requires.

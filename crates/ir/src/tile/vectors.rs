@@ -19,7 +19,7 @@ use tilewright_layout::{DType, Layout, TileLayout};
 
 use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 use crate::tile::kernel::Kernel;
 use crate::tile::value::{Access, flat};
 
@@ -27,7 +27,7 @@ use crate::tile::value::{Access, flat};
 pub const WIDEST: i64 = 16;
 
 /// The most positions that are compared to find out whether a layout shifts all elements alike.
-const MOST_COMPARED: i64 = 1 << 20;
+const MAX_COMPARED: i64 = 1 << 20;
 
 /// The threads that take part in a step.
 pub type Mask = Rc<Vec<bool>>;
@@ -97,7 +97,7 @@ pub fn in_step<'a>(
 
 /// An access to memory at an index that does not depend on data.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct StaticAccess {
     /// The buffer that it accesses.
     pub buffer: Handle<Buffer>,
     /// One index per dimension.
@@ -108,14 +108,14 @@ pub struct Known {
 #[derive(Clone, Debug, Default)]
 pub struct Movable {
     /// Loads, each element listed once.
-    pub loads: Vec<Known>,
+    pub loads: Vec<StaticAccess>,
     /// Stores.
-    pub stores: Vec<Known>,
+    pub stores: Vec<StaticAccess>,
 }
 
 impl Movable {
     /// Those that every iteration executes once and that cannot conflict with any other statement of the nest.
-    pub fn of(kernel: &Kernel, body: &[Element]) -> Movable {
+    pub fn of(kernel: &Kernel, body: &[ElementStmt]) -> Movable {
         let mut all: Vec<(Handle<Buffer>, bool)> = Vec::new();
         for element in body {
             element.for_each_access(&mut |access, writes| all.push((kernel.storage(access.buffer), writes)));
@@ -123,21 +123,21 @@ impl Movable {
         let mut movable = Movable::default();
         for element in body {
             let (to, value) = match element {
-                Element::Let { value, .. } | Element::AtomicAdd { value, .. } => (None, value),
-                Element::Store { to, value, .. } => (Some(to), value),
-                Element::If { .. } | Element::For { .. } => continue,
+                ElementStmt::Let { value, .. } | ElementStmt::AtomicAdd { value, .. } => (None, value),
+                ElementStmt::Store { to, value, .. } => (Some(to), value),
+                ElementStmt::If { .. } | ElementStmt::For { .. } => continue,
             };
             value.for_each_load(&mut |access| {
                 let is_written = all.contains(&(kernel.storage(access.buffer), true));
                 if !is_written && !movable.has(access, false) {
-                    movable.loads.extend(Known::of(kernel, access));
+                    movable.loads.extend(StaticAccess::of(kernel, access));
                 }
             });
             let is_sole = |to: &Access| {
                 let storage = kernel.storage(to.buffer);
                 all.iter().filter(|(known, _)| *known == storage).count() == 1
             };
-            movable.stores.extend(to.filter(|to| is_sole(to)).and_then(|to| Known::of(kernel, to)));
+            movable.stores.extend(to.filter(|to| is_sole(to)).and_then(|to| StaticAccess::of(kernel, to)));
         }
         movable
     }
@@ -155,12 +155,12 @@ impl Movable {
     }
 }
 
-impl Known {
+impl StaticAccess {
     /// The access, if it is to memory and its index does not depend on data.
-    pub fn of(kernel: &Kernel, access: &Access) -> Option<Known> {
+    pub fn of(kernel: &Kernel, access: &Access) -> Option<StaticAccess> {
         let is_in_memory = kernel.buffers[access.buffer].space != Space::Fragment;
         let index = access.known_index().filter(|_| is_in_memory)?;
-        Some(Known { buffer: access.buffer, index })
+        Some(StaticAccess { buffer: access.buffer, index })
     }
 
     /// Whether an access is to this element.
@@ -189,7 +189,7 @@ struct Listed {
 
 impl Places {
     /// The places of an access, by the variables of its nest.
-    pub fn of(kernel: &Kernel, access: &Known, splits: &mut Splits<'_>) -> Places {
+    pub fn of(kernel: &Kernel, access: &StaticAccess, splits: &mut Splits<'_>) -> Places {
         let (buffer, index) = (&kernel.buffers[access.buffer], &access.index);
         let position = position(buffer, index, splits);
         let position = position.map(|split| Listed { rest: split.other.multiple(), own: split.own });
@@ -270,7 +270,7 @@ impl Listed {
 
 /// The position of an element in memory as a number for each iteration plus a rest; `None` if it cannot be listed.
 pub fn position(buffer: &Buffer, index: &[Expr], splits: &mut Splits<'_>) -> Option<Split> {
-    if let Some(shape) = &buffer.run_time {
+    if let Some(shape) = &buffer.dynamic_shape {
         return splits.of(&shape.position(index));
     }
     let split = splits.of(&flat(index, &buffer.shape))?;
@@ -290,7 +290,7 @@ fn through(layout: &Layout, elements: Split) -> Option<Split> {
         return Some(Split { own: Rc::new(own), other: elements.other });
     }
     let period = elements.other.multiple();
-    let is_few = elements.own.len() as i64 <= MOST_COMPARED / (layout.size() / period.max(1) + 1);
+    let is_few = elements.own.len() as i64 <= MAX_COMPARED / (layout.size() / period.max(1) + 1);
     if period <= 0 || !is_few || elements.other.range().lo < 0 || !elements.own.iter().all(|own| inside.contains(own)) {
         return None;
     }

@@ -61,8 +61,8 @@ impl VerifiedKernel {
 
 /// Checks a kernel for a target. Returns everything that is wrong with it, in source order.
 pub fn verify(kernel: Kernel, target: Target) -> Result<VerifiedKernel, Vec<Diagnostic>> {
-    if !kernel.mistakes.is_empty() {
-        return Err(kernel.mistakes);
+    if !kernel.build_errors.is_empty() {
+        return Err(kernel.build_errors);
     }
     let mut found = Vec::new();
     launch_shape(&kernel, target, &mut found);
@@ -142,7 +142,7 @@ fn no_grid(kernel: &Kernel) -> Option<Diagnostic> {
 }
 
 /// The most iterations of an unrolled loop.
-const MOST_COPIES: i64 = 1024;
+const MAX_UNROLLED: i64 = 1024;
 
 /// Conditions around a statement, and whether they hold there.
 type Conditions<'a> = Vec<(&'a Value, bool)>;
@@ -166,7 +166,7 @@ fn check_body<'a>(
             Stmt::Parallel(parallel) => {
                 elements::check_parallel(kernel, &kernel.parallels[*parallel], scope, conditions, found);
             }
-            Stmt::Each(body) => elements::check_each(kernel, body, scope, conditions, found),
+            Stmt::EachThread(body) => elements::check_each(kernel, body, scope, conditions, found),
             Stmt::If(branch) => {
                 elements::check_condition(kernel, branch, scope, conditions, found);
                 for (body, holds) in [(&branch.then, true), (&branch.otherwise, false)] {
@@ -195,12 +195,12 @@ fn check_loop(kernel: &Kernel, inner: &Loop, scope: &[Loop], found: &mut Vec<Dia
     let range = inner.var.range();
     let too_far = range.lo < i64::from(i32::MIN) || range.hi >= i64::from(i32::MAX);
     let copies = range.hi.saturating_sub(range.lo).saturating_add(1);
-    if too_far || (inner.unroll == Unroll::Full && copies > MOST_COPIES) {
+    if too_far || (inner.unroll == Unroll::Full && copies > MAX_UNROLLED) {
         let message = format!("the loop `{name}` over {}..{} is too long", range.lo, range.hi.saturating_add(1));
         found.push(
             Diagnostic::error("K0228", message)
                 .label(inner.span, "this loop")
-                .help(format!("a loop counts in 32 bits; an unrolled one has up to {MOST_COPIES} iterations")),
+                .help(format!("a loop counts in 32 bits; an unrolled one has up to {MAX_UNROLLED} iterations")),
         );
     }
     if let Unroll::Pipelined(stages) = inner.unroll

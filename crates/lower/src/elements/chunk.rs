@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use tilewright_expr::Expr;
 use tilewright_ir::thread::{RegArray, Stmt};
-use tilewright_ir::tile::vectors::{Chunk, Known, Mask, Movable, Places, chunks, common_mask, widest};
-use tilewright_ir::tile::{Access, Element, Space, Value};
+use tilewright_ir::tile::vectors::{Chunk, Mask, Movable, Places, StaticAccess, chunks, common_mask, widest};
+use tilewright_ir::tile::{Access, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 
 use super::lowering::{Lowering, Place};
@@ -50,8 +50,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn together(&mut self, accesses: &[Known]) -> Vec<Together> {
-        let one = |known: &Known| {
+    fn together(&mut self, accesses: &[StaticAccess]) -> Vec<Together> {
+        let one = |known: &StaticAccess| {
             let dtype = self.kernel.buffers[known.buffer].dtype;
             let places = Places::of(self.kernel, known, &mut self.points.splits);
             Together { known: known.clone(), places, widest: widest(dtype, self.nest.vector) }
@@ -164,7 +164,7 @@ impl Lowering<'_> {
     /// if the nest is not such a copy.
     fn copied_through(&mut self, chunk: &Chunk, accesses: &Accesses) -> bool {
         let nest = self.nest;
-        let [Element::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
+        let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
         let sides = Accesses::of(&accesses.loads, from).zip(Accesses::of(&accesses.stores, to));
         let Some(((load, store), mask)) = sides.zip(self.firsts_of(chunk)) else { return false };
         let widths = [load, store].map(|one| self.width(one, chunk, &mask));
@@ -184,7 +184,7 @@ impl Lowering<'_> {
     /// directly from or to the registers. False if the nest is not such a copy.
     fn copied(&mut self, chunk: &Chunk, accesses: &Accesses) -> Result<bool, Refusal> {
         let nest = self.nest;
-        let [Element::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return Ok(false) };
+        let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return Ok(false) };
         let sides = match (Accesses::of(&accesses.loads, from), Accesses::of(&accesses.stores, to)) {
             (Some(load), None) => Some((false, load, to)),
             (None, Some(store)) => Some((true, store, from)),

@@ -35,7 +35,7 @@ impl Address {
                 None => Address::Split(position),
             };
         }
-        match (&buffer.run_time, &buffer.layout) {
+        match (&buffer.dynamic_shape, &buffer.layout) {
             (Some(shape), _) => Address::Expr(shape.position(index)),
             (None, None) => Address::Expr(flat),
             (None, Some(layout)) => match layout.memory_expr(&flat) {

@@ -3,7 +3,7 @@
 
 use tilewright_expr::Var;
 use tilewright_expr::points::extent;
-use tilewright_ir::tile::{Element, Kernel, Op, Parallel};
+use tilewright_ir::tile::{ElementStmt, Kernel, Op, Parallel};
 use tilewright_layout::map::Map;
 
 use crate::refusal::Refusal;

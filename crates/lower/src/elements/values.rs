@@ -237,7 +237,7 @@ impl Lowering<'_> {
         let value = self.value(value, Some(dtype), place)?;
         let most = if dtype.bytes() >= 4 { i64::from(i32::MAX) } else { 1 << (8 * dtype.bytes()) };
         let var = Var::new(self.builder.fresh("at"), -most, most);
-        self.out.push(Stmt::Name { var: var.clone(), value });
+        self.out.push(Stmt::LetValue { var: var.clone(), value });
         Ok(Expr::var(&var))
     }
 

@@ -8,7 +8,7 @@ mod staging;
 use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
-use tilewright_ir::product::{Matrix, Part, Product};
+use tilewright_ir::product::{Matrix, Product, WarpPart};
 use tilewright_ir::thread::{RegArray, Regs, Stmt};
 use tilewright_ir::tile::{Kernel, Op, OpKind, Space, Tile, tile_title};
 use tilewright_ir::{Handle, Scalar};
@@ -173,7 +173,7 @@ impl Schedule<Context> for GemmSchedule {
             // No register depends on the step, so it may be a loop.
             let step = Var::new(builder.fresh("k"), 0, depth - 1);
             let inner = self.step(builder, &sums, &factors, 0, &Expr::var(&step));
-            body.push(Stmt::For { var: step, is_written_out: true, body: inner });
+            body.push(Stmt::For { var: step, is_unrolled: true, body: inner });
         } else {
             for step in 0..depth {
                 body.extend(self.step(builder, &sums, &factors, step, &Expr::constant(step)));
@@ -222,7 +222,7 @@ impl GemmSchedule {
         for factor in factors {
             let Some(staged) = &factor.staged else { continue };
             for line in 0..factor.part.atoms[0] {
-                let slot = line * factor.part.held();
+                let slot = line * factor.part.elements_per_lane();
                 body.extend(staged.moves(builder, [&Expr::constant(line), at], (factor.array, slot), false));
             }
         }
@@ -231,7 +231,7 @@ impl GemmSchedule {
             for column in 0..sums.part.atoms[1] {
                 body.push(Stmt::Mma {
                     inst: self.product.inst,
-                    sums: regs(sums.array, sums.part.slot([row, column]), sums.part.held()),
+                    sums: regs(sums.array, sums.part.slot([row, column]), sums.part.elements_per_lane()),
                     a: a.atom(row, step),
                     b: b.atom(column, step),
                 });
@@ -244,8 +244,9 @@ impl GemmSchedule {
 impl Working<'_> {
     /// The registers of a multiplicand's atom.
     fn atom(&self, line: i64, step: i64) -> Regs {
-        let slot = if self.staged.is_some() { line * self.part.held() } else { self.part.slot([line, step]) };
-        regs(self.array, slot, self.part.held())
+        let slot =
+            if self.staged.is_some() { line * self.part.elements_per_lane() } else { self.part.slot([line, step]) };
+        regs(self.array, slot, self.part.elements_per_lane())
     }
 
     /// Loads or stores all atoms, if they are in memory.

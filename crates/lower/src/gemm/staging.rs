@@ -3,7 +3,7 @@
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::product::{Matrix, Part, Product};
+use tilewright_ir::product::{Matrix, Product, WarpPart};
 use tilewright_ir::thread::{RegArray, Stmt};
 
 use crate::builder::{Builder, regs};
@@ -74,11 +74,11 @@ impl<'a> Staged<'a> {
         (array, slot): (Handle<RegArray>, i64),
         is_store: bool,
     ) -> Vec<Stmt> {
-        let Part { atom, .. } = self.part;
+        let WarpPart { atom, .. } = self.part;
         let [of_lines, of_places] = self.units;
         let [lines, length] = atom.extents();
         let mut body = Vec::new();
-        for at in (0..atom.held()).step_by(self.run as usize) {
+        for at in (0..atom.elements_per_lane()).step_by(self.run as usize) {
             let [line, place] = atom.position(0, at);
             let line = across * (lines / of_lines) + line / of_lines;
             let place = along * (length / of_places) + place / of_places;

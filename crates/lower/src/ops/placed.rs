@@ -5,9 +5,9 @@ use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::Scalar;
-use tilewright_ir::plan::{Considered, Facts, OpPlan};
+use tilewright_ir::plan::{OpPlan, PlanFacts, VariantResult};
 use tilewright_ir::thread::{Stmt as ThreadStmt, Value as ThreadValue};
-use tilewright_ir::tile::{Element, ElementOp, If, Loop, Parallel, Space, Stmt, Tile, value_title};
+use tilewright_ir::tile::{ElementOp, ElementStmt, If, Loop, Parallel, Space, Stmt, Tile, value_title};
 use tilewright_layout::DType;
 
 use super::walk::{Substitution, Walk, substituted_expr};
@@ -69,7 +69,7 @@ impl Walk<'_> {
             title: title.to_string(),
             span,
             executions: self.executions_by(self.kernel.warps()),
-            considered: vec![Considered { variant: ELEMENTS, answer: Ok(facts) }],
+            considered: vec![VariantResult { variant: ELEMENTS, answer: Ok(facts) }],
             chosen: ELEMENTS,
             forced: false,
             floor: None,
@@ -85,7 +85,7 @@ impl Walk<'_> {
 
     fn registers_depend(&self, body: &[Stmt], var: &Var) -> bool {
         let is_fragment = |handle| self.kernel.buffers[handle].space == Space::Fragment;
-        let of_elements = |elements: &[Element]| {
+        let of_elements = |elements: &[ElementStmt]| {
             let mut found = false;
             elements.iter().for_each(|element| {
                 element.for_each_access(&mut |access, _| {
@@ -100,7 +100,7 @@ impl Walk<'_> {
             Stmt::Op(op) => self.kernel.ops[*op].operands.iter().any(of_tile),
             Stmt::Loop(inner) => self.registers_depend(&inner.body, var),
             Stmt::Parallel(parallel) => of_elements(&self.kernel.parallels[*parallel].body),
-            Stmt::Each(elements) => of_elements(elements),
+            Stmt::EachThread(elements) => of_elements(elements),
             Stmt::If(If { then, otherwise, .. }) => {
                 self.registers_depend(then, var) || self.registers_depend(otherwise, var)
             }

@@ -9,7 +9,7 @@
 
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
-use tilewright_ir::plan::{Memory as MemoryKind, Reason};
+use tilewright_ir::plan::{MemoryKind, Reason};
 use tilewright_ir::thread::{Call, Cond, Inst, RegArray, Regs, Stmt};
 use tilewright_layout::DType;
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tilewright_expr::{EvalError, Var};
 use tilewright_ir::Handle;
-use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, MemorySpace, Note, Observer, Program, Warp, walk};
+use tilewright_ir::thread::{Lanes, Memory, MemoryAccess, MemorySpace, Note, Observer, Program, WarpState, walk};
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
 
 /// No more accesses than this are kept.

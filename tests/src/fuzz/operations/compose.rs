@@ -108,6 +108,6 @@ pub(crate) fn compose_any(rng: &mut Rng) -> Outcome {
     };
     let axes: Vec<Axis> = outer.axes().into_iter().collect();
     let expected = composed(&sets_of(&outer, &axes), &sets_of(&inner, &[M])).filter(|_| only_memory(&inner));
-    let call = || format!("{}.compose({})", kinds::told(&outer), kinds::told(&inner));
+    let call = || format!("{}.compose({})", kinds::layout_text(&outer), kinds::layout_text(&inner));
     judge(&call, outer.compose(&inner), expected.is_some(), |got| equal(&Some(sets_of(&got, &axes)), &expected))
 }

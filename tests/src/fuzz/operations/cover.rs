@@ -115,7 +115,7 @@ pub(crate) fn cover_of_any(rng: &mut Rng) -> Outcome {
     let sides = some_box(rng, &bounds);
     let axes = axes_with(&layout, &sides);
     let expected = cover(&sets_of(&layout, &axes), &sides, &axes);
-    let call = || format!("{}: is_onto, is_bijective {sides:?}", kinds::told(&layout));
+    let call = || format!("{}: is_onto, is_bijective {sides:?}", kinds::layout_text(&layout));
     let got = layout.is_onto(&sides).and_then(|onto| Ok((onto, layout.is_bijective(&sides)?)));
     answered(&call, got, &(expected.onto, expected.bijective))
 }
@@ -158,6 +158,6 @@ pub(crate) fn vector_width(rng: &mut Rng) -> Outcome {
     let sets = sets_of(&layout, &axes);
     let divides = |width: &usize| sets.len().is_multiple_of(*width);
     let expected = (1..=sets.len()).filter(divides).filter(|width| has_runs(&sets, column, *width)).max().unwrap_or(1);
-    let call = || format!("{}.vector_width({axis})", kinds::told(&layout));
+    let call = || format!("{}.vector_width({axis})", kinds::layout_text(&layout));
     answered(&call, layout.vector_width(&axis), &(expected as i64))
 }

@@ -6,7 +6,7 @@ use tilewright::layout::{Axis, TileLayout};
 
 use crate::fuzz::brute::{Place, Places, agree, axes_of, digits, element_at, first_places, keeps_places, rows};
 use crate::fuzz::generate;
-use crate::fuzz::judge::{Outcome, accept, equal, judge, told};
+use crate::fuzz::judge::{Outcome, accept, equal, error_text, judge};
 use crate::fuzz::vary::{perturbed, respelled};
 use crate::rng::Rng;
 
@@ -54,8 +54,8 @@ pub(crate) fn apply_in(rng: &mut Rng) -> Outcome {
         let expected = Places::of(&layout, &axes).set(element_at(&coordinate, &shape));
         equal(&rows(&coords, &axes), &expected)?;
         let iters = layout.group(&shape).map_or_else(|_| layout.clone(), |grouped| grouped.layout);
-        let digits = layout.digits_in(&coordinate, &shape).map_err(told)?;
-        equal(&rows(&iters.apply_digits(&digits).map_err(told)?, &axes), &expected)
+        let digits = layout.digits_in(&coordinate, &shape).map_err(error_text)?;
+        equal(&rows(&iters.apply_digits(&digits).map_err(error_text)?, &axes), &expected)
     })
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn canonical_pair(rng: &mut Rng) -> Outcome {
 pub(crate) fn renamed(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let (from, to) = (generate::axis_of(rng, &layout), generate::axis_of(rng, &layout));
-    let got = layout.renamed(&from, &to).map_err(told)?;
+    let got = layout.renamed(&from, &to).map_err(error_text)?;
     let mut axes = axes_of(&[&layout, &got]);
     axes.extend([from.clone(), to.clone()]);
     axes.sort();
@@ -139,7 +139,7 @@ pub(crate) fn is_trivial(rng: &mut Rng) -> Outcome {
     let mut layout = generate::layout(rng);
     if rng.percent(50) {
         let (shape, axis) = (generate::factors(rng, layout.size()), generate::axis(rng));
-        let dense = TileLayout::row_major(&shape).and_then(|dense| dense.renamed(&M, &axis)).map_err(told)?;
+        let dense = TileLayout::row_major(&shape).and_then(|dense| dense.renamed(&M, &axis)).map_err(error_text)?;
         layout = respelled(rng, &dense);
     }
     let axes = axes_of(&[&layout]);

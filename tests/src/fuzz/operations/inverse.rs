@@ -7,7 +7,7 @@ use tilewright::layout::{Axis, Coord, Inverse, Iter, TileLayout};
 
 use crate::fuzz::brute::{Place, Places, axes_of, coord, digits, rows, volume};
 use crate::fuzz::generate;
-use crate::fuzz::judge::{Outcome, ensure, equal, judge, told};
+use crate::fuzz::judge::{Outcome, ensure, equal, error_text, judge};
 use crate::rng::Rng;
 
 /// The extent of the positions on the axis if the strides nest without overlap, starting at 0; otherwise `None`.
@@ -29,8 +29,11 @@ fn nested_end(layout: &TileLayout, axis: &Axis) -> Option<i64> {
 /// Every position of `0..bound` is `p + complement(y)` for exactly one position `p` of the layout and one `y`.
 pub(crate) fn complement(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
-    let layout =
-        if rng.percent(60) { TileLayout::new(layout.shard().to_vec(), Vec::new(), []).map_err(told)? } else { layout };
+    let layout = if rng.percent(60) {
+        TileLayout::new(layout.shard().to_vec(), Vec::new(), []).map_err(error_text)?
+    } else {
+        layout
+    };
     let axis = generate::axis_of(rng, &layout);
     let end = nested_end(&layout, &axis);
     let bound = match end {
@@ -133,7 +136,7 @@ pub(crate) fn right_inverse(rng: &mut Rng) -> Outcome {
     let expected: Option<Vec<Place>> = (0..volume(&shape) as usize).map(least).collect();
     let call = || format!("`{layout}`.right_inverse({sides:?})");
     judge(&call, layout.right_inverse(&sides), named_once && expected.is_some(), |inverse| {
-        let element = |flat: i64| inverse.apply(flat).map(|coords| rows(&coords, &[M]).concat()).map_err(told);
+        let element = |flat: i64| inverse.apply(flat).map(|coords| rows(&coords, &[M]).concat()).map_err(error_text);
         let got: Vec<Place> = (0..inverse.size()).map(element).collect::<Result<_, _>>()?;
         equal(&Some(got), &expected)
     })

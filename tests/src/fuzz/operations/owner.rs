@@ -59,7 +59,7 @@ pub(crate) fn elements_of_any(rng: &mut Rng) -> Outcome {
     let owned = |element: &i64| sets[*element as usize].iter().any(is_owned);
     let all = 0..layout.size();
     let expected: (Vec<i64>, Vec<i64>) = (all.clone().filter(here).collect(), all.filter(owned).collect());
-    let call = || format!("{}: elements_at({place:?}), elements_of({owner:?})", kinds::told(&layout));
+    let call = || format!("{}: elements_at({place:?}), elements_of({owner:?})", kinds::layout_text(&layout));
     let got = layout.elements_at(&place).and_then(|at| Ok((at, layout.elements_of(&owner)?)));
     answered(&call, got, &expected)
 }

@@ -5,7 +5,7 @@ use tilewright::layout::{Axis, LayoutError, TileLayout};
 use crate::fuzz::brute::extents_of;
 use crate::fuzz::generate;
 use crate::fuzz::interleave::{Part, Scaled};
-use crate::fuzz::judge::{Ended, Outcome, accept, told};
+use crate::fuzz::judge::{Ended, Outcome, accept, error_text};
 use crate::fuzz::vary::{perturbed, respelled};
 use crate::rng::Rng;
 
@@ -41,7 +41,7 @@ pub(crate) fn built(rng: &mut Rng, scaled: Scaled) -> Result<Built, String> {
         Scaled::Yes => inner.tile(&inner_shape, &outer, &outer_shape),
         Scaled::No => inner.direct_sum(&inner_shape, &outer, &outer_shape),
     };
-    let whole = whole.map_err(told)?;
+    let whole = whole.map_err(error_text)?;
     let is_true = rng.percent(50);
     let whole = if is_true { respelled(rng, &whole) } else { perturbed(rng, &whole) };
     Ok(Built { outer, inner, outer_shape, inner_shape, whole, is_true })

@@ -4,7 +4,7 @@ use tilewright::layout::{Axis, TileLayout};
 
 use crate::fuzz::brute::{Places, agree, axes_of, digits, element_at, extents_of, volume};
 use crate::fuzz::generate;
-use crate::fuzz::judge::{Outcome, accept, ensure, equal, judge, told};
+use crate::fuzz::judge::{Outcome, accept, ensure, equal, error_text, judge};
 use crate::rng::Rng;
 
 /// Fails unless element `x` of `got` has the places of element `from(x)` of `layout`.
@@ -53,7 +53,7 @@ pub(crate) fn permute_dims(rng: &mut Rng) -> Outcome {
 pub(crate) fn permute_groups(rng: &mut Rng) -> Outcome {
     let layout = generate::layout(rng);
     let shape = generate::shape(rng, &extents_of(&layout));
-    let grouped = layout.group(&shape).map_err(told)?;
+    let grouped = layout.group(&shape).map_err(error_text)?;
     let (permutation, mut legal) = order(rng, shape.len());
     let mut separators = grouped.separators;
     if rng.percent(8) {

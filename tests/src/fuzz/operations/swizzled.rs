@@ -12,7 +12,7 @@ use crate::fuzz::affine::is_affine;
 use crate::fuzz::brute::{Places, axes_of, extents_of, first_places, groups, nest};
 use crate::fuzz::generate;
 use crate::fuzz::interleave::{Scaled, Shapes};
-use crate::fuzz::judge::{Ended, Outcome, accept, ensure, equal, judge, told};
+use crate::fuzz::judge::{Ended, Outcome, accept, ensure, equal, error_text, judge};
 use crate::rng::Rng;
 
 /// The addresses of each element.
@@ -34,14 +34,14 @@ pub(crate) fn apply(rng: &mut Rng) -> Outcome {
     let call = || format!("`{layout}`, element {element}");
     let check = || {
         let sets = addresses(&compose);
-        let got: Vec<i64> = layout.apply(element as i64).map_err(told)?.iter().map(|place| place[&M]).collect();
+        let got: Vec<i64> = layout.apply(element as i64).map_err(error_text)?.iter().map(|place| place[&M]).collect();
         equal(&got, &sets[element].iter().map(|place| place[0]).collect())?;
         let first = first_places(compose.tile(), &[M]);
         let positions: Vec<i64> = first.iter().map(|place| turned(compose.swizzle(), place[0])).collect();
         equal(&layout.memory_positions(), &positions)?;
         equal(&layout.memory_position(element as i64), &positions[element])?;
         let var = Var::new("x", 0, layout.size() - 1);
-        let expr = layout.memory_expr(&Expr::var(&var)).map_err(told)?;
+        let expr = layout.memory_expr(&Expr::var(&var)).map_err(error_text)?;
         equal(&expr.eval(&|_| Some(element as i64)), &Ok(positions[element]))?;
         let end = sets.iter().flatten().map(|place| place[0] + 1).max().unwrap_or(0);
         ensure(end <= layout.memory_span(), || format!("{end} is beyond the span {}", layout.memory_span()))
@@ -72,7 +72,7 @@ pub(crate) fn pack(rng: &mut Rng) -> Outcome {
     if rng.percent(85) {
         tile = packable(rng, &tile, count, M);
     }
-    let compose = ComposeLayout::new(swizzle, tile).map_err(told)?;
+    let compose = ComposeLayout::new(swizzle, tile).map_err(error_text)?;
     let keeps = 1i64 << swizzle.per_element();
     let legal = [1, 2, 4, 8].contains(&count) && count <= keeps && packs(compose.tile(), count);
     judge(&|| format!("`{compose}`.pack({count})"), compose.pack(count), legal, |got| {
@@ -150,7 +150,7 @@ pub(crate) fn tile(rng: &mut Rng) -> Outcome {
             judge_whole(&call, got, (&compose, &outer), shapes, Scaled::Yes)
         }
         1 => {
-            let outer = TileLayout::row_major(&outer_shape).map_err(told)?;
+            let outer = TileLayout::row_major(&outer_shape).map_err(error_text)?;
             let call = || format!("`{compose}`.tile_to({shape:?}, {:?})", shapes.whole());
             let got = compose.tile_to(&shape, &shapes.whole());
             judge_whole(&call, got, (&compose, &outer), shapes, Scaled::Yes)
@@ -176,11 +176,13 @@ pub(crate) fn parts(rng: &mut Rng) -> Outcome {
     };
     let call = || format!("the parts {outer_shape:?} of {shape:?} in `{whole}`, made of `{compose}` at `{outer}`");
     let check = || {
-        let found = compose.is_tile_inner(&shape, &whole, &shapes.whole()).map_err(told)?.ok_or("no outer part")?;
-        let again = compose.tile_by(&shape, &found, &outer_shape).map_err(told)?;
+        let found =
+            compose.is_tile_inner(&shape, &whole, &shapes.whole()).map_err(error_text)?.ok_or("no outer part")?;
+        let again = compose.tile_by(&shape, &found, &outer_shape).map_err(error_text)?;
         equal(&addresses(&again), &addresses(&whole))?;
-        let found = whole.inner_tile(&shapes.whole(), &outer, &outer_shape).map_err(told)?.ok_or("no inner part")?;
-        let again = found.tile_by(&shape, &outer, &outer_shape).map_err(told)?;
+        let found =
+            whole.inner_tile(&shapes.whole(), &outer, &outer_shape).map_err(error_text)?.ok_or("no inner part")?;
+        let again = found.tile_by(&shape, &outer, &outer_shape).map_err(error_text)?;
         equal(&addresses(&again), &addresses(&whole))
     };
     accept(&call, check())
@@ -194,11 +196,11 @@ pub(crate) fn rearranged(rng: &mut Rng) -> Outcome {
     let (extent, position) = (rng.within(1..=3), rng.below(rank + 1));
     let call = || format!("`{compose}`.permute_dims({permutation:?}), .broadcast({extent}, {position})");
     let check = || {
-        let permuted = compose.permute_dims(&permutation).map_err(told)?;
-        let tile = compose.tile().permute_dims(&permutation).map_err(told)?;
+        let permuted = compose.permute_dims(&permutation).map_err(error_text)?;
+        let tile = compose.tile().permute_dims(&permutation).map_err(error_text)?;
         equal(&addresses(&permuted), &under(&compose, &Places::of(&tile, &[M])))?;
-        let repeated = compose.broadcast(extent, position).map_err(told)?;
-        let tile = compose.tile().broadcast(extent, position).map_err(told)?;
+        let repeated = compose.broadcast(extent, position).map_err(error_text)?;
+        let tile = compose.tile().broadcast(extent, position).map_err(error_text)?;
         equal(&addresses(&repeated), &under(&compose, &Places::of(&tile, &[M])))
     };
     accept(&call, check())

@@ -10,7 +10,7 @@ use super::kinds::{listed, sets_of, table};
 use super::slice::{elements_of, is_inside};
 use crate::fuzz::brute::{Places, axes_of, rows, volume};
 use crate::fuzz::generate;
-use crate::fuzz::judge::{Outcome, accept, answered, equal, judge, told};
+use crate::fuzz::judge::{Outcome, accept, answered, equal, error_text, judge};
 use crate::rng::Rng;
 
 /// A table returns the places that it was built from, and their spans.
@@ -58,7 +58,7 @@ fn answers(layout: &Layout, with: &Question) -> Result<String, LayoutError> {
 pub(crate) fn questions(rng: &mut Rng) -> Outcome {
     let tile = generate::layout_of(rng, 48);
     let (axis, sides) = (generate::axis_of(rng, &tile), some_box(rng, &tile));
-    let place = tile.apply(rng.within(0..=tile.size() - 1)).map_err(told)?.remove(0);
+    let place = tile.apply(rng.within(0..=tile.size() - 1)).map_err(error_text)?.remove(0);
     let mut owner = place.clone();
     owner.retain(|_, _| rng.percent(50));
     let question = Question { axis, place, owner, sides };
@@ -81,8 +81,8 @@ pub(crate) fn difference(rng: &mut Rng) -> Outcome {
     judge(&call, left.first_difference(&right), one.size() == other.size(), |found| {
         let expected = here.first_difference(&there).map(|element| element as i64);
         equal(&found, &expected)?;
-        equal(&left.same_places(&right).map_err(told)?, &expected.is_none())?;
-        equal(&left.contains(&right).map_err(told)?, &one.contains(&other).map_err(told)?)
+        equal(&left.same_places(&right).map_err(error_text)?, &expected.is_none())?;
+        equal(&left.contains(&right).map_err(error_text)?, &one.contains(&other).map_err(error_text)?)
     })
 }
 
@@ -93,12 +93,12 @@ pub(crate) fn text(rng: &mut Rng) -> Outcome {
     let elements: Vec<i64> = (0..rng.within(1..=6)).map(|_| rng.within(0..=tile.size() - 1)).collect();
     let call = || format!("the table of `{tile}`, parsed again, and its elements {elements:?}");
     let check = || {
-        let read = TableLayout::from_text(&table.to_text()).map_err(told)?;
+        let read = TableLayout::from_text(&table.to_text()).map_err(error_text)?;
         equal(&read, &table)?;
         equal(&read.digest(), &table.digest())?;
         let axes = axes_of(&[&tile]);
         let all = sets_of(&Layout::Table(table.clone()), &axes);
-        let picked = sets_of(&Layout::Table(table.select(&elements).map_err(told)?), &axes);
+        let picked = sets_of(&Layout::Table(table.select(&elements).map_err(error_text)?), &axes);
         equal(&picked, &elements.iter().map(|&element| all[element as usize].clone()).collect())
     };
     accept(&call, check())

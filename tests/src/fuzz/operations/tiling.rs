@@ -6,7 +6,7 @@ use super::parts::{Built, built, judge_part, shaped};
 use crate::fuzz::brute::{Places, agree, axes_of, groups};
 use crate::fuzz::generate;
 use crate::fuzz::interleave::{Scaled, Shapes};
-use crate::fuzz::judge::{Outcome, judge, told};
+use crate::fuzz::judge::{Outcome, error_text, judge};
 use crate::rng::Rng;
 
 /// Fails unless `whole` is the tiling of the two according to the definition.
@@ -43,7 +43,7 @@ pub(crate) fn tile_to(rng: &mut Rng) -> Outcome {
     }
     let divides = to_shape.iter().zip(&shape).all(|(whole, part)| whole % part == 0);
     let outer_shape: Vec<i64> = to_shape.iter().zip(&shape).map(|(whole, part)| whole / part).collect();
-    let outer = TileLayout::row_major(&outer_shape).map_err(told)?;
+    let outer = TileLayout::row_major(&outer_shape).map_err(error_text)?;
     let call = || format!("`{inner}`.tile_to({shape:?}, {to_shape:?})");
     judge(&call, inner.tile_to(&shape, &to_shape), divides && groups(&inner, &shape), |whole| {
         is_tiling(&whole, &outer, &inner, Shapes { outer: &outer_shape, inner: &shape })

@@ -12,7 +12,7 @@ mod values;
 use std::collections::BTreeMap;
 
 use tilewright::ir::tile::{
-    Buffer, Claim, Element, ElementOp, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
+    Buffer, Claim, ElementOp, ElementStmt, Kernel, Op, OpKind, Parallel, ReduceKind, Space, Stmt, Tile, Value,
 };
 use tilewright::ir::{Dim, Handle};
 use tilewright::layout::DType;
@@ -80,7 +80,7 @@ impl<'a> Machine<'a> {
                 Ok(())
             }
             Stmt::Parallel(parallel) => self.parallel(&self.kernel.parallels[*parallel]),
-            Stmt::Each(body) => self.each_thread(body),
+            Stmt::EachThread(body) => self.each_thread(body),
             Stmt::If(branch) => {
                 let (first, rest) = (self.of_thread(0, &branch.cond)?, 1..self.kernel.threads);
                 for thread in rest {
@@ -161,7 +161,7 @@ impl<'a> Machine<'a> {
         fragments.map(|(handle, bytes)| (*handle, bytes.clone())).collect()
     }
 
-    fn elements(&mut self, body: &'a [Element]) -> Outcome<()> {
+    fn elements(&mut self, body: &'a [ElementStmt]) -> Outcome<()> {
         let names = self.names.len();
         for element in body {
             self.element(element)?;
@@ -170,30 +170,30 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn element(&mut self, element: &'a Element) -> Outcome<()> {
+    fn element(&mut self, element: &'a ElementStmt) -> Outcome<()> {
         match element {
-            Element::Let { name, value, .. } => {
+            ElementStmt::Let { name, value, .. } => {
                 let value = self.value(value, None)?;
                 self.names.push((name.clone(), value));
                 Ok(())
             }
-            Element::Store { to, value, claim } => {
+            ElementStmt::Store { to, value, claim } => {
                 let dtype = self.kernel.buffers[to.buffer].dtype;
                 let value = self.value(value, Some(dtype))?;
                 let index = self.index(to)?;
                 self.put(to.buffer, &index, converted(value, dtype)?, Touch::Store(*claim))
             }
-            Element::AtomicAdd { to, value } => {
+            ElementStmt::AtomicAdd { to, value } => {
                 let dtype = self.kernel.buffers[to.buffer].dtype;
                 let value = converted(self.value(value, Some(dtype))?, dtype)?;
                 let index = self.index(to)?;
                 self.add(to.buffer, &index, value)
             }
-            Element::If { cond, then, otherwise, .. } => {
+            ElementStmt::If { cond, then, otherwise, .. } => {
                 let body = if self.holds(cond)? { then } else { otherwise };
                 self.elements(body)
             }
-            Element::For { var, body, .. } => {
+            ElementStmt::For { var, body, .. } => {
                 for value in var.range().lo..=var.range().hi {
                     self.env.push((var.clone(), value));
                     self.elements(body)?;

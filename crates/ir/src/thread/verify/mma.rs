@@ -13,7 +13,7 @@ impl Checker<'_> {
         let (info, program) = (inst.info(), self.program);
         let dtypes = [info.sum, info.multiplicand, info.multiplicand];
         let mut fits = true;
-        for ((regs, dtype), held) in [sums, a, b].into_iter().zip(dtypes).zip(info.held()) {
+        for ((regs, dtype), held) in [sums, a, b].into_iter().zip(dtypes).zip(info.elements_per_lane()) {
             let array = &program.registers[regs.array];
             let in_word = (4 / dtype.bytes()).max(1);
             let is_whole = regs.count == held && regs.step == 1 && regs.first.multiple() % in_word == 0;

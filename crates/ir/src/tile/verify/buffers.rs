@@ -82,7 +82,7 @@ pub(super) fn is_reported(kernel: &Kernel, buffer: &Buffer) -> bool {
 
 /// Checks that the sizes in a shape and its strides are those of the kernel.
 fn check_sizes(kernel: &Kernel, buffer: &Buffer, found: &mut Vec<Diagnostic>) {
-    let Some(shape) = &buffer.run_time else { return };
+    let Some(shape) = &buffer.dynamic_shape else { return };
     let mut exprs = shape.extents.iter().chain(&shape.strides);
     found.extend(exprs.find_map(|expr| unknown_size(kernel, expr, buffer.span)));
 }
@@ -102,7 +102,7 @@ fn meant(space: Space, axis: &Axis) -> Option<&'static str> {
 }
 
 /// The most elements of a fragment without a layout, since they are enumerated.
-const MOST_OPEN: i64 = 1 << 22;
+const MAX_FRAGMENT_ELEMENTS: i64 = 1 << 22;
 
 /// Checks a buffer without a layout, which only a fragment may leave to inference.
 fn check_open(buffer: &Buffer, elements: i64, found: &mut Vec<Diagnostic>) {
@@ -110,9 +110,9 @@ fn check_open(buffer: &Buffer, elements: i64, found: &mut Vec<Diagnostic>) {
         let message = format!("`{}` has no layout", buffer.name);
         let help = "only the layout of a fragment is inferred; write a shape for row-major";
         found.push(Diagnostic::error("K0232", message).label(buffer.span, "declared here").help(help));
-    } else if buffer.shape.iter().any(|e| *e < 1) || elements > MOST_OPEN {
+    } else if buffer.shape.iter().any(|e| *e < 1) || elements > MAX_FRAGMENT_ELEMENTS {
         let message = format!("`{}` has shape {:?}", buffer.name, buffer.shape);
-        let help = format!("extents are at least 1, and a fragment has up to {MOST_OPEN} elements");
+        let help = format!("extents are at least 1, and a fragment has up to {MAX_FRAGMENT_ELEMENTS} elements");
         found.push(Diagnostic::error("K0205", message).label(buffer.span, "declared here").help(help));
     }
 }
@@ -325,7 +325,7 @@ fn check_shared(kernel: &Kernel, target: Target, found: &mut Vec<Diagnostic>) {
     let mut largest: Option<(&Buffer, i64)> = None;
     for (_, buffer) in owners {
         let bytes = buffer.span_elements() * buffer.dtype.bytes();
-        total += crate::shared_room(bytes);
+        total += crate::padded_shared_bytes(bytes);
         if largest.is_none_or(|(_, most)| bytes > most) {
             largest = Some((buffer, bytes));
         }

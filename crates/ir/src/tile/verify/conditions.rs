@@ -18,7 +18,7 @@ pub(super) struct Condition {
 }
 
 /// What is known at a statement of a kernel, except for conditions on data.
-pub(super) struct Known {
+pub(super) struct KnownFacts {
     /// Where iterations are threads: the variables of lane and warp, and the thread in terms of which they are
     /// expressed.
     threads: Option<(Var, Var, Expr)>,
@@ -28,7 +28,7 @@ pub(super) struct Known {
     conditions: Vec<Condition>,
 }
 
-/// How much was known at a statement, to return to with [`Known::back_to`].
+/// How much was known at a statement, to return to with [`KnownFacts::rewind`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     /// Number of known names.
@@ -37,11 +37,11 @@ pub(super) struct Mark {
     conditions: usize,
 }
 
-impl Known {
+impl KnownFacts {
     /// What is known under the conditions `around`; `is_by_threads` if iterations are threads.
-    pub(super) fn new(kernel: &Kernel, is_by_threads: bool, around: &[(&Value, bool)]) -> Known {
+    pub(super) fn new(kernel: &Kernel, is_by_threads: bool, around: &[(&Value, bool)]) -> KnownFacts {
         let threads = is_by_threads.then(|| (kernel.lane(), kernel.warp(), Expr::var(&kernel.tid())));
-        let mut known = Known { threads, names: Vec::new(), conditions: Vec::new() };
+        let mut known = KnownFacts { threads, names: Vec::new(), conditions: Vec::new() };
         for (cond, holds) in around {
             known.assume(cond, *holds);
         }
@@ -53,7 +53,7 @@ impl Known {
     }
 
     /// Forgets what was added since `mark`.
-    pub(super) fn back_to(&mut self, mark: Mark) {
+    pub(super) fn rewind(&mut self, mark: Mark) {
         self.names.truncate(mark.names);
         self.conditions.truncate(mark.conditions);
     }

@@ -13,7 +13,7 @@ use super::values::Type;
 use crate::arena::Handle;
 use crate::scalar::Scalar;
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 use crate::tile::integers::{Comparison, IntegerRange};
 use crate::tile::kernel::Kernel;
 use crate::tile::print::{access_title, value_title};
@@ -41,7 +41,7 @@ pub(super) fn no_index(kernel: &Kernel, value: &Value, kind: Type, access: &Acce
 
 /// Reports accesses to shared memory whose index depends on data and may be out of bounds; `around` are the enclosing
 /// conditions.
-pub(super) fn check(kernel: &Kernel, body: &[Element], around: &[(&Value, bool)], found: &mut Vec<Diagnostic>) {
+pub(super) fn check(kernel: &Kernel, body: &[ElementStmt], around: &[(&Value, bool)], found: &mut Vec<Diagnostic>) {
     Walk::under(kernel, around, found).elements(body);
 }
 
@@ -91,7 +91,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         walk
     }
 
-    fn elements(&mut self, body: &'a [Element]) {
+    fn elements(&mut self, body: &'a [ElementStmt]) {
         let names = self.names.len();
         for element in body {
             self.element(element);
@@ -99,20 +99,20 @@ impl<'a, 'f> Walk<'a, 'f> {
         self.names.truncate(names);
     }
 
-    fn element(&mut self, element: &'a Element) {
+    fn element(&mut self, element: &'a ElementStmt) {
         match element {
-            Element::Let { name, value, .. } => {
+            ElementStmt::Let { name, value, .. } => {
                 self.loads(value);
                 let (dtype, range) = (self.dtype(value), self.range(value));
                 self.names.push(Name { name, value, dtype, range, is_current: true });
             }
-            Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+            ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
                 self.loads(value);
                 to.for_each_load(&mut |access| self.access(access));
                 self.access(to);
                 self.forget(to.buffer);
             }
-            Element::If { cond, then, otherwise, .. } => {
+            ElementStmt::If { cond, then, otherwise, .. } => {
                 self.loads(cond);
                 for (branch, holds) in [(then, true), (otherwise, false)] {
                     let known = self.facts.len();
@@ -121,7 +121,7 @@ impl<'a, 'f> Walk<'a, 'f> {
                     self.facts.truncate(known);
                 }
             }
-            Element::For { body, .. } => {
+            ElementStmt::For { body, .. } => {
                 // An iteration may read what an earlier one has stored.
                 let mut stored = Vec::new();
                 body.iter().for_each(|element| {

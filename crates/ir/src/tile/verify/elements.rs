@@ -7,20 +7,20 @@ use tilewright_expr::{Expr, ValueRange, Var};
 
 use super::bounds::{self, Outside};
 use super::buffer_errors::{no_atomic_addition, no_buffer};
-use super::conditions::Known;
+use super::conditions::KnownFacts;
 use super::identifiers::check_name;
 use super::races::{self, Iterations, MOST_POINTS, Who};
 use super::values::{Names, Type, check_fits, may_store, type_of};
 use super::{data, index, owners, uniform};
 use crate::hw_index::Dim;
 use crate::tile::buffer::{Direction, Space};
-use crate::tile::element::{Claim, Element, Parallel};
+use crate::tile::element::{Claim, ElementStmt, Parallel};
 use crate::tile::kernel::{If, Kernel, Loop};
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, ElementClass, Value};
 
 /// The most iterations of a parallel loop, since they are enumerated.
-const MOST_ITERATIONS: i64 = 1 << 22;
+const MAX_ITERATIONS: i64 = 1 << 22;
 
 /// The text of a label where a name was first used.
 const FIRST: &str = "first used here";
@@ -28,7 +28,7 @@ const FIRST: &str = "first used here";
 /// The same for the variables of a parallel loop, whose names the compiler may have chosen.
 const OF_LOOP: &str = "the name of a variable of this loop";
 
-struct Context<'a> {
+struct ElementChecker<'a> {
     kernel: &'a Kernel,
     /// Variables in scope.
     vars: Vec<Var>,
@@ -37,7 +37,7 @@ struct Context<'a> {
     /// Where a name was first used, and the text of a label there.
     declared: BTreeMap<String, (Span, &'static str)>,
     /// What the enclosing conditions say.
-    known: Known,
+    known: KnownFacts,
     found: &'a mut Vec<Diagnostic>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn check_parallel(
 ) {
     let before = found.len();
     check_extents(parallel, found);
-    let mut context = Context::inside(kernel, scope, Known::new(kernel, false, conditions), found);
+    let mut context = ElementChecker::inside(kernel, scope, KnownFacts::new(kernel, false, conditions), found);
     for var in &parallel.vars {
         context.declare(var, parallel.span, OF_LOOP);
     }
@@ -71,13 +71,13 @@ pub(super) fn check_parallel(
 /// Checks statements that every thread executes.
 pub(super) fn check_each(
     kernel: &Kernel,
-    elements: &[Element],
+    elements: &[ElementStmt],
     scope: &[Loop],
     conditions: &[(&Value, bool)],
     found: &mut Vec<Diagnostic>,
 ) {
     let before = found.len();
-    Context::inside(kernel, scope, Known::new(kernel, true, conditions), found).elements(elements);
+    ElementChecker::inside(kernel, scope, KnownFacts::new(kernel, true, conditions), found).elements(elements);
     if found.len() == before {
         uniform::check_fragments(kernel, elements, found);
         let iterations = Iterations { vars: vec![kernel.tid()], body: elements, who: Who::Threads };
@@ -97,8 +97,8 @@ pub(super) fn check_condition(
     found: &mut Vec<Diagnostic>,
 ) {
     let before = found.len();
-    let known = Known::new(kernel, false, conditions);
-    Context::inside(kernel, scope, known, found).condition(&branch.cond, branch.span);
+    let known = KnownFacts::new(kernel, false, conditions);
+    ElementChecker::inside(kernel, scope, known, found).condition(&branch.cond, branch.span);
     if found.len() == before {
         uniform::check_condition(kernel, &branch.cond, branch.span, found);
         data::check_value(kernel, &branch.cond, conditions, found);
@@ -118,11 +118,11 @@ fn check_extents(parallel: &Parallel, found: &mut Vec<Diagnostic>) {
         );
         found.push(Diagnostic::error("K0234", message).label(parallel.span, "this loop").help(help));
     }
-    if parallel.vars.is_empty() || extents.iter().any(|extent| *extent < 1) || iterations > MOST_ITERATIONS {
+    if parallel.vars.is_empty() || extents.iter().any(|extent| *extent < 1) || iterations > MAX_ITERATIONS {
         found.push(
             Diagnostic::error("K0234", format!("a parallel loop over {extents:?}"))
                 .label(parallel.span, "this loop")
-                .help(format!("it has one or more extents of at least 1, and up to {MOST_ITERATIONS} iterations")),
+                .help(format!("it has one or more extents of at least 1, and up to {MAX_ITERATIONS} iterations")),
         );
     }
     let size = parallel.layout.as_ref().map_or(iterations, |layout| layout.size());
@@ -136,8 +136,13 @@ fn check_extents(parallel: &Parallel, found: &mut Vec<Diagnostic>) {
     }
 }
 
-impl<'a> Context<'a> {
-    fn inside(kernel: &'a Kernel, scope: &[Loop], known: Known, found: &'a mut Vec<Diagnostic>) -> Context<'a> {
+impl<'a> ElementChecker<'a> {
+    fn inside(
+        kernel: &'a Kernel,
+        scope: &[Loop],
+        known: KnownFacts,
+        found: &'a mut Vec<Diagnostic>,
+    ) -> ElementChecker<'a> {
         let mut vars = vec![kernel.warp(), kernel.tid()];
         vars.extend(Dim::ALL.map(|dimension| kernel.block(dimension)));
         vars.extend(kernel.sizes.iter().map(|size| size.var.clone()));
@@ -145,7 +150,7 @@ impl<'a> Context<'a> {
         let of_sizes = kernel.sizes.iter().map(|size| (size.var.name().to_string(), (size.span, FIRST)));
         let of_loops = scope.iter().map(|outer| (outer.var.name().to_string(), (outer.span, FIRST)));
         let declared = of_sizes.chain(of_loops).collect();
-        Context { kernel, vars, names: Vec::new(), declared, known, found }
+        ElementChecker { kernel, vars, names: Vec::new(), declared, known, found }
     }
 
     /// Declares a variable of a loop; if its name is used again, a label at the loop says `first`.
@@ -180,32 +185,32 @@ impl<'a> Context<'a> {
         }
     }
 
-    fn elements(&mut self, elements: &[Element]) {
+    fn elements(&mut self, elements: &[ElementStmt]) {
         let (vars, names, mark) = (self.vars.len(), self.names.len(), self.known.mark());
         for element in elements {
             self.element(element);
         }
         self.vars.truncate(vars);
         self.names.truncate(names);
-        self.known.back_to(mark);
+        self.known.rewind(mark);
     }
 
-    fn element(&mut self, element: &Element) {
+    fn element(&mut self, element: &ElementStmt) {
         match element {
-            Element::Let { name, value, span } => {
+            ElementStmt::Let { name, value, span } => {
                 check_name(name, *span, "a value", self.found);
                 self.check_free(name, *span, FIRST);
                 let kind = self.value(value, *span);
                 self.known.name(name, value);
                 self.names.push((name.clone(), kind.unwrap_or(Type::Integer(ValueRange::new(0, 1)))));
             }
-            Element::Store { to, value, claim } => {
+            ElementStmt::Store { to, value, claim } => {
                 self.store(to, value);
                 if *claim == Claim::AnyWins {
                     self.one_copy(to);
                 }
             }
-            Element::AtomicAdd { to, value } => {
+            ElementStmt::AtomicAdd { to, value } => {
                 self.store(to, value);
                 if self.kernel.buffers.get(to.buffer).is_some_and(|buffer| buffer.space == Space::Fragment) {
                     let message = format!("`{}` is in registers", access_title(self.kernel, to));
@@ -214,12 +219,12 @@ impl<'a> Context<'a> {
                 }
                 self.found.extend(no_atomic_addition(self.kernel, to.buffer, to.span));
             }
-            Element::If { cond, then, otherwise, span } => {
+            ElementStmt::If { cond, then, otherwise, span } => {
                 self.condition(cond, *span);
                 self.under(cond, true, |this| this.elements(then));
                 self.under(cond, false, |this| this.elements(otherwise));
             }
-            Element::For { var, body, span } => {
+            ElementStmt::For { var, body, span } => {
                 let (vars, names) = (self.vars.len(), self.names.len());
                 self.declare(var, *span, FIRST);
                 self.elements(body);
@@ -234,7 +239,7 @@ impl<'a> Context<'a> {
         let mark = self.known.mark();
         self.known.assume(cond, holds);
         check(self);
-        self.known.back_to(mark);
+        self.known.rewind(mark);
     }
 
     fn condition(&mut self, cond: &Value, span: Span) {

@@ -5,7 +5,7 @@ use tilewright_expr::{Expr, Node, ValueRange};
 
 /// The greatest magnitude of a sum or product of indices. It leaves room in 64 bits, so that terms may be added in any
 /// order.
-const MOST: i64 = 1 << 60;
+const MAX_MAGNITUDE: i64 = 1 << 60;
 
 /// The error for an expression that is part of `title`, if it cannot be computed.
 pub(super) fn wrong(expr: &Expr, title: &str, span: Span) -> Option<Diagnostic> {
@@ -32,7 +32,7 @@ fn divisor_finding(title: &str, divisor: &Expr, span: Span) -> Diagnostic {
         .help("the divisor of an index must be positive; division rounds down")
 }
 
-/// The innermost sum or product that exceeds [`MOST`].
+/// The innermost sum or product that exceeds [`MAX_MAGNITUDE`].
 fn too_large(expr: &Expr) -> Option<&Expr> {
     let (a, b) = expr.operands()?;
     let own = || {
@@ -44,7 +44,7 @@ fn too_large(expr: &Expr) -> Option<&Expr> {
 
 /// Whether integers of this range are computed exactly.
 pub(super) fn is_held(range: ValueRange) -> bool {
-    range.within(-MOST, MOST + 1)
+    range.within(-MAX_MAGNITUDE, MAX_MAGNITUDE + 1)
 }
 
 /// Whether the range of a number is known; it is not for an exclusive or of negative numbers.

@@ -9,10 +9,10 @@ use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::{Expr, Node, Var};
 
 use super::bounds::{self, Outside};
-use super::conditions::{Condition, Known};
+use super::conditions::{Condition, KnownFacts};
 use crate::hw_index::Dim;
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::print::access_title;
 use crate::tile::value::{Access, Coord, ElementClass, Value};
@@ -38,7 +38,7 @@ fn check_body<'a>(
                 let parallel = &kernel.parallels[*parallel];
                 Walk::new(kernel, (false, &parallel.vars), around, found).elements(&parallel.body);
             }
-            Stmt::Each(elements) => Walk::new(kernel, (true, &[kernel.tid()]), around, found).elements(elements),
+            Stmt::EachThread(elements) => Walk::new(kernel, (true, &[kernel.tid()]), around, found).elements(elements),
             Stmt::If(branch) => {
                 Walk::new(kernel, (false, &[]), around, found).value(&branch.cond);
                 for (body, holds) in [(&branch.then, true), (&branch.otherwise, false)] {
@@ -54,7 +54,7 @@ fn check_body<'a>(
 struct Walk<'a, 'f> {
     kernel: &'a Kernel,
     /// What is known at the current statement.
-    known: Known,
+    known: KnownFacts,
     /// Variables of the iteration, and of the loops inside it: together they go through a tile.
     own: Vec<Var>,
     /// Conditions under which the current value is used: it is stored to a tensor, and the index of the store is in
@@ -70,33 +70,39 @@ impl<'a, 'f> Walk<'a, 'f> {
         around: &[(&Value, bool)],
         found: &'f mut Vec<Diagnostic>,
     ) -> Walk<'a, 'f> {
-        Walk { kernel, known: Known::new(kernel, is_by_threads, around), own: own.to_vec(), counts: Vec::new(), found }
+        Walk {
+            kernel,
+            known: KnownFacts::new(kernel, is_by_threads, around),
+            own: own.to_vec(),
+            counts: Vec::new(),
+            found,
+        }
     }
 
-    fn elements(&mut self, body: &[Element]) {
+    fn elements(&mut self, body: &[ElementStmt]) {
         let mark = self.known.mark();
         for element in body {
             self.element(element);
         }
-        self.known.back_to(mark);
+        self.known.rewind(mark);
     }
 
-    fn element(&mut self, element: &Element) {
+    fn element(&mut self, element: &ElementStmt) {
         match element {
-            Element::Let { name, value, .. } => {
+            ElementStmt::Let { name, value, .. } => {
                 self.value(value);
                 self.known.name(name, value);
             }
-            Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+            ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
                 self.stored(to, value);
                 self.indices(to);
             }
-            Element::If { cond, then, otherwise, .. } => {
+            ElementStmt::If { cond, then, otherwise, .. } => {
                 self.value(cond);
                 self.under(cond, true, |this| this.elements(then));
                 self.under(cond, false, |this| this.elements(otherwise));
             }
-            Element::For { var, body, .. } => {
+            ElementStmt::For { var, body, .. } => {
                 self.own.push(var.clone());
                 self.elements(body);
                 self.own.pop();
@@ -123,7 +129,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         let mark = self.known.mark();
         self.known.assume(cond, holds);
         check(self);
-        self.known.back_to(mark);
+        self.known.rewind(mark);
     }
 
     fn value(&mut self, value: &Value) {
@@ -255,7 +261,7 @@ impl<'a, 'f> Walk<'a, 'f> {
 
 /// The extent of a dimension.
 fn extent(buffer: &Buffer, dimension: usize) -> Expr {
-    match &buffer.run_time {
+    match &buffer.dynamic_shape {
         Some(shape) => shape.extents[dimension].clone(),
         None => Expr::constant(buffer.shape[dimension]),
     }

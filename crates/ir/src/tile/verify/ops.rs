@@ -133,7 +133,7 @@ fn check_operand(
             continue;
         }
         // A tile may extend beyond a bound known only at launch: what is out of bounds is masked.
-        let hangs_over = buffer.run_time.is_some() && range.lo >= 0;
+        let hangs_over = buffer.dynamic_shape.is_some() && range.lo >= 0;
         if !hangs_over && (range.lo < 0 || range.hi > most.saturating_sub(*extent)) {
             let message = format!(
                 "`{}` reaches index {} of dimension {dimension} (extent {most})",
@@ -215,7 +215,7 @@ fn different_dtypes(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<
 
 /// The error for different extents, since every element needs a counterpart on the other side.
 fn different_extents(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option<Diagnostic> {
-    if dst.moving_extents() == src.moving_extents() {
+    if dst.non_unit_extents() == src.non_unit_extents() {
         return None;
     }
     let elements = |tile: &Tile| format!("`{}` has {}", tile_title(kernel, tile), counted(tile.elements(), "element"));
@@ -230,7 +230,7 @@ fn different_extents(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2]) -> Option
 
 /// Adds help on how to transpose, if the extents suggest that a transpose is intended.
 fn transposable(kernel: &Kernel, dst: &Tile, src: &Tile, finding: Diagnostic) -> Diagnostic {
-    match (&dst.moving_extents()[..], &src.moving_extents()[..]) {
+    match (&dst.non_unit_extents()[..], &src.non_unit_extents()[..]) {
         ([a, b], [c, d]) if a == d && b == c => finding.help(transposed_help(kernel, dst, src)),
         _ => finding,
     }
@@ -244,8 +244,8 @@ fn transposed_help(kernel: &Kernel, dst: &Tile, src: &Tile) -> String {
             .to_string();
     };
     let buffer = &kernel.buffers[tile.buffer];
-    let shown = match &tile.moving_extents()[..] {
-        [rows, columns] if buffer.run_time.is_none() && buffer.shape == [*rows, *columns] => {
+    let shown = match &tile.non_unit_extents()[..] {
+        [rows, columns] if buffer.dynamic_shape.is_none() && buffer.shape == [*rows, *columns] => {
             format!("S([{columns}, {rows}], [1, {columns}])")
         }
         _ => "..".to_string(),
@@ -287,7 +287,7 @@ fn check_conversion(kernel: &Kernel, op: &Op, [dst, src]: [&Tile; 2], found: &mu
 fn check_reduction(kernel: &Kernel, op: &Op, reduce: Reduce, [dst, src]: [&Tile; 2], found: &mut Vec<Diagnostic>) {
     found.extend(different_dtypes(kernel, op, [dst, src]));
     found.extend(opaque(op, &kernel.buffers[src.buffer]));
-    if src.moving_extents_without(reduce.dimension) != Some(dst.moving_extents()) {
+    if src.non_unit_extents_without(reduce.dimension) != Some(dst.non_unit_extents()) {
         let (dimension, to, from) = (reduce.dimension, &dst.extents, &src.extents);
         let message = format!("`reduce` over dimension {dimension} from extents {from:?} to {to:?}");
         let finding = Diagnostic::error("K0219", message)

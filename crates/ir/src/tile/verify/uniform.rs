@@ -7,7 +7,7 @@ use tilewright_layout::axis::Scope;
 
 use crate::hw_index::HwIndex;
 use crate::tile::buffer::Space;
-use crate::tile::element::{Element, Parallel};
+use crate::tile::element::{ElementStmt, Parallel};
 use crate::tile::kernel::Kernel;
 use crate::tile::print::{access_title, value_title};
 use crate::tile::value::{Access, Coord, Value};
@@ -24,7 +24,7 @@ pub(super) fn check_condition(kernel: &Kernel, cond: &Value, span: Span, found: 
 }
 
 /// Reports stores to fragments that make the copies of threads differ.
-pub(super) fn check_fragments(kernel: &Kernel, body: &[Element], found: &mut Vec<Diagnostic>) {
+pub(super) fn check_fragments(kernel: &Kernel, body: &[ElementStmt], found: &mut Vec<Diagnostic>) {
     let mut uniformity = Uniformity { kernel, names: Vec::new() };
     uniformity.elements(body, None, found);
 }
@@ -54,23 +54,23 @@ struct Uniformity<'a> {
 
 impl<'a> Uniformity<'a> {
     /// `around` is the hardware index that the enclosing conditions depend on, if it differs between threads.
-    fn elements(&mut self, body: &'a [Element], around: Option<&str>, found: &mut Vec<Diagnostic>) {
+    fn elements(&mut self, body: &'a [ElementStmt], around: Option<&str>, found: &mut Vec<Diagnostic>) {
         let names = self.names.len();
         for element in body {
             match element {
-                Element::Let { name, value, .. } => self.names.push((name, self.of_value(value))),
-                Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+                ElementStmt::Let { name, value, .. } => self.names.push((name, self.of_value(value))),
+                ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
                     let on = around.map(str::to_string).or_else(|| self.of_access(to)).or_else(|| self.of_value(value));
                     if let Some(on) = on.filter(|_| self.kernel.buffers[to.buffer].space == Space::Fragment) {
                         found.push(self.differing(to, &on));
                     }
                 }
-                Element::If { cond, then, otherwise, .. } => {
+                ElementStmt::If { cond, then, otherwise, .. } => {
                     let cond = around.map(str::to_string).or_else(|| self.of_value(cond));
                     self.elements(then, cond.as_deref(), found);
                     self.elements(otherwise, cond.as_deref(), found);
                 }
-                Element::For { body, .. } => self.elements(body, around, found),
+                ElementStmt::For { body, .. } => self.elements(body, around, found),
             }
         }
         self.names.truncate(names);
@@ -78,18 +78,18 @@ impl<'a> Uniformity<'a> {
 
     /// The first statement, this one or one inside it, that depends on a hardware index that differs between threads,
     /// with that index.
-    fn first(&mut self, element: &'a Element) -> Option<(Span, String)> {
+    fn first(&mut self, element: &'a ElementStmt) -> Option<(Span, String)> {
         let own = match element {
-            Element::Let { name, value, .. } => {
+            ElementStmt::Let { name, value, .. } => {
                 let on = self.of_value(value);
                 self.names.push((name, on.clone()));
                 on
             }
-            Element::Store { to, value, .. } | Element::AtomicAdd { to, value } => {
+            ElementStmt::Store { to, value, .. } | ElementStmt::AtomicAdd { to, value } => {
                 self.of_access(to).or_else(|| self.of_value(value))
             }
-            Element::If { cond, .. } => self.of_value(cond),
-            Element::For { .. } => None,
+            ElementStmt::If { cond, .. } => self.of_value(cond),
+            ElementStmt::For { .. } => None,
         };
         let own = own.map(|on| (element.span(), on));
         own.or_else(|| element.inner().find_map(|inner| self.first(inner)))

@@ -6,7 +6,7 @@ use tilewright_diag::{Diagnostic, Span};
 
 use crate::arena::Handle;
 use crate::tile::buffer::{Buffer, Space};
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::op::{Effect, Op};
 use crate::tile::value::Value;
@@ -35,7 +35,7 @@ impl Walk<'_> {
                 Stmt::Op(op) => self.op(&self.kernel.ops[*op]),
                 Stmt::Loop(inner) => self.body(&inner.body),
                 Stmt::Parallel(parallel) => self.elements(&self.kernel.parallels[*parallel].body),
-                Stmt::Each(elements) => self.elements(elements),
+                Stmt::EachThread(elements) => self.elements(elements),
                 Stmt::If(branch) => {
                     self.value(&branch.cond);
                     self.body(&branch.then);
@@ -68,25 +68,25 @@ impl Walk<'_> {
         op.operands.iter().all(|tile| self.kernel.buffers[tile.buffer].space == Space::Shared)
     }
 
-    fn elements(&mut self, elements: &[Element]) {
+    fn elements(&mut self, elements: &[ElementStmt]) {
         for element in elements {
             match element {
-                Element::Let { value, .. } => self.value(value),
-                Element::Store { to, value, .. } => {
+                ElementStmt::Let { value, .. } => self.value(value),
+                ElementStmt::Store { to, value, .. } => {
                     self.value(value);
                     to.for_each_load(&mut |access| self.read(access.buffer, access.span));
                     self.write(to.buffer);
                 }
-                Element::AtomicAdd { to, value } => {
+                ElementStmt::AtomicAdd { to, value } => {
                     self.value(value);
                     self.read(to.buffer, to.span);
                 }
-                Element::If { cond, then, otherwise, .. } => {
+                ElementStmt::If { cond, then, otherwise, .. } => {
                     self.value(cond);
                     self.elements(then);
                     self.elements(otherwise);
                 }
-                Element::For { body, .. } => self.elements(body),
+                ElementStmt::For { body, .. } => self.elements(body),
             }
         }
     }

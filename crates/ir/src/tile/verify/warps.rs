@@ -9,7 +9,7 @@ use super::owners;
 use super::races::{self, Iterations, WARPS_HELP, Who};
 use crate::scalar::Scalar;
 use crate::tile::buffer::Space;
-use crate::tile::element::{Claim, Element};
+use crate::tile::element::{Claim, ElementStmt};
 use crate::tile::kernel::Kernel;
 use crate::tile::op::{Effect, Op};
 use crate::tile::print::tile_title;
@@ -61,22 +61,22 @@ fn same_tile(kernel: &Kernel, op: &Op) -> Option<Diagnostic> {
 }
 
 /// What a warp does to its tiles, as statements on single elements.
-fn by_elements(op: &Op) -> Vec<Element> {
+fn by_elements(op: &Op) -> Vec<ElementStmt> {
     let operands = op.kind.info().operands.iter().zip(&op.operands);
     operands.map(|(operand, tile)| of_tile(tile, operand.effect, op.span)).collect()
 }
 
-fn of_tile(tile: &Tile, effect: Effect, span: Span) -> Element {
-    let extents = tile.moving_extents();
+fn of_tile(tile: &Tile, effect: Effect, span: Span) -> ElementStmt {
+    let extents = tile.non_unit_extents();
     let vars: Vec<Var> = extents.iter().enumerate().map(|(at, e)| Var::new(format!("#{at}"), 0, e - 1)).collect();
     let access = tile.access(&vars, span);
     let element = match effect {
-        Effect::Read | Effect::Move => Element::Let { name: "#".to_string(), value: Value::Load(access), span },
+        Effect::Read | Effect::Move => ElementStmt::Let { name: "#".to_string(), value: Value::Load(access), span },
         Effect::Write | Effect::Update => {
-            Element::Store { to: access, value: Value::Const(Scalar::Int(0)), claim: Claim::None }
+            ElementStmt::Store { to: access, value: Value::Const(Scalar::Int(0)), claim: Claim::None }
         }
     };
-    vars.iter().rev().fold(element, |inner, var| Element::For { var: var.clone(), body: vec![inner], span })
+    vars.iter().rev().fold(element, |inner, var| ElementStmt::For { var: var.clone(), body: vec![inner], span })
 }
 
 /// The error for an op of the whole CTA on a tile that differs between warps: each warp would do part of a different
@@ -95,7 +95,7 @@ fn tile_of_a_warp(kernel: &Kernel, op: &Op, tile: &Tile) -> Option<Diagnostic> {
 /// warp, and the warp that the op names does not hold all of the fragment.
 fn beyond_the_warp(kernel: &Kernel, op: &Op, tile: &Tile) -> Option<Diagnostic> {
     let buffer = &kernel.buffers[tile.buffer];
-    if buffer.space != Space::Fragment || kernel.own_of_warps(tile).is_some() {
+    if buffer.space != Space::Fragment || kernel.warp_slice_dimension(tile).is_some() {
         return None;
     }
     let owner = &kernel.buffers[kernel.storage(tile.buffer)];

@@ -3,7 +3,7 @@
 use tilewright_diag::Span;
 use tilewright_expr::Var;
 
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 
 /// The most accesses that are listed.
 pub(in crate::tile::verify) const MOST_POINTS: i64 = 1 << 22;
@@ -13,7 +13,7 @@ pub(in crate::tile::verify) struct Iterations<'a> {
     /// The variables that tell iterations apart; their ranges begin at 0.
     pub(in crate::tile::verify) vars: Vec<Var>,
     /// The statements of each iteration.
-    pub(in crate::tile::verify) body: &'a [Element],
+    pub(in crate::tile::verify) body: &'a [ElementStmt],
     /// Whether the iterations are those of a loop, threads or warps.
     pub(in crate::tile::verify) who: Who,
 }

@@ -3,10 +3,10 @@
 use tilewright_expr::{Expr, Var};
 
 use super::iterations::{Iterations, Who};
-use crate::tile::element::{Claim, Element};
+use crate::tile::element::{Claim, ElementStmt};
 use crate::tile::kernel::Kernel;
 use crate::tile::value::{Access, Coord, ElementOp, Value};
-use crate::tile::verify::conditions::{Condition, Known};
+use crate::tile::verify::conditions::{Condition, KnownFacts};
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,46 +48,46 @@ pub(super) fn is_excused(one: &Touch, other: &Touch) -> bool {
 
 /// All accesses of an iteration.
 pub(super) fn collect<'a>(kernel: &Kernel, iterations: &Iterations<'a>, around: &[(&Value, bool)]) -> Vec<Touch<'a>> {
-    let known = Known::new(kernel, iterations.who == Who::Threads, around);
+    let known = KnownFacts::new(kernel, iterations.who == Who::Threads, around);
     let mut walk = Collector { known, inner: Vec::new(), touches: Vec::new() };
     walk.elements(iterations.body);
     walk.touches
 }
 
 struct Collector<'a> {
-    known: Known,
+    known: KnownFacts,
     /// Variables of the loops around the current statement, inside the iteration.
     inner: Vec<Var>,
     touches: Vec<Touch<'a>>,
 }
 
 impl<'a> Collector<'a> {
-    fn elements(&mut self, body: &'a [Element]) {
+    fn elements(&mut self, body: &'a [ElementStmt]) {
         let mark = self.known.mark();
         for element in body {
             self.element(element);
         }
-        self.known.back_to(mark);
+        self.known.rewind(mark);
     }
 
-    fn element(&mut self, element: &'a Element) {
+    fn element(&mut self, element: &'a ElementStmt) {
         match element {
-            Element::Let { name, value, .. } => {
+            ElementStmt::Let { name, value, .. } => {
                 self.value(value);
                 self.known.name(name, value);
             }
-            Element::Store { to, value, claim } => self.written(to, value, Kind::Store(*claim)),
-            Element::AtomicAdd { to, value } => self.written(to, value, Kind::Atomic),
-            Element::If { cond, then, otherwise, .. } => {
+            ElementStmt::Store { to, value, claim } => self.written(to, value, Kind::Store(*claim)),
+            ElementStmt::AtomicAdd { to, value } => self.written(to, value, Kind::Atomic),
+            ElementStmt::If { cond, then, otherwise, .. } => {
                 self.value(cond);
                 for (branch, holds) in [(then, true), (otherwise, false)] {
                     let mark = self.known.mark();
                     self.known.assume(cond, holds);
                     self.elements(branch);
-                    self.known.back_to(mark);
+                    self.known.rewind(mark);
                 }
             }
-            Element::For { var, body, .. } => {
+            ElementStmt::For { var, body, .. } => {
                 self.inner.push(var.clone());
                 self.elements(body);
                 self.inner.pop();
@@ -116,7 +116,7 @@ impl<'a> Collector<'a> {
                         let mark = self.known.mark();
                         self.known.assume(cond, holds);
                         self.value(chosen);
-                        self.known.back_to(mark);
+                        self.known.rewind(mark);
                     }
                 }
                 (_, operands) => operands.iter().for_each(|operand| self.value(operand)),

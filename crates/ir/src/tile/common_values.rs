@@ -14,22 +14,22 @@ use tilewright_diag::{Diagnostic, Span};
 use tilewright_layout::DType;
 
 use crate::tile::buffer::Space;
-use crate::tile::element::Element;
+use crate::tile::element::ElementStmt;
 use crate::tile::kernel::{Kernel, Stmt};
 use crate::tile::value::{Access, Coord, ElementOp, Narrowing, Value, op_dtype};
 
 /// From this number of operations on, a value that is used several times gets a name.
 const WORTH_A_NAME: u64 = 2;
 /// From this number of operations on, it gets a name even if it reads memory and every use is under a condition.
-const MOST_UNFOLDED: u64 = 1 << 4;
+const MAX_UNFOLDED: u64 = 1 << 4;
 /// From this number of operations on, a part of a value gets a name even if it is used once.
-const MOST_AT_ONCE: u64 = 1 << 6;
+const MAX_AT_ONCE: u64 = 1 << 6;
 /// From this number of operations on, it gets a name even if it reads memory and is used only in arms of `select`.
-const MOST_IN_AN_ARM: u64 = 1 << 7;
+const MAX_IN_AN_ARM: u64 = 1 << 7;
 /// The deepest nesting of operations that later stages accept.
-const MOST_NESTED: u64 = 1 << 8;
+const MAX_NESTED: u64 = 1 << 8;
 /// The most operations in one value, fully expanded, that later stages accept.
-const MOST_IN_ALL: u64 = 1 << 12;
+const MAX_IN_ALL: u64 = 1 << 12;
 
 /// The identity of a node: its operation, and the address of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,23 +63,23 @@ struct Node {
 
 /// The size of a value when its parts have names.
 #[derive(Clone, Copy, Debug, Default)]
-struct Left {
+struct ValueSize {
     /// Number of operations.
     operations: u64,
     /// How deeply they are nested.
-    nested: u64,
+    depth: u64,
 }
 
-impl Left {
+impl ValueSize {
     /// The size of two values side by side.
-    fn beside(self, other: Left) -> Left {
+    fn beside(self, other: ValueSize) -> ValueSize {
         let operations = self.operations.saturating_add(other.operations);
-        Left { operations, nested: self.nested.max(other.nested) }
+        ValueSize { operations, depth: self.depth.max(other.depth) }
     }
 }
 
 /// Gives names to the values of a kernel that are used several times, and to parts of long ones.
-pub fn name_shared(kernel: &mut Kernel) {
+pub fn name_common_values(kernel: &mut Kernel) {
     let taken = kernel.taken_names().into_iter().map(str::to_string).collect();
     let mut parallels = std::mem::take(&mut kernel.parallels);
     let mut body = std::mem::take(&mut kernel.body);
@@ -91,7 +91,7 @@ pub fn name_shared(kernel: &mut Kernel) {
     let found = naming.found;
     kernel.parallels = parallels;
     kernel.body = body;
-    kernel.mistakes.extend(found);
+    kernel.build_errors.extend(found);
 }
 
 struct Naming<'a> {
@@ -110,7 +110,7 @@ impl Naming<'_> {
             match stmt {
                 Stmt::Op(_) | Stmt::Parallel(_) => {}
                 Stmt::Loop(inner) => self.stmts(&mut inner.body),
-                Stmt::Each(elements) => *elements = self.elements(std::mem::take(elements)),
+                Stmt::EachThread(elements) => *elements = self.elements(std::mem::take(elements)),
                 Stmt::If(branch) => {
                     // No statement that names a value can precede it.
                     let (_, [cond], _) = self.unfolded([&branch.cond], &[], (branch.span, false));
@@ -122,7 +122,7 @@ impl Naming<'_> {
         }
     }
 
-    fn elements(&mut self, body: Vec<Element>) -> Vec<Element> {
+    fn elements(&mut self, body: Vec<ElementStmt>) -> Vec<ElementStmt> {
         let known = self.dtypes.len();
         let mut out = Vec::with_capacity(body.len());
         for element in body {
@@ -135,30 +135,30 @@ impl Naming<'_> {
     }
 
     /// The statements that name values for a statement, and the statement rewritten to use the names.
-    fn element(&mut self, element: Element) -> (Vec<Element>, Element) {
+    fn element(&mut self, element: ElementStmt) -> (Vec<ElementStmt>, ElementStmt) {
         match element {
-            Element::Let { name, value, span } => {
+            ElementStmt::Let { name, value, span } => {
                 let (before, [value], _) = self.unfolded([&value], &[], (span, true));
                 let dtype = self.dtype(&value);
                 self.dtypes.push((name.clone(), dtype));
-                (before, Element::Let { name, value, span })
+                (before, ElementStmt::Let { name, value, span })
             }
-            Element::Store { to, value, claim } => {
+            ElementStmt::Store { to, value, claim } => {
                 let (before, [value], to) = self.unfolded([&value], std::slice::from_ref(&to), (to.span, true));
-                (before, Element::Store { to: to[0].clone(), value, claim })
+                (before, ElementStmt::Store { to: to[0].clone(), value, claim })
             }
-            Element::AtomicAdd { to, value } => {
+            ElementStmt::AtomicAdd { to, value } => {
                 let (before, [value], to) = self.unfolded([&value], std::slice::from_ref(&to), (to.span, true));
-                (before, Element::AtomicAdd { to: to[0].clone(), value })
+                (before, ElementStmt::AtomicAdd { to: to[0].clone(), value })
             }
-            Element::If { cond, then, otherwise, span } => {
+            ElementStmt::If { cond, then, otherwise, span } => {
                 let (before, [cond], _) = self.unfolded([&cond], &[], (span, true));
                 let (then, otherwise) = (self.elements(then), self.elements(otherwise));
-                (before, Element::If { cond, then, otherwise, span })
+                (before, ElementStmt::If { cond, then, otherwise, span })
             }
-            Element::For { var, body, span } => {
+            ElementStmt::For { var, body, span } => {
                 let body = self.elements(body);
-                (Vec::new(), Element::For { var, body, span })
+                (Vec::new(), ElementStmt::For { var, body, span })
             }
         }
     }
@@ -170,29 +170,29 @@ impl Naming<'_> {
         values: [&Value; N],
         accesses: &[Access],
         (span, takes_names): (Span, bool),
-    ) -> (Vec<Element>, [Value; N], Vec<Access>) {
+    ) -> (Vec<ElementStmt>, [Value; N], Vec<Access>) {
         let mut roots = Vec::new();
         values.iter().for_each(|value| outermost(value, &mut roots));
         accesses.iter().for_each(|access| outermost_of(access, &mut roots));
         let order = in_order(&roots);
         let nodes = self.nodes(&roots, &order);
-        if (order.len() as u64) < MOST_AT_ONCE && nodes.values().all(|node| node.uses < 2) {
+        if (order.len() as u64) < MAX_AT_ONCE && nodes.values().all(|node| node.uses < 2) {
             return (Vec::new(), values.map(Value::clone), accesses.to_vec());
         }
-        let (mut made, mut named, mut longest) = (BTreeMap::new(), Vec::new(), Left::default());
+        let (mut made, mut named, mut longest) = (BTreeMap::new(), Vec::new(), ValueSize::default());
         for (key, value) in order {
             let (value, left) = rebuilt_operation(&made, value);
             let name = if takes_names { self.name_for(&nodes[&key], key, left.operations) } else { None };
-            let is_too_long = left.nested > MOST_NESTED || left.operations > MOST_IN_ALL;
+            let is_too_long = left.depth > MAX_NESTED || left.operations > MAX_IN_ALL;
             let now = match name {
                 Some(name) => {
-                    named.push(Element::Let { name: name.clone(), value, span });
-                    (Value::Named(name), Left::default())
+                    named.push(ElementStmt::Let { name: name.clone(), value, span });
+                    (Value::Named(name), ValueSize::default())
                 }
                 // A placeholder until the mistake is reported.
                 None if is_too_long => {
                     longest = longest.beside(left);
-                    (Value::from(0), Left::default())
+                    (Value::from(0), ValueSize::default())
                 }
                 None => (value, left),
             };
@@ -277,10 +277,10 @@ impl Naming<'_> {
     fn name_for(&mut self, node: &Node, key: Key, operations: u64) -> Option<String> {
         let dtype = node.dtype?;
         let may = |most: u64| node.is_certain || (!node.may_leave && (!node.reads_memory || operations >= most));
-        let is_shared = node.uses >= 2 && operations >= WORTH_A_NAME && may(MOST_UNFOLDED);
+        let is_shared = node.uses >= 2 && operations >= WORTH_A_NAME && may(MAX_UNFOLDED);
         // A product with a name would not be fused any more; the sum around it gets the name.
         let is_fused = node.is_term && matches!(key, Key::Op(ElementOp::Mul, _));
-        let is_long = node.is_part && !is_fused && operations >= MOST_AT_ONCE && may(MOST_IN_AN_ARM);
+        let is_long = node.is_part && !is_fused && operations >= MAX_AT_ONCE && may(MAX_IN_AN_ARM);
         if !is_shared && !is_long {
             return None;
         }
@@ -293,11 +293,11 @@ impl Naming<'_> {
 }
 
 /// The error for a statement in which a value of this size is left without names.
-fn too_long(left: Left, span: Span) -> Option<Diagnostic> {
-    let message = if left.nested > MOST_NESTED {
-        format!("a value nests more than {MOST_NESTED} operations")
-    } else if left.operations > MOST_IN_ALL {
-        format!("a value expands to more than {MOST_IN_ALL} operations")
+fn too_long(left: ValueSize, span: Span) -> Option<Diagnostic> {
+    let message = if left.depth > MAX_NESTED {
+        format!("a value nests more than {MAX_NESTED} operations")
+    } else if left.operations > MAX_IN_ALL {
+        format!("a value expands to more than {MAX_IN_ALL} operations")
     } else {
         return None;
     };
@@ -370,8 +370,8 @@ fn reads_memory(nodes: &IndexMap<Key, Node>, value: &Value) -> bool {
 }
 
 /// An operation on its rebuilt operands, and its size.
-fn rebuilt_operation(made: &BTreeMap<Key, (Value, Left)>, value: &Value) -> (Value, Left) {
-    let (mut parts, mut all) = (Vec::with_capacity(operands(value).len()), Left::default());
+fn rebuilt_operation(made: &BTreeMap<Key, (Value, ValueSize)>, value: &Value) -> (Value, ValueSize) {
+    let (mut parts, mut all) = (Vec::with_capacity(operands(value).len()), ValueSize::default());
     for operand in operands(value) {
         let (operand, left) = rebuilt(made, operand);
         parts.push(operand);
@@ -382,29 +382,29 @@ fn rebuilt_operation(made: &BTreeMap<Key, (Value, Left)>, value: &Value) -> (Val
         Value::Cast(dtype, narrowing, _) => Value::Cast(*dtype, *narrowing, Arc::new(parts.swap_remove(0))),
         Value::Const(_) | Value::Index(_) | Value::Named(_) | Value::Load(_) => value.clone(),
     };
-    (now, Left { operations: all.operations.saturating_add(1), nested: all.nested + 1 })
+    (now, ValueSize { operations: all.operations.saturating_add(1), depth: all.depth + 1 })
 }
 
 /// A value whose operations have all been rebuilt, and its size.
-fn rebuilt(made: &BTreeMap<Key, (Value, Left)>, value: &Value) -> (Value, Left) {
+fn rebuilt(made: &BTreeMap<Key, (Value, ValueSize)>, value: &Value) -> (Value, ValueSize) {
     if let Value::Load(access) = value {
         let (access, left) = rebuilt_access(made, access);
         return (Value::Load(access), left);
     }
     match key(value) {
         Some(key) => made[&key].clone(),
-        None => (value.clone(), Left::default()),
+        None => (value.clone(), ValueSize::default()),
     }
 }
 
-fn rebuilt_access(made: &BTreeMap<Key, (Value, Left)>, access: &Access) -> (Access, Left) {
-    let (mut index, mut all) = (Vec::with_capacity(access.index.len()), Left::default());
+fn rebuilt_access(made: &BTreeMap<Key, (Value, ValueSize)>, access: &Access) -> (Access, ValueSize) {
+    let (mut index, mut all) = (Vec::with_capacity(access.index.len()), ValueSize::default());
     for coord in &access.index {
         index.push(match coord {
             Coord::At(expr) => Coord::At(expr.clone()),
             Coord::Data(value) => {
                 let (value, left) = rebuilt(made, value);
-                all = all.beside(Left { nested: left.nested + 1, ..left });
+                all = all.beside(ValueSize { depth: left.depth + 1, ..left });
                 Coord::Data(value)
             }
         });
