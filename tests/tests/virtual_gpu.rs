@@ -3,7 +3,7 @@
 
 use tilewright::compile::Artifact;
 use tilewright::cuda::{Nvrtc, Request};
-use tilewright::ir::plan::Memory as PlanMemory;
+use tilewright::ir::plan::MemoryKind;
 use tilewright::prelude::*;
 use tilewright::runtime::{CudaText, Device, HostTensor, op_traffic, run};
 use tilewright::vgpu::{self, Arg, Launch, Memory, Module, Options};
@@ -62,7 +62,7 @@ fn ops_of_one_line_are_counted_apart() {
         let outcome = run(&artifact, &built, &[HostTensor::pattern(F32, &[32])], &Device::Virtual).expect("it runs");
         let traffic = op_traffic(&artifact, &outcome.report.expect("the virtual GPU counts")).expect("predictions");
         let shared: Vec<String> =
-            traffic.iter().filter(|op| op.memory == PlanMemory::Shared).map(|op| op.to_string()).collect();
+            traffic.iter().filter(|op| op.memory == MemoryKind::Shared).map(|op| op.to_string()).collect();
         assert_eq!(shared.len(), 4, "{shared:?}");
         for op in &traffic {
             assert!(op.counted <= op.predicted, "{op}");

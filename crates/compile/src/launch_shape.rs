@@ -2,7 +2,7 @@
 
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
-use tilewright_ir::tile::{Buffer, Direction, RunTimeShape, Space, element_index, index_title};
+use tilewright_ir::tile::{Buffer, Direction, DynamicShape, Space, element_index, index_title};
 use tilewright_ir::{Handle, Kernel};
 use tilewright_layout::{Iter, Layout, TileLayout};
 
@@ -40,7 +40,7 @@ impl LaunchShape {
     /// The shape of a launch with these values of the sizes. Errors: a tensor that is empty, reaches below its first
     /// element or has two elements in one place for these sizes, and a view that is larger than its tensor.
     pub(crate) fn bound(kernel: &Kernel, values: Vec<i64>) -> Result<LaunchShape, Vec<Diagnostic>> {
-        let at_launch = kernel.buffers.iter().filter_map(|(_, buffer)| Some((buffer, buffer.run_time.as_ref()?)));
+        let at_launch = kernel.buffers.iter().filter_map(|(_, buffer)| Some((buffer, buffer.dynamic_shape.as_ref()?)));
         let found: Vec<Diagnostic> =
             at_launch.filter_map(|(buffer, shape)| check(kernel, &values, buffer, shape).err()).collect();
         if !found.is_empty() {
@@ -110,7 +110,7 @@ fn declared(buffer: &Buffer) -> Result<Placed, Diagnostic> {
 
 /// Shape and layout of a buffer in memory for these values of the sizes.
 fn placed(kernel: &Kernel, values: &[i64], buffer: &Buffer) -> Result<Placed, Diagnostic> {
-    let Some(RunTimeShape { extents, strides }) = &buffer.run_time else { return declared(buffer) };
+    let Some(DynamicShape { extents, strides }) = &buffer.dynamic_shape else { return declared(buffer) };
     let numbers = |exprs: &[Expr]| -> Result<Vec<i64>, Diagnostic> {
         exprs.iter().map(|expr| evaluate(&kernel.sizes, values, expr)).collect()
     };
@@ -125,7 +125,7 @@ fn placed(kernel: &Kernel, values: &[i64], buffer: &Buffer) -> Result<Placed, Di
 
 /// An error if a tensor of these sizes is empty, reaches below its first element, or is written and has two elements in
 /// one place.
-fn check(kernel: &Kernel, values: &[i64], buffer: &Buffer, shape: &RunTimeShape) -> Result<(), Diagnostic> {
+fn check(kernel: &Kernel, values: &[i64], buffer: &Buffer, shape: &DynamicShape) -> Result<(), Diagnostic> {
     let name = &buffer.name;
     let wrong = |message: String| {
         Diagnostic::error("R0617", format!("for these sizes {message}"))
@@ -165,7 +165,7 @@ fn check_views(
     for (handle, view) in kernel.buffers.iter().filter(|(_, buffer)| buffer.view_of.is_some()) {
         let owner = &kernel.buffers[kernel.storage(handle)];
         // If neither depends on a size of the launch, the verifier has compared them.
-        if view.run_time.is_some() || owner.run_time.is_some() {
+        if view.dynamic_shape.is_some() || owner.dynamic_shape.is_some() {
             let (reached, there) = (placed(view)?.1.memory_span(), placed(owner)?.1.memory_span());
             found.extend(out_of_bounds(view, reached, owner, there));
         }
@@ -185,7 +185,7 @@ fn out_of_bounds(view: &Buffer, reached: i64, owner: &Buffer, there: i64) -> Opt
     let message = format!(
         "for these sizes the view `{view_name}` reaches element {reached} of `{owner_name}`, which has {there}"
     );
-    let help = match view.run_time {
+    let help = match view.dynamic_shape {
         Some(_) => "give the view strides that follow from the sizes",
         None => "launch with larger sizes, or give the view extents and strides that follow from the sizes",
     };

@@ -49,7 +49,7 @@ pub struct KernelBuilder<'k> {
     /// The kernel; its body is that of the innermost loop or branch that is open.
     kernel: Kernel,
     /// The nodes that handles refer to.
-    nodes: Opened,
+    nodes: OpenKernel,
     /// Changes to its ops, loops and stores after they were added.
     later: &'k Later,
     /// Variables of the loops that are open.
@@ -475,7 +475,7 @@ impl<'k> KernelBuilder<'k> {
             }
         }
         later.apply(&mut kernel);
-        tile::name_shared(&mut kernel);
+        tile::name_common_values(&mut kernel);
         kernel
     }
 

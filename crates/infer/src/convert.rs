@@ -6,7 +6,9 @@ use std::sync::Arc;
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Node};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Access, Buffer, Coord, Effect, Element, Kernel, Op, OpKind, Parallel, Stmt, Tile, Value};
+use tilewright_ir::tile::{
+    Access, Buffer, Coord, Effect, ElementStmt, Kernel, Op, OpKind, Parallel, Stmt, Tile, Value,
+};
 use tilewright_layout::axis::Scope;
 
 use crate::steps::Clash;
@@ -32,7 +34,7 @@ fn insert(kernel: &mut Kernel, body: &mut Vec<Stmt>, clash: &Clash) -> Option<bo
         let found = match &mut body[at] {
             Stmt::Op(op) => use_of_op(kernel, &kernel.ops[*op], clash),
             Stmt::Parallel(parallel) => use_of_loop(kernel, &kernel.parallels[*parallel], clash),
-            Stmt::Each(_) => None,
+            Stmt::EachThread(_) => None,
             Stmt::Loop(inner) => {
                 if insert(kernel, &mut inner.body, clash)? {
                     return Some(true);
@@ -86,7 +88,7 @@ fn use_of_loop(kernel: &Kernel, parallel: &Parallel, clash: &Clash) -> Option<Us
                 found.writes |= writes;
             }
         });
-        if let Element::Store { to, .. } = element {
+        if let ElementStmt::Store { to, .. } = element {
             found.overwrites |= to.buffer == clash.fragment && is_every_element(kernel, to);
         }
     }

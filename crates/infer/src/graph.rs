@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
-use tilewright_ir::tile::{Buffer, Element, Kernel, Op, OpClass, OpKind, Space, Stmt, Tile, Value};
+use tilewright_ir::tile::{Buffer, ElementStmt, Kernel, Op, OpClass, OpKind, Space, Stmt, Tile, Value};
 
 use crate::dictation::Dictation;
 use crate::nest::Nest;

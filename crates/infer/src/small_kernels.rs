@@ -205,7 +205,7 @@ fn the_graph_names_ops_fragments_and_uses() {
     small.nest(&[16], &|at| {
         let [sum, term] = [common, declared].map(|buffer| Value::Load(access(buffer, same(at))));
         let value = Value::Op(ElementOp::Add, [sum, term].into());
-        Element::Store { to: access(common, same(at)), value, claim: Claim::None }
+        ElementStmt::Store { to: access(common, same(at)), value, claim: Claim::None }
     });
     small.copy(&[16], (free, &same), (x, &same));
     small.copy(&[16], (y, &same), (free, &same));

@@ -6,8 +6,8 @@ use tilewright_diag::Span;
 use tilewright_expr::Var;
 use tilewright_expr::linear::{Linear, linear};
 use tilewright_expr::points::{Splits, counts, extent, values};
-use tilewright_ir::tile::vectors::{Known, Movable, Places};
-use tilewright_ir::tile::{Access, Coord, Effect, Element, Kernel, Op, Parallel, Space, Tile, Value, access_title};
+use tilewright_ir::tile::vectors::{Movable, Places, StaticAccess};
+use tilewright_ir::tile::{Access, Coord, Effect, ElementStmt, Kernel, Op, Parallel, Space, Tile, Value, access_title};
 use tilewright_layout::map::NONE;
 
 use crate::effect::both;
@@ -80,13 +80,13 @@ impl<'a> Walk<'a> {
         self.access(&tile.access(self.vars, span), effect);
     }
 
-    fn elements(&mut self, body: &'a [Element]) {
+    fn elements(&mut self, body: &'a [ElementStmt]) {
         for element in body {
             match element {
-                Element::Let { value, .. } => self.value(value),
-                Element::Store { to, value, .. } => self.written(to, value, Effect::Write),
-                Element::AtomicAdd { to, value } => self.written(to, value, Effect::Update),
-                Element::If { cond, then, otherwise, .. } => {
+                ElementStmt::Let { value, .. } => self.value(value),
+                ElementStmt::Store { to, value, .. } => self.written(to, value, Effect::Write),
+                ElementStmt::AtomicAdd { to, value } => self.written(to, value, Effect::Update),
+                ElementStmt::If { cond, then, otherwise, .. } => {
                     self.value(cond);
                     for (branch, holds) in [(then, true), (otherwise, false)] {
                         self.conditions.push((cond, holds));

@@ -59,8 +59,8 @@ impl MemoryKind {
     /// A number of its passes: `1 wavefront`, `4 sectors`.
     pub fn counted(self, passes: impl fmt::Display) -> String {
         match self {
-            Memory::Shared => counted(passes, "wavefront"),
-            Memory::Global => counted(passes, "sector"),
+            MemoryKind::Shared => counted(passes, "wavefront"),
+            MemoryKind::Global => counted(passes, "sector"),
         }
     }
 }

@@ -49,7 +49,7 @@ struct Around {
     /// Number of iterations.
     trips: i64,
     /// Whether the loop is unrolled, so that its variable is a constant in each iteration.
-    is_written_out: bool,
+    is_unrolled: bool,
 }
 
 impl<'a> Counter<'a> {
@@ -92,7 +92,7 @@ impl<'a> Counter<'a> {
                 self.loops.pop();
             }
             Stmt::If { cond, body } => self.branch(cond, body, times),
-            Stmt::When { cond, body, .. } => {
+            Stmt::IfValue { cond, body, .. } => {
                 // The branch, in addition to the comparison.
                 self.operations(cond, times);
                 self.add(times);

@@ -20,7 +20,7 @@ const MOST_RETRACED: usize = 1 << 14;
 ///
 /// The start of the tile may depend on loops and blocks. Where it is not always a multiple of a sector, the sectors
 /// reported are those of the worst start.
-pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: String) -> Facts {
+pub(crate) fn measure(program: &Program, body: &[Stmt], warp: i64, summary: String) -> PlanFacts {
     let of = |env: &Env| accesses(program, &trace(program, body, warp..warp + 1, env).touches);
     let total = |accesses: &[AccessCost]| accesses.iter().map(|a| a.passes).sum::<i64>();
     let first = trace(program, body, warp..warp + 1, &Env::new());
@@ -115,7 +115,7 @@ fn accesses(program: &Program, touches: &[Touch]) -> Vec<AccessCost> {
 }
 
 /// Extrapolates the figures of the traced accesses to `steps` steps, on the assumption that the others are like them.
-fn extend(access: &mut Access, known: &[Touch], steps: u64) {
+fn extend(access: &mut AccessCost, known: &[Touch], steps: u64) {
     let traced = known.iter().map(|touch| touch.step + 1).max().unwrap_or(1) as u128;
     for number in [&mut access.count, &mut access.passes, &mut access.ideal, &mut access.bytes] {
         let all = *number as u128 * u128::from(steps) / traced;

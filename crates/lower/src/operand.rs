@@ -118,7 +118,7 @@ pub(crate) fn other_operands(kernel: &Kernel, op: &Op) -> Diagnostic {
 }
 
 /// For each dimension, the extent of the tensor where the tile may hang over its edge, else `None`.
-fn edges(kernel: &Kernel, tile: &Tile, shape: &RunTimeShape) -> Vec<Option<Expr>> {
+fn edges(kernel: &Kernel, tile: &Tile, shape: &DynamicShape) -> Vec<Option<Expr>> {
     let dimensions = tile.starts.iter().zip(&tile.extents).zip(&shape.extents);
     dimensions
         .map(|((start, extent), size)| (!kernel.lies_inside(start, *extent, size)).then(|| size.clone()))

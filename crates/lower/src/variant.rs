@@ -153,14 +153,14 @@ struct Taken<'a> {
 
 /// The answers of the variants evaluated so far.
 struct Asked {
-    considered: Vec<Considered>,
+    considered: Vec<VariantResult>,
     /// For each variant none of whose candidates could be built, the reason.
     refusals: Vec<Refusal>,
 }
 
 impl Asked {
     /// The cheapest candidate of a variant. Its cost, or all reasons against the variant, are recorded.
-    fn ask<'a>(&mut self, offer: Offer<'a>, builder: &mut Builder, op: &Op) -> Option<(Facts, Taken<'a>)> {
+    fn ask<'a>(&mut self, offer: Offer<'a>, builder: &mut Builder, op: &Op) -> Option<(PlanFacts, Taken<'a>)> {
         let Offer { variant, floor, candidates } = offer;
         let candidates = match candidates {
             Ok(candidates) => candidates,
@@ -204,7 +204,7 @@ impl Asked {
 
 /// The cost of an op or loop that is lowered in this way, for the warp that executes it. The statements are built only
 /// to be measured; their declarations are removed again.
-pub(crate) fn measured(candidate: &dyn Candidate, builder: &mut Builder, warp: i64) -> Result<Facts, Refusal> {
+pub(crate) fn measured(candidate: &dyn Candidate, builder: &mut Builder, warp: i64) -> Result<PlanFacts, Refusal> {
     let mark = builder.mark();
     let body = candidate.build(builder);
     let facts = body.map(|body| measure(&builder.program, &merged(body), warp, candidate.summary()));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tilewright_compile::Artifact;
 use tilewright_diag::Diagnostic;
-use tilewright_ir::plan::{Memory, OpPlan};
+use tilewright_ir::plan::{MemoryKind, OpPlan};
 use tilewright_layout::access;
 use tilewright_vgpu::{AccessCount, AccessKind, Report, Space};
 
@@ -36,7 +36,7 @@ pub fn op_traffic(artifact: &Artifact, report: &Report) -> Result<Vec<OpTraffic>
     let mut found = Vec::new();
     for (op, plan) in artifact.plans().iter().enumerate() {
         let executions = artifact.value(&plan.executions)?;
-        for memory in [Memory::Shared, Memory::Global] {
+        for memory in [MemoryKind::Shared, MemoryKind::Global] {
             for kind in [AccessKind::Load, AccessKind::Store] {
                 let predicted = predicted(plan, memory, kind).saturating_mul(executions) as u64;
                 let counted = counted(artifact, op, memory, kind, &report.accesses);
@@ -57,7 +57,7 @@ pub fn counted_instructions(report: &Report) -> u64 {
 }
 
 /// The passes that a plan predicts for one execution of its op.
-fn predicted(plan: &OpPlan, memory: Memory, kind: AccessKind) -> i64 {
+fn predicted(plan: &OpPlan, memory: MemoryKind, kind: AccessKind) -> i64 {
     let kind = match kind {
         AccessKind::Load => access::AccessKind::Load,
         AccessKind::Store | AccessKind::Atomic => access::AccessKind::Store,
@@ -68,8 +68,8 @@ fn predicted(plan: &OpPlan, memory: Memory, kind: AccessKind) -> i64 {
 
 /// The passes that were counted at the lines of an op, which is named by its place among the plans: several ops may
 /// have one title and one line of the user's.
-fn counted(artifact: &Artifact, op: usize, memory: Memory, kind: AccessKind, counts: &[AccessCount]) -> u64 {
-    let space = if memory == Memory::Shared { Space::Shared } else { Space::Global };
+fn counted(artifact: &Artifact, op: usize, memory: MemoryKind, kind: AccessKind, counts: &[AccessCount]) -> u64 {
+    let space = if memory == MemoryKind::Shared { Space::Shared } else { Space::Global };
     let of_op = |a: &&AccessCount| {
         let is_here = a.cuda_line.and_then(|line| artifact.source_map().op(line)) == Some(op);
         is_here && a.space == space && a.kind == kind

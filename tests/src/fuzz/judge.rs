@@ -57,6 +57,6 @@ pub(crate) fn equal<T: PartialEq + Debug + ?Sized>(got: &T, expected: &T) -> Res
 }
 
 /// The text of an error, for checks that call the library.
-pub(crate) fn told(error: LayoutError) -> String {
+pub(crate) fn error_text(error: LayoutError) -> String {
     error.to_string()
 }

@@ -15,7 +15,7 @@ use super::subject::TARGET;
 pub(crate) struct Trial {
     pub(crate) variant: &'static str,
     /// The answers of all variants.
-    pub(crate) considered: Vec<Considered>,
+    pub(crate) considered: Vec<VariantResult>,
     /// Wavefronts counted for reading and for writing.
     pub(crate) wavefronts: [u64; 2],
     /// The failure, if any: a wrong result, or more passes than predicted.
@@ -111,7 +111,7 @@ fn trial(pair: &Pair, artifact: &Artifact, report: &Report, output: &HostTensor)
 }
 
 /// The predicted passes of one op's loads or stores in one memory; the op runs once.
-fn predicted_passes(plan: &OpPlan, memory: Memory, kind: AccessKind) -> u64 {
+fn predicted_passes(plan: &OpPlan, memory: MemoryKind, kind: AccessKind) -> u64 {
     let kind = match kind {
         AccessKind::Load => access::AccessKind::Load,
         AccessKind::Store | AccessKind::Atomic => access::AccessKind::Store,

@@ -14,7 +14,7 @@ pub(crate) struct Story<'p> {
     /// The variant chosen by the compiler, once it was run.
     pub(crate) chosen: Option<&'static str>,
     pub(crate) failures: Vec<String>,
-    considered: Vec<Considered>,
+    considered: Vec<VariantResult>,
     /// The successful trials.
     trials: Vec<Trial>,
 }

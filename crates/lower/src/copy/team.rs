@@ -47,7 +47,7 @@ pub(crate) fn spread_steps(
     if whole > 1 {
         let var = Var::new(builder.fresh("i"), 0, whole - 1);
         let inner = make(builder, &(Expr::var(&var) * batch), batch);
-        body.push(Stmt::For { var, is_written_out: whole <= MOST_WRITTEN_OUT, body: inner });
+        body.push(Stmt::For { var, is_unrolled: whole <= MOST_WRITTEN_OUT, body: inner });
     } else if whole == 1 {
         body.extend(make(builder, &Expr::constant(0), batch));
     }

@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 
 /// An access to memory that neighbouring steps may make together.
 struct Together {
-    known: Known,
+    known: StaticAccess,
     /// Where each iteration accesses the memory.
     places: Places,
     /// The most elements of one access.
@@ -105,7 +105,7 @@ impl Lowering<'_> {
     }
 
     /// Declares the registers of an access that the steps of a chunk make together, and records it.
-    fn moved_through(&mut self, known: &Known, writes: bool, chunk: &Chunk) -> Moved {
+    fn moved_through(&mut self, known: &StaticAccess, writes: bool, chunk: &Chunk) -> Moved {
         let dtype = self.kernel.buffers[known.buffer].dtype;
         let array = self.new_registers("r", dtype, chunk.steps.len() as i64);
         let moved = Moved { known: known.clone(), writes, array, steps: chunk.steps.clone() };

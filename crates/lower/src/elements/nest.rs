@@ -14,7 +14,7 @@ pub(crate) struct Nest {
     /// The variables of the iteration, outermost first.
     pub(crate) vars: Vec<Var>,
     /// The statements of one iteration.
-    pub(crate) body: Vec<Element>,
+    pub(crate) body: Vec<ElementStmt>,
     /// The iteration that each thread does in each step.
     pub(crate) steps: Map,
     /// The most elements that a thread accesses at once, if the user says so.
@@ -33,7 +33,7 @@ impl Nest {
     }
 
     /// The nest of statements that every thread executes: the threads are the iterations.
-    pub(crate) fn of_each_thread(kernel: &Kernel, body: &[Element]) -> Nest {
+    pub(crate) fn of_each_thread(kernel: &Kernel, body: &[ElementStmt]) -> Nest {
         let threads = kernel.threads as usize;
         let steps = Map::of_slots(threads, threads, |thread, _| Some(thread), 1);
         Nest { vars: vec![kernel.tid()], body: body.to_vec(), steps, vector: None }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Call, Inst, RegArray, Stmt, Value as ThreadValue};
-use tilewright_ir::tile::{Access, Coord, Element, ElementOp, Space, Value};
+use tilewright_ir::tile::{Access, Coord, ElementOp, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
@@ -18,7 +18,7 @@ const MOST_WRITTEN_OUT: i64 = 8;
 
 impl Lowering<'_> {
     /// Lowers the statements of one step, for the threads of `place`.
-    pub(super) fn elements(&mut self, body: &[Element], place: &Place) -> Result<(), Refusal> {
+    pub(super) fn elements(&mut self, body: &[ElementStmt], place: &Place) -> Result<(), Refusal> {
         let names = self.names.len();
         for element in body {
             self.element(element, place)?;
@@ -27,10 +27,10 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn element(&mut self, element: &Element, place: &Place) -> Result<(), Refusal> {
+    fn element(&mut self, element: &ElementStmt, place: &Place) -> Result<(), Refusal> {
         match element {
-            Element::Let { name, value, .. } => self.name(name, value, place),
-            Element::Store { to, value, .. } => {
+            ElementStmt::Let { name, value, .. } => self.name(name, value, place),
+            ElementStmt::Store { to, value, .. } => {
                 let dtype = self.kernel.buffers[to.buffer].dtype;
                 match self.kernel.buffers[to.buffer].space {
                     Space::Fragment => {
@@ -45,9 +45,9 @@ impl Lowering<'_> {
                     }
                 }
             }
-            Element::AtomicAdd { to, value } => self.atomic_add(to, value, place),
-            Element::If { cond, then, otherwise, .. } => self.branch(cond, then, otherwise, place),
-            Element::For { var, body, .. } => self.repeat(var, body, place),
+            ElementStmt::AtomicAdd { to, value } => self.atomic_add(to, value, place),
+            ElementStmt::If { cond, then, otherwise, .. } => self.branch(cond, then, otherwise, place),
+            ElementStmt::For { var, body, .. } => self.repeat(var, body, place),
         }
     }
 
@@ -96,7 +96,13 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn branch(&mut self, cond: &Value, then: &[Element], otherwise: &[Element], place: &Place) -> Result<(), Refusal> {
+    fn branch(
+        &mut self,
+        cond: &Value,
+        then: &[ElementStmt],
+        otherwise: &[ElementStmt],
+        place: &Place,
+    ) -> Result<(), Refusal> {
         if let Some(holds) = self.truths(cond, place) {
             for (branch, wanted) in [(then, true), (otherwise, false)] {
                 let mask: Vec<bool> = holds.iter().map(|holds| *holds == Some(wanted)).collect();
@@ -117,7 +123,7 @@ impl Lowering<'_> {
             let compared = vec![ThreadValue::Reg(array, 0), number(wanted)];
             let cond = ThreadValue::Op(ElementOp::Eq, compared);
             if !body.is_empty() {
-                self.out.push(Stmt::When { cond, is_uniform: false, body });
+                self.out.push(Stmt::IfValue { cond, is_uniform: false, body });
             }
         }
         Ok(())
@@ -149,24 +155,24 @@ impl Lowering<'_> {
         found.map(|holds| holds.map_or(Some(None), |known| known.map(Some))).collect()
     }
 
-    fn repeat(&mut self, var: &Var, body: &[Element], place: &Place) -> Result<(), Refusal> {
+    fn repeat(&mut self, var: &Var, body: &[ElementStmt], place: &Place) -> Result<(), Refusal> {
         let range = var.range();
         let is_short = range.hi - range.lo < MOST_WRITTEN_OUT;
         if is_short || body.iter().any(|element| self.indexes_fragment(element, var)) {
             for value in range.lo..=range.hi {
-                let written: Vec<Element> = body.iter().map(|element| substituted(element, var, value)).collect();
+                let written: Vec<ElementStmt> = body.iter().map(|element| substituted(element, var, value)).collect();
                 self.elements(&written, place)?;
             }
             return Ok(());
         }
         let fresh = Var::new(self.builder.fresh(var.name()), range.lo, range.hi);
-        let renamed: Vec<Element> = body.iter().map(|element| renamed(element, var, &fresh)).collect();
+        let renamed: Vec<ElementStmt> = body.iter().map(|element| renamed(element, var, &fresh)).collect();
         let body = self.aside(|this| this.elements(&renamed, place))?;
-        self.out.push(Stmt::For { var: fresh, is_written_out: false, body });
+        self.out.push(Stmt::For { var: fresh, is_unrolled: false, body });
         Ok(())
     }
 
-    fn indexes_fragment(&self, element: &Element, var: &Var) -> bool {
+    fn indexes_fragment(&self, element: &ElementStmt, var: &Var) -> bool {
         let mut found = false;
         element.for_each_access(&mut |access, _| {
             let mentions = access.index.iter().any(|coord| matches!(coord, Coord::At(expr) if expr.mentions(var)));
@@ -176,10 +182,10 @@ impl Lowering<'_> {
     }
 }
 
-fn substituted(element: &Element, var: &Var, value: i64) -> Element {
+fn substituted(element: &ElementStmt, var: &Var, value: i64) -> ElementStmt {
     element.map_exprs(&|expr| normalize(&expr.with(var, value)))
 }
 
-fn renamed(element: &Element, var: &Var, to: &Var) -> Element {
+fn renamed(element: &ElementStmt, var: &Var, to: &Var) -> ElementStmt {
     element.map_exprs(&|expr| expr.substitute(&|known| (known == var).then(|| Expr::var(to))))
 }

@@ -145,7 +145,7 @@ fn accept(context: &Context) -> Result<GemmSchedule, Vec<Reason>> {
 /// The registers of an operand, as the instructions take them.
 struct Working<'a> {
     array: Handle<RegArray>,
-    part: Part<'a>,
+    part: WarpPart<'a>,
     /// How the registers are loaded and stored, if the operand is in memory.
     staged: Option<Staged<'a>>,
 }

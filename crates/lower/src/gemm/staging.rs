@@ -13,7 +13,7 @@ use crate::operand::MemoryTile;
 /// An operand in memory, as a lane sees it.
 pub(super) struct Staged<'a> {
     tile: &'a MemoryTile,
-    part: Part<'a>,
+    part: WarpPart<'a>,
     /// The position of an element, in terms of the three variables below and of the thread.
     index: Expr,
     /// The line of the warp's part at which the lanes begin, in units of `units[0]`.

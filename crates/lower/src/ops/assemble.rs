@@ -2,7 +2,7 @@
 
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Scalar;
-use tilewright_ir::plan::Facts;
+use tilewright_ir::plan::PlanFacts;
 use tilewright_ir::thread::{Call, Note, Program, Stmt as ThreadStmt};
 
 use super::walk::Walk;
@@ -36,14 +36,14 @@ impl Walk<'_> {
                 Block::Op(op) => body.push(self.assemble_op(op)),
                 Block::Loop { inner, body: inside } => {
                     let inside = self.assemble(inside);
-                    body.push(ThreadStmt::For { var: inner.var, is_written_out: false, body: inside });
+                    body.push(ThreadStmt::For { var: inner.var, is_unrolled: false, body: inside });
                 }
                 Block::If(branches) => {
                     body.push(self.assemble_op(branches.first));
                     for Branch { cond, body: inside } in [branches.then, branches.otherwise] {
                         if !inside.is_empty() {
                             let inside = self.assemble(inside);
-                            body.push(ThreadStmt::When { cond, is_uniform: true, body: inside });
+                            body.push(ThreadStmt::IfValue { cond, is_uniform: true, body: inside });
                         }
                     }
                 }
@@ -69,7 +69,7 @@ impl Walk<'_> {
 }
 
 /// The plan as it is printed above the op in CUDA.
-fn details(chosen: &str, facts: &Facts) -> Vec<String> {
+fn details(chosen: &str, facts: &PlanFacts) -> Vec<String> {
     let accesses: Vec<String> = facts.accesses.iter().map(|access| access.to_string()).collect();
     let mut lines = vec![format!("{chosen}: {}", facts.summary)];
     if !accesses.is_empty() {

@@ -31,8 +31,8 @@ impl Walk<'_> {
     }
 
     /// Lowers statements that every thread executes.
-    pub(super) fn each(&mut self, body: &[Element], unrolled: &Substitution) -> Result<OpBlock, Diagnostic> {
-        let span = body.first().map_or(self.kernel.span, Element::span);
+    pub(super) fn each(&mut self, body: &[ElementStmt], unrolled: &Substitution) -> Result<OpBlock, Diagnostic> {
+        let span = body.first().map_or(self.kernel.span, ElementStmt::span);
         let nest = Nest::of_each_thread(self.kernel, body);
         self.nest("each thread", span, nest.substituted(&|expr| substituted_expr(expr, unrolled)))
     }
@@ -64,7 +64,7 @@ impl Walk<'_> {
     }
 
     /// The block of something that has only one lowering; its plan is added.
-    fn planned(&mut self, title: &str, span: Span, facts: Facts, body: Vec<ThreadStmt>) -> OpBlock {
+    fn planned(&mut self, title: &str, span: Span, facts: PlanFacts, body: Vec<ThreadStmt>) -> OpBlock {
         self.plans.push(OpPlan {
             title: title.to_string(),
             span,

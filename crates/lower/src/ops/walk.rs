@@ -52,7 +52,7 @@ impl Walk<'_> {
                     Ok(block) => blocks.push(block),
                     Err(finding) => self.found.push(finding),
                 },
-                Stmt::Each(body) => {
+                Stmt::EachThread(body) => {
                     let block = self.each(body, unrolled);
                     self.keep(block, &mut blocks);
                 }
@@ -70,8 +70,8 @@ impl Walk<'_> {
 
     fn repeat(&mut self, inner: &Loop, unrolled: &Substitution) -> Vec<Block> {
         let range = inner.var.range();
-        let is_written_out = inner.unroll == Unroll::Full || self.addresses_registers(inner);
-        match is_written_out {
+        let is_unrolled = inner.unroll == Unroll::Full || self.addresses_registers(inner);
+        match is_unrolled {
             false => {
                 let outer = self.trips;
                 self.trips = self.trips.saturating_mul(range.hi - range.lo + 1);

@@ -33,7 +33,7 @@ impl<'a> Accesses<'a> {
     /// expression without a value, an access below the beginning of a memory.
     pub(crate) fn of(program: &'a Program, op: usize) -> Result<Accesses<'a>, ScheduleError> {
         let mut accesses = Accesses { program, op, is_inside: false, found: Vec::new(), is_cut: false, outside: None };
-        walk(program, &program.body, &mut Warp::of(program, 0), &mut accesses).map_err(ScheduleError::NoValue)?;
+        walk(program, &program.body, &mut WarpState::of(program, 0), &mut accesses).map_err(ScheduleError::NoValue)?;
         match accesses.outside.take() {
             Some(outside) => Err(outside),
             None => Ok(accesses),
@@ -73,7 +73,7 @@ impl std::error::Error for ScheduleError {}
 
 impl Observer for Accesses<'_> {
     /// Keeps an access to shared memory in which some lane takes part.
-    fn access(&mut self, warp: &Warp, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
+    fn access(&mut self, warp: &WarpState, access: &MemoryAccess<'_>) -> Result<(), EvalError> {
         let Memory { space, dtype, name, .. } = &self.program.memories[access.memory];
         if !self.is_inside || !matches!(space, MemorySpace::Shared | MemorySpace::SharedView { .. }) {
             return Ok(());

@@ -81,7 +81,7 @@ pub(crate) fn sets_of(layout: &Layout, axes: &[Axis]) -> Sets {
 }
 
 /// The layout as text for a message; a table is printed in full.
-pub(crate) fn told(layout: &Layout) -> String {
+pub(crate) fn layout_text(layout: &Layout) -> String {
     match layout {
         Layout::Tile(_) | Layout::Compose(_) => format!("`{layout}`"),
         Layout::Table(table) => format!("the table {:?}", table.to_text()),

@@ -62,7 +62,7 @@ pub(crate) fn questions(rng: &mut Rng) -> Outcome {
     let mut owner = place.clone();
     owner.retain(|_, _| rng.percent(50));
     let question = Question { axis, place, owner, sides };
-    let expected = answers(&Layout::Tile(tile.clone()), &question).map_err(told)?;
+    let expected = answers(&Layout::Tile(tile.clone()), &question).map_err(error_text)?;
     let call = || format!("`{tile}` and its table, queried with {question:?}");
     answered(&call, answers(&listed(&tile), &question), &expected)
 }

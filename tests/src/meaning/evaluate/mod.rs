@@ -133,7 +133,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Every thread starts with the same fragments, and all must end with equal ones.
-    fn each_thread(&mut self, body: &'a [Element]) -> Outcome<()> {
+    fn each_thread(&mut self, body: &'a [ElementStmt]) -> Outcome<()> {
         self.marks = Some(Running { iteration: 0, by_threads: true, bytes: BTreeMap::new() });
         let (before, nans) = (self.fragments(), self.nans.clone());
         let mut after: Option<Bytes> = None;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tilewright_expr::Expr;
-use tilewright_ir::plan::{Memory as MemoryKind, Reason};
+use tilewright_ir::plan::{MemoryKind, Reason};
 use tilewright_layout::access::{AccessKind, LANES, tile_floor};
 
 use super::round::Round;
