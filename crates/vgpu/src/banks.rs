@@ -72,7 +72,7 @@ impl Banks {
             for word in first..first + words {
                 let bank = (word % 32) as usize;
                 let used = usize::from(self.used[bank]);
-                if used < 32 && !self.words[bank][..used].contains(&word) {
+                if !self.words[bank][..used].contains(&word) {
                     self.words[bank][used] = word;
                     self.used[bank] += 1;
                     distinct += 1;

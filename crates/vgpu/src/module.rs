@@ -8,7 +8,7 @@ use crate::isa::{Space, align_up};
 use crate::memory::map;
 use crate::program::Program;
 use crate::ptx;
-use crate::ptx::ast::{File, Function, Initial, Variable};
+use crate::ptx::ast::{File, Function, Initial, Statement, Variable};
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,8 +89,8 @@ impl Module {
         let kernels = file
             .functions
             .iter()
-            .filter(|function| function.is_kernel && function.body.is_some())
-            .map(|function| kernel(&file, &layout, function))
+            .filter(|function| function.is_kernel)
+            .filter_map(|function| Some(kernel(&file, &layout, function, function.body.as_deref()?)))
             .collect();
         Ok(Module { target: file.target, kernels, layout })
     }
@@ -111,9 +111,9 @@ impl Module {
     }
 }
 
-fn kernel(file: &File, layout: &Layout, function: &Function) -> Kernel {
+fn kernel(file: &File, layout: &Layout, function: &Function, body: &[Statement]) -> Kernel {
     let params = param_layout(&function.params);
-    let mut program = decode::decode(file, layout, function, &params);
+    let mut program = decode::decode(file, layout, function, body, &params);
     program.unsupported.extend_from_slice(&layout.unsupported);
     let info = KernelInfo {
         name: function.name.clone(),

@@ -4,7 +4,7 @@ use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
 use crate::decode::{Decoded, Decoder};
 use crate::isa::{DType, Kind};
-use crate::op::{CarryFn, HalvesFn, IntFn, Op, PrmtMode, Reg};
+use crate::op::{Carry, CarryFn, HalvesFn, IntFn, Op, PrmtMode, Reg, ScalarOp};
 use crate::ptx::ast::{Number, Operand};
 
 impl Decoder<'_> {
@@ -43,7 +43,7 @@ impl Decoder<'_> {
         let zero = self.constant(0);
         let packed = dtype.count == 2;
         let f = if packed { IntFn::Halves(HalvesFn::Max { signed: true }) } else { IntFn::Max { signed: true } };
-        Op::Int { f, bits: dtype.width(), d, s: [d, zero, zero, zero] }
+        Op::Scalar(ScalarOp::Int { f, bits: dtype.width(), d, s: [d, zero, zero, zero] })
     }
 
     fn int_op(&mut self, f: IntFn, operands: &[Operand], dtype: DType) -> Decoded<Op> {
@@ -58,7 +58,7 @@ impl Decoder<'_> {
         for (at, slot) in s.iter_mut().enumerate().take(count) {
             *slot = self.source(&operands[at + 1], types[at])?;
         }
-        Ok(Op::Int { f, bits: dtype.width(), d, s })
+        Ok(Op::Scalar(ScalarOp::Int { f, bits: dtype.width(), d, s }))
     }
 
     /// `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`
@@ -87,7 +87,7 @@ impl Decoder<'_> {
         for (at, slot) in s.iter_mut().enumerate().take(count) {
             *slot = self.source(&operands[at + 1], dtype)?;
         }
-        Ok(Some(Op::Carry { f, bits: dtype.bits, read, write, d, s }))
+        Ok(Some(Op::Scalar(ScalarOp::Carry(Carry { f, bits: dtype.bits, read, write, d, s }))))
     }
 
     fn lop3(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
@@ -239,10 +239,11 @@ fn product_fn(base: &str, mods: &mut Mods, signed: bool) -> Decoded<IntFn> {
         "mul" if wide => IntFn::MulWide { signed },
         "mul" if hi => IntFn::MulHi { signed },
         "mul" => IntFn::Mul,
-        _ if wide => IntFn::MadWide { signed },
-        _ if hi && mods.take("sat") => IntFn::MadHiSat,
-        _ if hi => IntFn::MadHi { signed },
-        _ => IntFn::Mad,
+        "mad" if wide => IntFn::MadWide { signed },
+        "mad" if hi && mods.take("sat") => IntFn::MadHiSat,
+        "mad" if hi => IntFn::MadHi { signed },
+        "mad" => IntFn::Mad,
+        _ => return Err(format!("`{base}` is not a product")),
     })
 }
 

@@ -41,7 +41,7 @@ impl Decoder<'_> {
             return Ok(frame.clone());
         }
         let file = self.file;
-        let Some(function) = file.functions.get(index) else { return Err("an unknown function".to_string()) };
+        let function = &file.functions[index];
         let in_registers = function.params.iter().chain(&function.returns).any(|variable| variable.is_register);
         if in_registers {
             return Err("parameters in registers are not supported".to_string());

@@ -6,7 +6,9 @@ use crate::decode::operand::{expect_count, nth};
 use crate::decode::scope::Symbol;
 use crate::decode::{Decoded, Decoder};
 use crate::isa::DType;
-use crate::op::{AtomFn, BarrierOp, BarrierReduce, CollectiveFn, Element, Op, Reg, ShuffleMode, VoteMode};
+use crate::op::{
+    AtomFn, BarrierOp, BarrierReduce, CollectiveFn, Element, Op, Reg, ScalarOp, Shuffle, ShuffleMode, VoteMode,
+};
 use crate::ptx::ast::Operand;
 
 /// Whether [`Decoder::control`] decodes these instructions.
@@ -62,7 +64,7 @@ impl Decoder<'_> {
             "elect" => self.elect(mods, operands),
             "activemask" => {
                 mods.take("b32");
-                Ok(Op::ActiveMask { d: self.dest(nth(operands, 0)?)? })
+                Ok(Op::Scalar(ScalarOp::ActiveMask { d: self.dest(nth(operands, 0)?)? }))
             }
             // Fences order accesses that this machine executes in order anyway; the others do not affect results.
             "membar" | "fence" | "brkpt" | "nanosleep" | "pmevent" | "griddepcontrol" | "setmaxnreg" => {
@@ -169,7 +171,7 @@ impl Decoder<'_> {
         let b = self.source(&operands[2], DType::B32)?;
         let c = self.source(&operands[3], DType::B32)?;
         let members = self.source(&operands[4], DType::B32)?;
-        Ok(Op::Collective { f: CollectiveFn::Shuffle { mode, d, p, a, b, c }, members })
+        Ok(Op::Collective { f: CollectiveFn::Shuffle(Shuffle { mode, d, p, a, b, c }), members })
     }
 
     /// `d|p` or `d`.

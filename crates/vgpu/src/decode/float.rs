@@ -1,11 +1,11 @@
 //! Floating-point arithmetic.
 
-use crate::decode::memory::element;
+use crate::decode::memory::{element, number_type};
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
 use crate::decode::{Decoded, Decoder};
 use crate::isa::{DType, Kind, Round};
-use crate::op::{Convert, Element, Extreme, FloatFn, FloatMode, Op};
+use crate::op::{Convert, Element, Extreme, FloatFn, FloatMode, Op, ScalarOp};
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
@@ -32,23 +32,23 @@ impl Decoder<'_> {
             *slot = self.source(&operands[at + 1], from)?;
             if from != dtype {
                 // Mixed precision: the narrow sources are widened first (PTX ISA, section 9.7.5).
-                let (op, wide) = self.widen(*slot, from, dtype);
+                let (op, wide) = self.widen(*slot, from, dtype)?;
                 ops.push(op);
                 *slot = wide;
             }
         }
         let d = self.dest(&operands[0])?;
-        ops.push(Op::Float { f, mode, d, s });
+        ops.push(Op::Scalar(ScalarOp::Float { f, mode, d, s }));
         Ok(ops)
     }
 
-    fn widen(&mut self, a: u32, from: DType, to: DType) -> (Op, u32) {
+    fn widen(&mut self, a: u32, from: DType, to: DType) -> Decoded<(Op, u32)> {
         let d = self.new_register();
         let convert = Convert {
             d,
             a,
-            from,
-            to,
+            from: number_type(from)?,
+            to: number_type(to)?,
             width: to.width(),
             round: Round::Nearest,
             integral: false,
@@ -57,7 +57,7 @@ impl Decoder<'_> {
             relu: false,
             limit: None,
         };
-        (Op::Convert(Box::new(convert)), d)
+        Ok((Op::Scalar(ScalarOp::Convert(Box::new(convert))), d))
     }
 }
 

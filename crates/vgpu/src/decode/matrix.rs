@@ -40,7 +40,7 @@ impl Decoder<'_> {
                 expect_count(operands, 2)?;
                 MatrixOp::Store(self.matrix_access(mods, &operands[0], &operands[1], false)?)
             }
-            _ => {
+            "movmatrix" => {
                 expect_count(operands, 2)?;
                 take_shape(mods)?;
                 if !mods.take("trans") {
@@ -48,6 +48,7 @@ impl Decoder<'_> {
                 }
                 MatrixOp::Transpose { a: self.source(&operands[1], DType::B32)?, d: self.dest(&operands[0])? }
             }
+            base => return Err(format!("`{base}` is not supported")),
         };
         Ok(Op::Matrix(Box::new(op)))
     }

@@ -6,7 +6,7 @@ use crate::decode::scope::Symbol;
 use crate::decode::{Decoded, Decoder};
 use crate::float::{BF16, F16};
 use crate::isa::{DType, Kind, Space};
-use crate::op::{AtomFn, Atomic, Element, Load, MemRef, Op, Reg, Store};
+use crate::op::{AtomFn, Atomic, Element, IntegerType, Load, MemRef, NumberType, Op, Reg, ScalarOp, Store};
 use crate::program::Preset;
 use crate::ptx::ast::Operand;
 
@@ -201,7 +201,7 @@ impl Decoder<'_> {
             _ => space,
         };
         let a = self.source(&operands[1], dtype)?;
-        Ok(Op::Cvta { d, a, space, to_generic, bits: dtype.width() })
+        Ok(Op::Scalar(ScalarOp::Cvta { d, a, space, to_generic, bits: dtype.width() }))
     }
 
     fn is_space(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
@@ -209,7 +209,7 @@ impl Decoder<'_> {
         let space = mods.find(Space::parse).ok_or_else(|| "the state space is missing".to_string())?;
         let d = self.predicate_dest(&operands[0])?;
         let a = self.source(&operands[1], DType::B64)?;
-        Ok(Op::IsSpace { d, a, space })
+        Ok(Op::Scalar(ScalarOp::IsSpace { d, a, space }))
     }
 }
 
@@ -256,6 +256,17 @@ fn check_size(count: usize, size: u32) -> Decoded<()> {
 
 fn is_atomic_name(part: &str) -> bool {
     matches!(part, "add" | "min" | "max" | "exch" | "cas" | "inc" | "dec" | "and" | "or" | "xor")
+}
+
+/// The type of a number, or of an element of a packed `dtype`.
+pub(crate) fn number_type(dtype: DType) -> Decoded<NumberType> {
+    Ok(match dtype.kind {
+        Kind::Float | Kind::Bfloat => NumberType::Float(element(dtype)?),
+        Kind::Signed => NumberType::Integer(IntegerType { signed: true, bits: dtype.bits }),
+        Kind::Bits | Kind::Unsigned | Kind::Pred => {
+            NumberType::Integer(IntegerType { signed: false, bits: dtype.bits })
+        }
+    })
 }
 
 /// The element type of a floating-point `dtype`.

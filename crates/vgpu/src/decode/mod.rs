@@ -28,10 +28,16 @@ use crate::ptx::ast::{File, Function, Instruction, Statement, Variable};
 use mods::Mods;
 use scope::Symbol;
 
-/// Decodes the kernel `function`.
-pub(crate) fn decode(file: &File, layout: &Layout, function: &Function, params: &[ParamInfo]) -> Program {
+/// Decodes the kernel `function`, which has the statements `body`.
+pub(crate) fn decode(
+    file: &File,
+    layout: &Layout,
+    function: &Function,
+    body: &[Statement],
+    params: &[ParamInfo],
+) -> Program {
     let mut decoder = Decoder::new(file, layout);
-    decoder.kernel(function, params);
+    decoder.kernel(function, body, params);
     decoder.finish()
 }
 
@@ -54,7 +60,9 @@ struct Decoder<'a> {
     /// Addresses of the module's global and constant variables.
     layout: &'a Layout,
     program: Program,
-    /// Symbols of the open scopes, the innermost last; the first has the module's shared variables.
+    /// The module's shared variables that are in use.
+    module_scope: BTreeMap<String, Symbol>,
+    /// Symbols of the open scopes, the innermost last.
     scopes: Vec<BTreeMap<String, Symbol>>,
     /// Program counter of each label, once it is placed.
     labels: Vec<Option<u32>>,
@@ -77,7 +85,8 @@ impl<'a> Decoder<'a> {
             file,
             layout,
             program,
-            scopes: vec![BTreeMap::new()],
+            module_scope: BTreeMap::new(),
+            scopes: Vec::new(),
             labels: Vec::new(),
             presets: BTreeMap::new(),
             frames: BTreeMap::new(),
@@ -87,7 +96,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn kernel(&mut self, function: &'a Function, params: &[ParamInfo]) {
+    fn kernel(&mut self, function: &'a Function, body: &'a [Statement], params: &[ParamInfo]) {
         if let Some((line, _)) = function.required_cluster.filter(|(_, ctas)| *ctas != [1; 3]) {
             self.refuse(line, ".reqnctapercluster", "clusters of several CTAs are not supported");
         }
@@ -95,7 +104,7 @@ impl<'a> Decoder<'a> {
         for param in params {
             self.define(&param.name, Symbol::Variable(Space::Param, u64::from(param.offset)));
         }
-        self.body(function);
+        self.body(function, body);
         self.scopes.pop();
         self.program.source_file = own_file(&self.program.info);
         while let Some(index) = self.queue.pop() {
@@ -105,9 +114,10 @@ impl<'a> Decoder<'a> {
 
     fn called_function(&mut self, index: usize) {
         let file: &'a File = self.file;
-        let (Some(function), Some(frame)) = (file.functions.get(index), self.frames.get(&index).cloned()) else {
-            return;
-        };
+        let function = &file.functions[index];
+        // A function without a body is not callable.
+        let Some(body) = &function.body else { return };
+        let frame = self.frames[&index].clone();
         self.current = Some(index);
         self.scopes.push(BTreeMap::new());
         let variables = function.params.iter().zip(&frame.params).chain(function.returns.iter().zip(&frame.returns));
@@ -115,16 +125,15 @@ impl<'a> Decoder<'a> {
             self.define(&variable.name, Symbol::Variable(Space::Local, u64::from(*offset)));
         }
         self.place_label(frame.label);
-        self.body(function);
+        self.body(function, body);
         self.scopes.pop();
     }
 
     /// Decodes the statements of a function and appends a return.
-    fn body(&mut self, function: &'a Function) {
+    fn body(&mut self, function: &'a Function, statements: &'a [Statement]) {
         for (line, directive) in &function.unsupported_directives {
             self.refuse(*line, directive, "this directive is not supported");
         }
-        let statements: &'a [Statement] = function.body.as_deref().unwrap_or(&[]);
         self.block(statements);
         let line = self.program.info.last().map_or(0, |info| info.line);
         let info = Info { line, loc: None, opcode: "ret".to_string(), text: "end of function".to_string() };
@@ -274,15 +283,11 @@ impl<'a> Decoder<'a> {
         let labels = std::mem::take(&mut self.labels);
         let mut undefined = Vec::new();
         for (inst, info) in self.program.code.iter_mut().zip(&self.program.info) {
-            let mut resolve = |label: &mut u32| match labels.get(*label as usize).copied().flatten() {
+            let resolve = |label: &mut u32| match labels.get(*label as usize).copied().flatten() {
                 Some(pc) => *label = pc,
                 None => undefined.push((info.line, info.text.clone())),
             };
-            match &mut inst.op {
-                Op::Bra { target } | Op::Call { target, .. } => resolve(target),
-                Op::BranchIndex { targets, .. } => targets.iter_mut().for_each(resolve),
-                _ => {}
-            }
+            inst.op.targets_mut().iter_mut().for_each(resolve);
         }
         for (line, text) in undefined {
             self.refuse(line, &text, "the target is not a label in this scope");

@@ -51,16 +51,16 @@ fn join(warp: &mut Warp, exec: u32) -> Option<u32> {
     let pc = warp.pc;
     let mut here = exec;
     for lane in lanes(warp.alive & !warp.ready) {
-        if warp.waits[lane] == (Wait::Aligned { pc }) {
+        if warp.waits[lane] == Some(Wait::Aligned { pc }) {
             here |= 1 << lane;
         }
     }
     if here != warp.alive {
-        warp.block(exec, Wait::Aligned { pc }, pc);
+        warp.block(exec, pc, |_| Wait::Aligned { pc });
         return None;
     }
     for lane in lanes(here & !exec) {
-        warp.waits[lane] = Wait::None;
+        warp.waits[lane] = None;
     }
     warp.ready |= here;
     warp.active = here;

@@ -3,7 +3,7 @@
 use crate::exec::Machine;
 use crate::exec::float::read_element;
 use crate::exec::memory::{MAX_BYTES, little_endian};
-use crate::exec::place::{Access, split};
+use crate::exec::place::{Access, WarpAccess, split};
 use crate::exec::undefined::Undefined;
 use crate::exec::warp::{Warp, lanes};
 use crate::fault::Exec;
@@ -26,7 +26,8 @@ impl Machine<'_> {
             for operand in op.b.iter().chain([&op.c]) {
                 self.must_be_defined(warp, *operand, part, "are an operand of an atomic operation")?;
             }
-            self.tally(pc, space, AccessKind::Atomic, &addresses, part, len as u32);
+            let (kind, bytes) = (AccessKind::Atomic, len as u32);
+            self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
@@ -34,7 +35,7 @@ impl Machine<'_> {
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
                 let undefined = self.fetch(&slot, &access, &mut bytes[..len]);
-                if let Some(byte) = undefined.iter().find(|byte| byte.is_some()) {
+                if let Some(byte) = undefined.iter().flatten().find(|byte| byte.is_some()) {
                     return Err(self.reached(byte.origin, pc, "are modified by an atomic operation"));
                 }
                 let old = bytes;

@@ -143,7 +143,7 @@ impl Machine<'_> {
             if op.wait {
                 warp.ready &= !group;
                 for lane in lanes(group) {
-                    warp.waits[lane] = Wait::Barrier { pc, id };
+                    warp.waits[lane] = Some(Wait::Barrier { pc, id });
                 }
             }
             self.complete(id as usize);

@@ -89,7 +89,7 @@ impl Machine<'_> {
     /// Removes exiting lanes from the warp.
     fn leave(&mut self, warp: &mut Warp, leaving: u32) -> Exec<()> {
         for lane in lanes(warp.alive & !leaving) {
-            if let Wait::Aligned { pc } = warp.waits[lane] {
+            if let Some(Wait::Aligned { pc }) = warp.waits[lane] {
                 let message = "only part of the warp reached this `.aligned` instruction; the rest exited without it";
                 let mut stop = Stop::new(FaultKind::DivergentAligned, 1 << lane, message);
                 stop.pc = Some(pc);
@@ -124,7 +124,7 @@ impl Machine<'_> {
     fn only_leaves(&self, start: u32) -> bool {
         let mut pc = start;
         for _ in 0..EXIT_HOPS {
-            let Some(inst) = self.program.code.get(pc as usize) else { return false };
+            let inst = &self.program.code[pc as usize];
             match &inst.op {
                 Op::Ret | Op::Exit if inst.guard.is_none() => return true,
                 Op::Bra { target } if inst.guard.is_none() => pc = *target,

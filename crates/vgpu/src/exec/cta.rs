@@ -142,7 +142,6 @@ impl Machine<'_> {
                 waiting.push((pc, Waiting { warp: warp.id, lanes: mask, what, at: self.program.place(pc) }));
             }
         }
-        let first = waiting.first().map_or((0, 0, 0), |(pc, item)| (item.warp, item.lanes, *pc));
         let (kind, message) = match aligned {
             Some(_) => (
                 FaultKind::DivergentAligned,
@@ -150,7 +149,8 @@ impl Machine<'_> {
             ),
             None => (FaultKind::Deadlock, "every thread that has not exited is waiting"),
         };
-        let (warp, mask, pc) = aligned.unwrap_or(first);
+        // A lane that is alive and not ready waits, so the list has an entry.
+        let (warp, mask, pc) = aligned.unwrap_or((waiting[0].1.warp, waiting[0].1.lanes, waiting[0].0));
         let mut stop = Stop::new(kind, mask, message);
         stop.waiting = waiting.into_iter().map(|(_, item)| item).collect();
         self.fault(*stop, pc, warp)
@@ -161,7 +161,7 @@ impl Machine<'_> {
 fn waits_of(warp: &Warp) -> Vec<(Wait, u32)> {
     let mut found: Vec<(Wait, u32)> = Vec::new();
     for lane in lanes(warp.alive & !warp.ready) {
-        let wait = warp.waits[lane];
+        let Some(wait) = warp.waits[lane] else { continue };
         match found.iter_mut().find(|(other, _)| *other == wait) {
             Some((_, mask)) => *mask |= 1 << lane,
             None => found.push((wait, 1 << lane)),
@@ -172,8 +172,7 @@ fn waits_of(warp: &Warp) -> Vec<(Wait, u32)> {
 
 fn describe(wait: Wait) -> (u32, String) {
     match wait {
-        Wait::None => (0, "nothing".to_string()),
-        Wait::Collective { pc, members } => (pc, format!("the member lanes {members:#010x} of its warp")),
+        Wait::Collective { pc, members, .. } => (pc, format!("the member lanes {members:#010x} of its warp")),
         Wait::Aligned { pc } => (pc, "the rest of its warp".to_string()),
         Wait::Barrier { pc, id } => (pc, format!("barrier {id}")),
     }

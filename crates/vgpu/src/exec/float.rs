@@ -4,10 +4,10 @@
 use crate::exec::int::{map1, map2, map3};
 use crate::exec::warp::{Lanes, lanes};
 use crate::float::{
-    BF16, F16, add_odd, bits32, div_odd, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu, saturate,
-    sqrt_odd, to_f32, widen,
+    add_odd, bits32, div_odd, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu, saturate, sqrt_odd, to_f32,
+    widen,
 };
-use crate::isa::{DType, Kind, Round, mask};
+use crate::isa::{Round, mask};
 use crate::op::{Element, Extreme, FloatFn, FloatMode, Reg};
 
 /// The NaN of `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64` (PTX ISA, section 9.7.3.14).
@@ -49,7 +49,7 @@ fn plain(regs: &mut [Lanes], exec: u32, f: FloatFn, d: Reg, s: &[Reg; 3]) -> boo
 
 /// The result of one lane; the elements of a packed register are computed separately.
 fn lane_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
-    let bits = element_bits(mode.element);
+    let bits = mode.element.bits();
     if !mode.packed {
         return element_value(f, mode, s) & mask(bits);
     }
@@ -58,17 +58,9 @@ fn lane_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
     high << bits | low
 }
 
-fn element_bits(element: Element) -> u32 {
-    match element {
-        Element::F32 => 32,
-        Element::F64 => 64,
-        Element::Half(_) => 16,
-    }
-}
-
 /// One element. Sign operations keep the bits of NaN.
 fn element_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
-    let sign = 1u64 << (element_bits(mode.element) - 1);
+    let sign = 1u64 << (mode.element.bits() - 1);
     match f {
         FloatFn::Neg if !mode.ftz => return s[0] ^ sign,
         FloatFn::Abs if !mode.ftz => return s[0] & !sign,
@@ -123,16 +115,6 @@ pub(crate) fn flush_element(value: f64, element: Element) -> f64 {
         Element::F32 => f64::from(flush(value as f32)),
         Element::F64 => value,
         Element::Half(format) => format.flush(value),
-    }
-}
-
-/// The element type of a scalar floating-point type.
-pub(crate) fn unpack_mode(dtype: DType) -> Element {
-    match (dtype.kind, dtype.bits) {
-        (Kind::Bfloat, _) => Element::Half(BF16),
-        (_, 16) => Element::Half(F16),
-        (_, 64) => Element::F64,
-        _ => Element::F32,
     }
 }
 
@@ -208,6 +190,7 @@ fn single(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::float::F16;
 
     fn mode(element: Element) -> FloatMode {
         FloatMode { element, packed: false, round: Round::Nearest, ftz: false, sat: false, relu: false }

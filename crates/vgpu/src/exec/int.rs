@@ -3,7 +3,7 @@
 use crate::exec::warp::{FULL, Lanes, Warp, lanes};
 use crate::float::flush;
 use crate::isa::{mask, sign_extend};
-use crate::op::{CarryFn, HalvesFn, IntFn, Op, PrmtMode, Reg};
+use crate::op::{Carry, CarryFn, HalvesFn, IntFn, PrmtMode, Reg};
 
 /// `d = f(a)` in the lanes of `exec`.
 pub(crate) fn map1(regs: &mut [Lanes], exec: u32, d: Reg, a: Reg, f: impl Fn(u64) -> u64) {
@@ -56,6 +56,7 @@ pub(crate) fn map3(regs: &mut [Lanes], exec: u32, d: Reg, [a, b, c]: [Reg; 3], f
 /// Executes an integer instruction of width `bits`.
 pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg, s: &[Reg; 4]) {
     let keep = mask(bits);
+    let keep_wide = mask(bits * 2);
     let one = s[0];
     let two = [s[0], s[1]];
     let three = [s[0], s[1], s[2]];
@@ -73,21 +74,31 @@ pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg
         IntFn::Shr { signed } => map2(regs, exec, d, two, |a, b| shift_right(a, b, bits, signed)),
         IntFn::Abs => map1(regs, exec, d, one, |a| sign_extend(a, bits).unsigned_abs() & keep),
         IntFn::Neg => map1(regs, exec, d, one, |a| a.wrapping_neg() & keep),
-        IntFn::Min { .. } | IntFn::Max { .. } => min_max(regs, exec, f, bits, d, two),
-        IntFn::Div { .. } | IntFn::Rem { .. } => quotient(regs, exec, f, bits, d, two),
+        IntFn::Min { signed } => map2(regs, exec, d, two, |a, b| pick(less(a, b, bits, signed), a, b)),
+        IntFn::Max { signed } => map2(regs, exec, d, two, |a, b| pick(less(a, b, bits, signed), b, a)),
+        IntFn::Div { signed } => map2(regs, exec, d, two, |a, b| quotient(a, b, bits, signed)),
+        IntFn::Rem { signed } => map2(regs, exec, d, two, |a, b| remainder(a, b, bits, signed)),
         IntFn::AddSat => {
             map2(regs, exec, d, two, |a, b| clamp(sign_extend(a, bits).saturating_add(sign_extend(b, bits)), bits))
         }
         IntFn::SubSat => {
             map2(regs, exec, d, two, |a, b| clamp(sign_extend(a, bits).saturating_sub(sign_extend(b, bits)), bits))
         }
-        IntFn::MulWide { .. }
-        | IntFn::MadWide { .. }
-        | IntFn::MulHi { .. }
-        | IntFn::MadHi { .. }
-        | IntFn::MadHiSat
-        | IntFn::Mul24 { .. }
-        | IntFn::Mad24 { .. } => product(regs, exec, f, bits, d, three),
+        IntFn::MulWide { signed } => map2(regs, exec, d, two, |a, b| wide(a, b, bits, signed) & keep_wide),
+        IntFn::MadWide { signed } => {
+            map3(regs, exec, d, three, |a, b, c| wide(a, b, bits, signed).wrapping_add(c) & keep_wide);
+        }
+        IntFn::MulHi { signed } => map2(regs, exec, d, two, |a, b| high(a, b, bits, signed)),
+        IntFn::MadHi { signed } => {
+            map3(regs, exec, d, three, |a, b, c| high(a, b, bits, signed).wrapping_add(c) & keep);
+        }
+        IntFn::MadHiSat => map3(regs, exec, d, three, |a, b, c| {
+            clamp(sign_extend(high(a, b, bits, true), bits).saturating_add(sign_extend(c, bits)), bits)
+        }),
+        IntFn::Mul24 { signed, hi } => map2(regs, exec, d, two, |a, b| product24(a, b, signed, hi)),
+        IntFn::Mad24 { signed, hi } => {
+            map3(regs, exec, d, three, |a, b, c| product24(a, b, signed, hi).wrapping_add(c) & keep);
+        }
         IntFn::Funnel { left, wrap } => map3(regs, exec, d, three, |a, b, c| funnel(a, b, c, left, wrap)),
         IntFn::Bfe { signed } => map3(regs, exec, d, three, |a, b, c| bfe(a, b, c, bits, signed)),
         IntFn::Bfi => bfi(regs, exec, bits, d, s),
@@ -152,32 +163,26 @@ fn clamp(value: i64, bits: u32) -> u64 {
     value.clamp(-top - 1, top) as u64 & mask(bits)
 }
 
-fn min_max(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg, s: [Reg; 2]) {
-    let signed = |a: u64, b: u64| sign_extend(a, bits) < sign_extend(b, bits);
-    match f {
-        IntFn::Min { signed: true } => map2(regs, exec, d, s, |a, b| if signed(a, b) { a } else { b }),
-        IntFn::Max { signed: true } => map2(regs, exec, d, s, |a, b| if signed(a, b) { b } else { a }),
-        IntFn::Min { .. } => map2(regs, exec, d, s, u64::min),
-        _ => map2(regs, exec, d, s, u64::max),
-    }
+fn less(a: u64, b: u64, bits: u32, signed: bool) -> bool {
+    if signed { sign_extend(a, bits) < sign_extend(b, bits) } else { a < b }
 }
 
-/// Division by zero gives all ones, and the remainder is then the dividend, as on the hardware.
-fn quotient(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg, s: [Reg; 2]) {
-    let keep = mask(bits);
-    let signed = |a: u64, b: u64| (sign_extend(a, bits), sign_extend(b, bits));
-    match f {
-        IntFn::Div { signed: true } => map2(regs, exec, d, s, |a, b| {
-            let (a, b) = signed(a, b);
-            if b == 0 { keep } else { a.wrapping_div(b) as u64 & keep }
-        }),
-        IntFn::Rem { signed: true } => map2(regs, exec, d, s, |a, b| {
-            let (a, b) = signed(a, b);
-            if b == 0 { a as u64 & keep } else { a.wrapping_rem(b) as u64 & keep }
-        }),
-        IntFn::Div { .. } => map2(regs, exec, d, s, |a, b| a.checked_div(b).unwrap_or(keep)),
-        _ => map2(regs, exec, d, s, |a, b| a.checked_rem(b).unwrap_or(a)),
+/// Division by zero gives all ones, as on the hardware.
+fn quotient(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
+    if !signed {
+        return a.checked_div(b).unwrap_or(mask(bits));
     }
+    let (a, b) = (sign_extend(a, bits), sign_extend(b, bits));
+    if b == 0 { mask(bits) } else { a.wrapping_div(b) as u64 & mask(bits) }
+}
+
+/// The remainder of a division by zero is the dividend, as on the hardware.
+fn remainder(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
+    if !signed {
+        return a.checked_rem(b).unwrap_or(a);
+    }
+    let (a, b) = (sign_extend(a, bits), sign_extend(b, bits));
+    if b == 0 { a as u64 & mask(bits) } else { a.wrapping_rem(b) as u64 & mask(bits) }
 }
 
 /// The exact product of two values of width `bits`.
@@ -192,28 +197,9 @@ fn high(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
     (exact(a, b, bits, signed) >> bits) as u64 & mask(bits)
 }
 
-fn product(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg, s: [Reg; 3]) {
-    let keep = mask(bits);
-    let keep_wide = mask(bits * 2);
-    let two = [s[0], s[1]];
-    match f {
-        IntFn::MulWide { signed } => map2(regs, exec, d, two, |a, b| exact(a, b, bits, signed) as u64 & keep_wide),
-        IntFn::MadWide { signed } => {
-            map3(regs, exec, d, s, |a, b, c| (exact(a, b, bits, signed) as u64).wrapping_add(c) & keep_wide);
-        }
-        IntFn::MulHi { signed } => map2(regs, exec, d, two, |a, b| high(a, b, bits, signed)),
-        IntFn::MadHi { signed } => {
-            map3(regs, exec, d, s, |a, b, c| high(a, b, bits, signed).wrapping_add(c) & keep);
-        }
-        IntFn::MadHiSat => map3(regs, exec, d, s, |a, b, c| {
-            clamp(sign_extend(high(a, b, bits, true), bits).saturating_add(sign_extend(c, bits)), bits)
-        }),
-        IntFn::Mul24 { signed, hi } => map2(regs, exec, d, two, |a, b| product24(a, b, signed, hi)),
-        IntFn::Mad24 { signed, hi } => {
-            map3(regs, exec, d, s, |a, b, c| product24(a, b, signed, hi).wrapping_add(c) & keep);
-        }
-        _ => {}
-    }
+/// The product modulo 2^64.
+fn wide(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
+    exact(a, b, bits, signed) as u64
 }
 
 /// 32 bits of the 48-bit product of two 24-bit values.
@@ -349,8 +335,8 @@ fn nth_set(word: u32, base: u32, offset: i32) -> u64 {
 }
 
 /// Executes an instruction that reads or writes the carry flag.
-pub(crate) fn carry(warp: &mut Warp, exec: u32, op: &Op) {
-    let Op::Carry { f, bits, read, write, d, s } = op else { return };
+pub(crate) fn carry(warp: &mut Warp, exec: u32, op: &Carry) {
+    let Carry { f, bits, read, write, d, s } = op;
     let [a, b, c] = s.map(|reg| warp.regs[reg as usize]);
     for lane in lanes(exec) {
         let flag = if *read { u64::from(warp.carry >> lane & 1) } else { 0 };

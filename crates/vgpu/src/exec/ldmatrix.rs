@@ -4,7 +4,7 @@
 
 use crate::exec::Machine;
 use crate::exec::matrix::{Matrix, collect, spread};
-use crate::exec::place::{Access, split};
+use crate::exec::place::{Access, WarpAccess, split};
 use crate::exec::undefined::{UndefinedByte, Update, matrix_lanes};
 use crate::exec::warp::{FULL, Lanes, Warp, lanes};
 use crate::fault::{Exec, FaultKind, Stop};
@@ -19,7 +19,7 @@ impl Machine<'_> {
     pub(crate) fn load_matrices(&mut self, warp: &mut Warp, op: &MatrixAccess) -> Exec<()> {
         let (addresses, givers) = row_addresses(warp, op)?;
         self.must_be_defined(warp, op.at.base, givers, "decide which rows are loaded")?;
-        self.tally(warp.pc, Space::Shared, AccessKind::Load, &addresses, givers, ROW_BYTES as u32);
+        self.tally(warp.pc, &rows(AccessKind::Load, &addresses, givers));
         let mut matrices = [[[0u16; 8]; 8]; 4];
         let (mut undefined, mut origin) = ([[[0u16; 8]; 8]; 4], None);
         for lane in lanes(givers) {
@@ -30,9 +30,10 @@ impl Machine<'_> {
             for (element, pair) in matrices[lane / 8][lane % 8].iter_mut().zip(bytes.chunks_exact(2)) {
                 *element = u16::from_le_bytes([pair[0], pair[1]]);
             }
+            let Some(marks) = marks else { continue };
             origin = origin.or(marks.iter().find(|byte| byte.is_some()).map(|byte| byte.origin));
-            for (element, pair) in undefined[lane / 8][lane % 8].iter_mut().zip(marks.chunks_exact(2)) {
-                *element = u16::from_le_bytes([pair[0].bits as u8, pair[1].bits as u8]);
+            for (at, element) in undefined[lane / 8][lane % 8].iter_mut().enumerate() {
+                *element = u16::from_le_bytes([marks[2 * at].bits as u8, marks[2 * at + 1].bits as u8]);
             }
         }
         for (d, matrix) in op.regs.iter().zip(&matrices) {
@@ -49,7 +50,7 @@ impl Machine<'_> {
     pub(crate) fn store_matrices(&mut self, warp: &Warp, op: &MatrixAccess) -> Exec<()> {
         let (addresses, givers) = row_addresses(warp, op)?;
         self.must_be_defined(warp, op.at.base, givers, "decide where rows are stored")?;
-        self.tally(warp.pc, Space::Shared, AccessKind::Store, &addresses, givers, ROW_BYTES as u32);
+        self.tally(warp.pc, &rows(AccessKind::Store, &addresses, givers));
         let read = |reg: &u32| collect(&warp.regs[*reg as usize], op.transposed);
         let matrices: Vec<Matrix> = op.regs.iter().map(read).collect();
         let marks = |reg: &u32| std::array::from_fn(|lane| warp.undefined(*reg, lane).bits);
@@ -84,6 +85,11 @@ fn row_addresses(warp: &Warp, op: &MatrixAccess) -> Exec<(Lanes, u32)> {
         return Err(Stop::new(FaultKind::IllegalInstruction, outside, message));
     }
     Ok((addresses, givers))
+}
+
+/// The access to all rows.
+fn rows(kind: AccessKind, addresses: &Lanes, exec: u32) -> WarpAccess<'_> {
+    WarpAccess { space: Space::Shared, kind, addresses, exec, bytes: ROW_BYTES as u32 }
 }
 
 fn row_access(warp: &Warp, lane: usize, addresses: &Lanes, is_read: bool) -> Access {

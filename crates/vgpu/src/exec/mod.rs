@@ -17,6 +17,7 @@ mod matrix;
 mod memory;
 mod mma;
 mod place;
+mod scalar;
 mod step;
 mod undefined;
 mod warp;

@@ -7,19 +7,69 @@ use crate::isa::{Space, mask};
 use crate::memory::map;
 use crate::names::source_name;
 use crate::op::MemRef;
+use crate::report::AccessKind;
 use crate::shadow::Conflict;
 
 /// The bytes that an access refers to, after its bounds were checked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
-    /// The resolved state space, never generic.
-    pub(crate) space: Space,
-    /// Index of the buffer, in global memory.
-    pub(crate) buffer: usize,
-    /// Bytes from the start of the memory or buffer.
+pub(crate) enum Slot {
+    /// Bytes of the parameter block.
+    Param(Bytes),
+    /// Bytes of the constant memory.
+    Const(Bytes),
+    Region(RegionSlot),
+}
+
+/// A range of bytes, as `offset` and `len`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes {
+    offset: usize,
+    len: usize,
+}
+
+impl Bytes {
+    /// These bytes of a memory.
+    pub(crate) fn of(self, memory: &[u8]) -> &[u8] {
+        &memory[self.offset..self.offset + self.len]
+    }
+}
+
+/// Bytes of a region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RegionSlot {
+    pub(crate) id: RegionId,
+    /// Bytes from the start of the region.
     pub(crate) offset: usize,
     /// Bytes of the access that are in bounds: fewer than its size if an aligned load extends past the end of a buffer.
     pub(crate) len: usize,
+}
+
+impl RegionSlot {
+    /// Offset of the first byte after the slot.
+    pub(crate) fn end(&self) -> usize {
+        self.offset + self.len
+    }
+}
+
+/// A region that a kernel can access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RegionId {
+    /// The shared memory of the running CTA.
+    Shared,
+    /// The local memory of the threads of the running CTA.
+    Local,
+    /// A buffer in global memory, by its index.
+    Buffer(usize),
+}
+
+impl RegionId {
+    pub(crate) fn space(self) -> Space {
+        match self {
+            RegionId::Shared => Space::Shared,
+            RegionId::Local => Space::Local,
+            RegionId::Buffer(_) => Space::Global,
+        }
+    }
 }
 
 /// One lane's access.
@@ -39,6 +89,20 @@ pub(crate) struct Access {
     pub(crate) is_read: bool,
     /// A load to registers, not an atomic operation.
     pub(crate) is_load: bool,
+}
+
+/// One access of the lanes of a warp.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WarpAccess<'a> {
+    /// The resolved state space.
+    pub(crate) space: Space,
+    pub(crate) kind: AccessKind,
+    /// Address of each lane.
+    pub(crate) addresses: &'a Lanes,
+    /// Mask of the lanes that access memory.
+    pub(crate) exec: u32,
+    /// Bytes that one lane accesses.
+    pub(crate) bytes: u32,
 }
 
 /// The state spaces that an instruction accesses, each with its mask of lanes.
@@ -83,27 +147,37 @@ impl Machine<'_> {
         match space {
             Space::Global | Space::Generic => self.locate_global(access),
             Space::Shared => {
-                let size = self.cta.shared.bytes.len();
-                self.locate_in(space, access, map::SHARED_START, size, 0)
+                let offset = self.offset_in(space, access, map::SHARED_START, self.cta.shared.bytes.len())?;
+                Ok(Slot::Region(RegionSlot { id: RegionId::Shared, offset, len: access.len }))
             }
             Space::Local => {
                 let size = self.program.local_bytes as usize;
-                self.locate_in(space, access, 0, size, access.thread as usize * size)
+                let offset = access.thread as usize * size + self.offset_in(space, access, 0, size)?;
+                Ok(Slot::Region(RegionSlot { id: RegionId::Local, offset, len: access.len }))
             }
-            Space::Param => self.locate_in(space, access, 0, self.params.len(), 0),
-            Space::Const => self.locate_in(space, access, 0, self.constants.len(), 0),
+            Space::Param => {
+                let offset = self.offset_in(space, access, 0, self.params.len())?;
+                Ok(Slot::Param(Bytes { offset, len: access.len }))
+            }
+            Space::Const => {
+                let offset = self.offset_in(space, access, 0, self.constants.len())?;
+                Ok(Slot::Const(Bytes { offset, len: access.len }))
+            }
         }
     }
 
     fn locate_global(&mut self, access: &Access) -> Exec<Slot> {
-        if let Some((offset, len)) = self.inside_buffer(self.last_buffer, access) {
-            return Ok(Slot { space: Space::Global, buffer: self.last_buffer, offset, len });
+        let slot = |buffer: usize, (offset, len): (usize, usize)| {
+            Slot::Region(RegionSlot { id: RegionId::Buffer(buffer), offset, len })
+        };
+        if let Some(inside) = self.inside_buffer(self.last_buffer, access) {
+            return Ok(slot(self.last_buffer, inside));
         }
         if let Some(buffer) = self.memory.at_or_below(access.address)
-            && let Some((offset, len)) = self.inside_buffer(buffer, access)
+            && let Some(inside) = self.inside_buffer(buffer, access)
         {
             self.last_buffer = buffer;
-            return Ok(Slot { space: Space::Global, buffer, offset, len });
+            return Ok(slot(buffer, inside));
         }
         Err(self.out_of_bounds(Space::Global, access))
     }
@@ -117,10 +191,11 @@ impl Machine<'_> {
         (inside == access.len || (access.is_load && inside > 0)).then_some((offset, inside))
     }
 
-    fn locate_in(&self, space: Space, access: &Access, start: u64, size: usize, shift: usize) -> Exec<Slot> {
+    /// Offset of an access in a memory of `size` bytes that starts at the address `start`.
+    fn offset_in(&self, space: Space, access: &Access, start: u64, size: usize) -> Exec<usize> {
         let offset = access.address.checked_sub(start);
         match offset.filter(|offset| offset.saturating_add(access.len as u64) <= size as u64) {
-            Some(offset) => Ok(Slot { space, buffer: 0, offset: offset as usize + shift, len: access.len }),
+            Some(offset) => Ok(offset as usize),
             None => Err(self.out_of_bounds(space, access)),
         }
     }

@@ -6,6 +6,7 @@
 //! that waits for another lane terminates.
 
 use crate::exec::undefined::{Marks, UndefinedLanes, Update};
+use crate::op::CollectiveFn;
 use crate::program::{Preset, Program};
 
 /// One value for each lane.
@@ -42,21 +43,12 @@ impl Iterator for LaneIter {
 /// What a lane waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    None,
     /// For the other members of a warp-wide instruction.
-    Collective {
-        pc: u32,
-        members: u32,
-    },
+    Collective { pc: u32, members: u32, f: CollectiveFn },
     /// For the rest of the warp, before an aligned instruction.
-    Aligned {
-        pc: u32,
-    },
+    Aligned { pc: u32 },
     /// At a barrier of the CTA.
-    Barrier {
-        pc: u32,
-        id: u32,
-    },
+    Barrier { pc: u32, id: u32 },
 }
 
 /// The values that presets take in one warp.
@@ -93,8 +85,8 @@ pub(crate) struct Warp {
     pub(crate) pcs: [u32; 32],
     /// Return addresses of each lane.
     pub(crate) stacks: Vec<Vec<u32>>,
-    /// What each lane waits for.
-    pub(crate) waits: [Wait; 32],
+    /// What each lane waits for, unless it can run.
+    pub(crate) waits: [Option<Wait>; 32],
     /// Lanes that exist and have not exited.
     pub(crate) alive: u32,
     /// Lanes that can run.
@@ -131,7 +123,7 @@ impl Warp {
             marks: None,
             pcs: [0; 32],
             stacks: vec![Vec::new(); 32],
-            waits: [Wait::None; 32],
+            waits: [None; 32],
             alive,
             ready: alive,
             active: 0,
@@ -224,19 +216,19 @@ impl Warp {
     }
 
     /// Blocks the lanes in `exec`, which will continue at `resume`; the rest of the group goes to the next instruction.
-    pub(crate) fn block(&mut self, exec: u32, wait: Wait, resume: u32) {
+    pub(crate) fn block(&mut self, exec: u32, resume: u32, wait: impl Fn(usize) -> Wait) {
         self.branch(exec, resume);
         self.park();
         self.ready &= !exec;
         for lane in lanes(exec) {
-            self.waits[lane] = wait;
+            self.waits[lane] = Some(wait(lane));
         }
     }
 
     /// Lets blocked lanes run.
     pub(crate) fn unblock(&mut self, mask: u32) {
         for lane in lanes(mask) {
-            self.waits[lane] = Wait::None;
+            self.waits[lane] = None;
         }
         self.ready |= mask;
         // The running group, if any, is parked so that a group is selected from all ready lanes.
@@ -282,12 +274,10 @@ fn preset_value(preset: Preset, warp: u32, lane: u32, environment: &Environment)
     match preset {
         Preset::Value(value) => value,
         Preset::DynamicShared => environment.dynamic_shared,
-        Preset::Tid(0) => u64::from(thread % width),
-        Preset::Tid(1) => u64::from(thread / width % height),
-        Preset::Tid(_) => u64::from(thread / width / height),
-        Preset::Ntid(axis) => u64::from(environment.block[axis.min(2)]),
-        Preset::Ctaid(axis) => u64::from(environment.cta[axis.min(2)]),
-        Preset::Nctaid(axis) => u64::from(environment.grid[axis.min(2)]),
+        Preset::Tid(axis) => u64::from(axis.of([thread % width, thread / width % height, thread / width / height])),
+        Preset::Ntid(axis) => u64::from(axis.of(environment.block)),
+        Preset::Ctaid(axis) => u64::from(axis.of(environment.cta)),
+        Preset::Nctaid(axis) => u64::from(axis.of(environment.grid)),
         Preset::LaneId => u64::from(lane),
         Preset::WarpId => u64::from(warp),
         Preset::WarpCount => u64::from(environment.warps),

@@ -1,9 +1,9 @@
 //! Floating-point functions and conversions.
 
 use crate::float::Format;
-use crate::isa::{DType, Round};
+use crate::isa::Round;
 use crate::op::integer::Extreme;
-use crate::op::operand::{Element, Reg};
+use crate::op::operand::{Element, NumberType, Reg};
 
 /// Floating-point functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +76,8 @@ pub(crate) enum TestFn {
 pub(crate) struct Convert {
     pub(crate) d: Reg,
     pub(crate) a: Reg,
-    pub(crate) from: DType,
-    pub(crate) to: DType,
+    pub(crate) from: NumberType,
+    pub(crate) to: NumberType,
     /// Width of the destination register in bits.
     pub(crate) width: u32,
     pub(crate) round: Round,

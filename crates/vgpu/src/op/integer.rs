@@ -1,5 +1,7 @@
 //! Integer functions.
 
+use crate::op::operand::Reg;
+
 /// Integer functions; `bits` of the instruction is the operand width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IntFn {
@@ -142,6 +144,19 @@ pub(crate) enum CarryFn {
     Sub,
     MadLo { signed: bool },
     MadHi { signed: bool },
+}
+
+/// An instruction that reads or writes the carry flag.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carry {
+    pub(crate) f: CarryFn,
+    pub(crate) bits: u32,
+    /// Adds the carry flag.
+    pub(crate) read: bool,
+    /// Sets the carry flag.
+    pub(crate) write: bool,
+    pub(crate) d: Reg,
+    pub(crate) s: [Reg; 3],
 }
 
 /// The forms of `min` and `max` (PTX ISA, section 9.7.3.11).

@@ -6,12 +6,11 @@
 //! at which they reconverge. If neither path has an observable effect, the lane continues there, and register bits in
 //! which the paths differ become undefined. Otherwise the branch is a fault.
 
-use crate::exec::Machine;
 use crate::exec::joins::Joins;
 use crate::exec::place::split;
-use crate::exec::step::scalar;
 use crate::exec::undefined::{Undefined, UndefinedLanes, Update, of};
 use crate::exec::warp::{Warp, lanes};
+use crate::exec::{Machine, scalar};
 use crate::isa::{Space, mask};
 use crate::op::{Guard, Load, Op, Reg};
 
@@ -73,7 +72,7 @@ impl Machine<'_> {
             if pc == join {
                 return Some(pc);
             }
-            let inst = program.code.get(pc as usize)?;
+            let inst = &program.code[pc as usize];
             let is_executed = match inst.guard {
                 None => true,
                 Some(guard) => match (warp.undefined_pred(guard.index, exec), &inst.op) {
@@ -104,9 +103,10 @@ impl Machine<'_> {
                 }
                 Op::Store(_) | Op::Atomic(_) | Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => return None,
                 Op::Clock { .. } => return None,
-                op => {
+                Op::Nop => pc += 1,
+                Op::Scalar(op) => {
                     let updates = of(warp, exec, op);
-                    scalar(warp, exec, op);
+                    scalar::execute(warp, exec, op);
                     warp.update_marks(exec, updates);
                     pc += 1;
                 }

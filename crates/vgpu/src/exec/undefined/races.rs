@@ -7,10 +7,9 @@
 use std::collections::BTreeMap;
 
 use crate::exec::Machine;
-use crate::exec::place::{Access, Slot};
+use crate::exec::place::{Access, RegionId, RegionSlot};
 use crate::exec::undefined::{Undefined, UndefinedByte};
 use crate::fault::Exec;
-use crate::isa::Space;
 use crate::shadow::{Conflict, Meeting, Reader};
 
 /// Maximum number of races that are deferred to the next run.
@@ -19,11 +18,8 @@ const MOST_RACES: usize = 1 << 20;
 /// A byte that is read, and its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Race {
-    /// Whether the byte is in shared memory; otherwise it is in global memory.
-    is_shared: bool,
-    /// Index of the buffer, in global memory.
-    buffer: usize,
-    /// Offset in the buffer or in shared memory, in bytes.
+    region: RegionId,
+    /// Offset in the region, in bytes.
     offset: usize,
     /// Program counter of the read.
     pc: u32,
@@ -36,9 +32,8 @@ pub(crate) struct KnownRaces(BTreeMap<Race, Conflict>);
 
 impl Race {
     /// The read of the byte at `offset` in the memory of `slot` that `conflict` describes.
-    pub(crate) fn of(slot: &Slot, offset: usize, conflict: &Conflict) -> Race {
-        let is_shared = slot.space == Space::Shared;
-        Race { is_shared, buffer: slot.buffer, offset, pc: conflict.pc, reader: conflict.reader }
+    pub(crate) fn of(slot: &RegionSlot, offset: usize, conflict: &Conflict) -> Race {
+        Race { region: slot.id, offset, pc: conflict.pc, reader: conflict.reader }
     }
 }
 
@@ -56,9 +51,8 @@ impl KnownRaces {
 
     /// The write that the read of a byte races with. For a read by an earlier CTA the thread is not known; such an
     /// entry applies to all reads of the byte by the instruction.
-    pub(crate) fn of(&self, slot: &Slot, offset: usize, access: &Access, own: Reader) -> Option<Conflict> {
-        let is_shared = slot.space == Space::Shared;
-        let race = |reader: Reader| Race { is_shared, buffer: slot.buffer, offset, pc: access.pc, reader };
+    pub(crate) fn of(&self, slot: &RegionSlot, offset: usize, access: &Access, own: Reader) -> Option<Conflict> {
+        let race = |reader: Reader| Race { region: slot.id, offset, pc: access.pc, reader };
         let known = |reader: Reader| self.0.get(&race(reader)).copied();
         known(own).or_else(|| known(Reader::Unknown))
     }
@@ -67,7 +61,7 @@ impl KnownRaces {
 impl Machine<'_> {
     /// Records a read in the shadow memory, and returns the bytes that race with a write: an earlier write, or a later
     /// one that a previous run found.
-    pub(crate) fn races_of(&mut self, slot: &Slot, access: &Access) -> Vec<Meeting> {
+    pub(crate) fn races_of(&mut self, slot: &RegionSlot, access: &Access) -> Vec<Meeting> {
         if self.known.is_empty() {
             return self.check(slot, access, None).meetings;
         }
@@ -75,11 +69,11 @@ impl Machine<'_> {
         let reader = Reader::Thread { cta: self.cta.number, thread: access.thread, clock };
         let mut meetings = Vec::new();
         // A byte that is known to race leaves no record, so that other readers of it are found.
-        for offset in slot.offset..slot.offset + slot.len {
+        for offset in slot.offset..slot.end() {
             match self.known.of(slot, offset, access, reader) {
                 Some(conflict) => meetings.push(Meeting { offset, len: 1, conflict }),
                 None => {
-                    let byte = Slot { offset, len: 1, ..*slot };
+                    let byte = RegionSlot { offset, len: 1, ..*slot };
                     meetings.extend(self.check(&byte, access, None).meetings);
                 }
             }
@@ -88,26 +82,31 @@ impl Machine<'_> {
     }
 
     /// The undefined bits of each byte of a load.
-    pub(crate) fn undefined_bytes(&mut self, slot: &Slot, access: &Access, races: &[Meeting]) -> Vec<UndefinedByte> {
+    pub(crate) fn undefined_bytes(
+        &mut self,
+        slot: &RegionSlot,
+        access: &Access,
+        races: &[Meeting],
+    ) -> Vec<UndefinedByte> {
         let warp = access.thread / 32;
         let byte = |origin: u32| Undefined { bits: 0xff, origin };
-        let mut bytes: Vec<UndefinedByte> = (slot.offset..slot.offset + slot.len)
-            .map(|at| self.region(slot).undefined.get(&at).copied().unwrap_or_default())
+        let mut bytes: Vec<UndefinedByte> = (slot.offset..slot.end())
+            .map(|at| self.region(slot.id).undefined.get(&at).copied().unwrap_or_default())
             .collect();
         for meeting in races {
-            let stop = self.race(slot.space, access, &meeting.conflict);
+            let stop = self.race(slot.id.space(), access, &meeting.conflict);
             let origin = self.origin(warp, access.pc, *stop);
             let first = meeting.offset - slot.offset;
             bytes[first..first + meeting.len].fill(byte(origin));
         }
         for (at, undefined) in (slot.offset..).zip(&mut bytes) {
-            if !self.region(slot).is_written(at, 1) {
-                let stop = self.unwritten(slot.space, access);
+            if !self.region(slot.id).is_written(at, 1) {
+                let stop = self.unwritten(slot.id.space(), access);
                 *undefined = byte(self.origin(warp, access.pc, *stop));
             }
         }
         if slot.len < access.len {
-            let stop = self.out_of_bounds(slot.space, access);
+            let stop = self.out_of_bounds(slot.id.space(), access);
             let origin = self.origin(warp, access.pc, *stop);
             bytes.resize(access.len, byte(origin));
         }
@@ -116,17 +115,17 @@ impl Machine<'_> {
 
     /// Handles a write that is not ordered after other accesses. Weak reads return undefined bits when the launch is
     /// run again; bytes of shared memory that two threads write become undefined; anything else is a fault.
-    pub(crate) fn meet(&mut self, slot: &Slot, access: &Access, meetings: &[Meeting]) -> Exec<()> {
+    pub(crate) fn meet(&mut self, slot: &RegionSlot, access: &Access, meetings: &[Meeting]) -> Exec<()> {
         for Meeting { offset, len, conflict } in meetings {
-            let stop = self.race(slot.space, access, conflict);
+            let stop = self.race(slot.id.space(), access, conflict);
             let is_later = !self.is_last && !conflict.other_is_strong && self.found.0.len() < MOST_RACES;
             if !conflict.other_is_write && is_later {
                 let write = Conflict { pc: access.pc, other_is_write: true, reader: Reader::Unknown, ..*conflict };
                 self.found.0.extend((*offset..offset + len).map(|at| (Race::of(slot, at, conflict), write)));
-            } else if conflict.other_is_write && slot.space == Space::Shared && !access.strong {
+            } else if conflict.other_is_write && slot.id == RegionId::Shared && !access.strong {
                 let origin = self.origin(access.thread / 32, access.pc, *stop);
                 let bytes = (*offset..offset + len).map(|at| (at, Undefined { bits: 0xff, origin }));
-                self.region_mut(slot).undefined.extend(bytes);
+                self.region_mut(slot.id).undefined.extend(bytes);
             } else {
                 return Err(stop);
             }
