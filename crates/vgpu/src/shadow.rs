@@ -10,66 +10,18 @@
 //! in sets that the cells refer to: weak records are checked against every access, strong records only against weak
 //! accesses.
 
+mod access;
 mod beside;
+mod cell;
+mod check;
 
-use beside::{Beside, ReadSets};
+use beside::Beside;
+use cell::{Cell, EMPTY, NONE, SPLIT};
+use check::{read_cell, write_cell, written_before};
 
-/// No instruction.
-const NONE: u32 = u32::MAX;
-/// In `read_thread`: the reads are in the set with index `read_clock`.
-const MANY: u32 = u32::MAX;
-/// In `write_cta`: the word is split into the byte cells with index `write_thread`.
-const SPLIT: u32 = u32::MAX;
-/// In `strong`: no strong access yet.
-const NEVER: u32 = u32::MAX;
+pub(crate) use access::{Actor, Conflict, LastWrite, Reader};
+
 const PAGE_WORDS: usize = 1024;
-
-/// The thread that accesses memory, and its clock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Actor<'a> {
-    /// Number of the CTA, counted over all launches on a memory, from 1.
-    pub(crate) cta: u32,
-    /// The first CTA of this launch; accesses of earlier launches are ordered before it.
-    pub(crate) first_cta: u32,
-    /// Linear index in the CTA.
-    pub(crate) thread: u32,
-    /// The thread's own counter.
-    pub(crate) clock: u32,
-    /// The thread's base (see [`crate::clock`]).
-    pub(crate) base: &'a [u32],
-    /// Program counter of the access.
-    pub(crate) pc: u32,
-    /// Atomic, volatile, relaxed, acquire or release.
-    pub(crate) strong: bool,
-}
-
-impl Actor<'_> {
-    /// Whether an access by `thread` of this CTA at `clock` is ordered before this one.
-    fn knows(&self, thread: u32, clock: u32) -> bool {
-        thread == self.thread || self.base[thread as usize] >= clock
-    }
-}
-
-/// The other access of a race.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Conflict {
-    /// Program counter of the other access.
-    pub(crate) pc: u32,
-    pub(crate) other_is_write: bool,
-    /// The other access is strong.
-    pub(crate) other_is_strong: bool,
-    /// The other access is by another CTA.
-    pub(crate) other_cta: bool,
-    /// The reader, if the other access is a read.
-    pub(crate) reader: Reader,
-}
-
-/// The thread and clock of a weak read, if they are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reader {
-    Unknown,
-    Thread { cta: u32, thread: u32, clock: u32 },
-}
 
 /// A conflict, and the bytes that it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,48 +43,6 @@ pub(crate) struct Finding {
     /// The instruction by which the same thread wrote a different value there since its last barrier.
     pub(crate) again: Option<u32>,
 }
-
-/// The last write of a byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LastWrite {
-    pub(crate) cta: u32,
-    pub(crate) thread: u32,
-    pub(crate) pc: u32,
-}
-
-/// The weak accesses of a word or byte.
-#[derive(Clone, Copy, Debug)]
-struct Cell {
-    /// CTA of the last write; [`SPLIT`] if the word is split.
-    write_cta: u32,
-    write_thread: u32,
-    write_clock: u32,
-    /// Program counter of the last write, or [`NONE`].
-    write_pc: u32,
-    read_cta: u32,
-    /// Thread of the last read; [`MANY`] if several unordered threads have read.
-    read_thread: u32,
-    read_clock: u32,
-    /// Program counter of the last read, or [`NONE`].
-    read_pc: u32,
-    /// A read by an earlier CTA of the launch.
-    old_read_pc: u32,
-    /// Index of the record of strong accesses, or `NEVER`.
-    strong: u32,
-}
-
-const EMPTY: Cell = Cell {
-    write_cta: 0,
-    write_thread: 0,
-    write_clock: 0,
-    write_pc: NONE,
-    read_cta: 0,
-    read_thread: 0,
-    read_clock: 0,
-    read_pc: NONE,
-    old_read_pc: NONE,
-    strong: NEVER,
-};
 
 /// The shadow of one region; pages are allocated on first access.
 #[derive(Clone, Debug, Default)]
@@ -239,136 +149,6 @@ fn cells<'a>(
         return &mut splits[group][first..first + len];
     }
     &mut page[slot..slot + 1]
-}
-
-/// A write that `who` is not ordered after: a weak one, or, if `who` is weak, a strong one.
-fn unordered_write(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<Conflict> {
-    let other_cta = cell.write_cta != who.cta;
-    let unordered = cell.write_pc != NONE
-        && cell.write_cta >= who.first_cta
-        && (other_cta || !who.knows(cell.write_thread, cell.write_clock));
-    if unordered {
-        let reader = Reader::Unknown;
-        return Some(Conflict { pc: cell.write_pc, other_is_write: true, other_is_strong: false, other_cta, reader });
-    }
-    if who.strong { None } else { beside.strong(cell, who)?.unordered_write(who) }
-}
-
-/// Records a read. A read that races with a write leaves no record, since its value may never be used.
-fn read_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<Conflict> {
-    let conflict = unordered_write(cell, beside, who);
-    if conflict.is_some() {
-        return conflict;
-    }
-    if who.strong {
-        beside.strong_for(cell, who).reads.add_after(who);
-        return conflict;
-    }
-    let reads = &mut beside.reads;
-    if cell.read_pc == NONE || cell.read_cta < who.first_cta {
-        forget_reads(cell, reads);
-        set_read(cell, who);
-    } else if cell.read_cta != who.cta {
-        let old = cell.read_pc;
-        forget_reads(cell, reads);
-        cell.old_read_pc = old;
-        set_read(cell, who);
-    } else if cell.read_thread == MANY {
-        reads.get(cell.read_clock).add(who.thread, who.clock, who.pc);
-    } else if who.knows(cell.read_thread, cell.read_clock) {
-        set_read(cell, who);
-    } else {
-        let index = reads.create();
-        let set = reads.get(index);
-        set.add(cell.read_thread, cell.read_clock, cell.read_pc);
-        set.add(who.thread, who.clock, who.pc);
-        cell.read_thread = MANY;
-        cell.read_clock = index;
-    }
-    conflict
-}
-
-fn set_read(cell: &mut Cell, who: &Actor<'_>) {
-    cell.read_cta = who.cta;
-    cell.read_thread = who.thread;
-    cell.read_clock = who.clock;
-    cell.read_pc = who.pc;
-}
-
-fn forget_reads(cell: &mut Cell, reads: &mut ReadSets) {
-    if cell.read_pc != NONE && cell.read_thread == MANY {
-        reads.drop_set(cell.read_clock);
-    }
-    cell.read_thread = 0;
-    cell.read_pc = NONE;
-    cell.old_read_pc = NONE;
-}
-
-/// The weak reads that the write of `who` is not ordered after.
-fn unordered_weak_reads(cell: &Cell, reads: &ReadSets, who: &Actor<'_>) -> Vec<Conflict> {
-    if cell.read_pc == NONE || cell.read_cta < who.first_cta {
-        return Vec::new();
-    }
-    let other_cta = cell.read_cta != who.cta;
-    let conflict = |pc: u32, other_cta: bool, reader: Reader| Conflict {
-        pc,
-        other_is_write: false,
-        other_is_strong: false,
-        other_cta,
-        reader,
-    };
-    let known = |thread: u32, clock: u32| Reader::Thread { cta: cell.read_cta, thread, clock };
-    let mut found = Vec::new();
-    if cell.old_read_pc != NONE {
-        found.push(conflict(cell.old_read_pc, true, Reader::Unknown));
-    }
-    if cell.read_thread == MANY {
-        for entry in &reads.sets[cell.read_clock as usize].entries {
-            let unordered = if other_cta { entry.lanes } else { entry.unordered(who) };
-            let lanes = (0..32).filter(|lane| unordered >> lane & 1 == 1);
-            found.extend(lanes.map(|lane| conflict(entry.pc, other_cta, known(entry.warp * 32 + lane, entry.clock))));
-        }
-    } else if other_cta || !who.knows(cell.read_thread, cell.read_clock) {
-        found.push(conflict(cell.read_pc, other_cta, known(cell.read_thread, cell.read_clock)));
-    }
-    found
-}
-
-/// Reads that the write of `who` is not ordered after: weak ones, and, if `who` is weak, a strong one.
-fn unordered_reads(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Vec<Conflict> {
-    let mut found = unordered_weak_reads(cell, &beside.reads, who);
-    if !who.strong {
-        found.extend(beside.strong(cell, who).and_then(|strong| strong.unordered_read(who)));
-    }
-    found
-}
-
-/// The instruction of the last weak write, if the same thread did it and has passed no barrier since.
-fn written_before(cell: &Cell, who: &Actor<'_>) -> Option<u32> {
-    let is_own = cell.write_cta == who.cta && cell.write_thread == who.thread && cell.write_clock == who.clock;
-    (is_own && cell.write_pc != NONE && !who.strong).then_some(cell.write_pc)
-}
-
-/// Records a write. Returns its conflicts, and whether it is an unordered write of an equal value.
-fn write_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>, same: bool) -> (Vec<Conflict>, bool) {
-    let write = unordered_write(cell, beside, who);
-    let benign = same && write.is_some();
-    let reads = unordered_reads(cell, beside, who);
-    let found = (write.into_iter().filter(|_| !same).chain(reads).collect(), benign);
-    if who.strong {
-        // The weak records are kept: other strong accesses need not be ordered after this one.
-        beside.strong_for(cell, who).strong_write(who);
-        return found;
-    }
-    forget_reads(cell, &mut beside.reads);
-    cell.write_cta = who.cta;
-    cell.write_thread = who.thread;
-    cell.write_clock = who.clock;
-    cell.write_pc = who.pc;
-    if let Some(strong) = beside.strong(cell, who) {
-        strong.weak_write(who);
-    }
-    found
 }
 
 #[cfg(test)]

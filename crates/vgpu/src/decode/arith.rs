@@ -1,8 +1,8 @@
 //! Integer arithmetic; floating-point types are passed on to their own module.
 
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
-use crate::decode::{Decoded, Decoder};
 use crate::isa::{DType, Kind};
 use crate::op::{Carry, CarryFn, HalvesFn, IntFn, Op, PrmtMode, Reg, ScalarOp};
 use crate::ptx::ast::{Number, Operand};

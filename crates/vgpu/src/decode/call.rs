@@ -1,8 +1,8 @@
 //! Calls of device functions: parameters are copied within the thread's local memory.
 
+use crate::decode::decoder::{Decoded, Decoder, Frame};
 use crate::decode::mods::Mods;
-use crate::decode::scope::Symbol;
-use crate::decode::{Decoded, Decoder, Frame};
+use crate::decode::symbol::Symbol;
 use crate::isa::Space;
 use crate::op::{LocalCopy, Op};
 use crate::ptx::ast::{Instruction, Operand, Variable};

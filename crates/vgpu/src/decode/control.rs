@@ -1,10 +1,10 @@
 //! Branches, barriers and warp-wide instructions.
 
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::memory::integer_atomic;
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
-use crate::decode::scope::Symbol;
-use crate::decode::{Decoded, Decoder};
+use crate::decode::symbol::Symbol;
 use crate::isa::DType;
 use crate::op::{
     AtomFn, BarrierOp, BarrierReduce, CollectiveFn, Element, Op, Reg, ScalarOp, Shuffle, ShuffleMode, VoteMode,

@@ -1,10 +1,10 @@
 //! `cvt` (PTX ISA, section 9.7.9.21).
 
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::float::is_f32;
 use crate::decode::memory::number_type;
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
-use crate::decode::{Decoded, Decoder};
 use crate::float::{BF16, E4M3, E5M2, F16, Format};
 use crate::isa::{DType, Kind, Round};
 use crate::op::{Convert, ConvertPair, Op, PairSource, ScalarOp};

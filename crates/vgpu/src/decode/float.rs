@@ -1,9 +1,9 @@
 //! Floating-point arithmetic.
 
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::memory::{element, number_type};
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
-use crate::decode::{Decoded, Decoder};
 use crate::isa::{DType, Kind, Round};
 use crate::op::{Convert, Element, Extreme, FloatFn, FloatMode, Op, ScalarOp};
 use crate::ptx::ast::Operand;

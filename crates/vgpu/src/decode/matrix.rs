@@ -1,9 +1,9 @@
 //! `mma.sync`, `ldmatrix`, `stmatrix`, `movmatrix`.
 
 use crate::decode::control::take_sync;
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
-use crate::decode::{Decoded, Decoder};
 use crate::float::{BF16, E4M3, E5M2, F16};
 use crate::isa::{DType, Kind, Space};
 use crate::op::{DoubleMma, MatrixAccess, MatrixOp, Mma, Multiplicand, Op, Reg, Sums};

@@ -1,9 +1,9 @@
 //! Loads, stores, atomics and address conversions.
 
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
-use crate::decode::scope::Symbol;
-use crate::decode::{Decoded, Decoder};
+use crate::decode::symbol::Symbol;
 use crate::float::{BF16, F16};
 use crate::isa::{DType, Kind, Space};
 use crate::op::{AtomFn, Atomic, Element, IntegerType, Load, MemRef, NumberType, Op, Reg, ScalarOp, Store};

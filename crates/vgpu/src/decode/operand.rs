@@ -1,7 +1,7 @@
 //! Decodes operands to register and predicate indices.
 
-use crate::decode::scope::Symbol;
-use crate::decode::{Decoded, Decoder};
+use crate::decode::decoder::{Decoded, Decoder};
+use crate::decode::symbol::Symbol;
 use crate::isa::{DType, mask};
 use crate::op::{Guard, Reg};
 use crate::program::{Axis, Preset};

@@ -1,10 +1,10 @@
 //! Instructions on registers: moves, comparisons, selections; arithmetic is passed on to its own modules.
 
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::memory::{element, number_type};
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
-use crate::decode::scope::Symbol;
-use crate::decode::{Decoded, Decoder};
+use crate::decode::symbol::Symbol;
 use crate::isa::{CmpOp, DType, Kind, mask};
 use crate::op::{Comparison, Element, Guard, IntFn, Op, PredFn, Reg, ScalarOp, Set, Setp, TestFn};
 use crate::ptx::ast::Operand;

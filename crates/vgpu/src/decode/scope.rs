@@ -1,22 +1,10 @@
-//! Scopes of names, and the symbols that they refer to.
+//! Scopes of names.
 
-use crate::decode::Decoder;
+use crate::decode::decoder::Decoder;
+use crate::decode::symbol::Symbol;
 use crate::isa::{DType, Kind, Space};
 use crate::op::Reg;
 use crate::program::Preset;
-
-/// What a name refers to.
-#[derive(Clone, Debug)]
-pub(crate) enum Symbol {
-    Register(Reg, DType),
-    Predicate(u32),
-    /// A variable: its state space and its address there.
-    Variable(Space, u64),
-    DynamicShared,
-    Label(u32),
-    /// A table of `.branchtargets`.
-    Targets(Vec<String>),
-}
 
 impl Decoder<'_> {
     pub(crate) fn define(&mut self, name: &str, symbol: Symbol) {

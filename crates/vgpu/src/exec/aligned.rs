@@ -1,7 +1,8 @@
 //! Instructions that the lanes of a warp execute together (`.aligned`).
 
-use crate::exec::Machine;
-use crate::exec::warp::{FULL, Wait, Warp, lanes};
+use crate::exec::lanes::{FULL, lanes};
+use crate::exec::machine::Machine;
+use crate::exec::warp::{Wait, Warp};
 use crate::fault::{Exec, FaultKind, Stop};
 
 impl Machine<'_> {

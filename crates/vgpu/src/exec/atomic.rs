@@ -1,16 +1,17 @@
 //! `atom` and `red`: lanes execute one after another, each of them atomically.
 
-use crate::exec::Machine;
+use crate::exec::access::{Access, WarpAccess, split};
 use crate::exec::float::read_element;
+use crate::exec::lanes::lanes;
+use crate::exec::machine::Machine;
 use crate::exec::memory::{MAX_BYTES, little_endian};
-use crate::exec::place::{Access, WarpAccess, split};
-use crate::exec::undefined::Undefined;
-use crate::exec::warp::{Warp, lanes};
+use crate::exec::warp::Warp;
 use crate::fault::Exec;
 use crate::float::{F32, add_odd, bits32, maximum, minimum, narrow};
 use crate::isa::{Round, Space, mask, sign_extend};
 use crate::op::{AtomFn, Atomic, Element};
 use crate::report::AccessKind;
+use crate::undefined::Undefined;
 
 impl Machine<'_> {
     pub(crate) fn atomic(&mut self, warp: &mut Warp, exec: u32, op: &Atomic) -> Exec<()> {

@@ -3,13 +3,15 @@
 //! A lane waits until all members that have not exited have arrived (PTX ISA, section 9.7.9): at the same instruction
 //! or, for `bar.warp.sync`, at any `bar.warp.sync` with the same members. Only `bar.warp.sync` orders memory.
 
-use crate::exec::Machine;
 use crate::exec::atomic::combine;
-use crate::exec::undefined::{Marks, Undefined, Update};
-use crate::exec::warp::{Wait, Warp, lanes};
+use crate::exec::lanes::lanes;
+use crate::exec::machine::Machine;
+use crate::exec::undefined::{Marks, Update};
+use crate::exec::warp::{Wait, Warp};
 use crate::fault::{Exec, FaultKind, Stop};
 use crate::isa::mask;
 use crate::op::{AtomFn, CollectiveFn, Element, Reg, Shuffle, ShuffleMode, VoteMode};
+use crate::undefined::Undefined;
 
 impl Machine<'_> {
     pub(crate) fn collective(&mut self, warp: &mut Warp, exec: u32, f: &CollectiveFn, members: Reg) -> Exec<()> {

@@ -3,7 +3,8 @@
 use std::num::FpCategory;
 
 use crate::exec::float::{flush_element, read_element};
-use crate::exec::warp::{Lanes, Warp, lanes};
+use crate::exec::lanes::{Lanes, lanes};
+use crate::exec::warp::Warp;
 use crate::isa::{CmpOp, mask, sign_extend};
 use crate::op::{Comparison, IntegerType, NumberType, Set, Setp, TestFn};
 

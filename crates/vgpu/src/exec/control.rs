@@ -1,10 +1,12 @@
 //! Branch tables, calls, returns and exits.
 
-use crate::exec::warp::{Wait, Warp, lanes};
-use crate::exec::{Machine, UndefinedByte};
+use crate::exec::lanes::lanes;
+use crate::exec::machine::Machine;
+use crate::exec::warp::{Wait, Warp};
 use crate::fault::{Exec, FaultKind, Stop};
 use crate::memory::Bits;
 use crate::op::{LocalCopy, Op, Reg};
+use crate::undefined::Undefined;
 
 /// Maximum number of instructions followed to find out whether a lane does nothing but exit.
 const EXIT_HOPS: u32 = 16;
@@ -55,7 +57,7 @@ impl Machine<'_> {
                 }
                 if !local.undefined.is_empty() {
                     let moved = local.undefined.range(from..from + bytes).map(|(at, byte)| (at - from + to, *byte));
-                    let moved: Vec<(usize, UndefinedByte)> = moved.collect();
+                    let moved: Vec<(usize, Undefined)> = moved.collect();
                     (to..to + bytes).for_each(|at| _ = local.undefined.remove(&at));
                     local.undefined.extend(moved);
                 }

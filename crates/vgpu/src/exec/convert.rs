@@ -2,7 +2,7 @@
 
 use crate::exec::float::read_element;
 use crate::exec::int::{map1, map2};
-use crate::exec::warp::Lanes;
+use crate::exec::lanes::Lanes;
 use crate::float::{bits32, flush, narrow, relu, round_integral, saturate, to_f32, widen};
 use crate::isa::{Round, mask, sign_extend};
 use crate::op::{Convert, ConvertPair, Element, IntegerType, NumberType, PairSource};

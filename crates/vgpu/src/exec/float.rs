@@ -2,7 +2,7 @@
 //! computed in `f64`.
 
 use crate::exec::int::{map1, map2, map3};
-use crate::exec::warp::{Lanes, lanes};
+use crate::exec::lanes::{Lanes, lanes};
 use crate::float::{
     add_odd, bits32, div_odd, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu, saturate, sqrt_odd, to_f32,
     widen,

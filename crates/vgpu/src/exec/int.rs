@@ -1,6 +1,7 @@
 //! Integer instructions. Registers hold zero-extended values; results are truncated to the width of the instruction.
 
-use crate::exec::warp::{FULL, Lanes, Warp, lanes};
+use crate::exec::lanes::{FULL, Lanes, lanes};
+use crate::exec::warp::Warp;
 use crate::float::flush;
 use crate::isa::{mask, sign_extend};
 use crate::op::{Carry, CarryFn, HalvesFn, IntFn, PrmtMode, Reg};

@@ -2,15 +2,17 @@
 //! or written by the lane that provides its address, since the ISA does not specify which lane does it; the other lanes
 //! exchange their elements with it through registers.
 
-use crate::exec::Machine;
+use crate::exec::access::{Access, WarpAccess, split};
+use crate::exec::lanes::{FULL, Lanes, lanes};
+use crate::exec::machine::Machine;
 use crate::exec::matrix::{Matrix, collect, spread};
-use crate::exec::place::{Access, WarpAccess, split};
-use crate::exec::undefined::{UndefinedByte, Update, matrix_lanes};
-use crate::exec::warp::{FULL, Lanes, Warp, lanes};
+use crate::exec::undefined::{Update, matrix_lanes};
+use crate::exec::warp::Warp;
 use crate::fault::{Exec, FaultKind, Stop};
 use crate::isa::{Space, mask};
 use crate::op::MatrixAccess;
 use crate::report::AccessKind;
+use crate::undefined::Undefined;
 
 /// Size of a row in bytes.
 const ROW_BYTES: usize = 16;
@@ -63,8 +65,8 @@ impl Machine<'_> {
             for (pair, element) in bytes.chunks_exact_mut(2).zip(&matrices[lane / 8][lane % 8]) {
                 pair.copy_from_slice(&element.to_le_bytes());
             }
-            let byte = |bits: u8| UndefinedByte { bits: bits.into(), origin: origin.unwrap_or(0) };
-            let row: Vec<UndefinedByte> = match origin {
+            let byte = |bits: u8| Undefined { bits: bits.into(), origin: origin.unwrap_or(0) };
+            let row: Vec<Undefined> = match origin {
                 Some(_) => undefined[lane / 8][lane % 8].iter().flat_map(|bits| bits.to_le_bytes().map(byte)).collect(),
                 None => Vec::new(),
             };

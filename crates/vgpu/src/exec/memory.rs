@@ -1,14 +1,15 @@
 //! Loads and stores.
 
-use crate::exec::Machine;
-use crate::exec::place::{Access, RegionId, RegionSlot, Slot, WarpAccess, split};
-use crate::exec::undefined::{Undefined, UndefinedByte};
-use crate::exec::warp::{Warp, lanes};
+use crate::exec::access::{Access, RegionId, RegionSlot, Slot, WarpAccess, split};
+use crate::exec::lanes::lanes;
+use crate::exec::machine::Machine;
+use crate::exec::warp::Warp;
 use crate::fault::{Exec, FaultKind, Stop};
 use crate::isa::{Space, mask, sign_extend};
 use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
 use crate::shadow::{Actor, Finding};
+use crate::undefined::Undefined;
 use crate::{banks, memory::Region};
 
 /// Maximum number of bytes that one lane accesses.
@@ -106,7 +107,7 @@ impl Machine<'_> {
 
     /// Reads the bytes of a slot. Returns the undefined bits of each byte of the access, or `None` if all bits are
     /// defined.
-    pub(crate) fn fetch(&mut self, slot: &Slot, access: &Access, out: &mut [u8]) -> Option<Vec<UndefinedByte>> {
+    pub(crate) fn fetch(&mut self, slot: &Slot, access: &Access, out: &mut [u8]) -> Option<Vec<Undefined>> {
         match slot {
             Slot::Param(bytes) => {
                 out.copy_from_slice(bytes.of(self.params));
@@ -120,7 +121,7 @@ impl Machine<'_> {
         }
     }
 
-    fn fetch_region(&mut self, slot: &RegionSlot, access: &Access, out: &mut [u8]) -> Option<Vec<UndefinedByte>> {
+    fn fetch_region(&mut self, slot: &RegionSlot, access: &Access, out: &mut [u8]) -> Option<Vec<Undefined>> {
         let races = match slot.id {
             RegionId::Local => Vec::new(),
             RegionId::Shared | RegionId::Buffer(_) => self.races_of(slot, access),
@@ -134,7 +135,7 @@ impl Machine<'_> {
     }
 
     /// Writes the bytes of a slot, some bits of which may be undefined: `undefined` has an entry for each byte, or none.
-    pub(crate) fn put(&mut self, slot: &Slot, access: &Access, data: &[u8], undefined: &[UndefinedByte]) -> Exec<()> {
+    pub(crate) fn put(&mut self, slot: &Slot, access: &Access, data: &[u8], undefined: &[Undefined]) -> Exec<()> {
         let slot = match slot {
             Slot::Param(_) => return Err(store_to_read_only_space(Space::Param, access)),
             Slot::Const(_) => return Err(store_to_read_only_space(Space::Const, access)),
@@ -186,22 +187,6 @@ impl Machine<'_> {
         self.any_wins[pc as usize]
     }
 
-    pub(crate) fn region(&self, id: RegionId) -> &Region {
-        match id {
-            RegionId::Shared => &self.cta.shared,
-            RegionId::Local => &self.cta.local,
-            RegionId::Buffer(index) => &self.memory.buffers[index].region,
-        }
-    }
-
-    pub(crate) fn region_mut(&mut self, id: RegionId) -> &mut Region {
-        match id {
-            RegionId::Shared => &mut self.cta.shared,
-            RegionId::Local => &mut self.cta.local,
-            RegionId::Buffer(index) => &mut self.memory.buffers[index].region,
-        }
-    }
-
     /// Records an access in the shadow memory: a write if there is `data`, otherwise a read.
     pub(crate) fn check(&mut self, slot: &RegionSlot, access: &Access, data: Option<&[u8]>) -> Finding {
         if !self.options.check_races {
@@ -238,13 +223,13 @@ fn store_to_read_only_space(space: Space, access: &Access) -> Box<Stop> {
 }
 
 /// Combines the undefined bits of the bytes of one value.
-fn of_bytes(bytes: &[UndefinedByte]) -> Undefined {
+fn of_bytes(bytes: &[Undefined]) -> Undefined {
     let shifted = bytes.iter().enumerate().map(|(at, byte)| byte.with(byte.bits << (8 * at)));
     shifted.fold(Undefined::default(), Undefined::or)
 }
 
 /// The undefined bits of the registers that are stored, for each byte; empty if there are none.
-fn stored_marks(warp: &Warp, regs: &[Reg], lane: usize, size: usize) -> Vec<UndefinedByte> {
+fn stored_marks(warp: &Warp, regs: &[Reg], lane: usize, size: usize) -> Vec<Undefined> {
     if warp.marks.is_none() || regs.iter().all(|reg| !warp.undefined(*reg, lane).is_some()) {
         return Vec::new();
     }

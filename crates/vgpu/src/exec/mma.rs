@@ -5,7 +5,7 @@
 //! f32, ties to even. f16 sums are kept in f32 too, and rounded once at the end. Subnormals are kept. Integer sums are
 //! exact, and wrap or clamp at the end.
 
-use crate::exec::warp::Lanes;
+use crate::exec::lanes::Lanes;
 use crate::float::{F16, bits32, narrow, widen};
 use crate::isa::{Round, mask};
 use crate::op::{Mma, Multiplicand, Reg, Sums};

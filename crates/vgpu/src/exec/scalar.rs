@@ -1,6 +1,7 @@
 //! Instructions that access only registers, predicates and the carry flags of the warp.
 
-use crate::exec::warp::{Warp, lanes};
+use crate::exec::lanes::lanes;
+use crate::exec::warp::Warp;
 use crate::exec::{compare, convert, float, int};
 use crate::isa::{Space, mask};
 use crate::memory::map;

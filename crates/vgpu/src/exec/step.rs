@@ -1,7 +1,8 @@
 //! Executes one instruction for one group of lanes.
 
+use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
-use crate::exec::{Machine, scalar, undefined};
+use crate::exec::{scalar, undefined};
 use crate::fault::{Exec, FaultKind, Stop};
 use crate::isa::mask;
 use crate::op::Op;

@@ -5,40 +5,14 @@
 //! control flow reconverges. A group that runs for long while others are ready is set aside for a while, so that a loop
 //! that waits for another lane terminates.
 
+use crate::exec::lanes::{Lanes, lanes};
 use crate::exec::undefined::{Marks, UndefinedLanes, Update};
-use crate::op::CollectiveFn;
+use crate::op::{CollectiveFn, Guard};
 use crate::program::{Preset, Program};
 
-/// One value for each lane.
-pub(crate) type Lanes = [u64; 32];
-
-/// All lanes.
-pub(crate) const FULL: u32 = u32::MAX;
 /// Number of steps that a group may run while other groups are ready.
 const PATIENCE: u32 = 2048;
 const DEEPEST: u32 = 1 << 20;
-
-/// Lane numbers of a mask, in order.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LaneIter(u32);
-
-/// The lanes of `mask`.
-pub(crate) fn lanes(mask: u32) -> LaneIter {
-    LaneIter(mask)
-}
-
-impl Iterator for LaneIter {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        if self.0 == 0 {
-            return None;
-        }
-        let lane = self.0.trailing_zeros() as usize;
-        self.0 &= self.0 - 1;
-        Some(lane)
-    }
-}
 
 /// What a lane waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,7 +210,7 @@ impl Warp {
     }
 
     /// Lanes for which the predicate is true.
-    pub(crate) fn guard(&self, guard: crate::op::Guard) -> u32 {
+    pub(crate) fn guard(&self, guard: Guard) -> u32 {
         let value = self.preds[guard.index as usize];
         if guard.negate { !value } else { value }
     }

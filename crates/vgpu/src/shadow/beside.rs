@@ -1,6 +1,7 @@
 //! Records that do not fit in a cell: several readers of one word, and strong (atomic, volatile, relaxed) accesses.
 
-use super::{Actor, Cell, Conflict, LastWrite, MANY, NEVER, NONE, Reader};
+use crate::shadow::access::{Actor, Conflict, LastWrite, Reader};
+use crate::shadow::cell::{Cell, MANY, NEVER, NONE};
 
 /// Lanes of one warp that made the same access at the same clock.
 #[derive(Clone, Copy, Debug)]

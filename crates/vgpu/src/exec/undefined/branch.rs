@@ -6,13 +6,16 @@
 //! at which they reconverge. If neither path has an observable effect, the lane continues there, and register bits in
 //! which the paths differ become undefined. Otherwise the branch is a fault.
 
+use crate::exec::access::split;
 use crate::exec::joins::Joins;
-use crate::exec::place::split;
-use crate::exec::undefined::{Undefined, UndefinedLanes, Update, of};
-use crate::exec::warp::{Warp, lanes};
-use crate::exec::{Machine, scalar};
+use crate::exec::lanes::lanes;
+use crate::exec::machine::Machine;
+use crate::exec::scalar;
+use crate::exec::undefined::{UndefinedLanes, Update, of};
+use crate::exec::warp::Warp;
 use crate::isa::{Space, mask};
 use crate::op::{Guard, Load, Op, Reg};
+use crate::undefined::Undefined;
 
 /// Maximum number of instructions that are tried on one path.
 const MOST_STEPS: u32 = 1 << 16;

@@ -4,13 +4,15 @@
 //! shifts and permutations; a sum is undefined from the lowest undefined source bit upwards; for everything else, one
 //! undefined source bit makes the whole result undefined.
 
-use super::{Marks, Undefined, UndefinedLanes, Update};
 use crate::exec::int;
-use crate::exec::warp::{Lanes, Warp, lanes};
+use crate::exec::lanes::{Lanes, lanes};
+use crate::exec::undefined::marks::{Marks, UndefinedLanes, Update};
+use crate::exec::warp::Warp;
 use crate::isa::{mask, sign_extend};
 use crate::op::{
     Carry, Convert, DoubleMma, FloatMode, Guard, IntFn, Mma, NumberType, PairSource, PredFn, Reg, ScalarOp, Setp,
 };
+use crate::undefined::Undefined;
 
 /// The sources of an instruction, and their undefined bits.
 struct Flow<'a> {

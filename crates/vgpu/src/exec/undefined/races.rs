@@ -4,59 +4,15 @@
 //! repeated with the races that it found: this time the read returns undefined bits. The order of execution is the same
 //! in every run, up to the first such bit that has an effect, where the run ends.
 
-use std::collections::BTreeMap;
-
-use crate::exec::Machine;
-use crate::exec::place::{Access, RegionId, RegionSlot};
-use crate::exec::undefined::{Undefined, UndefinedByte};
+use crate::exec::access::{Access, RegionId, RegionSlot};
+use crate::exec::machine::Machine;
+use crate::exec::undefined::known_races::Race;
 use crate::fault::Exec;
 use crate::shadow::{Conflict, Meeting, Reader};
+use crate::undefined::Undefined;
 
 /// Maximum number of races that are deferred to the next run.
 const MOST_RACES: usize = 1 << 20;
-
-/// A byte that is read, and its reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Race {
-    region: RegionId,
-    /// Offset in the region, in bytes.
-    offset: usize,
-    /// Program counter of the read.
-    pc: u32,
-    reader: Reader,
-}
-
-/// Reads that are known to race, each with the conflicting write.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct KnownRaces(BTreeMap<Race, Conflict>);
-
-impl Race {
-    /// The read of the byte at `offset` in the memory of `slot` that `conflict` describes.
-    pub(crate) fn of(slot: &RegionSlot, offset: usize, conflict: &Conflict) -> Race {
-        Race { region: slot.id, offset, pc: conflict.pc, reader: conflict.reader }
-    }
-}
-
-impl KnownRaces {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Adds the races of another run. Returns false if all of them were known.
-    pub(crate) fn join(&mut self, other: KnownRaces) -> bool {
-        let before = self.0.len();
-        self.0.extend(other.0);
-        self.0.len() > before
-    }
-
-    /// The write that the read of a byte races with. For a read by an earlier CTA the thread is not known; such an
-    /// entry applies to all reads of the byte by the instruction.
-    pub(crate) fn of(&self, slot: &RegionSlot, offset: usize, access: &Access, own: Reader) -> Option<Conflict> {
-        let race = |reader: Reader| Race { region: slot.id, offset, pc: access.pc, reader };
-        let known = |reader: Reader| self.0.get(&race(reader)).copied();
-        known(own).or_else(|| known(Reader::Unknown))
-    }
-}
 
 impl Machine<'_> {
     /// Records a read in the shadow memory, and returns the bytes that race with a write: an earlier write, or a later
@@ -82,32 +38,27 @@ impl Machine<'_> {
     }
 
     /// The undefined bits of each byte of a load.
-    pub(crate) fn undefined_bytes(
-        &mut self,
-        slot: &RegionSlot,
-        access: &Access,
-        races: &[Meeting],
-    ) -> Vec<UndefinedByte> {
+    pub(crate) fn undefined_bytes(&mut self, slot: &RegionSlot, access: &Access, races: &[Meeting]) -> Vec<Undefined> {
         let warp = access.thread / 32;
         let byte = |origin: u32| Undefined { bits: 0xff, origin };
-        let mut bytes: Vec<UndefinedByte> = (slot.offset..slot.end())
+        let mut bytes: Vec<Undefined> = (slot.offset..slot.end())
             .map(|at| self.region(slot.id).undefined.get(&at).copied().unwrap_or_default())
             .collect();
         for meeting in races {
             let stop = self.race(slot.id.space(), access, &meeting.conflict);
-            let origin = self.origin(warp, access.pc, *stop);
+            let origin = self.origins.number(warp, access.pc, *stop);
             let first = meeting.offset - slot.offset;
             bytes[first..first + meeting.len].fill(byte(origin));
         }
         for (at, undefined) in (slot.offset..).zip(&mut bytes) {
             if !self.region(slot.id).is_written(at, 1) {
                 let stop = self.unwritten(slot.id.space(), access);
-                *undefined = byte(self.origin(warp, access.pc, *stop));
+                *undefined = byte(self.origins.number(warp, access.pc, *stop));
             }
         }
         if slot.len < access.len {
             let stop = self.out_of_bounds(slot.id.space(), access);
-            let origin = self.origin(warp, access.pc, *stop);
+            let origin = self.origins.number(warp, access.pc, *stop);
             bytes.resize(access.len, byte(origin));
         }
         bytes
@@ -118,12 +69,12 @@ impl Machine<'_> {
     pub(crate) fn meet(&mut self, slot: &RegionSlot, access: &Access, meetings: &[Meeting]) -> Exec<()> {
         for Meeting { offset, len, conflict } in meetings {
             let stop = self.race(slot.id.space(), access, conflict);
-            let is_later = !self.is_last && !conflict.other_is_strong && self.found.0.len() < MOST_RACES;
+            let is_later = !self.is_last && !conflict.other_is_strong && self.found.len() < MOST_RACES;
             if !conflict.other_is_write && is_later {
                 let write = Conflict { pc: access.pc, other_is_write: true, reader: Reader::Unknown, ..*conflict };
-                self.found.0.extend((*offset..offset + len).map(|at| (Race::of(slot, at, conflict), write)));
+                (*offset..offset + len).for_each(|at| self.found.insert(Race::of(slot, at, conflict), write));
             } else if conflict.other_is_write && slot.id == RegionId::Shared && !access.strong {
-                let origin = self.origin(access.thread / 32, access.pc, *stop);
+                let origin = self.origins.number(access.thread / 32, access.pc, *stop);
                 let bytes = (*offset..offset + len).map(|at| (at, Undefined { bits: 0xff, origin }));
                 self.region_mut(slot.id).undefined.extend(bytes);
             } else {
