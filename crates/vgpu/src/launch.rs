@@ -45,9 +45,9 @@ pub struct Options {
     pub max_instructions_per_thread: u64,
     /// Whether to check for races; if not, `Memory::last_writer` returns `None`.
     pub check_races: bool,
-    /// Lines of the kernel's CUDA file whose stores are declared disjoint, each with the number of its group: if a thread writes a byte
-    /// twice by lines of the same group, with different values and no barrier in between, the run stops with a fault.
-    /// Checked only if `check_races` is set.
+    /// Lines of the kernel's CUDA file whose stores are declared disjoint, each with the number of its group: if a
+    /// thread writes a byte twice by lines of the same group, with different values and no barrier in between, the run
+    /// stops with a fault. Checked only if `check_races` is set.
     pub apart: BTreeMap<u32, u32>,
     /// Lines of the kernel's CUDA file with stores any of whose values may stay: two unordered writes by such lines are
     /// not a race.

@@ -1,6 +1,7 @@
 //! Decoded instructions. Immediates, special registers and symbol addresses are registers that nothing writes, so
 //! every value operand is a register index.
 
+mod collective;
 mod float;
 mod integer;
 mod matrix;
@@ -8,16 +9,15 @@ mod memory;
 mod operand;
 mod predicate;
 mod scalar;
-mod together;
 
-pub(crate) use float::{Convert, ConvertPair, FloatFn, FloatMode, PairSource, TestFn};
-pub(crate) use integer::{Carry, CarryFn, Extreme, HalvesFn, IntFn, PrmtMode};
-pub(crate) use matrix::{DoubleMma, MatrixAccess, MatrixOp, Mma, Multiplicand, Sums};
+pub(crate) use collective::{BarrierOp, BarrierReduce, CollectiveFn, Shuffle, ShuffleMode, VoteMode};
+pub(crate) use float::{Convert, ConvertPair, FloatFn, FloatMode, MinMaxMode, PairSource, TestFn};
+pub(crate) use integer::{Carry, CarryFn, IntFn, Packed16Fn, PrmtMode};
+pub(crate) use matrix::{AccumulatorType, DoubleMma, MatrixAccess, MatrixOp, Mma, Multiplicand};
 pub(crate) use memory::{AtomFn, Atomic, Load, LocalCopy, Store};
-pub(crate) use operand::{Element, Guard, IntegerType, MemRef, NumberType, Reg};
+pub(crate) use operand::{FloatType, Guard, IntegerType, MemRef, NumberType, Reg};
 pub(crate) use predicate::{Comparison, PredFn, Set, Setp};
 pub(crate) use scalar::ScalarOp;
-pub(crate) use together::{BarrierOp, BarrierReduce, CollectiveFn, Shuffle, ShuffleMode, VoteMode};
 
 /// A decoded instruction. The targets of branches and calls are program counters; until the labels are resolved, they
 /// are numbers of labels.

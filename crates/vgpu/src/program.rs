@@ -16,7 +16,7 @@ pub(crate) struct Inst {
 
 /// Source information of an instruction, which only reports and faults read.
 #[derive(Clone, Debug)]
-pub(crate) struct Info {
+pub(crate) struct InstInfo {
     /// 1-based PTX line.
     pub(crate) line: u32,
     /// The `.loc` in effect, if there is one.
@@ -83,7 +83,7 @@ pub(crate) struct SharedVariable {
 pub(crate) struct Program {
     pub(crate) code: Vec<Inst>,
     /// Source information of each instruction in `code`.
-    pub(crate) info: Vec<Info>,
+    pub(crate) info: Vec<InstInfo>,
     /// Number of registers, including those of presets.
     pub(crate) registers: u32,
     /// Number of predicates.

@@ -57,8 +57,8 @@ pub fn run_watched(
         let region = Region::filled(variable.bytes.clone());
         memory.push_module_variable(&variable.name, variable.base, region);
     }
-    let ready = exec::Ready { program, launch, first_cta, params: &params, constants, options };
-    let result = exec::run_grid(&ready, memory, watch);
+    let prepared = exec::PreparedLaunch { program, launch, first_cta, params: &params, constants, options };
+    let result = exec::run_grid(&prepared, memory, watch);
     memory.buffers.truncate(own_buffers);
     result.map_err(RunError::Fault)
 }

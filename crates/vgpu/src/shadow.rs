@@ -11,21 +11,21 @@
 //! accesses.
 
 mod access;
-mod beside;
 mod cell;
 mod check;
+mod side_tables;
 
-use beside::Beside;
 use cell::{Cell, EMPTY, NONE, SPLIT};
 use check::{read_cell, write_cell, written_before};
+use side_tables::SideTables;
 
-pub(crate) use access::{Actor, Conflict, LastWrite, Reader};
+pub(crate) use access::{Accessor, Conflict, LastWrite, Reader};
 
 const PAGE_WORDS: usize = 1024;
 
 /// A conflict, and the bytes that it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Meeting {
+pub(crate) struct ConflictRange {
     /// Offset of the bytes in the region.
     pub(crate) offset: usize,
     /// Number of bytes.
@@ -35,13 +35,13 @@ pub(crate) struct Meeting {
 
 /// What the shadow memory found out about an access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub(crate) struct CheckResult {
     /// The conflicts with other accesses.
-    pub(crate) meetings: Vec<Meeting>,
+    pub(crate) conflicts: Vec<ConflictRange>,
     /// The access is an unordered write of the value that was already there.
     pub(crate) benign: bool,
     /// The instruction by which the same thread wrote a different value there since its last barrier.
-    pub(crate) again: Option<u32>,
+    pub(crate) own_previous_write: Option<u32>,
 }
 
 /// The shadow of one region; pages are allocated on first access.
@@ -51,24 +51,24 @@ pub(crate) struct Shadow {
     pages: Vec<Option<Box<[Cell]>>>,
     /// Byte cells of the words that are split.
     splits: Vec<[Cell; 4]>,
-    beside: Beside,
+    tables: SideTables,
 }
 
 impl Shadow {
     /// Records a read of `len` bytes at `offset`.
-    pub(crate) fn read(&mut self, offset: usize, len: usize, who: &Actor<'_>) -> Finding {
-        let mut found = Finding::default();
+    pub(crate) fn read(&mut self, offset: usize, len: usize, who: &Accessor<'_>) -> CheckResult {
+        let mut found = CheckResult::default();
         let end = offset + len;
         let mut at = offset;
         while at < end {
             let word = at / 4;
             let stop = end.min(word * 4 + 4);
-            let Shadow { pages, splits, beside } = self;
-            let cells = cells(pages, splits, beside, word, at % 4, stop - at);
+            let Shadow { pages, splits, tables } = self;
+            let cells = cells(pages, splits, tables, word, at % 4, stop - at);
             let len = (stop - at) / cells.len();
             for (number, cell) in cells.iter_mut().enumerate() {
-                let meeting = |conflict| Meeting { offset: at + number * len, len, conflict };
-                found.meetings.extend(read_cell(cell, beside, who).map(meeting));
+                let range = |conflict| ConflictRange { offset: at + number * len, len, conflict };
+                found.conflicts.extend(read_cell(cell, tables, who).map(range));
             }
             at = stop;
         }
@@ -76,8 +76,8 @@ impl Shadow {
     }
 
     /// Records a write of `new` at `offset`, which replaces `old`.
-    pub(crate) fn write(&mut self, offset: usize, old: &[u8], new: &[u8], who: &Actor<'_>) -> Finding {
-        let mut found = Finding::default();
+    pub(crate) fn write(&mut self, offset: usize, old: &[u8], new: &[u8], who: &Accessor<'_>) -> CheckResult {
+        let mut found = CheckResult::default();
         let end = offset + new.len();
         let mut at = offset;
         while at < end {
@@ -85,16 +85,16 @@ impl Shadow {
             let stop = end.min(word * 4 + 4);
             let (from, to) = (at - offset, stop - offset);
             let same = same_bytes(&old[from..to], &new[from..to]);
-            let Shadow { pages, splits, beside } = self;
-            let cells = cells(pages, splits, beside, word, at % 4, stop - at);
+            let Shadow { pages, splits, tables } = self;
+            let cells = cells(pages, splits, tables, word, at % 4, stop - at);
             let len = (stop - at) / cells.len();
             for (number, cell) in cells.iter_mut().enumerate() {
-                let meeting = |conflict| Meeting { offset: at + number * len, len, conflict };
+                let range = |conflict| ConflictRange { offset: at + number * len, len, conflict };
                 if !same {
-                    found.again = found.again.or(written_before(cell, who));
+                    found.own_previous_write = found.own_previous_write.or(written_before(cell, who));
                 }
-                let (conflicts, benign) = write_cell(cell, beside, who, same);
-                found.meetings.extend(conflicts.into_iter().map(meeting));
+                let (conflicts, benign) = write_cell(cell, tables, who, same);
+                found.conflicts.extend(conflicts.into_iter().map(range));
                 found.benign |= benign;
             }
             at = stop;
@@ -110,7 +110,7 @@ impl Shadow {
         if cell.write_cta == SPLIT {
             cell = self.splits[cell.write_thread as usize][offset % 4];
         }
-        let strong = self.beside.strong.get(cell.strong as usize).and_then(|strong| strong.last);
+        let strong = self.tables.strong.get(cell.strong as usize).and_then(|strong| strong.last);
         let weak = LastWrite { cta: cell.write_cta, thread: cell.write_thread, pc: cell.write_pc };
         strong.or((weak.pc != NONE).then_some(weak))
     }
@@ -128,7 +128,7 @@ fn same_bytes(old: &[u8], new: &[u8]) -> bool {
 fn cells<'a>(
     pages: &'a mut Vec<Option<Box<[Cell]>>>,
     splits: &'a mut Vec<[Cell; 4]>,
-    beside: &mut Beside,
+    tables: &mut SideTables,
     word: usize,
     first: usize,
     len: usize,
@@ -141,7 +141,7 @@ fn cells<'a>(
     let slot = word % PAGE_WORDS;
     if len < 4 && page[slot].write_cta != SPLIT {
         let whole = page[slot];
-        splits.push([whole, beside.copy(whole), beside.copy(whole), beside.copy(whole)]);
+        splits.push([whole, tables.copy(whole), tables.copy(whole), tables.copy(whole)]);
         page[slot] = Cell { write_cta: SPLIT, write_thread: (splits.len() - 1) as u32, ..EMPTY };
     }
     if page[slot].write_cta == SPLIT {
@@ -155,22 +155,22 @@ fn cells<'a>(
 mod tests {
     use super::*;
 
-    fn actor(thread: u32, clock: u32, base: &[u32]) -> Actor<'_> {
-        Actor { cta: 1, first_cta: 1, thread, clock, base, pc: thread, strong: false }
+    fn accessor(thread: u32, clock: u32, base: &[u32]) -> Accessor<'_> {
+        Accessor { cta: 1, first_cta: 1, thread, clock, base, pc: thread, strong: false }
     }
 
-    fn strong(thread: u32, clock: u32, base: &[u32]) -> Actor<'_> {
-        Actor { strong: true, ..actor(thread, clock, base) }
+    fn strong(thread: u32, clock: u32, base: &[u32]) -> Accessor<'_> {
+        Accessor { strong: true, ..accessor(thread, clock, base) }
     }
 
     fn conflict(pc: u32, other_is_write: bool) -> Conflict {
         Conflict { pc, other_is_write, other_is_strong: false, other_cta: false, reader: Reader::Unknown }
     }
 
-    impl Finding {
+    impl CheckResult {
         /// The first conflict, without the reader.
         fn conflict(&self) -> Option<Conflict> {
-            self.meetings.first().map(|meeting| Conflict { reader: Reader::Unknown, ..meeting.conflict })
+            self.conflicts.first().map(|range| Conflict { reader: Reader::Unknown, ..range.conflict })
         }
     }
 
@@ -178,21 +178,21 @@ mod tests {
     fn an_unordered_read_after_a_write_conflicts() {
         let mut shadow = Shadow::default();
         let base = [0, 0];
-        assert_eq!(shadow.write(8, &[0; 4], &[1; 4], &actor(0, 1, &base)), Finding::default());
-        let found = shadow.read(8, 4, &actor(1, 1, &base));
+        assert_eq!(shadow.write(8, &[0; 4], &[1; 4], &accessor(0, 1, &base)), CheckResult::default());
+        let found = shadow.read(8, 4, &accessor(1, 1, &base));
         assert_eq!(found.conflict(), Some(conflict(0, true)));
         let known = [1, 0];
-        assert_eq!(shadow.read(8, 4, &actor(1, 2, &known)).conflict(), None);
+        assert_eq!(shadow.read(8, 4, &accessor(1, 2, &known)).conflict(), None);
     }
 
     #[test]
     fn a_write_conflicts_with_any_of_several_reads() {
         let mut shadow = Shadow::default();
         let base = [0, 0, 0];
-        shadow.read(0, 4, &actor(0, 1, &base));
-        shadow.read(0, 4, &actor(1, 1, &base));
+        shadow.read(0, 4, &accessor(0, 1, &base));
+        shadow.read(0, 4, &accessor(1, 1, &base));
         let known = [1, 0, 0];
-        let found = shadow.write(0, &[0; 4], &[1; 4], &actor(2, 1, &known));
+        let found = shadow.write(0, &[0; 4], &[1; 4], &accessor(2, 1, &known));
         assert_eq!(found.conflict(), Some(conflict(1, false)));
     }
 
@@ -200,18 +200,18 @@ mod tests {
     fn neighbouring_bytes_do_not_conflict() {
         let mut shadow = Shadow::default();
         let base = [0, 0];
-        shadow.write(0, &[0], &[1], &actor(0, 1, &base));
-        assert_eq!(shadow.write(1, &[0], &[1], &actor(1, 1, &base)), Finding::default());
-        assert!(shadow.read(0, 4, &actor(1, 1, &base)).conflict().is_some());
+        shadow.write(0, &[0], &[1], &accessor(0, 1, &base));
+        assert_eq!(shadow.write(1, &[0], &[1], &accessor(1, 1, &base)), CheckResult::default());
+        assert!(shadow.read(0, 4, &accessor(1, 1, &base)).conflict().is_some());
     }
 
     #[test]
     fn equal_values_are_benign() {
         let mut shadow = Shadow::default();
         let base = [0, 0];
-        shadow.write(0, &[0; 4], &[7; 4], &actor(0, 1, &base));
-        let found = shadow.write(0, &[7; 4], &[7; 4], &actor(1, 1, &base));
-        assert_eq!(found, Finding { benign: true, ..Finding::default() });
+        shadow.write(0, &[0; 4], &[7; 4], &accessor(0, 1, &base));
+        let found = shadow.write(0, &[7; 4], &[7; 4], &accessor(1, 1, &base));
+        assert_eq!(found, CheckResult { benign: true, ..CheckResult::default() });
         assert_eq!(shadow.last_write(2), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
     }
 
@@ -220,20 +220,23 @@ mod tests {
         let mut shadow = Shadow::default();
         let base = [0, 0];
         let write = |shadow: &mut Shadow, pc: u32, clock: u32, old: u8, new: u8| {
-            shadow.write(0, &[old; 2], &[new; 2], &Actor { pc, ..actor(1, clock, &base) })
+            shadow.write(0, &[old; 2], &[new; 2], &Accessor { pc, ..accessor(1, clock, &base) })
         };
-        assert_eq!(write(&mut shadow, 7, 1, 0, 1), Finding::default());
-        assert_eq!(write(&mut shadow, 8, 1, 1, 1), Finding::default());
-        assert_eq!(write(&mut shadow, 9, 1, 1, 2), Finding { again: Some(8), ..Finding::default() });
-        assert_eq!(write(&mut shadow, 7, 2, 2, 3), Finding::default());
+        assert_eq!(write(&mut shadow, 7, 1, 0, 1), CheckResult::default());
+        assert_eq!(write(&mut shadow, 8, 1, 1, 1), CheckResult::default());
+        assert_eq!(
+            write(&mut shadow, 9, 1, 1, 2),
+            CheckResult { own_previous_write: Some(8), ..CheckResult::default() }
+        );
+        assert_eq!(write(&mut shadow, 7, 2, 2, 3), CheckResult::default());
     }
 
     #[test]
     fn a_strong_write_does_not_hide_a_weak_one() {
         let mut shadow = Shadow::default();
         let base = [0, 0];
-        shadow.write(0, &[0; 4], &[1; 4], &actor(0, 1, &base));
-        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong(0, 1, &base)), Finding::default());
+        shadow.write(0, &[0; 4], &[1; 4], &accessor(0, 1, &base));
+        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong(0, 1, &base)), CheckResult::default());
         let found = shadow.write(0, &[2; 4], &[3; 4], &strong(1, 1, &base));
         assert_eq!(found.conflict(), Some(conflict(0, true)));
         assert_eq!(shadow.last_write(0), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
@@ -244,15 +247,15 @@ mod tests {
         let mut shadow = Shadow::default();
         let base = [0, 0];
         shadow.write(0, &[0; 4], &[1; 4], &strong(0, 1, &base));
-        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong(1, 1, &base)), Finding::default());
-        let found = shadow.read(0, 4, &actor(1, 1, &base));
+        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong(1, 1, &base)), CheckResult::default());
+        let found = shadow.read(0, 4, &accessor(1, 1, &base));
         assert_eq!(found.conflict(), Some(Conflict { other_is_strong: true, ..conflict(0, true) }));
         let known = [1, 1];
         let mut shadow = Shadow::default();
         shadow.write(0, &[0; 4], &[1; 4], &strong(0, 1, &base));
         shadow.write(0, &[1; 4], &[2; 4], &strong(1, 1, &base));
-        assert_eq!(shadow.read(0, 4, &actor(1, 2, &known)).conflict(), None);
-        assert_eq!(shadow.write(0, &[2; 4], &[3; 4], &actor(1, 2, &known)), Finding::default());
+        assert_eq!(shadow.read(0, 4, &accessor(1, 2, &known)).conflict(), None);
+        assert_eq!(shadow.write(0, &[2; 4], &[3; 4], &accessor(1, 2, &known)), CheckResult::default());
         assert_eq!(shadow.last_write(0), Some(LastWrite { cta: 1, thread: 1, pc: 1 }));
     }
 
@@ -260,14 +263,14 @@ mod tests {
     fn a_strong_read_does_not_hide_a_weak_one() {
         let mut shadow = Shadow::default();
         let base = [0, 0];
-        shadow.read(0, 4, &actor(0, 1, &base));
+        shadow.read(0, 4, &accessor(0, 1, &base));
         shadow.read(0, 4, &strong(0, 1, &base));
         let found = shadow.write(0, &[0; 4], &[1; 4], &strong(1, 1, &base));
         assert_eq!(found.conflict(), Some(conflict(0, false)));
         let mut shadow = Shadow::default();
         shadow.read(0, 4, &strong(0, 1, &base));
-        assert_eq!(shadow.write(0, &[0; 4], &[1; 4], &strong(1, 1, &base)), Finding::default());
-        let found = shadow.write(0, &[1; 4], &[2; 4], &actor(1, 1, &base));
+        assert_eq!(shadow.write(0, &[0; 4], &[1; 4], &strong(1, 1, &base)), CheckResult::default());
+        let found = shadow.write(0, &[1; 4], &[2; 4], &accessor(1, 1, &base));
         assert_eq!(found.conflict(), Some(Conflict { other_is_strong: true, ..conflict(0, false) }));
     }
 
@@ -276,12 +279,12 @@ mod tests {
         let mut shadow = Shadow::default();
         let base = [0, 0];
         shadow.write(0, &[0; 4], &[1; 4], &strong(0, 1, &base));
-        let second = Actor { cta: 2, ..actor(0, 1, &base) };
-        let strong_second = Actor { strong: true, ..second };
-        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong_second), Finding::default());
+        let second = Accessor { cta: 2, ..accessor(0, 1, &base) };
+        let strong_second = Accessor { strong: true, ..second };
+        assert_eq!(shadow.write(0, &[1; 4], &[2; 4], &strong_second), CheckResult::default());
         let found = shadow.read(0, 4, &second);
         assert_eq!(found.conflict(), Some(Conflict { other_is_strong: true, other_cta: true, ..conflict(0, true) }));
-        let next_launch = Actor { cta: 3, first_cta: 3, ..second };
+        let next_launch = Accessor { cta: 3, first_cta: 3, ..second };
         assert_eq!(shadow.read(0, 4, &next_launch).conflict(), None);
     }
 }

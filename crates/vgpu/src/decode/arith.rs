@@ -4,7 +4,7 @@ use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
 use crate::isa::{DType, Kind};
-use crate::op::{Carry, CarryFn, HalvesFn, IntFn, Op, PrmtMode, Reg, ScalarOp};
+use crate::op::{Carry, CarryFn, IntFn, Op, Packed16Fn, PrmtMode, Reg, ScalarOp};
 use crate::ptx::ast::{Number, Operand};
 
 impl Decoder<'_> {
@@ -42,14 +42,14 @@ impl Decoder<'_> {
     fn not_below_zero(&mut self, d: Reg, dtype: DType) -> Op {
         let zero = self.constant(0);
         let packed = dtype.count == 2;
-        let f = if packed { IntFn::Halves(HalvesFn::Max { signed: true }) } else { IntFn::Max { signed: true } };
+        let f = if packed { IntFn::Packed16(Packed16Fn::Max { signed: true }) } else { IntFn::Max { signed: true } };
         Op::Scalar(ScalarOp::Int { f, bits: dtype.width(), d, s: [d, zero, zero, zero] })
     }
 
     fn int_op(&mut self, f: IntFn, operands: &[Operand], dtype: DType) -> Decoded<Op> {
         let (count, types) = (f.arity(), operand_types(f, dtype));
         expect_count(operands, count + 1)?;
-        let packed = matches!(f, IntFn::Halves(_));
+        let packed = matches!(f, IntFn::Packed16(_));
         if (dtype.count != 1) != packed || dtype.bits < 16 || dtype.bits > 64 {
             return Err("this type is not supported for integer instructions".to_string());
         }
@@ -173,7 +173,7 @@ fn wide(dtype: DType) -> DType {
 fn int_fn(base: &str, mods: &mut Mods, dtype: DType) -> Decoded<IntFn> {
     let signed = dtype.kind == Kind::Signed;
     if dtype.count == 2 {
-        return halves_fn(base, signed);
+        return packed16_fn(base, signed);
     }
     Ok(match base {
         "add" if mods.take("sat") => IntFn::AddSat,
@@ -218,12 +218,12 @@ fn int_fn(base: &str, mods: &mut Mods, dtype: DType) -> Decoded<IntFn> {
     })
 }
 
-fn halves_fn(base: &str, signed: bool) -> Decoded<IntFn> {
-    Ok(IntFn::Halves(match base {
-        "add" => HalvesFn::Add,
-        "sub" => HalvesFn::Sub,
-        "min" => HalvesFn::Min { signed },
-        "max" => HalvesFn::Max { signed },
+fn packed16_fn(base: &str, signed: bool) -> Decoded<IntFn> {
+    Ok(IntFn::Packed16(match base {
+        "add" => Packed16Fn::Add,
+        "sub" => Packed16Fn::Sub,
+        "min" => Packed16Fn::Min { signed },
+        "max" => Packed16Fn::Max { signed },
         _ => return Err(format!("`{base}` is not supported for this type")),
     }))
 }

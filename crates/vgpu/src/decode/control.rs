@@ -7,7 +7,7 @@ use crate::decode::operand::{expect_count, nth};
 use crate::decode::symbol::Symbol;
 use crate::isa::DType;
 use crate::op::{
-    AtomFn, BarrierOp, BarrierReduce, CollectiveFn, Element, Op, Reg, ScalarOp, Shuffle, ShuffleMode, VoteMode,
+    AtomFn, BarrierOp, BarrierReduce, CollectiveFn, FloatType, Op, Reg, ScalarOp, Shuffle, ShuffleMode, VoteMode,
 };
 use crate::ptx::ast::Operand;
 
@@ -233,8 +233,8 @@ impl Decoder<'_> {
             mods.find(|part| matches!(part, "add" | "min" | "max" | "and" | "or" | "xor").then(|| part.to_string()));
         let name = name.ok_or_else(|| "the operation is missing".to_string())?;
         let f = match (dtype.is_float(), name.as_str()) {
-            (true, "min") => AtomFn::MinFloat(Element::F32, false),
-            (true, "max") => AtomFn::MaxFloat(Element::F32, false),
+            (true, "min") => AtomFn::MinFloat(FloatType::F32, false),
+            (true, "max") => AtomFn::MaxFloat(FloatType::F32, false),
             (true, _) => return Err("only `.min` and `.max` are supported for floating-point types".to_string()),
             (false, name) => integer_atomic(name, dtype.is_signed())?,
         };

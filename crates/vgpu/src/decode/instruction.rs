@@ -6,11 +6,11 @@ use crate::decode::symbol::Symbol;
 use crate::decode::{control, memory};
 use crate::fault::Unsupported;
 use crate::op::{Guard, Op};
-use crate::program::{Info, Inst};
+use crate::program::{Inst, InstInfo};
 use crate::ptx::ast::Instruction;
 
 impl Decoder<'_> {
-    pub(super) fn emit(&mut self, guard: Option<Guard>, op: Op, info: Info) {
+    pub(super) fn emit(&mut self, guard: Option<Guard>, op: Op, info: InstInfo) {
         self.program.code.push(Inst { guard, op });
         self.program.info.push(info);
     }
@@ -21,7 +21,7 @@ impl Decoder<'_> {
     }
 
     pub(super) fn instruction(&mut self, instruction: &Instruction) {
-        let info = Info {
+        let info = InstInfo {
             line: instruction.line,
             loc: instruction.loc,
             opcode: instruction.opcode.clone(),

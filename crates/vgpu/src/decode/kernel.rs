@@ -7,7 +7,7 @@ use crate::decode::symbol::Symbol;
 use crate::isa::Space;
 use crate::layout::{Layout, ParamInfo};
 use crate::op::{Op, Reg};
-use crate::program::{Info, Preset, Program};
+use crate::program::{InstInfo, Preset, Program};
 use crate::ptx::ast::{File, Function, Statement};
 
 /// Decodes the kernel `function`, which has the statements `body`.
@@ -64,7 +64,7 @@ impl<'a> Decoder<'a> {
         }
         self.block(statements);
         let line = self.program.info.last().map_or(0, |info| info.line);
-        let info = Info { line, loc: None, opcode: "ret".to_string(), text: "end of function".to_string() };
+        let info = InstInfo { line, loc: None, opcode: "ret".to_string(), text: "end of function".to_string() };
         self.emit(None, Op::Ret, info);
     }
 
@@ -149,7 +149,7 @@ impl<'a> Decoder<'a> {
 }
 
 /// The source file of a function with these instructions, the inlined ones aside.
-fn own_file(info: &[Info]) -> Option<u32> {
+fn own_file(info: &[InstInfo]) -> Option<u32> {
     info.iter().filter_map(|info| info.loc).find(|loc| loc.inlined_at.is_none()).map(|loc| loc.file)
 }
 

@@ -6,7 +6,7 @@ use crate::decode::operand::{expect_count, nth};
 use crate::decode::symbol::Symbol;
 use crate::float::{BF16, F16};
 use crate::isa::{DType, Kind, Space};
-use crate::op::{AtomFn, Atomic, Element, IntegerType, Load, MemRef, NumberType, Op, Reg, ScalarOp, Store};
+use crate::op::{AtomFn, Atomic, FloatType, IntegerType, Load, MemRef, NumberType, Op, Reg, ScalarOp, Store};
 use crate::program::Preset;
 use crate::ptx::ast::Operand;
 
@@ -182,7 +182,7 @@ impl Decoder<'_> {
         };
         let (d, b, size) = (d.into_boxed_slice(), b.into_boxed_slice(), dtype.bytes());
         check_size(b.len(), size)?;
-        let ftz = f == AtomFn::AddFloat(Element::F32, false) && !noftz;
+        let ftz = f == AtomFn::AddFloat(FloatType::F32, false) && !noftz;
         Ok(Op::Atomic(Box::new(Atomic { at, f, size, ftz, d, b, c })))
     }
 
@@ -270,12 +270,12 @@ pub(crate) fn number_type(dtype: DType) -> Decoded<NumberType> {
 }
 
 /// The element type of a floating-point `dtype`.
-pub(crate) fn element(dtype: DType) -> Decoded<Element> {
+pub(crate) fn element(dtype: DType) -> Decoded<FloatType> {
     match (dtype.kind, dtype.bits) {
-        (Kind::Float, 32) => Ok(Element::F32),
-        (Kind::Float, 64) => Ok(Element::F64),
-        (Kind::Float, 16) => Ok(Element::Half(F16)),
-        (Kind::Bfloat, 16) => Ok(Element::Half(BF16)),
+        (Kind::Float, 32) => Ok(FloatType::F32),
+        (Kind::Float, 64) => Ok(FloatType::F64),
+        (Kind::Float, 16) => Ok(FloatType::Half(F16)),
+        (Kind::Bfloat, 16) => Ok(FloatType::Half(BF16)),
         _ => Err("not a supported floating-point type".to_string()),
     }
 }

@@ -6,7 +6,7 @@ use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
 use crate::decode::symbol::Symbol;
 use crate::isa::{CmpOp, DType, Kind, mask};
-use crate::op::{Comparison, Element, Guard, IntFn, Op, PredFn, Reg, ScalarOp, Set, Setp, TestFn};
+use crate::op::{Comparison, FloatType, Guard, IntFn, Op, PredFn, Reg, ScalarOp, Set, Setp, TestFn};
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
@@ -136,8 +136,8 @@ impl Decoder<'_> {
         let dtype = compared_type(mods)?;
         let compare = self.comparison(mods, operands, dtype)?;
         let d = self.dest(nth(operands, 0)?)?;
-        let yes = true_value(to, dtype)?;
-        Ok(Op::Scalar(ScalarOp::Set(Box::new(Set { compare, d, yes }))))
+        let true_value = true_value(to, dtype)?;
+        Ok(Op::Scalar(ScalarOp::Set(Box::new(Set { compare, d, true_value }))))
     }
 
     fn selp(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
@@ -181,9 +181,9 @@ impl Decoder<'_> {
         let f = f.ok_or_else(|| "the property to test is missing".to_string())?;
         let dtype = mods.dtype()?;
         let double = match element(dtype)? {
-            Element::F32 => false,
-            Element::F64 => true,
-            Element::Half(_) => return Err("`testp` is not supported for 16-bit types".to_string()),
+            FloatType::F32 => false,
+            FloatType::F64 => true,
+            FloatType::Half(_) => return Err("`testp` is not supported for 16-bit types".to_string()),
         };
         let d = self.predicate_dest(&operands[0])?;
         let a = self.source(&operands[1], dtype)?;

@@ -13,6 +13,7 @@ pub(crate) enum Slot {
     Param(Bytes),
     /// Bytes of the constant memory.
     Const(Bytes),
+    /// Bytes that a kernel can write.
     Region(RegionSlot),
 }
 
@@ -59,6 +60,7 @@ pub(crate) enum RegionId {
 }
 
 impl RegionId {
+    /// The state space of the region.
     pub(crate) fn space(self) -> Space {
         match self {
             RegionId::Shared => Space::Shared,
@@ -102,16 +104,16 @@ pub(crate) struct WarpAccess<'a> {
 }
 
 /// The state spaces that an instruction accesses, each with its mask of lanes.
-pub(crate) type Parts = [(Space, u32); 5];
+pub(crate) type LanesBySpace = [(Space, u32); 5];
 
 /// Resolves the address of each lane, and groups the lanes by state space.
-pub(crate) fn split(regs: &[Lanes], at: &MemRef, exec: u32) -> (Lanes, Parts) {
+pub(crate) fn resolve_spaces(regs: &[Lanes], at: &MemRef, exec: u32) -> (Lanes, LanesBySpace) {
     let mut addresses = regs[at.base as usize];
     let keep = if matches!(at.space, Space::Generic | Space::Global) { u64::MAX } else { mask(32) };
     for address in &mut addresses {
         *address = address.wrapping_add(at.offset as u64) & keep;
     }
-    let mut parts: Parts =
+    let mut parts: LanesBySpace =
         [(Space::Global, 0), (Space::Shared, 0), (Space::Local, 0), (Space::Param, 0), (Space::Const, 0)];
     if at.space != Space::Generic {
         parts[0] = (at.space, exec);

@@ -2,7 +2,7 @@
 
 use crate::exec::access::{Access, Bytes, RegionId, RegionSlot, Slot};
 use crate::exec::machine::Machine;
-use crate::fault::{Exec, FaultKind, Location, Stop};
+use crate::fault::{ExecResult, FaultKind, Location, RaisedFault};
 use crate::isa::Space;
 use crate::memory::map;
 use crate::names::source_name;
@@ -10,7 +10,7 @@ use crate::shadow::Conflict;
 
 impl Machine<'_> {
     /// Resolves the bytes of an access, or faults.
-    pub(crate) fn locate(&mut self, space: Space, access: &Access) -> Exec<Slot> {
+    pub(crate) fn locate(&mut self, space: Space, access: &Access) -> ExecResult<Slot> {
         let len = access.len as u64;
         if !access.address.is_multiple_of(len.max(1)) {
             let message = format!("{len}-byte access at an address that is not a multiple of {len}");
@@ -38,7 +38,7 @@ impl Machine<'_> {
         }
     }
 
-    fn locate_global(&mut self, access: &Access) -> Exec<Slot> {
+    fn locate_global(&mut self, access: &Access) -> ExecResult<Slot> {
         let slot = |buffer: usize, (offset, len): (usize, usize)| {
             Slot::Region(RegionSlot { id: RegionId::Buffer(buffer), offset, len })
         };
@@ -64,7 +64,7 @@ impl Machine<'_> {
     }
 
     /// Offset of an access in a memory of `size` bytes that starts at the address `start`.
-    fn offset_in(&self, space: Space, access: &Access, start: u64, size: usize) -> Exec<usize> {
+    fn offset_in(&self, space: Space, access: &Access, start: u64, size: usize) -> ExecResult<usize> {
         let offset = access.address.checked_sub(start);
         match offset.filter(|offset| offset.saturating_add(access.len as u64) <= size as u64) {
             Some(offset) => Ok(offset as usize),
@@ -72,15 +72,15 @@ impl Machine<'_> {
         }
     }
 
-    fn at_address(&self, kind: FaultKind, space: Space, access: &Access, message: String) -> Box<Stop> {
-        let mut stop = Stop::new(kind, 1 << access.lane, message);
+    fn at_address(&self, kind: FaultKind, space: Space, access: &Access, message: String) -> Box<RaisedFault> {
+        let mut stop = RaisedFault::new(kind, 1 << access.lane, message);
         stop.address = Some(access.address);
         let (name, offset, _) = self.nearest(space, access.address);
         stop.location = (!name.is_empty()).then_some(Location { space, name, offset, length: access.len as u32 });
         stop
     }
 
-    pub(crate) fn out_of_bounds(&self, space: Space, access: &Access) -> Box<Stop> {
+    pub(crate) fn out_of_bounds(&self, space: Space, access: &Access) -> Box<RaisedFault> {
         let (name, offset, size) = self.nearest(space, access.address);
         let message = if name.is_empty() {
             format!("address {:#x} is not in any buffer", access.address)
@@ -141,16 +141,16 @@ impl Machine<'_> {
     }
 
     /// The buffer or variable of an access, and the offset in it.
-    pub(crate) fn title(&self, space: Space, access: &Access) -> (String, i64) {
+    pub(crate) fn location_name(&self, space: Space, access: &Access) -> (String, i64) {
         let (name, offset, _) = self.nearest(space, access.address);
         (name, offset)
     }
 
     /// The fault of two unordered accesses.
-    pub(crate) fn race(&self, space: Space, access: &Access, conflict: &Conflict) -> Box<Stop> {
+    pub(crate) fn race(&self, space: Space, access: &Access, conflict: &Conflict) -> Box<RaisedFault> {
         let own = if access.is_read { "read" } else { "write" };
         let other = if conflict.other_is_write { "write" } else { "read" };
-        let (name, offset) = self.title(space, access);
+        let (name, offset) = self.location_name(space, access);
         let line = self.program.line(conflict.pc);
         let by = if conflict.other_cta { " in another CTA" } else { "" };
         let mut message = format!(
@@ -165,15 +165,15 @@ impl Machine<'_> {
     }
 
     /// The fault of a write to a read-only buffer.
-    pub(crate) fn read_only(&self, space: Space, access: &Access) -> Box<Stop> {
-        let (name, offset) = self.title(space, access);
+    pub(crate) fn read_only(&self, space: Space, access: &Access) -> Box<RaisedFault> {
+        let (name, offset) = self.location_name(space, access);
         let message = format!("{}-byte write at `{name}` + {offset}, which is read-only", access.len);
         self.at_address(FaultKind::ReadOnly, space, access, message)
     }
 
     /// The fault of a write that overwrites one declared disjoint from it.
-    pub(crate) fn not_apart(&self, space: Space, access: &Access, first: u32) -> Box<Stop> {
-        let (name, offset) = self.title(space, access);
+    pub(crate) fn not_apart(&self, space: Space, access: &Access, first: u32) -> Box<RaisedFault> {
+        let (name, offset) = self.location_name(space, access);
         let line = self.program.line(first);
         let message = format!(
             "this write of `{name}` + {offset} overwrites the same thread's write at PTX line {line}; \
@@ -185,8 +185,8 @@ impl Machine<'_> {
     }
 
     /// The fault of a read of bytes that were never written.
-    pub(crate) fn unwritten(&self, space: Space, access: &Access) -> Box<Stop> {
-        let (name, offset) = self.title(space, access);
+    pub(crate) fn unwritten(&self, space: Space, access: &Access) -> Box<RaisedFault> {
+        let (name, offset) = self.location_name(space, access);
         let message = format!("{}-byte read at `{name}` + {offset} includes unwritten bytes", access.len);
         self.at_address(FaultKind::UninitializedRead, space, access, message)
     }

@@ -4,11 +4,11 @@ use crate::exec::barrier::{NO_REDUCTION, Release, Waiter};
 use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Wait, Warp};
-use crate::fault::{Exec, FaultKind, Stop};
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::op::BarrierOp;
 
 impl Machine<'_> {
-    pub(crate) fn barrier(&mut self, warp: &mut Warp, exec: u32, op: &BarrierOp) -> Exec<()> {
+    pub(crate) fn barrier(&mut self, warp: &mut Warp, exec: u32, op: &BarrierOp) -> ExecResult<()> {
         if !op.aligned {
             return self.arrive_by_id(warp, exec, op);
         }
@@ -19,10 +19,10 @@ impl Machine<'_> {
     }
 
     /// Arrives at the barrier that each lane specifies.
-    fn arrive_by_id(&mut self, warp: &mut Warp, exec: u32, op: &BarrierOp) -> Exec<()> {
+    fn arrive_by_id(&mut self, warp: &mut Warp, exec: u32, op: &BarrierOp) -> ExecResult<()> {
         let reduced = op.reduce.map(|reduce| reduce.source().index);
         if let Some(origin) = reduced.and_then(|pred| warp.undefined_pred(pred, exec)) {
-            return Err(self.reached(origin, warp.pc, "are reduced by a barrier"));
+            return Err(self.undefined_use(origin, warp.pc, "are reduced by a barrier"));
         }
         for register in [Some(op.id), op.count].into_iter().flatten() {
             self.must_be_defined(warp, register, exec, "select a barrier or its thread count")?;
@@ -47,7 +47,7 @@ impl Machine<'_> {
             rest &= !group;
             if op.aligned && rest != 0 {
                 let message = "the lanes of an `.aligned` barrier specify different barriers or thread counts";
-                return Err(Stop::new(FaultKind::BarrierMisuse, exec, message));
+                return Err(RaisedFault::new(FaultKind::BarrierMisuse, exec, message));
             }
             self.arrive(warp, group, (id, count), op)?;
             if op.wait {
@@ -61,9 +61,15 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn arrive(&mut self, warp: &Warp, group: u32, (id, expected): (u32, Option<u32>), op: &BarrierOp) -> Exec<()> {
+    fn arrive(
+        &mut self,
+        warp: &Warp,
+        group: u32,
+        (id, expected): (u32, Option<u32>),
+        op: &BarrierOp,
+    ) -> ExecResult<()> {
         if let Some(message) = self.misuse(warp, group, id, expected) {
-            return Err(Stop::new(FaultKind::BarrierMisuse, group, message));
+            return Err(RaisedFault::new(FaultKind::BarrierMisuse, group, message));
         }
         let clocks = &mut self.cta.clocks;
         let barrier = &mut self.cta.barriers[id as usize];

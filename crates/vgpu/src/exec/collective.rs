@@ -8,13 +8,13 @@ use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::undefined::{Marks, Update};
 use crate::exec::warp::{Wait, Warp};
-use crate::fault::{Exec, FaultKind, Stop};
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::mask;
-use crate::op::{AtomFn, CollectiveFn, Element, Reg, Shuffle, ShuffleMode, VoteMode};
+use crate::op::{AtomFn, CollectiveFn, FloatType, Reg, Shuffle, ShuffleMode, VoteMode};
 use crate::undefined::Undefined;
 
 impl Machine<'_> {
-    pub(crate) fn collective(&mut self, warp: &mut Warp, exec: u32, f: &CollectiveFn, members: Reg) -> Exec<()> {
+    pub(crate) fn collective(&mut self, warp: &mut Warp, exec: u32, f: &CollectiveFn, members: Reg) -> ExecResult<()> {
         self.must_be_defined(warp, members, exec, "determine the members of a warp-wide instruction")?;
         if let CollectiveFn::Shuffle(Shuffle { b, c, .. }) = *f {
             self.must_be_defined(warp, b, exec, "decide which lane is read")?;
@@ -24,7 +24,7 @@ impl Machine<'_> {
         for lane in lanes(exec) {
             if named[lane] >> lane & 1 == 0 {
                 let message = format!("lane {lane} is not in its own member mask {:#010x}", named[lane]);
-                return Err(Stop::new(FaultKind::BarrierMisuse, 1 << lane, message));
+                return Err(RaisedFault::new(FaultKind::BarrierMisuse, 1 << lane, message));
             }
         }
         let first = named[exec.trailing_zeros() as usize];
@@ -40,7 +40,7 @@ impl Machine<'_> {
     }
 
     /// Performs every warp-wide instruction whose members have all arrived.
-    pub(crate) fn settle(&mut self, warp: &mut Warp) -> Exec<()> {
+    pub(crate) fn settle(&mut self, warp: &mut Warp) -> ExecResult<()> {
         for lane in 0..32usize {
             let Some(Wait::Collective { pc, members, f }) = warp.waits[lane] else { continue };
             let here = gathered(warp, pc, members, f);
@@ -221,7 +221,7 @@ fn reduce(warp: &mut Warp, set: u32, f: AtomFn, (nan, abs): (bool, bool), [d, a]
         any_nan |= f32::from_bits(read(lane) as u32).is_nan();
         total = combine(f, total, read(lane), 0, 32);
     }
-    let floating = matches!(f, AtomFn::MinFloat(Element::F32, _) | AtomFn::MaxFloat(Element::F32, _));
+    let floating = matches!(f, AtomFn::MinFloat(FloatType::F32, _) | AtomFn::MaxFloat(FloatType::F32, _));
     warp.fill(d, set, if floating && nan && any_nan { 0x7fff_ffff } else { total });
 }
 

@@ -28,8 +28,8 @@ pub(crate) fn set(warp: &mut Warp, exec: u32, op: &Set) {
     let (low, high) = (compared(0), if op.compare.packed { compared(HIGH) } else { 0 });
     let out = &mut warp.regs[op.d as usize];
     for lane in lanes(exec) {
-        let yes = |holds: u32| if holds >> lane & 1 == 1 { op.yes } else { 0 };
-        out[lane] = yes(low) | yes(high) << HIGH;
+        let value = |holds: u32| if holds >> lane & 1 == 1 { op.true_value } else { 0 };
+        out[lane] = value(low) | value(high) << HIGH;
     }
 }
 

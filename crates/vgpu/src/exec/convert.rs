@@ -5,7 +5,7 @@ use crate::exec::int::{map1, map2};
 use crate::exec::lanes::Lanes;
 use crate::float::{bits32, flush, narrow, relu, round_integral, saturate, to_f32, widen};
 use crate::isa::{Round, mask, sign_extend};
-use crate::op::{Convert, ConvertPair, Element, IntegerType, NumberType, PairSource};
+use crate::op::{Convert, ConvertPair, FloatType, IntegerType, NumberType, PairSource};
 
 /// Converts one value in each lane.
 pub(crate) fn one(regs: &mut [Lanes], exec: u32, op: &Convert) {
@@ -41,9 +41,9 @@ fn integer(a: u64, from: IntegerType) -> i128 {
     if from.signed { i128::from(sign_extend(a, from.bits)) } else { i128::from(a & mask(from.bits)) }
 }
 
-fn float(a: u64, from: Element, op: &Convert) -> f64 {
+fn float(a: u64, from: FloatType, op: &Convert) -> f64 {
     let value = read_element(a, from);
-    if op.ftz && from == Element::F32 { f64::from(flush(value as f32)) } else { value }
+    if op.ftz && from == FloatType::F32 { f64::from(flush(value as f32)) } else { value }
 }
 
 /// The range of an integer type.
@@ -65,7 +65,7 @@ fn saturate_integer(value: i128, to: IntegerType) -> u64 {
 /// bits (PTX ISA, section 9.7.9.21).
 fn to_integer(value: f64, to: IntegerType, op: &Convert) -> u64 {
     if value.is_nan() {
-        return if op.from == NumberType::Float(Element::F64) || to.bits == 64 { 1 << (to.bits - 1) } else { 0 };
+        return if op.from == NumberType::Float(FloatType::F64) || to.bits == 64 { 1 << (to.bits - 1) } else { 0 };
     }
     let rounded = round_integral(value, op.round);
     saturate_integer(rounded as i128, to)
@@ -73,8 +73,8 @@ fn to_integer(value: f64, to: IntegerType, op: &Convert) -> u64 {
 
 /// Converts an integer to a float. It is first rounded to odd with 53 bits, so that the second rounding gives the
 /// correct result.
-fn from_integer(value: i128, to: Element, op: &Convert) -> u64 {
-    if to == Element::F64 {
+fn from_integer(value: i128, to: FloatType, op: &Convert) -> u64 {
+    if to == FloatType::F64 {
         return directed_double(value, op.round).to_bits();
     }
     let magnitude = value.unsigned_abs();
@@ -102,16 +102,16 @@ fn directed_double(value: i128, round: Round) -> f64 {
     f64::from_bits(if toward_zero { bits - 1 } else { bits + 1 })
 }
 
-fn to_float(value: f64, to: Element, op: &Convert) -> u64 {
+fn to_float(value: f64, to: FloatType, op: &Convert) -> u64 {
     let value = if op.integral { round_integral(value, op.round) } else { value };
     let value = if op.sat { saturate(value) } else { value };
     let value = if op.relu { relu(value) } else { value };
     let value = op.limit.map_or(value, |limit| value.clamp(-limit, limit));
     let round = if op.integral { Round::Nearest } else { op.round };
     match to {
-        Element::F64 => value.to_bits(),
-        Element::Half(format) => u64::from(narrow(value, format, round)),
-        Element::F32 => {
+        FloatType::F64 => value.to_bits(),
+        FloatType::Half(format) => u64::from(narrow(value, format, round)),
+        FloatType::F32 => {
             let result = to_f32(value, round);
             bits32(if op.ftz { flush(result) } else { result })
         }
@@ -179,8 +179,8 @@ mod tests {
             "u32" => integer(false, 32),
             "s64" => integer(true, 64),
             "u64" => integer(false, 64),
-            "f32" => NumberType::Float(Element::F32),
-            "f64" => NumberType::Float(Element::F64),
+            "f32" => NumberType::Float(FloatType::F32),
+            "f64" => NumberType::Float(FloatType::F64),
             other => panic!("{other}"),
         }
     }

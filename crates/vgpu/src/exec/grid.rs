@@ -7,15 +7,15 @@ use crate::exec::undefined::{KnownRaces, Origins};
 use crate::fault::Fault;
 use crate::launch::{Launch, Options, Progress};
 use crate::memory::Memory;
-use crate::program::{Info, Program};
+use crate::program::{InstInfo, Program};
 use crate::ptx::ast::Loc;
 use crate::report::{Report, Stats};
 
 /// Maximum number of runs of one launch; each run knows the races that the previous runs found.
-const MOST_RUNS: usize = 16;
+const MAX_RUNS: usize = 16;
 
-/// A kernel that is ready to run, with its parameters and options.
-pub(crate) struct Ready<'a> {
+/// A kernel that is prepared to run, with its parameters and options.
+pub(crate) struct PreparedLaunch<'a> {
     pub(crate) program: &'a Program,
     pub(crate) launch: &'a Launch,
     /// Number of the launch's first CTA.
@@ -29,16 +29,16 @@ pub(crate) struct Ready<'a> {
 
 /// Runs every CTA of the launch, and repeats the run as long as it finds new reads that race with later writes.
 pub(crate) fn run_grid(
-    ready: &Ready<'_>,
+    prepared: &PreparedLaunch<'_>,
     memory: &mut Memory,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Report, Box<Fault>> {
-    let before = ready.options.check_races.then(|| memory.clone());
+    let before = prepared.options.check_races.then(|| memory.clone());
     let mut known = KnownRaces::default();
     let mut runs = 1;
     loop {
-        let is_last = runs == MOST_RUNS || before.is_none();
-        let (result, found) = run_once(ready, memory, watch, &known, is_last);
+        let is_last = runs == MAX_RUNS || before.is_none();
+        let (result, found) = run_once(prepared, memory, watch, &known, is_last);
         if !known.join(found) || is_last {
             return result;
         }
@@ -51,13 +51,13 @@ pub(crate) fn run_grid(
 
 /// Performs one run. Also returns the reads that raced with later writes.
 fn run_once(
-    ready: &Ready<'_>,
+    prepared: &PreparedLaunch<'_>,
     memory: &mut Memory,
     watch: &mut dyn FnMut(Progress),
     known: &KnownRaces,
     is_last: bool,
 ) -> (Result<Report, Box<Fault>>, KnownRaces) {
-    let Ready { program, launch, first_cta, params, constants, options } = *ready;
+    let PreparedLaunch { program, launch, first_cta, params, constants, options } = *prepared;
     let [x, y, z] = launch.grid;
     let count = x.saturating_mul(y).saturating_mul(z);
     let mut machine = Machine {
@@ -75,30 +75,30 @@ fn run_once(
         first_cta,
         last_buffer: 0,
         origins: Origins::default(),
-        joins: None,
-        known,
-        found: KnownRaces::default(),
+        post_dominators: None,
+        known_races: known,
+        new_races: KnownRaces::default(),
         is_last,
-        before: Progress { ctas: count, ended: 0, thread_instructions: 0 },
-        told: 0,
+        completed: Progress { ctas: count, ended: 0, thread_instructions: 0 },
+        last_report: 0,
         watch,
     };
     let result = (0..count).try_for_each(|linear| {
         let index = [linear % x, linear / x % y, linear / x / y];
         machine.cta = Cta::new(program, launch, options, first_cta + linear, index);
         machine.run_cta()?;
-        machine.before.ended += 1;
-        machine.before.thread_instructions += machine.cta.executed;
+        machine.completed.ended += 1;
+        machine.completed.thread_instructions += machine.cta.executed;
         Ok(())
     });
     let report = result.map(|()| machine.stats.report(program));
-    (report, machine.found)
+    (report, machine.new_races)
 }
 
 /// The value of `of_line` for the CUDA line of each instruction. The lines are those of the kernel's file; code from
 /// another file and inlined code, whose line belongs to the inlined function, have the default.
 fn by_line<T: Default>(program: &Program, of_line: impl Fn(u32) -> T) -> Vec<T> {
     let is_own = |loc: &Loc| loc.inlined_at.is_none() && Some(loc.file) == program.source_file;
-    let value = |info: &Info| info.loc.filter(is_own).map(|loc| of_line(loc.line)).unwrap_or_default();
+    let value = |info: &InstInfo| info.loc.filter(is_own).map(|loc| of_line(loc.line)).unwrap_or_default();
     program.info.iter().map(value).collect()
 }

@@ -2,13 +2,13 @@
 //! or written by the lane that provides its address, since the ISA does not specify which lane does it; the other lanes
 //! exchange their elements with it through registers.
 
-use crate::exec::access::{Access, WarpAccess, split};
+use crate::exec::access::{Access, WarpAccess, resolve_spaces};
 use crate::exec::lanes::{FULL, Lanes, lanes};
 use crate::exec::machine::Machine;
 use crate::exec::matrix::{Matrix, collect, spread};
 use crate::exec::undefined::{Update, matrix_lanes};
 use crate::exec::warp::Warp;
-use crate::fault::{Exec, FaultKind, Stop};
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Space, mask};
 use crate::op::MatrixAccess;
 use crate::report::AccessKind;
@@ -18,13 +18,13 @@ use crate::undefined::Undefined;
 const ROW_BYTES: usize = 16;
 
 impl Machine<'_> {
-    pub(crate) fn load_matrices(&mut self, warp: &mut Warp, op: &MatrixAccess) -> Exec<()> {
-        let (addresses, givers) = row_addresses(warp, op)?;
-        self.must_be_defined(warp, op.at.base, givers, "decide which rows are loaded")?;
-        self.tally(warp.pc, &rows(AccessKind::Load, &addresses, givers));
+    pub(crate) fn load_matrices(&mut self, warp: &mut Warp, op: &MatrixAccess) -> ExecResult<()> {
+        let (addresses, row_lanes) = row_addresses(warp, op)?;
+        self.must_be_defined(warp, op.at.base, row_lanes, "decide which rows are loaded")?;
+        self.tally(warp.pc, &rows(AccessKind::Load, &addresses, row_lanes));
         let mut matrices = [[[0u16; 8]; 8]; 4];
         let (mut undefined, mut origin) = ([[[0u16; 8]; 8]; 4], None);
-        for lane in lanes(givers) {
+        for lane in lanes(row_lanes) {
             let access = row_access(warp, lane, &addresses, true);
             let slot = self.locate(Space::Shared, &access)?;
             let mut bytes = [0u8; ROW_BYTES];
@@ -49,16 +49,16 @@ impl Machine<'_> {
         Ok(())
     }
 
-    pub(crate) fn store_matrices(&mut self, warp: &Warp, op: &MatrixAccess) -> Exec<()> {
-        let (addresses, givers) = row_addresses(warp, op)?;
-        self.must_be_defined(warp, op.at.base, givers, "decide where rows are stored")?;
-        self.tally(warp.pc, &rows(AccessKind::Store, &addresses, givers));
+    pub(crate) fn store_matrices(&mut self, warp: &Warp, op: &MatrixAccess) -> ExecResult<()> {
+        let (addresses, row_lanes) = row_addresses(warp, op)?;
+        self.must_be_defined(warp, op.at.base, row_lanes, "decide where rows are stored")?;
+        self.tally(warp.pc, &rows(AccessKind::Store, &addresses, row_lanes));
         let read = |reg: &u32| collect(&warp.regs[*reg as usize], op.transposed);
         let matrices: Vec<Matrix> = op.regs.iter().map(read).collect();
         let marks = |reg: &u32| std::array::from_fn(|lane| warp.undefined(*reg, lane).bits);
         let undefined: Vec<Matrix> = op.regs.iter().map(|reg| collect(&marks(reg), op.transposed)).collect();
         let origin = op.regs.iter().find_map(|reg| warp.undefined_in(*reg, FULL));
-        for lane in lanes(givers) {
+        for lane in lanes(row_lanes) {
             let access = row_access(warp, lane, &addresses, false);
             let slot = self.locate(Space::Shared, &access)?;
             let mut bytes = [0u8; ROW_BYTES];
@@ -77,16 +77,16 @@ impl Machine<'_> {
 }
 
 /// The row address of each lane, and the mask of lanes that provide one.
-fn row_addresses(warp: &Warp, op: &MatrixAccess) -> Exec<(Lanes, u32)> {
-    let givers = mask(8 * op.regs.len() as u32) as u32;
-    let (addresses, parts) = split(&warp.regs, &op.at, givers);
+fn row_addresses(warp: &Warp, op: &MatrixAccess) -> ExecResult<(Lanes, u32)> {
+    let row_lanes = mask(8 * op.regs.len() as u32) as u32;
+    let (addresses, parts) = resolve_spaces(&warp.regs, &op.at, row_lanes);
     let outside = parts.iter().filter(|(space, _)| *space != Space::Shared);
     let outside = outside.fold(0, |all, (_, lanes)| all | lanes);
     if outside != 0 {
         let message = "the address of a matrix row is outside shared memory";
-        return Err(Stop::new(FaultKind::IllegalInstruction, outside, message));
+        return Err(RaisedFault::new(FaultKind::IllegalInstruction, outside, message));
     }
-    Ok((addresses, givers))
+    Ok((addresses, row_lanes))
 }
 
 /// The access to all rows.

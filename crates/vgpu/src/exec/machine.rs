@@ -3,16 +3,16 @@
 use crate::banks::Banks;
 use crate::exec::access::RegionId;
 use crate::exec::cta::Cta;
-use crate::exec::joins::Joins;
+use crate::exec::post_dominators::PostDominators;
 use crate::exec::undefined::{KnownRaces, Origins};
-use crate::fault::{Fault, Stop};
+use crate::fault::{Fault, RaisedFault};
 use crate::launch::{Launch, Options, Progress};
 use crate::memory::{Memory, Region};
 use crate::program::Program;
 use crate::report::Stats;
 
 /// Number of thread instructions between two progress reports.
-const TOLD_EVERY: u64 = 10_000_000;
+const REPORT_INTERVAL: u64 = 10_000_000;
 
 /// The state of a run: everything that the executing kernel can access.
 pub(super) struct Machine<'a> {
@@ -39,32 +39,32 @@ pub(super) struct Machine<'a> {
     /// Loads that returned undefined bits.
     pub(super) origins: Origins,
     /// Where branches reconverge; computed on first use.
-    pub(super) joins: Option<Joins>,
-    /// Reads that race with later writes: those found by earlier runs (`known`) and by this one (`found`).
-    pub(super) known: &'a KnownRaces,
-    pub(super) found: KnownRaces,
+    pub(super) post_dominators: Option<PostDominators>,
+    /// Reads that race with later writes: those found by earlier runs (`known_races`) and by this one (`new_races`).
+    pub(super) known_races: &'a KnownRaces,
+    pub(super) new_races: KnownRaces,
     /// Whether this is the last run, so that no race can be deferred to another one.
     pub(super) is_last: bool,
     /// Progress made by the CTAs before this one.
-    pub(super) before: Progress,
+    pub(super) completed: Progress,
     /// Thread instructions at the last progress report.
-    pub(super) told: u64,
+    pub(super) last_report: u64,
     /// Receives progress reports.
     pub(super) watch: &'a mut dyn FnMut(Progress),
 }
 
 impl Machine<'_> {
     /// Reports the progress of the launch at intervals.
-    pub(super) fn tell(&mut self) {
-        let thread_instructions = self.before.thread_instructions + self.cta.executed;
-        if thread_instructions - self.told >= TOLD_EVERY {
-            self.told = thread_instructions;
-            (self.watch)(Progress { thread_instructions, ..self.before });
+    pub(super) fn report_progress(&mut self) {
+        let thread_instructions = self.completed.thread_instructions + self.cta.executed;
+        if thread_instructions - self.last_report >= REPORT_INTERVAL {
+            self.last_report = thread_instructions;
+            (self.watch)(Progress { thread_instructions, ..self.completed });
         }
     }
 
     /// Adds the source location, the CTA and the warp to a fault.
-    pub(super) fn fault(&self, stop: Stop, pc: u32, warp: u32) -> Box<Fault> {
+    pub(super) fn fault(&self, stop: RaisedFault, pc: u32, warp: u32) -> Box<Fault> {
         let at = self.program.place(stop.pc.unwrap_or(pc));
         Box::new(Fault {
             kind: stop.kind,
@@ -80,6 +80,7 @@ impl Machine<'_> {
         })
     }
 
+    /// The region that a slot is in.
     pub(crate) fn region(&self, id: RegionId) -> &Region {
         match id {
             RegionId::Shared => &self.cta.shared,
@@ -88,6 +89,7 @@ impl Machine<'_> {
         }
     }
 
+    /// The region that a slot is in, to be written.
     pub(crate) fn region_mut(&mut self, id: RegionId) -> &mut Region {
         match id {
             RegionId::Shared => &mut self.cta.shared,

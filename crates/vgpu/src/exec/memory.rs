@@ -1,14 +1,14 @@
 //! Loads and stores.
 
-use crate::exec::access::{Access, RegionId, RegionSlot, Slot, WarpAccess, split};
+use crate::exec::access::{Access, RegionId, RegionSlot, Slot, WarpAccess, resolve_spaces};
 use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
-use crate::fault::{Exec, FaultKind, Stop};
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Space, mask, sign_extend};
 use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
-use crate::shadow::{Actor, Finding};
+use crate::shadow::{Accessor, CheckResult};
 use crate::undefined::Undefined;
 use crate::{banks, memory::Region};
 
@@ -16,8 +16,8 @@ use crate::{banks, memory::Region};
 pub(crate) const MAX_BYTES: usize = 32;
 
 impl Machine<'_> {
-    pub(crate) fn load(&mut self, warp: &mut Warp, exec: u32, op: &Load) -> Exec<()> {
-        let (addresses, parts) = split(&warp.regs, &op.at, exec);
+    pub(crate) fn load(&mut self, warp: &mut Warp, exec: u32, op: &Load) -> ExecResult<()> {
+        let (addresses, parts) = resolve_spaces(&warp.regs, &op.at, exec);
         let size = op.size as usize;
         let len = size * op.regs.len();
         let pc = warp.pc;
@@ -54,8 +54,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    pub(crate) fn store(&mut self, warp: &mut Warp, exec: u32, op: &Store) -> Exec<()> {
-        let (addresses, parts) = split(&warp.regs, &op.at, exec);
+    pub(crate) fn store(&mut self, warp: &mut Warp, exec: u32, op: &Store) -> ExecResult<()> {
+        let (addresses, parts) = resolve_spaces(&warp.regs, &op.at, exec);
         let size = op.size as usize;
         let len = size * op.regs.len();
         let pc = warp.pc;
@@ -92,13 +92,13 @@ impl Machine<'_> {
         tally.bytes += u64::from(bytes) * u64::from(exec.count_ones());
         match space {
             Space::Shared => {
-                let passes = self.banks.passes(addresses, exec, bytes, kind == AccessKind::Load);
-                tally.wavefronts += passes.wavefronts;
-                tally.ideal_wavefronts += passes.ideal;
+                let found = self.banks.wavefronts(addresses, exec, bytes, kind == AccessKind::Load);
+                tally.wavefronts += found.count;
+                tally.ideal_wavefronts += found.ideal;
             }
             Space::Global | Space::Generic => {
                 let sectors = banks::sectors(addresses, exec, bytes);
-                tally.sectors += sectors.touched;
+                tally.sectors += sectors.count;
                 tally.ideal_sectors += sectors.ideal;
             }
             Space::Local | Space::Param | Space::Const => {}
@@ -135,7 +135,7 @@ impl Machine<'_> {
     }
 
     /// Writes the bytes of a slot, some bits of which may be undefined: `undefined` has an entry for each byte, or none.
-    pub(crate) fn put(&mut self, slot: &Slot, access: &Access, data: &[u8], undefined: &[Undefined]) -> Exec<()> {
+    pub(crate) fn put(&mut self, slot: &Slot, access: &Access, data: &[u8], undefined: &[Undefined]) -> ExecResult<()> {
         let slot = match slot {
             Slot::Param(_) => return Err(store_to_read_only_space(Space::Param, access)),
             Slot::Const(_) => return Err(store_to_read_only_space(Space::Const, access)),
@@ -149,8 +149,12 @@ impl Machine<'_> {
                     return Err(self.read_only(Space::Global, access));
                 }
                 if let Some(marked) = undefined.iter().find(|byte| byte.is_some()) {
-                    let (name, offset) = self.title(Space::Global, access);
-                    return Err(self.reached(marked.origin, access.pc, &format!("are stored to `{name}` + {offset}")));
+                    let (name, offset) = self.location_name(Space::Global, access);
+                    return Err(self.undefined_use(
+                        marked.origin,
+                        access.pc,
+                        &format!("are stored to `{name}` + {offset}"),
+                    ));
                 }
                 self.put_checked(slot, access, data)?;
             }
@@ -161,19 +165,19 @@ impl Machine<'_> {
     }
 
     /// Writes bytes of memory that threads share, after it has checked how the write is ordered.
-    fn put_checked(&mut self, slot: &RegionSlot, access: &Access, data: &[u8]) -> Exec<()> {
-        let mut finding = self.check(slot, access, Some(data));
+    fn put_checked(&mut self, slot: &RegionSlot, access: &Access, data: &[u8]) -> ExecResult<()> {
+        let mut result = self.check(slot, access, Some(data));
         if self.may_lose(access.pc) {
-            finding.meetings.retain(|met| !(met.conflict.other_is_write && self.may_lose(met.conflict.pc)));
+            result.conflicts.retain(|range| !(range.conflict.other_is_write && self.may_lose(range.conflict.pc)));
         }
-        if let Some(first) = finding.again.filter(|first| self.are_apart(*first, access.pc)) {
+        if let Some(first) = result.own_previous_write.filter(|first| self.are_apart(*first, access.pc)) {
             return Err(self.not_apart(slot.id.space(), access, first));
         }
-        if finding.benign {
+        if result.benign {
             *self.stats.benign.entry(access.pc).or_insert(0) += 1;
         }
         self.region_mut(slot.id).store(slot.offset, data);
-        self.meet(slot, access, &finding.meetings)
+        self.apply_conflicts(slot, access, &result.conflicts)
     }
 
     /// Whether two instructions are in the same group of stores that are declared disjoint.
@@ -188,12 +192,12 @@ impl Machine<'_> {
     }
 
     /// Records an access in the shadow memory: a write if there is `data`, otherwise a read.
-    pub(crate) fn check(&mut self, slot: &RegionSlot, access: &Access, data: Option<&[u8]>) -> Finding {
+    pub(crate) fn check(&mut self, slot: &RegionSlot, access: &Access, data: Option<&[u8]>) -> CheckResult {
         if !self.options.check_races {
-            return Finding::default();
+            return CheckResult::default();
         }
         let cta = &mut self.cta;
-        let actor = Actor {
+        let accessor = Accessor {
             cta: cta.number,
             first_cta: self.first_cta,
             thread: access.thread,
@@ -208,18 +212,18 @@ impl Machine<'_> {
             RegionId::Buffer(index) => &mut self.memory.buffers[index].region,
         };
         match data {
-            None => region.shadow.read(slot.offset, slot.len, &actor),
+            None => region.shadow.read(slot.offset, slot.len, &accessor),
             Some(data) => {
                 let old = &region.bytes[slot.offset..slot.offset + data.len()];
-                region.shadow.write(slot.offset, old, data, &actor)
+                region.shadow.write(slot.offset, old, data, &accessor)
             }
         }
     }
 }
 
-fn store_to_read_only_space(space: Space, access: &Access) -> Box<Stop> {
+fn store_to_read_only_space(space: Space, access: &Access) -> Box<RaisedFault> {
     let message = format!("a store to {} memory, which is read-only", space.as_str());
-    Stop::new(FaultKind::IllegalInstruction, 1 << access.lane, message)
+    RaisedFault::new(FaultKind::IllegalInstruction, 1 << access.lane, message)
 }
 
 /// Combines the undefined bits of the bytes of one value.

@@ -2,7 +2,7 @@
 
 use crate::exec::lanes::lanes;
 use crate::exec::warp::Warp;
-use crate::exec::{compare, convert, float, int};
+use crate::exec::{carry, compare, convert, float, int};
 use crate::isa::{Space, mask};
 use crate::memory::map;
 use crate::op::{Guard, Reg, ScalarOp};
@@ -15,7 +15,7 @@ pub(crate) fn execute(warp: &mut Warp, exec: u32, op: &ScalarOp) {
         ScalarOp::Unpack { a, bits, parts } => unpack(warp, exec, *a, *bits, parts),
         ScalarOp::Pack { d, bits, parts } => pack(warp, exec, *d, *bits, parts),
         ScalarOp::Int { f, bits, d, s } => int::execute(&mut warp.regs, exec, *f, *bits, *d, s),
-        ScalarOp::Carry(carry) => int::carry(warp, exec, carry),
+        ScalarOp::Carry(op) => carry::execute(warp, exec, op),
         ScalarOp::Selp { d, a, b, p } => selp(warp, exec, *d, [*a, *b], *p),
         ScalarOp::MovPred { d, a } => {
             let value = warp.guard(*a);

@@ -3,7 +3,7 @@
 use crate::exec::lanes::lanes;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{Environment, Wait, Warp};
-use crate::fault::{Fault, FaultKind, Stop, Waiting};
+use crate::fault::{Fault, FaultKind, RaisedFault, Waiting};
 use crate::launch::Progress;
 use crate::memory::map;
 
@@ -30,7 +30,7 @@ impl Machine<'_> {
                 return Ok(());
             }
             if !progress {
-                return Err(self.stuck(&warps));
+                return Err(self.deadlock_fault(&warps));
             }
         }
     }
@@ -63,24 +63,24 @@ impl Machine<'_> {
             }
             warp.yield_to_others();
         }
-        self.tell();
+        self.report_progress();
         Ok(())
     }
 
     /// The fault of a CTA that has reached its limit of instructions.
-    pub(crate) fn too_long(&self, lanes: u32) -> Box<Stop> {
+    pub(crate) fn step_limit_fault(&self, lanes: u32) -> Box<RaisedFault> {
         let (executed, each) = (self.cta.executed, self.options.max_instructions_per_thread);
         let threads: u32 = self.launch.block.iter().product();
-        let Progress { ctas, ended, .. } = self.before;
+        let Progress { ctas, ended, .. } = self.completed;
         let message = format!(
             "the CTA has not ended after {executed} thread instructions \
              (block size {threads}, limit {each} per thread); {ended} of {ctas} CTAs ended before it"
         );
-        Stop::new(FaultKind::StepLimit, lanes, message)
+        RaisedFault::new(FaultKind::StepLimit, lanes, message)
     }
 
     /// The fault of a CTA in which no thread can run.
-    fn stuck(&self, warps: &[Warp]) -> Box<Fault> {
+    fn deadlock_fault(&self, warps: &[Warp]) -> Box<Fault> {
         let mut waiting = Vec::new();
         let mut aligned = None;
         for warp in warps {
@@ -101,7 +101,7 @@ impl Machine<'_> {
         };
         // A lane that is alive and not ready waits, so the list has an entry.
         let (warp, mask, pc) = aligned.unwrap_or((waiting[0].1.warp, waiting[0].1.lanes, waiting[0].0));
-        let mut stop = Stop::new(kind, mask, message);
+        let mut stop = RaisedFault::new(kind, mask, message);
         stop.waiting = waiting.into_iter().map(|(_, item)| item).collect();
         self.fault(*stop, pc, warp)
     }

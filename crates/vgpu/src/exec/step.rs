@@ -3,18 +3,18 @@
 use crate::exec::machine::Machine;
 use crate::exec::warp::Warp;
 use crate::exec::{scalar, undefined};
-use crate::fault::{Exec, FaultKind, Stop};
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::mask;
 use crate::op::Op;
 
 impl Machine<'_> {
     /// Executes the instruction at the warp's program counter and moves on.
-    pub(crate) fn step(&mut self, warp: &mut Warp) -> Exec<()> {
+    pub(crate) fn step(&mut self, warp: &mut Warp) -> ExecResult<()> {
         let program = self.program;
         let pc = warp.pc;
         let inst = &program.code[pc as usize];
         if self.cta.executed >= self.cta.limit {
-            return Err(self.too_long(warp.active));
+            return Err(self.step_limit_fault(warp.active));
         }
         self.stats.steps += 1;
         let exec = match inst.guard {
@@ -23,8 +23,8 @@ impl Machine<'_> {
                 if let Some(origin) = warp.undefined_pred(guard.index, warp.active) {
                     let branch = if let Op::Bra { target } = inst.op { Some(target) } else { None };
                     return match branch {
-                        Some(target) if self.branch_both_ways(warp, guard, target) => Ok(()),
-                        _ => Err(self.reached(origin, pc, "decide whether an instruction is executed")),
+                        Some(target) if self.branch_on_undefined(warp, guard, target) => Ok(()),
+                        _ => Err(self.undefined_use(origin, pc, "decide whether an instruction is executed")),
                     };
                 }
                 warp.active & warp.guard(guard)
@@ -43,7 +43,7 @@ impl Machine<'_> {
         self.execute(warp, exec, &inst.op)
     }
 
-    fn execute(&mut self, warp: &mut Warp, exec: u32, op: &Op) -> Exec<()> {
+    fn execute(&mut self, warp: &mut Warp, exec: u32, op: &Op) -> ExecResult<()> {
         match op {
             Op::Bra { target } => {
                 warp.branch(exec, *target);
@@ -56,7 +56,7 @@ impl Machine<'_> {
             Op::Call { target, copies } => return self.call(warp, exec, *target, copies),
             Op::Ret => return self.ret(warp, exec),
             Op::Exit => return self.exit(warp, exec),
-            Op::Trap => return Err(Stop::new(FaultKind::Trap, exec, "a trap instruction was executed")),
+            Op::Trap => return Err(RaisedFault::new(FaultKind::Trap, exec, "a trap instruction was executed")),
             Op::Collective { f, members } => return self.collective(warp, exec, f, *members),
             Op::Barrier(barrier) => return self.barrier(warp, exec, barrier),
             Op::Matrix(matrix) => return self.matrix(warp, exec, matrix),
@@ -68,7 +68,7 @@ impl Machine<'_> {
             Op::Nop => {}
             Op::Scalar(op) if warp.marks.is_none() => scalar::execute(warp, exec, op),
             Op::Scalar(op) => {
-                let updates = undefined::of(warp, exec, op);
+                let updates = undefined::undefined_results(warp, exec, op);
                 scalar::execute(warp, exec, op);
                 warp.update_marks(exec, updates);
             }

@@ -15,19 +15,19 @@ pub(crate) struct Guard {
 
 /// The element type of a floating-point instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Element {
+pub(crate) enum FloatType {
     F32,
     F64,
     Half(Format),
 }
 
-impl Element {
+impl FloatType {
     /// Bits of one element.
     pub(crate) fn bits(self) -> u32 {
         match self {
-            Element::F32 => 32,
-            Element::F64 => 64,
-            Element::Half(_) => 16,
+            FloatType::F32 => 32,
+            FloatType::F64 => 64,
+            FloatType::Half(_) => 16,
         }
     }
 }
@@ -36,7 +36,7 @@ impl Element {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberType {
     Integer(IntegerType),
-    Float(Element),
+    Float(FloatType),
 }
 
 /// The type of an integer.

@@ -54,5 +54,5 @@ pub(crate) struct Set {
     pub(crate) compare: Comparison,
     pub(crate) d: Reg,
     /// The value of one element if its comparison is true.
-    pub(crate) yes: u64,
+    pub(crate) true_value: u64,
 }

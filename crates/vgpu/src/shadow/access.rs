@@ -2,7 +2,7 @@
 
 /// The thread that accesses memory, and its clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Actor<'a> {
+pub(crate) struct Accessor<'a> {
     /// Number of the CTA, counted over all launches on a memory, from 1.
     pub(crate) cta: u32,
     /// The first CTA of this launch; accesses of earlier launches are ordered before it.
@@ -19,7 +19,7 @@ pub(crate) struct Actor<'a> {
     pub(crate) strong: bool,
 }
 
-impl Actor<'_> {
+impl Accessor<'_> {
     /// Whether an access by `thread` of this CTA at `clock` is ordered before this one.
     pub(super) fn knows(&self, thread: u32, clock: u32) -> bool {
         thread == self.thread || self.base[thread as usize] >= clock

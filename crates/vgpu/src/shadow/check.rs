@@ -1,11 +1,11 @@
 //! Checks an access against the records of a cell, and records it there.
 
-use crate::shadow::access::{Actor, Conflict, Reader};
-use crate::shadow::beside::{Beside, ReadSets};
+use crate::shadow::access::{Accessor, Conflict, Reader};
 use crate::shadow::cell::{Cell, MANY, NONE};
+use crate::shadow::side_tables::{ReadSets, SideTables};
 
 /// A write that `who` is not ordered after: a weak one, or, if `who` is weak, a strong one.
-fn unordered_write(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<Conflict> {
+fn unordered_write(cell: &Cell, tables: &mut SideTables, who: &Accessor<'_>) -> Option<Conflict> {
     let other_cta = cell.write_cta != who.cta;
     let unordered = cell.write_pc != NONE
         && cell.write_cta >= who.first_cta
@@ -14,20 +14,20 @@ fn unordered_write(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<
         let reader = Reader::Unknown;
         return Some(Conflict { pc: cell.write_pc, other_is_write: true, other_is_strong: false, other_cta, reader });
     }
-    if who.strong { None } else { beside.strong(cell, who)?.unordered_write(who) }
+    if who.strong { None } else { tables.strong(cell, who)?.unordered_write(who) }
 }
 
 /// Records a read. A read that races with a write leaves no record, since its value may never be used.
-pub(super) fn read_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>) -> Option<Conflict> {
-    let conflict = unordered_write(cell, beside, who);
+pub(super) fn read_cell(cell: &mut Cell, tables: &mut SideTables, who: &Accessor<'_>) -> Option<Conflict> {
+    let conflict = unordered_write(cell, tables, who);
     if conflict.is_some() {
         return conflict;
     }
     if who.strong {
-        beside.strong_for(cell, who).reads.add_after(who);
+        tables.strong_for(cell, who).reads.add_after(who);
         return conflict;
     }
-    let reads = &mut beside.reads;
+    let reads = &mut tables.reads;
     if cell.read_pc == NONE || cell.read_cta < who.first_cta {
         forget_reads(cell, reads);
         set_read(cell, who);
@@ -51,7 +51,7 @@ pub(super) fn read_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>) -
     conflict
 }
 
-fn set_read(cell: &mut Cell, who: &Actor<'_>) {
+fn set_read(cell: &mut Cell, who: &Accessor<'_>) {
     cell.read_cta = who.cta;
     cell.read_thread = who.thread;
     cell.read_clock = who.clock;
@@ -68,7 +68,7 @@ fn forget_reads(cell: &mut Cell, reads: &mut ReadSets) {
 }
 
 /// The weak reads that the write of `who` is not ordered after.
-fn unordered_weak_reads(cell: &Cell, reads: &ReadSets, who: &Actor<'_>) -> Vec<Conflict> {
+fn unordered_weak_reads(cell: &Cell, reads: &ReadSets, who: &Accessor<'_>) -> Vec<Conflict> {
     if cell.read_pc == NONE || cell.read_cta < who.first_cta {
         return Vec::new();
     }
@@ -86,10 +86,10 @@ fn unordered_weak_reads(cell: &Cell, reads: &ReadSets, who: &Actor<'_>) -> Vec<C
         found.push(conflict(cell.old_read_pc, true, Reader::Unknown));
     }
     if cell.read_thread == MANY {
-        for entry in &reads.sets[cell.read_clock as usize].entries {
-            let unordered = if other_cta { entry.lanes } else { entry.unordered(who) };
+        for group in &reads.sets[cell.read_clock as usize].groups {
+            let unordered = if other_cta { group.lanes } else { group.unordered(who) };
             let lanes = (0..32).filter(|lane| unordered >> lane & 1 == 1);
-            found.extend(lanes.map(|lane| conflict(entry.pc, other_cta, known(entry.warp * 32 + lane, entry.clock))));
+            found.extend(lanes.map(|lane| conflict(group.pc, other_cta, known(group.warp * 32 + lane, group.clock))));
         }
     } else if other_cta || !who.knows(cell.read_thread, cell.read_clock) {
         found.push(conflict(cell.read_pc, other_cta, known(cell.read_thread, cell.read_clock)));
@@ -98,37 +98,42 @@ fn unordered_weak_reads(cell: &Cell, reads: &ReadSets, who: &Actor<'_>) -> Vec<C
 }
 
 /// Reads that the write of `who` is not ordered after: weak ones, and, if `who` is weak, a strong one.
-fn unordered_reads(cell: &Cell, beside: &mut Beside, who: &Actor<'_>) -> Vec<Conflict> {
-    let mut found = unordered_weak_reads(cell, &beside.reads, who);
+fn unordered_reads(cell: &Cell, tables: &mut SideTables, who: &Accessor<'_>) -> Vec<Conflict> {
+    let mut found = unordered_weak_reads(cell, &tables.reads, who);
     if !who.strong {
-        found.extend(beside.strong(cell, who).and_then(|strong| strong.unordered_read(who)));
+        found.extend(tables.strong(cell, who).and_then(|strong| strong.unordered_read(who)));
     }
     found
 }
 
 /// The instruction of the last weak write, if the same thread did it and has passed no barrier since.
-pub(super) fn written_before(cell: &Cell, who: &Actor<'_>) -> Option<u32> {
+pub(super) fn written_before(cell: &Cell, who: &Accessor<'_>) -> Option<u32> {
     let is_own = cell.write_cta == who.cta && cell.write_thread == who.thread && cell.write_clock == who.clock;
     (is_own && cell.write_pc != NONE && !who.strong).then_some(cell.write_pc)
 }
 
 /// Records a write. Returns its conflicts, and whether it is an unordered write of an equal value.
-pub(super) fn write_cell(cell: &mut Cell, beside: &mut Beside, who: &Actor<'_>, same: bool) -> (Vec<Conflict>, bool) {
-    let write = unordered_write(cell, beside, who);
+pub(super) fn write_cell(
+    cell: &mut Cell,
+    tables: &mut SideTables,
+    who: &Accessor<'_>,
+    same: bool,
+) -> (Vec<Conflict>, bool) {
+    let write = unordered_write(cell, tables, who);
     let benign = same && write.is_some();
-    let reads = unordered_reads(cell, beside, who);
+    let reads = unordered_reads(cell, tables, who);
     let found = (write.into_iter().filter(|_| !same).chain(reads).collect(), benign);
     if who.strong {
         // The weak records are kept: other strong accesses need not be ordered after this one.
-        beside.strong_for(cell, who).strong_write(who);
+        tables.strong_for(cell, who).strong_write(who);
         return found;
     }
-    forget_reads(cell, &mut beside.reads);
+    forget_reads(cell, &mut tables.reads);
     cell.write_cta = who.cta;
     cell.write_thread = who.thread;
     cell.write_clock = who.clock;
     cell.write_pc = who.pc;
-    if let Some(strong) = beside.strong(cell, who) {
+    if let Some(strong) = tables.strong(cell, who) {
         strong.weak_write(who);
     }
     found

@@ -23,7 +23,7 @@ struct Flow<'a> {
 }
 
 /// The undefined bits of the results of an instruction, determined before it is executed.
-pub(crate) fn of(warp: &Warp, exec: u32, op: &ScalarOp) -> Vec<Update> {
+pub(crate) fn undefined_results(warp: &Warp, exec: u32, op: &ScalarOp) -> Vec<Update> {
     let Some(marks) = &warp.marks else { return Vec::new() };
     let flow = Flow { warp, marks, exec };
     match op {
@@ -194,9 +194,9 @@ impl Flow<'_> {
 
     fn int(&self, f: IntFn, bits: u32, d: Reg, s: &[Reg; 4]) -> Update {
         let sources = &s[..f.arity()];
-        match kind(f) {
-            Kind::Logic => self.logic(f, bits, d, s),
-            Kind::Moves(controls) => {
+        match propagation(f) {
+            Propagation::Bitwise => self.logic(f, bits, d, s),
+            Propagation::Permute(controls) => {
                 let is_control = |at: &usize| controls.contains(at);
                 let control: Vec<Reg> = (0..sources.len()).filter(is_control).map(|at| sources[at]).collect();
                 let moved = self.moved(f, bits, s, controls);
@@ -206,10 +206,10 @@ impl Flow<'_> {
                     if chooses.is_some() { all.with(mask(bits)) } else { all.with(moved[lane]) }
                 })
             }
-            Kind::Rises(factor) => {
+            Propagation::Upwards(factor) => {
                 self.reg(d, |lane| upwards(self.any(sources, u64::MAX, lane), mask((bits * factor).min(64))))
             }
-            Kind::Whole(factor) => {
+            Propagation::All(factor) => {
                 self.reg(d, |lane| whole(self.any(sources, u64::MAX, lane), mask((bits * factor).min(64))))
             }
         }
@@ -258,34 +258,36 @@ impl Flow<'_> {
 }
 
 /// How undefined source bits of an integer function affect its result.
-enum Kind {
+enum Propagation {
     /// Each result bit depends on the same bit of the sources.
-    Logic,
+    Bitwise,
     /// Bits are moved, as controlled by the sources with these indices.
-    Moves(&'static [usize]),
+    Permute(&'static [usize]),
     /// All bits from the lowest undefined one upwards; the result is wider than the sources by this factor.
-    Rises(u32),
+    Upwards(u32),
     /// All bits; the result is wider than the sources by this factor.
-    Whole(u32),
+    All(u32),
 }
 
-fn kind(f: IntFn) -> Kind {
+fn propagation(f: IntFn) -> Propagation {
     match f {
-        IntFn::And | IntFn::Or | IntFn::Xor | IntFn::Not | IntFn::Lop3(_) => Kind::Logic,
-        IntFn::Shl | IntFn::Shr { .. } => Kind::Moves(&[1]),
-        IntFn::Funnel { .. } | IntFn::Prmt(_) => Kind::Moves(&[2]),
-        IntFn::Bfe { .. } => Kind::Moves(&[1, 2]),
-        IntFn::Bfi => Kind::Moves(&[2, 3]),
-        IntFn::Brev => Kind::Moves(&[]),
-        IntFn::Add | IntFn::Sub | IntFn::Mul | IntFn::Mad | IntFn::Neg => Kind::Rises(1),
-        IntFn::MulWide { .. } | IntFn::MadWide { .. } => Kind::Rises(2),
-        IntFn::AddSat | IntFn::SubSat | IntFn::MulHi { .. } | IntFn::MadHi { .. } | IntFn::MadHiSat => Kind::Whole(1),
-        IntFn::Mul24 { .. } | IntFn::Mad24 { .. } | IntFn::Div { .. } | IntFn::Rem { .. } | IntFn::Abs => {
-            Kind::Whole(1)
+        IntFn::And | IntFn::Or | IntFn::Xor | IntFn::Not | IntFn::Lop3(_) => Propagation::Bitwise,
+        IntFn::Shl | IntFn::Shr { .. } => Propagation::Permute(&[1]),
+        IntFn::Funnel { .. } | IntFn::Prmt(_) => Propagation::Permute(&[2]),
+        IntFn::Bfe { .. } => Propagation::Permute(&[1, 2]),
+        IntFn::Bfi => Propagation::Permute(&[2, 3]),
+        IntFn::Brev => Propagation::Permute(&[]),
+        IntFn::Add | IntFn::Sub | IntFn::Mul | IntFn::Mad | IntFn::Neg => Propagation::Upwards(1),
+        IntFn::MulWide { .. } | IntFn::MadWide { .. } => Propagation::Upwards(2),
+        IntFn::AddSat | IntFn::SubSat | IntFn::MulHi { .. } | IntFn::MadHi { .. } | IntFn::MadHiSat => {
+            Propagation::All(1)
         }
-        IntFn::Min { .. } | IntFn::Max { .. } | IntFn::Cnot | IntFn::Clz | IntFn::Popc => Kind::Whole(1),
-        IntFn::Bfind { .. } | IntFn::Sad { .. } | IntFn::Dp4a { .. } | IntFn::Dp2a { .. } => Kind::Whole(1),
-        IntFn::Bmsk { .. } | IntFn::Halves(_) | IntFn::Select { .. } | IntFn::Fns => Kind::Whole(1),
+        IntFn::Mul24 { .. } | IntFn::Mad24 { .. } | IntFn::Div { .. } | IntFn::Rem { .. } | IntFn::Abs => {
+            Propagation::All(1)
+        }
+        IntFn::Min { .. } | IntFn::Max { .. } | IntFn::Cnot | IntFn::Clz | IntFn::Popc => Propagation::All(1),
+        IntFn::Bfind { .. } | IntFn::Sad { .. } | IntFn::Dp4a { .. } | IntFn::Dp2a { .. } => Propagation::All(1),
+        IntFn::Bmsk { .. } | IntFn::Packed16(_) | IntFn::Select { .. } | IntFn::Fns => Propagation::All(1),
     }
 }
 
@@ -305,7 +307,7 @@ fn converted(convert: &Convert, source: Undefined) -> Undefined {
 
 /// The undefined bits of the result of `mma.sync`: an element is undefined if anything in its row of A, its column of B
 /// or its element of C is.
-pub(crate) fn product(warp: &Warp, op: &Mma) -> Vec<Update> {
+pub(crate) fn undefined_mma(warp: &Warp, op: &Mma) -> Vec<Update> {
     let (mut rows, mut columns) = ([Undefined::default(); 16], [Undefined::default(); 8]);
     for lane in 0..32 {
         for (index, reg) in op.a.iter().enumerate() {
@@ -338,7 +340,7 @@ pub(crate) fn product(warp: &Warp, op: &Mma) -> Vec<Update> {
 
 /// The same for m8n8k4 in f64, where one element fills a register: the elements of a row or column are in four adjacent
 /// lanes.
-pub(crate) fn double_product(warp: &Warp, op: &DoubleMma) -> Vec<Update> {
+pub(crate) fn undefined_double_mma(warp: &Warp, op: &DoubleMma) -> Vec<Update> {
     let of_line = |reg: Reg, line: usize| {
         let elements = (0..4).map(|k| warp.undefined(reg, line * 4 + k));
         elements.fold(Undefined::default(), Undefined::or)

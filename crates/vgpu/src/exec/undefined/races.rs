@@ -7,48 +7,53 @@
 use crate::exec::access::{Access, RegionId, RegionSlot};
 use crate::exec::machine::Machine;
 use crate::exec::undefined::known_races::Race;
-use crate::fault::Exec;
-use crate::shadow::{Conflict, Meeting, Reader};
+use crate::fault::ExecResult;
+use crate::shadow::{Conflict, ConflictRange, Reader};
 use crate::undefined::Undefined;
 
 /// Maximum number of races that are deferred to the next run.
-const MOST_RACES: usize = 1 << 20;
+const MAX_DEFERRED_RACES: usize = 1 << 20;
 
 impl Machine<'_> {
     /// Records a read in the shadow memory, and returns the bytes that race with a write: an earlier write, or a later
     /// one that a previous run found.
-    pub(crate) fn races_of(&mut self, slot: &RegionSlot, access: &Access) -> Vec<Meeting> {
-        if self.known.is_empty() {
-            return self.check(slot, access, None).meetings;
+    pub(crate) fn races_of(&mut self, slot: &RegionSlot, access: &Access) -> Vec<ConflictRange> {
+        if self.known_races.is_empty() {
+            return self.check(slot, access, None).conflicts;
         }
         let clock = self.cta.clocks.own(access.thread);
         let reader = Reader::Thread { cta: self.cta.number, thread: access.thread, clock };
-        let mut meetings = Vec::new();
+        let mut conflicts = Vec::new();
         // A byte that is known to race leaves no record, so that other readers of it are found.
         for offset in slot.offset..slot.end() {
-            match self.known.of(slot, offset, access, reader) {
-                Some(conflict) => meetings.push(Meeting { offset, len: 1, conflict }),
+            match self.known_races.of(slot, offset, access, reader) {
+                Some(conflict) => conflicts.push(ConflictRange { offset, len: 1, conflict }),
                 None => {
                     let byte = RegionSlot { offset, len: 1, ..*slot };
-                    meetings.extend(self.check(&byte, access, None).meetings);
+                    conflicts.extend(self.check(&byte, access, None).conflicts);
                 }
             }
         }
-        meetings
+        conflicts
     }
 
     /// The undefined bits of each byte of a load.
-    pub(crate) fn undefined_bytes(&mut self, slot: &RegionSlot, access: &Access, races: &[Meeting]) -> Vec<Undefined> {
+    pub(crate) fn undefined_bytes(
+        &mut self,
+        slot: &RegionSlot,
+        access: &Access,
+        races: &[ConflictRange],
+    ) -> Vec<Undefined> {
         let warp = access.thread / 32;
         let byte = |origin: u32| Undefined { bits: 0xff, origin };
         let mut bytes: Vec<Undefined> = (slot.offset..slot.end())
             .map(|at| self.region(slot.id).undefined.get(&at).copied().unwrap_or_default())
             .collect();
-        for meeting in races {
-            let stop = self.race(slot.id.space(), access, &meeting.conflict);
+        for range in races {
+            let stop = self.race(slot.id.space(), access, &range.conflict);
             let origin = self.origins.number(warp, access.pc, *stop);
-            let first = meeting.offset - slot.offset;
-            bytes[first..first + meeting.len].fill(byte(origin));
+            let first = range.offset - slot.offset;
+            bytes[first..first + range.len].fill(byte(origin));
         }
         for (at, undefined) in (slot.offset..).zip(&mut bytes) {
             if !self.region(slot.id).is_written(at, 1) {
@@ -66,13 +71,18 @@ impl Machine<'_> {
 
     /// Handles a write that is not ordered after other accesses. Weak reads return undefined bits when the launch is
     /// run again; bytes of shared memory that two threads write become undefined; anything else is a fault.
-    pub(crate) fn meet(&mut self, slot: &RegionSlot, access: &Access, meetings: &[Meeting]) -> Exec<()> {
-        for Meeting { offset, len, conflict } in meetings {
+    pub(crate) fn apply_conflicts(
+        &mut self,
+        slot: &RegionSlot,
+        access: &Access,
+        conflicts: &[ConflictRange],
+    ) -> ExecResult<()> {
+        for ConflictRange { offset, len, conflict } in conflicts {
             let stop = self.race(slot.id.space(), access, conflict);
-            let is_later = !self.is_last && !conflict.other_is_strong && self.found.len() < MOST_RACES;
+            let is_later = !self.is_last && !conflict.other_is_strong && self.new_races.len() < MAX_DEFERRED_RACES;
             if !conflict.other_is_write && is_later {
                 let write = Conflict { pc: access.pc, other_is_write: true, reader: Reader::Unknown, ..*conflict };
-                (*offset..offset + len).for_each(|at| self.found.insert(Race::of(slot, at, conflict), write));
+                (*offset..offset + len).for_each(|at| self.new_races.insert(Race::of(slot, at, conflict), write));
             } else if conflict.other_is_write && slot.id == RegionId::Shared && !access.strong {
                 let origin = self.origins.number(access.thread / 32, access.pc, *stop);
                 let bytes = (*offset..offset + len).map(|at| (at, Undefined { bits: 0xff, origin }));

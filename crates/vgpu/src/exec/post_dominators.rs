@@ -4,15 +4,15 @@ use crate::program::{Inst, Program};
 
 /// The immediate post-dominator of each instruction; the number of instructions stands for the end of the function.
 #[derive(Debug)]
-pub(crate) struct Joins(Vec<u32>);
+pub(crate) struct PostDominators(Vec<u32>);
 
 /// No post-dominator is known: the end cannot be reached from there.
 const NONE: u32 = u32::MAX;
 
-impl Joins {
+impl PostDominators {
     /// Computes the post-dominators by iteration over the instructions, the last one first (Cooper, Harvey and Kennedy,
     /// "A Simple, Fast Dominance Algorithm", 2001, on the reversed graph).
-    pub(crate) fn of(program: &Program) -> Joins {
+    pub(crate) fn of(program: &Program) -> PostDominators {
         let end = program.code.len() as u32;
         let order = post_order(program);
         let mut number = vec![0u32; program.code.len() + 1];
@@ -31,7 +31,7 @@ impl Joins {
                 joins[*pc as usize] = join;
             }
             if !changes {
-                return Joins(joins);
+                return PostDominators(joins);
             }
         }
     }
