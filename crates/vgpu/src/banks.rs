@@ -7,8 +7,8 @@
 
 /// Wavefronts of one warp access to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Passes {
-    pub(crate) wavefronts: u64,
+pub(crate) struct Wavefronts {
+    pub(crate) count: u64,
     /// The fewest wavefronts that the groups and the number of distinct words allow.
     pub(crate) ideal: u64,
 }
@@ -17,7 +17,7 @@ pub(crate) struct Passes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sectors {
     /// Number of distinct 32-byte sectors accessed.
-    pub(crate) touched: u64,
+    pub(crate) count: u64,
     /// Number of distinct bytes divided by 32, rounded up.
     pub(crate) ideal: u64,
 }
@@ -37,20 +37,20 @@ impl Banks {
     }
 
     /// Counts the wavefronts of the lanes in `exec`, each accessing `bytes` bytes at its address.
-    pub(crate) fn passes(&mut self, addresses: &[u64; 32], exec: u32, bytes: u32, is_load: bool) -> Passes {
+    pub(crate) fn wavefronts(&mut self, addresses: &[u64; 32], exec: u32, bytes: u32, is_load: bool) -> Wavefronts {
         let words = u64::from(bytes.div_ceil(4).max(1));
         let mut lanes_per_group = (32 / words.next_power_of_two() as u32).clamp(1, 32);
         if is_load && matches!(bytes, 8 | 16) && (paired(addresses, exec, 1) || paired(addresses, exec, 2)) {
             lanes_per_group *= 2;
         }
-        let mut total = Passes { wavefronts: 0, ideal: 0 };
+        let mut total = Wavefronts { count: 0, ideal: 0 };
         let mut groups = 0;
         let mut first = 0;
         while first < 32 {
             let lanes = exec & (group_mask(lanes_per_group) << first);
             if lanes != 0 {
-                let (passes, distinct) = self.group(addresses, lanes, words);
-                total.wavefronts += passes;
+                let (wavefronts, distinct) = self.group(addresses, lanes, words);
+                total.count += wavefronts;
                 total.ideal += distinct;
                 groups += 1;
             }
@@ -72,7 +72,7 @@ impl Banks {
             for word in first..first + words {
                 let bank = (word % 32) as usize;
                 let used = usize::from(self.used[bank]);
-                if used < 32 && !self.words[bank][..used].contains(&word) {
+                if !self.words[bank][..used].contains(&word) {
                     self.words[bank][used] = word;
                     self.used[bank] += 1;
                     distinct += 1;
@@ -116,7 +116,7 @@ pub(crate) fn sectors(addresses: &[u64; 32], exec: u32, bytes: u32) -> Sectors {
     if !sorted {
         starts.sort_unstable();
     }
-    let mut found = Sectors { touched: 0, ideal: 0 };
+    let mut found = Sectors { count: 0, ideal: 0 };
     let (mut next_byte, mut next_sector) = (0u64, 0u64);
     for start in starts.iter() {
         let end = start.saturating_add(u64::from(bytes));
@@ -124,7 +124,7 @@ pub(crate) fn sectors(addresses: &[u64; 32], exec: u32, bytes: u32) -> Sectors {
         next_byte = next_byte.max(end);
         let first = (start / 32).max(next_sector);
         let stop = end.div_ceil(32);
-        found.touched += stop.saturating_sub(first);
+        found.count += stop.saturating_sub(first);
         next_sector = next_sector.max(stop);
     }
     found.ideal = found.ideal.div_ceil(32);
@@ -144,8 +144,8 @@ mod tests {
     }
 
     fn waves(bytes: u32, load: bool, f: impl Fn(u64) -> u64) -> (u64, u64) {
-        let passes = Banks::new().passes(&pattern(f), u32::MAX, bytes, load);
-        (passes.wavefronts, passes.ideal)
+        let found = Banks::new().wavefronts(&pattern(f), u32::MAX, bytes, load);
+        (found.count, found.ideal)
     }
 
     #[test]
@@ -173,16 +173,16 @@ mod tests {
 
     #[test]
     fn inactive_lanes_count_nothing() {
-        let passes = Banks::new().passes(&pattern(|lane| lane * 128), 0b11, 4, true);
-        assert_eq!(passes, Passes { wavefronts: 2, ideal: 1 });
+        let found = Banks::new().wavefronts(&pattern(|lane| lane * 128), 0b11, 4, true);
+        assert_eq!(found, Wavefronts { count: 2, ideal: 1 });
     }
 
     #[test]
     fn sectors_of_known_patterns() {
-        assert_eq!(sectors(&pattern(|lane| lane * 4), u32::MAX, 4), Sectors { touched: 4, ideal: 4 });
-        assert_eq!(sectors(&pattern(|lane| lane * 32), u32::MAX, 4), Sectors { touched: 32, ideal: 4 });
-        assert_eq!(sectors(&pattern(|lane| 124 - lane * 4), u32::MAX, 4), Sectors { touched: 4, ideal: 4 });
-        assert_eq!(sectors(&pattern(|_| 0), u32::MAX, 4), Sectors { touched: 1, ideal: 1 });
-        assert_eq!(sectors(&pattern(|lane| lane * 16), u32::MAX, 16), Sectors { touched: 16, ideal: 16 });
+        assert_eq!(sectors(&pattern(|lane| lane * 4), u32::MAX, 4), Sectors { count: 4, ideal: 4 });
+        assert_eq!(sectors(&pattern(|lane| lane * 32), u32::MAX, 4), Sectors { count: 32, ideal: 4 });
+        assert_eq!(sectors(&pattern(|lane| 124 - lane * 4), u32::MAX, 4), Sectors { count: 4, ideal: 4 });
+        assert_eq!(sectors(&pattern(|_| 0), u32::MAX, 4), Sectors { count: 1, ideal: 1 });
+        assert_eq!(sectors(&pattern(|lane| lane * 16), u32::MAX, 16), Sectors { count: 16, ideal: 16 });
     }
 }

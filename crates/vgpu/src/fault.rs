@@ -218,7 +218,7 @@ impl fmt::Display for Fault {
 
 /// A fault as raised by the executing code; the scheduler adds the source location.
 #[derive(Clone, Debug)]
-pub(crate) struct Stop {
+pub(crate) struct RaisedFault {
     pub(crate) kind: FaultKind,
     /// The lanes concerned, one bit each.
     pub(crate) lanes: u32,
@@ -233,10 +233,10 @@ pub(crate) struct Stop {
     pub(crate) waiting: Vec<Waiting>,
 }
 
-impl Stop {
-    pub(crate) fn new(kind: FaultKind, lanes: u32, message: impl Into<String>) -> Box<Stop> {
+impl RaisedFault {
+    pub(crate) fn new(kind: FaultKind, lanes: u32, message: impl Into<String>) -> Box<RaisedFault> {
         let message = message.into();
-        Box::new(Stop {
+        Box::new(RaisedFault {
             kind,
             lanes,
             address: None,
@@ -251,4 +251,4 @@ impl Stop {
 }
 
 /// The result of executing something that can fault.
-pub(crate) type Exec<T> = Result<T, Box<Stop>>;
+pub(crate) type ExecResult<T> = Result<T, Box<RaisedFault>>;

@@ -16,7 +16,7 @@ pub(crate) struct Inst {
 
 /// Source information of an instruction, which only reports and faults read.
 #[derive(Clone, Debug)]
-pub(crate) struct Info {
+pub(crate) struct InstInfo {
     /// 1-based PTX line.
     pub(crate) line: u32,
     /// The `.loc` in effect, if there is one.
@@ -26,16 +26,36 @@ pub(crate) struct Info {
     pub(crate) text: String,
 }
 
+/// A dimension of the grid or of a CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Axis {
+    X,
+    Y,
+    Z,
+}
+
+impl Axis {
+    /// The element of an array with one element for each axis.
+    pub(crate) fn of(self, values: [u32; 3]) -> u32 {
+        let [x, y, z] = values;
+        match self {
+            Axis::X => x,
+            Axis::Y => y,
+            Axis::Z => z,
+        }
+    }
+}
+
 /// The value of a register that no instruction writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Preset {
     Value(u64),
     /// Address of the dynamic shared memory, in the shared space.
     DynamicShared,
-    Tid(usize),
-    Ntid(usize),
-    Ctaid(usize),
-    Nctaid(usize),
+    Tid(Axis),
+    Ntid(Axis),
+    Ctaid(Axis),
+    Nctaid(Axis),
     LaneId,
     WarpId,
     WarpCount,
@@ -63,7 +83,7 @@ pub(crate) struct SharedVariable {
 pub(crate) struct Program {
     pub(crate) code: Vec<Inst>,
     /// Source information of each instruction in `code`.
-    pub(crate) info: Vec<Info>,
+    pub(crate) info: Vec<InstInfo>,
     /// Number of registers, including those of presets.
     pub(crate) registers: u32,
     /// Number of predicates.
@@ -88,15 +108,13 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The PTX line of an instruction, or 0 if `pc` is outside the program.
+    /// The PTX line of an instruction.
     pub(crate) fn line(&self, pc: u32) -> u32 {
-        self.info.get(pc as usize).map_or(0, |info| info.line)
+        self.info[pc as usize].line
     }
 
     pub(crate) fn place(&self, pc: u32) -> Place {
-        let Some(info) = self.info.get(pc as usize) else {
-            return Place { ptx_line: 0, cuda: None, inlined_at: None, ptx: String::new() };
-        };
+        let info = &self.info[pc as usize];
         let cuda = info.loc.map(|loc| self.cuda(loc.file, loc.line));
         let inlined_at = info.loc.and_then(|loc| loc.inlined_at).map(|(file, line)| self.cuda(file, line));
         Place { ptx_line: info.line, cuda, inlined_at, ptx: info.text.clone() }

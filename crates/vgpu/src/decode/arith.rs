@@ -1,10 +1,10 @@
 //! Integer arithmetic; floating-point types are passed on to their own module.
 
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
-use crate::decode::{Decoded, Decoder};
 use crate::isa::{DType, Kind};
-use crate::op::{CarryFn, HalvesFn, IntFn, Op, PrmtMode, Reg};
+use crate::op::{Carry, CarryFn, IntFn, Op, Packed16Fn, PrmtMode, Reg, ScalarOp};
 use crate::ptx::ast::{Number, Operand};
 
 impl Decoder<'_> {
@@ -42,14 +42,14 @@ impl Decoder<'_> {
     fn not_below_zero(&mut self, d: Reg, dtype: DType) -> Op {
         let zero = self.constant(0);
         let packed = dtype.count == 2;
-        let f = if packed { IntFn::Halves(HalvesFn::Max { signed: true }) } else { IntFn::Max { signed: true } };
-        Op::Int { f, bits: dtype.width(), d, s: [d, zero, zero, zero] }
+        let f = if packed { IntFn::Packed16(Packed16Fn::Max { signed: true }) } else { IntFn::Max { signed: true } };
+        Op::Scalar(ScalarOp::Int { f, bits: dtype.width(), d, s: [d, zero, zero, zero] })
     }
 
     fn int_op(&mut self, f: IntFn, operands: &[Operand], dtype: DType) -> Decoded<Op> {
         let (count, types) = (f.arity(), operand_types(f, dtype));
         expect_count(operands, count + 1)?;
-        let packed = matches!(f, IntFn::Halves(_));
+        let packed = matches!(f, IntFn::Packed16(_));
         if (dtype.count != 1) != packed || dtype.bits < 16 || dtype.bits > 64 {
             return Err("this type is not supported for integer instructions".to_string());
         }
@@ -58,7 +58,7 @@ impl Decoder<'_> {
         for (at, slot) in s.iter_mut().enumerate().take(count) {
             *slot = self.source(&operands[at + 1], types[at])?;
         }
-        Ok(Op::Int { f, bits: dtype.width(), d, s })
+        Ok(Op::Scalar(ScalarOp::Int { f, bits: dtype.width(), d, s }))
     }
 
     /// `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`
@@ -87,7 +87,7 @@ impl Decoder<'_> {
         for (at, slot) in s.iter_mut().enumerate().take(count) {
             *slot = self.source(&operands[at + 1], dtype)?;
         }
-        Ok(Some(Op::Carry { f, bits: dtype.bits, read, write, d, s }))
+        Ok(Some(Op::Scalar(ScalarOp::Carry(Carry { f, bits: dtype.bits, read, write, d, s }))))
     }
 
     fn lop3(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
@@ -173,7 +173,7 @@ fn wide(dtype: DType) -> DType {
 fn int_fn(base: &str, mods: &mut Mods, dtype: DType) -> Decoded<IntFn> {
     let signed = dtype.kind == Kind::Signed;
     if dtype.count == 2 {
-        return halves_fn(base, signed);
+        return packed16_fn(base, signed);
     }
     Ok(match base {
         "add" if mods.take("sat") => IntFn::AddSat,
@@ -218,12 +218,12 @@ fn int_fn(base: &str, mods: &mut Mods, dtype: DType) -> Decoded<IntFn> {
     })
 }
 
-fn halves_fn(base: &str, signed: bool) -> Decoded<IntFn> {
-    Ok(IntFn::Halves(match base {
-        "add" => HalvesFn::Add,
-        "sub" => HalvesFn::Sub,
-        "min" => HalvesFn::Min { signed },
-        "max" => HalvesFn::Max { signed },
+fn packed16_fn(base: &str, signed: bool) -> Decoded<IntFn> {
+    Ok(IntFn::Packed16(match base {
+        "add" => Packed16Fn::Add,
+        "sub" => Packed16Fn::Sub,
+        "min" => Packed16Fn::Min { signed },
+        "max" => Packed16Fn::Max { signed },
         _ => return Err(format!("`{base}` is not supported for this type")),
     }))
 }
@@ -239,10 +239,11 @@ fn product_fn(base: &str, mods: &mut Mods, signed: bool) -> Decoded<IntFn> {
         "mul" if wide => IntFn::MulWide { signed },
         "mul" if hi => IntFn::MulHi { signed },
         "mul" => IntFn::Mul,
-        _ if wide => IntFn::MadWide { signed },
-        _ if hi && mods.take("sat") => IntFn::MadHiSat,
-        _ if hi => IntFn::MadHi { signed },
-        _ => IntFn::Mad,
+        "mad" if wide => IntFn::MadWide { signed },
+        "mad" if hi && mods.take("sat") => IntFn::MadHiSat,
+        "mad" if hi => IntFn::MadHi { signed },
+        "mad" => IntFn::Mad,
+        _ => return Err(format!("`{base}` is not a product")),
     })
 }
 

@@ -1,8 +1,8 @@
 //! Calls of device functions: parameters are copied within the thread's local memory.
 
+use crate::decode::decoder::{Decoded, Decoder, Frame};
 use crate::decode::mods::Mods;
-use crate::decode::scope::Symbol;
-use crate::decode::{Decoded, Decoder, Frame};
+use crate::decode::symbol::Symbol;
 use crate::isa::Space;
 use crate::op::{LocalCopy, Op};
 use crate::ptx::ast::{Instruction, Operand, Variable};
@@ -41,7 +41,7 @@ impl Decoder<'_> {
             return Ok(frame.clone());
         }
         let file = self.file;
-        let Some(function) = file.functions.get(index) else { return Err("an unknown function".to_string()) };
+        let function = &file.functions[index];
         let in_registers = function.params.iter().chain(&function.returns).any(|variable| variable.is_register);
         if in_registers {
             return Err("parameters in registers are not supported".to_string());

@@ -1,12 +1,14 @@
 //! Branches, barriers and warp-wide instructions.
 
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::memory::integer_atomic;
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
-use crate::decode::scope::Symbol;
-use crate::decode::{Decoded, Decoder};
+use crate::decode::symbol::Symbol;
 use crate::isa::DType;
-use crate::op::{AtomFn, BarrierOp, BarrierReduce, CollectiveFn, Element, Op, Reg, ShuffleMode, VoteMode};
+use crate::op::{
+    AtomFn, BarrierOp, BarrierReduce, CollectiveFn, FloatType, Op, Reg, ScalarOp, Shuffle, ShuffleMode, VoteMode,
+};
 use crate::ptx::ast::Operand;
 
 /// Whether [`Decoder::control`] decodes these instructions.
@@ -62,7 +64,7 @@ impl Decoder<'_> {
             "elect" => self.elect(mods, operands),
             "activemask" => {
                 mods.take("b32");
-                Ok(Op::ActiveMask { d: self.dest(nth(operands, 0)?)? })
+                Ok(Op::Scalar(ScalarOp::ActiveMask { d: self.dest(nth(operands, 0)?)? }))
             }
             // Fences order accesses that this machine executes in order anyway; the others do not affect results.
             "membar" | "fence" | "brkpt" | "nanosleep" | "pmevent" | "griddepcontrol" | "setmaxnreg" => {
@@ -169,7 +171,7 @@ impl Decoder<'_> {
         let b = self.source(&operands[2], DType::B32)?;
         let c = self.source(&operands[3], DType::B32)?;
         let members = self.source(&operands[4], DType::B32)?;
-        Ok(Op::Collective { f: CollectiveFn::Shuffle { mode, d, p, a, b, c }, members })
+        Ok(Op::Collective { f: CollectiveFn::Shuffle(Shuffle { mode, d, p, a, b, c }), members })
     }
 
     /// `d|p` or `d`.
@@ -231,8 +233,8 @@ impl Decoder<'_> {
             mods.find(|part| matches!(part, "add" | "min" | "max" | "and" | "or" | "xor").then(|| part.to_string()));
         let name = name.ok_or_else(|| "the operation is missing".to_string())?;
         let f = match (dtype.is_float(), name.as_str()) {
-            (true, "min") => AtomFn::MinFloat(Element::F32, false),
-            (true, "max") => AtomFn::MaxFloat(Element::F32, false),
+            (true, "min") => AtomFn::MinFloat(FloatType::F32, false),
+            (true, "max") => AtomFn::MaxFloat(FloatType::F32, false),
             (true, _) => return Err("only `.min` and `.max` are supported for floating-point types".to_string()),
             (false, name) => integer_atomic(name, dtype.is_signed())?,
         };

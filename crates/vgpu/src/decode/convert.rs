@@ -1,12 +1,13 @@
 //! `cvt` (PTX ISA, section 9.7.9.21).
 
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::float::is_f32;
+use crate::decode::memory::number_type;
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
-use crate::decode::{Decoded, Decoder};
 use crate::float::{BF16, E4M3, E5M2, F16, Format};
 use crate::isa::{DType, Kind, Round};
-use crate::op::{Convert, ConvertPair, Op, PairSource};
+use crate::op::{Convert, ConvertPair, Op, PairSource, ScalarOp};
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
@@ -25,7 +26,15 @@ impl Decoder<'_> {
             }
             let d = self.dest(&operands[0])?;
             let round = round.unwrap_or(Round::Nearest);
-            return Ok(Op::ConvertPair(Box::new(ConvertPair { d, source, format, round, sat, relu, finite })));
+            return Ok(Op::Scalar(ScalarOp::ConvertPair(Box::new(ConvertPair {
+                d,
+                source,
+                format,
+                round,
+                sat,
+                relu,
+                finite,
+            }))));
         }
         let to = mods.dtype()?;
         let from = mods.dtype()?;
@@ -41,8 +50,8 @@ impl Decoder<'_> {
         let convert = Convert {
             d,
             a,
-            from,
-            to,
+            from: number_type(from)?,
+            to: number_type(to)?,
             width: declared.width().min(64),
             round: integral.or(round).unwrap_or(default),
             integral: integral.is_some(),
@@ -51,7 +60,7 @@ impl Decoder<'_> {
             relu,
             limit,
         };
-        Ok(Op::Convert(Box::new(convert)))
+        Ok(Op::Scalar(ScalarOp::Convert(Box::new(convert))))
     }
 
     /// The source of a conversion to a pair of `format`: operands `d, a, b` with f32 sources, or `d, a` with another
@@ -84,7 +93,7 @@ impl Decoder<'_> {
         }
         let d = self.dest(&operands[0])?;
         let a = self.source(&operands[1], from)?;
-        Ok(Op::ToTf32 { d, a, round: round.unwrap_or(Round::Away), relu, finite })
+        Ok(Op::Scalar(ScalarOp::ToTf32 { d, a, round: round.unwrap_or(Round::Away), relu, finite }))
     }
 }
 

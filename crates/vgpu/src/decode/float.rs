@@ -1,11 +1,11 @@
 //! Floating-point arithmetic.
 
-use crate::decode::memory::element;
+use crate::decode::decoder::{Decoded, Decoder};
+use crate::decode::memory::{element, number_type};
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
-use crate::decode::{Decoded, Decoder};
 use crate::isa::{DType, Kind, Round};
-use crate::op::{Convert, Element, Extreme, FloatFn, FloatMode, Op};
+use crate::op::{Convert, FloatFn, FloatMode, FloatType, MinMaxMode, Op, ScalarOp};
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
@@ -32,23 +32,23 @@ impl Decoder<'_> {
             *slot = self.source(&operands[at + 1], from)?;
             if from != dtype {
                 // Mixed precision: the narrow sources are widened first (PTX ISA, section 9.7.5).
-                let (op, wide) = self.widen(*slot, from, dtype);
+                let (op, wide) = self.widen(*slot, from, dtype)?;
                 ops.push(op);
                 *slot = wide;
             }
         }
         let d = self.dest(&operands[0])?;
-        ops.push(Op::Float { f, mode, d, s });
+        ops.push(Op::Scalar(ScalarOp::Float { f, mode, d, s }));
         Ok(ops)
     }
 
-    fn widen(&mut self, a: u32, from: DType, to: DType) -> (Op, u32) {
+    fn widen(&mut self, a: u32, from: DType, to: DType) -> Decoded<(Op, u32)> {
         let d = self.new_register();
         let convert = Convert {
             d,
             a,
-            from,
-            to,
+            from: number_type(from)?,
+            to: number_type(to)?,
             width: to.width(),
             round: Round::Nearest,
             integral: false,
@@ -57,7 +57,7 @@ impl Decoder<'_> {
             relu: false,
             limit: None,
         };
-        (Op::Convert(Box::new(convert)), d)
+        Ok((Op::Scalar(ScalarOp::Convert(Box::new(convert))), d))
     }
 }
 
@@ -77,10 +77,10 @@ fn float_fn(base: &str, mods: &mut Mods, operands: usize) -> Decoded<FloatFn> {
         "sin" => FloatFn::Sin,
         "cos" => FloatFn::Cos,
         "tanh" => FloatFn::Tanh,
-        "min" if operands == 4 => FloatFn::Min3(extreme(mods)),
-        "max" if operands == 4 => FloatFn::Max3(extreme(mods)),
-        "min" => FloatFn::Min(extreme(mods)),
-        "max" => FloatFn::Max(extreme(mods)),
+        "min" if operands == 4 => FloatFn::Min3(min_max_mode(mods)),
+        "max" if operands == 4 => FloatFn::Max3(min_max_mode(mods)),
+        "min" => FloatFn::Min(min_max_mode(mods)),
+        "max" => FloatFn::Max(min_max_mode(mods)),
         "neg" => FloatFn::Neg,
         "abs" => FloatFn::Abs,
         "copysign" => FloatFn::CopySign,
@@ -88,19 +88,19 @@ fn float_fn(base: &str, mods: &mut Mods, operands: usize) -> Decoded<FloatFn> {
     })
 }
 
-fn extreme(mods: &mut Mods) -> Extreme {
-    Extreme { nan: mods.take("NaN"), abs: mods.take("abs"), xorsign: mods.take("xorsign") }
+fn min_max_mode(mods: &mut Mods) -> MinMaxMode {
+    MinMaxMode { nan: mods.take("NaN"), abs: mods.take("abs"), xorsign: mods.take("xorsign") }
 }
 
 /// Rejects forms that the executing code does not implement.
 fn check_form(f: FloatFn, mode: &FloatMode) -> Decoded<()> {
-    if mode.element == Element::F64 && mode.round != Round::Nearest {
+    if mode.element == FloatType::F64 && mode.round != Round::Nearest {
         return Err("directed rounding is not supported for f64".to_string());
     }
-    if mode.element == Element::F64 && mode.ftz && !matches!(f, FloatFn::Rcp | FloatFn::Rsqrt) {
+    if mode.element == FloatType::F64 && mode.ftz && !matches!(f, FloatFn::Rcp | FloatFn::Rsqrt) {
         return Err("`.ftz` is not supported for f64".to_string());
     }
-    if f == FloatFn::Fma && mode.relu && !matches!(mode.element, Element::Half(_)) {
+    if f == FloatFn::Fma && mode.relu && !matches!(mode.element, FloatType::Half(_)) {
         return Err("`.relu` is not supported for this type".to_string());
     }
     Ok(())

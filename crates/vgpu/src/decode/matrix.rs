@@ -1,12 +1,12 @@
 //! `mma.sync`, `ldmatrix`, `stmatrix`, `movmatrix`.
 
 use crate::decode::control::take_sync;
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
 use crate::decode::operand::expect_count;
-use crate::decode::{Decoded, Decoder};
 use crate::float::{BF16, E4M3, E5M2, F16};
 use crate::isa::{DType, Kind, Space};
-use crate::op::{DoubleMma, MatrixAccess, MatrixOp, Mma, Multiplicand, Op, Reg, Sums};
+use crate::op::{AccumulatorType, DoubleMma, MatrixAccess, MatrixOp, Mma, Multiplicand, Op, Reg};
 use crate::ptx::ast::Operand;
 
 /// An operand type in the opcode of an `mma`.
@@ -40,7 +40,7 @@ impl Decoder<'_> {
                 expect_count(operands, 2)?;
                 MatrixOp::Store(self.matrix_access(mods, &operands[0], &operands[1], false)?)
             }
-            _ => {
+            "movmatrix" => {
                 expect_count(operands, 2)?;
                 take_shape(mods)?;
                 if !mods.take("trans") {
@@ -48,6 +48,7 @@ impl Decoder<'_> {
                 }
                 MatrixOp::Transpose { a: self.source(&operands[1], DType::B32)?, d: self.dest(&operands[0])? }
             }
+            base => return Err(format!("`{base}` is not supported")),
         };
         Ok(Op::Matrix(Box::new(op)))
     }
@@ -109,15 +110,15 @@ impl Decoder<'_> {
         }
         expect_count(operands, 4)?;
         let [d_type, a, b, c_type] = types;
-        let sums = sums_of(c_type, saturate)?;
+        let accumulator = accumulator_type(c_type, saturate)?;
         if d_type != c_type || !is_legal(k, a, b, c_type) {
             return Err(format!("these types are not supported in m16n8k{k}"));
         }
         let (a_type, b_type) = (multiplicand(a)?, multiplicand(b)?);
-        let (words, sum) = match sums {
-            Sums::F16 => (2, DType::B32),
-            Sums::F32 => (4, DType::new(Kind::Float, 32)),
-            Sums::S32 { .. } => (4, DType::new(Kind::Signed, 32)),
+        let (words, sum) = match accumulator {
+            AccumulatorType::F16 => (2, DType::B32),
+            AccumulatorType::F32 => (4, DType::new(Kind::Float, 32)),
+            AccumulatorType::S32 { .. } => (4, DType::new(Kind::Signed, 32)),
         };
         // A has 16 rows of k elements and B has 8 columns of k, both distributed over 32 lanes.
         let in_lane = k * a_type.bits() as usize / 128;
@@ -125,7 +126,7 @@ impl Decoder<'_> {
             k,
             a_type,
             b_type,
-            sums,
+            accumulator,
             a: self.registers(&operands[1], 2 * in_lane, false, DType::B32)?,
             b: self.registers(&operands[2], in_lane, false, DType::B32)?,
             c: self.registers(&operands[3], words, false, sum)?,
@@ -179,11 +180,11 @@ fn mma_type(word: &str) -> Option<MmaType> {
     }
 }
 
-fn sums_of(c: MmaType, saturate: bool) -> Decoded<Sums> {
+fn accumulator_type(c: MmaType, saturate: bool) -> Decoded<AccumulatorType> {
     match c {
-        MmaType::S32 => Ok(Sums::S32 { saturate }),
-        MmaType::F16 if !saturate => Ok(Sums::F16),
-        MmaType::F32 if !saturate => Ok(Sums::F32),
+        MmaType::S32 => Ok(AccumulatorType::S32 { saturate }),
+        MmaType::F16 if !saturate => Ok(AccumulatorType::F16),
+        MmaType::F32 if !saturate => Ok(AccumulatorType::F32),
         _ => Err("accumulators of this type are not supported".to_string()),
     }
 }

@@ -1,12 +1,12 @@
 //! Loads, stores, atomics and address conversions.
 
+use crate::decode::decoder::{Decoded, Decoder};
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
-use crate::decode::scope::Symbol;
-use crate::decode::{Decoded, Decoder};
+use crate::decode::symbol::Symbol;
 use crate::float::{BF16, F16};
 use crate::isa::{DType, Kind, Space};
-use crate::op::{AtomFn, Atomic, Element, Load, MemRef, Op, Reg, Store};
+use crate::op::{AtomFn, Atomic, FloatType, IntegerType, Load, MemRef, NumberType, Op, Reg, ScalarOp, Store};
 use crate::program::Preset;
 use crate::ptx::ast::Operand;
 
@@ -182,7 +182,7 @@ impl Decoder<'_> {
         };
         let (d, b, size) = (d.into_boxed_slice(), b.into_boxed_slice(), dtype.bytes());
         check_size(b.len(), size)?;
-        let ftz = f == AtomFn::AddFloat(Element::F32, false) && !noftz;
+        let ftz = f == AtomFn::AddFloat(FloatType::F32, false) && !noftz;
         Ok(Op::Atomic(Box::new(Atomic { at, f, size, ftz, d, b, c })))
     }
 
@@ -201,7 +201,7 @@ impl Decoder<'_> {
             _ => space,
         };
         let a = self.source(&operands[1], dtype)?;
-        Ok(Op::Cvta { d, a, space, to_generic, bits: dtype.width() })
+        Ok(Op::Scalar(ScalarOp::Cvta { d, a, space, to_generic, bits: dtype.width() }))
     }
 
     fn is_space(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
@@ -209,7 +209,7 @@ impl Decoder<'_> {
         let space = mods.find(Space::parse).ok_or_else(|| "the state space is missing".to_string())?;
         let d = self.predicate_dest(&operands[0])?;
         let a = self.source(&operands[1], DType::B64)?;
-        Ok(Op::IsSpace { d, a, space })
+        Ok(Op::Scalar(ScalarOp::IsSpace { d, a, space }))
     }
 }
 
@@ -258,13 +258,24 @@ fn is_atomic_name(part: &str) -> bool {
     matches!(part, "add" | "min" | "max" | "exch" | "cas" | "inc" | "dec" | "and" | "or" | "xor")
 }
 
+/// The type of a number, or of an element of a packed `dtype`.
+pub(crate) fn number_type(dtype: DType) -> Decoded<NumberType> {
+    Ok(match dtype.kind {
+        Kind::Float | Kind::Bfloat => NumberType::Float(element(dtype)?),
+        Kind::Signed => NumberType::Integer(IntegerType { signed: true, bits: dtype.bits }),
+        Kind::Bits | Kind::Unsigned | Kind::Pred => {
+            NumberType::Integer(IntegerType { signed: false, bits: dtype.bits })
+        }
+    })
+}
+
 /// The element type of a floating-point `dtype`.
-pub(crate) fn element(dtype: DType) -> Decoded<Element> {
+pub(crate) fn element(dtype: DType) -> Decoded<FloatType> {
     match (dtype.kind, dtype.bits) {
-        (Kind::Float, 32) => Ok(Element::F32),
-        (Kind::Float, 64) => Ok(Element::F64),
-        (Kind::Float, 16) => Ok(Element::Half(F16)),
-        (Kind::Bfloat, 16) => Ok(Element::Half(BF16)),
+        (Kind::Float, 32) => Ok(FloatType::F32),
+        (Kind::Float, 64) => Ok(FloatType::F64),
+        (Kind::Float, 16) => Ok(FloatType::Half(F16)),
+        (Kind::Bfloat, 16) => Ok(FloatType::Half(BF16)),
         _ => Err("not a supported floating-point type".to_string()),
     }
 }

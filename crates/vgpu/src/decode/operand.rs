@@ -1,10 +1,10 @@
 //! Decodes operands to register and predicate indices.
 
-use crate::decode::scope::Symbol;
-use crate::decode::{Decoded, Decoder};
+use crate::decode::decoder::{Decoded, Decoder};
+use crate::decode::symbol::Symbol;
 use crate::isa::{DType, mask};
 use crate::op::{Guard, Reg};
-use crate::program::Preset;
+use crate::program::{Axis, Preset};
 use crate::ptx::ast::{Number, Operand};
 use crate::ptx::variable::number_bits;
 
@@ -112,18 +112,18 @@ impl Decoder<'_> {
 /// Special registers whose value never changes (PTX ISA, section 10).
 fn special(name: &str) -> Option<Preset> {
     let axis = |suffix: &str| match suffix {
-        "x" => Some(0),
-        "y" => Some(1),
-        "z" => Some(2),
+        "x" => Some(Axis::X),
+        "y" => Some(Axis::Y),
+        "z" => Some(Axis::Z),
         _ => None,
     };
     if let Some((base, suffix)) = name.split_once('.') {
-        let index = axis(suffix)?;
+        let axis = axis(suffix)?;
         return match base {
-            "%tid" => Some(Preset::Tid(index)),
-            "%ntid" => Some(Preset::Ntid(index)),
-            "%ctaid" | "%clusterid" => Some(Preset::Ctaid(index)),
-            "%nctaid" | "%nclusterid" => Some(Preset::Nctaid(index)),
+            "%tid" => Some(Preset::Tid(axis)),
+            "%ntid" => Some(Preset::Ntid(axis)),
+            "%ctaid" | "%clusterid" => Some(Preset::Ctaid(axis)),
+            "%nctaid" | "%nclusterid" => Some(Preset::Nctaid(axis)),
             "%cluster_ctaid" => Some(Preset::Value(0)),
             "%cluster_nctaid" => Some(Preset::Value(1)),
             _ => None,

@@ -1,12 +1,12 @@
 //! Instructions on registers: moves, comparisons, selections; arithmetic is passed on to its own modules.
 
-use crate::decode::memory::element;
+use crate::decode::decoder::{Decoded, Decoder};
+use crate::decode::memory::{element, number_type};
 use crate::decode::mods::Mods;
 use crate::decode::operand::{expect_count, nth};
-use crate::decode::scope::Symbol;
-use crate::decode::{Decoded, Decoder};
+use crate::decode::symbol::Symbol;
 use crate::isa::{CmpOp, DType, Kind, mask};
-use crate::op::{Element, Guard, IntFn, Op, PredFn, Reg, Set, Setp, TestFn};
+use crate::op::{Comparison, FloatType, Guard, IntFn, Op, PredFn, Reg, ScalarOp, Set, Setp, TestFn};
 use crate::ptx::ast::Operand;
 
 impl Decoder<'_> {
@@ -29,7 +29,7 @@ impl Decoder<'_> {
         let dtype = mods.dtype()?;
         if dtype.kind == Kind::Pred {
             let d = self.predicate_dest(&operands[0])?;
-            return Ok(Op::MovPred { d, a: self.predicate(&operands[1])? });
+            return Ok(Op::Scalar(ScalarOp::MovPred { d, a: self.predicate(&operands[1])? }));
         }
         if dtype.bits == 128 {
             return self.mov_128(operands);
@@ -44,7 +44,7 @@ impl Decoder<'_> {
                 {
                     return Ok(Op::Clock { d, bits: dtype.width(), shift });
                 }
-                Ok(Op::Mov { d, a: self.source(source, dtype)? })
+                Ok(Op::Scalar(ScalarOp::Mov { d, a: self.source(source, dtype)? }))
             }
         }
     }
@@ -57,7 +57,7 @@ impl Decoder<'_> {
             let ignored = matches!(part, Operand::Word(name) if name == "_");
             found.push(if ignored { None } else { Some(self.dest(part)?) });
         }
-        Ok(Op::Unpack { a, bits, parts: found.into_boxed_slice() })
+        Ok(Op::Scalar(ScalarOp::Unpack { a, bits, parts: found.into_boxed_slice() }))
     }
 
     fn pack(&mut self, dest: &Operand, parts: &[Operand], dtype: DType) -> Decoded<Op> {
@@ -67,14 +67,14 @@ impl Decoder<'_> {
         for part in parts {
             found.push(self.source(part, DType::new(Kind::Bits, bits))?);
         }
-        Ok(Op::Pack { d, bits, parts: found.into_boxed_slice() })
+        Ok(Op::Scalar(ScalarOp::Pack { d, bits, parts: found.into_boxed_slice() }))
     }
 
     /// A 128-bit `mov`: each operand is a `.b128` register or a vector `{a, b}` of two 64-bit registers.
     fn mov_128(&mut self, operands: &[Operand]) -> Decoded<Op> {
         let to = self.halves(&operands[0], true)?;
         let from = self.halves(&operands[1], false)?;
-        Ok(Op::MovMany(Box::new([(to[0], from[0]), (to[1], from[1])])))
+        Ok(Op::Scalar(ScalarOp::MovMany(Box::new([(to[0], from[0]), (to[1], from[1])]))))
     }
 
     fn halves(&mut self, operand: &Operand, is_dest: bool) -> Decoded<[Reg; 2]> {
@@ -98,34 +98,28 @@ impl Decoder<'_> {
         let d = self.predicate_dest(nth(operands, 0)?)?;
         let a = self.predicate(nth(operands, 1)?)?;
         if base == "not" {
-            return Ok(Op::MovPred { d, a: Guard { index: a.index, negate: !a.negate } });
+            return Ok(Op::Scalar(ScalarOp::MovPred { d, a: Guard { index: a.index, negate: !a.negate } }));
         }
         let b = self.predicate(nth(operands, 2)?)?;
         let f = pred_fn(base).ok_or_else(|| "this operation is not supported on predicates".to_string())?;
-        Ok(Op::Pred { f, d, a, b })
+        Ok(Op::Scalar(ScalarOp::Pred { f, d, a, b }))
     }
 
     fn setp(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
-        let mut setp = self.comparison(mods, operands)?;
-        match nth(operands, 0)? {
-            Operand::Pair(first, second) => {
-                setp.d = self.predicate_dest(first)?;
-                setp.q = Some(self.predicate_dest(second)?);
-            }
-            operand => setp.d = self.predicate_dest(operand)?,
-        }
-        Ok(Op::Setp(Box::new(setp)))
+        let dtype = compared_type(mods)?;
+        let compare = self.comparison(mods, operands, dtype)?;
+        let (d, q) = match nth(operands, 0)? {
+            Operand::Pair(first, second) => (self.predicate_dest(first)?, Some(self.predicate_dest(second)?)),
+            operand => (self.predicate_dest(operand)?, None),
+        };
+        Ok(Op::Scalar(ScalarOp::Setp(Box::new(Setp { compare, d, q }))))
     }
 
-    /// The common part of `setp` and `set`; the destination is filled in by the caller.
-    fn comparison(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Setp> {
+    /// The common part of `setp` and `set`.
+    fn comparison(&mut self, mods: &mut Mods, operands: &[Operand], dtype: DType) -> Decoded<Comparison> {
         let cmp = mods.find(CmpOp::parse).ok_or_else(|| "the comparison operator is missing".to_string())?;
         let combine = mods.find(pred_fn);
         let ftz = mods.take("ftz");
-        let dtype = mods.dtype()?;
-        if dtype.count != 1 && !dtype.is_half() {
-            return Err("packed comparisons of this type are not supported".to_string());
-        }
         expect_count(operands, if combine.is_some() { 4 } else { 3 })?;
         let a = self.source(&operands[1], dtype)?;
         let b = self.source(&operands[2], dtype)?;
@@ -133,16 +127,17 @@ impl Decoder<'_> {
             Some(f) => Some((f, self.predicate(&operands[3])?)),
             None => None,
         };
-        Ok(Setp { cmp, dtype, ftz, a, b, combine, d: 0, q: None })
+        Ok(Comparison { cmp, number: number_type(dtype)?, packed: dtype.count == 2, ftz, a, b, combine })
     }
 
     fn set(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
         // The first type is the destination's.
         let to = mods.dtype()?;
-        let compare = self.comparison(mods, operands)?;
+        let dtype = compared_type(mods)?;
+        let compare = self.comparison(mods, operands, dtype)?;
         let d = self.dest(nth(operands, 0)?)?;
-        let yes = true_value(to, compare.dtype)?;
-        Ok(Op::Set(Box::new(Set { compare, d, yes })))
+        let true_value = true_value(to, dtype)?;
+        Ok(Op::Scalar(ScalarOp::Set(Box::new(Set { compare, d, true_value }))))
     }
 
     fn selp(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
@@ -152,7 +147,7 @@ impl Decoder<'_> {
         let a = self.source(&operands[1], dtype)?;
         let b = self.source(&operands[2], dtype)?;
         let p = self.predicate(&operands[3])?;
-        Ok(Op::Selp { d, a, b, p })
+        Ok(Op::Scalar(ScalarOp::Selp { d, a, b, p }))
     }
 
     fn slct(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
@@ -164,7 +159,12 @@ impl Decoder<'_> {
         let a = self.source(&operands[1], dtype)?;
         let b = self.source(&operands[2], dtype)?;
         let c = self.source(&operands[3], sign)?;
-        Ok(Op::Int { f: IntFn::Select { float: sign.is_float(), ftz }, bits: dtype.width(), d, s: [a, b, c, c] })
+        Ok(Op::Scalar(ScalarOp::Int {
+            f: IntFn::Select { float: sign.is_float(), ftz },
+            bits: dtype.width(),
+            d,
+            s: [a, b, c, c],
+        }))
     }
 
     fn testp(&mut self, mods: &mut Mods, operands: &[Operand]) -> Decoded<Op> {
@@ -181,14 +181,23 @@ impl Decoder<'_> {
         let f = f.ok_or_else(|| "the property to test is missing".to_string())?;
         let dtype = mods.dtype()?;
         let double = match element(dtype)? {
-            Element::F32 => false,
-            Element::F64 => true,
-            Element::Half(_) => return Err("`testp` is not supported for 16-bit types".to_string()),
+            FloatType::F32 => false,
+            FloatType::F64 => true,
+            FloatType::Half(_) => return Err("`testp` is not supported for 16-bit types".to_string()),
         };
         let d = self.predicate_dest(&operands[0])?;
         let a = self.source(&operands[1], dtype)?;
-        Ok(Op::Testp { f, double, d, a })
+        Ok(Op::Scalar(ScalarOp::Testp { f, double, d, a }))
     }
+}
+
+/// Takes the type of the values that are compared.
+fn compared_type(mods: &mut Mods) -> Decoded<DType> {
+    let dtype = mods.dtype()?;
+    if dtype.count != 1 && !dtype.is_half() {
+        return Err("packed comparisons of this type are not supported".to_string());
+    }
+    Ok(dtype)
 }
 
 /// What `set` writes for an element whose comparison is true (PTX ISA, sections 9.7.6.1 and 9.7.7.1).

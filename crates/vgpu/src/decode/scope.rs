@@ -1,30 +1,15 @@
-//! Scopes of names, and the symbols that they refer to.
+//! Scopes of names.
 
-use std::collections::BTreeMap;
-
-use crate::decode::Decoder;
+use crate::decode::decoder::Decoder;
+use crate::decode::symbol::Symbol;
 use crate::isa::{DType, Kind, Space};
 use crate::op::Reg;
 use crate::program::Preset;
 
-/// What a name refers to.
-#[derive(Clone, Debug)]
-pub(crate) enum Symbol {
-    Register(Reg, DType),
-    Predicate(u32),
-    /// A variable: its state space and its address there.
-    Variable(Space, u64),
-    DynamicShared,
-    Label(u32),
-    /// A table of `.branchtargets`.
-    Targets(Vec<String>),
-}
-
 impl Decoder<'_> {
     pub(crate) fn define(&mut self, name: &str, symbol: Symbol) {
-        if let Some(scope) = self.scopes.last_mut() {
-            scope.insert(name.to_string(), symbol);
-        }
+        let innermost = self.scopes.len() - 1;
+        self.scopes[innermost].insert(name.to_string(), symbol);
     }
 
     pub(crate) fn define_register(&mut self, name: &str, dtype: DType) {
@@ -53,7 +38,8 @@ impl Decoder<'_> {
 
     /// The meaning of `name` in the innermost scope that has it.
     pub(crate) fn lookup(&mut self, name: &str) -> Option<Symbol> {
-        let found = self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned();
+        let open = self.scopes.iter().rev().chain([&self.module_scope]);
+        let found = open.into_iter().find_map(|scope| scope.get(name)).cloned();
         if found.is_some() {
             return found;
         }
@@ -69,8 +55,7 @@ impl Decoder<'_> {
         let variable =
             file.variables.iter().find(|variable| variable.name == name && variable.space == Space::Shared)?;
         let symbol = self.place_shared(variable);
-        let outer: &mut BTreeMap<String, Symbol> = self.scopes.first_mut()?;
-        outer.insert(name.to_string(), symbol.clone());
+        self.module_scope.insert(name.to_string(), symbol.clone());
         Some(symbol)
     }
 

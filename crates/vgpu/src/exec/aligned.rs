@@ -1,13 +1,14 @@
 //! Instructions that the lanes of a warp execute together (`.aligned`).
 
-use crate::exec::Machine;
-use crate::exec::warp::{FULL, Wait, Warp, lanes};
-use crate::fault::{Exec, FaultKind, Stop};
+use crate::exec::lanes::{FULL, lanes};
+use crate::exec::machine::Machine;
+use crate::exec::warp::{Wait, Warp};
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
 
 impl Machine<'_> {
     /// Gathers the lanes that have not exited at a barrier. Returns them, or `None` if no lane executes it or if some
     /// have not arrived yet.
-    pub(crate) fn gather_alive(&mut self, warp: &mut Warp, exec: u32) -> Exec<Option<u32>> {
+    pub(crate) fn gather_alive(&mut self, warp: &mut Warp, exec: u32) -> ExecResult<Option<u32>> {
         if !agrees(warp, exec)? {
             return Ok(None);
         }
@@ -18,7 +19,7 @@ impl Machine<'_> {
     }
 
     /// Gathers all 32 lanes. Returns false where [`Machine::gather_alive`] returns `None`.
-    pub(crate) fn gather_all(&mut self, warp: &mut Warp, exec: u32) -> Exec<bool> {
+    pub(crate) fn gather_all(&mut self, warp: &mut Warp, exec: u32) -> ExecResult<bool> {
         if !agrees(warp, exec)? {
             return Ok(false);
         }
@@ -26,14 +27,14 @@ impl Machine<'_> {
             let missing = 32 - warp.alive.count_ones();
             let message =
                 format!("this instruction needs all 32 lanes of the warp; exited or never started: {missing}");
-            return Err(Stop::new(FaultKind::DivergentAligned, exec, message));
+            return Err(RaisedFault::new(FaultKind::DivergentAligned, exec, message));
         }
         Ok(join(warp, exec).is_some())
     }
 }
 
 /// Whether the whole group executes the instruction; faults if only part of it does.
-fn agrees(warp: &mut Warp, exec: u32) -> Exec<bool> {
+fn agrees(warp: &mut Warp, exec: u32) -> ExecResult<bool> {
     if exec == warp.active {
         return Ok(true);
     }
@@ -42,7 +43,7 @@ fn agrees(warp: &mut Warp, exec: u32) -> Exec<bool> {
         return Ok(false);
     }
     let message = "the predicate of this `.aligned` instruction differs between the lanes of the warp";
-    Err(Stop::new(FaultKind::DivergentAligned, exec, message))
+    Err(RaisedFault::new(FaultKind::DivergentAligned, exec, message))
 }
 
 /// Adds the lanes that wait at the same instruction to the running group. If the warp is still incomplete, the group
@@ -51,16 +52,16 @@ fn join(warp: &mut Warp, exec: u32) -> Option<u32> {
     let pc = warp.pc;
     let mut here = exec;
     for lane in lanes(warp.alive & !warp.ready) {
-        if warp.waits[lane] == (Wait::Aligned { pc }) {
+        if warp.waits[lane] == Some(Wait::Aligned { pc }) {
             here |= 1 << lane;
         }
     }
     if here != warp.alive {
-        warp.block(exec, Wait::Aligned { pc }, pc);
+        warp.block(exec, pc, |_| Wait::Aligned { pc });
         return None;
     }
     for lane in lanes(here & !exec) {
-        warp.waits[lane] = Wait::None;
+        warp.waits[lane] = None;
     }
     warp.ready |= here;
     warp.active = here;

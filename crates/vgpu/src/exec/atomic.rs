@@ -1,20 +1,21 @@
 //! `atom` and `red`: lanes execute one after another, each of them atomically.
 
-use crate::exec::Machine;
+use crate::exec::access::{Access, WarpAccess, resolve_spaces};
 use crate::exec::float::read_element;
+use crate::exec::lanes::lanes;
+use crate::exec::machine::Machine;
 use crate::exec::memory::{MAX_BYTES, little_endian};
-use crate::exec::place::{Access, split};
-use crate::exec::undefined::Undefined;
-use crate::exec::warp::{Warp, lanes};
-use crate::fault::Exec;
+use crate::exec::warp::Warp;
+use crate::fault::ExecResult;
 use crate::float::{F32, add_odd, bits32, maximum, minimum, narrow};
 use crate::isa::{Round, Space, mask, sign_extend};
-use crate::op::{AtomFn, Atomic, Element};
+use crate::op::{AtomFn, Atomic, FloatType};
 use crate::report::AccessKind;
+use crate::undefined::Undefined;
 
 impl Machine<'_> {
-    pub(crate) fn atomic(&mut self, warp: &mut Warp, exec: u32, op: &Atomic) -> Exec<()> {
-        let (addresses, parts) = split(&warp.regs, &op.at, exec);
+    pub(crate) fn atomic(&mut self, warp: &mut Warp, exec: u32, op: &Atomic) -> ExecResult<()> {
+        let (addresses, parts) = resolve_spaces(&warp.regs, &op.at, exec);
         let size = op.size as usize;
         let len = size * op.b.len();
         let pc = warp.pc;
@@ -26,7 +27,8 @@ impl Machine<'_> {
             for operand in op.b.iter().chain([&op.c]) {
                 self.must_be_defined(warp, *operand, part, "are an operand of an atomic operation")?;
             }
-            self.tally(pc, space, AccessKind::Atomic, &addresses, part, len as u32);
+            let (kind, bytes) = (AccessKind::Atomic, len as u32);
+            self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
@@ -34,8 +36,8 @@ impl Machine<'_> {
                 let slot = self.locate(space, &access)?;
                 let mut bytes = [0u8; MAX_BYTES];
                 let undefined = self.fetch(&slot, &access, &mut bytes[..len]);
-                if let Some(byte) = undefined.iter().find(|byte| byte.is_some()) {
-                    return Err(self.reached(byte.origin, pc, "are modified by an atomic operation"));
+                if let Some(byte) = undefined.iter().flatten().find(|byte| byte.is_some()) {
+                    return Err(self.undefined_use(byte.origin, pc, "are modified by an atomic operation"));
                 }
                 let old = bytes;
                 let c = warp.regs[op.c as usize][lane];
@@ -86,7 +88,7 @@ pub(crate) fn combine(f: AtomFn, old: u64, b: u64, c: u64, bits: u32) -> u64 {
         AtomFn::Or => old | b,
         AtomFn::Xor => old ^ b,
         // Rounding to odd first is needed for narrower results only.
-        AtomFn::AddFloat(Element::F64, _) => (f64::from_bits(old) + f64::from_bits(b)).to_bits(),
+        AtomFn::AddFloat(FloatType::F64, _) => (f64::from_bits(old) + f64::from_bits(b)).to_bits(),
         AtomFn::AddFloat(element, packed) => float(element, packed, old, b, add_odd),
         AtomFn::MinFloat(element, packed) => float(element, packed, old, b, minimum),
         AtomFn::MaxFloat(element, packed) => float(element, packed, old, b, maximum),
@@ -98,21 +100,21 @@ fn pick(first: bool, a: u64, b: u64) -> u64 {
     if first { a } else { b }
 }
 
-fn float(element: Element, packed: bool, a: u64, b: u64, f: fn(f64, f64) -> f64) -> u64 {
+fn float(element: FloatType, packed: bool, a: u64, b: u64, f: fn(f64, f64) -> f64) -> u64 {
     if !packed {
         return float_element(element, a, b, f);
     }
-    let bits = if matches!(element, Element::Half(_)) { 16 } else { 32 };
+    let bits = if matches!(element, FloatType::Half(_)) { 16 } else { 32 };
     let low = float_element(element, a & mask(bits), b & mask(bits), f);
     float_element(element, a >> bits, b >> bits, f) << bits | low
 }
 
-fn float_element(element: Element, a: u64, b: u64, f: fn(f64, f64) -> f64) -> u64 {
+fn float_element(element: FloatType, a: u64, b: u64, f: fn(f64, f64) -> f64) -> u64 {
     let (x, y) = (read_element(a, element), read_element(b, element));
     match element {
-        Element::F32 => bits32(f(x, y) as f32),
-        Element::F64 => f(x, y).to_bits(),
-        Element::Half(format) => u64::from(narrow(f(x, y), format, Round::Nearest)),
+        FloatType::F32 => bits32(f(x, y) as f32),
+        FloatType::F64 => f(x, y).to_bits(),
+        FloatType::Half(format) => u64::from(narrow(f(x, y), format, Round::Nearest)),
     }
 }
 
@@ -136,7 +138,7 @@ mod tests {
 
     #[test]
     fn packed_halves_add_apart() {
-        let f = AtomFn::AddFloat(Element::Half(crate::float::F16), true);
+        let f = AtomFn::AddFloat(FloatType::Half(crate::float::F16), true);
         assert_eq!(combine(f, 0x4000_3c00, 0x3c00_3c00, 0, 32), 0x4200_4000);
     }
 }

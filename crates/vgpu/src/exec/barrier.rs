@@ -1,57 +1,55 @@
 //! The sixteen barriers of a CTA (PTX ISA, section 9.7.13.1).
 
 use crate::clock::Contribution;
-use crate::exec::Machine;
-use crate::exec::warp::{Wait, Warp, lanes};
-use crate::fault::{Exec, FaultKind, Stop};
-use crate::op::{BarrierOp, BarrierReduce};
+use crate::exec::warp::Warp;
+use crate::op::BarrierReduce;
 
 /// Lanes that wait at a barrier.
 #[derive(Clone, Copy, Debug)]
-struct Waiter {
-    warp: u32,
+pub(super) struct Waiter {
+    pub(super) warp: u32,
     /// Mask of the waiting lanes.
-    lanes: u32,
+    pub(super) lanes: u32,
     /// The reduction whose result the lanes receive.
-    reduce: Option<BarrierReduce>,
+    pub(super) reduce: Option<BarrierReduce>,
 }
 
 /// The state of one barrier between two completions.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     /// Whether a thread has arrived since the last completion.
-    in_use: bool,
+    pub(super) in_use: bool,
     /// Number of threads that it waits for; `None` means all that have not exited.
-    expected: Option<u32>,
+    pub(super) expected: Option<u32>,
     /// Lanes that arrived, by warp.
-    arrived: Vec<u32>,
-    waiters: Vec<Waiter>,
+    pub(super) arrived: Vec<u32>,
+    pub(super) waiters: Vec<Waiter>,
     /// Clocks of the threads that arrived.
-    contributions: Vec<Contribution>,
-    result: Reduction,
+    pub(super) contributions: Vec<Contribution>,
+    pub(super) result: Reduction,
 }
 
 /// The partial results of `bar.red`.
 #[derive(Clone, Copy, Debug)]
-struct Reduction {
+pub(super) struct Reduction {
     /// Number of threads whose predicate is true.
-    count: u32,
+    pub(super) count: u32,
     /// Whether the predicate is true for all threads so far.
-    all: bool,
+    pub(super) all: bool,
     /// Whether the predicate is true for any thread so far.
-    any: bool,
+    pub(super) any: bool,
 }
 
-const NO_REDUCTION: Reduction = Reduction { count: 0, all: true, any: false };
+pub(super) const NO_REDUCTION: Reduction = Reduction { count: 0, all: true, any: false };
 
 /// Lanes to wake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release {
     pub(crate) warp: u32,
     /// Mask of the lanes to wake.
-    lanes: u32,
-    reduce: Option<BarrierReduce>,
-    result: Reduction,
+    pub(super) lanes: u32,
+    pub(super) reduce: Option<BarrierReduce>,
+    pub(super) result: Reduction,
 }
 
 impl Barrier {
@@ -72,7 +70,7 @@ impl Barrier {
         pairs.map(|(mask, alive)| if *mask != 0 && alive & !mask == 0 { 32 } else { mask.count_ones() }).sum()
     }
 
-    fn is_complete(&self, alive: &[u32]) -> bool {
+    pub(super) fn is_complete(&self, alive: &[u32]) -> bool {
         match self.expected {
             Some(expected) => self.count(alive) >= expected,
             None => self.arrived.iter().zip(alive).all(|(mask, alive)| alive & !mask == 0),
@@ -95,133 +93,4 @@ impl Release {
 
 fn spread(value: bool) -> u32 {
     if value { u32::MAX } else { 0 }
-}
-
-impl Machine<'_> {
-    pub(crate) fn barrier(&mut self, warp: &mut Warp, exec: u32, op: &BarrierOp) -> Exec<()> {
-        if !op.aligned {
-            return self.arrive_by_id(warp, exec, op);
-        }
-        match self.gather_alive(warp, exec)? {
-            Some(here) => self.arrive_by_id(warp, here, op),
-            None => Ok(()),
-        }
-    }
-
-    /// Arrives at the barrier that each lane specifies.
-    fn arrive_by_id(&mut self, warp: &mut Warp, exec: u32, op: &BarrierOp) -> Exec<()> {
-        let reduced = op.reduce.map(|reduce| reduce.source().index);
-        if let Some(origin) = reduced.and_then(|pred| warp.undefined_pred(pred, exec)) {
-            return Err(self.reached(origin, warp.pc, "are reduced by a barrier"));
-        }
-        for register in [Some(op.id), op.count].into_iter().flatten() {
-            self.must_be_defined(warp, register, exec, "select a barrier or its thread count")?;
-        }
-        let ids = warp.regs[op.id as usize];
-        let counts = op.count.map(|reg| warp.regs[reg as usize]);
-        let expected = |lane: usize| counts.map(|counts| counts[lane] as u32);
-        let pc = warp.pc;
-        // All lanes of the group continue after the barrier, now or when it completes.
-        warp.pc += 1;
-        warp.park();
-        let mut rest = exec;
-        while rest != 0 {
-            let first = rest.trailing_zeros() as usize;
-            let (id, count) = (ids[first] as u32, expected(first));
-            let mut group = 0;
-            for lane in lanes(rest) {
-                if ids[lane] as u32 == id && expected(lane) == count {
-                    group |= 1 << lane;
-                }
-            }
-            rest &= !group;
-            if op.aligned && rest != 0 {
-                let message = "the lanes of an `.aligned` barrier specify different barriers or thread counts";
-                return Err(Stop::new(FaultKind::BarrierMisuse, exec, message));
-            }
-            self.arrive(warp, group, (id, count), op)?;
-            if op.wait {
-                warp.ready &= !group;
-                for lane in lanes(group) {
-                    warp.waits[lane] = Wait::Barrier { pc, id };
-                }
-            }
-            self.complete(id as usize);
-        }
-        Ok(())
-    }
-
-    fn arrive(&mut self, warp: &Warp, group: u32, (id, expected): (u32, Option<u32>), op: &BarrierOp) -> Exec<()> {
-        if let Some(message) = self.misuse(warp, group, id, expected) {
-            return Err(Stop::new(FaultKind::BarrierMisuse, group, message));
-        }
-        let clocks = &mut self.cta.clocks;
-        let barrier = &mut self.cta.barriers[id as usize];
-        barrier.in_use = true;
-        barrier.expected = barrier.expected.or(expected);
-        barrier.arrived[warp.id as usize] |= group;
-        for lane in lanes(group) {
-            barrier.contributions.push(clocks.release(warp.thread(lane)));
-        }
-        if let Some(reduce) = op.reduce {
-            let value = warp.guard(reduce.source()) & group;
-            barrier.result.count += value.count_ones();
-            barrier.result.all &= value == group;
-            barrier.result.any |= value != 0;
-        }
-        if op.wait {
-            barrier.waiters.push(Waiter { warp: warp.id, lanes: group, reduce: op.reduce });
-        }
-        Ok(())
-    }
-
-    fn misuse(&self, warp: &Warp, group: u32, id: u32, expected: Option<u32>) -> Option<String> {
-        let Some(barrier) = self.cta.barriers.get(id as usize) else {
-            return Some(format!("barrier {id} does not exist; a CTA has barriers 0 to 15"));
-        };
-        if let Some(count) = expected.filter(|count| *count == 0 || !count.is_multiple_of(32)) {
-            return Some(format!("barrier {id}: the thread count {count} is not a positive multiple of 32"));
-        }
-        let total = self.cta.alive.len() as u32 * 32;
-        if let Some(count) = expected.filter(|count| *count > total) {
-            return Some(format!("barrier {id}: waits for {count} threads, but the CTA has only {total}"));
-        }
-        // No count is equivalent to a count of all threads.
-        if barrier.in_use && barrier.expected.unwrap_or(total) != expected.unwrap_or(total) {
-            let name = |count: Option<u32>| count.map_or("all".to_string(), |count| count.to_string());
-            let (own, other) = (name(expected), name(barrier.expected));
-            return Some(format!("barrier {id}: waits for {own} threads here and for {other} elsewhere"));
-        }
-        if barrier.arrived[warp.id as usize] & group != 0 {
-            return Some(format!("barrier {id}: a thread arrives twice before the barrier completes"));
-        }
-        None
-    }
-
-    /// Completes every barrier that was waiting only for threads that have exited.
-    pub(crate) fn complete_barriers(&mut self) {
-        for id in 0..self.cta.barriers.len() {
-            self.complete(id);
-        }
-    }
-
-    fn complete(&mut self, id: usize) {
-        let barrier = &mut self.cta.barriers[id];
-        if !barrier.in_use || !barrier.is_complete(&self.cta.alive) {
-            return;
-        }
-        let waiters = std::mem::take(&mut barrier.waiters);
-        let contributions = std::mem::take(&mut barrier.contributions);
-        let result = std::mem::replace(&mut barrier.result, NO_REDUCTION);
-        barrier.in_use = false;
-        barrier.expected = None;
-        barrier.arrived.fill(0);
-        let mut receivers = Vec::new();
-        for waiter in &waiters {
-            receivers.extend(lanes(waiter.lanes).map(|lane| waiter.warp * 32 + lane as u32));
-            let Waiter { warp, lanes, reduce } = *waiter;
-            self.cta.released.push(Release { warp, lanes, reduce, result });
-        }
-        self.cta.clocks.acquire(&contributions, &receivers);
-    }
 }

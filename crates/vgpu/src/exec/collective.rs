@@ -3,29 +3,31 @@
 //! A lane waits until all members that have not exited have arrived (PTX ISA, section 9.7.9): at the same instruction
 //! or, for `bar.warp.sync`, at any `bar.warp.sync` with the same members. Only `bar.warp.sync` orders memory.
 
-use crate::exec::Machine;
 use crate::exec::atomic::combine;
-use crate::exec::undefined::{Marks, Undefined, Update};
-use crate::exec::warp::{Wait, Warp, lanes};
-use crate::fault::{Exec, FaultKind, Stop};
+use crate::exec::lanes::lanes;
+use crate::exec::machine::Machine;
+use crate::exec::undefined::{Marks, Update};
+use crate::exec::warp::{Wait, Warp};
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::mask;
-use crate::op::{AtomFn, CollectiveFn, Element, Op, Reg, ShuffleMode, VoteMode};
+use crate::op::{AtomFn, CollectiveFn, FloatType, Reg, Shuffle, ShuffleMode, VoteMode};
+use crate::undefined::Undefined;
 
 impl Machine<'_> {
-    pub(crate) fn collective(&mut self, warp: &mut Warp, exec: u32, f: &CollectiveFn, members: Reg) -> Exec<()> {
+    pub(crate) fn collective(&mut self, warp: &mut Warp, exec: u32, f: &CollectiveFn, members: Reg) -> ExecResult<()> {
         self.must_be_defined(warp, members, exec, "determine the members of a warp-wide instruction")?;
-        if let CollectiveFn::Shuffle { b, c, .. } = f {
-            self.must_be_defined(warp, *b, exec, "decide which lane is read")?;
-            self.must_be_defined(warp, *c, exec, "decide which lane is read")?;
+        if let CollectiveFn::Shuffle(Shuffle { b, c, .. }) = *f {
+            self.must_be_defined(warp, b, exec, "decide which lane is read")?;
+            self.must_be_defined(warp, c, exec, "decide which lane is read")?;
         }
         let named = warp.regs[members as usize];
         for lane in lanes(exec) {
             if named[lane] >> lane & 1 == 0 {
                 let message = format!("lane {lane} is not in its own member mask {:#010x}", named[lane]);
-                return Err(Stop::new(FaultKind::BarrierMisuse, 1 << lane, message));
+                return Err(RaisedFault::new(FaultKind::BarrierMisuse, 1 << lane, message));
             }
         }
-        let first = named[exec.trailing_zeros() as usize & 31];
+        let first = named[exec.trailing_zeros() as usize];
         let uniform = lanes(exec).all(|lane| named[lane] == first);
         if uniform && first as u32 & warp.alive == exec {
             self.perform(warp, exec, f);
@@ -33,49 +35,25 @@ impl Machine<'_> {
             return Ok(());
         }
         let pc = warp.pc;
-        warp.block(exec, Wait::None, pc);
-        for lane in lanes(exec) {
-            warp.waits[lane] = Wait::Collective { pc, members: named[lane] as u32 };
-        }
+        warp.block(exec, pc, |lane| Wait::Collective { pc, members: named[lane] as u32, f: *f });
         self.settle(warp)
     }
 
     /// Performs every warp-wide instruction whose members have all arrived.
-    pub(crate) fn settle(&mut self, warp: &mut Warp) -> Exec<()> {
-        let program = self.program;
+    pub(crate) fn settle(&mut self, warp: &mut Warp) -> ExecResult<()> {
         for lane in 0..32usize {
-            let Wait::Collective { pc, members } = warp.waits[lane] else { continue };
-            let Some(Op::Collective { f, .. }) = program.code.get(pc as usize).map(|inst| &inst.op) else { continue };
-            let is_barrier = matches!(f, CollectiveFn::Barrier);
-            let here = self.gathered(warp, pc, members, is_barrier);
+            let Some(Wait::Collective { pc, members, f }) = warp.waits[lane] else { continue };
+            let here = gathered(warp, pc, members, f);
             if here != members & warp.alive {
                 continue;
             }
-            self.perform(warp, here, f);
+            self.perform(warp, here, &f);
             for lane in lanes(here) {
                 warp.pcs[lane] += 1;
             }
             warp.unblock(here);
         }
         Ok(())
-    }
-
-    /// Lanes that wait with the same members, at the same instruction or, for a barrier, at any `bar.warp.sync`.
-    fn gathered(&self, warp: &Warp, pc: u32, members: u32, is_barrier: bool) -> u32 {
-        let mut here = 0;
-        for lane in lanes(warp.alive) {
-            let Wait::Collective { pc: other, members: named } = warp.waits[lane] else { continue };
-            let same = other == pc || (is_barrier && self.is_warp_barrier(other));
-            if same && named == members {
-                here |= 1 << lane;
-            }
-        }
-        here
-    }
-
-    fn is_warp_barrier(&self, pc: u32) -> bool {
-        let op = self.program.code.get(pc as usize).map(|inst| &inst.op);
-        matches!(op, Some(Op::Collective { f: CollectiveFn::Barrier, .. }))
     }
 
     fn perform(&mut self, warp: &mut Warp, set: u32, f: &CollectiveFn) {
@@ -86,7 +64,7 @@ impl Machine<'_> {
 
     fn perform_values(&mut self, warp: &mut Warp, set: u32, f: &CollectiveFn) {
         match f {
-            CollectiveFn::Shuffle { .. } => shuffle(warp, set, f),
+            CollectiveFn::Shuffle(shuffle) => execute_shuffle(warp, set, shuffle),
             CollectiveFn::Vote { mode, d, a } => {
                 let value = warp.guard(*a) & set;
                 let holds = match mode {
@@ -108,7 +86,7 @@ impl Machine<'_> {
                 if let Some(d) = d {
                     warp.fill(*d, set, u64::from(leader));
                 }
-                warp.set_pred(*p, set, 1u32.checked_shl(leader).unwrap_or(0));
+                warp.set_pred(*p, set, set & set.wrapping_neg());
             }
             CollectiveFn::Barrier => self.warp_barrier(warp, set),
         }
@@ -122,6 +100,19 @@ impl Machine<'_> {
     }
 }
 
+/// Lanes that wait with the same members, at the same instruction or, for a barrier, at any `bar.warp.sync`.
+fn gathered(warp: &Warp, pc: u32, members: u32, f: CollectiveFn) -> u32 {
+    let mut here = 0;
+    for lane in lanes(warp.alive) {
+        let Some(Wait::Collective { pc: other, members: named, f: waits_for }) = warp.waits[lane] else { continue };
+        let are_barriers = f == CollectiveFn::Barrier && waits_for == CollectiveFn::Barrier;
+        if (other == pc || are_barriers) && named == members {
+            here |= 1 << lane;
+        }
+    }
+    here
+}
+
 /// The undefined bits of the results: a shuffled register takes the marks of its source lane, and a result computed
 /// from all lanes is undefined if the value of any lane is.
 fn marks_after(warp: &Warp, marks: &Marks, set: u32, f: &CollectiveFn) -> Vec<Update> {
@@ -132,7 +123,7 @@ fn marks_after(warp: &Warp, marks: &Marks, set: u32, f: &CollectiveFn) -> Vec<Up
     let register = |d: Reg, origin: Option<u32>| Update::Reg(d, everywhere(origin, mask(32)));
     let predicate = |p: u32, origin: Option<u32>| Update::Pred(p, everywhere(origin, 1));
     match f {
-        CollectiveFn::Shuffle { mode, d, a, b, c, .. } => {
+        CollectiveFn::Shuffle(Shuffle { mode, d, a, b, c, .. }) => {
             let mut moved = everywhere(None, 0);
             for lane in lanes(set) {
                 let (offset, control) = (warp.regs[*b as usize][lane], warp.regs[*c as usize][lane]);
@@ -162,8 +153,8 @@ fn marks_after(warp: &Warp, marks: &Marks, set: u32, f: &CollectiveFn) -> Vec<Up
 
 /// `shfl.sync` (PTX ISA, section 9.7.9.6). If the source lane is not a member, the current value of its register is
 /// read.
-fn shuffle(warp: &mut Warp, set: u32, f: &CollectiveFn) {
-    let CollectiveFn::Shuffle { mode, d, p, a, b, c } = f else { return };
+fn execute_shuffle(warp: &mut Warp, set: u32, shuffle: &Shuffle) {
+    let Shuffle { mode, d, p, a, b, c } = shuffle;
     let values = warp.regs[*a as usize];
     let offsets = warp.regs[*b as usize];
     let controls = warp.regs[*c as usize];
@@ -212,7 +203,7 @@ fn match_any(warp: &mut Warp, set: u32, d: Reg, a: Reg) {
 
 fn match_all(warp: &mut Warp, set: u32, d: Reg, p: Option<u32>, a: Reg) {
     let values = warp.regs[a as usize];
-    let first = values[set.trailing_zeros() as usize & 31];
+    let first = values[set.trailing_zeros() as usize];
     let equal = lanes(set).all(|lane| values[lane] == first);
     warp.fill(d, set, if equal { u64::from(set) } else { 0 });
     if let Some(p) = p {
@@ -223,15 +214,14 @@ fn match_all(warp: &mut Warp, set: u32, d: Reg, p: Option<u32>, a: Reg) {
 fn reduce(warp: &mut Warp, set: u32, f: AtomFn, (nan, abs): (bool, bool), [d, a]: [Reg; 2]) {
     let values = warp.regs[a as usize];
     let read = |lane: usize| values[lane] & if abs { 0x7fff_ffff } else { mask(32) };
-    let mut members = lanes(set);
-    let Some(first) = members.next() else { return };
-    let mut total = read(first);
+    // The set has at least the lane that executes the instruction.
+    let mut total = read(set.trailing_zeros() as usize);
     let mut any_nan = f32::from_bits(total as u32).is_nan();
-    for lane in members {
+    for lane in lanes(set).skip(1) {
         any_nan |= f32::from_bits(read(lane) as u32).is_nan();
         total = combine(f, total, read(lane), 0, 32);
     }
-    let floating = matches!(f, AtomFn::MinFloat(Element::F32, _) | AtomFn::MaxFloat(Element::F32, _));
+    let floating = matches!(f, AtomFn::MinFloat(FloatType::F32, _) | AtomFn::MaxFloat(FloatType::F32, _));
     warp.fill(d, set, if floating && nan && any_nan { 0x7fff_ffff } else { total });
 }
 

@@ -2,20 +2,20 @@
 
 use std::num::FpCategory;
 
-use crate::exec::float::{flush_element, read_element, unpack_mode};
-use crate::exec::step::logic;
-use crate::exec::warp::{Lanes, Warp, lanes};
-use crate::isa::{CmpOp, Kind, mask, sign_extend};
-use crate::op::{Set, Setp, TestFn};
+use crate::exec::float::{flush_element, read_element};
+use crate::exec::lanes::{Lanes, lanes};
+use crate::exec::warp::Warp;
+use crate::isa::{CmpOp, mask, sign_extend};
+use crate::op::{Comparison, IntegerType, NumberType, Set, Setp, TestFn};
 
 /// Position of the high element of a packed type; only 16-bit types have packed comparisons.
 const HIGH: u32 = 16;
 
 /// `setp`: the second predicate receives the negated comparison, or that of the high element, combined in the same way.
 pub(crate) fn setp(warp: &mut Warp, exec: u32, op: &Setp) {
-    let first = compare(warp, exec, op, 0);
-    let second = if is_packed(op) { compare(warp, exec, op, HIGH) } else { !first };
-    let (first, second) = (combined(warp, op, first), combined(warp, op, second));
+    let first = compare(warp, exec, &op.compare, 0);
+    let second = if op.compare.packed { compare(warp, exec, &op.compare, HIGH) } else { !first };
+    let (first, second) = (combined(warp, &op.compare, first), combined(warp, &op.compare, second));
     warp.set_pred(op.d, exec, first);
     if let Some(q) = op.q {
         warp.set_pred(q, exec, second);
@@ -24,45 +24,38 @@ pub(crate) fn setp(warp: &mut Warp, exec: u32, op: &Setp) {
 
 /// `set`: writes all ones or 1.0 for each element whose comparison is true.
 pub(crate) fn set(warp: &mut Warp, exec: u32, op: &Set) {
-    let setp = &op.compare;
-    let low = combined(warp, setp, compare(warp, exec, setp, 0));
-    let high = if is_packed(setp) { combined(warp, setp, compare(warp, exec, setp, HIGH)) } else { 0 };
+    let compared = |first: u32| combined(warp, &op.compare, compare(warp, exec, &op.compare, first));
+    let (low, high) = (compared(0), if op.compare.packed { compared(HIGH) } else { 0 });
     let out = &mut warp.regs[op.d as usize];
     for lane in lanes(exec) {
-        let yes = |holds: u32| if holds >> lane & 1 == 1 { op.yes } else { 0 };
-        out[lane] = yes(low) | yes(high) << HIGH;
+        let value = |holds: u32| if holds >> lane & 1 == 1 { op.true_value } else { 0 };
+        out[lane] = value(low) | value(high) << HIGH;
     }
 }
 
-fn is_packed(op: &Setp) -> bool {
-    op.dtype.count == 2
-}
-
-fn combined(warp: &Warp, op: &Setp, result: u32) -> u32 {
-    op.combine.map_or(result, |(f, guard)| logic(f, result, warp.guard(guard)))
+fn combined(warp: &Warp, op: &Comparison, result: u32) -> u32 {
+    op.combine.map_or(result, |(f, guard)| f.apply(result, warp.guard(guard)))
 }
 
 /// One bit for each lane of `exec`: whether the comparison is true for the elements that start at bit `first`.
-fn compare(warp: &Warp, exec: u32, op: &Setp, first: u32) -> u32 {
+fn compare(warp: &Warp, exec: u32, op: &Comparison, first: u32) -> u32 {
     let a = &warp.regs[op.a as usize];
     let b = &warp.regs[op.b as usize];
-    let bits = op.dtype.bits;
-    match op.dtype.kind {
-        Kind::Float | Kind::Bfloat => {
-            let read = |value: u64| value_of(value >> first, op);
+    match op.number {
+        NumberType::Float(element) => {
+            let read = |bits: u64| {
+                let value = read_element(bits >> first, element);
+                if op.ftz { flush_element(value, element) } else { value }
+            };
             gather(exec, |lane| floats(op.cmp, read(a[lane]), read(b[lane])))
         }
-        Kind::Signed => gather(exec, |lane| ordered(op.cmp, &sign_extend(a[lane], bits), &sign_extend(b[lane], bits))),
-        Kind::Bits | Kind::Unsigned | Kind::Pred => {
+        NumberType::Integer(IntegerType { signed: true, bits }) => {
+            gather(exec, |lane| ordered(op.cmp, &sign_extend(a[lane], bits), &sign_extend(b[lane], bits)))
+        }
+        NumberType::Integer(IntegerType { signed: false, bits }) => {
             gather(exec, |lane| ordered(op.cmp, &(a[lane] & mask(bits)), &(b[lane] & mask(bits))))
         }
     }
-}
-
-fn value_of(bits: u64, op: &Setp) -> f64 {
-    let element = unpack_mode(op.dtype);
-    let value = read_element(bits, element);
-    if op.ftz { flush_element(value, element) } else { value }
 }
 
 fn gather(exec: u32, holds: impl Fn(usize) -> bool) -> u32 {

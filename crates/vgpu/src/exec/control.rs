@@ -1,16 +1,18 @@
 //! Branch tables, calls, returns and exits.
 
-use crate::exec::warp::{Wait, Warp, lanes};
-use crate::exec::{Machine, UndefinedByte};
-use crate::fault::{Exec, FaultKind, Stop};
+use crate::exec::lanes::lanes;
+use crate::exec::machine::Machine;
+use crate::exec::warp::{Wait, Warp};
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::memory::Bits;
 use crate::op::{LocalCopy, Op, Reg};
+use crate::undefined::Undefined;
 
 /// Maximum number of instructions followed to find out whether a lane does nothing but exit.
-const EXIT_HOPS: u32 = 16;
+const MAX_EXIT_STEPS: u32 = 16;
 
 impl Machine<'_> {
-    pub(crate) fn branch_index(&mut self, warp: &mut Warp, exec: u32, index: Reg, targets: &[u32]) -> Exec<()> {
+    pub(crate) fn branch_index(&mut self, warp: &mut Warp, exec: u32, index: Reg, targets: &[u32]) -> ExecResult<()> {
         let indices = warp.regs[index as usize];
         let next = warp.pc + 1;
         for lane in lanes(warp.active) {
@@ -19,7 +21,7 @@ impl Machine<'_> {
         for lane in lanes(exec) {
             let Some(target) = targets.get(indices[lane] as usize) else {
                 let message = format!("branch index {} out of range, target count {}", indices[lane], targets.len());
-                return Err(Stop::new(FaultKind::IllegalInstruction, 1 << lane, message));
+                return Err(RaisedFault::new(FaultKind::IllegalInstruction, 1 << lane, message));
             };
             warp.pcs[lane] = *target;
         }
@@ -27,7 +29,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    pub(crate) fn call(&mut self, warp: &mut Warp, exec: u32, target: u32, copies: &[LocalCopy]) -> Exec<()> {
+    pub(crate) fn call(&mut self, warp: &mut Warp, exec: u32, target: u32, copies: &[LocalCopy]) -> ExecResult<()> {
         self.local_copies(warp, exec, copies);
         let next = warp.pc + 1;
         for lane in lanes(exec) {
@@ -55,7 +57,7 @@ impl Machine<'_> {
                 }
                 if !local.undefined.is_empty() {
                     let moved = local.undefined.range(from..from + bytes).map(|(at, byte)| (at - from + to, *byte));
-                    let moved: Vec<(usize, UndefinedByte)> = moved.collect();
+                    let moved: Vec<(usize, Undefined)> = moved.collect();
                     (to..to + bytes).for_each(|at| _ = local.undefined.remove(&at));
                     local.undefined.extend(moved);
                 }
@@ -63,7 +65,7 @@ impl Machine<'_> {
         }
     }
 
-    pub(crate) fn ret(&mut self, warp: &mut Warp, exec: u32) -> Exec<()> {
+    pub(crate) fn ret(&mut self, warp: &mut Warp, exec: u32) -> ExecResult<()> {
         let mut leaving = 0;
         let next = warp.pc + 1;
         for lane in lanes(warp.active) {
@@ -79,7 +81,7 @@ impl Machine<'_> {
         if leaving == 0 { Ok(()) } else { self.leave(warp, leaving) }
     }
 
-    pub(crate) fn exit(&mut self, warp: &mut Warp, exec: u32) -> Exec<()> {
+    pub(crate) fn exit(&mut self, warp: &mut Warp, exec: u32) -> ExecResult<()> {
         let next = warp.pc + 1;
         warp.branch(exec, next);
         warp.park();
@@ -87,11 +89,11 @@ impl Machine<'_> {
     }
 
     /// Removes exiting lanes from the warp.
-    fn leave(&mut self, warp: &mut Warp, leaving: u32) -> Exec<()> {
+    fn leave(&mut self, warp: &mut Warp, leaving: u32) -> ExecResult<()> {
         for lane in lanes(warp.alive & !leaving) {
-            if let Wait::Aligned { pc } = warp.waits[lane] {
+            if let Some(Wait::Aligned { pc }) = warp.waits[lane] {
                 let message = "only part of the warp reached this `.aligned` instruction; the rest exited without it";
-                let mut stop = Stop::new(FaultKind::DivergentAligned, 1 << lane, message);
+                let mut stop = RaisedFault::new(FaultKind::DivergentAligned, 1 << lane, message);
                 stop.pc = Some(pc);
                 return Err(stop);
             }
@@ -123,8 +125,8 @@ impl Machine<'_> {
 
     fn only_leaves(&self, start: u32) -> bool {
         let mut pc = start;
-        for _ in 0..EXIT_HOPS {
-            let Some(inst) = self.program.code.get(pc as usize) else { return false };
+        for _ in 0..MAX_EXIT_STEPS {
+            let inst = &self.program.code[pc as usize];
             match &inst.op {
                 Op::Ret | Op::Exit if inst.guard.is_none() => return true,
                 Op::Bra { target } if inst.guard.is_none() => pc = *target,

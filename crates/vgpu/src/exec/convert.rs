@@ -1,52 +1,54 @@
 //! `cvt`: integers, floats and packed pairs.
 
-use crate::exec::float::{read_element, unpack_mode};
+use crate::exec::float::read_element;
 use crate::exec::int::{map1, map2};
-use crate::exec::warp::Lanes;
-use crate::float::{BF16, F16, bits32, flush, narrow, relu, round_integral, saturate, to_f32, widen};
-use crate::isa::{DType, Kind, Round, mask, sign_extend};
-use crate::op::{Convert, ConvertPair, PairSource};
+use crate::exec::lanes::Lanes;
+use crate::float::{bits32, flush, narrow, relu, round_integral, saturate, to_f32, widen};
+use crate::isa::{Round, mask, sign_extend};
+use crate::op::{Convert, ConvertPair, FloatType, IntegerType, NumberType, PairSource};
 
 /// Converts one value in each lane.
 pub(crate) fn one(regs: &mut [Lanes], exec: u32, op: &Convert) {
-    let simple = !op.to.is_float() && !op.from.is_float() && !op.sat;
-    if simple && op.from.is_signed() {
-        let keep = mask(op.width);
-        return map1(regs, exec, op.d, op.a, |a| resize(sign_extend(a, op.from.bits) as u64, op) & keep);
+    let keep = mask(op.width);
+    match (op.from, op.to) {
+        (NumberType::Integer(from), NumberType::Integer(to)) if !op.sat && from.signed => {
+            map1(regs, exec, op.d, op.a, |a| resize(sign_extend(a, from.bits) as u64, to) & keep);
+        }
+        (NumberType::Integer(from), NumberType::Integer(to)) if !op.sat => {
+            map1(regs, exec, op.d, op.a, |a| resize(a & mask(from.bits), to) & keep);
+        }
+        (NumberType::Integer(from), NumberType::Integer(to)) => {
+            map1(regs, exec, op.d, op.a, |a| resize(saturate_integer(integer(a, from), to), to) & keep);
+        }
+        (NumberType::Integer(from), NumberType::Float(to)) => {
+            map1(regs, exec, op.d, op.a, |a| from_integer(integer(a, from), to, op));
+        }
+        (NumberType::Float(from), NumberType::Integer(to)) => {
+            map1(regs, exec, op.d, op.a, |a| resize(to_integer(float(a, from, op), to, op), to) & keep);
+        }
+        (NumberType::Float(from), NumberType::Float(to)) => {
+            map1(regs, exec, op.d, op.a, |a| to_float(float(a, from, op), to, op));
+        }
     }
-    if simple {
-        let keep = mask(op.width);
-        return map1(regs, exec, op.d, op.a, |a| resize(a & mask(op.from.bits), op) & keep);
-    }
-    map1(regs, exec, op.d, op.a, |a| value(a, op));
 }
 
 /// Truncates to the destination type, then sign- or zero-extends according to that type.
-fn resize(value: u64, op: &Convert) -> u64 {
-    if op.to.is_signed() { sign_extend(value, op.to.bits) as u64 } else { value & mask(op.to.bits) }
+fn resize(value: u64, to: IntegerType) -> u64 {
+    if to.signed { sign_extend(value, to.bits) as u64 } else { value & mask(to.bits) }
 }
 
-fn value(a: u64, op: &Convert) -> u64 {
-    match (op.from.is_float(), op.to.is_float()) {
-        (false, false) => resize(saturate_integer(integer(a, op.from), op.to), op) & mask(op.width),
-        (false, true) => from_integer(integer(a, op.from), op),
-        (true, false) => resize(to_integer(float(a, op), op), op) & mask(op.width),
-        (true, true) => to_float(float(a, op), op),
-    }
+fn integer(a: u64, from: IntegerType) -> i128 {
+    if from.signed { i128::from(sign_extend(a, from.bits)) } else { i128::from(a & mask(from.bits)) }
 }
 
-fn integer(a: u64, from: DType) -> i128 {
-    if from.is_signed() { i128::from(sign_extend(a, from.bits)) } else { i128::from(a & mask(from.bits)) }
-}
-
-fn float(a: u64, op: &Convert) -> f64 {
-    let value = read_element(a, unpack_mode(op.from));
-    if op.ftz && op.from.bits == 32 { f64::from(flush(value as f32)) } else { value }
+fn float(a: u64, from: FloatType, op: &Convert) -> f64 {
+    let value = read_element(a, from);
+    if op.ftz && from == FloatType::F32 { f64::from(flush(value as f32)) } else { value }
 }
 
 /// The range of an integer type.
-fn range(to: DType) -> (i128, i128) {
-    if to.is_signed() {
+fn range(to: IntegerType) -> (i128, i128) {
+    if to.signed {
         let top = i128::from(mask(to.bits) >> 1);
         (-top - 1, top)
     } else {
@@ -54,25 +56,25 @@ fn range(to: DType) -> (i128, i128) {
     }
 }
 
-fn saturate_integer(value: i128, to: DType) -> u64 {
+fn saturate_integer(value: i128, to: IntegerType) -> u64 {
     let (least, most) = range(to);
     value.clamp(least, most) as u64
 }
 
 /// Converts a float to an integer with clamping; NaN becomes 0, or only the top bit set if one of the two types has 64
 /// bits (PTX ISA, section 9.7.9.21).
-fn to_integer(value: f64, op: &Convert) -> u64 {
+fn to_integer(value: f64, to: IntegerType, op: &Convert) -> u64 {
     if value.is_nan() {
-        return if op.from.bits == 64 || op.to.bits == 64 { 1 << (op.to.bits - 1) } else { 0 };
+        return if op.from == NumberType::Float(FloatType::F64) || to.bits == 64 { 1 << (to.bits - 1) } else { 0 };
     }
     let rounded = round_integral(value, op.round);
-    saturate_integer(rounded as i128, op.to)
+    saturate_integer(rounded as i128, to)
 }
 
 /// Converts an integer to a float. It is first rounded to odd with 53 bits, so that the second rounding gives the
 /// correct result.
-fn from_integer(value: i128, op: &Convert) -> u64 {
-    if op.to.bits == 64 {
+fn from_integer(value: i128, to: FloatType, op: &Convert) -> u64 {
+    if to == FloatType::F64 {
         return directed_double(value, op.round).to_bits();
     }
     let magnitude = value.unsigned_abs();
@@ -80,7 +82,7 @@ fn from_integer(value: i128, op: &Convert) -> u64 {
     let kept = magnitude >> spare << spare;
     let odd = if kept == magnitude { magnitude } else { kept | 1 << spare };
     let exact = odd as f64;
-    to_float(if value < 0 { -exact } else { exact }, op)
+    to_float(if value < 0 { -exact } else { exact }, to, op)
 }
 
 fn directed_double(value: i128, round: Round) -> f64 {
@@ -100,17 +102,16 @@ fn directed_double(value: i128, round: Round) -> f64 {
     f64::from_bits(if toward_zero { bits - 1 } else { bits + 1 })
 }
 
-fn to_float(value: f64, op: &Convert) -> u64 {
+fn to_float(value: f64, to: FloatType, op: &Convert) -> u64 {
     let value = if op.integral { round_integral(value, op.round) } else { value };
     let value = if op.sat { saturate(value) } else { value };
     let value = if op.relu { relu(value) } else { value };
     let value = op.limit.map_or(value, |limit| value.clamp(-limit, limit));
     let round = if op.integral { Round::Nearest } else { op.round };
-    match (op.to.kind, op.to.bits) {
-        (_, 64) => value.to_bits(),
-        (Kind::Bfloat, _) => u64::from(narrow(value, BF16, round)),
-        (_, 16) => u64::from(narrow(value, F16, round)),
-        _ => {
+    match to {
+        FloatType::F64 => value.to_bits(),
+        FloatType::Half(format) => u64::from(narrow(value, format, round)),
+        FloatType::F32 => {
             let result = to_f32(value, round);
             bits32(if op.ftz { flush(result) } else { result })
         }
@@ -171,16 +172,29 @@ pub(crate) fn to_tf32(a: u64, round: Round, relu: bool, finite: bool) -> u64 {
 mod tests {
     use super::*;
 
+    fn number(name: &str) -> NumberType {
+        let integer = |signed: bool, bits: u32| NumberType::Integer(IntegerType { signed, bits });
+        match name {
+            "s32" => integer(true, 32),
+            "u32" => integer(false, 32),
+            "s64" => integer(true, 64),
+            "u64" => integer(false, 64),
+            "f32" => NumberType::Float(FloatType::F32),
+            "f64" => NumberType::Float(FloatType::F64),
+            other => panic!("{other}"),
+        }
+    }
+
     fn convert(from: &str, to: &str, a: u64) -> u64 {
-        let types = (DType::parse(from), DType::parse(to));
-        let (Some(from), Some(to)) = types else { return u64::MAX };
-        let round = if from.is_float() && !to.is_float() { Round::Zero } else { Round::Nearest };
+        let (from, to) = (number(from), number(to));
+        let truncates = matches!((from, to), (NumberType::Float(_), NumberType::Integer(_)));
+        let round = if truncates { Round::Zero } else { Round::Nearest };
         let op = Convert {
             d: 0,
             a: 0,
             from,
             to,
-            width: to.width(),
+            width: to.bits(),
             round,
             integral: false,
             ftz: false,

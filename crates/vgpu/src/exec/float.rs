@@ -2,13 +2,13 @@
 //! computed in `f64`.
 
 use crate::exec::int::{map1, map2, map3};
-use crate::exec::warp::{Lanes, lanes};
+use crate::exec::lanes::{Lanes, lanes};
 use crate::float::{
-    BF16, F16, add_odd, bits32, div_odd, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu, saturate,
-    sqrt_odd, to_f32, widen,
+    add_odd, bits32, div_odd, flush, fma_odd, maximum, minimum, narrow, power_of_two, relu, saturate, sqrt_odd, to_f32,
+    widen,
 };
-use crate::isa::{DType, Kind, Round, mask};
-use crate::op::{Element, Extreme, FloatFn, FloatMode, Reg};
+use crate::isa::{Round, mask};
+use crate::op::{FloatFn, FloatMode, FloatType, MinMaxMode, Reg};
 
 /// The NaN of `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64` (PTX ISA, section 9.7.3.14).
 const GROSS_NAN: u64 = 0x7fff_ffff_0000_0000;
@@ -28,7 +28,7 @@ pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: FloatFn, mode: &FloatMod
 
 fn is_plain(mode: &FloatMode) -> bool {
     let changed = mode.packed || mode.ftz || mode.sat || mode.relu;
-    !changed && mode.element == Element::F32 && mode.round == Round::Nearest
+    !changed && mode.element == FloatType::F32 && mode.round == Round::Nearest
 }
 
 /// The common f32 instructions; false for the others.
@@ -49,7 +49,7 @@ fn plain(regs: &mut [Lanes], exec: u32, f: FloatFn, d: Reg, s: &[Reg; 3]) -> boo
 
 /// The result of one lane; the elements of a packed register are computed separately.
 fn lane_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
-    let bits = element_bits(mode.element);
+    let bits = mode.element.bits();
     if !mode.packed {
         return element_value(f, mode, s) & mask(bits);
     }
@@ -58,23 +58,15 @@ fn lane_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
     high << bits | low
 }
 
-fn element_bits(element: Element) -> u32 {
-    match element {
-        Element::F32 => 32,
-        Element::F64 => 64,
-        Element::Half(_) => 16,
-    }
-}
-
 /// One element. Sign operations keep the bits of NaN.
 fn element_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
-    let sign = 1u64 << (element_bits(mode.element) - 1);
+    let sign = 1u64 << (mode.element.bits() - 1);
     match f {
         FloatFn::Neg if !mode.ftz => return s[0] ^ sign,
         FloatFn::Abs if !mode.ftz => return s[0] & !sign,
         // The first operand gives the sign (PTX ISA, section 9.7.3.2).
         FloatFn::CopySign => return (s[0] & sign) | (s[1] & !sign),
-        FloatFn::Rcp | FloatFn::Rsqrt if mode.ftz && mode.element == Element::F64 => return gross(f, s[0]),
+        FloatFn::Rcp | FloatFn::Rsqrt if mode.ftz && mode.element == FloatType::F64 => return gross(f, s[0]),
         _ => {}
     }
     let read = |bits: u64| {
@@ -82,7 +74,7 @@ fn element_value(f: FloatFn, mode: &FloatMode, s: [u64; 3]) -> u64 {
         if mode.ftz { flush_element(value, mode.element) } else { value }
     };
     let [a, b, c] = s.map(read);
-    let exact = if mode.element == Element::F64 { common(f, a, b, c) } else { single(f, a, b, c) };
+    let exact = if mode.element == FloatType::F64 { common(f, a, b, c) } else { single(f, a, b, c) };
     let exact = if exact == 0.0 && mode.round == Round::Down { zero_below(f, [a, b, c], exact) } else { exact };
     let exact = if mode.sat { saturate(exact) } else { exact };
     let exact = if mode.relu { relu(exact) } else { exact };
@@ -109,41 +101,31 @@ fn gross(f: FloatFn, a: u64) -> u64 {
 }
 
 /// The value of an element.
-pub(crate) fn read_element(bits: u64, element: Element) -> f64 {
+pub(crate) fn read_element(bits: u64, element: FloatType) -> f64 {
     match element {
-        Element::F32 => f64::from(f32::from_bits(bits as u32)),
-        Element::F64 => f64::from_bits(bits),
-        Element::Half(format) => widen(bits as u32, format),
+        FloatType::F32 => f64::from(f32::from_bits(bits as u32)),
+        FloatType::F64 => f64::from_bits(bits),
+        FloatType::Half(format) => widen(bits as u32, format),
     }
 }
 
 /// Replaces a number that is subnormal in its type by a zero of the same sign; f64 is returned unchanged.
-pub(crate) fn flush_element(value: f64, element: Element) -> f64 {
+pub(crate) fn flush_element(value: f64, element: FloatType) -> f64 {
     match element {
-        Element::F32 => f64::from(flush(value as f32)),
-        Element::F64 => value,
-        Element::Half(format) => format.flush(value),
-    }
-}
-
-/// The element type of a scalar floating-point type.
-pub(crate) fn unpack_mode(dtype: DType) -> Element {
-    match (dtype.kind, dtype.bits) {
-        (Kind::Bfloat, _) => Element::Half(BF16),
-        (_, 16) => Element::Half(F16),
-        (_, 64) => Element::F64,
-        _ => Element::F32,
+        FloatType::F32 => f64::from(flush(value as f32)),
+        FloatType::F64 => value,
+        FloatType::Half(format) => format.flush(value),
     }
 }
 
 fn write_element(value: f64, mode: &FloatMode) -> u64 {
     match mode.element {
-        Element::F64 => value.to_bits(),
-        Element::Half(format) => {
+        FloatType::F64 => value.to_bits(),
+        FloatType::Half(format) => {
             let result = narrow(value, format, mode.round);
             u64::from(if mode.ftz { format.flush_bits(result) } else { result })
         }
-        Element::F32 => {
+        FloatType::F32 => {
             let result = to_f32(value, mode.round);
             bits32(if mode.ftz { flush(result) } else { result })
         }
@@ -159,10 +141,10 @@ fn common(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
         FloatFn::Sin => a.sin(),
         FloatFn::Cos => a.cos(),
         FloatFn::Tanh => a.tanh(),
-        FloatFn::Min(how) => extreme(minimum, how, &[a, b]),
-        FloatFn::Max(how) => extreme(maximum, how, &[a, b]),
-        FloatFn::Min3(how) => extreme(minimum, how, &[a, b, c]),
-        FloatFn::Max3(how) => extreme(maximum, how, &[a, b, c]),
+        FloatFn::Min(mode) => min_max(minimum, mode, &[a, b]),
+        FloatFn::Max(mode) => min_max(maximum, mode, &[a, b]),
+        FloatFn::Min3(mode) => min_max(minimum, mode, &[a, b, c]),
+        FloatFn::Max3(mode) => min_max(maximum, mode, &[a, b, c]),
         FloatFn::Neg => -a,
         FloatFn::Abs => a.abs(),
         FloatFn::CopySign => b.copysign(a),
@@ -177,13 +159,13 @@ fn common(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
 }
 
 /// `min` or `max` of two or three values; `f` is the function of two numbers.
-fn extreme(f: fn(f64, f64) -> f64, how: Extreme, values: &[f64]) -> f64 {
-    if how.nan && values.iter().any(|value| value.is_nan()) {
+fn min_max(f: fn(f64, f64) -> f64, mode: MinMaxMode, values: &[f64]) -> f64 {
+    if mode.nan && values.iter().any(|value| value.is_nan()) {
         return f64::NAN;
     }
-    let magnitude = |value: &f64| if how.abs { value.abs() } else { *value };
+    let magnitude = |value: &f64| if mode.abs { value.abs() } else { *value };
     let result = values.iter().map(magnitude).reduce(f).unwrap_or(f64::NAN);
-    if !how.xorsign || result.is_nan() {
+    if !mode.xorsign || result.is_nan() {
         return result;
     }
     let negative = values.iter().filter(|value| value.is_sign_negative()).count() % 2 == 1;
@@ -208,8 +190,9 @@ fn single(f: FloatFn, a: f64, b: f64, c: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::float::F16;
 
-    fn mode(element: Element) -> FloatMode {
+    fn mode(element: FloatType) -> FloatMode {
         FloatMode { element, packed: false, round: Round::Nearest, ftz: false, sat: false, relu: false }
     }
 
@@ -219,22 +202,22 @@ mod tests {
 
     #[test]
     fn division_is_correctly_rounded() {
-        assert_eq!(f32_of(FloatFn::Div, &mode(Element::F32), 1.0, 3.0), 1.0 / 3.0);
-        let up = FloatMode { round: Round::Up, ..mode(Element::F32) };
+        assert_eq!(f32_of(FloatFn::Div, &mode(FloatType::F32), 1.0, 3.0), 1.0 / 3.0);
+        let up = FloatMode { round: Round::Up, ..mode(FloatType::F32) };
         assert!(f32_of(FloatFn::Div, &up, 1.0, 3.0) > 1.0 / 3.0 - f32::EPSILON);
     }
 
     #[test]
     fn packed_halves_are_separate() {
-        let packed = FloatMode { packed: true, ..mode(Element::Half(F16)) };
+        let packed = FloatMode { packed: true, ..mode(FloatType::Half(F16)) };
         // (1.0, 2.0) + (1.0, 1.0), low half first.
         assert_eq!(lane_value(FloatFn::Add, &packed, [0x4000_3c00, 0x3c00_3c00, 0]), 0x4200_4000);
     }
 
     #[test]
     fn subnormals_are_flushed_on_request() {
-        let ftz = FloatMode { ftz: true, ..mode(Element::F32) };
+        let ftz = FloatMode { ftz: true, ..mode(FloatType::F32) };
         assert_eq!(f32_of(FloatFn::Add, &ftz, 1e-40, 0.0), 0.0);
-        assert_eq!(f32_of(FloatFn::Add, &mode(Element::F32), 1e-40, 0.0), 1e-40);
+        assert_eq!(f32_of(FloatFn::Add, &mode(FloatType::F32), 1e-40, 0.0), 1e-40);
     }
 }

@@ -1,9 +1,9 @@
 //! Integer instructions. Registers hold zero-extended values; results are truncated to the width of the instruction.
 
-use crate::exec::warp::{FULL, Lanes, Warp, lanes};
+use crate::exec::lanes::{FULL, Lanes, lanes};
 use crate::float::flush;
 use crate::isa::{mask, sign_extend};
-use crate::op::{CarryFn, HalvesFn, IntFn, Op, PrmtMode, Reg};
+use crate::op::{IntFn, Packed16Fn, PrmtMode, Reg};
 
 /// `d = f(a)` in the lanes of `exec`.
 pub(crate) fn map1(regs: &mut [Lanes], exec: u32, d: Reg, a: Reg, f: impl Fn(u64) -> u64) {
@@ -56,6 +56,7 @@ pub(crate) fn map3(regs: &mut [Lanes], exec: u32, d: Reg, [a, b, c]: [Reg; 3], f
 /// Executes an integer instruction of width `bits`.
 pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg, s: &[Reg; 4]) {
     let keep = mask(bits);
+    let keep_wide = mask(bits * 2);
     let one = s[0];
     let two = [s[0], s[1]];
     let three = [s[0], s[1], s[2]];
@@ -73,21 +74,31 @@ pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg
         IntFn::Shr { signed } => map2(regs, exec, d, two, |a, b| shift_right(a, b, bits, signed)),
         IntFn::Abs => map1(regs, exec, d, one, |a| sign_extend(a, bits).unsigned_abs() & keep),
         IntFn::Neg => map1(regs, exec, d, one, |a| a.wrapping_neg() & keep),
-        IntFn::Min { .. } | IntFn::Max { .. } => min_max(regs, exec, f, bits, d, two),
-        IntFn::Div { .. } | IntFn::Rem { .. } => quotient(regs, exec, f, bits, d, two),
+        IntFn::Min { signed } => map2(regs, exec, d, two, |a, b| pick(less(a, b, bits, signed), a, b)),
+        IntFn::Max { signed } => map2(regs, exec, d, two, |a, b| pick(less(a, b, bits, signed), b, a)),
+        IntFn::Div { signed } => map2(regs, exec, d, two, |a, b| quotient(a, b, bits, signed)),
+        IntFn::Rem { signed } => map2(regs, exec, d, two, |a, b| remainder(a, b, bits, signed)),
         IntFn::AddSat => {
             map2(regs, exec, d, two, |a, b| clamp(sign_extend(a, bits).saturating_add(sign_extend(b, bits)), bits))
         }
         IntFn::SubSat => {
             map2(regs, exec, d, two, |a, b| clamp(sign_extend(a, bits).saturating_sub(sign_extend(b, bits)), bits))
         }
-        IntFn::MulWide { .. }
-        | IntFn::MadWide { .. }
-        | IntFn::MulHi { .. }
-        | IntFn::MadHi { .. }
-        | IntFn::MadHiSat
-        | IntFn::Mul24 { .. }
-        | IntFn::Mad24 { .. } => product(regs, exec, f, bits, d, three),
+        IntFn::MulWide { signed } => map2(regs, exec, d, two, |a, b| wide(a, b, bits, signed) & keep_wide),
+        IntFn::MadWide { signed } => {
+            map3(regs, exec, d, three, |a, b, c| wide(a, b, bits, signed).wrapping_add(c) & keep_wide);
+        }
+        IntFn::MulHi { signed } => map2(regs, exec, d, two, |a, b| high(a, b, bits, signed)),
+        IntFn::MadHi { signed } => {
+            map3(regs, exec, d, three, |a, b, c| high(a, b, bits, signed).wrapping_add(c) & keep);
+        }
+        IntFn::MadHiSat => map3(regs, exec, d, three, |a, b, c| {
+            clamp(sign_extend(high(a, b, bits, true), bits).saturating_add(sign_extend(c, bits)), bits)
+        }),
+        IntFn::Mul24 { signed, hi } => map2(regs, exec, d, two, |a, b| product24(a, b, signed, hi)),
+        IntFn::Mad24 { signed, hi } => {
+            map3(regs, exec, d, three, |a, b, c| product24(a, b, signed, hi).wrapping_add(c) & keep);
+        }
         IntFn::Funnel { left, wrap } => map3(regs, exec, d, three, |a, b, c| funnel(a, b, c, left, wrap)),
         IntFn::Bfe { signed } => map3(regs, exec, d, three, |a, b, c| bfe(a, b, c, bits, signed)),
         IntFn::Bfi => bfi(regs, exec, bits, d, s),
@@ -107,7 +118,7 @@ pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg
             let first = if hi { 16 } else { 0 };
             map3(regs, exec, d, three, |a, b, c| dot(a, b, c, (a_signed, 16), (b_signed, first), 2));
         }
-        IntFn::Halves(f) => map2(regs, exec, d, two, |a, b| halves(a, b, f)),
+        IntFn::Packed16(f) => map2(regs, exec, d, two, |a, b| packed16(a, b, f)),
         IntFn::Bmsk { wrap } => map2(regs, exec, d, two, |a, b| bmsk(a, b, wrap)),
         IntFn::Select { float, ftz } => map3(regs, exec, d, three, |a, b, c| {
             let single = f32::from_bits(c as u32);
@@ -120,14 +131,14 @@ pub(crate) fn execute(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg
 }
 
 /// Applies a function to the 16-bit halves of two words.
-fn halves(a: u64, b: u64, f: HalvesFn) -> u64 {
+fn packed16(a: u64, b: u64, f: Packed16Fn) -> u64 {
     let half = |a: u64, b: u64| {
         let less = |signed: bool| if signed { (a as u16 as i16) < (b as u16 as i16) } else { (a as u16) < (b as u16) };
         let value = match f {
-            HalvesFn::Add => a.wrapping_add(b),
-            HalvesFn::Sub => a.wrapping_sub(b),
-            HalvesFn::Min { signed } => pick(less(signed), a, b),
-            HalvesFn::Max { signed } => pick(less(signed), b, a),
+            Packed16Fn::Add => a.wrapping_add(b),
+            Packed16Fn::Sub => a.wrapping_sub(b),
+            Packed16Fn::Min { signed } => pick(less(signed), a, b),
+            Packed16Fn::Max { signed } => pick(less(signed), b, a),
         };
         value & mask(16)
     };
@@ -152,68 +163,43 @@ fn clamp(value: i64, bits: u32) -> u64 {
     value.clamp(-top - 1, top) as u64 & mask(bits)
 }
 
-fn min_max(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg, s: [Reg; 2]) {
-    let signed = |a: u64, b: u64| sign_extend(a, bits) < sign_extend(b, bits);
-    match f {
-        IntFn::Min { signed: true } => map2(regs, exec, d, s, |a, b| if signed(a, b) { a } else { b }),
-        IntFn::Max { signed: true } => map2(regs, exec, d, s, |a, b| if signed(a, b) { b } else { a }),
-        IntFn::Min { .. } => map2(regs, exec, d, s, u64::min),
-        _ => map2(regs, exec, d, s, u64::max),
-    }
+fn less(a: u64, b: u64, bits: u32, signed: bool) -> bool {
+    if signed { sign_extend(a, bits) < sign_extend(b, bits) } else { a < b }
 }
 
-/// Division by zero gives all ones, and the remainder is then the dividend, as on the hardware.
-fn quotient(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg, s: [Reg; 2]) {
-    let keep = mask(bits);
-    let signed = |a: u64, b: u64| (sign_extend(a, bits), sign_extend(b, bits));
-    match f {
-        IntFn::Div { signed: true } => map2(regs, exec, d, s, |a, b| {
-            let (a, b) = signed(a, b);
-            if b == 0 { keep } else { a.wrapping_div(b) as u64 & keep }
-        }),
-        IntFn::Rem { signed: true } => map2(regs, exec, d, s, |a, b| {
-            let (a, b) = signed(a, b);
-            if b == 0 { a as u64 & keep } else { a.wrapping_rem(b) as u64 & keep }
-        }),
-        IntFn::Div { .. } => map2(regs, exec, d, s, |a, b| a.checked_div(b).unwrap_or(keep)),
-        _ => map2(regs, exec, d, s, |a, b| a.checked_rem(b).unwrap_or(a)),
+/// Division by zero gives all ones, as on the hardware.
+fn quotient(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
+    if !signed {
+        return a.checked_div(b).unwrap_or(mask(bits));
     }
+    let (a, b) = (sign_extend(a, bits), sign_extend(b, bits));
+    if b == 0 { mask(bits) } else { a.wrapping_div(b) as u64 & mask(bits) }
+}
+
+/// The remainder of a division by zero is the dividend, as on the hardware.
+fn remainder(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
+    if !signed {
+        return a.checked_rem(b).unwrap_or(a);
+    }
+    let (a, b) = (sign_extend(a, bits), sign_extend(b, bits));
+    if b == 0 { a as u64 & mask(bits) } else { a.wrapping_rem(b) as u64 & mask(bits) }
 }
 
 /// The exact product of two values of width `bits`.
-fn exact(a: u64, b: u64, bits: u32, signed: bool) -> i128 {
+pub(crate) fn exact(a: u64, b: u64, bits: u32, signed: bool) -> i128 {
     if signed {
         return i128::from(sign_extend(a, bits)) * i128::from(sign_extend(b, bits));
     }
     (u128::from(a & mask(bits)) * u128::from(b & mask(bits))) as i128
 }
 
-fn high(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
+pub(crate) fn high(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
     (exact(a, b, bits, signed) >> bits) as u64 & mask(bits)
 }
 
-fn product(regs: &mut [Lanes], exec: u32, f: IntFn, bits: u32, d: Reg, s: [Reg; 3]) {
-    let keep = mask(bits);
-    let keep_wide = mask(bits * 2);
-    let two = [s[0], s[1]];
-    match f {
-        IntFn::MulWide { signed } => map2(regs, exec, d, two, |a, b| exact(a, b, bits, signed) as u64 & keep_wide),
-        IntFn::MadWide { signed } => {
-            map3(regs, exec, d, s, |a, b, c| (exact(a, b, bits, signed) as u64).wrapping_add(c) & keep_wide);
-        }
-        IntFn::MulHi { signed } => map2(regs, exec, d, two, |a, b| high(a, b, bits, signed)),
-        IntFn::MadHi { signed } => {
-            map3(regs, exec, d, s, |a, b, c| high(a, b, bits, signed).wrapping_add(c) & keep);
-        }
-        IntFn::MadHiSat => map3(regs, exec, d, s, |a, b, c| {
-            clamp(sign_extend(high(a, b, bits, true), bits).saturating_add(sign_extend(c, bits)), bits)
-        }),
-        IntFn::Mul24 { signed, hi } => map2(regs, exec, d, two, |a, b| product24(a, b, signed, hi)),
-        IntFn::Mad24 { signed, hi } => {
-            map3(regs, exec, d, s, |a, b, c| product24(a, b, signed, hi).wrapping_add(c) & keep);
-        }
-        _ => {}
-    }
+/// The product modulo 2^64.
+fn wide(a: u64, b: u64, bits: u32, signed: bool) -> u64 {
+    exact(a, b, bits, signed) as u64
 }
 
 /// 32 bits of the 48-bit product of two 24-bit values.
@@ -348,37 +334,6 @@ fn nth_set(word: u32, base: u32, offset: i32) -> u64 {
     u64::from(found.unwrap_or(u32::MAX))
 }
 
-/// Executes an instruction that reads or writes the carry flag.
-pub(crate) fn carry(warp: &mut Warp, exec: u32, op: &Op) {
-    let Op::Carry { f, bits, read, write, d, s } = op else { return };
-    let [a, b, c] = s.map(|reg| warp.regs[reg as usize]);
-    for lane in lanes(exec) {
-        let flag = if *read { u64::from(warp.carry >> lane & 1) } else { 0 };
-        let (value, out) = carry_one(*f, *bits, [a[lane], b[lane], c[lane]], flag);
-        warp.regs[*d as usize][lane] = value;
-        if *write {
-            warp.carry = (warp.carry & !(1 << lane)) | u32::from(out) << lane;
-        }
-    }
-}
-
-/// The result and the new carry flag. For subtraction, the flag is the borrow.
-fn carry_one(f: CarryFn, bits: u32, [a, b, c]: [u64; 3], flag: u64) -> (u64, bool) {
-    let keep = mask(bits);
-    let (left, right) = match f {
-        CarryFn::Sub => {
-            let need = u128::from(b & keep) + u128::from(flag);
-            let value = a.wrapping_sub(b).wrapping_sub(flag) & keep;
-            return (value, u128::from(a & keep) < need);
-        }
-        CarryFn::Add => (a & keep, b & keep),
-        CarryFn::MadLo { signed } => (exact(a, b, bits, signed) as u64 & keep, c & keep),
-        CarryFn::MadHi { signed } => (high(a, b, bits, signed), c & keep),
-    };
-    let sum = u128::from(left) + u128::from(right) + u128::from(flag);
-    (sum as u64 & keep, sum > u128::from(keep))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -409,13 +364,6 @@ mod tests {
     }
 
     #[test]
-    fn carries_pass_on() {
-        assert_eq!(carry_one(CarryFn::Add, 32, [0xffff_ffff, 1, 0], 0), (0, true));
-        assert_eq!(carry_one(CarryFn::Sub, 32, [0, 1, 0], 0), (0xffff_ffff, true));
-        assert_eq!(carry_one(CarryFn::Add, 64, [u64::MAX, 0, 0], 1), (0, true));
-    }
-
-    #[test]
     fn funnel_shifts_take_the_other_word() {
         assert_eq!(funnel(0x8000_0000, 1, 1, true, true), 3);
         assert_eq!(funnel(2, 1, 1, false, true), 0x8000_0001);
@@ -440,10 +388,10 @@ mod tests {
 
     #[test]
     fn halves_do_not_carry_into_each_other() {
-        assert_eq!(halves(0x0001_ffff, 0x0001_0001, HalvesFn::Add), 0x0002_0000);
-        assert_eq!(halves(0x0001_0000, 0x0001_0001, HalvesFn::Sub), 0x0000_ffff);
-        assert_eq!(halves(0xffff_0001, 0x0001_ffff, HalvesFn::Min { signed: true }), 0xffff_ffff);
-        assert_eq!(halves(0xffff_0001, 0x0001_ffff, HalvesFn::Min { signed: false }), 0x0001_0001);
-        assert_eq!(halves(0xffff_0001, 0x0001_ffff, HalvesFn::Max { signed: true }), 0x0001_0001);
+        assert_eq!(packed16(0x0001_ffff, 0x0001_0001, Packed16Fn::Add), 0x0002_0000);
+        assert_eq!(packed16(0x0001_0000, 0x0001_0001, Packed16Fn::Sub), 0x0000_ffff);
+        assert_eq!(packed16(0xffff_0001, 0x0001_ffff, Packed16Fn::Min { signed: true }), 0xffff_ffff);
+        assert_eq!(packed16(0xffff_0001, 0x0001_ffff, Packed16Fn::Min { signed: false }), 0x0001_0001);
+        assert_eq!(packed16(0xffff_0001, 0x0001_ffff, Packed16Fn::Max { signed: true }), 0x0001_0001);
     }
 }

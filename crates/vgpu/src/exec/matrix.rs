@@ -1,28 +1,30 @@
 //! Instructions on matrices that are distributed over a warp, and the layout of 8 x 8 16-bit elements in one register
 //! per lane.
 
+use crate::exec::lanes::{FULL, Lanes};
+use crate::exec::machine::Machine;
 use crate::exec::undefined::{self, Update, matrix_lanes};
-use crate::exec::warp::{FULL, Lanes, Warp};
-use crate::exec::{Machine, double_mma, mma};
-use crate::fault::Exec;
+use crate::exec::warp::Warp;
+use crate::exec::{double_mma, mma};
+use crate::fault::ExecResult;
 use crate::op::MatrixOp;
 
 /// Rows of 16-bit elements.
 pub(crate) type Matrix = [[u16; 8]; 8];
 
 impl Machine<'_> {
-    pub(crate) fn matrix(&mut self, warp: &mut Warp, exec: u32, op: &MatrixOp) -> Exec<()> {
+    pub(crate) fn matrix(&mut self, warp: &mut Warp, exec: u32, op: &MatrixOp) -> ExecResult<()> {
         if !self.gather_all(warp, exec)? {
             return Ok(());
         }
         match op {
             MatrixOp::Mma(product) => {
-                let updates = warp.marks.is_some().then(|| undefined::product(warp, product));
+                let updates = warp.marks.is_some().then(|| undefined::undefined_mma(warp, product));
                 mma::execute(&mut warp.regs, product);
                 updates.into_iter().for_each(|updates| warp.update_marks(FULL, updates));
             }
             MatrixOp::DoubleMma(product) => {
-                let updates = warp.marks.is_some().then(|| undefined::double_product(warp, product));
+                let updates = warp.marks.is_some().then(|| undefined::undefined_double_mma(warp, product));
                 double_mma::execute(&mut warp.regs, product);
                 updates.into_iter().for_each(|updates| warp.update_marks(FULL, updates));
             }

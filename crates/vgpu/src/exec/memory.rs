@@ -1,22 +1,23 @@
 //! Loads and stores.
 
-use crate::exec::Machine;
-use crate::exec::place::{Access, Slot, split};
-use crate::exec::undefined::{Undefined, UndefinedByte};
-use crate::exec::warp::{Lanes, Warp, lanes};
-use crate::fault::Exec;
+use crate::exec::access::{Access, RegionId, RegionSlot, Slot, WarpAccess, resolve_spaces};
+use crate::exec::lanes::lanes;
+use crate::exec::machine::Machine;
+use crate::exec::warp::Warp;
+use crate::fault::{ExecResult, FaultKind, RaisedFault};
 use crate::isa::{Space, mask, sign_extend};
 use crate::op::{Load, Reg, Store};
 use crate::report::AccessKind;
-use crate::shadow::{Actor, Finding};
+use crate::shadow::{Accessor, CheckResult};
+use crate::undefined::Undefined;
 use crate::{banks, memory::Region};
 
 /// Maximum number of bytes that one lane accesses.
 pub(crate) const MAX_BYTES: usize = 32;
 
 impl Machine<'_> {
-    pub(crate) fn load(&mut self, warp: &mut Warp, exec: u32, op: &Load) -> Exec<()> {
-        let (addresses, parts) = split(&warp.regs, &op.at, exec);
+    pub(crate) fn load(&mut self, warp: &mut Warp, exec: u32, op: &Load) -> ExecResult<()> {
+        let (addresses, parts) = resolve_spaces(&warp.regs, &op.at, exec);
         let size = op.size as usize;
         let len = size * op.regs.len();
         let pc = warp.pc;
@@ -25,7 +26,8 @@ impl Machine<'_> {
                 continue;
             }
             self.must_be_defined(warp, op.at.base, part, "decide which memory is loaded")?;
-            self.tally(pc, space, AccessKind::Load, &addresses, part, len as u32);
+            let (kind, bytes) = (AccessKind::Load, len as u32);
+            self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
@@ -40,9 +42,10 @@ impl Machine<'_> {
                 for (reg, chunk) in op.regs.iter().zip(bytes.chunks(size)) {
                     warp.regs[*reg as usize][lane] = extended(little_endian(chunk));
                 }
-                if warp.marks.is_some() || !undefined.is_empty() {
+                if warp.marks.is_some() || undefined.is_some() {
                     for (number, reg) in op.regs.iter().enumerate() {
-                        let marks = undefined.get(number * size..(number + 1) * size).map(of_bytes).unwrap_or_default();
+                        let bytes = undefined.as_ref().map(|bytes| &bytes[number * size..(number + 1) * size]);
+                        let marks = bytes.map_or(Undefined::default(), of_bytes);
                         warp.mark(*reg, lane, marks.with(extended(marks.bits)));
                     }
                 }
@@ -51,8 +54,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    pub(crate) fn store(&mut self, warp: &mut Warp, exec: u32, op: &Store) -> Exec<()> {
-        let (addresses, parts) = split(&warp.regs, &op.at, exec);
+    pub(crate) fn store(&mut self, warp: &mut Warp, exec: u32, op: &Store) -> ExecResult<()> {
+        let (addresses, parts) = resolve_spaces(&warp.regs, &op.at, exec);
         let size = op.size as usize;
         let len = size * op.regs.len();
         let pc = warp.pc;
@@ -61,7 +64,8 @@ impl Machine<'_> {
                 continue;
             }
             self.must_be_defined(warp, op.at.base, part, "decide which memory is stored to")?;
-            self.tally(pc, space, AccessKind::Store, &addresses, part, len as u32);
+            let (kind, bytes) = (AccessKind::Store, len as u32);
+            self.tally(pc, &WarpAccess { space, kind, addresses: &addresses, exec: part, bytes });
             for lane in lanes(part) {
                 let thread = warp.thread(lane);
                 let address = addresses[lane];
@@ -80,94 +84,105 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Counts one warp access.
-    pub(crate) fn tally(&mut self, pc: u32, space: Space, kind: AccessKind, addresses: &Lanes, exec: u32, bytes: u32) {
+    /// Counts one access of the instruction at `pc`.
+    pub(crate) fn tally(&mut self, pc: u32, access: &WarpAccess<'_>) {
+        let WarpAccess { space, kind, addresses, exec, bytes } = *access;
         let tally = self.stats.tally(pc, space, kind, bytes);
         tally.executions += 1;
         tally.bytes += u64::from(bytes) * u64::from(exec.count_ones());
         match space {
             Space::Shared => {
-                let passes = self.banks.passes(addresses, exec, bytes, kind == AccessKind::Load);
-                tally.wavefronts += passes.wavefronts;
-                tally.ideal_wavefronts += passes.ideal;
+                let found = self.banks.wavefronts(addresses, exec, bytes, kind == AccessKind::Load);
+                tally.wavefronts += found.count;
+                tally.ideal_wavefronts += found.ideal;
             }
             Space::Global | Space::Generic => {
                 let sectors = banks::sectors(addresses, exec, bytes);
-                tally.sectors += sectors.touched;
+                tally.sectors += sectors.count;
                 tally.ideal_sectors += sectors.ideal;
             }
             Space::Local | Space::Param | Space::Const => {}
         }
     }
 
-    /// Reads the bytes of a slot. Returns their undefined bits, or an empty list if all bits are defined.
-    pub(crate) fn fetch(&mut self, slot: &Slot, access: &Access, out: &mut [u8]) -> Vec<UndefinedByte> {
-        let end = slot.offset + slot.len;
-        let inside = &mut out[..slot.len];
-        match slot.space {
-            Space::Param => {
-                inside.copy_from_slice(&self.params[slot.offset..end]);
-                return Vec::new();
+    /// Reads the bytes of a slot. Returns the undefined bits of each byte of the access, or `None` if all bits are
+    /// defined.
+    pub(crate) fn fetch(&mut self, slot: &Slot, access: &Access, out: &mut [u8]) -> Option<Vec<Undefined>> {
+        match slot {
+            Slot::Param(bytes) => {
+                out.copy_from_slice(bytes.of(self.params));
+                None
             }
-            Space::Const => {
-                inside.copy_from_slice(&self.constants[slot.offset..end]);
-                return Vec::new();
+            Slot::Const(bytes) => {
+                out.copy_from_slice(bytes.of(self.constants));
+                None
             }
-            Space::Local | Space::Shared | Space::Global | Space::Generic => {}
+            Slot::Region(slot) => self.fetch_region(slot, access, out),
         }
-        let races = if slot.space == Space::Local { Vec::new() } else { self.races_of(slot, access) };
-        let region = self.region(slot);
-        inside.copy_from_slice(&region.bytes[slot.offset..end]);
-        let is_written = region.is_written(slot.offset, slot.len);
-        let has_marks = region.undefined.range(slot.offset..end).next().is_some();
-        if is_written && !has_marks && races.is_empty() && slot.len == access.len {
-            return Vec::new();
-        }
-        self.undefined_bytes(slot, access, &races)
     }
 
-    /// Writes the bytes of a slot, some bits of which may be undefined.
-    pub(crate) fn put(&mut self, slot: &Slot, access: &Access, data: &[u8], undefined: &[UndefinedByte]) -> Exec<()> {
-        match slot.space {
-            Space::Param | Space::Const => {
-                let kind = crate::fault::FaultKind::IllegalInstruction;
-                let message = format!("a store to {} memory, which is read-only", slot.space.as_str());
-                return Err(crate::fault::Stop::new(kind, 1 << access.lane, message));
-            }
-            Space::Local => self.region_mut(slot).store(slot.offset, data),
-            Space::Shared | Space::Global | Space::Generic => {
-                if slot.space != Space::Shared && self.memory.buffers[slot.buffer].is_read_only {
-                    return Err(self.read_only(slot.space, access));
+    fn fetch_region(&mut self, slot: &RegionSlot, access: &Access, out: &mut [u8]) -> Option<Vec<Undefined>> {
+        let races = match slot.id {
+            RegionId::Local => Vec::new(),
+            RegionId::Shared | RegionId::Buffer(_) => self.races_of(slot, access),
+        };
+        let region = self.region(slot.id);
+        out[..slot.len].copy_from_slice(&region.bytes[slot.offset..slot.end()]);
+        let is_written = region.is_written(slot.offset, slot.len);
+        let has_marks = region.undefined.range(slot.offset..slot.end()).next().is_some();
+        let is_defined = is_written && !has_marks && races.is_empty() && slot.len == access.len;
+        (!is_defined).then(|| self.undefined_bytes(slot, access, &races))
+    }
+
+    /// Writes the bytes of a slot, some bits of which may be undefined: `undefined` has an entry for each byte, or none.
+    pub(crate) fn put(&mut self, slot: &Slot, access: &Access, data: &[u8], undefined: &[Undefined]) -> ExecResult<()> {
+        let slot = match slot {
+            Slot::Param(_) => return Err(store_to_read_only_space(Space::Param, access)),
+            Slot::Const(_) => return Err(store_to_read_only_space(Space::Const, access)),
+            Slot::Region(slot) => slot,
+        };
+        match slot.id {
+            RegionId::Local => self.region_mut(slot.id).store(slot.offset, data),
+            RegionId::Shared => self.put_checked(slot, access, data)?,
+            RegionId::Buffer(index) => {
+                if self.memory.buffers[index].is_read_only {
+                    return Err(self.read_only(Space::Global, access));
                 }
-                if slot.space != Space::Shared
-                    && let Some(marked) = undefined.iter().find(|byte| byte.is_some())
-                {
-                    let (name, offset) = self.title(slot.space, access);
-                    return Err(self.reached(marked.origin, access.pc, &format!("are stored to `{name}` + {offset}")));
+                if let Some(marked) = undefined.iter().find(|byte| byte.is_some()) {
+                    let (name, offset) = self.location_name(Space::Global, access);
+                    return Err(self.undefined_use(
+                        marked.origin,
+                        access.pc,
+                        &format!("are stored to `{name}` + {offset}"),
+                    ));
                 }
-                let mut finding = self.check(slot, access, Some(data));
-                if self.may_lose(access.pc) {
-                    finding.meetings.retain(|met| !(met.conflict.other_is_write && self.may_lose(met.conflict.pc)));
-                }
-                if let Some(first) = finding.again.filter(|first| self.are_apart(*first, access.pc)) {
-                    return Err(self.not_apart(slot.space, access, first));
-                }
-                if finding.benign {
-                    *self.stats.benign.entry(access.pc).or_insert(0) += 1;
-                }
-                self.region_mut(slot).store(slot.offset, data);
-                self.meet(slot, access, &finding.meetings)?;
+                self.put_checked(slot, access, data)?;
             }
         }
-        let region = self.region_mut(slot);
         let marked = undefined.iter().enumerate().filter(|(_, byte)| byte.is_some());
-        region.undefined.extend(marked.map(|(at, byte)| (slot.offset + at, *byte)));
+        self.region_mut(slot.id).undefined.extend(marked.map(|(at, byte)| (slot.offset + at, *byte)));
         Ok(())
+    }
+
+    /// Writes bytes of memory that threads share, after it has checked how the write is ordered.
+    fn put_checked(&mut self, slot: &RegionSlot, access: &Access, data: &[u8]) -> ExecResult<()> {
+        let mut result = self.check(slot, access, Some(data));
+        if self.may_lose(access.pc) {
+            result.conflicts.retain(|range| !(range.conflict.other_is_write && self.may_lose(range.conflict.pc)));
+        }
+        if let Some(first) = result.own_previous_write.filter(|first| self.are_apart(*first, access.pc)) {
+            return Err(self.not_apart(slot.id.space(), access, first));
+        }
+        if result.benign {
+            *self.stats.benign.entry(access.pc).or_insert(0) += 1;
+        }
+        self.region_mut(slot.id).store(slot.offset, data);
+        self.apply_conflicts(slot, access, &result.conflicts)
     }
 
     /// Whether two instructions are in the same group of stores that are declared disjoint.
     fn are_apart(&self, one: u32, other: u32) -> bool {
-        let group = |pc: u32| self.apart.get(pc as usize).copied().flatten();
+        let group = |pc: u32| self.apart[pc as usize];
         group(one).is_some_and(|known| group(other) == Some(known))
     }
 
@@ -176,29 +191,13 @@ impl Machine<'_> {
         self.any_wins[pc as usize]
     }
 
-    pub(crate) fn region(&self, slot: &Slot) -> &Region {
-        match slot.space {
-            Space::Shared => &self.cta.shared,
-            Space::Local => &self.cta.local,
-            _ => &self.memory.buffers[slot.buffer].region,
-        }
-    }
-
-    pub(crate) fn region_mut(&mut self, slot: &Slot) -> &mut Region {
-        match slot.space {
-            Space::Shared => &mut self.cta.shared,
-            Space::Local => &mut self.cta.local,
-            _ => &mut self.memory.buffers[slot.buffer].region,
-        }
-    }
-
     /// Records an access in the shadow memory: a write if there is `data`, otherwise a read.
-    pub(crate) fn check(&mut self, slot: &Slot, access: &Access, data: Option<&[u8]>) -> Finding {
+    pub(crate) fn check(&mut self, slot: &RegionSlot, access: &Access, data: Option<&[u8]>) -> CheckResult {
         if !self.options.check_races {
-            return Finding::default();
+            return CheckResult::default();
         }
         let cta = &mut self.cta;
-        let actor = Actor {
+        let accessor = Accessor {
             cta: cta.number,
             first_cta: self.first_cta,
             thread: access.thread,
@@ -207,28 +206,34 @@ impl Machine<'_> {
             pc: access.pc,
             strong: access.strong,
         };
-        let region: &mut Region = match slot.space {
-            Space::Shared => &mut cta.shared,
-            _ => &mut self.memory.buffers[slot.buffer].region,
+        let region: &mut Region = match slot.id {
+            RegionId::Shared => &mut cta.shared,
+            RegionId::Local => &mut cta.local,
+            RegionId::Buffer(index) => &mut self.memory.buffers[index].region,
         };
         match data {
-            None => region.shadow.read(slot.offset, slot.len, &actor),
+            None => region.shadow.read(slot.offset, slot.len, &accessor),
             Some(data) => {
                 let old = &region.bytes[slot.offset..slot.offset + data.len()];
-                region.shadow.write(slot.offset, old, data, &actor)
+                region.shadow.write(slot.offset, old, data, &accessor)
             }
         }
     }
 }
 
+fn store_to_read_only_space(space: Space, access: &Access) -> Box<RaisedFault> {
+    let message = format!("a store to {} memory, which is read-only", space.as_str());
+    RaisedFault::new(FaultKind::IllegalInstruction, 1 << access.lane, message)
+}
+
 /// Combines the undefined bits of the bytes of one value.
-fn of_bytes(bytes: &[UndefinedByte]) -> Undefined {
+fn of_bytes(bytes: &[Undefined]) -> Undefined {
     let shifted = bytes.iter().enumerate().map(|(at, byte)| byte.with(byte.bits << (8 * at)));
     shifted.fold(Undefined::default(), Undefined::or)
 }
 
 /// The undefined bits of the registers that are stored, for each byte; empty if there are none.
-fn stored_marks(warp: &Warp, regs: &[Reg], lane: usize, size: usize) -> Vec<UndefinedByte> {
+fn stored_marks(warp: &Warp, regs: &[Reg], lane: usize, size: usize) -> Vec<Undefined> {
     if warp.marks.is_none() || regs.iter().all(|reg| !warp.undefined(*reg, lane).is_some()) {
         return Vec::new();
     }

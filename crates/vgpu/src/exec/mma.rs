@@ -5,10 +5,10 @@
 //! f32, ties to even. f16 sums are kept in f32 too, and rounded once at the end. Subnormals are kept. Integer sums are
 //! exact, and wrap or clamp at the end.
 
-use crate::exec::warp::Lanes;
+use crate::exec::lanes::Lanes;
 use crate::float::{F16, bits32, narrow, widen};
 use crate::isa::{Round, mask};
-use crate::op::{Mma, Multiplicand, Reg, Sums};
+use crate::op::{AccumulatorType, Mma, Multiplicand, Reg};
 
 /// Rows of A, or columns of B, of at most 32 elements.
 type Lines<T, const N: usize> = [[T; 32]; N];
@@ -17,19 +17,19 @@ type Accumulators<T> = [[T; 8]; 16];
 
 /// Executes an `mma.sync` in all lanes.
 pub(crate) fn execute(regs: &mut [Lanes], op: &Mma) {
-    let sums = match op.sums {
-        Sums::S32 { saturate } => {
+    let sums = match op.accumulator {
+        AccumulatorType::S32 { saturate } => {
             let (a, b) = multiplicands(regs, op, integer);
             let c = read_sums(regs, &op.c, |word| i64::from(word as i32));
             let sums = multiply(&a, &b, &c, op.k, |a, b, sum| sum + a * b);
             let clamped = |sum: i64| sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
             words(&sums, |sum| if saturate { clamped(sum) as u32 } else { sum as u32 })
         }
-        Sums::F32 => {
+        AccumulatorType::F32 => {
             let sums = float_sums(regs, op, f32::from_bits);
             words(&sums, |sum| bits32(sum) as u32)
         }
-        Sums::F16 => {
+        AccumulatorType::F16 => {
             let sums = float_sums(regs, op, |word| widen(word, F16) as f32);
             words(&sums, |sum| narrow(f64::from(sum), F16, Round::Nearest))
         }

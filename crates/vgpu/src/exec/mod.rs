@@ -1,8 +1,12 @@
 //! Executes a decoded kernel: CTAs one after another, the warps of a CTA in turn, converged lanes together.
 
+mod access;
+mod address;
 mod aligned;
+mod arrival;
 mod atomic;
 mod barrier;
+mod carry;
 mod collective;
 mod compare;
 mod control;
@@ -10,187 +14,19 @@ mod convert;
 mod cta;
 mod double_mma;
 mod float;
+mod grid;
 mod int;
-mod joins;
+mod lanes;
 mod ldmatrix;
+mod machine;
 mod matrix;
 mod memory;
 mod mma;
-mod place;
+mod post_dominators;
+mod scalar;
+mod schedule;
 mod step;
 mod undefined;
 mod warp;
 
-use crate::banks::Banks;
-use crate::fault::{Fault, Stop};
-use crate::launch::{Launch, Options, Progress};
-use crate::memory::Memory;
-use crate::program::{Info, Program};
-use crate::ptx::ast::Loc;
-use crate::report::{Report, Stats};
-use cta::Cta;
-use joins::Joins;
-pub(crate) use undefined::UndefinedByte;
-use undefined::{KnownRaces, Origins};
-
-/// Maximum number of runs of one launch; each run knows the races that the previous runs found.
-const MOST_RUNS: usize = 16;
-
-/// Number of thread instructions between two progress reports.
-const TOLD_EVERY: u64 = 10_000_000;
-
-/// The state of a run: everything that the executing kernel can access.
-struct Machine<'a> {
-    program: &'a Program,
-    launch: &'a Launch,
-    options: &'a Options,
-    /// The parameter block of the launch.
-    params: &'a [u8],
-    /// The constant memory of the module.
-    constants: &'a [u8],
-    memory: &'a mut Memory,
-    stats: Stats,
-    banks: Banks,
-    /// The CTA that is running.
-    cta: Cta,
-    /// For each instruction, its group of stores that are declared disjoint, if it is in one.
-    apart: Vec<Option<u32>>,
-    /// For each instruction, whether it is a store on an `any_wins` line.
-    any_wins: Vec<bool>,
-    /// Number of the launch's first CTA.
-    first_cta: u32,
-    /// The buffer of the last global access.
-    last_buffer: usize,
-    /// Loads that returned undefined bits.
-    origins: Origins,
-    /// Where branches reconverge; computed on first use.
-    joins: Option<Joins>,
-    /// Reads that race with later writes: those found by earlier runs (`known`) and by this one (`found`).
-    known: &'a KnownRaces,
-    found: KnownRaces,
-    /// Whether this is the last run, so that no race can be deferred to another one.
-    is_last: bool,
-    /// Progress made by the CTAs before this one.
-    before: Progress,
-    /// Thread instructions at the last progress report.
-    told: u64,
-    /// Receives progress reports.
-    watch: &'a mut dyn FnMut(Progress),
-}
-
-/// A kernel that is ready to run, with its parameters and options.
-pub(crate) struct Ready<'a> {
-    pub(crate) program: &'a Program,
-    pub(crate) launch: &'a Launch,
-    /// Number of the launch's first CTA.
-    pub(crate) first_cta: u32,
-    /// The parameter block.
-    pub(crate) params: &'a [u8],
-    /// The constant memory of the module.
-    pub(crate) constants: &'a [u8],
-    pub(crate) options: &'a Options,
-}
-
-/// Runs every CTA of the launch, and repeats the run as long as it finds new reads that race with later writes.
-pub(crate) fn run_grid(
-    ready: &Ready<'_>,
-    memory: &mut Memory,
-    watch: &mut dyn FnMut(Progress),
-) -> Result<Report, Box<Fault>> {
-    let before = ready.options.check_races.then(|| memory.clone());
-    let mut known = KnownRaces::default();
-    let mut runs = 1;
-    loop {
-        let is_last = runs == MOST_RUNS || before.is_none();
-        let (result, found) = run_once(ready, memory, watch, &known, is_last);
-        if !known.join(found) || is_last {
-            return result;
-        }
-        if let Some(before) = &before {
-            *memory = before.clone();
-        }
-        runs += 1;
-    }
-}
-
-/// Performs one run. Also returns the reads that raced with later writes.
-fn run_once(
-    ready: &Ready<'_>,
-    memory: &mut Memory,
-    watch: &mut dyn FnMut(Progress),
-    known: &KnownRaces,
-    is_last: bool,
-) -> (Result<Report, Box<Fault>>, KnownRaces) {
-    let Ready { program, launch, first_cta, params, constants, options } = *ready;
-    let [x, y, z] = launch.grid;
-    let count = x.saturating_mul(y).saturating_mul(z);
-    let mut machine = Machine {
-        program,
-        launch,
-        options,
-        params,
-        constants,
-        memory,
-        stats: Stats::new(program.code.len()),
-        banks: Banks::new(),
-        cta: Cta::new(program, launch, options, first_cta, [0; 3]),
-        apart: by_line(program, |line| options.apart.get(&line).copied()),
-        any_wins: by_line(program, |line| options.any_wins.contains(&line)),
-        first_cta,
-        last_buffer: 0,
-        origins: Origins::default(),
-        joins: None,
-        known,
-        found: KnownRaces::default(),
-        is_last,
-        before: Progress { ctas: count, ended: 0, thread_instructions: 0 },
-        told: 0,
-        watch,
-    };
-    let result = (0..count).try_for_each(|linear| {
-        let index = [linear % x, linear / x % y, linear / x / y];
-        machine.cta = Cta::new(program, launch, options, first_cta + linear, index);
-        machine.run_cta()?;
-        machine.before.ended += 1;
-        machine.before.thread_instructions += machine.cta.executed;
-        Ok(())
-    });
-    let report = result.map(|()| machine.stats.report(program));
-    (report, machine.found)
-}
-
-/// The value of `of_line` for the CUDA line of each instruction. The lines are those of the kernel's file; code from
-/// another file and inlined code, whose line belongs to the inlined function, have the default.
-fn by_line<T: Default>(program: &Program, of_line: impl Fn(u32) -> T) -> Vec<T> {
-    let is_own = |loc: &Loc| loc.inlined_at.is_none() && Some(loc.file) == program.source_file;
-    let value = |info: &Info| info.loc.filter(is_own).map(|loc| of_line(loc.line)).unwrap_or_default();
-    program.info.iter().map(value).collect()
-}
-
-impl Machine<'_> {
-    /// Reports the progress of the launch at intervals.
-    fn tell(&mut self) {
-        let thread_instructions = self.before.thread_instructions + self.cta.executed;
-        if thread_instructions - self.told >= TOLD_EVERY {
-            self.told = thread_instructions;
-            (self.watch)(Progress { thread_instructions, ..self.before });
-        }
-    }
-
-    /// Adds the source location, the CTA and the warp to a fault.
-    fn fault(&self, stop: Stop, pc: u32, warp: u32) -> Box<Fault> {
-        let at = self.program.place(stop.pc.unwrap_or(pc));
-        Box::new(Fault {
-            kind: stop.kind,
-            at,
-            cta: self.cta.index,
-            warp: stop.warp.unwrap_or(warp),
-            lanes: stop.lanes,
-            address: stop.address,
-            location: stop.location,
-            message: stop.message,
-            related: stop.related.map(|pc| self.program.place(pc)),
-            waiting: stop.waiting,
-        })
-    }
-}
+pub(crate) use grid::{PreparedLaunch, run_grid};

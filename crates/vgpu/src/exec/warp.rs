@@ -5,58 +5,24 @@
 //! control flow reconverges. A group that runs for long while others are ready is set aside for a while, so that a loop
 //! that waits for another lane terminates.
 
+use crate::exec::lanes::{Lanes, lanes};
 use crate::exec::undefined::{Marks, UndefinedLanes, Update};
+use crate::op::{CollectiveFn, Guard};
 use crate::program::{Preset, Program};
 
-/// One value for each lane.
-pub(crate) type Lanes = [u64; 32];
-
-/// All lanes.
-pub(crate) const FULL: u32 = u32::MAX;
 /// Number of steps that a group may run while other groups are ready.
 const PATIENCE: u32 = 2048;
 const DEEPEST: u32 = 1 << 20;
 
-/// Lane numbers of a mask, in order.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LaneIter(u32);
-
-/// The lanes of `mask`.
-pub(crate) fn lanes(mask: u32) -> LaneIter {
-    LaneIter(mask)
-}
-
-impl Iterator for LaneIter {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        if self.0 == 0 {
-            return None;
-        }
-        let lane = self.0.trailing_zeros() as usize;
-        self.0 &= self.0 - 1;
-        Some(lane)
-    }
-}
-
 /// What a lane waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    None,
     /// For the other members of a warp-wide instruction.
-    Collective {
-        pc: u32,
-        members: u32,
-    },
+    Collective { pc: u32, members: u32, f: CollectiveFn },
     /// For the rest of the warp, before an aligned instruction.
-    Aligned {
-        pc: u32,
-    },
+    Aligned { pc: u32 },
     /// At a barrier of the CTA.
-    Barrier {
-        pc: u32,
-        id: u32,
-    },
+    Barrier { pc: u32, id: u32 },
 }
 
 /// The values that presets take in one warp.
@@ -93,8 +59,8 @@ pub(crate) struct Warp {
     pub(crate) pcs: [u32; 32],
     /// Return addresses of each lane.
     pub(crate) stacks: Vec<Vec<u32>>,
-    /// What each lane waits for.
-    pub(crate) waits: [Wait; 32],
+    /// What each lane waits for, unless it can run.
+    pub(crate) waits: [Option<Wait>; 32],
     /// Lanes that exist and have not exited.
     pub(crate) alive: u32,
     /// Lanes that can run.
@@ -131,7 +97,7 @@ impl Warp {
             marks: None,
             pcs: [0; 32],
             stacks: vec![Vec::new(); 32],
-            waits: [Wait::None; 32],
+            waits: [None; 32],
             alive,
             ready: alive,
             active: 0,
@@ -224,19 +190,19 @@ impl Warp {
     }
 
     /// Blocks the lanes in `exec`, which will continue at `resume`; the rest of the group goes to the next instruction.
-    pub(crate) fn block(&mut self, exec: u32, wait: Wait, resume: u32) {
+    pub(crate) fn block(&mut self, exec: u32, resume: u32, wait: impl Fn(usize) -> Wait) {
         self.branch(exec, resume);
         self.park();
         self.ready &= !exec;
         for lane in lanes(exec) {
-            self.waits[lane] = wait;
+            self.waits[lane] = Some(wait(lane));
         }
     }
 
     /// Lets blocked lanes run.
     pub(crate) fn unblock(&mut self, mask: u32) {
         for lane in lanes(mask) {
-            self.waits[lane] = Wait::None;
+            self.waits[lane] = None;
         }
         self.ready |= mask;
         // The running group, if any, is parked so that a group is selected from all ready lanes.
@@ -244,7 +210,7 @@ impl Warp {
     }
 
     /// Lanes for which the predicate is true.
-    pub(crate) fn guard(&self, guard: crate::op::Guard) -> u32 {
+    pub(crate) fn guard(&self, guard: Guard) -> u32 {
         let value = self.preds[guard.index as usize];
         if guard.negate { !value } else { value }
     }
@@ -282,12 +248,10 @@ fn preset_value(preset: Preset, warp: u32, lane: u32, environment: &Environment)
     match preset {
         Preset::Value(value) => value,
         Preset::DynamicShared => environment.dynamic_shared,
-        Preset::Tid(0) => u64::from(thread % width),
-        Preset::Tid(1) => u64::from(thread / width % height),
-        Preset::Tid(_) => u64::from(thread / width / height),
-        Preset::Ntid(axis) => u64::from(environment.block[axis.min(2)]),
-        Preset::Ctaid(axis) => u64::from(environment.cta[axis.min(2)]),
-        Preset::Nctaid(axis) => u64::from(environment.grid[axis.min(2)]),
+        Preset::Tid(axis) => u64::from(axis.of([thread % width, thread / width % height, thread / width / height])),
+        Preset::Ntid(axis) => u64::from(axis.of(environment.block)),
+        Preset::Ctaid(axis) => u64::from(axis.of(environment.cta)),
+        Preset::Nctaid(axis) => u64::from(axis.of(environment.grid)),
         Preset::LaneId => u64::from(lane),
         Preset::WarpId => u64::from(warp),
         Preset::WarpCount => u64::from(environment.warps),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::exec::UndefinedByte;
 use crate::shadow::Shadow;
+use crate::undefined::Undefined;
 
 /// A bit set with one bit per byte.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ pub(crate) struct Region {
     /// The bytes that were written; `None` means all of them.
     pub(crate) written: Option<Bits>,
     /// Undefined bits that were stored, by byte.
-    pub(crate) undefined: BTreeMap<usize, UndefinedByte>,
+    pub(crate) undefined: BTreeMap<usize, Undefined>,
     /// Accesses recorded for race detection.
     pub(crate) shadow: Shadow,
 }

@@ -1,9 +1,8 @@
 //! Floating-point functions and conversions.
 
 use crate::float::Format;
-use crate::isa::{DType, Round};
-use crate::op::integer::Extreme;
-use crate::op::operand::{Element, Reg};
+use crate::isa::Round;
+use crate::op::operand::{FloatType, NumberType, Reg};
 
 /// Floating-point functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +22,10 @@ pub(crate) enum FloatFn {
     Sin,
     Cos,
     Tanh,
-    Min(Extreme),
-    Max(Extreme),
-    Min3(Extreme),
-    Max3(Extreme),
+    Min(MinMaxMode),
+    Max(MinMaxMode),
+    Min3(MinMaxMode),
+    Max3(MinMaxMode),
     Neg,
     Abs,
     CopySign,
@@ -48,7 +47,7 @@ impl FloatFn {
 /// The type, rounding and modifiers of a floating-point instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FloatMode {
-    pub(crate) element: Element,
+    pub(crate) element: FloatType,
     /// Two elements in one register.
     pub(crate) packed: bool,
     pub(crate) round: Round,
@@ -76,8 +75,8 @@ pub(crate) enum TestFn {
 pub(crate) struct Convert {
     pub(crate) d: Reg,
     pub(crate) a: Reg,
-    pub(crate) from: DType,
-    pub(crate) to: DType,
+    pub(crate) from: NumberType,
+    pub(crate) to: NumberType,
     /// Width of the destination register in bits.
     pub(crate) width: u32,
     pub(crate) round: Round,
@@ -110,4 +109,15 @@ pub(crate) struct ConvertPair {
     pub(crate) relu: bool,
     /// Values that are too large become the largest finite value (`.satfinite`).
     pub(crate) finite: bool,
+}
+
+/// The forms of `min` and `max` (PTX ISA, section 9.7.3.11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MinMaxMode {
+    /// The result is NaN if a source is NaN.
+    pub(crate) nan: bool,
+    /// Compares the magnitudes.
+    pub(crate) abs: bool,
+    /// The sign of the result is the XOR of the signs of the sources.
+    pub(crate) xorsign: bool,
 }

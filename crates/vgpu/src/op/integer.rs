@@ -1,5 +1,7 @@
 //! Integer functions.
 
+use crate::op::operand::Reg;
+
 /// Integer functions; `bits` of the instruction is the operand width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IntFn {
@@ -86,7 +88,7 @@ pub(crate) enum IntFn {
         wrap: bool,
     },
     /// On both 16-bit halves of a 32-bit register.
-    Halves(HalvesFn),
+    Packed16(Packed16Fn),
     /// `slct`: the first value if the third is not negative, otherwise the second.
     Select {
         float: bool,
@@ -104,7 +106,7 @@ impl IntFn {
             IntFn::Bfind { .. } | IntFn::Brev | IntFn::Clz | IntFn::Popc => 1,
             IntFn::Add | IntFn::Sub | IntFn::AddSat | IntFn::SubSat | IntFn::Mul | IntFn::MulHi { .. } => 2,
             IntFn::MulWide { .. } | IntFn::Mul24 { .. } | IntFn::Div { .. } | IntFn::Rem { .. } => 2,
-            IntFn::Halves(_) | IntFn::Min { .. } | IntFn::Max { .. } | IntFn::And | IntFn::Or | IntFn::Xor => 2,
+            IntFn::Packed16(_) | IntFn::Min { .. } | IntFn::Max { .. } | IntFn::And | IntFn::Or | IntFn::Xor => 2,
             IntFn::Shl | IntFn::Shr { .. } | IntFn::Bmsk { .. } => 2,
             IntFn::Mad | IntFn::MadHi { .. } | IntFn::MadHiSat | IntFn::MadWide { .. } | IntFn::Mad24 { .. } => 3,
             IntFn::Funnel { .. } | IntFn::Prmt(_) | IntFn::Lop3(_) | IntFn::Sad { .. } => 3,
@@ -116,7 +118,7 @@ impl IntFn {
 
 /// Packed 16-bit integer functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HalvesFn {
+pub(crate) enum Packed16Fn {
     Add,
     Sub,
     Min { signed: bool },
@@ -144,13 +146,15 @@ pub(crate) enum CarryFn {
     MadHi { signed: bool },
 }
 
-/// The forms of `min` and `max` (PTX ISA, section 9.7.3.11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extreme {
-    /// The result is NaN if a source is NaN.
-    pub(crate) nan: bool,
-    /// Compares the magnitudes.
-    pub(crate) abs: bool,
-    /// The sign of the result is the XOR of the signs of the sources.
-    pub(crate) xorsign: bool,
+/// An instruction that reads or writes the carry flag.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carry {
+    pub(crate) f: CarryFn,
+    pub(crate) bits: u32,
+    /// Adds the carry flag.
+    pub(crate) read: bool,
+    /// Sets the carry flag.
+    pub(crate) write: bool,
+    pub(crate) d: Reg,
+    pub(crate) s: [Reg; 3],
 }

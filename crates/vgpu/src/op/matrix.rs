@@ -27,7 +27,7 @@ impl Multiplicand {
 
 /// The type of the accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sums {
+pub(crate) enum AccumulatorType {
     F32,
     F16,
     S32 { saturate: bool },
@@ -40,7 +40,7 @@ pub(crate) struct Mma {
     pub(crate) k: usize,
     pub(crate) a_type: Multiplicand,
     pub(crate) b_type: Multiplicand,
-    pub(crate) sums: Sums,
+    pub(crate) accumulator: AccumulatorType,
     pub(crate) a: Box<[Reg]>,
     pub(crate) b: Box<[Reg]>,
     pub(crate) c: Box<[Reg]>,

@@ -1,6 +1,6 @@
 //! Memory accesses.
 
-use crate::op::operand::{Element, MemRef, Reg};
+use crate::op::operand::{FloatType, MemRef, Reg};
 
 /// `ld`.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ pub(crate) struct Store {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtomFn {
     Add,
-    AddFloat(Element, bool),
-    MinFloat(Element, bool),
-    MaxFloat(Element, bool),
+    AddFloat(FloatType, bool),
+    MinFloat(FloatType, bool),
+    MaxFloat(FloatType, bool),
     Min { signed: bool },
     Max { signed: bool },
     Exch,

@@ -7,7 +7,7 @@ use crate::isa::Space;
 pub(crate) type Reg = u32;
 
 /// A predicate, possibly negated.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Guard {
     pub(crate) index: u32,
     pub(crate) negate: bool,
@@ -15,10 +15,45 @@ pub(crate) struct Guard {
 
 /// The element type of a floating-point instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Element {
+pub(crate) enum FloatType {
     F32,
     F64,
     Half(Format),
+}
+
+impl FloatType {
+    /// Bits of one element.
+    pub(crate) fn bits(self) -> u32 {
+        match self {
+            FloatType::F32 => 32,
+            FloatType::F64 => 64,
+            FloatType::Half(_) => 16,
+        }
+    }
+}
+
+/// The type of a number that is compared or converted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumberType {
+    Integer(IntegerType),
+    Float(FloatType),
+}
+
+/// The type of an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IntegerType {
+    pub(crate) signed: bool,
+    pub(crate) bits: u32,
+}
+
+impl NumberType {
+    /// Bits of one number.
+    pub(crate) fn bits(self) -> u32 {
+        match self {
+            NumberType::Integer(integer) => integer.bits,
+            NumberType::Float(element) => element.bits(),
+        }
+    }
 }
 
 /// A memory operand: `base + offset` in a state space.

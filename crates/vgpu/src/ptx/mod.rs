@@ -1,6 +1,7 @@
 //! Parses PTX text into a syntax tree: tokens, statements, operands. Names are not resolved here.
 
 pub(crate) mod ast;
+mod directive;
 mod lexer;
 mod operand;
 mod parser;

@@ -3,9 +3,9 @@
 use crate::harness::{halves, map, pairs, refusals};
 use crate::small::{BF16, F16};
 
-type Comparison = fn(f64, f64) -> bool;
+type HostComparison = fn(f64, f64) -> bool;
 
-const COMPARISONS: [(&str, Comparison); 14] = [
+const COMPARISONS: [(&str, HostComparison); 14] = [
     ("eq", |a, b| a == b),
     ("ne", |a, b| a != b && !unordered(a, b)),
     ("lt", |a, b| a < b),

@@ -47,13 +47,13 @@ fn least(a: f64, b: f64) -> f64 {
     }
 }
 
-type Function = fn(f64, f64, f64) -> f64;
+type HostFn = fn(f64, f64, f64) -> f64;
 
 #[test]
 fn arithmetic_is_that_of_ieee() {
     let (a, b) = pairs(&VALUES);
     let c: Vec<f64> = (0..a.len()).map(|at| VALUES[at * 5 % 16]).collect();
-    let forms: [(&str, Function); 11] = [
+    let forms: [(&str, HostFn); 11] = [
         ("add.rn.f64 %d0, %d1, %d2;", |a, b, _| a + b),
         ("sub.f64 %d0, %d1, %d2;", |a, b, _| a - b),
         ("mul.rn.f64 %d0, %d1, %d2;", |a, b, _| a * b),

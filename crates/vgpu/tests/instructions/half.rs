@@ -27,12 +27,12 @@ fn run(instruction: &str, format: Small, a: &[u32], b: f64, c: f64) -> Vec<u32> 
     found
 }
 
-type Function = fn(f64, f64, f64) -> f64;
+type HostFn = fn(f64, f64, f64) -> f64;
 
 #[test]
 fn every_half_is_added_and_multiplied() {
     let (b, c) = (-1.375, 0.8125);
-    let forms: [(&str, Function); 9] = [
+    let forms: [(&str, HostFn); 9] = [
         ("add.NAME %h0, %h1, %h2;", |a, b, _| a + b),
         ("add.rn.NAME %h0, %h2, %h1;", |a, b, _| a + b),
         ("sub.NAME %h0, %h1, %h2;", |a, b, _| a - b),

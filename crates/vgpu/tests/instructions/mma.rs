@@ -7,15 +7,15 @@ use crate::small::{BF16, E4M3, E5M2, F16, Small};
 
 /// Row and column of the `i`-th element of a lane, whose `groupID` is `g` and `threadID_in_group` is `t` (PTX ISA,
 /// "Matrix Fragments for mma...").
-type Place = fn(usize, usize, usize) -> (usize, usize);
+type Position = fn(usize, usize, usize) -> (usize, usize);
 
 /// A shape m16n8 for multiplicands of `bits` bits.
 struct Shape {
     name: &'static str,
     k: usize,
     bits: usize,
-    a: Place,
-    b: Place,
+    a: Position,
+    b: Position,
 }
 
 fn lower_if(low: bool, g: usize) -> usize {
@@ -70,7 +70,7 @@ const K32_BYTES: Shape = Shape {
     b: |g, t, i| (if i < 4 { t * 4 + (i & 3) } else { t * 4 + (i & 3) + 16 }, g),
 };
 
-const SUMS: Place = |g, t, i| (lower_if(i < 2, g), t * 2 + (i & 1));
+const SUMS: Position = |g, t, i| (lower_if(i < 2, g), t * 2 + (i & 1));
 
 /// A matrix of bit patterns.
 type Patterns = Vec<Vec<u32>>;
@@ -80,7 +80,7 @@ fn matrix(rows: usize, columns: usize, mut element: impl FnMut() -> u32) -> Patt
 }
 
 /// The registers of a fragment of `count` elements a lane.
-fn scatter(matrix: &[Vec<u32>], count: usize, bits: usize, place: Place) -> Vec<Vec<u32>> {
+fn scatter(matrix: &[Vec<u32>], count: usize, bits: usize, place: Position) -> Vec<Vec<u32>> {
     let in_register = 32 / bits;
     let mut registers = vec![vec![0; 32]; count / in_register];
     for i in 0..count {

@@ -160,7 +160,7 @@ fn roots_and_reciprocals_of_special_values() {
     assert_eq!(reciprocal_roots, [infinity, -infinity, 0.0, f32::NAN, f32::NAN, f32::NAN].map(result));
 }
 
-type Function = fn(f64) -> f64;
+type HostFn = fn(f64) -> f64;
 
 /// `count` evenly spaced numbers from `first` up to, but not including, `last`.
 fn range(first: f64, last: f64, count: usize) -> Vec<f32> {
@@ -168,7 +168,7 @@ fn range(first: f64, last: f64, count: usize) -> Vec<f32> {
 }
 
 /// The largest error of `instruction` on `inputs`; `error` compares a result with the true value.
-fn worst(instruction: &str, inputs: &[f32], truth: Function, error: Exact) -> f64 {
+fn worst(instruction: &str, inputs: &[f32], truth: HostFn, error: Exact) -> f64 {
     let [found] = map(&format!("{instruction} %o0, %i0;"), &[&bits(inputs)]);
     let errors =
         found.iter().zip(inputs).map(|(bits, x)| error(f64::from(f32::from_bits(*bits)), truth(f64::from(*x))));
@@ -188,7 +188,7 @@ fn approximations_keep_the_error_that_the_isa_states() {
     let pi = std::f64::consts::PI;
     let positive: Vec<f32> = (-120..120).flat_map(|at| range(2f64.powi(at), 2f64.powi(at + 1), 16)).collect();
     let far_from_one: Vec<f32> = positive.iter().copied().filter(|x| !(0.5..=2.0).contains(x)).collect();
-    let forms: [(&str, &[f32], Function, Exact, i32); 10] = [
+    let forms: [(&str, &[f32], HostFn, Exact, i32); 10] = [
         ("ex2.approx.ftz.f32", &range(-125.0, 127.9, 4096), f64::exp2, relative, -22),
         ("ex2.approx.f32", &range(-125.0, 127.9, 4096), f64::exp2, relative, -22),
         ("lg2.approx.f32", &range(0.5, 2.0, 4096), f64::log2, absolute, -22),

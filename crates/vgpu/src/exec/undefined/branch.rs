@@ -6,20 +6,22 @@
 //! at which they reconverge. If neither path has an observable effect, the lane continues there, and register bits in
 //! which the paths differ become undefined. Otherwise the branch is a fault.
 
-use crate::exec::Machine;
-use crate::exec::joins::Joins;
-use crate::exec::place::split;
-use crate::exec::step::scalar;
-use crate::exec::undefined::{Undefined, UndefinedLanes, Update, of};
-use crate::exec::warp::{Warp, lanes};
+use crate::exec::access::resolve_spaces;
+use crate::exec::lanes::lanes;
+use crate::exec::machine::Machine;
+use crate::exec::post_dominators::PostDominators;
+use crate::exec::scalar;
+use crate::exec::undefined::{UndefinedLanes, Update, undefined_results};
+use crate::exec::warp::Warp;
 use crate::isa::{Space, mask};
 use crate::op::{Guard, Load, Op, Reg};
+use crate::undefined::Undefined;
 
 /// Maximum number of instructions that are tried on one path.
-const MOST_STEPS: u32 = 1 << 16;
+const MAX_PATH_STEPS: u32 = 1 << 16;
 
 /// Maximum nesting depth of branches of which both paths are tried.
-const MOST_DEPTH: u32 = 3;
+const MAX_NESTED_BRANCHES: u32 = 3;
 
 /// A branch of which both paths are tried.
 #[derive(Clone, Copy)]
@@ -35,7 +37,7 @@ struct Branch {
 impl Machine<'_> {
     /// Executes a branch of the running group whose condition is undefined in some lanes. Returns false if it matters
     /// which path these lanes take.
-    pub(crate) fn branch_both_ways(&mut self, warp: &mut Warp, guard: Guard, target: u32) -> bool {
+    pub(crate) fn branch_on_undefined(&mut self, warp: &mut Warp, guard: Guard, target: u32) -> bool {
         let (pc, active) = (warp.pc, warp.active);
         let taken = active & warp.guard(guard);
         let undefined: Vec<(usize, u32)> =
@@ -45,8 +47,8 @@ impl Machine<'_> {
         let (mut one, mut other) = (warp.clone(), warp.clone());
         for (lane, origin) in undefined {
             let branch = Branch { pc, target, origin, depth: 0 };
-            let Some(join) = self.tried(&mut one, &mut other, lane, branch) else { return false };
-            warp.adopt(&one, lane);
+            let Some(join) = self.try_both_paths(&mut one, &mut other, lane, branch) else { return false };
+            warp.copy_lane(&one, lane);
             pcs[lane] = join;
         }
         warp.pcs = pcs;
@@ -56,32 +58,32 @@ impl Machine<'_> {
 
     /// Tries both paths for a lane, on two warps that agree in that lane, and leaves the merged state in `one`. Returns
     /// where the lane continues, or `None` if a path does more than compute and load.
-    fn tried(&mut self, one: &mut Warp, other: &mut Warp, lane: usize, branch: Branch) -> Option<u32> {
+    fn try_both_paths(&mut self, one: &mut Warp, other: &mut Warp, lane: usize, branch: Branch) -> Option<u32> {
         let program = self.program;
-        let join = self.joins.get_or_insert_with(|| Joins::of(program)).at(branch.pc)?;
-        let first = self.alone(one, lane, branch, branch.target, join)?;
-        self.alone(other, lane, branch, branch.pc + 1, join)?;
+        let join = self.post_dominators.get_or_insert_with(|| PostDominators::of(program)).at(branch.pc)?;
+        let first = self.run_lane(one, lane, branch, branch.target, join)?;
+        self.run_lane(other, lane, branch, branch.pc + 1, join)?;
         one.merge(other, lane, branch.origin);
         Some(first)
     }
 
     /// Executes a lane from `start` to `join`, or to the end of the function. `None` if it does more than compute and load.
-    fn alone(&mut self, warp: &mut Warp, lane: usize, branch: Branch, start: u32, join: u32) -> Option<u32> {
+    fn run_lane(&mut self, warp: &mut Warp, lane: usize, branch: Branch, start: u32, join: u32) -> Option<u32> {
         let (program, exec) = (self.program, 1u32 << lane);
         let mut pc = start;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_PATH_STEPS {
             if pc == join {
                 return Some(pc);
             }
-            let inst = program.code.get(pc as usize)?;
+            let inst = &program.code[pc as usize];
             let is_executed = match inst.guard {
                 None => true,
                 Some(guard) => match (warp.undefined_pred(guard.index, exec), &inst.op) {
                     (None, _) => warp.guard(guard) & exec != 0,
-                    (Some(origin), Op::Bra { target }) if branch.depth < MOST_DEPTH => {
+                    (Some(origin), Op::Bra { target }) if branch.depth < MAX_NESTED_BRANCHES => {
                         let inner = Branch { pc, target: *target, origin, depth: branch.depth + 1 };
                         let mut other = warp.clone();
-                        pc = self.tried(warp, &mut other, lane, inner)?;
+                        pc = self.try_both_paths(warp, &mut other, lane, inner)?;
                         continue;
                     }
                     (Some(_), _) => return None,
@@ -96,7 +98,7 @@ impl Machine<'_> {
                 // The paths reconverge at the end of the function: the lane continues with this exit or return.
                 Op::Ret | Op::Exit if join as usize == program.code.len() => return Some(pc),
                 Op::Load(load) => {
-                    self.load_alone(warp, lane, load, branch.origin);
+                    self.load_for_lane(warp, lane, load, branch.origin);
                     pc += 1;
                 }
                 Op::Ret | Op::Exit | Op::Trap | Op::Call { .. } | Op::CopyBack(_) | Op::BranchIndex { .. } => {
@@ -104,9 +106,10 @@ impl Machine<'_> {
                 }
                 Op::Store(_) | Op::Atomic(_) | Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => return None,
                 Op::Clock { .. } => return None,
-                op => {
-                    let updates = of(warp, exec, op);
-                    scalar(warp, exec, op);
+                Op::Nop => pc += 1,
+                Op::Scalar(op) => {
+                    let updates = undefined_results(warp, exec, op);
+                    scalar::execute(warp, exec, op);
                     warp.update_marks(exec, updates);
                     pc += 1;
                 }
@@ -116,9 +119,9 @@ impl Machine<'_> {
     }
 
     /// Loads on one path only: parameters have their known values; everything loaded from other memory is undefined.
-    fn load_alone(&self, warp: &mut Warp, lane: usize, load: &Load, origin: u32) {
+    fn load_for_lane(&self, warp: &mut Warp, lane: usize, load: &Load, origin: u32) {
         let size = load.size as usize;
-        let start = split(&warp.regs, &load.at, 1 << lane).0[lane] as usize;
+        let start = resolve_spaces(&warp.regs, &load.at, 1 << lane).0[lane] as usize;
         let is_known = load.at.space == Space::Param && warp.undefined_in(load.at.base, 1 << lane).is_none();
         for (number, reg) in load.regs.iter().enumerate() {
             let from = start.saturating_add(number * size);
@@ -135,7 +138,7 @@ impl Machine<'_> {
 
 impl Warp {
     /// Copies the registers, predicates and marks of a lane from another warp.
-    fn adopt(&mut self, from: &Warp, lane: usize) {
+    fn copy_lane(&mut self, from: &Warp, lane: usize) {
         for reg in 0..self.regs.len() {
             self.regs[reg][lane] = from.regs[reg][lane];
             self.mark_if_needed(reg as Reg, lane, from.undefined(reg as Reg, lane));

@@ -4,11 +4,15 @@
 //! shifts and permutations; a sum is undefined from the lowest undefined source bit upwards; for everything else, one
 //! undefined source bit makes the whole result undefined.
 
-use super::{Marks, Undefined, UndefinedLanes, Update};
 use crate::exec::int;
-use crate::exec::warp::{Lanes, Warp, lanes};
-use crate::isa::mask;
-use crate::op::{Convert, DoubleMma, Element, FloatMode, Guard, IntFn, Mma, Op, PairSource, PredFn, Reg, Setp};
+use crate::exec::lanes::{Lanes, lanes};
+use crate::exec::undefined::marks::{Marks, UndefinedLanes, Update};
+use crate::exec::warp::Warp;
+use crate::isa::{mask, sign_extend};
+use crate::op::{
+    Carry, Convert, DoubleMma, FloatMode, Guard, IntFn, Mma, NumberType, PairSource, PredFn, Reg, ScalarOp, Setp,
+};
+use crate::undefined::Undefined;
 
 /// The sources of an instruction, and their undefined bits.
 struct Flow<'a> {
@@ -18,51 +22,39 @@ struct Flow<'a> {
     exec: u32,
 }
 
-/// The undefined bits of the results of an instruction, determined before it is executed; empty for instructions that
-/// access more than registers.
-pub(crate) fn of(warp: &Warp, exec: u32, op: &Op) -> Vec<Update> {
+/// The undefined bits of the results of an instruction, determined before it is executed.
+pub(crate) fn undefined_results(warp: &Warp, exec: u32, op: &ScalarOp) -> Vec<Update> {
     let Some(marks) = &warp.marks else { return Vec::new() };
     let flow = Flow { warp, marks, exec };
     match op {
-        Op::Mov { d, a } => vec![flow.reg(*d, |lane| flow.at(*a, lane))],
-        Op::MovMany(moves) => moves.iter().map(|(d, a)| flow.reg(*d, |lane| flow.at(*a, lane))).collect(),
-        Op::Unpack { a, bits, parts } => flow.unpack(*a, *bits, parts),
-        Op::Pack { d, bits, parts } => vec![flow.pack(*d, *bits, parts)],
-        Op::Clock { d, .. } | Op::ActiveMask { d } => vec![flow.reg(*d, |_| Undefined::default())],
-        Op::Int { f, bits, d, s } => vec![flow.int(*f, *bits, *d, s)],
-        Op::Selp { d, a, b, p } => vec![flow.reg(*d, |lane| flow.selected(lane, *a, *b, *p))],
-        Op::Carry { bits, read, write, d, s, .. } => {
-            let of = |lane: usize| {
-                let flag = if *read { flow.marks.carry(lane) } else { Undefined::default() };
-                flow.any(s, u64::MAX, lane).or(flag)
-            };
-            let mut updates = vec![flow.reg(*d, |lane| whole(of(lane), mask(*bits)))];
-            if *write {
-                updates.push(Update::Carry(flow.lanes(|lane| whole(of(lane), 1))));
-            }
-            updates
-        }
-        Op::Pred { f, d, a, b } => vec![flow.pred(*d, |lane| {
+        ScalarOp::Mov { d, a } => vec![flow.reg(*d, |lane| flow.at(*a, lane))],
+        ScalarOp::MovMany(moves) => moves.iter().map(|(d, a)| flow.reg(*d, |lane| flow.at(*a, lane))).collect(),
+        ScalarOp::Unpack { a, bits, parts } => flow.unpack(*a, *bits, parts),
+        ScalarOp::Pack { d, bits, parts } => vec![flow.pack(*d, *bits, parts)],
+        ScalarOp::ActiveMask { d } => vec![flow.reg(*d, |_| Undefined::default())],
+        ScalarOp::Int { f, bits, d, s } => vec![flow.int(*f, *bits, *d, s)],
+        ScalarOp::Selp { d, a, b, p } => vec![flow.reg(*d, |lane| flow.selected(lane, *a, *b, *p))],
+        ScalarOp::Carry(carry) => flow.carry(carry),
+        ScalarOp::Pred { f, d, a, b } => vec![flow.pred(*d, |lane| {
             let undefined = |guard: &Guard| flow.marks.pred(guard.index, lane);
             flow.joined(*f, (undefined(a), flow.holds(*a, lane)), (undefined(b), flow.holds(*b, lane)))
         })],
-        Op::MovPred { d, a } => vec![flow.pred(*d, |lane| flow.marks.pred(a.index, lane))],
-        Op::Setp(setp) => flow.setp(setp),
-        Op::Set(set) => vec![flow.reg(set.d, |lane| {
-            whole(
-                flow.any(&[set.compare.a, set.compare.b], u64::MAX, lane).or(set
-                    .compare
-                    .combine
-                    .map_or(Undefined::default(), |(_, guard)| flow.marks.pred(guard.index, lane))),
-                u64::MAX,
-            )
-        })],
-        Op::Float { f, mode, d, s } => vec![flow.reg(*d, |lane| flow.float(mode, &s[..f.arity()], lane))],
-        Op::Testp { d, a, .. } | Op::IsSpace { d, a, .. } => {
+        ScalarOp::MovPred { d, a } => vec![flow.pred(*d, |lane| flow.marks.pred(a.index, lane))],
+        ScalarOp::Setp(setp) => flow.setp(setp),
+        ScalarOp::Set(set) => {
+            let combined = |lane: usize| match set.compare.combine {
+                Some((_, guard)) => marks.pred(guard.index, lane),
+                None => Undefined::default(),
+            };
+            let compared = |lane: usize| flow.any(&[set.compare.a, set.compare.b], u64::MAX, lane);
+            vec![flow.reg(set.d, |lane| whole(compared(lane).or(combined(lane)), u64::MAX))]
+        }
+        ScalarOp::Float { f, mode, d, s } => vec![flow.reg(*d, |lane| flow.float(mode, &s[..f.arity()], lane))],
+        ScalarOp::Testp { d, a, .. } | ScalarOp::IsSpace { d, a, .. } => {
             vec![flow.pred(*d, |lane| whole(flow.at(*a, lane), 1))]
         }
-        Op::Convert(convert) => vec![flow.reg(convert.d, |lane| converted(convert, flow.at(convert.a, lane)))],
-        Op::ConvertPair(pair) => {
+        ScalarOp::Convert(convert) => vec![flow.reg(convert.d, |lane| converted(convert, flow.at(convert.a, lane)))],
+        ScalarOp::ConvertPair(pair) => {
             let sources: Vec<Reg> = match pair.source {
                 PairSource::Singles(upper, lower) => vec![lower, upper],
                 PairSource::Packed(a, _) => vec![a],
@@ -76,11 +68,8 @@ pub(crate) fn of(warp: &Warp, exec: u32, op: &Op) -> Vec<Update> {
                 _ => whole(flow.any(&sources, u64::MAX, lane), mask(2 * bits)),
             })]
         }
-        Op::ToTf32 { d, a, .. } => vec![flow.reg(*d, |lane| whole(flow.at(*a, lane), mask(32)))],
-        Op::Cvta { d, a, bits, .. } => vec![flow.reg(*d, |lane| whole(flow.at(*a, lane), mask(*bits)))],
-        Op::Nop | Op::Load(_) | Op::Store(_) | Op::Atomic(_) | Op::CopyBack(_) => Vec::new(),
-        Op::Bra { .. } | Op::BranchIndex { .. } | Op::Call { .. } | Op::Ret | Op::Exit | Op::Trap => Vec::new(),
-        Op::Collective { .. } | Op::Barrier(_) | Op::Matrix(_) => Vec::new(),
+        ScalarOp::ToTf32 { d, a, .. } => vec![flow.reg(*d, |lane| whole(flow.at(*a, lane), mask(32)))],
+        ScalarOp::Cvta { d, a, bits, .. } => vec![flow.reg(*d, |lane| whole(flow.at(*a, lane), mask(*bits)))],
     }
 }
 
@@ -165,12 +154,25 @@ impl Flow<'_> {
         if decides(a, x) || decides(b, y) { Undefined::default() } else { a.or(b) }
     }
 
+    fn carry(&self, carry: &Carry) -> Vec<Update> {
+        let sources = |lane: usize| {
+            let flag = if carry.read { self.marks.carry(lane) } else { Undefined::default() };
+            self.any(&carry.s, u64::MAX, lane).or(flag)
+        };
+        let mut updates = vec![self.reg(carry.d, |lane| whole(sources(lane), mask(carry.bits)))];
+        if carry.write {
+            updates.push(Update::Carry(self.lanes(|lane| whole(sources(lane), 1))));
+        }
+        updates
+    }
+
     fn setp(&self, setp: &Setp) -> Vec<Update> {
-        let (bits, is_packed) = (setp.dtype.bits, setp.dtype.count == 2);
+        let compare = &setp.compare;
+        let bits = compare.number.bits();
         let of = |keep: u64| {
             move |lane: usize| {
-                let compared = whole(self.any(&[setp.a, setp.b], keep, lane), 1);
-                let Some((f, guard)) = setp.combine else { return compared };
+                let compared = whole(self.any(&[compare.a, compare.b], keep, lane), 1);
+                let Some((f, guard)) = compare.combine else { return compared };
                 // The value of a defined comparison is not known yet, so that only the other operand may decide.
                 let other = self.marks.pred(guard.index, lane);
                 let value = self.holds(guard, lane);
@@ -178,27 +180,23 @@ impl Flow<'_> {
                 if decides { Undefined::default() } else { compared.or(other) }
             }
         };
-        let (low, high) = if is_packed { (mask(16), mask(16) << 16) } else { (mask(bits), mask(bits)) };
+        let (low, high) = if compare.packed { (mask(16), mask(16) << 16) } else { (mask(bits), mask(bits)) };
         let mut updates = vec![self.pred(setp.d, of(low))];
         updates.extend(setp.q.map(|q| self.pred(q, of(high))));
         updates
     }
 
     fn float(&self, mode: &FloatMode, sources: &[Reg], lane: usize) -> Undefined {
-        let bits = match mode.element {
-            Element::F32 => 32,
-            Element::F64 => 64,
-            Element::Half(_) => 16,
-        };
+        let bits = mode.element.bits();
         let part = |shift: u32| whole(self.any(sources, mask(bits) << shift, lane), mask(bits) << shift);
         if mode.packed { part(0).or(part(bits)) } else { part(0) }
     }
 
     fn int(&self, f: IntFn, bits: u32, d: Reg, s: &[Reg; 4]) -> Update {
         let sources = &s[..f.arity()];
-        match kind(f) {
-            Kind::Logic => self.logic(f, bits, d, s),
-            Kind::Moves(controls) => {
+        match propagation(f) {
+            Propagation::Bitwise => self.logic(f, bits, d, s),
+            Propagation::Permute(controls) => {
                 let is_control = |at: &usize| controls.contains(at);
                 let control: Vec<Reg> = (0..sources.len()).filter(is_control).map(|at| sources[at]).collect();
                 let moved = self.moved(f, bits, s, controls);
@@ -208,10 +206,10 @@ impl Flow<'_> {
                     if chooses.is_some() { all.with(mask(bits)) } else { all.with(moved[lane]) }
                 })
             }
-            Kind::Rises(factor) => {
+            Propagation::Upwards(factor) => {
                 self.reg(d, |lane| upwards(self.any(sources, u64::MAX, lane), mask((bits * factor).min(64))))
             }
-            Kind::Whole(factor) => {
+            Propagation::All(factor) => {
                 self.reg(d, |lane| whole(self.any(sources, u64::MAX, lane), mask((bits * factor).min(64))))
             }
         }
@@ -260,53 +258,56 @@ impl Flow<'_> {
 }
 
 /// How undefined source bits of an integer function affect its result.
-enum Kind {
+enum Propagation {
     /// Each result bit depends on the same bit of the sources.
-    Logic,
+    Bitwise,
     /// Bits are moved, as controlled by the sources with these indices.
-    Moves(&'static [usize]),
+    Permute(&'static [usize]),
     /// All bits from the lowest undefined one upwards; the result is wider than the sources by this factor.
-    Rises(u32),
+    Upwards(u32),
     /// All bits; the result is wider than the sources by this factor.
-    Whole(u32),
+    All(u32),
 }
 
-fn kind(f: IntFn) -> Kind {
+fn propagation(f: IntFn) -> Propagation {
     match f {
-        IntFn::And | IntFn::Or | IntFn::Xor | IntFn::Not | IntFn::Lop3(_) => Kind::Logic,
-        IntFn::Shl | IntFn::Shr { .. } => Kind::Moves(&[1]),
-        IntFn::Funnel { .. } | IntFn::Prmt(_) => Kind::Moves(&[2]),
-        IntFn::Bfe { .. } => Kind::Moves(&[1, 2]),
-        IntFn::Bfi => Kind::Moves(&[2, 3]),
-        IntFn::Brev => Kind::Moves(&[]),
-        IntFn::Add | IntFn::Sub | IntFn::Mul | IntFn::Mad | IntFn::Neg => Kind::Rises(1),
-        IntFn::MulWide { .. } | IntFn::MadWide { .. } => Kind::Rises(2),
-        IntFn::AddSat | IntFn::SubSat | IntFn::MulHi { .. } | IntFn::MadHi { .. } | IntFn::MadHiSat => Kind::Whole(1),
-        IntFn::Mul24 { .. } | IntFn::Mad24 { .. } | IntFn::Div { .. } | IntFn::Rem { .. } | IntFn::Abs => {
-            Kind::Whole(1)
+        IntFn::And | IntFn::Or | IntFn::Xor | IntFn::Not | IntFn::Lop3(_) => Propagation::Bitwise,
+        IntFn::Shl | IntFn::Shr { .. } => Propagation::Permute(&[1]),
+        IntFn::Funnel { .. } | IntFn::Prmt(_) => Propagation::Permute(&[2]),
+        IntFn::Bfe { .. } => Propagation::Permute(&[1, 2]),
+        IntFn::Bfi => Propagation::Permute(&[2, 3]),
+        IntFn::Brev => Propagation::Permute(&[]),
+        IntFn::Add | IntFn::Sub | IntFn::Mul | IntFn::Mad | IntFn::Neg => Propagation::Upwards(1),
+        IntFn::MulWide { .. } | IntFn::MadWide { .. } => Propagation::Upwards(2),
+        IntFn::AddSat | IntFn::SubSat | IntFn::MulHi { .. } | IntFn::MadHi { .. } | IntFn::MadHiSat => {
+            Propagation::All(1)
         }
-        IntFn::Min { .. } | IntFn::Max { .. } | IntFn::Cnot | IntFn::Clz | IntFn::Popc => Kind::Whole(1),
-        IntFn::Bfind { .. } | IntFn::Sad { .. } | IntFn::Dp4a { .. } | IntFn::Dp2a { .. } => Kind::Whole(1),
-        IntFn::Bmsk { .. } | IntFn::Halves(_) | IntFn::Select { .. } | IntFn::Fns => Kind::Whole(1),
+        IntFn::Mul24 { .. } | IntFn::Mad24 { .. } | IntFn::Div { .. } | IntFn::Rem { .. } | IntFn::Abs => {
+            Propagation::All(1)
+        }
+        IntFn::Min { .. } | IntFn::Max { .. } | IntFn::Cnot | IntFn::Clz | IntFn::Popc => Propagation::All(1),
+        IntFn::Bfind { .. } | IntFn::Sad { .. } | IntFn::Dp4a { .. } | IntFn::Dp2a { .. } => Propagation::All(1),
+        IntFn::Bmsk { .. } | IntFn::Packed16(_) | IntFn::Select { .. } | IntFn::Fns => Propagation::All(1),
     }
 }
 
 /// A truncated or extended integer keeps its defined bits; every other conversion depends on all source bits.
 fn converted(convert: &Convert, source: Undefined) -> Undefined {
-    let (from, to) = (convert.from, convert.to);
-    let source = source.with(source.bits & mask(from.bits));
-    if from.is_float() || to.is_float() || convert.sat {
-        return whole(source, mask(convert.width));
+    let source = source.with(source.bits & mask(convert.from.bits()));
+    match (convert.from, convert.to) {
+        (NumberType::Integer(from), NumberType::Integer(to)) if !convert.sat => {
+            let extended = if from.signed { sign_extend(source.bits, from.bits) as u64 } else { source.bits };
+            let cut = extended & mask(to.bits);
+            let kept = if to.signed { sign_extend(cut, to.bits) as u64 } else { cut };
+            source.with(kept & mask(convert.width))
+        }
+        _ => whole(source, mask(convert.width)),
     }
-    let extended = if from.is_signed() { crate::isa::sign_extend(source.bits, from.bits) as u64 } else { source.bits };
-    let cut = extended & mask(to.bits);
-    let kept = if to.is_signed() { crate::isa::sign_extend(cut, to.bits) as u64 } else { cut };
-    source.with(kept & mask(convert.width))
 }
 
 /// The undefined bits of the result of `mma.sync`: an element is undefined if anything in its row of A, its column of B
 /// or its element of C is.
-pub(crate) fn product(warp: &Warp, op: &Mma) -> Vec<Update> {
+pub(crate) fn undefined_mma(warp: &Warp, op: &Mma) -> Vec<Update> {
     let (mut rows, mut columns) = ([Undefined::default(); 16], [Undefined::default(); 8]);
     for lane in 0..32 {
         for (index, reg) in op.a.iter().enumerate() {
@@ -339,7 +340,7 @@ pub(crate) fn product(warp: &Warp, op: &Mma) -> Vec<Update> {
 
 /// The same for m8n8k4 in f64, where one element fills a register: the elements of a row or column are in four adjacent
 /// lanes.
-pub(crate) fn double_product(warp: &Warp, op: &DoubleMma) -> Vec<Update> {
+pub(crate) fn undefined_double_mma(warp: &Warp, op: &DoubleMma) -> Vec<Update> {
     let of_line = |reg: Reg, line: usize| {
         let elements = (0..4).map(|k| warp.undefined(reg, line * 4 + k));
         elements.fold(Undefined::default(), Undefined::or)

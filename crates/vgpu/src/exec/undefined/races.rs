@@ -4,111 +4,66 @@
 //! repeated with the races that it found: this time the read returns undefined bits. The order of execution is the same
 //! in every run, up to the first such bit that has an effect, where the run ends.
 
-use std::collections::BTreeMap;
-
-use crate::exec::Machine;
-use crate::exec::place::{Access, Slot};
-use crate::exec::undefined::{Undefined, UndefinedByte};
-use crate::fault::Exec;
-use crate::isa::Space;
-use crate::shadow::{Conflict, Meeting, Reader};
+use crate::exec::access::{Access, RegionId, RegionSlot};
+use crate::exec::machine::Machine;
+use crate::exec::undefined::known_races::Race;
+use crate::fault::ExecResult;
+use crate::shadow::{Conflict, ConflictRange, Reader};
+use crate::undefined::Undefined;
 
 /// Maximum number of races that are deferred to the next run.
-const MOST_RACES: usize = 1 << 20;
-
-/// A byte that is read, and its reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Race {
-    /// Whether the byte is in shared memory; otherwise it is in global memory.
-    is_shared: bool,
-    /// Index of the buffer, in global memory.
-    buffer: usize,
-    /// Offset in the buffer or in shared memory, in bytes.
-    offset: usize,
-    /// Program counter of the read.
-    pc: u32,
-    reader: Reader,
-}
-
-/// Reads that are known to race, each with the conflicting write.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct KnownRaces(BTreeMap<Race, Conflict>);
-
-impl Race {
-    /// The read of the byte at `offset` in the memory of `slot` that `conflict` describes.
-    pub(crate) fn of(slot: &Slot, offset: usize, conflict: &Conflict) -> Race {
-        let is_shared = slot.space == Space::Shared;
-        Race { is_shared, buffer: slot.buffer, offset, pc: conflict.pc, reader: conflict.reader }
-    }
-}
-
-impl KnownRaces {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Adds the races of another run. Returns false if all of them were known.
-    pub(crate) fn join(&mut self, other: KnownRaces) -> bool {
-        let before = self.0.len();
-        self.0.extend(other.0);
-        self.0.len() > before
-    }
-
-    /// The write that the read of a byte races with. For a read by an earlier CTA the thread is not known; such an
-    /// entry applies to all reads of the byte by the instruction.
-    pub(crate) fn of(&self, slot: &Slot, offset: usize, access: &Access, own: Reader) -> Option<Conflict> {
-        let is_shared = slot.space == Space::Shared;
-        let race = |reader: Reader| Race { is_shared, buffer: slot.buffer, offset, pc: access.pc, reader };
-        let known = |reader: Reader| self.0.get(&race(reader)).copied();
-        known(own).or_else(|| known(Reader::Unknown))
-    }
-}
+const MAX_DEFERRED_RACES: usize = 1 << 20;
 
 impl Machine<'_> {
     /// Records a read in the shadow memory, and returns the bytes that race with a write: an earlier write, or a later
     /// one that a previous run found.
-    pub(crate) fn races_of(&mut self, slot: &Slot, access: &Access) -> Vec<Meeting> {
-        if self.known.is_empty() {
-            return self.check(slot, access, None).meetings;
+    pub(crate) fn races_of(&mut self, slot: &RegionSlot, access: &Access) -> Vec<ConflictRange> {
+        if self.known_races.is_empty() {
+            return self.check(slot, access, None).conflicts;
         }
         let clock = self.cta.clocks.own(access.thread);
         let reader = Reader::Thread { cta: self.cta.number, thread: access.thread, clock };
-        let mut meetings = Vec::new();
+        let mut conflicts = Vec::new();
         // A byte that is known to race leaves no record, so that other readers of it are found.
-        for offset in slot.offset..slot.offset + slot.len {
-            match self.known.of(slot, offset, access, reader) {
-                Some(conflict) => meetings.push(Meeting { offset, len: 1, conflict }),
+        for offset in slot.offset..slot.end() {
+            match self.known_races.of(slot, offset, access, reader) {
+                Some(conflict) => conflicts.push(ConflictRange { offset, len: 1, conflict }),
                 None => {
-                    let byte = Slot { offset, len: 1, ..*slot };
-                    meetings.extend(self.check(&byte, access, None).meetings);
+                    let byte = RegionSlot { offset, len: 1, ..*slot };
+                    conflicts.extend(self.check(&byte, access, None).conflicts);
                 }
             }
         }
-        meetings
+        conflicts
     }
 
     /// The undefined bits of each byte of a load.
-    pub(crate) fn undefined_bytes(&mut self, slot: &Slot, access: &Access, races: &[Meeting]) -> Vec<UndefinedByte> {
+    pub(crate) fn undefined_bytes(
+        &mut self,
+        slot: &RegionSlot,
+        access: &Access,
+        races: &[ConflictRange],
+    ) -> Vec<Undefined> {
         let warp = access.thread / 32;
         let byte = |origin: u32| Undefined { bits: 0xff, origin };
-        let mut bytes: Vec<UndefinedByte> = (slot.offset..slot.offset + slot.len)
-            .map(|at| self.region(slot).undefined.get(&at).copied().unwrap_or_default())
+        let mut bytes: Vec<Undefined> = (slot.offset..slot.end())
+            .map(|at| self.region(slot.id).undefined.get(&at).copied().unwrap_or_default())
             .collect();
-        for meeting in races {
-            let stop = self.race(slot.space, access, &meeting.conflict);
-            let origin = self.origin(warp, access.pc, *stop);
-            let first = meeting.offset - slot.offset;
-            bytes[first..first + meeting.len].fill(byte(origin));
+        for range in races {
+            let stop = self.race(slot.id.space(), access, &range.conflict);
+            let origin = self.origins.number(warp, access.pc, *stop);
+            let first = range.offset - slot.offset;
+            bytes[first..first + range.len].fill(byte(origin));
         }
         for (at, undefined) in (slot.offset..).zip(&mut bytes) {
-            if !self.region(slot).is_written(at, 1) {
-                let stop = self.unwritten(slot.space, access);
-                *undefined = byte(self.origin(warp, access.pc, *stop));
+            if !self.region(slot.id).is_written(at, 1) {
+                let stop = self.unwritten(slot.id.space(), access);
+                *undefined = byte(self.origins.number(warp, access.pc, *stop));
             }
         }
         if slot.len < access.len {
-            let stop = self.out_of_bounds(slot.space, access);
-            let origin = self.origin(warp, access.pc, *stop);
+            let stop = self.out_of_bounds(slot.id.space(), access);
+            let origin = self.origins.number(warp, access.pc, *stop);
             bytes.resize(access.len, byte(origin));
         }
         bytes
@@ -116,17 +71,22 @@ impl Machine<'_> {
 
     /// Handles a write that is not ordered after other accesses. Weak reads return undefined bits when the launch is
     /// run again; bytes of shared memory that two threads write become undefined; anything else is a fault.
-    pub(crate) fn meet(&mut self, slot: &Slot, access: &Access, meetings: &[Meeting]) -> Exec<()> {
-        for Meeting { offset, len, conflict } in meetings {
-            let stop = self.race(slot.space, access, conflict);
-            let is_later = !self.is_last && !conflict.other_is_strong && self.found.0.len() < MOST_RACES;
+    pub(crate) fn apply_conflicts(
+        &mut self,
+        slot: &RegionSlot,
+        access: &Access,
+        conflicts: &[ConflictRange],
+    ) -> ExecResult<()> {
+        for ConflictRange { offset, len, conflict } in conflicts {
+            let stop = self.race(slot.id.space(), access, conflict);
+            let is_later = !self.is_last && !conflict.other_is_strong && self.new_races.len() < MAX_DEFERRED_RACES;
             if !conflict.other_is_write && is_later {
                 let write = Conflict { pc: access.pc, other_is_write: true, reader: Reader::Unknown, ..*conflict };
-                self.found.0.extend((*offset..offset + len).map(|at| (Race::of(slot, at, conflict), write)));
-            } else if conflict.other_is_write && slot.space == Space::Shared && !access.strong {
-                let origin = self.origin(access.thread / 32, access.pc, *stop);
+                (*offset..offset + len).for_each(|at| self.new_races.insert(Race::of(slot, at, conflict), write));
+            } else if conflict.other_is_write && slot.id == RegionId::Shared && !access.strong {
+                let origin = self.origins.number(access.thread / 32, access.pc, *stop);
                 let bytes = (*offset..offset + len).map(|at| (at, Undefined { bits: 0xff, origin }));
-                self.region_mut(slot).undefined.extend(bytes);
+                self.region_mut(slot.id).undefined.extend(bytes);
             } else {
                 return Err(stop);
             }

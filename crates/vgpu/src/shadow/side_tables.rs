@@ -1,10 +1,11 @@
 //! Records that do not fit in a cell: several readers of one word, and strong (atomic, volatile, relaxed) accesses.
 
-use super::{Actor, Cell, Conflict, LastWrite, MANY, NEVER, NONE, Reader};
+use crate::shadow::access::{Accessor, Conflict, LastWrite, Reader};
+use crate::shadow::cell::{Cell, MANY, NEVER, NONE};
 
 /// Lanes of one warp that made the same access at the same clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct AccessGroup {
     pub(super) warp: u32,
     /// Mask of the lanes.
     pub(super) lanes: u32,
@@ -12,9 +13,9 @@ pub(super) struct Entry {
     pub(super) pc: u32,
 }
 
-impl Entry {
+impl AccessGroup {
     /// The lanes whose access is not ordered before `who`.
-    pub(super) fn unordered(&self, who: &Actor<'_>) -> u32 {
+    pub(super) fn unordered(&self, who: &Accessor<'_>) -> u32 {
         let mut found = 0;
         let mut lanes = self.lanes;
         while lanes != 0 {
@@ -30,68 +31,68 @@ impl Entry {
 
 /// Accesses by threads of one CTA, the last one of each thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Set {
-    pub(super) entries: Vec<Entry>,
+pub(super) struct AccessSet {
+    pub(super) groups: Vec<AccessGroup>,
 }
 
-impl Set {
+impl AccessSet {
     pub(super) fn add(&mut self, thread: u32, clock: u32, pc: u32) {
         let (warp, bit) = (thread / 32, 1u32 << (thread % 32));
         let mut placed = false;
         let mut stale = false;
-        for entry in self.entries.iter_mut().filter(|entry| entry.warp == warp) {
-            if entry.clock == clock && entry.pc == pc {
-                entry.lanes |= bit;
+        for group in self.groups.iter_mut().filter(|group| group.warp == warp) {
+            if group.clock == clock && group.pc == pc {
+                group.lanes |= bit;
                 placed = true;
             } else {
-                entry.lanes &= !bit;
-                stale |= entry.lanes == 0;
+                group.lanes &= !bit;
+                stale |= group.lanes == 0;
             }
         }
         if stale {
-            self.entries.retain(|entry| entry.lanes != 0);
+            self.groups.retain(|group| group.lanes != 0);
         }
         if !placed {
-            self.entries.push(Entry { warp, lanes: bit, clock, pc });
+            self.groups.push(AccessGroup { warp, lanes: bit, clock, pc });
         }
     }
 
-    /// Adds the access of `who`. If that needs a new entry, the accesses ordered before it are dropped first.
-    pub(super) fn add_after(&mut self, who: &Actor<'_>) {
+    /// Adds the access of `who`. If that needs a new group, the accesses ordered before it are dropped first.
+    pub(super) fn add_after(&mut self, who: &Accessor<'_>) {
         let warp = who.thread / 32;
-        let joins = |entry: &Entry| entry.warp == warp && entry.clock == who.clock && entry.pc == who.pc;
-        if !self.entries.iter().any(joins) {
+        let joins = |group: &AccessGroup| group.warp == warp && group.clock == who.clock && group.pc == who.pc;
+        if !self.groups.iter().any(joins) {
             self.forget_before(who);
         }
         self.add(who.thread, who.clock, who.pc);
     }
 
     /// Drops the accesses that are ordered before `who`.
-    pub(super) fn forget_before(&mut self, who: &Actor<'_>) {
-        for entry in &mut self.entries {
-            entry.lanes = entry.unordered(who);
+    pub(super) fn forget_before(&mut self, who: &Accessor<'_>) {
+        for group in &mut self.groups {
+            group.lanes = group.unordered(who);
         }
-        self.entries.retain(|entry| entry.lanes != 0);
+        self.groups.retain(|group| group.lanes != 0);
     }
 
     pub(super) fn forget_thread(&mut self, thread: u32) {
         let (warp, bit) = (thread / 32, 1u32 << (thread % 32));
-        for entry in self.entries.iter_mut().filter(|entry| entry.warp == warp) {
-            entry.lanes &= !bit;
+        for group in self.groups.iter_mut().filter(|group| group.warp == warp) {
+            group.lanes &= !bit;
         }
-        self.entries.retain(|entry| entry.lanes != 0);
+        self.groups.retain(|group| group.lanes != 0);
     }
 
     /// The first access in the set that is not ordered before `who`.
-    pub(super) fn unordered(&self, who: &Actor<'_>) -> Option<u32> {
-        self.entries.iter().find(|entry| entry.unordered(who) != 0).map(|entry| entry.pc)
+    pub(super) fn unordered(&self, who: &Accessor<'_>) -> Option<u32> {
+        self.groups.iter().find(|group| group.unordered(who) != 0).map(|group| group.pc)
     }
 }
 
 /// Sets of unordered weak reads, reused after they are dropped.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReadSets {
-    pub(super) sets: Vec<Set>,
+    pub(super) sets: Vec<AccessSet>,
     /// Indices of dropped sets.
     pub(super) free: Vec<u32>,
 }
@@ -101,29 +102,29 @@ impl ReadSets {
         if let Some(index) = self.free.pop() {
             return index;
         }
-        self.sets.push(Set::default());
+        self.sets.push(AccessSet::default());
         (self.sets.len() - 1) as u32
     }
 
     pub(super) fn drop_set(&mut self, index: u32) {
-        self.sets[index as usize].entries.clear();
+        self.sets[index as usize].groups.clear();
         self.free.push(index);
     }
 
-    pub(super) fn get(&mut self, index: u32) -> &mut Set {
+    pub(super) fn get(&mut self, index: u32) -> &mut AccessSet {
         &mut self.sets[index as usize]
     }
 }
 
 /// The strong accesses of a word or byte.
 #[derive(Clone, Debug)]
-pub(super) struct Strong {
+pub(super) struct StrongAccesses {
     /// The CTA whose accesses are in the sets.
     pub(super) cta: u32,
     /// Strong writes by threads of `cta`.
-    pub(super) writes: Set,
+    pub(super) writes: AccessSet,
     /// Strong reads by threads of `cta`.
-    pub(super) reads: Set,
+    pub(super) reads: AccessSet,
     /// Instructions of accesses by earlier CTAs of the launch.
     pub(super) old_write_pc: u32,
     pub(super) old_read_pc: u32,
@@ -131,14 +132,14 @@ pub(super) struct Strong {
     pub(super) last: Option<LastWrite>,
 }
 
-impl Strong {
-    pub(super) fn new() -> Strong {
-        let (writes, reads) = (Set::default(), Set::default());
-        Strong { cta: 0, writes, reads, old_write_pc: NONE, old_read_pc: NONE, last: None }
+impl StrongAccesses {
+    pub(super) fn new() -> StrongAccesses {
+        let (writes, reads) = (AccessSet::default(), AccessSet::default());
+        StrongAccesses { cta: 0, writes, reads, old_write_pc: NONE, old_read_pc: NONE, last: None }
     }
 
     /// Prepares the sets for the CTA of `who`: of the accesses of an earlier CTA, one write and one read are kept.
-    pub(super) fn enter(&mut self, who: &Actor<'_>) {
+    pub(super) fn enter(&mut self, who: &Accessor<'_>) {
         if self.cta == who.cta {
             return;
         }
@@ -146,32 +147,32 @@ impl Strong {
             self.old_write_pc = NONE;
             self.old_read_pc = NONE;
         } else {
-            self.old_write_pc = self.writes.entries.first().map_or(self.old_write_pc, |entry| entry.pc);
-            self.old_read_pc = self.reads.entries.first().map_or(self.old_read_pc, |entry| entry.pc);
+            self.old_write_pc = self.writes.groups.first().map_or(self.old_write_pc, |group| group.pc);
+            self.old_read_pc = self.reads.groups.first().map_or(self.old_read_pc, |group| group.pc);
         }
-        self.writes.entries.clear();
-        self.reads.entries.clear();
+        self.writes.groups.clear();
+        self.reads.groups.clear();
         self.cta = who.cta;
     }
 
     /// A write that the weak access of `who` is not ordered after.
-    pub(super) fn unordered_write(&self, who: &Actor<'_>) -> Option<Conflict> {
+    pub(super) fn unordered_write(&self, who: &Accessor<'_>) -> Option<Conflict> {
         conflict_in(self.old_write_pc, &self.writes, true, who)
     }
 
     /// A read that the weak write of `who` is not ordered after.
-    pub(super) fn unordered_read(&self, who: &Actor<'_>) -> Option<Conflict> {
+    pub(super) fn unordered_read(&self, who: &Accessor<'_>) -> Option<Conflict> {
         conflict_in(self.old_read_pc, &self.reads, false, who)
     }
 
     /// Records a weak write, which replaces the accesses ordered before it; the others are kept.
-    pub(super) fn weak_write(&mut self, who: &Actor<'_>) {
+    pub(super) fn weak_write(&mut self, who: &Accessor<'_>) {
         self.writes.forget_before(who);
         self.reads.forget_before(who);
         self.last = None;
     }
 
-    pub(super) fn strong_write(&mut self, who: &Actor<'_>) {
+    pub(super) fn strong_write(&mut self, who: &Accessor<'_>) {
         self.writes.add_after(who);
         // The write replaces an earlier read by the same thread.
         self.reads.forget_thread(who.thread);
@@ -179,7 +180,7 @@ impl Strong {
     }
 }
 
-pub(super) fn conflict_in(old_pc: u32, set: &Set, other_is_write: bool, who: &Actor<'_>) -> Option<Conflict> {
+pub(super) fn conflict_in(old_pc: u32, set: &AccessSet, other_is_write: bool, who: &Accessor<'_>) -> Option<Conflict> {
     if old_pc != NONE {
         return Some(Conflict {
             pc: old_pc,
@@ -195,16 +196,16 @@ pub(super) fn conflict_in(old_pc: u32, set: &Set, other_is_write: bool, who: &Ac
 
 /// The records that cells refer to by index.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct SideTables {
     /// Sets of several unordered weak reads, by the cell's `read_clock`.
     pub(super) reads: ReadSets,
     /// Records of strong accesses, by the cell's `strong`.
-    pub(super) strong: Vec<Strong>,
+    pub(super) strong: Vec<StrongAccesses>,
 }
 
-impl Beside {
+impl SideTables {
     /// The strong accesses of a cell, if there were any.
-    pub(super) fn strong(&mut self, cell: &Cell, who: &Actor<'_>) -> Option<&mut Strong> {
+    pub(super) fn strong(&mut self, cell: &Cell, who: &Accessor<'_>) -> Option<&mut StrongAccesses> {
         if cell.strong == NEVER {
             return None;
         }
@@ -214,10 +215,10 @@ impl Beside {
     }
 
     /// The strong accesses of a cell, for adding an access of `who`; created if there are none.
-    pub(super) fn strong_for(&mut self, cell: &mut Cell, who: &Actor<'_>) -> &mut Strong {
+    pub(super) fn strong_for(&mut self, cell: &mut Cell, who: &Accessor<'_>) -> &mut StrongAccesses {
         if cell.strong == NEVER {
             cell.strong = self.strong.len() as u32;
-            self.strong.push(Strong::new());
+            self.strong.push(StrongAccesses::new());
         }
         let strong = &mut self.strong[cell.strong as usize];
         strong.enter(who);

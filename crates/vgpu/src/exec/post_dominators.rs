@@ -1,19 +1,18 @@
 //! Where the paths of a branch reconverge: its immediate post-dominator among the instructions of the program.
 
-use crate::op::Op;
 use crate::program::{Inst, Program};
 
 /// The immediate post-dominator of each instruction; the number of instructions stands for the end of the function.
 #[derive(Debug)]
-pub(crate) struct Joins(Vec<u32>);
+pub(crate) struct PostDominators(Vec<u32>);
 
 /// No post-dominator is known: the end cannot be reached from there.
 const NONE: u32 = u32::MAX;
 
-impl Joins {
+impl PostDominators {
     /// Computes the post-dominators by iteration over the instructions, the last one first (Cooper, Harvey and Kennedy,
     /// "A Simple, Fast Dominance Algorithm", 2001, on the reversed graph).
-    pub(crate) fn of(program: &Program) -> Joins {
+    pub(crate) fn of(program: &Program) -> PostDominators {
         let end = program.code.len() as u32;
         let order = post_order(program);
         let mut number = vec![0u32; program.code.len() + 1];
@@ -32,7 +31,7 @@ impl Joins {
                 joins[*pc as usize] = join;
             }
             if !changes {
-                return Joins(joins);
+                return PostDominators(joins);
             }
         }
     }
@@ -59,13 +58,8 @@ fn meet(joins: &[u32], number: &[u32], mut one: u32, mut other: u32) -> u32 {
 /// The successors of an instruction within its function; the number of instructions stands for the end of the function.
 fn next(program: &Program, pc: u32) -> Vec<u32> {
     let end = program.code.len() as u32;
-    let Some(Inst { guard, op }) = program.code.get(pc as usize) else { return Vec::new() };
-    let mut found = match op {
-        Op::Bra { target } => vec![*target],
-        Op::BranchIndex { targets, .. } => targets.to_vec(),
-        Op::Ret | Op::Exit | Op::Trap => vec![end],
-        _ => vec![pc + 1],
-    };
+    let Inst { guard, op } = &program.code[pc as usize];
+    let mut found = op.successors(pc, end);
     if guard.is_some() {
         found.push(pc + 1);
     }

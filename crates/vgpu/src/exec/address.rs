@@ -1,80 +1,16 @@
 //! Resolves addresses: which memory, which buffer, and whether the access is in bounds.
 
-use crate::exec::Machine;
-use crate::exec::warp::Lanes;
-use crate::fault::{Exec, FaultKind, Location, Stop};
-use crate::isa::{Space, mask};
+use crate::exec::access::{Access, Bytes, RegionId, RegionSlot, Slot};
+use crate::exec::machine::Machine;
+use crate::fault::{ExecResult, FaultKind, Location, RaisedFault};
+use crate::isa::Space;
 use crate::memory::map;
 use crate::names::source_name;
-use crate::op::MemRef;
 use crate::shadow::Conflict;
-
-/// The bytes that an access refers to, after its bounds were checked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
-    /// The resolved state space, never generic.
-    pub(crate) space: Space,
-    /// Index of the buffer, in global memory.
-    pub(crate) buffer: usize,
-    /// Bytes from the start of the memory or buffer.
-    pub(crate) offset: usize,
-    /// Bytes of the access that are in bounds: fewer than its size if an aligned load extends past the end of a buffer.
-    pub(crate) len: usize,
-}
-
-/// One lane's access.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Access {
-    pub(crate) lane: usize,
-    /// Linear index of the thread in its CTA.
-    pub(crate) thread: u32,
-    /// Address in the accessed state space.
-    pub(crate) address: u64,
-    /// Size of the access in bytes.
-    pub(crate) len: usize,
-    pub(crate) pc: u32,
-    /// Atomic, volatile, relaxed, acquire or release.
-    pub(crate) strong: bool,
-    /// Whether this is a read; an atomic operation is a read and then a write.
-    pub(crate) is_read: bool,
-    /// A load to registers, not an atomic operation.
-    pub(crate) is_load: bool,
-}
-
-/// The state spaces that an instruction accesses, each with its mask of lanes.
-pub(crate) type Parts = [(Space, u32); 5];
-
-/// Resolves the address of each lane, and groups the lanes by state space.
-pub(crate) fn split(regs: &[Lanes], at: &MemRef, exec: u32) -> (Lanes, Parts) {
-    let mut addresses = regs[at.base as usize];
-    let keep = if matches!(at.space, Space::Generic | Space::Global) { u64::MAX } else { mask(32) };
-    for address in &mut addresses {
-        *address = address.wrapping_add(at.offset as u64) & keep;
-    }
-    let mut parts: Parts =
-        [(Space::Global, 0), (Space::Shared, 0), (Space::Local, 0), (Space::Param, 0), (Space::Const, 0)];
-    if at.space != Space::Generic {
-        parts[0] = (at.space, exec);
-        return (addresses, parts);
-    }
-    for (lane, address) in addresses.iter_mut().enumerate() {
-        if exec >> lane & 1 == 0 {
-            continue;
-        }
-        let (space, inside) = map::resolve(*address);
-        *address = inside;
-        for (other, lanes) in &mut parts {
-            if *other == space {
-                *lanes |= 1 << lane;
-            }
-        }
-    }
-    (addresses, parts)
-}
 
 impl Machine<'_> {
     /// Resolves the bytes of an access, or faults.
-    pub(crate) fn locate(&mut self, space: Space, access: &Access) -> Exec<Slot> {
+    pub(crate) fn locate(&mut self, space: Space, access: &Access) -> ExecResult<Slot> {
         let len = access.len as u64;
         if !access.address.is_multiple_of(len.max(1)) {
             let message = format!("{len}-byte access at an address that is not a multiple of {len}");
@@ -83,27 +19,37 @@ impl Machine<'_> {
         match space {
             Space::Global | Space::Generic => self.locate_global(access),
             Space::Shared => {
-                let size = self.cta.shared.bytes.len();
-                self.locate_in(space, access, map::SHARED_START, size, 0)
+                let offset = self.offset_in(space, access, map::SHARED_START, self.cta.shared.bytes.len())?;
+                Ok(Slot::Region(RegionSlot { id: RegionId::Shared, offset, len: access.len }))
             }
             Space::Local => {
                 let size = self.program.local_bytes as usize;
-                self.locate_in(space, access, 0, size, access.thread as usize * size)
+                let offset = access.thread as usize * size + self.offset_in(space, access, 0, size)?;
+                Ok(Slot::Region(RegionSlot { id: RegionId::Local, offset, len: access.len }))
             }
-            Space::Param => self.locate_in(space, access, 0, self.params.len(), 0),
-            Space::Const => self.locate_in(space, access, 0, self.constants.len(), 0),
+            Space::Param => {
+                let offset = self.offset_in(space, access, 0, self.params.len())?;
+                Ok(Slot::Param(Bytes { offset, len: access.len }))
+            }
+            Space::Const => {
+                let offset = self.offset_in(space, access, 0, self.constants.len())?;
+                Ok(Slot::Const(Bytes { offset, len: access.len }))
+            }
         }
     }
 
-    fn locate_global(&mut self, access: &Access) -> Exec<Slot> {
-        if let Some((offset, len)) = self.inside_buffer(self.last_buffer, access) {
-            return Ok(Slot { space: Space::Global, buffer: self.last_buffer, offset, len });
+    fn locate_global(&mut self, access: &Access) -> ExecResult<Slot> {
+        let slot = |buffer: usize, (offset, len): (usize, usize)| {
+            Slot::Region(RegionSlot { id: RegionId::Buffer(buffer), offset, len })
+        };
+        if let Some(inside) = self.inside_buffer(self.last_buffer, access) {
+            return Ok(slot(self.last_buffer, inside));
         }
         if let Some(buffer) = self.memory.at_or_below(access.address)
-            && let Some((offset, len)) = self.inside_buffer(buffer, access)
+            && let Some(inside) = self.inside_buffer(buffer, access)
         {
             self.last_buffer = buffer;
-            return Ok(Slot { space: Space::Global, buffer, offset, len });
+            return Ok(slot(buffer, inside));
         }
         Err(self.out_of_bounds(Space::Global, access))
     }
@@ -117,23 +63,24 @@ impl Machine<'_> {
         (inside == access.len || (access.is_load && inside > 0)).then_some((offset, inside))
     }
 
-    fn locate_in(&self, space: Space, access: &Access, start: u64, size: usize, shift: usize) -> Exec<Slot> {
+    /// Offset of an access in a memory of `size` bytes that starts at the address `start`.
+    fn offset_in(&self, space: Space, access: &Access, start: u64, size: usize) -> ExecResult<usize> {
         let offset = access.address.checked_sub(start);
         match offset.filter(|offset| offset.saturating_add(access.len as u64) <= size as u64) {
-            Some(offset) => Ok(Slot { space, buffer: 0, offset: offset as usize + shift, len: access.len }),
+            Some(offset) => Ok(offset as usize),
             None => Err(self.out_of_bounds(space, access)),
         }
     }
 
-    fn at_address(&self, kind: FaultKind, space: Space, access: &Access, message: String) -> Box<Stop> {
-        let mut stop = Stop::new(kind, 1 << access.lane, message);
+    fn at_address(&self, kind: FaultKind, space: Space, access: &Access, message: String) -> Box<RaisedFault> {
+        let mut stop = RaisedFault::new(kind, 1 << access.lane, message);
         stop.address = Some(access.address);
         let (name, offset, _) = self.nearest(space, access.address);
         stop.location = (!name.is_empty()).then_some(Location { space, name, offset, length: access.len as u32 });
         stop
     }
 
-    pub(crate) fn out_of_bounds(&self, space: Space, access: &Access) -> Box<Stop> {
+    pub(crate) fn out_of_bounds(&self, space: Space, access: &Access) -> Box<RaisedFault> {
         let (name, offset, size) = self.nearest(space, access.address);
         let message = if name.is_empty() {
             format!("address {:#x} is not in any buffer", access.address)
@@ -194,16 +141,16 @@ impl Machine<'_> {
     }
 
     /// The buffer or variable of an access, and the offset in it.
-    pub(crate) fn title(&self, space: Space, access: &Access) -> (String, i64) {
+    pub(crate) fn location_name(&self, space: Space, access: &Access) -> (String, i64) {
         let (name, offset, _) = self.nearest(space, access.address);
         (name, offset)
     }
 
     /// The fault of two unordered accesses.
-    pub(crate) fn race(&self, space: Space, access: &Access, conflict: &Conflict) -> Box<Stop> {
+    pub(crate) fn race(&self, space: Space, access: &Access, conflict: &Conflict) -> Box<RaisedFault> {
         let own = if access.is_read { "read" } else { "write" };
         let other = if conflict.other_is_write { "write" } else { "read" };
-        let (name, offset) = self.title(space, access);
+        let (name, offset) = self.location_name(space, access);
         let line = self.program.line(conflict.pc);
         let by = if conflict.other_cta { " in another CTA" } else { "" };
         let mut message = format!(
@@ -218,15 +165,15 @@ impl Machine<'_> {
     }
 
     /// The fault of a write to a read-only buffer.
-    pub(crate) fn read_only(&self, space: Space, access: &Access) -> Box<Stop> {
-        let (name, offset) = self.title(space, access);
+    pub(crate) fn read_only(&self, space: Space, access: &Access) -> Box<RaisedFault> {
+        let (name, offset) = self.location_name(space, access);
         let message = format!("{}-byte write at `{name}` + {offset}, which is read-only", access.len);
         self.at_address(FaultKind::ReadOnly, space, access, message)
     }
 
     /// The fault of a write that overwrites one declared disjoint from it.
-    pub(crate) fn not_apart(&self, space: Space, access: &Access, first: u32) -> Box<Stop> {
-        let (name, offset) = self.title(space, access);
+    pub(crate) fn not_apart(&self, space: Space, access: &Access, first: u32) -> Box<RaisedFault> {
+        let (name, offset) = self.location_name(space, access);
         let line = self.program.line(first);
         let message = format!(
             "this write of `{name}` + {offset} overwrites the same thread's write at PTX line {line}; \
@@ -238,8 +185,8 @@ impl Machine<'_> {
     }
 
     /// The fault of a read of bytes that were never written.
-    pub(crate) fn unwritten(&self, space: Space, access: &Access) -> Box<Stop> {
-        let (name, offset) = self.title(space, access);
+    pub(crate) fn unwritten(&self, space: Space, access: &Access) -> Box<RaisedFault> {
+        let (name, offset) = self.location_name(space, access);
         let message = format!("{}-byte read at `{name}` + {offset} includes unwritten bytes", access.len);
         self.at_address(FaultKind::UninitializedRead, space, access, message)
     }

@@ -20,17 +20,24 @@ pub(crate) enum VoteMode {
     Uniform,
 }
 
+/// `shfl.sync`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shuffle {
+    pub(crate) mode: ShuffleMode,
+    pub(crate) d: Reg,
+    /// Receives whether the source lane is in range.
+    pub(crate) p: Option<u32>,
+    pub(crate) a: Reg,
+    /// Lane or offset.
+    pub(crate) b: Reg,
+    /// Segment mask and bound.
+    pub(crate) c: Reg,
+}
+
 /// Functions of a warp-wide instruction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CollectiveFn {
-    Shuffle {
-        mode: ShuffleMode,
-        d: Reg,
-        p: Option<u32>,
-        a: Reg,
-        b: Reg,
-        c: Reg,
-    },
+    Shuffle(Shuffle),
     Vote {
         mode: VoteMode,
         d: u32,

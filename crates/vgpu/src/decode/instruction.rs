@@ -1,0 +1,66 @@
+//! Decodes one instruction.
+
+use crate::decode::decoder::{Decoded, Decoder};
+use crate::decode::mods::Mods;
+use crate::decode::symbol::Symbol;
+use crate::decode::{control, memory};
+use crate::fault::Unsupported;
+use crate::op::{Guard, Op};
+use crate::program::{Inst, InstInfo};
+use crate::ptx::ast::Instruction;
+
+impl Decoder<'_> {
+    pub(super) fn emit(&mut self, guard: Option<Guard>, op: Op, info: InstInfo) {
+        self.program.code.push(Inst { guard, op });
+        self.program.info.push(info);
+    }
+
+    pub(super) fn refuse(&mut self, line: u32, text: &str, reason: &str) {
+        let text = format!("`{text}`: {reason}");
+        self.program.unsupported.push(Unsupported { line, text });
+    }
+
+    pub(super) fn instruction(&mut self, instruction: &Instruction) {
+        let info = InstInfo {
+            line: instruction.line,
+            loc: instruction.loc,
+            opcode: instruction.opcode.clone(),
+            text: instruction.text.clone(),
+        };
+        let guard = match &instruction.guard {
+            None => None,
+            Some((name, negate)) => match self.lookup(name) {
+                Some(Symbol::Predicate(index)) => Some(Guard { index, negate: *negate }),
+                _ => return self.refuse(info.line, &info.text, &format!("`{name}` is not a predicate")),
+            },
+        };
+        let result = self.decode_ops(instruction);
+        match result {
+            Ok(ops) => {
+                for op in ops {
+                    self.emit(guard, op, info.clone());
+                }
+            }
+            Err(reason) => {
+                self.refuse(info.line, &info.text, &reason);
+                self.emit(guard, Op::Nop, info);
+            }
+        }
+    }
+
+    fn decode_ops(&mut self, instruction: &Instruction) -> Decoded<Vec<Op>> {
+        let mut mods = Mods::new(&instruction.opcode);
+        let operands = &instruction.operands;
+        let base = mods.base();
+        let ops = match base.as_str() {
+            "call" => self.call(&mut mods, instruction)?,
+            base if control::is_control(base) => vec![self.control(&mut mods, operands)?],
+            base if memory::is_memory(base) => vec![self.memory(&mut mods, operands)?],
+            "mma" | "ldmatrix" | "stmatrix" | "movmatrix" => vec![self.matrix(&mut mods, operands)?],
+            "cvt" => vec![self.convert(&mut mods, operands)?],
+            _ => self.scalar(&mut mods, operands)?,
+        };
+        mods.finish()?;
+        Ok(ops)
+    }
+}

@@ -1,0 +1,135 @@
+//! Accesses to memory, of a lane and of a warp, and the bytes that they refer to.
+
+use crate::exec::lanes::Lanes;
+use crate::isa::{Space, mask};
+use crate::memory::map;
+use crate::op::MemRef;
+use crate::report::AccessKind;
+
+/// The bytes that an access refers to, after its bounds were checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Slot {
+    /// Bytes of the parameter block.
+    Param(Bytes),
+    /// Bytes of the constant memory.
+    Const(Bytes),
+    /// Bytes that a kernel can write.
+    Region(RegionSlot),
+}
+
+/// A range of bytes, as `offset` and `len`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes {
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
+}
+
+impl Bytes {
+    /// These bytes of a memory.
+    pub(crate) fn of(self, memory: &[u8]) -> &[u8] {
+        &memory[self.offset..self.offset + self.len]
+    }
+}
+
+/// Bytes of a region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RegionSlot {
+    pub(crate) id: RegionId,
+    /// Bytes from the start of the region.
+    pub(crate) offset: usize,
+    /// Bytes of the access that are in bounds: fewer than its size if an aligned load extends past the end of a buffer.
+    pub(crate) len: usize,
+}
+
+impl RegionSlot {
+    /// Offset of the first byte after the slot.
+    pub(crate) fn end(&self) -> usize {
+        self.offset + self.len
+    }
+}
+
+/// A region that a kernel can access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RegionId {
+    /// The shared memory of the running CTA.
+    Shared,
+    /// The local memory of the threads of the running CTA.
+    Local,
+    /// A buffer in global memory, by its index.
+    Buffer(usize),
+}
+
+impl RegionId {
+    /// The state space of the region.
+    pub(crate) fn space(self) -> Space {
+        match self {
+            RegionId::Shared => Space::Shared,
+            RegionId::Local => Space::Local,
+            RegionId::Buffer(_) => Space::Global,
+        }
+    }
+}
+
+/// One lane's access.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) lane: usize,
+    /// Linear index of the thread in its CTA.
+    pub(crate) thread: u32,
+    /// Address in the accessed state space.
+    pub(crate) address: u64,
+    /// Size of the access in bytes.
+    pub(crate) len: usize,
+    pub(crate) pc: u32,
+    /// Atomic, volatile, relaxed, acquire or release.
+    pub(crate) strong: bool,
+    /// Whether this is a read; an atomic operation is a read and then a write.
+    pub(crate) is_read: bool,
+    /// A load to registers, not an atomic operation.
+    pub(crate) is_load: bool,
+}
+
+/// One access of the lanes of a warp.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WarpAccess<'a> {
+    /// The resolved state space.
+    pub(crate) space: Space,
+    pub(crate) kind: AccessKind,
+    /// Address of each lane.
+    pub(crate) addresses: &'a Lanes,
+    /// Mask of the lanes that access memory.
+    pub(crate) exec: u32,
+    /// Bytes that one lane accesses.
+    pub(crate) bytes: u32,
+}
+
+/// The state spaces that an instruction accesses, each with its mask of lanes.
+pub(crate) type LanesBySpace = [(Space, u32); 5];
+
+/// Resolves the address of each lane, and groups the lanes by state space.
+pub(crate) fn resolve_spaces(regs: &[Lanes], at: &MemRef, exec: u32) -> (Lanes, LanesBySpace) {
+    let mut addresses = regs[at.base as usize];
+    let keep = if matches!(at.space, Space::Generic | Space::Global) { u64::MAX } else { mask(32) };
+    for address in &mut addresses {
+        *address = address.wrapping_add(at.offset as u64) & keep;
+    }
+    let mut parts: LanesBySpace =
+        [(Space::Global, 0), (Space::Shared, 0), (Space::Local, 0), (Space::Param, 0), (Space::Const, 0)];
+    if at.space != Space::Generic {
+        parts[0] = (at.space, exec);
+        return (addresses, parts);
+    }
+    for (lane, address) in addresses.iter_mut().enumerate() {
+        if exec >> lane & 1 == 0 {
+            continue;
+        }
+        let (space, inside) = map::resolve(*address);
+        *address = inside;
+        for (other, lanes) in &mut parts {
+            if *other == space {
+                *lanes |= 1 << lane;
+            }
+        }
+    }
+    (addresses, parts)
+}

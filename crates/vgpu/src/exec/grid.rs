@@ -1,0 +1,104 @@
+//! Runs the CTAs of a launch one after another, several times if a race has to be known in advance.
+
+use crate::banks::Banks;
+use crate::exec::cta::Cta;
+use crate::exec::machine::Machine;
+use crate::exec::undefined::{KnownRaces, Origins};
+use crate::fault::Fault;
+use crate::launch::{Launch, Options, Progress};
+use crate::memory::Memory;
+use crate::program::{InstInfo, Program};
+use crate::ptx::ast::Loc;
+use crate::report::{Report, Stats};
+
+/// Maximum number of runs of one launch; each run knows the races that the previous runs found.
+const MAX_RUNS: usize = 16;
+
+/// A kernel that is prepared to run, with its parameters and options.
+pub(crate) struct PreparedLaunch<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) launch: &'a Launch,
+    /// Number of the launch's first CTA.
+    pub(crate) first_cta: u32,
+    /// The parameter block.
+    pub(crate) params: &'a [u8],
+    /// The constant memory of the module.
+    pub(crate) constants: &'a [u8],
+    pub(crate) options: &'a Options,
+}
+
+/// Runs every CTA of the launch, and repeats the run as long as it finds new reads that race with later writes.
+pub(crate) fn run_grid(
+    prepared: &PreparedLaunch<'_>,
+    memory: &mut Memory,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Report, Box<Fault>> {
+    let before = prepared.options.check_races.then(|| memory.clone());
+    let mut known = KnownRaces::default();
+    let mut runs = 1;
+    loop {
+        let is_last = runs == MAX_RUNS || before.is_none();
+        let (result, found) = run_once(prepared, memory, watch, &known, is_last);
+        if !known.join(found) || is_last {
+            return result;
+        }
+        if let Some(before) = &before {
+            *memory = before.clone();
+        }
+        runs += 1;
+    }
+}
+
+/// Performs one run. Also returns the reads that raced with later writes.
+fn run_once(
+    prepared: &PreparedLaunch<'_>,
+    memory: &mut Memory,
+    watch: &mut dyn FnMut(Progress),
+    known: &KnownRaces,
+    is_last: bool,
+) -> (Result<Report, Box<Fault>>, KnownRaces) {
+    let PreparedLaunch { program, launch, first_cta, params, constants, options } = *prepared;
+    let [x, y, z] = launch.grid;
+    let count = x.saturating_mul(y).saturating_mul(z);
+    let mut machine = Machine {
+        program,
+        launch,
+        options,
+        params,
+        constants,
+        memory,
+        stats: Stats::new(program.code.len()),
+        banks: Banks::new(),
+        cta: Cta::new(program, launch, options, first_cta, [0; 3]),
+        apart: by_line(program, |line| options.apart.get(&line).copied()),
+        any_wins: by_line(program, |line| options.any_wins.contains(&line)),
+        first_cta,
+        last_buffer: 0,
+        origins: Origins::default(),
+        post_dominators: None,
+        known_races: known,
+        new_races: KnownRaces::default(),
+        is_last,
+        completed: Progress { ctas: count, ended: 0, thread_instructions: 0 },
+        last_report: 0,
+        watch,
+    };
+    let result = (0..count).try_for_each(|linear| {
+        let index = [linear % x, linear / x % y, linear / x / y];
+        machine.cta = Cta::new(program, launch, options, first_cta + linear, index);
+        machine.run_cta()?;
+        machine.completed.ended += 1;
+        machine.completed.thread_instructions += machine.cta.executed;
+        Ok(())
+    });
+    let report = result.map(|()| machine.stats.report(program));
+    (report, machine.new_races)
+}
+
+/// The value of `of_line` for the CUDA line of each instruction. The lines are those of the kernel's file; code from
+/// another file and inlined code, whose line belongs to the inlined function, have the default.
+fn by_line<T: Default>(program: &Program, of_line: impl Fn(u32) -> T) -> Vec<T> {
+    let is_own = |loc: &Loc| loc.inlined_at.is_none() && Some(loc.file) == program.source_file;
+    let value = |info: &InstInfo| info.loc.filter(is_own).map(|loc| of_line(loc.line)).unwrap_or_default();
+    program.info.iter().map(value).collect()
+}

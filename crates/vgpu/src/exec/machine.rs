@@ -1,0 +1,100 @@
+//! The state of a run.
+
+use crate::banks::Banks;
+use crate::exec::access::RegionId;
+use crate::exec::cta::Cta;
+use crate::exec::post_dominators::PostDominators;
+use crate::exec::undefined::{KnownRaces, Origins};
+use crate::fault::{Fault, RaisedFault};
+use crate::launch::{Launch, Options, Progress};
+use crate::memory::{Memory, Region};
+use crate::program::Program;
+use crate::report::Stats;
+
+/// Number of thread instructions between two progress reports.
+const REPORT_INTERVAL: u64 = 10_000_000;
+
+/// The state of a run: everything that the executing kernel can access.
+pub(super) struct Machine<'a> {
+    pub(super) program: &'a Program,
+    pub(super) launch: &'a Launch,
+    pub(super) options: &'a Options,
+    /// The parameter block of the launch.
+    pub(super) params: &'a [u8],
+    /// The constant memory of the module.
+    pub(super) constants: &'a [u8],
+    pub(super) memory: &'a mut Memory,
+    pub(super) stats: Stats,
+    pub(super) banks: Banks,
+    /// The CTA that is running.
+    pub(super) cta: Cta,
+    /// For each instruction, its group of stores that are declared disjoint, if it is in one.
+    pub(super) apart: Vec<Option<u32>>,
+    /// For each instruction, whether it is a store on an `any_wins` line.
+    pub(super) any_wins: Vec<bool>,
+    /// Number of the launch's first CTA.
+    pub(super) first_cta: u32,
+    /// The buffer of the last global access.
+    pub(super) last_buffer: usize,
+    /// Loads that returned undefined bits.
+    pub(super) origins: Origins,
+    /// Where branches reconverge; computed on first use.
+    pub(super) post_dominators: Option<PostDominators>,
+    /// Reads that race with later writes: those found by earlier runs (`known_races`) and by this one (`new_races`).
+    pub(super) known_races: &'a KnownRaces,
+    pub(super) new_races: KnownRaces,
+    /// Whether this is the last run, so that no race can be deferred to another one.
+    pub(super) is_last: bool,
+    /// Progress made by the CTAs before this one.
+    pub(super) completed: Progress,
+    /// Thread instructions at the last progress report.
+    pub(super) last_report: u64,
+    /// Receives progress reports.
+    pub(super) watch: &'a mut dyn FnMut(Progress),
+}
+
+impl Machine<'_> {
+    /// Reports the progress of the launch at intervals.
+    pub(super) fn report_progress(&mut self) {
+        let thread_instructions = self.completed.thread_instructions + self.cta.executed;
+        if thread_instructions - self.last_report >= REPORT_INTERVAL {
+            self.last_report = thread_instructions;
+            (self.watch)(Progress { thread_instructions, ..self.completed });
+        }
+    }
+
+    /// Adds the source location, the CTA and the warp to a fault.
+    pub(super) fn fault(&self, stop: RaisedFault, pc: u32, warp: u32) -> Box<Fault> {
+        let at = self.program.place(stop.pc.unwrap_or(pc));
+        Box::new(Fault {
+            kind: stop.kind,
+            at,
+            cta: self.cta.index,
+            warp: stop.warp.unwrap_or(warp),
+            lanes: stop.lanes,
+            address: stop.address,
+            location: stop.location,
+            message: stop.message,
+            related: stop.related.map(|pc| self.program.place(pc)),
+            waiting: stop.waiting,
+        })
+    }
+
+    /// The region that a slot is in.
+    pub(crate) fn region(&self, id: RegionId) -> &Region {
+        match id {
+            RegionId::Shared => &self.cta.shared,
+            RegionId::Local => &self.cta.local,
+            RegionId::Buffer(index) => &self.memory.buffers[index].region,
+        }
+    }
+
+    /// The region that a slot is in, to be written.
+    pub(crate) fn region_mut(&mut self, id: RegionId) -> &mut Region {
+        match id {
+            RegionId::Shared => &mut self.cta.shared,
+            RegionId::Local => &mut self.cta.local,
+            RegionId::Buffer(index) => &mut self.memory.buffers[index].region,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Runs a launch: checks it, builds the parameter block, and executes the kernel.
+
+use crate::exec;
+use crate::fault::RunError;
+use crate::launch::{Arg, Launch, Options, Progress};
+use crate::layout::ParamInfo;
+use crate::memory::{Memory, Region};
+use crate::module::{Kernel, KernelInfo, Module};
+use crate::report::Report;
+
+/// Maximum shared memory of a CTA in bytes: 227 KiB on sm_90 and sm_100.
+const MAX_SHARED_BYTES: u64 = 227 * 1024;
+/// Maximum local memory of a thread in bytes.
+const MAX_LOCAL_BYTES: u32 = 512 * 1024;
+/// Maximum size of the parameters in bytes (PTX ISA 8.1).
+const MAX_PARAM_BYTES: u64 = 32764;
+/// Maximum number of threads in a CTA.
+const MAX_THREADS: u64 = 1024;
+
+/// Runs one launch to completion or to its first fault. Global variables of the module start from their initialisers.
+///
+/// # Errors
+/// Unsupported instructions, a launch that does not match the kernel, or the first fault, in this order of precedence.
+pub fn run(module: &Module, launch: &Launch, memory: &mut Memory, options: &Options) -> Result<Report, RunError> {
+    run_watched(module, launch, memory, options, &mut |_| ())
+}
+
+/// Like [`run`], but reports the progress of the launch to `watch` about every 10 million thread instructions. The
+/// result is that of [`run`], and the reports are deterministic.
+///
+/// # Errors
+/// The same as for [`run`].
+pub fn run_watched(
+    module: &Module,
+    launch: &Launch,
+    memory: &mut Memory,
+    options: &Options,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Report, RunError> {
+    let found = module.kernels.iter().find(|kernel| kernel.info.name == launch.kernel);
+    let Some(kernel) = found else {
+        return bad(format!("there is no kernel `{}`", launch.kernel));
+    };
+    if !kernel.program.unsupported.is_empty() {
+        return Err(RunError::Unsupported(kernel.program.unsupported.clone()));
+    }
+    check_shape(&kernel.info, launch)?;
+    check_shared(kernel, launch)?;
+    let params = parameter_block(&kernel.info, launch, memory)?;
+    let (program, constants) = (&kernel.program, &module.layout.constants);
+    let lines = program.info.iter().map(|info| info.line).collect();
+    let Some(first_cta) = memory.begin_launch(launch.grid, lines) else {
+        return bad("all launches on a memory together have more CTAs than the virtual GPU can number".to_string());
+    };
+    let own_buffers = memory.buffers.len();
+    for variable in &module.layout.globals {
+        let region = Region::filled(variable.bytes.clone());
+        memory.push_module_variable(&variable.name, variable.base, region);
+    }
+    let prepared = exec::PreparedLaunch { program, launch, first_cta, params: &params, constants, options };
+    let result = exec::run_grid(&prepared, memory, watch);
+    memory.buffers.truncate(own_buffers);
+    result.map_err(RunError::Fault)
+}
+
+fn bad<T>(message: String) -> Result<T, RunError> {
+    Err(RunError::BadLaunch(message))
+}
+
+fn product(extent: [u32; 3]) -> u64 {
+    extent.iter().fold(1u64, |product, size| product.saturating_mul(u64::from(*size)))
+}
+
+fn check_shape(info: &KernelInfo, launch: &Launch) -> Result<(), RunError> {
+    let threads = product(launch.block);
+    if threads == 0 || product(launch.grid) == 0 {
+        return bad("a grid or block dimension is 0".to_string());
+    }
+    if threads > MAX_THREADS {
+        return bad(format!("a CTA has at most {MAX_THREADS} threads; this one has {threads}"));
+    }
+    if product(launch.grid) >= u64::from(u32::MAX) / 2 {
+        return bad("the grid has more CTAs than the virtual GPU supports".to_string());
+    }
+    if info.local_bytes > MAX_LOCAL_BYTES {
+        return bad(format!("a thread uses {} bytes of local memory; at most {MAX_LOCAL_BYTES}", info.local_bytes));
+    }
+    if let Some(required) = info.required_threads.filter(|required| *required != launch.block) {
+        return bad(format!("the block is {:?}, but the kernel has .reqntid {required:?}", launch.block));
+    }
+    if let Some(most) = info.max_threads.filter(|most| product(*most) < threads) {
+        return bad(format!("the CTA has {threads} threads, but the kernel has .maxntid {most:?}"));
+    }
+    Ok(())
+}
+
+fn check_shared(kernel: &Kernel, launch: &Launch) -> Result<(), RunError> {
+    let total = kernel.program.dynamic_shared_offset() + u64::from(launch.dynamic_shared_bytes);
+    if total > MAX_SHARED_BYTES {
+        return bad(format!("a CTA needs {total} bytes of shared memory; the limit is {MAX_SHARED_BYTES}"));
+    }
+    Ok(())
+}
+
+fn parameter_block(info: &KernelInfo, launch: &Launch, memory: &Memory) -> Result<Vec<u8>, RunError> {
+    if info.params.len() != launch.args.len() {
+        let (have, want) = (launch.args.len(), info.params.len());
+        return bad(format!("wrong number of arguments ({have} instead of {want}) for `{}`", info.name));
+    }
+    let end = |param: &ParamInfo| u64::from(param.offset) + u64::from(param.size);
+    let size = info.params.iter().map(end).max().unwrap_or(0);
+    if size > MAX_PARAM_BYTES {
+        return bad(format!("the parameters need {size} bytes; the limit is {MAX_PARAM_BYTES}"));
+    }
+    let mut block = vec![0u8; size as usize];
+    for (param, arg) in info.params.iter().zip(&launch.args) {
+        let bytes = match arg {
+            Arg::Bytes(bytes) => bytes.clone(),
+            Arg::Buffer { buffer, byte_offset } => match memory.address(*buffer) {
+                Some(base) => base.wrapping_add(*byte_offset).to_le_bytes().to_vec(),
+                None => return bad(format!("the buffer for `{}` is not in this memory", param.name)),
+            },
+        };
+        if bytes.len() != param.size as usize {
+            return bad(format!("argument `{}`: expected {} B, got {} B", param.name, param.size, bytes.len()));
+        }
+        let start = param.offset as usize;
+        block[start..start + bytes.len()].copy_from_slice(&bytes);
+    }
+    Ok(block)
+}
