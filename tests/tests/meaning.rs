@@ -5,6 +5,8 @@
 mod fragments;
 #[path = "meaning/order.rs"]
 mod order;
+#[path = "meaning/viewed.rs"]
+mod viewed;
 
 use tilewright::compile::{Options, compile};
 use tilewright::dsl::StoreRef;

@@ -1,7 +1,10 @@
 //! How dtypes, vectors of them and constants are written in CUDA C++, without any header.
 
+use tilewright_diag::Diagnostic;
 use tilewright_ir::{Scalar, nearest_bf16, nearest_f16};
 use tilewright_layout::DType;
+
+use crate::defect::unprintable;
 
 /// The C++ type of one element. A half-precision element is held as its bits; 16 opaque bytes are a `uint4`.
 pub(crate) fn c_type(dtype: DType) -> &'static str {
@@ -21,9 +24,13 @@ pub(crate) fn c_type(dtype: DType) -> &'static str {
 }
 
 /// The type through which `count` adjacent elements move at once.
-pub(crate) fn vector_type(dtype: DType, count: i64) -> String {
+pub(crate) fn vector_type(dtype: DType, count: i64) -> Result<String, Diagnostic> {
+    let bytes = dtype.bytes() * count;
+    if count < 1 || bytes > 16 || !bytes.unsigned_abs().is_power_of_two() {
+        return Err(unprintable(format!("there is no vector of {count} {dtype}")));
+    }
     let base = match (dtype, count) {
-        (_, 1) => return c_type(dtype).to_string(),
+        (_, 1) => return Ok(c_type(dtype).to_string()),
         (DType::F64, _) => "double",
         (DType::F32, _) => "float",
         (DType::I32, _) => "int",
@@ -42,16 +49,17 @@ pub(crate) fn vector_type(dtype: DType, count: i64) -> String {
             | DType::B128,
             _,
         ) => {
-            return match dtype.bytes() * count {
+            let words = match bytes {
                 2 => "unsigned short",
                 4 => "unsigned int",
                 8 => "uint2",
-                _ => "uint4",
-            }
-            .to_string();
+                16 => "uint4",
+                _ => return Err(unprintable(format!("there is no vector of {bytes} bytes"))),
+            };
+            return Ok(words.to_string());
         }
     };
-    format!("{base}{count}")
+    Ok(format!("{base}{count}"))
 }
 
 /// A constant of this dtype.
@@ -73,7 +81,10 @@ pub(crate) fn literal(dtype: DType, value: Scalar) -> String {
         DType::U64 | DType::B64 => format!("{}ull", whole as u64),
         DType::U32 | DType::B32 => format!("{whole}u"),
         DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::B8 | DType::B16 => whole.to_string(),
-        DType::B128 => "make_uint4(0, 0, 0, 0)".to_string(),
+        DType::B128 => {
+            let bits = whole as u64;
+            format!("make_uint4({}, {}, 0, 0)", bits as u32, bits >> 32)
+        }
     }
 }
 
@@ -85,16 +96,16 @@ pub(crate) fn widened_literal(dtype: DType, value: Scalar) -> String {
 }
 
 /// A vector of `count` elements that all are this constant.
-pub(crate) fn vector_literal(dtype: DType, count: i64, value: Scalar) -> String {
+pub(crate) fn vector_literal(dtype: DType, count: i64, value: Scalar) -> Result<String, Diagnostic> {
     let (parts, part) = if dtype.bytes() < 4 {
         (dtype.bytes() * count / 4, word_literal(dtype, value))
     } else {
         (count, literal(dtype, value))
     };
-    match parts {
+    Ok(match parts {
         0 | 1 => part,
-        _ => format!("make_{}({})", vector_type(dtype, count), vec![part; parts as usize].join(", ")),
-    }
+        _ => format!("make_{}({})", vector_type(dtype, count)?, vec![part; parts as usize].join(", ")),
+    })
 }
 
 /// A 32-bit word of narrower elements that all are this constant; shorter vectors take its low bytes.
@@ -146,7 +157,22 @@ mod tests {
             vector_literal(DType::F16, 2, Scalar::Float(1.0)),
             vector_literal(DType::F32, 2, Scalar::Int(0)),
         ];
+        let seen = seen.map(Result::unwrap);
         assert_eq!(seen, ["make_uint2(0x3030303, 0x3030303)", "0x3c003c00", "make_float2(0.0f, 0.0f)"]);
+    }
+
+    #[test]
+    fn the_bits_of_the_widest_type_are_words() {
+        let seen = [0, 7 + (3 << 32), -1].map(|value| literal(DType::B128, Scalar::Int(value)));
+        let expected = ["make_uint4(0, 0, 0, 0)", "make_uint4(7, 3, 0, 0)", "make_uint4(4294967295, 4294967295, 0, 0)"];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn vectors_that_cuda_does_not_have_are_errors() {
+        for (dtype, count) in [(DType::B128, 2), (DType::U8, 3), (DType::F32, 8), (DType::F32, 0)] {
+            assert!(vector_type(dtype, count).is_err(), "{dtype} {count}");
+        }
     }
 
     #[test]
@@ -154,7 +180,7 @@ mod tests {
         let seen =
             [(DType::F32, 4), (DType::B64, 2), (DType::F16, 8), (DType::U8, 4), (DType::I32, 2), (DType::B128, 1)];
         assert_eq!(
-            seen.map(|(d, n)| vector_type(d, n)),
+            seen.map(|(d, n)| vector_type(d, n).unwrap()),
             ["float4", "ulonglong2", "uint4", "unsigned int", "int2", "uint4"]
         );
     }

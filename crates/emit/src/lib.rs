@@ -3,11 +3,13 @@
 //! Statements and expressions are printed by Rust; a Tera template has the skeleton around them. The text includes no
 //! header. A source map leads from each of its lines to the tile op and the user's line that it came from.
 
+mod defect;
 mod dtype;
 mod index;
 mod mentioned;
 mod mma;
 mod names;
+mod registers;
 pub mod reserved;
 mod source_map;
 mod statements;
@@ -61,7 +63,7 @@ static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
     Ok(tera)
 });
 
-/// Prints a program. An error is a defect of a template.
+/// Prints a program. An error is a defect of Tilewright.
 pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let own = program.program();
     let named = names::in_cuda(own);
@@ -70,7 +72,7 @@ pub fn emit(program: &VerifiedProgram) -> Result<Emitted, Diagnostic> {
     let shared = SharedPlan::of(program, &mentioned);
     let mut printer = Printer::new(program, &mentioned);
     printer.prologue(&shared.locals(program, &mentioned));
-    printer.body(&program.body);
+    printer.body(&program.body)?;
     let functions = [printer.functions(), mma::functions(program)].concat();
     let function_names: BTreeSet<&str> = printer.function_names().chain(mma::function_names(program)).collect();
     let entry = names::entry(program, &function_names);
@@ -177,7 +179,7 @@ impl SharedPlan {
                     ));
                 }
                 MemorySpace::Shared => {
-                    let offset = self.offsets.get(&handle).copied().unwrap_or(0);
+                    let offset = self.offsets[&handle];
                     lines.push(format!(
                         "{c_type}* const {name} = reinterpret_cast<{c_type}*>({SHARED_WINDOW} + {offset});"
                     ));

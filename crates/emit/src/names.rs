@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{MemorySpace, Program, RegArray, Stmt, for_each_stmt};
 
+use crate::registers::vector_names;
 use crate::reserved::{Place, is_listed, is_of_the_language};
-use crate::statements::{lookup_name, vector_names};
+use crate::statements::lookup_name;
 
 /// The window of dynamic shared memory.
 pub(crate) const SHARED_WINDOW: &str = "shared_window";

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use tilewright_diag::Diagnostic;
 use tilewright_expr::linear::normalize;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{
@@ -10,10 +11,12 @@ use tilewright_ir::thread::{
 };
 use tilewright_ir::{Dim, Handle, HwIndex};
 
+use crate::defect::unprintable;
 use crate::dtype::{c_type, literal, vector_literal, vector_type};
 use crate::index::{c_index, needs_64_bits};
 use crate::mentioned::Mentioned;
 use crate::mma;
+use crate::registers::{PARTS, first, register, vector_name};
 use crate::source_map::Body;
 use crate::values::Values;
 
@@ -89,16 +92,17 @@ impl<'a> Printer<'a> {
         }
     }
 
-    pub(crate) fn body(&mut self, body: &[Stmt]) {
+    pub(crate) fn body(&mut self, body: &[Stmt]) -> Result<(), Diagnostic> {
         for stmt in body {
             if let Stmt::Declare(array) = stmt
                 && self.is_filled_by(*array, body)
             {
                 self.defined_by_load.insert(array.index());
             } else {
-                self.stmt(stmt);
+                self.stmt(stmt)?;
             }
         }
+        Ok(())
     }
 
     /// Whether loads of the same block, one for each vector, are the only loads of an array of vectors: each load is
@@ -112,50 +116,51 @@ impl<'a> Printer<'a> {
         vector > 1 && here as i64 == len / vector && here == everywhere
     }
 
-    fn block(&mut self, head: std::fmt::Arguments<'_>, body: &[Stmt]) {
+    fn block(&mut self, head: std::fmt::Arguments<'_>, body: &[Stmt]) -> Result<(), Diagnostic> {
         self.line(format_args!("{head} {{"));
         self.depth += 1;
-        self.body(body);
+        self.body(body)?;
         self.depth -= 1;
         self.line(format_args!("}}"));
+        Ok(())
     }
 
-    fn stmt(&mut self, stmt: &Stmt) {
+    fn stmt(&mut self, stmt: &Stmt) -> Result<(), Diagnostic> {
         match stmt {
-            Stmt::Op { note, body } => self.op(*note, body),
+            Stmt::Op { note, body } => self.op(*note, body)?,
             Stmt::Let { var, value } => {
                 let c_type = if needs_64_bits(value) { "long long" } else { "int" };
                 self.line(format_args!("const {c_type} {} = {};", var.name(), c_index(value)));
             }
-            Stmt::Declare(array) => self.declare(*array),
+            Stmt::Declare(array) => self.declare(*array)?,
             Stmt::Load { to, memory, index } => {
-                let (target, source) = (self.regs(to), self.place(*memory, index, to, true));
+                let (target, source) = (self.regs(to)?, self.place(*memory, index, to, true)?);
                 let definition = self.defined_by_load.contains(&to.array.index());
-                let c_type = vector_type(self.program.registers[to.array].dtype, to.count);
+                let c_type = vector_type(self.program.registers[to.array].dtype, to.count)?;
                 let head = if definition { format!("const {c_type} ") } else { String::new() };
                 self.line(format_args!("{head}{target} = {source};"));
             }
             Stmt::Store { memory, index, from } => {
-                let (target, source) = (self.place(*memory, index, from, false), self.regs(from));
+                let (target, source) = (self.place(*memory, index, from, false)?, self.regs(from)?);
                 self.stores.insert(self.origins.len(), *memory);
                 self.line(format_args!("{target} = {source};"));
             }
-            Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index),
+            Stmt::Lookup { vars, table, index } => self.lookup(vars, *table, index)?,
             Stmt::Set { to, value } if self.program.registers[to.array].vector > 1 => {
-                let value = vector_literal(self.program.registers[to.array].dtype, to.count, *value);
-                let target = self.regs(to);
+                let value = vector_literal(self.program.registers[to.array].dtype, to.count, *value)?;
+                let target = self.regs(to)?;
                 self.line(format_args!("{target} = {value};"));
             }
             Stmt::Set { to, value } => {
                 let value = literal(self.program.registers[to.array].dtype, *value);
                 for at in 0..to.count {
-                    let target = self.reg(to, at);
+                    let target = self.reg(to, at)?;
                     self.line(format_args!("{target} = {value};"));
                 }
             }
             Stmt::Move { to, from } => {
                 for at in 0..to.count {
-                    let (target, source) = (self.reg(to, at), self.reg(from, at));
+                    let (target, source) = (self.reg(to, at)?, self.reg(from, at)?);
                     self.line(format_args!("{target} = {source};"));
                 }
             }
@@ -164,7 +169,7 @@ impl<'a> Printer<'a> {
                 if *is_unrolled {
                     self.line(format_args!("#pragma unroll"));
                 }
-                self.block(format_args!("for (int {name} = {}; {name} < {}; ++{name})", range.lo, range.hi + 1), body);
+                self.block(format_args!("for (int {name} = {}; {name} < {}; ++{name})", range.lo, range.hi + 1), body)?;
             }
             Stmt::If { cond, body } => {
                 let mut conditions = vec![condition(cond)];
@@ -174,168 +179,157 @@ impl<'a> Printer<'a> {
                     conditions.push(condition(cond));
                     inner = body;
                 }
-                self.block(format_args!("if ({})", conditions.join(" && ")), inner);
+                self.block(format_args!("if ({})", conditions.join(" && ")), inner)?;
             }
             Stmt::IfValue { cond, body, .. } => {
-                let cond = self.values.text(cond);
-                self.block(format_args!("if ({cond})"), body);
+                let cond = self.values.text(cond)?;
+                self.block(format_args!("if ({cond})"), body)?;
             }
             Stmt::Assign { to, value } => {
-                let (target, value) = (self.reg(to, 0), self.values.assigned(to.array, value));
+                let (target, value) = (self.reg(to, 0)?, self.values.assigned(to.array, value)?);
                 self.line(format_args!("{target} = {value};"));
             }
             Stmt::LetValue { var, value } => {
-                let definition = self.values.named(var, value);
+                let definition = self.values.named(var, value)?;
                 self.line(format_args!("{definition};"));
             }
             Stmt::Mma { inst, sums, a, b } => {
-                let call = mma::call(self.program, *inst, [sums, a, b]);
+                let call = mma::call(self.program, *inst, [sums, a, b])?;
                 self.line(format_args!("{call};"));
             }
             Stmt::Inst(call) => {
-                let text = self.call(call);
-                let result = call.to.as_ref().map(|to| format!("{} = ", self.reg(to, 0))).unwrap_or_default();
+                let text = self.call(call)?;
+                let result = match &call.to {
+                    Some(to) => format!("{} = ", self.reg(to, 0)?),
+                    None => String::new(),
+                };
                 self.line(format_args!("{result}{text};"));
             }
         }
+        Ok(())
     }
 
-    fn op(&mut self, note: Handle<Note>, body: &[Stmt]) {
+    fn op(&mut self, note: Handle<Note>, body: &[Stmt]) -> Result<(), Diagnostic> {
         let outer = self.note.replace(note);
         let Note { title, details, span } = &self.program.notes[note];
         self.line(format_args!("// {title:<width$} {span}", width = PLACE_COLUMN.saturating_sub(self.depth * 2)));
         for detail in details {
             self.line(format_args!("//   {detail}"));
         }
-        self.body(body);
+        self.body(body)?;
         self.note = outer;
+        Ok(())
     }
 
-    fn declare(&mut self, array: Handle<RegArray>) {
+    fn declare(&mut self, array: Handle<RegArray>) -> Result<(), Diagnostic> {
         if !self.mentioned.has_array(array) {
-            return;
+            return Ok(());
         }
         let RegArray { name, dtype, len, vector } = &self.program.registers[array];
-        let c_type = vector_type(*dtype, *vector);
+        let c_type = vector_type(*dtype, *vector)?;
         if *vector > 1 {
             let names: Vec<String> = (0..len / vector).map(|at| vector_name(name, *len / vector, at)).collect();
-            return self.line(format_args!("{c_type} {};", names.join(", ")));
+            self.line(format_args!("{c_type} {};", names.join(", ")));
+            return Ok(());
         }
         let align = match self.widest.get(&array.index()) {
             Some(bytes) if *bytes > dtype.bytes() => format!("alignas({bytes}) "),
             _ => String::new(),
         };
         self.line(format_args!("{align}{c_type} {name}[{len}];"));
+        Ok(())
     }
 
-    fn reg(&self, regs: &Regs, at: i64) -> String {
-        // The verifier has checked that the index is a constant.
-        register(self.program, regs.array, regs.first.as_const().unwrap_or(0) + at * regs.step)
+    fn reg(&self, regs: &Regs, at: i64) -> Result<String, Diagnostic> {
+        register(self.program, regs.array, first(regs)? + at * regs.step)
     }
 
-    fn regs(&self, regs: &Regs) -> String {
+    fn regs(&self, regs: &Regs) -> Result<String, Diagnostic> {
         let RegArray { name, dtype, vector, len } = &self.program.registers[regs.array];
-        let first = regs.first.as_const().unwrap_or(0);
+        let first = first(regs)?;
         if *vector > 1 && regs.count == *vector && regs.step == 1 && first % vector == 0 {
-            return vector_name(name, len / vector, first / vector);
+            return Ok(vector_name(name, len / vector, first / vector));
         }
         match regs.count {
             1 => self.reg(regs, 0),
             count if regs.step == 1 && *vector == 1 => {
-                format!("reinterpret_cast<{}&>({})", vector_type(*dtype, count), self.reg(regs, 0))
+                Ok(format!("reinterpret_cast<{}&>({})", vector_type(*dtype, count)?, self.reg(regs, 0)?))
             }
             count => {
-                let parts: Vec<String> = (0..count).map(|at| self.reg(regs, at)).collect();
-                format!("make_{}({})", vector_type(*dtype, count), parts.join(", "))
+                let parts: Result<Vec<String>, Diagnostic> = (0..count).map(|at| self.reg(regs, at)).collect();
+                Ok(format!("make_{}({})", vector_type(*dtype, count)?, parts?.join(", ")))
             }
         }
     }
 
     /// The place in memory that these registers are moved to or from.
-    fn place(&self, memory: Handle<Memory>, index: &Expr, regs: &Regs, reads: bool) -> String {
+    fn place(&self, memory: Handle<Memory>, index: &Expr, regs: &Regs, reads: bool) -> Result<String, Diagnostic> {
         let memory = &self.program.memories[memory];
         let dtype = self.program.registers[regs.array].dtype;
         let name = &memory.name;
         if regs.count == 1 && dtype == memory.dtype {
-            return format!("{name}[{}]", c_index(index));
+            return Ok(format!("{name}[{}]", c_index(index)));
         }
-        let c_type = vector_type(dtype, regs.count);
+        let c_type = vector_type(dtype, regs.count)?;
         let c_type = if reads { format!("const {c_type}") } else { c_type };
         // If the index counts whole vectors, so does the text: NVRTC then never splits them.
         let elements = regs.count * dtype.bytes() / memory.dtype.bytes();
         let vector = normalize(&(index / elements));
-        if normalize(&(&vector * elements)) == normalize(index) {
+        Ok(if normalize(&(&vector * elements)) == normalize(index) {
             format!("reinterpret_cast<{c_type}*>({name})[{}]", c_index(&vector))
         } else {
             format!("reinterpret_cast<{c_type}&>({name}[{}])", c_index(index))
-        }
+        })
     }
 
-    fn lookup(&mut self, vars: &[Var], table: Handle<Memory>, index: &Expr) {
+    fn lookup(&mut self, vars: &[Var], table: Handle<Memory>, index: &Expr) -> Result<(), Diagnostic> {
         let Memory { name: table, dtype, .. } = &self.program.memories[table];
         if let [var] = vars {
             let c_type = c_type(*dtype);
-            return self.line(format_args!("const {c_type} {} = {table}[{}];", var.name(), c_index(index)));
+            self.line(format_args!("const {c_type} {} = {table}[{}];", var.name(), c_index(index)));
+            return Ok(());
         }
         let entries: Vec<&str> = vars.iter().map(Var::name).collect();
-        let vector = vector_type(*dtype, vars.len() as i64);
+        let vector = vector_type(*dtype, vars.len() as i64)?;
         let whole = lookup_name(entries.iter().copied());
         self.line(format_args!(
             "const {vector} {whole} = reinterpret_cast<const {vector}&>({table}[{}]);",
             c_index(index)
         ));
-        let parts = entries.iter().zip(["x", "y", "z", "w"]).map(|(entry, part)| format!("{entry} = {whole}.{part}"));
+        let parts = entries.iter().zip(PARTS).map(|(entry, part)| format!("{entry} = {whole}.{part}"));
         let single = c_type(*dtype);
         self.line(format_args!("const {single} {};", parts.collect::<Vec<_>>().join(", ")));
+        Ok(())
     }
 
     /// The CUDA text of an instruction, with its operands filled in.
-    fn call(&mut self, call: &Call) -> String {
+    fn call(&mut self, call: &Call) -> Result<String, Diagnostic> {
         let argument = |expr: &Expr| match expr.as_const() {
             Some(selector) if call.inst == Inst::BytePermute => format!("{selector:#06x}"),
             Some(_) | None => c_index(expr),
         };
         let name = |memory: &Handle<Memory>| &self.program.memories[*memory].name;
-        let memory = call.memory.iter().map(|(memory, index)| format!("{}[{}]", name(memory), c_index(index)));
+        let memory = call.memory.iter().map(|(memory, index)| Ok(format!("{}[{}]", name(memory), c_index(index))));
         let registers = call.from.iter().map(|regs| self.reg(regs, 0));
-        let operands: Vec<String> = memory.chain(registers).chain(call.arguments.iter().map(argument)).collect();
+        let arguments = call.arguments.iter().map(|expr| Ok(argument(expr)));
+        let operands: Result<Vec<String>, Diagnostic> = memory.chain(registers).chain(arguments).collect();
+        let operands = operands?;
         if let (Inst::AtomicAdd, [(memory, _)], [target, source]) = (call.inst, &call.memory[..], &operands[..]) {
             // In CUDA its name depends on the dtype.
-            return self.values.atomic_add(self.program.memories[*memory].dtype, target, source);
+            return Ok(self.values.atomic_add(self.program.memories[*memory].dtype, target, source));
         }
-        let mut operands = operands.iter();
-        let parts = call.inst.info().cuda.split_inclusive('%').map(|part| match part.strip_suffix('%') {
-            Some(text) => format!("{text}{}", operands.next().map_or("", String::as_str)),
-            None => part.to_string(),
-        });
-        parts.collect()
+        filled(call.inst.info().cuda, &operands)
     }
 }
 
-/// One register: an element of an array, or a part of a vector.
-pub(crate) fn register(program: &Program, array: Handle<RegArray>, index: i64) -> String {
-    let RegArray { name, vector, len, .. } = &program.registers[array];
-    if *vector == 1 {
-        return format!("{name}[{index}]");
+/// A text with each `%` replaced by an operand.
+fn filled(text: &str, operands: &[String]) -> Result<String, Diagnostic> {
+    let parts: Vec<&str> = text.split('%').collect();
+    if parts.len() != operands.len() + 1 {
+        return Err(unprintable(format!("`{text}` with {} operands", operands.len())));
     }
-    let part = ["x", "y", "z", "w"][(index % vector) as usize % 4];
-    format!("{}.{part}", vector_name(name, len / vector, index / vector))
-}
-
-/// Vectors are separate variables, not elements of an array: NVRTC splits vectors that are in an array, and does not
-/// always join them again, nor always in the same way.
-fn vector_name(array: &str, vectors: i64, at: i64) -> String {
-    if vectors == 1 { array.to_string() } else { format!("{array}_{at}") }
-}
-
-/// The variables of an array of several vectors; none for other arrays.
-pub(crate) fn vector_names(array: &RegArray) -> Vec<String> {
-    let RegArray { name, len, vector, .. } = array;
-    let vectors = len / vector;
-    if *vector == 1 || vectors == 1 {
-        return Vec::new();
-    }
-    (0..vectors).map(|at| vector_name(name, vectors, at)).collect()
+    let after = parts[1..].iter().zip(operands).map(|(part, operand)| format!("{operand}{part}"));
+    Ok(std::iter::once(parts[0].to_string()).chain(after).collect())
 }
 
 /// The variable that holds several entries of a table.

@@ -14,6 +14,7 @@ mod wrapping;
 
 use std::collections::BTreeSet;
 
+use tilewright_diag::Diagnostic;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Program, RegArray, Value};
 use tilewright_ir::tile::{ElementClass, ElementOp, Narrowing};
@@ -21,12 +22,13 @@ use tilewright_ir::{Handle, Scalar, Target};
 use tilewright_layout::DType;
 
 use self::functions::{Helper, Spelling, spelling};
-use self::text::Text;
+use self::text::{Printed, Text};
 use self::wrapping::Wrapping;
+use crate::defect::unprintable;
 use crate::dtype::{c_type, literal, widened_literal};
 use crate::index::{Level, c_operand, needs_64_bits};
 use crate::names::for_each_definition;
-use crate::statements::register;
+use crate::registers::register;
 
 /// Prints values, and records the functions that they need.
 pub(crate) struct Values<'a> {
@@ -65,12 +67,12 @@ impl<'a> Values<'a> {
     }
 
     /// The value as a C++ expression.
-    pub(crate) fn text(&mut self, value: &Value) -> String {
-        self.print(value).text
+    pub(crate) fn text(&mut self, value: &Value) -> Result<String, Diagnostic> {
+        Ok(self.print(value)?.text)
     }
 
     /// The value as a C++ expression that is assigned to a register of this array.
-    pub(crate) fn assigned(&mut self, array: Handle<RegArray>, value: &Value) -> String {
+    pub(crate) fn assigned(&mut self, array: Handle<RegArray>, value: &Value) -> Result<String, Diagnostic> {
         self.reaches_sum = self.summed.contains(&array.index());
         let text = self.text(value);
         self.reaches_sum = false;
@@ -78,14 +80,14 @@ impl<'a> Values<'a> {
     }
 
     /// The declaration of a name for an integer.
-    pub(crate) fn named(&mut self, var: &Var, value: &Value) -> String {
-        let is_long = self.dtype(value).bytes() == 8;
-        let text = self.text(value);
+    pub(crate) fn named(&mut self, var: &Var, value: &Value) -> Result<String, Diagnostic> {
+        let is_long = self.dtype(value)?.bytes() == 8;
+        let text = self.text(value)?;
         if is_long {
             self.long_names.insert(var.name().to_string());
         }
         let c_type = if is_long { "long long" } else { "int" };
-        format!("const {c_type} {} = {text}", var.name())
+        Ok(format!("const {c_type} {} = {text}", var.name()))
     }
 
     /// The call that adds `source` to the element `target` of this dtype.
@@ -103,11 +105,11 @@ impl<'a> Values<'a> {
         format!("{function}(&{target}, {source})")
     }
 
-    fn print(&mut self, value: &Value) -> Text {
+    fn print(&mut self, value: &Value) -> Printed {
         match value {
-            Value::Const(dtype, value) => constant(*dtype, *value),
-            Value::Index(dtype, index) => self.index_value(*dtype, index),
-            Value::Reg(array, at) => Text::new(register(self.program, *array, *at), Level::Postfix),
+            Value::Const(dtype, value) => Ok(constant(*dtype, *value)),
+            Value::Index(dtype, index) => Ok(self.index_value(*dtype, index)),
+            Value::Reg(array, at) => Ok(Text::new(register(self.program, *array, *at)?, Level::Postfix)),
             Value::Op(op, operands) => self.operation(*op, operands),
             Value::Cast(to, narrowing, of) => self.cast(*to, *narrowing, of),
             Value::Bits(to, of) => self.bits(*to, of),
@@ -116,9 +118,10 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The dtype of a number; it does not matter for truth values.
-    fn dtype(&self, value: &Value) -> DType {
-        value.dtype(&self.program.registers).unwrap_or(DType::I32)
+    /// The dtype of a number. Error: a truth value.
+    fn dtype(&self, value: &Value) -> Result<DType, Diagnostic> {
+        let truth = || unprintable("a truth value stands where a number is needed");
+        value.dtype(&self.program.registers).ok_or_else(truth)
     }
 
     /// The name of a function, with `::` if a name of the kernel hides it.
@@ -157,7 +160,7 @@ impl<'a> Values<'a> {
         mentions || needs_64_bits(index)
     }
 
-    fn operation(&mut self, op: ElementOp, operands: &[Value]) -> Text {
+    fn operation(&mut self, op: ElementOp, operands: &[Value]) -> Printed {
         let outer = self.reaches_sum;
         self.reaches_sum = products::reaches_sum(op, outer);
         let text = self.inner_operation(op, operands, outer);
@@ -165,18 +168,18 @@ impl<'a> Values<'a> {
         text
     }
 
-    fn inner_operation(&mut self, op: ElementOp, operands: &[Value], in_sum: bool) -> Text {
+    fn inner_operation(&mut self, op: ElementOp, operands: &[Value], in_sum: bool) -> Printed {
         if let (ElementOp::Rounded, [of]) = (op, operands) {
             return self.print(of);
         }
         if let (ElementOp::Select, [cond, then, otherwise]) = (op, operands) {
             // Halves are selected as bits, without a conversion.
-            let [cond, then, otherwise] = [cond, then, otherwise].map(|operand| self.print(operand));
-            return Text::choice(cond, then, otherwise);
+            return Ok(Text::choice(self.print(cond)?, self.print(then)?, self.print(otherwise)?));
         }
-        let dtype = operands.last().map_or(DType::I32, |operand| self.dtype(operand));
-        let result = self.computed(op, operands, dtype, in_sum);
-        match op.class() {
+        let last = operands.last().ok_or_else(|| wrong_arity(op, operands))?;
+        let dtype = self.dtype(last)?;
+        let result = self.computed(op, operands, dtype, in_sum)?;
+        Ok(match op.class() {
             ElementClass::Comparison | ElementClass::Choice => result,
             ElementClass::Arithmetic | ElementClass::Floating if is_half(dtype) => {
                 self.narrowed(dtype, DType::F32, result)
@@ -193,110 +196,114 @@ impl<'a> Values<'a> {
                     Text::cast(c_type(dtype), result)
                 }
             }
-        }
+        })
     }
 
     /// The result in the type in which C++ computes: `float` for halves, `int` for narrow integers.
-    fn computed(&mut self, op: ElementOp, operands: &[Value], dtype: DType, in_sum: bool) -> Text {
+    fn computed(&mut self, op: ElementOp, operands: &[Value], dtype: DType, in_sum: bool) -> Printed {
         let is_unknown_divisor =
             op == ElementOp::Div && dtype.is_integer() && !operands.get(1).is_some_and(is_plain_divisor);
         if is_unknown_divisor {
-            let [a, b] = [0, 1].map(|at| self.operand(operands, at).text);
             let helper = self.helper(Helper::Divide(computing_type(dtype)));
-            return Text::call(&helper, &format!("{a}, {b}"));
+            return Ok(Text::call(&helper, &self.arguments(op, operands)?));
         }
         if let Some(wrapping) = Wrapping::of(self.program, op, dtype, operands) {
-            let arguments: Vec<String> = (0..operands.len()).map(|at| self.operand(operands, at).text).collect();
             let helper = self.helper(Helper::Wrapping(wrapping, dtype));
-            return Text::call(&helper, &arguments.join(", "));
+            return Ok(Text::call(&helper, &self.arguments(op, operands)?));
         }
         if let Some(name) = products::rounded(op, dtype, operands).filter(|_| in_sum) {
-            let [a, b] = [0, 1].map(|at| self.operand(operands, at).text);
-            return Text::call(&self.function(name), &format!("{a}, {b}"));
+            return Ok(Text::call(&self.function(name), &self.arguments(op, operands)?));
         }
-        match spelling(op, dtype) {
-            Spelling::Infix(sign, level) => {
-                let left = self.operand(operands, 0);
+        match (spelling(op, dtype), operands) {
+            (Spelling::Infix(sign, level), [left, right]) => {
+                let left = self.number(left)?;
                 // The product of two as `int` could overflow.
                 let is_short = op == ElementOp::Mul && dtype == DType::U16;
                 let left = if is_short { Text::cast("unsigned int", left) } else { left };
-                let right = self.operand(operands, 1).above(level);
-                Text::new(format!("{}{sign}{right}", left.at(level)), level)
+                let right = self.number(right)?.above(level);
+                Ok(Text::new(format!("{}{sign}{right}", left.at(level)), level))
             }
-            Spelling::Function(name) => {
-                let arguments: Vec<String> = operands.iter().map(|operand| self.number(operand).text).collect();
-                Text::call(&self.function(name), &arguments.join(", "))
+            (Spelling::Function(name), _) => {
+                let arguments = self.arguments(op, operands)?;
+                Ok(Text::call(&self.function(name), &arguments))
             }
-            Spelling::Negative => {
-                let of = self.operand(operands, 0).at(Level::Unary);
+            (Spelling::Negative, [of]) => {
+                let of = self.number(of)?.at(Level::Unary);
                 let of = if of.starts_with('-') { format!("({of})") } else { of };
-                Text::new(format!("-{of}"), Level::Unary)
+                Ok(Text::new(format!("-{of}"), Level::Unary))
             }
-            Spelling::Same => self.operand(operands, 0),
-            Spelling::Choice => {
-                let [cond, then, otherwise] = [0, 1, 2].map(|at| self.operand(operands, at));
-                Text::choice(cond, then, otherwise)
+            (Spelling::Same, [of]) => self.number(of),
+            (Spelling::Choice, [cond, then, otherwise]) => {
+                Ok(Text::choice(self.print(cond)?, self.number(then)?, self.number(otherwise)?))
+            }
+            (Spelling::Infix(..) | Spelling::Negative | Spelling::Same | Spelling::Choice, _) => {
+                Err(wrong_arity(op, operands))
             }
         }
     }
 
-    /// An operand as a number. The verifier has checked that there are as many as the operation takes.
-    fn operand(&mut self, operands: &[Value], at: usize) -> Text {
-        operands.get(at).map_or_else(|| Text::constant(String::new()), |operand| self.number(operand))
+    /// The operands of an operation as the arguments of a function.
+    fn arguments(&mut self, op: ElementOp, operands: &[Value]) -> Result<String, Diagnostic> {
+        if operands.len() != op.arity() {
+            return Err(wrong_arity(op, operands));
+        }
+        let arguments: Result<Vec<String>, Diagnostic> =
+            operands.iter().map(|operand| Ok(self.number(operand)?.text)).collect();
+        Ok(arguments?.join(", "))
     }
 
     /// The value in the type in which C++ computes.
-    fn number(&mut self, value: &Value) -> Text {
-        let dtype = self.dtype(value);
+    fn number(&mut self, value: &Value) -> Printed {
+        let dtype = self.dtype(value)?;
         if is_half(dtype) { self.widened(dtype, value) } else { self.print(value) }
     }
 
     /// A half as a `float`.
-    fn widened(&mut self, dtype: DType, value: &Value) -> Text {
+    fn widened(&mut self, dtype: DType, value: &Value) -> Printed {
         match value {
-            Value::Const(_, value) => return Text::constant(widened_literal(dtype, *value)),
+            Value::Const(_, value) => return Ok(Text::constant(widened_literal(dtype, *value))),
             Value::Index(_, index) => {
                 if let Some(value) = index.as_const() {
-                    return Text::constant(widened_literal(dtype, Scalar::Int(value)));
+                    return Ok(Text::constant(widened_literal(dtype, Scalar::Int(value))));
                 }
                 let exact = if dtype == DType::BF16 { 1 << 8 } else { 1 << 11 };
                 if index.range().within(-exact, exact + 1) {
                     let (text, level) = c_operand(index);
-                    return Text::cast("float", Text::new(text, level));
+                    return Ok(Text::cast("float", Text::new(text, level)));
                 }
             }
             Value::Op(op, operands) if is_exact(*op) => return self.computed(*op, operands, dtype, false),
-            Value::Cast(_, _, of) if self.dtype(of) == dtype => return self.widened(dtype, of),
+            Value::Cast(_, _, of) if self.dtype(of)? == dtype => return self.widened(dtype, of),
             Value::Reg(..) | Value::Op(..) | Value::Cast(..) => {}
             Value::Bits(..) | Value::Part(..) | Value::With(..) => {}
         }
         let helper = if dtype == DType::BF16 { Helper::FromBf16 } else { Helper::FromF16 };
-        let held = self.print(value);
-        Text::call(&self.helper(helper), &held.text)
+        let held = self.print(value)?;
+        Ok(Text::call(&self.helper(helper), &held.text))
     }
 
-    fn cast(&mut self, to: DType, narrowing: Narrowing, of: &Value) -> Text {
-        let from = self.dtype(of);
+    fn cast(&mut self, to: DType, narrowing: Narrowing, of: &Value) -> Printed {
+        let from = self.dtype(of)?;
         if to == from {
             return self.print(of);
         }
-        let number = self.number(of);
+        let number = self.number(of)?;
         if is_half(to) {
-            return self.narrowed(to, from, number);
+            return Ok(self.narrowed(to, from, number));
         }
         if is_half(from) && to == DType::F32 {
-            return number;
+            return Ok(number);
         }
         if from.is_float() && to.is_integer() {
-            return self.truncated(to, from, number);
+            return Ok(self.truncated(to, from, number));
         }
-        match narrowing {
+        Ok(match narrowing {
             Narrowing::Saturates => {
                 let clamped = self.clamped(to, from, number);
                 Text::cast(c_type(to), clamped)
             }
             Narrowing::Fits | Narrowing::Wraps => Text::cast(c_type(to), number),
-        }
+        })
     }
 
     /// A `float` or `double` as an integer: towards zero, saturated, 0 for NaN. The conversions to 32 bits do that; those
@@ -352,6 +359,11 @@ impl<'a> Values<'a> {
         };
         Text::call(&self.helper(helper), &number.text)
     }
+}
+
+/// The error for an operation with another number of operands than it takes.
+fn wrong_arity(op: ElementOp, operands: &[Value]) -> Diagnostic {
+    unprintable(format!("`{}` of {} operands", op.name(), operands.len()))
 }
 
 /// A `float` holds every integer up to this one.

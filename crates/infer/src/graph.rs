@@ -8,6 +8,7 @@ use tilewright_ir::tile::{Buffer, ElementStmt, Kernel, Op, OpClass, OpKind, Spac
 use crate::dictation::Dictation;
 use crate::nest::Nest;
 use crate::node::{Node, Origin, Reduction};
+use crate::pattern::Pattern;
 use crate::storage::Storages;
 use crate::uses::Uses;
 
@@ -114,12 +115,15 @@ fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction>
     let below: i64 = src.extents[told.dimension + 1..].iter().product();
     let extent = src.extents[told.dimension];
     let (dst_storage, src_storage) = (kernel.storage(dst.buffer), kernel.storage(src.buffer));
-    let source = storages.get(src_storage);
-    let mut row_of = vec![0u32; source.granules];
+    let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); storages.get(src_storage).granules];
     for element in 0..src.elements() {
         let row = element / below / extent * below + element % below;
         let granule = storages.granule(src_storage, element, from.dtype.bytes());
-        row_of[granule as usize] = storages.granule(dst_storage, row, to.dtype.bytes());
+        let row = storages.granule(dst_storage, row, to.dtype.bytes());
+        let rows = &mut rows_of[granule as usize];
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
     }
     Some(Reduction {
         title: kernel.op_title(op),
@@ -127,7 +131,6 @@ fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction>
         dst: dst_storage,
         effect: op.kind.info().operands[0].effect,
         src: src_storage,
-        row_of,
-        rows: storages.get(dst_storage).granules,
+        rows: Pattern::of_lists(storages.get(dst_storage).granules, &rows_of),
     })
 }

@@ -9,6 +9,7 @@ use tilewright_ir::tile::{Buffer, Effect, Op, Parallel};
 use crate::dictation::Dictation;
 use crate::effect::both;
 use crate::nest::Nest;
+use crate::pattern::Pattern;
 
 /// Where a node comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,10 +42,9 @@ pub(crate) struct Reduction {
     pub(crate) effect: Effect,
     /// The storage of the source.
     pub(crate) src: Handle<Buffer>,
-    /// The granule of the destination that each granule of the source goes to.
-    pub(crate) row_of: Vec<u32>,
-    /// Granules of the destination.
-    pub(crate) rows: usize,
+    /// The granules of the destination that each granule of the source goes to: several if a granule has several
+    /// elements.
+    pub(crate) rows: Pattern,
 }
 
 impl Node {

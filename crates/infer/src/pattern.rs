@@ -50,6 +50,14 @@ impl Pattern {
         pattern
     }
 
+    /// The pattern in which each iteration touches the granules of a list.
+    pub(crate) fn of_lists(granules: usize, lists: &[Vec<u32>]) -> Pattern {
+        let trips = lists.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let padded =
+            |list: &Vec<u32>| list.iter().copied().chain(std::iter::repeat(NONE)).take(trips).collect::<Vec<_>>();
+        Pattern::of_table(granules, trips, lists.iter().flat_map(padded).collect())
+    }
+
     /// The union of two patterns, such as those of the two branches of a condition. `None` if a trip touches different
     /// granules in them.
     pub(crate) fn joined(&self, other: &Pattern) -> Option<Pattern> {
@@ -205,6 +213,14 @@ mod tests {
         let part = Pattern::of_table(2, 1, vec![0, NONE]);
         assert_eq!((part.is_own(), part.of(1).next()), (false, None));
         assert_eq!((part.visits().of(0), part.visits().of(1)), (&[0][..], &[][..]));
+    }
+
+    #[test]
+    fn lists_of_several_lengths_are_padded() {
+        let lists = Pattern::of_lists(3, &[vec![0, 2], vec![1]]);
+        assert_eq!((lists.trips(), lists.of(0).collect::<Vec<_>>()), (2, vec![0, 2]));
+        assert_eq!(lists.of(1).collect::<Vec<_>>(), [1]);
+        assert_eq!(Pattern::of_lists(2, &[vec![0], vec![1]]), Pattern::identity(2));
     }
 
     #[test]

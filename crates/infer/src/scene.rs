@@ -12,7 +12,6 @@ use crate::ids::{MapId, PatternId};
 use crate::known::{Known, Reason};
 use crate::nest::Nest;
 use crate::node::{Node, Reduction};
-use crate::pattern::Pattern;
 use crate::state::Why;
 use crate::storage::Storages;
 use crate::tables::Tables;
@@ -74,7 +73,7 @@ pub(crate) struct Use {
     pub(crate) writes: bool,
 }
 
-/// A reduction; the pattern gives the row of every granule of the source.
+/// A reduction; the pattern gives the rows of every granule of the source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fold {
     /// The index of the source's storage.
@@ -198,7 +197,6 @@ fn work<'a>(
 }
 
 fn fold(tables: &mut Tables, reduction: &Reduction, numbers: &BTreeMap<Handle<Buffer>, usize>) -> Fold {
-    let rows = Rc::new(Pattern::of_table(reduction.rows, 1, reduction.row_of.clone()));
-    let pattern = tables.number_pattern(&rows);
+    let pattern = tables.number_pattern(&Rc::new(reduction.rows.clone()));
     Fold { src: numbers[&reduction.src], dst: numbers[&reduction.dst], pattern }
 }

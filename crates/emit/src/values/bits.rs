@@ -1,69 +1,75 @@
 //! The bits of values, whole and in parts. They are cut and joined as unsigned integers.
 
+use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::Value;
 use tilewright_layout::DType;
 
 use super::Values;
-use super::text::Text;
+use super::text::{Printed, Text};
+use crate::defect::unprintable;
 use crate::dtype::c_type;
 use crate::index::Level;
-
-/// The words of a `uint4`.
-const WORDS: [&str; 4] = ["x", "y", "z", "w"];
+use crate::registers::PARTS;
 
 impl Values<'_> {
     /// The bits of a value as another dtype of the same size.
-    pub(super) fn bits(&mut self, to: DType, of: &Value) -> Text {
-        let from = self.dtype(of);
-        let held = self.print(of);
-        if from == to {
-            return held;
-        }
-        // CUDA has these for signed integers too.
-        if from == DType::F32 && to == DType::I32 {
-            return Text::call("__float_as_int", &held.text);
-        }
-        if from == DType::I32 && to == DType::F32 {
-            return Text::call("__int_as_float", &held.text);
-        }
-        if from == DType::F64 && to == DType::I64 {
-            return Text::call("__double_as_longlong", &held.text);
-        }
-        if from == DType::I64 && to == DType::F64 {
-            return Text::call("__longlong_as_double", &held.text);
-        }
-        read_as(to, unsigned(from, held))
+    pub(super) fn bits(&mut self, to: DType, of: &Value) -> Printed {
+        let from = self.dtype(of)?;
+        let held = self.print(of)?;
+        Ok(bits_as(to, from, held))
     }
 
     /// The `at`th part of a value that is as wide as `to`.
-    pub(super) fn part(&mut self, to: DType, of: &Value, at: i64) -> Text {
-        let from = self.dtype(of);
+    pub(super) fn part(&mut self, to: DType, of: &Value, at: i64) -> Printed {
+        let from = self.dtype(of)?;
         if to.bytes() >= from.bytes() {
             return self.bits(to, of);
         }
-        let held = self.print(of);
+        let held = self.print(of)?;
         if from == DType::B128 {
             return part_of_words(to, &held.at(Level::Postfix), at);
         }
         // The lowest bits of a signed integer are those of the unsigned one.
         let bits = if at == 0 && from.is_integer() { held } else { unsigned(from, held) };
-        cut(to, bits, 8 * to.bytes() * at)
+        Ok(cut(to, bits, 8 * to.bytes() * at))
     }
 
     /// A value with its `at`th part replaced.
-    pub(super) fn with_part(&mut self, of: &Value, at: i64, part: &Value) -> Text {
-        let (whole, narrow) = (self.dtype(of), self.dtype(part));
+    pub(super) fn with_part(&mut self, of: &Value, at: i64, part: &Value) -> Printed {
+        let (whole, narrow) = (self.dtype(of)?, self.dtype(part)?);
         if narrow.bytes() >= whole.bytes() {
             return self.bits(whole, part);
         }
-        let held = self.print(of);
-        let new = self.print(part);
+        let held = self.print(of)?;
+        let new = self.print(part)?;
         let new = unsigned(narrow, new);
         if whole == DType::B128 {
             return with_words(&held.at(Level::Postfix), at, narrow.bytes(), new);
         }
-        read_as(whole, joined(whole.bytes(), unsigned(whole, held), 8 * narrow.bytes() * at, narrow.bytes(), new))
+        let bits = joined(whole.bytes(), unsigned(whole, held), 8 * narrow.bytes() * at, narrow.bytes(), new);
+        Ok(read_as(whole, bits))
     }
+}
+
+/// A value of dtype `from` as the value of dtype `to` with the same bits.
+fn bits_as(to: DType, from: DType, held: Text) -> Text {
+    if from == to {
+        return held;
+    }
+    // CUDA has these for signed integers too.
+    if from == DType::F32 && to == DType::I32 {
+        return Text::call("__float_as_int", &held.text);
+    }
+    if from == DType::I32 && to == DType::F32 {
+        return Text::call("__int_as_float", &held.text);
+    }
+    if from == DType::F64 && to == DType::I64 {
+        return Text::call("__double_as_longlong", &held.text);
+    }
+    if from == DType::I64 && to == DType::F64 {
+        return Text::call("__longlong_as_double", &held.text);
+    }
+    read_as(to, unsigned(from, held))
 }
 
 /// The unsigned type of this size.
@@ -129,35 +135,43 @@ fn joined(bytes: i64, bits: Text, shift: i64, width: i64, new: Text) -> Text {
 }
 
 /// The `at`th word of a `uint4`.
-fn word(vector: &str, at: i64) -> Text {
-    Text::new(format!("{vector}.{}", WORDS[at as usize % 4]), Level::Postfix)
+fn word(vector: &str, at: i64) -> Printed {
+    let part = usize::try_from(at).ok().and_then(|at| PARTS.get(at));
+    let part = part.ok_or_else(|| unprintable(format!("16 bytes have no word {at}")))?;
+    Ok(Text::new(format!("{vector}.{part}"), Level::Postfix))
 }
 
 /// A part of a `uint4`.
-fn part_of_words(to: DType, vector: &str, at: i64) -> Text {
+fn part_of_words(to: DType, vector: &str, at: i64) -> Printed {
     let bytes = to.bytes();
-    match bytes {
+    Ok(match bytes {
         8 => {
-            let (low, high) = (word(vector, 2 * at), word(vector, 2 * at + 1));
+            let (low, high) = (word(vector, 2 * at)?, word(vector, 2 * at + 1)?);
             let text = format!("(unsigned long long){} << 32 | {}", high.text, low.text);
             read_as(to, Text::new(text, Level::Or))
         }
-        4 => read_as(to, word(vector, at)),
-        _ => cut(to, word(vector, at * bytes / 4), 8 * (at * bytes % 4)),
-    }
+        4 => read_as(to, word(vector, at)?),
+        _ => cut(to, word(vector, at * bytes / 4)?, 8 * (at * bytes % 4)),
+    })
 }
 
 /// A `uint4` with its `at`th part, which has `bytes`, replaced by `new`.
-fn with_words(vector: &str, at: i64, bytes: i64, new: Text) -> Text {
-    let mut words: Vec<String> = (0..4).map(|at| word(vector, at).text).collect();
+fn with_words(vector: &str, at: i64, bytes: i64, new: Text) -> Printed {
     let first = at * bytes / 4;
     let replaced = match bytes {
         8 => vec![cut(DType::U32, new.clone(), 0), cut(DType::U32, new, 32)],
         4 => vec![new],
-        _ => vec![joined(4, word(vector, first), 8 * (at * bytes % 4), bytes, new)],
+        _ => vec![joined(4, word(vector, first)?, 8 * (at * bytes % 4), bytes, new)],
     };
-    for (slot, text) in words.iter_mut().skip(first as usize).zip(replaced) {
-        *slot = text.text;
-    }
-    Text::call("make_uint4", &words.join(", "))
+    // Whether the last of the words that are replaced is there.
+    word(vector, first + replaced.len() as i64 - 1)?;
+    let words = (0..4).map(|at| {
+        let new = usize::try_from(at - first).ok().and_then(|at| replaced.get(at));
+        Ok(match new {
+            Some(new) => new.text.clone(),
+            None => word(vector, at)?.text,
+        })
+    });
+    let words: Result<Vec<String>, Diagnostic> = words.collect();
+    Ok(Text::call("make_uint4", &words?.join(", ")))
 }

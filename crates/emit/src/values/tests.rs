@@ -7,6 +7,7 @@ use tilewright_ir::{Arena, Handle, Scalar, Target};
 use tilewright_layout::DType::{self, B32, B64, B128, BF16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
 
 use super::Values;
+use super::wrapping::Wrapping;
 use crate::emit;
 
 fn empty() -> Program {
@@ -32,7 +33,7 @@ fn array(program: &mut Program, name: &str, dtype: DType) -> Handle<RegArray> {
 fn text(dtype: DType, build: impl Fn(Value, Value, Value) -> Value) -> String {
     let mut program = empty();
     let [a, b, c] = ["a", "b", "c"].map(|name| Value::Reg(array(&mut program, name, dtype), 0));
-    Values::new(&program).text(&build(a, b, c))
+    Values::new(&program).text(&build(a, b, c)).unwrap()
 }
 
 fn of<const N: usize>(op: ElementOp, operands: [Value; N]) -> Value {
@@ -121,7 +122,7 @@ fn signed_bytes_are_narrowed_by_shifts_for_sm_90a() {
     let [a, b, c] = ["a", "b", "c"].map(|name| Value::Reg(array(&mut program, name, I8), 0));
     let value = of(Mul, [of(Add, [a, b]), of(Max, [c.clone(), c])]);
     let mut values = Values::new(&program);
-    assert_eq!(values.text(&value), "signed_byte(signed_byte(a[0] + b[0])*max(c[0], c[0]))");
+    assert_eq!(values.text(&value).unwrap(), "signed_byte(signed_byte(a[0] + b[0])*max(c[0], c[0]))");
     assert_eq!(values.function_names().collect::<Vec<_>>(), ["signed_byte"]);
 }
 
@@ -279,8 +280,8 @@ fn a_product_in_a_register_that_is_summed_is_rounded_there() {
         Stmt::Assign { to: to(c), value: of(Add, [reg(b), reg(a)]) },
     ];
     let mut values = Values::new(&program);
-    assert_eq!(values.assigned(b, &product), "__fmul_rn(a[0], a[0])");
-    assert_eq!(values.assigned(c, &product), "a[0]*a[0]");
+    assert_eq!(values.assigned(b, &product).unwrap(), "__fmul_rn(a[0], a[0])");
+    assert_eq!(values.assigned(c, &product).unwrap(), "a[0]*a[0]");
 }
 
 #[test]
@@ -354,7 +355,7 @@ fn a_name_of_the_kernel_does_not_hide_a_function() {
     let mut program = empty();
     let named = Value::Reg(array(&mut program, "fmaxf", F32), 0);
     let larger = of(Max, [named, real(F32, 0.0)]);
-    assert_eq!(Values::new(&program).text(&larger), "::fmaxf(fmaxf[0], 0.0f)");
+    assert_eq!(Values::new(&program).text(&larger).unwrap(), "::fmaxf(fmaxf[0], 0.0f)");
 }
 
 #[test]
@@ -363,9 +364,9 @@ fn names_of_8_bytes_are_wide() {
     let of_long = Value::Reg(array(&mut program, "a", I64), 0);
     let var = Var::new("v", 0, 9);
     let mut values = Values::new(&program);
-    assert_eq!(values.named(&var, &of_long), "const long long v = a[0]");
-    assert_eq!(values.text(&Value::Index(I32, Expr::var(&var) * 2)), "(int)(v*2)");
-    assert_eq!(values.named(&Var::new("w", 0, 9), &whole(I32, 5)), "const int w = 5");
+    assert_eq!(values.named(&var, &of_long).unwrap(), "const long long v = a[0]");
+    assert_eq!(values.text(&Value::Index(I32, Expr::var(&var) * 2)).unwrap(), "(int)(v*2)");
+    assert_eq!(values.named(&Var::new("w", 0, 9), &whole(I32, 5)).unwrap(), "const int w = 5");
 }
 
 #[test]
@@ -428,4 +429,30 @@ fn conditions_on_data_are_branches() {
         vec![Stmt::Declare(a), set, Stmt::IfValue { cond, is_uniform: false, body }]
     });
     assert!(text.contains("\n  if (a[0] < 1.0f) {\n    a[0] = __expf(a[0]);\n  }\n"), "{text}");
+}
+
+#[test]
+fn values_that_mean_nothing_are_our_defects() {
+    let mut program = empty();
+    let [a, b] = ["a", "b"].map(|name| Value::Reg(array(&mut program, name, F32), 0));
+    let wide = Value::Reg(array(&mut program, "w", B128), 0);
+    let cases = [
+        (of(Sub, [a.clone()]), "`sub` of 1 operands"),
+        (of(Max, [a.clone(), a.clone(), a.clone()]), "`max` of 3 operands"),
+        (of(Add, [a.clone(), of(Lt, [a, b])]), "a truth value stands where a number is needed"),
+        (Value::Part(B32, Box::new(wide.clone()), 4), "16 bytes have no word 4"),
+        (Value::With(Box::new(wide), 2, Box::new(whole(B64, 0))), "16 bytes have no word 5"),
+    ];
+    for (value, note) in cases {
+        let finding = Values::new(&program).text(&value).unwrap_err();
+        assert_eq!((finding.code, finding.notes[1].as_str()), ("E0502", note));
+    }
+}
+
+#[test]
+fn a_sum_whose_range_is_not_known_wraps() {
+    let mut program = empty();
+    let a = Value::Reg(array(&mut program, "a", I32), 0);
+    let truth = of(Lt, [a.clone(), a.clone()]);
+    assert_eq!(Wrapping::of(&program, Add, I32, &[a, truth]), Some(Wrapping::Add));
 }

@@ -1,6 +1,11 @@
 //! Expressions with their precedence.
 
+use tilewright_diag::Diagnostic;
+
 use crate::index::Level;
+
+/// A value as C++. Error: it has no text.
+pub(super) type Printed = Result<Text, Diagnostic>;
 
 /// A C++ expression.
 #[derive(Clone, Debug)]

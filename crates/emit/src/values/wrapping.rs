@@ -26,10 +26,17 @@ impl Wrapping {
             ElementOp::Mul => Wrapping::Mul,
             ElementOp::Neg => Wrapping::Neg,
             ElementOp::Abs => Wrapping::Abs,
-            _ => return None,
+            ElementOp::Div | ElementOp::Max | ElementOp::Min | ElementOp::Fma | ElementOp::Rounded => return None,
+            ElementOp::Exp | ElementOp::Log | ElementOp::Sqrt | ElementOp::Rsqrt | ElementOp::Tanh => return None,
+            ElementOp::Lt | ElementOp::Le | ElementOp::Gt | ElementOp::Ge | ElementOp::Eq | ElementOp::Ne => {
+                return None;
+            }
+            ElementOp::Select => return None,
         };
         let held = dtype.integers().filter(|_| matches!(dtype, DType::I32 | DType::I64))?;
-        exact(program, op, operands).filter(|range| !is_inside(*range, held)).map(|_| wrapping)
+        // A range that is not known may be too large.
+        let fits = exact(program, op, operands).is_some_and(|range| is_inside(range, held));
+        (!fits).then_some(wrapping)
     }
 }
 
