@@ -14,15 +14,16 @@ use tilewright_layout::conversion::{Conversion, ConversionKind};
 use self::context::Context;
 use self::make::Make;
 use crate::builder::Builder;
+use crate::refusal::Refusal;
 use crate::variant::{Schedule, Variant, VariantList};
 
 pub(crate) static VARIANTS: VariantList<Context, Conversion> = VariantList {
     context: Context::new,
     floor: |_| None,
     variants: &[
-        Variant { name: "renaming", accept: accept_renaming },
-        Variant { name: "shuffles", accept: accept_shuffles },
-        Variant { name: "staging", accept: accept_staging },
+        Variant { name: "renaming", accept: |c| Ok(accept_renaming(c)?) },
+        Variant { name: "shuffles", accept: |c| Ok(accept_shuffles(c)?) },
+        Variant { name: "staging", accept: |c| Ok(accept_staging(c)?) },
     ],
 };
 
@@ -88,7 +89,7 @@ impl Schedule<Context> for Conversion {
         }
     }
 
-    fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+    fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         let mut make = Make { context, builder, out: Vec::new() };
         match &self.kind {
             // The verifier and `accept` leave no plan that does nothing: the destination has registers of its own.
@@ -97,6 +98,6 @@ impl Schedule<Context> for Conversion {
             ConversionKind::Shuffles(shuffles) => make.shuffled(shuffles),
             ConversionKind::Staging(staging) => make.staged(staging),
         }
-        make.out
+        Ok(make.out)
     }
 }

@@ -11,6 +11,7 @@ use super::context::{Context, staged};
 use super::joint::Joint;
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
+use crate::refusal::{Against, Refusal};
 use crate::traversal::Traversal;
 
 /// The most 32-bit registers of data that one lane stages.
@@ -26,7 +27,7 @@ pub(crate) struct VectorSchedule {
     wide_dst: bool,
 }
 
-pub(crate) fn accept(context: &Context) -> Result<Vec<VectorSchedule>, Vec<Reason>> {
+pub(crate) fn accept(context: &Context) -> Result<Vec<VectorSchedule>, Against> {
     let mut reasons = Vec::new();
     let bytes = context.src.dtype.bytes();
     let joint = Joint::of_context(context, &mut reasons);
@@ -38,25 +39,25 @@ pub(crate) fn accept(context: &Context) -> Result<Vec<VectorSchedule>, Vec<Reaso
             accepted: format!("tiles that take up to {MOST_REGISTERS}"),
         });
     }
-    let Some(joint) = joint.filter(|_| reasons.is_empty()) else { return Err(reasons) };
-    let found = candidates(context, &joint);
+    let Some(joint) = joint.filter(|_| reasons.is_empty()) else { return Err(Against::Reasons(reasons)) };
+    let found = candidates(context, &joint)?;
     if found.is_empty() {
-        return Err(vec![Reason {
+        return Err(Against::Reasons(vec![Reason {
             text: "no lane's elements are contiguous and aligned on either side".to_string(),
             accepted: "a side with 8 or 16 contiguous bytes per lane, aligned to their size".to_string(),
-        }]);
+        }]));
     }
     Ok(found)
 }
 
 /// For the address order of either side, the widest access that at least one side allows.
-fn candidates(context: &Context, joint: &Joint) -> Vec<VectorSchedule> {
+fn candidates(context: &Context, joint: &Joint) -> Result<Vec<VectorSchedule>, Refusal> {
     let bytes = context.src.dtype.bytes();
     let mut found = Vec::new();
     for by_dst in [true, false] {
         let (main, other) = if by_dst { (&joint.dst, &joint.src) } else { (&joint.src, &joint.dst) };
         let placed = if by_dst { &context.dst.placed } else { &context.src.placed };
-        let traversal = Traversal::along(placed, main, other, by_dst);
+        let traversal = Traversal::along(placed, main, other, by_dst)?;
         let wide = |operand: &MemoryTile, layout, width| traversal.allows(operand, layout, width);
         let sides = |width| (wide(&context.src, traversal.src(), width), wide(&context.dst, traversal.dst(), width));
         let widths = [16, 8].into_iter().filter(|b| b % bytes == 0).map(|b| b / bytes);
@@ -65,7 +66,7 @@ fn candidates(context: &Context, joint: &Joint) -> Vec<VectorSchedule> {
             found.push(VectorSchedule { traversal, width, wide_src, wide_dst });
         }
     }
-    found
+    Ok(found)
 }
 
 impl VectorSchedule {

@@ -12,6 +12,7 @@ use super::round::Round;
 use super::table::{first_selector, first_value, selector_entries, selector_table};
 use crate::builder::{Builder, regs};
 use crate::permute_layout::context::{Context, staged};
+use crate::refusal::Refusal;
 
 /// What all rounds have in common.
 struct Site<'a> {
@@ -61,22 +62,22 @@ struct Needed {
 }
 
 impl RoundPlan {
-    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         let mut body = Vec::new();
         let site = self.site(context, builder, &mut body);
         for chunk in &self.chunks {
             let mut phases = Phases::default();
             let mut held = Held { words: 0, scratch: self.most_words() };
             for round in chunk.clone() {
-                let needed = self.needed(&site, builder, round, &mut body);
+                let needed = self.needed(&site, builder, round, &mut body)?;
                 self.move_round(&site, builder, &self.rounds[round], &needed, &held, &mut phases);
-                held.words += self.rounds[round].kind.steps as i64;
+                held.words += self.rounds[round].kind.steps() as i64;
                 held.scratch += self.own_scratch();
             }
             phases.reads.extend(phases.exchanges);
             body = staged(context, body, phases.reads, phases.writes);
         }
-        body
+        Ok(body)
     }
 
     fn site<'a>(&self, context: &'a Context, builder: &mut Builder, body: &mut Vec<Stmt>) -> Site<'a> {
@@ -91,18 +92,24 @@ impl RoundPlan {
     }
 
     /// Looks up what a round needs, and names it.
-    fn needed(&self, site: &Site<'_>, builder: &mut Builder, at: usize, body: &mut Vec<Stmt>) -> Needed {
+    fn needed(
+        &self,
+        site: &Site<'_>,
+        builder: &mut Builder,
+        at: usize,
+        body: &mut Vec<Stmt>,
+    ) -> Result<Needed, Refusal> {
         let round = &self.rounds[at];
         let first = first_value(&self.rounds, at);
         let mut entries = Vec::new();
         for table in &site.offsets {
             entries.push(lookup(site, builder, *table, (first, round.values()), body));
         }
-        let [src, dst] = self.encoding.values(&entries);
+        let [src, dst] = self.encoding.values(&entries)?;
         let mut from = |value| named(builder, "from", value, body);
-        let (src, read) = round.src.located(src, round.form, self.encoding.src_unit, &mut from);
+        let (src, read) = round.src.located(src, round.form, self.encoding.src_unit, &mut from)?;
         let mut to = |value| named(builder, "to", value, body);
-        let (dst, write) = round.dst.located(dst, round.form, self.encoding.dst_unit, &mut to);
+        let (dst, write) = round.dst.located(dst, round.form, self.encoding.dst_unit, &mut to)?;
         let listed = match site.selectors {
             Some(table) if selector_entries(round) > 0 => {
                 let first = first_selector(&self.rounds, at);
@@ -110,9 +117,9 @@ impl RoundPlan {
             }
             _ => Vec::new(),
         };
-        let selectors = round.selectors(&site.lane, [&read, &write], &listed);
+        let selectors = round.selectors(&site.lane, [&read, &write], &listed)?;
         let selectors = selectors.into_iter().map(|selector| named(builder, "sel", selector, body)).collect();
-        Needed { src, dst, selectors }
+        Ok(Needed { src, dst, selectors })
     }
 
     /// Adds the statements of a round. Lanes that share blocks exchange by shuffles, in which idle lanes take part.
@@ -137,9 +144,9 @@ impl RoundPlan {
             Stmt::Store { memory: context.dst.memory, index, from: held.at(registers, place) }
         });
         let stores: Vec<Stmt> = stores.collect();
-        let sharing = round.kind.sharing > 1;
+        let sharing = round.kind.sharing() > 1;
         if sharing && round.busy() < LANES {
-            let words = regs(registers, held.words, round.kind.steps as i64);
+            let words = regs(registers, held.words, round.kind.steps() as i64);
             phases.reads.push(Stmt::Set { to: words, value: 0.into() });
         }
         phases.reads.extend(if_busy(site, round, loads));
