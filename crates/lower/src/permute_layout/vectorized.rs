@@ -4,8 +4,8 @@
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::RegArray;
-use tilewright_ir::thread::{Cond, Stmt};
+use tilewright_ir::thread::{Cond, RegArray, Stmt};
+use tilewright_layout::TileLayout;
 
 use super::context::{Context, staged};
 use super::joint::Joint;
@@ -69,6 +69,16 @@ fn candidates(context: &Context, joint: &Joint) -> Result<Vec<VectorSchedule>, R
     Ok(found)
 }
 
+/// One side of the move, as it is accessed.
+struct SideAccess<'a> {
+    operand: &'a MemoryTile,
+    /// The operand's layout, in the order of the traversal.
+    layout: &'a TileLayout,
+    /// Whether a lane's elements are accessed together, or else one by one.
+    is_wide: bool,
+    is_store: bool,
+}
+
 impl VectorSchedule {
     pub(crate) fn summary(&self, context: &Context) -> String {
         let bytes = self.width * context.src.dtype.bytes();
@@ -91,29 +101,29 @@ impl VectorSchedule {
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
         let mut body = Vec::new();
         let array = builder.staging(context.src.dtype, self.steps() * self.width, &mut body);
-        let reads = self.phase(context, builder, array, &context.src, self.traversal.src(), self.wide_src, false);
-        let writes = self.phase(context, builder, array, &context.dst, self.traversal.dst(), self.wide_dst, true);
+        let (src, dst) = (self.traversal.src(), self.traversal.dst());
+        let read = SideAccess { operand: &context.src, layout: src, is_wide: self.wide_src, is_store: false };
+        let write = SideAccess { operand: &context.dst, layout: dst, is_wide: self.wide_dst, is_store: true };
+        let reads = self.phase(context, builder, array, &read);
+        let writes = self.phase(context, builder, array, &write);
         staged(context, body, reads, writes)
     }
 
     /// All accesses of one side.
-    #[allow(clippy::too_many_arguments)]
     fn phase(
         &self,
         context: &Context,
         builder: &mut Builder,
         array: Handle<RegArray>,
-        operand: &MemoryTile,
-        layout: &tilewright_layout::TileLayout,
-        wide: bool,
-        is_store: bool,
+        side: &SideAccess<'_>,
     ) -> Vec<Stmt> {
+        let SideAccess { operand, layout, is_wide, is_store } = *side;
         let lane = Expr::var(&context.lane);
         let step = Var::new("#step", 0, self.steps() - 1);
         let within = Var::new("#within", 0, self.width - 1);
         let flat = (&lane + &(Expr::var(&step) * 32)) * self.width + Expr::var(&within);
         let index = operand.index_of(builder, layout, &flat);
-        let (count, pieces) = if wide { (self.width, 1) } else { (1, self.width) };
+        let (count, pieces) = if is_wide { (self.width, 1) } else { (1, self.width) };
         let mut phase = Vec::new();
         for s in 0..self.steps() {
             let index = index.with(&step, s);

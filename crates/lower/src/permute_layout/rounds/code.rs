@@ -27,6 +27,7 @@ struct Site<'a> {
 }
 
 /// Where the registers of one round begin.
+#[derive(Clone, Copy, Debug)]
 struct Held {
     /// The first register of its words.
     words: i64,
@@ -61,6 +62,13 @@ struct Needed {
     selectors: Vec<Expr>,
 }
 
+/// A round, with what it is made of.
+struct RoundMove<'a> {
+    round: &'a Round,
+    needed: Needed,
+    held: Held,
+}
+
 impl RoundPlan {
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         let mut body = Vec::new();
@@ -70,7 +78,8 @@ impl RoundPlan {
             let mut held = Held { words: 0, scratch: self.most_words() };
             for round in chunk.clone() {
                 let needed = self.needed(&site, builder, round, &mut body)?;
-                self.move_round(&site, builder, &self.rounds[round], &needed, &held, &mut phases);
+                let one = RoundMove { round: &self.rounds[round], needed, held };
+                self.move_round(&site, builder, &one, &mut phases);
                 held.words += self.rounds[round].kind.steps() as i64;
                 held.scratch += self.own_scratch();
             }
@@ -123,22 +132,15 @@ impl RoundPlan {
     }
 
     /// Adds the statements of a round. Lanes that share blocks exchange by shuffles, in which idle lanes take part.
-    fn move_round(
-        &self,
-        site: &Site<'_>,
-        builder: &mut Builder,
-        round: &Round,
-        needed: &Needed,
-        held: &Held,
-        phases: &mut Phases,
-    ) {
+    fn move_round(&self, site: &Site<'_>, builder: &mut Builder, one: &RoundMove<'_>, phases: &mut Phases) {
+        let RoundMove { round, needed, held } = one;
         let Site { context, registers, .. } = *site;
         let loads = needed.src.iter().zip(0..).map(|(word, step)| {
             let index = self.index(builder, &self.src, word);
             Stmt::Load { to: held.at(registers, Place::Word(step)), memory: context.src.memory, index }
         });
         let loads: Vec<Stmt> = loads.collect();
-        let exchange = exchange(builder, registers, round, needed, held);
+        let exchange = exchange(builder, registers, one);
         let stores = needed.dst.iter().zip(written(round.kind)).map(|(word, place)| {
             let index = self.index(builder, &self.dst, word);
             Stmt::Store { memory: context.dst.memory, index, from: held.at(registers, place) }
@@ -164,9 +166,7 @@ impl RoundPlan {
 fn exchange(
     builder: &mut Builder,
     registers: Handle<RegArray>,
-    round: &Round,
-    needed: &Needed,
-    held: &Held,
+    RoundMove { round, needed, held }: &RoundMove<'_>,
 ) -> Vec<Stmt> {
     let at = |place: &Place| held.at(registers, *place);
     let statement = |action: &Action| match action {
