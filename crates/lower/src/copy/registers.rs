@@ -116,11 +116,12 @@ impl FragmentSchedule {
     fn access(&self, builder: &mut Builder, held: &Held) -> Result<Stmt, Refusal> {
         let placed = &self.memory.placed;
         let mut relative = placed.first_of_pitches() + self.positions.offset_on(&M);
-        for (iter, (thread, number)) in self.positions.shard().iter().zip(self.owned.digits.iter().zip(&held.digits)) {
-            let digit = if iter.axis == REG {
+        let places = self.registers.shard().iter().zip(self.positions.shard());
+        for ((holder, iter), (thread, number)) in places.zip(self.owned.digits.iter().zip(&held.digits)) {
+            let digit = if holder.axis == REG {
                 Expr::constant(*number)
             } else {
-                thread.clone().ok_or_else(|| format!("no index of the thread gives its digit on `{}`", iter.axis))?
+                thread.clone().ok_or_else(|| format!("no index of the thread gives its digit on `{}`", holder.axis))?
             };
             relative = relative + digit * iter.stride * placed.stride_of(&iter.axis);
         }
