@@ -1,6 +1,6 @@
 //! `fill`: sets every element to one constant.
 
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Scalar;
 use tilewright_ir::plan::Reason;
@@ -87,9 +87,10 @@ impl Schedule<Context> for FillSchedule {
     fn summary(&self, context: &Context) -> String {
         match self {
             FillSchedule::Memory { tile, width, .. } => {
-                format!("{} threads, {} B at a time", context.team.threads, width * tile.dtype.bytes())
+                let threads = counted(context.team.threads, "thread");
+                format!("{threads}, {} B at a time", width * tile.dtype.bytes())
             }
-            FillSchedule::Fragment { tile, .. } => format!("{} registers", held_elements(&tile.layout).len()),
+            FillSchedule::Fragment { tile, .. } => counted(held_elements(&tile.layout).len(), "register"),
         }
     }
 

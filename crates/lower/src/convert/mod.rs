@@ -6,6 +6,7 @@ mod exchange;
 mod make;
 mod staging;
 
+use tilewright_diag::counted;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
 use tilewright_layout::LayoutError;
@@ -38,7 +39,8 @@ fn accept_renaming(context: &Context) -> Result<Vec<Conversion>, Vec<Reason>> {
 fn accept_shuffles(context: &Context) -> Result<Vec<Conversion>, Vec<Reason>> {
     let refused = |text: String, accepted: &str| Err(vec![Reason { text, accepted: accepted.to_string() }]);
     if !context.threads.is_multiple_of(32) {
-        let text = format!("{} threads are not a whole number of warps", context.threads);
+        let verb = if context.threads == 1 { "is" } else { "are" };
+        let text = format!("{} {verb} not a whole number of warps", counted(context.threads, "thread"));
         return refused(text, "a multiple of 32 threads");
     }
     if context.dtype.bytes() > 8 {
@@ -78,10 +80,7 @@ impl Schedule<Context> for Conversion {
     fn summary(&self, _: &Context) -> String {
         match &self.kind {
             ConversionKind::Nothing | ConversionKind::Renaming(_) => "every element stays on its thread".to_string(),
-            ConversionKind::Shuffles(shuffles) => {
-                let steps = shuffles.steps.len();
-                format!("{steps} shuffle{}", if steps == 1 { "" } else { "s" })
-            }
+            ConversionKind::Shuffles(shuffles) => counted(shuffles.steps.len(), "shuffle"),
             ConversionKind::Staging(staging) => {
                 let (bytes, layout) = (staging.bytes, &staging.layout);
                 format!("through {bytes} bytes of shared memory, {layout}")

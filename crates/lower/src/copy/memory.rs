@@ -1,5 +1,6 @@
 //! Copies between tiles in memory: the threads walk over the tile together, with accesses as wide as both sides allow.
 
+use tilewright_diag::counted;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
@@ -68,7 +69,7 @@ fn iters_of<'a>(dst: &'a MemoryTile, src: &'a MemoryTile) -> Result<(&'a TileLay
 impl MemorySchedule {
     pub(crate) fn summary(&self, context: &Context) -> String {
         let bytes = self.width * self.dst.dtype.bytes();
-        format!("{} threads, {bytes} B at a time", context.team.threads)
+        format!("{}, {bytes} B at a time", counted(context.team.threads, "thread"))
     }
 
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {

@@ -1,5 +1,6 @@
 //! Copies between a fragment and memory, and between two fragments with the same owners.
 
+use tilewright_diag::counted;
 use tilewright_expr::Expr;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Cond, Stmt};
@@ -210,7 +211,7 @@ pub(crate) fn accept_registers(context: &Context) -> Result<RegisterSchedule, Ve
 
 impl RegisterSchedule {
     pub(crate) fn summary(&self) -> String {
-        format!("{} register moves", self.moves.len())
+        counted(self.moves.len(), "register move")
     }
 
     pub(crate) fn build(&self) -> Vec<Stmt> {

@@ -7,6 +7,7 @@
 //! index selects an element inside a unit that moves together (`inner`), along a run of the source (`across`) or of
 //! the destination (`down`), a lane, or one of the lane's blocks (`rest`).
 
+use tilewright_diag::counted;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{Memory as MemoryKind, Reason};
@@ -303,7 +304,7 @@ impl BlockPlan {
         } else {
             format!("{blocks} per lane")
         };
-        let idle = if lanes < 32 { format!(", {lanes} lanes") } else { String::new() };
+        let idle = if lanes < 32 { format!(", {}", counted(lanes, "lane")) } else { String::new() };
         format!(
             "blocks of {rows} x {columns} units of {} B, {shared}{idle}; reads {} and writes {} B at a time{how}",
             self.shape.unit, self.src.width, self.dst.width

@@ -55,6 +55,7 @@ impl RotationPlan {
     pub(crate) fn summary(&self) -> String {
         match self.ahead {
             0 => "addresses in order".to_string(),
+            ahead if self.group == 1 => format!("addresses rotated by {ahead} every lane"),
             ahead => format!("addresses rotated by {ahead} every {} lanes", self.group),
         }
     }

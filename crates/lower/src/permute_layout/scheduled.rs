@@ -1,6 +1,7 @@
 //! `warp_scheduled`: accepts any bijection. The elements that move in one step are scheduled so that there are as few
 //! bank conflicts as possible; addresses are an expression of lane and step where one fits, else offsets from a table.
 
+use tilewright_diag::counted;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
 
@@ -60,7 +61,8 @@ pub(crate) fn accept(context: &Context) -> Result<ScheduledPlan, Against> {
 fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Against> {
     let bytes = context.src.dtype.bytes();
     let per_lane = (context.src.placed.size() + 31) / 32;
-    let even = |form| ScheduledPlan { form, quality: format!("even: {per_lane} steps without bank conflicts") };
+    let even =
+        |form| ScheduledPlan { form, quality: format!("even: {} without bank conflicts", counted(per_lane, "step")) };
     let linear = Pair::of(context).ok().and_then(|pair| pair.plan(Widths { src: bytes, dst: bytes }));
     if let Some(plan) = linear {
         return Ok(even(Form::Linear(plan)));

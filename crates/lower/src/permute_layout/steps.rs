@@ -1,5 +1,6 @@
 //! Which lane moves which element in which step, for any bijection.
 
+use tilewright_diag::counted;
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
 
 use super::colouring::balanced;
@@ -34,18 +35,18 @@ impl Steps {
 
     /// The steps and wavefronts of the schedule, as text.
     pub(crate) fn quality(&self) -> String {
-        let steps = self.elements.len();
+        let steps = counted(self.elements.len(), "step");
         let [reads, writes] = self.passes;
         let [most_reads, most_writes] = self.bounds;
         match (self.is_even, self.bytes < 4) {
-            (true, _) => format!("even: {steps} steps without bank conflicts"),
+            (true, _) => format!("even: {steps} without bank conflicts"),
             (false, true) => format!(
-                "by words: {steps} steps, {reads} + {writes} wavefronts, {} + {} above the bound",
+                "by words: {steps}, {reads} + {writes} wavefronts, {} + {} above the bound",
                 reads - most_reads,
                 writes - most_writes
             ),
             (false, false) => {
-                format!("uneven: {steps} steps, {reads} + {writes} wavefronts, at most {most_reads} + {most_writes}")
+                format!("uneven: {steps}, {reads} + {writes} wavefronts, at most {most_reads} + {most_writes}")
             }
         }
     }

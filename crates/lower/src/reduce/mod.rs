@@ -7,7 +7,7 @@ mod rows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
@@ -174,14 +174,13 @@ fn cast(dtype: DType, from: DType, value: Value) -> Value {
 impl Schedule<Context> for ReduceSchedule {
     fn summary(&self, _: &Context) -> String {
         let shuffles = self.exchange.masks().count();
-        let parts = self.rows.most_parts();
-        let rows = if parts == 1 { "1 row".to_string() } else { format!("{parts} rows") };
-        let own = format!("{rows} per thread, {shuffles} shuffles each");
+        let rows = counted(self.rows.most_parts(), "row");
+        let own = format!("{rows} per thread, {} each", counted(shuffles, "shuffle"));
         match &self.leaders {
             None => own,
             Some(leaders) => {
                 let most = leaders.iter().map(Vec::len).max().unwrap_or(0);
-                format!("{own}, then {most} parts of each row through shared memory")
+                format!("{own}, then {} of each row through shared memory", counted(most, "part"))
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use tilewright_diag::counted;
 use tilewright_expr::Expr;
 use tilewright_ir::plan::{Memory as MemoryKind, Reason};
 use tilewright_layout::access::{AccessKind, LANES, tile_floor};
@@ -120,13 +121,13 @@ impl RoundPlan {
     fn passes(&self, context: &Context) -> String {
         let steps: usize = self.rounds.iter().map(|round| round.kind.steps()).sum();
         if [&context.src, &context.dst].iter().any(|operand| operand.memory_kind != MemoryKind::Shared) {
-            return format!("{steps} steps");
+            return counted(steps, "step");
         }
         let reads: i64 = self.rounds.iter().map(|round| round.src.wavefronts(AccessKind::Load)).sum();
         let writes: i64 = self.rounds.iter().map(|round| round.dst.wavefronts(AccessKind::Store)).sum();
         let floor = tile_floor(context.src.placed.size() * context.src.dtype.bytes());
         if reads == writes {
-            format!("{reads} wavefronts in each phase (floor {floor})")
+            format!("{} in each phase (floor {floor})", counted(reads, "wavefront"))
         } else {
             format!("{reads} + {writes} wavefronts (floor {floor} in each phase)")
         }
