@@ -1,6 +1,6 @@
 //! `fill`: sets every element to one constant.
 
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Scalar;
 use tilewright_ir::plan::Reason;
@@ -13,6 +13,7 @@ use crate::conditions::{in_step, under};
 use crate::copy::{Held, Team, held_elements, spread_steps};
 use crate::fragment::{ThreadIndices, owned};
 use crate::operand::{FragmentTile, MemoryTile, Operand, other_operands};
+use crate::refusal::{Against, Refusal};
 use crate::traversal::{Traversal, widest};
 use crate::variant::{Schedule, Variant, VariantList};
 
@@ -41,8 +42,8 @@ pub(crate) static VARIANTS: VariantList<Context, FillSchedule> = VariantList {
     context: Context::new,
     floor: |_| None,
     variants: &[
-        Variant { name: "vectorized", accept: |c| accept_memory(c).map(|s| vec![s]) },
-        Variant { name: "registers", accept: |c| accept_fragment(c).map(|s| vec![s]) },
+        Variant { name: "vectorized", accept: |c| Ok(vec![accept_memory(c)?]) },
+        Variant { name: "registers", accept: |c| Ok(vec![accept_fragment(c)?]) },
     ],
 };
 
@@ -55,15 +56,15 @@ impl Context {
     }
 }
 
-fn accept_memory(context: &Context) -> Result<FillSchedule, Vec<Reason>> {
+fn accept_memory(context: &Context) -> Result<FillSchedule, Against> {
     let Operand::Memory(tile) = &context.dst else {
-        return Err(vec![Reason {
+        return Err(Against::Reasons(vec![Reason {
             text: format!("`{}` is in registers", context.dst.title()),
             accepted: "a tile in global or shared memory".to_string(),
-        }]);
+        }]));
     };
     let iters = tile.iters().map_err(|reason| vec![reason])?;
-    let traversal = Traversal::along(&tile.placed, iters, iters, true);
+    let traversal = Traversal::along(&tile.placed, iters, iters, true)?;
     let bytes = tile.dtype.bytes();
     let fits = |w| traversal.allows(tile, traversal.dst(), w);
     let width = widest(bytes, fits);
@@ -86,20 +87,21 @@ impl Schedule<Context> for FillSchedule {
     fn summary(&self, context: &Context) -> String {
         match self {
             FillSchedule::Memory { tile, width, .. } => {
-                format!("{} threads, {} B at a time", context.team.threads, width * tile.dtype.bytes())
+                let threads = counted(context.team.threads, "thread");
+                format!("{threads}, {} B at a time", width * tile.dtype.bytes())
             }
-            FillSchedule::Fragment { tile, .. } => format!("{} registers", held_elements(&tile.layout).len()),
+            FillSchedule::Fragment { tile, .. } => counted(held_elements(&tile.layout).len(), "register"),
         }
     }
 
-    fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
-        match self {
+    fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
+        Ok(match self {
             FillSchedule::Memory { tile, layout, width } => fill_memory(context, builder, tile, layout, *width),
             FillSchedule::Fragment { tile, holds } => {
                 let set = |held: Held| Stmt::Set { to: regs(tile.array, held.register, 1), value: context.value };
                 under(holds, held_elements(&tile.layout).into_iter().map(set).collect())
             }
-        }
+        })
     }
 }
 

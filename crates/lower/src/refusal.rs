@@ -1,6 +1,7 @@
 //! Errors for ops and loops that earlier checks accepted, and that are not lowered.
 
 use tilewright_diag::{Diagnostic, Span};
+use tilewright_ir::plan::Reason;
 
 /// Why an op or a loop is not lowered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,27 @@ impl From<String> for Refusal {
 impl From<&str> for Refusal {
     fn from(text: &str) -> Refusal {
         Refusal::Defect(text.to_string())
+    }
+}
+
+/// Why a variant has no schedule for an op.
+#[derive(Clone, Debug)]
+pub(crate) enum Against {
+    /// What about the op does not suit the variant.
+    Reasons(Vec<Reason>),
+    /// The op suits the variant, but cannot be lowered.
+    Refusal(Refusal),
+}
+
+impl From<Vec<Reason>> for Against {
+    fn from(reasons: Vec<Reason>) -> Against {
+        Against::Reasons(reasons)
+    }
+}
+
+impl From<Refusal> for Against {
+    fn from(refusal: Refusal) -> Against {
+        Against::Refusal(refusal)
     }
 }
 

@@ -4,6 +4,7 @@ use tilewright_expr::Expr;
 use tilewright_layout::{Axis, Iter, PlacedTile, TileLayout};
 
 use crate::operand::MemoryTile;
+use crate::refusal::Refusal;
 
 /// Two layouts of one tile with their iters in a common order.
 #[derive(Clone, Debug)]
@@ -14,26 +15,31 @@ pub(crate) struct Traversal {
 
 impl Traversal {
     /// Orders the iters by the addresses of `main`, whose place in memory is `placed`. Both layouts have the same
-    /// iters; `main_is_dst` tells which side `main` is.
-    pub(crate) fn along(placed: &PlacedTile, main: &TileLayout, other: &TileLayout, main_is_dst: bool) -> Traversal {
+    /// iters; `main_is_dst` tells which side `main` is. Error: they do not.
+    pub(crate) fn along(
+        placed: &PlacedTile,
+        main: &TileLayout,
+        other: &TileLayout,
+        main_is_dst: bool,
+    ) -> Result<Traversal, Refusal> {
         let mut order: Vec<usize> = (0..main.shard().len()).collect();
         order.sort_by_key(|&i| {
             let iter = &main.shard()[i];
             std::cmp::Reverse(iter.stride.abs().saturating_mul(placed.stride_of(&iter.axis).range().hi))
         });
-        let (main, other) = (reordered(main, &order), reordered(other, &order));
-        if main_is_dst { Traversal { dst: main, src: other } } else { Traversal { dst: other, src: main } }
+        let (main, other) = (reordered(main, &order)?, reordered(other, &order)?);
+        Ok(if main_is_dst { Traversal { dst: main, src: other } } else { Traversal { dst: other, src: main } })
     }
 
     /// Orders the iters of `main` (taken as the destination) so that those on `axis` come last, the smallest stride
-    /// fastest.
-    pub(crate) fn by_axis(main: &TileLayout, other: &TileLayout, axis: &Axis) -> Traversal {
+    /// fastest. Error: the layouts have different iters.
+    pub(crate) fn by_axis(main: &TileLayout, other: &TileLayout, axis: &Axis) -> Result<Traversal, Refusal> {
         let mut order: Vec<usize> = (0..main.shard().len()).collect();
         order.sort_by_key(|&i| {
             let iter = &main.shard()[i];
             (iter.axis == *axis, std::cmp::Reverse(iter.stride.abs()))
         });
-        Traversal { dst: reordered(main, &order), src: reordered(other, &order) }
+        Ok(Traversal { dst: reordered(main, &order)?, src: reordered(other, &order)? })
     }
 
     /// Keeps the order of the tile's elements; the layouts need not have common iters.
@@ -69,10 +75,13 @@ pub(crate) fn widest(bytes: i64, fits: impl Fn(i64) -> bool) -> i64 {
     [16, 8, 4, 2].into_iter().map(|width| width / bytes).find(|w| *w > 1 && fits(*w)).unwrap_or(1)
 }
 
-fn reordered(layout: &TileLayout, order: &[usize]) -> TileLayout {
-    let shard: Vec<Iter> = order.iter().map(|&i| layout.shard()[i].clone()).collect();
-    // The same iters in another order are a layout too; the fallback cannot be reached.
-    TileLayout::new(shard, layout.replica().to_vec(), layout.offset().clone()).unwrap_or_else(|_| layout.clone())
+/// The layout with its iters in this order.
+fn reordered(layout: &TileLayout, order: &[usize]) -> Result<TileLayout, Refusal> {
+    let iter = |at: &usize| layout.shard().get(*at).cloned();
+    let shard: Option<Vec<Iter>> = order.iter().map(iter).collect();
+    let shard = shard.ok_or_else(|| format!("{layout} has fewer iters than the other side"))?;
+    TileLayout::new(shard, layout.replica().to_vec(), layout.offset().clone())
+        .map_err(|error| Refusal::from(format!("the iters of {layout} in another order: {error}")))
 }
 
 /// True when elements `width*t .. width*t + width` are adjacent and begin at a multiple of `width`.
@@ -133,7 +142,7 @@ mod tests {
     fn the_iters_are_walked_in_order_of_address() {
         let main: TileLayout = "S[(4,32):(1,4)]".parse().unwrap();
         let other: TileLayout = "S[(4,32):(32,1)]".parse().unwrap();
-        let t = Traversal::along(&placed(&main), &main, &other, true);
+        let t = Traversal::along(&placed(&main), &main, &other, true).unwrap();
         assert_eq!(
             (t.dst().to_string(), t.src().to_string()),
             ("S[(32,4):(4@m,1@m)]".into(), "S[(32,4):(1@m,32@m)]".into())

@@ -41,17 +41,19 @@ impl Scan {
     }
 
     fn read(&mut self, regs: &Regs) {
-        if registers(regs).any(|register| !self.written.contains(&register)) {
+        let is_written = registers(regs).is_some_and(|all| all.iter().all(|one| self.written.contains(one)));
+        if !is_written {
             self.found.insert(regs.array);
         }
     }
 
     fn write(&mut self, regs: &Regs) {
-        self.written.extend(registers(regs));
+        self.written.extend(registers(regs).into_iter().flatten());
     }
 }
 
-fn registers(regs: &Regs) -> impl Iterator<Item = (Handle<RegArray>, i64)> + '_ {
-    let first = regs.first.as_const().unwrap_or(0);
-    (0..regs.count).map(move |at| (regs.array, first + at * regs.step))
+/// The registers, if their indices are constants. Others count as read, and not as written.
+fn registers(regs: &Regs) -> Option<Vec<(Handle<RegArray>, i64)>> {
+    let first = regs.first.as_const()?;
+    Some((0..regs.count).map(|at| (regs.array, first + at * regs.step)).collect())
 }

@@ -10,20 +10,20 @@ use tilewright_ir::tile::{Kernel, Op};
 use crate::builder::Builder;
 use crate::conditions::merged;
 use crate::measure::measure;
-use crate::refusal::Refusal;
+use crate::refusal::{Against, Refusal};
 
 /// An implementation of an op. `C` is the input that the op's variants share, `S` the type of their schedules.
 pub(crate) struct Variant<C, S> {
     /// Its name in plans and for `.variant(..)`.
     pub(crate) name: &'static str,
-    /// The schedules, of which the cheapest is taken, or all reasons why there is none.
-    pub(crate) accept: fn(&C) -> Result<Vec<S>, Vec<Reason>>,
+    /// The schedules, of which the cheapest is taken, or why there is none.
+    pub(crate) accept: fn(&C) -> Result<Vec<S>, Against>,
 }
 
-/// A schedule of an op: its summary for plans, and the statements that it produces.
+/// A schedule of an op: its summary for plans, and the statements that it produces. Error: why they cannot be built.
 pub(crate) trait Schedule<C> {
     fn summary(&self, context: &C) -> String;
-    fn build(&self, context: &C, builder: &mut Builder) -> Vec<Stmt>;
+    fn build(&self, context: &C, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal>;
 }
 
 /// Variants that share one input.
@@ -51,8 +51,8 @@ pub(crate) struct Offer<'a> {
     pub(crate) variant: &'static str,
     /// The fewest wavefronts in which the op can be done.
     pub(crate) floor: Option<i64>,
-    /// The candidates, of which the cheapest is taken, or all reasons why there is none.
-    pub(crate) candidates: Result<Vec<Box<dyn Candidate + 'a>>, Vec<Reason>>,
+    /// The candidates, of which the cheapest is taken, or why there is none.
+    pub(crate) candidates: Result<Vec<Box<dyn Candidate + 'a>>, Against>,
 }
 
 /// One way to lower an op: its summary for plans, and its statements. Error: why the statements cannot be built, where
@@ -82,7 +82,7 @@ impl<C, S: Schedule<C>> Candidate for Scheduled<C, S> {
     }
 
     fn build(&self, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
-        Ok(self.schedule.build(&self.context, builder))
+        self.schedule.build(&self.context, builder)
     }
 }
 
@@ -168,6 +168,14 @@ impl Asked {
                 self.considered.push(VariantResult { variant, answer: Err(reasons) });
                 return None;
             }
+            Err(Against::Reasons(_)) => {
+                self.refuse(variant, Refusal::from(format!("the variant `{variant}` gives no reason against it")));
+                return None;
+            }
+            Err(Against::Refusal(why)) => {
+                self.refuse(variant, why);
+                return None;
+            }
         };
         let (mut best, mut refusal): (Option<(PlanFacts, Taken<'a>)>, _) = (None, None);
         for candidate in candidates {
@@ -188,6 +196,12 @@ impl Asked {
             (None, None) => {}
         }
         best
+    }
+
+    /// Records that a variant accepted the op, but cannot lower it.
+    fn refuse(&mut self, variant: &'static str, why: Refusal) {
+        self.considered.push(Considered { variant, answer: Err(vec![reason(&why)]) });
+        self.refusals.push(why);
     }
 
     /// The error if no eligible variant applies: all reasons of the variants that were considered. If each of them

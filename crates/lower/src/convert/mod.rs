@@ -6,6 +6,7 @@ mod exchange;
 mod make;
 mod staging;
 
+use tilewright_diag::counted;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
 use tilewright_layout::LayoutError;
@@ -14,15 +15,16 @@ use tilewright_layout::conversion::{Conversion, ConversionKind};
 use self::context::Context;
 use self::make::Make;
 use crate::builder::Builder;
+use crate::refusal::Refusal;
 use crate::variant::{Schedule, Variant, VariantList};
 
 pub(crate) static VARIANTS: VariantList<Context, Conversion> = VariantList {
     context: Context::new,
     floor: |_| None,
     variants: &[
-        Variant { name: "renaming", accept: accept_renaming },
-        Variant { name: "shuffles", accept: accept_shuffles },
-        Variant { name: "staging", accept: accept_staging },
+        Variant { name: "renaming", accept: |c| Ok(accept_renaming(c)?) },
+        Variant { name: "shuffles", accept: |c| Ok(accept_shuffles(c)?) },
+        Variant { name: "staging", accept: |c| Ok(accept_staging(c)?) },
     ],
 };
 
@@ -37,7 +39,8 @@ fn accept_renaming(context: &Context) -> Result<Vec<Conversion>, Vec<Reason>> {
 fn accept_shuffles(context: &Context) -> Result<Vec<Conversion>, Vec<Reason>> {
     let refused = |text: String, accepted: &str| Err(vec![Reason { text, accepted: accepted.to_string() }]);
     if !context.threads.is_multiple_of(32) {
-        let text = format!("{} threads are not a whole number of warps", context.threads);
+        let verb = if context.threads == 1 { "is" } else { "are" };
+        let text = format!("{} {verb} not a whole number of warps", counted(context.threads, "thread"));
         return refused(text, "a multiple of 32 threads");
     }
     if context.dtype.bytes() > 8 {
@@ -77,10 +80,7 @@ impl Schedule<Context> for Conversion {
     fn summary(&self, _: &Context) -> String {
         match &self.kind {
             ConversionKind::Nothing | ConversionKind::Renaming(_) => "every element stays on its thread".to_string(),
-            ConversionKind::Shuffles(shuffles) => {
-                let steps = shuffles.steps.len();
-                format!("{steps} shuffle{}", if steps == 1 { "" } else { "s" })
-            }
+            ConversionKind::Shuffles(shuffles) => counted(shuffles.steps.len(), "shuffle"),
             ConversionKind::Staging(staging) => {
                 let (bytes, layout) = (staging.bytes, &staging.layout);
                 format!("through {bytes} bytes of shared memory, {layout}")
@@ -88,7 +88,7 @@ impl Schedule<Context> for Conversion {
         }
     }
 
-    fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+    fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         let mut make = Make { context, builder, out: Vec::new() };
         match &self.kind {
             // The verifier and `accept` leave no plan that does nothing: the destination has registers of its own.
@@ -97,6 +97,6 @@ impl Schedule<Context> for Conversion {
             ConversionKind::Shuffles(shuffles) => make.shuffled(shuffles),
             ConversionKind::Staging(staging) => make.staged(staging),
         }
-        make.out
+        Ok(make.out)
     }
 }

@@ -1,5 +1,6 @@
 //! Copies between tiles in memory: the threads walk over the tile together, with accesses as wide as both sides allow.
 
+use tilewright_diag::counted;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
@@ -11,6 +12,7 @@ use super::team::{Team, spread_steps};
 use crate::builder::{Builder, regs};
 use crate::conditions::{in_step, under};
 use crate::operand::MemoryTile;
+use crate::refusal::{Against, Refusal};
 use crate::traversal::{Traversal, widest};
 
 /// Bytes that one thread stages at once: enough loads in flight to hide latency, few enough registers for occupancy.
@@ -20,13 +22,15 @@ const MOST_STEPS: i64 = 16;
 
 /// A copy between two tiles in memory.
 pub(crate) struct MemorySchedule {
+    dst: MemoryTile,
+    src: MemoryTile,
     traversal: Traversal,
     /// Elements of one access.
     width: i64,
 }
 
 /// Walks over the tile in the address order of either side, with accesses as wide as both sides allow.
-pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>, Vec<Reason>> {
+pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>, Against> {
     let (dst, src) = context.both_in_memory()?;
     let (to, from) = iters_of(dst, src)?;
     let joint = refine_together(&[to, from]).map_err(|_| {
@@ -39,19 +43,20 @@ pub(crate) fn accept_vectorized(context: &Context) -> Result<Vec<MemorySchedule>
     let candidates = [true, false].into_iter().map(|by_dst| {
         let (main, other) = if by_dst { (&joint[0], &joint[1]) } else { (&joint[1], &joint[0]) };
         let placed = if by_dst { &dst.placed } else { &src.placed };
-        let traversal = Traversal::along(placed, main, other, by_dst);
+        let traversal = Traversal::along(placed, main, other, by_dst)?;
         let fits = |w| traversal.allows(dst, traversal.dst(), w) && traversal.allows(src, traversal.src(), w);
         let width = widest(bytes, fits);
-        MemorySchedule { traversal, width }
+        Ok(MemorySchedule { dst: dst.clone(), src: src.clone(), traversal, width })
     });
-    Ok(candidates.collect())
+    Ok(candidates.collect::<Result<_, Refusal>>()?)
 }
 
 /// Copies element by element, in the order of the tile: correct for all layouts.
 pub(crate) fn accept_elementwise(context: &Context) -> Result<MemorySchedule, Vec<Reason>> {
     let (dst, src) = context.both_in_memory()?;
     let (to, from) = iters_of(dst, src)?;
-    Ok(MemorySchedule { traversal: Traversal::as_written(to, from), width: 1 })
+    let traversal = Traversal::as_written(to, from);
+    Ok(MemorySchedule { dst: dst.clone(), src: src.clone(), traversal, width: 1 })
 }
 
 fn iters_of<'a>(dst: &'a MemoryTile, src: &'a MemoryTile) -> Result<(&'a TileLayout, &'a TileLayout), Vec<Reason>> {
@@ -63,16 +68,12 @@ fn iters_of<'a>(dst: &'a MemoryTile, src: &'a MemoryTile) -> Result<(&'a TileLay
 
 impl MemorySchedule {
     pub(crate) fn summary(&self, context: &Context) -> String {
-        let bytes = self.width * self.dtype_bytes(context);
-        format!("{} threads, {bytes} B at a time", context.team.threads)
-    }
-
-    fn dtype_bytes(&self, context: &Context) -> i64 {
-        context.both_in_memory().map_or(1, |(dst, _)| dst.dtype.bytes())
+        let bytes = self.width * self.dst.dtype.bytes();
+        format!("{}, {bytes} B at a time", counted(context.team.threads, "thread"))
     }
 
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
-        let Ok((dst, src)) = context.both_in_memory() else { return Vec::new() };
+        let (dst, src) = (&self.dst, &self.src);
         let vectors = self.traversal.dst().size() / self.width;
         let batch = (STAGED_BYTES / (self.width * dst.dtype.bytes())).clamp(1, MOST_STEPS);
         let mut body = Vec::new();

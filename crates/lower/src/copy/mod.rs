@@ -12,10 +12,11 @@ use tilewright_ir::thread::Stmt;
 
 use self::context::Context;
 use crate::builder::Builder;
+use crate::refusal::Refusal;
 use crate::variant::{Schedule, Variant, VariantList};
 
 pub(crate) enum CopySchedule {
-    Memory(memory::MemorySchedule),
+    Memory(Box<memory::MemorySchedule>),
     Fragment(Box<registers::FragmentSchedule>),
     Registers(registers::RegisterSchedule),
 }
@@ -26,20 +27,17 @@ pub(crate) static VARIANTS: VariantList<Context, CopySchedule> = VariantList {
     variants: &[
         Variant {
             name: "vectorized",
-            accept: |c| Ok(memory::accept_vectorized(c)?.into_iter().map(CopySchedule::Memory).collect()),
+            accept: |c| Ok(memory::accept_vectorized(c)?.into_iter().map(Box::new).map(CopySchedule::Memory).collect()),
         },
         Variant {
             name: "elementwise",
-            accept: |c| memory::accept_elementwise(c).map(|s| vec![CopySchedule::Memory(s)]),
+            accept: |c| Ok(vec![CopySchedule::Memory(Box::new(memory::accept_elementwise(c)?))]),
         },
         Variant {
             name: "fragment",
-            accept: |c| registers::accept_fragment(c).map(|s| vec![CopySchedule::Fragment(Box::new(s))]),
+            accept: |c| Ok(vec![CopySchedule::Fragment(Box::new(registers::accept_fragment(c)?))]),
         },
-        Variant {
-            name: "registers",
-            accept: |c| registers::accept_registers(c).map(|s| vec![CopySchedule::Registers(s)]),
-        },
+        Variant { name: "registers", accept: |c| Ok(vec![CopySchedule::Registers(registers::accept_registers(c)?)]) },
     ],
 };
 
@@ -52,11 +50,11 @@ impl Schedule<Context> for CopySchedule {
         }
     }
 
-    fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+    fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         match self {
-            CopySchedule::Memory(s) => s.build(context, builder),
+            CopySchedule::Memory(s) => Ok(s.build(context, builder)),
             CopySchedule::Fragment(s) => s.build(builder),
-            CopySchedule::Registers(s) => s.build(),
+            CopySchedule::Registers(s) => Ok(s.build()),
         }
     }
 }

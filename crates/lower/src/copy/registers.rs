@@ -1,5 +1,6 @@
 //! Copies between a fragment and memory, and between two fragments with the same owners.
 
+use tilewright_diag::counted;
 use tilewright_expr::Expr;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::{Cond, Stmt};
@@ -11,6 +12,7 @@ use crate::builder::{Builder, regs};
 use crate::conditions::under;
 use crate::fragment::{Owned, owned};
 use crate::operand::{FragmentTile, MemoryTile, Operand, hangs_over};
+use crate::refusal::{Against, Refusal};
 use crate::traversal::{Traversal, widest};
 
 /// Fragment to memory or memory to fragment: every thread moves its own elements.
@@ -28,20 +30,20 @@ pub(crate) struct FragmentSchedule {
     width: i64,
 }
 
-pub(crate) fn accept_fragment(context: &Context) -> Result<FragmentSchedule, Vec<Reason>> {
+pub(crate) fn accept_fragment(context: &Context) -> Result<FragmentSchedule, Against> {
     let (fragment, memory, to_memory) = match (&context.dst, &context.src) {
         (Operand::Memory(memory), Operand::Fragment(fragment)) => (fragment, memory, true),
         (Operand::Fragment(fragment), Operand::Memory(memory)) => (fragment, memory, false),
         (Operand::Memory(_), Operand::Memory(_)) | (Operand::Fragment(_), Operand::Fragment(_)) => {
-            return Err(vec![Reason {
+            return Err(Against::Reasons(vec![Reason {
                 text: "the operands are both in memory or both in registers".to_string(),
                 accepted: "one operand in registers and one in memory".to_string(),
-            }]);
+            }]));
         }
     };
     let places = memory.iters().map_err(|reason| vec![reason])?;
     if !memory.is_inside() {
-        return Err(vec![hangs_over(&memory.title)]);
+        return Err(Against::Reasons(vec![hangs_over(&memory.title)]));
     }
     let joint = refine_together(&[&fragment.layout, places]).map_err(|_| {
         vec![Reason {
@@ -50,7 +52,7 @@ pub(crate) fn accept_fragment(context: &Context) -> Result<FragmentSchedule, Vec
         }]
     })?;
     // Registers in order, so that adjacent registers can be adjacent in memory.
-    let by_register = Traversal::by_axis(&joint[0], &joint[1], &REG);
+    let by_register = Traversal::by_axis(&joint[0], &joint[1], &REG)?;
     let owned = owned(by_register.dst(), fragment.is_of_warps, &context.indices)?;
     let width = widest_held(&by_register, fragment, memory);
     Ok(FragmentSchedule {
@@ -98,33 +100,38 @@ impl FragmentSchedule {
         format!("{per_thread} per thread, {bytes} B at a time")
     }
 
-    pub(crate) fn build(&self, builder: &mut Builder) -> Vec<Stmt> {
-        let body: Vec<Stmt> = held_elements(&self.registers)
+    pub(crate) fn build(&self, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
+        let body = held_elements(&self.registers)
             .into_iter()
             .step_by(self.width as usize)
             .map(|held| self.access(builder, &held))
-            .collect();
+            .collect::<Result<Vec<Stmt>, Refusal>>()?;
         let mut conditions = self.owned.holds.clone();
         if self.to_memory {
             conditions.extend(self.owned.first_copy.clone());
         }
         let conditions: Vec<Cond> = conditions.into_iter().map(|cond| simplified(builder, cond)).collect();
-        under(&conditions, body)
+        Ok(under(&conditions, body))
     }
 
-    fn access(&self, builder: &mut Builder, held: &Held) -> Stmt {
+    fn access(&self, builder: &mut Builder, held: &Held) -> Result<Stmt, Refusal> {
         let placed = &self.memory.placed;
         let mut relative = placed.first_of_pitches() + self.positions.offset_on(&M);
-        for (iter, (thread, number)) in self.positions.shard().iter().zip(self.owned.digits.iter().zip(&held.digits)) {
-            let digit = thread.clone().unwrap_or_else(|| Expr::constant(*number));
+        let places = self.registers.shard().iter().zip(self.positions.shard());
+        for ((holder, iter), (thread, number)) in places.zip(self.owned.digits.iter().zip(&held.digits)) {
+            let digit = if holder.axis == REG {
+                Expr::constant(*number)
+            } else {
+                thread.clone().ok_or_else(|| format!("no index of the thread gives its digit on `{}`", holder.axis))?
+            };
             relative = relative + digit * iter.stride * placed.stride_of(&iter.axis);
         }
         let index = builder.simplifier.simplify(&placed.position_expr(relative));
         let part = regs(self.fragment.array, held.register, self.width);
-        match self.to_memory {
+        Ok(match self.to_memory {
             true => Stmt::Store { memory: self.memory.memory, index, from: part },
             false => Stmt::Load { to: part, memory: self.memory.memory, index },
-        }
+        })
     }
 }
 
@@ -204,7 +211,7 @@ pub(crate) fn accept_registers(context: &Context) -> Result<RegisterSchedule, Ve
 
 impl RegisterSchedule {
     pub(crate) fn summary(&self) -> String {
-        format!("{} register moves", self.moves.len())
+        counted(self.moves.len(), "register move")
     }
 
     pub(crate) fn build(&self) -> Vec<Stmt> {

@@ -5,8 +5,9 @@ use tilewright_ir::Handle;
 use tilewright_ir::thread::{Memory, Stmt};
 use tilewright_ir::tile::{Access, Bound, Buffer, Coord, Space};
 
-use super::lowering::{Lowering, Place};
+use super::lowering::Lowering;
 use super::memory::{Address, inside};
+use super::place::Place;
 use crate::conditions::under;
 use crate::refusal::Refusal;
 
@@ -56,13 +57,12 @@ impl Lowering<'_> {
         let memory = self.builder.memory(access.buffer);
         let mut conditions = Vec::new();
         for bound in limits {
-            let more = inside(bound, place.step, &place.mask, &mut self.points, self.builder, &mut self.out);
+            let more = inside(bound, place, &mut self.points, self.builder, &mut self.out);
             conditions.extend(more);
         }
         let address = self.address_of(access.buffer, index);
         let mut inner = Vec::new();
-        let layout = buffer.layout.as_ref();
-        let at = address.at(layout, 1, (place.step, &place.mask), &mut self.points, self.builder, &mut inner);
+        let at = address.at(1, place, &mut self.points, self.builder, &mut inner);
         let elements = self.builder.program.memories[memory].elements;
         if buffer.space == Space::Shared && at.as_const().is_some_and(|at| !(0..elements).contains(&at)) {
             return false;

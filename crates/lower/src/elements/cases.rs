@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use tilewright_expr::linear::{linear, normalize};
+use tilewright_expr::points::Split;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Scalar;
 use tilewright_ir::thread::{Cond, Stmt, Value as ThreadValue};
 use tilewright_ir::tile::{Access, Coord};
 
 use super::fragments::{Held, Slot};
-use super::lowering::{Lowering, Place};
+use super::lowering::Lowering;
+use super::place::Place;
 use crate::builder::regs;
 use crate::conditions::under;
 use crate::refusal::Refusal;
@@ -31,16 +33,22 @@ impl Lowering<'_> {
         let index = self.coordinates(access, place)?;
         let buffer = &self.kernel.buffers[access.buffer];
         let flat = tilewright_ir::tile::flat(&index, &buffer.shape);
+        // Inference gave every thread the elements that it accesses. In an arm of `select` that is not taken, and at an
+        // index that the conditions around it may exclude, it has none.
+        let is_held = self.arms == 0 && !self.may_leave(access);
         let mut ways = Vec::new();
-        for (asked, flat) in self.untied(&buffer.name, flat)? {
-            ways.extend(self.ways_of(&held, &flat, &asked, place));
+        for (asked, split) in self.untied(&buffer.name, flat)? {
+            if is_held && asked.is_empty() {
+                self.check_held(&buffer.name, &held, &split, place)?;
+            }
+            ways.extend(self.ways_of(&held, &split, &asked, place));
         }
         Ok(ways)
     }
 
     /// The expression as sums of a part that depends on the iteration and a part that does not. Where one term
     /// combines both, there is a case for every value of the variables outside the nest, with the conditions for it.
-    fn untied(&mut self, name: &str, flat: Expr) -> Result<Vec<(Vec<Cond>, Expr)>, Refusal> {
+    fn untied(&mut self, name: &str, flat: Expr) -> Result<Vec<(Vec<Cond>, Split)>, Refusal> {
         let mut known = vec![(Vec::new(), flat)];
         while let Some(at) = known.iter().position(|(_, flat)| self.points.split(flat).is_none()) {
             let (asked, flat) = known.remove(at);
@@ -73,12 +81,26 @@ impl Lowering<'_> {
                 (asked.iter().cloned().chain([more]).collect(), normalize(&flat.with(&var, value)))
             }));
         }
-        Ok(known)
+        let split = |(asked, flat)| Some((asked, self.points.split(&flat)?));
+        let found: Option<Vec<(Vec<Cond>, Split)>> = known.into_iter().map(split).collect();
+        Ok(found.ok_or_else(|| format!("the index of `{name}` has a term that cannot be split"))?)
+    }
+
+    /// An error if a thread accesses a known element that it does not hold.
+    fn check_held(&self, name: &str, held: &Held, split: &Split, place: &Place) -> Result<(), Refusal> {
+        let Some(other) = split.other.as_const() else { return Ok(()) };
+        let own = self.points.steps_values(&split.own, place.step, &place.mask);
+        let elements: Vec<Option<i64>> = own.map(|own| own.map(|own| own + other)).collect();
+        match held.missing(&elements) {
+            Some((thread, element)) => {
+                Err(format!("thread {thread} accesses element {element} of `{name}`, which it does not hold").into())
+            }
+            None => Ok(()),
+        }
     }
 
     /// The slots of the elements at an index that splits, each with its conditions after those `asked` already.
-    fn ways_of(&mut self, held: &Held, flat: &Expr, asked: &[Cond], place: &Place) -> Vec<Way> {
-        let Some(split) = self.points.split(flat) else { return Vec::new() };
+    fn ways_of(&mut self, held: &Held, split: &Split, asked: &[Cond], place: &Place) -> Vec<Way> {
         let elements = held.elements();
         let own: Vec<Option<i64>> = self.points.steps_values(&split.own, place.step, &place.mask).collect();
         if let Some(other) = split.other.as_const() {

@@ -8,9 +8,10 @@ use tilewright_ir::tile::vectors::{Chunk, Mask, Movable, Places, StaticAccess, c
 use tilewright_ir::tile::{Access, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 
-use super::lowering::{Lowering, Place};
+use super::lowering::Lowering;
 use super::memory::inside;
 use super::moved::Moved;
+use super::place::Place;
 use crate::builder::regs;
 use crate::conditions::under;
 use crate::refusal::Refusal;
@@ -123,16 +124,17 @@ impl Lowering<'_> {
     /// Adds the accesses of all steps of a chunk, `width` steps at a time, through one register per step.
     fn move_all(&mut self, moved: &Moved, width: usize, chunk: &Chunk) {
         for step in chunk.steps.clone().step_by(width) {
-            self.move_vector(moved, (step - chunk.steps.start) as i64, width, (step, &chunk.mask));
+            let place = Place { step, mask: chunk.mask.clone() };
+            self.move_vector(moved, (step - chunk.steps.start) as i64, width, &place);
         }
     }
 
     /// Adds one access for the `width` steps from `step` on, from or to the registers from `first` on. Elements
     /// outside of the tensor read as zero.
-    fn move_vector(&mut self, moved: &Moved, first: i64, width: usize, (step, mask): (usize, &Mask)) {
+    fn move_vector(&mut self, moved: &Moved, first: i64, width: usize, place: &Place) {
         let part = regs(moved.array, first, width as i64);
-        let conditions = self.inside(moved, step, mask);
-        let (memory, index) = (self.builder.memory(moved.known.buffer), self.address(moved, width, step, mask));
+        let conditions = self.inside(moved, place);
+        let (memory, index) = (self.builder.memory(moved.known.buffer), self.address(moved, width, place));
         let access = if moved.writes {
             Stmt::Store { memory, index, from: part }
         } else {
@@ -144,20 +146,19 @@ impl Lowering<'_> {
         self.out.extend(under(&conditions, vec![access]));
     }
 
-    fn inside(&mut self, moved: &Moved, step: usize, mask: &Mask) -> Vec<tilewright_ir::thread::Cond> {
+    fn inside(&mut self, moved: &Moved, place: &Place) -> Vec<tilewright_ir::thread::Cond> {
         let buffer = &self.kernel.buffers[moved.known.buffer];
         let mut conditions = Vec::new();
         for bound in self.kernel.bounds(buffer, &moved.known.index, &mut self.points.splits) {
-            conditions.extend(inside(&bound, step, mask, &mut self.points, self.builder, &mut self.out));
+            conditions.extend(inside(&bound, place, &mut self.points, self.builder, &mut self.out));
         }
         conditions
     }
 
-    fn address(&mut self, moved: &Moved, width: usize, step: usize, mask: &Mask) -> Expr {
+    fn address(&mut self, moved: &Moved, width: usize, place: &Place) -> Expr {
         let width = width as i64;
-        let buffer = &self.kernel.buffers[moved.known.buffer];
         let address = self.address_of(moved.known.buffer, &moved.known.index);
-        address.at(buffer.layout.as_ref(), width, (step, mask), &mut self.points, self.builder, &mut self.out)
+        address.at(width, place, &mut self.points, self.builder, &mut self.out)
     }
 
     /// Lowers a nest that only copies from memory to memory: each side as wide as it allows, through one array. False
@@ -215,7 +216,7 @@ impl Lowering<'_> {
         let moved = Moved { known: memory.known.clone(), writes, array: held.array, steps: chunk.steps.clone() };
         let body = self.aside(|this| {
             for (step, group) in chunk.steps.clone().step_by(width).zip(registers.chunks(width)) {
-                this.move_vector(&moved, group[0], width, (step, &mask));
+                this.move_vector(&moved, group[0], width, &Place { step, mask: mask.clone() });
             }
             Ok(())
         })?;

@@ -109,6 +109,13 @@ impl Held {
         groups
     }
 
+    /// The first thread that does not hold its element, and the element, of those that are in bounds.
+    pub(super) fn missing(&self, elements: &[Option<i64>]) -> Option<(usize, i64)> {
+        let inside = |element: &i64| (0..self.elements).contains(element);
+        let known = elements.iter().enumerate().filter_map(|(thread, element)| Some((thread, element.filter(inside)?)));
+        known.into_iter().find(|(thread, element)| self.slot(*thread, *element).is_none())
+    }
+
     /// Whether each register holds exactly one element, of the same type.
     pub(super) fn is_plain(&self) -> bool {
         self.dtype == self.register

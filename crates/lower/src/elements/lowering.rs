@@ -15,6 +15,7 @@ use super::memory::Address;
 use super::moved::Moved;
 use super::names::Name;
 use super::nest::Nest;
+use super::place::Place;
 use super::points::Points;
 use crate::builder::{Builder, regs};
 use crate::conditions::{merged, under};
@@ -42,12 +43,6 @@ pub(crate) fn lower_condition(
     lowering.declared.push(Stmt::Declare(holds));
     lowering.keep_truth(cond, holds, &place)?;
     Ok(lowering.declared.into_iter().chain(merged(lowering.out)).collect())
-}
-
-/// A position in a nest: the step, and the threads for which all enclosing conditions hold.
-pub(super) struct Place {
-    pub(super) step: usize,
-    pub(super) mask: Mask,
 }
 
 /// A nest while it is lowered.

@@ -1,13 +1,16 @@
 //! Elements of global and shared memory: their addresses, and the conditions under which they are in bounds.
 
+use std::rc::Rc;
+
 use tilewright_expr::linear::normalize;
 use tilewright_expr::points::Split;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, Stmt};
-use tilewright_ir::tile::vectors::{Mask, position};
+use tilewright_ir::tile::vectors::position;
 use tilewright_ir::tile::{Bound, Buffer, flat};
 use tilewright_layout::Layout;
 
+use super::place::Place;
 use super::points::Points;
 use crate::builder::Builder;
 
@@ -17,11 +20,11 @@ pub(super) enum Address {
     /// A position per iteration, and a part that does not depend on the iteration.
     Split(Split),
     /// The same for a swizzled layout: the position after the swizzle, and the element's index before it.
-    Swizzled { position: Split, element: Split },
+    Swizzled { position: Split, element: Split, layout: Rc<Layout> },
     /// The position as an expression.
     Expr(Expr),
-    /// An element whose position is looked up in a table.
-    Listed(Expr),
+    /// An element whose position is looked up in a table, and the positions of all elements.
+    Listed(Expr, Rc<Vec<i64>>),
 }
 
 impl Address {
@@ -29,9 +32,9 @@ impl Address {
     pub(super) fn of(buffer: &Buffer, index: &[Expr], points: &mut Points<'_>) -> Address {
         let flat = flat(index, &buffer.shape);
         if let Some(position) = position(buffer, index, &mut points.splits) {
-            let element = points.split(&flat).filter(|_| matches!(buffer.layout, Some(Layout::Compose(_))));
-            return match element {
-                Some(element) => Address::Swizzled { position, element },
+            let swizzled = buffer.layout.as_ref().filter(|layout| matches!(layout, Layout::Compose(_)));
+            return match swizzled.zip(points.split(&flat)) {
+                Some((layout, element)) => Address::Swizzled { position, element, layout: Rc::new(layout.clone()) },
                 None => Address::Split(position),
             };
         }
@@ -40,7 +43,7 @@ impl Address {
             (None, None) => Address::Expr(flat),
             (None, Some(layout)) => match layout.memory_expr(&flat) {
                 Ok(position) => Address::Expr(position),
-                Err(_) => Address::Listed(flat),
+                Err(_) => Address::Listed(flat, Rc::new(layout.memory_positions())),
             },
         }
     }
@@ -48,35 +51,33 @@ impl Address {
     /// The position in terms of the thread, for an access to `width` elements.
     pub(super) fn at(
         &self,
-        layout: Option<&Layout>,
         width: i64,
-        (step, mask): (usize, &Mask),
+        place: &Place,
         points: &mut Points<'_>,
         builder: &mut Builder,
         out: &mut Vec<Stmt>,
     ) -> Expr {
         match self {
             Address::Split(split) => {
-                normalize(&(points.numbers(&split.own, width, (step, mask), builder, out) + split.other.clone()))
+                normalize(&(points.numbers(&split.own, width, place, builder, out) + split.other.clone()))
             }
-            Address::Swizzled { position, element } => {
-                let digits = points.digits(&position.own, width, (step, mask));
+            Address::Swizzled { position, element, layout } => {
+                let digits = points.digits(&position.own, width, place);
                 let known = digits.map(|own| normalize(&(own + position.other.clone())));
-                let known = known.or_else(|| swizzled(layout?, element, width, (step, mask), points, builder));
+                let known = known.or_else(|| swizzled(layout, element, width, place, points, builder));
                 known.unwrap_or_else(|| {
-                    let own = points.numbers(&position.own, width, (step, mask), builder, out);
+                    let own = points.numbers(&position.own, width, place, builder, out);
                     normalize(&(own + position.other.clone()))
                 })
             }
-            Address::Expr(expr) => points.at(expr, step, mask, builder, out),
-            Address::Listed(flat) => {
-                let flat = points.at(flat, step, mask, builder, out);
-                let positions: Vec<i64> = layout.map(Layout::memory_positions).unwrap_or_default();
+            Address::Expr(expr) => points.at(expr, place, builder, out),
+            Address::Listed(flat, positions) => {
+                let flat = points.at(flat, place, builder, out);
                 // An index outside of the tensor is looked up as well, although no access uses the result.
                 let count = positions.len().max(1) as i64;
                 let flat = if flat.range().within(0, count) { flat } else { normalize(&(flat % count)) };
                 let most = positions.iter().max().copied().unwrap_or(0);
-                let table = builder.table("position_of", positions, tilewright_diag::Span::here());
+                let table = builder.table("position_of", positions.to_vec(), tilewright_diag::Span::here());
                 let var = Var::new(builder.fresh("position"), 0, most);
                 out.push(Stmt::Lookup { vars: vec![var.clone()], table, index: flat });
                 Expr::var(&var)
@@ -91,15 +92,15 @@ fn swizzled(
     layout: &Layout,
     element: &Split,
     width: i64,
-    (step, mask): (usize, &Mask),
+    place: &Place,
     points: &mut Points<'_>,
     builder: &mut Builder,
 ) -> Option<Expr> {
     let inside = 0..layout.size();
-    if !points.steps_values(&element.own, step, mask).flatten().all(|own| inside.contains(&own)) {
+    if !points.steps_values(&element.own, place.step, &place.mask).flatten().all(|own| inside.contains(&own)) {
         return None;
     }
-    let flat = normalize(&(points.digits(&element.own, width, (step, mask))? + element.other.clone()));
+    let flat = normalize(&(points.digits(&element.own, width, place)? + element.other.clone()));
     let position = builder.simplifier.simplify(&layout.memory_expr(&flat).ok()?);
     (position.multiple() % width == 0).then_some(position)
 }
@@ -107,8 +108,7 @@ fn swizzled(
 /// The conditions under which the index is in bounds, in terms of the thread.
 pub(super) fn inside(
     bound: &Bound,
-    step: usize,
-    mask: &Mask,
+    place: &Place,
     points: &mut Points<'_>,
     builder: &mut Builder,
     out: &mut Vec<Stmt>,
@@ -118,11 +118,11 @@ pub(super) fn inside(
         && let (Some(other), Some(extent)) = (split.other.as_const(), bound.extent.as_const())
     {
         let inside = |value: i64| (0..extent).contains(&(value + other));
-        if points.steps_values(&split.own, step, mask).flatten().all(inside) {
+        if points.steps_values(&split.own, place.step, &place.mask).flatten().all(inside) {
             return Vec::new();
         }
     }
-    let index = points.at(&bound.index, step, mask, builder, out);
+    let index = points.at(&bound.index, place, builder, out);
     let mut conditions = Vec::new();
     if index.range().lo < 0 {
         conditions.push(Cond::Less(Expr::constant(-1), index.clone()));

@@ -13,6 +13,7 @@ mod memory;
 mod moved;
 mod names;
 mod nest;
+mod place;
 mod points;
 mod statements;
 mod values;

@@ -9,6 +9,7 @@ use tilewright_ir::thread::Stmt;
 use tilewright_ir::tile::vectors::{Mask, in_step};
 use tilewright_layout::map::Map;
 
+use super::place::Place;
 use crate::builder::Builder;
 use crate::threads::{fit, looked_up};
 
@@ -56,24 +57,21 @@ impl<'a> Points<'a> {
         &mut self,
         own: &Rc<Vec<i64>>,
         multiple: i64,
-        (step, mask): (usize, &Mask),
+        place: &Place,
         builder: &mut Builder,
         out: &mut Vec<Stmt>,
     ) -> Expr {
-        self.digits(own, multiple, (step, mask)).unwrap_or_else(|| {
-            let values: Vec<Option<i64>> = self.steps_values(own, step, mask).collect();
+        self.digits(own, multiple, place).unwrap_or_else(|| {
+            let values: Vec<Option<i64>> = self.steps_values(own, place.step, &place.mask).collect();
             looked_up(&values, &self.thread, builder, out)
         })
     }
 
     /// The same, if digits of the thread express it.
-    pub(super) fn digits(&mut self, own: &Rc<Vec<i64>>, multiple: i64, (step, mask): (usize, &Mask)) -> Option<Expr> {
+    pub(super) fn digits(&mut self, own: &Rc<Vec<i64>>, multiple: i64, place: &Place) -> Option<Expr> {
+        let (step, mask) = (place.step, &place.mask);
         let moved = |known: &Known| {
-            let before = self.steps_values(&known.own, known.step, mask);
-            let now = self.steps_values(own, step, mask);
-            let mut apart = before.zip(now).filter_map(|(before, now)| Some(now? - before?));
-            let first = apart.next().unwrap_or(0);
-            apart.all(|next| next == first).then_some(first)
+            distance(self.steps_values(&known.own, known.step, mask), self.steps_values(own, step, mask))
         };
         let is_known = |known: &&Known| {
             known.mask == *mask && Rc::ptr_eq(&known.own, own) && known.expr.multiple() % multiple == 0
@@ -113,24 +111,45 @@ impl<'a> Points<'a> {
     }
 
     /// An expression of the nest's variables in terms of the thread.
-    pub(super) fn at(
-        &mut self,
-        expr: &Expr,
-        step: usize,
-        mask: &Mask,
-        builder: &mut Builder,
-        out: &mut Vec<Stmt>,
-    ) -> Expr {
+    pub(super) fn at(&mut self, expr: &Expr, place: &Place, builder: &mut Builder, out: &mut Vec<Stmt>) -> Expr {
         if let Some(split) = self.split(expr) {
-            return normalize(&(self.numbers(&split.own, 1, (step, mask), builder, out) + split.other));
+            return normalize(&(self.numbers(&split.own, 1, place, builder, out) + split.other));
         }
         let mut values = Vec::new();
         for var in self.splits.vars() {
             if let Some(split) = self.split(&Expr::var(var)) {
-                values.push((var.clone(), self.numbers(&split.own, 1, (step, mask), builder, out)));
+                values.push((var.clone(), self.numbers(&split.own, 1, place, builder, out)));
             }
         }
         let value = |var: &Var| values.iter().find(|(known, _)| known == var).map(|(_, value)| value.clone());
         builder.simplifier.simplify(&expr.substitute(&value))
+    }
+}
+
+/// By how much the numbers of all threads differ; `None` if not by the same, or if a thread has only one of the two.
+fn distance(before: impl Iterator<Item = Option<i64>>, now: impl Iterator<Item = Option<i64>>) -> Option<i64> {
+    let mut distance = None;
+    for (before, now) in before.zip(now) {
+        match (before, now) {
+            (None, None) => {}
+            (Some(before), Some(now)) if *distance.get_or_insert(now - before) == now - before => {}
+            (Some(_), _) | (None, Some(_)) => return None,
+        }
+    }
+    Some(distance.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_equally_far_apart_only_where_the_same_threads_have_one() {
+        let of = |before: [Option<i64>; 3], now: [Option<i64>; 3]| distance(before.into_iter(), now.into_iter());
+        assert_eq!(of([Some(1), None, Some(5)], [Some(4), None, Some(8)]), Some(3));
+        assert_eq!(of([Some(1), None, Some(5)], [Some(4), None, Some(9)]), None);
+        assert_eq!(of([Some(1), None, Some(5)], [Some(4), Some(2), Some(8)]), None);
+        assert_eq!(of([Some(1), Some(2), Some(5)], [Some(4), None, Some(8)]), None);
+        assert_eq!(of([None; 3], [None; 3]), Some(0));
     }
 }

@@ -9,7 +9,8 @@ use tilewright_ir::tile::{Access, Coord, ElementOp, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
-use super::lowering::{Lowering, Place};
+use super::lowering::Lowering;
+use super::place::Place;
 use crate::builder::regs;
 use crate::refusal::Refusal;
 

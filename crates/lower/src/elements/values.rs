@@ -7,8 +7,9 @@ use tilewright_ir::thread::{Stmt, Value as ThreadValue};
 use tilewright_ir::tile::{ElementClass, ElementOp, IndexOp, Narrowing, Space, Value};
 use tilewright_layout::DType;
 
-use super::lowering::{Lowering, Place};
+use super::lowering::Lowering;
 use super::names::{Name, Named};
+use super::place::Place;
 use crate::builder::regs;
 use crate::refusal::Refusal;
 
@@ -225,7 +226,7 @@ impl Lowering<'_> {
     }
 
     fn index(&mut self, expr: &Expr, place: &Place) -> Expr {
-        self.points.at(expr, place.step, &place.mask, self.builder, &mut self.out)
+        self.points.at(expr, place, self.builder, &mut self.out)
     }
 
     /// An integer read from data, bound to a variable that indices may use.

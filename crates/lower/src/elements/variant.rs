@@ -1,6 +1,6 @@
 //! The variant `elements`: every thread executes the elements that layout inference assigned to it, one by one.
 
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, counted};
 use tilewright_ir::thread::Stmt;
 use tilewright_ir::tile::{Kernel, Op};
 
@@ -39,7 +39,8 @@ pub(crate) struct NestByElements<'a> {
 
 impl Candidate for NestByElements<'_> {
     fn summary(&self) -> String {
-        format!("{} steps of {} threads", self.nest.steps.slots(), self.nest.steps.threads())
+        let steps = &self.nest.steps;
+        format!("{} of {}", counted(steps.slots(), "step"), counted(steps.threads(), "thread"))
     }
 
     fn build(&self, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {

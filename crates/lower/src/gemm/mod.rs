@@ -12,11 +12,13 @@ use tilewright_ir::product::{Matrix, Product, WarpPart};
 use tilewright_ir::thread::{RegArray, Regs, Stmt};
 use tilewright_ir::tile::{Kernel, Op, OpKind, Space, Tile, tile_title};
 use tilewright_ir::{Handle, Scalar};
+use tilewright_layout::TileLayout;
 use tilewright_layout::map::Map;
 
 use crate::builder::{Builder, regs};
 use crate::fragment::ThreadIndices;
 use crate::operand::{MemoryTile, Operand, hangs_over, other_operands};
+use crate::refusal::Refusal;
 use crate::variant::{Schedule, Variant, VariantList};
 use staging::Staged;
 
@@ -35,8 +37,8 @@ pub(crate) struct Context {
 enum Source {
     /// In registers, with the elements that each thread holds.
     Registers(Handle<RegArray>, Map),
-    /// In global or shared memory.
-    Memory(Box<MemoryTile>),
+    /// In global or shared memory, with its layout there.
+    Memory(Box<MemoryTile>, TileLayout),
 }
 
 /// A product, and where its operands are.
@@ -49,7 +51,7 @@ pub(crate) struct GemmSchedule {
 pub(crate) static VARIANTS: VariantList<Context, GemmSchedule> = VariantList {
     context: Context::new,
     floor: |_| None,
-    variants: &[Variant { name: "mma", accept: |c| accept(c).map(|schedule| vec![schedule]) }],
+    variants: &[Variant { name: "mma", accept: |c| Ok(vec![accept(c)?]) }],
 };
 
 impl Context {
@@ -72,8 +74,9 @@ impl Source {
         }
         match Operand::resolve(builder, kernel, op, tile)? {
             Operand::Memory(tile) => {
-                let refused = tile.iters().err().or_else(|| (!tile.is_inside()).then(|| ragged(&tile.title)));
-                Ok(refused.map_or_else(|| Ok(Source::Memory(Box::new(tile))), Err))
+                let layout = tile.iters().cloned();
+                let inside = if tile.is_inside() { Ok(()) } else { Err(ragged(&tile.title)) };
+                Ok(layout.and_then(|layout| inside.map(|()| Source::Memory(Box::new(tile), layout))))
             }
             Operand::Fragment(tile) => Ok(Err(reason(format!("`{}` is in registers", tile.title), "a tile in memory"))),
         }
@@ -158,7 +161,7 @@ impl Schedule<Context> for GemmSchedule {
         format!("{rows} x {columns} warps, each {atom_rows} x {atom_columns} x {} times {shape}", self.depth())
     }
 
-    fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+    fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         let mut body = Vec::new();
         let [c, a, b] = [Matrix::C, Matrix::A, Matrix::B];
         let sums = self.working(builder, context, c, &mut body);
@@ -180,7 +183,7 @@ impl Schedule<Context> for GemmSchedule {
             }
         }
         body.extend(sums.moves(builder, true));
-        body
+        Ok(body)
     }
 }
 
@@ -207,10 +210,10 @@ impl GemmSchedule {
         let part = self.product.part(matrix);
         match source {
             Source::Registers(array, _) => Working { array: *array, part, staged: None },
-            Source::Memory(tile) => {
+            Source::Memory(tile, layout) => {
                 let name = format!("{}_part", matrix.name());
                 let array = builder.registers(&name, tile.dtype, part.slots() / steps, 1, body);
-                let staged = Staged::of(builder, tile, &self.product, matrix, &context.indices);
+                let staged = Staged::of(builder, (tile, layout), &self.product, matrix, &context.indices);
                 Working { array, part, staged: Some(staged) }
             }
         }

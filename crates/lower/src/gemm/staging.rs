@@ -5,6 +5,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::product::{Matrix, Product, WarpPart};
 use tilewright_ir::thread::{RegArray, Stmt};
+use tilewright_layout::TileLayout;
 
 use crate::builder::{Builder, regs};
 use crate::fragment::ThreadIndices;
@@ -33,7 +34,7 @@ pub(super) struct Staged<'a> {
 impl<'a> Staged<'a> {
     pub(super) fn of(
         builder: &mut Builder,
-        tile: &'a MemoryTile,
+        (tile, layout): (&'a MemoryTile, &TileLayout),
         product: &'a Product,
         matrix: Matrix,
         indices: &ThreadIndices,
@@ -52,7 +53,7 @@ impl<'a> Staged<'a> {
         let along = of_warp(1) + Expr::var(&place) * units[1] + lane_place + Expr::var(&neighbour);
         let [lines, length] = product.extents(matrix);
         let flat = if product.is_turned(matrix) { along * lines + across } else { across * length + along };
-        let position = builder.simplifier.simplify(&position(tile, &flat));
+        let position = builder.simplifier.simplify(&(&tile.placed.start + &tile.placed.relative_expr(layout, &flat)));
         let at = |neighbours: i64| position.with(&neighbour, neighbours);
         let is_next = |neighbours: i64| normalize(&(at(neighbours) - at(0))).as_const() == Some(neighbours);
         // The number of consecutive elements that a swizzle keeps together.
@@ -129,14 +130,5 @@ fn warps(product: &Product, indices: &ThreadIndices) -> [Expr; 2] {
         [1, 1] => [Expr::constant(0), Expr::constant(0)],
         [_, 1] => [warp, Expr::constant(0)],
         [rows, _] => [&warp % rows, &warp / rows],
-    }
-}
-
-/// The position of element `flat` of a tile in its memory, before a swizzle. Tiles laid out by tables were refused
-/// earlier.
-fn position(tile: &MemoryTile, flat: &Expr) -> Expr {
-    match tile.placed.iters() {
-        Some(layout) => &tile.placed.start + &tile.placed.relative_expr(layout, flat),
-        None => flat.clone(),
     }
 }

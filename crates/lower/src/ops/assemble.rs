@@ -21,9 +21,10 @@ impl Walk<'_> {
             let to = regs(array, 0, program.registers[array].len);
             let place =
                 program.body.iter().position(|stmt| matches!(stmt, ThreadStmt::Declare(known) if *known == array));
-            if let Some(place) = place {
-                program.body.insert(place + 1, ThreadStmt::Set { to, value: Scalar::Int(0) });
-            }
+            let Some(place) = place else {
+                return Err(vec![undeclared(&program.registers[array].name)]);
+            };
+            program.body.insert(place + 1, ThreadStmt::Set { to, value: Scalar::Int(0) });
         }
         program.plans = self.plans;
         Ok(program)
@@ -66,6 +67,11 @@ impl Walk<'_> {
         }
         ThreadStmt::Op { note, body }
     }
+}
+
+/// The error for registers that may be read before they are written, and that cannot be set to 0 at the beginning.
+fn undeclared(array: &str) -> Diagnostic {
+    Diagnostic::internal("P0404", format!("the registers `{array}` of an op may be read before they are written"))
 }
 
 /// The plan as it is printed above the op in CUDA.

@@ -7,6 +7,7 @@
 //! index selects an element inside a unit that moves together (`inner`), along a run of the source (`across`) or of
 //! the destination (`down`), a lane, or one of the lane's blocks (`rest`).
 
+use tilewright_diag::counted;
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::{MemoryKind, Reason};
@@ -19,6 +20,7 @@ use super::linear::{Aim, BitMap, LANE_BITS, LaneBit, Side, Span, choose_lanes, c
 use super::listed::{LinearAddress, LinearPart, Listed, Part};
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
+use crate::refusal::Refusal;
 
 /// Bytes of one access on either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,7 +304,7 @@ impl BlockPlan {
         } else {
             format!("{blocks} per lane")
         };
-        let idle = if lanes < 32 { format!(", {lanes} lanes") } else { String::new() };
+        let idle = if lanes < 32 { format!(", {}", counted(lanes, "lane")) } else { String::new() };
         format!(
             "blocks of {rows} x {columns} units of {} B, {shared}{idle}; reads {} and writes {} B at a time{how}",
             self.shape.unit, self.src.width, self.dst.width
@@ -320,7 +322,7 @@ impl BlockPlan {
         }
     }
 
-    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         let lane = Expr::var(&context.lane);
         let mut body = Vec::new();
         if self.lanes.is_empty() {
@@ -347,13 +349,13 @@ impl BlockPlan {
             reading.extend((0..reads).map(|at| Stmt::Set { to: regs(array, at * wide, wide), value: 0.into() }));
         }
         reading.extend(self.by_active_lanes(&lane, loads));
-        let written = self.exchanged(builder, &lane, array, &mut body, &mut reading);
+        let written = self.exchanged(builder, &lane, array, &mut body, &mut reading)?;
         let stores = (0..).zip(self.steps(&self.across())).map(|(at, step)| {
             let index = to.at(step);
             Stmt::Store { memory: context.dst.memory, index, from: written(at) }
         });
         let stores = stores.collect();
-        staged(context, body, reading, self.by_active_lanes(&lane, stores))
+        Ok(staged(context, body, reading, self.by_active_lanes(&lane, stores)))
     }
 
     /// The indices of the accesses of one side: `rest`, and inside it the rows or columns.
@@ -377,14 +379,14 @@ impl BlockPlan {
         read: Handle<RegArray>,
         body: &mut Vec<Stmt>,
         reading: &mut Vec<Stmt>,
-    ) -> Box<dyn Fn(i64) -> Regs> {
+    ) -> Result<Box<dyn Fn(i64) -> Regs>, Refusal> {
         let (rows, columns) = (self.shape.down.len() as u32, self.shape.across.len() as u32);
         if self.shape.stages == 0 {
-            return Box::new(move |at| {
+            return Ok(Box::new(move |at| {
                 let (block, column) = (at >> columns, at & ((1 << columns) - 1));
                 let first = (block << (rows + columns)) + column;
                 Regs { array: read, first: Expr::constant(first), count: 1 << rows, step: 1 << columns }
-            });
+            }));
         }
         let (_, writes) = self.accesses();
         let wide = self.dst.width / 4;
@@ -392,9 +394,9 @@ impl BlockPlan {
         let scratch = Scratch::declare(&self.exchange, builder, body);
         let selectors = self.exchange.name_selectors(builder, lane, body);
         for group in self.groups(read, written) {
-            reading.extend(self.exchange.build(builder, &selectors, (&group.0, &group.1), &scratch));
+            reading.extend(self.exchange.build(builder, &selectors, (&group.0, &group.1), &scratch)?);
         }
-        Box::new(move |at| regs(written, at * wide, wide))
+        Ok(Box::new(move |at| regs(written, at * wide, wide)))
     }
 
     /// The words of every exchange: those that were read, one per row, and those to be written, one per column.

@@ -9,18 +9,19 @@
 /// vertex each colour occurs at most ceil(degree / `colours`) times and no colour has more than `most` edges.
 ///
 /// Colours are filled from the first on, as far as swaps of two colours allow. The answer depends on the order of the
-/// edges and on nothing else. `None` if `colours * most` edges are too few.
+/// edges and on nothing else. `None` if `colours * most` edges are too few, or if the colouring breaks what it promises.
 pub(crate) fn balanced(edges: &[(usize, usize)], colours: usize, most: usize) -> Option<Vec<usize>> {
     if edges.len() > colours.saturating_mul(most) {
         return None;
     }
     let mut colouring = Colouring::new(edges, colours);
     for edge in 0..edges.len() {
-        colouring.insert(edge);
+        colouring.insert(edge)?;
     }
     colouring.level(most);
     while colouring.fill(most) {}
-    Some(colouring.colour)
+    let fits = colouring.size.iter().all(|size| *size <= most);
+    fits.then_some(colouring.colour)
 }
 
 /// A proper colouring of the split graph.
@@ -56,17 +57,18 @@ impl Colouring {
     }
 
     /// A colour without an edge at this copy; there is one while not all edges of the copy are coloured.
-    fn free(&self, copy: usize) -> usize {
-        self.row(copy).iter().position(Option::is_none).unwrap_or(0)
+    fn free(&self, copy: usize) -> Option<usize> {
+        self.row(copy).iter().position(Option::is_none)
     }
 
-    fn insert(&mut self, edge: usize) {
+    /// Colours an edge; `None` if one of its ends has no colour left.
+    fn insert(&mut self, edge: usize) -> Option<()> {
         let [left, right] = self.ends[edge];
         let mut pairs = self.row(left).iter().zip(self.row(right));
         let colour = match pairs.position(|(left, right)| left.is_none() && right.is_none()) {
             Some(colour) => colour,
             None => {
-                let (colour, other) = (self.free(left), self.free(right));
+                let (colour, other) = (self.free(left)?, self.free(right)?);
                 // The path cannot end at `left`: it would arrive there by `colour`, which is free there.
                 let path = self.path(right, colour, other);
                 self.swap(&path, colour, other);
@@ -74,6 +76,7 @@ impl Colouring {
             }
         };
         self.put(edge, colour);
+        Some(())
     }
 
     fn put(&mut self, edge: usize, colour: usize) {

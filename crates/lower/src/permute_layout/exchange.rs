@@ -10,6 +10,7 @@ use tilewright_layout::DType;
 
 use super::listed::lane_image;
 use crate::builder::{Builder, regs};
+use crate::refusal::Refusal;
 
 /// One stage of the exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,12 +81,13 @@ impl Exchange {
         selectors: &[Expr],
         (from, to): (&[Regs], &[Regs]),
         scratch: &Scratch,
-    ) -> Vec<Stmt> {
+    ) -> Result<Vec<Stmt>, Refusal> {
         let mut body = Vec::new();
         let mut words = from.to_vec();
         let mut distance = 1;
         for (at, stage) in self.stages.iter().enumerate() {
-            let results = scratch.half_way.get(at).cloned().unwrap_or_else(|| to.to_vec());
+            let is_last = at + 1 == self.stages.len();
+            let results = if is_last { to } else { scratch.after(at)? };
             match stage {
                 Stage::Registers { .. } => {
                     for low in (0..words.len()).filter(|word| word & distance == 0) {
@@ -98,7 +100,8 @@ impl Exchange {
                     distance *= 2;
                 }
                 Stage::Lanes { bit } => {
-                    for ((word, result), partner) in words.iter().zip(&results).zip(scratch.partner.iter().cycle()) {
+                    let partner = scratch.partner()?;
+                    for (word, result) in words.iter().zip(results) {
                         body.push(Stmt::Inst(Call {
                             to: Some(partner.clone()),
                             from: vec![word.clone()],
@@ -109,9 +112,9 @@ impl Exchange {
                     }
                 }
             }
-            words = results;
+            words = results.to_vec();
         }
-        body
+        Ok(body)
     }
 
     fn second(&self, builder: &mut Builder, at: usize, selector: &Expr) -> Expr {
@@ -140,6 +143,16 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
+    /// The words after a stage that is not the last.
+    fn after(&self, stage: usize) -> Result<&[Regs], Refusal> {
+        Ok(self.half_way.get(stage).ok_or("an exchange without registers between its stages")?)
+    }
+
+    /// The register for the word that another lane sent.
+    fn partner(&self) -> Result<&Regs, Refusal> {
+        Ok(self.partner.as_ref().ok_or("an exchange without a register for the word of another lane")?)
+    }
+
     /// Declares the registers that the exchange needs.
     pub(crate) fn declare(exchange: &Exchange, builder: &mut Builder, body: &mut Vec<Stmt>) -> Scratch {
         let words = exchange.words();

@@ -27,34 +27,31 @@ mod xor;
 pub use joint::Joint;
 pub use xor::{XorChoice, XorPlan, XorRefusal, choose_xor, plan_xor};
 
-use tilewright_ir::plan::Reason;
 use tilewright_layout::access::tile_floor;
 
 use self::blocks::Pair;
 use self::context::Context;
 use self::schedule::PermuteSchedule;
+use crate::refusal::Against;
 use crate::variant::{Variant, VariantList};
 
 pub(crate) static VARIANTS: VariantList<Context, PermuteSchedule> = VariantList {
     context: Context::new,
     floor: |context| Some(tile_floor(context.src.placed.size() * context.src.dtype.bytes())),
     variants: &[
-        Variant { name: "warp_xor_swizzle", accept: |c| xor::accept(c).map(|plan| vec![PermuteSchedule::Xor(plan)]) },
-        Variant { name: "warp_vectorized", accept: |c| accept_vectorized(c) },
+        Variant { name: "warp_xor_swizzle", accept: |c| Ok(vec![PermuteSchedule::Xor(xor::accept(c)?)]) },
+        Variant { name: "warp_vectorized", accept: accept_vectorized },
         Variant { name: "warp_packed", accept: |c| packed::accept(c) },
-        Variant {
-            name: "warp_scheduled",
-            accept: |c| scheduled::accept(c).map(|plan| vec![PermuteSchedule::Scheduled(plan)]),
-        },
+        Variant { name: "warp_scheduled", accept: |c| Ok(vec![PermuteSchedule::Scheduled(scheduled::accept(c)?)]) },
     ],
 };
 
 /// Runs of lanes on one side, or blocks of runs on both.
-fn accept_vectorized(context: &Context) -> Result<Vec<PermuteSchedule>, Vec<Reason>> {
+fn accept_vectorized(context: &Context) -> Result<Vec<PermuteSchedule>, Against> {
     let runs = vectorized::accept(context);
     let blocks = (context.src.dtype.bytes() >= 4).then(|| Pair::of(context).ok()?.cheapest(&[4, 8, 16])).flatten();
     match (runs, blocks) {
-        (Err(reasons), None) => Err(reasons),
+        (Err(against @ Against::Reasons(_)), None) | (Err(against @ Against::Refusal(_)), _) => Err(against),
         (runs, blocks) => {
             let runs = runs.into_iter().flatten().map(PermuteSchedule::Vectorized);
             Ok(runs.chain(blocks.map(PermuteSchedule::Blocks)).collect())

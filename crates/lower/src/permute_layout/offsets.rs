@@ -30,6 +30,15 @@ pub(crate) struct OffsetPlan {
     chunk: usize,
 }
 
+/// Steps that are read before any of them is written.
+struct Part {
+    steps: Range<usize>,
+    /// The offsets of every step.
+    offsets: Vec<Offsets>,
+    /// The registers of the elements.
+    array: Handle<RegArray>,
+}
+
 /// Both offsets of a step, as expressions.
 struct Offsets {
     src: Expr,
@@ -120,8 +129,9 @@ impl OffsetPlan {
         for first in (0..count).step_by(self.chunk) {
             let steps = first..(first + self.chunk).min(count);
             let offsets = self.lookups(context, builder, &tables, steps.clone(), &mut body);
-            let reads = self.phase(context, builder, array, steps.clone(), &offsets, false);
-            let writes = self.phase(context, builder, array, steps, &offsets, true);
+            let part = Part { steps, offsets, array };
+            let reads = self.phase(context, builder, &part, false);
+            let writes = self.phase(context, builder, &part, true);
             body = staged(context, body, reads, writes);
         }
         body
@@ -158,26 +168,19 @@ impl OffsetPlan {
         steps.enumerate().map(|(at, _)| of_step(at)).collect()
     }
 
-    /// All accesses of one side in these steps.
-    fn phase(
-        &self,
-        context: &Context,
-        builder: &mut Builder,
-        array: Handle<RegArray>,
-        steps: Range<usize>,
-        offsets: &[Offsets],
-        is_store: bool,
-    ) -> Vec<Stmt> {
+    /// All accesses of one side in the steps of a part.
+    fn phase(&self, context: &Context, builder: &mut Builder, part: &Part, is_store: bool) -> Vec<Stmt> {
+        let Part { steps, offsets, array } = part;
         let lane = Expr::var(&context.lane);
         let mut phase = Vec::new();
-        for ((step, offsets), at) in steps.zip(offsets).zip(0..) {
-            let part = regs(array, at, 1);
+        for ((step, offsets), at) in steps.clone().zip(offsets).zip(0..) {
+            let register = regs(*array, at, 1);
             let access = if is_store {
                 let index = builder.simplifier.simplify(&(&self.dst.start + &offsets.dst));
-                Stmt::Store { memory: context.dst.memory, index, from: part }
+                Stmt::Store { memory: context.dst.memory, index, from: register }
             } else {
                 let index = builder.simplifier.simplify(&(&self.src.start + &offsets.src));
-                Stmt::Load { to: part, memory: context.src.memory, index }
+                Stmt::Load { to: register, memory: context.src.memory, index }
             };
             let busy: Vec<bool> = self.steps.elements[step].iter().map(Option::is_some).collect();
             let count = busy.iter().filter(|busy| **busy).count();

@@ -7,15 +7,16 @@ use super::blocks::Pair;
 use super::context::Context;
 use super::rounds;
 use super::schedule::PermuteSchedule;
+use crate::refusal::Against;
 
 /// Blocks of wide accesses where addresses are linear over bits, else rounds of blocks of words.
-pub(crate) fn accept(context: &Context) -> Result<Vec<PermuteSchedule>, Vec<Reason>> {
+pub(crate) fn accept(context: &Context) -> Result<Vec<PermuteSchedule>, Against> {
     let bytes = context.src.dtype.bytes();
     if bytes >= 4 {
-        return Err(vec![Reason {
+        return Err(Against::Reasons(vec![Reason {
             text: format!("elements of {bytes} bytes fill whole words"),
             accepted: "elements of 1 or 2 bytes".to_string(),
-        }]);
+        }]));
     }
     let mut reasons = match Pair::of(context).map(|pair| pair.cheapest(&[4, 8, 16])) {
         Ok(Some(plan)) => return Ok(vec![PermuteSchedule::Blocks(plan)]),
@@ -24,10 +25,11 @@ pub(crate) fn accept(context: &Context) -> Result<Vec<PermuteSchedule>, Vec<Reas
     };
     match rounds::accept(context) {
         Ok(plans) => Ok(plans.into_iter().map(PermuteSchedule::Rounds).collect()),
-        Err(more) => {
+        Err(Against::Reasons(more)) => {
             reasons.extend(more);
             reasons.dedup();
-            Err(reasons)
+            Err(Against::Reasons(reasons))
         }
+        Err(refusal @ Against::Refusal(_)) => Err(refusal),
     }
 }

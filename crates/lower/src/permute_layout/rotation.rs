@@ -9,6 +9,7 @@ use tilewright_layout::axis::M;
 use super::context::{Context, staged};
 use super::joint::Joint;
 use crate::builder::{Builder, regs};
+use crate::refusal::Refusal;
 use crate::traversal::Traversal;
 
 /// A rotation without bank conflicts.
@@ -28,32 +29,33 @@ const MOST_STEPS: i64 = 64;
 impl RotationPlan {
     /// The first rotation that is free of bank conflicts on both sides, over the tile in the order of either side's
     /// addresses.
-    pub(crate) fn find(context: &Context) -> Option<RotationPlan> {
-        let joint = Joint::of_context(context, &mut Vec::new())?;
+    pub(crate) fn find(context: &Context) -> Result<Option<RotationPlan>, Refusal> {
+        let Some(joint) = Joint::of_context(context, &mut Vec::new()) else { return Ok(None) };
         let elements = joint.src.size();
         let steps = elements / 32;
         if elements % 32 != 0
             || steps > MOST_STEPS
             || context.src.placed.swizzle.or(context.dst.placed.swizzle).is_some()
         {
-            return None;
+            return Ok(None);
         }
         let bytes = context.src.dtype.bytes();
-        [(&joint.dst, &joint.src, true), (&joint.src, &joint.dst, false)].into_iter().find_map(
-            |(main, other, by_dst)| {
-                let placed = if by_dst { &context.dst.placed } else { &context.src.placed };
-                let order = Traversal::along(placed, main, other, by_dst);
-                let (src, dst) = (order.src(), order.dst());
-                let sides = [Banks::new(src, bytes), Banks::new(dst, bytes)];
-                let (ahead, group) = first_free(&sides, steps)?;
-                Some(RotationPlan { src: src.clone(), dst: dst.clone(), steps, ahead, group })
-            },
-        )
+        for (main, other, by_dst) in [(&joint.dst, &joint.src, true), (&joint.src, &joint.dst, false)] {
+            let placed = if by_dst { &context.dst.placed } else { &context.src.placed };
+            let order = Traversal::along(placed, main, other, by_dst)?;
+            let (src, dst) = (order.src(), order.dst());
+            let sides = [Banks::new(src, bytes), Banks::new(dst, bytes)];
+            if let Some((ahead, group)) = first_free(&sides, steps) {
+                return Ok(Some(RotationPlan { src: src.clone(), dst: dst.clone(), steps, ahead, group }));
+            }
+        }
+        Ok(None)
     }
 
     pub(crate) fn summary(&self) -> String {
         match self.ahead {
             0 => "addresses in order".to_string(),
+            ahead if self.group == 1 => format!("addresses rotated by {ahead} every lane"),
             ahead => format!("addresses rotated by {ahead} every {} lanes", self.group),
         }
     }

@@ -37,34 +37,35 @@ use super::context::Context;
 use super::listed::Listed;
 use super::reasons::unknown_strides;
 use crate::operand::MemoryTile;
+use crate::refusal::{Against, Refusal};
 
 /// The most accesses of a lane on either side; all are unrolled.
 const MOST_STEPS: usize = 512;
 
 /// Plans for the move, the first with the fewest accesses. Error: the reasons why there is none.
-pub(crate) fn accept(context: &Context) -> Result<Vec<RoundPlan>, Vec<Reason>> {
+pub(crate) fn accept(context: &Context) -> Result<Vec<RoundPlan>, Against> {
     let (src, dst) = match (listed(&context.src), listed(&context.dst)) {
         (Ok(src), Ok(dst)) => (src, dst),
-        (src, dst) => return Err([src.err(), dst.err()].into_iter().flatten().collect()),
+        (src, dst) => return Err(Against::Reasons([src.err(), dst.err()].into_iter().flatten().collect())),
     };
     let bytes = context.src.dtype.bytes();
     let blocks = blocks_of(bytes, &src.positions, &dst.positions).ok_or_else(|| vec![no_blocks()])?;
     let steps = (context.src.placed.size() * bytes / 4) as usize / LANES;
     if steps > MOST_STEPS {
-        return Err(vec![Reason {
+        return Err(Against::Reasons(vec![Reason {
             text: format!("{} elements take {steps} accesses of each lane", context.src.placed.size()),
             accepted: format!("up to {MOST_STEPS}, since they are unrolled"),
-        }]);
+        }]));
     }
     let mut plans = Vec::new();
     let mut reasons = Vec::new();
-    for rounds in candidates(&blocks) {
+    for rounds in candidates(&blocks)? {
         match RoundPlan::new(context, rounds, (src.start.clone(), dst.start.clone())) {
             Ok(plan) => plans.push(plan),
             Err(found) => reasons = found,
         }
     }
-    if plans.is_empty() { Err(reasons) } else { Ok(plans) }
+    if plans.is_empty() { Err(Against::Reasons(reasons)) } else { Ok(plans) }
 }
 
 /// The positions of an operand that begins at a whole word.
@@ -86,18 +87,20 @@ fn no_blocks() -> Reason {
     }
 }
 
-/// Rounds for these blocks: those with the fewest steps, and while these have bank conflicts, others with more steps.
-fn candidates(blocks: &[Block]) -> Vec<Vec<Round>> {
+/// Rounds for these blocks: those with the fewest steps, and while these have bank conflicts, others with more steps. Error:
+/// blocks that do not fit their rounds.
+fn candidates(blocks: &[Block]) -> Result<Vec<Vec<Round>>, Refusal> {
     let width = blocks.first().map_or(1, |block| block.rows.len());
     let mut found = Vec::new();
-    for kinds in choices(blocks.len(), width) {
-        let packing = pack(blocks, &kinds);
+    let choices = choices(blocks.len(), width).ok_or_else(|| format!("blocks of {width} words"))?;
+    for kinds in choices {
+        let packing = pack(blocks, &kinds).ok_or("rounds without room for all blocks")?;
         found.push(rounds(blocks, &kinds, &packing.round_of));
         if packing.conflicts == 0 {
             break;
         }
     }
-    found
+    Ok(found)
 }
 
 fn rounds(blocks: &[Block], kinds: &[Kind], round_of: &[usize]) -> Vec<Round> {

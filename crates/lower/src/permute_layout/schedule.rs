@@ -9,6 +9,7 @@ use super::scheduled::ScheduledPlan;
 use super::vectorized::VectorSchedule;
 use super::xor::XorPlan;
 use crate::builder::Builder;
+use crate::refusal::Refusal;
 use crate::variant::Schedule;
 
 /// A schedule of `permute_layout`.
@@ -31,10 +32,10 @@ impl Schedule<Context> for PermuteSchedule {
         }
     }
 
-    fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+    fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         match self {
-            PermuteSchedule::Xor(s) => s.build(context, builder),
-            PermuteSchedule::Vectorized(s) => s.build(context, builder),
+            PermuteSchedule::Xor(s) => Ok(s.build(context, builder)),
+            PermuteSchedule::Vectorized(s) => Ok(s.build(context, builder)),
             PermuteSchedule::Blocks(s) => s.build(context, builder),
             PermuteSchedule::Rounds(s) => s.build(context, builder),
             PermuteSchedule::Scheduled(s) => s.build(context, builder),

@@ -1,6 +1,7 @@
 //! `warp_scheduled`: accepts any bijection. The elements that move in one step are scheduled so that there are as few
 //! bank conflicts as possible; addresses are an expression of lane and step where one fits, else offsets from a table.
 
+use tilewright_diag::counted;
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
 
@@ -13,6 +14,7 @@ use super::reasons::{collision, unknown_strides};
 use super::rotation::RotationPlan;
 use super::steps::Steps;
 use crate::builder::Builder;
+use crate::refusal::{Against, Refusal};
 
 /// The most steps; all are unrolled.
 const MOST_STEPS: i64 = 2048;
@@ -33,10 +35,10 @@ enum Form {
     Offsets(OffsetPlan),
 }
 
-pub(crate) fn accept(context: &Context) -> Result<ScheduledPlan, Vec<Reason>> {
+pub(crate) fn accept(context: &Context) -> Result<ScheduledPlan, Against> {
     let steps = (context.src.placed.size() + 31) / 32;
     if let Some(reason) = too_large(context, steps) {
-        return Err(vec![reason]);
+        return Err(Against::Reasons(vec![reason]));
     }
     let (mut reasons, mut found) = (Vec::new(), Vec::new());
     for operand in [&context.src, &context.dst] {
@@ -51,15 +53,16 @@ pub(crate) fn accept(context: &Context) -> Result<ScheduledPlan, Vec<Reason>> {
     }
     match <[Listed; 2]>::try_from(found) {
         Ok([src, dst]) if reasons.is_empty() => plan(context, src, dst),
-        _ => Err(reasons),
+        _ => Err(Against::Reasons(reasons)),
     }
 }
 
 /// The first form that fits, in the order of the cost of addresses.
-fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Vec<Reason>> {
+fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Against> {
     let bytes = context.src.dtype.bytes();
     let per_lane = (context.src.placed.size() + 31) / 32;
-    let even = |form| ScheduledPlan { form, quality: format!("even: {per_lane} steps without bank conflicts") };
+    let even =
+        |form| ScheduledPlan { form, quality: format!("even: {} without bank conflicts", counted(per_lane, "step")) };
     let linear = Pair::of(context).ok().and_then(|pair| pair.plan(Widths { src: bytes, dst: bytes }));
     if let Some(plan) = linear {
         return Ok(even(Form::Linear(plan)));
@@ -67,12 +70,12 @@ fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Ve
     let unknown = [(&src, &context.src), (&dst, &context.dst)].into_iter().filter(|(listed, _)| !listed.is_known());
     let unknown: Vec<Reason> = unknown.map(|(_, operand)| unknown_strides(&operand.title)).collect();
     if !unknown.is_empty() {
-        return Err(unknown);
+        return Err(Against::Reasons(unknown));
     }
-    if let Some(plan) = RotationPlan::find(context) {
+    if let Some(plan) = RotationPlan::find(context)? {
         return Ok(even(Form::Rotated(plan)));
     }
-    let steps = Steps::of(bytes, &src.positions, &dst.positions);
+    let steps = Steps::of(bytes, &src.positions, &dst.positions)?;
     let quality = steps.quality();
     let plan = OffsetPlan::new(context, steps, src, dst)?;
     Ok(ScheduledPlan { form: Form::Offsets(plan), quality })
@@ -106,11 +109,11 @@ impl ScheduledPlan {
         format!("{}; {addresses}", self.quality)
     }
 
-    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         match &self.form {
             Form::Linear(plan) => plan.build(context, builder),
-            Form::Rotated(plan) => plan.build(context, builder),
-            Form::Offsets(plan) => plan.build(context, builder),
+            Form::Rotated(plan) => Ok(plan.build(context, builder)),
+            Form::Offsets(plan) => Ok(plan.build(context, builder)),
         }
     }
 }

@@ -4,13 +4,14 @@
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
-use tilewright_ir::thread::RegArray;
-use tilewright_ir::thread::{Cond, Stmt};
+use tilewright_ir::thread::{Cond, RegArray, Stmt};
+use tilewright_layout::TileLayout;
 
 use super::context::{Context, staged};
 use super::joint::Joint;
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
+use crate::refusal::{Against, Refusal};
 use crate::traversal::Traversal;
 
 /// The most 32-bit registers of data that one lane stages.
@@ -26,7 +27,7 @@ pub(crate) struct VectorSchedule {
     wide_dst: bool,
 }
 
-pub(crate) fn accept(context: &Context) -> Result<Vec<VectorSchedule>, Vec<Reason>> {
+pub(crate) fn accept(context: &Context) -> Result<Vec<VectorSchedule>, Against> {
     let mut reasons = Vec::new();
     let bytes = context.src.dtype.bytes();
     let joint = Joint::of_context(context, &mut reasons);
@@ -38,25 +39,25 @@ pub(crate) fn accept(context: &Context) -> Result<Vec<VectorSchedule>, Vec<Reaso
             accepted: format!("tiles that take up to {MOST_REGISTERS}"),
         });
     }
-    let Some(joint) = joint.filter(|_| reasons.is_empty()) else { return Err(reasons) };
-    let found = candidates(context, &joint);
+    let Some(joint) = joint.filter(|_| reasons.is_empty()) else { return Err(Against::Reasons(reasons)) };
+    let found = candidates(context, &joint)?;
     if found.is_empty() {
-        return Err(vec![Reason {
+        return Err(Against::Reasons(vec![Reason {
             text: "no lane's elements are contiguous and aligned on either side".to_string(),
             accepted: "a side with 8 or 16 contiguous bytes per lane, aligned to their size".to_string(),
-        }]);
+        }]));
     }
     Ok(found)
 }
 
 /// For the address order of either side, the widest access that at least one side allows.
-fn candidates(context: &Context, joint: &Joint) -> Vec<VectorSchedule> {
+fn candidates(context: &Context, joint: &Joint) -> Result<Vec<VectorSchedule>, Refusal> {
     let bytes = context.src.dtype.bytes();
     let mut found = Vec::new();
     for by_dst in [true, false] {
         let (main, other) = if by_dst { (&joint.dst, &joint.src) } else { (&joint.src, &joint.dst) };
         let placed = if by_dst { &context.dst.placed } else { &context.src.placed };
-        let traversal = Traversal::along(placed, main, other, by_dst);
+        let traversal = Traversal::along(placed, main, other, by_dst)?;
         let wide = |operand: &MemoryTile, layout, width| traversal.allows(operand, layout, width);
         let sides = |width| (wide(&context.src, traversal.src(), width), wide(&context.dst, traversal.dst(), width));
         let widths = [16, 8].into_iter().filter(|b| b % bytes == 0).map(|b| b / bytes);
@@ -65,7 +66,17 @@ fn candidates(context: &Context, joint: &Joint) -> Vec<VectorSchedule> {
             found.push(VectorSchedule { traversal, width, wide_src, wide_dst });
         }
     }
-    found
+    Ok(found)
+}
+
+/// One side of the move, as it is accessed.
+struct SideAccess<'a> {
+    operand: &'a MemoryTile,
+    /// The operand's layout, in the order of the traversal.
+    layout: &'a TileLayout,
+    /// Whether a lane's elements are accessed together, or else one by one.
+    is_wide: bool,
+    is_store: bool,
 }
 
 impl VectorSchedule {
@@ -90,29 +101,29 @@ impl VectorSchedule {
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
         let mut body = Vec::new();
         let array = builder.staging(context.src.dtype, self.steps() * self.width, &mut body);
-        let reads = self.phase(context, builder, array, &context.src, self.traversal.src(), self.wide_src, false);
-        let writes = self.phase(context, builder, array, &context.dst, self.traversal.dst(), self.wide_dst, true);
+        let (src, dst) = (self.traversal.src(), self.traversal.dst());
+        let read = SideAccess { operand: &context.src, layout: src, is_wide: self.wide_src, is_store: false };
+        let write = SideAccess { operand: &context.dst, layout: dst, is_wide: self.wide_dst, is_store: true };
+        let reads = self.phase(context, builder, array, &read);
+        let writes = self.phase(context, builder, array, &write);
         staged(context, body, reads, writes)
     }
 
     /// All accesses of one side.
-    #[allow(clippy::too_many_arguments)]
     fn phase(
         &self,
         context: &Context,
         builder: &mut Builder,
         array: Handle<RegArray>,
-        operand: &MemoryTile,
-        layout: &tilewright_layout::TileLayout,
-        wide: bool,
-        is_store: bool,
+        side: &SideAccess<'_>,
     ) -> Vec<Stmt> {
+        let SideAccess { operand, layout, is_wide, is_store } = *side;
         let lane = Expr::var(&context.lane);
         let step = Var::new("#step", 0, self.steps() - 1);
         let within = Var::new("#within", 0, self.width - 1);
         let flat = (&lane + &(Expr::var(&step) * 32)) * self.width + Expr::var(&within);
         let index = operand.index_of(builder, layout, &flat);
-        let (count, pieces) = if wide { (self.width, 1) } else { (1, self.width) };
+        let (count, pieces) = if is_wide { (self.width, 1) } else { (1, self.width) };
         let mut phase = Vec::new();
         for s in 0..self.steps() {
             let index = index.with(&step, s);

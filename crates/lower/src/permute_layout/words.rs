@@ -57,9 +57,9 @@ pub(crate) fn schedule_words(words: &[(i64, i64)], steps: usize) -> Option<Vec<u
             }
         }
         repair.run();
-        repair.settle();
+        let is_settled = repair.settle();
         let found = total(words, &repair.step_of, steps);
-        if found < fewest {
+        if is_settled && found < fewest {
             (best, fewest) = (repair.step_of, found);
         }
         random.shuffle(&mut order);
@@ -364,19 +364,20 @@ impl Repair {
         }
     }
 
-    /// Moves the elements of a step beyond `LANES` to where they cost least.
-    fn settle(&mut self) {
+    /// Moves the elements of a step beyond `LANES` to where they cost least. False if there is no room for them.
+    fn settle(&mut self) -> bool {
         for step in 0..self.steps {
             while self.load[step] > LANES {
                 let open = self.open_steps();
                 let here = self.in_step(step);
                 let moves = here.iter().flat_map(|element| open.iter().map(move |to| (*element, *to)));
                 let cheapest = moves.min_by_key(|(element, to)| self.price(&[*element], *to));
-                let Some((element, to)) = cheapest else { return };
+                let Some((element, to)) = cheapest else { return false };
                 self.take(element);
                 self.put(element, to);
             }
         }
+        true
     }
 }
 

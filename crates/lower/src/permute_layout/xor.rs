@@ -1,6 +1,7 @@
 //! `warp_xor_swizzle`: the documented scheme. Element `lane + j*32` with `j = r ^ ((lane >> shift) & mask)`: register
 //! indices stay constant, and the XOR is in the address.
 
+use tilewright_diag::counted;
 use tilewright_expr::{Expr, Var};
 use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
@@ -135,13 +136,14 @@ pub fn plan_xor(dst: (&str, &PlacedTile), src: (&str, &PlacedTile), bytes: i64) 
     let elements = src.1.size();
     let per_lane = elements / 32;
     if elements % 32 != 0 {
+        let verb = if elements == 1 { "does" } else { "do" };
         reasons.push(Reason {
-            text: format!("{elements} elements do not divide among 32 lanes"),
+            text: format!("{} {verb} not divide among 32 lanes", counted(elements, "element")),
             accepted: "a multiple of 32 elements".to_string(),
         });
     } else if per_lane > MOST_PER_LANE || per_lane & (per_lane - 1) != 0 {
         reasons.push(Reason {
-            text: format!("{per_lane} elements per lane"),
+            text: format!("{} per lane", counted(per_lane, "element")),
             accepted: "1, 2, 4, 8, 16 or 32 elements per lane".to_string(),
         });
     }

@@ -7,7 +7,7 @@ mod rows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use tilewright_diag::Diagnostic;
+use tilewright_diag::{Diagnostic, counted};
 use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::plan::Reason;
@@ -33,8 +33,8 @@ pub(crate) struct Context {
     source: Held,
     /// The fragment of the results.
     result: Held,
-    /// By thread, the rows whose result it must hold.
-    owned: Vec<BTreeSet<usize>>,
+    /// By thread, the rows whose result it must hold, and the slot of each.
+    owned: Vec<BTreeMap<usize, Slot>>,
     /// The parts of all rows.
     rows: Rc<Rows>,
     /// The same, with every element counted on only one of its threads.
@@ -62,15 +62,16 @@ pub(crate) static VARIANTS: VariantList<Context, ReduceSchedule> = VariantList {
     context: Context::new,
     floor: |_| None,
     variants: &[
-        Variant { name: "shuffles", accept: accept_shuffles },
-        Variant { name: "across_warps", accept: accept_across },
-        Variant { name: "single_owners", accept: accept_single },
+        Variant { name: "shuffles", accept: |c| Ok(accept_shuffles(c)?) },
+        Variant { name: "across_warps", accept: |c| Ok(accept_across(c)?) },
+        Variant { name: "single_owners", accept: |c| Ok(accept_single(c)?) },
     ],
 };
 
 fn accept_shuffles(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
-    let has_parts =
-        |(thread, rows): (usize, &BTreeSet<usize>)| rows.iter().all(|row| context.rows.place(thread, *row).is_some());
+    let has_parts = |(thread, rows): (usize, &BTreeMap<usize, Slot>)| {
+        rows.keys().all(|row| context.rows.place(thread, *row).is_some())
+    };
     let reason = |text: &str| {
         vec![Reason {
             text: text.to_string(),
@@ -133,9 +134,11 @@ impl Context {
         let (by_slot, by_row) = (in_order(Order::Slots), in_order(Order::Rows));
         let rows = if by_slot.complete().is_none() && by_row.complete().is_some() { by_row } else { by_slot };
         let (rows, single) = (Rc::new(rows), Rc::new(single));
-        let mut owned = vec![BTreeSet::new(); map.threads()];
+        let mut owned = vec![BTreeMap::new(); map.threads()];
         for (thread, _, row) in result.map(dst.elements() as usize).entries() {
-            owned[thread].insert(row);
+            let slot = result.slot(thread, row as i64);
+            owned[thread]
+                .insert(row, slot.ok_or_else(|| refused(format!("thread {thread} has no slot for row {row}")))?);
         }
         let dtypes = [dst, src].map(|tile| kernel.buffers[tile.buffer].dtype);
         let thread = Expr::var(&kernel.thread());
@@ -171,27 +174,26 @@ fn cast(dtype: DType, from: DType, value: Value) -> Value {
 impl Schedule<Context> for ReduceSchedule {
     fn summary(&self, _: &Context) -> String {
         let shuffles = self.exchange.masks().count();
-        let parts = self.rows.most_parts();
-        let rows = if parts == 1 { "1 row".to_string() } else { format!("{parts} rows") };
-        let own = format!("{rows} per thread, {shuffles} shuffles each");
+        let rows = counted(self.rows.most_parts(), "row");
+        let own = format!("{rows} per thread, {} each", counted(shuffles, "shuffle"));
         match &self.leaders {
             None => own,
             Some(leaders) => {
                 let most = leaders.iter().map(Vec::len).max().unwrap_or(0);
-                format!("{own}, then {most} parts of each row through shared memory")
+                format!("{own}, then {} of each row through shared memory", counted(most, "part"))
             }
         }
     }
 
-    fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+    fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         let mut make = Make { context, rows: &self.rows, builder, out: Vec::new() };
-        let parts = make.parts();
+        let parts = make.parts()?;
         make.exchanged(parts, self.exchange);
         match &self.leaders {
-            None => make.results(parts),
-            Some(leaders) => make.across(parts, leaders),
+            None => make.results(parts)?,
+            Some(leaders) => make.across(parts, leaders)?,
         }
-        make.out
+        Ok(make.out)
     }
 }
 
@@ -223,7 +225,7 @@ impl Make<'_> {
     }
 
     /// Registers with the combined parts of each thread's rows, in order.
-    fn parts(&mut self) -> Handle<RegArray> {
+    fn parts(&mut self) -> Result<Handle<RegArray>, Refusal> {
         let context = self.context;
         let rows = self.rows;
         let most = rows.most_parts();
@@ -239,7 +241,7 @@ impl Make<'_> {
                 let set = self.set(|thread| has(thread, slot));
                 // The value so far of threads without the first slot; threads without part in this row never read it.
                 if at == 0 && set.contains(&false) {
-                    self.out.push(Stmt::Set { to: target.clone(), value: neutral(context.told.kind, context.dtype) });
+                    self.out.push(Stmt::Set { to: target.clone(), value: neutral(context.told.kind, context.dtype)? });
                 }
                 let element = context.element(slot);
                 let sum = Value::Reg(array, place as i64);
@@ -247,7 +249,7 @@ impl Make<'_> {
                 self.by(&set, |_| false, vec![Stmt::Assign { to: target.clone(), value }]);
             }
         }
-        array
+        Ok(array)
     }
 
     fn exchanged(&mut self, parts: Handle<RegArray>, exchange: Exchange) {
@@ -270,17 +272,18 @@ impl Make<'_> {
         }
     }
 
-    /// Writes the results that each thread must hold; its rows are complete.
-    fn results(&mut self, parts: Handle<RegArray>) {
+    /// Writes the results that each thread must hold; its rows are complete. Error: a thread must hold a result, but has
+    /// no part of its row.
+    fn results(&mut self, parts: Handle<RegArray>) -> Result<(), Refusal> {
         let context = self.context;
         let mut sets: BTreeMap<(Slot, usize), Vec<bool>> = BTreeMap::new();
         for (thread, rows) in context.owned.iter().enumerate() {
-            for row in rows {
-                let slot = context.result.slot(thread, *row as i64);
-                if let (Some(place), Some(slot)) = (self.rows.place(thread, *row), slot) {
-                    let none = || vec![false; context.owned.len()];
-                    sets.entry((slot, place)).or_insert_with(none)[thread] = true;
-                }
+            for (row, slot) in rows {
+                let place = self.rows.place(thread, *row);
+                let place =
+                    place.ok_or_else(|| format!("thread {thread} has no part of row {row}, whose result it holds"))?;
+                let none = || vec![false; context.owned.len()];
+                sets.entry((*slot, place)).or_insert_with(none)[thread] = true;
             }
         }
         for ((slot, place), set) in sets {
@@ -288,6 +291,7 @@ impl Make<'_> {
             let may = |thread: usize| context.may_write(thread, slot);
             self.by(&set, may, vec![statement]);
         }
+        Ok(())
     }
 
     /// Writes a result, combined with the old one unless that is cleared.
@@ -301,7 +305,7 @@ impl Make<'_> {
 
     /// Passes the leaders' parts through shared memory to the threads that must hold results. Parts of neighbouring
     /// rows are adjacent.
-    fn across(&mut self, parts: Handle<RegArray>, leaders: &[Vec<usize>]) {
+    fn across(&mut self, parts: Handle<RegArray>, leaders: &[Vec<usize>]) -> Result<(), Refusal> {
         let context = self.context;
         let most = leaders.iter().map(Vec::len).max().unwrap_or(0);
         let memory = self.scratch(leaders.len() * most);
@@ -325,8 +329,9 @@ impl Make<'_> {
         let slots: BTreeSet<Slot> =
             (0..context.owned.len()).flat_map(|thread| context.slots(thread)).map(|(slot, _)| slot).collect();
         for slot in slots {
-            self.gathered(slot, memory, leaders, most);
+            self.gathered(slot, memory, leaders, most)?;
         }
+        Ok(())
     }
 
     fn scratch(&mut self, elements: usize) -> Handle<Memory> {
@@ -344,14 +349,20 @@ impl Make<'_> {
     }
 
     /// Combines the parts of a row into one slot of the result. Every row has at least one part.
-    fn gathered(&mut self, slot: Slot, memory: Handle<Memory>, leaders: &[Vec<usize>], most: usize) {
+    fn gathered(
+        &mut self,
+        slot: Slot,
+        memory: Handle<Memory>,
+        leaders: &[Vec<usize>],
+        most: usize,
+    ) -> Result<(), Refusal> {
         let context = self.context;
         let row_of = |thread: usize| context.slots(thread).find(|(at, _)| *at == slot).map(|(_, row)| row);
         let has_row = self.set(|thread| row_of(thread).is_some());
         let sum = self.builder.registers("sum", context.dtype, 1, 1, &mut self.out);
         let part = if most > 1 { self.builder.registers("part", context.dtype, 1, 1, &mut self.out) } else { sum };
         if has_row.contains(&false) {
-            self.out.push(Stmt::Set { to: regs(sum, 0, 1), value: neutral(context.told.kind, context.dtype) });
+            self.out.push(Stmt::Set { to: regs(sum, 0, 1), value: neutral(context.told.kind, context.dtype)? });
         }
         for at in 0..most {
             let position = |thread: usize| {
@@ -371,6 +382,7 @@ impl Make<'_> {
         }
         let statement = self.result(slot, Value::Reg(sum, 0));
         self.by(&has_row, |thread| context.may_write(thread, slot), vec![statement]);
+        Ok(())
     }
 }
 
@@ -396,6 +408,6 @@ impl Context {
 
     /// The slots of a thread's results, and their rows.
     fn slots(&self, thread: usize) -> impl Iterator<Item = (Slot, usize)> + '_ {
-        self.owned[thread].iter().filter_map(move |row| Some((self.result.slot(thread, *row as i64)?, *row)))
+        self.owned[thread].iter().map(|(row, slot)| (*slot, *row))
     }
 }

@@ -12,6 +12,7 @@ use super::round::Round;
 use super::table::{first_selector, first_value, selector_entries, selector_table};
 use crate::builder::{Builder, regs};
 use crate::permute_layout::context::{Context, staged};
+use crate::refusal::Refusal;
 
 /// What all rounds have in common.
 struct Site<'a> {
@@ -26,6 +27,7 @@ struct Site<'a> {
 }
 
 /// Where the registers of one round begin.
+#[derive(Clone, Copy, Debug)]
 struct Held {
     /// The first register of its words.
     words: i64,
@@ -60,23 +62,31 @@ struct Needed {
     selectors: Vec<Expr>,
 }
 
+/// A round, with what it is made of.
+struct RoundMove<'a> {
+    round: &'a Round,
+    needed: Needed,
+    held: Held,
+}
+
 impl RoundPlan {
-    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Vec<Stmt> {
+    pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         let mut body = Vec::new();
         let site = self.site(context, builder, &mut body);
         for chunk in &self.chunks {
             let mut phases = Phases::default();
             let mut held = Held { words: 0, scratch: self.most_words() };
             for round in chunk.clone() {
-                let needed = self.needed(&site, builder, round, &mut body);
-                self.move_round(&site, builder, &self.rounds[round], &needed, &held, &mut phases);
-                held.words += self.rounds[round].kind.steps as i64;
+                let needed = self.needed(&site, builder, round, &mut body)?;
+                let one = RoundMove { round: &self.rounds[round], needed, held };
+                self.move_round(&site, builder, &one, &mut phases);
+                held.words += self.rounds[round].kind.steps() as i64;
                 held.scratch += self.own_scratch();
             }
             phases.reads.extend(phases.exchanges);
             body = staged(context, body, phases.reads, phases.writes);
         }
-        body
+        Ok(body)
     }
 
     fn site<'a>(&self, context: &'a Context, builder: &mut Builder, body: &mut Vec<Stmt>) -> Site<'a> {
@@ -91,18 +101,24 @@ impl RoundPlan {
     }
 
     /// Looks up what a round needs, and names it.
-    fn needed(&self, site: &Site<'_>, builder: &mut Builder, at: usize, body: &mut Vec<Stmt>) -> Needed {
+    fn needed(
+        &self,
+        site: &Site<'_>,
+        builder: &mut Builder,
+        at: usize,
+        body: &mut Vec<Stmt>,
+    ) -> Result<Needed, Refusal> {
         let round = &self.rounds[at];
         let first = first_value(&self.rounds, at);
         let mut entries = Vec::new();
         for table in &site.offsets {
             entries.push(lookup(site, builder, *table, (first, round.values()), body));
         }
-        let [src, dst] = self.encoding.values(&entries);
+        let [src, dst] = self.encoding.values(&entries)?;
         let mut from = |value| named(builder, "from", value, body);
-        let (src, read) = round.src.located(src, round.form, self.encoding.src_unit, &mut from);
+        let (src, read) = round.src.located(src, round.form, self.encoding.src_unit, &mut from)?;
         let mut to = |value| named(builder, "to", value, body);
-        let (dst, write) = round.dst.located(dst, round.form, self.encoding.dst_unit, &mut to);
+        let (dst, write) = round.dst.located(dst, round.form, self.encoding.dst_unit, &mut to)?;
         let listed = match site.selectors {
             Some(table) if selector_entries(round) > 0 => {
                 let first = first_selector(&self.rounds, at);
@@ -110,36 +126,29 @@ impl RoundPlan {
             }
             _ => Vec::new(),
         };
-        let selectors = round.selectors(&site.lane, [&read, &write], &listed);
+        let selectors = round.selectors(&site.lane, [&read, &write], &listed)?;
         let selectors = selectors.into_iter().map(|selector| named(builder, "sel", selector, body)).collect();
-        Needed { src, dst, selectors }
+        Ok(Needed { src, dst, selectors })
     }
 
     /// Adds the statements of a round. Lanes that share blocks exchange by shuffles, in which idle lanes take part.
-    fn move_round(
-        &self,
-        site: &Site<'_>,
-        builder: &mut Builder,
-        round: &Round,
-        needed: &Needed,
-        held: &Held,
-        phases: &mut Phases,
-    ) {
+    fn move_round(&self, site: &Site<'_>, builder: &mut Builder, one: &RoundMove<'_>, phases: &mut Phases) {
+        let RoundMove { round, needed, held } = one;
         let Site { context, registers, .. } = *site;
         let loads = needed.src.iter().zip(0..).map(|(word, step)| {
             let index = self.index(builder, &self.src, word);
             Stmt::Load { to: held.at(registers, Place::Word(step)), memory: context.src.memory, index }
         });
         let loads: Vec<Stmt> = loads.collect();
-        let exchange = exchange(builder, registers, round, needed, held);
+        let exchange = exchange(builder, registers, one);
         let stores = needed.dst.iter().zip(written(round.kind)).map(|(word, place)| {
             let index = self.index(builder, &self.dst, word);
             Stmt::Store { memory: context.dst.memory, index, from: held.at(registers, place) }
         });
         let stores: Vec<Stmt> = stores.collect();
-        let sharing = round.kind.sharing > 1;
+        let sharing = round.kind.sharing() > 1;
         if sharing && round.busy() < LANES {
-            let words = regs(registers, held.words, round.kind.steps as i64);
+            let words = regs(registers, held.words, round.kind.steps() as i64);
             phases.reads.push(Stmt::Set { to: words, value: 0.into() });
         }
         phases.reads.extend(if_busy(site, round, loads));
@@ -157,9 +166,7 @@ impl RoundPlan {
 fn exchange(
     builder: &mut Builder,
     registers: Handle<RegArray>,
-    round: &Round,
-    needed: &Needed,
-    held: &Held,
+    RoundMove { round, needed, held }: &RoundMove<'_>,
 ) -> Vec<Stmt> {
     let at = |place: &Place| held.at(registers, *place);
     let statement = |action: &Action| match action {

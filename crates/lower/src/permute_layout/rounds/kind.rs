@@ -2,38 +2,69 @@
 
 use tilewright_layout::access::LANES;
 
-/// The shape of a round.
+/// The shape of a round: how many words of a block a lane holds, and how many neighbouring lanes hold one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
-    /// Words that a lane holds: its accesses on either side.
-    pub(crate) steps: usize,
-    /// Neighbouring lanes that hold one block together.
-    pub(crate) sharing: usize,
+pub(crate) enum Kind {
+    /// Blocks of 4 words, each in one lane.
+    Four,
+    /// Blocks of 4 words, each in two lanes.
+    FourInTwo,
+    /// Blocks of 4 words, each in four lanes.
+    FourInFour,
+    /// Blocks of 2 words, each in one lane.
+    Two,
+    /// Blocks of 2 words, each in two lanes.
+    TwoInTwo,
+    /// Words that move whole.
+    One,
 }
 
 impl Kind {
+    /// Words that a lane holds: its accesses on either side.
+    pub(crate) fn steps(self) -> usize {
+        match self {
+            Kind::Four => 4,
+            Kind::FourInTwo | Kind::Two => 2,
+            Kind::FourInFour | Kind::TwoInTwo | Kind::One => 1,
+        }
+    }
+
+    /// Neighbouring lanes that hold one block together.
+    pub(crate) fn sharing(self) -> usize {
+        match self {
+            Kind::FourInFour => 4,
+            Kind::FourInTwo | Kind::TwoInTwo => 2,
+            Kind::Four | Kind::Two | Kind::One => 1,
+        }
+    }
+
+    /// Words of a block.
+    pub(crate) fn width(self) -> usize {
+        self.steps() * self.sharing()
+    }
+
     /// Blocks that fit a round.
     pub(crate) fn capacity(self) -> usize {
-        LANES / self.sharing
+        LANES / self.sharing()
     }
 }
 
 /// Rounds that hold so many blocks of `width` x `width` units: first those with the fewest steps, in which lanes may
-/// have to share blocks, then those in which fewer do.
-pub(crate) fn choices(blocks: usize, width: usize) -> Vec<Vec<Kind>> {
+/// have to share blocks, then those in which fewer do. `None` for a width other than 1, 2 or 4.
+pub(crate) fn choices(blocks: usize, width: usize) -> Option<Vec<Vec<Kind>>> {
     let steps = (blocks * width).div_ceil(LANES);
-    let tails: &[&[usize]] = match (width, steps % width) {
-        (_, 0) => &[&[]],
-        (4, 1) => &[&[4], &[2], &[1]],
-        (4, 3) => &[&[2, 4], &[1]],
-        _ => &[&[2], &[1]],
+    let (whole, tails): (Kind, &[&[Kind]]) = match (width, steps % width.max(1)) {
+        (1, _) => (Kind::One, &[&[]]),
+        (2, 0) => (Kind::Two, &[&[]]),
+        (2, _) => (Kind::Two, &[&[Kind::TwoInTwo], &[Kind::Two]]),
+        (4, 0) => (Kind::Four, &[&[]]),
+        (4, 1) => (Kind::Four, &[&[Kind::FourInFour], &[Kind::FourInTwo], &[Kind::Four]]),
+        (4, 2) => (Kind::Four, &[&[Kind::FourInTwo], &[Kind::Four]]),
+        (4, _) => (Kind::Four, &[&[Kind::FourInTwo, Kind::FourInFour], &[Kind::Four]]),
+        _ => return None,
     };
-    let kind = |sharing: usize| Kind { steps: width / sharing, sharing };
-    let with = |tail: &&[usize]| {
-        let whole = std::iter::repeat_n(1, steps / width);
-        whole.chain(tail.iter().copied()).map(kind).collect::<Vec<Kind>>()
-    };
-    tails.iter().map(with).collect()
+    let with = |tail: &&[Kind]| std::iter::repeat_n(whole, steps / width).chain(tail.iter().copied()).collect();
+    Some(tails.iter().map(with).collect())
 }
 
 #[cfg(test)]
@@ -43,8 +74,8 @@ mod tests {
     #[test]
     fn the_first_choice_has_as_many_steps_as_the_words_need() {
         for (width, blocks) in [1, 2, 4].into_iter().flat_map(|width| (1..200).map(move |blocks| (width, blocks))) {
-            let choices = choices(blocks, width);
-            let steps: usize = choices[0].iter().map(|kind| kind.steps).sum();
+            let choices = choices(blocks, width).unwrap();
+            let steps: usize = choices[0].iter().map(|kind| kind.steps()).sum();
             assert_eq!(steps, (blocks * width).div_ceil(32), "{blocks} blocks of {width}");
             for kinds in choices {
                 assert!(kinds.iter().map(|kind| kind.capacity()).sum::<usize>() >= blocks, "{kinds:?}");

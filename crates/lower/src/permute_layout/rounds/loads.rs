@@ -29,7 +29,7 @@ impl<'a> Loads<'a> {
 
     /// Puts a block into a round. Returns by how many the excess words grow.
     pub(crate) fn add(&mut self, block: usize, round: usize) -> i64 {
-        let (words, steps) = (&mut self.words[round], self.kinds[round].steps);
+        let (words, steps) = (&mut self.words[round], self.kinds[round].steps());
         let mut more = 0;
         for bank in &self.banks[block] {
             words[*bank] += 1;
@@ -40,7 +40,7 @@ impl<'a> Loads<'a> {
 
     /// Takes a block out of a round. Returns by how many the excess words shrink.
     pub(crate) fn remove(&mut self, block: usize, round: usize) -> i64 {
-        let (words, steps) = (&mut self.words[round], self.kinds[round].steps);
+        let (words, steps) = (&mut self.words[round], self.kinds[round].steps());
         let mut fewer = 0;
         for bank in &self.banks[block] {
             fewer += i64::from(words[*bank] > steps);

@@ -15,18 +15,20 @@ use super::units::Block;
 use crate::permute_layout::banks::{BANKS, bank};
 use crate::permute_layout::colouring::balanced;
 
-/// Puts blocks into rounds of these kinds, which have room for all of them.
-pub(crate) fn pack(blocks: &[Block], kinds: &[Kind]) -> Packing {
+/// Puts blocks into rounds of these kinds; `None` if these have no room for all of them.
+pub(crate) fn pack(blocks: &[Block], kinds: &[Kind]) -> Option<Packing> {
     let banks: Vec<Vec<usize>> = blocks.iter().map(banks_of).collect();
     if let Some(packing) = of_words(kinds, &banks) {
-        return packing;
+        return Some(packing);
     }
     let orders = orders(blocks);
-    let mut in_order = orders.iter().map(|order| greedy(kinds, &banks, order, 0..kinds.len(), vec![0; blocks.len()]));
-    match in_order.find(|packing| packing.conflicts == 0) {
-        Some(packing) => packing,
-        None => searched(blocks, kinds, &banks, &orders),
+    for order in &orders {
+        let packing = greedy(kinds, &banks, order, 0..kinds.len(), vec![0; blocks.len()])?;
+        if packing.conflicts == 0 {
+            return Some(packing);
+        }
     }
+    searched(blocks, kinds, &banks, &orders)
 }
 
 fn banks_of(block: &Block) -> Vec<usize> {
@@ -55,14 +57,15 @@ fn of_words(kinds: &[Kind], banks: &[Vec<usize>]) -> Option<Packing> {
     Some(Packing { round_of, conflicts })
 }
 
-/// Every block in turn goes where it meets the fewest full banks, into the first of these rounds on ties.
+/// Every block in turn goes where it meets the fewest full banks, into the first of these rounds on ties. `None` if the
+/// rounds have no room for all blocks.
 fn greedy(
     kinds: &[Kind],
     banks: &[Vec<usize>],
     order: &[usize],
     rounds: Range<usize>,
     mut round_of: Vec<usize>,
-) -> Packing {
+) -> Option<Packing> {
     let mut loads = Loads::new(kinds, banks);
     let mut filled = vec![0; kinds.len()];
     let mut conflicts = 0;
@@ -77,30 +80,31 @@ fn greedy(
                 break;
             }
         }
-        let round = best.map_or(rounds.start, |(_, round)| round);
+        let (_, round) = best?;
         conflicts += loads.add(*block, round);
         filled[round] += 1;
         round_of[*block] = round;
     }
-    Packing { round_of, conflicts }
+    Some(Packing { round_of, conflicts })
 }
 
 /// Finds as many rounds as possible in which every bank begins one block, and searches for a packing of the other
 /// blocks.
-fn searched(blocks: &[Block], kinds: &[Kind], banks: &[Vec<usize>], orders: &[Vec<usize>; 2]) -> Packing {
-    let whole = kinds.iter().filter(|kind| kind.sharing == 1).count();
+fn searched(blocks: &[Block], kinds: &[Kind], banks: &[Vec<usize>], orders: &[Vec<usize>; 2]) -> Option<Packing> {
+    let whole = kinds.iter().filter(|kind| kind.sharing() == 1).count();
     let (first, regular) = match starts(blocks) {
         Some(starts) => regular_rounds(&starts, whole),
         None => (0, vec![None; blocks.len()]),
     };
     let is_left = |block: &usize| regular[*block].is_none();
     let round_of: Vec<usize> = regular.iter().map(|round| round.unwrap_or(first)).collect();
-    let packings = orders.each_ref().map(|order| {
+    let packing = |order: &Vec<usize>| {
         let left: Vec<usize> = order.iter().copied().filter(is_left).collect();
         greedy(kinds, banks, &left, first..kinds.len(), round_of.clone())
-    });
+    };
+    let packings = [packing(&orders[0])?, packing(&orders[1])?];
     let movable: Vec<usize> = (0..blocks.len()).filter(is_left).collect();
-    improve(kinds, banks, first, &movable, packings)
+    Some(improve(kinds, banks, first, &movable, packings))
 }
 
 /// The banks of the first row and the first column of every block, if the others follow in the same way everywhere:
@@ -132,7 +136,7 @@ mod tests {
             banks_of(block).into_iter().for_each(|bank| words[*round][bank] += 1);
         }
         let over = |(words, kind): (&[i64; 2 * BANKS], &Kind)| {
-            words.iter().map(|count| (count - kind.steps as i64).max(0)).sum::<i64>()
+            words.iter().map(|count| (count - kind.steps() as i64).max(0)).sum::<i64>()
         };
         words.iter().zip(kinds).map(over).sum()
     }
@@ -141,8 +145,8 @@ mod tests {
     fn rounds_hold_no_more_than_they_can_and_count_their_conflicts() {
         for (rows, cols, bytes) in [(12, 20, 1), (36, 44, 1), (20, 36, 1), (48, 64, 1), (14, 22, 2), (10, 14, 2)] {
             let blocks = transpose(rows, cols, bytes);
-            for kinds in choices(blocks.len(), (4 / bytes) as usize) {
-                let packing = pack(&blocks, &kinds);
+            for kinds in choices(blocks.len(), (4 / bytes) as usize).unwrap() {
+                let packing = pack(&blocks, &kinds).unwrap();
                 for (round, kind) in kinds.iter().enumerate() {
                     let held = packing.round_of.iter().filter(|r| **r == round).count();
                     assert!(held <= kind.capacity(), "{rows} x {cols}, round {round} of {kinds:?}");
@@ -153,14 +157,21 @@ mod tests {
     }
 
     #[test]
+    fn blocks_beyond_the_room_of_the_rounds_are_refused() {
+        let blocks = transpose(12, 20, 1);
+        assert!(pack(&blocks, &[]).is_none());
+        assert!(pack(&blocks, &[Kind::FourInFour]).is_none());
+    }
+
+    #[test]
     fn dense_transposes_have_rounds_without_conflicts() {
         let of_bytes = [(12, 20), (24, 40), (40, 24), (28, 20), (4, 12), (48, 64), (64, 96), (24, 32)];
         let of_halves = [(6, 10), (10, 14), (30, 34), (48, 64), (96, 80)];
         let tiles = of_bytes.map(|tile| (tile, 1)).into_iter().chain(of_halves.map(|tile| (tile, 2)));
         for ((rows, cols), bytes) in tiles {
             let blocks = transpose(rows, cols, bytes);
-            let kinds = choices(blocks.len(), (4 / bytes) as usize).swap_remove(0);
-            assert_eq!(pack(&blocks, &kinds).conflicts, 0, "{rows} x {cols} of {bytes} bytes");
+            let kinds = choices(blocks.len(), (4 / bytes) as usize).unwrap().swap_remove(0);
+            assert_eq!(pack(&blocks, &kinds).unwrap().conflicts, 0, "{rows} x {cols} of {bytes} bytes");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use tilewright_diag::counted;
 use tilewright_expr::Expr;
 use tilewright_ir::plan::{MemoryKind, Reason};
 use tilewright_layout::access::{AccessKind, LANES, tile_floor};
@@ -74,7 +75,7 @@ impl RoundPlan {
 
     /// Registers of a lane that a round takes until it is written: words, and the entries that were looked up.
     fn registers(&self, round: &Round) -> i64 {
-        (round.kind.steps + self.entries(round)) as i64 + self.own_scratch()
+        (round.kind.steps() + self.entries(round)) as i64 + self.own_scratch()
     }
 
     /// Entries that a lane looks up for a round, in all tables.
@@ -84,7 +85,7 @@ impl RoundPlan {
 
     /// Units of a word, which are also the rows of a block.
     fn width(&self) -> usize {
-        self.rounds.first().map_or(1, |round| round.kind.steps * round.kind.sharing)
+        self.rounds.first().map_or(1, |round| round.kind.width())
     }
 
     /// Registers that every round needs for itself besides its words: exchanged halves are written from there.
@@ -94,7 +95,8 @@ impl RoundPlan {
 
     /// The most words that a lane holds at once.
     pub(super) fn most_words(&self) -> i64 {
-        let words = |part: &Range<usize>| self.rounds[part.clone()].iter().map(|round| round.kind.steps).sum::<usize>();
+        let words =
+            |part: &Range<usize>| self.rounds[part.clone()].iter().map(|round| round.kind.steps()).sum::<usize>();
         self.chunks.iter().map(words).max().unwrap_or(0) as i64
     }
 
@@ -117,15 +119,15 @@ impl RoundPlan {
 
     /// The cost of both phases, as text.
     fn passes(&self, context: &Context) -> String {
-        let steps: usize = self.rounds.iter().map(|round| round.kind.steps).sum();
+        let steps: usize = self.rounds.iter().map(|round| round.kind.steps()).sum();
         if [&context.src, &context.dst].iter().any(|operand| operand.memory_kind != MemoryKind::Shared) {
-            return format!("{steps} steps");
+            return counted(steps, "step");
         }
         let reads: i64 = self.rounds.iter().map(|round| round.src.wavefronts(AccessKind::Load)).sum();
         let writes: i64 = self.rounds.iter().map(|round| round.dst.wavefronts(AccessKind::Store)).sum();
         let floor = tile_floor(context.src.placed.size() * context.src.dtype.bytes());
         if reads == writes {
-            format!("{reads} wavefronts in each phase (floor {floor})")
+            format!("{} in each phase (floor {floor})", counted(reads, "wavefront"))
         } else {
             format!("{reads} + {writes} wavefronts (floor {floor} in each phase)")
         }

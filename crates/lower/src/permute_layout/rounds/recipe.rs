@@ -45,8 +45,8 @@ fn permute(to: Place, from: [Place; 2], selector: usize, flip: i64) -> Action {
 
 /// The exchange of a round.
 pub(crate) fn actions(kind: Kind) -> Vec<Action> {
-    match (kind.steps, kind.sharing) {
-        (4, 1) => vec![
+    match kind {
+        Kind::Four => vec![
             permute(Scratch(0), [Word(0), Word(1)], 0, 0),
             permute(Scratch(1), [Word(2), Word(3)], 0, 0),
             permute(Scratch(2), [Word(0), Word(1)], 1, 0),
@@ -56,72 +56,78 @@ pub(crate) fn actions(kind: Kind) -> Vec<Action> {
             permute(Word(2), [Scratch(2), Scratch(3)], 2, 0),
             permute(Word(3), [Scratch(2), Scratch(3)], 2, NEXT_BYTE),
         ],
-        (2, 2) => vec![
+        Kind::FourInTwo => vec![
             permute(Scratch(0), [Word(0), Word(1)], 0, 0),
             permute(Scratch(1), [Word(0), Word(1)], 1, 0),
             Action::Shuffle { to: Scratch(2), from: Scratch(1), mask: 1 },
             permute(Word(0), [Scratch(0), Scratch(2)], 2, 0),
             permute(Word(1), [Scratch(0), Scratch(2)], 2, NEXT_BYTE),
         ],
-        (1, 4) => vec![
+        Kind::FourInFour => vec![
             Action::Shuffle { to: Scratch(0), from: Word(0), mask: 1 },
             permute(Scratch(1), [Word(0), Scratch(0)], 0, 0),
             Action::Shuffle { to: Scratch(2), from: Scratch(1), mask: 2 },
             permute(Word(0), [Scratch(1), Scratch(2)], 1, 0),
         ],
-        (2, 1) => {
+        Kind::Two => {
             vec![permute(Scratch(0), [Word(0), Word(1)], 0, 0), permute(Word(1), [Word(0), Word(1)], 0, OTHER_HALF)]
         }
-        (1, 2) => vec![
+        Kind::TwoInTwo => vec![
             Action::Shuffle { to: Scratch(0), from: Word(0), mask: 1 },
             permute(Word(0), [Word(0), Scratch(0)], 0, 0),
         ],
-        _ => Vec::new(),
+        Kind::One => Vec::new(),
     }
 }
 
 /// Where the words that are written are after the exchange, step by step.
 pub(crate) fn written(kind: Kind) -> Vec<Place> {
-    match (kind.steps, kind.sharing) {
-        (2, 1) => vec![Scratch(0), Word(1)],
-        (steps, _) => (0..steps as i64).map(Word).collect(),
+    match kind {
+        Kind::Two => vec![Scratch(0), Word(1)],
+        Kind::Four | Kind::FourInTwo | Kind::FourInFour | Kind::TwoInTwo | Kind::One => {
+            (0..kind.steps() as i64).map(Word).collect()
+        }
     }
 }
 
-/// Selectors of a lane that accesses row `step ^ read` and column `step ^ write` of its own block.
-pub(crate) fn of_turns(steps: usize, read: &Expr, write: &Expr) -> Vec<Expr> {
+/// Selectors of a lane that accesses row `step ^ read` and column `step ^ write` of its own block; `None` for blocks
+/// that lanes share.
+pub(crate) fn of_turns(kind: Kind, read: &Expr, write: &Expr) -> Option<Vec<Expr>> {
     let flipped = |selector: i64, turn: &Expr, bits: i64| Expr::constant(selector) ^ (turn * bits);
-    match steps {
-        4 => vec![
+    Some(match kind {
+        Kind::Four => vec![
             flipped(0x5410, write, NEXT_BYTE),
             flipped(0x7632, write, NEXT_BYTE),
             flipped(0x6420, read, OTHER_HALF),
         ],
-        2 => vec![flipped(0x5410, write, OTHER_HALF) ^ (read * 0x4444)],
-        _ => Vec::new(),
-    }
+        Kind::Two => vec![flipped(0x5410, write, OTHER_HALF) ^ (read * 0x4444)],
+        Kind::One => Vec::new(),
+        Kind::FourInTwo | Kind::FourInFour | Kind::TwoInTwo => return None,
+    })
 }
 
-/// Selectors of a lane that holds one row, and writes the column of the same number.
-pub(crate) fn of_lane(sharing: usize, lane: &Expr) -> Vec<Expr> {
+/// Selectors of a lane that holds one row, and writes the column of the same number; `None` for lanes with more rows.
+pub(crate) fn of_lane(kind: Kind, lane: &Expr) -> Option<Vec<Expr>> {
     let of_bytes = || Expr::constant(0x6240) ^ (lane % 2 * 0x5555);
     let of_halves = |bit: i64| Expr::constant(0x5410) ^ (lane / bit % 2 * 0x6666);
-    match sharing {
-        4 => vec![of_bytes(), of_halves(2)],
-        2 => vec![of_halves(1)],
-        _ => Vec::new(),
-    }
+    Some(match kind {
+        Kind::FourInFour => vec![of_bytes(), of_halves(2)],
+        Kind::TwoInTwo => vec![of_halves(1)],
+        Kind::One => Vec::new(),
+        Kind::Four | Kind::FourInTwo | Kind::Two => return None,
+    })
 }
 
-/// Selectors of a lane, given the orders in which all lanes access their rows and columns.
+/// Selectors of a lane, given the orders in which all lanes access their rows and columns. A lane with one row needs
+/// none that depend on orders.
 pub(crate) fn of_orders(kind: Kind, lane: usize, reads: &[Vec<usize>], writes: &[Vec<usize>]) -> Vec<i64> {
-    match (kind.steps, kind.sharing) {
-        (4, 1) => {
+    match kind {
+        Kind::Four => {
             let (read, write) = (&reads[lane], &writes[lane]);
             let rows = read.iter().copied().zip(0..);
             vec![two_columns(write[0], write[1]), two_columns(write[2], write[3]), gathered(rows)]
         }
-        (2, 2) => {
+        Kind::FourInTwo => {
             let partner = lane ^ 1;
             let (here, there) = (2 * (lane % 2), 2 * (partner % 2));
             let (mine, theirs) = (&writes[lane], &writes[partner]);
@@ -133,7 +139,7 @@ pub(crate) fn of_orders(kind: Kind, lane: usize, reads: &[Vec<usize>], writes: &
                 gathered(own.chain(sent)),
             ]
         }
-        (2, 1) => {
+        Kind::Two => {
             let (read, write) = (&reads[lane], &writes[lane]);
             let half = |(row, step): (&usize, usize)| {
                 let first = 4 * step + 2 * write[0];
@@ -141,7 +147,7 @@ pub(crate) fn of_orders(kind: Kind, lane: usize, reads: &[Vec<usize>], writes: &
             };
             vec![read.iter().zip(0..).map(half).sum::<usize>() as i64]
         }
-        _ => Vec::new(),
+        Kind::FourInFour | Kind::TwoInTwo | Kind::One => Vec::new(),
     }
 }
 
@@ -180,18 +186,18 @@ mod tests {
 
     /// Lets the lanes of one block read, exchange and write.
     fn check(kind: Kind, reads: &[Vec<usize>], writes: &[Vec<usize>], selectors: &dyn Fn(usize) -> Vec<i64>) {
-        let width = kind.steps * kind.sharing;
-        let mut lanes: Vec<Lane> = vec![Lane::default(); kind.sharing];
+        let width = kind.width();
+        let mut lanes: Vec<Lane> = vec![Lane::default(); kind.sharing()];
         for (number, lane) in lanes.iter_mut().enumerate() {
             lane.selectors = selectors(number);
             for (step, row) in reads[number].iter().enumerate() {
-                lane.words[step] = row_of(number * kind.steps + row, width);
+                lane.words[step] = row_of(number * kind.steps() + row, width);
             }
         }
         execute(&actions(kind), &mut lanes);
         for (number, lane) in lanes.iter().enumerate() {
             for (place, column) in written(kind).into_iter().zip(&writes[number]) {
-                let expected = column_of(number * kind.steps + column, width);
+                let expected = column_of(number * kind.steps() + column, width);
                 assert_eq!(lane.get(place), expected, "{kind:?}, {reads:?} to {writes:?}, lane {number}");
             }
         }
@@ -199,10 +205,9 @@ mod tests {
 
     #[test]
     fn rows_become_columns_in_any_order() {
-        for (steps, sharing) in [(4, 1), (2, 1), (1, 1)] {
-            let kind = Kind { steps, sharing };
-            for read in permutations(steps) {
-                for write in permutations(steps) {
+        for kind in [Kind::Four, Kind::Two, Kind::One] {
+            for read in permutations(kind.steps()) {
+                for write in permutations(kind.steps()) {
                     let (reads, writes) = ([read.clone()], [write.clone()]);
                     check(kind, &reads, &writes, &|lane| of_orders(kind, lane, &reads, &writes));
                 }
@@ -212,7 +217,7 @@ mod tests {
 
     #[test]
     fn two_lanes_share_a_block_in_any_order() {
-        let kind = Kind { steps: 2, sharing: 2 };
+        let kind = Kind::FourInTwo;
         for orders in 0..16 {
             let order = |bit: i32| if (orders >> bit) & 1 == 1 { vec![1, 0] } else { vec![0, 1] };
             let (reads, writes) = ([order(0), order(1)], [order(2), order(3)]);
@@ -222,24 +227,24 @@ mod tests {
 
     #[test]
     fn every_row_may_have_a_lane_of_its_own() {
-        for sharing in [2, 4] {
-            let orders = vec![vec![0]; sharing];
+        for kind in [Kind::TwoInTwo, Kind::FourInFour] {
+            let orders = vec![vec![0]; kind.sharing()];
             let selectors = |lane: usize| {
-                let found = of_lane(sharing, &Expr::constant(lane as i64));
+                let found = of_lane(kind, &Expr::constant(lane as i64)).expect("one row per lane");
                 found.iter().map(|selector| selector.as_const().expect("a number")).collect::<Vec<i64>>()
             };
-            check(Kind { steps: 1, sharing }, &orders, &orders, &selectors);
+            check(kind, &orders, &orders, &selectors);
         }
     }
 
     #[test]
     fn turned_orders_need_no_table() {
-        for steps in [2, 4] {
-            let kind = Kind { steps, sharing: 1 };
+        for kind in [Kind::Two, Kind::Four] {
+            let steps = kind.steps();
             let turned = |turn: usize| (0..steps).map(|step| step ^ turn).collect::<Vec<_>>();
             for (read, write) in (0..steps).flat_map(|read| (0..steps).map(move |write| (read, write))) {
                 let turns = [read, write].map(|turn| Expr::constant(turn as i64));
-                let found = of_turns(steps, &turns[0], &turns[1]);
+                let found = of_turns(kind, &turns[0], &turns[1]).expect("a block in one lane");
                 let found: Vec<Option<i64>> = found.iter().map(Expr::as_const).collect();
                 let expected = of_orders(kind, 0, &[turned(read)], &[turned(write)]);
                 assert_eq!(found, expected.into_iter().map(Some).collect::<Vec<_>>(), "{read} {write}");

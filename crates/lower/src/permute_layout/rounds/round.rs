@@ -8,6 +8,7 @@ use super::orders::orders;
 use super::recipe::{of_lane, of_orders, of_turns};
 use super::selectors::unpacked;
 use super::units::Block;
+use crate::refusal::Refusal;
 
 /// Bytes of a word.
 const WORD: i64 = 4;
@@ -110,33 +111,36 @@ impl Side {
     }
 
     /// The words of all steps and the turn, from the values in a table. `name` binds a value that is used several
-    /// times.
+    /// times. Error: the values are not those of this form.
     pub(crate) fn located(
         &self,
         values: Vec<Expr>,
         form: Form,
         unit: i64,
         name: &mut dyn FnMut(Expr) -> Expr,
-    ) -> (Vec<Expr>, Expr) {
-        let (Form::Turned, [value]) = (form, &values[..]) else { return (values, Expr::constant(0)) };
+    ) -> Result<(Vec<Expr>, Expr), Refusal> {
+        let (value, distance) = match (form, &values[..], self.distance()) {
+            (Form::Listed, ..) => return Ok((values, Expr::constant(0))),
+            (Form::Turned, [value], Some(distance)) => (value, distance),
+            (Form::Turned, ..) => return Err("words in turned order without one value and one distance".into()),
+        };
         let (first, turn) =
             if self.is_straight() { (value.clone(), Expr::constant(0)) } else { (value % unit, value / unit) };
         let (first, turn) = (name(first), name(turn));
-        let distance = self.distance().unwrap_or(0);
         let word = |step: usize| &first + &((&turn ^ &Expr::constant(step as i64)) * distance);
-        ((0..self.steps()).map(word).collect(), turn)
+        Ok(((0..self.steps()).map(word).collect(), turn))
     }
 }
 
 impl Round {
     pub(crate) fn of(kind: Kind, blocks: &[&Block]) -> Round {
-        let held = |words: &Vec<i64>| words.chunks(kind.steps).map(<[i64]>::to_vec).collect::<Vec<_>>();
+        let held = |words: &Vec<i64>| words.chunks(kind.steps()).map(<[i64]>::to_vec).collect::<Vec<_>>();
         let src = Side::of(blocks.iter().flat_map(|block| held(&block.rows)).collect());
         let dst = Side::of(blocks.iter().flat_map(|block| held(&block.columns)).collect());
         let is_turned = |side: &Side| side.is_turned() && side.distance().is_some();
-        let form = if kind.sharing == 1 && is_turned(&src) && is_turned(&dst) { Form::Turned } else { Form::Listed };
+        let form = if kind.sharing() == 1 && is_turned(&src) && is_turned(&dst) { Form::Turned } else { Form::Listed };
         let selection = match form {
-            _ if kind.steps == 1 => Selection::Lane,
+            _ if kind.steps() == 1 => Selection::Lane,
             Form::Turned => Selection::Turns,
             Form::Listed => listed(kind, &src, &dst),
         };
@@ -152,18 +156,20 @@ impl Round {
     pub(crate) fn values(&self) -> usize {
         match self.form {
             Form::Turned => 1,
-            Form::Listed => self.kind.steps,
+            Form::Listed => self.kind.steps(),
         }
     }
 
-    /// The selectors of a lane, from its number, the turns of both sides, and the entries of a table.
-    pub(crate) fn selectors(&self, lane: &Expr, turns: [&Expr; 2], entries: &[Expr]) -> Vec<Expr> {
-        match &self.selection {
-            Selection::Lane => of_lane(self.kind.sharing, lane),
-            Selection::Turns => of_turns(self.kind.steps, turns[0], turns[1]),
-            Selection::Same(selectors) => selectors.iter().copied().map(Expr::constant).collect(),
-            Selection::Listed(_) => unpacked(entries),
-        }
+    /// The selectors of a lane, from its number, the turns of both sides, and the entries of a table. Error: selectors
+    /// of this kind do not suit the round.
+    pub(crate) fn selectors(&self, lane: &Expr, turns: [&Expr; 2], entries: &[Expr]) -> Result<Vec<Expr>, Refusal> {
+        let found = match &self.selection {
+            Selection::Lane => of_lane(self.kind, lane),
+            Selection::Turns => of_turns(self.kind, turns[0], turns[1]),
+            Selection::Same(selectors) => Some(selectors.iter().copied().map(Expr::constant).collect()),
+            Selection::Listed(_) => Some(unpacked(entries)),
+        };
+        Ok(found.ok_or_else(|| format!("no selectors for a round of the shape {:?}", self.kind))?)
     }
 }
 
@@ -189,7 +195,7 @@ mod tests {
     #[test]
     fn words_at_equal_distances_need_one_value() {
         let blocks: Vec<Block> = (0..8).map(|row| block(row, 8)).collect();
-        let round = Round::of(Kind { steps: 4, sharing: 1 }, &blocks.iter().collect::<Vec<_>>());
+        let round = Round::of(Kind::Four, &blocks.iter().collect::<Vec<_>>());
         assert_eq!((round.form, round.values(), round.busy()), (Form::Turned, 1, 8));
         assert_eq!(round.selection, Selection::Turns);
     }
@@ -198,13 +204,13 @@ mod tests {
     fn other_words_are_listed() {
         let mut blocks: Vec<Block> = (0..8).map(|row| block(row, 8)).collect();
         blocks[3].rows[2] += 32;
-        let round = Round::of(Kind { steps: 4, sharing: 1 }, &blocks.iter().collect::<Vec<_>>());
+        let round = Round::of(Kind::Four, &blocks.iter().collect::<Vec<_>>());
         assert_eq!((round.form, round.values()), (Form::Listed, 4));
     }
 
     #[test]
     fn lanes_that_share_a_block_hold_neighbouring_rows() {
-        let round = Round::of(Kind { steps: 2, sharing: 2 }, &[&block(0, 1)]);
+        let round = Round::of(Kind::FourInTwo, &[&block(0, 1)]);
         assert_eq!(round.src.words, [[0, 1], [2, 3]]);
     }
 
@@ -216,7 +222,7 @@ mod tests {
         for form in [Form::Turned, Form::Listed] {
             for lane in 0..32 {
                 let values = side.values(lane, form, 1024).into_iter().map(Expr::constant).collect();
-                let (words, _) = side.located(values, form, 1024, &mut |value| value);
+                let (words, _) = side.located(values, form, 1024, &mut |value| value).unwrap();
                 let expected: Vec<Option<i64>> = (0..4).map(|step| side.word(lane, step)).collect();
                 assert_eq!(words.iter().map(Expr::as_const).collect::<Vec<_>>(), expected, "{form:?}, lane {lane}");
             }

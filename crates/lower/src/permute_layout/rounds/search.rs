@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn two_blocks_in_one_bank_come_apart() {
-        let kinds = [Kind { steps: 1, sharing: 1 }; 2];
+        let kinds = [Kind::One; 2];
         let banks = [vec![0, BANKS], vec![0, BANKS + 1], vec![1, BANKS]];
         let start = Packing { round_of: vec![0, 0, 0], conflicts: 2 };
         let found = improve(&kinds, &banks, 0, &[0, 1, 2], [start.clone(), start]);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn rounds_before_the_first_are_left_alone() {
-        let kinds = [Kind { steps: 1, sharing: 1 }; 3];
+        let kinds = [Kind::One; 3];
         let banks = [vec![0, BANKS], vec![0, BANKS], vec![0, BANKS]];
         let start = Packing { round_of: vec![0, 1, 1], conflicts: 2 };
         let found = improve(&kinds, &banks, 1, &[1, 2], [start.clone(), start]);

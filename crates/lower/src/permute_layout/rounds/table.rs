@@ -7,6 +7,7 @@ use tilewright_layout::access::LANES;
 use super::round::{Round, Selection, Side};
 use super::selectors::packed;
 use crate::permute_layout::entry::{HIGH, MOST_HIGH, pair, unpaired};
+use crate::refusal::Refusal;
 
 /// How the offsets of both sides are stored in tables.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +28,7 @@ impl Encoding {
             u32::try_from(most + 1).ok()?.checked_next_power_of_two().map(i64::from)
         };
         let (src_unit, dst_unit) = (unit(|round| &round.src)?, unit(|round| &round.dst)?);
-        let turns = rounds.iter().map(|round| round.kind.steps as i64).max().unwrap_or(1);
+        let turns = rounds.iter().map(|round| round.kind.steps() as i64).max().unwrap_or(1);
         let is_packed = src_unit * turns <= HIGH && dst_unit * turns <= MOST_HIGH;
         let most = src_unit.max(dst_unit) * turns;
         (most <= i64::from(i32::MAX)).then_some(Encoding { src_unit, dst_unit, is_packed })
@@ -53,14 +54,15 @@ impl Encoding {
         vec![src.concat(), dst.concat()]
     }
 
-    /// The values of both sides, from the entries of a lane in every table.
-    pub(crate) fn values(&self, entries: &[Vec<Expr>]) -> [Vec<Expr>; 2] {
+    /// The values of both sides, from the entries of a lane in every table. Error: there is neither one table nor two.
+    pub(crate) fn values(&self, entries: &[Vec<Expr>]) -> Result<[Vec<Expr>; 2], Refusal> {
         match entries {
             [packed] => {
                 let (src, dst) = packed.iter().map(unpaired).map(|[src, dst]| (src, dst)).unzip();
-                [src, dst]
+                Ok([src, dst])
             }
-            separate => [0usize, 1].map(|side| separate.get(side).cloned().unwrap_or_default()),
+            [src, dst] => Ok([src.clone(), dst.clone()]),
+            others => Err(format!("offsets in {} tables", others.len()).into()),
         }
     }
 }

@@ -15,7 +15,7 @@ fn transpose(rows: i64, cols: i64) -> (Vec<i64>, Vec<i64>) {
 }
 
 fn plans(bytes: i64, src: &[i64], dst: &[i64]) -> Vec<Vec<Round>> {
-    candidates(&blocks_of(bytes, src, dst).expect("blocks"))
+    candidates(&blocks_of(bytes, src, dst).expect("blocks")).expect("rounds")
 }
 
 fn number(value: &Expr) -> i64 {
@@ -31,11 +31,11 @@ fn looked_up(rounds: &[Round], at: usize, lane: usize) -> ([Vec<i64>; 2], Vec<i6
     };
     let tables = encoding.tables(rounds).into_iter();
     let found: Vec<Vec<Expr>> = tables.map(|table| entries(table, first_value(rounds, at), round.values())).collect();
-    let [src, dst] = encoding.values(&found);
-    let (src, read) = round.src.located(src, round.form, encoding.src_unit, &mut |value| value);
-    let (dst, write) = round.dst.located(dst, round.form, encoding.dst_unit, &mut |value| value);
+    let [src, dst] = encoding.values(&found).expect("one table or two");
+    let (src, read) = round.src.located(src, round.form, encoding.src_unit, &mut |value| value).expect("words");
+    let (dst, write) = round.dst.located(dst, round.form, encoding.dst_unit, &mut |value| value).expect("words");
     let listed = entries(selector_table(rounds), first_selector(rounds, at), selector_entries(round));
-    let selectors = round.selectors(&Expr::constant(lane as i64), [&read, &write], &listed);
+    let selectors = round.selectors(&Expr::constant(lane as i64), [&read, &write], &listed).expect("selectors");
     let words = [src, dst].map(|words| words.iter().map(number).collect());
     (words, selectors.iter().map(number).collect())
 }
@@ -131,7 +131,7 @@ fn dense_transposes_take_as_few_wavefronts_as_their_bytes() {
 fn where_the_fewest_steps_have_conflicts_others_are_offered() {
     let (src, dst) = transpose(8, 40);
     let plans = plans(1, &src, &dst);
-    let steps = |plan: &Vec<Round>| plan.iter().map(|round| round.kind.steps).sum::<usize>();
+    let steps = |plan: &Vec<Round>| plan.iter().map(|round| round.kind.steps()).sum::<usize>();
     assert_eq!(plans.iter().map(steps).collect::<Vec<_>>(), [3, 4]);
     assert_eq!(wavefronts(&plans[1]), [4, 4]);
 }
