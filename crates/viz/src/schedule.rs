@@ -5,6 +5,7 @@ mod accesses;
 
 use std::collections::BTreeMap;
 
+use tilewright_diag::counted;
 use tilewright_ir::thread::Program;
 use tilewright_layout::LayoutError;
 use tilewright_layout::access::{AccessKind, LANES, WarpAccess};
@@ -111,7 +112,8 @@ impl Phase {
         let sum = |cost: fn(&WarpAccess) -> u32| accesses.iter().map(|(_, access)| cost(access)).sum::<u32>();
         let (wavefronts, ideal) = (sum(WarpAccess::wavefronts), sum(WarpAccess::ideal_wavefronts));
         let (count, width) = (accesses.len(), first.width);
-        let heading = format!("{verb} {memory}: {count} x {width} B, {wavefronts} wavefronts (ideal {ideal})");
+        let wavefronts = counted(wavefronts, "wavefront", "wavefronts");
+        let heading = format!("{verb} {memory}: {count} x {width} B, {wavefronts} (ideal {ideal})");
         let rows = accesses.iter().enumerate().flat_map(|(at, (_, access))| rows_of(access, at)).collect();
         Some(Phase { heading, memory, rows })
     }
