@@ -71,12 +71,12 @@ pub(crate) struct Choice<'a> {
 }
 
 /// A schedule with the input of its variant.
-struct Scheduled<C, S> {
+struct CandidateSchedule<C, S> {
     context: Rc<C>,
     schedule: S,
 }
 
-impl<C, S: Schedule<C>> Candidate for Scheduled<C, S> {
+impl<C, S: Schedule<C>> Candidate for CandidateSchedule<C, S> {
     fn summary(&self) -> String {
         self.schedule.summary(&self.context)
     }
@@ -97,7 +97,7 @@ impl<C: 'static, S: Schedule<C> + 'static> Variants for VariantList<C, S> {
         let mut offers = Vec::with_capacity(self.variants.len());
         for variant in self.variants {
             let candidate = |schedule: S| -> Box<dyn Candidate + 'a> {
-                Box::new(Scheduled { context: Rc::clone(&context), schedule })
+                Box::new(CandidateSchedule { context: Rc::clone(&context), schedule })
             };
             let candidates = (variant.accept)(&context).map(|all| all.into_iter().map(candidate).collect());
             offers.push(Offer { variant: variant.name, floor, candidates });

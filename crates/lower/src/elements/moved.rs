@@ -8,7 +8,7 @@ use tilewright_ir::tile::vectors::Known;
 
 /// An access that several steps make together as vectors, through an array with one register per step.
 #[derive(Clone)]
-pub(super) struct Moved {
+pub(super) struct VectorAccess {
     /// The access.
     pub(super) known: Known,
     /// Whether it is a store; otherwise it is a load.
