@@ -82,7 +82,8 @@ mod tests {
         let limit = Refusal::Limit { text: "too many".to_string(), help: "take fewer" }.diagnostic("parallel i", span);
         assert_eq!(limit.to_string(), "error[K0263]: `parallel i` cannot be lowered: too many");
         let defect = Refusal::from("this loop has no layout").diagnostic("parallel i", span);
-        let expected = "internal error[P0404]: `parallel i` was accepted but cannot be lowered: this loop has no layout";
+        let expected =
+            "internal error[P0404]: `parallel i` was accepted but cannot be lowered: this loop has no layout";
         assert_eq!(defect.to_string(), expected);
     }
 }
