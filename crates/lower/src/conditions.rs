@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_holds_leaves_nothing() {
+    fn a_false_constant_condition_removes_the_body() {
         let lane = Expr::var(&Var::new("lane", 0, 31));
         let sync = || vec![Stmt::Inst(Call::plain(Inst::SyncWarp))];
         let number = Expr::constant;

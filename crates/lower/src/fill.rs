@@ -10,7 +10,7 @@ use tilewright_layout::TileLayout;
 
 use crate::builder::{Builder, regs};
 use crate::conditions::{in_step, under};
-use crate::copy::{Held, Team, held_elements, spread_steps};
+use crate::copy::{Team, ThreadRegister, spread_steps, thread_registers};
 use crate::fragment::{ThreadIndices, owned};
 use crate::operand::{FragmentTile, MemoryTile, Operand, other_operands};
 use crate::refusal::{Against, Refusal};
@@ -90,7 +90,7 @@ impl Schedule<Context> for FillSchedule {
                 let threads = counted(context.team.threads, "thread");
                 format!("{threads}, {} B at a time", width * tile.dtype.bytes())
             }
-            FillSchedule::Fragment { tile, .. } => counted(held_elements(&tile.layout).len(), "register"),
+            FillSchedule::Fragment { tile, .. } => counted(thread_registers(&tile.layout).len(), "register"),
         }
     }
 
@@ -98,8 +98,9 @@ impl Schedule<Context> for FillSchedule {
         Ok(match self {
             FillSchedule::Memory { tile, layout, width } => fill_memory(context, builder, tile, layout, *width),
             FillSchedule::Fragment { tile, holds } => {
-                let set = |held: Held| Stmt::Set { to: regs(tile.array, held.register, 1), value: context.value };
-                under(holds, held_elements(&tile.layout).into_iter().map(set).collect())
+                let set =
+                    |held: ThreadRegister| Stmt::Set { to: regs(tile.array, held.register, 1), value: context.value };
+                under(holds, thread_registers(&tile.layout).into_iter().map(set).collect())
             }
         })
     }

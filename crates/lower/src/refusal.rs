@@ -77,12 +77,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_the_kernels_and_all_else_is_a_defect() {
+    fn limits_are_errors_and_defects_are_internal() {
         let span = Span { file: "k.rs", line: 2, column: 5 };
         let limit = Refusal::Limit { text: "too many".to_string(), help: "take fewer" }.diagnostic("parallel i", span);
         assert_eq!(limit.to_string(), "error[K0263]: `parallel i` cannot be lowered: too many");
         let defect = Refusal::from("this loop has no layout").diagnostic("parallel i", span);
-        let told = "internal error[P0404]: `parallel i` was accepted but cannot be lowered: this loop has no layout";
-        assert_eq!(defect.to_string(), told);
+        let expected =
+            "internal error[P0404]: `parallel i` was accepted but cannot be lowered: this loop has no layout";
+        assert_eq!(defect.to_string(), expected);
     }
 }

@@ -19,14 +19,14 @@ pub(crate) use block::{Block, Branch, IfBlock, OpBlock};
 use tilewright_ir::thread::{Program, Stmt};
 use tilewright_layout::axis::Scope;
 
-use accesses::Accesses;
-use block::{Needed, Part};
+use accesses::AccessGroup;
+use block::{OpSegment, RequiredBarrier};
 use conflict::conflict;
 
 /// Inserts the barriers that are needed before the ops of `blocks`.
 pub(crate) fn derive_barriers(program: &Program, blocks: &mut [Block]) {
-    let mut order = Order { program, pending: Vec::new(), loops: Vec::new(), next: 0 };
-    order.walk(blocks, Pass::First);
+    let mut pass = BarrierPass { program, pending: Vec::new(), loops: Vec::new(), next: 0 };
+    pass.walk(blocks, Pass::First);
 }
 
 /// Whether a loop body is walked for the first time, or again as the next iteration.
@@ -36,16 +36,16 @@ enum Pass {
     Again,
 }
 
-struct Order<'a> {
+struct BarrierPass<'a> {
     program: &'a Program,
     /// Accesses that a later op may still have to be ordered after.
-    pending: Vec<Accesses>,
+    pending: Vec<AccessGroup>,
     loops: Vec<LoopRef>,
     /// The number of the next accesses that are found.
     next: usize,
 }
 
-impl Order<'_> {
+impl BarrierPass<'_> {
     /// The widest scope of a barrier that this kernel needs: a warp if the CTA has only one, else the CTA.
     fn widest(&self) -> Scope {
         if self.program.threads <= 32 { Scope::Warp } else { Scope::Cta }
@@ -103,7 +103,7 @@ impl Order<'_> {
             self.pass(needed.scope, 0);
             op.barrier = Some(match op.barrier.take() {
                 None => needed,
-                Some(known) => Needed {
+                Some(known) => RequiredBarrier {
                     scope: known.scope.max(needed.scope),
                     reasons: known.reasons.into_iter().chain(needed.reasons).collect(),
                 },
@@ -113,8 +113,8 @@ impl Order<'_> {
         let ordered_from = if op.guard.is_some() { self.next } else { 0 };
         for part in op.parts() {
             match part {
-                Part::Barrier(scope) => self.pass(scope, ordered_from),
-                Part::Accesses(body) => {
+                OpSegment::Barrier(scope) => self.pass(scope, ordered_from),
+                OpSegment::AccessGroup(body) => {
                     let accesses = self.accesses(&op.title, body);
                     self.pending.push(accesses);
                     self.next += 1;
@@ -124,9 +124,9 @@ impl Order<'_> {
     }
 
     /// Accesses at the current position of the walk.
-    fn accesses(&self, title: &str, body: Vec<Stmt>) -> Accesses {
+    fn accesses(&self, title: &str, body: Vec<Stmt>) -> AccessGroup {
         let loops = self.loops.clone();
-        Accesses { title: title.to_string(), body, loops, since: None, earlier: false, number: self.next }
+        AccessGroup { title: title.to_string(), body, loops, since: None, earlier: false, number: self.next }
     }
 
     /// Applies a barrier to the pending accesses from number `from` on, and drops those that no later barrier could
@@ -140,16 +140,16 @@ impl Order<'_> {
     }
 
     /// The weakest barrier before `op` that orders it after everything pending.
-    fn needed(&self, op: &OpBlock) -> Option<Needed> {
-        let mut needed: Option<Needed> = None;
+    fn needed(&self, op: &OpBlock) -> Option<RequiredBarrier> {
+        let mut needed: Option<RequiredBarrier> = None;
         let mut own: Option<Scope> = None;
         for part in op.parts() {
             let body = match part {
-                Part::Barrier(scope) => {
+                OpSegment::Barrier(scope) => {
                     own = own.max(Some(scope));
                     continue;
                 }
-                Part::Accesses(body) => body,
+                OpSegment::AccessGroup(body) => body,
             };
             let later = self.accesses(&op.title, body);
             for earlier in &self.pending {
@@ -168,7 +168,7 @@ impl Order<'_> {
 }
 
 /// Keeps the widest scope and the reasons for it.
-fn merge(needed: &mut Option<Needed>, scope: Scope, reason: String) {
+fn merge(needed: &mut Option<RequiredBarrier>, scope: Scope, reason: String) {
     match needed {
         Some(known) if known.scope > scope => {}
         Some(known) if known.scope == scope => {
@@ -176,6 +176,6 @@ fn merge(needed: &mut Option<Needed>, scope: Scope, reason: String) {
                 known.reasons.push(reason);
             }
         }
-        _ => *needed = Some(Needed { scope, reasons: vec![reason] }),
+        _ => *needed = Some(RequiredBarrier { scope, reasons: vec![reason] }),
     }
 }

@@ -8,14 +8,14 @@ use tilewright_layout::map::Map;
 use tilewright_layout::{DType, LayoutError};
 
 use crate::builder::Builder;
-use crate::elements::Held;
+use crate::elements::FragmentRegisters;
 use crate::operand::other_operands;
 use crate::refusal::Refusal;
 
 /// What the variants look at.
 pub(crate) struct Context {
-    pub(super) source: Held,
-    pub(super) result: Held,
+    pub(super) source: FragmentRegisters,
+    pub(super) result: FragmentRegisters,
     /// Which element each slot of the destination holds.
     pub(super) wanted: Map,
     pub(super) threads: usize,
@@ -34,7 +34,7 @@ impl Context {
     pub(super) fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
         let [dst, src] = &op.operands[..] else { return Err(other_operands(kernel, op)) };
         let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
-        let held = |handle| Held::of(kernel, builder, handle).map_err(refused);
+        let held = |handle| FragmentRegisters::of(kernel, builder, handle).map_err(refused);
         let (result, source) = (held(dst.buffer)?, held(src.buffer)?);
         let elements = src.elements() as usize;
         let (dtype, wanted) = (kernel.buffers[src.buffer].dtype, result.map(elements));

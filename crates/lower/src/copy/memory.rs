@@ -83,7 +83,7 @@ impl MemorySchedule {
         let steps = spread_steps(builder, &context.team, vectors, batch, |builder, base, steps| {
             let mut piece = Vec::new();
             for (operand, layout, is_store) in sides {
-                let walk = Walk { operand, layout, width: self.width, team: &context.team, vectors, array };
+                let walk = SideAccesses { operand, layout, width: self.width, team: &context.team, vectors, array };
                 piece.extend(walk.steps(builder, base, steps, is_store));
             }
             piece
@@ -94,7 +94,7 @@ impl MemorySchedule {
 }
 
 /// The accesses of a team to one side of a copy.
-pub(crate) struct Walk<'a> {
+pub(crate) struct SideAccesses<'a> {
     /// The side that is accessed.
     pub(crate) operand: &'a MemoryTile,
     pub(crate) layout: &'a TileLayout,
@@ -107,7 +107,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) array: Handle<RegArray>,
 }
 
-impl Walk<'_> {
+impl SideAccesses<'_> {
     /// The statements of `count` steps from `base` on; the last is guarded if the tile ends inside it.
     fn steps(&self, builder: &mut Builder, base: &Expr, count: i64, is_store: bool) -> Vec<Stmt> {
         let thread = Expr::var(&self.team.index);

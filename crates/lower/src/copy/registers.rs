@@ -101,7 +101,7 @@ impl FragmentSchedule {
     }
 
     pub(crate) fn build(&self, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
-        let body = held_elements(&self.registers)
+        let body = thread_registers(&self.registers)
             .into_iter()
             .step_by(self.width as usize)
             .map(|held| self.access(builder, &held))
@@ -114,7 +114,7 @@ impl FragmentSchedule {
         Ok(under(&conditions, body))
     }
 
-    fn access(&self, builder: &mut Builder, held: &Held) -> Result<Stmt, Refusal> {
+    fn access(&self, builder: &mut Builder, held: &ThreadRegister) -> Result<Stmt, Refusal> {
         let placed = &self.memory.placed;
         let mut relative = placed.first_of_pitches() + self.positions.offset_on(&M);
         let places = self.registers.shard().iter().zip(self.positions.shard());
@@ -143,15 +143,15 @@ fn simplified(builder: &mut Builder, cond: Cond) -> Cond {
 }
 
 /// One register of every thread: its index, and the digits of the `reg` iters that lead to it.
-pub(crate) struct Held {
+pub(crate) struct ThreadRegister {
     pub(crate) register: i64,
     /// The digit of every iter; 0 for iters that are not on `reg`.
     digits: Vec<i64>,
 }
 
 /// The registers of a thread, in the order of the iters.
-pub(crate) fn held_elements(layout: &TileLayout) -> Vec<Held> {
-    let mut held = vec![Held { register: layout.offset_on(&REG), digits: Vec::new() }];
+pub(crate) fn thread_registers(layout: &TileLayout) -> Vec<ThreadRegister> {
+    let mut held = vec![ThreadRegister { register: layout.offset_on(&REG), digits: Vec::new() }];
     for iter in layout.shard() {
         let extent = if iter.axis == REG { iter.extent } else { 1 };
         held = held
@@ -160,7 +160,7 @@ pub(crate) fn held_elements(layout: &TileLayout) -> Vec<Held> {
                 (0..extent).map(|digit| {
                     let moved = if iter.axis == REG { digit * iter.stride } else { 0 };
                     let digits = h.digits.iter().copied().chain([digit]).collect();
-                    Held { register: h.register + moved, digits }
+                    ThreadRegister { register: h.register + moved, digits }
                 })
             })
             .collect();
@@ -192,7 +192,7 @@ pub(crate) fn accept_registers(context: &Context) -> Result<RegisterSchedule, Ve
     };
     match refine_together(&[&dst.layout, &src.layout]) {
         Ok(joint) if owners(&joint[0]) == owners(&joint[1]) && dst.is_of_warps == src.is_of_warps => {
-            let pairs = held_elements(&joint[0]).into_iter().zip(held_elements(&joint[1]));
+            let pairs = thread_registers(&joint[0]).into_iter().zip(thread_registers(&joint[1]));
             let moves = pairs
                 .map(|(to, from)| Stmt::Move {
                     to: regs(dst.array, to.register, 1),

@@ -5,15 +5,15 @@ use tilewright_ir::Handle;
 use tilewright_ir::thread::{Memory, Stmt};
 use tilewright_ir::tile::{Access, Bound, Buffer, Coord, Space};
 
+use super::active_step::ActiveStep;
 use super::lowering::Lowering;
 use super::memory::{Address, inside};
-use super::place::Place;
 use crate::conditions::under;
 use crate::refusal::Refusal;
 
 impl Lowering<'_> {
     /// The index of an access. Coordinates read from data are bound to variables.
-    pub(super) fn coordinates(&mut self, access: &Access, place: &Place) -> Result<Vec<Expr>, Refusal> {
+    pub(super) fn coordinates(&mut self, access: &Access, place: &ActiveStep) -> Result<Vec<Expr>, Refusal> {
         let mut index = Vec::new();
         for coord in &access.index {
             index.push(match coord {
@@ -50,7 +50,7 @@ impl Lowering<'_> {
         &mut self,
         access: &Access,
         (index, limits): (&[Expr], &[Bound]),
-        place: &Place,
+        place: &ActiveStep,
         make: impl FnOnce(Handle<Memory>, Expr) -> Stmt,
     ) -> bool {
         let buffer = &self.kernel.buffers[access.buffer];

@@ -9,9 +9,9 @@ use tilewright_ir::Scalar;
 use tilewright_ir::thread::{Cond, Stmt, Value as ThreadValue};
 use tilewright_ir::tile::{Access, Coord};
 
-use super::fragments::{Held, Slot};
+use super::active_step::ActiveStep;
+use super::fragments::{FragmentRegisters, Slot};
 use super::lowering::Lowering;
-use super::place::Place;
 use crate::builder::regs;
 use crate::conditions::under;
 use crate::refusal::Refusal;
@@ -21,14 +21,14 @@ use crate::refusal::Refusal;
 const MOST_TIED: i64 = 16;
 
 /// One case of an access to a fragment: conditions, and the slot that is accessed under them.
-pub(super) struct Way {
+pub(super) struct SlotCase {
     pub(super) conditions: Vec<Cond>,
     pub(super) slot: Slot,
 }
 
 impl Lowering<'_> {
     /// The slots that an access to a fragment may refer to, each with its conditions.
-    pub(super) fn ways(&mut self, access: &Access, place: &Place) -> Result<Vec<Way>, Refusal> {
+    pub(super) fn slot_cases(&mut self, access: &Access, place: &ActiveStep) -> Result<Vec<SlotCase>, Refusal> {
         let held = self.fragment(access.buffer)?;
         let index = self.coordinates(access, place)?;
         let buffer = &self.kernel.buffers[access.buffer];
@@ -36,14 +36,14 @@ impl Lowering<'_> {
         // Inference gave every thread the elements that it accesses. In an arm of `select` that is not taken, and at an
         // index that the conditions around it may exclude, it has none.
         let is_held = self.arms == 0 && !self.may_leave(access);
-        let mut ways = Vec::new();
+        let mut slot_cases = Vec::new();
         for (asked, split) in self.untied(&buffer.name, flat)? {
             if is_held && asked.is_empty() {
                 self.check_held(&buffer.name, &held, &split, place)?;
             }
-            ways.extend(self.ways_of(&held, &split, &asked, place));
+            slot_cases.extend(self.slot_cases_of(&held, &split, &asked, place));
         }
-        Ok(ways)
+        Ok(slot_cases)
     }
 
     /// The expression as sums of a part that depends on the iteration and a part that does not. Where one term
@@ -87,7 +87,13 @@ impl Lowering<'_> {
     }
 
     /// An error if a thread accesses a known element that it does not hold.
-    fn check_held(&self, name: &str, held: &Held, split: &Split, place: &Place) -> Result<(), Refusal> {
+    fn check_held(
+        &self,
+        name: &str,
+        held: &FragmentRegisters,
+        split: &Split,
+        place: &ActiveStep,
+    ) -> Result<(), Refusal> {
         let Some(other) = split.other.as_const() else { return Ok(()) };
         let own = self.points.steps_values(&split.own, place.step, &place.mask);
         let elements: Vec<Option<i64>> = own.map(|own| own.map(|own| own + other)).collect();
@@ -100,12 +106,18 @@ impl Lowering<'_> {
     }
 
     /// The slots of the elements at an index that splits, each with its conditions after those `asked` already.
-    fn ways_of(&mut self, held: &Held, split: &Split, asked: &[Cond], place: &Place) -> Vec<Way> {
+    fn slot_cases_of(
+        &mut self,
+        held: &FragmentRegisters,
+        split: &Split,
+        asked: &[Cond],
+        place: &ActiveStep,
+    ) -> Vec<SlotCase> {
         let elements = held.elements();
         let own: Vec<Option<i64>> = self.points.steps_values(&split.own, place.step, &place.mask).collect();
         if let Some(other) = split.other.as_const() {
             let at = own.iter().map(|own| own.map(|own| own + other));
-            return self.of_groups(held.by_slot(at), place, asked);
+            return self.cases_of_groups(held.by_slot(at), place, asked);
         }
         // Registers have no address, so every value that the index may have is a case of its own.
         let (least, most) = (own.iter().flatten().min(), own.iter().flatten().max());
@@ -114,27 +126,32 @@ impl Lowering<'_> {
         let step = split.other.multiple().max(1);
         let first = range.lo.max(-most);
         let mut other = first + (step - first.rem_euclid(step)) % step;
-        let mut ways = Vec::new();
+        let mut slot_cases = Vec::new();
         while other <= range.hi.min(elements - 1 - least) {
             let at = own.iter().map(|own| own.map(|own| own + other).filter(|at| (0..elements).contains(at)));
             let here = Cond::Equal(split.other.clone(), Expr::constant(other));
             let asked: Vec<Cond> = asked.iter().cloned().chain([here]).collect();
-            ways.extend(self.of_groups(held.by_slot(at), place, &asked));
+            slot_cases.extend(self.cases_of_groups(held.by_slot(at), place, &asked));
             other += step;
         }
-        ways
+        slot_cases
     }
 
-    fn of_groups(&mut self, groups: BTreeMap<Slot, Vec<bool>>, place: &Place, asked: &[Cond]) -> Vec<Way> {
-        let mut ways = Vec::new();
+    fn cases_of_groups(
+        &mut self,
+        groups: BTreeMap<Slot, Vec<bool>>,
+        place: &ActiveStep,
+        asked: &[Cond],
+    ) -> Vec<SlotCase> {
+        let mut slot_cases = Vec::new();
         for (slot, mask) in groups {
             let mut conditions = asked.to_vec();
             if mask != *place.mask {
                 conditions.extend(self.conditions(&mask));
             }
-            ways.push(Way { conditions, slot });
+            slot_cases.push(SlotCase { conditions, slot });
         }
-        ways
+        slot_cases
     }
 
     /// Whether an index expression may be out of bounds of the buffer, judged by its range.
@@ -144,22 +161,22 @@ impl Lowering<'_> {
     }
 
     /// The value of an element of a fragment.
-    pub(super) fn read_fragment(&mut self, access: &Access, place: &Place) -> Result<ThreadValue, Refusal> {
+    pub(super) fn read_fragment(&mut self, access: &Access, place: &ActiveStep) -> Result<ThreadValue, Refusal> {
         let held = self.fragment(access.buffer)?;
-        let ways = self.ways(access, place)?;
+        let slot_cases = self.slot_cases(access, place)?;
         let dtype = self.kernel.buffers[access.buffer].dtype;
-        match &ways[..] {
+        match &slot_cases[..] {
             [] => Ok(ThreadValue::Const(dtype, Scalar::Int(0))),
-            [way] if way.conditions.is_empty() => Ok(held.read(way.slot)),
+            [case] if case.conditions.is_empty() => Ok(held.read(case.slot)),
             _ => {
                 let array = self.new_registers("r", dtype, 1);
                 // In an arm that is not taken, the index may be one that no thread holds.
                 if self.arms > 0 && self.may_leave(access) {
                     self.out.push(Stmt::Set { to: regs(array, 0, 1), value: Scalar::Int(0) });
                 }
-                for way in ways {
-                    let read = Stmt::Assign { to: regs(array, 0, 1), value: held.read(way.slot) };
-                    self.out.extend(under(&way.conditions, vec![read]));
+                for case in slot_cases {
+                    let read = Stmt::Assign { to: regs(array, 0, 1), value: held.read(case.slot) };
+                    self.out.extend(under(&case.conditions, vec![read]));
                 }
                 Ok(ThreadValue::Reg(array, 0))
             }
@@ -170,14 +187,14 @@ impl Lowering<'_> {
     pub(super) fn write_fragment(
         &mut self,
         access: &Access,
-        place: &Place,
+        place: &ActiveStep,
         value: &ThreadValue,
     ) -> Result<(), Refusal> {
         let held = self.fragment(access.buffer)?;
-        for way in self.ways(access, place)? {
-            let written = held.written(way.slot, value.clone());
-            let assign = Stmt::Assign { to: regs(held.array, way.slot.register, 1), value: written };
-            self.out.extend(under(&way.conditions, vec![assign]));
+        for case in self.slot_cases(access, place)? {
+            let written = held.written(case.slot, value.clone());
+            let assign = Stmt::Assign { to: regs(held.array, case.slot.register, 1), value: written };
+            self.out.extend(under(&case.conditions, vec![assign]));
         }
         Ok(())
     }

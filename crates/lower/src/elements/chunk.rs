@@ -8,16 +8,16 @@ use tilewright_ir::tile::vectors::{Chunk, Mask, Movable, Places, StaticAccess, c
 use tilewright_ir::tile::{Access, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 
+use super::active_step::ActiveStep;
 use super::lowering::Lowering;
 use super::memory::inside;
-use super::moved::Moved;
-use super::place::Place;
+use super::moved::VectorAccess;
 use crate::builder::regs;
 use crate::conditions::under;
 use crate::refusal::Refusal;
 
 /// An access to memory that neighbouring steps may make together.
-struct Together {
+struct VectorizableAccess {
     known: StaticAccess,
     /// Where each iteration accesses the memory.
     places: Places,
@@ -26,13 +26,13 @@ struct Together {
 }
 
 /// The accesses of a nest that neighbouring steps may make together.
-struct Accesses {
-    loads: Vec<Together>,
-    stores: Vec<Together>,
+struct VectorizableAccesses {
+    loads: Vec<VectorizableAccess>,
+    stores: Vec<VectorizableAccess>,
 }
 
-impl Accesses {
-    fn of<'a>(known: &'a [Together], access: &Access) -> Option<&'a Together> {
+impl VectorizableAccesses {
+    fn of<'a>(known: &'a [VectorizableAccess], access: &Access) -> Option<&'a VectorizableAccess> {
         known.iter().find(|one| one.known.is(access))
     }
 }
@@ -42,7 +42,10 @@ impl Lowering<'_> {
     pub(super) fn steps(&mut self) -> Result<(), Refusal> {
         let movable = Movable::of(self.kernel, &self.nest.body);
         let together = movable.together(self.kernel, self.nest.vector);
-        let accesses = Accesses { loads: self.together(&movable.loads), stores: self.together(&movable.stores) };
+        let accesses = VectorizableAccesses {
+            loads: self.vectorizable(&movable.loads),
+            stores: self.vectorizable(&movable.stores),
+        };
         let everyone = vec![true; self.nest.steps.threads()];
         for chunk in chunks(&self.nest.steps, together) {
             let body = self.aside(|this| this.chunk(&chunk, &accesses))?;
@@ -51,16 +54,16 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn together(&mut self, accesses: &[StaticAccess]) -> Vec<Together> {
+    fn vectorizable(&mut self, accesses: &[StaticAccess]) -> Vec<VectorizableAccess> {
         let one = |known: &StaticAccess| {
             let dtype = self.kernel.buffers[known.buffer].dtype;
             let places = Places::of(self.kernel, known, &mut self.points.splits);
-            Together { known: known.clone(), places, widest: widest(dtype, self.nest.vector) }
+            VectorizableAccess { known: known.clone(), places, widest: widest(dtype, self.nest.vector) }
         };
         accesses.iter().map(one).collect()
     }
 
-    fn chunk(&mut self, chunk: &Chunk, accesses: &Accesses) -> Result<(), Refusal> {
+    fn chunk(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses) -> Result<(), Refusal> {
         if self.copied(chunk, accesses)? || self.copied_through(chunk, accesses) {
             return Ok(());
         }
@@ -82,7 +85,7 @@ impl Lowering<'_> {
         }
         for step in chunk.steps.clone() {
             let nest = self.nest;
-            self.elements(&nest.body, &Place { step, mask: chunk.mask.clone() })?;
+            self.elements(&nest.body, &ActiveStep { step, mask: chunk.mask.clone() })?;
         }
         for (moved, width, mask) in after {
             let body = self.aside(|this| {
@@ -96,7 +99,7 @@ impl Lowering<'_> {
     }
 
     /// The elements of one access, in all steps of a chunk and for the threads of `mask`.
-    fn width(&self, one: &Together, chunk: &Chunk, mask: &Mask) -> usize {
+    fn width(&self, one: &VectorizableAccess, chunk: &Chunk, mask: &Mask) -> usize {
         one.places.width(&self.nest.steps, &chunk.steps, mask, one.widest)
     }
 
@@ -106,32 +109,33 @@ impl Lowering<'_> {
     }
 
     /// Declares the registers of an access that the steps of a chunk make together, and records it.
-    fn moved_through(&mut self, known: &StaticAccess, writes: bool, chunk: &Chunk) -> Moved {
+    fn moved_through(&mut self, known: &StaticAccess, writes: bool, chunk: &Chunk) -> VectorAccess {
         let dtype = self.kernel.buffers[known.buffer].dtype;
         let array = self.new_registers("r", dtype, chunk.steps.len() as i64);
-        let moved = Moved { known: known.clone(), writes, array, steps: chunk.steps.clone() };
+        let moved = VectorAccess { known: known.clone(), writes, array, steps: chunk.steps.clone() };
         self.moved.push(moved.clone());
         moved
     }
 
     /// The register of step `step` in an access that several steps make together; `None` if it is not such an access.
     pub(super) fn moved_register(&self, access: &Access, step: usize, writes: bool) -> Option<(Handle<RegArray>, i64)> {
-        let is_meant = |moved: &&Moved| moved.known.is(access) && moved.writes == writes && moved.steps.contains(&step);
+        let is_meant =
+            |moved: &&VectorAccess| moved.known.is(access) && moved.writes == writes && moved.steps.contains(&step);
         let moved = self.moved.iter().find(is_meant)?;
         Some((moved.array, (step - moved.steps.start) as i64))
     }
 
     /// Adds the accesses of all steps of a chunk, `width` steps at a time, through one register per step.
-    fn move_all(&mut self, moved: &Moved, width: usize, chunk: &Chunk) {
+    fn move_all(&mut self, moved: &VectorAccess, width: usize, chunk: &Chunk) {
         for step in chunk.steps.clone().step_by(width) {
-            let place = Place { step, mask: chunk.mask.clone() };
+            let place = ActiveStep { step, mask: chunk.mask.clone() };
             self.move_vector(moved, (step - chunk.steps.start) as i64, width, &place);
         }
     }
 
     /// Adds one access for the `width` steps from `step` on, from or to the registers from `first` on. Elements
     /// outside of the tensor read as zero.
-    fn move_vector(&mut self, moved: &Moved, first: i64, width: usize, place: &Place) {
+    fn move_vector(&mut self, moved: &VectorAccess, first: i64, width: usize, place: &ActiveStep) {
         let part = regs(moved.array, first, width as i64);
         let conditions = self.inside(moved, place);
         let (memory, index) = (self.builder.memory(moved.known.buffer), self.address(moved, width, place));
@@ -146,7 +150,7 @@ impl Lowering<'_> {
         self.out.extend(under(&conditions, vec![access]));
     }
 
-    fn inside(&mut self, moved: &Moved, place: &Place) -> Vec<tilewright_ir::thread::Cond> {
+    fn inside(&mut self, moved: &VectorAccess, place: &ActiveStep) -> Vec<tilewright_ir::thread::Cond> {
         let buffer = &self.kernel.buffers[moved.known.buffer];
         let mut conditions = Vec::new();
         for bound in self.kernel.bounds(buffer, &moved.known.index, &mut self.points.splits) {
@@ -155,7 +159,7 @@ impl Lowering<'_> {
         conditions
     }
 
-    fn address(&mut self, moved: &Moved, width: usize, place: &Place) -> Expr {
+    fn address(&mut self, moved: &VectorAccess, width: usize, place: &ActiveStep) -> Expr {
         let width = width as i64;
         let address = self.address_of(moved.known.buffer, &moved.known.index);
         address.at(width, place, &mut self.points, self.builder, &mut self.out)
@@ -163,14 +167,14 @@ impl Lowering<'_> {
 
     /// Lowers a nest that only copies from memory to memory: each side as wide as it allows, through one array. False
     /// if the nest is not such a copy.
-    fn copied_through(&mut self, chunk: &Chunk, accesses: &Accesses) -> bool {
+    fn copied_through(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses) -> bool {
         let nest = self.nest;
         let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return false };
-        let sides = Accesses::of(&accesses.loads, from).zip(Accesses::of(&accesses.stores, to));
+        let sides = VectorizableAccesses::of(&accesses.loads, from).zip(VectorizableAccesses::of(&accesses.stores, to));
         let Some(((load, store), mask)) = sides.zip(self.firsts_of(chunk)) else { return false };
         let widths = [load, store].map(|one| self.width(one, chunk, &mask));
         let loads = self.moved_through(&load.known, false, chunk);
-        let stores = Moved { known: store.known.clone(), writes: true, ..loads.clone() };
+        let stores = VectorAccess { known: store.known.clone(), writes: true, ..loads.clone() };
         let part = Chunk { steps: chunk.steps.clone(), mask: mask.clone() };
         let outer = std::mem::take(&mut self.out);
         self.move_all(&loads, widths[0], &part);
@@ -183,14 +187,15 @@ impl Lowering<'_> {
 
     /// Lowers a nest that only copies between memory and a fragment whose registers are in the order of memory:
     /// directly from or to the registers. False if the nest is not such a copy.
-    fn copied(&mut self, chunk: &Chunk, accesses: &Accesses) -> Result<bool, Refusal> {
+    fn copied(&mut self, chunk: &Chunk, accesses: &VectorizableAccesses) -> Result<bool, Refusal> {
         let nest = self.nest;
         let [ElementStmt::Store { to, value: Value::Load(from), .. }] = &nest.body[..] else { return Ok(false) };
-        let sides = match (Accesses::of(&accesses.loads, from), Accesses::of(&accesses.stores, to)) {
-            (Some(load), None) => Some((false, load, to)),
-            (None, Some(store)) => Some((true, store, from)),
-            _ => None,
-        };
+        let sides =
+            match (VectorizableAccesses::of(&accesses.loads, from), VectorizableAccesses::of(&accesses.stores, to)) {
+                (Some(load), None) => Some((false, load, to)),
+                (None, Some(store)) => Some((true, store, from)),
+                _ => None,
+            };
         let is_fragment = |access: &Access| self.kernel.buffers[access.buffer].space == Space::Fragment;
         let is_plain = |fragment: &Access| is_fragment(fragment) && fragment.known_index().is_some();
         let Some((writes, memory, fragment)) = sides.filter(|(.., fragment)| is_plain(fragment)) else {
@@ -201,9 +206,9 @@ impl Lowering<'_> {
         let held = self.fragment(fragment.buffer)?;
         let mut registers = Vec::new();
         for step in chunk.steps.clone() {
-            let place = Place { step, mask: mask.clone() };
-            match &self.ways(fragment, &place)?[..] {
-                [way] if way.conditions.is_empty() && held.is_plain() => registers.push(way.slot.register),
+            let place = ActiveStep { step, mask: mask.clone() };
+            match &self.slot_cases(fragment, &place)?[..] {
+                [case] if case.conditions.is_empty() && held.is_plain() => registers.push(case.slot.register),
                 _ => return Ok(false),
             }
         }
@@ -213,10 +218,10 @@ impl Lowering<'_> {
         if !registers.chunks(width).all(adjacent) {
             return Ok(false);
         }
-        let moved = Moved { known: memory.known.clone(), writes, array: held.array, steps: chunk.steps.clone() };
+        let moved = VectorAccess { known: memory.known.clone(), writes, array: held.array, steps: chunk.steps.clone() };
         let body = self.aside(|this| {
             for (step, group) in chunk.steps.clone().step_by(width).zip(registers.chunks(width)) {
-                this.move_vector(&moved, group[0], width, &Place { step, mask: mask.clone() });
+                this.move_vector(&moved, group[0], width, &ActiveStep { step, mask: mask.clone() });
             }
             Ok(())
         })?;

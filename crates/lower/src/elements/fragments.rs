@@ -11,7 +11,7 @@ use tilewright_layout::map::Map;
 use crate::builder::Builder;
 
 /// A fragment in registers.
-pub(crate) struct Held {
+pub(crate) struct FragmentRegisters {
     pub(crate) array: Handle<RegArray>,
     /// Elements of the fragment per register: more than one where a view of it has wider elements.
     ratio: i64,
@@ -33,9 +33,9 @@ pub(crate) struct Slot {
     pub(crate) part: i64,
 }
 
-impl Held {
+impl FragmentRegisters {
     /// Resolves a fragment. Error: why its layout cannot be used.
-    pub(crate) fn of(kernel: &Kernel, builder: &Builder, handle: Handle<Buffer>) -> Result<Held, String> {
+    pub(crate) fn of(kernel: &Kernel, builder: &Builder, handle: Handle<Buffer>) -> Result<FragmentRegisters, String> {
         let buffer = &kernel.buffers[handle];
         let owner = &kernel.buffers[kernel.storage(handle)];
         let layout = owner.layout.as_ref().ok_or_else(|| format!("`{}` has no layout", owner.name))?;
@@ -59,7 +59,7 @@ impl Held {
         let register = builder.program.registers[array].dtype;
         let ratio = (register.bytes() / buffer.dtype.bytes()).max(1);
         let elements = buffer.shape.iter().product();
-        Ok(Held { array, ratio, dtype: buffer.dtype, register, elements, slots })
+        Ok(FragmentRegisters { array, ratio, dtype: buffer.dtype, register, elements, slots })
     }
 
     /// The slot in which a thread holds an element; `None` if it does not hold it.

@@ -10,12 +10,12 @@ use tilewright_ir::tile::vectors::{Mask, firsts};
 use tilewright_ir::tile::{Buffer, Kernel, Value};
 use tilewright_layout::DType;
 
-use super::fragments::Held;
+use super::active_step::ActiveStep;
+use super::fragments::FragmentRegisters;
 use super::memory::Address;
-use super::moved::Moved;
+use super::moved::VectorAccess;
 use super::names::Name;
 use super::nest::Nest;
-use super::place::Place;
 use super::points::Points;
 use crate::builder::{Builder, regs};
 use crate::conditions::{merged, under};
@@ -39,7 +39,7 @@ pub(crate) fn lower_condition(
 ) -> Result<Vec<Stmt>, Refusal> {
     let nest = Nest::of_condition(kernel);
     let mut lowering = Lowering::new(kernel, builder, &nest);
-    let place = Place { step: 0, mask: lowering.mask(0) };
+    let place = ActiveStep { step: 0, mask: lowering.mask(0) };
     lowering.declared.push(Stmt::Declare(holds));
     lowering.keep_truth(cond, holds, &place)?;
     Ok(lowering.declared.into_iter().chain(merged(lowering.out)).collect())
@@ -54,7 +54,7 @@ pub(super) struct Lowering<'a> {
     /// By step, the threads that are the first to execute their iteration: only these write memory.
     pub(super) firsts: Vec<Mask>,
     /// The fragments resolved so far.
-    pub(super) held: BTreeMap<Handle<Buffer>, Rc<Held>>,
+    pub(super) held: BTreeMap<Handle<Buffer>, Rc<FragmentRegisters>>,
     /// The addresses found so far: buffer, index and address.
     pub(super) addresses: Vec<(Handle<Buffer>, Vec<Expr>, Address)>,
     /// The named values in scope, innermost last.
@@ -62,7 +62,7 @@ pub(super) struct Lowering<'a> {
     /// Declarations, which precede all steps.
     pub(super) declared: Vec<Stmt>,
     /// Accesses that the current steps make together.
-    pub(super) moved: Vec<Moved>,
+    pub(super) moved: Vec<VectorAccess>,
     /// The number of `select` arms around the current value, which is computed even if its arm is not taken.
     pub(super) arms: usize,
     /// The statements so far.
@@ -136,11 +136,11 @@ impl<'a> Lowering<'a> {
         self.builder.registers(base, dtype, len, 1, &mut self.declared)
     }
 
-    pub(super) fn fragment(&mut self, buffer: Handle<Buffer>) -> Result<Rc<Held>, Refusal> {
+    pub(super) fn fragment(&mut self, buffer: Handle<Buffer>) -> Result<Rc<FragmentRegisters>, Refusal> {
         if let Some(held) = self.held.get(&buffer) {
             return Ok(held.clone());
         }
-        let held = Rc::new(Held::of(self.kernel, self.builder, buffer)?);
+        let held = Rc::new(FragmentRegisters::of(self.kernel, self.builder, buffer)?);
         self.held.insert(buffer, held.clone());
         Ok(held)
     }

@@ -10,7 +10,7 @@ use tilewright_ir::tile::vectors::position;
 use tilewright_ir::tile::{Bound, Buffer, flat};
 use tilewright_layout::Layout;
 
-use super::place::Place;
+use super::active_step::ActiveStep;
 use super::points::Points;
 use crate::builder::Builder;
 
@@ -52,7 +52,7 @@ impl Address {
     pub(super) fn at(
         &self,
         width: i64,
-        place: &Place,
+        place: &ActiveStep,
         points: &mut Points<'_>,
         builder: &mut Builder,
         out: &mut Vec<Stmt>,
@@ -92,7 +92,7 @@ fn swizzled(
     layout: &Layout,
     element: &Split,
     width: i64,
-    place: &Place,
+    place: &ActiveStep,
     points: &mut Points<'_>,
     builder: &mut Builder,
 ) -> Option<Expr> {
@@ -108,7 +108,7 @@ fn swizzled(
 /// The conditions under which the index is in bounds, in terms of the thread.
 pub(super) fn inside(
     bound: &Bound,
-    place: &Place,
+    place: &ActiveStep,
     points: &mut Points<'_>,
     builder: &mut Builder,
     out: &mut Vec<Stmt>,

@@ -5,6 +5,7 @@
 //! Neighbouring steps whose accesses are adjacent in memory share one access ([`chunk`]).
 
 mod accesses;
+mod active_step;
 mod cases;
 mod chunk;
 mod fragments;
@@ -13,13 +14,12 @@ mod memory;
 mod moved;
 mod names;
 mod nest;
-mod place;
 mod points;
 mod statements;
 mod values;
 mod variant;
 
-pub(crate) use fragments::{Held, Slot};
+pub(crate) use fragments::{FragmentRegisters, Slot};
 pub(crate) use lowering::lower_condition;
 pub(crate) use nest::Nest;
 pub(crate) use variant::{ByElements, ELEMENTS, NestByElements};

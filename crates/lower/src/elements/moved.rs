@@ -8,7 +8,7 @@ use tilewright_ir::tile::vectors::StaticAccess;
 
 /// An access that several steps make together as vectors, through an array with one register per step.
 #[derive(Clone)]
-pub(super) struct Moved {
+pub(super) struct VectorAccess {
     /// The access.
     pub(super) known: StaticAccess,
     /// Whether it is a store; otherwise it is a load.

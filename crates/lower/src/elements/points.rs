@@ -9,12 +9,12 @@ use tilewright_ir::thread::Stmt;
 use tilewright_ir::tile::vectors::{Mask, in_step};
 use tilewright_layout::map::Map;
 
-use super::place::Place;
+use super::active_step::ActiveStep;
 use crate::builder::Builder;
 use crate::threads::{fit, looked_up};
 
 /// An expression that was found for the numbers of one step.
-struct Known {
+struct CachedExpr {
     /// The number of each iteration.
     own: Rc<Vec<i64>>,
     step: usize,
@@ -32,7 +32,7 @@ pub(super) struct Points<'a> {
     /// Splits expressions by the variables of the nest.
     pub(super) splits: Splits<'a>,
     /// The expressions found so far.
-    known: Vec<Known>,
+    known: Vec<CachedExpr>,
 }
 
 impl<'a> Points<'a> {
@@ -57,7 +57,7 @@ impl<'a> Points<'a> {
         &mut self,
         own: &Rc<Vec<i64>>,
         multiple: i64,
-        place: &Place,
+        place: &ActiveStep,
         builder: &mut Builder,
         out: &mut Vec<Stmt>,
     ) -> Expr {
@@ -68,12 +68,12 @@ impl<'a> Points<'a> {
     }
 
     /// The same, if digits of the thread express it.
-    pub(super) fn digits(&mut self, own: &Rc<Vec<i64>>, multiple: i64, place: &Place) -> Option<Expr> {
+    pub(super) fn digits(&mut self, own: &Rc<Vec<i64>>, multiple: i64, place: &ActiveStep) -> Option<Expr> {
         let (step, mask) = (place.step, &place.mask);
-        let moved = |known: &Known| {
+        let moved = |known: &CachedExpr| {
             distance(self.steps_values(&known.own, known.step, mask), self.steps_values(own, step, mask))
         };
-        let is_known = |known: &&Known| {
+        let is_known = |known: &&CachedExpr| {
             known.mask == *mask && Rc::ptr_eq(&known.own, own) && known.expr.multiple() % multiple == 0
         };
         let same = self.known.iter().filter(is_known);
@@ -89,7 +89,7 @@ impl<'a> Points<'a> {
         let divides = |expr: &Expr| expr.multiple() % multiple == 0;
         let expr = fit(&values, &self.thread, multiple).or_else(of_iteration).map(|expr| normalize(&expr));
         let expr = expr.filter(divides)?;
-        self.known.push(Known { own: own.clone(), step, mask: mask.clone(), expr: expr.clone() });
+        self.known.push(CachedExpr { own: own.clone(), step, mask: mask.clone(), expr: expr.clone() });
         Some(expr)
     }
 
@@ -111,7 +111,7 @@ impl<'a> Points<'a> {
     }
 
     /// An expression of the nest's variables in terms of the thread.
-    pub(super) fn at(&mut self, expr: &Expr, place: &Place, builder: &mut Builder, out: &mut Vec<Stmt>) -> Expr {
+    pub(super) fn at(&mut self, expr: &Expr, place: &ActiveStep, builder: &mut Builder, out: &mut Vec<Stmt>) -> Expr {
         if let Some(split) = self.split(expr) {
             return normalize(&(self.numbers(&split.own, 1, place, builder, out) + split.other));
         }

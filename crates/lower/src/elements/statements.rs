@@ -9,8 +9,8 @@ use tilewright_ir::tile::{Access, Coord, ElementOp, ElementStmt, Space, Value};
 use tilewright_ir::{Handle, Scalar};
 use tilewright_layout::DType;
 
+use super::active_step::ActiveStep;
 use super::lowering::Lowering;
-use super::place::Place;
 use crate::builder::regs;
 use crate::refusal::Refusal;
 
@@ -19,7 +19,7 @@ const MOST_WRITTEN_OUT: i64 = 8;
 
 impl Lowering<'_> {
     /// Lowers the statements of one step, for the threads of `place`.
-    pub(super) fn elements(&mut self, body: &[ElementStmt], place: &Place) -> Result<(), Refusal> {
+    pub(super) fn elements(&mut self, body: &[ElementStmt], place: &ActiveStep) -> Result<(), Refusal> {
         let names = self.names.len();
         for element in body {
             self.element(element, place)?;
@@ -28,7 +28,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn element(&mut self, element: &ElementStmt, place: &Place) -> Result<(), Refusal> {
+    fn element(&mut self, element: &ElementStmt, place: &ActiveStep) -> Result<(), Refusal> {
         match element {
             ElementStmt::Let { name, value, .. } => self.name(name, value, place),
             ElementStmt::Store { to, value, .. } => {
@@ -53,13 +53,13 @@ impl Lowering<'_> {
     }
 
     /// The place without the threads that are not the first to execute their iteration.
-    fn first_only(&self, place: &Place) -> Place {
+    fn first_only(&self, place: &ActiveStep) -> ActiveStep {
         let firsts = &self.firsts[place.step];
         let mask = place.mask.iter().zip(firsts.iter()).map(|(here, first)| *here && *first).collect();
-        Place { step: place.step, mask: Rc::new(mask) }
+        ActiveStep { step: place.step, mask: Rc::new(mask) }
     }
 
-    fn atomic_add(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), Refusal> {
+    fn atomic_add(&mut self, to: &Access, value: &Value, place: &ActiveStep) -> Result<(), Refusal> {
         let dtype = self.kernel.buffers[to.buffer].dtype;
         if self.kernel.buffers[to.buffer].space == Space::Fragment {
             let sum = Value::Op(ElementOp::Add, [Value::Load(to.clone()), value.clone()].into());
@@ -82,7 +82,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn store(&mut self, to: &Access, value: &Value, place: &Place) -> Result<(), Refusal> {
+    fn store(&mut self, to: &Access, value: &Value, place: &ActiveStep) -> Result<(), Refusal> {
         let dtype = self.kernel.buffers[to.buffer].dtype;
         if let Some((array, register)) = self.moved_register(to, place.step, true) {
             let value = self.value(value, Some(dtype), place)?;
@@ -102,13 +102,13 @@ impl Lowering<'_> {
         cond: &Value,
         then: &[ElementStmt],
         otherwise: &[ElementStmt],
-        place: &Place,
+        place: &ActiveStep,
     ) -> Result<(), Refusal> {
         if let Some(holds) = self.truths(cond, place) {
             for (branch, wanted) in [(then, true), (otherwise, false)] {
                 let mask: Vec<bool> = holds.iter().map(|holds| *holds == Some(wanted)).collect();
                 if mask.contains(&true) {
-                    let inner = Place { step: place.step, mask: Rc::new(mask.clone()) };
+                    let inner = ActiveStep { step: place.step, mask: Rc::new(mask.clone()) };
                     let body = self.aside(|this| this.elements(branch, &inner))?;
                     self.guarded(&mask, &place.mask, body);
                 }
@@ -131,7 +131,12 @@ impl Lowering<'_> {
     }
 
     /// Sets a register to 1 where a condition holds, else to 0.
-    pub(super) fn keep_truth(&mut self, cond: &Value, holds: Handle<RegArray>, place: &Place) -> Result<(), Refusal> {
+    pub(super) fn keep_truth(
+        &mut self,
+        cond: &Value,
+        holds: Handle<RegArray>,
+        place: &ActiveStep,
+    ) -> Result<(), Refusal> {
         let cond = self.value(cond, None, place)?;
         let number = |value: i64| ThreadValue::Const(DType::I32, Scalar::Int(value));
         let value = ThreadValue::Op(ElementOp::Select, vec![cond, number(1), number(0)]);
@@ -140,7 +145,7 @@ impl Lowering<'_> {
     }
 
     /// Whether a condition holds, by thread; `None` if it depends on more than the iteration.
-    fn truths(&self, cond: &Value, place: &Place) -> Option<Vec<Option<bool>>> {
+    fn truths(&self, cond: &Value, place: &ActiveStep) -> Option<Vec<Option<bool>>> {
         let vars = &self.nest.vars;
         let extents: Vec<i64> = vars.iter().map(|var| var.range().hi + 1).collect();
         let digit = |var: &Var, iteration: usize| {
@@ -156,7 +161,7 @@ impl Lowering<'_> {
         found.map(|holds| holds.map_or(Some(None), |known| known.map(Some))).collect()
     }
 
-    fn repeat(&mut self, var: &Var, body: &[ElementStmt], place: &Place) -> Result<(), Refusal> {
+    fn repeat(&mut self, var: &Var, body: &[ElementStmt], place: &ActiveStep) -> Result<(), Refusal> {
         let range = var.range();
         let is_short = range.hi - range.lo < MOST_WRITTEN_OUT;
         if is_short || body.iter().any(|element| self.indexes_fragment(element, var)) {

@@ -7,15 +7,15 @@ use tilewright_ir::thread::{Stmt, Value as ThreadValue};
 use tilewright_ir::tile::{ElementClass, ElementOp, IndexOp, Narrowing, Space, Value};
 use tilewright_layout::DType;
 
+use super::active_step::ActiveStep;
 use super::lowering::Lowering;
 use super::names::{Name, Named};
-use super::place::Place;
 use crate::builder::regs;
 use crate::refusal::Refusal;
 
 impl Lowering<'_> {
     /// `let name = value`
-    pub(super) fn name(&mut self, name: &str, value: &Value, place: &Place) -> Result<(), Refusal> {
+    pub(super) fn name(&mut self, name: &str, value: &Value, place: &ActiveStep) -> Result<(), Refusal> {
         let named = match (self.dtype_of(value), self.is_truth(value)) {
             (_, true) => {
                 let array = self.new_registers(name, DType::I32, 1);
@@ -123,7 +123,7 @@ impl Lowering<'_> {
     }
 
     /// An untyped integer, computed exactly and then converted.
-    fn integer(&mut self, value: &Value, wanted: Option<DType>, place: &Place) -> Result<ThreadValue, Refusal> {
+    fn integer(&mut self, value: &Value, wanted: Option<DType>, place: &ActiveStep) -> Result<ThreadValue, Refusal> {
         let exact = self.exact_dtype(value);
         if let Some(expr) = self.expr_of(value) {
             return Ok(ThreadValue::Index(wanted.unwrap_or(exact), self.index(&normalize(&expr), place)));
@@ -145,7 +145,7 @@ impl Lowering<'_> {
         &mut self,
         value: &Value,
         wanted: Option<DType>,
-        place: &Place,
+        place: &ActiveStep,
     ) -> Result<ThreadValue, Refusal> {
         match value {
             Value::Const(number) => {
@@ -185,7 +185,7 @@ impl Lowering<'_> {
         op: ElementOp,
         operands: &[Value],
         wanted: Option<DType>,
-        place: &Place,
+        place: &ActiveStep,
     ) -> Result<ThreadValue, Refusal> {
         let numbers = if op.class() == ElementClass::Choice { operands.get(1..).unwrap_or_default() } else { operands };
         let all_integers = numbers.iter().all(|operand| self.integer_range(operand).is_some());
@@ -209,7 +209,7 @@ impl Lowering<'_> {
         op: ElementOp,
         operands: &[Value],
         dtype: DType,
-        place: &Place,
+        place: &ActiveStep,
     ) -> Result<ThreadValue, Refusal> {
         let mut made = Vec::new();
         for (at, operand) in operands.iter().enumerate() {
@@ -225,12 +225,12 @@ impl Lowering<'_> {
         Ok(ThreadValue::Op(op, made))
     }
 
-    fn index(&mut self, expr: &Expr, place: &Place) -> Expr {
+    fn index(&mut self, expr: &Expr, place: &ActiveStep) -> Expr {
         self.points.at(expr, place, self.builder, &mut self.out)
     }
 
     /// An integer read from data, bound to a variable that indices may use.
-    pub(super) fn named_integer(&mut self, value: &Value, place: &Place) -> Result<Expr, Refusal> {
+    pub(super) fn named_integer(&mut self, value: &Value, place: &ActiveStep) -> Result<Expr, Refusal> {
         if let Value::Index(expr) = self.without_names(value) {
             return Ok(expr);
         }
@@ -242,7 +242,7 @@ impl Lowering<'_> {
         Ok(Expr::var(&var))
     }
 
-    fn load(&mut self, access: &tilewright_ir::tile::Access, place: &Place) -> Result<ThreadValue, Refusal> {
+    fn load(&mut self, access: &tilewright_ir::tile::Access, place: &ActiveStep) -> Result<ThreadValue, Refusal> {
         if let Some((array, register)) = self.moved_register(access, place.step, false) {
             return Ok(ThreadValue::Reg(array, register));
         }

@@ -5,12 +5,12 @@ use tilewright_ir::Scalar;
 use tilewright_ir::plan::PlanFacts;
 use tilewright_ir::thread::{Call, Note, Program, Stmt as ThreadStmt};
 
-use super::walk::Walk;
+use super::kernel_lowering::KernelLowering;
 use crate::builder::regs;
 use crate::sync::{Block, Branch, OpBlock};
 use crate::unwritten::unwritten;
 
-impl Walk<'_> {
+impl KernelLowering<'_> {
     /// The program of these blocks, between which barriers are in place.
     pub(super) fn finish(mut self, blocks: Vec<Block>) -> Result<Program, Vec<Diagnostic>> {
         let body = self.assemble(blocks);

@@ -1,10 +1,10 @@
 //! Walks over a kernel: chooses the variant of every op, builds its statements, and puts barriers between ops.
 
 mod assemble;
+mod kernel_lowering;
 mod options;
 mod placed;
 mod variants;
-mod walk;
 
 pub use options::Options;
 
@@ -12,7 +12,7 @@ use tilewright_diag::Diagnostic;
 use tilewright_ir::thread::Program;
 use tilewright_ir::{Target, VerifiedKernel};
 
-use self::walk::Walk;
+use self::kernel_lowering::KernelLowering;
 use crate::builder::Builder;
 use crate::sync::derive_barriers;
 
@@ -20,7 +20,7 @@ use crate::sync::derive_barriers;
 /// variant.
 pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Result<Program, Vec<Diagnostic>> {
     let kernel = kernel.kernel();
-    let mut walk = Walk {
+    let mut lowering = KernelLowering {
         kernel,
         options,
         builder: Builder::new(kernel, target),
@@ -29,11 +29,11 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
         trips: 1,
         loops: 0,
     };
-    let mut blocks = walk.body(&kernel.body, &[]);
-    walk.check_variant_is_known();
-    if !walk.found.is_empty() {
-        return Err(walk.found);
+    let mut blocks = lowering.body(&kernel.body, &[]);
+    lowering.check_variant_is_known();
+    if !lowering.found.is_empty() {
+        return Err(lowering.found);
     }
-    derive_barriers(&walk.builder.program, &mut blocks);
-    walk.finish(blocks)
+    derive_barriers(&lowering.builder.program, &mut blocks);
+    lowering.finish(blocks)
 }

@@ -10,13 +10,13 @@ use tilewright_ir::thread::{Stmt as ThreadStmt, Value as ThreadValue};
 use tilewright_ir::tile::{ElementOp, ElementStmt, If, Loop, Parallel, Space, Stmt, Tile, value_title};
 use tilewright_layout::DType;
 
-use super::walk::{Substitution, Walk, substituted_expr};
+use super::kernel_lowering::{KernelLowering, Substitution, substituted_expr};
 use crate::elements::{self, ELEMENTS, Nest, NestByElements};
 use crate::measure::measure;
 use crate::sync::{Block, Branch, IfBlock, OpBlock};
 use crate::variant::{Candidate, measured};
 
-impl Walk<'_> {
+impl KernelLowering<'_> {
     /// Lowers a parallel loop.
     pub(super) fn parallel(
         &mut self,

@@ -16,8 +16,8 @@ use tilewright_layout::DType;
 
 use super::context::{Context, MOST_REGISTERS, staged};
 use super::exchange::{Exchange, Scratch, Stage};
-use super::linear::{Aim, BitMap, LANE_BITS, LaneBit, Side, Span, choose_lanes, complement, sums};
-use super::listed::{LinearAddress, LinearPart, Listed, Part};
+use super::linear::{Aim, BitMap, LANE_BITS, LaneBit, LinearSide, Span, choose_lanes, complement, sums};
+use super::listed::{AddressTerm, LinearAddress, LinearTerm, Listed};
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
 use crate::refusal::Refusal;
@@ -67,38 +67,38 @@ struct BlockSide {
     /// Bytes of an access.
     width: i64,
     /// The summands of its positions.
-    parts: Vec<LinearPart>,
+    parts: Vec<LinearTerm>,
 }
 
 /// Both operands as maps over bits, and what each allows.
-pub(crate) struct Pair {
+pub(crate) struct LinearOperands {
     /// Bytes of an element.
     bytes: i64,
-    src: Operand,
-    dst: Operand,
+    src: LinearOperand,
+    dst: LinearOperand,
 }
 
-struct Operand {
+struct LinearOperand {
     /// Positions in elements, relative to the start.
     map: BitMap,
-    parts: Vec<LinearPart>,
+    parts: Vec<LinearTerm>,
     /// What the lanes of an access must achieve.
     aim: Aim,
     /// Indices whose bits move by 1, 2, 4, ... elements in memory, as far as one access may reach.
     near: Vec<i64>,
 }
 
-impl Operand {
-    fn of(tile: &MemoryTile) -> Result<Operand, Reason> {
+impl LinearOperand {
+    fn of(tile: &MemoryTile) -> Result<LinearOperand, Reason> {
         let listed = Listed::of(tile)?;
         let not_linear = || Reason {
             text: format!("the addresses of `{}` are not linear over the bits of an element's index", tile.title),
             accepted: "`2^n` elements with nested powers of two as strides, swizzled or not".to_string(),
         };
         let map = BitMap::of(&listed.positions).ok_or_else(not_linear)?;
-        let part = |part: &Part| {
+        let part = |part: &AddressTerm| {
             let (first, stride) = (part.first.clone(), part.stride.clone());
-            Some(LinearPart { first, map: BitMap::of(&part.steps)?, stride })
+            Some(LinearTerm { first, map: BitMap::of(&part.steps)?, stride })
         };
         let parts = listed.parts.iter().map(part).collect::<Option<_>>().ok_or_else(not_linear)?;
         let aim = if tile.memory_kind == MemoryKind::Shared { Aim::Banks } else { Aim::Sectors };
@@ -114,7 +114,7 @@ impl Operand {
         };
         let widest = [16, 8, 4, 2].into_iter().filter(|width| *width > bytes).find(fits).unwrap_or(bytes);
         let near = map.neighbours(1, (widest / bytes).trailing_zeros() as usize);
-        Ok(Operand { map, parts, aim, near })
+        Ok(LinearOperand { map, parts, aim, near })
     }
 
     /// The bits of the index along a run of `elements` elements.
@@ -134,9 +134,9 @@ impl Operand {
     }
 }
 
-impl Pair {
+impl LinearOperands {
     /// The operands. Error: one of them is not linear, or the tile does not fit the registers of a warp.
-    pub(crate) fn of(context: &Context) -> Result<Pair, Vec<Reason>> {
+    pub(crate) fn of(context: &Context) -> Result<LinearOperands, Vec<Reason>> {
         let registers = (context.src.placed.size() * context.src.dtype.bytes() + 127) / 128;
         if registers > MOST_REGISTERS {
             return Err(vec![Reason {
@@ -144,9 +144,9 @@ impl Pair {
                 accepted: format!("tiles that take up to {MOST_REGISTERS}"),
             }]);
         }
-        let src = Operand::of(&context.src).map_err(|reason| vec![reason])?;
-        let dst = Operand::of(&context.dst).map_err(|reason| vec![reason])?;
-        Ok(Pair { bytes: context.src.dtype.bytes(), src, dst })
+        let src = LinearOperand::of(&context.src).map_err(|reason| vec![reason])?;
+        let dst = LinearOperand::of(&context.dst).map_err(|reason| vec![reason])?;
+        Ok(LinearOperands { bytes: context.src.dtype.bytes(), src, dst })
     }
 
     /// The move in accesses of these widths, in bytes; `None` if there is none without bank conflicts.
@@ -181,7 +181,7 @@ impl Pair {
     /// Whether every row of a block is an access of the source, and every column one of the destination, with the
     /// elements in the same order. Where a swizzle changes bits inside an access, each row has its own order.
     fn has_whole_runs(&self, shape: &Shape, widths: Widths) -> bool {
-        let is_whole = |operand: &Operand, width: i64, indices: &[i64]| {
+        let is_whole = |operand: &LinearOperand, width: i64, indices: &[i64]| {
             indices.iter().all(|index| operand.inside(*index, width / self.bytes) == 0)
         };
         is_whole(&self.src, widths.src, &shape.down) && is_whole(&self.dst, widths.dst, &shape.across)
@@ -189,8 +189,8 @@ impl Pair {
 
     /// Indices of the first elements of blocks: they move either address by whole accesses.
     fn outer(&self, shape: &Shape, widths: Widths) -> Option<Vec<i64>> {
-        let inside = |operand: &Operand, width: i64, index: i64| operand.inside(index, width / self.bytes);
-        let cleared = |operand: &Operand, width: i64, index: i64| {
+        let inside = |operand: &LinearOperand, width: i64, index: i64| operand.inside(index, width / self.bytes);
+        let cleared = |operand: &LinearOperand, width: i64, index: i64| {
             let low = inside(operand, width, index);
             let near = (0..).zip(operand.run(width / self.bytes)).filter(|(bit, _)| low >> bit & 1 == 1);
             near.fold(index, |index, (_, neighbour)| index ^ neighbour)
@@ -206,9 +206,9 @@ impl Pair {
     /// The move in which `split` bits of rows and columns are in the lane's number.
     fn with_split(&self, shape: &Shape, outer: &[i64], widths: Widths, split: usize) -> Option<BlockPlan> {
         let in_lane = shape.stages - split;
-        let side = |operand: &Operand, width, turns: &[i64]| {
+        let side = |operand: &LinearOperand, width, turns: &[i64]| {
             let map = operand.map.scaled(self.bytes);
-            Side { map, width, aim: operand.aim, turns: turns.to_vec() }
+            LinearSide { map, width, aim: operand.aim, turns: turns.to_vec() }
         };
         let src = side(&self.src, widths.src, &shape.down[..in_lane]);
         let dst = side(&self.dst, widths.dst, &shape.across[..in_lane]);
@@ -229,7 +229,7 @@ impl Pair {
             }
         };
         let exchange = Exchange { unit: shape.unit, stages: (0..shape.stages).map(stage).collect() };
-        let side = |operand: &Operand, width| BlockSide { width, parts: operand.parts.clone() };
+        let side = |operand: &LinearOperand, width| BlockSide { width, parts: operand.parts.clone() };
         let (src, dst) = (side(&self.src, widths.src), side(&self.dst, widths.dst));
         let plan = BlockPlan { bytes: self.bytes, shape: shape.clone(), src, dst, lanes, rest, exchange, split };
         (plan.data_registers() <= MOST_REGISTERS).then_some(plan)
@@ -439,23 +439,23 @@ mod tests {
     use tilewright_layout::SwizzleLayout;
 
     /// Elements of 4 bytes at these positions, with accesses of up to 16 bytes.
-    fn operand(positions: &[i64]) -> Operand {
+    fn operand(positions: &[i64]) -> LinearOperand {
         let map = BitMap::of(positions).expect("linear");
         let near = map.neighbours(1, 2);
-        Operand { map, parts: Vec::new(), aim: Aim::Banks, near }
+        LinearOperand { map, parts: Vec::new(), aim: Aim::Banks, near }
     }
 
     /// A row-major tile of 32 x 32 words becomes column-major. In the source, two bits of the row change bits of the
     /// column, from bit `kept` on.
-    fn turned(kept: i64) -> Pair {
+    fn turned(kept: i64) -> LinearOperands {
         let swizzle = SwizzleLayout::new(kept, 2, 5 - kept, true).expect("a swizzle");
         let src: Vec<i64> = (0..1024).map(|element| swizzle.apply(element)).collect();
         let dst: Vec<i64> = (0..1024).map(|element| element % 32 * 32 + element / 32).collect();
-        Pair { bytes: 4, src: operand(&src), dst: operand(&dst) }
+        LinearOperands { bytes: 4, src: operand(&src), dst: operand(&dst) }
     }
 
     #[test]
-    fn rows_that_a_swizzle_orders_anew_are_no_wide_accesses() {
+    fn rows_reordered_by_a_swizzle_are_not_wide_accesses() {
         let is_planned = |kept: i64, src: i64, dst: i64| turned(kept).plan(Widths { src, dst }).is_some();
         assert_eq!([2, 1, 0].map(|kept| is_planned(kept, 16, 16)), [true, false, false]);
         assert_eq!([2, 1, 0].map(|kept| is_planned(kept, 8, 8)), [true, true, false]);

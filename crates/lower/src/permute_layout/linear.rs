@@ -115,7 +115,7 @@ pub(crate) enum Aim {
 
 /// One side of the move.
 #[derive(Clone, Debug)]
-pub(crate) struct Side {
+pub(crate) struct LinearSide {
     /// Byte addresses, linear over the bits of the element's index.
     pub(crate) map: BitMap,
     /// Bytes of one access.
@@ -139,7 +139,7 @@ pub(crate) struct LaneBit {
 /// Bits of a lane's number.
 pub(crate) const LANE_BITS: usize = 5;
 
-impl Side {
+impl LinearSide {
     /// How many low bits of the lane's number differ between lanes that are served together.
     fn group_bits(&self) -> usize {
         match self.width {
@@ -182,7 +182,7 @@ struct Seen {
 
 impl Seen {
     /// Adds a lane bit; `None` if lanes that are served together would then meet in a bank.
-    fn with(&self, side: &Side, index: i64) -> Option<Seen> {
+    fn with(&self, side: &LinearSide, index: i64) -> Option<Seen> {
         let mut seen = self.clone();
         seen.lanes += 1;
         let served_apart = self.lanes >= side.group_bits();
@@ -197,7 +197,7 @@ impl Seen {
     }
 
     /// The first turns with which this side accepts `index`, as bits.
-    fn turned(&self, side: &Side, index: i64) -> Option<(i64, Seen)> {
+    fn turned(&self, side: &LinearSide, index: i64) -> Option<(i64, Seen)> {
         (0..1i64 << side.turns.len()).find_map(|turns| Some((turns, self.with(side, index ^ side.turn(turns))?)))
     }
 }
@@ -205,7 +205,12 @@ impl Seen {
 /// Lanes for both sides, as sums of the independent indices `basis`; `first` are lane bits that are fixed already.
 /// Where the basis has fewer indices than the lanes could take, there are fewer than 5 bits. `None` if no further lane
 /// bit serves both sides although there are indices left.
-pub(crate) fn choose_lanes(src: &Side, dst: &Side, basis: &[i64], first: &[LaneBit]) -> Option<Vec<LaneBit>> {
+pub(crate) fn choose_lanes(
+    src: &LinearSide,
+    dst: &LinearSide,
+    basis: &[i64],
+    first: &[LaneBit],
+) -> Option<Vec<LaneBit>> {
     let mut lanes = Vec::new();
     let mut taken = Span::default();
     let (mut reads, mut writes) = (Seen::default(), Seen::default());
@@ -233,7 +238,7 @@ pub(crate) fn choose_lanes(src: &Side, dst: &Side, basis: &[i64], first: &[LaneB
 
 /// Indices in the order in which they are tried: those that fill sectors, those of the basis, their pairs, then all
 /// their sums.
-fn candidates(src: &Side, dst: &Side, basis: &[i64]) -> Vec<i64> {
+fn candidates(src: &LinearSide, dst: &LinearSide, basis: &[i64]) -> Vec<i64> {
     let mut found = Vec::new();
     for side in [src, dst].into_iter().filter(|side| side.aim == Aim::Sectors) {
         let mut inside: Vec<i64> = basis.iter().copied().filter(|index| side.sector(*index) == 0).collect();
@@ -271,9 +276,9 @@ mod tests {
     use super::*;
     use tilewright_layout::access::{AccessKind, WarpAccess};
 
-    fn side(addresses: &[i64], width: i64) -> Side {
+    fn side(addresses: &[i64], width: i64) -> LinearSide {
         let map = BitMap::of(addresses).expect("linear");
-        Side { map, width, aim: Aim::Banks, turns: Vec::new() }
+        LinearSide { map, width, aim: Aim::Banks, turns: Vec::new() }
     }
 
     /// Byte addresses of a row-major `rows` x `cols` tile and of its transpose, for the same elements.
@@ -282,7 +287,7 @@ mod tests {
         (all.clone().map(|x| x * bytes).collect(), all.map(|x| (x % cols * rows + x / cols) * bytes).collect())
     }
 
-    fn wavefronts(side: &Side, lanes: &[i64], step: i64) -> u32 {
+    fn wavefronts(side: &LinearSide, lanes: &[i64], step: i64) -> u32 {
         let lane_index = |lane: usize| {
             let set = lanes.iter().enumerate().filter(|(bit, _)| lane >> bit & 1 == 1);
             set.fold(step, |index, (_, vector)| index ^ vector)

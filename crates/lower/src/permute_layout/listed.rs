@@ -22,12 +22,12 @@ pub(crate) struct Listed {
     /// [`FAR`].
     pub(crate) positions: Vec<i64>,
     /// The summands of the positions.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<AddressTerm>,
 }
 
 /// A summand of positions.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct AddressTerm {
     /// The position of the first element, in strides.
     pub(crate) first: Expr,
     /// By element, the number of strides from the first.
@@ -66,7 +66,7 @@ impl Listed {
         let lowest = positions.iter().copied().min().unwrap_or(0).min(0).div_euclid(row) * row;
         let positions: Vec<i64> = positions.iter().map(|p| p - lowest).collect();
         let start = start + lowest;
-        let part = Part { first: start.clone(), steps: positions.clone(), stride: Expr::constant(1) };
+        let part = AddressTerm { first: start.clone(), steps: positions.clone(), stride: Expr::constant(1) };
         Ok(Listed { start, parts: vec![part], positions })
     }
 
@@ -76,14 +76,14 @@ impl Listed {
             return Err(hangs_over(&operand.title));
         }
         let (placed, tile) = (&operand.placed, operand.iters()?);
-        let part = |pitch: &Pitch| Part {
+        let part = |pitch: &Pitch| AddressTerm {
             first: pitch.first.clone(),
             steps: tile.positions(&pitch.axis),
             stride: pitch.stride.clone(),
         };
-        let parts: Vec<Part> = placed.pitches.iter().map(part).collect();
+        let parts: Vec<AddressTerm> = placed.pitches.iter().map(part).collect();
         let mut positions = vec![0; tile.size() as usize];
-        for Part { steps, stride, .. } in &parts {
+        for AddressTerm { steps, stride, .. } in &parts {
             let stride = stride.as_const().unwrap_or(FAR);
             positions.iter_mut().zip(steps).for_each(|(position, step)| *position += step * stride);
         }
@@ -103,7 +103,7 @@ pub(crate) struct LinearAddress<'a> {
 
 /// A summand of an address: a map over the bits of the element's index.
 #[derive(Clone, Debug)]
-pub(crate) struct LinearPart {
+pub(crate) struct LinearTerm {
     /// The position of the first element, in strides.
     pub(crate) first: Expr,
     /// The number of strides, linear over the bits of an element's index.
@@ -113,7 +113,7 @@ pub(crate) struct LinearPart {
 
 /// A summand of an address for one lane.
 struct LaneSum<'a> {
-    part: &'a LinearPart,
+    part: &'a LinearTerm,
     /// The lane's part, in units of `unit`.
     lane: Expr,
     unit: i64,
@@ -127,7 +127,7 @@ impl<'a> LinearAddress<'a> {
     pub(crate) fn new(
         builder: &mut Builder,
         (base, lane): (&str, &Expr),
-        parts: &'a [LinearPart],
+        parts: &'a [LinearTerm],
         lanes: &[i64],
         body: &mut Vec<Stmt>,
     ) -> LinearAddress<'a> {
@@ -147,7 +147,7 @@ impl<'a> LaneSum<'a> {
     fn new(
         builder: &mut Builder,
         (base, lane): (&str, &Expr),
-        part: &'a LinearPart,
+        part: &'a LinearTerm,
         lanes: &[i64],
         body: &mut Vec<Stmt>,
     ) -> LaneSum<'a> {

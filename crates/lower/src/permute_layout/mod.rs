@@ -29,7 +29,7 @@ pub use xor::{XorChoice, XorPlan, XorRefusal, choose_xor, plan_xor};
 
 use tilewright_layout::access::tile_floor;
 
-use self::blocks::Pair;
+use self::blocks::LinearOperands;
 use self::context::Context;
 use self::schedule::PermuteSchedule;
 use crate::refusal::Against;
@@ -49,7 +49,8 @@ pub(crate) static VARIANTS: VariantList<Context, PermuteSchedule> = VariantList 
 /// Runs of lanes on one side, or blocks of runs on both.
 fn accept_vectorized(context: &Context) -> Result<Vec<PermuteSchedule>, Against> {
     let runs = vectorized::accept(context);
-    let blocks = (context.src.dtype.bytes() >= 4).then(|| Pair::of(context).ok()?.cheapest(&[4, 8, 16])).flatten();
+    let blocks =
+        (context.src.dtype.bytes() >= 4).then(|| LinearOperands::of(context).ok()?.cheapest(&[4, 8, 16])).flatten();
     match (runs, blocks) {
         (Err(against @ Against::Reasons(_)), None) | (Err(against @ Against::Refusal(_)), _) => Err(against),
         (runs, blocks) => {

@@ -31,7 +31,7 @@ pub(crate) struct OffsetPlan {
 }
 
 /// Steps that are read before any of them is written.
-struct Part {
+struct StepRun {
     steps: Range<usize>,
     /// The offsets of every step.
     offsets: Vec<Offsets>,
@@ -129,7 +129,7 @@ impl OffsetPlan {
         for first in (0..count).step_by(self.chunk) {
             let steps = first..(first + self.chunk).min(count);
             let offsets = self.lookups(context, builder, &tables, steps.clone(), &mut body);
-            let part = Part { steps, offsets, array };
+            let part = StepRun { steps, offsets, array };
             let reads = self.phase(context, builder, &part, false);
             let writes = self.phase(context, builder, &part, true);
             body = staged(context, body, reads, writes);
@@ -169,8 +169,8 @@ impl OffsetPlan {
     }
 
     /// All accesses of one side in the steps of a part.
-    fn phase(&self, context: &Context, builder: &mut Builder, part: &Part, is_store: bool) -> Vec<Stmt> {
-        let Part { steps, offsets, array } = part;
+    fn phase(&self, context: &Context, builder: &mut Builder, part: &StepRun, is_store: bool) -> Vec<Stmt> {
+        let StepRun { steps, offsets, array } = part;
         let lane = Expr::var(&context.lane);
         let mut phase = Vec::new();
         for ((step, offsets), at) in steps.clone().zip(offsets).zip(0..) {

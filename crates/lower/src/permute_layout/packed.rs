@@ -3,7 +3,7 @@
 
 use tilewright_ir::plan::Reason;
 
-use super::blocks::Pair;
+use super::blocks::LinearOperands;
 use super::context::Context;
 use super::rounds;
 use super::schedule::PermuteSchedule;
@@ -18,7 +18,7 @@ pub(crate) fn accept(context: &Context) -> Result<Vec<PermuteSchedule>, Against>
             accepted: "elements of 1 or 2 bytes".to_string(),
         }]));
     }
-    let mut reasons = match Pair::of(context).map(|pair| pair.cheapest(&[4, 8, 16])) {
+    let mut reasons = match LinearOperands::of(context).map(|pair| pair.cheapest(&[4, 8, 16])) {
         Ok(Some(plan)) => return Ok(vec![PermuteSchedule::Blocks(plan)]),
         Ok(None) => Vec::new(),
         Err(reasons) => reasons,

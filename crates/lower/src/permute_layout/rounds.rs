@@ -8,7 +8,6 @@
 //! [`packing`]); then there are orders in which no two lanes of a step meet in a bank (see [`orders`]).
 
 mod code;
-mod kind;
 mod loads;
 #[cfg(test)]
 mod machine;
@@ -20,6 +19,7 @@ mod regular;
 mod round;
 mod search;
 mod selectors;
+mod shape;
 mod table;
 mod units;
 
@@ -28,10 +28,10 @@ pub(crate) use plan::RoundPlan;
 use tilewright_ir::plan::Reason;
 use tilewright_layout::access::LANES;
 
-use self::kind::{Kind, choices};
 use self::packing::pack;
 use self::round::Round;
-use self::units::{Block, blocks_of};
+use self::shape::{RoundShape, choices};
+use self::units::{WordBlock, blocks_of};
 use super::banks::inside_a_word;
 use super::context::Context;
 use super::listed::Listed;
@@ -89,13 +89,13 @@ fn no_blocks() -> Reason {
 
 /// Rounds for these blocks: those with the fewest steps, and while these have bank conflicts, others with more steps. Error:
 /// blocks that do not fit their rounds.
-fn candidates(blocks: &[Block]) -> Result<Vec<Vec<Round>>, Refusal> {
+fn candidates(blocks: &[WordBlock]) -> Result<Vec<Vec<Round>>, Refusal> {
     let width = blocks.first().map_or(1, |block| block.rows.len());
     let mut found = Vec::new();
     let choices = choices(blocks.len(), width).ok_or_else(|| format!("blocks of {width} words"))?;
-    for kinds in choices {
-        let packing = pack(blocks, &kinds).ok_or("rounds without room for all blocks")?;
-        found.push(rounds(blocks, &kinds, &packing.round_of));
+    for shapes in choices {
+        let packing = pack(blocks, &shapes).ok_or("rounds without room for all blocks")?;
+        found.push(rounds(blocks, &shapes, &packing.round_of));
         if packing.conflicts == 0 {
             break;
         }
@@ -103,10 +103,10 @@ fn candidates(blocks: &[Block]) -> Result<Vec<Vec<Round>>, Refusal> {
     Ok(found)
 }
 
-fn rounds(blocks: &[Block], kinds: &[Kind], round_of: &[usize]) -> Vec<Round> {
-    let mut held: Vec<Vec<&Block>> = vec![Vec::new(); kinds.len()];
+fn rounds(blocks: &[WordBlock], shapes: &[RoundShape], round_of: &[usize]) -> Vec<Round> {
+    let mut held: Vec<Vec<&WordBlock>> = vec![Vec::new(); shapes.len()];
     blocks.iter().zip(round_of).for_each(|(block, round)| held[*round].push(block));
-    kinds.iter().zip(held).map(|(kind, blocks)| Round::of(*kind, &blocks)).collect()
+    shapes.iter().zip(held).map(|(shape, blocks)| Round::of(*shape, &blocks)).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use tilewright_ir::plan::Reason;
 use tilewright_ir::thread::Stmt;
 
 use super::banks::inside_a_word;
-use super::blocks::{BlockPlan, Pair, Widths};
+use super::blocks::{BlockPlan, LinearOperands, Widths};
 use super::context::{Context, MOST_REGISTERS};
 use super::listed::Listed;
 use super::offsets::OffsetPlan;
@@ -21,12 +21,12 @@ const MOST_STEPS: i64 = 2048;
 
 /// A schedule and the form of its addresses.
 pub(crate) struct ScheduledPlan {
-    form: Form,
+    form: AddressForm,
     /// The steps and wavefronts of the schedule, as text.
     quality: String,
 }
 
-enum Form {
+enum AddressForm {
     /// Every bit of the element's index flips fixed bits of the address.
     Linear(BlockPlan),
     /// Lanes take their elements in rotated order.
@@ -63,9 +63,9 @@ fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Ag
     let per_lane = (context.src.placed.size() + 31) / 32;
     let even =
         |form| ScheduledPlan { form, quality: format!("even: {} without bank conflicts", counted(per_lane, "step")) };
-    let linear = Pair::of(context).ok().and_then(|pair| pair.plan(Widths { src: bytes, dst: bytes }));
+    let linear = LinearOperands::of(context).ok().and_then(|pair| pair.plan(Widths { src: bytes, dst: bytes }));
     if let Some(plan) = linear {
-        return Ok(even(Form::Linear(plan)));
+        return Ok(even(AddressForm::Linear(plan)));
     }
     let unknown = [(&src, &context.src), (&dst, &context.dst)].into_iter().filter(|(listed, _)| !listed.is_known());
     let unknown: Vec<Reason> = unknown.map(|(_, operand)| unknown_strides(&operand.title)).collect();
@@ -73,12 +73,12 @@ fn plan(context: &Context, src: Listed, dst: Listed) -> Result<ScheduledPlan, Ag
         return Err(Against::Reasons(unknown));
     }
     if let Some(plan) = RotationPlan::find(context)? {
-        return Ok(even(Form::Rotated(plan)));
+        return Ok(even(AddressForm::Rotated(plan)));
     }
     let steps = Steps::of(bytes, &src.positions, &dst.positions)?;
     let quality = steps.quality();
     let plan = OffsetPlan::new(context, steps, src, dst)?;
-    Ok(ScheduledPlan { form: Form::Offsets(plan), quality })
+    Ok(ScheduledPlan { form: AddressForm::Offsets(plan), quality })
 }
 
 fn too_large(context: &Context, steps: i64) -> Option<Reason> {
@@ -102,18 +102,18 @@ fn too_large(context: &Context, steps: i64) -> Option<Reason> {
 impl ScheduledPlan {
     pub(crate) fn summary(&self) -> String {
         let addresses = match &self.form {
-            Form::Linear(_) => "addresses by exclusive or".to_string(),
-            Form::Rotated(plan) => plan.summary(),
-            Form::Offsets(plan) => plan.summary(),
+            AddressForm::Linear(_) => "addresses by exclusive or".to_string(),
+            AddressForm::Rotated(plan) => plan.summary(),
+            AddressForm::Offsets(plan) => plan.summary(),
         };
         format!("{}; {addresses}", self.quality)
     }
 
     pub(crate) fn build(&self, context: &Context, builder: &mut Builder) -> Result<Vec<Stmt>, Refusal> {
         match &self.form {
-            Form::Linear(plan) => plan.build(context, builder),
-            Form::Rotated(plan) => Ok(plan.build(context, builder)),
-            Form::Offsets(plan) => Ok(plan.build(context, builder)),
+            AddressForm::Linear(plan) => plan.build(context, builder),
+            AddressForm::Rotated(plan) => Ok(plan.build(context, builder)),
+            AddressForm::Offsets(plan) => Ok(plan.build(context, builder)),
         }
     }
 }

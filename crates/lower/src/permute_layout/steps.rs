@@ -57,11 +57,11 @@ fn wavefronts(step: &[Option<usize>; LANES], positions: &[i64], bytes: i64, kind
     i64::from(WarpAccess::of(bytes as u64, kind, address).wavefronts())
 }
 
-type Scheduled = (Vec<[Option<usize>; LANES]>, [i64; 2], bool);
+type StepSchedule = (Vec<[Option<usize>; LANES]>, [i64; 2], bool);
 
 /// Schedules elements of 4, 8 or 16 bytes: banks are grouped to the width of an element, and lanes as they are served
 /// together.
-fn of_granules(bytes: i64, src: &[i64], dst: &[i64]) -> Option<Scheduled> {
+fn of_granules(bytes: i64, src: &[i64], dst: &[i64]) -> Option<StepSchedule> {
     let granules = (128 / bytes) as usize;
     let turns = src.len().div_ceil(granules);
     let granule = |position: &i64| (position % granules as i64) as usize;
@@ -81,7 +81,7 @@ fn of_granules(bytes: i64, src: &[i64], dst: &[i64]) -> Option<Scheduled> {
 }
 
 /// Schedules elements of 1 or 2 bytes: lanes may access the same word.
-fn of_narrow(bytes: i64, src: &[i64], dst: &[i64]) -> Option<Scheduled> {
+fn of_narrow(bytes: i64, src: &[i64], dst: &[i64]) -> Option<StepSchedule> {
     let word = |position: &i64| position * bytes / 4;
     let words: Vec<(i64, i64)> = src.iter().zip(dst).map(|(from, to)| (word(from), word(to))).collect();
     let count = src.len().div_ceil(LANES);

@@ -70,7 +70,7 @@ fn candidates(context: &Context, joint: &Joint) -> Result<Vec<VectorSchedule>, R
 }
 
 /// One side of the move, as it is accessed.
-struct SideAccess<'a> {
+struct VectorSide<'a> {
     operand: &'a MemoryTile,
     /// The operand's layout, in the order of the traversal.
     layout: &'a TileLayout,
@@ -102,8 +102,8 @@ impl VectorSchedule {
         let mut body = Vec::new();
         let array = builder.staging(context.src.dtype, self.steps() * self.width, &mut body);
         let (src, dst) = (self.traversal.src(), self.traversal.dst());
-        let read = SideAccess { operand: &context.src, layout: src, is_wide: self.wide_src, is_store: false };
-        let write = SideAccess { operand: &context.dst, layout: dst, is_wide: self.wide_dst, is_store: true };
+        let read = VectorSide { operand: &context.src, layout: src, is_wide: self.wide_src, is_store: false };
+        let write = VectorSide { operand: &context.dst, layout: dst, is_wide: self.wide_dst, is_store: true };
         let reads = self.phase(context, builder, array, &read);
         let writes = self.phase(context, builder, array, &write);
         staged(context, body, reads, writes)
@@ -115,9 +115,9 @@ impl VectorSchedule {
         context: &Context,
         builder: &mut Builder,
         array: Handle<RegArray>,
-        side: &SideAccess<'_>,
+        side: &VectorSide<'_>,
     ) -> Vec<Stmt> {
-        let SideAccess { operand, layout, is_wide, is_store } = *side;
+        let VectorSide { operand, layout, is_wide, is_store } = *side;
         let lane = Expr::var(&context.lane);
         let step = Var::new("#step", 0, self.steps() - 1);
         let within = Var::new("#within", 0, self.width - 1);

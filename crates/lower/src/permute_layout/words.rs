@@ -42,7 +42,7 @@ pub(crate) fn schedule_words(words: &[(i64, i64)], steps: usize) -> Option<Vec<u
     let mut fewest = total(words, &best, steps);
     let bound: i64 = sides(words).into_iter().map(|side| lower_bound(side.into_iter(), steps)).sum();
     let most_moves = (MOVES + MOVES_PER_ELEMENT * words.len()) / STARTS.len();
-    let mut random = Random(SEED);
+    let mut random = Xorshift(SEED);
     for whole_words in STARTS {
         // A repair looks at all steps for every element that it moves, so large tiles are not repaired.
         if fewest <= bound || words.len() * steps > MOST_REPAIRED {
@@ -147,7 +147,7 @@ struct Repair {
     moves: usize,
     /// After this many moves, no exchange begins.
     most_moves: usize,
-    random: Random,
+    random: Xorshift,
 }
 
 impl Repair {
@@ -169,7 +169,7 @@ impl Repair {
             moved_in: vec![0; words[0].len()],
             moves: 0,
             most_moves,
-            random: Random(SEED),
+            random: Xorshift(SEED),
             words,
         }
     }
@@ -382,9 +382,9 @@ impl Repair {
 }
 
 /// Pseudo-random numbers (xorshift), the same in every run.
-struct Random(u64);
+struct Xorshift(u64);
 
-impl Random {
+impl Xorshift {
     /// A number below `count`, or 0.
     fn below(&mut self, count: usize) -> usize {
         self.0 ^= self.0 << 13;
@@ -425,7 +425,7 @@ mod tests {
 
     fn shuffled(count: usize, seed: u64) -> Vec<usize> {
         let mut places: Vec<usize> = (0..count).collect();
-        Random(seed).shuffle(&mut places);
+        Xorshift(seed).shuffle(&mut places);
         places
     }
 

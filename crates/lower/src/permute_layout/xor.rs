@@ -12,7 +12,7 @@ use tilewright_layout::{PlacedTile, TileLayout};
 use super::context::{Context, staged};
 use super::joint::Joint;
 use super::linear::BitMap;
-use super::listed::{LinearAddress, LinearPart};
+use super::listed::{LinearAddress, LinearTerm};
 use super::reasons::unknown_strides;
 use crate::builder::{Builder, regs};
 use crate::operand::MemoryTile;
@@ -27,10 +27,10 @@ fn operations(expr: &Expr) -> usize {
 }
 
 /// The operand's positions, if they flip fixed bits for each bit of an element's index.
-fn linear(operand: &MemoryTile, layout: &TileLayout) -> Option<LinearPart> {
+fn linear(operand: &MemoryTile, layout: &TileLayout) -> Option<LinearTerm> {
     let plain = operand.placed.pitches.is_empty() && operand.placed.swizzle.is_none();
     let map = BitMap::of(&layout.positions(&M)).filter(|_| plain)?;
-    Some(LinearPart { first: operand.placed.start.clone(), map, stride: Expr::constant(1) })
+    Some(LinearTerm { first: operand.placed.start.clone(), map, stride: Expr::constant(1) })
 }
 
 /// The most elements of one lane that the scheme stages.
@@ -213,7 +213,7 @@ impl XorPlan {
     }
 
     /// The positions of a lane's elements, as bit flips of the first one's position.
-    fn flipped(&self, builder: &mut Builder, name: (&str, &Expr), part: LinearPart, body: &mut Vec<Stmt>) -> Vec<Expr> {
+    fn flipped(&self, builder: &mut Builder, name: (&str, &Expr), part: LinearTerm, body: &mut Vec<Stmt>) -> Vec<Expr> {
         let k = self.choice.k.unwrap_or(0) as usize;
         // Bit `b` of the lane is bit `b` of the element; the upper `k` also turn the iteration index.
         let turned = |bit: usize| if bit + k >= 5 { 1 << (bit + k) } else { 0 };

@@ -17,22 +17,22 @@ use tilewright_layout::DType;
 
 use crate::builder::{Builder, regs};
 use crate::conditions::under;
-use crate::elements::{Held, Slot};
+use crate::elements::{FragmentRegisters, Slot};
 use crate::operand::other_operands;
 use crate::refusal::Refusal;
 use crate::threads::{members, number};
 use crate::variant::{Schedule, Variant, VariantList};
 use neutral::{combine, neutral};
-use rows::{Exchange, Order, Rows};
+use rows::{Order, Rows, ShuffleMask};
 
 /// What the variants of `reduce` decide on.
 pub(crate) struct Context {
     /// What to reduce: the kind, the dimension, and whether the old result is cleared.
-    told: Reduce,
+    attributes: Reduce,
     /// The fragment that is reduced.
-    source: Held,
+    source: FragmentRegisters,
     /// The fragment of the results.
-    result: Held,
+    result: FragmentRegisters,
     /// By thread, the rows whose result it must hold, and the slot of each.
     owned: Vec<BTreeMap<usize, Slot>>,
     /// The parts of all rows.
@@ -53,7 +53,7 @@ pub(crate) struct ReduceSchedule {
     /// The parts that are combined.
     rows: Rc<Rows>,
     /// The shuffles within warps.
-    exchange: Exchange,
+    exchange: ShuffleMask,
     /// By row, the threads that put their part in shared memory; `None` if the shuffles complete the rows.
     leaders: Option<Vec<Vec<usize>>>,
 }
@@ -101,7 +101,7 @@ fn accept_across(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> 
 /// Counts every element on the first of its threads, and combines all parts through shared memory: this accepts any
 /// layout.
 fn accept_single(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> {
-    let exchange = Exchange { bits: 0 };
+    let exchange = ShuffleMask { bits: 0 };
     let leaders = context
         .single
         .leaders(exchange)
@@ -112,7 +112,7 @@ fn accept_single(context: &Context) -> Result<Vec<ReduceSchedule>, Vec<Reason>> 
 impl Context {
     /// Resolves the operands of a `reduce`. Error: one of them is not a whole fragment, or has no layout.
     fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
-        let (OpKind::Reduce(told), [dst, src]) = (op.kind, &op.operands[..]) else {
+        let (OpKind::Reduce(attributes), [dst, src]) = (op.kind, &op.operands[..]) else {
             return Err(other_operands(kernel, op));
         };
         let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
@@ -122,13 +122,13 @@ impl Context {
                 return Err(refused(format!("`{}` is not a whole fragment", tile_title(kernel, tile))));
             }
         }
-        let held = |handle| Held::of(kernel, builder, handle).map_err(refused);
+        let held = |handle| FragmentRegisters::of(kernel, builder, handle).map_err(refused);
         let (source, result) = (held(src.buffer)?, held(dst.buffer)?);
-        let below: i64 = src.extents[told.dimension + 1..].iter().product();
-        let extent = src.extents[told.dimension];
+        let below: i64 = src.extents[attributes.dimension + 1..].iter().product();
+        let extent = src.extents[attributes.dimension];
         let row_of = |element: usize| (element as i64 / below / extent * below + element as i64 % below) as usize;
         let map = source.map(src.elements() as usize);
-        let is_idempotent = combine(told.kind) != ElementOp::Add;
+        let is_idempotent = combine(attributes.kind) != ElementOp::Add;
         let in_order = |order| Rows::of(&map, dst.elements() as usize, row_of, is_idempotent, order);
         let single = Rows::of(&map.once_in_place(), dst.elements() as usize, row_of, is_idempotent, Order::Rows);
         let (by_slot, by_row) = (in_order(Order::Slots), in_order(Order::Rows));
@@ -143,7 +143,7 @@ impl Context {
         let dtypes = [dst, src].map(|tile| kernel.buffers[tile.buffer].dtype);
         let thread = Expr::var(&kernel.thread());
         Ok(Context {
-            told,
+            attributes,
             source,
             result,
             owned,
@@ -206,7 +206,7 @@ struct Make<'a> {
 
 impl Make<'_> {
     fn combined(&self, a: Value, b: Value) -> Value {
-        Value::Op(combine(self.context.told.kind), vec![a, b])
+        Value::Op(combine(self.context.attributes.kind), vec![a, b])
     }
 
     /// Adds statements that the threads of `set` execute, and that threads for which `may` is true may execute as
@@ -241,7 +241,10 @@ impl Make<'_> {
                 let set = self.set(|thread| has(thread, slot));
                 // The value so far of threads without the first slot; threads without part in this row never read it.
                 if at == 0 && set.contains(&false) {
-                    self.out.push(Stmt::Set { to: target.clone(), value: neutral(context.told.kind, context.dtype)? });
+                    self.out.push(Stmt::Set {
+                        to: target.clone(),
+                        value: neutral(context.attributes.kind, context.dtype)?,
+                    });
                 }
                 let element = context.element(slot);
                 let sum = Value::Reg(array, place as i64);
@@ -252,7 +255,7 @@ impl Make<'_> {
         Ok(array)
     }
 
-    fn exchanged(&mut self, parts: Handle<RegArray>, exchange: Exchange) {
+    fn exchanged(&mut self, parts: Handle<RegArray>, exchange: ShuffleMask) {
         let most = self.rows.most_parts() as i64;
         if exchange.bits == 0 || most == 0 {
             return;
@@ -298,7 +301,7 @@ impl Make<'_> {
     fn result(&self, slot: Slot, value: Value) -> Stmt {
         let context = self.context;
         let known = cast(context.dtype, context.dtypes[0], context.result.read(slot));
-        let value = if context.told.clear { value } else { self.combined(known, value) };
+        let value = if context.attributes.clear { value } else { self.combined(known, value) };
         let value = context.result.written(slot, cast(context.dtypes[0], context.dtype, value));
         Stmt::Assign { to: regs(context.result.array, slot.register, 1), value }
     }
@@ -362,7 +365,7 @@ impl Make<'_> {
         let sum = self.builder.registers("sum", context.dtype, 1, 1, &mut self.out);
         let part = if most > 1 { self.builder.registers("part", context.dtype, 1, 1, &mut self.out) } else { sum };
         if has_row.contains(&false) {
-            self.out.push(Stmt::Set { to: regs(sum, 0, 1), value: neutral(context.told.kind, context.dtype)? });
+            self.out.push(Stmt::Set { to: regs(sum, 0, 1), value: neutral(context.attributes.kind, context.dtype)? });
         }
         for at in 0..most {
             let position = |thread: usize| {
@@ -394,7 +397,7 @@ impl Context {
         let made = |value: Value| cast(self.dtype, self.dtypes[1], value);
         let absolute = |value: Value| Value::Op(ElementOp::Abs, vec![value]);
         let element = self.source.in_slot(slot);
-        match self.told.kind {
+        match self.attributes.kind {
             ReduceKind::AbsMax => made(absolute(element)),
             ReduceKind::AbsSum => absolute(made(element)),
             ReduceKind::Sum | ReduceKind::Max | ReduceKind::Min => made(element),
@@ -403,7 +406,7 @@ impl Context {
 
     /// Whether a thread may write any value to a register: it has no result there, and the old value is not read.
     fn may_write(&self, thread: usize, slot: Slot) -> bool {
-        self.told.clear && !self.slots(thread).any(|(known, _)| known.register == slot.register)
+        self.attributes.clear && !self.slots(thread).any(|(known, _)| known.register == slot.register)
     }
 
     /// The slots of a thread's results, and their rows.

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_begin_with_what_no_element_is_lost_to() {
+    fn the_neutral_value_of_floats_is_nan_or_minus_zero() {
         for dtype in [DType::F32, DType::F64] {
             for kind in [ReduceKind::Max, ReduceKind::Min, ReduceKind::AbsMax] {
                 assert!(matches!(neutral(kind, dtype), Ok(Scalar::Float(value)) if value.is_nan()));

@@ -7,7 +7,7 @@ use tilewright_layout::map::Map;
 const LANES: usize = 32;
 
 /// The slots of a thread's part of a row.
-pub(super) type Part = Vec<usize>;
+pub(super) type PartSlots = Vec<usize>;
 
 /// The order of a thread's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) enum Order {
 #[derive(Clone, Debug)]
 struct Own {
     row: usize,
-    part: Part,
+    part: PartSlots,
     /// The elements of the part.
     elements: BTreeSet<usize>,
 }
@@ -40,12 +40,12 @@ pub(super) struct Rows {
 /// An exchange combines the parts of a row within one warp, over the threads that differ only in these bits of their
 /// lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Exchange {
+pub(super) struct ShuffleMask {
     /// The bits, as a mask.
     pub(super) bits: usize,
 }
 
-impl Exchange {
+impl ShuffleMask {
     /// The masks of the shuffles, lowest bit first.
     pub(super) fn masks(self) -> impl Iterator<Item = usize> {
         (0..5).map(|bit| 1 << bit).filter(move |mask| self.bits & mask != 0)
@@ -110,35 +110,35 @@ impl Rows {
     }
 
     /// The row at a place among a thread's rows, and its part.
-    pub(super) fn at(&self, thread: usize, place: usize) -> Option<(usize, &Part)> {
+    pub(super) fn at(&self, thread: usize, place: usize) -> Option<(usize, &PartSlots)> {
         self.of_thread[thread].get(place).map(|own| (own.row, &own.part))
     }
 
     /// The smallest exchange after which every thread that has part of a row has all of it; `None` if there is none.
-    pub(super) fn complete(&self) -> Option<Exchange> {
+    pub(super) fn complete(&self) -> Option<ShuffleMask> {
         self.exchanges().find(|exchange| {
             self.all_groups(*exchange, |row, once, all| all == self.elements[row].len() && (once || self.is_idempotent))
         })
     }
 
     /// The widest exchange in which no element counts twice.
-    pub(super) fn partial(&self) -> Exchange {
-        let is_right = |exchange: &Exchange| self.all_groups(*exchange, |_, once, _| once || self.is_idempotent);
+    pub(super) fn partial(&self) -> ShuffleMask {
+        let is_right = |exchange: &ShuffleMask| self.all_groups(*exchange, |_, once, _| once || self.is_idempotent);
         let widest = self.exchanges().filter(is_right).max_by_key(|exchange| exchange.bits.count_ones());
-        widest.unwrap_or(Exchange { bits: 0 })
+        widest.unwrap_or(ShuffleMask { bits: 0 })
     }
 
     /// All exchanges, those of fewer shuffles first.
-    fn exchanges(&self) -> impl Iterator<Item = Exchange> {
+    fn exchanges(&self) -> impl Iterator<Item = ShuffleMask> {
         let mut all: Vec<usize> = (0..LANES).collect();
         all.sort_by_key(|bits| (bits.count_ones(), *bits));
         let threads = self.threads();
-        all.into_iter().filter(move |bits| *bits < threads.max(1)).map(|bits| Exchange { bits })
+        all.into_iter().filter(move |bits| *bits < threads.max(1)).map(|bits| ShuffleMask { bits })
     }
 
     /// Whether in every group all threads have the same row at the same place, and `is_right(row, whether no element
     /// is there twice, number of elements)`.
-    fn all_groups(&self, exchange: Exchange, is_right: impl Fn(usize, bool, usize) -> bool) -> bool {
+    fn all_groups(&self, exchange: ShuffleMask, is_right: impl Fn(usize, bool, usize) -> bool) -> bool {
         (0..self.threads()).all(|thread| {
             self.of_thread[thread].iter().enumerate().all(|(place, own)| {
                 let at = |other: usize| self.of_thread.get(other)?.get(place).filter(|other| other.row == own.row);
@@ -152,7 +152,7 @@ impl Rows {
 
     /// After an exchange, for every row the threads whose parts make it up: one thread of each group that counts.
     /// Error: no choice of threads makes up a row.
-    pub(super) fn leaders(&self, exchange: Exchange) -> Result<Vec<Vec<usize>>, String> {
+    pub(super) fn leaders(&self, exchange: ShuffleMask) -> Result<Vec<Vec<usize>>, String> {
         let mut leaders = vec![Vec::new(); self.elements.len()];
         for (row, leaders) in leaders.iter_mut().enumerate() {
             let mut counted: BTreeSet<usize> = BTreeSet::new();
@@ -199,13 +199,13 @@ mod tests {
     #[test]
     fn a_row_on_one_thread_needs_no_exchange() {
         let rows = rows(32, 32, Spread { row: 3, group: 1, groups: 32, vector: 1 }, false);
-        assert_eq!(rows.complete(), Some(Exchange { bits: 0 }));
+        assert_eq!(rows.complete(), Some(ShuffleMask { bits: 0 }));
     }
 
     #[test]
     fn a_row_across_warps_is_led_by_one_thread_of_each() {
         let rows = rows(64, 1, Spread { row: 64, group: 64, groups: 1, vector: 1 }, false);
-        assert_eq!((rows.complete(), rows.partial()), (None, Exchange { bits: 31 }));
+        assert_eq!((rows.complete(), rows.partial()), (None, ShuffleMask { bits: 31 }));
         assert_eq!(rows.leaders(rows.partial()), Ok(vec![vec![0, 32]]));
     }
 
@@ -216,6 +216,6 @@ mod tests {
         assert_eq!(rows.complete().map(|exchange| exchange.masks().collect()), Some(vec![1, 2]));
         let map = Map::of_slots(8, 3, |thread, _| (thread < 6).then_some(thread % 3), 1);
         let rows = Rows::of(&map, 1, |_| 0, false, Order::Slots);
-        assert_eq!(rows.leaders(Exchange { bits: 0 }), Ok(vec![vec![0, 1, 2]]));
+        assert_eq!(rows.leaders(ShuffleMask { bits: 0 }), Ok(vec![vec![0, 1, 2]]));
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct LoopRef {
 
 /// The accesses of an op between two of its own barriers.
 #[derive(Clone, Debug)]
-pub(super) struct Accesses {
+pub(super) struct AccessGroup {
     /// The op, for reasons in plans.
     pub(super) title: String,
     pub(super) body: Vec<Stmt>,

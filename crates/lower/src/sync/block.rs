@@ -14,7 +14,7 @@ pub(crate) struct OpBlock {
     pub(crate) guard: Option<Cond>,
     pub(crate) body: Vec<Stmt>,
     /// The barrier before the op.
-    pub(crate) barrier: Option<Needed>,
+    pub(crate) barrier: Option<RequiredBarrier>,
     /// Index of the op's plan.
     pub(crate) op: usize,
 }
@@ -46,12 +46,12 @@ pub(crate) struct Branch {
 
 /// The barrier that stands before an op, and why.
 #[derive(Clone, Debug)]
-pub(crate) struct Needed {
+pub(crate) struct RequiredBarrier {
     pub(crate) scope: Scope,
     pub(crate) reasons: Vec<String>,
 }
 
-impl Needed {
+impl RequiredBarrier {
     pub(crate) fn inst(&self) -> Inst {
         if self.scope <= Scope::Warp { Inst::SyncWarp } else { Inst::SyncThreads }
     }
@@ -63,23 +63,23 @@ impl Needed {
 }
 
 /// A part of an op's body, in order.
-pub(super) enum Part {
-    Accesses(Vec<Stmt>),
+pub(super) enum OpSegment {
+    AccessGroup(Vec<Stmt>),
     Barrier(Scope),
 }
 
 impl OpBlock {
     /// The op's accesses, cut at its own barriers. Each part repeats the variables defined before it, so it can be
     /// traced alone.
-    pub(super) fn parts(&self) -> Vec<Part> {
+    pub(super) fn parts(&self) -> Vec<OpSegment> {
         let mut parts = Vec::new();
         let mut names: Vec<Stmt> = Vec::new();
         let mut current: Vec<Stmt> = Vec::new();
         for stmt in &self.body {
             let scope = stmt.orders();
             if scope > Scope::Thread {
-                parts.push(Part::Accesses(self.guarded(std::mem::replace(&mut current, names.clone()))));
-                parts.push(Part::Barrier(scope));
+                parts.push(OpSegment::AccessGroup(self.guarded(std::mem::replace(&mut current, names.clone()))));
+                parts.push(OpSegment::Barrier(scope));
                 continue;
             }
             // The variable of a loop is not visible after the loop.
@@ -88,7 +88,7 @@ impl OpBlock {
             }
             current.push(stmt.clone());
         }
-        parts.push(Part::Accesses(self.guarded(current)));
+        parts.push(OpSegment::AccessGroup(self.guarded(current)));
         parts
     }
 

@@ -5,7 +5,7 @@ use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr, for_each_stmt}
 use tilewright_ir::{Handle, HwIndex};
 use tilewright_layout::axis::Scope;
 
-use super::accesses::Accesses;
+use super::accesses::AccessGroup;
 use crate::trace::{Env, Touch, Trace, owner, trace};
 
 /// The most assignments of loop variables and block indices that are compared, per side. Beyond, the widest conflict
@@ -15,8 +15,8 @@ const COMPARED: usize = 32;
 /// The scope in which `later` has to be ordered after `earlier`, and why; `None` if program order suffices.
 pub(super) fn conflict(
     program: &Program,
-    earlier: &Accesses,
-    later: &Accesses,
+    earlier: &AccessGroup,
+    later: &AccessGroup,
     widest: Scope,
 ) -> Option<(Scope, String)> {
     let common = common_memories(program, earlier, later);
@@ -42,7 +42,7 @@ pub(super) fn conflict(
 }
 
 /// The memories that both access and at least one writes.
-fn common_memories(program: &Program, earlier: &Accesses, later: &Accesses) -> Vec<Handle<Memory>> {
+fn common_memories(program: &Program, earlier: &AccessGroup, later: &AccessGroup) -> Vec<Handle<Memory>> {
     let owners = program.memories.iter().map(|(handle, _)| handle).filter(|handle| owner(program, *handle) == *handle);
     owners
         .filter(|memory| {
@@ -68,8 +68,8 @@ fn effects(program: &Program, body: &[Stmt], memory: Handle<Memory>) -> (bool, b
 /// `None` if there are too many of them, or if they do not determine the bytes.
 fn exact(
     program: &Program,
-    earlier: &Accesses,
-    later: &Accesses,
+    earlier: &AccessGroup,
+    later: &AccessGroup,
     common: &[Handle<Memory>],
     widest: Scope,
 ) -> Option<Option<Scope>> {
@@ -79,7 +79,7 @@ fn exact(
     let shared: Vec<&Var> = earlier.loops.iter().filter(|l| later.loops.contains(l)).map(|l| &l.var).collect();
     let (a, b) = (Relevant::of(earlier), Relevant::of(later));
     let (before, after) = (assignments(&a.all())?, assignments(&b.all())?);
-    let traced = |accesses: &Accesses, env: &Env| {
+    let traced = |accesses: &AccessGroup, env: &Env| {
         let Trace { mut touches, is_whole } = trace(program, &accesses.body, 0..(program.threads + 31) / 32, env);
         touches.retain(|t| common.contains(&owner(program, t.memory)));
         is_whole.then_some(touches)
@@ -151,7 +151,7 @@ struct Relevant {
 }
 
 impl Relevant {
-    fn of(accesses: &Accesses) -> Relevant {
+    fn of(accesses: &AccessGroup) -> Relevant {
         let mut relevant = Relevant { loops: Vec::new(), blocks: Vec::new() };
         for_each_expr(&accesses.body, &mut |expr| {
             expr.for_each_var(&mut |var| {

@@ -5,7 +5,7 @@ use tilewright_expr::Expr;
 use tilewright_layout::{PlaceDigit, digits_of_list};
 
 /// The threads whose numbers matter: at most `places` threads, `distance` apart, the first of them `first`.
-struct Known {
+struct SampledThreads {
     /// Number of evenly spaced threads, up to the last that matters.
     places: i64,
     /// The first thread.
@@ -30,12 +30,12 @@ pub(crate) fn fit(values: &[Option<i64>], thread: &Expr, multiple: i64) -> Optio
     let places: Vec<Option<i64>> =
         (first..=last).step_by(distance as usize).map(|at| values[at as usize].map(|value| value - base)).collect();
     let digits = digits_of_list(&places)?;
-    let known = Known { places: places.len() as i64, first, distance, base };
+    let known = SampledThreads { places: places.len() as i64, first, distance, base };
     Some(expression(&digits, &known, thread, multiple))
 }
 
-fn expression(digits: &[PlaceDigit], known: &Known, thread: &Expr, multiple: i64) -> Expr {
-    let Known { places, first, distance, base } = *known;
+fn expression(digits: &[PlaceDigit], known: &SampledThreads, thread: &Expr, multiple: i64) -> Expr {
+    let SampledThreads { places, first, distance, base } = *known;
     // A single digit needs no division: the thread itself is scaled, if the scaled thread is visibly a multiple of
     // `multiple`.
     if let [digit] = digits
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_digits_is_told() {
+    fn values_without_digits_give_none() {
         assert_eq!(text([0, 1, 3, 2, 7].into_iter().map(Some)), None);
     }
 }

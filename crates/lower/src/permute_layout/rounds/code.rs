@@ -7,7 +7,7 @@ use tilewright_layout::DType;
 use tilewright_layout::access::LANES;
 
 use super::plan::RoundPlan;
-use super::recipe::{Action, Place, actions, written};
+use super::recipe::{Action, VirtualReg, actions, written};
 use super::round::Round;
 use super::table::{first_selector, first_value, selector_entries, selector_table};
 use crate::builder::{Builder, regs};
@@ -28,18 +28,18 @@ struct Site<'a> {
 
 /// Where the registers of one round begin.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct RoundRegisters {
     /// The first register of its words.
     words: i64,
     /// The first register of its intermediate values.
     scratch: i64,
 }
 
-impl Held {
-    fn at(&self, registers: Handle<RegArray>, place: Place) -> Regs {
+impl RoundRegisters {
+    fn at(&self, registers: Handle<RegArray>, place: VirtualReg) -> Regs {
         match place {
-            Place::Word(at) => regs(registers, self.words + at, 1),
-            Place::Scratch(at) => regs(registers, self.scratch + at, 1),
+            VirtualReg::Word(at) => regs(registers, self.words + at, 1),
+            VirtualReg::Scratch(at) => regs(registers, self.scratch + at, 1),
         }
     }
 }
@@ -53,7 +53,7 @@ struct Phases {
 }
 
 /// The inputs of a round other than registers, as expressions of the lane.
-struct Needed {
+struct RoundInputs {
     /// The source word of every step.
     src: Vec<Expr>,
     /// The destination word of every step.
@@ -65,8 +65,8 @@ struct Needed {
 /// A round, with what it is made of.
 struct RoundMove<'a> {
     round: &'a Round,
-    needed: Needed,
-    held: Held,
+    needed: RoundInputs,
+    held: RoundRegisters,
 }
 
 impl RoundPlan {
@@ -75,12 +75,12 @@ impl RoundPlan {
         let site = self.site(context, builder, &mut body);
         for chunk in &self.chunks {
             let mut phases = Phases::default();
-            let mut held = Held { words: 0, scratch: self.most_words() };
+            let mut held = RoundRegisters { words: 0, scratch: self.most_words() };
             for round in chunk.clone() {
                 let needed = self.needed(&site, builder, round, &mut body)?;
                 let one = RoundMove { round: &self.rounds[round], needed, held };
                 self.move_round(&site, builder, &one, &mut phases);
-                held.words += self.rounds[round].kind.steps() as i64;
+                held.words += self.rounds[round].shape.steps() as i64;
                 held.scratch += self.own_scratch();
             }
             phases.reads.extend(phases.exchanges);
@@ -107,7 +107,7 @@ impl RoundPlan {
         builder: &mut Builder,
         at: usize,
         body: &mut Vec<Stmt>,
-    ) -> Result<Needed, Refusal> {
+    ) -> Result<RoundInputs, Refusal> {
         let round = &self.rounds[at];
         let first = first_value(&self.rounds, at);
         let mut entries = Vec::new();
@@ -128,7 +128,7 @@ impl RoundPlan {
         };
         let selectors = round.selectors(&site.lane, [&read, &write], &listed)?;
         let selectors = selectors.into_iter().map(|selector| named(builder, "sel", selector, body)).collect();
-        Ok(Needed { src, dst, selectors })
+        Ok(RoundInputs { src, dst, selectors })
     }
 
     /// Adds the statements of a round. Lanes that share blocks exchange by shuffles, in which idle lanes take part.
@@ -137,18 +137,18 @@ impl RoundPlan {
         let Site { context, registers, .. } = *site;
         let loads = needed.src.iter().zip(0..).map(|(word, step)| {
             let index = self.index(builder, &self.src, word);
-            Stmt::Load { to: held.at(registers, Place::Word(step)), memory: context.src.memory, index }
+            Stmt::Load { to: held.at(registers, VirtualReg::Word(step)), memory: context.src.memory, index }
         });
         let loads: Vec<Stmt> = loads.collect();
         let exchange = exchange(builder, registers, one);
-        let stores = needed.dst.iter().zip(written(round.kind)).map(|(word, place)| {
+        let stores = needed.dst.iter().zip(written(round.shape)).map(|(word, place)| {
             let index = self.index(builder, &self.dst, word);
             Stmt::Store { memory: context.dst.memory, index, from: held.at(registers, place) }
         });
         let stores: Vec<Stmt> = stores.collect();
-        let sharing = round.kind.sharing() > 1;
+        let sharing = round.shape.sharing() > 1;
         if sharing && round.busy() < LANES {
-            let words = regs(registers, held.words, round.kind.steps() as i64);
+            let words = regs(registers, held.words, round.shape.steps() as i64);
             phases.reads.push(Stmt::Set { to: words, value: 0.into() });
         }
         phases.reads.extend(if_busy(site, round, loads));
@@ -168,7 +168,7 @@ fn exchange(
     registers: Handle<RegArray>,
     RoundMove { round, needed, held }: &RoundMove<'_>,
 ) -> Vec<Stmt> {
-    let at = |place: &Place| held.at(registers, *place);
+    let at = |place: &VirtualReg| held.at(registers, *place);
     let statement = |action: &Action| match action {
         Action::Permute { to, from, selector, flip } => {
             let selector = &needed.selectors[*selector] ^ &Expr::constant(*flip);
@@ -186,7 +186,7 @@ fn exchange(
             ..Call::plain(Inst::ShuffleXor)
         }),
     };
-    actions(round.kind).iter().map(statement).collect()
+    actions(round.shape).iter().map(statement).collect()
 }
 
 /// `body`, under a condition if some lanes are idle.

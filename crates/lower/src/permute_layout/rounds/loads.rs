@@ -1,6 +1,6 @@
 //! How full the banks are in every round.
 
-use super::kind::Kind;
+use super::shape::RoundShape;
 use crate::permute_layout::banks::BANKS;
 
 /// The round of every block, and the number of excess words: those beyond what their banks can serve.
@@ -15,7 +15,7 @@ pub(crate) struct Packing {
 /// How many words of each bank move in each round.
 #[derive(Clone, Debug)]
 pub(crate) struct Loads<'a> {
-    kinds: &'a [Kind],
+    shapes: &'a [RoundShape],
     /// Banks of the words of every block.
     banks: &'a [Vec<usize>],
     /// By round: words of each bank, of the source and then of the destination.
@@ -23,13 +23,13 @@ pub(crate) struct Loads<'a> {
 }
 
 impl<'a> Loads<'a> {
-    pub(crate) fn new(kinds: &'a [Kind], banks: &'a [Vec<usize>]) -> Loads<'a> {
-        Loads { kinds, banks, words: vec![[0; 2 * BANKS]; kinds.len()] }
+    pub(crate) fn new(shapes: &'a [RoundShape], banks: &'a [Vec<usize>]) -> Loads<'a> {
+        Loads { shapes, banks, words: vec![[0; 2 * BANKS]; shapes.len()] }
     }
 
     /// Puts a block into a round. Returns by how many the excess words grow.
     pub(crate) fn add(&mut self, block: usize, round: usize) -> i64 {
-        let (words, steps) = (&mut self.words[round], self.kinds[round].steps());
+        let (words, steps) = (&mut self.words[round], self.shapes[round].steps());
         let mut more = 0;
         for bank in &self.banks[block] {
             words[*bank] += 1;
@@ -40,7 +40,7 @@ impl<'a> Loads<'a> {
 
     /// Takes a block out of a round. Returns by how many the excess words shrink.
     pub(crate) fn remove(&mut self, block: usize, round: usize) -> i64 {
-        let (words, steps) = (&mut self.words[round], self.kinds[round].steps());
+        let (words, steps) = (&mut self.words[round], self.shapes[round].steps());
         let mut fewer = 0;
         for bank in &self.banks[block] {
             fewer += i64::from(words[*bank] > steps);

@@ -1,6 +1,6 @@
 //! Executes an exchange on bytes that are numbers.
 
-use super::recipe::{Action, Place};
+use super::recipe::{Action, VirtualReg};
 
 /// The registers of a lane.
 #[derive(Clone, Debug, Default)]
@@ -11,17 +11,17 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn get(&self, place: Place) -> [i64; 4] {
+    pub(crate) fn get(&self, place: VirtualReg) -> [i64; 4] {
         match place {
-            Place::Word(at) => self.words[at as usize],
-            Place::Scratch(at) => self.scratch[at as usize],
+            VirtualReg::Word(at) => self.words[at as usize],
+            VirtualReg::Scratch(at) => self.scratch[at as usize],
         }
     }
 
-    fn set(&mut self, place: Place, value: [i64; 4]) {
+    fn set(&mut self, place: VirtualReg, value: [i64; 4]) {
         match place {
-            Place::Word(at) => self.words[at as usize] = value,
-            Place::Scratch(at) => self.scratch[at as usize] = value,
+            VirtualReg::Word(at) => self.words[at as usize] = value,
+            VirtualReg::Scratch(at) => self.scratch[at as usize] = value,
         }
     }
 }

@@ -75,7 +75,7 @@ impl RoundPlan {
 
     /// Registers of a lane that a round takes until it is written: words, and the entries that were looked up.
     fn registers(&self, round: &Round) -> i64 {
-        (round.kind.steps() + self.entries(round)) as i64 + self.own_scratch()
+        (round.shape.steps() + self.entries(round)) as i64 + self.own_scratch()
     }
 
     /// Entries that a lane looks up for a round, in all tables.
@@ -85,7 +85,7 @@ impl RoundPlan {
 
     /// Units of a word, which are also the rows of a block.
     fn width(&self) -> usize {
-        self.rounds.first().map_or(1, |round| round.kind.width())
+        self.rounds.first().map_or(1, |round| round.shape.width())
     }
 
     /// Registers that every round needs for itself besides its words: exchanged halves are written from there.
@@ -96,7 +96,7 @@ impl RoundPlan {
     /// The most words that a lane holds at once.
     pub(super) fn most_words(&self) -> i64 {
         let words =
-            |part: &Range<usize>| self.rounds[part.clone()].iter().map(|round| round.kind.steps()).sum::<usize>();
+            |part: &Range<usize>| self.rounds[part.clone()].iter().map(|round| round.shape.steps()).sum::<usize>();
         self.chunks.iter().map(words).max().unwrap_or(0) as i64
     }
 
@@ -119,7 +119,7 @@ impl RoundPlan {
 
     /// The cost of both phases, as text.
     fn passes(&self, context: &Context) -> String {
-        let steps: usize = self.rounds.iter().map(|round| round.kind.steps()).sum();
+        let steps: usize = self.rounds.iter().map(|round| round.shape.steps()).sum();
         if [&context.src, &context.dst].iter().any(|operand| operand.memory_kind != MemoryKind::Shared) {
             return counted(steps, "step");
         }

@@ -5,11 +5,11 @@
 
 use tilewright_expr::Expr;
 
-use super::kind::Kind;
+use super::shape::RoundShape;
 
 /// A register of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum VirtualReg {
     /// One of the words that were read.
     Word(i64),
     /// An intermediate value.
@@ -21,32 +21,32 @@ pub(crate) enum Place {
 pub(crate) enum Action {
     /// Four of the eight bytes of two registers.
     Permute {
-        to: Place,
-        from: [Place; 2],
+        to: VirtualReg,
+        from: [VirtualReg; 2],
         /// Index of the selector among the lane's selectors.
         selector: usize,
         /// The bits that are XORed into the selector here.
         flip: i64,
     },
     /// The register of the lane whose number differs in the bits of the mask.
-    Shuffle { to: Place, from: Place, mask: i64 },
+    Shuffle { to: VirtualReg, from: VirtualReg, mask: i64 },
 }
 
-use Place::{Scratch, Word};
+use VirtualReg::{Scratch, Word};
 
 /// XORed into a selector, moves from one column of a block of bytes to its neighbour.
 const NEXT_BYTE: i64 = 0x1111;
 /// XORed into a selector, moves from one column of a block of halves to the other.
 const OTHER_HALF: i64 = 0x2222;
 
-fn permute(to: Place, from: [Place; 2], selector: usize, flip: i64) -> Action {
+fn permute(to: VirtualReg, from: [VirtualReg; 2], selector: usize, flip: i64) -> Action {
     Action::Permute { to, from, selector, flip }
 }
 
 /// The exchange of a round.
-pub(crate) fn actions(kind: Kind) -> Vec<Action> {
-    match kind {
-        Kind::Four => vec![
+pub(crate) fn actions(shape: RoundShape) -> Vec<Action> {
+    match shape {
+        RoundShape::Four => vec![
             permute(Scratch(0), [Word(0), Word(1)], 0, 0),
             permute(Scratch(1), [Word(2), Word(3)], 0, 0),
             permute(Scratch(2), [Word(0), Word(1)], 1, 0),
@@ -56,78 +56,78 @@ pub(crate) fn actions(kind: Kind) -> Vec<Action> {
             permute(Word(2), [Scratch(2), Scratch(3)], 2, 0),
             permute(Word(3), [Scratch(2), Scratch(3)], 2, NEXT_BYTE),
         ],
-        Kind::FourInTwo => vec![
+        RoundShape::FourInTwo => vec![
             permute(Scratch(0), [Word(0), Word(1)], 0, 0),
             permute(Scratch(1), [Word(0), Word(1)], 1, 0),
             Action::Shuffle { to: Scratch(2), from: Scratch(1), mask: 1 },
             permute(Word(0), [Scratch(0), Scratch(2)], 2, 0),
             permute(Word(1), [Scratch(0), Scratch(2)], 2, NEXT_BYTE),
         ],
-        Kind::FourInFour => vec![
+        RoundShape::FourInFour => vec![
             Action::Shuffle { to: Scratch(0), from: Word(0), mask: 1 },
             permute(Scratch(1), [Word(0), Scratch(0)], 0, 0),
             Action::Shuffle { to: Scratch(2), from: Scratch(1), mask: 2 },
             permute(Word(0), [Scratch(1), Scratch(2)], 1, 0),
         ],
-        Kind::Two => {
+        RoundShape::Two => {
             vec![permute(Scratch(0), [Word(0), Word(1)], 0, 0), permute(Word(1), [Word(0), Word(1)], 0, OTHER_HALF)]
         }
-        Kind::TwoInTwo => vec![
+        RoundShape::TwoInTwo => vec![
             Action::Shuffle { to: Scratch(0), from: Word(0), mask: 1 },
             permute(Word(0), [Word(0), Scratch(0)], 0, 0),
         ],
-        Kind::One => Vec::new(),
+        RoundShape::One => Vec::new(),
     }
 }
 
 /// Where the words that are written are after the exchange, step by step.
-pub(crate) fn written(kind: Kind) -> Vec<Place> {
-    match kind {
-        Kind::Two => vec![Scratch(0), Word(1)],
-        Kind::Four | Kind::FourInTwo | Kind::FourInFour | Kind::TwoInTwo | Kind::One => {
-            (0..kind.steps() as i64).map(Word).collect()
+pub(crate) fn written(shape: RoundShape) -> Vec<VirtualReg> {
+    match shape {
+        RoundShape::Two => vec![Scratch(0), Word(1)],
+        RoundShape::Four | RoundShape::FourInTwo | RoundShape::FourInFour | RoundShape::TwoInTwo | RoundShape::One => {
+            (0..shape.steps() as i64).map(Word).collect()
         }
     }
 }
 
 /// Selectors of a lane that accesses row `step ^ read` and column `step ^ write` of its own block; `None` for blocks
 /// that lanes share.
-pub(crate) fn of_turns(kind: Kind, read: &Expr, write: &Expr) -> Option<Vec<Expr>> {
+pub(crate) fn of_turns(shape: RoundShape, read: &Expr, write: &Expr) -> Option<Vec<Expr>> {
     let flipped = |selector: i64, turn: &Expr, bits: i64| Expr::constant(selector) ^ (turn * bits);
-    Some(match kind {
-        Kind::Four => vec![
+    Some(match shape {
+        RoundShape::Four => vec![
             flipped(0x5410, write, NEXT_BYTE),
             flipped(0x7632, write, NEXT_BYTE),
             flipped(0x6420, read, OTHER_HALF),
         ],
-        Kind::Two => vec![flipped(0x5410, write, OTHER_HALF) ^ (read * 0x4444)],
-        Kind::One => Vec::new(),
-        Kind::FourInTwo | Kind::FourInFour | Kind::TwoInTwo => return None,
+        RoundShape::Two => vec![flipped(0x5410, write, OTHER_HALF) ^ (read * 0x4444)],
+        RoundShape::One => Vec::new(),
+        RoundShape::FourInTwo | RoundShape::FourInFour | RoundShape::TwoInTwo => return None,
     })
 }
 
 /// Selectors of a lane that holds one row, and writes the column of the same number; `None` for lanes with more rows.
-pub(crate) fn of_lane(kind: Kind, lane: &Expr) -> Option<Vec<Expr>> {
+pub(crate) fn of_lane(shape: RoundShape, lane: &Expr) -> Option<Vec<Expr>> {
     let of_bytes = || Expr::constant(0x6240) ^ (lane % 2 * 0x5555);
     let of_halves = |bit: i64| Expr::constant(0x5410) ^ (lane / bit % 2 * 0x6666);
-    Some(match kind {
-        Kind::FourInFour => vec![of_bytes(), of_halves(2)],
-        Kind::TwoInTwo => vec![of_halves(1)],
-        Kind::One => Vec::new(),
-        Kind::Four | Kind::FourInTwo | Kind::Two => return None,
+    Some(match shape {
+        RoundShape::FourInFour => vec![of_bytes(), of_halves(2)],
+        RoundShape::TwoInTwo => vec![of_halves(1)],
+        RoundShape::One => Vec::new(),
+        RoundShape::Four | RoundShape::FourInTwo | RoundShape::Two => return None,
     })
 }
 
 /// Selectors of a lane, given the orders in which all lanes access their rows and columns. A lane with one row needs
 /// none that depend on orders.
-pub(crate) fn of_orders(kind: Kind, lane: usize, reads: &[Vec<usize>], writes: &[Vec<usize>]) -> Vec<i64> {
-    match kind {
-        Kind::Four => {
+pub(crate) fn of_orders(shape: RoundShape, lane: usize, reads: &[Vec<usize>], writes: &[Vec<usize>]) -> Vec<i64> {
+    match shape {
+        RoundShape::Four => {
             let (read, write) = (&reads[lane], &writes[lane]);
             let rows = read.iter().copied().zip(0..);
             vec![two_columns(write[0], write[1]), two_columns(write[2], write[3]), gathered(rows)]
         }
-        Kind::FourInTwo => {
+        RoundShape::FourInTwo => {
             let partner = lane ^ 1;
             let (here, there) = (2 * (lane % 2), 2 * (partner % 2));
             let (mine, theirs) = (&writes[lane], &writes[partner]);
@@ -139,7 +139,7 @@ pub(crate) fn of_orders(kind: Kind, lane: usize, reads: &[Vec<usize>], writes: &
                 gathered(own.chain(sent)),
             ]
         }
-        Kind::Two => {
+        RoundShape::Two => {
             let (read, write) = (&reads[lane], &writes[lane]);
             let half = |(row, step): (&usize, usize)| {
                 let first = 4 * step + 2 * write[0];
@@ -147,7 +147,7 @@ pub(crate) fn of_orders(kind: Kind, lane: usize, reads: &[Vec<usize>], writes: &
             };
             vec![read.iter().zip(0..).map(half).sum::<usize>() as i64]
         }
-        Kind::FourInFour | Kind::TwoInTwo | Kind::One => Vec::new(),
+        RoundShape::FourInFour | RoundShape::TwoInTwo | RoundShape::One => Vec::new(),
     }
 }
 
@@ -185,31 +185,31 @@ mod tests {
     }
 
     /// Lets the lanes of one block read, exchange and write.
-    fn check(kind: Kind, reads: &[Vec<usize>], writes: &[Vec<usize>], selectors: &dyn Fn(usize) -> Vec<i64>) {
-        let width = kind.width();
-        let mut lanes: Vec<Lane> = vec![Lane::default(); kind.sharing()];
+    fn check(shape: RoundShape, reads: &[Vec<usize>], writes: &[Vec<usize>], selectors: &dyn Fn(usize) -> Vec<i64>) {
+        let width = shape.width();
+        let mut lanes: Vec<Lane> = vec![Lane::default(); shape.sharing()];
         for (number, lane) in lanes.iter_mut().enumerate() {
             lane.selectors = selectors(number);
             for (step, row) in reads[number].iter().enumerate() {
-                lane.words[step] = row_of(number * kind.steps() + row, width);
+                lane.words[step] = row_of(number * shape.steps() + row, width);
             }
         }
-        execute(&actions(kind), &mut lanes);
+        execute(&actions(shape), &mut lanes);
         for (number, lane) in lanes.iter().enumerate() {
-            for (place, column) in written(kind).into_iter().zip(&writes[number]) {
-                let expected = column_of(number * kind.steps() + column, width);
-                assert_eq!(lane.get(place), expected, "{kind:?}, {reads:?} to {writes:?}, lane {number}");
+            for (place, column) in written(shape).into_iter().zip(&writes[number]) {
+                let expected = column_of(number * shape.steps() + column, width);
+                assert_eq!(lane.get(place), expected, "{shape:?}, {reads:?} to {writes:?}, lane {number}");
             }
         }
     }
 
     #[test]
     fn rows_become_columns_in_any_order() {
-        for kind in [Kind::Four, Kind::Two, Kind::One] {
-            for read in permutations(kind.steps()) {
-                for write in permutations(kind.steps()) {
+        for shape in [RoundShape::Four, RoundShape::Two, RoundShape::One] {
+            for read in permutations(shape.steps()) {
+                for write in permutations(shape.steps()) {
                     let (reads, writes) = ([read.clone()], [write.clone()]);
-                    check(kind, &reads, &writes, &|lane| of_orders(kind, lane, &reads, &writes));
+                    check(shape, &reads, &writes, &|lane| of_orders(shape, lane, &reads, &writes));
                 }
             }
         }
@@ -217,36 +217,36 @@ mod tests {
 
     #[test]
     fn two_lanes_share_a_block_in_any_order() {
-        let kind = Kind::FourInTwo;
+        let shape = RoundShape::FourInTwo;
         for orders in 0..16 {
             let order = |bit: i32| if (orders >> bit) & 1 == 1 { vec![1, 0] } else { vec![0, 1] };
             let (reads, writes) = ([order(0), order(1)], [order(2), order(3)]);
-            check(kind, &reads, &writes, &|lane| of_orders(kind, lane, &reads, &writes));
+            check(shape, &reads, &writes, &|lane| of_orders(shape, lane, &reads, &writes));
         }
     }
 
     #[test]
     fn every_row_may_have_a_lane_of_its_own() {
-        for kind in [Kind::TwoInTwo, Kind::FourInFour] {
-            let orders = vec![vec![0]; kind.sharing()];
+        for shape in [RoundShape::TwoInTwo, RoundShape::FourInFour] {
+            let orders = vec![vec![0]; shape.sharing()];
             let selectors = |lane: usize| {
-                let found = of_lane(kind, &Expr::constant(lane as i64)).expect("one row per lane");
+                let found = of_lane(shape, &Expr::constant(lane as i64)).expect("one row per lane");
                 found.iter().map(|selector| selector.as_const().expect("a number")).collect::<Vec<i64>>()
             };
-            check(kind, &orders, &orders, &selectors);
+            check(shape, &orders, &orders, &selectors);
         }
     }
 
     #[test]
     fn turned_orders_need_no_table() {
-        for kind in [Kind::Two, Kind::Four] {
-            let steps = kind.steps();
+        for shape in [RoundShape::Two, RoundShape::Four] {
+            let steps = shape.steps();
             let turned = |turn: usize| (0..steps).map(|step| step ^ turn).collect::<Vec<_>>();
             for (read, write) in (0..steps).flat_map(|read| (0..steps).map(move |write| (read, write))) {
                 let turns = [read, write].map(|turn| Expr::constant(turn as i64));
-                let found = of_turns(kind, &turns[0], &turns[1]).expect("a block in one lane");
+                let found = of_turns(shape, &turns[0], &turns[1]).expect("a block in one lane");
                 let found: Vec<Option<i64>> = found.iter().map(Expr::as_const).collect();
-                let expected = of_orders(kind, 0, &[turned(read)], &[turned(write)]);
+                let expected = of_orders(shape, 0, &[turned(read)], &[turned(write)]);
                 assert_eq!(found, expected.into_iter().map(Some).collect::<Vec<_>>(), "{read} {write}");
             }
         }

@@ -7,7 +7,7 @@ use crate::permute_layout::colouring::balanced;
 /// the banks in which every block begins on either side.
 pub(crate) fn regular_rounds(starts: &[(usize, usize)], most: usize) -> (usize, Vec<Option<usize>>) {
     let coloured = |rounds: usize| {
-        let chosen = Part::of(starts, rounds)?;
+        let chosen = RegularSubgraph::of(starts, rounds)?;
         let edges: Vec<(usize, usize)> = chosen.iter().map(|block| starts[*block]).collect();
         let colours = balanced(&edges, rounds, BANKS)?;
         let mut round_of = vec![None; starts.len()];
@@ -18,7 +18,7 @@ pub(crate) fn regular_rounds(starts: &[(usize, usize)], most: usize) -> (usize, 
 }
 
 /// The search for a regular subgraph of a bipartite graph: a set of edges that gives every vertex the same degree.
-struct Part<'a> {
+struct RegularSubgraph<'a> {
     edges: &'a [(usize, usize)],
     /// The degree that every vertex must have.
     degree: usize,
@@ -32,7 +32,7 @@ struct Part<'a> {
     filled: Vec<usize>,
 }
 
-impl Part<'_> {
+impl RegularSubgraph<'_> {
     /// The edges of such a subgraph, if there is one.
     fn of(edges: &[(usize, usize)], degree: usize) -> Option<Vec<usize>> {
         let (mut from, mut to) = (vec![Vec::new(); BANKS], vec![Vec::new(); BANKS]);
@@ -43,7 +43,8 @@ impl Part<'_> {
         if from.iter().chain(&to).any(|edges| edges.len() < degree) {
             return None;
         }
-        let mut part = Part { edges, degree, from, to, chosen: vec![false; edges.len()], filled: vec![0; BANKS] };
+        let mut part =
+            RegularSubgraph { edges, degree, from, to, chosen: vec![false; edges.len()], filled: vec![0; BANKS] };
         for left in 0..BANKS {
             for _ in 0..degree {
                 let path = part.path(left)?;
@@ -127,10 +128,10 @@ mod tests {
     fn a_regular_part_has_the_degree_everywhere() {
         let edges = banded(5);
         for degree in 1..=5 {
-            let chosen = Part::of(&edges, degree).expect("the band is regular");
+            let chosen = RegularSubgraph::of(&edges, degree).expect("the band is regular");
             assert_eq!(degrees(&edges, &chosen), [vec![degree; BANKS], vec![degree; BANKS]]);
         }
-        assert_eq!(Part::of(&edges, 6), None);
+        assert_eq!(RegularSubgraph::of(&edges, 6), None);
     }
 
     #[test]

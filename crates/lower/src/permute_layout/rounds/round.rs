@@ -3,11 +3,11 @@
 use tilewright_expr::Expr;
 use tilewright_layout::access::{AccessKind, WarpAccess};
 
-use super::kind::Kind;
 use super::orders::orders;
 use super::recipe::{of_lane, of_orders, of_turns};
 use super::selectors::unpacked;
-use super::units::Block;
+use super::shape::RoundShape;
+use super::units::WordBlock;
 use crate::refusal::Refusal;
 
 /// Bytes of a word.
@@ -16,16 +16,16 @@ const WORD: i64 = 4;
 /// Blocks that move together: in each step every lane accesses one word.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
-    pub(crate) kind: Kind,
-    pub(crate) src: Side,
-    pub(crate) dst: Side,
-    pub(crate) form: Form,
+    pub(crate) shape: RoundShape,
+    pub(crate) src: RoundSide,
+    pub(crate) dst: RoundSide,
+    pub(crate) form: OffsetForm,
     pub(crate) selection: Selection,
 }
 
 /// What the lanes of a round access on one side, from lane 0 on; further lanes are idle.
 #[derive(Clone, Debug)]
-pub(crate) struct Side {
+pub(crate) struct RoundSide {
     /// The words of every lane: adjacent rows or columns of a block.
     words: Vec<Vec<i64>>,
     /// Which of its words a lane accesses in each step.
@@ -34,7 +34,7 @@ pub(crate) struct Side {
 
 /// What a table has to hold for the offsets of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum OffsetForm {
     /// The first word of a lane, and its turn: words lie at equal distances, and step `s` accesses word `s ^ turn`.
     Turned,
     /// The word of every step.
@@ -54,10 +54,10 @@ pub(crate) enum Selection {
     Listed(Vec<Vec<i64>>),
 }
 
-impl Side {
-    fn of(words: Vec<Vec<i64>>) -> Side {
+impl RoundSide {
+    fn of(words: Vec<Vec<i64>>) -> RoundSide {
         let orders = orders(&words);
-        Side { words, orders }
+        RoundSide { words, orders }
     }
 
     /// Accesses of a lane.
@@ -100,13 +100,13 @@ impl Side {
     }
 
     /// The table entries of a lane, in which each turn counts `unit`; zeros for an idle lane.
-    pub(crate) fn values(&self, lane: usize, form: Form, unit: i64) -> Vec<i64> {
+    pub(crate) fn values(&self, lane: usize, form: OffsetForm, unit: i64) -> Vec<i64> {
         match form {
-            Form::Turned => {
+            OffsetForm::Turned => {
                 let words = self.words.get(lane).zip(self.orders.get(lane));
                 vec![words.map_or(0, |(words, order)| words[0] + order[0] as i64 * unit)]
             }
-            Form::Listed => (0..self.steps()).map(|step| self.word(lane, step).unwrap_or(0)).collect(),
+            OffsetForm::Listed => (0..self.steps()).map(|step| self.word(lane, step).unwrap_or(0)).collect(),
         }
     }
 
@@ -115,14 +115,14 @@ impl Side {
     pub(crate) fn located(
         &self,
         values: Vec<Expr>,
-        form: Form,
+        form: OffsetForm,
         unit: i64,
         name: &mut dyn FnMut(Expr) -> Expr,
     ) -> Result<(Vec<Expr>, Expr), Refusal> {
         let (value, distance) = match (form, &values[..], self.distance()) {
-            (Form::Listed, ..) => return Ok((values, Expr::constant(0))),
-            (Form::Turned, [value], Some(distance)) => (value, distance),
-            (Form::Turned, ..) => return Err("words in turned order without one value and one distance".into()),
+            (OffsetForm::Listed, ..) => return Ok((values, Expr::constant(0))),
+            (OffsetForm::Turned, [value], Some(distance)) => (value, distance),
+            (OffsetForm::Turned, ..) => return Err("words in turned order without one value and one distance".into()),
         };
         let (first, turn) =
             if self.is_straight() { (value.clone(), Expr::constant(0)) } else { (value % unit, value / unit) };
@@ -133,18 +133,22 @@ impl Side {
 }
 
 impl Round {
-    pub(crate) fn of(kind: Kind, blocks: &[&Block]) -> Round {
-        let held = |words: &Vec<i64>| words.chunks(kind.steps()).map(<[i64]>::to_vec).collect::<Vec<_>>();
-        let src = Side::of(blocks.iter().flat_map(|block| held(&block.rows)).collect());
-        let dst = Side::of(blocks.iter().flat_map(|block| held(&block.columns)).collect());
-        let is_turned = |side: &Side| side.is_turned() && side.distance().is_some();
-        let form = if kind.sharing() == 1 && is_turned(&src) && is_turned(&dst) { Form::Turned } else { Form::Listed };
-        let selection = match form {
-            _ if kind.steps() == 1 => Selection::Lane,
-            Form::Turned => Selection::Turns,
-            Form::Listed => listed(kind, &src, &dst),
+    pub(crate) fn of(shape: RoundShape, blocks: &[&WordBlock]) -> Round {
+        let held = |words: &Vec<i64>| words.chunks(shape.steps()).map(<[i64]>::to_vec).collect::<Vec<_>>();
+        let src = RoundSide::of(blocks.iter().flat_map(|block| held(&block.rows)).collect());
+        let dst = RoundSide::of(blocks.iter().flat_map(|block| held(&block.columns)).collect());
+        let is_turned = |side: &RoundSide| side.is_turned() && side.distance().is_some();
+        let form = if shape.sharing() == 1 && is_turned(&src) && is_turned(&dst) {
+            OffsetForm::Turned
+        } else {
+            OffsetForm::Listed
         };
-        Round { kind, src, dst, form, selection }
+        let selection = match form {
+            _ if shape.steps() == 1 => Selection::Lane,
+            OffsetForm::Turned => Selection::Turns,
+            OffsetForm::Listed => listed(shape, &src, &dst),
+        };
+        Round { shape, src, dst, form, selection }
     }
 
     /// Lanes that have something to do.
@@ -155,8 +159,8 @@ impl Round {
     /// Values of one side that a table holds for a lane.
     pub(crate) fn values(&self) -> usize {
         match self.form {
-            Form::Turned => 1,
-            Form::Listed => self.kind.steps(),
+            OffsetForm::Turned => 1,
+            OffsetForm::Listed => self.shape.steps(),
         }
     }
 
@@ -164,18 +168,18 @@ impl Round {
     /// of this kind do not suit the round.
     pub(crate) fn selectors(&self, lane: &Expr, turns: [&Expr; 2], entries: &[Expr]) -> Result<Vec<Expr>, Refusal> {
         let found = match &self.selection {
-            Selection::Lane => of_lane(self.kind, lane),
-            Selection::Turns => of_turns(self.kind, turns[0], turns[1]),
+            Selection::Lane => of_lane(self.shape, lane),
+            Selection::Turns => of_turns(self.shape, turns[0], turns[1]),
             Selection::Same(selectors) => Some(selectors.iter().copied().map(Expr::constant).collect()),
             Selection::Listed(_) => Some(unpacked(entries)),
         };
-        Ok(found.ok_or_else(|| format!("no selectors for a round of the shape {:?}", self.kind))?)
+        Ok(found.ok_or_else(|| format!("no selectors for a round of the shape {:?}", self.shape))?)
     }
 }
 
 /// Selectors of all lanes, listed unless they agree.
-fn listed(kind: Kind, src: &Side, dst: &Side) -> Selection {
-    let of_lane = |lane| of_orders(kind, lane, &src.orders, &dst.orders);
+fn listed(shape: RoundShape, src: &RoundSide, dst: &RoundSide) -> Selection {
+    let of_lane = |lane| of_orders(shape, lane, &src.orders, &dst.orders);
     let selectors: Vec<Vec<i64>> = (0..src.words.len()).map(of_lane).collect();
     match selectors.split_first() {
         Some((first, others)) if others.iter().all(|other| other == first) => Selection::Same(first.clone()),
@@ -187,39 +191,39 @@ fn listed(kind: Kind, src: &Side, dst: &Side) -> Selection {
 mod tests {
     use super::*;
 
-    fn block(row: i64, distance: i64) -> Block {
+    fn block(row: i64, distance: i64) -> WordBlock {
         let words = |first: i64| (0..4).map(|at| first + at * distance).collect();
-        Block { rows: words(row), columns: words(4 * row) }
+        WordBlock { rows: words(row), columns: words(4 * row) }
     }
 
     #[test]
     fn words_at_equal_distances_need_one_value() {
-        let blocks: Vec<Block> = (0..8).map(|row| block(row, 8)).collect();
-        let round = Round::of(Kind::Four, &blocks.iter().collect::<Vec<_>>());
-        assert_eq!((round.form, round.values(), round.busy()), (Form::Turned, 1, 8));
+        let blocks: Vec<WordBlock> = (0..8).map(|row| block(row, 8)).collect();
+        let round = Round::of(RoundShape::Four, &blocks.iter().collect::<Vec<_>>());
+        assert_eq!((round.form, round.values(), round.busy()), (OffsetForm::Turned, 1, 8));
         assert_eq!(round.selection, Selection::Turns);
     }
 
     #[test]
     fn other_words_are_listed() {
-        let mut blocks: Vec<Block> = (0..8).map(|row| block(row, 8)).collect();
+        let mut blocks: Vec<WordBlock> = (0..8).map(|row| block(row, 8)).collect();
         blocks[3].rows[2] += 32;
-        let round = Round::of(Kind::Four, &blocks.iter().collect::<Vec<_>>());
-        assert_eq!((round.form, round.values()), (Form::Listed, 4));
+        let round = Round::of(RoundShape::Four, &blocks.iter().collect::<Vec<_>>());
+        assert_eq!((round.form, round.values()), (OffsetForm::Listed, 4));
     }
 
     #[test]
     fn lanes_that_share_a_block_hold_neighbouring_rows() {
-        let round = Round::of(Kind::FourInTwo, &[&block(0, 1)]);
+        let round = Round::of(RoundShape::FourInTwo, &[&block(0, 1)]);
         assert_eq!(round.src.words, [[0, 1], [2, 3]]);
     }
 
     #[test]
     fn what_is_looked_up_gives_the_words_back() {
-        let blocks: Vec<Block> = (0..32).map(|row| block(row % 8 + row / 8 * 64, 8)).collect();
-        let side = Side::of(blocks.iter().map(|block| block.rows.clone()).collect());
+        let blocks: Vec<WordBlock> = (0..32).map(|row| block(row % 8 + row / 8 * 64, 8)).collect();
+        let side = RoundSide::of(blocks.iter().map(|block| block.rows.clone()).collect());
         assert!(side.is_turned() && !side.is_straight());
-        for form in [Form::Turned, Form::Listed] {
+        for form in [OffsetForm::Turned, OffsetForm::Listed] {
             for lane in 0..32 {
                 let values = side.values(lane, form, 1024).into_iter().map(Expr::constant).collect();
                 let (words, _) = side.located(values, form, 1024, &mut |value| value).unwrap();

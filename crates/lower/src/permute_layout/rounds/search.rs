@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::kind::Kind;
 use super::loads::{Loads, Packing};
+use super::shape::RoundShape;
 use crate::permute_layout::banks::BANKS;
 
 /// Changes that are tried in all searches together.
@@ -18,7 +18,7 @@ const WORSE: u64 = 10_000;
 
 /// The best that is found from these packings. Blocks that are not movable are in rounds before `first`.
 pub(crate) fn improve(
-    kinds: &[Kind],
+    shapes: &[RoundShape],
     banks: &[Vec<usize>],
     first: usize,
     movable: &[usize],
@@ -30,8 +30,8 @@ pub(crate) fn improve(
         if best.conflicts == 0 {
             break;
         }
-        let seats = Seats::of(kinds, banks, first, movable, &start.round_of);
-        let mut search = Search { seats, alike: &alike, random: Random(seed) };
+        let seats = Seats::of(shapes, banks, first, movable, &start.round_of);
+        let mut search = Search { seats, alike: &alike, random: Lcg(seed) };
         let found = search.run(movable, start.clone());
         if found.conflicts < best.conflicts {
             best = found;
@@ -82,17 +82,17 @@ struct Seats<'a> {
 
 impl<'a> Seats<'a> {
     fn of(
-        kinds: &'a [Kind],
+        shapes: &'a [RoundShape],
         banks: &'a [Vec<usize>],
         first: usize,
         movable: &[usize],
         round_of: &[usize],
     ) -> Seats<'a> {
-        let (loads, seat_of) = (Loads::new(kinds, banks), vec![0; banks.len()]);
+        let (loads, seat_of) = (Loads::new(shapes, banks), vec![0; banks.len()]);
         let mut seats = Seats { loads, round: Vec::new(), block: Vec::new(), seat_of };
-        for (round, kind) in kinds.iter().enumerate().skip(first) {
+        for (round, shape) in shapes.iter().enumerate().skip(first) {
             let here = movable.iter().copied().filter(|block| round_of[*block] == round).map(Some);
-            for block in here.chain(std::iter::repeat(None)).take(kind.capacity()) {
+            for block in here.chain(std::iter::repeat(None)).take(shape.capacity()) {
                 if let Some(block) = block {
                     seats.seat_of[block] = seats.block.len();
                     seats.loads.add(block, round);
@@ -127,7 +127,7 @@ impl<'a> Seats<'a> {
 struct Search<'a> {
     seats: Seats<'a>,
     alike: &'a [Alike; 2],
-    random: Random,
+    random: Lcg,
 }
 
 impl Search<'_> {
@@ -183,9 +183,9 @@ impl Search<'_> {
 }
 
 /// A linear congruential generator: plans must not differ between runs.
-struct Random(u64);
+struct Lcg(u64);
 
-impl Random {
+impl Lcg {
     /// A number below `end`, which is not 0.
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -199,20 +199,20 @@ mod tests {
 
     #[test]
     fn two_blocks_in_one_bank_come_apart() {
-        let kinds = [Kind::One; 2];
+        let shapes = [RoundShape::One; 2];
         let banks = [vec![0, BANKS], vec![0, BANKS + 1], vec![1, BANKS]];
         let start = Packing { round_of: vec![0, 0, 0], conflicts: 2 };
-        let found = improve(&kinds, &banks, 0, &[0, 1, 2], [start.clone(), start]);
+        let found = improve(&shapes, &banks, 0, &[0, 1, 2], [start.clone(), start]);
         assert_eq!(found.conflicts, 0);
         assert!(found.round_of[0] != found.round_of[1] && found.round_of[0] != found.round_of[2], "{found:?}");
     }
 
     #[test]
     fn rounds_before_the_first_are_left_alone() {
-        let kinds = [Kind::One; 3];
+        let shapes = [RoundShape::One; 3];
         let banks = [vec![0, BANKS], vec![0, BANKS], vec![0, BANKS]];
         let start = Packing { round_of: vec![0, 1, 1], conflicts: 2 };
-        let found = improve(&kinds, &banks, 1, &[1, 2], [start.clone(), start]);
+        let found = improve(&shapes, &banks, 1, &[1, 2], [start.clone(), start]);
         assert_eq!((found.round_of[0], found.conflicts), (0, 0));
         assert_eq!(found.round_of[1] + found.round_of[2], 3);
     }

@@ -4,7 +4,7 @@
 use tilewright_expr::Expr;
 use tilewright_layout::access::LANES;
 
-use super::round::{Round, Selection, Side};
+use super::round::{Round, RoundSide, Selection};
 use super::selectors::packed;
 use crate::permute_layout::entry::{HIGH, MOST_HIGH, pair, unpaired};
 use crate::refusal::Refusal;
@@ -23,12 +23,12 @@ pub(crate) struct Encoding {
 impl Encoding {
     /// The encoding of these rounds; `None` if the values do not fit an entry.
     pub(crate) fn of(rounds: &[Round]) -> Option<Encoding> {
-        let unit = |side: fn(&Round) -> &Side| {
+        let unit = |side: fn(&Round) -> &RoundSide| {
             let most = rounds.iter().map(|round| side(round).most()).max().unwrap_or(0);
             u32::try_from(most + 1).ok()?.checked_next_power_of_two().map(i64::from)
         };
         let (src_unit, dst_unit) = (unit(|round| &round.src)?, unit(|round| &round.dst)?);
-        let turns = rounds.iter().map(|round| round.kind.steps() as i64).max().unwrap_or(1);
+        let turns = rounds.iter().map(|round| round.shape.steps() as i64).max().unwrap_or(1);
         let is_packed = src_unit * turns <= HIGH && dst_unit * turns <= MOST_HIGH;
         let most = src_unit.max(dst_unit) * turns;
         (most <= i64::from(i32::MAX)).then_some(Encoding { src_unit, dst_unit, is_packed })

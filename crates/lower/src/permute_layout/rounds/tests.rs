@@ -4,7 +4,7 @@ use tilewright_expr::Expr;
 use tilewright_layout::access::{AccessKind, tile_floor};
 
 use super::machine::{Lane, execute};
-use super::recipe::{Place, actions, written};
+use super::recipe::{VirtualReg, actions, written};
 use super::table::{Encoding, first_selector, first_value, selector_entries, selector_table};
 use super::*;
 
@@ -51,9 +51,9 @@ fn moved(rounds: &[Round]) -> Vec<(i64, i64)> {
             lane.selectors = selectors.clone();
             lane.words.iter_mut().zip(&words[0]).for_each(|(register, word)| *register = bytes(*word));
         }
-        execute(&actions(round.kind), &mut lanes);
+        execute(&actions(round.shape), &mut lanes);
         for (lane, (words, _)) in lanes.iter().zip(&needed).take(round.busy()) {
-            let places: Vec<Place> = written(round.kind);
+            let places: Vec<VirtualReg> = written(round.shape);
             for (place, word) in places.into_iter().zip(&words[1]) {
                 found.extend(bytes(*word).into_iter().zip(lane.get(place)));
             }
@@ -131,7 +131,7 @@ fn dense_transposes_take_as_few_wavefronts_as_their_bytes() {
 fn where_the_fewest_steps_have_conflicts_others_are_offered() {
     let (src, dst) = transpose(8, 40);
     let plans = plans(1, &src, &dst);
-    let steps = |plan: &Vec<Round>| plan.iter().map(|round| round.kind.steps()).sum::<usize>();
+    let steps = |plan: &Vec<Round>| plan.iter().map(|round| round.shape.steps()).sum::<usize>();
     assert_eq!(plans.iter().map(steps).collect::<Vec<_>>(), [3, 4]);
     assert_eq!(wavefronts(&plans[1]), [4, 4]);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Words that exchange their units among themselves: unit `p` of row `k` becomes unit `k` of column `p`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct WordBlock {
     /// Words of the source, counted from its start.
     pub(crate) rows: Vec<i64>,
     /// Words of the destination, counted from its start.
@@ -13,7 +13,7 @@ pub(crate) struct Block {
 
 /// The blocks of a tile with elements of 1 or 2 bytes at these positions, in the order of their first rows. All have
 /// the same number of rows and columns: 1, 2 or 4. `None` if they do not fill whole words on both sides.
-pub(crate) fn blocks_of(bytes: i64, src: &[i64], dst: &[i64]) -> Option<Vec<Block>> {
+pub(crate) fn blocks_of(bytes: i64, src: &[i64], dst: &[i64]) -> Option<Vec<WordBlock>> {
     let per_word = (4 / bytes) as usize;
     if !fills_words(src, per_word) || !fills_words(dst, per_word) {
         return None;
@@ -38,7 +38,7 @@ fn is_run(positions: &[i64]) -> bool {
 
 /// The blocks in which `width` units make a word, each of `unit` elements; `moves` has the positions of every element
 /// on both sides, in the order of the source.
-fn in_units(moves: &[(i64, i64)], width: usize, unit: usize) -> Option<Vec<Block>> {
+fn in_units(moves: &[(i64, i64)], width: usize, unit: usize) -> Option<Vec<WordBlock>> {
     let (width_of_word, length) = (width as i64, unit as i64);
     let target = |run: &[(i64, i64)]| {
         let to: Vec<i64> = run.iter().map(|(_, to)| *to).collect();
@@ -57,9 +57,9 @@ fn in_units(moves: &[(i64, i64)], width: usize, unit: usize) -> Option<Vec<Block
     }
     let block = |(columns, rows): (Vec<i64>, Vec<Option<i64>>)| {
         let rows = rows.into_iter().collect::<Option<_>>()?;
-        Some(Block { rows, columns })
+        Some(WordBlock { rows, columns })
     };
-    let mut blocks = found.into_iter().map(block).collect::<Option<Vec<Block>>>()?;
+    let mut blocks = found.into_iter().map(block).collect::<Option<Vec<WordBlock>>>()?;
     blocks.sort_by_key(|block| block.rows[0]);
     Some(blocks)
 }
@@ -78,8 +78,8 @@ mod tests {
     fn a_transpose_of_bytes_has_blocks_of_4_x_4() {
         let (src, dst) = transpose(8, 4);
         let expected = [
-            Block { rows: vec![0, 1, 2, 3], columns: vec![0, 2, 4, 6] },
-            Block { rows: vec![4, 5, 6, 7], columns: vec![1, 3, 5, 7] },
+            WordBlock { rows: vec![0, 1, 2, 3], columns: vec![0, 2, 4, 6] },
+            WordBlock { rows: vec![4, 5, 6, 7], columns: vec![1, 3, 5, 7] },
         ];
         assert_eq!(blocks_of(1, &src, &dst).as_deref(), Some(&expected[..]));
     }
@@ -88,7 +88,7 @@ mod tests {
     fn a_transpose_of_halves_has_blocks_of_2_x_2() {
         let (src, dst) = transpose(2, 4);
         let expected =
-            [Block { rows: vec![0, 2], columns: vec![0, 1] }, Block { rows: vec![1, 3], columns: vec![2, 3] }];
+            [WordBlock { rows: vec![0, 2], columns: vec![0, 1] }, WordBlock { rows: vec![1, 3], columns: vec![2, 3] }];
         assert_eq!(blocks_of(2, &src, &dst).as_deref(), Some(&expected[..]));
     }
 
@@ -97,7 +97,7 @@ mod tests {
         let (src, dst) = transpose(2, 2);
         let pairs = |units: &[i64]| units.iter().flat_map(|unit| [2 * unit, 2 * unit + 1]).collect::<Vec<_>>();
         let found = blocks_of(1, &pairs(&src), &pairs(&dst));
-        assert_eq!(found, Some(vec![Block { rows: vec![0, 1], columns: vec![0, 1] }]));
+        assert_eq!(found, Some(vec![WordBlock { rows: vec![0, 1], columns: vec![0, 1] }]));
     }
 
     #[test]
@@ -105,7 +105,8 @@ mod tests {
         let src: Vec<i64> = (0..8).collect();
         let dst: Vec<i64> = (4..8).chain(0..4).collect();
         let found = blocks_of(1, &src, &dst);
-        let expected = vec![Block { rows: vec![0], columns: vec![1] }, Block { rows: vec![1], columns: vec![0] }];
+        let expected =
+            vec![WordBlock { rows: vec![0], columns: vec![1] }, WordBlock { rows: vec![1], columns: vec![0] }];
         assert_eq!(found, Some(expected));
     }
 

@@ -16,7 +16,7 @@ use crate::sync::{Block, LoopRef, OpBlock};
 use crate::variant::{Choice, choose};
 
 /// A kernel while it is lowered.
-pub(super) struct Walk<'a> {
+pub(super) struct KernelLowering<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) options: &'a Options,
     pub(super) builder: Builder,
@@ -33,7 +33,7 @@ pub(super) struct Walk<'a> {
 /// Values of unrolled loop variables.
 pub(super) type Substitution = [(Var, i64)];
 
-impl Walk<'_> {
+impl KernelLowering<'_> {
     pub(super) fn body(&mut self, body: &[Stmt], unrolled: &Substitution) -> Vec<Block> {
         let mut blocks = Vec::new();
         for stmt in body {
