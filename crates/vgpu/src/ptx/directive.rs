@@ -1,4 +1,4 @@
-//! Directives that generate no code: source locations, and what is said about a function.
+//! Directives that generate no code: source locations, and the attributes of a function.
 
 use crate::fault::PtxError;
 use crate::ptx::ast::{Function, Loc};

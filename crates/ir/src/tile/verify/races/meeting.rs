@@ -179,7 +179,12 @@ impl<'a> Listing<'a> {
         let own = self.own(touch);
         let vars: Vec<&Var> = own.iter().collect();
         let set = |expr: &Expr| known.iter().fold(expr.clone(), |expr, (var, value)| expr.with(var, *value));
-        let listed = |expr: &Expr| values(&linear(&set(expr)), &vars);
+        let listed = |expr: &Expr| {
+            let mut sum = linear(&set(expr));
+            // Terms without a variable of the iterations are the same in all of them: they move every access alike.
+            sum.terms.retain(|(_, atom)| vars.iter().any(|var| atom.mentions(var)));
+            values(&sum, &vars)
+        };
         let index: Option<Vec<Vec<i64>>> = touch.index.iter().flatten().map(listed).collect();
         let index = index?;
         let mut happens = vec![true; vars.iter().map(|var| extent(var)).product()];
