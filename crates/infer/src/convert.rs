@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tilewright_diag::Span;
-use tilewright_expr::{Expr, Node};
+use tilewright_expr::Expr;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{
     Access, Buffer, Coord, Effect, ElementStmt, Kernel, Op, OpKind, Parallel, Stmt, Tile, Value,
@@ -14,8 +14,7 @@ use tilewright_layout::axis::Scope;
 use crate::steps::Clash;
 
 /// The kernel in which the statement that clashes uses a fragment of its own: the elements are converted to it before the
-/// statement if that reads them, and back after it if that writes them. `None` if the fragment has views, or the statement
-/// writes only some of its elements without reading them.
+/// statement unless that overwrites all of them, and back after it if that writes them. `None` if the fragment has views.
 pub(crate) fn converted(kernel: &Kernel, clash: &Clash) -> Option<Kernel> {
     if has_views(kernel, clash) {
         return None;
@@ -23,90 +22,83 @@ pub(crate) fn converted(kernel: &Kernel, clash: &Clash) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     // The kernel keeps its own body meanwhile, so that `free_name` sees all names.
     let mut body = kernel.body.clone();
-    let is_done = insert(&mut kernel, &mut body, clash)?;
+    let is_done = insert(&mut kernel, &mut body, clash, &mut false);
     kernel.body = body;
     is_done.then_some(kernel)
 }
 
-/// Converts around the first statement of `body` that clashes. Returns whether there is one; `None` if it cannot be done.
-fn insert(kernel: &mut Kernel, body: &mut Vec<Stmt>, clash: &Clash) -> Option<bool> {
+/// Converts around the first statement of `body` that clashes. Returns whether there is one. `is_written` is whether a
+/// statement before may have written the fragment.
+fn insert(kernel: &mut Kernel, body: &mut Vec<Stmt>, clash: &Clash, is_written: &mut bool) -> bool {
     for at in 0..body.len() {
         let found = match &mut body[at] {
             Stmt::Op(op) => use_of_op(kernel, &kernel.ops[*op], clash),
-            Stmt::Parallel(parallel) => use_of_loop(kernel, &kernel.parallels[*parallel], clash),
-            Stmt::EachThread(_) => None,
+            Stmt::Parallel(parallel) => use_of_loop(&kernel.parallels[*parallel], clash),
+            Stmt::EachThread(_) => Use::default(),
             Stmt::Loop(inner) => {
-                if insert(kernel, &mut inner.body, clash)? {
-                    return Some(true);
+                // An earlier turn may have written it.
+                *is_written = true;
+                if insert(kernel, &mut inner.body, clash, is_written) {
+                    return true;
                 }
-                None
+                Use::default()
             }
             Stmt::If(branch) => {
-                if insert(kernel, &mut branch.then, clash)? || insert(kernel, &mut branch.otherwise, clash)? {
-                    return Some(true);
+                if insert(kernel, &mut branch.then, clash, is_written)
+                    || insert(kernel, &mut branch.otherwise, clash, is_written)
+                {
+                    return true;
                 }
-                None
+                Use::default()
             }
         };
-        if let Some(found) = found {
-            convert_around(kernel, body, at, clash, found)?;
-            return Some(true);
+        if found.is_meant {
+            convert_around(kernel, body, at, clash, found, *is_written);
+            return true;
         }
+        *is_written |= found.writes;
     }
-    Some(false)
+    false
 }
 
 /// What the clashing statement does with the fragment.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Use {
+    /// Whether it is the statement that clashes.
+    is_meant: bool,
     reads: bool,
     writes: bool,
-    /// Whether it writes every element, whatever was there.
+    /// Whether it is known to write every element, whatever was there.
     overwrites: bool,
 }
 
-fn use_of_op(kernel: &Kernel, op: &Op, clash: &Clash) -> Option<Use> {
-    let operands = op.kind.info().operands.iter().zip(&op.operands);
-    let mut found = Use { reads: false, writes: false, overwrites: false };
-    for (operand, tile) in operands.filter(|(_, tile)| tile.buffer == clash.fragment && op.span == clash.span) {
+fn use_of_op(kernel: &Kernel, op: &Op, clash: &Clash) -> Use {
+    let mut found = Use::default();
+    for (operand, tile) in
+        op.kind.info().operands.iter().zip(&op.operands).filter(|(_, tile)| tile.buffer == clash.fragment)
+    {
         let is_whole = tile.extents == kernel.buffers[tile.buffer].shape;
         found.reads |= operand.effect.reads();
         found.writes |= operand.effect.writes();
         found.overwrites |= is_whole && operand.effect == Effect::Write;
+        // Conversions that were inserted have the span of the statement that they were inserted for.
+        found.is_meant |= op.span == clash.span && op.kind != OpKind::ConvertLayout;
     }
-    (found.reads || found.writes).then_some(found)
+    found
 }
 
-fn use_of_loop(kernel: &Kernel, parallel: &Parallel, clash: &Clash) -> Option<Use> {
-    let mut is_meant = false;
-    let mut found = Use { reads: false, writes: false, overwrites: false };
+fn use_of_loop(parallel: &Parallel, clash: &Clash) -> Use {
+    let mut found = Use::default();
     for element in &parallel.body {
         element.for_each_access(&mut |access, writes| {
             if access.buffer == clash.fragment {
-                is_meant |= access.span == clash.span && writes == clash.writes;
+                found.is_meant |= access.span == clash.span;
                 found.reads |= !writes;
                 found.writes |= writes;
             }
         });
-        if let ElementStmt::Store { to, .. } = element {
-            found.overwrites |= to.buffer == clash.fragment && is_every_element(kernel, to);
-        }
     }
-    is_meant.then_some(found)
-}
-
-/// Whether a store of each iteration is a store of each element: every coordinate is a variable of its own that takes all
-/// values.
-fn is_every_element(kernel: &Kernel, to: &Access) -> bool {
-    let mut vars = Vec::new();
-    let shape = &kernel.buffers[to.buffer].shape;
-    let is_whole = to.index.iter().zip(shape).all(|(coord, extent)| {
-        let Coord::At(index) = coord else { return false };
-        let Node::Var(var) = index.node() else { return false };
-        vars.push(var.clone());
-        (var.range().lo, var.range().hi) == (0, extent - 1)
-    });
-    is_whole && (1..vars.len()).all(|at| !vars[..at].contains(&vars[at]))
+    found
 }
 
 /// Whether the fragment has views, which would not refer to a copy.
@@ -114,11 +106,8 @@ fn has_views(kernel: &Kernel, clash: &Clash) -> bool {
     kernel.buffers.iter().any(|(handle, _)| handle != clash.fragment && kernel.storage(handle) == clash.fragment)
 }
 
-/// Lets the statement use a fragment of its own. `None` if elements that it does not write would be lost.
-fn convert_around(kernel: &mut Kernel, body: &mut Vec<Stmt>, at: usize, clash: &Clash, found: Use) -> Option<()> {
-    if found.writes && !found.reads && !found.overwrites {
-        return None;
-    }
+/// Lets the statement use a fragment of its own. What it may leave as it is comes back as it was.
+fn convert_around(kernel: &mut Kernel, body: &mut Vec<Stmt>, at: usize, clash: &Clash, found: Use, is_written: bool) {
     let buffer = kernel.buffers[clash.fragment].clone();
     let name = kernel.free_name(&format!("{}_converted", buffer.name));
     let copy = kernel.buffers.push(Buffer { name, layout: None, span: clash.span, ..buffer });
@@ -127,11 +116,10 @@ fn convert_around(kernel: &mut Kernel, body: &mut Vec<Stmt>, at: usize, clash: &
         let back = conversion(kernel, clash.fragment, copy, clash.span);
         body.insert(at + 1, back);
     }
-    if found.reads {
+    if found.reads || (is_written && !found.overwrites) {
         let there = conversion(kernel, copy, clash.fragment, clash.span);
         body.insert(at, there);
     }
-    Some(())
 }
 
 fn conversion(kernel: &mut Kernel, dst: Handle<Buffer>, src: Handle<Buffer>, span: Span) -> Stmt {

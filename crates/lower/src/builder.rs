@@ -24,6 +24,8 @@ pub(crate) struct Builder {
     memories: BTreeMap<Handle<Buffer>, Handle<Memory>>,
     /// The register array of each fragment.
     fragments: BTreeMap<Handle<Buffer>, Handle<RegArray>>,
+    /// Shared memory that conversions go through, one after the other.
+    staged: Vec<Handle<Memory>>,
 }
 
 impl Builder {
@@ -52,6 +54,7 @@ impl Builder {
             next: BTreeMap::new(),
             memories: BTreeMap::new(),
             fragments: BTreeMap::new(),
+            staged: Vec::new(),
         };
         let touched = kernel.touched();
         for (handle, buffer) in kernel.buffers.iter() {
@@ -167,6 +170,22 @@ impl Builder {
         self.next = mark.next;
         self.program.registers.truncate(mark.registers);
         self.program.memories.truncate(mark.memories);
+        self.staged.retain(|memory| memory.index() < mark.memories);
+    }
+
+    /// Shared memory of at least this many elements, for one op to go through: that of an earlier op if it is large enough.
+    pub(crate) fn staged(&mut self, dtype: DType, elements: i64, span: Span) -> Handle<Memory> {
+        let memories = &self.program.memories;
+        let fits =
+            |memory: &&Handle<Memory>| memories[**memory].dtype == dtype && memories[**memory].elements >= elements;
+        if let Some(known) = self.staged.iter().find(fits) {
+            return *known;
+        }
+        let (name, space, values) = (self.fresh("staged"), MemorySpace::Shared, Vec::new());
+        let memory = Memory { name, dtype, elements, space, values, alignment: SHARED_ALIGNMENT, span };
+        let memory = self.program.memories.push(memory);
+        self.staged.push(memory);
+        memory
     }
 
     /// A new array of staging registers, one element each, and its declaration.

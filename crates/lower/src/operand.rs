@@ -147,7 +147,8 @@ fn reinterpreted(buffer: &Buffer) -> Diagnostic {
         .help("leave the choice open, or take the variant `elements`")
 }
 
-fn unplaced(op: &Op, buffer: &Buffer) -> Diagnostic {
+/// The error for a buffer without a layout: nothing but conversions uses it, or nothing that inference places.
+pub(crate) fn unplaced(op: &Op, buffer: &Buffer) -> Diagnostic {
     Diagnostic::error("K0232", format!("`{}` has no layout", buffer.name))
         .label(buffer.span, "declared here")
         .label(op.span, "used here")

@@ -9,7 +9,7 @@ use tilewright_layout::{DType, LayoutError};
 
 use crate::builder::Builder;
 use crate::elements::FragmentRegisters;
-use crate::operand::other_operands;
+use crate::operand::{other_operands, unplaced};
 use crate::refusal::Refusal;
 
 /// What the variants look at.
@@ -34,12 +34,18 @@ impl Context {
     pub(super) fn new(builder: &Builder, kernel: &Kernel, op: &Op) -> Result<Context, Diagnostic> {
         let [dst, src] = &op.operands[..] else { return Err(other_operands(kernel, op)) };
         let refused = |why: String| Refusal::from(why).diagnostic(&kernel.op_title(op), op.span);
-        let held = |handle| FragmentRegisters::of(kernel, builder, handle).map_err(refused);
+        let held = |handle| {
+            let owner = &kernel.buffers[kernel.storage(handle)];
+            if owner.layout.is_none() {
+                return Err(unplaced(op, owner));
+            }
+            FragmentRegisters::of(kernel, builder, handle).map_err(refused)
+        };
         let (result, source) = (held(dst.buffer)?, held(src.buffer)?);
         let elements = src.elements() as usize;
         let (dtype, wanted) = (kernel.buffers[src.buffer].dtype, result.map(elements));
         let bits = 8 * dtype.bytes() as usize;
-        let tables = || [&source.map(elements), &wanted].map(FragmentTable::of_map);
+        let tables = || [&source.first_slots(elements), &wanted].map(FragmentTable::of_map);
         let plans = |bits: usize| {
             let [from, to] = tables();
             convert_tables(from?, to?, elements, bits)

@@ -1,8 +1,8 @@
 //! Conversions through shared memory.
 
 use tilewright_expr::Expr;
-use tilewright_ir::thread::{Call, Inst, Memory, MemorySpace, Stmt, Value};
-use tilewright_ir::{Handle, SHARED_ALIGNMENT};
+use tilewright_ir::Handle;
+use tilewright_ir::thread::{Call, Inst, Memory, Stmt, Value};
 use tilewright_layout::conversion::{Barrier, SharedAccess, Staging};
 use tilewright_layout::{Layout, SwizzleLayout};
 
@@ -13,7 +13,9 @@ use crate::threads::{fit, number};
 impl Make<'_> {
     /// One thread stores each element; after a barrier, threads load what they want.
     pub(super) fn staged(&mut self, staging: &Staging) {
-        let memory = self.scratch(staging.bytes / self.context.dtype.bytes());
+        let context = self.context;
+        let elements = staging.bytes / context.dtype.bytes();
+        let memory = self.builder.staged(context.dtype, elements, context.op.span);
         let swizzle = swizzle_of(staging);
         staging.store.accesses.iter().for_each(|access| self.stored(access, swizzle, memory));
         let barrier = match staging.barrier {
@@ -23,19 +25,6 @@ impl Make<'_> {
         };
         self.out.extend(barrier.map(|inst| Stmt::Inst(Call::plain(inst))));
         staging.load.accesses.iter().for_each(|access| self.loaded(access, swizzle, memory));
-    }
-
-    fn scratch(&mut self, elements: i64) -> Handle<Memory> {
-        let name = self.builder.fresh("staged");
-        self.builder.program.memories.push(Memory {
-            name,
-            dtype: self.context.dtype,
-            elements,
-            space: MemorySpace::Shared,
-            values: Vec::new(),
-            alignment: SHARED_ALIGNMENT,
-            span: self.context.op.span,
-        })
     }
 
     fn stored(&mut self, access: &SharedAccess, swizzle: Option<SwizzleLayout>, memory: Handle<Memory>) {

@@ -62,12 +62,25 @@ impl FragmentRegisters {
         Ok(FragmentRegisters { array, ratio, dtype: buffer.dtype, register, elements, slots })
     }
 
-    /// The slot in which a thread holds an element; `None` if it does not hold it.
+    /// The slot in which a thread holds an element, the first of several; `None` if it does not hold it. Statements read and
+    /// write this slot only.
     pub(crate) fn slot(&self, thread: usize, element: i64) -> Option<Slot> {
         let list = &self.slots[thread];
-        let at = list.binary_search_by_key(&element, |(known, _)| i64::from(*known)).ok()?;
-        let slot = i64::from(list[at].1);
-        Some(Slot { register: slot / self.ratio, part: slot % self.ratio })
+        let at = list.partition_point(|(known, _)| i64::from(*known) < element);
+        let (_, slot) = list.get(at).filter(|(known, _)| i64::from(*known) == element)?;
+        Some(self.place(*slot as usize))
+    }
+
+    /// As [`map`](FragmentRegisters::map), with only the slots that statements read and write.
+    pub(crate) fn first_slots(&self, elements: usize) -> Map {
+        let mut map = Map::empty(self.slots.len(), elements);
+        for (thread, list) in self.slots.iter().enumerate() {
+            let mut last = None;
+            for (element, slot) in list.iter().filter(|(element, _)| last.replace(*element) != Some(*element)) {
+                map.put(thread, *slot as usize, *element as usize);
+            }
+        }
+        map
     }
 
     /// The map from threads and slots to elements, of which there are `elements`; slots count elements.
