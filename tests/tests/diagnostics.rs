@@ -321,6 +321,26 @@ fn ops_against_their_row() {
 }
 
 #[test]
+fn shared_memory_of_a_conversion() {
+    let kernel = kernel("k", |k| {
+        let a = k.input("a", F32, [16384]);
+        let b = k.output("b", F32, [16384]);
+        let c = k.output("c", F32, [49152]);
+        k.threads(256);
+        let first = k.fragment("first", F32, S([256, 64], [1 * TX, 1 * REG]));
+        let second = k.fragment("second", F32, S([64, 256], [1 * REG, 1 * TX]));
+        let tile = k.shared("tile", F32, [49152]);
+        k.fill(tile, 0.0);
+        k.parallel([256, 64], |k, [i, j]| k.store(first, (i, j), a.at((i * 64 + j,))));
+        let turned = k.view("turned", second, [256, 64]);
+        k.convert_layout(turned, first);
+        k.parallel([64, 256], |k, [i, j]| k.store(b, (i * 256 + j,), second.at((i, j))));
+        k.copy(c, tile);
+    });
+    assert_mistake("shared_memory_of_a_conversion", kernel);
+}
+
+#[test]
 fn variants() {
     let transpose = |rows: i64, dtype: DType, variant: Option<&'static str>| {
         kernel("k", move |k| {

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn an_expression_of_something_else_than_sizes_is_a_defect() {
         let block = Expr::var(&Var::new("x", 0, 7));
-        let found = evaluate(&[], &[], &block).expect_err("it is no size");
+        let found = evaluate(&[], &[], &block).expect_err("`x` is not a size");
         assert_eq!(found.to_string(), "internal error[R0618]: `x` has no value for this launch");
         assert_eq!(found.notes.last().map(String::as_str), Some("`x` has no value"));
     }

@@ -142,8 +142,8 @@ pub(crate) trait Node: Sized + Clone {
     /// The nodes of this kind.
     fn list(nodes: &mut Nodes) -> &mut Vec<Self>;
 
-    /// A placeholder for a missing node, until the mistake is reported. It is no constant: what is computed with it outside
-    /// of all kernels is a handle that is reported where it is used, not a number.
+    /// A placeholder for a missing node, until the mistake is reported. It is not a constant: a value computed from it
+    /// outside every kernel is a handle that is reported where it is used, rather than a number.
     fn none() -> Self;
 
     /// Its name, if it is a variable or a value with a name.

@@ -1,5 +1,6 @@
 //! What was inferred, as text: the stage `layouts`.
 
+use tilewright_diag::counted;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, Kernel, Space};
 use tilewright_layout::Layout;
@@ -96,11 +97,6 @@ pub(crate) fn type_text(buffer: &Buffer) -> String {
 pub(crate) fn layout_text(buffer: &Buffer, placed: &Placed) -> String {
     let layout: Option<Layout> = buffer.layout.clone().or_else(|| layout_of(&placed.map, placed.bytes, buffer));
     layout.map_or_else(|| "no layout that covers all elements".to_string(), |layout| layout.to_string())
-}
-
-/// `1 step`, `2 steps`
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// `1 copy`, `8 copies`, `1 to 8 copies`

@@ -1,6 +1,7 @@
 //! Results against a reference, element by element.
 
 use crate::tensor::{HostTensor, TensorError};
+use tilewright_diag::counted;
 
 /// How far a result may be from the reference: `|got - expected| <= absolute + relative * |expected|`.
 ///
@@ -56,11 +57,6 @@ pub fn compare_all(
         return Err(TensorError(format!("the kernel has {outputs}, but its reference has {references}")));
     }
     Ok(got.iter().zip(expected).map(|(got, expected)| compare(got, expected, tolerance)).collect())
-}
-
-/// `1 output`, `2 outputs`
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Compares every element. If the shapes or dtypes differ, every element is a mismatch.

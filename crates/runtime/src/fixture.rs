@@ -85,7 +85,7 @@ fn read(text: &str, entry: &str, key: &str) -> Result<Option<(String, Option<Res
     }
     let resources = match header(SECOND)? {
         UNKNOWN => None,
-        line => Some(parse(entry, line).ok_or_else(|| format!("`{line}` is no resource usage"))?),
+        line => Some(parse(entry, line).ok_or_else(|| format!("`{line}` does not give resource usage"))?),
     };
     Ok(Some((lines.next().unwrap_or("").to_string(), resources)))
 }
@@ -130,7 +130,7 @@ mod tests {
     fn only_unknown_stands_for_a_usage_that_is_not_known() {
         let of = |usage: &str| read(&format!("{FIRST}1234\n{SECOND}{usage}\nptx\n"), "k", "1234");
         assert_eq!(of(UNKNOWN), Ok(Some(("ptx\n".to_string(), None))));
-        assert_eq!(of("registers=30"), Err("`registers=30` is no resource usage".to_string()));
+        assert_eq!(of("registers=30"), Err("`registers=30` does not give resource usage".to_string()));
         assert!(read(&format!("{FIRST}1234\nptx\n"), "k", "1234").is_err());
         assert_eq!(read(&format!("{FIRST}5678\nptx\n"), "k", "1234"), Ok(None));
     }

@@ -1,6 +1,7 @@
 //! An access of a warp to the tile: what it costs, and which swizzle would cost less.
 
 use serde_json::{Value, json};
+use tilewright::diag::counted;
 use tilewright::layout::access::{AccessKind, WarpAccess};
 use tilewright::layout::banks::{AccessPattern, BankView, SwizzleSearch, bank_view, find_swizzle};
 use tilewright::layout::{Axis, Layout};
@@ -65,9 +66,9 @@ impl Accesses {
 
     pub(super) fn text(&self) -> String {
         let (count, width) = (self.view.instructions.len(), self.view.width);
-        let plural = if count == 1 { "" } else { "s" };
+        let instructions = counted(count, "instruction");
         let mut text = format!(
-            "{}: {count} instruction{plural} of {width} B per lane, wavefronts {}, ideal {}",
+            "{}: {instructions} of {width} B per lane, wavefronts {}, ideal {}",
             self.pattern.name(),
             self.view.wavefronts(),
             self.view.ideal_wavefronts()

@@ -5,7 +5,7 @@ use tilewright_layout::DType;
 use crate::arena::{Arena, Handle};
 use crate::plan::OpPlan;
 use crate::scalar::Scalar;
-use crate::target::Target;
+use crate::target::{Target, padded_shared_bytes};
 use crate::thread::inst::Inst;
 use crate::thread::mma::MmaInst;
 use crate::thread::registers::{RegArray, Regs};
@@ -36,6 +36,13 @@ pub struct Program {
     pub plans: Vec<OpPlan>,
 }
 
+impl Program {
+    /// Bytes of shared memory that a CTA needs, with what aligns each buffer.
+    pub fn shared_bytes(&self) -> i64 {
+        self.memories.iter().map(|(_, memory)| memory.shared_bytes()).sum()
+    }
+}
+
 /// A memory that threads load from and store to.
 #[derive(Clone, Debug)]
 pub struct Memory {
@@ -53,6 +60,16 @@ pub struct Memory {
     pub alignment: i64,
     /// Where the user declared it.
     pub span: Span,
+}
+
+impl Memory {
+    /// Bytes of shared memory that it takes, with what aligns it; 0 for a view and for other memory.
+    pub fn shared_bytes(&self) -> i64 {
+        match self.space {
+            MemorySpace::Shared => padded_shared_bytes(self.elements * self.dtype.bytes()),
+            MemorySpace::SharedView { .. } | MemorySpace::Global { .. } | MemorySpace::Table => 0,
+        }
+    }
 }
 
 /// The kind of memory.
@@ -197,8 +214,8 @@ pub enum Stmt {
     For {
         /// The loop variable.
         var: Var,
-        /// Whether the CUDA compiler is told to unroll it, so that register indices are constants; otherwise it
-        /// decides.
+        /// Whether `#pragma unroll` is printed before it, so that register indices are constants; otherwise the CUDA
+        /// compiler decides.
         is_unrolled: bool,
         /// What is repeated.
         body: Vec<Stmt>,

@@ -51,9 +51,7 @@ pub fn verify(program: Program) -> Result<VerifiedProgram, Vec<Diagnostic>> {
 
 impl Checker<'_> {
     fn check_shared(&mut self) {
-        let shared = self.program.memories.iter().filter(|(_, m)| m.space == MemorySpace::Shared);
-        let bytes: i64 = shared.map(|(_, m)| crate::padded_shared_bytes(m.elements * m.dtype.bytes())).sum();
-        let most = self.program.target.shared_bytes();
+        let (bytes, most) = (self.program.shared_bytes(), self.program.target.shared_bytes());
         if bytes > most {
             self.report("V0301", format!("{bytes} bytes of shared memory, but {} has {most}", self.program.target));
         }

@@ -50,9 +50,10 @@ impl Context {
             let [from, to] = tables();
             convert_tables(from?, to?, elements, bits)
         };
+        let packed = plans(bits);
         Ok(Context {
-            in_registers: plans(bits.max(32)),
-            packed: plans(bits),
+            in_registers: if bits < 32 { plans(32) } else { packed.clone() },
+            packed,
             threads: kernel.threads as usize,
             thread: Expr::var(&kernel.thread()),
             source,

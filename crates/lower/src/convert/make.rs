@@ -4,8 +4,7 @@ use tilewright_ir::thread::{Stmt, Value};
 
 use super::context::Context;
 use crate::builder::{Builder, regs};
-use crate::conditions::under;
-use crate::threads::members;
+use crate::threads::by_threads;
 
 /// The statements of a conversion while they are made.
 pub(super) struct Make<'a> {
@@ -17,12 +16,7 @@ pub(super) struct Make<'a> {
 impl Make<'_> {
     /// Statements that only the threads of `set` execute, or also those that `may` execute them without effect.
     pub(super) fn by(&mut self, set: &[bool], may: impl Fn(usize) -> bool, body: Vec<Stmt>) {
-        if set.iter().enumerate().all(|(thread, is_in)| *is_in || may(thread)) {
-            self.out.extend(body);
-            return;
-        }
-        let conditions = members(set, &self.context.thread, self.builder, &mut self.out);
-        self.out.extend(under(&conditions, body));
+        by_threads(set, may, body, &self.context.thread, self.builder, &mut self.out);
     }
 
     /// A slot of the destination becomes a value.

@@ -9,8 +9,8 @@ mod variants;
 pub use options::Options;
 
 use tilewright_diag::{Diagnostic, counted};
-use tilewright_ir::thread::{Memory, MemorySpace, Program};
-use tilewright_ir::{Target, VerifiedKernel, padded_shared_bytes};
+use tilewright_ir::thread::Program;
+use tilewright_ir::{Target, VerifiedKernel};
 
 use self::kernel_lowering::KernelLowering;
 use crate::builder::Builder;
@@ -41,15 +41,14 @@ pub fn lower(kernel: &VerifiedKernel, target: Target, options: &Options) -> Resu
     lowering.finish(blocks)
 }
 
-/// The error for shared memory that does not fit with what ops go through; the verifier has counted the kernel's own.
+/// The error for shared memory that exceeds the limit with the scratch of ops, which follows the kernel's own buffers; the
+/// verifier has counted those.
 fn too_much_shared(program: &Program) -> Option<Diagnostic> {
-    let shared =
-        || program.memories.iter().map(|(_, memory)| memory).filter(|memory| memory.space == MemorySpace::Shared);
-    let bytes = |memory: &Memory| padded_shared_bytes(memory.elements * memory.dtype.bytes());
-    let (total, most) = (shared().map(bytes).sum::<i64>(), program.target.shared_bytes());
-    let last = shared().last().filter(|_| total > most)?;
-    let needed = counted(bytes(last), "byte");
+    let (total, most) = (program.shared_bytes(), program.target.shared_bytes());
+    let scratch = program.memories.iter().map(|(_, memory)| memory).filter(|memory| memory.shared_bytes() > 0).last();
+    let scratch = scratch.filter(|_| total > most)?;
+    let needed = counted(scratch.shared_bytes(), "byte");
     let message = format!("{total} bytes of shared memory, but a CTA of {} has {most}", program.target);
-    let finding = Diagnostic::error("K0210", message).label(last.span, format!("this op goes through {needed} of it"));
-    Some(finding.help("use smaller tiles or fewer stages, or layouts that need no way through shared memory"))
+    let finding = Diagnostic::error("K0210", message).label(scratch.span, format!("this op needs {needed} of it"));
+    Some(finding.help("use smaller tiles or fewer stages, or layouts between which elements stay in their warp"))
 }

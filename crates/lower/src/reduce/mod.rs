@@ -16,11 +16,10 @@ use tilewright_ir::tile::{ElementOp, Kernel, Narrowing, Op, OpKind, Reduce, Redu
 use tilewright_layout::DType;
 
 use crate::builder::{Builder, regs};
-use crate::conditions::under;
 use crate::elements::{FragmentRegisters, Slot};
 use crate::operand::other_operands;
 use crate::refusal::Refusal;
-use crate::threads::{members, number};
+use crate::threads::{by_threads, number};
 use crate::variant::{Schedule, Variant, VariantList};
 use neutral::{combine, neutral};
 use rows::{Order, Rows, ShuffleMask};
@@ -212,12 +211,7 @@ impl Make<'_> {
     /// Adds statements that the threads of `set` execute, and that threads for which `may` is true may execute as
     /// well.
     fn by(&mut self, set: &[bool], may: impl Fn(usize) -> bool, body: Vec<Stmt>) {
-        if set.iter().enumerate().all(|(thread, is_in)| *is_in || may(thread)) {
-            self.out.extend(body);
-            return;
-        }
-        let conditions = members(set, &self.context.thread, self.builder, &mut self.out);
-        self.out.extend(under(&conditions, body));
+        by_threads(set, may, body, &self.context.thread, self.builder, &mut self.out);
     }
 
     fn set(&self, is_in: impl Fn(usize) -> bool) -> Vec<bool> {

@@ -12,6 +12,7 @@ use tilewright_expr::{Expr, Var};
 use tilewright_ir::thread::{Cond, Stmt};
 
 use crate::builder::Builder;
+use crate::conditions::under;
 
 pub(crate) use fit::fit;
 
@@ -51,4 +52,21 @@ pub(crate) fn members(set: &[bool], thread: &Expr, builder: &mut Builder, out: &
         out.push(Stmt::Lookup { vars: vec![var.clone()], table, index: thread.clone() });
         vec![Cond::Equal(Expr::var(&var), Expr::constant(1))]
     })
+}
+
+/// Adds statements that the threads of `set` execute, and that threads for which `may` is true may execute as well.
+pub(crate) fn by_threads(
+    set: &[bool],
+    may: impl Fn(usize) -> bool,
+    body: Vec<Stmt>,
+    thread: &Expr,
+    builder: &mut Builder,
+    out: &mut Vec<Stmt>,
+) {
+    if set.iter().enumerate().all(|(thread, is_in)| *is_in || may(thread)) {
+        out.extend(body);
+        return;
+    }
+    let conditions = members(set, thread, builder, out);
+    out.extend(under(&conditions, body));
 }

@@ -144,7 +144,7 @@ fn check_threads(kernel: &Kernel, buffer: &Buffer, layout: &Layout, found: &mut 
     }
 }
 
-/// The number of positions that the threads of a CTA have on a thread axis; `None` if it is no axis of threads.
+/// The number of positions that the threads of a CTA have on a thread axis; `None` if it is not a thread axis.
 fn positions_on(kernel: &Kernel, axis: &Axis) -> Option<i64> {
     let (threads, warps) = (kernel.threads, kernel.warps());
     let known = [

@@ -7,8 +7,8 @@ use super::buffers;
 use crate::tile::buffer::Buffer;
 use crate::tile::kernel::Kernel;
 
-/// The map of a fragment that is no view; `None` if its layout is to be inferred, or if what is wrong with it has been
-/// reported.
+/// The map of a fragment that is not a view; `None` if its layout is to be inferred, or if its layout was reported
+/// already.
 pub(super) fn map_of(kernel: &Kernel, owner: &Buffer) -> Result<Option<Map>, Diagnostic> {
     let Some(layout) = &owner.layout else { return Ok(None) };
     match Map::of_layout(layout, kernel.threads.max(1) as usize) {
