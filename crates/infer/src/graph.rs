@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use tilewright_diag::{Diagnostic, Span};
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, ElementStmt, Kernel, Op, OpClass, OpKind, Space, Stmt, Tile, Value};
+use tilewright_layout::map::NONE;
 
 use crate::dictation::Dictation;
 use crate::nest::Nest;
@@ -112,25 +113,32 @@ fn reduction(kernel: &Kernel, storages: &Storages, op: &Op) -> Option<Reduction>
     if to.space != Space::Fragment || from.space != Space::Fragment || !is_whole(dst) || !is_whole(src) {
         return None;
     }
-    let below: i64 = src.extents[told.dimension + 1..].iter().product();
-    let extent = src.extents[told.dimension];
-    let (dst_storage, src_storage) = (kernel.storage(dst.buffer), kernel.storage(src.buffer));
-    let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); storages.get(src_storage).granules];
-    for element in 0..src.elements() {
-        let row = element / below / extent * below + element % below;
-        let granule = storages.granule(src_storage, element, from.dtype.bytes());
-        let row = storages.granule(dst_storage, row, to.dtype.bytes());
-        let rows = &mut rows_of[granule as usize];
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
     Some(Reduction {
         title: kernel.op_title(op),
         span: op.span,
-        dst: dst_storage,
+        dst: kernel.storage(dst.buffer),
         effect: op.kind.info().operands[0].effect,
-        src: src_storage,
-        rows: Pattern::of_lists(storages.get(dst_storage).granules, &rows_of),
+        src: kernel.storage(src.buffer),
+        rows: rows(kernel, storages, [dst, src], told.dimension),
     })
+}
+
+/// For each granule of the tile that is reduced, the granules of the rows that its elements belong to.
+fn rows(kernel: &Kernel, storages: &Storages, [dst, src]: [&Tile; 2], dimension: usize) -> Pattern {
+    let dtype_bytes = |tile: &Tile| kernel.buffers[tile.buffer].dtype.bytes();
+    let (to, from) = (kernel.storage(dst.buffer), storages.get(kernel.storage(src.buffer)));
+    let row_granules: Vec<u32> = (0..dst.elements()).map(|row| storages.granule(to, row, dtype_bytes(dst))).collect();
+    let (extent, below) = (src.extents[dimension] as usize, src.extents[dimension + 1..].iter().product::<i64>());
+    // The rows of the elements of the source, in row-major order.
+    let mut rows = row_granules.chunks(below as usize).flat_map(|rows| std::iter::repeat_n(rows, extent).flatten());
+    let elements_per_granule = (from.bytes / dtype_bytes(src)) as usize;
+    let mut table = vec![NONE; from.granules * elements_per_granule];
+    for entries in table.chunks_mut(elements_per_granule) {
+        for row in rows.by_ref().take(elements_per_granule) {
+            if let Some(entry) = entries.iter_mut().find(|entry| [NONE, *row].contains(entry)) {
+                *entry = *row;
+            }
+        }
+    }
+    Pattern::of_padded(storages.get(to).granules, elements_per_granule, table)
 }

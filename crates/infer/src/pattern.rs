@@ -50,12 +50,15 @@ impl Pattern {
         pattern
     }
 
-    /// The pattern in which each iteration touches the granules of a list.
-    pub(crate) fn of_lists(granules: usize, lists: &[Vec<u32>]) -> Pattern {
-        let trips = lists.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        let padded =
-            |list: &Vec<u32>| list.iter().copied().chain(std::iter::repeat(NONE)).take(trips).collect::<Vec<_>>();
-        Pattern::of_table(granules, trips, lists.iter().flat_map(padded).collect())
+    /// The pattern of a table with `room` entries for each iteration, of which the last may be [`NONE`] in all of them.
+    pub(crate) fn of_padded(granules: usize, room: usize, table: Vec<u32>) -> Pattern {
+        let used = |list: &[u32]| list.iter().take_while(|granule| **granule != NONE).count();
+        let trips = table.chunks(room).map(used).max().unwrap_or(0).max(1);
+        if trips == room {
+            return Pattern::of_table(granules, trips, table);
+        }
+        let trimmed = table.chunks(room).flat_map(|list| &list[..trips]).copied().collect();
+        Pattern::of_table(granules, trips, trimmed)
     }
 
     /// The union of two patterns, such as those of the two branches of a condition. `None` if a trip touches different
@@ -216,11 +219,11 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_several_lengths_are_padded() {
-        let lists = Pattern::of_lists(3, &[vec![0, 2], vec![1]]);
+    fn entries_that_no_iteration_uses_are_no_trips() {
+        let lists = Pattern::of_padded(3, 4, vec![0, 2, NONE, NONE, 1, NONE, NONE, NONE]);
         assert_eq!((lists.trips(), lists.of(0).collect::<Vec<_>>()), (2, vec![0, 2]));
         assert_eq!(lists.of(1).collect::<Vec<_>>(), [1]);
-        assert_eq!(Pattern::of_lists(2, &[vec![0], vec![1]]), Pattern::identity(2));
+        assert_eq!(Pattern::of_padded(2, 2, vec![0, NONE, 1, NONE]), Pattern::identity(2));
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl TableLayout {
     }
 
     /// The positions of element `flat`, one row per place.
-    fn rows_of(&self, flat: i64) -> Option<impl Iterator<Item = &[i64]>> {
+    pub(crate) fn rows_of(&self, flat: i64) -> Option<impl Iterator<Item = &[i64]>> {
         let at = usize::try_from(flat).ok()?;
         let (start, end) = (*self.0.starts.get(at)?, *self.0.starts.get(at + 1)?);
         let width = self.0.axes.len();

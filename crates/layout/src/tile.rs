@@ -205,17 +205,28 @@ impl TileLayout {
         if flat < 0 || flat >= size {
             return Err(LayoutError::OutOfRange { index: flat, extent: size });
         }
-        // Every axis gets a position, including the axes of replicas.
-        let mut base: Coord = self.offset.clone();
-        for iter in &self.replica {
-            base.entry(iter.axis.clone()).or_insert(0);
-        }
+        let mut base = self.origin();
         let mut rest = flat;
         for iter in self.shard.iter().rev() {
             *base.entry(iter.axis.clone()).or_insert(0) += rest % iter.extent * iter.stride;
             rest /= iter.extent;
         }
         if self.replica.is_empty() { Ok(vec![base]) } else { self.with_copies(base) }
+    }
+
+    /// The places of element 0, in order. Those of any other element are at the same distances from each other.
+    /// Error: more than 65536 of them.
+    pub(crate) fn copies(&self) -> Result<Vec<Coord>, LayoutError> {
+        self.with_copies(self.origin())
+    }
+
+    /// The offset, with a position on every axis of a replica.
+    fn origin(&self) -> Coord {
+        let mut origin = self.offset.clone();
+        for iter in &self.replica {
+            origin.entry(iter.axis.clone()).or_insert(0);
+        }
+        origin
     }
 
     /// The place and its copies, in order.
@@ -274,12 +285,21 @@ impl TileLayout {
     /// The positions of all elements on one axis, in order, replicas left out. One number per element, so call it only
     /// for tiles that are enumerated anyway.
     pub fn positions(&self, axis: &Axis) -> Vec<i64> {
-        let mut positions = vec![self.offset_on(axis)];
-        for iter in &self.shard {
-            let stride = if iter.axis == *axis { iter.stride } else { 0 };
-            positions = positions.iter().flat_map(|p| (0..iter.extent).map(move |digit| p + digit * stride)).collect();
-        }
+        let mut positions = self.digit_sums(|on| i64::from(on == axis));
+        let offset = self.offset_on(axis);
+        positions.iter_mut().for_each(|position| *position += offset);
         positions
+    }
+
+    /// For all elements in order, the sum of their positions on all axes, each times the weight of the axis; replicas
+    /// and the offset are left out.
+    pub(crate) fn digit_sums(&self, weight: impl Fn(&Axis) -> i64) -> Vec<i64> {
+        let mut sums = vec![0];
+        for iter in &self.shard {
+            let stride = iter.stride * weight(&iter.axis);
+            sums = sums.iter().flat_map(|sum| (0..iter.extent).map(move |digit| sum + digit * stride)).collect();
+        }
+        sums
     }
 
     /// The position of element `flat` on one axis, replicas left out. `flat` must be inside the layout.

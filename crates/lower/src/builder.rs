@@ -1,6 +1,8 @@
 //! The thread program under construction.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use tilewright_diag::Span;
 use tilewright_expr::{Expr, Simplifier, Var};
@@ -8,6 +10,8 @@ use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use tilewright_ir::tile::{Buffer, Direction, Kernel, Space};
 use tilewright_ir::{Arena, Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
 use tilewright_layout::DType;
+
+use crate::fragment_registers::FragmentRegisters;
 
 /// Alignment in bytes that is assumed of pointer arguments. CUDA and the virtual GPU align allocations to 256.
 const GLOBAL_ALIGNMENT: i64 = 16;
@@ -24,6 +28,8 @@ pub(crate) struct Builder {
     memories: BTreeMap<Handle<Buffer>, Handle<Memory>>,
     /// The register array of each fragment.
     fragments: BTreeMap<Handle<Buffer>, Handle<RegArray>>,
+    /// What [`Builder::fragment_registers`] found so far.
+    resolved: RefCell<BTreeMap<Handle<Buffer>, Rc<FragmentRegisters>>>,
     /// Shared memory that conversions go through, one after the other.
     staged: Vec<Handle<Memory>>,
 }
@@ -54,6 +60,7 @@ impl Builder {
             next: BTreeMap::new(),
             memories: BTreeMap::new(),
             fragments: BTreeMap::new(),
+            resolved: RefCell::default(),
             staged: Vec::new(),
         };
         let touched = kernel.touched();
@@ -140,6 +147,22 @@ impl Builder {
 
     pub(crate) fn fragment(&self, buffer: Handle<Buffer>) -> Handle<RegArray> {
         self.fragments[&buffer]
+    }
+
+    /// Who holds which elements of a fragment, and where. Error: why its layout cannot be used.
+    pub(crate) fn fragment_registers(
+        &self,
+        kernel: &Kernel,
+        buffer: Handle<Buffer>,
+    ) -> Result<Rc<FragmentRegisters>, String> {
+        if let Some(known) = self.resolved.borrow().get(&buffer) {
+            return Ok(Rc::clone(known));
+        }
+        let array = self.fragment(buffer);
+        let register = self.program.registers[array].dtype;
+        let resolved = Rc::new(FragmentRegisters::of(kernel, buffer, array, register)?);
+        self.resolved.borrow_mut().insert(buffer, Rc::clone(&resolved));
+        Ok(resolved)
     }
 
     /// `base`, or `base1`, `base2`, ... if that is taken.

@@ -13,6 +13,7 @@ mod count;
 mod elements;
 mod fill;
 mod fragment;
+mod fragment_registers;
 mod gemm;
 mod measure;
 mod operand;

@@ -12,16 +12,19 @@
 mod accesses;
 mod block;
 mod conflict;
+mod touched;
 
-pub(crate) use accesses::LoopRef;
-pub(crate) use block::{Block, Branch, IfBlock, OpBlock};
+pub(crate) use block::{Block, Branch, IfBlock, LoopRef, OpBlock};
 
-use tilewright_ir::thread::{Program, Stmt};
+use std::rc::Rc;
+
+use tilewright_ir::thread::Program;
 use tilewright_layout::axis::Scope;
 
 use accesses::AccessGroup;
 use block::{OpSegment, RequiredBarrier};
 use conflict::conflict;
+use touched::Touched;
 
 /// Inserts the barriers that are needed before the ops of `blocks`.
 pub(crate) fn derive_barriers(program: &Program, blocks: &mut [Block]) {
@@ -34,6 +37,12 @@ pub(crate) fn derive_barriers(program: &Program, blocks: &mut [Block]) {
 enum Pass {
     First,
     Again,
+}
+
+/// A part of an op, in order.
+enum Part {
+    Accesses(AccessGroup),
+    Barrier(Scope),
 }
 
 struct BarrierPass<'a> {
@@ -99,7 +108,8 @@ impl BarrierPass<'_> {
         if let Some(barrier) = &op.barrier {
             self.pass(barrier.scope, 0);
         }
-        if let Some(needed) = self.needed(op) {
+        let parts: Vec<Part> = op.parts().into_iter().map(|segment| self.part(&op.title, segment)).collect();
+        if let Some(needed) = self.needed(&parts) {
             self.pass(needed.scope, 0);
             op.barrier = Some(match op.barrier.take() {
                 None => needed,
@@ -111,22 +121,36 @@ impl BarrierPass<'_> {
         }
         // A barrier that only some threads execute orders only the op's own accesses.
         let ordered_from = if op.guard.is_some() { self.next } else { 0 };
-        for part in op.parts() {
+        for part in parts {
             match part {
-                OpSegment::Barrier(scope) => self.pass(scope, ordered_from),
-                OpSegment::AccessGroup(body) => {
-                    let accesses = self.accesses(&op.title, body);
-                    self.pending.push(accesses);
-                    self.next += 1;
-                }
+                Part::Barrier(scope) => self.pass(scope, ordered_from),
+                Part::Accesses(accesses) => self.add(accesses),
             }
         }
     }
 
-    /// Accesses at the current position of the walk.
-    fn accesses(&self, title: &str, body: Vec<Stmt>) -> AccessGroup {
-        let loops = self.loops.clone();
-        AccessGroup { title: title.to_string(), body, loops, since: None, earlier: false, number: self.next }
+    /// A part of an op at the current position of the walk.
+    fn part(&self, title: &str, segment: OpSegment) -> Part {
+        match segment {
+            OpSegment::Barrier(scope) => Part::Barrier(scope),
+            OpSegment::AccessGroup(body) => Part::Accesses(AccessGroup {
+                title: title.to_string(),
+                touched: Rc::new(Touched::of(self.program, body, &self.loops)),
+                loops: self.loops.clone(),
+                since: None,
+                earlier: false,
+                number: self.next,
+            }),
+        }
+    }
+
+    /// Adds accesses to the pending ones, unless the same are pending: many ops that need no barriers between them would
+    /// be compared with each other.
+    fn add(&mut self, accesses: AccessGroup) {
+        if !self.pending.iter().any(|known| known.is_like(&accesses, self.program)) {
+            self.pending.push(AccessGroup { number: self.next, ..accesses });
+        }
+        self.next += 1;
     }
 
     /// Applies a barrier to the pending accesses from number `from` on, and drops those that no later barrier could
@@ -139,25 +163,24 @@ impl BarrierPass<'_> {
         self.pending.retain(|accesses| accesses.since < Some(widest));
     }
 
-    /// The weakest barrier before `op` that orders it after everything pending.
-    fn needed(&self, op: &OpBlock) -> Option<RequiredBarrier> {
+    /// The weakest barrier before the parts of an op that orders them after everything pending.
+    fn needed(&self, parts: &[Part]) -> Option<RequiredBarrier> {
         let mut needed: Option<RequiredBarrier> = None;
         let mut own: Option<Scope> = None;
-        for part in op.parts() {
-            let body = match part {
-                OpSegment::Barrier(scope) => {
-                    own = own.max(Some(scope));
+        for part in parts {
+            let later = match part {
+                Part::Barrier(scope) => {
+                    own = own.max(Some(*scope));
                     continue;
                 }
-                OpSegment::AccessGroup(body) => body,
+                Part::Accesses(accesses) => accesses,
             };
-            let later = self.accesses(&op.title, body);
             for earlier in &self.pending {
                 let ordered = earlier.since.max(own);
                 if ordered >= Some(self.widest()) {
                     continue;
                 }
-                let Some((scope, reason)) = conflict(self.program, earlier, &later, self.widest()) else { continue };
+                let Some((scope, reason)) = conflict(self.program, earlier, later, self.widest()) else { continue };
                 if ordered < Some(scope) {
                     merge(&mut needed, scope, reason);
                 }

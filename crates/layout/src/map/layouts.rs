@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Map;
 use crate::algebra::Walk;
 use crate::axis::{Axis, LANEID, REG, Scope, TX, WARPID};
-use crate::{Iter, Layout, TableLayout, TileLayout};
+use crate::{Coord, Iter, Layout, TableLayout, TileLayout};
 
 /// Thread and slot.
 type ThreadSlot = (i64, i64);
@@ -24,64 +24,141 @@ impl Map {
             return Err(format!("uses the axis `{axis}`; a table may use `tx`, or `warpid` and `laneid`, and `reg`"));
         }
         let mut map = Map::empty(threads, layout.size() as usize);
-        for element in 0..layout.size() {
-            for place in layout.apply(element).map_err(|error| format!("cannot be listed: {error}"))? {
-                let on = |axis: &Axis| place.get(axis).copied().unwrap_or(0);
-                let (thread, slot) = (on(&TX) + on(&WARPID) * 32 + on(&LANEID), on(&REG));
-                if thread < 0 || thread >= threads as i64 {
-                    return Err(format!("uses thread {thread}, outside 0..{threads}"));
-                }
-                if slot < 0 {
-                    return Err(format!("uses register {slot}, which is negative"));
-                }
-                map.put(thread as usize, slot as usize, element as usize);
+        for_each_place(&layout, &mut |element, (thread, slot)| {
+            if thread < 0 || thread >= threads as i64 {
+                return Err(format!("uses thread {thread}, outside 0..{threads}"));
             }
-        }
+            if slot < 0 {
+                return Err(format!("uses register {slot}, which is negative"));
+            }
+            map.put(thread as usize, slot as usize, element);
+            Ok(())
+        })?;
         Ok(map)
     }
 
     /// The layout on `tx` and `reg`: shard and replicas where iters describe it, else a table; `None` where an element
     /// has no place.
     pub fn to_layout(&self) -> Option<Layout> {
-        let mut places: Vec<Vec<ThreadSlot>> = vec![Vec::new(); self.elements()];
-        for (thread, slot, element) in self.entries() {
-            places[element].push((thread as i64, slot as i64));
-        }
-        for list in &mut places {
-            list.sort_unstable();
-        }
-        if let Some(tile) = as_iters(&places) {
+        let places = Places::of(self)?;
+        if let Some(tile) = places.as_iters() {
             return Some(Layout::Tile(tile));
         }
         let coordinate = |(thread, slot): &ThreadSlot| BTreeMap::from([(TX, *thread), (REG, *slot)]);
-        let rows: Vec<_> = places.iter().map(|list| list.iter().map(coordinate).collect()).collect();
+        let rows: Vec<_> = places.lists().map(|list| list.iter().map(coordinate).collect()).collect();
         TableLayout::new(&rows).ok().map(Layout::Table)
     }
 }
 
-/// The iters of a layout in which every element has copies at the same distances from its first place.
-fn as_iters(places: &[Vec<ThreadSlot>]) -> Option<TileLayout> {
-    let origin = *places.first()?.first()?;
-    let firsts: Vec<ThreadSlot> = places.iter().map(|list| list.first().copied()).collect::<Option<_>>()?;
-    let copies: Vec<ThreadSlot> = places[0].iter().map(|place| minus(*place, origin)).collect();
-    let is_alike = |(list, first): (&Vec<ThreadSlot>, &ThreadSlot)| {
-        list.iter().map(|place| minus(*place, *first)).eq(copies.iter().copied())
+/// What a position on an axis adds to the thread.
+fn threads_of(axis: &Axis) -> i64 {
+    match axis {
+        axis if *axis == WARPID => 32,
+        axis if *axis == REG => 0,
+        _ => 1,
+    }
+}
+
+/// What a position on an axis adds to the slot.
+fn slots_of(axis: &Axis) -> i64 {
+    if *axis == REG { 1 } else { 0 }
+}
+
+/// Visits the places of all elements in order. Errors: more copies than can be listed, or the visitor's own.
+fn for_each_place(
+    layout: &Layout,
+    visit: &mut dyn FnMut(usize, ThreadSlot) -> Result<(), String>,
+) -> Result<(), String> {
+    let tile = match layout {
+        Layout::Tile(tile) => tile,
+        // A swizzle does not act on threads and registers.
+        Layout::Compose(compose) => compose.tile(),
+        Layout::Table(table) => return for_each_row(table, visit),
     };
-    if !places.iter().zip(&firsts).all(is_alike) {
-        return None;
+    let sum = |copy: &Coord, weight: fn(&Axis) -> i64| copy.iter().map(|(axis, at)| weight(axis) * at).sum();
+    let copies = tile.copies().map_err(|error| format!("cannot be listed: {error}"))?;
+    let copies: Vec<ThreadSlot> = copies.iter().map(|copy| (sum(copy, threads_of), sum(copy, slots_of))).collect();
+    let (threads, slots) = (tile.digit_sums(threads_of), tile.digit_sums(slots_of));
+    for (element, (thread, slot)) in threads.into_iter().zip(slots).enumerate() {
+        copies.iter().try_for_each(|copy| visit(element, (thread + copy.0, slot + copy.1)))?;
     }
-    let shard: Vec<ThreadSlot> = firsts.iter().map(|first| minus(*first, origin)).collect();
-    let offset = BTreeMap::from([(TX, origin.0), (REG, origin.1)]);
-    let offset: BTreeMap<Axis, i64> = offset.into_iter().filter(|(_, at)| *at != 0).collect();
-    let (mut shard, replica) = (iters(&shard)?, iters(&copies)?);
-    // A layout always names a thread axis, even if there is only one thread.
-    if shard.iter().chain(&replica).all(|iter| iter.axis != TX) {
-        shard.insert(0, Iter { extent: 1, stride: 1, axis: TX });
+    Ok(())
+}
+
+/// As [`for_each_place`], of a table.
+fn for_each_row(
+    table: &TableLayout,
+    visit: &mut dyn FnMut(usize, ThreadSlot) -> Result<(), String>,
+) -> Result<(), String> {
+    let weights: Vec<ThreadSlot> = table.axes().iter().map(|axis| (threads_of(axis), slots_of(axis))).collect();
+    for element in 0..table.size() {
+        for row in table.rows_of(element).into_iter().flatten() {
+            let add =
+                |sum: ThreadSlot, (at, weight): (&i64, &ThreadSlot)| (sum.0 + weight.0 * at, sum.1 + weight.1 * at);
+            visit(element as usize, row.iter().zip(&weights).fold((0, 0), add))?;
+        }
     }
-    if shard.is_empty() {
-        shard.push(Iter { extent: 1, stride: 1, axis: REG });
+    Ok(())
+}
+
+/// The places of every element.
+struct Places {
+    /// The places of element `x` begin at `starts[x]` and end at `starts[x + 1]`.
+    starts: Vec<usize>,
+    /// The places of all elements, those of one element in order.
+    places: Vec<ThreadSlot>,
+}
+
+impl Places {
+    /// The places in a map; `None` if an element has none.
+    fn of(map: &Map) -> Option<Places> {
+        let mut starts = vec![0; map.elements() + 1];
+        for (_, _, element) in map.entries() {
+            starts[element + 1] += 1;
+        }
+        for element in 0..map.elements() {
+            if starts[element + 1] == 0 {
+                return None;
+            }
+            starts[element + 1] += starts[element];
+        }
+        let (mut next, mut places) = (starts.clone(), vec![(0, 0); starts[map.elements()]]);
+        for (thread, slot, element) in map.entries() {
+            places[next[element]] = (thread as i64, slot as i64);
+            next[element] += 1;
+        }
+        for element in 0..map.elements() {
+            places[starts[element]..starts[element + 1]].sort_unstable();
+        }
+        Some(Places { starts, places })
     }
-    TileLayout::new(shard, replica, offset).ok()
+
+    /// The places of each element.
+    fn lists(&self) -> impl Iterator<Item = &[ThreadSlot]> {
+        self.starts.windows(2).map(|ends| &self.places[ends[0]..ends[1]])
+    }
+
+    /// The iters of a layout in which every element has copies at the same distances from its first place.
+    fn as_iters(&self) -> Option<TileLayout> {
+        let first = self.lists().next()?;
+        let origin = first[0];
+        let copies: Vec<ThreadSlot> = first.iter().map(|place| minus(*place, origin)).collect();
+        let is_alike = |list: &[ThreadSlot]| list.iter().map(|place| minus(*place, list[0])).eq(copies.iter().copied());
+        if !self.lists().all(is_alike) {
+            return None;
+        }
+        let shard: Vec<ThreadSlot> = self.lists().map(|list| minus(list[0], origin)).collect();
+        let offset = [(TX, origin.0), (REG, origin.1)];
+        let (mut shard, replica) = (iters(&shard)?, iters(&copies)?);
+        // A layout always names a thread axis, even if there is only one thread.
+        if shard.iter().chain(&replica).all(|iter| iter.axis != TX) {
+            shard.insert(0, Iter { extent: 1, stride: 1, axis: TX });
+        }
+        if shard.is_empty() {
+            shard.push(Iter { extent: 1, stride: 1, axis: REG });
+        }
+        TileLayout::new(shard, replica, offset).ok()
+    }
 }
 
 /// The iters, the fastest last, whose digits lead to these places in order.

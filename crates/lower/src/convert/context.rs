@@ -1,5 +1,7 @@
 //! What the variants of `convert_layout` decide on.
 
+use std::rc::Rc;
+
 use tilewright_diag::Diagnostic;
 use tilewright_expr::Expr;
 use tilewright_ir::tile::{Kernel, Op};
@@ -8,14 +10,14 @@ use tilewright_layout::map::Map;
 use tilewright_layout::{DType, LayoutError};
 
 use crate::builder::Builder;
-use crate::elements::FragmentRegisters;
+use crate::fragment_registers::FragmentRegisters;
 use crate::operand::{other_operands, unplaced};
 use crate::refusal::Refusal;
 
 /// What the variants look at.
 pub(crate) struct Context {
-    pub(super) source: FragmentRegisters,
-    pub(super) result: FragmentRegisters,
+    pub(super) source: Rc<FragmentRegisters>,
+    pub(super) result: Rc<FragmentRegisters>,
     /// Which element each slot of the destination holds.
     pub(super) wanted: Map,
     pub(super) threads: usize,
@@ -39,7 +41,7 @@ impl Context {
             if owner.layout.is_none() {
                 return Err(unplaced(op, owner));
             }
-            FragmentRegisters::of(kernel, builder, handle).map_err(refused)
+            builder.fragment_registers(kernel, handle).map_err(refused)
         };
         let (result, source) = (held(dst.buffer)?, held(src.buffer)?);
         let elements = src.elements() as usize;

@@ -10,10 +10,10 @@ use tilewright_ir::thread::{Cond, Stmt, Value as ThreadValue};
 use tilewright_ir::tile::{Access, Coord};
 
 use super::active_step::ActiveStep;
-use super::fragments::{FragmentRegisters, Slot};
 use super::lowering::Lowering;
 use crate::builder::regs;
 use crate::conditions::under;
+use crate::fragment_registers::{FragmentRegisters, Slot};
 use crate::refusal::Refusal;
 
 /// The most cases that the index of a fragment is split into because one term combines the iteration with other

@@ -1,6 +1,5 @@
 //! A nest while it is lowered: what was found so far, and the statements so far.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tilewright_expr::Expr;
@@ -11,7 +10,6 @@ use tilewright_ir::tile::{Buffer, Kernel, Value};
 use tilewright_layout::DType;
 
 use super::active_step::ActiveStep;
-use super::fragments::FragmentRegisters;
 use super::memory::Address;
 use super::moved::VectorAccess;
 use super::names::Name;
@@ -19,6 +17,7 @@ use super::nest::Nest;
 use super::points::Points;
 use crate::builder::{Builder, regs};
 use crate::conditions::{merged, under};
+use crate::fragment_registers::FragmentRegisters;
 use crate::refusal::Refusal;
 use crate::threads::members;
 
@@ -53,8 +52,6 @@ pub(super) struct Lowering<'a> {
     pub(super) points: Points<'a>,
     /// By step, the threads that are the first to execute their iteration: only these write memory.
     pub(super) firsts: Vec<Mask>,
-    /// The fragments resolved so far.
-    pub(super) held: BTreeMap<Handle<Buffer>, Rc<FragmentRegisters>>,
     /// The addresses found so far: buffer, index and address.
     pub(super) addresses: Vec<(Handle<Buffer>, Vec<Expr>, Address)>,
     /// The named values in scope, innermost last.
@@ -79,7 +76,6 @@ impl<'a> Lowering<'a> {
             nest,
             points,
             firsts,
-            held: BTreeMap::new(),
             addresses: Vec::new(),
             names: Vec::new(),
             declared: Vec::new(),
@@ -137,11 +133,6 @@ impl<'a> Lowering<'a> {
     }
 
     pub(super) fn fragment(&mut self, buffer: Handle<Buffer>) -> Result<Rc<FragmentRegisters>, Refusal> {
-        if let Some(held) = self.held.get(&buffer) {
-            return Ok(held.clone());
-        }
-        let held = Rc::new(FragmentRegisters::of(self.kernel, self.builder, buffer)?);
-        self.held.insert(buffer, held.clone());
-        Ok(held)
+        Ok(self.builder.fragment_registers(self.kernel, buffer)?)
     }
 }

@@ -8,7 +8,6 @@ mod accesses;
 mod active_step;
 mod cases;
 mod chunk;
-mod fragments;
 mod lowering;
 mod memory;
 mod moved;
@@ -19,7 +18,6 @@ mod statements;
 mod values;
 mod variant;
 
-pub(crate) use fragments::{FragmentRegisters, Slot};
 pub(crate) use lowering::lower_condition;
 pub(crate) use nest::Nest;
 pub(crate) use variant::{ByElements, ELEMENTS, NestByElements};

@@ -16,7 +16,7 @@ use tilewright_ir::tile::{ElementOp, Kernel, Narrowing, Op, OpKind, Reduce, Redu
 use tilewright_layout::DType;
 
 use crate::builder::{Builder, regs};
-use crate::elements::{FragmentRegisters, Slot};
+use crate::fragment_registers::{FragmentRegisters, Slot};
 use crate::operand::other_operands;
 use crate::refusal::Refusal;
 use crate::threads::{by_threads, number};
@@ -29,9 +29,9 @@ pub(crate) struct Context {
     /// What to reduce: the kind, the dimension, and whether the old result is cleared.
     attributes: Reduce,
     /// The fragment that is reduced.
-    source: FragmentRegisters,
+    source: Rc<FragmentRegisters>,
     /// The fragment of the results.
-    result: FragmentRegisters,
+    result: Rc<FragmentRegisters>,
     /// By thread, the rows whose result it must hold, and the slot of each.
     owned: Vec<BTreeMap<usize, Slot>>,
     /// The parts of all rows.
@@ -121,7 +121,7 @@ impl Context {
                 return Err(refused(format!("`{}` is not a whole fragment", tile_title(kernel, tile))));
             }
         }
-        let held = |handle| FragmentRegisters::of(kernel, builder, handle).map_err(refused);
+        let held = |handle| builder.fragment_registers(kernel, handle).map_err(refused);
         let (source, result) = (held(src.buffer)?, held(dst.buffer)?);
         let below: i64 = src.extents[attributes.dimension + 1..].iter().product();
         let extent = src.extents[attributes.dimension];

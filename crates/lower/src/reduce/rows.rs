@@ -1,7 +1,5 @@
 //! Which thread holds which part of the rows that are reduced, and how the parts are combined.
 
-use std::collections::BTreeSet;
-
 use tilewright_layout::map::Map;
 
 const LANES: usize = 32;
@@ -23,18 +21,46 @@ pub(super) enum Order {
 struct Own {
     row: usize,
     part: PartSlots,
-    /// The elements of the part.
-    elements: BTreeSet<usize>,
+    /// The elements of the part, in the order of the slots.
+    elements: Vec<usize>,
 }
 
 /// The parts of all rows.
 pub(super) struct Rows {
     /// By thread, its rows in order.
     of_thread: Vec<Vec<Own>>,
-    /// The elements of each row.
-    elements: Vec<BTreeSet<usize>>,
+    /// By row, the threads that have part of it, in order.
+    holders: Vec<Vec<usize>>,
+    /// The number of elements of each row.
+    sizes: Vec<usize>,
     /// Whether an element may count twice.
     is_idempotent: bool,
+}
+
+/// A set of elements that is emptied at once.
+struct ElementSet {
+    /// By element, the last generation in which it was in the set.
+    stamps: Vec<u32>,
+    generation: u32,
+}
+
+impl ElementSet {
+    fn new(elements: usize) -> ElementSet {
+        ElementSet { stamps: vec![0; elements], generation: 1 }
+    }
+
+    fn clear(&mut self) {
+        self.generation += 1;
+    }
+
+    fn contains(&self, element: usize) -> bool {
+        self.stamps[element] == self.generation
+    }
+
+    /// Adds an element; whether it was new.
+    fn insert(&mut self, element: usize) -> bool {
+        std::mem::replace(&mut self.stamps[element], self.generation) != self.generation
+    }
 }
 
 /// An exchange combines the parts of a row within one warp, over the threads that differ only in these bits of their
@@ -70,25 +96,19 @@ impl Rows {
         is_idempotent: bool,
         order: Order,
     ) -> Rows {
-        let mut of_thread: Vec<Vec<Own>> = vec![Vec::new(); source.threads()];
-        let mut elements = vec![BTreeSet::new(); rows];
-        for element in 0..source.elements() {
-            elements[row_of(element)].insert(element);
-        }
-        for (thread, slot, element) in source.entries() {
-            let (own, row) = (&mut of_thread[thread], row_of(element));
-            let at = own.iter().position(|own| own.row == row).unwrap_or_else(|| {
-                own.push(Own { row, part: Vec::new(), elements: BTreeSet::new() });
-                own.len() - 1
-            });
-            if own[at].elements.insert(element) {
-                own[at].part.push(slot);
+        let (mut sizes, mut holders) = (vec![0; rows], vec![Vec::new(); rows]);
+        (0..source.elements()).for_each(|element| sizes[row_of(element)] += 1);
+        let mut known = ElementSet::new(source.elements());
+        let of_thread = (0..source.threads()).map(|thread| {
+            known.clear();
+            let mut own = parts(source, thread, &row_of, &mut known);
+            own.iter().for_each(|own| holders[own.row].push(thread));
+            if order == Order::Rows {
+                own.sort_by_key(|own| own.row);
             }
-        }
-        if order == Order::Rows {
-            of_thread.iter_mut().for_each(|own| own.sort_by_key(|own| own.row));
-        }
-        Rows { of_thread, elements, is_idempotent }
+            own
+        });
+        Rows { of_thread: of_thread.collect(), holders, sizes, is_idempotent }
     }
 
     fn part_of(&self, thread: usize, row: usize) -> Option<&Own> {
@@ -117,7 +137,7 @@ impl Rows {
     /// The smallest exchange after which every thread that has part of a row has all of it; `None` if there is none.
     pub(super) fn complete(&self) -> Option<ShuffleMask> {
         self.exchanges().find(|exchange| {
-            self.all_groups(*exchange, |row, once, all| all == self.elements[row].len() && (once || self.is_idempotent))
+            self.all_groups(*exchange, |row, once, all| all == self.sizes[row] && (once || self.is_idempotent))
         })
     }
 
@@ -139,43 +159,64 @@ impl Rows {
     /// Whether in every group all threads have the same row at the same place, and `is_right(row, whether no element
     /// is there twice, number of elements)`.
     fn all_groups(&self, exchange: ShuffleMask, is_right: impl Fn(usize, bool, usize) -> bool) -> bool {
-        (0..self.threads()).all(|thread| {
-            self.of_thread[thread].iter().enumerate().all(|(place, own)| {
-                let at = |other: usize| self.of_thread.get(other)?.get(place).filter(|other| other.row == own.row);
-                let Some(parts) = exchange.group(thread).map(at).collect::<Option<Vec<_>>>() else { return false };
-                let all: usize = parts.iter().map(|own| own.elements.len()).sum();
-                let different: BTreeSet<usize> = parts.iter().flat_map(|own| own.elements.iter().copied()).collect();
-                is_right(own.row, all == different.len(), different.len())
-            })
+        let mut different = ElementSet::new(self.sizes.iter().sum());
+        (0..self.threads()).filter(|thread| exchange.leads(*thread)).all(|thread| {
+            let group = || exchange.group(thread).map(|other| self.of_thread.get(other).map_or(&[][..], Vec::as_slice));
+            let leader = &self.of_thread[thread];
+            group().all(|own| own.iter().map(|own| own.row).eq(leader.iter().map(|own| own.row)))
+                && leader.iter().enumerate().all(|(place, own)| {
+                    different.clear();
+                    let parts = || group().flat_map(|own| &own[place].elements);
+                    let count = parts().filter(|element| different.insert(**element)).count();
+                    is_right(own.row, count == parts().count(), count)
+                })
         })
     }
 
     /// After an exchange, for every row the threads whose parts make it up: one thread of each group that counts.
     /// Error: no choice of threads makes up a row.
     pub(super) fn leaders(&self, exchange: ShuffleMask) -> Result<Vec<Vec<usize>>, String> {
-        let mut leaders = vec![Vec::new(); self.elements.len()];
-        for (row, leaders) in leaders.iter_mut().enumerate() {
-            let mut counted: BTreeSet<usize> = BTreeSet::new();
-            for thread in (0..self.threads()).filter(|thread| exchange.leads(*thread)) {
-                if self.part_of(thread, row).is_none() {
-                    continue;
-                }
-                let parts = exchange.group(thread).filter_map(|other| self.part_of(other, row));
-                let here: BTreeSet<usize> = parts.flat_map(|own| own.elements.iter().copied()).collect();
-                let is_new = if self.is_idempotent { !here.is_subset(&counted) } else { here.is_disjoint(&counted) };
-                if is_new {
-                    counted.extend(here);
+        // An element belongs to one row.
+        let mut counted = ElementSet::new(self.sizes.iter().sum());
+        let leaders_of = |(row, holders): (usize, &Vec<usize>)| {
+            let (mut leaders, mut size) = (Vec::new(), 0);
+            for thread in holders.iter().copied().filter(|thread| exchange.leads(*thread)) {
+                let parts = || exchange.group(thread).filter_map(|other| self.part_of(other, row));
+                let elements = || parts().flat_map(|own| own.elements.iter().copied());
+                let is_new = |element| !counted.contains(element);
+                let counts = if self.is_idempotent { elements().any(is_new) } else { elements().all(is_new) };
+                if counts {
+                    size += elements().filter(|element| counted.insert(*element)).count();
                     leaders.push(thread);
                 }
             }
-            // Threads for which it is the first row come first, so that the parts of adjacent rows are adjacent.
-            leaders.sort_by_key(|thread| (self.place(*thread, row), *thread));
-            if counted != self.elements[row] {
+            if size != self.sizes[row] {
                 return Err(format!("no set of threads holds every element of row {row} exactly once"));
             }
-        }
-        Ok(leaders)
+            // Threads for which it is the first row come first, so that the parts of adjacent rows are adjacent.
+            leaders.sort_by_key(|thread| (self.place(*thread, row), *thread));
+            Ok(leaders)
+        };
+        self.holders.iter().enumerate().map(leaders_of).collect()
     }
+}
+
+/// A thread's parts of rows, in the order of their first slots. An element that is in several slots counts in the
+/// first.
+fn parts(source: &Map, thread: usize, row_of: impl Fn(usize) -> usize, known: &mut ElementSet) -> Vec<Own> {
+    let mut parts: Vec<Own> = Vec::new();
+    for slot in 0..source.slots() {
+        let Some(element) = source.at(thread, slot).filter(|element| known.insert(*element)) else { continue };
+        let row = row_of(element);
+        // Most elements follow one of the same row.
+        let at = parts.iter().rposition(|own| own.row == row).unwrap_or_else(|| {
+            parts.push(Own { row, part: Vec::new(), elements: Vec::new() });
+            parts.len() - 1
+        });
+        parts[at].part.push(slot);
+        parts[at].elements.push(element);
+    }
+    parts
 }
 
 #[cfg(test)]

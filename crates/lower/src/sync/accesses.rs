@@ -1,22 +1,19 @@
 //! What the statements of an op access, and in which loops.
 
-use tilewright_expr::Var;
-use tilewright_ir::thread::Stmt;
+use std::rc::Rc;
+
+use tilewright_ir::thread::Program;
 use tilewright_layout::axis::Scope;
 
-/// A loop of the kernel. Two loops may have the same variable, but not the same `id`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LoopRef {
-    pub(crate) id: usize,
-    pub(crate) var: Var,
-}
+use super::block::LoopRef;
+use super::touched::Touched;
 
 /// The accesses of an op between two of its own barriers.
 #[derive(Clone, Debug)]
 pub(super) struct AccessGroup {
     /// The op, for reasons in plans.
     pub(super) title: String,
-    pub(super) body: Vec<Stmt>,
+    pub(super) touched: Rc<Touched>,
     /// Loops around the op, outermost first.
     pub(super) loops: Vec<LoopRef>,
     /// The strongest barrier executed since, if any.
@@ -25,4 +22,15 @@ pub(super) struct AccessGroup {
     pub(super) earlier: bool,
     /// Their number in the order in which accesses were found.
     pub(super) number: usize,
+}
+
+impl AccessGroup {
+    /// Whether barriers before later accesses are the same for both, so that only one of them needs to be kept.
+    pub(super) fn is_like(&self, other: &AccessGroup, program: &Program) -> bool {
+        let place = |group: &AccessGroup| (group.since, group.earlier);
+        self.title == other.title
+            && place(self) == place(other)
+            && self.loops == other.loops
+            && (Rc::ptr_eq(&self.touched, &other.touched) || self.touched.is_like(&other.touched, program))
+    }
 }

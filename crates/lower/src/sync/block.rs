@@ -1,10 +1,16 @@
 //! The kernel's body while barriers are derived.
 
+use tilewright_expr::Var;
 use tilewright_ir::plan::Barrier;
 use tilewright_ir::thread::{Cond, Inst, Stmt, Value};
 use tilewright_layout::axis::Scope;
 
-use super::accesses::LoopRef;
+/// A loop of the kernel. Two loops may have the same variable, but not the same `id`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LoopRef {
+    pub(crate) id: usize,
+    pub(crate) var: Var,
+}
 
 /// A tile op after lowering, before barriers are derived.
 #[derive(Clone, Debug)]

@@ -8,8 +8,6 @@ use tilewright_ir::tile::{Buffer, Kernel};
 use tilewright_layout::DType;
 use tilewright_layout::map::Map;
 
-use crate::builder::Builder;
-
 /// A fragment in registers.
 pub(crate) struct FragmentRegisters {
     pub(crate) array: Handle<RegArray>,
@@ -34,8 +32,13 @@ pub(crate) struct Slot {
 }
 
 impl FragmentRegisters {
-    /// Resolves a fragment. Error: why its layout cannot be used.
-    pub(crate) fn of(kernel: &Kernel, builder: &Builder, handle: Handle<Buffer>) -> Result<FragmentRegisters, String> {
+    /// A fragment in an array of registers of type `register`. Error: why its layout cannot be used.
+    pub(crate) fn of(
+        kernel: &Kernel,
+        handle: Handle<Buffer>,
+        array: Handle<RegArray>,
+        register: DType,
+    ) -> Result<FragmentRegisters, String> {
         let buffer = &kernel.buffers[handle];
         let owner = &kernel.buffers[kernel.storage(handle)];
         let layout = owner.layout.as_ref().ok_or_else(|| format!("`{}` has no layout", owner.name))?;
@@ -55,8 +58,6 @@ impl FragmentRegisters {
             list.sort_unstable();
             list.dedup();
         }
-        let array = builder.fragment(handle);
-        let register = builder.program.registers[array].dtype;
         let ratio = (register.bytes() / buffer.dtype.bytes()).max(1);
         let elements = buffer.shape.iter().product();
         Ok(FragmentRegisters { array, ratio, dtype: buffer.dtype, register, elements, slots })
@@ -106,13 +107,13 @@ impl FragmentRegisters {
     }
 
     /// The number of elements of the fragment.
-    pub(super) fn elements(&self) -> i64 {
+    pub(crate) fn elements(&self) -> i64 {
         self.elements
     }
 
     /// Groups the threads by the slot that holds each thread's element. Threads that do not hold it, or need none, are
     /// left out.
-    pub(super) fn by_slot(&self, elements: impl Iterator<Item = Option<i64>>) -> BTreeMap<Slot, Vec<bool>> {
+    pub(crate) fn by_slot(&self, elements: impl Iterator<Item = Option<i64>>) -> BTreeMap<Slot, Vec<bool>> {
         let mut groups: BTreeMap<Slot, Vec<bool>> = BTreeMap::new();
         for (thread, element) in elements.enumerate() {
             if let Some(slot) = element.and_then(|element| self.slot(thread, element)) {
@@ -123,14 +124,14 @@ impl FragmentRegisters {
     }
 
     /// The first thread that does not hold its element, and the element, of those that are in bounds.
-    pub(super) fn missing(&self, elements: &[Option<i64>]) -> Option<(usize, i64)> {
+    pub(crate) fn missing(&self, elements: &[Option<i64>]) -> Option<(usize, i64)> {
         let inside = |element: &i64| (0..self.elements).contains(element);
         let known = elements.iter().enumerate().filter_map(|(thread, element)| Some((thread, element.filter(inside)?)));
         known.into_iter().find(|(thread, element)| self.slot(*thread, *element).is_none())
     }
 
     /// Whether each register holds exactly one element, of the same type.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.dtype == self.register
     }
 

@@ -1,0 +1,309 @@
+//! What the accesses of an op touch, byte by byte, and which threads meet there.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
+use tilewright_expr::Var;
+use tilewright_ir::thread::{Memory, Program, Stmt, for_each_expr, for_each_stmt};
+use tilewright_ir::{Handle, HwIndex};
+use tilewright_layout::access::LANES;
+use tilewright_layout::axis::Scope;
+
+use super::block::LoopRef;
+use crate::trace::{Env, Touch, Trace, owner, trace};
+
+/// The most assignments of loop variables and block indices that are traced. Beyond, the touched bytes are not known.
+const MOST_CASES: usize = 32;
+
+/// The statements of an op between two of its own barriers, and what they touch.
+#[derive(Debug)]
+pub(super) struct Touched {
+    body: Vec<Stmt>,
+    /// The memories that they access, in order.
+    effects: Vec<Effects>,
+    /// The loop variables that the touched bytes depend on.
+    pub(super) loops: Vec<Var>,
+    /// The block indices that the touched bytes depend on.
+    pub(super) blocks: Vec<Var>,
+    /// See [`Touched::cases`].
+    cases: OnceCell<Option<Vec<Case>>>,
+}
+
+/// How a memory is accessed. A view counts as the memory that it is a view of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Effects {
+    pub(super) memory: Handle<Memory>,
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+    /// Whether the touched bytes depend on data, or on a size that is known only at launch.
+    pub(super) is_unknown: bool,
+}
+
+/// The bytes that are touched for one assignment of loop variables and block indices.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Case {
+    pub(super) env: Env,
+    /// Disjoint, in order.
+    pub(super) bytes: Vec<ByteRange>,
+}
+
+/// Bytes of a memory that the same threads read and the same threads write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ByteRange {
+    memory: Handle<Memory>,
+    first: i64,
+    end: i64,
+    readers: ThreadSet,
+    writers: ThreadSet,
+}
+
+/// As much of a set of threads as barriers depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ThreadSet {
+    Empty,
+    One(i64),
+    /// Several threads of one warp.
+    OfWarp(i64),
+    /// Threads of several warps.
+    OfWarps,
+}
+
+impl ThreadSet {
+    fn warp(self) -> Option<i64> {
+        match self {
+            ThreadSet::One(thread) => Some(thread / LANES as i64),
+            ThreadSet::OfWarp(warp) => Some(warp),
+            ThreadSet::Empty | ThreadSet::OfWarps => None,
+        }
+    }
+
+    fn union(self, other: ThreadSet) -> ThreadSet {
+        match (self, other) {
+            (one, another) if one == another => one,
+            (ThreadSet::Empty, threads) | (threads, ThreadSet::Empty) => threads,
+            (one, another) => match (one.warp(), another.warp()) {
+                (Some(warp), Some(same)) if warp == same => ThreadSet::OfWarp(warp),
+                _ => ThreadSet::OfWarps,
+            },
+        }
+    }
+
+    /// The widest scope of two different threads, one of each set; `None` if there are none.
+    fn apart(self, other: ThreadSet) -> Option<Scope> {
+        match (self, other) {
+            (ThreadSet::Empty, _) | (_, ThreadSet::Empty) => None,
+            (ThreadSet::One(thread), ThreadSet::One(same)) if thread == same => None,
+            _ => match self.union(other) {
+                ThreadSet::OfWarps => Some(Scope::Cta),
+                ThreadSet::Empty | ThreadSet::One(_) | ThreadSet::OfWarp(_) => Some(Scope::Warp),
+            },
+        }
+    }
+}
+
+impl Touched {
+    /// What statements inside these loops touch.
+    pub(super) fn of(program: &Program, body: Vec<Stmt>, loops: &[LoopRef]) -> Touched {
+        let (mut relevant, mut blocks) = (Vec::new(), Vec::new());
+        for_each_expr(&body, &mut |expr| {
+            expr.for_each_var(&mut |var| {
+                let list = if loops.iter().any(|l| l.var == *var) {
+                    &mut relevant
+                } else if matches!(HwIndex::of(var), Some(HwIndex::Block(_))) {
+                    &mut blocks
+                } else {
+                    return;
+                };
+                if !list.contains(var) {
+                    list.push(var.clone());
+                }
+            });
+        });
+        let effects = effects(program, &body);
+        Touched { body, effects, loops: relevant, blocks, cases: OnceCell::new() }
+    }
+
+    /// The memories that both access and at least one writes, and whether `later` writes them.
+    pub(super) fn common(&self, later: &Touched) -> Vec<(Handle<Memory>, bool)> {
+        let common = |here: &Effects| {
+            let there = later.effects.iter().find(|there| there.memory == here.memory)?;
+            (here.writes || there.writes).then_some((here.memory, there.writes))
+        };
+        self.effects.iter().filter_map(common).collect()
+    }
+
+    /// Whether the touched bytes of a memory depend on data, or on a size that is known only at launch.
+    pub(super) fn is_unknown(&self, memory: Handle<Memory>) -> bool {
+        self.effects.iter().any(|effects| effects.memory == memory && effects.is_unknown)
+    }
+
+    /// The touched bytes for every assignment of the loop variables and block indices that they depend on. `None` if
+    /// there are more than [`MOST_CASES`] assignments, or too many accesses to list.
+    pub(super) fn cases(&self, program: &Program) -> Option<&[Case]> {
+        let traced = |env: Env| {
+            let Trace { touches, is_whole } = trace(program, &self.body, 0..(program.threads + 31) / 32, &env);
+            is_whole.then(|| Case { bytes: byte_ranges(program, &touches), env })
+        };
+        let all = || {
+            let vars: Vec<Var> = self.loops.iter().chain(&self.blocks).cloned().collect();
+            assignments(&vars)?.into_iter().map(traced).collect()
+        };
+        self.cases.get_or_init(all).as_deref()
+    }
+
+    /// Whether both touch the same bytes of the same memories by the same threads, as far as that is known.
+    pub(super) fn is_like(&self, other: &Touched, program: &Program) -> bool {
+        let is_known = |effects: &Effects| !effects.is_unknown;
+        self.effects == other.effects
+            && (self.loops == other.loops && self.blocks == other.blocks)
+            && self.effects.iter().all(is_known)
+            && self.cases(program).is_some_and(|cases| other.cases(program) == Some(cases))
+    }
+}
+
+/// The memories that statements access.
+fn effects(program: &Program, body: &[Stmt]) -> Vec<Effects> {
+    let mut unknown: BTreeSet<Var> = program.sizes.iter().cloned().collect();
+    for_each_stmt(body, &mut |stmt| {
+        if stmt.names_data() {
+            unknown.extend(stmt.defines().iter().cloned());
+        }
+    });
+    let mut all: Vec<Effects> = Vec::new();
+    for stmt in body {
+        let mut is_unknown = false;
+        for_each_expr(std::slice::from_ref(stmt), &mut |expr| {
+            expr.for_each_var(&mut |var| is_unknown |= unknown.contains(var));
+        });
+        for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| {
+            for access in stmt.accesses() {
+                let (reads, writes) = (access.effect.reads(), access.effect.writes());
+                let effects = Effects { memory: owner(program, access.memory), reads, writes, is_unknown };
+                match all.iter_mut().find(|known| known.memory == effects.memory) {
+                    Some(known) => {
+                        known.reads |= reads;
+                        known.writes |= writes;
+                        known.is_unknown |= is_unknown;
+                    }
+                    None => all.push(effects),
+                }
+            }
+        });
+    }
+    all.sort_by_key(|effects| effects.memory);
+    all
+}
+
+/// Every combination of values; `None` if there are more than [`MOST_CASES`].
+fn assignments(vars: &[Var]) -> Option<Vec<Env>> {
+    let mut all: Vec<Env> = vec![Vec::new()];
+    for var in vars {
+        let range = var.range();
+        let count = usize::try_from(range.hi - range.lo + 1).ok()?;
+        if all.len().saturating_mul(count) > MOST_CASES {
+            return None;
+        }
+        let extended = all.iter().flat_map(|env| {
+            (range.lo..=range.hi).map(|value| env.iter().cloned().chain([(var.clone(), value)]).collect::<Env>())
+        });
+        all = extended.collect();
+    }
+    Some(all)
+}
+
+/// The touched bytes, in order of memory and address.
+fn byte_ranges(program: &Program, touches: &[Touch]) -> Vec<ByteRange> {
+    let mut all: Vec<ByteRange> = touches.iter().map(|touch| touched_by(program, touch)).collect();
+    all.sort_unstable_by_key(|range| (range.memory, range.first, range.end));
+    all.dedup_by(|next, known| {
+        let is_same = (next.memory, next.first, next.end) == (known.memory, known.first, known.end);
+        if is_same {
+            known.add(next);
+        }
+        is_same
+    });
+    let ranges = all.chunk_by(|a, b| a.memory == b.memory).flat_map(disjoint).collect();
+    joined(ranges)
+}
+
+/// The bytes of one access.
+fn touched_by(program: &Program, touch: &Touch) -> ByteRange {
+    let (thread, nobody) = (ThreadSet::One(touch.thread), ThreadSet::Empty);
+    ByteRange {
+        memory: owner(program, touch.memory),
+        first: touch.first_byte,
+        end: touch.first_byte + touch.bytes,
+        readers: if touch.writes { nobody } else { thread },
+        writers: if touch.writes { thread } else { nobody },
+    }
+}
+
+/// Ranges of one memory, in order, cut where others begin or end.
+fn disjoint(ranges: &[ByteRange]) -> Vec<ByteRange> {
+    if ranges.windows(2).all(|pair| pair[0].end <= pair[1].first) {
+        return ranges.to_vec();
+    }
+    let mut ends: Vec<i64> = ranges.iter().flat_map(|range| [range.first, range.end]).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    let untouched = |pair: &[i64]| ByteRange {
+        first: pair[0],
+        end: pair[1],
+        readers: ThreadSet::Empty,
+        writers: ThreadSet::Empty,
+        ..ranges[0]
+    };
+    let mut cut: Vec<ByteRange> = ends.windows(2).map(untouched).collect();
+    for range in ranges {
+        let first = cut.partition_point(|piece| piece.first < range.first);
+        cut[first..].iter_mut().take_while(|piece| piece.first < range.end).for_each(|piece| piece.add(range));
+    }
+    cut.retain(|piece| (piece.readers, piece.writers) != (ThreadSet::Empty, ThreadSet::Empty));
+    cut
+}
+
+/// The same bytes, with neighbours of the same threads as one range.
+fn joined(ranges: Vec<ByteRange>) -> Vec<ByteRange> {
+    let mut joined: Vec<ByteRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range == (ByteRange { first: last.end, end: range.end, ..*last }) => last.end = range.end,
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+impl ByteRange {
+    fn add(&mut self, other: &ByteRange) {
+        self.readers = self.readers.union(other.readers);
+        self.writers = self.writers.union(other.writers);
+    }
+
+    /// The widest scope of two threads that touch these bytes, one of them earlier and one later, at least one of them
+    /// writing.
+    fn conflict(&self, later: &ByteRange) -> Option<Scope> {
+        let after_write = self.writers.apart(later.readers.union(later.writers));
+        after_write.max(self.readers.apart(later.writers))
+    }
+}
+
+/// The widest scope of two threads that touch a common byte, at least one of them writing, up to `widest`; `None` if
+/// there are none.
+pub(super) fn meet(earlier: &[ByteRange], later: &[ByteRange], widest: Scope) -> Option<Scope> {
+    let (mut scope, mut earlier, mut later) = (None, earlier.iter().peekable(), later.iter().peekable());
+    while let (Some(a), Some(b)) = (earlier.peek(), later.peek()) {
+        if a.memory == b.memory && a.first < b.end && b.first < a.end {
+            scope = scope.max(a.conflict(b));
+            if scope >= Some(widest) {
+                break;
+            }
+        }
+        if (a.memory, a.end) <= (b.memory, b.end) {
+            earlier.next()
+        } else {
+            later.next()
+        };
+    }
+    scope
+}
