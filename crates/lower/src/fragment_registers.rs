@@ -31,6 +31,15 @@ pub(crate) struct Slot {
     pub(crate) part: i64,
 }
 
+/// The slots that hold what threads need.
+#[derive(Debug)]
+pub(crate) struct HeldSlots {
+    /// By slot as in [`FragmentRegisters::slot`], the threads whose elements are there.
+    pub(crate) threads: BTreeMap<Slot, Vec<bool>>,
+    /// The first thread that does not hold its element, and the element, of those that are in bounds.
+    pub(crate) missing: Option<(usize, i64)>,
+}
+
 impl FragmentRegisters {
     /// A fragment in an array of registers of type `register`. Error: why its layout cannot be used.
     pub(crate) fn of(
@@ -63,8 +72,8 @@ impl FragmentRegisters {
         Ok(FragmentRegisters { array, ratio, dtype: buffer.dtype, register, elements, slots })
     }
 
-    /// The slot in which a thread holds an element, the first of several; `None` if it does not hold it. Statements read and
-    /// write this slot only.
+    /// The slot in which a thread holds an element, the first of several; `None` if it does not hold it. Statements read
+    /// and write this slot only.
     pub(crate) fn slot(&self, thread: usize, element: i64) -> Option<Slot> {
         let list = &self.slots[thread];
         let at = list.partition_point(|(known, _)| i64::from(*known) < element);
@@ -111,23 +120,31 @@ impl FragmentRegisters {
         self.elements
     }
 
-    /// Groups the threads by the slot that holds each thread's element. Threads that do not hold it, or need none, are
-    /// left out.
-    pub(crate) fn by_slot(&self, elements: impl Iterator<Item = Option<i64>>) -> BTreeMap<Slot, Vec<bool>> {
-        let mut groups: BTreeMap<Slot, Vec<bool>> = BTreeMap::new();
-        for (thread, element) in elements.enumerate() {
-            if let Some(slot) = element.and_then(|element| self.slot(thread, element)) {
-                groups.entry(slot).or_insert_with(|| vec![false; self.slots.len()])[thread] = true;
+    /// The slots that hold the element that each thread needs, if it needs one.
+    pub(crate) fn held_slots(&self, elements: impl Iterator<Item = Option<i64>>) -> HeldSlots {
+        let mut held = HeldSlots { threads: BTreeMap::new(), missing: None };
+        let mut found = Vec::with_capacity(self.slots.len());
+        // Threads mostly have what they need at the same place of their lists, so that is where to look first.
+        let mut usual = 0;
+        for (thread, element) in elements.enumerate().filter_map(|(thread, element)| Some((thread, element?))) {
+            let list = &self.slots[thread];
+            let is_at = |at: usize| list.get(at).is_some_and(|(known, _)| i64::from(*known) == element);
+            let is_first_at = |at: usize| is_at(at) && !at.checked_sub(1).is_some_and(is_at);
+            if !is_first_at(usual) {
+                usual = list.partition_point(|(known, _)| i64::from(*known) < element);
+            }
+            if is_at(usual) {
+                found.push((thread, list[usual].1));
+            } else if held.missing.is_none() && (0..self.elements).contains(&element) {
+                held.missing = Some((thread, element));
             }
         }
-        groups
-    }
-
-    /// The first thread that does not hold its element, and the element, of those that are in bounds.
-    pub(crate) fn missing(&self, elements: &[Option<i64>]) -> Option<(usize, i64)> {
-        let inside = |element: &i64| (0..self.elements).contains(element);
-        let known = elements.iter().enumerate().filter_map(|(thread, element)| Some((thread, element.filter(inside)?)));
-        known.into_iter().find(|(thread, element)| self.slot(*thread, *element).is_none())
+        for run in found.chunk_by(|(_, slot), (_, next)| slot == next) {
+            let slot = self.place(run[0].1 as usize);
+            let threads = held.threads.entry(slot).or_insert_with(|| vec![false; self.slots.len()]);
+            run.iter().for_each(|(thread, _)| threads[*thread] = true);
+        }
+        held
     }
 
     /// Whether each register holds exactly one element, of the same type.

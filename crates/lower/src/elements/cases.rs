@@ -1,19 +1,21 @@
 //! Accesses to elements of fragments: the slots that an index may refer to, and the conditions for each.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use tilewright_expr::linear::{linear, normalize};
 use tilewright_expr::points::Split;
 use tilewright_expr::{Expr, Var};
-use tilewright_ir::Scalar;
 use tilewright_ir::thread::{Cond, Stmt, Value as ThreadValue};
-use tilewright_ir::tile::{Access, Coord};
+use tilewright_ir::tile::{Access, Buffer, Coord};
+use tilewright_ir::{Handle, Scalar};
 
 use super::active_step::ActiveStep;
+use super::known_slots::KnownSlots;
 use super::lowering::Lowering;
 use crate::builder::regs;
 use crate::conditions::under;
-use crate::fragment_registers::{FragmentRegisters, Slot};
+use crate::fragment_registers::{FragmentRegisters, HeldSlots, Slot};
 use crate::refusal::Refusal;
 
 /// The most cases that the index of a fragment is split into because one term combines the iteration with other
@@ -38,10 +40,17 @@ impl Lowering<'_> {
         let is_held = self.arms == 0 && !self.may_leave(access);
         let mut slot_cases = Vec::new();
         for (asked, split) in self.untied(&buffer.name, flat)? {
-            if is_held && asked.is_empty() {
-                self.check_held(&buffer.name, &held, &split, place)?;
+            let Some(other) = split.other.as_const() else {
+                slot_cases.extend(self.cases_by_value(&held, &split, &asked, place));
+                continue;
+            };
+            let slots = self.slots_of(access.buffer, &held, (&split.own, other), place);
+            if let Some((thread, element)) = slots.missing.filter(|_| is_held && asked.is_empty()) {
+                let name = &buffer.name;
+                let text = format!("thread {thread} accesses element {element} of `{name}`, which it does not hold");
+                return Err(text.into());
             }
-            slot_cases.extend(self.slot_cases_of(&held, &split, &asked, place));
+            slot_cases.extend(self.cases_of_groups(&slots.threads, place, &asked));
         }
         Ok(slot_cases)
     }
@@ -86,27 +95,30 @@ impl Lowering<'_> {
         Ok(found.ok_or_else(|| format!("the index of `{name}` has a term that cannot be split"))?)
     }
 
-    /// An error if a thread accesses a known element that it does not hold.
-    fn check_held(
-        &self,
-        name: &str,
+    /// The slots of the elements with these numbers by iteration, plus `other`.
+    fn slots_of(
+        &mut self,
+        buffer: Handle<Buffer>,
         held: &FragmentRegisters,
-        split: &Split,
+        (own, other): (&Rc<Vec<i64>>, i64),
         place: &ActiveStep,
-    ) -> Result<(), Refusal> {
-        let Some(other) = split.other.as_const() else { return Ok(()) };
-        let own = self.points.steps_values(&split.own, place.step, &place.mask);
-        let elements: Vec<Option<i64>> = own.map(|own| own.map(|own| own + other)).collect();
-        match held.missing(&elements) {
-            Some((thread, element)) => {
-                Err(format!("thread {thread} accesses element {element} of `{name}`, which it does not hold").into())
-            }
-            None => Ok(()),
+    ) -> Rc<HeldSlots> {
+        let is_same = |known: &&KnownSlots| {
+            Rc::ptr_eq(&known.own, own) && (known.other, known.step) == (other, place.step) && known.mask == place.mask
+        };
+        if let Some(known) = self.slots.get(&buffer).filter(is_same) {
+            return Rc::clone(&known.slots);
         }
+        let elements = self.points.steps_values(own, place.step, &place.mask);
+        let slots = Rc::new(held.held_slots(elements.map(|own| own.map(|own| own + other))));
+        let (own, mask) = (Rc::clone(own), Rc::clone(&place.mask));
+        self.slots.insert(buffer, KnownSlots { own, other, step: place.step, mask, slots: Rc::clone(&slots) });
+        slots
     }
 
-    /// The slots of the elements at an index that splits, each with its conditions after those `asked` already.
-    fn slot_cases_of(
+    /// The slots of the elements at an index that splits, of which the part that does not depend on the iteration is
+    /// not constant. Each has its conditions after those `asked` already.
+    fn cases_by_value(
         &mut self,
         held: &FragmentRegisters,
         split: &Split,
@@ -115,10 +127,6 @@ impl Lowering<'_> {
     ) -> Vec<SlotCase> {
         let elements = held.elements();
         let own: Vec<Option<i64>> = self.points.steps_values(&split.own, place.step, &place.mask).collect();
-        if let Some(other) = split.other.as_const() {
-            let at = own.iter().map(|own| own.map(|own| own + other));
-            return self.cases_of_groups(held.by_slot(at), place, asked);
-        }
         // Registers have no address, so every value that the index may have is a case of its own.
         let (least, most) = (own.iter().flatten().min(), own.iter().flatten().max());
         let (Some(least), Some(most)) = (least, most) else { return Vec::new() };
@@ -131,7 +139,7 @@ impl Lowering<'_> {
             let at = own.iter().map(|own| own.map(|own| own + other).filter(|at| (0..elements).contains(at)));
             let here = Cond::Equal(split.other.clone(), Expr::constant(other));
             let asked: Vec<Cond> = asked.iter().cloned().chain([here]).collect();
-            slot_cases.extend(self.cases_of_groups(held.by_slot(at), place, &asked));
+            slot_cases.extend(self.cases_of_groups(&held.held_slots(at).threads, place, &asked));
             other += step;
         }
         slot_cases
@@ -139,17 +147,17 @@ impl Lowering<'_> {
 
     fn cases_of_groups(
         &mut self,
-        groups: BTreeMap<Slot, Vec<bool>>,
+        groups: &BTreeMap<Slot, Vec<bool>>,
         place: &ActiveStep,
         asked: &[Cond],
     ) -> Vec<SlotCase> {
         let mut slot_cases = Vec::new();
         for (slot, mask) in groups {
             let mut conditions = asked.to_vec();
-            if mask != *place.mask {
-                conditions.extend(self.conditions(&mask));
+            if *mask != *place.mask {
+                conditions.extend(self.conditions(mask));
             }
-            slot_cases.push(SlotCase { conditions, slot });
+            slot_cases.push(SlotCase { conditions, slot: *slot });
         }
         slot_cases
     }

@@ -1,5 +1,6 @@
 //! A nest while it is lowered: what was found so far, and the statements so far.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tilewright_expr::Expr;
@@ -10,6 +11,7 @@ use tilewright_ir::tile::{Buffer, Kernel, Value};
 use tilewright_layout::DType;
 
 use super::active_step::ActiveStep;
+use super::known_slots::KnownSlots;
 use super::memory::Address;
 use super::moved::VectorAccess;
 use super::names::Name;
@@ -52,6 +54,8 @@ pub(super) struct Lowering<'a> {
     pub(super) points: Points<'a>,
     /// By step, the threads that are the first to execute their iteration: only these write memory.
     pub(super) firsts: Vec<Mask>,
+    /// The slots found for the last access to each fragment.
+    pub(super) slots: BTreeMap<Handle<Buffer>, KnownSlots>,
     /// The addresses found so far: buffer, index and address.
     pub(super) addresses: Vec<(Handle<Buffer>, Vec<Expr>, Address)>,
     /// The named values in scope, innermost last.
@@ -76,6 +80,7 @@ impl<'a> Lowering<'a> {
             nest,
             points,
             firsts,
+            slots: BTreeMap::new(),
             addresses: Vec::new(),
             names: Vec::new(),
             declared: Vec::new(),

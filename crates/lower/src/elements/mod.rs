@@ -8,6 +8,7 @@ mod accesses;
 mod active_step;
 mod cases;
 mod chunk;
+mod known_slots;
 mod lowering;
 mod memory;
 mod moved;
