@@ -1,8 +1,9 @@
 use std::cmp::Ordering;
-use std::collections::hash_map::DefaultHasher;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+use rustc_hash::FxHasher;
 
 use crate::facts::Facts;
 use crate::range::ValueRange;
@@ -100,7 +101,7 @@ struct Hashed<T> {
 
 impl<T: Hash> Hashed<T> {
     fn new(of: T) -> Hashed<T> {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = FxHasher::default();
         of.hash(&mut hasher);
         Hashed { hash: hasher.finish(), of }
     }

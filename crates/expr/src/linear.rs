@@ -64,12 +64,13 @@ impl Linear {
         Some(self)
     }
 
-    fn plus(self, other: Linear) -> Option<Linear> {
-        let mut terms = self.terms;
-        for (coefficient, atom) in other.terms {
-            match terms.iter_mut().find(|(_, known)| *known == atom) {
-                Some((sum, _)) => *sum = sum.checked_add(coefficient)?,
-                None => terms.push((coefficient, atom)),
+    fn plus(&self, other: &Linear) -> Option<Linear> {
+        let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
+        terms.extend_from_slice(&self.terms);
+        for (coefficient, atom) in &other.terms {
+            match terms.iter_mut().find(|(_, known)| known == atom) {
+                Some((sum, _)) => *sum = sum.checked_add(*coefficient)?,
+                None => terms.push((*coefficient, atom.clone())),
             }
         }
         let constant = self.constant.checked_add(other.constant)?;
@@ -159,7 +160,7 @@ fn linear_of_node(expr: &Expr, known: &mut Known) -> Linear {
         },
         Node::Add(a, b) => {
             let (a, b) = (linear_of(a, known), linear_of(b, known));
-            let sum = a.clone().plus(b.clone()).map(recombined);
+            let sum = a.plus(&b).map(recombined);
             sum.unwrap_or_else(|| Linear::of_atom(Expr::from_node(Node::Add(a.to_expr(), b.to_expr()))))
         }
         Node::Mul(a, b) => product(linear_of(a, known), linear_of(b, known)),
@@ -180,14 +181,14 @@ fn linear_of_node(expr: &Expr, known: &mut Known) -> Linear {
 
 fn product(a: Linear, b: Linear) -> Linear {
     let (number, other) = match (a.terms.is_empty(), b.terms.is_empty()) {
-        (true, _) => (a.constant, b.clone()),
-        (_, true) => (b.constant, a.clone()),
+        (true, _) => (a.constant, &b),
+        (_, true) => (b.constant, &a),
         (false, false) => {
             let (a, b) = (a.to_expr(), b.to_expr());
             return Linear::of_atom(if a <= b { a * b } else { b * a });
         }
     };
-    other.scaled(number).map(Linear::sorted).unwrap_or_else(|| Linear::of_atom(a.to_expr() * b.to_expr()))
+    other.clone().scaled(number).map(Linear::sorted).unwrap_or_else(|| Linear::of_atom(a.to_expr() * b.to_expr()))
 }
 
 /// `floor((c*q + rest) / c) = q + floor(rest / c)`, then common factors of rest and divisor cancel.
@@ -200,11 +201,11 @@ fn quotient(value: Linear, divisor: Expr) -> Linear {
     let range = rest.range();
     if range.lo.div_euclid(c) == range.hi.div_euclid(c) {
         let known = Linear::of_constant(range.lo.div_euclid(c));
-        return whole.plus(known).unwrap_or_else(|| Linear::of_atom(original.to_expr() / c));
+        return whole.plus(&known).unwrap_or_else(|| Linear::of_atom(original.to_expr() / c));
     }
     let g = rest.common_divisor(c);
     let atom = Linear::of_atom(rest.reduced(g).to_expr() / (c / g));
-    whole.plus(atom).unwrap_or_else(|| Linear::of_atom(original.to_expr() / c))
+    whole.plus(&atom).unwrap_or_else(|| Linear::of_atom(original.to_expr() / c))
 }
 
 /// `(c*q + rest) mod c = rest mod c`, then common factors of rest and divisor move out.
@@ -216,13 +217,13 @@ fn remainder(value: Linear, divisor: Expr) -> Linear {
     let range = rest.range();
     if range.lo.div_euclid(c) == range.hi.div_euclid(c) {
         let below = Linear::of_constant(-(range.lo.div_euclid(c) * c));
-        return rest.clone().plus(below).unwrap_or_else(|| Linear::of_atom(rest.to_expr() % c));
+        return rest.plus(&below).unwrap_or_else(|| Linear::of_atom(rest.to_expr() % c));
     }
     let g = rest.common_divisor(c);
     let low = Linear::of_constant(rest.constant.rem_euclid(g));
     let atom = Linear::of_atom(rest.clone().reduced(g).to_expr() % (c / g));
     let high = atom.scaled(g);
-    high.and_then(|high| high.plus(low)).unwrap_or_else(|| Linear::of_atom(rest.to_expr() % c))
+    high.and_then(|high| high.plus(&low)).unwrap_or_else(|| Linear::of_atom(rest.to_expr() % c))
 }
 
 /// Exclusive or with a number: bits that cannot be set in the value are added.
@@ -230,7 +231,7 @@ fn flipped(bits: i64, value: Expr) -> Linear {
     let may_be_set = value.facts().possible_bits();
     let (met, apart) = if bits < 0 { (bits, 0) } else { (bits & may_be_set, bits & !may_be_set) };
     let atom = if met == 0 { linear(&value) } else { Linear::of_atom(Expr::constant(met) ^ value.clone()) };
-    atom.plus(Linear::of_constant(apart)).unwrap_or_else(|| Linear::of_atom(Expr::constant(bits) ^ value))
+    atom.plus(&Linear::of_constant(apart)).unwrap_or_else(|| Linear::of_atom(Expr::constant(bits) ^ value))
 }
 
 /// A mask of adjacent ones is a remainder of a quotient; other masks stay.
@@ -259,7 +260,7 @@ fn recombined(mut sum: Linear) -> Linear {
         let mut rest = sum.clone();
         rest.terms.remove(quotient.max(remainder));
         rest.terms.remove(quotient.min(remainder));
-        match rest.plus(whole) {
+        match rest.plus(&whole) {
             Some(joined) => sum = joined,
             // The numbers of the joined sum do not fit, so the terms stay apart.
             None => return sum,
