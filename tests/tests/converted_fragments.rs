@@ -295,3 +295,116 @@ fn views_and_conditions_in_a_loop() {
         |count: &[i64]| tilewright::runtime::HostTensor::from_fn(B32, count, |at| (at % 256) as u128 * 0x00f1_4203 + 7);
     computes(&turned, &[bits(&[256])], &[bits(&[4, 256])]);
 }
+
+#[test]
+fn a_reduction_that_overwrites_its_result_needs_no_result_before() {
+    let sums = kernel("sums", |k| {
+        let x = k.input("x", F32, [8, 16]);
+        let y = k.output("y", F32, [8]);
+        k.threads(128);
+        k.allow_conversions();
+        let v = k.fragment("v", F32, ([8, 16], text("S[(8,16):(16@tx,1@tx)]")));
+        let total = k.fragment("total", F32, [8]);
+        let row = k.fragment("row", F32, ([8], text("S[8:1@tx] + R[16:8@tx]")));
+        k.copy(v, x);
+        k.reduce(Sum, total, v, 1);
+        k.parallel([8], |k, [i]| {
+            k.store(row, (i,), total.at((i,)) * 2.0);
+        });
+        k.copy(y, row);
+    });
+    let input = tensor(F32, &[8, 16], |at| at as f64);
+    computes(&sums, &[input], &[tensor(F32, &[8], |row| (0..16).map(|at| (row * 16 + at) as f64 * 2.0).sum())]);
+    assert_eq!(conversions(&sums), 1, "there, and nothing back");
+}
+
+/// A loop whose layout is fixed stores every second element: the copy has the others where there is room.
+#[test]
+fn a_loop_with_a_layout_stores_every_second_element() {
+    let every_second = kernel("every_second", |k| {
+        let (x, y) = (k.input("x", F32, [32]), k.output("y", F32, [64]));
+        k.threads(64);
+        k.allow_conversions();
+        let f = k.fragment("f", F32, ([64], text("S[64:1@tx]")));
+        k.fill(f, 5.0);
+        let stores = k.parallel([32], |k, [i]| {
+            k.store(f, (i * 2,), x.at((i,)));
+        });
+        stores.layout(text("S[32:1@tx]"));
+        k.copy(y, f);
+    });
+    let input = tensor(F32, &[32], |at| at as f64);
+    let after = tensor(F32, &[64], |at| if at % 2 == 0 { at as f64 / 2.0 } else { 5.0 });
+    computes(&every_second, &[input], &[after]);
+}
+
+#[test]
+fn a_loop_stores_a_fragment_and_every_second_element_of_another() {
+    let two = kernel("two", |k| {
+        let (x, y) = (k.input("x", F32, [32]), k.output("y", F32, [96]));
+        k.threads(64);
+        k.allow_conversions();
+        let f = k.fragment("f", F32, ([32], text("S[32:1@tx] + R[2:32@tx]")));
+        let g = k.fragment("g", F32, ([64], text("S[64:1@tx]")));
+        k.fill(f, 5.0);
+        k.fill(g, 6.0);
+        k.parallel([32], |k, [i]| {
+            k.store(f, (i,), x.at((i,)));
+            k.store(g, (i * 2,), -x.at((i,)));
+        });
+        k.copy(y.sub((0..32,)), f);
+        k.copy(y.sub((32..96,)), g);
+    });
+    let input = tensor(F32, &[32], |at| at as f64);
+    let after = tensor(F32, &[96], |at| match at {
+        0..32 => at as f64,
+        _ if at % 2 == 0 => -((at - 32) as f64 / 2.0),
+        _ => 6.0,
+    });
+    computes(&two, &[input], &[after]);
+}
+
+/// Elements that the store does not reach move in vectors whose places are remainders of the thread.
+#[test]
+fn staged_replicas_of_pairs_are_aligned() {
+    let pairs = kernel("pairs", |k| {
+        let (a, b) = (k.input("a", I32, [6]), k.output("b", I32, [6]));
+        k.threads(10);
+        let f = k.fragment("f", I32, ([6], text("S[6:1@tx]")));
+        let g = k.fragment("g", I32, ([6], text("S[(3,2):(2@tx,1@reg)] + R[2:5@tx]")));
+        k.copy(f, a);
+        k.convert_layout(g, f);
+        k.copy(b, g);
+    });
+    let input = || tensor(I32, &[6], |at| at as f64);
+    computes(&pairs, &[input()], &[input()]);
+}
+
+/// Ten layouts in one loop: more conversions than were once inserted.
+#[test]
+fn a_loop_over_ten_layouts_is_converted() {
+    let many = kernel("many", |k| {
+        let (x, y) = (k.input("x", I32, [64]), k.output("y", I32, [64]));
+        k.threads(64);
+        k.allow_conversions();
+        let all: Vec<Buffer> = (0..12)
+            .map(|n| k.fragment(&format!("f{n}"), I32, ([64], text(&format!("S[64:1@tx] + {n}@reg")))))
+            .collect();
+        let turned = k.fragment("turned", I32, ([64], text("S[(8,8):(1@tx,8@tx)]")));
+        all.iter().for_each(|f| {
+            k.copy(*f, x);
+        });
+        k.copy(turned, x);
+        k.parallel([64], |k, [i]| {
+            let sum = all.iter().fold(turned.at((i,)), |sum, f| sum + f.at((i,)));
+            k.store(y, (i,), sum);
+        });
+    });
+    let input = tensor(I32, &[64], |at| at as f64);
+    computes(&many, &[input], &[tensor(I32, &[64], |at| at as f64 * 13.0)]);
+}
+
+fn conversions(kernel: &Kernel) -> usize {
+    let artifact = compile(kernel.clone(), &Options::new(Target::Sm100a)).expect("compiles");
+    artifact.plans().iter().filter(|plan| plan.title.starts_with("convert_layout")).count()
+}

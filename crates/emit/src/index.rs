@@ -35,9 +35,24 @@ const PATTERN: i64 = 0x1000;
 
 /// Whether the expression is computed as `long long`.
 pub(crate) fn needs_64_bits(expr: &Expr) -> bool {
+    let fits = |value: i64| i32::try_from(value).is_ok();
     let range = expr.range();
-    let here = range.lo < i64::from(i32::MIN) || range.hi > i64::from(i32::MAX);
-    here || expr.operands().is_some_and(|(a, b)| needs_64_bits(a) || needs_64_bits(b))
+    let Some((a, b)) = expr.operands() else { return !(fits(range.lo) && fits(range.hi)) };
+    // What `quotient` and `remainder` write beside the value of the expression.
+    let (least, most) = match expr.node() {
+        Node::Mod(..) | Node::Div(..) if is_divided_by_signs(a, b) => {
+            let greatest = b.range().hi;
+            (a.range().lo.saturating_sub(greatest), greatest.saturating_mul(2))
+        }
+        _ => (0, 0),
+    };
+    let is_narrow = [range.lo, range.hi, least, most].into_iter().all(fits);
+    !is_narrow || needs_64_bits(a) || needs_64_bits(b)
+}
+
+/// Whether floor division takes more than the operator of C++, which rounds towards zero.
+fn is_divided_by_signs(a: &Expr, b: &Expr) -> bool {
+    power_of_two(b).is_none() && !a.range().is_non_negative()
 }
 
 struct Printer {
@@ -98,7 +113,7 @@ impl Printer {
         if let Some(bits) = power_of_two(b) {
             return (format!("{} >> {bits}", self.bits(a)), Level::Shift);
         }
-        if a.range().is_non_negative() {
+        if !is_divided_by_signs(a, b) {
             return (format!("{}/{}", self.at(a, Level::Product), self.at(b, Level::Unary)), Level::Product);
         }
         let (value, rest) = (self.at(a, Level::Sum), self.remainder(a, b).0);
@@ -106,12 +121,12 @@ impl Printer {
     }
 
     fn remainder(&self, a: &Expr, b: &Expr) -> (String, Level) {
-        if let Some(c) = b.as_const().filter(|c| *c > 0 && c & (c - 1) == 0) {
-            return (format!("{} & {}", self.bits(a), c - 1), Level::And);
+        if let Some(bits) = power_of_two(b) {
+            return (format!("{} & {}", self.bits(a), (1i64 << bits) - 1), Level::And);
         }
         let divisor = self.at(b, Level::Unary);
         let once = format!("{}%{divisor}", self.at(a, Level::Product));
-        if a.range().is_non_negative() {
+        if !is_divided_by_signs(a, b) {
             return (once, Level::Product);
         }
         (format!("({once} + {divisor})%{divisor}"), Level::Product)
@@ -150,6 +165,15 @@ mod tests {
         assert_eq!(c_index(&(&t % 3)), "(t%3 + 3)%3");
         assert_eq!(c_index(&(&t / 3)), "(t - (t%3 + 3)%3)/3");
         assert_eq!(c_index(&(&t / 4)), "t >> 2");
+    }
+
+    #[test]
+    fn steps_of_floor_division_that_exceed_32_bits_are_64_bits_wide() {
+        let (t, n) = (v("t", -9, 9), v("n", 1, i64::from(i32::MAX)));
+        assert_eq!(c_index(&(&t % &n)), "((long long)t%(long long)n + (long long)n)%(long long)n");
+        let (near, three) = (v("near", i64::from(i32::MIN) + 1, 0), Expr::constant(3));
+        assert_eq!(c_index(&(&near / &three)), "((long long)near - ((long long)near%3 + 3)%3)/3");
+        assert_eq!(c_index(&(&t / v("m", 1, 1 << 30))), "(t - (t%m + m)%m)/m");
     }
 
     #[test]

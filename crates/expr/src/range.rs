@@ -89,10 +89,10 @@ impl ValueRange {
         if let (Some(a), Some(b)) = (self.constant(), other.constant()) {
             return ValueRange::point(a ^ b);
         }
-        if !(self.is_non_negative() && other.is_non_negative()) {
-            return ValueRange::ALL;
+        match self.is_non_negative() && other.is_non_negative() {
+            true => ValueRange { lo: 0, hi: low_ones(self.hi | other.hi) },
+            false => self.signed_bits(other),
         }
-        ValueRange { lo: 0, hi: low_ones(self.hi | other.hi) }
     }
 
     pub(crate) fn and(self, other: ValueRange) -> ValueRange {
@@ -103,8 +103,15 @@ impl ValueRange {
             (true, true) => ValueRange { lo: 0, hi: self.hi.min(other.hi) },
             (true, false) => ValueRange { lo: 0, hi: self.hi },
             (false, true) => ValueRange { lo: 0, hi: other.hi },
-            (false, false) => ValueRange::ALL,
+            (false, false) => self.signed_bits(other),
         }
+    }
+
+    /// The values whose bits above those of both are all equal to the sign, as those of bitwise operations are.
+    fn signed_bits(self, other: ValueRange) -> ValueRange {
+        // The complement of a negative number has its bits, without the sign.
+        let greatest = self.hi.max(!self.lo).max(other.hi).max(!other.lo);
+        ValueRange { lo: !low_ones(greatest), hi: low_ones(greatest) }
     }
 }
 

@@ -14,9 +14,11 @@ use tilewright_layout::axis::Scope;
 use crate::steps::Clash;
 
 /// The kernel in which the statement that clashes uses a fragment of its own: the elements are converted to it before the
-/// statement unless that overwrites all of them, and back after it if that writes them. `None` if the fragment has views.
+/// statement unless that overwrites all of them, and back after it if that writes them. `None` if the fragment has views,
+/// or is already the copy for this statement.
 pub(crate) fn converted(kernel: &Kernel, clash: &Clash) -> Option<Kernel> {
-    if has_views(kernel, clash) {
+    let is_copy = kernel.buffers[clash.fragment].span == clash.span;
+    if is_copy || has_views(kernel, clash) {
         return None;
     }
     let mut kernel = kernel.clone();
@@ -74,13 +76,11 @@ struct Use {
 
 fn use_of_op(kernel: &Kernel, op: &Op, clash: &Clash) -> Use {
     let mut found = Use::default();
-    for (operand, tile) in
-        op.kind.info().operands.iter().zip(&op.operands).filter(|(_, tile)| tile.buffer == clash.fragment)
-    {
-        let is_whole = tile.extents == kernel.buffers[tile.buffer].shape;
-        found.reads |= operand.effect.reads();
-        found.writes |= operand.effect.writes();
-        found.overwrites |= is_whole && operand.effect == Effect::Write;
+    for (place, tile) in op.operands.iter().enumerate().filter(|(_, tile)| tile.buffer == clash.fragment) {
+        let (is_whole, effect) = (tile.extents == kernel.buffers[tile.buffer].shape, op.effect(place));
+        found.reads |= effect.reads();
+        found.writes |= effect.writes();
+        found.overwrites |= is_whole && effect == Effect::Write;
         // Conversions that were inserted have the span of the statement that they were inserted for.
         found.is_meant |= op.span == clash.span && op.kind != OpKind::ConvertLayout;
     }

@@ -37,13 +37,20 @@ impl Tables {
 
     /// The steps of a nest that is done on the threads that have what it touches of a fragment.
     pub(crate) fn steps_from(&mut self, map: MapId, pattern: PatternId) -> MapId {
-        if self.pattern(pattern).is_identity() {
+        if self.pattern(pattern).is_identity() && !self.is_repeated(map) {
             return map;
         }
         if let Some(known) = self.answers.followed.get(&(map, pattern)) {
             return *known;
         }
-        let id = self.number(steps::steps_from(self.pattern(pattern), self.map(map), self.owners(map)));
+        // A thread does an iteration once, however many registers hold what it touches.
+        let id = match self.is_repeated(map) {
+            true => {
+                let once = self.number(self.map(map).once_per_thread());
+                self.steps_from(once, pattern)
+            }
+            false => self.number(steps::steps_from(self.pattern(pattern), self.map(map), self.owners(map))),
+        };
         self.answers.followed.insert((map, pattern), id);
         id
     }

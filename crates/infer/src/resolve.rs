@@ -18,9 +18,15 @@ type Best = Option<(u64, State)>;
 
 impl Search<'_> {
     /// The state with a map for this storage too: the cheapest of those that follow from other fragments and of its
-    /// plans, of which those like `root` come first. While no attempt has worked, a plan that fails is better than
+    /// plans, of which those like `root`, if there is one, come first. While no attempt has worked, a plan that fails is better than
     /// none: the error then says why it fails.
-    pub(crate) fn place_next(&mut self, state: &State, storage: usize, root: Way, may_plan: bool) -> Option<State> {
+    pub(crate) fn place_next(
+        &mut self,
+        state: &State,
+        storage: usize,
+        root: Option<Way>,
+        may_plan: bool,
+    ) -> Option<State> {
         let mut best: Best = None;
         for (map, why) in self.followers(state, storage) {
             let mut next = state.clone();
@@ -83,9 +89,9 @@ impl Search<'_> {
         found
     }
 
-    fn consider_plans(&mut self, state: &State, storage: usize, root: Way, best: &mut Best) {
+    fn consider_plans(&mut self, state: &State, storage: usize, root: Option<Way>, best: &mut Best) {
         let plans = self.plans_of(storage);
-        let like = plans.iter().filter(|plan| plan.way.is_like(root));
+        let like = plans.iter().filter(|plan| root.is_some_and(|root| plan.way.is_like(root)));
         let mut left = PLANS;
         for plan in like.chain(&plans) {
             let is_whole = matches!(plan.way, Way::Whole(_));

@@ -117,6 +117,9 @@ impl<'a> Search<'a> {
             self.try_family(family, of_others);
         }
         if self.found.is_none() {
+            self.try_followers();
+        }
+        if self.found.is_none() {
             self.try_whole();
         }
         match (self.found, self.furthest) {
@@ -175,7 +178,7 @@ impl<'a> Search<'a> {
         if chosen.is_empty() || self.is_tried(&chosen, &state) {
             return true;
         }
-        let is_placed = self.place_all(way, &chosen, &mut state);
+        let is_placed = self.place_all(Some(way), &chosen, &mut state);
         self.tried.push((0..self.scene.storages.len()).map(|storage| state.map(storage)).collect());
         is_placed && self.keep(state)
     }
@@ -186,7 +189,7 @@ impl<'a> Search<'a> {
     }
 
     /// Derives what follows from the storages that were chosen, and places the rest one by one, the largest first.
-    fn place_all(&mut self, way: Way, chosen: &[usize], state: &mut State) -> bool {
+    fn place_all(&mut self, way: Option<Way>, chosen: &[usize], state: &mut State) -> bool {
         let (users, limit) = (self.scene.users_of(chosen), self.limit());
         if !self.scene.propagate(self.tables, state, users, limit, &mut Vec::new()) {
             return false;
@@ -221,6 +224,14 @@ impl<'a> Search<'a> {
             Err(_) => {}
         }
         true
+    }
+
+    /// Without a plan: every fragment is placed by the nests whose steps are known, if there are some.
+    fn try_followers(&mut self) {
+        let mut state = self.start.clone();
+        if self.place_all(None, &[], &mut state) {
+            self.keep(state);
+        }
     }
 
     /// The last resort: every fragment without a map is whole on every thread.

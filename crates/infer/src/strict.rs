@@ -211,7 +211,7 @@ fn laid_out_loop(parallel: &Parallel, nest: &Nest, layout: &Layout, threads: usi
             .help("give each thread more iterations, by `reg`, or the kernel more threads; or leave the layout out")
     })?;
     match map.missing() {
-        None => Ok(map),
+        None => Ok(map.once_per_thread()),
         Some(iteration) => {
             let title = iteration_title(parallel, nest, iteration);
             Err(wrong(&format!("has no place for {title}"))

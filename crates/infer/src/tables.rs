@@ -118,6 +118,11 @@ impl Tables {
         self.owners[id.0].get_or_init(|| self.map(id).owners())
     }
 
+    /// Whether a thread holds an element in several slots.
+    pub(crate) fn is_repeated(&self, id: MapId) -> bool {
+        !self.facts(id).is_sole && self.owners(id).entries() < self.facts(id).entries
+    }
+
     pub(crate) fn facts(&self, id: MapId) -> Facts {
         *self.facts[id.0].get_or_init(|| Facts::of(self.map(id)))
     }

@@ -21,8 +21,8 @@ pub fn is_laid_out(kernel: &Kernel) -> bool {
     kernel.parallels.is_empty() && !has_fragments && !reduces
 }
 
-/// The maximum number of conversions that are inserted into a kernel.
-const MOST_CONVERSIONS: usize = 16;
+/// The maximum number of conversions that are inserted into a kernel. Each takes another search for layouts.
+const MOST_CONVERSIONS: usize = 64;
 
 /// The kernel with a layout for every fragment that is used (a view has that of its owner), every parallel loop, and
 /// every op whose elements move one by one to or from fragments. Layouts that were written are kept. If the kernel
@@ -63,7 +63,7 @@ pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
 
 /// The layouts of a kernel, and the kernel with the conversions that they need.
 fn placed(mut kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
-    for _ in 0..MOST_CONVERSIONS {
+    for _ in 0..=MOST_CONVERSIONS {
         let against = match attempt(&kernel) {
             Ok(inferred) => return Ok((kernel, inferred)),
             Err(against) => against,
@@ -71,6 +71,11 @@ fn placed(mut kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
         let helped = against.clashes.iter().filter(|_| kernel.allow_conversions).find_map(|c| converted(&kernel, c));
         kernel = helped.ok_or(against.findings)?;
     }
-    let inferred = attempt(&kernel).map_err(|against| against.findings)?;
-    Ok((kernel, inferred))
+    Err(vec![too_many_conversions(&kernel)])
+}
+
+fn too_many_conversions(kernel: &Kernel) -> Diagnostic {
+    Diagnostic::error("I0712", format!("`{}` needs more than {MOST_CONVERSIONS} conversions of fragments", kernel.name))
+        .label(kernel.span, "k.allow_conversions() inserts at most that many")
+        .help("let the fragments of one loop have the same layout, or leave their layouts out")
 }

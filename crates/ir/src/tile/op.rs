@@ -238,6 +238,15 @@ pub struct Op {
 }
 
 impl Op {
+    /// What this op does to its operand at `place`: the effect in its row, unless its attributes say that it overwrites
+    /// an operand that ops of its kind may update.
+    pub fn effect(&self, place: usize) -> Effect {
+        match self.kind.info().operands[place].effect {
+            Effect::Update if self.kind.overwrites() => Effect::Write,
+            effect => effect,
+        }
+    }
+
     /// Variables that index the dimensions of its tiles whose extent is not 1, in order. Every op has a destination.
     pub fn vars(&self) -> Vec<Var> {
         let extents = self.operands[0].non_unit_extents();

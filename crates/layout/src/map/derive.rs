@@ -80,6 +80,21 @@ impl Map {
         Map::of_slots(self.threads, self.elements, at, self.slots())
     }
 
+    /// The map in which each thread holds an element in one slot only, the first. Slots left empty are removed.
+    pub fn once_per_thread(&self) -> Map {
+        let mut map = self.clone();
+        let mut holder = vec![NONE; self.elements];
+        for thread in 0..self.threads {
+            for slot in 0..self.slots() {
+                let entry = &mut map.held[slot * self.threads + thread];
+                if *entry != NONE && std::mem::replace(&mut holder[*entry as usize], thread as u32) == thread as u32 {
+                    *entry = NONE;
+                }
+            }
+        }
+        map.without_empty_slots()
+    }
+
     /// The map without slots in which no thread holds an element.
     pub fn without_empty_slots(mut self) -> Map {
         let is_full = |column: &[u32]| column.iter().any(|entry| *entry != NONE);

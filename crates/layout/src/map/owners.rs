@@ -2,7 +2,7 @@
 
 use super::{Map, NONE};
 
-/// The threads that hold each element, in order.
+/// The threads that hold each element, in order, each once.
 #[derive(Clone, Debug)]
 pub struct Owners {
     /// The owners of element `x` are `threads[starts[x]..starts[x + 1]]`.
@@ -22,6 +22,11 @@ impl Owners {
         self.starts.len() - 1
     }
 
+    /// How many owners all elements have together.
+    pub fn entries(&self) -> usize {
+        self.threads.len()
+    }
+
     /// Whether a thread holds an element.
     pub fn has(&self, element: usize, thread: usize) -> bool {
         self.of(element).binary_search(&(thread as u32)).is_ok()
@@ -33,6 +38,18 @@ impl Owners {
             let (here, there) = (self.of(element), there.of(element));
             here == there || here.iter().all(|thread| there.binary_search(thread).is_ok())
         })
+    }
+}
+
+impl Owners {
+    /// The owners of element `x` are `threads[starts[x]..ends[x]]`.
+    fn packed(starts: &[u32], ends: &[u32], threads: &[u32]) -> Owners {
+        let mut packed = Owners { starts: vec![0], threads: Vec::new() };
+        for (start, end) in starts.iter().zip(ends).take(starts.len() - 1) {
+            packed.threads.extend_from_slice(&threads[*start as usize..*end as usize]);
+            packed.starts.push(packed.threads.len() as u32);
+        }
+        packed
     }
 }
 
@@ -49,13 +66,17 @@ impl Map {
         let mut next = starts.clone();
         let mut threads = vec![0u32; starts[self.elements] as usize];
         // Thread by thread, so that every list is in order.
-        for thread in 0..self.threads {
-            for element in self.of_thread(thread) {
-                threads[next[element] as usize] = thread as u32;
-                next[element] += 1;
+        for thread in 0..self.threads as u32 {
+            for element in self.of_thread(thread as usize) {
+                let (first, end) = (starts[element] as usize, next[element] as usize);
+                if threads[first..end].last() != Some(&thread) {
+                    threads[end] = thread;
+                    next[element] += 1;
+                }
             }
         }
-        Owners { starts, threads }
+        let is_full = next.iter().zip(&starts[1..]).all(|(end, start)| end == start);
+        if is_full { Owners { starts, threads } } else { Owners::packed(&starts, &next, &threads) }
     }
 
     /// The elements of a thread, slot by slot.

@@ -29,7 +29,8 @@ impl Nest {
             Map::of_layout(layout, kernel.threads as usize).map_err(|why| format!("the layout of this loop {why}"))?;
         let (vars, body) = parallel.unfolded();
         let turns = parallel.inner_loop().map_or(1, |(inner, _)| extent(inner));
-        Ok(Nest { vars, body: body.to_vec(), steps: steps.with_turns(turns), vector: parallel.vector })
+        let steps = steps.once_per_thread().with_turns(turns);
+        Ok(Nest { vars, body: body.to_vec(), steps, vector: parallel.vector })
     }
 
     /// The nest of statements that every thread executes: the threads are the iterations.
@@ -46,7 +47,7 @@ impl Nest {
 
     /// The nest of an op whose elements move one by one, if the op has a layout; `None` for other ops.
     pub(crate) fn of_op(kernel: &Kernel, op: &Op) -> Option<Nest> {
-        let steps = Map::of_layout(op.layout.as_ref()?, kernel.threads as usize).ok()?;
+        let steps = Map::of_layout(op.layout.as_ref()?, kernel.threads as usize).ok()?.once_per_thread();
         let vars = op.vars();
         let element = kernel.op_element(op, &vars)?;
         Some(Nest { vars, body: vec![element], steps, vector: None })

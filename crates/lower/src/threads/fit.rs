@@ -17,7 +17,7 @@ struct SampledThreads {
 }
 
 /// An expression of `thread` that has these values; where the value is `None`, it may have any. `None` if no digits
-/// produce the values. If `multiple` divides the values, it divides the expression.
+/// produce the values, or none that `multiple` divides.
 pub(crate) fn fit(values: &[Option<i64>], thread: &Expr, multiple: i64) -> Option<Expr> {
     let known: Vec<(i64, i64)> =
         values.iter().enumerate().filter_map(|(at, value)| Some((at as i64, (*value)?))).collect();
@@ -31,7 +31,7 @@ pub(crate) fn fit(values: &[Option<i64>], thread: &Expr, multiple: i64) -> Optio
         (first..=last).step_by(distance as usize).map(|at| values[at as usize].map(|value| value - base)).collect();
     let digits = digits_of_list(&places)?;
     let known = SampledThreads { places: places.len() as i64, first, distance, base };
-    Some(expression(&digits, &known, thread, multiple))
+    Some(expression(&digits, &known, thread, multiple)).filter(|expr| expr.multiple() % multiple == 0)
 }
 
 fn expression(digits: &[PlaceDigit], known: &SampledThreads, thread: &Expr, multiple: i64) -> Expr {
@@ -101,6 +101,14 @@ mod tests {
         let thread = Expr::var(&Var::new("tid", 0, 63));
         let text = |multiple| fit(&values, &thread, multiple).map(|expr| expr.to_string());
         assert_eq!((text(1), text(4)), (Some("tid".to_string()), Some("tid/4*4".to_string())));
+    }
+
+    #[test]
+    fn digits_that_break_a_multiple_are_not_used() {
+        let values: Vec<_> = (0..10).map(|t| (t % 5 % 2 == 0).then_some(t % 5)).collect();
+        let thread = Expr::var(&Var::new("tid", 0, 9));
+        let text = |multiple| fit(&values, &thread, multiple).map(|expr| expr.to_string());
+        assert_eq!((text(1), text(2)), (Some("tid%5".to_string()), None));
     }
 
     #[test]

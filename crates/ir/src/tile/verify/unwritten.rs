@@ -46,19 +46,17 @@ impl Walk<'_> {
     }
 
     fn op(&mut self, op: &Op) {
-        let operands = || op.kind.info().operands.iter().zip(&op.operands);
-        for (operand, tile) in operands() {
-            let is_read = match operand.effect {
-                Effect::Read => true,
+        for (place, tile) in op.operands.iter().enumerate() {
+            let is_read = match op.effect(place) {
+                Effect::Read | Effect::Update => true,
                 Effect::Move => !self.stays_in_shared_memory(op),
-                Effect::Update => !op.kind.overwrites(),
                 Effect::Write => false,
             };
             if is_read {
                 self.read(tile.buffer, op.span);
             }
         }
-        for (_, tile) in operands().filter(|(operand, _)| operand.effect.writes()) {
+        for (_, tile) in op.operands.iter().enumerate().filter(|(place, _)| op.effect(*place).writes()) {
             self.write(tile.buffer);
         }
     }
