@@ -213,3 +213,17 @@ fn a_condition_that_a_store_makes_untrue() {
     });
     assert_mistake("a_condition_that_a_store_makes_untrue", changed);
 }
+
+#[test]
+fn data_that_may_lead_out_of_a_fragment() {
+    let kernel = kernel("k", |k| {
+        let at = k.input("at", I32, [32]);
+        let y = k.output("y", F32, [32]);
+        let f = k.fragment("f", F32, [8]);
+        k.fill(f, 0.0);
+        k.parallel([32], |k, [i]| {
+            k.store(y, (&i,), f.at((at.at((&i,)),)));
+        });
+    });
+    assert_mistake("data_that_may_lead_out_of_a_fragment", kernel);
+}

@@ -203,7 +203,7 @@ fn elements_of_one_iteration_on_different_threads() {
         let held = k.fragment("held", F32, S([32], [1 * TX]));
         k.fill(held, 0);
         k.parallel([32], |k, [i]| {
-            k.store(y, (&i,), held.at((at.at((&i,)),)));
+            k.store(y, (&i,), held.at((at.at((&i,)).max(0).min(31),)));
         });
     });
     assert_not_inferred("data_that_leads_into_a_spread_fragment", by_data);
@@ -266,7 +266,7 @@ fn a_fragment_that_threads_have_whole() {
         let held = k.fragment("held", F32, [64]);
         k.copy(held, x);
         k.parallel([64], |k, [i]| {
-            k.store(y, (&i,), held.at((at.at((&i,)),)));
+            k.store(y, (&i,), held.at((at.at((&i,)).max(0).min(63),)));
         });
     });
     let verified = tilewright::ir::tile::verify(by_data, Target::Sm100a).expect("the kernel verifies");
@@ -298,4 +298,28 @@ fn vectors_that_cannot_be_had() {
     });
     let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("the kernel is right");
     assert_rendered("vectors_that_cannot_be_had", &artifact.warnings());
+}
+
+/// Each of the fragments that the loop reads would get a copy for it.
+#[test]
+fn conversions_are_bounded() {
+    let many = kernel("many", |k| {
+        k.threads(64);
+        k.allow_conversions();
+        let y = k.output("y", I32, [64]);
+        let fragment = |k: &mut KernelBuilder, name: &str, layout| k.fragment(name, I32, ([64], layout));
+        let turned = fragment(k, "turned", S([8, 8], [1 * TX, 8 * TX]));
+        let straight: Vec<Buffer> =
+            (0..70).map(|n| fragment(k, &format!("f{n}"), S([64], [1 * TX]) + n * REG)).collect();
+        k.fill(turned, 0);
+        straight.iter().for_each(|f| {
+            k.fill(*f, 1);
+        });
+        k.parallel([64], |k, [i]| {
+            let sum = straight.iter().fold(turned.at((&i,)), |sum, f| sum + f.at((&i,)));
+            k.store(y, (&i,), sum);
+        });
+    });
+    let found = compile(many, &Options::new(Target::Sm100a)).map(|_| ()).expect_err("too many conversions");
+    assert_rendered("more_conversions_than_are_inserted", &found);
 }

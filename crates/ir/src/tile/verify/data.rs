@@ -1,8 +1,8 @@
 //! Checks of indices that depend on data: they must be integers, and the kernel must keep them in bounds of shared
-//! memory.
+//! memory and of fragments.
 //!
-//! An access outside of a tensor in global memory is masked, and registers have no address; an access outside of a
-//! shared buffer would reach another one. So the index must be kept in bounds by its dtype, by its computation (`min`,
+//! An access outside of a tensor in global memory is masked. An access outside of a shared buffer would reach another
+//! one, and one outside of a fragment has no register. So the index must be kept in bounds by its dtype, by its computation (`min`,
 //! `max`, a cast that saturates), or by the enclosing conditions. A condition on an element of memory holds until
 //! something is stored to its buffer.
 
@@ -153,7 +153,7 @@ impl<'a, 'f> Walk<'a, 'f> {
 
     fn access(&mut self, access: &Access) {
         let buffer = &self.kernel.buffers[access.buffer];
-        if buffer.space != Space::Shared {
+        if matches!(buffer.space, Space::Global(_)) {
             return;
         }
         for (dimension, (coord, extent)) in access.index.iter().zip(&buffer.shape).enumerate() {
@@ -180,10 +180,18 @@ impl<'a, 'f> Walk<'a, 'f> {
         let asked: Vec<String> = missing().map(|(.., asked)| format!("`{asked}`")).collect();
         let of = value_title(self.kernel, value);
         let was_asked = self.facts.iter().any(|fact| !fact.is_current && fact.title == of);
+        let (declared, note) = match buffer.space {
+            Space::Fragment => {
+                ("as a fragment", "fragments are not masked: no register holds an element that is out of bounds")
+            }
+            Space::Shared | Space::Global(_) => {
+                ("in shared memory", "shared memory is not masked: an out-of-bounds access would reach another buffer")
+            }
+        };
         let finding = Diagnostic::error("K0261", message)
             .label(access.span, format!("nothing keeps `{of}` in bounds"))
-            .label(buffer.span, format!("declared in shared memory with shape {:?}", buffer.shape))
-            .note("shared memory is not masked: an out-of-bounds access would reach another buffer");
+            .label(buffer.span, format!("declared {declared} with shape {:?}", buffer.shape))
+            .note(note);
         if was_asked {
             return finding
                 .note(format!("what `{of}` reads was stored to after the enclosing condition was evaluated"))
