@@ -137,9 +137,9 @@ impl OpRef<'_> {
         })
     }
 
-    /// Sets the name of the op in plans and diagnostics.
+    /// Sets the name of the op in plans, diagnostics and comments of the CUDA text. Line breaks become spaces.
     pub fn name(self, name: &str) -> Self {
-        let name = name.to_string();
+        let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
         self.edit(|op| op.name = Some(name))
     }
 

@@ -6,7 +6,7 @@ use tilewright_ir::thread::{Memory, Program};
 use tilewright_layout::axis::Scope;
 
 use super::accesses::AccessGroup;
-use super::touched::meet;
+use super::touched::{Conflict, meet};
 use crate::trace::Env;
 
 /// The scope in which `later` has to be ordered after `earlier`, and why; `None` if program order suffices.
@@ -17,14 +17,16 @@ pub(super) fn conflict(
     widest: Scope,
 ) -> Option<(Scope, String)> {
     let common = earlier.touched.common(&later.touched);
-    let (_, writes) = *common.first()?;
+    if common.is_empty() {
+        return None;
+    }
+    let may = |way: usize| common.iter().any(|(_, ways)| ways[way]).then_some(widest);
+    let most = Conflict { by_read: may(0), by_write: may(1) };
     let memories: Vec<Handle<Memory>> = common.iter().map(|(memory, _)| *memory).collect();
-    let found = match exact(program, earlier, later, &memories, widest) {
-        Some(scope) => scope?,
-        None => widest,
-    };
+    let conflict = exact(program, earlier, later, &memories, most).unwrap_or(most);
+    let found = conflict.scope()?;
     let names: Vec<&str> = memories.iter().map(|memory| program.memories[*memory].name.as_str()).collect();
-    let verb = if writes { "writes" } else { "reads" };
+    let verb = if conflict.by_write == Some(found) { "writes" } else { "reads" };
     let when = if earlier.earlier { " of an earlier iteration" } else { "" };
     let reason = |between: &str| {
         let (now, before) = (&later.title, &earlier.title);
@@ -38,15 +40,15 @@ pub(super) fn conflict(
     })
 }
 
-/// The exact answer, by comparing the touched bytes for all relevant values of loop variables and block indices.
-/// `None` if there are too many of them, or if they do not determine the bytes.
+/// The exact answer, by comparing the touched bytes for all relevant values of loop variables and block indices. The
+/// search ends early at `most`. `None` if there are too many values, or if they do not determine the bytes.
 fn exact(
     program: &Program,
     earlier: &AccessGroup,
     later: &AccessGroup,
     common: &[Handle<Memory>],
-    widest: Scope,
-) -> Option<Option<Scope>> {
+    most: Conflict,
+) -> Option<Conflict> {
     let (a, b) = (&earlier.touched, &later.touched);
     if common.iter().any(|memory| a.is_unknown(*memory) || b.is_unknown(*memory)) {
         return None;
@@ -54,19 +56,19 @@ fn exact(
     let shared: Vec<&Var> = earlier.loops.iter().filter(|l| later.loops.contains(l)).map(|l| &l.var).collect();
     let all_relevant = shared.iter().all(|var| a.loops.contains(var) && b.loops.contains(var));
     let (before, after) = (a.cases(program)?, b.cases(program)?);
-    let mut scope: Option<Scope> = None;
+    let mut found = Conflict::default();
     for a_case in before {
         for b_case in after {
             let same_block = agree(&a_case.env, &b_case.env, &a.blocks);
             if same_block && related(&a_case.env, &b_case.env, &shared, earlier.earlier, all_relevant) {
-                scope = scope.max(meet(&a_case.bytes, &b_case.bytes, widest));
-                if scope >= Some(widest) {
-                    return Some(scope);
+                found = found.max(meet(&a_case.bytes, &b_case.bytes, most));
+                if found == most {
+                    return Some(found);
                 }
             }
         }
     }
-    Some(scope)
+    Some(found)
 }
 
 fn value(env: &Env, var: &Var) -> Option<i64> {

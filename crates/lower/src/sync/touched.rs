@@ -123,11 +123,13 @@ impl Touched {
         Touched { body, effects, loops: relevant, blocks, cases: OnceCell::new() }
     }
 
-    /// The memories that both access and at least one writes, and whether `later` writes them.
-    pub(super) fn common(&self, later: &Touched) -> Vec<(Handle<Memory>, bool)> {
+    /// The memories that both access and at least one writes, each with how `later` may conflict with it: by reading
+    /// what this writes, and by writing.
+    pub(super) fn common(&self, later: &Touched) -> Vec<(Handle<Memory>, [bool; 2])> {
         let common = |here: &Effects| {
             let there = later.effects.iter().find(|there| there.memory == here.memory)?;
-            (here.writes || there.writes).then_some((here.memory, there.writes))
+            let ways = [here.writes && there.reads, there.writes];
+            ways.contains(&true).then_some((here.memory, ways))
         };
         self.effects.iter().filter_map(common).collect()
     }
@@ -280,22 +282,43 @@ impl ByteRange {
         self.writers = self.writers.union(other.writers);
     }
 
-    /// The widest scope of two threads that touch these bytes, one of them earlier and one later, at least one of them
-    /// writing.
-    fn conflict(&self, later: &ByteRange) -> Option<Scope> {
-        let after_write = self.writers.apart(later.readers.union(later.writers));
-        after_write.max(self.readers.apart(later.writers))
+    /// The conflicts of these bytes with the same bytes, touched later.
+    fn conflict(&self, later: &ByteRange) -> Conflict {
+        let by_write = self.readers.union(self.writers).apart(later.writers);
+        Conflict { by_read: self.writers.apart(later.readers), by_write }
     }
 }
 
-/// The widest scope of two threads that touch a common byte, at least one of them writing, up to `widest`; `None` if
-/// there are none.
-pub(super) fn meet(earlier: &[ByteRange], later: &[ByteRange], widest: Scope) -> Option<Scope> {
-    let (mut scope, mut earlier, mut later) = (None, earlier.iter().peekable(), later.iter().peekable());
+/// The widest scopes of two threads that touch a common byte, one of them earlier and one later; `None` if there are
+/// none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Conflict {
+    /// Where the later one reads what the earlier one writes.
+    pub(super) by_read: Option<Scope>,
+    /// Where the later one writes what the earlier one reads or writes.
+    pub(super) by_write: Option<Scope>,
+}
+
+impl Conflict {
+    /// The widest scope of any.
+    pub(super) fn scope(self) -> Option<Scope> {
+        self.by_read.max(self.by_write)
+    }
+
+    /// The wider scopes of both.
+    pub(super) fn max(self, other: Conflict) -> Conflict {
+        let Conflict { by_read, by_write } = other;
+        Conflict { by_read: self.by_read.max(by_read), by_write: self.by_write.max(by_write) }
+    }
+}
+
+/// The conflicts between accesses. The search ends early where no wider one than `widest` can be found.
+pub(super) fn meet(earlier: &[ByteRange], later: &[ByteRange], widest: Conflict) -> Conflict {
+    let (mut found, mut earlier, mut later) = (Conflict::default(), earlier.iter().peekable(), later.iter().peekable());
     while let (Some(a), Some(b)) = (earlier.peek(), later.peek()) {
         if a.memory == b.memory && a.first < b.end && b.first < a.end {
-            scope = scope.max(a.conflict(b));
-            if scope >= Some(widest) {
+            found = found.max(a.conflict(b));
+            if found == widest {
                 break;
             }
         }
@@ -305,5 +328,5 @@ pub(super) fn meet(earlier: &[ByteRange], later: &[ByteRange], widest: Scope) ->
             later.next()
         };
     }
-    scope
+    found
 }

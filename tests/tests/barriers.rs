@@ -1,0 +1,86 @@
+//! Barriers between ops: where they stand, and the conflict that the plan names.
+
+use tilewright::compile::{Options, compile};
+use tilewright::prelude::*;
+
+/// The reasons for the barriers of a kernel, in program order.
+fn reasons(kernel: Kernel) -> Vec<String> {
+    let artifact = compile(kernel, &Options::new(Target::Sm100a)).expect("compiles");
+    artifact.plans().iter().flat_map(|plan| plan.barriers.iter().map(|barrier| barrier.reason.clone())).collect()
+}
+
+/// Two loops over two rows of shared memory: the second reads one row at `read`, and writes the other at `write`.
+fn two_loops(read: (i64, bool), write: (i64, bool)) -> Kernel {
+    kernel("two_loops", |k| {
+        let (x, y) = (k.input("x", F32, [64]), k.output("y", F32, [64]));
+        k.threads(64);
+        let s = k.shared("s", F32, [2, 64]);
+        let place = |(row, is_turned): (i64, bool), i: &Expr| (row, if is_turned { 63 - i } else { i.clone() });
+        k.parallel([64], |k, [i]| {
+            k.store(s, (0, &i), x.at((&i,)));
+        })
+        .vector(1);
+        k.parallel([64], |k, [i]| {
+            k.store(y, (&i,), s.at(place(read, &i)));
+            k.store(s, place(write, &i), 1.0);
+        })
+        .vector(1);
+    })
+}
+
+#[test]
+fn a_loop_that_reads_and_writes_waits_for_what_it_reads() {
+    let reads = two_loops((0, true), (1, false));
+    assert_eq!(reasons(reads), ["parallel i reads `s` after parallel i, by other warps"]);
+}
+
+#[test]
+fn an_op_that_overwrites_waits_for_those_that_read() {
+    let overwrites = kernel("overwrites", |k| {
+        let (x, y) = (k.input("x", F32, [64]), k.output("y", F32, [2, 64]));
+        k.threads(64);
+        let s = k.shared("s", F32, [64]);
+        k.copy(s, x);
+        k.copy(y.sub((0, ..)), s);
+        k.parallel([64], |k, [i]| {
+            k.store(s, (63 - &i,), 1.0);
+        })
+        .vector(1);
+        k.copy(y.sub((1, ..)), s);
+    });
+    let found = reasons(overwrites);
+    assert!(found.iter().any(|reason| reason.contains("parallel i writes `s` after copy(y[0], s)")), "{found:?}");
+}
+
+#[test]
+fn elements_that_stay_on_their_threads_need_no_barrier() {
+    assert_eq!(reasons(two_loops((0, false), (1, true))), [""; 0]);
+}
+
+/// Each copy is like one before it, so only two of them are compared with those that follow.
+#[test]
+fn repeated_copies_by_the_same_threads_need_no_barriers() {
+    let copies = kernel("copies", |k| {
+        let (x, y) = (k.input("x", F32, [64, 64]), k.output("y", F32, [64, 64]));
+        k.threads(128);
+        let (a, b) = (k.shared("a", F32, [64, 64]), k.shared("b", F32, [64, 64]));
+        k.copy(a, x);
+        for _ in 0..100 {
+            k.copy(b, a);
+            k.copy(a, b);
+        }
+        k.copy(y, a);
+    });
+    assert_eq!(reasons(copies), [""; 0]);
+}
+
+#[test]
+fn line_breaks_in_a_name_do_not_end_its_comment() {
+    let named = kernel("named", |k| {
+        let (x, y) = (k.input("x", F32, [32]), k.output("y", F32, [32]));
+        k.threads(32);
+        k.copy(y, x).name("load\n  return;");
+    });
+    let artifact = compile(named, &Options::new(Target::Sm100a)).expect("compiles");
+    assert!(artifact.cuda().contains("// load return;"), "{}", artifact.cuda());
+}
