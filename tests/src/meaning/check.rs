@@ -229,9 +229,12 @@ fn copies(kernel: &Kernel, buffer: &Buffer) -> Option<Copies> {
     let layout = buffer.layout.as_ref().filter(|_| is_owner)?;
     let map = Map::of_layout(layout, kernel.threads as usize).ok()?;
     let bytes = buffer.dtype.bytes() as usize;
-    let mut places = vec![Vec::new(); map.elements()];
+    let mut places: Vec<Vec<(usize, usize)>> = vec![Vec::new(); map.elements()];
     for (thread, slot, element) in map.entries() {
-        places[element].push((thread, slot * bytes));
+        // Of several registers of a thread, ops use the first.
+        if places[element].iter().all(|(known, _)| *known != thread) {
+            places[element].push((thread, slot * bytes));
+        }
     }
     Some(Copies { name: buffer.name.clone(), places, bytes })
 }

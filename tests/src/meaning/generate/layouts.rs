@@ -101,7 +101,7 @@ pub(super) fn own_of_warps(rng: &mut Rng, warps: i64, columns: i64) -> Option<La
     Some(Laid { shape: vec![warps, columns], layout: layout.parse().ok()? })
 }
 
-/// Elements distributed over threads, in vectors, with copies.
+/// Elements distributed over threads, in vectors, with copies on other threads and in other registers.
 pub(super) fn fragment_layout(rng: &mut Rng, shape: Vec<i64>, threads: i64) -> Option<Laid> {
     let count: i64 = shape.iter().product();
     if rng.percent(25) {
@@ -115,8 +115,9 @@ pub(super) fn fragment_layout(rng: &mut Rng, shape: Vec<i64>, threads: i64) -> O
     let copies = (threads / lanes).max(1);
     let copies = if rng.percent(60) { copies } else { 1 };
     let spread = if lanes > 1 { rng.within(1..=(threads / lanes / copies).max(1)) } else { 1 };
+    let again = if rng.percent(12) { 2 } else { 1 };
     let layout = format!(
-        "S[({},{lanes},{vector}):({vector}@reg,{spread}@tx,1@reg)] + R[{copies}:{}@tx]",
+        "S[({},{lanes},{vector}):({vector}@reg,{spread}@tx,1@reg)] + R[({copies},{again}):({}@tx,{each}@reg)]",
         each / vector,
         lanes * spread
     );
