@@ -42,6 +42,30 @@ pub(crate) struct Printer<'a> {
     values: Values<'a>,
 }
 
+/// How often a block loads to an array.
+#[derive(Clone, Copy, Debug, Default)]
+struct LoadCount {
+    /// By statements of the block itself.
+    here: i64,
+    /// By these and by statements of inner blocks.
+    everywhere: i64,
+}
+
+/// The arrays that a block loads to.
+fn loads_of(block: &[Stmt]) -> BTreeMap<Handle<RegArray>, LoadCount> {
+    let mut loads: BTreeMap<Handle<RegArray>, LoadCount> = BTreeMap::new();
+    let loaded = |stmt: &Stmt| if let Stmt::Load { to, .. } = stmt { Some(to.array) } else { None };
+    for array in block.iter().filter_map(loaded) {
+        loads.entry(array).or_default().here += 1;
+    }
+    for_each_stmt(block, &mut |stmt| {
+        if let Some(array) = loaded(stmt) {
+            loads.entry(array).or_default().everywhere += 1;
+        }
+    });
+    loads
+}
+
 impl<'a> Printer<'a> {
     pub(crate) fn new(program: &'a Program, mentioned: &'a Mentioned) -> Printer<'a> {
         Printer {
@@ -93,9 +117,10 @@ impl<'a> Printer<'a> {
     }
 
     pub(crate) fn body(&mut self, body: &[Stmt]) -> Result<(), Diagnostic> {
+        let loads = loads_of(body);
         for stmt in body {
             if let Stmt::Declare(array) = stmt
-                && self.is_filled_by(*array, body)
+                && self.is_filled_by(*array, &loads)
             {
                 self.defined_by_load.insert(array.index());
             } else {
@@ -107,13 +132,10 @@ impl<'a> Printer<'a> {
 
     /// Whether loads of the same block, one for each vector, are the only loads of an array of vectors: each load is
     /// then printed as a definition.
-    fn is_filled_by(&self, array: Handle<RegArray>, block: &[Stmt]) -> bool {
+    fn is_filled_by(&self, array: Handle<RegArray>, loads: &BTreeMap<Handle<RegArray>, LoadCount>) -> bool {
         let RegArray { vector, len, .. } = self.program.registers[array];
-        let is_load = |stmt: &Stmt| matches!(stmt, Stmt::Load { to, .. } if to.array == array);
-        let here = block.iter().filter(|stmt| is_load(stmt)).count();
-        let mut everywhere = 0;
-        for_each_stmt(block, &mut |stmt| everywhere += usize::from(is_load(stmt)));
-        vector > 1 && here as i64 == len / vector && here == everywhere
+        let LoadCount { here, everywhere } = loads.get(&array).copied().unwrap_or_default();
+        vector > 1 && here == len / vector && here == everywhere
     }
 
     fn block(&mut self, head: std::fmt::Arguments<'_>, body: &[Stmt]) -> Result<(), Diagnostic> {

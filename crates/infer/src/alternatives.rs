@@ -75,7 +75,7 @@ fn others(kernel: &Kernel, fragment: Handle<Buffer>, taken: &Placed) -> Option<V
     scene.propagate(&mut tables, &mut start, everything, u64::MAX, &mut Vec::new());
     let (families, family_of) = scene.families(&tables, &start);
     let family = &families[family_of[storage]?];
-    let mut seen = vec![tables.number(taken.map.clone())];
+    let mut seen = vec![tables.number((*taken.map).clone())];
     let mut found = Vec::new();
     for plan in scene.plans(family).into_iter().take(MOST) {
         let mut state = start.clone();

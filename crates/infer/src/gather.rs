@@ -1,5 +1,7 @@
 //! Collects what the search found into [`Inferred`].
 
+use std::rc::Rc;
+
 use tilewright_ir::tile::vectors::WIDEST;
 use tilewright_layout::map::Map;
 
@@ -23,7 +25,7 @@ impl Inferred {
     pub(crate) fn of_known(known: &Known, storages: &Storages) -> Inferred {
         let mut inferred = Inferred::default();
         for (storage, fixed) in known.iter() {
-            let (map, bytes) = (fixed.map.clone(), storages.get(storage).bytes);
+            let (map, bytes) = (Rc::new(fixed.map.clone()), storages.get(storage).bytes);
             inferred.fragments.insert(storage, Placed { map, bytes, reason: fixed.reason.clone(), note: None });
         }
         inferred
@@ -37,11 +39,11 @@ impl Inferred {
         scene: &Scene,
         tables: &mut Tables,
         settled: &Settled,
-    ) -> Vec<(usize, Map, Reason)> {
+    ) -> Vec<(usize, Rc<Map>, Reason)> {
         for (storage, fixed) in settled.state.fixed.iter().enumerate() {
             let Some(Fixed { map, why: Some(why) }) = fixed else { continue };
             let stored = &scene.storages[storage];
-            let map = tables.map(*map).clone();
+            let map = tables.shared_map(*map);
             let note = price::of_copies(&map, stored.bytes);
             let placed = Placed { map, bytes: stored.bytes, reason: scene.reason(why), note };
             self.fragments.insert(stored.handle, placed);
@@ -52,7 +54,7 @@ impl Inferred {
             let at = scene.items[steps.why.item].at;
             let Some(work) = scene.work(steps.why.item) else { continue };
             self.accesses.extend(accesses(tables, graph.nodes[at].0, work, steps.map));
-            loops.push((at, tables.map(steps.map).clone(), scene.reason(&steps.why)));
+            loops.push((at, tables.shared_map(steps.map), scene.reason(&steps.why)));
         }
         loops
     }

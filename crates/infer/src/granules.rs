@@ -37,10 +37,13 @@ pub(crate) fn granules(map: &Map, ratio: usize) -> Result<Map, Torn> {
     Ok(granules)
 }
 
-/// The layout of a fragment's own elements. The map is of granules of `bytes` bytes; each has several elements if a
-/// view of the fragment has wider ones.
-pub(crate) fn layout_of(map: &Map, bytes: i64, buffer: &Buffer) -> Option<Layout> {
-    let lanes = (bytes / buffer.dtype.bytes()).max(1) as usize;
+/// The elements of a buffer in a granule of `bytes` bytes: more than one if a view of it has wider elements.
+pub(crate) fn lanes_of(bytes: i64, buffer: &Buffer) -> usize {
+    (bytes / buffer.dtype.bytes()).max(1) as usize
+}
+
+/// The layout of elements, of which a granule of the map has `lanes`.
+pub(crate) fn layout_of(map: &Map, lanes: usize) -> Option<Layout> {
     if lanes == 1 {
         return map.to_layout();
     }

@@ -66,11 +66,14 @@ impl Price {
     /// `None` if no thread has all of it, or if sharing it would save no registers.
     fn of(map: &Map, bytes: i64) -> Option<Price> {
         let threads = map.threads();
+        let (taken, share) = (registers(map.slots(), bytes), registers(map.elements().div_ceil(threads.max(1)), bytes));
+        if taken <= share || map.slots() < map.elements() {
+            return None;
+        }
         let mut held = vec![0; threads];
         map.entries().for_each(|(thread, ..)| held[thread] += 1);
         let holders = held.iter().filter(|held| **held == map.elements()).count();
-        let (taken, share) = (registers(map.slots(), bytes), registers(map.elements().div_ceil(threads.max(1)), bytes));
-        (holders > 0 && taken > share).then_some(Price { holders, threads, taken, share })
+        (holders > 0).then_some(Price { holders, threads, taken, share })
     }
 
     fn who(&self) -> String {

@@ -106,6 +106,11 @@ impl Tables {
         &self.maps.things[id.0]
     }
 
+    /// The map, to keep after the search.
+    pub(crate) fn shared_map(&self, id: MapId) -> Rc<Map> {
+        Rc::clone(&self.maps.things[id.0])
+    }
+
     pub(crate) fn pattern(&self, id: PatternId) -> &Pattern {
         &self.patterns.things[id.0]
     }

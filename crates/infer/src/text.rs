@@ -7,7 +7,7 @@ use tilewright_layout::Layout;
 use tilewright_layout::map::Map;
 
 use crate::cost::Cost;
-use crate::granules::layout_of;
+use crate::granules::{lanes_of, layout_of};
 use crate::inferred::{Component, Inferred, MemoryAccess, Placed};
 use crate::known::Reason;
 use crate::node::Origin;
@@ -95,7 +95,8 @@ pub(crate) fn type_text(buffer: &Buffer) -> String {
 
 /// The layout of a fragment, as it was written or found.
 pub(crate) fn layout_text(buffer: &Buffer, placed: &Placed) -> String {
-    let layout: Option<Layout> = buffer.layout.clone().or_else(|| layout_of(&placed.map, placed.bytes, buffer));
+    let layout: Option<Layout> =
+        buffer.layout.clone().or_else(|| layout_of(&placed.map, lanes_of(placed.bytes, buffer)));
     layout.map_or_else(|| "no layout that covers all elements".to_string(), |layout| layout.to_string())
 }
 

@@ -4,7 +4,7 @@ use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, Kernel};
 use tilewright_layout::map::Map;
 
-use crate::granules::layout_of;
+use crate::granules::{lanes_of, layout_of};
 use crate::steps::threads_title;
 use crate::storage::Storages;
 
@@ -40,7 +40,7 @@ impl<'a> Words<'a> {
 
     /// The layout of a map of granules, in notation.
     pub(crate) fn layout(&self, map: &Map) -> String {
-        let layout = layout_of(map, self.bytes, self.buffer);
+        let layout = layout_of(map, lanes_of(self.bytes, self.buffer));
         layout.map_or_else(|| "no layout that covers all elements".to_string(), |layout| layout.to_string())
     }
 

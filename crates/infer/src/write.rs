@@ -1,11 +1,15 @@
 //! What was inferred, written into the kernel.
 
+use std::rc::Rc;
+
 use tilewright_diag::Diagnostic;
 use tilewright_ir::Handle;
 use tilewright_ir::tile::{Buffer, Kernel, OpClass, Space};
+use tilewright_layout::Layout;
+use tilewright_layout::map::Map;
 
 use crate::convert::converted;
-use crate::granules::layout_of;
+use crate::granules::{lanes_of, layout_of};
 use crate::inference::attempt;
 use crate::inferred::Inferred;
 use crate::node::Origin;
@@ -35,17 +39,18 @@ pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
         .filter(|(_, buffer)| buffer.space == Space::Fragment && buffer.layout.is_none() && buffer.view_of.is_none())
         .map(|(handle, _)| handle)
         .collect();
+    let mut layouts = Layouts::default();
     for handle in fragments {
         if let Some(placed) = inferred.fragments.get(&handle) {
-            let layout = layout_of(&placed.map, placed.bytes, &kernel.buffers[handle]);
-            kernel.buffers[handle].layout = layout;
+            let lanes = lanes_of(placed.bytes, &kernel.buffers[handle]);
+            kernel.buffers[handle].layout = layouts.of(&placed.map, lanes);
         }
     }
     for (origin, map) in &inferred.loops {
         match origin {
             Origin::Parallel(parallel) => {
                 let layout = &mut kernel.parallels[*parallel].layout;
-                *layout = layout.take().or_else(|| map.to_layout());
+                *layout = layout.take().or_else(|| layouts.of(map, 1));
             }
             Origin::Op(op) => {
                 let uses_fragment = |kernel: &Kernel| {
@@ -53,12 +58,29 @@ pub fn lay_out(kernel: Kernel) -> Result<(Kernel, Inferred), Vec<Diagnostic>> {
                     tiles.any(|tile| kernel.buffers[tile.buffer].space == Space::Fragment)
                 };
                 if kernel.ops[*op].layout.is_none() && uses_fragment(&kernel) {
-                    kernel.ops[*op].layout = map.to_layout();
+                    kernel.ops[*op].layout = layouts.of(map, 1);
                 }
             }
         }
     }
     Ok((kernel, inferred))
+}
+
+/// The layouts of maps, each found once: many fragments and loops share a map.
+#[derive(Default)]
+struct Layouts(Vec<(Rc<Map>, usize, Option<Layout>)>);
+
+impl Layouts {
+    /// The layout of elements, of which a granule of the map has `lanes`.
+    fn of(&mut self, map: &Rc<Map>, lanes: usize) -> Option<Layout> {
+        let is_same = |(known, of, _): &&(Rc<Map>, usize, Option<Layout>)| Rc::ptr_eq(known, map) && *of == lanes;
+        if let Some((.., layout)) = self.0.iter().find(is_same) {
+            return layout.clone();
+        }
+        let layout = layout_of(map, lanes);
+        self.0.push((Rc::clone(map), lanes, layout.clone()));
+        layout
+    }
 }
 
 /// The layouts of a kernel, and the kernel with the conversions that they need.

@@ -9,7 +9,8 @@ use tilewright_expr::{Expr, Simplifier, Var};
 use tilewright_ir::thread::{Memory, MemorySpace, Program, RegArray, Regs, Stmt};
 use tilewright_ir::tile::{Buffer, Direction, Kernel, Space};
 use tilewright_ir::{Arena, Handle, HwIndex, SHARED_ALIGNMENT, Scalar, Target, tile};
-use tilewright_layout::DType;
+use tilewright_layout::map::Map;
+use tilewright_layout::{DType, Layout};
 
 use crate::fragment_registers::FragmentRegisters;
 
@@ -24,12 +25,16 @@ pub(crate) struct Builder {
     names: BTreeSet<String>,
     /// For each base name, the first numeric suffix that may be free.
     next: BTreeMap<String, usize>,
+    /// The names that were added, in order.
+    added: Vec<AddedName>,
     /// The memory of each buffer in global or shared memory.
     memories: BTreeMap<Handle<Buffer>, Handle<Memory>>,
     /// The register array of each fragment.
     fragments: BTreeMap<Handle<Buffer>, Handle<RegArray>>,
     /// What [`Builder::fragment_registers`] found so far.
     resolved: RefCell<BTreeMap<Handle<Buffer>, Rc<FragmentRegisters>>>,
+    /// The maps of layouts, each listed once: many fragments and loops share a layout.
+    maps: RefCell<BTreeMap<Layout, Rc<Map>>>,
     /// Shared memory that conversions go through, one after the other.
     staged: Vec<Handle<Memory>>,
 }
@@ -58,9 +63,11 @@ impl Builder {
             simplifier: Simplifier::new(),
             names,
             next: BTreeMap::new(),
+            added: Vec::new(),
             memories: BTreeMap::new(),
             fragments: BTreeMap::new(),
             resolved: RefCell::default(),
+            maps: RefCell::default(),
             staged: Vec::new(),
         };
         let touched = kernel.touched();
@@ -149,6 +156,16 @@ impl Builder {
         self.fragments[&buffer]
     }
 
+    /// The map of a layout on the threads of the kernel. Error: as of [`Map::of_layout`].
+    pub(crate) fn map_of(&self, layout: &Layout) -> Result<Rc<Map>, String> {
+        if let Some(known) = self.maps.borrow().get(layout) {
+            return Ok(Rc::clone(known));
+        }
+        let map = Rc::new(Map::of_layout(layout, self.program.threads.max(1) as usize)?);
+        self.maps.borrow_mut().insert(layout.clone(), Rc::clone(&map));
+        Ok(map)
+    }
+
     /// Who holds which elements of a fragment, and where. Error: why its layout cannot be used.
     pub(crate) fn fragment_registers(
         &self,
@@ -160,7 +177,10 @@ impl Builder {
         }
         let array = self.fragment(buffer);
         let register = self.program.registers[array].dtype;
-        let resolved = Rc::new(FragmentRegisters::of(kernel, buffer, array, register)?);
+        let owner = &kernel.buffers[kernel.storage(buffer)];
+        let layout = owner.layout.as_ref().ok_or_else(|| format!("`{}` has no layout", owner.name))?;
+        let map = self.map_of(layout).map_err(|why| format!("the layout of `{}` {why}", owner.name))?;
+        let resolved = Rc::new(FragmentRegisters::of(kernel, buffer, &map, (array, register)));
         self.resolved.borrow_mut().insert(buffer, Rc::clone(&resolved));
         Ok(resolved)
     }
@@ -168,29 +188,29 @@ impl Builder {
     /// `base`, or `base1`, `base2`, ... if that is taken.
     pub(crate) fn fresh(&mut self, base: &str) -> String {
         let numbered = |n: usize| if n == 0 { base.to_string() } else { format!("{base}{n}") };
-        let mut next = self.next.get(base).copied().unwrap_or(0);
+        let first = self.next.get(base).copied().unwrap_or(0);
+        let mut next = first;
         while self.names.contains(&numbered(next)) {
             next += 1;
         }
+        let name = numbered(next);
         self.next.insert(base.to_string(), next + 1);
-        self.names.insert(numbered(next));
-        numbered(next)
+        self.names.insert(name.clone());
+        self.added.push(AddedName { name: name.clone(), base: base.to_string(), first });
+        name
     }
 
     /// A state to return to with [`Builder::rewind`].
     pub(crate) fn mark(&self) -> Mark {
-        Mark {
-            names: self.names.clone(),
-            next: self.next.clone(),
-            registers: self.program.registers.len(),
-            memories: self.program.memories.len(),
-        }
+        Mark { names: self.added.len(), registers: self.program.registers.len(), memories: self.program.memories.len() }
     }
 
     /// Removes the names, register arrays and tables added since `mark`.
     pub(crate) fn rewind(&mut self, mark: Mark) {
-        self.names = mark.names;
-        self.next = mark.next;
+        for AddedName { name, base, first } in self.added.drain(mark.names..).rev() {
+            self.names.remove(&name);
+            self.next.insert(base, first);
+        }
         self.program.registers.truncate(mark.registers);
         self.program.memories.truncate(mark.memories);
         self.staged.retain(|memory| memory.index() < mark.memories);
@@ -293,10 +313,19 @@ fn loop_names(body: &[tile::Stmt], names: &mut BTreeSet<String>) {
     }
 }
 
+/// A name that was added.
+struct AddedName {
+    name: String,
+    /// The base that it was made from.
+    base: String,
+    /// The suffix that might have been free before.
+    first: usize,
+}
+
 /// The state of a [`Builder`], to which [`Builder::rewind`] returns.
 pub(crate) struct Mark {
-    names: BTreeSet<String>,
-    next: BTreeMap<String, usize>,
+    /// Number of names added.
+    names: usize,
     /// Number of register arrays.
     registers: usize,
     /// Number of memories.

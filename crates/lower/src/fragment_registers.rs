@@ -41,18 +41,15 @@ pub(crate) struct HeldSlots {
 }
 
 impl FragmentRegisters {
-    /// A fragment in an array of registers of type `register`. Error: why its layout cannot be used.
+    /// A fragment in an array of registers of this type. The map is that of the fragment that owns the storage.
     pub(crate) fn of(
         kernel: &Kernel,
         handle: Handle<Buffer>,
-        array: Handle<RegArray>,
-        register: DType,
-    ) -> Result<FragmentRegisters, String> {
+        map: &Map,
+        (array, register): (Handle<RegArray>, DType),
+    ) -> FragmentRegisters {
         let buffer = &kernel.buffers[handle];
         let owner = &kernel.buffers[kernel.storage(handle)];
-        let layout = owner.layout.as_ref().ok_or_else(|| format!("`{}` has no layout", owner.name))?;
-        let map = Map::of_layout(layout, kernel.threads as usize)
-            .map_err(|why| format!("the layout of `{}` {why}", owner.name))?;
         // An element of the owner is several elements of a narrower view, or part of an element of a wider view.
         let narrower = (owner.dtype.bytes() / buffer.dtype.bytes()).max(1) as usize;
         let wider = (buffer.dtype.bytes() / owner.dtype.bytes()).max(1) as usize;
@@ -69,7 +66,7 @@ impl FragmentRegisters {
         }
         let ratio = (register.bytes() / buffer.dtype.bytes()).max(1);
         let elements = buffer.shape.iter().product();
-        Ok(FragmentRegisters { array, ratio, dtype: buffer.dtype, register, elements, slots })
+        FragmentRegisters { array, ratio, dtype: buffer.dtype, register, elements, slots }
     }
 
     /// The slot in which a thread holds an element, the first of several; `None` if it does not hold it. Statements read

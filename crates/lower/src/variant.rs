@@ -217,10 +217,20 @@ impl Asked {
 /// to be measured; their declarations are removed again.
 pub(crate) fn measured(candidate: &dyn Candidate, builder: &mut Builder, warp: i64) -> Result<PlanFacts, Refusal> {
     let mark = builder.mark();
-    let body = candidate.build(builder);
-    let facts = body.map(|body| measure(&builder.program, &merged(body), warp, candidate.summary()));
+    let facts = built(candidate, builder, warp).map(|(_, facts)| facts);
     builder.rewind(mark);
     facts
+}
+
+/// The statements of an op or loop that is lowered in this way, and their cost.
+pub(crate) fn built(
+    candidate: &dyn Candidate,
+    builder: &mut Builder,
+    warp: i64,
+) -> Result<(Vec<Stmt>, PlanFacts), Refusal> {
+    let body = merged(candidate.build(builder)?);
+    let facts = measure(&builder.program, &body, warp, candidate.summary());
+    Ok((body, facts))
 }
 
 fn reason(why: &Refusal) -> Reason {

@@ -6,6 +6,7 @@ use tilewright_expr::points::extent;
 use tilewright_ir::tile::{ElementStmt, Kernel, Op, Parallel};
 use tilewright_layout::map::Map;
 
+use crate::builder::Builder;
 use crate::refusal::Refusal;
 
 /// A nest of iterations that is lowered element by element.
@@ -23,10 +24,9 @@ pub(crate) struct Nest {
 
 impl Nest {
     /// The nest of a parallel loop with a layout. Error: why the layout cannot be used.
-    pub(crate) fn of_parallel(kernel: &Kernel, parallel: &Parallel) -> Result<Nest, Refusal> {
+    pub(crate) fn of_parallel(builder: &Builder, parallel: &Parallel) -> Result<Nest, Refusal> {
         let layout = parallel.layout.as_ref().ok_or("this loop has no layout")?;
-        let steps =
-            Map::of_layout(layout, kernel.threads as usize).map_err(|why| format!("the layout of this loop {why}"))?;
+        let steps = builder.map_of(layout).map_err(|why| format!("the layout of this loop {why}"))?;
         let (vars, body) = parallel.unfolded();
         let turns = parallel.inner_loop().map_or(1, |(inner, _)| extent(inner));
         let steps = steps.once_per_thread().with_turns(turns);
@@ -46,8 +46,8 @@ impl Nest {
     }
 
     /// The nest of an op whose elements move one by one, if the op has a layout; `None` for other ops.
-    pub(crate) fn of_op(kernel: &Kernel, op: &Op) -> Option<Nest> {
-        let steps = Map::of_layout(op.layout.as_ref()?, kernel.threads as usize).ok()?.once_per_thread();
+    pub(crate) fn of_op(builder: &Builder, kernel: &Kernel, op: &Op) -> Option<Nest> {
+        let steps = builder.map_of(op.layout.as_ref()?).ok()?.once_per_thread();
         let vars = op.vars();
         let element = kernel.op_element(op, &vars)?;
         Some(Nest { vars, body: vec![element], steps, vector: None })

@@ -21,8 +21,8 @@ impl Variants for ByElements {
         vec![ELEMENTS]
     }
 
-    fn offers<'a>(&self, _: &Builder, kernel: &'a Kernel, op: &Op) -> Result<Vec<Offer<'a>>, Diagnostic> {
-        let nest = Nest::of_op(kernel, op);
+    fn offers<'a>(&self, builder: &Builder, kernel: &'a Kernel, op: &Op) -> Result<Vec<Offer<'a>>, Diagnostic> {
+        let nest = Nest::of_op(builder, kernel, op);
         let offer = |nest: Nest| {
             let way: Box<dyn Candidate + 'a> = Box::new(NestByElements { kernel, nest });
             Offer { variant: ELEMENTS, floor: None, candidates: Ok(vec![way]) }

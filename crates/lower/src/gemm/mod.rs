@@ -113,9 +113,10 @@ fn fragment(builder: &Builder, kernel: &Kernel, tile: &Tile) -> Result<Source, R
         let text = format!("`{title}` is in registers of {register}");
         return Err(reason(text, "fragments that are not views of another dtype, and have no such views"));
     }
-    let map = Map::of_layout(layout, kernel.threads.max(1) as usize)
+    let map = builder
+        .map_of(layout)
         .map_err(|why| reason(format!("the layout of `{title}` {why}"), "the layout that inference chooses"))?;
-    Ok(Source::Registers(array, map))
+    Ok(Source::Registers(array, (*map).clone()))
 }
 
 /// The reason against an operand that may hang over an edge.

@@ -14,7 +14,7 @@ use super::kernel_lowering::{KernelLowering, Substitution, substituted_expr};
 use crate::elements::{self, ELEMENTS, Nest, NestByElements};
 use crate::measure::measure;
 use crate::sync::{Block, Branch, IfBlock, OpBlock};
-use crate::variant::{Candidate, measured};
+use crate::variant::built;
 
 impl KernelLowering<'_> {
     /// Lowers a parallel loop.
@@ -26,7 +26,7 @@ impl KernelLowering<'_> {
         let parallel = &self.kernel.parallels[handle];
         let vars: Vec<&str> = parallel.vars.iter().map(Var::name).collect();
         let title = format!("parallel {}", vars.join(", "));
-        let nest = Nest::of_parallel(self.kernel, parallel).map_err(|why| why.diagnostic(&title, parallel.span))?;
+        let nest = Nest::of_parallel(&self.builder, parallel).map_err(|why| why.diagnostic(&title, parallel.span))?;
         self.nest(&title, parallel.span, nest.substituted(&|expr| substituted_expr(expr, unrolled)))
     }
 
@@ -58,8 +58,7 @@ impl KernelLowering<'_> {
     /// Lowers a nest that has only one lowering.
     fn nest(&mut self, title: &str, span: Span, nest: Nest) -> Result<OpBlock, Diagnostic> {
         let only = NestByElements { kernel: self.kernel, nest };
-        let facts = measured(&only, &mut self.builder, 0).map_err(|why| why.diagnostic(title, span))?;
-        let body = only.build(&mut self.builder).map_err(|why| why.diagnostic(title, span))?;
+        let (body, facts) = built(&only, &mut self.builder, 0).map_err(|why| why.diagnostic(title, span))?;
         Ok(self.planned(title, span, facts, body))
     }
 
