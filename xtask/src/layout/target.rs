@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use tilewright::diag::{Diagnostic, counted};
 use tilewright::layout::axis::{AxisKind, Scope};
 use tilewright::layout::conversion::{Conversion, find_conversion};
 use tilewright::layout::mesh::{CollectivePlan, Mesh};
@@ -12,6 +13,7 @@ use tilewright::viz::layout_page::PageConversion;
 
 use super::arguments::Arguments;
 use super::failure::Failure;
+use super::positions;
 use super::subject::Subject;
 
 /// The other layout, and how to get there.
@@ -32,6 +34,14 @@ enum Plan {
 
 pub(super) fn read(text: &str, subject: &Subject, arguments: &Arguments) -> Result<Target, Failure> {
     let layout = Subject::read(text, arguments)?.layout;
+    let (given, needed) = (layout.size(), subject.layout.size());
+    if given != needed {
+        let sizes = format!("`--to {text}` has {}, but `{}` has {needed}", counted(given, "element"), subject.name);
+        let help = format!("give --to a layout of {}", counted(needed, "element"));
+        let found = Diagnostic::error("L0105", sizes).help(help);
+        return Err(Failure::Option(Box::new(found)));
+    }
+    positions::warn(&layout, "the layout of --to");
     let plan = plan(&subject.layout, &layout, subject.bits)?;
     Ok(Target { layout, plan })
 }
