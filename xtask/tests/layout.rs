@@ -103,7 +103,7 @@ fn positions_that_the_hardware_does_not_have_are_drawn_with_a_warning() {
         &["S[64:1@laneid]"],
         &["S[(256):(1@tid_in_wg)]"],
         &["S[4:-1@wid_in_wg]"],
-        &["S[(2,32):(1@warpid,1@laneid)]", "--to", "S[64:1@TLane] + 100@TLane"],
+        &["S[64:1@m]", "--to", "S[64:1@TLane] + 100@TLane"],
     ];
     let mut said = String::new();
     for arguments in shown {
@@ -138,7 +138,7 @@ fn a_table_is_read_from_a_file() {
 
 #[test]
 fn wrong_input_is_explained() {
-    let wrong: [&[&str]; 40] = [
+    let wrong: [&[&str]; 41] = [
         &["S[(8,4):(4@lanid,1@laneid)]"],
         &["S[(8,4):(4@laneid)]"],
         &["S[8:1] + S[4:2]"],
@@ -177,6 +177,7 @@ fn wrong_input_is_explained() {
         &["S[(8,8):(8,1)]", "--access", "S[32:1@laneid]"],
         &["S[(8,4):(4,1)]", "--shape", "8x4"],
         &["S[64:1@laneid]", "--to", "S[64:1@tx]"],
+        &["S[34:1@tx]", "--to", "S[34:1@laneid]"],
         &["@Cargo.toml"],
         &["S[(8,4):(4,1)]", "--svg", "missing/drawn.svg"],
     ];

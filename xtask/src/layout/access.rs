@@ -72,8 +72,13 @@ fn of_option(text: &str, error: LayoutError, subject: &Subject) -> Failure {
             let has = format!("the {tile} tile has {} (0 to {})", counted(extent, line), extent - 1);
             // A single row or column; also one so large that the end of its range overflows.
             if end <= begin.saturating_add(1) {
-                Diagnostic::error(code, format!("`--access {text}` accesses {line} {begin}, but {has}"))
-                    .help(format!("write {line}:0 to {line}:{}", extent - 1))
+                Diagnostic::error(code, format!("`--access {text}` accesses {line} {begin}, but {has}")).help(
+                    if extent > 1 {
+                        format!("write {line}:0 to {line}:{}", extent - 1)
+                    } else {
+                        format!("write {line}:0")
+                    },
+                )
             } else {
                 let needs = format!("`--access {text}` needs {}, but {has}", counted(end - begin, line));
                 Diagnostic::error(code, needs).help(format!("use a tile of at least {end} {what}, or fewer matrices"))

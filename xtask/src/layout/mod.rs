@@ -90,10 +90,12 @@ fn describe(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(mode) = &arguments.swizzle {
         subject.swizzle(mode.parse::<SwizzleMode>()?)?;
     }
-    positions::warn(&subject.layout, "this layout");
     let view = LayoutView::new(&subject.layout, &subject.shape, subject.bits)?;
     let accesses = arguments.access.as_deref().map(|text| access::read(text, &subject)).transpose()?;
     let target = arguments.to.as_deref().map(|text| target::read(text, &subject, arguments)).transpose()?;
+    let mut beyond = positions::beyond(&subject.layout, "this layout");
+    beyond.extend(target.as_ref().map_or(Vec::new(), |target| positions::beyond(target.layout(), target::NAME)));
+    print_diagnostics(&beyond);
     let kind = arguments.view.unwrap_or(if accesses.is_some() { View::Banks } else { View::Tensor });
     let instructions = accesses.as_ref().map_or(Vec::new(), access::Accesses::instructions);
 

@@ -1,12 +1,10 @@
-//! Warns about positions that the hardware does not have.
+//! Positions that the hardware does not have.
 
 use tilewright::diag::Diagnostic;
 use tilewright::layout::Layout;
 
-use crate::terminal::print_diagnostics;
-
-/// Warns about each axis on which the layout, called `name`, reaches a position that the hardware does not have.
-pub(super) fn warn(layout: &Layout, name: &str) {
+/// A warning for each axis on which the layout, called `name`, reaches a position that the hardware does not have.
+pub(super) fn beyond(layout: &Layout, name: &str) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for axis in layout.axes() {
         let Some(extent) = axis.extent() else { continue };
@@ -17,5 +15,5 @@ pub(super) fn warn(layout: &Layout, name: &str) {
             found.push(Diagnostic::warning("L0120", format!("{has}; {name} reaches {reached}")));
         }
     }
-    print_diagnostics(&found);
+    found
 }
